@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: MIT */
+/**
+ * C interface of ftn_pytorch: run functions of a Python script on arrays that the caller owns.
+ *
+ * This header is the whole contract of libftn_pytorch. It is valid C11 and C++17, and the Fortran modules are
+ * written on top of nothing else.
+ *
+ * Status. Every function that can fail returns an fpt_status: FPT_OK, or one code of the list below. The text that
+ * belongs to the last failure of the calling thread is returned by fpt_error_text(). Nothing is thrown, printed or
+ * exited from inside the library, and on failure output arguments keep their values.
+ *
+ * Threads. Every function may be called from any thread, also from threads Python has never seen. Calls into
+ * Python are serialised by its global lock, which is never held while the caller's own code runs.
+ *
+ * Handles. Modules, tensors, argument lists and results are named by integers made of a slot and a generation:
+ * zero names nothing, freeing a stale handle does nothing, using one fails with FPT_ERR_FREED. A handle may be
+ * copied freely; all copies die with the first one that is freed.
+ *
+ * Axis order. Extents and strides in this header always follow the Fortran order (first axis fastest for a
+ * contiguous array). What the script sees is decided by the option "layout" of fpt_module_load().
+ *
+ * Floating point and OpenMP. The floating-point environment of the calling thread (traps, rounding, flush-to-zero,
+ * sticky flags) and its OpenMP team size are the same after a call as before it.
+ */
+#ifndef FTN_PYTORCH_H
+#define FTN_PYTORCH_H
+
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define FPT_API __attribute__((visibility("default")))
+#else
+#define FPT_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Version of this header; fpt_version() returns that of the library. */
+#define FPT_VERSION "0.1.0"
+
+/** Highest rank of an array that crosses the boundary, in either direction. */
+#define FPT_MAX_RANK 7
+/** Longest name of an argument, in characters. */
+#define FPT_MAX_NAME 63
+/** Longest text that is stored inside an fpt_arg; longer text is interned for the life of the process. */
+#define FPT_MAX_INLINE_TEXT 111
+
+/** Result of a call. Fortran: FTN_PYTORCH_OK and FTN_PYTORCH_ERR_..., the same values. */
+typedef int32_t fpt_status;
+enum {
+  FPT_OK = 0,
+  FPT_ERR_ARGUMENT = 1,        /**< an option or argument of the call itself makes no sense */
+  FPT_ERR_FILE = 2,            /**< file not found or not readable */
+  FPT_ERR_FORMAT = 3,          /**< file is of no kind that load accepts */
+  FPT_ERR_SYNTAX = 4,          /**< the script is not valid Python */
+  FPT_ERR_IMPORT = 5,          /**< the script, or the library, could not import a Python module */
+  FPT_ERR_SCRIPT = 6,          /**< another exception while the script or its setup hook ran */
+  FPT_ERR_HOOK = 7,            /**< the script does not define the function that was called */
+  FPT_ERR_SIGNATURE = 8,       /**< the function cannot be called with these arguments */
+  FPT_ERR_PYTHON = 9,          /**< exception raised by a function of the script */
+  FPT_ERR_RESULT_TYPE = 10,    /**< the function returned something that is no array, number or text */
+  FPT_ERR_RESULT_COUNT = 11,   /**< number of results and number of outputs differ */
+  FPT_ERR_RESULT_NAME = 12,    /**< dict result without named outputs, or no result of that name or index */
+  FPT_ERR_DTYPE = 13,          /**< element types differ and no lossless conversion exists */
+  FPT_ERR_SHAPE = 14,          /**< shapes differ; nothing is broadcast or squeezed */
+  FPT_ERR_RANK = 15,           /**< rank above FPT_MAX_RANK, or pointer of another rank than the tensor */
+  FPT_ERR_TRAIN_RESULT = 16,   /**< train returned something other than (is_completed, loss) */
+  FPT_ERR_UNALLOCATED = 17,    /**< array without memory: unallocated, disassociated or null */
+  FPT_ERR_KIND = 18,           /**< Fortran type or kind that has no counterpart in the script */
+  FPT_ERR_STRIDE = 19,         /**< stride that torch cannot express: negative, or no multiple of the element */
+  FPT_ERR_DEVICE = 20,         /**< memory or computation on a device that cannot be used */
+  FPT_ERR_INPUT_MODIFIED = 21, /**< the script changed an input that was not marked as output */
+  FPT_ERR_NOT_LOADED = 22,     /**< handle that was never given an object: load or create first */
+  FPT_ERR_FREED = 23,          /**< handle of an object that was freed */
+  FPT_ERR_INTERPRETER = 24,    /**< no Python to start, or it could not be started */
+  FPT_ERR_VERSION = 25,        /**< Python of another version or build than the library was made for */
+  FPT_ERR_PYTHONHOME = 26,     /**< PYTHONHOME names no matching Python */
+  FPT_ERR_MEMORY = 27,         /**< out of memory */
+  FPT_ERR_INTERNAL = 28        /**< defect of this library; please report */
+};
+
+/** Element types. Values are part of the contract with the Fortran modules. */
+enum {
+  FPT_NONE = 0,
+  FPT_BOOL = 1, /**< one byte, 0 or 1: logical(c_bool) */
+  FPT_INT8 = 2,
+  FPT_INT16 = 3,
+  FPT_INT32 = 4,
+  FPT_INT64 = 5,
+  FPT_FLOAT32 = 6,
+  FPT_FLOAT64 = 7,
+  FPT_COMPLEX64 = 8,
+  FPT_COMPLEX128 = 9,
+  FPT_TEXT = 10,
+  FPT_UINT8 = 11,     /**< results only, as are the two that follow */
+  FPT_FLOAT16 = 12,
+  FPT_BFLOAT16 = 13,
+  FPT_LOGICAL16 = 14, /**< Fortran logical of 2, 4, 8 bytes: scalars only */
+  FPT_LOGICAL32 = 15,
+  FPT_LOGICAL64 = 16
+};
+
+/** What the script may do with an argument. */
+enum {
+  FPT_IN = 0,  /**< read */
+  FPT_OUT = 1, /**< written by the library, or changed in place by the script; a scalar goes by reference */
+  FPT_COPY = 2 /**< copied when described; the copy dies with the call that uses it */
+};
+
+/** Flags of fpt_module_forward(), as in pytorch-fortran. */
+enum { FPT_USE_DEVICE = 1, FPT_USE_INFERENCE_MODE = 2 };
+
+/**
+ * Description of one argument: an array, a scalar, a text or a tensor. 256 bytes, plain data, no owner: it may be
+ * copied, kept and passed again. The memory of an array must stay where it is while the description is used; after
+ * a reallocation the description still means the old memory. Scalars of access FPT_IN and text are stored inside.
+ *
+ * Made by fpt_arg_array() and its neighbours, or by the Fortran functions torch_in, torch_out, torch_copy. Programs
+ * need not look inside.
+ */
+typedef struct fpt_arg {
+  void *data; /**< first element; text longer than FPT_MAX_INLINE_TEXT */
+  union {
+    struct {
+      int64_t extents[FPT_MAX_RANK]; /**< elements, Fortran order, zero beyond the rank */
+      int64_t strides[FPT_MAX_RANK]; /**< bytes, may be negative, zero beyond the rank */
+    } array;
+    char text[FPT_MAX_INLINE_TEXT + 1];
+    unsigned char value[16]; /**< rank 0, access FPT_IN or FPT_COPY */
+  } u;
+  char name[FPT_MAX_NAME + 1]; /**< keyword name, empty for a positional argument */
+  int16_t dtype;
+  int8_t rank;
+  int8_t access;
+  int32_t status;   /**< FPT_OK, or what was wrong already when the argument was described */
+  int64_t handle;   /**< tensor or copy that this argument refers to, else 0 */
+  int64_t length;   /**< of the text; where status is set, the offending value */
+  int64_t spare[6]; /**< zero */
+} fpt_arg;
+
+typedef int64_t fpt_tensor;
+typedef int64_t fpt_wrap;
+typedef int64_t fpt_results;
+typedef int64_t fpt_module;
+
+/* ---- library ------------------------------------------------------------------------------------------------ */
+
+/** Version of the library, "major.minor.patch". Static memory. */
+FPT_API const char *fpt_version(void);
+
+/**
+ * Start the interpreter, or adopt the one that already runs in this process. Optional: loading a module does it.
+ *
+ * @param python      path of the Python executable to use, not terminated; NULL or length 0 for the order
+ *                    FTN_PYTORCH_PYTHON, VIRTUAL_ENV, CONDA_PREFIX, the Python the library was built with
+ * @param python_len  length of `python` in bytes; trailing blanks are ignored
+ * @return FPT_OK (also when it runs already), FPT_ERR_INTERPRETER, FPT_ERR_VERSION, FPT_ERR_PYTHONHOME,
+ *         FPT_ERR_IMPORT when the Python part of this library is not found
+ *
+ * The interpreter is never finalized. An exit handler runs Python's own exit functions and flushes its output.
+ */
+FPT_API fpt_status fpt_init(const char *python, int64_t python_len);
+
+/**
+ * Text of the last failure of the calling thread. For an exception of the script: type, message and traceback.
+ *
+ * @param text    set to the first byte; owned by the library, valid until the next failure of this thread
+ * @param length  set to the length in bytes, UTF-8, not terminated
+ */
+FPT_API void fpt_error_text(const char **text, int64_t *length);
+
+/** Name of a status as Fortran programs know it, "FTN_PYTORCH_ERR_SHAPE"; "unknown status" for other values. */
+FPT_API const char *fpt_status_name(fpt_status status);
+
+/**
+ * Register the receiver of warnings (storage kept by a script, ranks that train on their own, ...).
+ *
+ * @param handler  called with text and length, on the thread that caused the warning, with Python's lock held: it
+ *                 must not call into this library. NULL: warnings are kept, up to 64, until a handler is registered.
+ */
+FPT_API void fpt_on_warning(void (*handler)(const char *text, int64_t length));
+
+/** Set the number of threads torch uses, at least 1; the caller's own OpenMP team size stays. Starts Python. */
+FPT_API fpt_status fpt_set_threads(int64_t n);
+
+/**
+ * Describe the installation: library, interpreter and why it was chosen, packages, threads, floating-point mode.
+ *
+ * @param text    set to the first byte; owned by the library, valid until the next call of this function
+ * @param length  set to the length in bytes
+ * Never starts Python unless it can; when Python cannot be started the text says why and the status tells.
+ */
+FPT_API fpt_status fpt_diagnose(const char **text, int64_t *length);
+
+/* ---- arguments ---------------------------------------------------------------------------------------------- */
+
+/**
+ * Describe an array or a scalar. Nothing is touched or copied, unless access is FPT_COPY.
+ *
+ * @param arg      filled completely, also when the description fails: the failure is reported again by the call
+ *                 that uses it
+ * @param data     first element; NULL gives FPT_ERR_UNALLOCATED
+ * @param dtype    one of FPT_BOOL ... FPT_COMPLEX128, FPT_LOGICAL16 ... for scalars
+ * @param rank     0 to FPT_MAX_RANK
+ * @param extents  [rank] in elements, first axis fastest
+ * @param strides  [rank] in bytes; NULL for a contiguous array
+ * @param access   FPT_IN, FPT_OUT or FPT_COPY
+ */
+FPT_API fpt_status fpt_arg_array(fpt_arg *arg, void *data, int32_t dtype, int32_t rank, const int64_t extents[],
+                                 const int64_t strides[], int32_t access);
+
+/** Describe a text of `length` bytes. Trailing blanks do not count; the text is copied or interned. */
+FPT_API fpt_status fpt_arg_text(fpt_arg *arg, const char *text, int64_t length, int32_t access);
+
+/** Give an argument its keyword name; trailing blanks do not count. FPT_ERR_ARGUMENT when too long or empty. */
+FPT_API fpt_status fpt_arg_name(fpt_arg *arg, const char *name, int64_t length);
+
+/* ---- tensors ------------------------------------------------------------------------------------------------ */
+
+/**
+ * Make a tensor of an argument, or give an existing one new contents.
+ *
+ * @param tensor  in: 0, or a tensor whose contents are replaced; out: the tensor; release with fpt_tensor_free()
+ * @param arg     array, scalar or another tensor. The memory stays the caller's and is not copied; a scalar is
+ *                stored by reference.
+ */
+FPT_API fpt_status fpt_tensor_set(fpt_tensor *tensor, fpt_arg *arg);
+
+/** Describe a tensor as an argument. The argument refers to the tensor: it must not be freed before the call. */
+FPT_API fpt_status fpt_tensor_arg(fpt_tensor tensor, fpt_arg *arg);
+
+/**
+ * Type, shape and place of a tensor.
+ *
+ * @param dtype    set to an FPT_ element type
+ * @param rank     set to 0 ... FPT_MAX_RANK
+ * @param extents  [FPT_MAX_RANK] set in Fortran order, zero beyond the rank
+ * @param device   [32] set to a terminated text, "cpu" or "cuda:0"
+ */
+FPT_API fpt_status fpt_tensor_info(fpt_tensor tensor, int32_t *dtype, int32_t *rank, int64_t extents[], char device[]);
+
+/**
+ * Memory of a tensor, not copied, valid until the tensor is freed or given new contents.
+ *
+ * @param dtype    element type that the caller expects; FPT_ERR_DTYPE if it is another
+ * @param rank     rank that the caller expects; FPT_ERR_RANK if it is another
+ * @param data     set to the first element
+ * @param extents  [rank] set in Fortran order
+ * @param strides  [rank] set in bytes
+ * FPT_ERR_DEVICE for a tensor that is not in host memory.
+ */
+FPT_API fpt_status fpt_tensor_data(fpt_tensor tensor, int32_t dtype, int32_t rank, void **data, int64_t extents[],
+                                   int64_t strides[]);
+
+/** 1 if the handle names a tensor with contents, else 0. */
+FPT_API int32_t fpt_tensor_is_set(fpt_tensor tensor);
+
+/** Address that identifies the tensor's object inside the library, NULL if there is none. For identity only. */
+FPT_API void *fpt_tensor_address(fpt_tensor tensor);
+
+/** Release a tensor; 0 and stale handles are fine. Memory of the caller is not touched. */
+FPT_API void fpt_tensor_free(fpt_tensor tensor);
+
+/* ---- argument lists (torch_tensor_wrap) --------------------------------------------------------------------- */
+
+/** Make an empty list, or empty the one that *wrap names. Release with fpt_wrap_free(). */
+FPT_API fpt_status fpt_wrap_create(fpt_wrap *wrap);
+
+/** Append an argument; the list keeps its own copy of the description, and a reference to a Python-owned tensor. */
+FPT_API fpt_status fpt_wrap_add(fpt_wrap wrap, fpt_arg *arg);
+
+/** Remove all arguments. */
+FPT_API fpt_status fpt_wrap_clear(fpt_wrap wrap);
+
+/** Release a list; 0 and stale handles are fine. */
+FPT_API void fpt_wrap_free(fpt_wrap wrap);
+
+/* ---- modules ------------------------------------------------------------------------------------------------ */
+
+/**
+ * Load a script or a saved model.
+ *
+ * @param module    in: 0, or a module that is replaced after the new one was loaded; out: the module; release with
+ *                  fpt_module_free()
+ * @param kind      0: a Python script is expected (torch_pymodule); 1: a saved model is expected (torch_module).
+ *                  What the file holds decides in the end.
+ * @param file      path, not terminated, trailing blanks ignored
+ * @param options   [noptions] named texts and numbers: layout ("reversed", "same"), mode ("checked", "safe",
+ *                  "fast"), dtype (name of a floating-point type that real arrays are cast to on the way in, or
+ *                  "keep"), device, inputs ("share", "copy"), cast (allow narrowing into outputs), flags,
+ *                  backend ("auto", "direct", "python")
+ * @param config    [nconfig] named scalars, texts and arrays, handed to ftn_pytorch_setup as keyword arguments
+ * @return FPT_OK, or FPT_ERR_FILE, _FORMAT, _SYNTAX, _IMPORT, _SCRIPT, _HOOK, _ARGUMENT, or what fpt_init() returns
+ */
+FPT_API fpt_status fpt_module_load(fpt_module *module, int32_t kind, const char *file, int64_t file_len,
+                                   fpt_arg options[], int32_t noptions, fpt_arg config[], int32_t nconfig);
+
+/** Run the script again from its file and set it up with the configuration of its load. On failure it stays. */
+FPT_API fpt_status fpt_module_reload(fpt_module module);
+
+/** Set *has to 1 if the module has a function of that name, else to 0. */
+FPT_API fpt_status fpt_module_has(fpt_module module, const char *name, int64_t name_len, int32_t *has);
+
+/** Kind of runner, "script" or "torchscript"; `text` is owned by the library, valid while the module lives. */
+FPT_API fpt_status fpt_module_backend(fpt_module module, const char **text, int64_t *length);
+
+/** Write the model to a file: ftn_pytorch_save(file) of a script, TorchScript otherwise. */
+FPT_API fpt_status fpt_module_save(fpt_module module, const char *file, int64_t file_len);
+
+/** Read the model from a file: ftn_pytorch_restore(file) of a script, TorchScript parameters otherwise. */
+FPT_API fpt_status fpt_module_restore(fpt_module module, const char *file, int64_t file_len);
+
+/**
+ * Call ftn_pytorch_forward.
+ *
+ * @param inputs   [ninputs] positional or keyword arguments of the function
+ * @param outputs  [noutputs] arrays that receive the results; may be NULL if noutputs is 0
+ * @param results  NULL, or a handle as in fpt_module_call()
+ * @param flags    0 or a sum of FPT_USE_...; scripts ignore them
+ */
+FPT_API fpt_status fpt_module_forward(fpt_module module, fpt_arg inputs[], int32_t ninputs, fpt_arg outputs[],
+                                      int32_t noutputs, fpt_results *results, int32_t flags);
+
+/** The same with an argument list; *output becomes a tensor that shares the memory of the result. */
+FPT_API fpt_status fpt_module_forward_wrap(fpt_module module, fpt_wrap inputs, fpt_tensor *output, int32_t flags);
+
+/**
+ * Call ftn_pytorch_train with the inputs followed by the targets.
+ *
+ * @param completed  set to 0 or 1, the first result
+ * @param loss       set to the second result; NaN is passed on
+ */
+FPT_API fpt_status fpt_module_train(fpt_module module, fpt_arg inputs[], int32_t ninputs, fpt_arg targets[],
+                                    int32_t ntargets, int32_t *completed, double *loss);
+
+/** The same with an argument list and one target tensor. */
+FPT_API fpt_status fpt_module_train_wrap(fpt_module module, fpt_wrap inputs, fpt_tensor target, int32_t *completed,
+                                         double *loss);
+
+/**
+ * Call any function of the module.
+ *
+ * @param results  NULL, or a handle that receives the results; 0 makes a new one, another is given new contents;
+ *                 release with fpt_results_free(). Pointers into earlier contents become invalid.
+ */
+FPT_API fpt_status fpt_module_call(fpt_module module, const char *name, int64_t name_len, fpt_arg inputs[],
+                                   int32_t ninputs, fpt_arg outputs[], int32_t noutputs, fpt_results *results);
+
+/** Release a module; 0 and stale handles are fine. A call that is running keeps what it needs until it returns. */
+FPT_API void fpt_module_free(fpt_module module);
+
+/* ---- results ------------------------------------------------------------------------------------------------ */
+
+/** Number of results; a function that returned None has none. */
+FPT_API fpt_status fpt_results_count(fpt_results results, int32_t *count);
+
+/** Name of result `index` (from 1), empty for tuples; owned by the library, valid until the results are freed. */
+FPT_API fpt_status fpt_results_name(fpt_results results, int32_t index, const char **name, int64_t *length);
+
+/** Index (from 1) of the result called `name`; FPT_ERR_RESULT_NAME lists the names there are. */
+FPT_API fpt_status fpt_results_find(fpt_results results, const char *name, int64_t name_len, int32_t *index);
+
+/** Result `index` as a tensor that shares its memory; see fpt_tensor_set() for the handle. */
+FPT_API fpt_status fpt_results_get(fpt_results results, int32_t index, fpt_tensor *tensor);
+
+/** Memory of result `index`, as fpt_tensor_data(); valid until the results are freed or replaced. */
+FPT_API fpt_status fpt_results_data(fpt_results results, int32_t index, int32_t dtype, int32_t rank, void **data,
+                                    int64_t extents[], int64_t strides[]);
+
+/** Copy result `index` into an array or scalar; shapes must agree, types may widen, and narrow if cast is not 0. */
+FPT_API fpt_status fpt_results_copy(fpt_results results, int32_t index, fpt_arg *output, int32_t cast);
+
+/** Text of result `index`, UTF-8; owned by the library, valid until the results are freed or replaced. */
+FPT_API fpt_status fpt_results_text(fpt_results results, int32_t index, const char **text, int64_t *length);
+
+/** Release results; 0 and stale handles are fine. Pointers into them become invalid. */
+FPT_API void fpt_results_free(fpt_results results);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
