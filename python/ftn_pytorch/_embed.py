@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: MIT
+"""The functions that the C++ core calls; it calls nothing else of this package.
+
+All run with the interpreter lock held. Failures are exceptions, which ``describe_error`` turns into status and text.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Optional
+
+from . import errors, process, results
+from . import diagnose as _diagnose
+from .runners import Runner, open_runner
+
+
+def on_start(info: dict[str, str]) -> None:
+    """Called once after the interpreter was started or adopted; ``info["adopted"]`` is "1" or "0"."""
+    process.start(adopted=info.get("adopted") == "1")
+
+
+def load(kind: int, file: str, options: dict[str, Any], config: dict[str, Any]) -> Runner:
+    """Load a file and set it up. What it holds decides on the runner, ``kind`` is what the caller expected.
+
+    ``options`` are those of ``fpt_module_load``; flags as numbers, cast as 0 or 1. Arrays in ``config`` must own their
+    memory: they are kept for ``reload``, and the script is given a copy in its own framework.
+    """
+    return open_runner(file, options, config)
+
+
+def reload(runner: Runner) -> None:
+    """Read the runner's file again. On failure it stays as it was, on success every function must be bound again."""
+    runner.reload()
+
+
+def save(runner: Runner, file: str) -> None:
+    """Write the model to a file."""
+    runner.save(file)
+
+
+def restore(runner: Runner, file: str) -> None:
+    """Read the model from a file that ``save`` wrote."""
+    runner.restore(file)
+
+
+def has(runner: Runner, name: str) -> bool:
+    """True if the runner has a function of that name."""
+    return runner.find(name) is not None
+
+
+def bind(runner: Runner, name: str, flags: int) -> tuple[Callable, bool, bool]:
+    """(callable, one_list, has_out) of a function; the script's own function object where it runs on the host.
+
+    one_list: an argument list arrives as one Python list. has_out: there is a keyword parameter ``out``.
+    """
+    function, convention = runner.bind(name, flags)
+    return function, convention.one_list, convention.has_out
+
+
+def first_call(runner: Runner, name: str, args: tuple, kwargs: dict[str, Any]) -> None:
+    """Checks before the first call of a function: SIGNATURE, SHAPE, and a warning for lone MPI ranks."""
+    runner.first_call(name, args, kwargs)
+
+
+def unpack(result: Any) -> tuple[Optional[tuple[str, ...]], tuple[Any, ...]]:
+    """Names or None, and values of a result; see ``results.unpack``."""
+    return results.unpack(result)
+
+
+def to_host(value: Any) -> Any:
+    """A tensor of any device as a tensor in host memory; other values pass."""
+    return results.to_host(value)
+
+
+def describe_error(exception: BaseException, context: str) -> tuple[str, str]:
+    """Status name without prefix, and text with traceback, of any exception. ``context`` opens the text if not empty."""
+    return errors.describe(exception, context)
+
+
+def set_threads(n: int) -> None:
+    """Number of threads of torch, now or when a script has imported it."""
+    process.set_threads(n)
+
+
+def diagnose(info: dict[str, str]) -> tuple[bool, str]:
+    """Whether scripts can be run, and a text of lines with what was found."""
+    return _diagnose.diagnose(info)
+
+
+def at_exit() -> None:
+    """What Python does when it ends, short of finalizing. Never raises."""
+    process.shut_down()

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: MIT
+"""Where the installed library is, for build systems."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Optional
+
+_CONFIG_FILES = ("ftn_pytorch-config.cmake", "ftn_pytorchConfig.cmake")
+
+
+def cmakedir() -> Optional[Path]:
+    """Folder of the CMake package, for ``ftn_pytorch_DIR``; None if the library is not installed where it is looked for.
+
+    Looked for in the prefix that this package was installed into, then in those that CMake would search: the environment
+    variables ftn_pytorch_ROOT and CMAKE_PREFIX_PATH, and the prefix of this Python.
+    """
+    for prefix in prefixes():
+        for folder in sorted(prefix.glob("lib*/cmake/ftn_pytorch")) + sorted(prefix.glob("lib/*/cmake/ftn_pytorch")):
+            if any((folder / name).is_file() for name in _CONFIG_FILES):
+                return folder
+    return None
+
+
+def prefixes() -> Iterator[Path]:
+    """Installation prefixes, in the order they are searched."""
+    package = Path(__file__).resolve().parent
+    # Installed with the library: PREFIX/share/ftn_pytorch/python/ftn_pytorch.
+    if package.parts[-4:-1] == ("share", "ftn_pytorch", "python"):
+        yield package.parents[3]
+    for variable in ("ftn_pytorch_ROOT", "CMAKE_PREFIX_PATH"):
+        for entry in filter(None, os.environ.get(variable, "").split(os.pathsep)):
+            yield Path(entry)
+    yield Path(sys.prefix)

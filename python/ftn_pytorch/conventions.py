@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: MIT
+"""How a function wants its arguments, whether a call fits it, and whether declared shapes hold."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import sys
+from collections.abc import Iterable, Mapping
+from typing import Any, Callable, NamedTuple, Optional, Union
+
+from .errors import FtnPytorchError
+
+FORWARD = "ftn_pytorch_forward"
+TRAIN = "ftn_pytorch_train"
+OVERRIDE = "ftn_pytorch_convention"
+SHAPES = "ftn_pytorch_shapes"
+
+Shape = tuple[Union[int, str, None], ...]
+"""Declared shape of one argument: exact sizes, names of sizes that must agree within a call, None for any size."""
+
+
+class Convention(NamedTuple):
+    """How the library calls a function, decided once per function."""
+
+    one_list: bool
+    """An argument list (``torch_tensor_wrap``) arrives as one Python list; else its items are separate arguments."""
+    has_out: bool
+    """There is a keyword parameter ``out`` that takes Fortran-backed arrays to write into."""
+
+
+def signature_of(function: Callable) -> Optional[inspect.Signature]:
+    """Signature as a caller sees it, None for builtins that have none. A torch.nn.Module is seen through ``forward``."""
+    nn = sys.modules.get("torch.nn")
+    if nn is not None and isinstance(function, nn.Module):
+        # __call__ of a module takes anything, as does forward of the one that torch.compile wraps around it.
+        function = getattr(function, "_orig_mod", function).forward
+    try:
+        return inspect.signature(function)
+    except (TypeError, ValueError):
+        return None
+
+
+def convention_of(function: Callable, positional: int, override: Optional[str]) -> Convention:
+    """Convention of a function that as a list would take ``positional`` arguments (train: the list and the target).
+
+    ``override`` is "list", "args" or None for the rule: one list whenever the function can be called that way.
+    """
+    signature = signature_of(function)
+    if override is not None:
+        one_list = override == "list"
+    else:
+        one_list = signature is not None and _fits(signature, (None,) * positional, {})
+    return Convention(one_list, signature is not None and _has_out(signature))
+
+
+def check_override(value: object, where: str) -> Optional[str]:
+    """The script's ``ftn_pytorch_convention``: "list", "args" or None; SCRIPT for anything else."""
+    if value in ("list", "args", None):
+        return value  # type: ignore[return-value]
+    raise FtnPytorchError("SCRIPT", f'{where} sets {OVERRIDE} to {value!r}, it must be "list" or "args"')
+
+
+def _fits(signature: inspect.Signature, args: tuple, kwargs: Mapping[str, Any]) -> bool:
+    try:
+        signature.bind(*args, **kwargs)
+    except TypeError:
+        return False
+    return True
+
+
+def _has_out(signature: inspect.Signature) -> bool:
+    parameter = signature.parameters.get("out")
+    return parameter is not None and parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
+
+
+def check_call(name: str, signature: Optional[inspect.Signature], args: tuple, kwargs: Mapping[str, Any]) -> None:
+    """SIGNATURE if a function of that signature cannot be called with these arguments."""
+    if signature is None:
+        return
+    try:
+        signature.bind(*args, **kwargs)
+    except TypeError as failure:
+        plain = [parameter.replace(annotation=inspect.Parameter.empty) for parameter in signature.parameters.values()]
+        wanted = signature.replace(parameters=plain, return_annotation=inspect.Signature.empty)
+        raise FtnPytorchError(
+            "SIGNATURE", f"the script defines {name}{wanted} and is called with {_passed(args, kwargs)}: {failure}"
+        ) from failure
+
+
+def _passed(args: tuple, kwargs: Mapping[str, Any]) -> str:
+    parts = [_kind(value) for value in args] + [f"{name}={_kind(value)}" for name, value in kwargs.items()]
+    return f"({', '.join(parts)})" if parts else "no arguments"
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, list):
+        return f"list of {len(value)}"
+    shape = getattr(value, "shape", None)
+    if shape is None:
+        return type(value).__name__
+    return f"{value.dtype} array of shape {tuple(shape)}"
+
+
+def parse_shapes(value: Any, functions: Iterable[Callable], where: str) -> dict[str, Any]:
+    """The script's ``ftn_pytorch_shapes``, checked; SCRIPT if it is malformed or names no parameter of any function.
+
+    A parameter that receives a list has a list of shapes.
+    """
+    if not isinstance(value, Mapping):
+        raise FtnPytorchError("SCRIPT", f'{where} sets {SHAPES} to {value!r}, it must be a dict such as {{"x": ("n", 3)}}')
+    known: set[str] = set()
+    anything = False
+    for signature in filter(None, map(signature_of, functions)):
+        known.update(signature.parameters)
+        anything |= any(parameter.kind is parameter.VAR_KEYWORD for parameter in signature.parameters.values())
+    for name, shape in value.items():
+        if name not in known and not anything:
+            close = difflib.get_close_matches(str(name), known, n=1)
+            hint = f"; did you mean {close[0]!r}?" if close else ""
+            raise FtnPytorchError("SCRIPT", f"{where}: {SHAPES} names {name!r}, no function has such a parameter{hint}")
+        for one in shape if isinstance(shape, list) else [shape]:
+            if not isinstance(one, tuple) or not all(_is_size(size) for size in one):
+                raise FtnPytorchError(
+                    "SCRIPT",
+                    f"{where}: {SHAPES}[{name!r}] is {shape!r}, it must be a tuple of integers, names and None, "
+                    'such as ("ncol", 40)',
+                )
+    return dict(value)
+
+
+def _is_size(size: object) -> bool:
+    return size is None or isinstance(size, str) or (isinstance(size, int) and not isinstance(size, bool) and size >= 0)
+
+
+def check_shapes(
+    declared: Mapping[str, Any], signature: Optional[inspect.Signature], args: tuple, kwargs: Mapping[str, Any]
+) -> None:
+    """SHAPE if an argument does not have the shape declared for its parameter, in the axis order that Python sees."""
+    sizes: dict[str, tuple[int, str]] = {}
+    for name, value in _by_name(signature, args, kwargs).items():
+        if name not in declared:
+            continue
+        shape = declared[name]
+        if isinstance(shape, tuple):
+            _check_shape(name, value, shape, sizes)
+        elif not isinstance(value, (list, tuple)) or len(value) != len(shape):
+            found = f"{len(value)} arrays" if isinstance(value, (list, tuple)) else _kind(value)
+            raise FtnPytorchError("SHAPE", f"{name} is declared as a list of {len(shape)} arrays and is {found}")
+        else:
+            for number, (item, one) in enumerate(zip(value, shape)):
+                _check_shape(f"{name}[{number}]", item, one, sizes)
+
+
+def _by_name(signature: Optional[inspect.Signature], args: tuple, kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    if signature is None:
+        return dict(kwargs)
+    values = dict(signature.bind(*args, **kwargs).arguments)
+    for parameter in signature.parameters.values():
+        if parameter.kind is parameter.VAR_KEYWORD:
+            values.update(values.pop(parameter.name, {}))
+    return values
+
+
+def _check_shape(name: str, value: Any, shape: Shape, sizes: dict[str, tuple[int, str]]) -> None:
+    if isinstance(value, (list, tuple)):
+        raise FtnPytorchError("SHAPE", f"{name} is declared as one array of shape {shape} and is {_kind(value)}")
+    found = tuple(getattr(value, "shape", ()))
+    wrong = ""
+    if len(found) != len(shape):
+        wrong = f"it has {len(found)} axes, not {len(shape)}"
+    else:
+        for axis, (size, wanted) in enumerate(zip(found, shape)):
+            where = f"axis {axis}"
+            if isinstance(wanted, str):
+                first, source = sizes.setdefault(wanted, (size, f"{name} {where}"))
+                if size != first:
+                    wrong = f"{wanted} is {size} on {where}, but {first} on {source}"
+            elif wanted is not None and size != wanted:
+                wrong = f"{where} has size {size}, not {wanted}"
+            if wrong:
+                break
+    if wrong:
+        raise FtnPytorchError(
+            "SHAPE",
+            f"{name} has shape {found}, {SHAPES} declares {shape}: {wrong}. Axes are counted from 0 in the order that the "
+            'script sees, which is the reverse of the Fortran order unless the script was loaded with layout="same".',
+        )

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: MIT
+"""Failures: the exception that carries a status, and any exception as status and text."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+
+_PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+
+
+class FtnPytorchError(Exception):
+    """A failure whose status is known.
+
+    ``status`` is the name of a status of ``ftn_pytorch.h`` without its prefix, such as ``"HOOK"``. ``text`` says what is
+    wrong, the value found and what to do; it is complete, nothing is added to it but the place of the call.
+    """
+
+    def __init__(self, status: str, text: str) -> None:
+        super().__init__(status, text)
+        self.status = status
+        self.text = text
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def describe(exception: BaseException, context: str) -> tuple[str, str]:
+    """Status name and text of any exception; never raises.
+
+    ``context`` says where it happened ("ftn_pytorch_forward of model.py"); it opens the text unless it is empty.
+    """
+    try:
+        status, text = _describe(exception)
+    except BaseException as failure:
+        # Exceptions of a script run code of the script when they are printed.
+        status = "PYTHON"
+        text = f"{type(exception).__name__} (it cannot be described: {type(failure).__name__})"
+    return status, f"{context}: {text}" if context else text
+
+
+def _describe(exception: BaseException) -> tuple[str, str]:
+    if isinstance(exception, FtnPytorchError):
+        return exception.status, exception.text
+    if isinstance(exception, MemoryError) or _is_device_memory_error(exception):
+        return "MEMORY", report(exception)
+    return "PYTHON", report(exception)
+
+
+def _is_device_memory_error(exception: BaseException) -> bool:
+    kind = getattr(sys.modules.get("torch"), "OutOfMemoryError", None)
+    return isinstance(kind, type) and isinstance(exception, kind)
+
+
+def report(exception: BaseException) -> str:
+    """One line that says what happened, followed by the traceback."""
+    return f"{summary(exception)}\n{trace(exception)}"
+
+
+def summary(exception: BaseException) -> str:
+    """Type and message of an exception in one sentence."""
+    if isinstance(exception, SystemExit):
+        return f"the script asked Python to exit (SystemExit: {exception.code}); raise an exception to report a failure"
+    lines = traceback.TracebackException.from_exception(exception, lookup_lines=False).format_exception_only()
+    return "".join(lines).rstrip("\n")
+
+
+def trace(exception: BaseException) -> str:
+    """Traceback with chained exceptions, without the frames of this package and of Python's import machinery."""
+    described = traceback.TracebackException.from_exception(exception)
+    _drop_own_frames(described)
+    return "".join(described.format()).rstrip("\n")
+
+
+def _drop_own_frames(described: traceback.TracebackException) -> None:
+    pending = [described]
+    while pending:
+        one = pending.pop()
+        frames = [frame for frame in one.stack if not _is_own(frame.filename)]
+        # A defect of this package has no other frames; then they are all there is to go by.
+        if frames:
+            one.stack[:] = frames
+        related = (one.__cause__, one.__context__, *(getattr(one, "exceptions", None) or ()))
+        pending.extend(other for other in related if other is not None)
+
+
+def _is_own(filename: str) -> bool:
+    return filename.startswith(_PACKAGE) or filename.startswith("<frozen importlib")

@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: MIT
+"""Files: what a file is, told by its content and then by its extension, and importing a script under its stem."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import dis
+import importlib.machinery
+import importlib.util
+import linecache
+import os
+import sys
+import zipfile
+from collections.abc import Iterator
+from types import CodeType, ModuleType
+
+from . import process
+from .errors import FtnPytorchError, report, summary, trace
+
+SCRIPT = "script"
+TORCHSCRIPT = "torchscript"
+
+_ACCEPTED = "Accepted are Python scripts (.py) and TorchScript models written by torch.jit.save (.pt)."
+_ADVICE_WEIGHTS = (
+    "It was written by torch.save and holds parameters or a pickled object, but no program. Load a script instead that "
+    "builds the network and reads this file with torch.load, or write the model with torch.jit.save."
+)
+_ADVICE_EXPORTED = (
+    "Packages of torch.export are not supported by this version. Load a script that reads it with torch.export.load and "
+    "calls it in ftn_pytorch_forward."
+)
+_ADVICE_ONNX = (
+    "ONNX models are not supported by this version. Load a script that runs it with onnxruntime in ftn_pytorch_forward."
+)
+
+
+def find(file: str) -> str:
+    """Absolute path of a file that can be read; FILE otherwise."""
+    if not file.strip():
+        raise FtnPytorchError("FILE", "the file name is empty")
+    path = os.path.abspath(file)
+    try:
+        if os.path.isdir(path):
+            raise FtnPytorchError("FILE", f"{path} is a directory, name a file in it")
+        if os.path.exists(path) and not os.path.isfile(path):
+            raise FtnPytorchError("FILE", f"{path} is no regular file")
+        with open(path, "rb"):
+            return path
+    except FileNotFoundError:
+        raise FtnPytorchError("FILE", f"{path} does not exist{_similar(file, path)}") from None
+    except (OSError, ValueError) as failure:
+        raise FtnPytorchError("FILE", f"{path!r} cannot be read: {failure}") from failure
+
+
+def _similar(file: str, path: str) -> str:
+    folder, name = os.path.split(path)
+    hint = "" if os.path.isabs(file) else f" (the name was {file!r}, relative to the working directory)"
+    if not os.path.isdir(folder):
+        return f"{hint}; there is no directory {folder} either"
+    close = difflib.get_close_matches(name, os.listdir(folder), n=1)
+    return f"{hint}; did you mean {close[0]!r}?" if close else hint
+
+
+def identify(path: str) -> str:
+    """``SCRIPT`` or ``TORCHSCRIPT``; FORMAT with advice for anything else."""
+    extension = os.path.splitext(path)[1].lower()
+    with open(path, "rb") as stream:
+        start = stream.read(4)
+    if start == b"PK\x03\x04":
+        return _identify_archive(path)
+    if extension == ".py":
+        return SCRIPT
+    if extension == ".onnx":
+        advice = _ADVICE_ONNX
+    elif start[:1] == b"\x80":
+        # A bare pickle: torch.save before version 1.6.
+        advice = _ADVICE_WEIGHTS
+    else:
+        found = f"the extension {extension!r}" if extension else "no extension"
+        advice = f"It has {found} and its content is no saved model. {_ACCEPTED}"
+    raise FtnPytorchError("FORMAT", f"{path} cannot be loaded. {advice}")
+
+
+def _identify_archive(path: str) -> str:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            # Everything lies in one folder, whose name is free: "net/code/...", "net/data.pkl".
+            names = {name.partition("/")[2] for name in archive.namelist()}
+    except (zipfile.BadZipFile, OSError) as failure:
+        raise FtnPytorchError("FORMAT", f"{path} is a damaged archive ({failure}); write it again") from failure
+    if "constants.pkl" in names and any(name.startswith("code/") for name in names):
+        return TORCHSCRIPT
+    if "archive_format" in names or any(name.startswith("models/") for name in names):
+        advice = _ADVICE_EXPORTED
+    elif "data.pkl" in names:
+        advice = _ADVICE_WEIGHTS
+    else:
+        advice = f"It is a zip archive, but no saved model. {_ACCEPTED}"
+    raise FtnPytorchError("FORMAT", f"{path} cannot be loaded. {advice}")
+
+
+def module_name(path: str) -> str:
+    """Free name for a module made of a script: its stem, else ``stem__2``, ``stem__3``, ...
+
+    The stem is not free either where it would hide a module that can be imported, for the whole process.
+    """
+    stem = os.path.splitext(os.path.basename(path))[0].replace(".", "_")
+    hides = _hides_module(stem, path)
+    if hides:
+        process.warn(f"{path} has the name of a Python module: a later 'import {stem}' finds the script. Rename it.")
+    elif stem not in sys.modules:
+        return stem
+    number = 2
+    while f"{stem}__{number}" in sys.modules:
+        number += 1
+    return f"{stem}__{number}"
+
+
+def _hides_module(stem: str, path: str) -> bool:
+    try:
+        found = importlib.util.find_spec(stem)
+    except (ImportError, ValueError):
+        return False
+    if found is None:
+        return False
+    return found.origin is None or not os.path.exists(found.origin) or not os.path.samefile(found.origin, path)
+
+
+@contextlib.contextmanager
+def undone_on_failure(path: str) -> Iterator[None]:
+    """Put the script's directory first on ``sys.path``; when the body fails, leave no trace of it.
+
+    What goes is the script's module, the modules of its directory imported for the first time, and every change of
+    ``sys.path``. On success the directory stays, so that functions can import neighbours later, and so that workers of
+    multiprocessing find the script.
+    """
+    folder = os.path.dirname(path)
+    paths, modules = list(sys.path), set(sys.modules)
+    sys.path[:] = [folder, *(other for other in paths if other != folder)]
+    try:
+        yield
+    except BaseException:
+        sys.path[:] = paths
+        for name in [name for name in set(sys.modules) - modules if _is_neighbour(name, folder)]:
+            del sys.modules[name]
+        raise
+
+
+def _is_neighbour(name: str, folder: str) -> bool:
+    """True if the module, or the package it is part of, is Python source in the folder itself."""
+    top = sys.modules.get(name.partition(".")[0])
+    source = getattr(top, "__file__", None) or ""
+    stem = source[: -len("/__init__.py")] if source.endswith("__init__.py") else source
+    return source.endswith(".py") and os.path.dirname(stem) == folder
+
+
+def execute(path: str, name: str) -> ModuleType:
+    """Run a script as module ``name`` and return the module, which is also in ``sys.modules``.
+
+    A module of that name that is there already is replaced only if the script succeeds. Raises SYNTAX, IMPORT or SCRIPT.
+    """
+    loader = importlib.machinery.SourceFileLoader(name, path)
+    spec = importlib.util.spec_from_file_location(name, path, loader=loader)
+    if spec is None:
+        raise FtnPytorchError("FORMAT", f"{path} is no file that Python can import")
+    module = importlib.util.module_from_spec(spec)
+    linecache.cache.pop(path, None)
+    code = _compile(loader, path)
+    previous = sys.modules.get(name)
+    sys.modules[name] = module
+    try:
+        run(path, exec, code, vars(module))
+    except BaseException:
+        restore_module(name, previous)
+        raise
+    _warn_of_foreign_neighbours(path, code)
+    return module
+
+
+def restore_module(name: str, module: ModuleType | None) -> None:
+    """Put back what ``sys.modules`` held under a name."""
+    if module is None:
+        sys.modules.pop(name, None)
+    else:
+        sys.modules[name] = module
+
+
+def _compile(loader: importlib.machinery.SourceFileLoader, path: str) -> CodeType:
+    # Not through loader.get_code: byte code in __pycache__ counts as current for a source of the same size that was
+    # changed within the same second, as happens between a load and a reload.
+    try:
+        return loader.source_to_code(loader.get_data(path), path)
+    except (SyntaxError, ValueError) as failure:
+        raise FtnPytorchError("SYNTAX", f"{path} is not valid Python\n{summary(failure)}") from failure
+
+
+def run(path: str, function, *args, **kwargs):
+    """Call something that runs code of a script while it is loaded: IMPORT or SCRIPT for what it raises."""
+    try:
+        return function(*args, **kwargs)
+    except FtnPytorchError:
+        raise
+    except ImportError as failure:
+        raise FtnPytorchError("IMPORT", import_text(path, failure)) from failure
+    except BaseException as failure:
+        raise FtnPytorchError("SCRIPT", f"{path} failed while it was loaded: {report(failure)}") from failure
+
+
+def import_text(path: str, failure: ImportError) -> str:
+    """What was imported, for which interpreter, and where it was looked for."""
+    version = ".".join(map(str, sys.version_info[:3]))
+    searched = "\n".join(f"  {folder}" for folder in sys.path)
+    return (
+        f"{path} needs what is not there: {summary(failure)}\n"
+        f"The interpreter is {sys.executable} (Python {version}). Install the module for it, or name another interpreter "
+        f"with FTN_PYTORCH_PYTHON. These folders were searched:\n{searched}\n{trace(failure)}"
+    )
+
+
+def imports(code: CodeType) -> Iterator[str]:
+    """Names of the modules that a piece of code, or a function defined in it, imports."""
+    for step in dis.get_instructions(code):
+        if step.opname == "IMPORT_NAME":
+            yield step.argval
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from imports(constant)
+
+
+def _warn_of_foreign_neighbours(path: str, code: CodeType) -> None:
+    """Python imports a name once: a script may get the ``helpers`` that lies beside another script."""
+    folder = os.path.dirname(path)
+    for name in {imported.partition(".")[0] for imported in imports(code)}:
+        beside = os.path.join(folder, f"{name}.py")
+        used = getattr(sys.modules.get(name), "__file__", None)
+        if used and beside != path and os.path.isfile(beside) and not os.path.samefile(beside, used):
+            process.warn(f"{path} imports {name!r} and got {used}, not {beside}: rename one of the two")

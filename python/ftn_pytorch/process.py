@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: MIT
+"""What belongs to the process as a whole: the host program, start and exit, torch's threads, MPI ranks."""
+
+from __future__ import annotations
+
+import atexit
+import multiprocessing
+import os
+import sys
+import threading
+import warnings
+from collections.abc import Mapping
+from typing import Any, Optional
+
+from .errors import FtnPytorchError
+
+# Size and rank of a job as MPI launchers tell them. SLURM_STEP_NUM_TASKS is set by srun alone; SLURM_NTASKS is also
+# seen by a program that a batch script starts once.
+_RANKS = (
+    ("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"),
+    ("PMI_SIZE", "PMI_RANK"),
+    ("MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_RANK"),
+    ("SLURM_STEP_NUM_TASKS", "SLURM_PROCID"),
+)
+_LOCAL_SIZES = (
+    "OMPI_COMM_WORLD_LOCAL_SIZE",
+    "MPI_LOCALNRANKS",
+    "MV2_COMM_WORLD_LOCAL_SIZE",
+    "SLURM_STEP_TASKS_PER_NODE",
+)
+
+
+class FtnPytorchWarning(UserWarning):
+    """A warning of this package where no Fortran program receives it."""
+
+
+class _State:
+    """What was done once in this process."""
+
+    def __init__(self) -> None:
+        self.adopted = False
+        self.threads: Optional[int] = None
+        self.threads_settled = False
+        self.warned_of_lone_ranks = False
+
+
+_state = _State()
+
+
+def _host() -> Any:
+    """The module ``_ftn_pytorch`` of the library, or None in a plain Python."""
+    try:
+        import _ftn_pytorch
+    except ImportError:
+        return None
+    return _ftn_pytorch
+
+
+def library_version() -> Optional[str]:
+    """Version of the library that runs this interpreter, None in a plain Python."""
+    host = _host()
+    return None if host is None else host.version()
+
+
+def warn(text: str) -> None:
+    """Hand a warning to the Fortran program, or to Python's ``warnings`` where there is none."""
+    host = _host()
+    if host is None:
+        warnings.warn(text, FtnPytorchWarning, stacklevel=2)
+    else:
+        host.warn(text)
+
+
+def start(adopted: bool) -> None:
+    """Prepare an interpreter that the library started. One that ran before belongs to its program and stays as it is."""
+    _state.adopted = adopted
+    if adopted:
+        return
+    # Workers must be a Python: the running executable is the simulation, which would start all over again.
+    multiprocessing.set_executable(sys.executable)
+    # The interpreter is never finalized, so text left in a block buffer by a crash of the simulation would be lost.
+    out = sys.stdout
+    if hasattr(out, "reconfigure") and not out.isatty():
+        out.reconfigure(line_buffering=True)
+
+
+def shut_down() -> None:
+    """What Python does when it ends, short of finalizing: wait for threads, run exit functions, flush. Never raises."""
+    steps = [_flush] if _state.adopted else [threading._shutdown, atexit._run_exitfuncs, _flush]  # type: ignore
+    for step in steps:
+        try:
+            step()
+        except BaseException as failure:
+            _complain(failure)
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            stream.flush()
+
+
+def _complain(failure: BaseException) -> None:
+    try:
+        warn(f"while Python was shut down: {type(failure).__name__}: {failure}")
+    except BaseException:  # noqa: S110  the process is ending; there is nobody left to tell
+        pass
+
+
+def set_threads(n: int) -> None:
+    """Set the number of threads torch uses, now or as soon as a script has imported torch."""
+    if n < 1:
+        raise FtnPytorchError("ARGUMENT", f"the number of threads is {n}, it must be at least 1")
+    _state.threads = n
+    _state.threads_settled = False
+    settle_threads()
+
+
+def settle_threads() -> None:
+    """Apply the number of threads once torch is there; called after a script ran.
+
+    Without ``set_threads`` torch keeps its default, unless several ranks share this node and OMP_NUM_THREADS says
+    nothing: then each gets its share of the cores that it may run on.
+    """
+    torch = sys.modules.get("torch")
+    if _state.threads_settled or torch is None or not hasattr(torch, "set_num_threads"):
+        return
+    _state.threads_settled = True
+    wanted = _state.threads
+    if wanted is None and not _state.adopted and not os.environ.get("OMP_NUM_THREADS"):
+        ranks = local_ranks(os.environ)
+        if ranks > 1:
+            wanted = max(1, cores() // ranks)
+    if wanted is not None:
+        torch.set_num_threads(wanted)
+
+
+def cores() -> int:
+    """Cores that this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def local_ranks(environment: Mapping[str, str]) -> int:
+    """Ranks on this node, 1 if no launcher says otherwise."""
+    for name in _LOCAL_SIZES:
+        # Slurm writes "4(x2),3": the number of tasks on the first nodes, then on the others.
+        text = environment.get(name, "").partition("(")[0].partition(",")[0]
+        if text.isdigit():
+            return int(text)
+    return 1
+
+
+def _rank_and_size(environment: Mapping[str, str]) -> tuple[int, int]:
+    """Rank and number of ranks of this process, (0, 1) if no launcher tells."""
+    for size_name, rank_name in _RANKS:
+        size, rank = environment.get(size_name, ""), environment.get(rank_name, "")
+        if size.isdigit() and rank.isdigit():
+            return int(rank), int(size)
+    return 0, 1
+
+
+def warn_of_lone_ranks() -> None:
+    """Warn once, on rank 0, when several ranks train without a torch.distributed group."""
+    rank, size = _rank_and_size(os.environ)
+    if _state.warned_of_lone_ranks or size < 2 or _in_group():
+        return
+    _state.warned_of_lone_ranks = True
+    if rank == 0:
+        warn(
+            f"ftn_pytorch_train runs on {size} MPI ranks without a torch.distributed group: each rank trains a network "
+            "of its own. Train on one rank, or call torch.distributed.init_process_group in the script."
+        )
+
+
+def _in_group() -> bool:
+    distributed = sys.modules.get("torch.distributed")
+    return distributed is not None and distributed.is_available() and distributed.is_initialized()

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: MIT
+"""Results of a function: whatever it returned, as names and plain values."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import sys
+from collections.abc import Mapping
+from types import MemberDescriptorType
+from typing import Any, Optional
+
+from .errors import FtnPytorchError
+
+Names = Optional[tuple[str, ...]]
+
+_ALLOWED = "tensors, NumPy arrays, numbers, texts, or a tuple, dict, dataclass or namedtuple of those"
+
+
+def unpack(result: Any) -> tuple[Names, tuple[Any, ...]]:
+    """Names (None if the results have none) and values of a result.
+
+    Values are strided torch.Tensor objects without gradient, conjugate or negative bit, numpy.ndarray, bool, int, float,
+    complex or str. Memory is shared with what the function returned. None has no values. A NumPy scalar becomes an array
+    of rank 0, so that it keeps its type; numpy.bool_ and numpy.str_ become bool and str. Raises RESULT_TYPE for all else,
+    DEVICE for tensors without data.
+    """
+    if result is None:
+        return None, ()
+    names, values = _parts(result)
+    if values is None:
+        return None, (_value(result, "the result"),)
+    if names is None:
+        return None, tuple(_value(value, f"result {number}") for number, value in enumerate(values, 1))
+    return names, tuple(_value(value, f"result {name!r}") for name, value in zip(names, values))
+
+
+def to_host(value: Any) -> Any:
+    """A tensor in host memory: the same object if it is there already, else a copy. Other values pass."""
+    torch = sys.modules.get("torch")
+    if torch is None or not isinstance(value, torch.Tensor):
+        return value
+    return value.cpu()
+
+
+def _parts(result: Any) -> tuple[Names, Optional[tuple[Any, ...]]]:
+    """Names and values of a container; (None, None) for anything else."""
+    if isinstance(result, Mapping):
+        for key in result:
+            if not isinstance(key, str):
+                raise FtnPytorchError(
+                    "RESULT_TYPE", f"the result is a dict with the key {key!r} of type {type(key).__name__}; keys are texts"
+                )
+        return tuple(result), tuple(result.values())
+    if isinstance(result, (tuple, list)):
+        return _tuple_names(result), tuple(result)
+    if dataclasses.is_dataclass(result) and not isinstance(result, type):
+        names = tuple(field.name for field in dataclasses.fields(result))
+        return names, tuple(getattr(result, name) for name in names)
+    return None, None
+
+
+def _tuple_names(result: Any) -> Names:
+    names = getattr(type(result), "_fields", None)
+    if names is not None:
+        return tuple(names)
+    length = getattr(type(result), "n_sequence_fields", None)
+    if length is None:
+        return None
+    # A struct sequence, such as torch.return_types.max: its fields are members of the type, in order.
+    members = [name for name, kind in vars(type(result)).items() if isinstance(kind, MemberDescriptorType)]
+    return tuple(members[:length]) if len(members) >= length else None
+
+
+def _value(value: Any, what: str) -> Any:
+    if isinstance(value, (bool, int, float, complex, str)) and not _is_numpy_scalar(value):
+        return _plain(value)
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(value, torch.Tensor):
+        return _tensor(torch, value, what)
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and isinstance(value, (numpy.ndarray, numpy.generic)):
+        return _array(numpy, value, what)
+    raise FtnPytorchError("RESULT_TYPE", f"{what} is {_explain(value)}")
+
+
+def _plain(value: Any) -> Any:
+    """A number or text of exactly a builtin type; members of an IntEnum, for example, are of a type of their own."""
+    for kind in (bool, int, float, complex, str):
+        if isinstance(value, kind):
+            return value if type(value) is kind else kind(value)
+    raise AssertionError(type(value))
+
+
+def _is_numpy_scalar(value: Any) -> bool:
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and isinstance(value, numpy.generic)
+
+
+def _tensor(torch: Any, value: Any, what: str) -> Any:
+    advice = ""
+    if value.is_nested:
+        advice = "a nested tensor; return torch.nested.to_padded_tensor(...)"
+    elif value.layout is not torch.strided:
+        advice = f"a tensor of layout {value.layout}; return x.to_dense()"
+    elif value.is_quantized:
+        advice = "a quantized tensor; return x.dequantize()"
+    if advice:
+        raise FtnPytorchError("RESULT_TYPE", f"{what} is {advice}")
+    if value.device.type == "meta":
+        raise FtnPytorchError("DEVICE", f"{what} is a tensor on the device 'meta', which holds no numbers")
+    if type(value) is not torch.Tensor:
+        value = value.as_subclass(torch.Tensor)
+    if value.requires_grad:
+        value = value.detach()
+    return value.resolve_conj().resolve_neg()
+
+
+def _array(numpy: Any, value: Any, what: str) -> Any:
+    if isinstance(value, numpy.bool_):
+        return bool(value)
+    if isinstance(value, numpy.str_):
+        return str(value)
+    if isinstance(value, numpy.ma.MaskedArray):
+        raise FtnPytorchError("RESULT_TYPE", f"{what} is a masked array; return x.filled(value)")
+    if value.dtype.kind not in "biufc":
+        raise FtnPytorchError(
+            "RESULT_TYPE", f"{what} is a NumPy array of type {value.dtype}; return an array of numbers or logicals"
+        )
+    if not value.dtype.isnative:
+        raise FtnPytorchError(
+            "RESULT_TYPE", f"{what} is a NumPy array of foreign byte order; return x.astype(x.dtype.newbyteorder('='))"
+        )
+    return numpy.asarray(value)
+
+
+def _explain(value: Any) -> str:
+    kind = type(value).__name__
+    if inspect.iscoroutine(value):
+        # Python would warn at some later time that it was never awaited.
+        value.close()
+        return "a coroutine, the function is declared with async def; declare it with def"
+    if inspect.isgenerator(value) or inspect.isasyncgen(value):
+        return "a generator, the function contains yield; return the results with return"
+    if value is None:
+        return "None; a function has either no result at all or every result has a value"
+    if isinstance(value, (Mapping, tuple, list)) or dataclasses.is_dataclass(value):
+        return f"a {kind} inside another container; results may not be nested, return {_ALLOWED}"
+    if isinstance(value, (bytes, bytearray)):
+        return f"of type {kind}; return a text, bytes.decode() makes one"
+    if hasattr(value, "__array__") or hasattr(value, "__dlpack__"):
+        return f"of type {kind}; return numpy.asarray(...) or torch.as_tensor(...) of it"
+    return f"of type {kind}; return {_ALLOWED}"

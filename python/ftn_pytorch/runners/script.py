@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: MIT
+"""The runner for Python scripts."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import weakref
+from collections.abc import Mapping
+from types import ModuleType
+from typing import Any, Callable, Optional
+
+from .. import conventions, device, framework, loading, process
+from ..conventions import FORWARD, TRAIN, Convention
+from ..errors import FtnPytorchError
+from .base import Options, Runner
+
+SETUP = "ftn_pytorch_setup"
+SAVE = "ftn_pytorch_save"
+RESTORE = "ftn_pytorch_restore"
+
+
+class ScriptRunner(Runner):
+    """A script, run once as a module of its own; ``ftn_pytorch_setup`` has been called when the constructor returns."""
+
+    backend = "script"
+
+    def __init__(self, path: str, options: Options, config: dict[str, Any]) -> None:
+        super().__init__(path, options)
+        self._config = config
+        self._module_name = loading.module_name(path)
+        self._load()
+        # The name becomes free with the runner, and the script's objects with the last function that is still in use.
+        weakref.finalize(self, loading.restore_module, self._module_name, None).atexit = False
+
+    def reload(self) -> None:
+        previous = sys.modules.get(self._module_name)
+        try:
+            self._load()
+        except BaseException:
+            loading.restore_module(self._module_name, previous)
+            raise
+
+    def _load(self) -> None:
+        with loading.undone_on_failure(self.path):
+            torch_was_loaded = framework.is_torch_loaded()
+            module = loading.execute(self.path, self._module_name)
+            self._set_up(module, framework.decide(module, self.path, torch_was_loaded))
+            chosen = framework.decide(module, self.path, torch_was_loaded)
+            place = device.resolve(self.wanted_device, chosen)
+            if place is not None:
+                device.move_modules(vars(module), place)
+            override = conventions.check_override(vars(module).get(conventions.OVERRIDE), self.path)
+            functions = [vars(module)[name] for name in _functions_of(module)]
+            declared = vars(module).get(conventions.SHAPES, {})
+            shapes = conventions.parse_shapes(declared, functions, self.path)
+        process.settle_threads()
+        self._module, self._override, self._shapes = module, override, shapes
+        self.framework, self.device = chosen, place
+
+    def _set_up(self, module: ModuleType, chosen: str) -> None:
+        setup = vars(module).get(SETUP)
+        if setup is None:
+            if self._config:
+                given = ", ".join(self._config)
+                raise FtnPytorchError("HOOK", f"{self.path} defines no {SETUP}, which would take the config ({given})")
+            return
+        if not callable(setup):
+            raise FtnPytorchError("HOOK", f"{self.path}: {SETUP} is of type {type(setup).__name__}, not a function")
+        conventions.check_call(SETUP, conventions.signature_of(setup), (), self._config)
+        config = {name: framework.fresh(value, chosen) for name, value in self._config.items()}
+        outcome = loading.run(self.path, setup, **config)
+        if inspect.iscoroutine(outcome) or inspect.isgenerator(outcome):
+            outcome.close()
+            raise FtnPytorchError(
+                "SCRIPT", f"{self.path}: {SETUP} did nothing, it is a generator or async function; declare it with def"
+            )
+
+    def save(self, file: str) -> None:
+        self.require(SAVE)(file)
+
+    def restore(self, file: str) -> None:
+        self.require(RESTORE)(file)
+
+    def find(self, name: str) -> Optional[Callable]:
+        function = vars(self._module).get(name)
+        return function if callable(function) else None
+
+    def functions(self) -> list[str]:
+        return _functions_of(self._module)
+
+    def bind(self, name: str, flags: int) -> tuple[Callable, Convention]:
+        """The script's own function object, unwrapped, on the host; ``flags`` are the business of saved models."""
+        function = self.require(name)
+        positional = 2 if name == TRAIN else 1
+        override = self._override if name in (FORWARD, TRAIN) else None
+        convention = conventions.convention_of(function, positional, override)
+        if self.device is None:
+            return function, convention
+        return device.on_device(function, self.device), convention._replace(has_out=False)
+
+    def first_call(self, name: str, args: tuple, kwargs: Mapping[str, Any]) -> None:
+        super().first_call(name, args, kwargs)
+        conventions.check_shapes(self._shapes, self.signature(name), args, kwargs)
+
+
+def _functions_of(module: ModuleType) -> list[str]:
+    """Functions that the script defines, and its hooks, whatever they are made of."""
+    return [
+        name
+        for name, value in vars(module).items()
+        if callable(value)
+        and (
+            name.startswith("ftn_pytorch_")
+            or (getattr(value, "__module__", None) == module.__name__ and not isinstance(value, type) and name[0] != "_")
+        )
+    ]

@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: MIT
+"""The runner for TorchScript models, through ``torch.jit`` of the interpreter's torch."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+import os
+import warnings
+from collections.abc import Iterator
+from typing import Any, Callable, Optional
+
+from .. import device, loading, process
+from ..conventions import FORWARD, TRAIN, Convention
+from ..errors import FtnPytorchError, summary
+from ..framework import TORCH
+from .base import USE_DEVICE, USE_INFERENCE_MODE, Options, Runner
+
+SAVE = "ftn_pytorch_save"
+RESTORE = "ftn_pytorch_restore"
+_OPTIMIZERS = {
+    "ftn_pytorch_create_optimizer_sgd": "SGD",
+    "ftn_pytorch_create_optimizer_adam": "Adam",
+    "ftn_pytorch_create_optimizer_adamw": "AdamW",
+}
+
+
+class TorchScriptRunner(Runner):
+    """A TorchScript model.
+
+    Training or evaluation mode and the gradient mode are left as they are in the file and in the process; the flag for
+    inference mode runs ``forward`` under torch.inference_mode. Inputs are separate positional arguments, named ones are
+    keyword arguments. Every method of the model can be called by its name.
+    """
+
+    backend = "torchscript"
+    framework = TORCH
+
+    def __init__(self, path: str, options: Options, config: dict[str, Any]) -> None:
+        super().__init__(path, options)
+        if config:
+            given = ", ".join(config)
+            raise FtnPytorchError("ARGUMENT", f"{path} is a TorchScript model, it takes no config ({given})")
+        self._torch = _import_torch(path)
+        self.device = device.resolve(self.wanted_device, TORCH)
+        self._create: Optional[Callable[[], Any]] = None
+        self._optimizer: Any = None
+        self._model = self._read(path)
+        process.settle_threads()
+
+    def reload(self) -> None:
+        """Read the model again; an optimizer starts afresh with the settings it was created with."""
+        model = self._read(self.path)
+        optimizer = None if self._create is None else self._create_for(model)
+        self._model, self._optimizer = model, optimizer
+
+    def save(self, file: str) -> None:
+        """Write the model with torch.jit.save; an older file of that name is replaced only by a complete one."""
+        path = os.path.abspath(file)
+        part = f"{path}.{os.getpid()}.part"
+        try:
+            with open(part, "wb") as stream, _quiet():
+                self._torch.jit.save(self._model, stream)
+            os.replace(part, path)
+        except OSError as failure:
+            with contextlib.suppress(OSError):
+                os.remove(part)
+            raise FtnPytorchError("FILE", f"{path} cannot be written: {failure}") from failure
+
+    def restore(self, file: str) -> None:
+        """Copy parameters and buffers of a TorchScript file into the model; the optimizer keeps its state."""
+        path = loading.find(file)
+        if loading.identify(path) != loading.TORCHSCRIPT:
+            raise FtnPytorchError("FORMAT", f"{path} is no TorchScript model, as {self.path} needs to be restored")
+        state = self._read(path).state_dict()
+        try:
+            self._model.load_state_dict(state)
+        except RuntimeError as failure:
+            raise FtnPytorchError("FORMAT", f"{path} holds another model than {self.path}: {failure}") from failure
+
+    def find(self, name: str) -> Optional[Callable]:
+        if name == FORWARD:
+            return self._model
+        if name in _OPTIMIZERS:
+            return functools.partial(self._create_optimizer, _OPTIMIZERS[name])
+        own = {TRAIN: self._train, SAVE: self.save, RESTORE: self.restore}
+        if name in own:
+            return own[name]
+        return getattr(self._model, name) if name in self._methods() else None
+
+    def functions(self) -> list[str]:
+        return [FORWARD, TRAIN, SAVE, RESTORE, *_OPTIMIZERS, *self._methods()]
+
+    def signature(self, name: str) -> Optional[inspect.Signature]:
+        if name == FORWARD or name in self._methods():
+            return _signature(self._model._c._get_method("forward" if name == FORWARD else name).schema)
+        return super().signature(name)
+
+    def bind(self, name: str, flags: int) -> tuple[Callable, Convention]:
+        function = self.require(name)
+        if name == FORWARD and (flags | self.flags) & USE_INFERENCE_MODE:
+            function = self._predict
+        if flags & USE_DEVICE and self.device is None:
+            process.warn(f"{self.path} was loaded to run on the host: module_use_device has its effect in load alone")
+        if self.device is not None:
+            function = device.on_device(function, self.device)
+        return function, Convention(one_list=False, has_out=False)
+
+    def _predict(self, *args: Any, **named: Any) -> Any:
+        with self._torch.inference_mode():
+            return self._model(*args, **named)
+
+    def _methods(self) -> list[str]:
+        return [name for name in self._model._c._method_names() if not name.startswith("_")]
+
+    def _read(self, path: str) -> Any:
+        try:
+            with _quiet():
+                return self._torch.jit.load(path, map_location=self.device or "cpu")
+        except (RuntimeError, ValueError) as failure:
+            raise FtnPytorchError("FORMAT", f"{path} cannot be read by torch.jit.load: {summary(failure)}") from failure
+
+    def _create_optimizer(self, kind: str, lr: float, **settings: Any) -> None:
+        """Make the optimizer that train uses: torch.optim's, with its settings as keyword arguments."""
+        self._create = functools.partial(getattr(self._torch.optim, kind), lr=lr, **settings)
+        self._optimizer = self._create_for(self._model)
+
+    def _create_for(self, model: Any) -> Any:
+        parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+        if not parameters:
+            raise FtnPytorchError("ARGUMENT", f"{self.path} has no parameters that can be trained (is it frozen?)")
+        return self._create(parameters)
+
+    def _train(self, *args: Any, **named: Any) -> tuple[bool, float]:
+        """One step of the optimizer on the mean squared error between the model's result and the target.
+
+        The target is the last positional argument or the one named ``target``, all others are inputs. Returns False and
+        the loss before the step. Raises HOOK without an optimizer, SHAPE or DTYPE where prediction and target differ.
+        """
+        if self._optimizer is None:
+            raise FtnPytorchError("HOOK", "there is no optimizer: call create_optimizer_sgd before train")
+        if "target" in named:
+            target = named.pop("target")
+        elif args:
+            *args, target = args  # type: ignore[assignment]
+        else:
+            raise FtnPytorchError("SIGNATURE", "train needs a target, as last argument or with the name 'target'")
+        self._optimizer.zero_grad()
+        prediction = self._model(*args, **named)
+        self._compare(prediction, target)
+        loss = self._torch.nn.functional.mse_loss(prediction, target)
+        loss.backward()
+        self._optimizer.step()
+        return False, loss.item()
+
+    def _compare(self, prediction: Any, target: Any) -> None:
+        if not isinstance(prediction, self._torch.Tensor):
+            raise FtnPytorchError(
+                "RESULT_TYPE", f"train needs a model with one tensor as result, this one returns {type(prediction).__name__}"
+            )
+        if prediction.shape != target.shape:
+            raise FtnPytorchError(
+                "SHAPE",
+                f"the prediction has shape {tuple(prediction.shape)} and the target {tuple(target.shape)}: they must be "
+                "equal, since broadcasting one against the other would train to the mean",
+            )
+        if prediction.dtype != target.dtype:
+            raise FtnPytorchError(
+                "DTYPE", f"the prediction is {prediction.dtype} and the target {target.dtype}: give the target the same type"
+            )
+
+
+def _import_torch(path: str) -> Any:
+    try:
+        import torch
+    except ImportError as failure:
+        raise FtnPytorchError("IMPORT", loading.import_text(path, failure)) from failure
+    return torch
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """torch.jit warns of its deprecation in each call; whoever has such a file cannot do anything about it here."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*torch.jit", category=DeprecationWarning)
+        yield
+
+
+def _signature(schema: Any) -> Optional[inspect.Signature]:
+    """Signature of a method from its TorchScript schema, without ``self``; None where Python could not write it."""
+    parameters = []
+    for argument in schema.arguments[1:]:
+        kind = inspect.Parameter.KEYWORD_ONLY if argument.kwarg_only else inspect.Parameter.POSITIONAL_OR_KEYWORD
+        default = argument.default_value if argument.has_default_value() else inspect.Parameter.empty
+        if not argument.name.isidentifier():
+            return None
+        parameters.append(inspect.Parameter(argument.name, kind, default=default))
+    return inspect.Signature(parameters)
