@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: MIT
+# Build types of this project when it is the top level: Release by default, run-time checks in Debug, and Profile.
+
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Debug, Release, RelWithDebInfo, MinSizeRel or Profile" FORCE)
+endif()
+
+if(CMAKE_Fortran_COMPILER_ID STREQUAL "GNU")
+  set(CMAKE_Fortran_FLAGS_DEBUG "-g -Og -fcheck=all -fbacktrace -ffpe-trap=invalid,zero,overflow")
+endif()
+
+# gprof: a program writes gmon.out to its working directory when it ends.
+foreach(language C CXX Fortran)
+  set(CMAKE_${language}_FLAGS_PROFILE "-O2 -g -pg -fno-omit-frame-pointer")
+endforeach()
+set(CMAKE_EXE_LINKER_FLAGS_PROFILE "-pg")
+set(CMAKE_SHARED_LINKER_FLAGS_PROFILE "-pg")

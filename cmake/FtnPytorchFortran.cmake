@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: MIT
+# Compile the Fortran modules of ftn_pytorch with the compiler and flags of the project at hand. Module files fit one
+# compiler only, so the installed package comes as sources, and this file is part of it.
+#
+#   ftn_pytorch_add_fortran(<target> CORE <library target> SOURCES <file>...)
+#
+# SOURCES stand in the order of use. fpt_arg.f90 or fpt_arg_ranks.f90 is left out, as FTN_PYTORCH_ARG_RANKS says:
+# ON for explicit ranks, OFF for assumed rank, AUTO to try whether the compiler passes correct descriptors to C.
+
+set(FTN_PYTORCH_ARG_RANKS AUTO CACHE STRING "Explicit ranks in torch_in and torch_out: AUTO, ON or OFF")
+set_property(CACHE FTN_PYTORCH_ARG_RANKS PROPERTY STRINGS AUTO ON OFF)
+
+# ISO_Fortran_binding.h belongs to the Fortran compiler, and the C compiler may be of another make. Only this header is
+# taken from there: its neighbours may replace headers of the C compiler.
+function(_ftn_pytorch_find_iso_header out)
+  get_filename_component(compiler "${CMAKE_Fortran_COMPILER}" REALPATH)
+  get_filename_component(prefix "${compiler}/../.." ABSOLUTE)
+  set(hints "${prefix}/include/flang" "${prefix}/include" "${prefix}/compiler/include")
+  if(CMAKE_Fortran_COMPILER_ID STREQUAL "GNU")
+    execute_process(
+      COMMAND "${CMAKE_Fortran_COMPILER}" -print-file-name=include/ISO_Fortran_binding.h
+      OUTPUT_VARIABLE file OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+    get_filename_component(hints "${file}" DIRECTORY)
+  endif()
+  find_file(FTN_PYTORCH_ISO_FORTRAN_BINDING ISO_Fortran_binding.h HINTS ${hints}
+            DOC "ISO_Fortran_binding.h of the Fortran compiler")
+  mark_as_advanced(FTN_PYTORCH_ISO_FORTRAN_BINDING)
+  set(folder "${CMAKE_CURRENT_BINARY_DIR}/ftn_pytorch_iso")
+  if(FTN_PYTORCH_ISO_FORTRAN_BINDING)
+    configure_file("${FTN_PYTORCH_ISO_FORTRAN_BINDING}" "${folder}/ISO_Fortran_binding.h" COPYONLY)
+  endif()
+  set(${out} "${folder}" PARENT_SCOPE)
+endfunction()
+
+# Does type(*), dimension(..) reach C as the standard says? gfortran 11 compiles it and gets type codes wrong.
+function(_ftn_pytorch_probe_descriptors iso_folder)
+  if(DEFINED CACHE{FTN_PYTORCH_HAVE_DESCRIPTORS})
+    return()
+  endif()
+  message(CHECK_START "Checking that ${CMAKE_Fortran_COMPILER_ID} Fortran passes descriptors to C")
+  set(folder "${CMAKE_CURRENT_FUNCTION_LIST_DIR}/probe")
+  set(program "${CMAKE_CURRENT_BINARY_DIR}/CMakeFiles/ftn_pytorch_probe")
+  set(result FALSE)
+  try_compile(compiled "${program}.dir"
+    SOURCES "${folder}/descriptor.f90" "${folder}/descriptor.c"
+    CMAKE_FLAGS "-DINCLUDE_DIRECTORIES=${iso_folder}"
+    COPY_FILE "${program}")
+  if(compiled AND CMAKE_CROSSCOMPILING)
+    set(result TRUE)
+  elseif(compiled)
+    execute_process(COMMAND "${program}" RESULT_VARIABLE exit_code OUTPUT_QUIET ERROR_QUIET)
+    if(exit_code EQUAL 0)
+      set(result TRUE)
+    endif()
+  endif()
+  if(result)
+    message(CHECK_PASS "yes")
+  else()
+    message(CHECK_FAIL "no, torch_in and torch_out get explicit ranks")
+  endif()
+  set(FTN_PYTORCH_HAVE_DESCRIPTORS ${result} CACHE INTERNAL "type(*), dimension(..) reaches C as it should")
+endfunction()
+
+function(ftn_pytorch_add_fortran target)
+  cmake_parse_arguments(PARSE_ARGV 1 ARG "" "CORE" "SOURCES")
+  _ftn_pytorch_find_iso_header(iso_folder)
+  set(ranks ${FTN_PYTORCH_ARG_RANKS})
+  if(ranks STREQUAL "AUTO")
+    _ftn_pytorch_probe_descriptors("${iso_folder}")
+    set(ranks ON)
+    if(FTN_PYTORCH_HAVE_DESCRIPTORS)
+      set(ranks OFF)
+    endif()
+  endif()
+  if(ranks)
+    list(FILTER ARG_SOURCES EXCLUDE REGEX "/fpt_arg\\.f90$")
+  else()
+    list(FILTER ARG_SOURCES EXCLUDE REGEX "/fpt_arg_ranks\\.f90$")
+  endif()
+
+  set(modules "${CMAKE_CURRENT_BINARY_DIR}/${target}_modules")
+  add_library(${target} STATIC ${ARG_SOURCES})
+  target_link_libraries(${target} PUBLIC ${ARG_CORE})
+  target_include_directories(${target}
+    PUBLIC "$<$<COMPILE_LANGUAGE:Fortran>:${modules}>"
+    PRIVATE "$<$<COMPILE_LANGUAGE:C>:${iso_folder}>")
+  set_target_properties(${target} PROPERTIES
+    C_STANDARD 11
+    Fortran_MODULE_DIRECTORY "${modules}"
+    Fortran_PREPROCESS OFF
+    POSITION_INDEPENDENT_CODE ON)
+endfunction()

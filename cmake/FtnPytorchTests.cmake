@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: MIT
+# How tests are registered. They run with the Python of the build and find their scripts through FPT_TEST_SCRIPTS.
+#
+#   fpt_add_test(<name> COMMAND <command>... [LABELS <label>...] [options])
+#   fpt_fortran_test(<name> [SOURCES <file>...] [ARGS <argument>...] [OPTIMIZE <flags>...] [options])
+#   fpt_example_test(<name> [COMMAND <command>...] [ARGS <argument>...] [options])
+#
+# Options: TIMEOUT <seconds>, WILL_FAIL, PASS_REGULAR_EXPRESSION <regex>, ENVIRONMENT <name=value>...,
+# WORKING_DIRECTORY <folder>.
+#
+# fpt_fortran_test builds a program from SOURCES (<name>.f90 if there are none) and tests/fortran/check.f90. With
+# OPTIMIZE it does so once for each entry, such as -O0 -O2 "-O3;-flto"; link-time optimisation covers the modules of
+# the library as well. fpt_example_test runs the target <name> unless COMMAND says otherwise.
+
+set(fpt_test_environment
+  "FTN_PYTORCH_PYTHON=${FTN_PYTORCH_BUILD_PYTHON}"
+  "FPT_TEST_SCRIPTS=${PROJECT_SOURCE_DIR}/tests/fortran/scripts"
+  "ASAN_OPTIONS=detect_leaks=0") # Python keeps what it allocates until the process ends
+set(fpt_test_timeout 120)
+
+macro(_fpt_parse)
+  cmake_parse_arguments(PARSE_ARGV 1 ARG
+    "WILL_FAIL"
+    "TIMEOUT;PASS_REGULAR_EXPRESSION;WORKING_DIRECTORY"
+    "ARGS;COMMAND;ENVIRONMENT;LABELS;OPTIMIZE;SOURCES")
+  if(ARG_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "${name}: what is ${ARG_UNPARSED_ARGUMENTS}?")
+  endif()
+endmacro()
+
+# Reads the options that _fpt_parse left in the scope of the caller.
+function(_fpt_register name)
+  add_test(NAME ${name} COMMAND ${ARGN})
+  set_tests_properties(${name} PROPERTIES
+    ENVIRONMENT "${fpt_test_environment};${ARG_ENVIRONMENT}"
+    LABELS "${ARG_LABELS}"
+    TIMEOUT ${fpt_test_timeout}
+    WILL_FAIL ${ARG_WILL_FAIL})
+  foreach(property IN ITEMS TIMEOUT PASS_REGULAR_EXPRESSION WORKING_DIRECTORY)
+    if(ARG_${property})
+      set_tests_properties(${name} PROPERTIES ${property} "${ARG_${property}}")
+    endif()
+  endforeach()
+endfunction()
+
+function(fpt_add_test name)
+  _fpt_parse()
+  _fpt_register(${name} ${ARG_COMMAND})
+endfunction()
+
+function(fpt_fortran_test name)
+  _fpt_parse()
+  list(APPEND ARG_LABELS fortran)
+  if(NOT ARG_SOURCES)
+    set(ARG_SOURCES ${name}.f90)
+  endif()
+  if(NOT ARG_OPTIMIZE)
+    _fpt_fortran_program(${name} "")
+    _fpt_register(${name} ${name} ${ARG_ARGS})
+  endif()
+  foreach(flags IN LISTS ARG_OPTIMIZE)
+    string(REGEX REPLACE "[^A-Za-z0-9]+" "_" suffix "${flags}")
+    if("-flto" IN_LIST flags AND NOT fpt_have_lto)
+      message(STATUS "${name}: this compiler has no link-time optimisation, ${flags} is left out")
+    else()
+      _fpt_fortran_program(${name}${suffix} "${flags}")
+      _fpt_register(${name}${suffix} ${name}${suffix} ${ARG_ARGS})
+    endif()
+  endforeach()
+endfunction()
+
+function(fpt_example_test name)
+  _fpt_parse()
+  list(APPEND ARG_LABELS example)
+  if(NOT ARG_COMMAND)
+    set(ARG_COMMAND ${name})
+  endif()
+  _fpt_register(example_${name} ${ARG_COMMAND} ${ARG_ARGS})
+endfunction()
+
+if("Fortran" IN_LIST languages)
+  include(CheckIPOSupported)
+  check_ipo_supported(RESULT fpt_have_lto OUTPUT ignored LANGUAGES C Fortran)
+endif()
+
+function(_fpt_fortran_program name flags)
+  set(library ftn_pytorch::ftn_pytorch)
+  add_executable(${name} ${ARG_SOURCES} "${PROJECT_SOURCE_DIR}/tests/fortran/check.f90")
+  if("-flto" IN_LIST flags)
+    set(library ftn_pytorch_fortran_lto)
+    list(REMOVE_ITEM flags -flto)
+    if(NOT TARGET ${library})
+      ftn_pytorch_add_fortran(${library} CORE ftn_pytorch_core SOURCES ${FTN_PYTORCH_FORTRAN_SOURCES})
+      add_dependencies(${library} ftn_pytorch_fortran_sources)
+      target_compile_options(${library} PRIVATE ${flags})
+    endif()
+    set_target_properties(${library} ${name} PROPERTIES INTERPROCEDURAL_OPTIMIZATION ON)
+  endif()
+  target_compile_options(${name} PRIVATE ${flags})
+  target_link_options(${name} PRIVATE ${flags})
+  target_link_libraries(${name} PRIVATE ${library})
+  set_target_properties(${name} PROPERTIES
+    Fortran_MODULE_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}/${name}_modules"
+    Fortran_PREPROCESS OFF)
+endfunction()
