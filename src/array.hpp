@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT
+/// Memory with a shape: what crosses the boundary, whoever owns it. Knows nothing of Python.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "ftn_pytorch.h"
+
+namespace fpt {
+
+/// View of memory that somebody else owns. Axes in Fortran order; strides in bytes, of any sign.
+struct Array {
+  void* data = nullptr;
+  int32_t dtype = FPT_NONE;
+  int32_t rank = 0;
+  int64_t extents[FPT_MAX_RANK] = {};
+  int64_t strides[FPT_MAX_RANK] = {};
+  bool on_host = true;
+};
+
+/// Bytes of an element; 0 for FPT_NONE and FPT_TEXT.
+std::size_t dtype_size(int32_t dtype) noexcept;
+
+/// Name as the Python side uses it: "float32", "bool".
+const char* dtype_name(int32_t dtype) noexcept;
+
+/// Fortran spelling: "real(real32)", "logical(c_bool)".
+const char* dtype_fortran_name(int32_t dtype) noexcept;
+
+bool is_float(int32_t dtype) noexcept;
+bool is_complex(int32_t dtype) noexcept;
+bool is_logical(int32_t dtype) noexcept;
+
+/// True if every value of `from` has an exact counterpart in `to`.
+bool is_widening(int32_t from, int32_t to) noexcept;
+
+/// True if values may be converted when the user asked for it: never from complex to real or from float to integer.
+bool is_castable(int32_t from, int32_t to) noexcept;
+
+int64_t element_count(const Array& array) noexcept;
+bool is_contiguous(const Array& array) noexcept;
+bool has_negative_stride(const Array& array) noexcept;
+bool same_shape(const Array& a, const Array& b) noexcept;
+
+/// Lowest address and the one after the highest of the memory that an array touches.
+struct Range {
+  const char* begin;
+  const char* end;
+};
+Range memory_range(const Array& array) noexcept;
+bool overlap(const Array& a, const Array& b) noexcept;
+
+/// Same axes in the opposite order: what Fortran calls (nx, ny) and Python (ny, nx).
+Array reversed(const Array& array) noexcept;
+
+/// Contiguous strides in Fortran order for the extents that are there.
+void set_contiguous(Array& array) noexcept;
+
+/// "(3, 4)", in the order of the extents.
+std::string shape_text(const Array& array);
+
+}  // namespace fpt

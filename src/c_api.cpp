@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: MIT
+/// Bodies of the C interface, part one: the library and modules.
+#include <cstring>
+
+#include "arg.hpp"
+#include "call.hpp"
+#include "deliver.hpp"
+#include "framework.hpp"
+#include "guard.hpp"
+#include "module.hpp"
+
+using namespace fpt;
+
+namespace {
+
+constexpr const char* forward_hook = "ftn_pytorch_forward";
+constexpr const char* train_hook = "ftn_pytorch_train";
+
+/// Inputs in, results out: all calls but training.
+void run(Module& module, Function& function, fpt_arg* inputs, int32_t ninputs, fpt_arg* outputs, int32_t noutputs,
+         fpt_results* results) {
+  Call call(module, function);
+  call.add(inputs, ninputs, "input");
+  const bool in_place = function.has_out && noutputs > 0;
+  if (in_place) call.add_out(outputs, noutputs);
+  Ref result = call.invoke(false, 0);
+  if (noutputs > 0) deliver(module, function, result.get(), outputs, noutputs, in_place);
+  if (results) store_results(results, Results::of(module, function, result.get()));
+  call.finish(std::move(result), results != nullptr);
+}
+
+void train(Module& module, fpt_arg* inputs, int32_t ninputs, fpt_arg* targets, int32_t ntargets, bool is_wrap,
+           int32_t* completed, double* loss) {
+  Function& function = module.function(train_hook, 0);
+  Call call(module, function);
+  call.add(inputs, ninputs, "input");
+  call.add(targets, ntargets, "target");
+  Ref result = call.invoke(is_wrap && function.one_list, ninputs);
+  deliver_training(module, function, result.get(), *completed, *loss);
+  call.finish(std::move(result), false);
+}
+
+}  // namespace
+
+extern "C" {
+
+const char* fpt_version(void) { return FPT_VERSION; }
+
+fpt_status fpt_init(const char* python, int64_t python_len) {
+  const HostState host;
+  return guard([&] { ensure_started(trimmed(python, python_len)); });
+}
+
+void fpt_error_text(const char** text, int64_t* length) {
+  *text = last_error().data();
+  *length = static_cast<int64_t>(last_error().size());
+}
+
+const char* fpt_status_name(fpt_status status) { return status_name(status); }
+
+void fpt_on_warning(void (*handler)(const char* text, int64_t length)) { set_warning_handler(handler); }
+
+fpt_status fpt_set_threads(int64_t n) {
+  return guard_python([&] {
+    if (n < 1) fail(FPT_ERR_ARGUMENT, "the number of threads is ", n, "; it must be at least 1");
+    checked(PyObject_CallFunction(embed("set_threads"), "L", static_cast<long long>(n)), "setting the number of threads");
+  });
+}
+
+fpt_status fpt_diagnose(const char** text, int64_t* length) {
+  static std::string& report = *new std::string;
+  const std::string mode = floating_point_mode();
+  const int team = openmp_team_size();
+  const fpt_status status = guard_python([&] {
+    const InterpreterInfo& info = interpreter_info();
+    const Ref answer = checked(
+        PyObject_CallFunction(embed("diagnose"), "{s:s,s:s,s:s,s:s,s:s,s:i}", "executable", info.executable.c_str(), "reason",
+                              info.reason.c_str(), "library", info.library.c_str(), "floating_point", mode.c_str(),
+                              "torch_access", torch_report().c_str(), "openmp_threads", team),
+        "diagnosing");
+    int good = 0;
+    const char* lines = nullptr;
+    if (!PyArg_ParseTuple(answer.get(), "ps", &good, &lines)) throw_python_error("diagnosing");
+    report = lines;
+  });
+  if (status != FPT_OK) report = last_error();
+  *text = report.data();
+  *length = static_cast<int64_t>(report.size());
+  return status;
+}
+
+fpt_status fpt_module_load(fpt_module* module, int32_t kind, const char* file, int64_t file_len, fpt_arg options[],
+                           int32_t noptions, fpt_arg config[], int32_t nconfig) {
+  return guard_python([&] {
+    store_module(Module::load(kind, trimmed(file, file_len), options, noptions, config, nconfig), module);
+  });
+}
+
+fpt_status fpt_module_reload(fpt_module module) {
+  return guard_python([&] { ModuleUse(module)->reload(); });
+}
+
+fpt_status fpt_module_has(fpt_module module, const char* name, int64_t name_len, int32_t* has) {
+  return guard_python([&] { *has = ModuleUse(module)->has(trimmed(name, name_len)); });
+}
+
+fpt_status fpt_module_backend(fpt_module module, const char** text, int64_t* length) {
+  return guard_python([&] {
+    const std::string& backend = ModuleUse(module)->backend();
+    *text = backend.data();
+    *length = static_cast<int64_t>(backend.size());
+  });
+}
+
+fpt_status fpt_module_save(fpt_module module, const char* file, int64_t file_len) {
+  return guard_python([&] { ModuleUse(module)->save(trimmed(file, file_len)); });
+}
+
+fpt_status fpt_module_restore(fpt_module module, const char* file, int64_t file_len) {
+  return guard_python([&] { ModuleUse(module)->restore(trimmed(file, file_len)); });
+}
+
+fpt_status fpt_module_forward(fpt_module module, fpt_arg inputs[], int32_t ninputs, fpt_arg outputs[], int32_t noutputs,
+                              fpt_results* results, int32_t flags) {
+  return guard_python([&] {
+    const ModuleUse use(module);
+    run(*use, use->function(forward_hook, flags), inputs, ninputs, outputs, noutputs, results);
+  });
+}
+
+fpt_status fpt_module_forward_wrap(fpt_module module, fpt_wrap inputs, fpt_tensor* output, int32_t flags) {
+  return guard_python([&] {
+    const ModuleUse use(module);
+    ArgumentList& list = wrap_at(inputs);
+    Function& function = use->function(forward_hook, flags);
+    Call call(*use, function);
+    call.add(list.data(), list.size(), "input");
+    Ref result = call.invoke(function.one_list, list.size());
+    store_tensor(output, single_tensor(*use, function, result.get()));
+    call.finish(std::move(result), true);
+  });
+}
+
+fpt_status fpt_module_train(fpt_module module, fpt_arg inputs[], int32_t ninputs, fpt_arg targets[], int32_t ntargets,
+                            int32_t* completed, double* loss) {
+  return guard_python([&] {
+    const ModuleUse use(module);
+    train(*use, inputs, ninputs, targets, ntargets, false, completed, loss);
+  });
+}
+
+fpt_status fpt_module_train_wrap(fpt_module module, fpt_wrap inputs, fpt_tensor target, int32_t* completed, double* loss) {
+  return guard_python([&] {
+    const ModuleUse use(module);
+    ArgumentList& list = wrap_at(inputs);
+    tensor_at(target);
+    fpt_arg argument;
+    std::memset(&argument, 0, sizeof argument);
+    argument.handle = target;
+    argument.access = FPT_OUT;
+    train(*use, list.data(), list.size(), &argument, 1, true, completed, loss);
+  });
+}
+
+fpt_status fpt_module_call(fpt_module module, const char* name, int64_t name_len, fpt_arg inputs[], int32_t ninputs,
+                           fpt_arg outputs[], int32_t noutputs, fpt_results* results) {
+  return guard_python([&] {
+    const ModuleUse use(module);
+    while (name_len > 0 && name[name_len - 1] == ' ') --name_len;
+    Function& function = use->function({name, static_cast<std::size_t>(name_len)}, 0);
+    run(*use, function, inputs, ninputs, outputs, noutputs, results);
+  });
+}
+
+void fpt_module_free(fpt_module module) {
+  if (module == 0 || !is_started()) return;
+  guard_python([&] { free_module(module); });
+}
+
+}  // extern "C"

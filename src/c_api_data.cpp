@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: MIT
+/// Bodies of the C interface, part two: arguments, tensors, lists and results.
+#include <cstring>
+
+#include "arg.hpp"
+#include "deliver.hpp"
+#include "guard.hpp"
+#include "tensor.hpp"
+
+using namespace fpt;
+
+extern "C" {
+
+fpt_status fpt_arg_array(fpt_arg* arg, void* data, int32_t dtype, int32_t rank, const int64_t extents[],
+                         const int64_t strides[], int32_t access) {
+  return describe_array(*arg, data, dtype, rank, extents, strides, access);
+}
+
+fpt_status fpt_arg_text(fpt_arg* arg, const char* text, int64_t length, int32_t access) {
+  return guard([&] { describe_text(*arg, text, length, access); }) | arg->status;
+}
+
+fpt_status fpt_arg_name(fpt_arg* arg, const char* name, int64_t length) { return name_arg(*arg, name, length); }
+
+fpt_status fpt_tensor_set(fpt_tensor* tensor, fpt_arg* arg) {
+  return guard([&] { store_tensor(tensor, Tensor::of_arg(*arg)); });
+}
+
+fpt_status fpt_tensor_arg(fpt_tensor tensor, fpt_arg* arg) {
+  std::memset(arg, 0, sizeof *arg);
+  arg->access = FPT_OUT;
+  arg->handle = tensor;
+  return guard([&] {
+    const Tensor* found = find_tensor(tensor);
+    if (!found) arg->status = tensor == 0 ? FPT_ERR_NOT_LOADED : FPT_ERR_FREED;
+    tensor_at(tensor);
+  });
+}
+
+fpt_status fpt_tensor_info(fpt_tensor tensor, int32_t* dtype, int32_t* rank, int64_t extents[], char device[]) {
+  return guard([&] {
+    const Array& array = tensor_at(tensor).array;
+    *dtype = array.dtype;
+    *rank = array.rank;
+    std::memcpy(extents, array.extents, sizeof array.extents);
+    std::strcpy(device, array.on_host ? "cpu" : "cuda:0");
+  });
+}
+
+fpt_status fpt_tensor_data(fpt_tensor tensor, int32_t dtype, int32_t rank, void** data, int64_t extents[],
+                           int64_t strides[]) {
+  return guard([&] {
+    const Array& array = tensor_at(tensor).array;
+    require_memory(array, dtype, rank, "the tensor");
+    *data = array.data;
+    std::memcpy(extents, array.extents, sizeof(int64_t) * static_cast<std::size_t>(rank));
+    std::memcpy(strides, array.strides, sizeof(int64_t) * static_cast<std::size_t>(rank));
+  });
+}
+
+int32_t fpt_tensor_is_set(fpt_tensor tensor) {
+  const Tensor* found = find_tensor(tensor);
+  return found && found->set ? 1 : 0;
+}
+
+void* fpt_tensor_address(fpt_tensor tensor) { return find_tensor(tensor); }
+
+void fpt_tensor_free(fpt_tensor tensor) { free_tensor(tensor); }
+
+fpt_status fpt_wrap_create(fpt_wrap* wrap) {
+  return guard([&] { create_wrap(wrap); });
+}
+
+fpt_status fpt_wrap_add(fpt_wrap wrap, fpt_arg* arg) {
+  return guard([&] { wrap_at(wrap).add(*arg); });
+}
+
+fpt_status fpt_wrap_clear(fpt_wrap wrap) {
+  return guard([&] { wrap_at(wrap).clear(); });
+}
+
+void fpt_wrap_free(fpt_wrap wrap) { free_wrap(wrap); }
+
+fpt_status fpt_results_count(fpt_results results, int32_t* count) {
+  return guard([&] { *count = results_at(results).count(); });
+}
+
+fpt_status fpt_results_name(fpt_results results, int32_t index, const char** name, int64_t* length) {
+  return guard([&] {
+    const std::string& text = results_at(results).name(index);
+    *name = text.data();
+    *length = static_cast<int64_t>(text.size());
+  });
+}
+
+fpt_status fpt_results_find(fpt_results results, const char* name, int64_t name_len, int32_t* index) {
+  return guard([&] { *index = results_at(results).find(trimmed(name, name_len)); });
+}
+
+fpt_status fpt_results_get(fpt_results results, int32_t index, fpt_tensor* tensor) {
+  return guard_python([&] { store_tensor(tensor, results_at(results).tensor(index)); });
+}
+
+fpt_status fpt_results_data(fpt_results results, int32_t index, int32_t dtype, int32_t rank, void** data,
+                            int64_t extents[], int64_t strides[]) {
+  return guard_python([&] { results_at(results).memory(index, dtype, rank, data, extents, strides); });
+}
+
+fpt_status fpt_results_copy(fpt_results results, int32_t index, fpt_arg* output, int32_t cast) {
+  return guard_python([&] { results_at(results).copy_into(index, *output, cast != 0); });
+}
+
+fpt_status fpt_results_text(fpt_results results, int32_t index, const char** text, int64_t* length) {
+  return guard_python([&] {
+    const std::string& found = results_at(results).text(index);
+    *text = found.data();
+    *length = static_cast<int64_t>(found.size());
+  });
+}
+
+void fpt_results_free(fpt_results results) { free_results(results); }
+
+}  // extern "C"

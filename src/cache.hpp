@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT
+/// Array objects kept between calls, for one argument position of one function. Making a tensor costs 0.25 us, finding
+/// it here 0.02 us.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "framework.hpp"
+
+namespace fpt {
+
+/// What an array has to become for the script.
+struct Wish {
+  Framework framework;
+  bool same_layout;   ///< keep the axis order instead of reversing it
+  int32_t dtype;      ///< element type the script gets; that of the array unless a conversion is wanted
+  bool own_memory;    ///< copy the data into memory of the object
+  bool read_only;
+  bool thorough;      ///< check more than the reference count of a cached object
+
+  bool copies(const Array& array) const noexcept { return own_memory || dtype != array.dtype; }
+};
+
+/// An array object on the memory of `array`, or on a converted copy of it, with `seen` set to the memory in Fortran
+/// axis order that the script works on. FPT_ERR_DEVICE, FPT_ERR_STRIDE.
+Made make_wished(const Array& array, const Wish& wish, Array& seen);
+
+/// Bounded: least recently used objects go first, so arrays of a new length in each call do not add up.
+class SlotCache {
+ public:
+  /// The object for `array`, from the cache where it is still untouched, else made. `seen` as in make_wished().
+  Ref get(const Array& array, const Wish& wish, Array& seen);
+
+  std::size_t size() const noexcept { return entries_.size(); }
+
+ private:
+  struct Entry {
+    Array array;  // what the caller described
+    Array seen;   // what the script works on, in Fortran order
+    Made made;
+    bool read_only;
+    uint64_t used;
+  };
+
+  Entry* find(const Array& array, const Wish& wish) noexcept;
+  std::size_t place(const Wish& wish, const Array& array);
+
+  std::vector<Entry> entries_;
+  std::size_t next_ = 0;  // programs walk through their blocks in order
+  uint64_t clock_ = 0;
+};
+
+}  // namespace fpt

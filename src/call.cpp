@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: MIT
+#include "call.hpp"
+
+#include <complex>
+#include <cstring>
+
+#include "copy.hpp"
+#include "error.hpp"
+#include "interpreter.hpp"
+#include "tensor.hpp"
+
+namespace fpt {
+namespace {
+
+constexpr uint64_t checked_calls = 2;
+
+template <class T>
+T load(const unsigned char* bytes) noexcept {
+  T value;
+  std::memcpy(&value, bytes, sizeof value);
+  return value;
+}
+
+PyObject* scalar_object(const fpt_arg& arg) {
+  const unsigned char* bytes = arg.u.value;
+  switch (arg.dtype) {
+    case FPT_TEXT:
+      return PyUnicode_DecodeUTF8(arg.data ? static_cast<const char*>(arg.data) : arg.u.text, arg.length, "replace");
+    case FPT_BOOL:
+      return PyBool_FromLong(bytes[0] != 0);
+    case FPT_INT8:
+      return PyLong_FromLong(load<int8_t>(bytes));
+    case FPT_INT16:
+      return PyLong_FromLong(load<int16_t>(bytes));
+    case FPT_INT32:
+      return PyLong_FromLong(load<int32_t>(bytes));
+    case FPT_INT64:
+      return PyLong_FromLongLong(load<int64_t>(bytes));
+    case FPT_FLOAT32:
+      return PyFloat_FromDouble(load<float>(bytes));
+    case FPT_FLOAT64:
+      return PyFloat_FromDouble(load<double>(bytes));
+    case FPT_COMPLEX64: {
+      const auto value = load<std::complex<float>>(bytes);
+      return PyComplex_FromDoubles(value.real(), value.imag());
+    }
+    case FPT_COMPLEX128: {
+      const auto value = load<std::complex<double>>(bytes);
+      return PyComplex_FromDoubles(value.real(), value.imag());
+    }
+    default:
+      fail(FPT_ERR_INTERNAL, "scalar of type ", arg.dtype);
+  }
+}
+
+bool is_value(const fpt_arg& arg) noexcept {
+  return arg.dtype == FPT_TEXT || (arg.rank == 0 && arg.access != FPT_OUT);
+}
+
+}  // namespace
+
+std::string argument_label(const char* what, int32_t index, const fpt_arg& arg) {
+  return arg.name[0] ? concat(what, " ", index + 1, " (\"", arg.name, "\")") : concat(what, " ", index + 1);
+}
+
+Ref scalar_value(const fpt_arg& arg) { return checked(scalar_object(arg), "passing a scalar"); }
+
+Ref detached_value(fpt_arg& arg, const std::string& label) {
+  if (is_tensor_handle(arg.handle)) fail(FPT_ERR_ARGUMENT, label, " is a tensor: pass the array itself");
+  if (is_value(arg)) return scalar_value(arg);
+  const Storage claimed = claim_copy(arg);
+  const Wish wish{Framework::numpy, false, arg.dtype, true, false, false};
+  Array seen;
+  return make_wished(array_of(arg), wish, seen).object;
+}
+
+Call::Call(Module& module, Function& function)
+    : module_(module), function_(function), checking_(module.mode() == Mode::safe || function.calls < checked_calls) {}
+
+Call::~Call() {
+  for (int i = 1; i <= count_; ++i) Py_DECREF(stack_[i]);
+}
+
+void Call::push(Ref value) {
+  if (count_ == max_arguments)
+    fail(FPT_ERR_ARGUMENT, "more than ", max_arguments, " arguments in one call of ", function_.name);
+  stack_[++count_] = value.release();
+}
+
+void Call::add(fpt_arg* args, int32_t count, const char* what) {
+  for (int32_t i = 0; i < count; ++i) {
+    fpt_arg& arg = args[i];
+    const std::size_t position = static_cast<std::size_t>(count_);
+    if (function_.inputs.size() <= position) function_.inputs.resize(position + 1);
+    push(value_of(arg, function_.inputs[position], what, i));
+    if (arg.name[0]) {
+      keywords_.emplace_back(arg.name);
+    } else if (!keywords_.empty()) {
+      // a target beside named inputs: the only positional argument that can follow keywords gets the name it has
+      if (std::strcmp(what, "target") != 0 || count != 1)
+        fail(FPT_ERR_ARGUMENT, argument_label(what, i, arg), " of ", function_.name,
+             " has no name but follows named arguments: name all of them, or put those without a name first");
+      keywords_.emplace_back("target");
+    } else {
+      ++positional_;
+    }
+  }
+}
+
+void Call::add_out(fpt_arg* outputs, int32_t count) {
+  Ref list;
+  if (count > 1) list = checked(PyList_New(count), "out");
+  if (function_.outputs.size() < static_cast<std::size_t>(count)) function_.outputs.resize(static_cast<std::size_t>(count));
+  for (int32_t i = 0; i < count; ++i) {
+    const std::string label = argument_label("output", i, outputs[i]);
+    require_described(outputs[i], label);
+    if (is_value(outputs[i]) || is_logical(outputs[i].dtype))
+      fail(FPT_ERR_KIND, label, " cannot be written in place by ", function_.name,
+           ", which has a parameter `out`: only numeric arrays and torch_out(scalar) can");
+    const Array array = array_of(outputs[i]);
+    const Wish wish{module_.framework(), module_.same_layout(), array.dtype, false, false, module_.mode() != Mode::fast};
+    Array seen;
+    Ref value = function_.outputs[static_cast<std::size_t>(i)].get(array, wish, seen);
+    if (count == 1)
+      push(std::move(value));
+    else
+      PyList_SET_ITEM(list.get(), i, value.release());
+  }
+  if (list) push(std::move(list));
+  keywords_.emplace_back("out");
+}
+
+Ref Call::value_of(fpt_arg& arg, SlotCache& cache, const char* what, int32_t index) {
+  if (arg.status != FPT_OK) require_described(arg, concat(argument_label(what, index, arg), " of ", function_.name));
+  if (is_tensor_handle(arg.handle)) {
+    Tensor& tensor = tensor_at(arg.handle);
+    if (!tensor.object) {
+      if (is_value(tensor.arg)) return scalar_value(tensor.arg);
+      return array_value(tensor.arg, tensor.array, {}, cache, what, index);
+    }
+    const bool fits = (module_.framework() == Framework::torch) == is_tensor(tensor.object.get()) &&
+                      tensor.same_layout == module_.same_layout() &&
+                      module_.wanted_dtype(tensor.array.dtype) == tensor.array.dtype && !module_.copies_inputs();
+    if (fits) return tensor.object;
+    require_memory(tensor.array, tensor.array.dtype, tensor.array.rank, argument_label(what, index, arg));
+    return array_value(arg, tensor.array, {}, cache, what, index);
+  }
+  if (is_value(arg)) return scalar_value(arg);
+  return array_value(arg, array_of(arg), claim_copy(arg), cache, what, index);
+}
+
+Ref Call::array_value(const fpt_arg& arg, const Array& array, Storage storage, SlotCache& cache, const char* what,
+                      int32_t index) {
+  if (array.dtype > FPT_COMPLEX128 && array.dtype != FPT_UINT8)
+    fail(FPT_ERR_KIND, argument_label(what, index, arg), " of ", function_.name, " is ", dtype_fortran_name(array.dtype),
+         ", which can be an output but not an input that the script changes: pass it with torch_in");
+  const bool writable = arg.access == FPT_OUT;
+  const Wish wish{module_.framework(),     module_.same_layout(), module_.wanted_dtype(array.dtype),
+                  module_.copies_inputs(), !writable,             module_.mode() != Mode::fast};
+  try {
+    if (storage) {
+      if (wish.dtype == array.dtype)
+        return make_array(wish.framework, wish.same_layout ? array : reversed(array), std::move(storage), false).object;
+      Array seen;
+      return make_wished(array, wish, seen).object;
+    }
+    Array seen;
+    Ref value;
+    if (checking_) {
+      Made made = make_wished(array, wish, seen);
+      value = made.object;
+      fresh_.push_back({std::move(made), seen, count_, index, &arg, what, writable, wish.copies(array)});
+    } else {
+      value = cache.get(array, wish, seen);
+    }
+    if (writable && wish.copies(array)) write_backs_.push_back({seen, array});
+    return value;
+  } catch (const Error& error) {
+    fail(error.status(), argument_label(what, index, arg), " of ", function_.name, ": ", error.text());
+  }
+}
+
+void Call::check_first_call() {
+  const Ref args = checked(PyTuple_New(positional_), function_.name);
+  for (int i = 0; i < positional_; ++i) {
+    Py_INCREF(stack_[i + 1]);
+    PyTuple_SET_ITEM(args.get(), i, stack_[i + 1]);
+  }
+  const Ref kwargs = checked(PyDict_New(), function_.name);
+  for (std::size_t i = 0; i < keywords_.size(); ++i)
+    if (PyDict_SetItemString(kwargs.get(), keywords_[i].c_str(), stack_[positional_ + 1 + static_cast<int>(i)]) != 0)
+      throw_python_error(function_.name);
+  checked(PyObject_CallFunction(embed("first_call"), "OsOO", module_.runner(), function_.name.c_str(), args.get(),
+                                kwargs.get()),
+          function_.name);
+}
+
+Ref Call::invoke(bool as_list, int32_t listed) {
+  if (as_list && keywords_.empty()) {
+    Ref list = checked(PyList_New(listed), function_.name);
+    for (int32_t i = 0; i < listed; ++i) PyList_SET_ITEM(list.get(), i, stack_[i + 1]);
+    for (int i = listed + 1; i <= count_; ++i) stack_[i - listed + 1] = stack_[i];
+    count_ = positional_ = count_ - listed + 1;
+    stack_[1] = list.release();
+  }
+  if (!keywords_.empty() && function_.keywords != keywords_) {
+    Ref names = checked(PyTuple_New(static_cast<Py_ssize_t>(keywords_.size())), function_.name);
+    for (std::size_t i = 0; i < keywords_.size(); ++i)
+      PyTuple_SET_ITEM(names.get(), static_cast<Py_ssize_t>(i), PyUnicode_InternFromString(keywords_[i].c_str()));
+    function_.keywords = keywords_;
+    function_.keyword_names = std::move(names);
+  }
+  if (function_.calls == 0) check_first_call();
+  ++function_.calls;
+
+  const Ref names = keywords_.empty() ? Ref() : function_.keyword_names;
+  Ref result(PyObject_Vectorcall(function_.callable.get(), stack_ + 1,
+                                 static_cast<std::size_t>(positional_) | PY_VECTORCALL_ARGUMENTS_OFFSET, names.get()));
+  if (!result) {
+    try {
+      throw_python_error(concat(function_.name, " of ", module_.name()));
+    } catch (const Error& error) {
+      // NumPy itself guards arrays that were not marked as output
+      if (module_.framework() == Framework::numpy && error.status() == FPT_ERR_PYTHON &&
+          error.text().find("is read-only") != std::string::npos)
+        fail(FPT_ERR_INPUT_MODIFIED, error.text(),
+             "\nThe script may change only arrays passed with torch_out: pass it so, or change a copy in the script.");
+      throw;
+    }
+  }
+  if (checking_) check_inputs_unmodified();
+  return result;
+}
+
+void Call::check_inputs_unmodified() {
+  for (const Fresh& fresh : fresh_)
+    if (!fresh.writable && !fresh.owned && version_of(fresh.made.object.get(), module_.framework()) != 0)
+      fail(FPT_ERR_INPUT_MODIFIED, argument_label(fresh.what, fresh.index, *fresh.arg), " was changed in place by ",
+           function_.name, " of ", module_.name(),
+           " but not passed with torch_out: pass it so, or change a copy in the script (x = x.clone())");
+}
+
+void Call::finish(Ref result, bool kept) {
+  for (const WriteBack& back : write_backs_) copy(back.from, back.to);
+  result = Ref();
+  if (checking_ && !kept) report_retained();
+}
+
+void Call::report_retained() {
+  for (int i = 1; i <= count_; ++i) Py_DECREF(stack_[i]);
+  count_ = 0;
+  bool collected = false;
+  for (Fresh& fresh : fresh_) {
+    if (fresh.owned) continue;
+    fresh.made.object = Ref();
+    const auto position = static_cast<std::size_t>(fresh.position);
+    if (function_.reported.size() <= position) function_.reported.resize(position + 1);
+    if (!is_retained(fresh.made) || function_.reported[position]) continue;
+    if (!collected) {
+      PyGC_Collect();  // reference cycles hold arrays for a while, which is not keeping them
+      collected = true;
+      if (!is_retained(fresh.made)) continue;
+    }
+    function_.reported[position] = true;
+    warn(concat("ftn_pytorch: ", function_.name, " of ", module_.name(), " kept ",
+                argument_label(fresh.what, fresh.index, *fresh.arg),
+                ", or a view of it, beyond the call. Its memory belongs to Fortran and will change: keep x.clone(), ",
+                "or load with inputs=\"copy\"."));
+  }
+}
+
+}  // namespace fpt

@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: MIT
+#include "deliver.hpp"
+
+#include <cstring>
+#include <memory>
+
+#include "call.hpp"
+#include "convert.hpp"
+#include "error.hpp"
+#include "handle.hpp"
+#include "interpreter.hpp"
+
+namespace fpt {
+namespace {
+
+using ResultsTable = HandleTable<Results, HandleKind::results>;
+
+ResultsTable& table() {
+  static ResultsTable& instance = *new ResultsTable("an object with results", "a function with it as results argument");
+  return instance;
+}
+
+/// Names (or none) and values of a result, as the Python side sorts them out.
+struct Unpacked {
+  Ref holder;
+  PyObject* names = nullptr;  // tuple or null
+  PyObject* values = nullptr;
+  Py_ssize_t count() const noexcept { return PyTuple_GET_SIZE(values); }
+};
+
+Unpacked unpack(PyObject* result, const std::string& context) {
+  Unpacked unpacked;
+  unpacked.holder = checked(PyObject_CallFunctionObjArgs(embed("unpack"), result, nullptr), context);
+  PyObject* names = nullptr;
+  if (!PyArg_ParseTuple(unpacked.holder.get(), "OO!", &names, &PyTuple_Type, &unpacked.values)) throw_python_error(context);
+  if (names != Py_None) unpacked.names = names;
+  return unpacked;
+}
+
+std::string names_text(PyObject* names) {
+  std::string text;
+  for (Py_ssize_t i = 0; names && i < PyTuple_GET_SIZE(names); ++i) {
+    const char* name = PyUnicode_AsUTF8(PyTuple_GET_ITEM(names, i));
+    if (!name) PyErr_Clear();
+    text += concat(i ? ", " : "", "\"", name ? name : "?", "\"");
+  }
+  return text;
+}
+
+Py_ssize_t index_of(PyObject* names, const char* wanted) {
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); ++i)
+    if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, i), wanted) == 0) return i;
+  return -1;
+}
+
+bool is_number(PyObject* value) { return PyLong_Check(value) || PyFloat_Check(value) || PyComplex_Check(value); }
+
+/// Pairs results with outputs, checks all of them, then copies.
+class Delivery {
+ public:
+  Delivery(const Module& module, const Function& function, fpt_arg* outputs, int32_t count)
+      : module_(module), function_(function), outputs_(outputs), count_(count) {
+    copies_.reserve(static_cast<std::size_t>(count));
+  }
+
+  /// The usual case, one or several tensors for outputs without names; false if it is another case.
+  bool of_plain_tensors(PyObject* result) {
+    const bool several = PyTuple_CheckExact(result);
+    if ((several ? PyTuple_GET_SIZE(result) : 1) != count_) return false;
+    for (int32_t i = 0; i < count_; ++i) {
+      PyObject* value = several ? PyTuple_GET_ITEM(result, i) : result;
+      View view;
+      if ((several && outputs_[i].name[0]) || !view_plain_tensor(value, view)) {
+        copies_.clear();
+        return false;
+      }
+      add(value, &view, i);
+    }
+    return true;
+  }
+
+  void of_unpacked(const Unpacked& unpacked, bool positional_allowed) {
+    const bool named = count_ > 0 && outputs_[0].name[0] != '\0';
+    for (int32_t i = 0; i < count_; ++i)
+      if ((outputs_[i].name[0] != '\0') != named)
+        fail(FPT_ERR_RESULT_NAME, context(), ": either all outputs have names or none has");
+    if (named && unpacked.names) return by_name(unpacked);
+    if (!named && unpacked.names && !positional_allowed)
+      fail(FPT_ERR_RESULT_NAME, context(), " returned named results (", names_text(unpacked.names),
+           "), so the outputs need names: write torch_out(\"name\", x)");
+    if (named && unpacked.count() > 1)
+      fail(FPT_ERR_RESULT_NAME, context(), " returned ", unpacked.count(),
+           " results without names for named outputs: return a dict, or leave the names away");
+    require_count(unpacked.count());
+    for (int32_t i = 0; i < count_; ++i) add(PyTuple_GET_ITEM(unpacked.values, i), nullptr, i);
+  }
+
+  void run() {
+    for (std::size_t i = 0; i < copies_.size(); ++i)
+      for (std::size_t j = 0; j < copies_.size(); ++j)
+        if (must_clone(i, j)) {
+          copies_[i].clone_source();
+          break;
+        }
+    for (PreparedCopy& copy : copies_) copy.run();
+  }
+
+ private:
+  std::string context() const { return concat(function_.name, " of ", module_.name()); }
+
+  void require_count(Py_ssize_t results) const {
+    if (results != count_)
+      fail(FPT_ERR_RESULT_COUNT, context(), " returned ", results, results == 1 ? " result" : " results", ", but there ",
+           count_ == 1 ? "is " : "are ", count_, count_ == 1 ? " output" : " outputs");
+  }
+
+  void by_name(const Unpacked& unpacked) {
+    for (int32_t i = 0; i < count_; ++i) {
+      const Py_ssize_t index = index_of(unpacked.names, outputs_[i].name);
+      if (index < 0)
+        fail(FPT_ERR_RESULT_NAME, context(), " returned no result called \"", outputs_[i].name, "\"; there ",
+             unpacked.count() == 1 ? "is " : "are ", names_text(unpacked.names));
+      add(PyTuple_GET_ITEM(unpacked.values, index), nullptr, i);
+    }
+  }
+
+  void add(PyObject* value, const View* plain, int32_t index) {
+    try {
+      copies_.push_back(
+          prepare_copy(value, plain, outputs_[index], module_.same_layout(), module_.casts_outputs(), "the result"));
+    } catch (const Error& error) {
+      fail(error.status(), context(), ", ", argument_label("output", index, outputs_[index]), ": ", error.text());
+    }
+  }
+
+  /// The source of copy i is overwritten by copy j before or while it is read.
+  bool must_clone(std::size_t i, std::size_t j) const {
+    const PreparedCopy &from = copies_[i], &to = copies_[j];
+    if (from.is_number || from.text_target || to.text_target || !overlap(from.source, to.target)) return false;
+    const bool in_place = i == j && from.source.data == to.target.data && from.source.dtype == to.target.dtype &&
+                          std::memcmp(from.source.strides, to.target.strides, sizeof from.source.strides) == 0;
+    return !in_place;
+  }
+
+  const Module& module_;
+  const Function& function_;
+  fpt_arg* outputs_;
+  int32_t count_;
+  std::vector<PreparedCopy> copies_;
+};
+
+/// Truth value of a bool, or of a 0-dim bool tensor or NumPy scalar; -1 for everything else.
+int truth(PyObject* value) {
+  if (PyBool_Check(value)) return value == Py_True;
+  if (is_number(value) || !is_array(value)) return -1;
+  const View view = view_of(value);
+  if (view.array.dtype != FPT_BOOL || view.array.rank != 0) return -1;
+  const int result = PyObject_IsTrue(value);
+  if (result < 0) throw_python_error("reading is_completed");
+  return result;
+}
+
+/// Number of a float, int, 0-dim tensor or NumPy scalar.
+bool read_loss(PyObject* value, double& loss) {
+  if (PyFloat_Check(value)) return loss = PyFloat_AS_DOUBLE(value), true;
+  if (PyBool_Check(value)) return false;
+  View view;
+  if (view_plain_tensor(value, view) && view.array.rank == 0) {
+    if (view.array.dtype == FPT_FLOAT32) {
+      float single;
+      std::memcpy(&single, view.array.data, sizeof single);
+      return loss = single, true;
+    }
+    if (view.array.dtype == FPT_FLOAT64) return std::memcpy(&loss, view.array.data, sizeof loss), true;
+  }
+  if (!PyLong_Check(value)) {
+    if (!is_array(value)) return false;
+    const View other = view_of(value);
+    if (other.array.rank != 0 || other.array.dtype == FPT_BOOL || is_complex(other.array.dtype)) return false;
+  }
+  const Ref number(PyNumber_Float(value));
+  if (!number) return PyErr_Clear(), false;
+  loss = PyFloat_AS_DOUBLE(number.get());
+  return true;
+}
+
+}  // namespace
+
+void deliver(const Module& module, const Function& function, PyObject* result, fpt_arg* outputs, int32_t count,
+             bool in_place) {
+  if (in_place && result == Py_None) return;
+  Delivery delivery(module, function, outputs, count);
+  if (!delivery.of_plain_tensors(result))
+    delivery.of_unpacked(unpack(result, concat("the result of ", function.name, " of ", module.name())), PyTuple_Check(result));
+  delivery.run();
+}
+
+void deliver_training(const Module& module, const Function& function, PyObject* result, int32_t& completed,
+                      double& loss) {
+  const std::string what = concat(function.name, " of ", module.name());
+  if (!PyTuple_Check(result) && !PyList_Check(result))
+    fail(FPT_ERR_TRAIN_RESULT, what, " must return (is_completed, loss) but returned ",
+         result == Py_None ? "None" : Py_TYPE(result)->tp_name);
+  if (PySequence_Size(result) != 2)
+    fail(FPT_ERR_TRAIN_RESULT, what, " must return (is_completed, loss) but returned ", PySequence_Size(result), " values");
+  const Ref first = checked(PySequence_GetItem(result, 0), what);
+  const Ref second = checked(PySequence_GetItem(result, 1), what);
+  const int done = truth(first.get());
+  double number = 0;
+  if (done < 0) {
+    const bool swapped = truth(second.get()) >= 0;
+    fail(FPT_ERR_TRAIN_RESULT, what, " must return (is_completed, loss), but the first value is of type ",
+         Py_TYPE(first.get())->tp_name, " and no bool", swapped ? ": the two are in the wrong order" : "");
+  }
+  if (!read_loss(second.get(), number))
+    fail(FPT_ERR_TRAIN_RESULT, what, " must return (is_completed, loss), but the loss is of type ",
+         Py_TYPE(second.get())->tp_name, " and no single real number: reduce it in the script, for example with .mean()");
+  completed = done;
+  loss = number;
+}
+
+Tensor single_tensor(const Module& module, const Function& function, PyObject* result) {
+  const std::string what = concat(function.name, " of ", module.name());
+  const Unpacked unpacked = unpack(result, "the result of " + what);
+  if (unpacked.count() != 1)
+    fail(FPT_ERR_RESULT_COUNT, what, " returned ", unpacked.count(),
+         " results, but one tensor is expected: use a results argument, or several outputs");
+  PyObject* value = PyTuple_GET_ITEM(unpacked.values, 0);
+  if (!is_array(value))
+    fail(FPT_ERR_RESULT_TYPE, what, " returned a ", Py_TYPE(value)->tp_name, ", but a tensor is expected");
+  return Tensor::of_object(value, module.same_layout(), module.computes_on_device());
+}
+
+Results Results::of(const Module& module, const Function& function, PyObject* result) {
+  Results results;
+  results.function_ = concat(function.name, " of ", module.name());
+  results.same_layout_ = module.same_layout();
+  const Unpacked unpacked = unpack(result, "the result of " + results.function_);
+  for (Py_ssize_t i = 0; i < unpacked.count(); ++i) {
+    Value value;
+    value.object = Ref::borrow(PyTuple_GET_ITEM(unpacked.values, i));
+    if (unpacked.names) {
+      const char* name = PyUnicode_AsUTF8(PyTuple_GET_ITEM(unpacked.names, i));
+      if (!name) throw_python_error(results.function_);
+      value.name = name;
+    }
+    if (module.computes_on_device() && is_tensor(value.object.get()))
+      value.object = checked(PyObject_CallFunctionObjArgs(embed("to_host"), value.object.get(), nullptr), results.function_);
+    results.values_.push_back(std::move(value));
+  }
+  return results;
+}
+
+std::string Results::label(int32_t index) const {
+  const Value& value = values_[static_cast<std::size_t>(index - 1)];
+  return value.name.empty() ? concat("result ", index, " of ", function_)
+                            : concat("result \"", value.name, "\" of ", function_);
+}
+
+Results::Value& Results::value(int32_t index) {
+  if (index < 1 || index > count())
+    fail(FPT_ERR_RESULT_NAME, function_, " returned ", count(), count() == 1 ? " result" : " results", "; there is no result ",
+         index);
+  return values_[static_cast<std::size_t>(index - 1)];
+}
+
+const std::string& Results::name(int32_t index) const { return const_cast<Results*>(this)->value(index).name; }
+
+int32_t Results::find(const std::string& name) const {
+  std::string names;
+  for (int32_t i = 1; i <= count(); ++i) {
+    const std::string& candidate = values_[static_cast<std::size_t>(i - 1)].name;
+    if (candidate == name) return i;
+    names += concat(i > 1 ? ", " : "", "\"", candidate, "\"");
+  }
+  const bool named = count() > 0 && !values_[0].name.empty();
+  fail(FPT_ERR_RESULT_NAME, function_, " returned no result called \"", name, "\"; ",
+       named ? "there are " + names : concat("its ", count(), " results have no names: use their index"));
+}
+
+const Tensor& Results::viewed(int32_t index) {
+  Value& result = value(index);
+  if (!result.viewed) {
+    if (!is_array(result.object.get()))
+      fail(FPT_ERR_RESULT_TYPE, label(index), " is a ", Py_TYPE(result.object.get())->tp_name, " and no array: use scalar");
+    result.tensor = Tensor::of_object(result.object.get(), same_layout_, false);
+    result.viewed = true;
+  }
+  return result.tensor;
+}
+
+Tensor Results::tensor(int32_t index) { return viewed(index).duplicate(); }
+
+void Results::memory(int32_t index, int32_t dtype, int32_t rank, void** data, int64_t* extents, int64_t* strides) {
+  const Array& array = viewed(index).array;
+  require_memory(array, dtype, rank, label(index));
+  *data = array.data;
+  std::memcpy(extents, array.extents, sizeof(int64_t) * static_cast<std::size_t>(rank));
+  std::memcpy(strides, array.strides, sizeof(int64_t) * static_cast<std::size_t>(rank));
+}
+
+void Results::copy_into(int32_t index, const fpt_arg& output, bool cast) {
+  prepare_copy(value(index).object.get(), nullptr, output, same_layout_, cast, label(index).c_str()).run();
+}
+
+const std::string& Results::text(int32_t index) {
+  Value& result = value(index);
+  if (!PyUnicode_Check(result.object.get()))
+    fail(FPT_ERR_DTYPE, label(index), " is a ", Py_TYPE(result.object.get())->tp_name, " and no text");
+  const char* text = PyUnicode_AsUTF8(result.object.get());
+  if (!text) throw_python_error(label(index));
+  return result.text = text;
+}
+
+Results& results_at(int64_t handle) { return table().at(handle); }
+
+void store_results(int64_t* handle, Results results) {
+  if (Results* known = table().find(*handle))
+    std::swap(*known, results);
+  else
+    *handle = table().insert(std::make_unique<Results>(std::move(results)));
+}
+
+void free_results(int64_t handle) noexcept {
+  std::unique_ptr<Results> results = table().remove(handle);
+  if (!results) return;
+  const InterpreterLock gil;
+  results.reset();
+}
+
+}  // namespace fpt

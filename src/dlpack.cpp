@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MIT
+#include "dlpack.hpp"
+
+#include <cstdlib>
+
+#include "error.hpp"
+
+namespace fpt::dlpack {
+namespace {
+
+// Any thread pushes (deleters), one thread at a time pops (under the interpreter lock): free of ABA trouble.
+std::atomic<Slot*> free_slots{nullptr};
+uint64_t last_serial = 0;
+
+void release(Slot* slot) noexcept {
+  std::free(slot->owned);
+  slot->owned = nullptr;
+  slot->alive.store(false, std::memory_order_release);
+  Slot* head = free_slots.load(std::memory_order_relaxed);
+  do {
+    slot->next = head;
+  } while (!free_slots.compare_exchange_weak(head, slot, std::memory_order_release, std::memory_order_relaxed));
+}
+
+Slot* pop() {
+  Slot* head = free_slots.load(std::memory_order_acquire);
+  while (head && !free_slots.compare_exchange_weak(head, head->next, std::memory_order_acquire)) {
+  }
+  return head ? head : new Slot;
+}
+
+}  // namespace
+
+Slot* take_slot(const Array& array, Storage owned) {
+  Slot* slot = pop();
+  const int64_t size = static_cast<int64_t>(dtype_size(array.dtype));
+  for (int i = 0; i < array.rank; ++i) {
+    slot->shape[i] = array.extents[i];
+    slot->strides[i] = array.strides[i] / size;
+  }
+  Tensor& tensor = slot->versioned.tensor;
+  tensor.data = array.data;
+  tensor.device = {device_cpu, 0};
+  tensor.ndim = array.rank;
+  tensor.dtype = data_type(array.dtype);
+  tensor.shape = slot->shape;
+  tensor.strides = slot->strides;
+  tensor.byte_offset = 0;
+  slot->legacy.tensor = tensor;
+  slot->versioned.version = {1, 0};
+  slot->versioned.flags = 0;
+  slot->versioned.context = slot->legacy.context = slot;
+  slot->versioned.deleter = [](ManagedVersioned* self) { release(static_cast<Slot*>(self->context)); };
+  slot->legacy.deleter = [](Managed* self) { release(static_cast<Slot*>(self->context)); };
+  slot->owned = owned.release();
+  slot->serial = ++last_serial;
+  slot->alive.store(true, std::memory_order_relaxed);
+  return slot;
+}
+
+void drop_slot(Slot* slot) noexcept { release(slot); }
+
+DataType data_type(int32_t dtype) noexcept {
+  const uint8_t bits = static_cast<uint8_t>(8 * dtype_size(dtype));
+  uint8_t code = code_int;
+  if (dtype == FPT_BOOL)
+    code = code_bool;
+  else if (dtype == FPT_UINT8)
+    code = code_uint;
+  else if (dtype == FPT_BFLOAT16)
+    code = code_bfloat;
+  else if (is_float(dtype))
+    code = code_float;
+  else if (is_complex(dtype))
+    code = code_complex;
+  return {code, bits, 1};
+}
+
+int32_t dtype_of(DataType type) noexcept {
+  if (type.lanes != 1) return FPT_NONE;
+  for (int32_t dtype = FPT_BOOL; dtype <= FPT_BFLOAT16; ++dtype) {
+    if (dtype == FPT_TEXT) continue;
+    const DataType candidate = data_type(dtype);
+    if (candidate.code == type.code && candidate.bits == type.bits) return dtype;
+  }
+  return FPT_NONE;
+}
+
+Array array_of(const Tensor& tensor) {
+  if (tensor.ndim > FPT_MAX_RANK)
+    fail(FPT_ERR_RANK, "a tensor of ", tensor.ndim, " axes cannot be passed to Fortran; at most ", FPT_MAX_RANK, " can");
+  Array array;
+  array.data = static_cast<char*>(tensor.data) + tensor.byte_offset;
+  array.dtype = dtype_of(tensor.dtype);
+  array.rank = tensor.ndim;
+  array.on_host = tensor.device.type == device_cpu;
+  if (array.dtype == FPT_NONE)
+    fail(FPT_ERR_DTYPE, "a tensor of element type ", int(tensor.dtype.code), "/", int(tensor.dtype.bits),
+         " bits (DLPack code) has no counterpart in Fortran: convert it in the script, for example with .to(torch.float32)");
+  const int64_t size = static_cast<int64_t>(dtype_size(array.dtype));
+  int64_t contiguous = size;
+  for (int i = tensor.ndim - 1; i >= 0; --i) {
+    array.extents[i] = tensor.shape[i];
+    array.strides[i] = tensor.strides ? tensor.strides[i] * size : contiguous;
+    contiguous *= tensor.shape[i];
+  }
+  return array;
+}
+
+}  // namespace fpt::dlpack

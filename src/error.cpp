@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MIT
+#include "error.hpp"
+
+#include <mutex>
+#include <vector>
+
+namespace fpt {
+namespace {
+
+// Leaked on purpose: threads may fail while the process is already running its exit handlers.
+std::string& thread_text() {
+  static thread_local std::string* text = new std::string;
+  return *text;
+}
+
+struct Name {
+  fpt_status status;
+  const char* name;
+};
+
+constexpr Name names[] = {
+    {FPT_OK, "FTN_PYTORCH_OK"},
+    {FPT_ERR_ARGUMENT, "FTN_PYTORCH_ERR_ARGUMENT"},
+    {FPT_ERR_FILE, "FTN_PYTORCH_ERR_FILE"},
+    {FPT_ERR_FORMAT, "FTN_PYTORCH_ERR_FORMAT"},
+    {FPT_ERR_SYNTAX, "FTN_PYTORCH_ERR_SYNTAX"},
+    {FPT_ERR_IMPORT, "FTN_PYTORCH_ERR_IMPORT"},
+    {FPT_ERR_SCRIPT, "FTN_PYTORCH_ERR_SCRIPT"},
+    {FPT_ERR_HOOK, "FTN_PYTORCH_ERR_HOOK"},
+    {FPT_ERR_SIGNATURE, "FTN_PYTORCH_ERR_SIGNATURE"},
+    {FPT_ERR_PYTHON, "FTN_PYTORCH_ERR_PYTHON"},
+    {FPT_ERR_RESULT_TYPE, "FTN_PYTORCH_ERR_RESULT_TYPE"},
+    {FPT_ERR_RESULT_COUNT, "FTN_PYTORCH_ERR_RESULT_COUNT"},
+    {FPT_ERR_RESULT_NAME, "FTN_PYTORCH_ERR_RESULT_NAME"},
+    {FPT_ERR_DTYPE, "FTN_PYTORCH_ERR_DTYPE"},
+    {FPT_ERR_SHAPE, "FTN_PYTORCH_ERR_SHAPE"},
+    {FPT_ERR_RANK, "FTN_PYTORCH_ERR_RANK"},
+    {FPT_ERR_TRAIN_RESULT, "FTN_PYTORCH_ERR_TRAIN_RESULT"},
+    {FPT_ERR_UNALLOCATED, "FTN_PYTORCH_ERR_UNALLOCATED"},
+    {FPT_ERR_KIND, "FTN_PYTORCH_ERR_KIND"},
+    {FPT_ERR_STRIDE, "FTN_PYTORCH_ERR_STRIDE"},
+    {FPT_ERR_DEVICE, "FTN_PYTORCH_ERR_DEVICE"},
+    {FPT_ERR_INPUT_MODIFIED, "FTN_PYTORCH_ERR_INPUT_MODIFIED"},
+    {FPT_ERR_NOT_LOADED, "FTN_PYTORCH_ERR_NOT_LOADED"},
+    {FPT_ERR_FREED, "FTN_PYTORCH_ERR_FREED"},
+    {FPT_ERR_INTERPRETER, "FTN_PYTORCH_ERR_INTERPRETER"},
+    {FPT_ERR_VERSION, "FTN_PYTORCH_ERR_VERSION"},
+    {FPT_ERR_PYTHONHOME, "FTN_PYTORCH_ERR_PYTHONHOME"},
+    {FPT_ERR_MEMORY, "FTN_PYTORCH_ERR_MEMORY"},
+    {FPT_ERR_INTERNAL, "FTN_PYTORCH_ERR_INTERNAL"},
+};
+
+struct Warnings {
+  std::mutex mutex;
+  WarningHandler handler = nullptr;
+  std::vector<std::string> kept;
+};
+
+Warnings& warnings() {
+  static Warnings& instance = *new Warnings;
+  return instance;
+}
+
+constexpr std::size_t max_kept_warnings = 64;
+
+}  // namespace
+
+fpt_status remember_error(fpt_status status, std::string_view text) noexcept {
+  try {
+    thread_text() = text;
+  } catch (...) {
+  }
+  return status;
+}
+
+const std::string& last_error() noexcept { return thread_text(); }
+
+const char* status_name(fpt_status status) noexcept {
+  for (const Name& entry : names)
+    if (entry.status == status) return entry.name;
+  return "unknown status";
+}
+
+fpt_status status_of_name(const std::string& name) noexcept {
+  for (const Name& entry : names)
+    if (std::string("FTN_PYTORCH_ERR_") + name == entry.name) return entry.status;
+  return FPT_ERR_INTERNAL;
+}
+
+void set_warning_handler(WarningHandler handler) {
+  std::vector<std::string> kept;
+  {
+    std::lock_guard<std::mutex> lock(warnings().mutex);
+    warnings().handler = handler;
+    if (handler) kept.swap(warnings().kept);
+  }
+  for (const std::string& text : kept) handler(text.data(), static_cast<int64_t>(text.size()));
+}
+
+void warn(const std::string& text) {
+  WarningHandler handler;
+  {
+    std::lock_guard<std::mutex> lock(warnings().mutex);
+    handler = warnings().handler;
+    if (!handler && warnings().kept.size() < max_kept_warnings) warnings().kept.push_back(text);
+  }
+  if (handler) handler(text.data(), static_cast<int64_t>(text.size()));
+}
+
+}  // namespace fpt

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: MIT
+/// Failures and warnings: one exception type, one text per thread. Knows nothing of Python.
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "ftn_pytorch.h"
+
+namespace fpt {
+
+/// A failure that the caller is told of: a status of the C interface and the text that goes with it.
+class Error : public std::exception {
+ public:
+  Error(fpt_status status, std::string text) : status_(status), text_(std::move(text)) {}
+  fpt_status status() const noexcept { return status_; }
+  const char* what() const noexcept override { return text_.c_str(); }
+  const std::string& text() const noexcept { return text_; }
+
+ private:
+  fpt_status status_;
+  std::string text_;
+};
+
+/// All parts written one after the other, as by an output stream.
+template <class... Parts>
+std::string concat(const Parts&... parts) {
+  std::ostringstream stream;
+  (stream << ... << parts);
+  return stream.str();
+}
+
+template <class... Parts>
+[[noreturn]] void fail(fpt_status status, const Parts&... parts) {
+  throw Error(status, concat(parts...));
+}
+
+/// Keep `text` as the last failure of this thread; returns `status`. Never throws: without memory the text is lost.
+fpt_status remember_error(fpt_status status, std::string_view text) noexcept;
+
+/// Text of the last failure of this thread.
+const std::string& last_error() noexcept;
+
+/// "FTN_PYTORCH_ERR_SHAPE" for FPT_ERR_SHAPE.
+const char* status_name(fpt_status status) noexcept;
+
+/// Inverse of status_name without its prefix ("SHAPE"); FPT_ERR_INTERNAL for a name that is none.
+fpt_status status_of_name(const std::string& name) noexcept;
+
+using WarningHandler = void (*)(const char* text, int64_t length);
+
+/// Replace the receiver of warnings and hand it those that were kept so far.
+void set_warning_handler(WarningHandler handler);
+
+/// Send a warning to the handler, or keep it until there is one.
+void warn(const std::string& text);
+
+}  // namespace fpt

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: MIT
+#include "interpreter.hpp"
+
+#include <dlfcn.h>
+#include <pybind11/pybind11.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <mutex>
+
+#include "environment.hpp"
+
+namespace py = pybind11;
+
+namespace fpt {
+namespace {
+
+std::atomic<bool> started{false};
+std::atomic<bool> ended{false};
+
+// Created by the first call of a thread and never released: making one per call costs five times the call.
+thread_local PyThreadState* own_state = nullptr;
+
+InterpreterInfo& mutable_info() {
+  static InterpreterInfo& info = *new InterpreterInfo;
+  return info;
+}
+
+PyObject* embed_module = nullptr;
+
+std::string library_path() { return object_file_of(reinterpret_cast<const void*>(&Py_IsInitialized)); }
+
+/// Extension modules do not link libpython: they find its symbols in the global scope. A host that loaded us as a
+/// plug-in with RTLD_LOCAL has put them elsewhere.
+void promote_library(const std::string& library) {
+  if (!library.empty()) dlopen(library.c_str(), RTLD_NOW | RTLD_GLOBAL | RTLD_NOLOAD);
+}
+
+void require_ok(PyStatus status, PyConfig* config) {
+  if (!PyStatus_Exception(status)) return;
+  const std::string text = status.err_msg ? status.err_msg : "no reason given";
+  if (config) PyConfig_Clear(config);
+  const char* home = std::getenv("PYTHONHOME");
+  const char* path = std::getenv("PYTHONPATH");
+  fail(FPT_ERR_INTERPRETER, "Python could not be started: ", text, " (PYTHONHOME is ", home ? home : "not set",
+       ", PYTHONPATH is ", path ? path : "not set", ")");
+}
+
+void start(const PythonChoice& choice) {
+  PyPreConfig preconfig;
+  PyPreConfig_InitPythonConfig(&preconfig);
+  preconfig.configure_locale = 0;  // the locale belongs to the host program
+  preconfig.coerce_c_locale = 0;
+  preconfig.utf8_mode = 1;
+  preconfig.parse_argv = 0;
+  require_ok(Py_PreInitialize(&preconfig), nullptr);
+
+  PyConfig config;
+  PyConfig_InitPythonConfig(&config);
+  config.parse_argv = 0;
+  config.install_signal_handlers = 0;  // Ctrl-C and SIGPIPE stay the host's
+  config.user_site_directory = 1;
+#if PY_VERSION_HEX >= 0x030B0000
+  config.safe_path = 1;  // the working directory is no place to import from
+#endif
+  std::string program = program_path();
+  char* arguments[] = {program.data()};
+  require_ok(PyConfig_SetBytesArgv(&config, 1, arguments), &config);
+  // decides prefix, site-packages and sys.executable. The latter must be a Python: multiprocessing starts it again.
+  require_ok(PyConfig_SetBytesString(&config, &config.executable, choice.executable.c_str()), &config);
+  const PyStatus status = Py_InitializeFromConfig(&config);
+  require_ok(status, &config);
+  PyConfig_Clear(&config);
+}
+
+/// With the lock held: our Python package, and what it does at the start.
+void prepare(const InterpreterInfo& info) {
+  try {
+    const std::string folder = python_package_folder();
+    if (!folder.empty()) {
+      py::list path = py::module_::import("sys").attr("path");
+      if (!path.contains(folder)) path.insert(0, folder);
+    }
+    py::module_ module = py::module_::import("ftn_pytorch._embed");
+    py::dict facts;
+    facts["executable"] = info.executable;
+    facts["reason"] = info.reason;
+    facts["library"] = info.library;
+    facts["adopted"] = info.adopted ? "1" : "0";
+    module.attr("on_start")(facts);
+    embed_module = module.release().ptr();
+  } catch (py::error_already_set& error) {
+    fail(FPT_ERR_IMPORT, "the Python part of ftn_pytorch could not be imported by ", info.executable, ": ", error.what());
+  }
+}
+
+/// Python's exit functions and buffered output would be lost, because the interpreter is never finalized. Keeps the
+/// lock: Python threads that still run must not enter libraries whose static objects are being destroyed.
+void at_exit() {
+  if (!started.load() || ended.exchange(true) || !Py_IsInitialized()) return;
+  PyGILState_Ensure();
+  PyObject* result = PyObject_CallMethod(embed_module, "at_exit", nullptr);
+  if (!result) PyErr_Clear();
+  Py_XDECREF(result);
+}
+
+/// Take a mutex that another thread may hold while it waits for the interpreter lock.
+std::unique_lock<std::mutex> lock_without_interpreter(std::mutex& mutex) {
+  if (!Py_IsInitialized() || !PyGILState_Check()) return std::unique_lock<std::mutex>(mutex);
+  PyThreadState* state = PyEval_SaveThread();
+  std::unique_lock<std::mutex> lock(mutex);
+  PyEval_RestoreThread(state);
+  return lock;
+}
+
+}  // namespace
+
+bool is_started() noexcept { return started.load(std::memory_order_acquire); }
+
+const InterpreterInfo& interpreter_info() { return mutable_info(); }
+
+void ensure_started(const std::string& python) {
+  if (is_started()) return;
+  static std::mutex& mutex = *new std::mutex;
+  const std::unique_lock<std::mutex> lock = lock_without_interpreter(mutex);
+  if (is_started()) return;
+
+  InterpreterInfo& info = mutable_info();
+  info.library = library_path();
+  const bool running = Py_IsInitialized() != 0;
+  if (!running) {
+    const PythonChoice choice = choose_python(python, info.library);
+    info.executable = choice.executable;
+    info.reason = choice.reason;
+    promote_library(info.library);
+    start(choice);
+    own_state = PyEval_SaveThread();
+  } else if (info.executable.empty()) {
+    info.adopted = true;
+    info.executable = "the Python that runs in this process";
+    info.reason = "adopted";
+  }
+  const InterpreterLock gil;
+  prepare(info);
+  register_exit_handler();
+  started.store(true, std::memory_order_release);
+}
+
+InterpreterLock::InterpreterLock() noexcept {
+  if (PyGILState_Check()) {
+    held_ = Held::before;
+  } else if (own_state) {
+    held_ = Held::own_state;
+    PyEval_RestoreThread(own_state);
+  } else if (PyGILState_GetThisThreadState()) {
+    // a thread that Python or somebody else has registered: its state is theirs to delete
+    held_ = Held::foreign_state;
+    foreign_ = PyGILState_Ensure();
+  } else {
+    held_ = Held::own_state;
+    PyGILState_Ensure();
+    own_state = PyThreadState_Get();
+  }
+}
+
+InterpreterLock::~InterpreterLock() {
+  if (held_ == Held::own_state)
+    PyEval_SaveThread();
+  else if (held_ == Held::foreign_state)
+    PyGILState_Release(foreign_);
+}
+
+Ref checked(PyObject* object, const std::string& context) {
+  if (!object) throw_python_error(context);
+  return Ref(object);
+}
+
+PyObject* embed(const char* function) {
+  PyObject* result = PyObject_GetAttrString(embed_module, function);
+  if (!result) throw_python_error(concat("the Python part of ftn_pytorch has no ", function));
+  Py_DECREF(result);  // the module keeps it
+  return result;
+}
+
+void throw_python_error(const std::string& context) {
+  if (!PyErr_Occurred()) fail(FPT_ERR_INTERNAL, context, ": Python reported a failure without an exception");
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  if (traceback) PyException_SetTraceback(value, traceback);
+  const Ref owned_type(type), owned_value(value), owned_traceback(traceback);
+
+  const Ref description(PyObject_CallMethod(embed_module, "describe_error", "Os", value, context.c_str()));
+  const char* status = nullptr;
+  PyObject* text = nullptr;
+  if (description && PyArg_ParseTuple(description.get(), "sU", &status, &text)) {
+    // messages may hold lone surrogates (names of files, say), which strict UTF-8 refuses
+    const Ref bytes(PyUnicode_AsEncodedString(text, "utf-8", "backslashreplace"));
+    if (bytes) throw Error(status_of_name(status), std::string(PyBytes_AS_STRING(bytes.get()), PyBytes_GET_SIZE(bytes.get())));
+  }
+  PyErr_Clear();  // the description failed (no memory, say): the type alone must do
+  fail(FPT_ERR_PYTHON, context, ": ", reinterpret_cast<PyTypeObject*>(type)->tp_name);
+}
+
+void register_exit_handler() {
+  // glibc runs handlers last in, first out: those of a library registered when it was loaded must come after ours
+  std::atexit(at_exit);
+}
+
+}  // namespace fpt

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: MIT
+#include "torch_access.hpp"
+
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <cstring>
+
+#include "interpreter.hpp"
+
+namespace fpt::torch_access {
+namespace {
+
+/// torch's stable C functions on at::Tensor* (torch/csrc/inductor/aoti_torch/c/shim.h; 2 to 4 ns each, where the Python
+/// getters take 30), and requires_grad, which exists in libc10 only. All of them look and change nothing.
+struct Shim {
+  int32_t (*get_data_ptr)(void* tensor, void** result) = nullptr;
+  int32_t (*get_dim)(void* tensor, int64_t* result) = nullptr;
+  int32_t (*get_sizes)(void* tensor, int64_t** result) = nullptr;
+  int32_t (*get_strides)(void* tensor, int64_t** result) = nullptr;
+  bool (*requires_grad)(const void* impl) = nullptr;
+  /// Where in the Python object the pointer to the TensorImpl stands. An at::Tensor is nothing but that pointer, so
+  /// its address serves as the handle of the functions above, and it is followed anew in each check: a swapped or
+  /// replaced implementation is never read after its death.
+  std::size_t impl_offset = 0;
+};
+
+struct Access {
+  PyTypeObject* tensor_type = nullptr;
+  PyObject* parameter_type = nullptr;
+  const dlpack::ExchangeApi* api = nullptr;
+  PyObject* from_dlpack = nullptr;  // private, but 40 % faster than the public function; the public one where missing
+  PyObject* is_neg = nullptr;
+  PyObject* is_conj = nullptr;
+  PyObject *requires_grad = nullptr, *data_ptr = nullptr, *shape = nullptr, *stride = nullptr;  // names
+  bool has_shim = false;
+  Shim shim;
+};
+
+bool switched_off(const char* name) {
+  const char* value = std::getenv(name);
+  return value && std::strcmp(value, "0") == 0;
+}
+
+const dlpack::ExchangeApi* find_exchange_api(PyObject* tensor_type) {
+  if (switched_off("FTN_PYTORCH_EXCHANGE_API")) return nullptr;
+  const Ref capsule(PyObject_GetAttrString(tensor_type, "__dlpack_c_exchange_api__"));
+  void* pointer = capsule ? PyCapsule_GetPointer(capsule.get(), "dlpack_exchange_api") : nullptr;
+  PyErr_Clear();
+  auto* api = static_cast<const dlpack::ExchangeApi*>(pointer);
+  while (api && api->header.version.major != 1) api = api->header.previous;
+  return api && api->to_py_object && api->view ? api : nullptr;
+}
+
+void* find_in(const char* library, const char* symbol) {
+  // torch's libraries are loaded already, in the scope of its extension module
+  void* handle = dlopen(library, RTLD_NOW | RTLD_NOLOAD);
+  if (!handle) return nullptr;
+  void* address = dlsym(handle, symbol);
+  dlclose(handle);
+  return address;
+}
+
+template <class Function>
+bool find_function(Function& function, const char* library, const char* symbol) {
+  function = reinterpret_cast<Function>(find_in(library, symbol));
+  return function != nullptr;
+}
+
+/// Position of the TensorImpl pointer in a tensor's Python object, found by comparing with what torch says; 0 if it
+/// cannot be told.
+std::size_t find_impl_offset(PyObject* torch_c, PyObject* tensor) {
+  constexpr std::size_t words = 6;
+  void* deleter = find_in("libtorch_cpu.so", "aoti_torch_delete_tensor_object");
+  const Ref aoti(PyObject_GetAttrString(torch_c, "_aoti"));
+  const Ref capsule(aoti ? PyObject_CallMethod(aoti.get(), "unsafe_alloc_void_ptr_from_tensor", "O", tensor) : nullptr);
+  if (!deleter || !capsule || !PyCapsule_CheckExact(capsule.get())) return PyErr_Clear(), 0;
+  void* handle = PyCapsule_GetPointer(capsule.get(), PyCapsule_GetName(capsule.get()));
+  void* impl;
+  std::memcpy(&impl, handle, sizeof impl);
+  reinterpret_cast<int32_t (*)(void*)>(deleter)(handle);
+  std::size_t offset = 0;
+  const auto size = static_cast<std::size_t>(Py_TYPE(tensor)->tp_basicsize);
+  for (std::size_t word = sizeof(PyObject) / sizeof(void*); word < words && (word + 1) * sizeof(void*) <= size; ++word) {
+    void* candidate;
+    std::memcpy(&candidate, reinterpret_cast<char*>(tensor) + word * sizeof(void*), sizeof candidate);
+    if (candidate == impl && offset == 0) offset = word * sizeof(void*);
+  }
+  return offset;
+}
+
+void* tensor_handle(const Shim& shim, PyObject* tensor) { return reinterpret_cast<char*>(tensor) + shim.impl_offset; }
+
+bool shim_is_unchanged(const Shim& shim, PyObject* tensor, const Array& array) {
+  void* handle = tensor_handle(shim, tensor);
+  void* impl;
+  std::memcpy(&impl, handle, sizeof impl);
+  void* data;
+  int64_t rank, *sizes, *strides;
+  if (!impl || shim.get_data_ptr(handle, &data) != 0 || shim.get_dim(handle, &rank) != 0 ||
+      shim.get_sizes(handle, &sizes) != 0 || shim.get_strides(handle, &strides) != 0)
+    return false;
+  if (rank != array.rank) return false;
+  const int64_t size = static_cast<int64_t>(dtype_size(array.dtype));
+  bool empty = false;
+  for (int64_t i = 0; i < rank; ++i) {
+    if (sizes[i] != array.extents[i]) return false;
+    if (array.extents[i] > 1 && strides[i] * size != array.strides[i]) return false;
+    empty = empty || array.extents[i] == 0;
+  }
+  return (data == array.data || empty) && !shim.requires_grad(impl);
+}
+
+/// A tensor the self-test knows everything about.
+Array self_test_array() {
+  static float memory[8];
+  Array array;
+  array.data = memory;
+  array.dtype = FPT_FLOAT32;
+  array.rank = 2;
+  array.extents[0] = 2;
+  array.extents[1] = 3;
+  array.strides[0] = 4 * static_cast<int64_t>(sizeof(float));
+  array.strides[1] = sizeof(float);
+  return array;
+}
+
+bool find_shim(PyObject* torch_c, Access& access) {
+  if (switched_off("FTN_PYTORCH_SHIM")) return false;
+  Shim& shim = access.shim;
+  const char* torch = "libtorch_cpu.so";
+  if (!find_function(shim.get_data_ptr, torch, "aoti_torch_get_data_ptr") ||
+      !find_function(shim.get_dim, torch, "aoti_torch_get_dim") ||
+      !find_function(shim.get_sizes, torch, "aoti_torch_get_sizes") ||
+      !find_function(shim.get_strides, torch, "aoti_torch_get_strides") ||
+      !find_function(shim.requires_grad, "libc10.so", "_ZNK3c1010TensorImpl13requires_gradEv"))
+    return false;
+  const Array array = self_test_array();
+  const Ref one = import_slot(dlpack::take_slot(array, nullptr));
+  const Ref two = import_slot(dlpack::take_slot(array, nullptr));
+  shim.impl_offset = find_impl_offset(torch_c, one.get());
+  if (shim.impl_offset == 0 || find_impl_offset(torch_c, two.get()) != shim.impl_offset) return false;
+  Array other = array;
+  other.extents[1] = 2;
+  if (!shim_is_unchanged(shim, one.get(), array) || shim_is_unchanged(shim, one.get(), other)) return false;
+  if (PyObject_SetAttr(one.get(), access.requires_grad, Py_True) != 0) return PyErr_Clear(), false;
+  return !shim_is_unchanged(shim, one.get(), array) && shim_is_unchanged(shim, two.get(), array);
+}
+
+Access& instance() {
+  static Access* access = nullptr;
+  if (access) return *access;
+  const std::string context = "torch was imported but cannot be used";
+  const Ref torch = checked(PyImport_ImportModule("torch"), context);
+  const Ref torch_c = checked(PyObject_GetAttrString(torch.get(), "_C"), context);
+  const Ref nn = checked(PyImport_ImportModule("torch.nn"), context);
+  auto* loaded = new Access;
+  PyObject* type = checked(PyObject_GetAttrString(torch.get(), "Tensor"), context).release();
+  loaded->tensor_type = reinterpret_cast<PyTypeObject*>(type);
+  loaded->parameter_type = checked(PyObject_GetAttrString(nn.get(), "Parameter"), context).release();
+  loaded->api = find_exchange_api(type);
+  loaded->from_dlpack = PyObject_GetAttrString(torch_c.get(), "_from_dlpack");
+  if (!loaded->from_dlpack) {
+    PyErr_Clear();
+    loaded->from_dlpack = checked(PyObject_GetAttrString(torch.get(), "from_dlpack"), context).release();
+  }
+  loaded->is_neg = checked(PyObject_GetAttrString(type, "is_neg"), context).release();
+  loaded->is_conj = checked(PyObject_GetAttrString(type, "is_conj"), context).release();
+  loaded->requires_grad = PyUnicode_InternFromString("requires_grad");
+  loaded->data_ptr = PyUnicode_InternFromString("data_ptr");
+  loaded->shape = PyUnicode_InternFromString("shape");
+  loaded->stride = PyUnicode_InternFromString("stride");
+  access = loaded;  // the self-test makes tensors, for which everything above is needed
+  loaded->has_shim = find_shim(torch_c.get(), *loaded);
+  return *access;
+}
+
+/// Truth of an attribute or of a method without arguments; false where asking fails.
+bool is_true(Ref value) {
+  const bool result = value && PyObject_IsTrue(value.get()) == 1;
+  PyErr_Clear();
+  return result;
+}
+
+bool equals(PyObject* sequence, const int64_t* values, int32_t count, int64_t unit, const int64_t* relevant) {
+  if (!sequence || PySequence_Size(sequence) != count) return PyErr_Clear(), false;
+  for (int32_t i = 0; i < count; ++i) {
+    const Ref item(PySequence_GetItem(sequence, i));
+    if (!item) return PyErr_Clear(), false;
+    if ((!relevant || relevant[i] > 1) && PyLong_AsLongLong(item.get()) * unit != values[i]) return false;
+  }
+  return true;
+}
+
+bool getters_say_unchanged(const Access& access, PyObject* tensor, const Array& array) {
+  if (is_true(Ref(PyObject_GetAttr(tensor, access.requires_grad)))) return false;
+  const Ref data(PyObject_CallMethodNoArgs(tensor, access.data_ptr));
+  const Ref shape(PyObject_GetAttr(tensor, access.shape));
+  const Ref stride(PyObject_CallMethodNoArgs(tensor, access.stride));
+  if (!data || !shape || !stride) return PyErr_Clear(), false;
+  return (PyLong_AsVoidPtr(data.get()) == array.data || element_count(array) == 0) &&
+         equals(shape.get(), array.extents, array.rank, 1, nullptr) &&
+         equals(stride.get(), array.strides, array.rank, static_cast<int64_t>(dtype_size(array.dtype)), array.extents);
+}
+
+}  // namespace
+
+bool is_tensor(PyObject* object) { return PyObject_TypeCheck(object, instance().tensor_type); }
+
+bool view_plain(PyObject* object, Array& array) {
+  const Access& access = instance();
+  PyTypeObject* type = Py_TYPE(object);
+  if (type != access.tensor_type && reinterpret_cast<PyObject*>(type) != access.parameter_type) return false;
+  if (!access.api) return false;
+  dlpack::Tensor view;
+  if (access.api->view(object, &view) != 0) return PyErr_Clear(), false;
+  if (view.device.type != dlpack::device_cpu) return false;
+  if (view.dtype.code == dlpack::code_complex && is_true(Ref(PyObject_CallOneArg(access.is_conj, object)))) return false;
+  if (is_true(Ref(PyObject_CallOneArg(access.is_neg, object)))) return false;
+  array = dlpack::array_of(view);
+  return array.data || element_count(array) == 0;
+}
+
+Ref import_slot(dlpack::Slot* slot) {
+  const Access& access = instance();
+  if (access.api) {
+    void* object = nullptr;
+    if (access.api->to_py_object(&slot->versioned, &object) == 0) return Ref(static_cast<PyObject*>(object));
+    throw_python_error("torch refused an array");
+  }
+  const Ref capsule(PyCapsule_New(&slot->legacy, "dltensor", nullptr));
+  Ref tensor(capsule ? PyObject_CallOneArg(access.from_dlpack, capsule.get()) : nullptr);
+  if (!tensor) {
+    if (!capsule || std::strcmp(PyCapsule_GetName(capsule.get()), "dltensor") == 0) dlpack::drop_slot(slot);
+    throw_python_error("torch refused an array");
+  }
+  return tensor;
+}
+
+Array view(PyObject* tensor, Ref& keep) {
+  const Access& access = instance();
+  if (access.api) {
+    dlpack::Tensor result;
+    if (access.api->view(tensor, &result) != 0) throw_python_error("looking at the memory of a tensor");
+    keep = Ref::borrow(tensor);
+    return dlpack::array_of(result);
+  }
+  const Ref detached = checked(PyObject_CallMethod(tensor, "detach", nullptr), "looking at the memory of a tensor");
+  // the capsule is not consumed, so it gives its reference to the tensor back when it dies
+  keep = checked(PyObject_CallMethod(detached.get(), "__dlpack__", nullptr), "looking at the memory of a tensor");
+  auto* managed = static_cast<dlpack::Managed*>(PyCapsule_GetPointer(keep.get(), "dltensor"));
+  if (!managed) throw_python_error("looking at the memory of a tensor");
+  return dlpack::array_of(managed->tensor);
+}
+
+bool is_unchanged(PyObject* tensor, const Array& array) {
+  const Access& access = instance();
+  return access.has_shim ? shim_is_unchanged(access.shim, tensor, array) : getters_say_unchanged(access, tensor, array);
+}
+
+std::string describe() {
+  const Access& access = instance();
+  return concat(access.api ? "exchange API" : "capsules", ", ", access.has_shim ? "C shim" : "Python getters");
+}
+
+}  // namespace fpt::torch_access
