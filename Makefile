@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: MIT
+# Front door: cmake/setup.sh installs what is missing, the presets of CMakePresets.json do the work.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.PHONY: help demo test bench clean
+
+ifeq ($(origin FC),default)
+FC := gfortran
+endif
+export FC
+
+tag := $(patsubst %,-%,$(filter-out gfortran,$(notdir $(FC))))
+environment := . build/environment
+# $(call configure,preset[,option...]) in build/preset, or build/preset-compiler
+configure = cmake --preset $(1) -B build/$(1)$(tag) -DPython_EXECUTABLE="$$FTN_PYTORCH_PYTHON" $(2)
+ctest = ctest --test-dir build/$(1)$(tag) --output-on-failure --no-tests=error $(2) | tee build/$(1)$(tag)/ctest.log
+
+help:
+	@echo 'make demo   install what is missing, build, and train a closure inside a running Fortran model'
+	@echo 'make test   install what is missing, build, and run all tests'
+	@echo 'make bench  measure what a call costs'
+	@echo 'make clean  remove build/ and out/; .venv stays'
+	@echo
+	@echo 'FC=flang-new-19            another Fortran compiler'
+	@echo 'FTN_PYTORCH_PYTHON=python  an environment of your own in place of .venv; so does an active VIRTUAL_ENV'
+	@echo 'FTN_PYTORCH_TORCH=torch==2.11.0  another torch in .venv'
+
+demo:
+	@cmake/setup.sh demo
+	@$(environment); $(call configure,release)
+	@$(environment); cmake --build build/release$(tag) --target online_closure
+	@$(environment); build/release$(tag)/examples/online_closure/online_closure \
+	  examples/online_closure/closure.py out/online_closure
+
+test:
+	@cmake/setup.sh test
+	@echo '== Build with optimisation, and all compiled tests'
+	@$(environment); $(call configure,dev)
+	@$(environment); cmake --build build/dev$(tag)
+	@$(environment); $(call ctest,dev)
+	@echo '== Run-time checks and floating-point traps: core and Fortran tests'
+	@$(environment); $(call configure,debug)
+	@$(environment); cmake --build build/debug$(tag)
+	@$(environment); $(call ctest,debug,-L 'core|fortran')
+	@echo '== Sanitizers: core without Python'
+	@$(environment); $(call configure,asan)
+	@$(environment); cmake --build build/asan$(tag) --target test_core
+	@$(environment); $(call ctest,asan,-L core)
+	@echo '== Python, installation and layout'
+	@$(environment); FTN_PYTORCH_BUILD_DIR=$(CURDIR)/build/dev$(tag) \
+	  "$$FTN_PYTORCH_PYTHON" -m pytest tests | tee build/pytest.log
+	@echo '== Closing lines'
+	@grep -h 'tests passed' build/{dev,debug,asan}$(tag)/ctest.log
+	@tail -n 1 build/pytest.log
+
+bench:
+	@cmake/setup.sh demo
+	@$(environment); $(call configure,release)
+	@$(environment); cmake --build build/release$(tag) --target call_overhead
+	@$(environment); "$$FTN_PYTORCH_PYTHON" benchmarks/call_overhead/run.py build/release$(tag) out/benchmarks
+
+clean:
+	rm -rf build out
