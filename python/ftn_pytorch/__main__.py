@@ -6,15 +6,16 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from typing import Optional
 
 from . import __version__, config
 from .diagnose import diagnose
 
 
-def main(arguments: Optional[Sequence[str]] = None) -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; the result is the exit code, 0 if everything is well."""
-    parser = argparse.ArgumentParser(prog="python -m ftn_pytorch", description="Fortran programs that run PyTorch scripts.")
+    parser = argparse.ArgumentParser(
+        prog="python -m ftn_pytorch", description="Fortran programs that run PyTorch scripts."
+    )
     choice = parser.add_mutually_exclusive_group(required=True)
     choice.add_argument("--version", action="version", version=__version__)
     choice.add_argument("--cmakedir", action="store_true", help="print the folder for CMake's ftn_pytorch_DIR")
@@ -34,8 +35,8 @@ def _print_cmakedir() -> int:
         return 0
     searched = "\n".join(f"  {prefix}" for prefix in config.prefixes())
     print(
-        "The CMake package of ftn_pytorch was not found. Install the library with 'cmake --install', and name its prefix "
-        f"in CMAKE_PREFIX_PATH. Searched were:\n{searched}",
+        "The CMake package of ftn_pytorch was not found. Install the library with 'cmake --install', and name its "
+        f"prefix in CMAKE_PREFIX_PATH. Searched were:\n{searched}",
         file=sys.stderr,
     )
     return 1

@@ -6,16 +6,17 @@ All run with the interpreter lock held. Failures are exceptions, which ``describ
 
 from __future__ import annotations
 
-from typing import Any, Callable, Optional
+from collections.abc import Callable
+from typing import Any
 
-from . import errors, process, results
 from . import diagnose as _diagnose
+from . import errors, process, results
 from .runners import Runner, open_runner
 
 
 def on_start(info: dict[str, str]) -> None:
     """Called once after the interpreter was started or adopted; ``info["adopted"]`` is "1" or "0"."""
-    process.start(adopted=info.get("adopted") == "1")
+    process.start(info)
 
 
 def load(kind: int, file: str, options: dict[str, Any], config: dict[str, Any]) -> Runner:
@@ -61,7 +62,7 @@ def first_call(runner: Runner, name: str, args: tuple, kwargs: dict[str, Any]) -
     runner.first_call(name, args, kwargs)
 
 
-def unpack(result: Any) -> tuple[Optional[tuple[str, ...]], tuple[Any, ...]]:
+def unpack(result: Any) -> tuple[tuple[str, ...] | None, tuple[Any, ...]]:
     """Names or None, and values of a result; see ``results.unpack``."""
     return results.unpack(result)
 
@@ -72,7 +73,7 @@ def to_host(value: Any) -> Any:
 
 
 def describe_error(exception: BaseException, context: str) -> tuple[str, str]:
-    """Status name without prefix, and text with traceback, of any exception. ``context`` opens the text if not empty."""
+    """Status name without prefix and text of any exception; ``context`` opens the text unless it is empty."""
     return errors.describe(exception, context)
 
 
@@ -81,8 +82,8 @@ def set_threads(n: int) -> None:
     process.set_threads(n)
 
 
-def diagnose(info: dict[str, str]) -> tuple[bool, str]:
-    """Whether scripts can be run, and a text of lines with what was found."""
+def diagnose(info: dict[str, Any]) -> tuple[bool, str]:
+    """Whether scripts can be run, and a text of lines with what was found; see ``diagnose.diagnose`` for ``info``."""
     return _diagnose.diagnose(info)
 
 

@@ -7,16 +7,15 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Optional
 
 _CONFIG_FILES = ("ftn_pytorch-config.cmake", "ftn_pytorchConfig.cmake")
 
 
-def cmakedir() -> Optional[Path]:
-    """Folder of the CMake package, for ``ftn_pytorch_DIR``; None if the library is not installed where it is looked for.
+def cmakedir() -> Path | None:
+    """Folder of the CMake package, for ``ftn_pytorch_DIR``; None if it is not found.
 
-    Looked for in the prefix that this package was installed into, then in those that CMake would search: the environment
-    variables ftn_pytorch_ROOT and CMAKE_PREFIX_PATH, and the prefix of this Python.
+    Looked for in the prefix that this package was installed into, then where CMake would look: in those that the
+    environment variables ftn_pytorch_ROOT and CMAKE_PREFIX_PATH name, and in the prefix of this Python.
     """
     for prefix in prefixes():
         for folder in sorted(prefix.glob("lib*/cmake/ftn_pytorch")) + sorted(prefix.glob("lib/*/cmake/ftn_pytorch")):

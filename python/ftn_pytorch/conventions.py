@@ -6,8 +6,8 @@ from __future__ import annotations
 import difflib
 import inspect
 import sys
-from collections.abc import Iterable, Mapping
-from typing import Any, Callable, NamedTuple, Optional, Union
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple, Union
 
 from .errors import FtnPytorchError
 
@@ -29,8 +29,8 @@ class Convention(NamedTuple):
     """There is a keyword parameter ``out`` that takes Fortran-backed arrays to write into."""
 
 
-def signature_of(function: Callable) -> Optional[inspect.Signature]:
-    """Signature as a caller sees it, None for builtins that have none. A torch.nn.Module is seen through ``forward``."""
+def signature_of(function: Callable) -> inspect.Signature | None:
+    """Signature as a caller sees it, None for builtins without one; that of ``forward`` for a torch.nn.Module."""
     nn = sys.modules.get("torch.nn")
     if nn is not None and isinstance(function, nn.Module):
         # __call__ of a module takes anything, as does forward of the one that torch.compile wraps around it.
@@ -41,7 +41,7 @@ def signature_of(function: Callable) -> Optional[inspect.Signature]:
         return None
 
 
-def convention_of(function: Callable, positional: int, override: Optional[str]) -> Convention:
+def convention_of(function: Callable, positional: int, override: str | None) -> Convention:
     """Convention of a function that as a list would take ``positional`` arguments (train: the list and the target).
 
     ``override`` is "list", "args" or None for the rule: one list whenever the function can be called that way.
@@ -54,7 +54,7 @@ def convention_of(function: Callable, positional: int, override: Optional[str]) 
     return Convention(one_list, signature is not None and _has_out(signature))
 
 
-def check_override(value: object, where: str) -> Optional[str]:
+def check_override(value: object, where: str) -> str | None:
     """The script's ``ftn_pytorch_convention``: "list", "args" or None; SCRIPT for anything else."""
     if value in ("list", "args", None):
         return value  # type: ignore[return-value]
@@ -74,7 +74,7 @@ def _has_out(signature: inspect.Signature) -> bool:
     return parameter is not None and parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
 
 
-def check_call(name: str, signature: Optional[inspect.Signature], args: tuple, kwargs: Mapping[str, Any]) -> None:
+def check_call(name: str, signature: inspect.Signature | None, args: tuple, kwargs: Mapping[str, Any]) -> None:
     """SIGNATURE if a function of that signature cannot be called with these arguments."""
     if signature is None:
         return
@@ -108,7 +108,9 @@ def parse_shapes(value: Any, functions: Iterable[Callable], where: str) -> dict[
     A parameter that receives a list has a list of shapes.
     """
     if not isinstance(value, Mapping):
-        raise FtnPytorchError("SCRIPT", f'{where} sets {SHAPES} to {value!r}, it must be a dict such as {{"x": ("n", 3)}}')
+        raise FtnPytorchError(
+            "SCRIPT", f'{where} sets {SHAPES} to {value!r}, it must be a dict such as {{"x": ("n", 3)}}'
+        )
     known: set[str] = set()
     anything = False
     for signature in filter(None, map(signature_of, functions)):
@@ -134,7 +136,7 @@ def _is_size(size: object) -> bool:
 
 
 def check_shapes(
-    declared: Mapping[str, Any], signature: Optional[inspect.Signature], args: tuple, kwargs: Mapping[str, Any]
+    declared: Mapping[str, Any], signature: inspect.Signature | None, args: tuple, kwargs: Mapping[str, Any]
 ) -> None:
     """SHAPE if an argument does not have the shape declared for its parameter, in the axis order that Python sees."""
     sizes: dict[str, tuple[int, str]] = {}
@@ -152,7 +154,7 @@ def check_shapes(
                 _check_shape(f"{name}[{number}]", item, one, sizes)
 
 
-def _by_name(signature: Optional[inspect.Signature], args: tuple, kwargs: Mapping[str, Any]) -> dict[str, Any]:
+def _by_name(signature: inspect.Signature | None, args: tuple, kwargs: Mapping[str, Any]) -> dict[str, Any]:
     if signature is None:
         return dict(kwargs)
     values = dict(signature.bind(*args, **kwargs).arguments)
@@ -183,6 +185,6 @@ def _check_shape(name: str, value: Any, shape: Shape, sizes: dict[str, tuple[int
     if wrong:
         raise FtnPytorchError(
             "SHAPE",
-            f"{name} has shape {found}, {SHAPES} declares {shape}: {wrong}. Axes are counted from 0 in the order that the "
-            'script sees, which is the reverse of the Fortran order unless the script was loaded with layout="same".',
+            f"{name} has shape {found}, {SHAPES} declares {shape}: {wrong}. Axes are counted from 0, as the "
+            'script sees them: in reverse of the Fortran order, unless the script was loaded with layout="same".',
         )

@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, Callable, Optional
+from collections.abc import Callable
+from typing import Any
 
 from .errors import FtnPytorchError
 from .framework import NUMPY
 
 
-def resolve(text: Optional[str], framework: str) -> Optional[str]:
+def resolve(text: str | None, framework: str) -> str | None:
     """Device to compute on, None for the host; DEVICE if it is unknown or cannot be used."""
     if text is None:
         return None
@@ -33,7 +34,9 @@ def resolve(text: Optional[str], framework: str) -> Optional[str]:
     try:
         torch.empty(1, device=device).fill_(0)
     except (RuntimeError, AssertionError, NotImplementedError) as failure:
-        raise FtnPytorchError("DEVICE", f"device={text!r} cannot be used: {failure}\n{describe_torch(torch)}") from failure
+        raise FtnPytorchError(
+            "DEVICE", f"device={text!r} cannot be used: {failure}\n{describe_torch(torch)}"
+        ) from failure
     return str(device)
 
 

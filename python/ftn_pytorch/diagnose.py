@@ -10,22 +10,29 @@ import platform
 import re
 import sys
 from collections.abc import Mapping
-from typing import Any, Optional
+from typing import Any
 
 from . import __version__, process
 from .device import describe_torch
+from .errors import summary
 
+_LIBRARY_FACTS = {
+    "openmp_threads": "openmp team size",
+    "floating_point": "floating point",
+    "torch_access": "access to tensors",
+}
 _OPENMP = re.compile(r"lib(gomp|iomp5|omp)[-.\w]*\.so[.\d]*$")
 
 
-def diagnose(info: Mapping[str, str]) -> tuple[bool, str]:
+def diagnose(info: Mapping[str, Any]) -> tuple[bool, str]:
     """True if scripts can be run, and one line per finding.
 
-    ``info`` is what the library told at start: "executable", "library", "reason", "adopted"; empty in a plain Python.
-    torch and NumPy are imported if they are installed, since only that shows whether they work.
+    ``info`` is what the library knows, empty in a plain Python: "executable", "library", "reason", "floating_point",
+    "torch_access", "openmp_threads". torch and NumPy are imported if they are installed, since only that shows whether
+    they work.
     """
     report = _Report()
-    _interpreter(report, info)
+    _interpreter(report, {**process.start_info(), **info})
     _library(report)
     numpy = _package(report, "numpy", "scripts without torch cannot be given arrays")
     torch = _package(report, "torch", "scripts that import it, and TorchScript models, cannot be loaded")
@@ -35,6 +42,9 @@ def diagnose(info: Mapping[str, str]) -> tuple[bool, str]:
         report.note("torch threads", f"{torch.get_num_threads()} (OMP_NUM_THREADS {_variable('OMP_NUM_THREADS')})")
     report.note("cores", f"{process.cores()} may be used, {process.local_ranks(os.environ)} rank(s) on this node")
     _openmp(report)
+    for name, label in _LIBRARY_FACTS.items():
+        if info.get(name):
+            report.note(label, str(info[name]))
     return report.fine, "\n".join(report.lines)
 
 
@@ -57,11 +67,13 @@ class _Report:
             self.note(name, finding)
 
 
-def _interpreter(report: _Report, info: Mapping[str, str]) -> None:
+def _interpreter(report: _Report, info: Mapping[str, Any]) -> None:
     report.note("python", f"{platform.python_version()}, {info.get('executable') or sys.executable}")
     if info.get("reason"):
         adopted = info.get("adopted") == "1"
-        report.note("chosen", "it ran before the library, which adopted it" if adopted else info["reason"])
+        report.note("chosen by", "the program, which had started it" if adopted else info["reason"])
+    if info.get("library"):
+        report.note("libpython", info["library"])
     report.note("prefix", f"{sys.prefix} (base {sys.base_prefix})")
     for variable in ("PYTHONHOME", "PYTHONPATH", "FTN_PYTORCH_PYTHON", "VIRTUAL_ENV", "CONDA_PREFIX"):
         if os.environ.get(variable):
@@ -76,7 +88,7 @@ def _library(report: _Report) -> None:
     )
 
 
-def _package(report: _Report, name: str, consequence: str) -> Optional[Any]:
+def _package(report: _Report, name: str, consequence: str) -> Any | None:
     """Import a package if it is installed, and say what was found."""
     try:
         version = importlib.metadata.version(name)
@@ -84,11 +96,12 @@ def _package(report: _Report, name: str, consequence: str) -> Optional[Any]:
         version = ""
     try:
         module = importlib.import_module(name)
-    except ImportError as failure:
+    # Not ImportError alone: libraries that torch cannot open are an OSError.
+    except Exception as failure:
         if not version:
             report.note(name, f"not installed: {consequence}")
         else:
-            report.check(name, False, version, f"it is installed and cannot be imported: {failure}")
+            report.check(name, False, version, f"it is installed and cannot be imported: {summary(failure)}")
         return None
     report.note(name, f"{version or getattr(module, '__version__', 'of unknown version')}, {module.__file__}")
     return module

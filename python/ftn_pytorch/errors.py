@@ -13,8 +13,8 @@ _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 class FtnPytorchError(Exception):
     """A failure whose status is known.
 
-    ``status`` is the name of a status of ``ftn_pytorch.h`` without its prefix, such as ``"HOOK"``. ``text`` says what is
-    wrong, the value found and what to do; it is complete, nothing is added to it but the place of the call.
+    ``status`` is the name of a status of ``ftn_pytorch.h`` without its prefix, such as ``"HOOK"``. ``text`` says what
+    is wrong, the value found and what to do; nothing is added to it but the place of the call.
     """
 
     def __init__(self, status: str, text: str) -> None:
@@ -59,9 +59,16 @@ def report(exception: BaseException) -> str:
 
 
 def summary(exception: BaseException) -> str:
-    """Type and message of an exception in one sentence."""
+    """Type and message of an exception in one line."""
     if isinstance(exception, SystemExit):
         return f"the script asked Python to exit (SystemExit: {exception.code}); raise an exception to report a failure"
+    if isinstance(exception, SyntaxError):
+        return f"{type(exception).__name__}: {exception}"
+    return message(exception).partition("\n")[0]
+
+
+def message(exception: BaseException) -> str:
+    """Type and message as Python prints them: for a SyntaxError with file, line and place."""
     lines = traceback.TracebackException.from_exception(exception, lookup_lines=False).format_exception_only()
     return "".join(lines).rstrip("\n")
 

@@ -28,9 +28,9 @@ def is_torch_loaded() -> bool:
 def decide(module: ModuleType, path: str, torch_was_loaded: bool) -> str:
     """``TORCH`` or ``NUMPY`` for a script that has been run.
 
-    In this order: the script's own ``ftn_pytorch_framework``; names of the script, or of modules it imported, that are
-    of torch; imports of torch inside its hooks; torch having come into the process while the script ran. Whether another
-    script uses torch plays no part.
+    The script's own ``ftn_pytorch_framework`` decides. Without it, a script uses torch if it, or a module that it
+    imported, has a name that is of torch, if one of its hooks imports torch, or if torch came into the process while it
+    ran. Whether another script uses torch plays no part.
     """
     override = vars(module).get(OVERRIDE)
     if override is not None:
@@ -93,8 +93,8 @@ def _hooks_import_torch(module: ModuleType) -> bool:
 
 def fresh(value: Any, framework: str) -> Any:
     """A copy of an array, as the script's framework has it; other values pass."""
-    torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
-    if torch is not None and isinstance(value, torch.Tensor):
+    loaded, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
+    if loaded is not None and isinstance(value, loaded.Tensor):
         return value.clone() if framework == TORCH else value.clone().numpy()
     if numpy is None or not isinstance(value, numpy.ndarray):
         return value

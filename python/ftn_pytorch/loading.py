@@ -12,14 +12,18 @@ import linecache
 import os
 import sys
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import CodeType, ModuleType
+from typing import Any
 
 from . import process
-from .errors import FtnPytorchError, report, summary, trace
+from .errors import FtnPytorchError, message, report, summary, trace
 
 SCRIPT = "script"
 TORCHSCRIPT = "torchscript"
+
+# Folders that loads put on sys.path. Scripts of the same stem in several of them do not hide modules.
+_script_folders: set[str] = set()
 
 _ACCEPTED = "Accepted are Python scripts (.py) and TorchScript models written by torch.jit.save (.pt)."
 _ADVICE_WEIGHTS = (
@@ -27,8 +31,8 @@ _ADVICE_WEIGHTS = (
     "builds the network and reads this file with torch.load, or write the model with torch.jit.save."
 )
 _ADVICE_EXPORTED = (
-    "Packages of torch.export are not supported by this version. Load a script that reads it with torch.export.load and "
-    "calls it in ftn_pytorch_forward."
+    "Packages of torch.export are not supported by this version. Load a script that reads it with torch.export.load "
+    "and calls it in ftn_pytorch_forward."
 )
 _ADVICE_ONNX = (
     "ONNX models are not supported by this version. Load a script that runs it with onnxruntime in ftn_pytorch_forward."
@@ -58,7 +62,10 @@ def _similar(file: str, path: str) -> str:
     hint = "" if os.path.isabs(file) else f" (the name was {file!r}, relative to the working directory)"
     if not os.path.isdir(folder):
         return f"{hint}; there is no directory {folder} either"
-    close = difflib.get_close_matches(name, os.listdir(folder), n=1)
+    neighbours: list[str] = []
+    with contextlib.suppress(OSError):
+        neighbours = os.listdir(folder)
+    close = difflib.get_close_matches(name, neighbours, n=1)
     return f"{hint}; did you mean {close[0]!r}?" if close else hint
 
 
@@ -106,11 +113,10 @@ def module_name(path: str) -> str:
     The stem is not free either where it would hide a module that can be imported, for the whole process.
     """
     stem = os.path.splitext(os.path.basename(path))[0].replace(".", "_")
-    hides = _hides_module(stem, path)
-    if hides:
+    if stem not in sys.modules:
+        if not _hides_module(stem, path):
+            return stem
         process.warn(f"{path} has the name of a Python module: a later 'import {stem}' finds the script. Rename it.")
-    elif stem not in sys.modules:
-        return stem
     number = 2
     while f"{stem}__{number}" in sys.modules:
         number += 1
@@ -122,9 +128,10 @@ def _hides_module(stem: str, path: str) -> bool:
         found = importlib.util.find_spec(stem)
     except (ImportError, ValueError):
         return False
-    if found is None:
+    # Without an origin it is a mere folder of that name, which a file comes before.
+    if found is None or found.origin is None or os.path.dirname(found.origin) in _script_folders:
         return False
-    return found.origin is None or not os.path.exists(found.origin) or not os.path.samefile(found.origin, path)
+    return not os.path.exists(found.origin) or not os.path.samefile(found.origin, path)
 
 
 @contextlib.contextmanager
@@ -145,6 +152,7 @@ def undone_on_failure(path: str) -> Iterator[None]:
         for name in [name for name in set(sys.modules) - modules if _is_neighbour(name, folder)]:
             del sys.modules[name]
         raise
+    _script_folders.add(folder)
 
 
 def _is_neighbour(name: str, folder: str) -> bool:
@@ -158,7 +166,7 @@ def _is_neighbour(name: str, folder: str) -> bool:
 def execute(path: str, name: str) -> ModuleType:
     """Run a script as module ``name`` and return the module, which is also in ``sys.modules``.
 
-    A module of that name that is there already is replaced only if the script succeeds. Raises SYNTAX, IMPORT or SCRIPT.
+    A module that has the name already is replaced only if the script succeeds. Raises SYNTAX, IMPORT or SCRIPT.
     """
     loader = importlib.machinery.SourceFileLoader(name, path)
     spec = importlib.util.spec_from_file_location(name, path, loader=loader)
@@ -192,10 +200,11 @@ def _compile(loader: importlib.machinery.SourceFileLoader, path: str) -> CodeTyp
     try:
         return loader.source_to_code(loader.get_data(path), path)
     except (SyntaxError, ValueError) as failure:
-        raise FtnPytorchError("SYNTAX", f"{path} is not valid Python\n{summary(failure)}") from failure
+        text = f"{path} is not valid Python: {summary(failure)}\n{message(failure)}"
+        raise FtnPytorchError("SYNTAX", text) from failure
 
 
-def run(path: str, function, *args, **kwargs):
+def run(path: str, function: Callable, *args: Any, **kwargs: Any) -> Any:
     """Call something that runs code of a script while it is loaded: IMPORT or SCRIPT for what it raises."""
     try:
         return function(*args, **kwargs)
@@ -213,8 +222,8 @@ def import_text(path: str, failure: ImportError) -> str:
     searched = "\n".join(f"  {folder}" for folder in sys.path)
     return (
         f"{path} needs what is not there: {summary(failure)}\n"
-        f"The interpreter is {sys.executable} (Python {version}). Install the module for it, or name another interpreter "
-        f"with FTN_PYTORCH_PYTHON. These folders were searched:\n{searched}\n{trace(failure)}"
+        f"The interpreter is {sys.executable} (Python {version}). Install the module for it, or name another "
+        f"interpreter with FTN_PYTORCH_PYTHON. These folders were searched:\n{searched}\n{trace(failure)}"
     )
 
 

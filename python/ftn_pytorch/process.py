@@ -4,15 +4,16 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import multiprocessing
 import os
 import sys
 import threading
 import warnings
 from collections.abc import Mapping
-from typing import Any, Optional
+from typing import Any
 
-from .errors import FtnPytorchError
+from .errors import FtnPytorchError, summary
 
 # Size and rank of a job as MPI launchers tell them. SLURM_STEP_NUM_TASKS is set by srun alone; SLURM_NTASKS is also
 # seen by a program that a batch script starts once.
@@ -38,10 +39,14 @@ class _State:
     """What was done once in this process."""
 
     def __init__(self) -> None:
-        self.adopted = False
-        self.threads: Optional[int] = None
+        self.start: dict[str, str] = {}
+        self.threads: int | None = None
         self.threads_settled = False
         self.warned_of_lone_ranks = False
+
+    @property
+    def adopted(self) -> bool:
+        return self.start.get("adopted") == "1"
 
 
 _state = _State()
@@ -56,7 +61,7 @@ def _host() -> Any:
     return _ftn_pytorch
 
 
-def library_version() -> Optional[str]:
+def library_version() -> str | None:
     """Version of the library that runs this interpreter, None in a plain Python."""
     host = _host()
     return None if host is None else host.version()
@@ -68,13 +73,14 @@ def warn(text: str) -> None:
     if host is None:
         warnings.warn(text, FtnPytorchWarning, stacklevel=2)
     else:
-        host.warn(text)
+        # Names of files may hold what UTF-8 cannot.
+        host.warn(text.encode("utf-8", "backslashreplace").decode("utf-8"))
 
 
-def start(adopted: bool) -> None:
-    """Prepare an interpreter that the library started. One that ran before belongs to its program and stays as it is."""
-    _state.adopted = adopted
-    if adopted:
+def start(info: Mapping[str, str]) -> None:
+    """Prepare an interpreter that the library started; an adopted one belongs to its program and stays as it is."""
+    _state.start = dict(info)
+    if _state.adopted:
         return
     # Workers must be a Python: the running executable is the simulation, which would start all over again.
     multiprocessing.set_executable(sys.executable)
@@ -82,6 +88,11 @@ def start(adopted: bool) -> None:
     out = sys.stdout
     if hasattr(out, "reconfigure") and not out.isatty():
         out.reconfigure(line_buffering=True)
+
+
+def start_info() -> dict[str, str]:
+    """What the library told when it started or adopted the interpreter, empty in a plain Python."""
+    return dict(_state.start)
 
 
 def shut_down() -> None:
@@ -101,10 +112,8 @@ def _flush() -> None:
 
 
 def _complain(failure: BaseException) -> None:
-    try:
-        warn(f"while Python was shut down: {type(failure).__name__}: {failure}")
-    except BaseException:  # noqa: S110  the process is ending; there is nobody left to tell
-        pass
+    with contextlib.suppress(BaseException):
+        warn(f"while Python was shut down: {summary(failure)}")
 
 
 def set_threads(n: int) -> None:

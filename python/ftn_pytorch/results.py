@@ -20,10 +20,10 @@ _ALLOWED = "tensors, NumPy arrays, numbers, texts, or a tuple, dict, dataclass o
 def unpack(result: Any) -> tuple[Names, tuple[Any, ...]]:
     """Names (None if the results have none) and values of a result.
 
-    Values are strided torch.Tensor objects without gradient, conjugate or negative bit, numpy.ndarray, bool, int, float,
-    complex or str. Memory is shared with what the function returned. None has no values. A NumPy scalar becomes an array
-    of rank 0, so that it keeps its type; numpy.bool_ and numpy.str_ become bool and str. Raises RESULT_TYPE for all else,
-    DEVICE for tensors without data.
+    Values are strided torch.Tensor objects without gradient, conjugate or negative bit, numpy.ndarray, bool, int,
+    float, complex or str. Memory is shared with what the function returned. None has no values. A NumPy scalar becomes
+    an array of rank 0, so that it keeps its type; numpy.bool_ and numpy.str_ become bool and str. Raises RESULT_TYPE
+    for all else, DEVICE for tensors without data.
     """
     if result is None:
         return None, ()
@@ -43,13 +43,14 @@ def to_host(value: Any) -> Any:
     return value.cpu()
 
 
-def _parts(result: Any) -> tuple[Names, Optional[tuple[Any, ...]]]:
+def _parts(result: Any) -> tuple[Names, tuple[Any, ...] | None]:
     """Names and values of a container; (None, None) for anything else."""
     if isinstance(result, Mapping):
         for key in result:
             if not isinstance(key, str):
                 raise FtnPytorchError(
-                    "RESULT_TYPE", f"the result is a dict with the key {key!r} of type {type(key).__name__}; keys are texts"
+                    "RESULT_TYPE",
+                    f"the result is a dict with a key {key!r} of type {type(key).__name__}; keys must be texts",
                 )
         return tuple(result), tuple(result.values())
     if isinstance(result, (tuple, list)):
@@ -86,10 +87,8 @@ def _value(value: Any, what: str) -> Any:
 
 def _plain(value: Any) -> Any:
     """A number or text of exactly a builtin type; members of an IntEnum, for example, are of a type of their own."""
-    for kind in (bool, int, float, complex, str):
-        if isinstance(value, kind):
-            return value if type(value) is kind else kind(value)
-    raise AssertionError(type(value))
+    kind = next(kind for kind in (bool, int, float, complex, str) if isinstance(value, kind))
+    return value if type(value) is kind else kind(value)
 
 
 def _is_numpy_scalar(value: Any) -> bool:

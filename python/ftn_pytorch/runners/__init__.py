@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from .. import loading
@@ -13,7 +13,7 @@ from .torchscript import TorchScriptRunner
 
 __all__ = ["Runner", "open_runner"]
 
-_RUNNERS: dict[str, type[Runner]] = {
+_RUNNERS: dict[str, Callable[[str, Options, dict[str, Any]], Runner]] = {
     loading.SCRIPT: ScriptRunner,
     loading.TORCHSCRIPT: TorchScriptRunner,
 }

@@ -7,9 +7,9 @@ import abc
 import difflib
 import inspect
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Callable, Optional
+from typing import Any
 
 from .. import conventions, process
 from ..conventions import TRAIN, Convention
@@ -40,7 +40,7 @@ class Options:
     dtype: str
     inputs: str
     cast: bool
-    device: Optional[str]
+    device: str | None
     flags: int
 
     @classmethod
@@ -98,7 +98,7 @@ class Runner(abc.ABC):
 
     backend: str
     framework: str
-    device: Optional[str]
+    device: str | None
 
     def __init__(self, path: str, options: Options) -> None:
         self.path = path
@@ -124,7 +124,7 @@ class Runner(abc.ABC):
         """Read the model from a file that ``save`` wrote."""
 
     @abc.abstractmethod
-    def find(self, name: str) -> Optional[Callable]:
+    def find(self, name: str) -> Callable | None:
         """The function of that name as its author wrote it, None if there is none."""
 
     @abc.abstractmethod
@@ -141,7 +141,7 @@ class Runner(abc.ABC):
             process.warn_of_lone_ranks()
         conventions.check_call(name, self.signature(name), args, kwargs)
 
-    def signature(self, name: str) -> Optional[inspect.Signature]:
+    def signature(self, name: str) -> inspect.Signature | None:
         """Signature of a function, None if nothing is known of it; HOOK if there is no such function."""
         return conventions.signature_of(self.require(name))
 

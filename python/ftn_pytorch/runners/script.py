@@ -6,9 +6,9 @@ from __future__ import annotations
 import inspect
 import sys
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import ModuleType
-from typing import Any, Callable, Optional
+from typing import Any
 
 from .. import conventions, device, framework, loading, process
 from ..conventions import FORWARD, TRAIN, Convention
@@ -69,20 +69,27 @@ class ScriptRunner(Runner):
             raise FtnPytorchError("HOOK", f"{self.path}: {SETUP} is of type {type(setup).__name__}, not a function")
         conventions.check_call(SETUP, conventions.signature_of(setup), (), self._config)
         config = {name: framework.fresh(value, chosen) for name, value in self._config.items()}
-        outcome = loading.run(self.path, setup, **config)
-        if inspect.iscoroutine(outcome) or inspect.isgenerator(outcome):
-            outcome.close()
-            raise FtnPytorchError(
-                "SCRIPT", f"{self.path}: {SETUP} did nothing, it is a generator or async function; declare it with def"
-            )
+        self._expect_done(SETUP, "SCRIPT", loading.run(self.path, setup, **config))
 
     def save(self, file: str) -> None:
-        self.require(SAVE)(file)
+        self._call_with_file(SAVE, file)
 
     def restore(self, file: str) -> None:
-        self.require(RESTORE)(file)
+        self._call_with_file(RESTORE, file)
 
-    def find(self, name: str) -> Optional[Callable]:
+    def _call_with_file(self, name: str, file: str) -> None:
+        hook = self.require(name)
+        conventions.check_call(name, conventions.signature_of(hook), (file,), {})
+        self._expect_done(name, "RESULT_TYPE", hook(file))
+
+    def _expect_done(self, name: str, status: str, outcome: Any) -> None:
+        """Refuse a hook whose call has run nothing of it yet."""
+        if inspect.iscoroutine(outcome) or inspect.isgenerator(outcome):
+            outcome.close()
+            text = f"{self.path}: {name} did nothing, because it contains yield or is declared with async def"
+            raise FtnPytorchError(status, f"{text}; make it a plain function")
+
+    def find(self, name: str) -> Callable | None:
         function = vars(self._module).get(name)
         return function if callable(function) else None
 
@@ -105,13 +112,14 @@ class ScriptRunner(Runner):
 
 
 def _functions_of(module: ModuleType) -> list[str]:
-    """Functions that the script defines, and its hooks, whatever they are made of."""
+    """Public functions that the script defines, and its hooks, whatever they are made of."""
+
+    def is_own(name: str, value: Any) -> bool:
+        return not name.startswith("_") and getattr(value, "__module__", None) == module.__name__
+
     return [
         name
         for name, value in vars(module).items()
         if callable(value)
-        and (
-            name.startswith("ftn_pytorch_")
-            or (getattr(value, "__module__", None) == module.__name__ and not isinstance(value, type) and name[0] != "_")
-        )
+        and (name.startswith("ftn_pytorch_") or (is_own(name, value) and not isinstance(value, type)))
     ]

@@ -8,8 +8,8 @@ import functools
 import inspect
 import os
 import warnings
-from collections.abc import Iterator
-from typing import Any, Callable, Optional
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from .. import device, loading, process
 from ..conventions import FORWARD, TRAIN, Convention
@@ -44,7 +44,7 @@ class TorchScriptRunner(Runner):
             raise FtnPytorchError("ARGUMENT", f"{path} is a TorchScript model, it takes no config ({given})")
         self._torch = _import_torch(path)
         self.device = device.resolve(self.wanted_device, TORCH)
-        self._create: Optional[Callable[[], Any]] = None
+        self._recipe: functools.partial | None = None
         self._optimizer: Any = None
         self._model = self._read(path)
         process.settle_threads()
@@ -52,7 +52,7 @@ class TorchScriptRunner(Runner):
     def reload(self) -> None:
         """Read the model again; an optimizer starts afresh with the settings it was created with."""
         model = self._read(self.path)
-        optimizer = None if self._create is None else self._create_for(model)
+        optimizer = None if self._recipe is None else self._recipe(self._trainable(model))
         self._model, self._optimizer = model, optimizer
 
     def save(self, file: str) -> None:
@@ -73,18 +73,21 @@ class TorchScriptRunner(Runner):
         path = loading.find(file)
         if loading.identify(path) != loading.TORCHSCRIPT:
             raise FtnPytorchError("FORMAT", f"{path} is no TorchScript model, as {self.path} needs to be restored")
-        state = self._read(path).state_dict()
-        try:
-            self._model.load_state_dict(state)
-        except RuntimeError as failure:
-            raise FtnPytorchError("FORMAT", f"{path} holds another model than {self.path}: {failure}") from failure
+        theirs, ours = self._read(path).state_dict(), self._model.state_dict()
+        # Compared first: load_state_dict would have copied what fits by the time that it finds what does not.
+        wrong = sorted(set(theirs) ^ set(ours)) or [name for name in ours if theirs[name].shape != ours[name].shape]
+        if wrong:
+            raise FtnPytorchError(
+                "FORMAT", f"{path} holds another model than {self.path}: they differ in {', '.join(wrong)}"
+            )
+        self._model.load_state_dict(theirs)
 
-    def find(self, name: str) -> Optional[Callable]:
+    def find(self, name: str) -> Callable | None:
         if name == FORWARD:
             return self._model
         if name in _OPTIMIZERS:
             return functools.partial(self._create_optimizer, _OPTIMIZERS[name])
-        own = {TRAIN: self._train, SAVE: self.save, RESTORE: self.restore}
+        own: dict[str, Callable] = {TRAIN: self._train, SAVE: self.save, RESTORE: self.restore}
         if name in own:
             return own[name]
         return getattr(self._model, name) if name in self._methods() else None
@@ -92,7 +95,7 @@ class TorchScriptRunner(Runner):
     def functions(self) -> list[str]:
         return [FORWARD, TRAIN, SAVE, RESTORE, *_OPTIMIZERS, *self._methods()]
 
-    def signature(self, name: str) -> Optional[inspect.Signature]:
+    def signature(self, name: str) -> inspect.Signature | None:
         if name == FORWARD or name in self._methods():
             return _signature(self._model._c._get_method("forward" if name == FORWARD else name).schema)
         return super().signature(name)
@@ -123,14 +126,15 @@ class TorchScriptRunner(Runner):
 
     def _create_optimizer(self, kind: str, lr: float, **settings: Any) -> None:
         """Make the optimizer that train uses: torch.optim's, with its settings as keyword arguments."""
-        self._create = functools.partial(getattr(self._torch.optim, kind), lr=lr, **settings)
-        self._optimizer = self._create_for(self._model)
+        recipe = functools.partial(getattr(self._torch.optim, kind), lr=lr, **settings)
+        self._optimizer = recipe(self._trainable(self._model))
+        self._recipe = recipe
 
-    def _create_for(self, model: Any) -> Any:
+    def _trainable(self, model: Any) -> list[Any]:
         parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
         if not parameters:
             raise FtnPytorchError("ARGUMENT", f"{self.path} has no parameters that can be trained (is it frozen?)")
-        return self._create(parameters)
+        return parameters
 
     def _train(self, *args: Any, **named: Any) -> tuple[bool, float]:
         """One step of the optimizer on the mean squared error between the model's result and the target.
@@ -156,18 +160,19 @@ class TorchScriptRunner(Runner):
 
     def _compare(self, prediction: Any, target: Any) -> None:
         if not isinstance(prediction, self._torch.Tensor):
+            kind = type(prediction).__name__
             raise FtnPytorchError(
-                "RESULT_TYPE", f"train needs a model with one tensor as result, this one returns {type(prediction).__name__}"
+                "RESULT_TYPE", f"train needs a model that returns one tensor, this one returns a {kind}"
             )
         if prediction.shape != target.shape:
             raise FtnPytorchError(
                 "SHAPE",
-                f"the prediction has shape {tuple(prediction.shape)} and the target {tuple(target.shape)}: they must be "
-                "equal, since broadcasting one against the other would train to the mean",
+                f"the prediction has shape {tuple(prediction.shape)} and the target {tuple(target.shape)}: they must "
+                "be equal, since broadcasting one against the other would train to the mean",
             )
         if prediction.dtype != target.dtype:
             raise FtnPytorchError(
-                "DTYPE", f"the prediction is {prediction.dtype} and the target {target.dtype}: give the target the same type"
+                "DTYPE", f"the prediction is {prediction.dtype} and the target {target.dtype}: they must be of one type"
             )
 
 
@@ -187,7 +192,7 @@ def _quiet() -> Iterator[None]:
         yield
 
 
-def _signature(schema: Any) -> Optional[inspect.Signature]:
+def _signature(schema: Any) -> inspect.Signature | None:
     """Signature of a method from its TorchScript schema, without ``self``; None where Python could not write it."""
     parameters = []
     for argument in schema.arguments[1:]:
