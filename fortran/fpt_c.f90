@@ -1,0 +1,385 @@
+! SPDX-License-Identifier: MIT
+!> The C interface of ftn_pytorch: one interface body per function of ftn_pytorch.h, in its order.
+!>
+!> Who owns what, units, threads and failures are written in the header and nowhere else. Codes of the header keep
+!> their names here.
+!>
+!> Two rules hold for every dummy of type torch_arg, here and in the modules above. It has no intent(in), and it has
+!> the target attribute. A torch_arg holds the address of an array that the compiler cannot see: with either rule
+!> broken, an optimizer may conclude that the array is out of reach of the call, and the program reads stale values.
+module fpt_c
+   use, intrinsic :: iso_c_binding, only : c_char, c_double, c_funptr, c_int32_t, c_int64_t, c_null_ptr, c_ptr
+   implicit none
+   private
+
+   public :: torch_arg
+   public :: fpt_version, fpt_init, fpt_error_text, fpt_status_name, fpt_on_warning, fpt_set_threads, fpt_diagnose
+   public :: fpt_arg_array, fpt_arg_text, fpt_arg_name
+   public :: fpt_tensor_set, fpt_tensor_arg, fpt_tensor_info, fpt_tensor_data, fpt_tensor_is_set
+   public :: fpt_tensor_address, fpt_tensor_free
+   public :: fpt_wrap_create, fpt_wrap_add, fpt_wrap_clear, fpt_wrap_free
+   public :: fpt_module_load, fpt_module_reload, fpt_module_has, fpt_module_backend, fpt_module_save
+   public :: fpt_module_restore, fpt_module_forward, fpt_module_forward_wrap, fpt_module_train
+   public :: fpt_module_train_wrap, fpt_module_call, fpt_module_free
+   public :: fpt_results_count, fpt_results_name, fpt_results_find, fpt_results_get, fpt_results_data
+   public :: fpt_results_copy, fpt_results_text, fpt_results_free
+
+   !> Highest rank of an array that crosses the boundary
+   integer, parameter, public :: FPT_MAX_RANK = 7
+
+   !> Element types
+   integer(c_int32_t), parameter, public :: FPT_NONE = 0, FPT_BOOL = 1, FPT_INT8 = 2, FPT_INT16 = 3, FPT_INT32 = 4, &
+      FPT_INT64 = 5, FPT_FLOAT32 = 6, FPT_FLOAT64 = 7, FPT_COMPLEX64 = 8, FPT_COMPLEX128 = 9, FPT_TEXT = 10, &
+      FPT_UINT8 = 11, FPT_FLOAT16 = 12, FPT_BFLOAT16 = 13, FPT_LOGICAL16 = 14, FPT_LOGICAL32 = 15, FPT_LOGICAL64 = 16
+
+   !> What the script may do with an argument
+   integer(c_int32_t), parameter, public :: FPT_IN = 0, FPT_OUT = 1, FPT_COPY = 2
+
+   !> Flags of forward and of torch_module%load
+   integer(c_int32_t), parameter, public :: FPT_USE_DEVICE = 1, FPT_USE_INFERENCE_MODE = 2
+
+   !> What is expected of a file
+   integer(c_int32_t), parameter, public :: FPT_EXPECT_SCRIPT = 0, FPT_EXPECT_MODEL = 1
+
+   !> Description of one argument: the 256 bytes of fpt_arg. It owns nothing and may be kept, copied and passed again
+   type, bind(c) :: torch_arg
+      private
+      type(c_ptr) :: data = c_null_ptr
+      integer(c_int64_t) :: words(31) = 0
+   end type torch_arg
+
+   ! ---- library -----------------------------------------------------------------------------------------------------
+   interface
+      function fpt_version() bind(c) result(text)
+         import :: c_ptr
+         type(c_ptr) :: text
+      end function fpt_version
+
+      function fpt_init(python, python_len) bind(c) result(status)
+         import :: c_char, c_int32_t, c_int64_t
+         character(kind=c_char), intent(in) :: python(*)
+         integer(c_int64_t), value :: python_len
+         integer(c_int32_t) :: status
+      end function fpt_init
+
+      subroutine fpt_error_text(text, length) bind(c)
+         import :: c_int64_t, c_ptr
+         type(c_ptr), intent(out) :: text
+         integer(c_int64_t), intent(out) :: length
+      end subroutine fpt_error_text
+
+      function fpt_status_name(status) bind(c) result(text)
+         import :: c_int32_t, c_ptr
+         integer(c_int32_t), value :: status
+         type(c_ptr) :: text
+      end function fpt_status_name
+
+      subroutine fpt_on_warning(handler) bind(c)
+         import :: c_funptr
+         type(c_funptr), value :: handler
+      end subroutine fpt_on_warning
+
+      function fpt_set_threads(n) bind(c) result(status)
+         import :: c_int32_t, c_int64_t
+         integer(c_int64_t), value :: n
+         integer(c_int32_t) :: status
+      end function fpt_set_threads
+
+      function fpt_diagnose(text, length) bind(c) result(status)
+         import :: c_int32_t, c_int64_t, c_ptr
+         type(c_ptr), intent(out) :: text
+         integer(c_int64_t), intent(out) :: length
+         integer(c_int32_t) :: status
+      end function fpt_diagnose
+   end interface
+
+   ! ---- arguments ---------------------------------------------------------------------------------------------------
+   interface
+      function fpt_arg_array(arg, data, dtype, rank, extents, strides, access) bind(c) result(status)
+         import :: c_int32_t, c_int64_t, c_ptr, torch_arg
+         type(torch_arg), target :: arg
+         type(c_ptr), value :: data
+         integer(c_int32_t), value :: dtype, rank
+         integer(c_int64_t), intent(in), optional :: extents(*), strides(*)
+         integer(c_int32_t), value :: access
+         integer(c_int32_t) :: status
+      end function fpt_arg_array
+
+      function fpt_arg_text(arg, text, length, access) bind(c) result(status)
+         import :: c_char, c_int32_t, c_int64_t, torch_arg
+         type(torch_arg), target :: arg
+         character(kind=c_char), intent(in) :: text(*)
+         integer(c_int64_t), value :: length
+         integer(c_int32_t), value :: access
+         integer(c_int32_t) :: status
+      end function fpt_arg_text
+
+      function fpt_arg_name(arg, name, length) bind(c) result(status)
+         import :: c_char, c_int32_t, c_int64_t, torch_arg
+         type(torch_arg), target :: arg
+         character(kind=c_char), intent(in) :: name(*)
+         integer(c_int64_t), value :: length
+         integer(c_int32_t) :: status
+      end function fpt_arg_name
+   end interface
+
+   ! ---- tensors -----------------------------------------------------------------------------------------------------
+   interface
+      function fpt_tensor_set(tensor, arg) bind(c) result(status)
+         import :: c_int32_t, c_int64_t, torch_arg
+         integer(c_int64_t), intent(inout) :: tensor
+         type(torch_arg), target :: arg
+         integer(c_int32_t) :: status
+      end function fpt_tensor_set
+
+      function fpt_tensor_arg(tensor, arg) bind(c) result(status)
+         import :: c_int32_t, c_int64_t, torch_arg
+         integer(c_int64_t), value :: tensor
+         type(torch_arg), target :: arg
+         integer(c_int32_t) :: status
+      end function fpt_tensor_arg
+
+      function fpt_tensor_info(tensor, dtype, rank, extents, device) bind(c) result(status)
+         import :: c_char, c_int32_t, c_int64_t
+         integer(c_int64_t), value :: tensor
+         integer(c_int32_t), intent(inout) :: dtype, rank
+         integer(c_int64_t), intent(inout) :: extents(*)
+         character(kind=c_char), intent(inout) :: device(*)
+         integer(c_int32_t) :: status
+      end function fpt_tensor_info
+
+      function fpt_tensor_data(tensor, dtype, rank, data, extents, strides) bind(c) result(status)
+         import :: c_int32_t, c_int64_t, c_ptr
+         integer(c_int64_t), value :: tensor
+         integer(c_int32_t), value :: dtype, rank
+         type(c_ptr), intent(inout) :: data
+         integer(c_int64_t), intent(inout) :: extents(*), strides(*)
+         integer(c_int32_t) :: status
+      end function fpt_tensor_data
+
+      function fpt_tensor_is_set(tensor) bind(c) result(is_set)
+         import :: c_int32_t, c_int64_t
+         integer(c_int64_t), value :: tensor
+         integer(c_int32_t) :: is_set
+      end function fpt_tensor_is_set
+
+      function fpt_tensor_address(tensor) bind(c) result(address)
+         import :: c_int64_t, c_ptr
+         integer(c_int64_t), value :: tensor
+         type(c_ptr) :: address
+      end function fpt_tensor_address
+
+      subroutine fpt_tensor_free(tensor) bind(c)
+         import :: c_int64_t
+         integer(c_int64_t), value :: tensor
+      end subroutine fpt_tensor_free
+   end interface
+
+   ! ---- argument lists ----------------------------------------------------------------------------------------------
+   interface
+      function fpt_wrap_create(wrap) bind(c) result(status)
+         import :: c_int32_t, c_int64_t
+         integer(c_int64_t), intent(inout) :: wrap
+         integer(c_int32_t) :: status
+      end function fpt_wrap_create
+
+      function fpt_wrap_add(wrap, arg) bind(c) result(status)
+         import :: c_int32_t, c_int64_t, torch_arg
+         integer(c_int64_t), value :: wrap
+         type(torch_arg), target :: arg
+         integer(c_int32_t) :: status
+      end function fpt_wrap_add
+
+      function fpt_wrap_clear(wrap) bind(c) result(status)
+         import :: c_int32_t, c_int64_t
+         integer(c_int64_t), value :: wrap
+         integer(c_int32_t) :: status
+      end function fpt_wrap_clear
+
+      subroutine fpt_wrap_free(wrap) bind(c)
+         import :: c_int64_t
+         integer(c_int64_t), value :: wrap
+      end subroutine fpt_wrap_free
+   end interface
+
+   ! ---- modules -----------------------------------------------------------------------------------------------------
+   interface
+      function fpt_module_load(module, kind, file, file_len, options, noptions, config, nconfig) bind(c) result(status)
+         import :: c_char, c_int32_t, c_int64_t, torch_arg
+         integer(c_int64_t), intent(inout) :: module
+         integer(c_int32_t), value :: kind
+         character(kind=c_char), intent(in) :: file(*)
+         integer(c_int64_t), value :: file_len
+         type(torch_arg), target :: options(*)
+         integer(c_int32_t), value :: noptions
+         type(torch_arg), optional, target :: config(*)
+         integer(c_int32_t), value :: nconfig
+         integer(c_int32_t) :: status
+      end function fpt_module_load
+
+      function fpt_module_reload(module) bind(c) result(status)
+         import :: c_int32_t, c_int64_t
+         integer(c_int64_t), value :: module
+         integer(c_int32_t) :: status
+      end function fpt_module_reload
+
+      function fpt_module_has(module, name, name_len, has) bind(c) result(status)
+         import :: c_char, c_int32_t, c_int64_t
+         integer(c_int64_t), value :: module
+         character(kind=c_char), intent(in) :: name(*)
+         integer(c_int64_t), value :: name_len
+         integer(c_int32_t), intent(inout) :: has
+         integer(c_int32_t) :: status
+      end function fpt_module_has
+
+      function fpt_module_backend(module, text, length) bind(c) result(status)
+         import :: c_int32_t, c_int64_t, c_ptr
+         integer(c_int64_t), value :: module
+         type(c_ptr), intent(inout) :: text
+         integer(c_int64_t), intent(inout) :: length
+         integer(c_int32_t) :: status
+      end function fpt_module_backend
+
+      function fpt_module_save(module, file, file_len) bind(c) result(status)
+         import :: c_char, c_int32_t, c_int64_t
+         integer(c_int64_t), value :: module
+         character(kind=c_char), intent(in) :: file(*)
+         integer(c_int64_t), value :: file_len
+         integer(c_int32_t) :: status
+      end function fpt_module_save
+
+      function fpt_module_restore(module, file, file_len) bind(c) result(status)
+         import :: c_char, c_int32_t, c_int64_t
+         integer(c_int64_t), value :: module
+         character(kind=c_char), intent(in) :: file(*)
+         integer(c_int64_t), value :: file_len
+         integer(c_int32_t) :: status
+      end function fpt_module_restore
+
+      function fpt_module_forward(module, inputs, ninputs, outputs, noutputs, results, flags) bind(c) result(status)
+         import :: c_int32_t, c_int64_t, torch_arg
+         integer(c_int64_t), value :: module
+         type(torch_arg), target :: inputs(*)
+         integer(c_int32_t), value :: ninputs
+         type(torch_arg), optional, target :: outputs(*)
+         integer(c_int32_t), value :: noutputs
+         integer(c_int64_t), intent(inout), optional :: results
+         integer(c_int32_t), value :: flags
+         integer(c_int32_t) :: status
+      end function fpt_module_forward
+
+      function fpt_module_forward_wrap(module, inputs, output, flags) bind(c) result(status)
+         import :: c_int32_t, c_int64_t
+         integer(c_int64_t), value :: module, inputs
+         integer(c_int64_t), intent(inout) :: output
+         integer(c_int32_t), value :: flags
+         integer(c_int32_t) :: status
+      end function fpt_module_forward_wrap
+
+      function fpt_module_train(module, inputs, ninputs, targets, ntargets, completed, loss) bind(c) result(status)
+         import :: c_double, c_int32_t, c_int64_t, torch_arg
+         integer(c_int64_t), value :: module
+         type(torch_arg), target :: inputs(*)
+         integer(c_int32_t), value :: ninputs
+         type(torch_arg), target :: targets(*)
+         integer(c_int32_t), value :: ntargets
+         integer(c_int32_t), intent(inout) :: completed
+         real(c_double), intent(inout) :: loss
+         integer(c_int32_t) :: status
+      end function fpt_module_train
+
+      function fpt_module_train_wrap(module, inputs, target, completed, loss) bind(c) result(status)
+         import :: c_double, c_int32_t, c_int64_t
+         integer(c_int64_t), value :: module, inputs, target
+         integer(c_int32_t), intent(inout) :: completed
+         real(c_double), intent(inout) :: loss
+         integer(c_int32_t) :: status
+      end function fpt_module_train_wrap
+
+      function fpt_module_call(module, name, name_len, inputs, ninputs, outputs, noutputs, results) bind(c) result(status)
+         import :: c_char, c_int32_t, c_int64_t, torch_arg
+         integer(c_int64_t), value :: module
+         character(kind=c_char), intent(in) :: name(*)
+         integer(c_int64_t), value :: name_len
+         type(torch_arg), optional, target :: inputs(*)
+         integer(c_int32_t), value :: ninputs
+         type(torch_arg), optional, target :: outputs(*)
+         integer(c_int32_t), value :: noutputs
+         integer(c_int64_t), intent(inout), optional :: results
+         integer(c_int32_t) :: status
+      end function fpt_module_call
+
+      subroutine fpt_module_free(module) bind(c)
+         import :: c_int64_t
+         integer(c_int64_t), value :: module
+      end subroutine fpt_module_free
+   end interface
+
+   ! ---- results -----------------------------------------------------------------------------------------------------
+   interface
+      function fpt_results_count(results, count) bind(c) result(status)
+         import :: c_int32_t, c_int64_t
+         integer(c_int64_t), value :: results
+         integer(c_int32_t), intent(inout) :: count
+         integer(c_int32_t) :: status
+      end function fpt_results_count
+
+      function fpt_results_name(results, index, name, length) bind(c) result(status)
+         import :: c_int32_t, c_int64_t, c_ptr
+         integer(c_int64_t), value :: results
+         integer(c_int32_t), value :: index
+         type(c_ptr), intent(inout) :: name
+         integer(c_int64_t), intent(inout) :: length
+         integer(c_int32_t) :: status
+      end function fpt_results_name
+
+      function fpt_results_find(results, name, name_len, index) bind(c) result(status)
+         import :: c_char, c_int32_t, c_int64_t
+         integer(c_int64_t), value :: results
+         character(kind=c_char), intent(in) :: name(*)
+         integer(c_int64_t), value :: name_len
+         integer(c_int32_t), intent(inout) :: index
+         integer(c_int32_t) :: status
+      end function fpt_results_find
+
+      function fpt_results_get(results, index, tensor) bind(c) result(status)
+         import :: c_int32_t, c_int64_t
+         integer(c_int64_t), value :: results
+         integer(c_int32_t), value :: index
+         integer(c_int64_t), intent(inout) :: tensor
+         integer(c_int32_t) :: status
+      end function fpt_results_get
+
+      function fpt_results_data(results, index, dtype, rank, data, extents, strides) bind(c) result(status)
+         import :: c_int32_t, c_int64_t, c_ptr
+         integer(c_int64_t), value :: results
+         integer(c_int32_t), value :: index, dtype, rank
+         type(c_ptr), intent(inout) :: data
+         integer(c_int64_t), intent(inout) :: extents(*), strides(*)
+         integer(c_int32_t) :: status
+      end function fpt_results_data
+
+      function fpt_results_copy(results, index, output, cast) bind(c) result(status)
+         import :: c_int32_t, c_int64_t, torch_arg
+         integer(c_int64_t), value :: results
+         integer(c_int32_t), value :: index
+         type(torch_arg), target :: output
+         integer(c_int32_t), value :: cast
+         integer(c_int32_t) :: status
+      end function fpt_results_copy
+
+      function fpt_results_text(results, index, text, length) bind(c) result(status)
+         import :: c_int32_t, c_int64_t, c_ptr
+         integer(c_int64_t), value :: results
+         integer(c_int32_t), value :: index
+         type(c_ptr), intent(inout) :: text
+         integer(c_int64_t), intent(inout) :: length
+         integer(c_int32_t) :: status
+      end function fpt_results_text
+
+      subroutine fpt_results_free(results) bind(c)
+         import :: c_int64_t
+         integer(c_int64_t), value :: results
+      end subroutine fpt_results_free
+   end interface
+end module fpt_c

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT */
+/**
+ * Between the descriptors of the Fortran compiler and the C interface: fpt_in, fpt_out, fpt_copy and their named
+ * forms make an fpt_arg of whatever they are given, fpt_point_... makes a Fortran pointer of memory and strides.
+ *
+ * Type codes, attribute codes and the layout of CFI_cdesc_t differ from compiler to compiler. This file therefore
+ * belongs to the Fortran modules: it is compiled with the ISO_Fortran_binding.h of the compiler that builds them.
+ */
+#include <ISO_Fortran_binding.h>
+
+#include "ftn_pytorch.h"
+
+/* The standard names no code for logicals of more than one byte. GNU composes a code of type and kind; flang takes the
+   codes of the C types of least width, which no Fortran integer has. */
+#ifdef CFI_type_mask
+#define LOGICAL(bits) (CFI_type_Logical + ((bits) / 8 << CFI_type_kind_shift))
+#elif CFI_type_int_least32_t != CFI_type_int32_t
+#define LOGICAL(bits) CFI_type_int_least##bits##_t
+#endif
+
+static int32_t dtype_of(CFI_type_t type)
+{
+  switch (type) {
+    case CFI_type_int8_t: return FPT_INT8;
+    case CFI_type_int16_t: return FPT_INT16;
+    case CFI_type_int32_t: return FPT_INT32;
+    case CFI_type_int64_t: return FPT_INT64;
+    case CFI_type_float: return FPT_FLOAT32;
+    case CFI_type_double: return FPT_FLOAT64;
+    case CFI_type_float_Complex: return FPT_COMPLEX64;
+    case CFI_type_double_Complex: return FPT_COMPLEX128;
+    case CFI_type_Bool: return FPT_BOOL;
+    case CFI_type_char: return FPT_TEXT;
+#ifdef LOGICAL
+    case LOGICAL(16): return FPT_LOGICAL16;
+    case LOGICAL(32): return FPT_LOGICAL32;
+    case LOGICAL(64): return FPT_LOGICAL64;
+#endif
+    default: return FPT_NONE; /* class(*), derived types, real(10), real(16), ...: refused as FPT_ERR_KIND */
+  }
+}
+
+/* What is wrong with x is recorded in the result, and reported by the call that uses it. */
+static void describe(fpt_arg *arg, const CFI_cdesc_t *x, int32_t access)
+{
+  const int32_t dtype = dtype_of(x->type);
+  if (dtype == FPT_TEXT && x->rank == 0) {
+    fpt_arg_text(arg, x->base_addr, (int64_t)x->elem_len, access);
+    return;
+  }
+
+  /* Only the address of an unallocated array means anything; its extents are whatever the memory held. */
+  const int32_t rank = x->base_addr ? x->rank : 0;
+  int64_t extents[CFI_MAX_RANK], strides[CFI_MAX_RANK];
+  for (int32_t i = 0; i < rank; ++i) {
+    extents[i] = x->dim[i].extent; /* -1 for the last axis of an assumed-size array */
+    strides[i] = x->dim[i].sm;
+  }
+  if (fpt_arg_array(arg, x->base_addr, dtype, rank, extents, strides, access) == FPT_ERR_KIND) arg->length = x->type;
+}
+
+static void describe_named(fpt_arg *arg, const CFI_cdesc_t *name, const CFI_cdesc_t *x, int32_t access)
+{
+  describe(arg, x, access);
+  if (dtype_of(name->type) == FPT_TEXT && name->rank == 0)
+    fpt_arg_name(arg, name->base_addr, (int64_t)name->elem_len);
+  else
+    fpt_arg_name(arg, NULL, 0);
+}
+
+#define GENERIC(function, access)                                          \
+  fpt_arg function(const CFI_cdesc_t *x)                                   \
+  {                                                                        \
+    fpt_arg arg;                                                           \
+    describe(&arg, x, access);                                             \
+    return arg;                                                            \
+  }                                                                        \
+  fpt_arg function##_named(const CFI_cdesc_t *name, const CFI_cdesc_t *x)  \
+  {                                                                        \
+    fpt_arg arg;                                                           \
+    describe_named(&arg, name, x, access);                                 \
+    return arg;                                                            \
+  }
+
+GENERIC(fpt_in, FPT_IN)
+GENERIC(fpt_out, FPT_OUT)
+GENERIC(fpt_copy, FPT_COPY)
+
+/**
+ * Associate a Fortran pointer of any type and rank with memory; lower bounds become 1.
+ *
+ * @param pointer  its type, kind and rank say how the memory is read; keeps its target on failure
+ * @param data     first element; NULL only for an array without elements
+ * @param extents  [rank] in elements, Fortran order
+ * @param strides  [rank] in bytes, may be negative
+ * @return FPT_OK, or a negated status: the Fortran side has the texts for those, see last_error() of fpt_status.f90
+ */
+static fpt_status point(CFI_cdesc_t *pointer, void *data, const int64_t extents[], const int64_t strides[])
+{
+  static int64_t nothing; /* a pointer to no elements must be associated all the same */
+  CFI_CDESC_T(CFI_MAX_RANK) storage;
+  CFI_cdesc_t *array = (CFI_cdesc_t *)&storage;
+  CFI_index_t shape[CFI_MAX_RANK], lower_bounds[CFI_MAX_RANK];
+  const CFI_rank_t rank = pointer->rank;
+
+  for (int i = 0; i < rank; ++i) {
+    if (strides[i] % (int64_t)pointer->elem_len != 0) return -FPT_ERR_STRIDE;
+    shape[i] = (CFI_index_t)extents[i];
+    lower_bounds[i] = 1;
+  }
+  if (CFI_establish(array, data ? data : &nothing, CFI_attribute_other, pointer->type, pointer->elem_len, rank, shape) !=
+      CFI_SUCCESS)
+    return -FPT_ERR_INTERNAL;
+  for (int i = 0; i < rank; ++i) array->dim[i].sm = (CFI_index_t)strides[i];
+  return CFI_setpointer(pointer, array, lower_bounds) == CFI_SUCCESS ? FPT_OK : -FPT_ERR_INTERNAL;
+}
+
+/* One name per type, because compilers compare the Fortran interfaces of one name with each other. */
+#define POINT(function)                                                                                       \
+  fpt_status function(CFI_cdesc_t *pointer, void *data, const int64_t extents[], const int64_t strides[])     \
+  {                                                                                                           \
+    return point(pointer, data, extents, strides);                                                            \
+  }
+
+POINT(fpt_point_r32)
+POINT(fpt_point_r64)
+POINT(fpt_point_i8)
+POINT(fpt_point_i16)
+POINT(fpt_point_i32)
+POINT(fpt_point_i64)
+POINT(fpt_point_c32)
+POINT(fpt_point_c64)
+POINT(fpt_point_l8)

@@ -1,0 +1,186 @@
+! SPDX-License-Identifier: MIT
+!> Status codes, the text of the last failure, and what happens when nobody asked for the status.
+!>
+!> Every public procedure ends alike: stat, when present, is set to zero or to one of the codes below; errmsg, when
+!> present, receives the reason of a failure and keeps its value on success; without stat a failure stops the program.
+!> That tail is written out in each procedure (macro settle of fpt_kinds.fypp), because gfortran loses the length of a
+!> deferred-length argument that is forwarded to another optional argument.
+module fpt_status
+   use, intrinsic :: iso_c_binding, only : c_associated, c_char, c_f_pointer, c_int32_t, c_int64_t, c_null_char, c_ptr
+   use fpt_c, only : fpt_error_text
+   implicit none
+   private
+
+   public :: last_error, give_up, text_at, terminated_text_at, ftn_pytorch_on_error
+
+   !> Success
+   integer, parameter, public :: FTN_PYTORCH_OK = 0
+   !> An option or argument of the call itself makes no sense
+   integer, parameter, public :: FTN_PYTORCH_ERR_ARGUMENT = 1
+   !> File not found or not readable
+   integer, parameter, public :: FTN_PYTORCH_ERR_FILE = 2
+   !> File is of no kind that load accepts
+   integer, parameter, public :: FTN_PYTORCH_ERR_FORMAT = 3
+   !> The script is not valid Python
+   integer, parameter, public :: FTN_PYTORCH_ERR_SYNTAX = 4
+   !> The script, or the library, could not import a Python module
+   integer, parameter, public :: FTN_PYTORCH_ERR_IMPORT = 5
+   !> Another exception while the script or its setup hook ran
+   integer, parameter, public :: FTN_PYTORCH_ERR_SCRIPT = 6
+   !> The script does not define the function that was called
+   integer, parameter, public :: FTN_PYTORCH_ERR_HOOK = 7
+   !> The function cannot be called with these arguments
+   integer, parameter, public :: FTN_PYTORCH_ERR_SIGNATURE = 8
+   !> Exception raised by a function of the script
+   integer, parameter, public :: FTN_PYTORCH_ERR_PYTHON = 9
+   !> The function returned something that is no array, number or text
+   integer, parameter, public :: FTN_PYTORCH_ERR_RESULT_TYPE = 10
+   !> Number of results and number of outputs differ
+   integer, parameter, public :: FTN_PYTORCH_ERR_RESULT_COUNT = 11
+   !> Dict result without named outputs, or no result of that name or index
+   integer, parameter, public :: FTN_PYTORCH_ERR_RESULT_NAME = 12
+   !> Element types differ and no lossless conversion exists
+   integer, parameter, public :: FTN_PYTORCH_ERR_DTYPE = 13
+   !> Shapes differ; nothing is broadcast or squeezed
+   integer, parameter, public :: FTN_PYTORCH_ERR_SHAPE = 14
+   !> Rank above 7, or pointer of another rank than the tensor
+   integer, parameter, public :: FTN_PYTORCH_ERR_RANK = 15
+   !> Train returned something other than (is_completed, loss)
+   integer, parameter, public :: FTN_PYTORCH_ERR_TRAIN_RESULT = 16
+   !> Array without memory: unallocated or disassociated
+   integer, parameter, public :: FTN_PYTORCH_ERR_UNALLOCATED = 17
+   !> Fortran type or kind that has no counterpart in the script
+   integer, parameter, public :: FTN_PYTORCH_ERR_KIND = 18
+   !> Stride that cannot be expressed: negative, or no multiple of the element
+   integer, parameter, public :: FTN_PYTORCH_ERR_STRIDE = 19
+   !> Memory or computation on a device that cannot be used
+   integer, parameter, public :: FTN_PYTORCH_ERR_DEVICE = 20
+   !> The script changed an input that was not marked as output
+   integer, parameter, public :: FTN_PYTORCH_ERR_INPUT_MODIFIED = 21
+   !> Object that was never given contents: load or create first
+   integer, parameter, public :: FTN_PYTORCH_ERR_NOT_LOADED = 22
+   !> Object that was freed
+   integer, parameter, public :: FTN_PYTORCH_ERR_FREED = 23
+   !> No Python to start, or it could not be started
+   integer, parameter, public :: FTN_PYTORCH_ERR_INTERPRETER = 24
+   !> Python of another version or build than the library was made for
+   integer, parameter, public :: FTN_PYTORCH_ERR_VERSION = 25
+   !> PYTHONHOME names no matching Python
+   integer, parameter, public :: FTN_PYTORCH_ERR_PYTHONHOME = 26
+   !> Out of memory
+   integer, parameter, public :: FTN_PYTORCH_ERR_MEMORY = 27
+   !> Defect of this library; please report
+   integer, parameter, public :: FTN_PYTORCH_ERR_INTERNAL = 28
+
+   ! Failures that only the Fortran side can see are negative on their way to last_error, which knows their texts;
+   ! all others have theirs in the C library.
+   !> Key of a result that is neither an integer nor a character
+   integer(c_int32_t), parameter, public :: BAD_KEY = -FTN_PYTORCH_ERR_ARGUMENT
+   !> Number that the variable of the caller cannot hold
+   integer(c_int32_t), parameter, public :: BAD_RANGE = -FTN_PYTORCH_ERR_DTYPE
+   !> Strides that no pointer can have
+   integer(c_int32_t), parameter, public :: BAD_STRIDE = -FTN_PYTORCH_ERR_STRIDE
+   !> Pointer that the compiler's run-time library would not make
+   integer(c_int32_t), parameter, public :: BAD_POINTER = -FTN_PYTORCH_ERR_INTERNAL
+
+   abstract interface
+      !> Receiver of failures that no stat asked for. The program stops when it returns
+      subroutine error_handler(code, text)
+         !> One of FTN_PYTORCH_ERR_...
+         integer, intent(in) :: code
+         !> What would be printed
+         character(*), intent(in) :: text
+      end subroutine error_handler
+   end interface
+
+   procedure(error_handler), pointer, save :: registered => null()
+
+contains
+
+   !> Register what is called before a failure without stat stops the program, for example to call MPI_Abort
+   subroutine ftn_pytorch_on_error(handler)
+      !> Called with code and text; absent: none any more. An internal procedure must outlive its registration
+      procedure(error_handler), optional :: handler
+
+      if (present(handler)) then
+         registered => handler
+      else
+         registered => null()
+      end if
+   end subroutine ftn_pytorch_on_error
+
+   !> Reason of a failure
+   function last_error(status) result(text)
+      !> What the failed call returned
+      integer(c_int32_t), intent(in) :: status
+      character(:), allocatable :: text
+
+      type(c_ptr) :: address
+      integer(c_int64_t) :: length
+
+      select case (status)
+      case (BAD_KEY)
+         text = "a result is named by its index (an integer) or by its name (a character); the key is of another type"
+      case (BAD_RANGE)
+         text = "the result is an integer too large for the variable it was asked into: use integer(int64)"
+      case (BAD_STRIDE)
+         text = "the elements of this array do not follow each other in Fortran order, and a pointer with such strides" &
+            // " is not possible with this compiler: copy the array with copy_to, or return x.contiguous() from the script"
+      case (BAD_POINTER)
+         text = "the Fortran run-time library refused to make a pointer; please report this"
+      case default
+         call fpt_error_text(address, length)
+         text = text_at(address, length)
+      end select
+   end function last_error
+
+   !> End the program as the user arranged it: registered handler, then error stop with the reason
+   subroutine give_up(status)
+      !> What the failed call returned
+      integer(c_int32_t), intent(in) :: status
+
+      character(:), allocatable :: text
+
+      text = last_error(status)
+      if (associated(registered)) call registered(int(abs(status)), text)
+      error stop text
+   end subroutine give_up
+
+   !> Copy of a text that the C library owns
+   function text_at(address, length) result(text)
+      !> First byte
+      type(c_ptr), intent(in) :: address
+      !> Length in bytes
+      integer(c_int64_t), intent(in) :: length
+      character(:), allocatable :: text
+
+      character(kind=c_char), pointer :: bytes(:)
+      integer(c_int64_t) :: i
+
+      allocate (character(length) :: text)
+      if (length == 0) return
+      call c_f_pointer(address, bytes, [length])
+      do i = 1, length
+         text(i:i) = bytes(i)
+      end do
+   end function text_at
+
+   !> Copy of a null-terminated text
+   function terminated_text_at(address) result(text)
+      !> First byte, or null for no text
+      type(c_ptr), intent(in) :: address
+      character(:), allocatable :: text
+
+      character(kind=c_char), pointer :: bytes(:)
+      integer(c_int64_t) :: length
+
+      length = 0
+      if (c_associated(address)) then
+         call c_f_pointer(address, bytes, [huge(length)])
+         do while (bytes(length + 1) /= c_null_char)
+            length = length + 1
+         end do
+      end if
+      text = text_at(address, length)
+   end function terminated_text_at
+end module fpt_status
