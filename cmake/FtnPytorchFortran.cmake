@@ -4,8 +4,8 @@
 #
 #   ftn_pytorch_add_fortran(<target> CORE <library target> SOURCES <file>...)
 #
-# SOURCES stand in the order of use. fpt_arg.f90 or fpt_arg_ranks.f90 is left out, as FTN_PYTORCH_ARG_RANKS says:
-# ON for explicit ranks, OFF for assumed rank, AUTO to try whether the compiler passes correct descriptors to C.
+# SOURCES holds both forms of the module fpt_arg. FTN_PYTORCH_ARG_RANKS says which one is compiled: ON fpt_arg_ranks.f90,
+# OFF fpt_arg.f90 and fpt_descriptor.c, AUTO the latter if the compiler passes correct descriptors to C.
 
 set(FTN_PYTORCH_ARG_RANKS AUTO CACHE STRING "Explicit ranks in torch_in and torch_out: AUTO, ON or OFF")
 set_property(CACHE FTN_PYTORCH_ARG_RANKS PROPERTY STRINGS AUTO ON OFF)
@@ -73,7 +73,7 @@ function(ftn_pytorch_add_fortran target)
     endif()
   endif()
   if(ranks)
-    list(FILTER ARG_SOURCES EXCLUDE REGEX "/fpt_arg\\.f90$")
+    list(FILTER ARG_SOURCES EXCLUDE REGEX "/(fpt_arg\\.f90|fpt_descriptor\\.c)$")
   else()
     list(FILTER ARG_SOURCES EXCLUDE REGEX "/fpt_arg_ranks\\.f90$")
   endif()

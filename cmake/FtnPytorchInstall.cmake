@@ -38,10 +38,10 @@ install(
 install(DIRECTORY cmake/probe DESTINATION "${package_dir}")
 
 # pkg-config
-set(pkgconfig_sources ${fortran_files})
-list(REMOVE_ITEM pkgconfig_sources fpt_arg_ranks.f90)
-list(TRANSFORM pkgconfig_sources PREPEND "\${fortran_dir}/")
-list(JOIN pkgconfig_sources " " pkgconfig_sources)
+set(modules ${fortran_files})
+list(REMOVE_ITEM modules fpt_arg_ranks.f90 fpt_descriptor.c)
+list(TRANSFORM modules PREPEND "\${fortran_dir}/")
+list(JOIN modules " " pkgconfig_modules)
 file(RELATIVE_PATH pkgconfig_prefix "/${pkgconfig_dir}" "/")
 configure_file(src/ftn_pytorch.pc.in "${PROJECT_BINARY_DIR}/cmake/ftn_pytorch.pc" @ONLY)
 install(FILES "${PROJECT_BINARY_DIR}/cmake/ftn_pytorch.pc" DESTINATION "${pkgconfig_dir}")

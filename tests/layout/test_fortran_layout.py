@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: MIT
+"""The Fortran modules mirror the header and keep the rules that hold optimizers off (docs/architecture.md)."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+HEADER = (ROOT / "src" / "ftn_pytorch.h").read_text()
+FORTRAN = ROOT / "fortran"
+
+# Order of use, lowest first. Each module uses those before it.
+ORDER = re.search(r"set\(modules([^)]*)", (FORTRAN / "CMakeLists.txt").read_text())[1].split()
+MODULES = [next(FORTRAN.glob(f"{module}.f*")) for module in ORDER]
+
+
+def code_of(path: Path) -> str:
+    """Source in lower case without comments, with continued lines joined."""
+    text = re.sub(r"^#:.*$|!.*$", "", path.read_text(), flags=re.MULTILINE)
+    return re.sub(r"&\s*\n\s*&?", "", text).lower()
+
+
+def test_one_interface_for_each_function_in_the_order_of_the_header() -> None:
+    functions = re.findall(r"^FPT_API ([^(]*?)(\w+)\(([^;]*)\);", HEADER, re.MULTILINE)
+    interfaces = re.findall(r"^ *(function|subroutine) (\w+)\(([^)]*)\) bind\(c\)", code_of(FORTRAN / "fpt_c.f90"), re.M)
+    assert [name for _, name, _ in interfaces] == [name for _, name, _ in functions]
+    for (result, name, parameters), (kind, _, dummies) in zip(functions, interfaces):
+        assert (kind == "subroutine") == (result.strip() == "void"), name
+        parameters = re.sub(r"\(\*(\w+)\)\([^)]*\)", r"\1", parameters)  # a function pointer
+        names = [] if parameters == "void" else [re.findall(r"\w+", each)[-1] for each in
+                                                 re.sub(r"\[\w*\]", "", parameters).split(",")]
+        assert [dummy.strip() for dummy in dummies.split(",") if dummy.strip()] == names, name
+
+
+def test_constants_are_those_of_the_header() -> None:
+    constants = dict(re.findall(r"^  (FPT_\w+) = (\d+)", HEADER, re.MULTILINE))
+    constants |= dict(re.findall(r"(FPT_(?:IN|OUT|COPY|USE_\w+)) = (\d+)", HEADER))
+    constants |= dict(re.findall(r"^#define (FPT_MAX_\w+) (\d+)", HEADER, re.MULTILINE))
+    status = {name: value for name, value in constants.items() if name == "FPT_OK" or name.startswith("FPT_ERR_")}
+
+    text = (FORTRAN / "fpt_status.f90").read_text()
+    assert dict(re.findall(r"FTN_PYTORCH(_\w+) = (\d+)", text)) == {name[3:]: value for name, value in status.items()}
+
+    text = (FORTRAN / "fpt_c.f90").read_text()
+    codes = {name: value for name, value in re.findall(r"\b(FPT_\w+) = (\d+)", text) if name in constants}
+    assert codes == {name: value for name, value in constants.items() if name not in status and name in codes}
+    assert {"FPT_NONE", "FPT_LOGICAL64", "FPT_COPY", "FPT_USE_INFERENCE_MODE", "FPT_MAX_RANK"} <= set(codes)
+    kinds = re.findall(r"'(FPT_\w+)'", (FORTRAN / "fpt_kinds.fypp").read_text())
+    assert kinds and set(kinds) <= set(constants)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.name)
+def test_modules_hide_nothing(path: Path) -> None:
+    code = code_of(path)
+    assert re.search(r"^module (\w+)$", code, re.MULTILINE)[1] == path.stem.removesuffix("_ranks")
+    assert re.search(r"^ *implicit none$", code, re.MULTILINE)
+    assert re.search(r"^ *(private|public)$", code, re.MULTILINE), "default access is not stated"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.name)
+def test_arrows_point_one_way(path: Path) -> None:
+    used = re.findall(r"^ *use (f\w+|torch_ftn)", code_of(path), re.MULTILINE)
+    assert set(used) <= set(ORDER[: ORDER.index(path.stem)])
+
+
+@pytest.mark.parametrize("path", sorted(FORTRAN.glob("*.f*")), ids=lambda path: path.name)
+def test_the_optimizer_is_held_off(path: Path) -> None:
+    """Dummies whose memory may be used after the call that describes it have target and no intent(in)."""
+    dummies: list[str] = []
+    for line in code_of(path).splitlines():
+        if header := re.search(r"(?:function|subroutine) [^ (]+\(([^)]*)\)", line):
+            dummies = re.findall(r"\w+", header[1])
+        if declaration := re.match(r" *type\((?:torch_arg|\*)\)(.*)::(.*)", line):
+            attributes, names = declaration.groups()
+            if set(re.findall(r"[a-z_]\w*", names)) & set(dummies):
+                assert "target" in attributes and "intent(in)" not in attributes, line

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: MIT
+"""What holds for all files: one version, short files, no traces of a machine, tests beside what they test."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+TRACKED = [
+    ROOT / name
+    for name in subprocess.run(["git", "ls-files"], cwd=ROOT, check=True, capture_output=True, text=True).stdout.split()
+    if (ROOT / name).is_file()
+]
+TEXTS = [path for path in TRACKED if b"\0" not in path.read_bytes()]
+CODE = {".c", ".h", ".cpp", ".hpp", ".f90", ".fypp", ".py", ".cmake", ".sh"}
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def test_versions_agree(cache: dict[str, str]) -> None:
+    header = re.search(r'FPT_VERSION "(.+)"', (ROOT / "src" / "ftn_pytorch.h").read_text())[1]
+    package = re.search(r'__version__ = "(.+)"', (ROOT / "python" / "ftn_pytorch" / "__init__.py").read_text())[1]
+    assert "version = attr: ftn_pytorch.__version__" in (ROOT / "setup.cfg").read_text()
+    assert header == package == cache["CMAKE_PROJECT_VERSION"]
+
+
+def test_torch_is_pinned_in_one_place() -> None:
+    pins = [name_of(path) for path in TEXTS if re.search(r"^\s*[\"']?torch==", path.read_text(), re.MULTILINE)]
+    assert pins == ["cmake/requirements.txt"]
+
+
+@pytest.mark.parametrize("path", [path for path in TEXTS if path.suffix in CODE], ids=name_of)
+def test_code_files_are_short_and_licensed(path: Path) -> None:
+    lines = path.read_text().splitlines()
+    assert len(lines) <= 400
+    assert any("SPDX-License-Identifier: MIT" in line for line in lines[:20])
+
+
+def test_no_paths_of_a_machine() -> None:
+    trace = re.compile(r"/(?:root|home/\w+|work|Users/\w+)/|/tmp/\w+")
+    found = [f"{name_of(path)}: {line}" for path in TEXTS if path != Path(__file__).resolve()
+             for line in path.read_text().splitlines() if trace.search(line)]
+    assert found == []
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "tests" / "cpp").glob("test_*.cpp")), ids=name_of)
+def test_a_test_of_the_core_has_the_name_of_what_it_tests(path: Path) -> None:
+    concern = path.stem.removeprefix("test_")
+    assert any((ROOT / "src" / (concern + suffix)).exists() for suffix in (".hpp", ".cpp"))
