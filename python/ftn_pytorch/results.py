@@ -55,10 +55,15 @@ def _parts(result: Any) -> tuple[Names, tuple[Any, ...] | None]:
         return tuple(result), tuple(result.values())
     if isinstance(result, (tuple, list)):
         return _tuple_names(result), tuple(result)
-    if dataclasses.is_dataclass(result) and not isinstance(result, type):
+    if _is_record(result):
         names = tuple(field.name for field in dataclasses.fields(result))
         return names, tuple(getattr(result, name) for name in names)
     return None, None
+
+
+def _is_record(value: Any) -> bool:
+    """True for an object of a dataclass; dataclasses themselves are types."""
+    return dataclasses.is_dataclass(value) and not isinstance(value, type)
 
 
 def _tuple_names(result: Any) -> Names:
@@ -143,7 +148,7 @@ def _explain(value: Any) -> str:
         return "a generator, the function contains yield; return the results with return"
     if value is None:
         return "None; a function has either no result at all or every result has a value"
-    if isinstance(value, (Mapping, tuple, list)) or dataclasses.is_dataclass(value):
+    if isinstance(value, (Mapping, tuple, list)) or _is_record(value):
         return f"a {kind} inside another container; results may not be nested, return {_ALLOWED}"
     if isinstance(value, (bytes, bytearray)):
         return f"of type {kind}; return a text, bytes.decode() makes one"

@@ -34,6 +34,7 @@ class ScriptRunner(Runner):
         weakref.finalize(self, loading.restore_module, self._module_name, None).atexit = False
 
     def reload(self) -> None:
+        loading.find(self.path)
         previous = sys.modules.get(self._module_name)
         try:
             self._load()

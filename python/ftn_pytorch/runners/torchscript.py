@@ -51,7 +51,7 @@ class TorchScriptRunner(Runner):
 
     def reload(self) -> None:
         """Read the model again; an optimizer starts afresh with the settings it was created with."""
-        model = self._read(self.path)
+        model = self._read(loading.find(self.path))
         optimizer = None if self._recipe is None else self._recipe(self._trainable(model))
         self._model, self._optimizer = model, optimizer
 

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: MIT
+"""Fixtures for tests of the Python layer: scripts in a folder of their own, and failures as the library sees them."""
+
+import contextlib
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+import ftn_pytorch
+from ftn_pytorch import _embed, process
+
+
+@pytest.fixture(autouse=True)
+def isolated(monkeypatch, tmp_path):
+    """Loading scripts changes sys.path, sys.modules and what was done once per process."""
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setattr(process, "_state", process._State())
+    monkeypatch.delenv("FTN_PYTORCH_MODE", raising=False)
+    before = set(sys.modules)
+    yield
+    for name in set(sys.modules) - before:
+        if str(getattr(sys.modules[name], "__file__", None)).startswith(str(tmp_path)):
+            del sys.modules[name]
+
+
+@pytest.fixture
+def write(tmp_path):
+    """write(name, text): a file in the test's folder, as a path."""
+
+    def write(name, text):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(textwrap.dedent(text))
+        return str(path)
+
+    return write
+
+
+@pytest.fixture
+def load(write):
+    """load(text, config, **options): the runner of a script with that text."""
+
+    def load(text, config=None, name="model.py", **options):
+        return _embed.load(0, write(name, text), options, config or {})
+
+    return load
+
+
+@pytest.fixture
+def fails():
+    """with fails(status, *pieces): the body fails with that status, and the text holds all pieces."""
+
+    @contextlib.contextmanager
+    def fails(status, *pieces):
+        with pytest.raises(BaseException) as caught:
+            yield
+        found, text = _embed.describe_error(caught.value, "")
+        assert found == status, text
+        for piece in pieces:
+            assert piece in text
+
+    return fails
+
+
+@pytest.fixture
+def python():
+    """python(code, *arguments): standard output of a fresh interpreter that runs the code."""
+
+    def python(code, *arguments):
+        package = Path(ftn_pytorch.__file__).parents[1]
+        inherited = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+        done = subprocess.run(
+            [sys.executable, "-c", textwrap.dedent(code), *map(str, arguments)],
+            capture_output=True,
+            text=True,
+            env={**inherited, "PYTHONPATH": str(package)},
+            timeout=120,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return python

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: MIT
+"""Computing on a device. The wrapper copies to any device, so on a machine without one it is tried with the host."""
+
+import pytest
+
+from ftn_pytorch import _embed, device
+
+torch = pytest.importorskip("torch")
+
+FORWARD = "ftn_pytorch_forward"
+SCRIPT = """
+import torch
+net = torch.nn.Linear(2, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+def ftn_pytorch_setup():
+    global late
+    late = torch.nn.Linear(1, 1)
+def ftn_pytorch_forward(x, out=None): return net(x)
+def places(): return [p.device.type for p in [*net.parameters(), *late.parameters()]]
+"""
+
+needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+needs_no_cuda = pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
+
+
+@pytest.fixture
+def anywhere(monkeypatch):
+    """Take the host for a device."""
+    monkeypatch.setattr(device, "resolve", lambda text, framework: text)
+
+
+# ---- which device
+
+
+@pytest.mark.parametrize("text", ["cpu", "cpu:0"])
+def test_host_is_no_device(load, text):
+    runner = load(SCRIPT, device=text)
+    assert runner.device is None
+    assert _embed.bind(runner, FORWARD, 0)[0].__name__ == FORWARD
+
+
+@needs_no_cuda
+@pytest.mark.parametrize("options", [{"device": "cuda"}, {"device": "cuda:1"}, {"flags": 1}])
+def test_device_that_cannot_be_used_is_told_with_what_torch_was_built_for(load, fails, options):
+    with fails("DEVICE", "cannot be used", torch.__version__, "built for", "finds 0 usable GPUs"):
+        load(SCRIPT, **options)
+
+
+@pytest.mark.parametrize(
+    ("text", "pieces"), [("gpu", ("'gpu'", '"cuda"')), ("", ("''",)), ("meta", ("holds no numbers",))]
+)
+def test_unknown_device_is_refused(load, fails, text, pieces):
+    with fails("DEVICE", *pieces):
+        load(SCRIPT, device=text)
+
+
+def test_device_needs_torch(load, fails):
+    with fails("DEVICE", "NumPy"):
+        load("def ftn_pytorch_forward(x): pass\n", device="cuda")
+    assert load("def ftn_pytorch_forward(x): pass\n", device="cpu").device is None
+
+
+# ---- the wrapper
+
+
+def test_arguments_are_copies_and_the_result_is_returned_as_it_is():
+    seen = []
+
+    def function(*args, **kwargs):
+        seen.extend([*args, *kwargs.values()])
+        return seen
+
+    x, y = torch.ones(2), torch.zeros(3)
+    assert device.on_device(function, "cpu")(x, 2.5, [y, "text"], named=x) is seen
+    assert torch.equal(seen[0], x)
+    assert seen[0].data_ptr() != x.data_ptr()
+    assert seen[1] == 2.5
+    assert torch.equal(seen[2][0], y)
+    assert seen[2][0].data_ptr() != y.data_ptr()
+    assert seen[2][1] == "text"
+    assert torch.equal(seen[3], x)
+
+
+def test_changes_in_place_are_copied_back():
+    def function(x, inputs, *, y):
+        x.add_(1)
+        inputs[0].mul_(3)
+        y[0] = 7
+
+    x, y, z = torch.zeros(2), torch.zeros(2), torch.ones(2, 2).t()
+    device.on_device(function, "cpu")(x, [z], y=y)
+    assert x.tolist() == [1, 1]
+    assert y.tolist() == [7, 0]
+    assert z.tolist() == [[3, 3], [3, 3]]
+
+
+def test_arrays_that_were_not_changed_are_not_written():
+    x = torch.ones(2)
+    version = x._version
+    device.on_device(lambda x: x + 1, "cpu")(x)
+    assert x._version == version
+
+
+def test_changes_under_inference_mode_are_copied_back():
+    x = torch.zeros(2)
+
+    @torch.inference_mode()
+    def function(x):
+        x.add_(1)
+
+    device.on_device(function, "cpu")(x)
+    assert x.tolist() == [1, 1]
+
+
+def test_change_of_an_argument_that_needs_gradients_is_copied_back():
+    def function(x):
+        x.add_(1)
+        x.requires_grad_()
+
+    x = torch.zeros(2)
+    device.on_device(function, "cpu")(x)
+    assert x.tolist() == [1, 1]
+    assert not x.requires_grad
+
+
+# ---- runners
+
+
+def test_functions_of_a_script_are_wrapped(load, anywhere):
+    runner = load(SCRIPT, device="cpu:0")
+    function, one_list, has_out = _embed.bind(runner, FORWARD, 0)
+    assert (one_list, has_out) == (True, False)
+    assert function.__wrapped__.__globals__[FORWARD] is function.__wrapped__
+    assert function(torch.ones(3, 2)).shape == (3, 1)
+
+
+def test_checks_see_the_function_of_the_script(load, anywhere, fails):
+    with fails("SIGNATURE", "(x, out=None)"):
+        _embed.first_call(load(SCRIPT, device="cpu:0"), FORWARD, (), {})
+
+
+def test_networks_of_a_script_are_moved_also_those_made_in_setup(load, anywhere):
+    runner = load(SCRIPT, device="meta")
+    function = _embed.bind(runner, "places", 0)[0]
+    assert function() == ["meta"] * 4
+    _embed.reload(runner)
+    assert _embed.bind(runner, "places", 0)[0]() == ["meta"] * 4
+
+
+def test_script_without_device_is_not_moved(load):
+    assert _embed.bind(load(SCRIPT), "places", 0)[0]() == ["cpu"] * 4
+
+
+@needs_cuda
+def test_script_computes_on_the_gpu_with_host_arrays(load):
+    text = SCRIPT + "def fill(x): x.fill_(3); return x\n"
+    runner = load(text, device="cuda")
+    assert runner.device == "cuda"
+    x = torch.ones(3, 2)
+    (result,) = _embed.unpack(_embed.bind(runner, FORWARD, 0)[0](x))[1]
+    assert result.is_cuda
+    host = _embed.to_host(result)
+    assert not host.is_cuda
+    assert torch.equal(host, result.cpu())
+    _embed.bind(runner, "fill", 0)[0](x)
+    assert x.tolist() == [[3, 3]] * 3
+
+
+@needs_cuda
+@pytest.mark.filterwarnings("ignore")
+def test_saved_model_trains_on_the_gpu_with_host_arrays(tmp_path):
+    torch.jit.save(torch.jit.script(torch.nn.Linear(2, 1)), tmp_path / "net.pt")
+    runner = _embed.load(1, str(tmp_path / "net.pt"), {"flags": 1}, {})
+    assert runner.device == "cuda"
+    _embed.bind(runner, "ftn_pytorch_create_optimizer_sgd", 0)[0](0.05)
+    train = _embed.bind(runner, "ftn_pytorch_train", 0)[0]
+    x, target = torch.rand(64, 2), torch.rand(64, 1)
+    losses = [train(x, target)[1] for _ in range(50)]
+    assert losses[-1] < losses[0]
+    assert _embed.bind(runner, FORWARD, 2)[0](x).is_cuda
+    _embed.save(runner, str(tmp_path / "trained.pt"))
+    host = _embed.load(1, str(tmp_path / "trained.pt"), {}, {})
+    assert not _embed.bind(host, FORWARD, 0)[0](x).is_cuda
+
+
+@needs_cuda
+def test_device_of_an_index_that_is_not_there_is_told(load, fails):
+    with fails("DEVICE", "cannot be used", "built for CUDA"):
+        load(SCRIPT, device="cuda:99")

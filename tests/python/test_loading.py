@@ -1,0 +1,332 @@
+# SPDX-License-Identifier: MIT
+"""What a file is, and how a script becomes a module."""
+
+import gc
+import os
+import pickle
+import sys
+import zipfile
+
+import pytest
+
+from ftn_pytorch import _embed, loading
+
+EMPTY = "def ftn_pytorch_forward(): return 1\n"
+
+
+def archive(path, *names):
+    with zipfile.ZipFile(path, "w") as target:
+        for name in names:
+            target.writestr(name, b"")
+    return str(path)
+
+
+def name_of(runner):
+    return _embed.bind(runner, "ftn_pytorch_forward", 0)[0].__module__
+
+
+# ---- files
+
+
+def test_missing_file_is_named_with_a_close_one(write, fails, tmp_path):
+    write("emulator.py", EMPTY)
+    with fails("FILE", "emulater.py does not exist", "did you mean 'emulator.py'"):
+        _embed.load(0, str(tmp_path / "emulater.py"), {}, {})
+
+
+def test_missing_file_of_relative_name_says_where_it_was_looked_for(fails, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with fails("FILE", str(tmp_path), "relative to the working directory"):
+        _embed.load(0, "model.py", {}, {})
+
+
+def test_missing_directory_is_told(fails, tmp_path):
+    with fails("FILE", "there is no directory"):
+        _embed.load(0, str(tmp_path / "nowhere" / "model.py"), {}, {})
+
+
+def test_directory_is_no_file(fails, tmp_path):
+    with fails("FILE", "is a directory"):
+        _embed.load(0, str(tmp_path), {}, {})
+
+
+def test_file_that_cannot_be_read_is_told(fails, tmp_path):
+    (tmp_path / "loop.py").symlink_to("loop.py")
+    with fails("FILE", "cannot be read"):
+        _embed.load(0, str(tmp_path / "loop.py"), {}, {})
+
+
+def test_pipe_is_refused_rather_than_waited_for(fails, tmp_path):
+    os.mkfifo(tmp_path / "model.py")
+    with fails("FILE", "no regular file"):
+        _embed.load(0, str(tmp_path / "model.py"), {}, {})
+
+
+@pytest.mark.parametrize("name", ["", "  ", "a\0b.py"])
+def test_name_that_is_none_is_refused(fails, name):
+    with fails("FILE"):
+        _embed.load(0, name, {}, {})
+
+
+# ---- kinds of file
+
+
+def test_content_counts_before_extension(tmp_path):
+    path = archive(tmp_path / "model.py", "m/constants.pkl", "m/code/net.py", "m/data.pkl")
+    assert loading.identify(path) == loading.TORCHSCRIPT
+
+
+def test_extension_of_a_script_may_be_in_capitals(write):
+    assert loading.identify(write("MODEL.PY", EMPTY)) == loading.SCRIPT
+
+
+def test_parameters_without_program_are_refused_with_advice(tmp_path, fails):
+    path = archive(tmp_path / "weights.pt", "weights/data.pkl", "weights/data/0")
+    with fails("FORMAT", "torch.load", "torch.jit.save"):
+        _embed.load(1, path, {}, {})
+
+
+def test_pickle_of_old_torch_is_refused_with_advice(tmp_path, fails):
+    path = tmp_path / "weights.pt"
+    path.write_bytes(pickle.dumps({"weight": 1.0}))
+    with fails("FORMAT", "torch.load"):
+        _embed.load(1, str(path), {}, {})
+
+
+def test_exported_program_is_refused_with_advice(tmp_path, fails):
+    with fails("FORMAT", "not supported by this version", "torch.export.load"):
+        _embed.load(1, archive(tmp_path / "net.pt2", "net/archive_format", "net/models/model.json"), {}, {})
+
+
+def test_onnx_is_refused_with_advice(write, fails):
+    with fails("FORMAT", "not supported by this version", "onnxruntime"):
+        _embed.load(1, write("net.onnx", "\b"), {}, {})
+
+
+@pytest.mark.parametrize("name", ["model.txt", "model"])
+def test_other_files_are_refused_with_what_is_accepted(write, fails, name):
+    with fails("FORMAT", ".py", "torch.jit.save"):
+        _embed.load(0, write(name, EMPTY), {}, {})
+
+
+def test_other_archive_is_refused(tmp_path, fails):
+    with fails("FORMAT", "zip archive"):
+        _embed.load(0, archive(tmp_path / "fields.npz", "x.npy"), {}, {})
+
+
+def test_damaged_archive_is_refused(tmp_path, fails):
+    path = tmp_path / "net.pt"
+    path.write_bytes(b"PK\x03\x04 and nothing that follows")
+    with fails("FORMAT", "damaged"):
+        _embed.load(1, str(path), {}, {})
+
+
+# ---- names of modules
+
+
+def test_first_instance_is_imported_under_its_stem(load):
+    runner = load(EMPTY, name="emulator.py")
+    assert name_of(runner) == runner.name == "emulator"
+    assert sys.modules["emulator"].ftn_pytorch_forward is _embed.bind(runner, "ftn_pytorch_forward", 0)[0]
+
+
+def test_second_instance_is_independent_of_the_first(load):
+    text = "calls = []\ndef ftn_pytorch_forward():\n    calls.append(1)\n    return len(calls)\n"
+    first, second = load(text), load(text)
+    assert [name_of(first), name_of(second)] == ["model", "model__2"]
+    assert second.name == "model"
+    functions = [_embed.bind(runner, "ftn_pytorch_forward", 0)[0] for runner in (first, second)]
+    assert [functions[0](), functions[0](), functions[1]()] == [1, 2, 1]
+
+
+def test_name_is_free_again_when_the_runner_is_gone(load):
+    runner = load(EMPTY)
+    function = _embed.bind(runner, "ftn_pytorch_forward", 0)[0]
+    del runner
+    gc.collect()
+    assert "model" not in sys.modules
+    assert function() == 1
+    assert name_of(load(EMPTY)) == "model"
+
+
+def test_script_does_not_take_the_name_of_an_imported_module(load):
+    runner = load("import json\n" + EMPTY, name="json.py")
+    assert name_of(runner) == "json__2"
+    assert sys.modules["json"].loads("1") == 1
+
+
+def test_script_does_not_take_the_name_of_a_module_that_can_be_imported(load):
+    assert "this" not in sys.modules
+    with pytest.warns(UserWarning, match="has the name of a Python module"):
+        assert name_of(load(EMPTY, name="this.py")) == "this__2"
+
+
+def test_folder_of_the_same_name_does_not_take_the_stem(load, tmp_path):
+    (tmp_path / "site" / "model").mkdir(parents=True)
+    sys.path.append(str(tmp_path / "site"))
+    assert name_of(load(EMPTY)) == "model"
+
+
+def test_script_of_the_same_stem_elsewhere_does_not_take_it_for_good(load):
+    runner = load(EMPTY, name="a/model.py")
+    del runner
+    gc.collect()
+    assert name_of(load(EMPTY, name="b/model.py")) == "model"
+
+
+# ---- running the script
+
+
+def test_functions_can_be_pickled_by_name(load):
+    runner = load(EMPTY)
+    function = _embed.bind(runner, "ftn_pytorch_forward", 0)[0]
+    assert pickle.loads(pickle.dumps(function)) is function
+
+
+def test_worker_processes_find_the_script(write, python):
+    path = write("model.py", "def square(x): return x * x\ndef ftn_pytorch_forward(x): return pool.map(square, x)\n")
+    code = """
+        import multiprocessing, sys
+        from ftn_pytorch import _embed
+        if __name__ == "__main__":
+            runner = _embed.load(0, sys.argv[1], {}, {})
+            forward = _embed.bind(runner, "ftn_pytorch_forward", 0)[0]
+            with multiprocessing.get_context("spawn").Pool(1) as forward.__globals__["pool"]:
+                print(forward([1, 2, 3]))
+    """
+    assert python(code, path) == "[1, 4, 9]\n"
+
+
+def test_folder_of_the_script_comes_first_and_stays(load, tmp_path, write):
+    write("neighbour.py", "value = 7\n")
+    runner = load("def ftn_pytorch_forward():\n    import neighbour\n    return neighbour.value\n")
+    assert sys.path[0] == str(tmp_path)
+    assert sys.path.count(str(tmp_path)) == 1
+    assert _embed.bind(runner, "ftn_pytorch_forward", 0)[0]() == 7
+
+
+def test_working_directory_is_not_searched(write, fails, tmp_path, monkeypatch, load):
+    write("work/beside.py", "")
+    monkeypatch.chdir(tmp_path / "work")
+    monkeypatch.setattr(sys, "path", [path for path in sys.path if path not in ("", os.getcwd())])
+    with fails("IMPORT", "beside"):
+        load("import beside\n")
+
+
+def test_module_of_another_script_under_the_name_of_a_neighbour_is_warned_of(write, load):
+    write("a/helpers.py", "which = 'a'\n")
+    write("b/helpers.py", "which = 'b'\n")
+    first = load("import helpers\n" + EMPTY, name="a/one.py")
+    with pytest.warns(UserWarning, match=r"imports 'helpers' and got .*a.helpers.py, not .*b.helpers.py"):
+        load("import helpers\n" + EMPTY, name="b/two.py")
+    assert first
+
+
+def test_encoding_and_byte_order_mark_are_honoured(tmp_path):
+    marked, latin = tmp_path / "marked.py", tmp_path / "latin.py"
+    marked.write_bytes(b"\xef\xbb\xbfdef ftn_pytorch_forward(): return '\xc3\xa9'\n")
+    latin.write_bytes(b"# coding: latin-1\ndef ftn_pytorch_forward(): return '\xe9'\n")
+    for path in (marked, latin):
+        assert _embed.bind(_embed.load(0, str(path), {}, {}), "ftn_pytorch_forward", 0)[0]() == "é"
+
+
+def test_syntax_error_tells_file_line_and_source(load, fails):
+    with fails("SYNTAX", "model.py", "line 2", "def f(:"):
+        load("x = 1\ndef f(:\n    pass\n")
+
+
+def test_binary_content_is_a_syntax_error(tmp_path, fails):
+    (tmp_path / "model.py").write_bytes(b"x = 1\0\n")
+    with fails("SYNTAX", "model.py"):
+        _embed.load(0, str(tmp_path / "model.py"), {}, {})
+
+
+def test_missing_module_is_named_with_interpreter_and_path(load, fails, tmp_path):
+    with fails("IMPORT", "No module named 'no_such_module'", sys.executable, str(tmp_path), "line 1"):
+        load("import no_such_module\n")
+
+
+def test_missing_name_of_a_module_is_an_import_error(load, fails):
+    with fails("IMPORT", "no_such_name"):
+        load("from json import no_such_name\n")
+
+
+def test_exception_while_the_script_runs_tells_file_and_line(load, fails):
+    with fails("SCRIPT", "ZeroDivisionError", 'model.py", line 2', "y = x / 0"):
+        load("x = 1\ny = x / 0\n")
+
+
+def test_syntax_error_in_code_that_the_script_runs_is_not_its_own(load, fails):
+    with fails("SCRIPT", 'model.py", line 1'):
+        load("eval('1 +')\n")
+
+
+def test_exit_of_the_script_does_not_end_the_process(load, fails):
+    with fails("SCRIPT", "asked Python to exit", "3"):
+        load("import sys\nsys.exit(3)\n")
+
+
+def test_interrupt_of_the_script_does_not_end_the_process(load, fails):
+    with fails("SCRIPT", "KeyboardInterrupt"):
+        load("raise KeyboardInterrupt\n")
+
+
+def test_failed_load_leaves_no_trace(load, write, fails):
+    write("neighbour.py", "")
+    write("package/__init__.py", "")
+    write("package/part.py", "")
+    paths, modules = list(sys.path), set(sys.modules)
+    with fails("SCRIPT"):
+        load("import sys, neighbour, package.part\nsys.path.append('elsewhere')\nraise ValueError\n")
+    assert sys.path == paths
+    assert set(sys.modules) == modules
+
+
+def test_failed_load_keeps_modules_of_others(load, fails):
+    sys.modules.pop("this", None)
+    with fails("SCRIPT"):
+        load("import this\nraise ValueError\n")
+    assert sys.modules.pop("this")
+
+
+# ---- reload
+
+
+def test_reload_runs_the_current_source(load, write):
+    runner = load("def ftn_pytorch_forward(): return 1\n")
+    # Same size and, as a rule, the same second: byte code on disk would count as current.
+    write("model.py", "def ftn_pytorch_forward(): return 2\n")
+    before = sys.modules["model"]
+    _embed.reload(runner)
+    assert _embed.bind(runner, "ftn_pytorch_forward", 0)[0]() == 2
+    assert sys.modules["model"] is not before
+    assert runner.name == "model"
+
+
+@pytest.mark.parametrize("text", ["raise ValueError\n", "def f(:\n", "def ftn_pytorch_setup(): raise ValueError\n"])
+def test_failed_reload_keeps_the_old_module(load, write, text):
+    runner = load(EMPTY)
+    before = sys.modules["model"]
+    write("model.py", text)
+    with pytest.raises(Exception):
+        _embed.reload(runner)
+    assert sys.modules["model"] is before
+    assert _embed.bind(runner, "ftn_pytorch_forward", 0)[0]() == 1
+
+
+def test_reload_of_a_deleted_file_keeps_the_old_module(load, tmp_path, fails):
+    runner = load(EMPTY)
+    (tmp_path / "model.py").unlink()
+    with fails("FILE", "does not exist"):
+        _embed.reload(runner)
+    assert _embed.bind(runner, "ftn_pytorch_forward", 0)[0]() == 1
+
+
+def test_traceback_after_reload_shows_the_new_source(load, write, fails):
+    runner = load("def ftn_pytorch_forward():\n    raise ValueError('old')\n")
+    with fails("PYTHON", "raise ValueError('old')"):
+        _embed.bind(runner, "ftn_pytorch_forward", 0)[0]()
+    write("model.py", "def ftn_pytorch_forward():\n    raise ValueError('new')\n")
+    _embed.reload(runner)
+    with fails("PYTHON", "raise ValueError('new')"):
+        _embed.bind(runner, "ftn_pytorch_forward", 0)[0]()

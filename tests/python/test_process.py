@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: MIT
+"""Start and exit, threads, MPI ranks, and the way back to the Fortran program."""
+
+import os
+import sys
+import types
+
+import numpy
+import pytest
+
+from ftn_pytorch import _embed, process
+
+RANKS = [size_or_rank for pair in process._RANKS for size_or_rank in pair]
+TRAIN = "ftn_pytorch_train"
+SCRIPT = "def ftn_pytorch_forward(x): pass\ndef ftn_pytorch_train(x, target): return False, 0.0\n"
+
+
+@pytest.fixture
+def host(monkeypatch):
+    """The library's own module, which in a plain Python is not there."""
+    module = types.ModuleType("_ftn_pytorch")
+    module.warnings = []
+    module.version = lambda: "0.1.0"
+    module.warn = module.warnings.append
+    monkeypatch.setitem(sys.modules, "_ftn_pytorch", module)
+    return module
+
+
+@pytest.fixture(autouse=True)
+def without_launcher(monkeypatch):
+    for name in (*RANKS, *process._LOCAL_SIZES, "OMP_NUM_THREADS"):
+        monkeypatch.delenv(name, raising=False)
+
+
+# ---- warnings
+
+
+def test_warnings_go_to_the_program(host):
+    process.warn("look out")
+    assert host.warnings == ["look out"]
+
+
+def test_warnings_of_a_plain_python_are_warnings():
+    with pytest.warns(process.FtnPytorchWarning, match="look out"):
+        process.warn("look out")
+
+
+def test_warning_with_the_name_of_a_file_of_another_encoding_can_be_encoded(host):
+    process.warn(os.fsdecode(b"caf\xe9.py"))
+    assert host.warnings == ["caf\\udce9.py"]
+
+
+def test_version_of_the_library_is_known_inside_it_alone(host, monkeypatch):
+    assert process.library_version() == "0.1.0"
+    monkeypatch.setitem(sys.modules, "_ftn_pytorch", None)
+    assert process.library_version() is None
+
+
+# ---- ranks that train on their own
+
+
+def train(runner):
+    _embed.first_call(runner, TRAIN, (numpy.ones(1), numpy.ones(1)), {})
+
+
+@pytest.mark.parametrize(("size", "rank"), process._RANKS)
+def test_first_rank_is_warned_once_of_training_alone(load, host, monkeypatch, size, rank):
+    monkeypatch.setenv(size, "4")
+    monkeypatch.setenv(rank, "0")
+    runner = load(SCRIPT)
+    _embed.first_call(runner, "ftn_pytorch_forward", (1,), {})
+    assert host.warnings == []
+    train(runner)
+    train(load(SCRIPT, name="other.py"))
+    (text,) = host.warnings
+    assert "4 MPI ranks" in text
+    assert "network of its own" in text
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {},
+        {"OMPI_COMM_WORLD_SIZE": "1", "OMPI_COMM_WORLD_RANK": "0"},
+        {"OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_RANK": "2"},
+        {"SLURM_NTASKS": "4", "SLURM_PROCID": "0"},
+        {"PMI_SIZE": "many", "PMI_RANK": "0"},
+    ],
+    ids=["no launcher", "one rank", "another rank", "program of a batch script", "not a number"],
+)
+def test_no_warning_without_a_lone_first_rank(load, host, monkeypatch, environment):
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    train(load(SCRIPT))
+    assert host.warnings == []
+
+
+def test_no_warning_in_a_group(load, host, monkeypatch, tmp_path):
+    distributed = pytest.importorskip("torch.distributed")
+    monkeypatch.setenv("PMI_SIZE", "2")
+    monkeypatch.setenv("PMI_RANK", "0")
+    store = distributed.FileStore(str(tmp_path / "store"), 1)
+    distributed.init_process_group("gloo", store=store, rank=0, world_size=1)
+    try:
+        train(load(SCRIPT))
+        assert host.warnings == []
+    finally:
+        distributed.destroy_process_group()
+    train(load(SCRIPT))
+    assert len(host.warnings) == 1
+
+
+# ---- threads
+
+
+@pytest.fixture
+def torch():
+    torch = pytest.importorskip("torch")
+    before = torch.get_num_threads()
+    yield torch
+    torch.set_num_threads(before)
+
+
+def test_number_of_threads_is_set_at_once_where_torch_is_there(torch):
+    _embed.set_threads(3)
+    assert torch.get_num_threads() == 3
+
+
+def test_number_of_threads_is_remembered_until_a_script_imports_torch(write, python):
+    pytest.importorskip("torch")
+    path = write("model.py", "import torch\n")
+    code = """
+        import sys
+        from ftn_pytorch import _embed
+        _embed.set_threads(3)
+        assert "torch" not in sys.modules
+        _embed.load(0, sys.argv[1], {}, {})
+        print(sys.modules["torch"].get_num_threads())
+    """
+    assert python(code, path) == "3\n"
+
+
+@pytest.mark.parametrize("n", [0, -1])
+def test_number_of_threads_below_one_is_refused(fails, n):
+    with fails("ARGUMENT", str(n), "at least 1"):
+        _embed.set_threads(n)
+
+
+@pytest.mark.parametrize(
+    ("environment", "threads"),
+    [
+        ({"OMPI_COMM_WORLD_LOCAL_SIZE": "2"}, 4),
+        ({"MPI_LOCALNRANKS": "3"}, 2),
+        ({"SLURM_STEP_TASKS_PER_NODE": "4(x2),3"}, 2),
+        ({"OMPI_COMM_WORLD_LOCAL_SIZE": "100"}, 1),
+        ({"OMPI_COMM_WORLD_LOCAL_SIZE": "2", "OMP_NUM_THREADS": "5"}, None),
+        ({"OMPI_COMM_WORLD_LOCAL_SIZE": "1"}, None),
+        ({}, None),
+    ],
+)
+def test_ranks_of_a_node_share_its_cores(load, torch, monkeypatch, environment, threads):
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(process, "cores", lambda: 8)
+    torch.set_num_threads(7)
+    load("import torch\n")
+    assert torch.get_num_threads() == (threads or 7)
+
+
+def test_share_of_the_cores_is_given_once(load, torch, monkeypatch):
+    monkeypatch.setenv("OMPI_COMM_WORLD_LOCAL_SIZE", "2")
+    monkeypatch.setattr(process, "cores", lambda: 8)
+    load("import torch\n")
+    torch.set_num_threads(5)
+    load("import torch\n")
+    assert torch.get_num_threads() == 5
+
+
+def test_adopted_interpreter_keeps_its_threads(load, torch, monkeypatch):
+    monkeypatch.setenv("OMPI_COMM_WORLD_LOCAL_SIZE", "2")
+    monkeypatch.setattr(process, "cores", lambda: 8)
+    _embed.on_start({"adopted": "1"})
+    torch.set_num_threads(7)
+    load("import torch\n")
+    assert torch.get_num_threads() == 7
+
+
+# ---- start and exit
+
+
+def test_lines_reach_a_pipe_as_they_are_written(python):
+    code = """
+        import os
+        from ftn_pytorch import _embed
+        _embed.on_start({"adopted": "%s"})
+        print("written")
+        os._exit(0)
+    """
+    assert python(code % 0) == "written\n"
+    assert python(code % 1) == ""
+
+
+def test_start_needs_no_standard_output(monkeypatch):
+    monkeypatch.setattr(sys, "stdout", None)
+    _embed.on_start({"adopted": "0"})
+    _embed.on_start({"adopted": "1"})
+
+
+def test_workers_are_started_with_python(monkeypatch):
+    from multiprocessing import spawn
+
+    monkeypatch.setattr(spawn, "_python_exe", b"/simulation")
+    _embed.on_start({"adopted": "0"})
+    assert os.fsdecode(spawn.get_executable()) == sys.executable
+
+
+EXIT = """
+    import atexit, os, sys, threading, time
+    from ftn_pytorch import _embed
+    _embed.on_start({"adopted": "%s"})
+    atexit.register(print, "exit function")
+    threading.Thread(target=lambda: (time.sleep(0.2), print("thread"))).start()
+    sys.stdout.reconfigure(line_buffering=False)
+    print("text")
+    _embed.at_exit()
+    os._exit(0)
+"""
+
+
+def test_exit_waits_for_threads_runs_exit_functions_and_flushes(python):
+    assert python(EXIT % 0) == "text\nthread\nexit function\n"
+
+
+def test_exit_of_an_adopted_interpreter_only_flushes(python):
+    assert python(EXIT % 1) == "text\n"
+
+
+def test_exit_does_not_raise(monkeypatch, host):
+    def fail():
+        raise SystemExit(3)
+
+    monkeypatch.setattr(process.threading, "_shutdown", fail)
+    monkeypatch.setattr(process.atexit, "_run_exitfuncs", lambda: None)
+    monkeypatch.setattr(sys, "stdout", None)
+    _embed.at_exit()
+    (text,) = host.warnings
+    assert "asked Python to exit" in text

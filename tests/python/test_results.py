@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: MIT
+"""Any result as names and values."""
+
+import collections
+import dataclasses
+import enum
+import warnings
+
+import numpy
+import pytest
+
+from ftn_pytorch import _embed, results
+
+
+@dataclasses.dataclass
+class Flux:
+    heat: object
+    mass: object
+
+
+Pair = collections.namedtuple("Pair", "heat mass")
+
+
+class Opaque:
+    pass
+
+
+class Labelled:
+    def __array__(self):
+        return numpy.zeros(1)
+
+
+# ---- containers
+
+
+def test_none_has_no_results():
+    assert _embed.unpack(None) == (None, ())
+
+
+@pytest.mark.parametrize("result", [(1, 2.5), [1, 2.5]])
+def test_tuple_and_list_have_values_without_names(result):
+    assert _embed.unpack(result) == (None, (1, 2.5))
+
+
+@pytest.mark.parametrize(
+    "result",
+    [{"heat": 1, "mass": 2}, collections.OrderedDict(heat=1, mass=2), Flux(1, 2), Pair(1, 2)],
+    ids=["dict", "mapping", "dataclass", "namedtuple"],
+)
+def test_named_containers_have_names_in_their_order(result):
+    assert _embed.unpack(result) == (("heat", "mass"), (1, 2))
+
+
+def test_empty_containers_have_no_results():
+    assert _embed.unpack(()) == (None, ())
+    assert _embed.unpack({}) == ((), ())
+
+
+@pytest.mark.parametrize("value", [True, 3, 2.5, 1j, "text", ""])
+def test_plain_value_is_one_result(value):
+    names, values = _embed.unpack(value)
+    assert names is None
+    assert values == (value,)
+    assert type(values[0]) is type(value)
+
+
+def test_values_of_derived_types_become_plain():
+    class Phase(enum.IntEnum):
+        ICE = 2
+
+    (value,) = _embed.unpack(Phase.ICE)[1]
+    assert value == 2
+    assert type(value) is int
+
+
+@pytest.mark.parametrize(
+    ("result", "pieces"),
+    [
+        (({"a": 1}, 2), ("result 1 is a dict inside",)),
+        ({"a": (1, 2)}, ("result 'a' is a tuple inside",)),
+        ([Flux(1, 2)], ("result 1 is a Flux inside",)),
+        ((1, None), ("result 2 is None",)),
+        ({1: 2.0}, ("key 1 of type int",)),
+        ({1, 2}, ("of type set",)),
+        (Opaque(), ("of type Opaque", "return tensors")),
+        (Flux, ("of type type",)),
+        (b"text", ("of type bytes", "decode")),
+        (Labelled(), ("of type Labelled", "numpy.asarray")),
+        (range(3), ("of type range",)),
+    ],
+)
+def test_what_is_no_array_number_or_text_is_refused(fails, result, pieces):
+    with fails("RESULT_TYPE", *pieces):
+        _embed.unpack(result)
+
+
+def test_generator_is_told_from_its_function(fails):
+    def forward():
+        yield 1
+
+    with fails("RESULT_TYPE", "contains yield"):
+        _embed.unpack(forward())
+
+
+def test_coroutine_is_told_from_its_function_and_closed(fails):
+    async def forward():
+        return 1
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with fails("RESULT_TYPE", "async def"):
+            _embed.unpack(forward())
+
+
+# ---- NumPy
+
+
+def test_array_is_passed_as_it_is():
+    array = numpy.arange(6.0).reshape(2, 3)[:, ::-1]
+    (value,) = _embed.unpack(array)[1]
+    assert value is array
+
+
+@pytest.mark.parametrize("kind", ["float32", "float64", "int32", "uint16", "complex64"])
+def test_scalar_of_numpy_keeps_its_type(kind):
+    (value,) = _embed.unpack(numpy.ones(3, kind).sum(dtype=kind))[1]
+    assert isinstance(value, numpy.ndarray)
+    assert (value.shape, str(value.dtype), value.item()) == ((), kind, 3)
+
+
+@pytest.mark.parametrize(("scalar", "plain"), [(numpy.bool_(True), True), (numpy.str_("ice"), "ice")])
+def test_logical_and_text_of_numpy_become_plain(scalar, plain):
+    (value,) = _embed.unpack(scalar)[1]
+    assert value == plain
+    assert type(value) is type(plain)
+
+
+@pytest.mark.parametrize(
+    ("array", "pieces"),
+    [
+        (numpy.array([None, 1]), ("type object",)),
+        (numpy.array(["a", "b"]), ("type <U1",)),
+        (numpy.zeros(2, "datetime64[s]"), ("datetime64",)),
+        (numpy.zeros(2, [("a", "f4")]), ("type [",)),
+        (numpy.zeros(2, ">f8"), ("byte order", "newbyteorder")),
+        (numpy.ma.masked_array([1.0, 2.0], [True, False]), ("masked", "filled")),
+    ],
+)
+def test_array_that_fortran_cannot_hold_is_refused(fails, array, pieces):
+    with fails("RESULT_TYPE", *pieces):
+        _embed.unpack(array)
+
+
+# ---- torch
+
+
+@pytest.fixture
+def torch():
+    return pytest.importorskip("torch")
+
+
+def test_tensor_is_passed_as_it_is(torch):
+    tensor = torch.arange(6.0).reshape(2, 3).t()
+    assert _embed.unpack(tensor)[1][0] is tensor
+
+
+def test_tensor_of_rank_zero_stays_a_tensor(torch):
+    (value,) = _embed.unpack(torch.tensor(2.5))[1]
+    assert isinstance(value, torch.Tensor)
+    assert value.shape == ()
+
+
+def test_gradient_is_left_behind_and_memory_shared(torch):
+    tensor = torch.ones(3, requires_grad=True)
+    for result in (tensor, tensor * 2, torch.nn.Parameter(torch.ones(3))):
+        (value,) = _embed.unpack(result)[1]
+        assert not value.requires_grad
+        assert type(value) is torch.Tensor
+        assert value.data_ptr() == result.data_ptr()
+
+
+def test_subclass_of_tensor_becomes_a_tensor(torch):
+    class Field(torch.Tensor):
+        pass
+
+    field = torch.ones(3).as_subclass(Field)
+    (value,) = _embed.unpack(field)[1]
+    assert type(value) is torch.Tensor
+    assert value.data_ptr() == field.data_ptr()
+
+
+def test_conjugate_and_negative_are_resolved(torch):
+    tensor = torch.tensor([1 + 2j])
+    (conjugate,) = _embed.unpack(tensor.conj())[1]
+    (negative,) = _embed.unpack(tensor.conj().imag)[1]
+    assert not conjugate.is_conj()
+    assert conjugate.item() == 1 - 2j
+    assert not negative.is_neg()
+    assert negative.item() == -2
+
+
+def test_named_tuple_of_torch_has_names(torch):
+    names, values = _embed.unpack(torch.max(torch.tensor([[1.0, 3.0]]), dim=1))
+    assert names == ("values", "indices")
+    assert [value.item() for value in values] == [3.0, 1]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("make", "pieces"),
+    [
+        (lambda torch: torch.ones(2, 2).to_sparse(), ("sparse", "to_dense")),
+        (lambda torch: torch.ones(2, 2).to_sparse_csr(), ("sparse", "to_dense")),
+        (lambda torch: torch.ones(2, 2).to_mkldnn(), ("mkldnn", "to_dense")),
+        (lambda torch: torch.nested.nested_tensor([torch.ones(2), torch.ones(3)]), ("nested",)),
+        (lambda torch: torch.quantize_per_tensor(torch.ones(2), 0.1, 0, torch.qint8), ("quantized", "dequantize")),
+    ],
+    ids=["coo", "csr", "mkldnn", "nested", "quantized"],
+)
+def test_tensor_without_strided_memory_is_refused(torch, fails, make, pieces):
+    tensor = make(torch)
+    with fails("RESULT_TYPE", *pieces):
+        _embed.unpack(tensor)
+
+
+def test_tensor_without_data_is_refused(torch, fails):
+    with fails("DEVICE", "meta"):
+        _embed.unpack((1, torch.ones(2, device="meta")))
+
+
+def test_host_values_are_not_copied(torch):
+    tensor, array = torch.ones(2), numpy.ones(2)
+    assert results.to_host(tensor).data_ptr() == tensor.data_ptr()
+    assert _embed.to_host(array) is array

@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: MIT
+"""Scripts: options, set-up, hooks, saving and restoring."""
+
+import pytest
+
+from ftn_pytorch import _embed
+
+FORWARD = "ftn_pytorch_forward"
+EMPTY = "def ftn_pytorch_forward(): return 1\n"
+
+
+# ---- options
+
+
+def test_defaults_of_the_options(load):
+    runner = load(EMPTY)
+    assert (runner.backend, runner.framework, runner.device) == ("script", "numpy", None)
+    assert (runner.layout, runner.mode, runner.dtype, runner.inputs) == ("reversed", "checked", "keep", "share")
+    assert runner.cast is False
+
+
+def test_options_become_attributes(load):
+    runner = load(EMPTY, layout="same", mode="safe", dtype="float32", inputs="copy", cast=1, device="cpu", flags=2)
+    assert (runner.layout, runner.mode, runner.dtype, runner.inputs) == ("same", "safe", "float32", "copy")
+    assert runner.cast is True
+    assert runner.device is None
+
+
+@pytest.mark.parametrize(
+    ("options", "pieces"),
+    [
+        ({"layuot": "same"}, ("no option 'layuot'", "layout", "device", "Did you mean 'layout'?")),
+        ({"layout": "fortran"}, ("'fortran'", "reversed, same")),
+        ({"mode": "chekced"}, ("'chekced'", "checked, safe, fast", "Did you mean 'checked'?")),
+        ({"dtype": "float16"}, ("'float16'", "keep, float32, float64")),
+        ({"inputs": 1}, ("inputs", "share, copy")),
+        ({"backend": "libtorch"}, ("'libtorch'", "auto, python, direct")),
+        ({"backend": "direct"}, ("direct path is not part of this version", '"python"')),
+        ({"cast": 2}, ("cast is 2", "between 0 and 1")),
+        ({"flags": 4}, ("flags is 4", "between 0 and 3")),
+        ({"flags": "1"}, ("flags is '1'",)),
+        ({"device": 0}, ("device is 0", "cuda:0")),
+    ],
+)
+def test_wrong_option_is_refused_with_what_is_valid(load, fails, options, pieces):
+    with fails("ARGUMENT", *pieces):
+        load("raise AssertionError('the script was run')\n", **options)
+
+
+def test_mode_comes_from_the_environment_unless_it_is_given(load, monkeypatch):
+    monkeypatch.setenv("FTN_PYTORCH_MODE", "safe")
+    assert load(EMPTY).mode == "safe"
+    assert load(EMPTY, mode="fast").mode == "fast"
+
+
+def test_wrong_mode_in_the_environment_names_the_variable(load, fails, monkeypatch):
+    monkeypatch.setenv("FTN_PYTORCH_MODE", "paranoid")
+    with fails("ARGUMENT", "FTN_PYTORCH_MODE", "'paranoid'", "checked, safe, fast"):
+        load(EMPTY)
+
+
+@pytest.mark.parametrize("kind", [0, 1])
+def test_content_decides_whatever_was_expected(write, kind):
+    assert _embed.load(kind, write("model.py", EMPTY), {"backend": "python"}, {}).backend == "script"
+
+
+# ---- set-up
+
+SETUP = """
+calls = []
+def ftn_pytorch_setup(lr=0.1, *, name="net"): calls.append((lr, name))
+def ftn_pytorch_forward(): return calls
+"""
+
+
+@pytest.mark.parametrize(
+    ("config", "call"), [({}, (0.1, "net")), ({"lr": 0.5}, (0.5, "net")), ({"name": "b", "lr": 1}, (1, "b"))]
+)
+def test_setup_is_called_once_with_the_configuration(load, config, call):
+    assert _embed.bind(load(SETUP, config), FORWARD, 0)[0]() == [call]
+
+
+def test_setup_is_called_again_with_the_same_configuration_by_reload(load, write):
+    runner = load(SETUP, {"lr": 0.5})
+    write("model.py", SETUP + "calls.append('new')\n")
+    _embed.reload(runner)
+    assert _embed.bind(runner, FORWARD, 0)[0]() == ["new", (0.5, "net")]
+
+
+def test_configuration_without_setup_is_refused(load, fails):
+    with fails("HOOK", "no ftn_pytorch_setup", "lr, depth"):
+        load(EMPTY, {"lr": 0.1, "depth": 3})
+
+
+def test_configuration_that_setup_does_not_take_is_refused(load, fails):
+    with fails("SIGNATURE", "ftn_pytorch_setup(lr=0.1, *, name='net')", "depth=int"):
+        load(SETUP, {"depth": 3})
+
+
+def test_exception_in_setup_is_told_with_its_place(load, fails):
+    with fails("SCRIPT", "ValueError: lr", 'model.py", line 2'):
+        load("def ftn_pytorch_setup():\n    raise ValueError('lr')\n")
+
+
+def test_missing_module_in_setup_is_an_import_error(load, fails):
+    with fails("IMPORT", "no_such_module"):
+        load("def ftn_pytorch_setup():\n    import no_such_module\n")
+
+
+@pytest.mark.parametrize("text", ["def ftn_pytorch_setup(): yield\n", "async def ftn_pytorch_setup(): pass\n"])
+def test_setup_that_would_do_nothing_is_refused(load, fails, text):
+    with fails("SCRIPT", "did nothing"):
+        load(text)
+
+
+def test_setup_that_is_no_function_is_refused(load, fails):
+    with fails("HOOK", "ftn_pytorch_setup is of type dict"):
+        load("ftn_pytorch_setup = {}\n")
+
+
+# ---- functions
+
+FUNCTIONS = """
+from json import loads
+value = 3
+class Net: pass
+def _private(): pass
+def diagnose(x): return x
+def ftn_pytorch_foward(x): return x
+"""
+
+
+def test_missing_function_is_told_with_those_there_are(load, fails):
+    runner = load(FUNCTIONS)
+    with fails("HOOK", "model.py has no function ftn_pytorch_forward", "it has diagnose, ftn_pytorch_foward.", "mean"):
+        _embed.bind(runner, FORWARD, 0)
+
+
+def test_script_without_functions_says_so(load, fails):
+    with fails("HOOK", "it has none"):
+        _embed.bind(load("x = 1\n"), FORWARD, 0)
+
+
+def test_name_of_something_else_is_no_function(load, fails):
+    runner = load(FUNCTIONS)
+    assert not _embed.has(runner, "value")
+    with fails("HOOK", "value"):
+        _embed.bind(runner, "value", 0)
+
+
+@pytest.mark.parametrize(("name", "there"), [("diagnose", True), ("loads", True), ("Net", True), ("nothing", False)])
+def test_has_tells_what_can_be_called(load, name, there):
+    assert _embed.has(load(FUNCTIONS), name) is there
+
+
+def test_first_call_of_a_missing_function_is_told(load, fails):
+    with fails("HOOK"):
+        _embed.first_call(load(FUNCTIONS), FORWARD, (), {})
+
+
+# ---- save and restore
+
+STORE = """
+value = 1
+def ftn_pytorch_save(filename):
+    with open(filename, "w") as f: f.write(str(value))
+def ftn_pytorch_restore(filename):
+    global value
+    with open(filename) as f: value = int(f.read())
+def increase():
+    global value
+    value += 1
+    return value
+"""
+
+
+def test_restore_reads_what_save_wrote(load, tmp_path):
+    runner = load(STORE)
+    increase = _embed.bind(runner, "increase", 0)[0]
+    increase()
+    _embed.save(runner, str(tmp_path / "state"))
+    assert increase() == 3
+    _embed.restore(runner, str(tmp_path / "state"))
+    assert increase() == 3
+
+
+def test_missing_hooks_of_save_and_restore_are_told(load, fails):
+    runner = load(EMPTY)
+    with fails("HOOK", "no function ftn_pytorch_save"):
+        _embed.save(runner, "state")
+    with fails("HOOK", "no function ftn_pytorch_restore"):
+        _embed.restore(runner, "state")
+
+
+def test_save_that_takes_no_file_is_told(load, fails):
+    with fails("SIGNATURE", "ftn_pytorch_save()"):
+        _embed.save(load("def ftn_pytorch_save(): pass\n"), "state")
+
+
+def test_save_that_would_do_nothing_is_refused(load, fails):
+    with fails("RESULT_TYPE", "did nothing"):
+        _embed.save(load("def ftn_pytorch_save(file): yield\n"), "state")
+
+
+def test_exception_in_restore_keeps_its_traceback(load, fails):
+    with fails("PYTHON", "FileNotFoundError", "model.py"):
+        _embed.restore(load(STORE), "/no/such/file")
