@@ -43,10 +43,10 @@ test:
 	@$(environment); $(call configure,debug)
 	@$(environment); cmake --build build/debug$(tag)
 	@$(environment); $(call ctest,debug,-L 'core|fortran')
-	@echo '== Sanitizers: core without Python'
+	@echo '== Sanitizers: core, with and without Python'
 	@$(environment); $(call configure,asan)
-	@$(environment); cmake --build build/asan$(tag) --target test_core
-	@$(environment); $(call ctest,asan,-L core)
+	@$(environment); cmake --build build/asan$(tag) --target test_core test_embed
+	@$(environment); $(call ctest,asan,-R '^test_(core|embed)$$')
 	@echo '== Python, installation and layout'
 	@$(environment); FTN_PYTORCH_BUILD_DIR=$(CURDIR)/build/dev$(tag) \
 	  "$$FTN_PYTORCH_PYTHON" -m pytest tests | tee build/pytest.log
