@@ -1,0 +1,149 @@
+! SPDX-License-Identifier: MIT
+!> A torch_tensor refers to an array, to what a description means, or to a result, and shows its memory.
+program test_tensor
+   use, intrinsic :: iso_c_binding, only : c_associated, c_loc
+   use, intrinsic :: iso_fortran_env, only : int32, int64, real32, real64
+   use check, only : address_of, expect, expect_status, expect_text, finish, script
+   use ftn_pytorch
+   implicit none
+
+   type :: cell
+      integer(int32) :: id = 0
+      real(real64) :: t = 0
+   end type cell
+
+   type(torch_pymodule) :: model
+
+   call model%load(script("look.py"))
+   call refers_to_an_array()
+   call refers_to_a_description()
+   call becomes_an_argument()
+   call receives_a_result()
+   call shows_strided_memory()
+   call refuses()
+   call finish()
+
+contains
+
+   subroutine refers_to_an_array()
+      type(torch_tensor) :: tensor
+      real(real64), target :: x(2, 3)
+      real(real64), pointer :: p(:, :)
+
+      x = 1
+      call tensor%from_array(x)
+      call expect(tensor%is_set(), "a tensor of an array is set")
+      call expect(c_associated(tensor%get_handle()), "a tensor of an array has an address")
+      call expect(all(tensor%shape() == [2, 3]), "shape in Fortran order")
+      call expect(tensor%dtype() == "float64" .and. tensor%device() == "cpu", "type and device")
+      call tensor%to_array(p)
+      x = 2
+      call expect(associated(p, x), "the pointer is associated with the array")
+      call expect(all(p == 2), "the pointer follows the array")
+      p(2, 3) = 7
+      call expect(x(2, 3) == 7, "the array follows the pointer")
+      call expect(all(lbound(p) == 1), "lower bounds are one")
+   end subroutine refers_to_an_array
+
+   subroutine refers_to_a_description()
+      type(torch_tensor) :: tensor
+      type(cell), target :: cells(3)
+      real(real64), pointer :: p(:)
+      real(real64), target :: s
+      real(real64) :: sum
+      type(torch_results) :: results
+
+      cells%t = 4
+      call tensor%from_array(torch_in(cells%t))
+      call tensor%to_array(p)
+      call expect(address_of(c_loc(p(2))) == address_of(c_loc(cells(2)%t)), "component section, not copied")
+      call model%call("total", [tensor%arg()], results)
+      call results%scalar(1, sum)
+      call expect(sum == 12, "component section arrives")
+      s = 3
+      call tensor%from_array(torch_out(s))
+      call expect(size(tensor%shape()) == 0, "a scalar has no axes")
+   end subroutine refers_to_a_description
+
+   subroutine becomes_an_argument()
+      type(torch_tensor) :: tensor
+      type(torch_results) :: results
+      real(real32), target :: x(3)
+      integer(int64) :: address
+      real(real64) :: sum
+
+      x = 2
+      call tensor%from_array(x)
+      call model%call("look", [tensor%arg()], results)
+      call results%scalar("address", address)
+      call expect(address == address_of(c_loc(x)), "a tensor as argument is not copied")
+      call model%call("total", [tensor%arg("x")], results)
+      call results%scalar(1, sum)
+      call expect(sum == 6, "a tensor as keyword argument")
+   end subroutine becomes_an_argument
+
+   subroutine receives_a_result()
+      type(torch_tensor) :: output
+      type(torch_tensor_wrap) :: list
+      type(torch_results) :: results
+      real(real32), target :: x(3)
+      real(real32), pointer :: p(:)
+      integer(int64) :: address
+
+      x = 2
+      call list%create()
+      call list%add_array(x)
+      call model%forward(list, output)
+      call output%to_array(p)
+      call expect(all(p == 4), "a result in a tensor")
+      call model%call("look", [output%arg()], results)
+      call results%scalar("address", address)
+      call expect(address == address_of(c_loc(p)), "a result goes back without a copy")
+      call model%forward(list, output)
+      call expect(output%is_set(), "a tensor receives a second result")
+   end subroutine receives_a_result
+
+   subroutine shows_strided_memory()
+      type(torch_results) :: results
+      real(real64) :: x(2, 3)
+      real(real64), pointer :: p(:, :), empty(:)
+      integer :: stat
+
+      x = reshape([1, 2, 3, 4, 5, 6], [2, 3])
+      call model%call("transposed", [torch_in(x)], results)
+      call results%to_array(1, p, stat=stat)
+      if (stat == FTN_PYTORCH_ERR_STRIDE) then
+         print '(a)', "this compiler has no strided pointers into results"
+      else
+         call expect_status(stat, FTN_PYTORCH_OK, "pointer to transposed memory")
+         call expect(all(shape(p) == [3, 2]), "pointer to transposed memory: shape")
+         call expect(all(p == transpose(x)), "pointer to transposed memory: values")
+      end if
+      call model%call("empty", results=results)
+      call results%to_array(1, empty)
+      call expect(associated(empty) .and. size(empty) == 0, "a result without elements can be pointed to")
+   end subroutine shows_strided_memory
+
+   subroutine refuses()
+      type(torch_tensor) :: tensor
+      real(real64) :: x(4)
+      real(real64), allocatable :: a(:, :)
+      real(real32), pointer :: p(:)
+      real(real32), target :: before(2)
+      character(:), allocatable :: errmsg
+      integer :: stat
+
+      x = 0
+      call tensor%from_array(a, stat=stat)
+      call expect_status(stat, FTN_PYTORCH_ERR_UNALLOCATED, "unallocated array")
+      call tensor%from_array(x)
+      p => before
+      call tensor%to_array(p, stat=stat, errmsg=errmsg)
+      call expect_status(stat, FTN_PYTORCH_ERR_DTYPE, "pointer of another type")
+      call expect_text(errmsg, "float64", "pointer of another type: which it is")
+      call expect(associated(p, before), "the pointer keeps its target on failure")
+      call model%call("total", [tensor%arg("y")], stat=stat)
+      call expect(stat /= 0, "an unknown keyword")
+      call expect(size(tensor%shape()) == 1, "the tensor is as before")
+   end subroutine refuses
+end program test_tensor
