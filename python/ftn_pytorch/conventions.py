@@ -16,6 +16,14 @@ TRAIN = "ftn_pytorch_train"
 OVERRIDE = "ftn_pytorch_convention"
 SHAPES = "ftn_pytorch_shapes"
 
+# From Python 3.14 on annotations are evaluated when they are asked for, which fails for names that only type checkers
+# import.
+_ANNOTATIONS: dict[str, Any] = {}
+if sys.version_info >= (3, 14):
+    from annotationlib import Format
+
+    _ANNOTATIONS["annotation_format"] = Format.FORWARDREF
+
 Shape = tuple[Union[int, str, None], ...]
 """Declared shape of one argument: exact sizes, names of sizes that must agree within a call, None for any size."""
 
@@ -36,7 +44,7 @@ def signature_of(function: Callable) -> inspect.Signature | None:
         # __call__ of a module takes anything, as does forward of the one that torch.compile wraps around it.
         function = getattr(function, "_orig_mod", function).forward
     try:
-        return inspect.signature(function)
+        return inspect.signature(function, **_ANNOTATIONS)
     except (TypeError, ValueError):
         return None
 

@@ -103,7 +103,7 @@ def _package(report: _Report, name: str, consequence: str) -> Any | None:
         else:
             report.check(name, False, version, f"it is installed and cannot be imported: {summary(failure)}")
         return None
-    report.note(name, f"{version or getattr(module, '__version__', 'of unknown version')}, {module.__file__}")
+    report.note(name, f"{getattr(module, '__version__', version)}, {module.__file__}")
     return module
 
 

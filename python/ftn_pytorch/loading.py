@@ -75,7 +75,7 @@ def identify(path: str) -> str:
     with open(path, "rb") as stream:
         start = stream.read(4)
     if start == b"PK\x03\x04":
-        return _identify_archive(path)
+        return _identify_archive(path, extension)
     if extension == ".py":
         return SCRIPT
     if extension == ".onnx":
@@ -89,7 +89,7 @@ def identify(path: str) -> str:
     raise FtnPytorchError("FORMAT", f"{path} cannot be loaded. {advice}")
 
 
-def _identify_archive(path: str) -> str:
+def _identify_archive(path: str, extension: str) -> str:
     try:
         with zipfile.ZipFile(path) as archive:
             # Everything lies in one folder, whose name is free: "net/code/...", "net/data.pkl".
@@ -98,7 +98,7 @@ def _identify_archive(path: str) -> str:
         raise FtnPytorchError("FORMAT", f"{path} is a damaged archive ({failure}); write it again") from failure
     if "constants.pkl" in names and any(name.startswith("code/") for name in names):
         return TORCHSCRIPT
-    if "archive_format" in names or any(name.startswith("models/") for name in names):
+    if "archive_format" in names or extension == ".pt2":
         advice = _ADVICE_EXPORTED
     elif "data.pkl" in names:
         advice = _ADVICE_WEIGHTS
@@ -135,22 +135,23 @@ def _hides_module(stem: str, path: str) -> bool:
 
 
 @contextlib.contextmanager
-def undone_on_failure(path: str) -> Iterator[None]:
+def undone_on_failure(path: str, name: str) -> Iterator[None]:
     """Put the script's directory first on ``sys.path``; when the body fails, leave no trace of it.
 
-    What goes is the script's module, the modules of its directory imported for the first time, and every change of
-    ``sys.path``. On success the directory stays, so that functions can import neighbours later, and so that workers of
-    multiprocessing find the script.
+    Undone are the module called ``name``, imports of modules of the directory, and every change of ``sys.path``. On
+    success the directory stays, so that functions can import neighbours later, and so that workers of multiprocessing
+    find the script.
     """
     folder = os.path.dirname(path)
-    paths, modules = list(sys.path), set(sys.modules)
+    paths, modules, previous = list(sys.path), set(sys.modules), sys.modules.get(name)
     sys.path[:] = [folder, *(other for other in paths if other != folder)]
     try:
         yield
     except BaseException:
         sys.path[:] = paths
-        for name in [name for name in set(sys.modules) - modules if _is_neighbour(name, folder)]:
-            del sys.modules[name]
+        restore_module(name, previous)
+        for new in [new for new in set(sys.modules) - modules if _is_neighbour(new, folder)]:
+            del sys.modules[new]
         raise
     _script_folders.add(folder)
 
@@ -164,24 +165,19 @@ def _is_neighbour(name: str, folder: str) -> bool:
 
 
 def execute(path: str, name: str) -> ModuleType:
-    """Run a script as module ``name`` and return the module, which is also in ``sys.modules``.
+    """Run a script as a new module ``name``, put it into ``sys.modules`` and return it.
 
-    A module that has the name already is replaced only if the script succeeds. Raises SYNTAX, IMPORT or SCRIPT.
+    Raises SYNTAX, IMPORT or SCRIPT; what it leaves behind then is cleared by ``undone_on_failure``.
     """
     loader = importlib.machinery.SourceFileLoader(name, path)
-    spec = importlib.util.spec_from_file_location(name, path, loader=loader)
-    if spec is None:
-        raise FtnPytorchError("FORMAT", f"{path} is no file that Python can import")
+    spec = importlib.machinery.ModuleSpec(name, loader, origin=path)
+    spec.has_location = True
     module = importlib.util.module_from_spec(spec)
-    linecache.cache.pop(path, None)
     code = _compile(loader, path)
-    previous = sys.modules.get(name)
+    # Tracebacks take lines from here; a source changed within the clock's resolution would not be seen to be another.
+    linecache.cache.pop(path, None)
     sys.modules[name] = module
-    try:
-        run(path, exec, code, vars(module))
-    except BaseException:
-        restore_module(name, previous)
-        raise
+    run(path, exec, code, vars(module))
     _warn_of_foreign_neighbours(path, code)
     return module
 

@@ -128,20 +128,20 @@ def set_threads(n: int) -> None:
 def settle_threads() -> None:
     """Apply the number of threads once torch is there; called after a script ran.
 
-    Without ``set_threads`` torch keeps its default, unless several ranks share this node and OMP_NUM_THREADS says
-    nothing: then each gets its share of the cores that it may run on.
+    Without ``set_threads`` torch keeps its number, unless several ranks share this node and OMP_NUM_THREADS says
+    nothing: then a rank uses no more than its share of the cores that it may run on.
     """
     torch = sys.modules.get("torch")
     if _state.threads_settled or torch is None or not hasattr(torch, "set_num_threads"):
         return
     _state.threads_settled = True
-    wanted = _state.threads
-    if wanted is None and not _state.adopted and not os.environ.get("OMP_NUM_THREADS"):
-        ranks = local_ranks(os.environ)
-        if ranks > 1:
-            wanted = max(1, cores() // ranks)
-    if wanted is not None:
-        torch.set_num_threads(wanted)
+    if _state.threads is not None:
+        torch.set_num_threads(_state.threads)
+    elif not _state.adopted and not os.environ.get("OMP_NUM_THREADS"):
+        share = max(1, cores() // local_ranks(os.environ))
+        # A script may have set a smaller number.
+        if local_ranks(os.environ) > 1 and torch.get_num_threads() > share:
+            torch.set_num_threads(share)
 
 
 def cores() -> int:

@@ -14,6 +14,11 @@ import ftn_pytorch
 from ftn_pytorch import _embed, process
 
 
+def pytest_configure(config):
+    """A warning of the package that a test does not expect is a failure."""
+    config.addinivalue_line("filterwarnings", "error::ftn_pytorch.process.FtnPytorchWarning")
+
+
 @pytest.fixture(autouse=True)
 def isolated(monkeypatch, tmp_path):
     """Loading scripts changes sys.path, sys.modules and what was done once per process."""

@@ -95,8 +95,8 @@ def test_torch_that_comes_by_a_hidden_way_counts_for_every_instance(write, pytho
 @pytest.mark.parametrize("header", ["", "import torch\n"])
 def test_arrays_of_the_configuration_are_copies_in_the_framework_of_the_script(torch, load, header):
     given = numpy.arange(3.0)
-    text = "def ftn_pytorch_setup(weights):\n    global kept\n    weights += 1\n    kept = weights\ndef get(): return kept\n"
-    runner = load(header + text, {"weights": given})
+    body = "    global kept\n    weights += 1\n    kept = weights\n"
+    runner = load(f"{header}def ftn_pytorch_setup(weights):\n{body}def get(): return kept\n", {"weights": given})
     for _ in range(2):
         kept = _embed.bind(runner, "get", 0)[0]()
         assert isinstance(kept, torch.Tensor if header else numpy.ndarray)

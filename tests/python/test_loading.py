@@ -10,6 +10,7 @@ import zipfile
 import pytest
 
 from ftn_pytorch import _embed, loading
+from ftn_pytorch.errors import FtnPytorchError
 
 EMPTY = "def ftn_pytorch_forward(): return 1\n"
 
@@ -62,9 +63,9 @@ def test_pipe_is_refused_rather_than_waited_for(fails, tmp_path):
         _embed.load(0, str(tmp_path / "model.py"), {}, {})
 
 
-@pytest.mark.parametrize("name", ["", "  ", "a\0b.py"])
-def test_name_that_is_none_is_refused(fails, name):
-    with fails("FILE"):
+@pytest.mark.parametrize(("name", "piece"), [("", "is empty"), ("  ", "is empty"), ("a\0b.py", "cannot be read")])
+def test_name_that_is_none_is_refused(fails, name, piece):
+    with fails("FILE", piece):
         _embed.load(0, name, {}, {})
 
 
@@ -93,9 +94,16 @@ def test_pickle_of_old_torch_is_refused_with_advice(tmp_path, fails):
         _embed.load(1, str(path), {}, {})
 
 
-def test_exported_program_is_refused_with_advice(tmp_path, fails):
+@pytest.mark.parametrize("name", ["m/constants.pkl", "m/code/net.py"])
+def test_half_a_saved_model_is_none(tmp_path, fails, name):
+    with fails("FORMAT"):
+        _embed.load(1, archive(tmp_path / "net.pt", name), {}, {})
+
+
+@pytest.mark.parametrize(("file", "content"), [("net.zip", "net/archive_format"), ("net.pt2", "net/data.pkl")])
+def test_exported_program_is_refused_with_advice(tmp_path, fails, file, content):
     with fails("FORMAT", "not supported by this version", "torch.export.load"):
-        _embed.load(1, archive(tmp_path / "net.pt2", "net/archive_format", "net/models/model.json"), {}, {})
+        _embed.load(1, archive(tmp_path / file, content), {}, {})
 
 
 def test_onnx_is_refused_with_advice(write, fails):
@@ -159,6 +167,17 @@ def test_script_does_not_take_the_name_of_a_module_that_can_be_imported(load):
     assert "this" not in sys.modules
     with pytest.warns(UserWarning, match="has the name of a Python module"):
         assert name_of(load(EMPTY, name="this.py")) == "this__2"
+
+
+def test_script_does_not_take_the_name_of_a_builtin_module(load):
+    name = min(set(sys.builtin_module_names) - set(sys.modules))
+    with pytest.warns(UserWarning, match="has the name of a Python module"):
+        assert name_of(load(EMPTY, name=f"{name}.py")) == f"{name}__2"
+
+
+def test_script_whose_folder_is_searched_already_keeps_its_stem(load, tmp_path):
+    sys.path.append(str(tmp_path))
+    assert name_of(load(EMPTY)) == "model"
 
 
 def test_folder_of_the_same_name_does_not_take_the_stem(load, tmp_path):
@@ -308,7 +327,7 @@ def test_failed_reload_keeps_the_old_module(load, write, text):
     runner = load(EMPTY)
     before = sys.modules["model"]
     write("model.py", text)
-    with pytest.raises(Exception):
+    with pytest.raises(FtnPytorchError):
         _embed.reload(runner)
     assert sys.modules["model"] is before
     assert _embed.bind(runner, "ftn_pytorch_forward", 0)[0]() == 1
@@ -322,11 +341,13 @@ def test_reload_of_a_deleted_file_keeps_the_old_module(load, tmp_path, fails):
     assert _embed.bind(runner, "ftn_pytorch_forward", 0)[0]() == 1
 
 
-def test_traceback_after_reload_shows_the_new_source(load, write, fails):
+def test_traceback_after_reload_shows_the_new_source(load, write, fails, tmp_path):
     runner = load("def ftn_pytorch_forward():\n    raise ValueError('old')\n")
     with fails("PYTHON", "raise ValueError('old')"):
         _embed.bind(runner, "ftn_pytorch_forward", 0)[0]()
+    times = (tmp_path / "model.py").stat().st_atime_ns, (tmp_path / "model.py").stat().st_mtime_ns
     write("model.py", "def ftn_pytorch_forward():\n    raise ValueError('new')\n")
+    os.utime(tmp_path / "model.py", ns=times)
     _embed.reload(runner)
     with fails("PYTHON", "raise ValueError('new')"):
         _embed.bind(runner, "ftn_pytorch_forward", 0)[0]()

@@ -167,6 +167,13 @@ def test_ranks_of_a_node_share_its_cores(load, torch, monkeypatch, environment, 
     assert torch.get_num_threads() == (threads or 7)
 
 
+def test_smaller_number_that_the_script_set_stays(load, torch, monkeypatch):
+    monkeypatch.setenv("OMPI_COMM_WORLD_LOCAL_SIZE", "2")
+    monkeypatch.setattr(process, "cores", lambda: 8)
+    load("import torch\ntorch.set_num_threads(3)\n")
+    assert torch.get_num_threads() == 3
+
+
 def test_share_of_the_cores_is_given_once(load, torch, monkeypatch):
     monkeypatch.setenv("OMPI_COMM_WORLD_LOCAL_SIZE", "2")
     monkeypatch.setattr(process, "cores", lambda: 8)

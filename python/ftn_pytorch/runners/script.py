@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import inspect
-import sys
 import weakref
 from collections.abc import Callable, Mapping
 from types import ModuleType
@@ -35,15 +34,10 @@ class ScriptRunner(Runner):
 
     def reload(self) -> None:
         loading.find(self.path)
-        previous = sys.modules.get(self._module_name)
-        try:
-            self._load()
-        except BaseException:
-            loading.restore_module(self._module_name, previous)
-            raise
+        self._load()
 
     def _load(self) -> None:
-        with loading.undone_on_failure(self.path):
+        with loading.undone_on_failure(self.path, self._module_name):
             torch_was_loaded = framework.is_torch_loaded()
             module = loading.execute(self.path, self._module_name)
             self._set_up(module, framework.decide(module, self.path, torch_was_loaded))
