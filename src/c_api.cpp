@@ -13,9 +13,6 @@ using namespace fpt;
 
 namespace {
 
-constexpr const char* forward_hook = "ftn_pytorch_forward";
-constexpr const char* train_hook = "ftn_pytorch_train";
-
 /// Inputs in, results out: all calls but training.
 void run(Module& module, Function& function, fpt_arg* inputs, int32_t ninputs, fpt_arg* outputs, int32_t noutputs,
          fpt_results* results) {
@@ -31,7 +28,7 @@ void run(Module& module, Function& function, fpt_arg* inputs, int32_t ninputs, f
 
 void train(Module& module, fpt_arg* inputs, int32_t ninputs, fpt_arg* targets, int32_t ntargets, bool is_wrap,
            int32_t* completed, double* loss) {
-  Function& function = module.function(train_hook, 0);
+  Function& function = module.train();
   Call call(module, function);
   call.add(inputs, ninputs, "input");
   call.add(targets, ntargets, "target");
@@ -124,7 +121,7 @@ fpt_status fpt_module_forward(fpt_module module, fpt_arg inputs[], int32_t ninpu
                               fpt_results* results, int32_t flags) {
   return guard_python([&] {
     const ModuleUse use(module);
-    run(*use, use->function(forward_hook, flags), inputs, ninputs, outputs, noutputs, results);
+    run(*use, use->forward(flags), inputs, ninputs, outputs, noutputs, results);
   });
 }
 
@@ -132,7 +129,7 @@ fpt_status fpt_module_forward_wrap(fpt_module module, fpt_wrap inputs, fpt_tenso
   return guard_python([&] {
     const ModuleUse use(module);
     ArgumentList& list = wrap_at(inputs);
-    Function& function = use->function(forward_hook, flags);
+    Function& function = use->forward(flags);
     Call call(*use, function);
     call.add(list.data(), list.size(), "input");
     Ref result = call.invoke(function.one_list, list.size());

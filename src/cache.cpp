@@ -2,7 +2,6 @@
 #include "cache.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 #include "copy.hpp"
 #include "device.hpp"
@@ -15,10 +14,10 @@ namespace {
 constexpr std::size_t max_entries = 64;
 constexpr std::size_t max_copies = 4;
 
-bool same(const Array& a, const Array& b) noexcept {
-  return a.data == b.data && a.dtype == b.dtype && a.rank == b.rank &&
-         std::memcmp(a.extents, b.extents, sizeof(int64_t) * static_cast<std::size_t>(a.rank)) == 0 &&
-         std::memcmp(a.strides, b.strides, sizeof(int64_t) * static_cast<std::size_t>(a.rank)) == 0;
+bool same_axes(int32_t rank, const int64_t* extents, const int64_t* strides, const Array& array) noexcept {
+  for (int32_t i = 0; i < rank; ++i)
+    if (extents[i] != array.extents[i] || strides[i] != array.strides[i]) return false;
+  return true;
 }
 
 Array in_script_order(const Array& array, bool same_layout) noexcept { return same_layout ? array : reversed(array); }
@@ -49,17 +48,29 @@ Made make_wished(const Array& array, const Wish& wish, Array& seen) {
   return made;
 }
 
-SlotCache::Entry* SlotCache::find(const Array& array, const Wish& wish) noexcept {
+PyObject* SlotCache::hit(const fpt_arg& arg, Framework framework, bool thorough) noexcept {
   const std::size_t count = entries_.size();
-  for (std::size_t step = 0; step < count; ++step) {
-    const std::size_t index = (next_ + step) % count;
+  for (std::size_t step = 0, index = next_; step < count; ++step, ++index) {
+    if (index >= count) index = 0;
     Entry& entry = entries_[index];
-    if (entry.array.data == array.data && same(entry.array, array) && entry.read_only == wish.read_only &&
-        entry.seen.dtype == wish.dtype) {
-      next_ = (index + 1) % count;
-      return &entry;
-    }
+    if (entry.array.data != arg.data || entry.array.dtype != arg.dtype || entry.array.rank != arg.rank ||
+        entry.read_only != (arg.access == FPT_IN) || entry.seen.data != arg.data ||
+        !same_axes(arg.rank, arg.u.array.extents, arg.u.array.strides, entry.array))
+      continue;
+    if (!is_unchanged(entry.made, entry.script, framework, thorough)) return nullptr;
+    next_ = index + 1 < count ? index + 1 : 0;
+    entry.used = ++clock_;
+    return entry.made.object.get();
   }
+  return nullptr;
+}
+
+SlotCache::Entry* SlotCache::find(const Array& array, int32_t dtype, bool read_only) noexcept {
+  for (Entry& entry : entries_)
+    if (entry.array.data == array.data && entry.array.dtype == array.dtype && entry.array.rank == array.rank &&
+        entry.read_only == read_only && entry.seen.dtype == dtype &&
+        same_axes(array.rank, array.extents, array.strides, entry.array))
+      return &entry;
   return nullptr;
 }
 
@@ -75,21 +86,19 @@ std::size_t SlotCache::place(const Wish& wish, const Array& array) {
 }
 
 Ref SlotCache::get(const Array& array, const Wish& wish, Array& seen) {
-  if (Entry* entry = find(array, wish)) {
-    const bool copies = wish.copies(array);
-    const Array script = in_script_order(entry->seen, wish.same_layout);
-    if (is_unchanged(entry->made, script, wish.framework, wish.thorough)) {
-      if (copies) copy(array, entry->seen);
-      entry->used = ++clock_;
-      seen = entry->seen;
-      return entry->made.object;
-    }
+  Entry* known = find(array, wish.dtype, wish.read_only);
+  if (known && is_unchanged(known->made, known->script, wish.framework, wish.thorough)) {
+    if (wish.copies(array)) copy(array, known->seen);
+    known->used = ++clock_;
+    seen = known->seen;
+    return known->made.object;
   }
   Made made = make_wished(array, wish, seen);
-  Entry* old = find(array, wish);
-  Entry& entry = old ? *old : entries_[place(wish, array)];
+  known = find(array, wish.dtype, wish.read_only);
+  Entry& entry = known ? *known : entries_[place(wish, array)];
   entry.array = array;
   entry.seen = seen;
+  entry.script = in_script_order(seen, wish.same_layout);
   entry.read_only = wish.read_only;
   entry.used = ++clock_;
   std::swap(entry.made, made);  // the old object dies when everything else is in place: dying may run Python code

@@ -32,18 +32,23 @@ class SlotCache {
   /// The object for `array`, from the cache where it is still untouched, else made. `seen` as in make_wished().
   Ref get(const Array& array, const Wish& wish, Array& seen);
 
+  /// The hot path: the cached object for an array that is passed as it is, or null where get() has to look closer.
+  /// Borrowed.
+  PyObject* hit(const fpt_arg& arg, Framework framework, bool thorough) noexcept;
+
   std::size_t size() const noexcept { return entries_.size(); }
 
  private:
   struct Entry {
-    Array array;  // what the caller described
-    Array seen;   // what the script works on, in Fortran order
+    Array array;   // what the caller described
+    Array seen;    // what the script works on, in Fortran order
+    Array script;  // the same in the order of the script
     Made made;
     bool read_only;
     uint64_t used;
   };
 
-  Entry* find(const Array& array, const Wish& wish) noexcept;
+  Entry* find(const Array& array, int32_t dtype, bool read_only) noexcept;
   std::size_t place(const Wish& wish, const Array& array);
 
   std::vector<Entry> entries_;

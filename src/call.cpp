@@ -75,7 +75,10 @@ Ref detached_value(fpt_arg& arg, const std::string& label) {
 }
 
 Call::Call(Module& module, Function& function)
-    : module_(module), function_(function), checking_(module.mode() == Mode::safe || function.calls < checked_calls) {}
+    : module_(module),
+      function_(function),
+      checking_(module.mode() == Mode::safe || function.calls < checked_calls),
+      may_use_cache_(!checking_ && module.passes_arrays_as_they_are()) {}
 
 Call::~Call() {
   for (int i = 1; i <= count_; ++i) Py_DECREF(stack_[i]);
@@ -90,9 +93,9 @@ void Call::push(Ref value) {
 void Call::add(fpt_arg* args, int32_t count, const char* what) {
   for (int32_t i = 0; i < count; ++i) {
     fpt_arg& arg = args[i];
-    const std::size_t position = static_cast<std::size_t>(count_);
-    if (function_.inputs.size() <= position) function_.inputs.resize(position + 1);
-    push(value_of(arg, function_.inputs[position], what, i));
+    SlotCache& cache = function_.inputs.at(static_cast<std::size_t>(count_));
+    PyObject* known = cached(arg, cache);
+    push(known ? Ref::borrow(known) : value_of(arg, cache, what, i));
     if (arg.name[0]) {
       keywords_.emplace_back(arg.name);
     } else if (!keywords_.empty()) {
@@ -110,7 +113,6 @@ void Call::add(fpt_arg* args, int32_t count, const char* what) {
 void Call::add_out(fpt_arg* outputs, int32_t count) {
   Ref list;
   if (count > 1) list = checked(PyList_New(count), "out");
-  if (function_.outputs.size() < static_cast<std::size_t>(count)) function_.outputs.resize(static_cast<std::size_t>(count));
   for (int32_t i = 0; i < count; ++i) {
     const std::string label = argument_label("output", i, outputs[i]);
     require_described(outputs[i], label);
@@ -120,7 +122,7 @@ void Call::add_out(fpt_arg* outputs, int32_t count) {
     const Array array = array_of(outputs[i]);
     const Wish wish{module_.framework(), module_.same_layout(), array.dtype, false, false, module_.mode() != Mode::fast};
     Array seen;
-    Ref value = function_.outputs[static_cast<std::size_t>(i)].get(array, wish, seen);
+    Ref value = function_.outputs.at(static_cast<std::size_t>(i)).get(array, wish, seen);
     if (count == 1)
       push(std::move(value));
     else
@@ -128,6 +130,11 @@ void Call::add_out(fpt_arg* outputs, int32_t count) {
   }
   if (list) push(std::move(list));
   keywords_.emplace_back("out");
+}
+
+PyObject* Call::cached(const fpt_arg& arg, SlotCache& cache) const noexcept {
+  const bool is_array = arg.status == FPT_OK && arg.rank > 0 && arg.handle == 0 && arg.access != FPT_COPY;
+  return is_array && may_use_cache_ ? cache.hit(arg, module_.framework(), module_.mode() != Mode::fast) : nullptr;
 }
 
 Ref Call::value_of(fpt_arg& arg, SlotCache& cache, const char* what, int32_t index) {

@@ -58,6 +58,7 @@ class Call {
     Array from, to;
   };
 
+  PyObject* cached(const fpt_arg& arg, SlotCache& cache) const noexcept;
   Ref value_of(fpt_arg& arg, SlotCache& cache, const char* what, int32_t index);
   Ref array_value(const fpt_arg& arg, const Array& array, Storage storage, SlotCache& cache, const char* what, int32_t index);
   void push(Ref value);
@@ -68,6 +69,7 @@ class Call {
   Module& module_;
   Function& function_;
   bool checking_;
+  bool may_use_cache_;  // without a closer look
   int count_ = 0;
   int positional_ = 0;
   PyObject* stack_[max_arguments + 2];  // the first entry is scratch space of the callee

@@ -2,7 +2,10 @@
 #include "device.hpp"
 
 #include <dlfcn.h>
+#include <link.h>
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 
 namespace fpt {
@@ -20,17 +23,39 @@ PointerGetAttribute find_driver() noexcept {
   return driver ? reinterpret_cast<PointerGetAttribute>(dlsym(driver, "cuPointerGetAttribute")) : nullptr;
 }
 
+/// Number of objects that have been loaded into the process so far. Looking for the driver takes 30 us, so it is done
+/// again only when it can have come.
+unsigned long long loaded_objects() noexcept {
+  unsigned long long count = 0;
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, std::size_t, void* result) {
+        *static_cast<unsigned long long*>(result) = info->dlpi_adds;
+        return 1;
+      },
+      &count);
+  return count;
+}
+
+PointerGetAttribute driver() noexcept {
+  static std::atomic<PointerGetAttribute> found{nullptr};
+  static std::atomic<unsigned long long> looked_at{0};
+  if (PointerGetAttribute known = found.load(std::memory_order_relaxed)) return known;
+  const unsigned long long now = loaded_objects();
+  if (looked_at.load(std::memory_order_relaxed) == now) return nullptr;
+  found.store(find_driver(), std::memory_order_relaxed);
+  looked_at.store(now, std::memory_order_relaxed);
+  return found.load(std::memory_order_relaxed);
+}
+
 }  // namespace
 
 bool is_device_memory(const void* memory) noexcept {
-  // looked for until found: the driver may be loaded later, by the program or by torch
-  static PointerGetAttribute driver = nullptr;
-  if (!driver) driver = find_driver();
-  if (!driver) return false;
+  const PointerGetAttribute get_attribute = driver();
+  if (!get_attribute) return false;
   unsigned type = 0, managed = 0;
   const auto address = static_cast<unsigned long long>(reinterpret_cast<std::uintptr_t>(memory));
-  if (driver(&type, attribute_memory_type, address) != 0) return false;  // not an address CUDA knows: plain host memory
-  driver(&managed, attribute_is_managed, address);
+  if (get_attribute(&type, attribute_memory_type, address) != 0) return false;  // not an address CUDA knows: plain host memory
+  get_attribute(&managed, attribute_is_managed, address);
   return type == memory_type_device && managed == 0;
 }
 

@@ -31,7 +31,9 @@ FloatingPoint read_state() noexcept {
 }
 
 void set_default(const FloatingPoint& now) noexcept {
-  if (now.mxcsr != default_mxcsr) {
+  // sticky flags alone are no reason to write the register, which takes longer than all the rest: they are nearly
+  // always set, and Python does not look at them
+  if ((now.mxcsr & mxcsr_modes) != default_mxcsr) {
     const uint32_t value = default_mxcsr;
     __asm__ volatile("ldmxcsr %0" : : "m"(value));
   }
@@ -42,9 +44,11 @@ void set_default(const FloatingPoint& now) noexcept {
 }
 
 void restore(const FloatingPoint& saved) noexcept {
-  const FloatingPoint now = read_state();
-  if (now.mxcsr != saved.mxcsr) __asm__ volatile("ldmxcsr %0" : : "m"(saved.mxcsr));
-  if (((now.status ^ saved.status) & x87_flags) || now.control != saved.control) {
+  // writing without looking: reading the register takes 5 ns, writing the value it has less than 1
+  __asm__ volatile("ldmxcsr %0" : : "m"(saved.mxcsr));
+  uint16_t control;
+  __asm__ volatile("fnstcw %0" : "=m"(control));
+  if (((x87_status() ^ saved.status) & x87_flags) || control != saved.control) {
     // flags first, then masks: an unmasked exception with its flag still set would trap at the next x87 instruction
     struct {
       uint16_t control, reserved0, status, reserved1, tag, reserved2;
@@ -125,7 +129,8 @@ const OpenMP& openmp() noexcept {
 
 thread_local FloatingPoint worker_state;
 thread_local bool worker_saved = false;
-thread_local int nested_host_states = 0;
+// initial-exec: read in each call, and the general model would call a function for it
+__attribute__((tls_model("initial-exec"))) thread_local int nested_host_states = 0;
 
 void save_worker(void*) {
   if (nested_host_states > 0) return;  // the caller itself, already treated

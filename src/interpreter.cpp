@@ -19,7 +19,8 @@ std::atomic<bool> started{false};
 std::atomic<bool> ended{false};
 
 // Created by the first call of a thread and never released: making one per call costs five times the call.
-thread_local PyThreadState* own_state = nullptr;
+// initial-exec: read in each call, and the general model would call a function for it.
+__attribute__((tls_model("initial-exec"))) thread_local PyThreadState* own_state = nullptr;
 
 InterpreterInfo& mutable_info() {
   static InterpreterInfo& info = *new InterpreterInfo;

@@ -101,11 +101,20 @@ Function& Module::function(std::string_view name, int32_t flags) {
   return *functions_.back();
 }
 
+Function& Module::find_forward(int32_t flags) {
+  Function& found = function("ftn_pytorch_forward", flags);
+  if (flags == 0) forward_ = &found;
+  return found;
+}
+
+Function& Module::find_train() { return *(train_ = &function("ftn_pytorch_train", 0)); }
+
 void Module::reload() {
   const bool had_torch = torch_is_imported();
   checked(PyObject_CallFunctionObjArgs(embed("reload"), runner_.get(), nullptr), "reloading " + name_);
   for (auto& function : functions_) retired_.push_back(std::move(function));
   functions_.clear();
+  forward_ = train_ = nullptr;
   read_attributes();
   if (!had_torch && torch_is_imported()) register_exit_handler();
 }

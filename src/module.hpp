@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -17,6 +16,18 @@ namespace fpt {
 
 enum class Mode { fast, checked, safe };
 
+/// One cache per argument position. References stay valid while positions are added, as a recursive call may do.
+class SlotCaches {
+ public:
+  SlotCache& at(std::size_t position) {
+    while (caches_.size() <= position) caches_.push_back(std::make_unique<SlotCache>());
+    return *caches_[position];
+  }
+
+ private:
+  std::vector<std::unique_ptr<SlotCache>> caches_;
+};
+
 /// A function of a script, inspected once when it is first called, with what is kept between its calls.
 struct Function {
   std::string name;
@@ -25,8 +36,7 @@ struct Function {
   bool one_list = false;  ///< a torch_tensor_wrap arrives as one list
   bool has_out = false;   ///< takes the outputs as keyword argument `out`
   uint64_t calls = 0;
-  std::deque<SlotCache> inputs;   // deques: a recursive call may add positions while references are held
-  std::deque<SlotCache> outputs;
+  SlotCaches inputs, outputs;
   std::vector<bool> reported;     ///< positions whose retention has been reported
   std::vector<std::string> keywords;
   Ref keyword_names;              ///< tuple of `keywords`
@@ -39,6 +49,9 @@ class Module {
 
   /// The function of that name. FPT_ERR_HOOK if there is none.
   Function& function(std::string_view name, int32_t flags);
+  /// The hooks, without comparing names.
+  Function& forward(int32_t flags) { return flags == 0 && forward_ ? *forward_ : find_forward(flags); }
+  Function& train() { return train_ ? *train_ : find_train(); }
 
   void reload();
   void save(const std::string& file);
@@ -55,6 +68,8 @@ class Module {
   bool casts_outputs() const noexcept { return casts_outputs_; }
   bool computes_on_device() const noexcept { return computes_on_device_; }
 
+  /// True if every array reaches the script as it is.
+  bool passes_arrays_as_they_are() const noexcept { return float_dtype_ == FPT_NONE && !copies_inputs_; }
   /// Element type in which the script wants an array of type `dtype`: see the option "dtype".
   int32_t wanted_dtype(int32_t dtype) const noexcept;
 
@@ -62,6 +77,8 @@ class Module {
   friend class ModuleUse;
   friend void free_module(int64_t handle);
 
+  Function& find_forward(int32_t flags);
+  Function& find_train();
   void read_attributes();
   std::string attribute(const char* name) const;
   bool flag(const char* name) const;
@@ -73,6 +90,7 @@ class Module {
   int32_t float_dtype_ = FPT_NONE;
   bool same_layout_ = false, copies_inputs_ = false, casts_outputs_ = false, computes_on_device_ = false;
   std::vector<std::unique_ptr<Function>> functions_;
+  Function *forward_ = nullptr, *train_ = nullptr;  // among functions_, once they have been called
   std::vector<std::unique_ptr<Function>> retired_;  // replaced by a reload while a call was running
   int users_ = 0;
   bool freed_ = false;
