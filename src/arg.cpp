@@ -74,7 +74,10 @@ fpt_status describe_array(fpt_arg& arg, void* data, int32_t dtype, int32_t rank,
   if (!data) return refuse(arg, FPT_ERR_UNALLOCATED, 0);
   const bool fortran_logical = dtype >= FPT_LOGICAL16 && dtype <= FPT_LOGICAL64;
   const bool known = (dtype >= FPT_BOOL && dtype <= FPT_COMPLEX128) || (fortran_logical && rank == 0);
-  if (!known) return refuse(arg, FPT_ERR_KIND, dtype);
+  if (!known) {
+    if (!fortran_logical) arg.dtype = FPT_NONE;
+    return refuse(arg, FPT_ERR_KIND, dtype);
+  }
 
   const int64_t size = static_cast<int64_t>(dtype_size(dtype));
   if (rank == 0) {
