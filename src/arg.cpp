@@ -97,7 +97,8 @@ fpt_status describe_array(fpt_arg& arg, void* data, int32_t dtype, int32_t rank,
   for (int32_t i = 0; i < rank; ++i) {
     const int64_t stride = strides ? strides[i] : contiguous;
     if (extents[i] < 0) return refuse(arg, FPT_ERR_ARGUMENT, extents[i]);
-    if (stride % size != 0) return refuse(arg, FPT_ERR_STRIDE, stride);
+    // a copy is packed, and the stride of a single element is never used
+    if (stride % size != 0 && extents[i] > 1 && access != FPT_COPY) return refuse(arg, FPT_ERR_STRIDE, stride);
     arg.u.array.extents[i] = extents[i];
     arg.u.array.strides[i] = stride;
     contiguous *= extents[i];
