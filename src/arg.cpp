@@ -101,7 +101,7 @@ fpt_status describe_array(fpt_arg& arg, void* data, int32_t dtype, int32_t rank,
     if (stride % size != 0 && extents[i] > 1 && access != FPT_COPY) return refuse(arg, FPT_ERR_STRIDE, stride);
     arg.u.array.extents[i] = extents[i];
     arg.u.array.strides[i] = stride;
-    contiguous *= extents[i];
+    if (__builtin_mul_overflow(contiguous, extents[i], &contiguous)) return refuse(arg, FPT_ERR_ARGUMENT, extents[i]);
   }
   if (access != FPT_COPY) return FPT_OK;
 
