@@ -146,6 +146,7 @@ fpt_status name_arg(fpt_arg& arg, const char* name, int64_t length) {
     if (kept > 0) std::memcpy(arg.name, name, FPT_MAX_NAME);
     return arg.status ? arg.status : refuse(arg, FPT_ERR_ARGUMENT, kept ? kept : -1);
   }
+  std::memset(arg.name, 0, sizeof arg.name);
   std::memcpy(arg.name, name, static_cast<std::size_t>(kept));
   return arg.status;
 }
