@@ -54,6 +54,7 @@ bool is_widening(int32_t from, int32_t to) noexcept {
   const Facts& target = of(to);
   if (is_logical(from) || is_logical(to)) return is_logical(from) && is_logical(to);
   if (source.exact_bits == 0 || target.exact_bits == 0) return false;
+  if (to == FPT_UINT8) return false;  // no sign
   // bfloat16 has the exponent of float32, which float16 has not
   if (from == FPT_BFLOAT16 && to == FPT_FLOAT16) return false;
   const std::string order = "ifc";
