@@ -28,8 +28,10 @@ help:
 
 demo:
 	@cmake/setup.sh demo
+	@echo '== Build'
 	@$(environment); $(call configure,release)
 	@$(environment); cmake --build build/release$(tag) --target online_closure
+	@echo '== A network learns the small scales of a running model (about two minutes)'
 	@$(environment); build/release$(tag)/examples/online_closure/online_closure \
 	  examples/online_closure/closure.py out/online_closure
 

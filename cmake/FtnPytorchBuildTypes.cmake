@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: MIT
-# Build types of this project when it is the top level: Release by default, run-time checks in Debug, and Profile.
+# Flags of this project when it is the top level: warnings, Release by default, run-time checks in Debug, and Profile.
+
+add_compile_options(
+  "$<$<COMPILE_LANGUAGE:C,CXX>:-Wall;-Wextra;-Wpedantic>"
+  "$<$<COMPILE_LANG_AND_ID:Fortran,GNU>:-Wall>")
 
 if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "Debug, Release, RelWithDebInfo, MinSizeRel or Profile" FORCE)

@@ -6,11 +6,10 @@
 #
 # FC                   Fortran compiler, default gfortran
 # FTN_PYTORCH_PYTHON   use this Python and install nothing into it; an active VIRTUAL_ENV is treated alike
-# FTN_PYTORCH_TORCH    requirement of torch for .venv, such as "torch==2.11.0"
+# FTN_PYTORCH_TORCH    requirement of torch for .venv, such as torch==2.11.0
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-requirements=cmake/requirements.txt
 dry_run=
 if [ "${1-}" = --dry-run ]; then
   dry_run=1
@@ -24,11 +23,58 @@ stop() {
   printf 'setup: %s\n' "$@" >&2
   exit 1
 }
-run() {
-  say "$*"
-  [ -n "$dry_run" ] || "$@"
-}
+run() { [ -n "$dry_run" ] || "$@"; }
 have() { command -v "$1" >/dev/null; }
+
+# ---- which Python ------------------------------------------------------------------------------------------------
+
+# Print the real path of a Python that can be embedded, or why it cannot.
+embeddable() {
+  if ! have "$1"; then
+    echo "there is no $1"
+    return 1
+  fi
+  "$1" - 2>&1 <<'PYTHON'
+import os, sys, sysconfig
+path, var = sys.executable, sysconfig.get_config_var
+library = os.path.join(var("LIBDIR") or "", var("LDLIBRARY") or "")
+if sys.version_info < (3, 10):
+    sys.exit(f"{path} is older than Python 3.10")
+if not var("Py_ENABLE_SHARED"):
+    sys.exit(f"{path} was built without a shared libpython")
+if not os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.h")) or not os.path.exists(library):
+    sys.exit(f"{path} lacks Python.h or {library}")
+if sys.prefix == sys.base_prefix:
+    try:
+        import ensurepip, venv
+    except ImportError:
+        sys.exit(f"{path} lacks the modules venv and ensurepip")
+print(path)
+PYTHON
+}
+
+# The Python that .venv is made from.
+base_python() {
+  local candidate answer
+  for candidate in python3 python /usr/bin/python3 python3.14 python3.13 python3.12 python3.11 python3.10; do
+    if answer=$(embeddable "$candidate"); then
+      echo "$answer"
+      return
+    fi
+  done
+  return 1
+}
+
+# The environment that the user brought along; fails where .venv is used.
+own_environment() {
+  if [ -n "${FTN_PYTORCH_PYTHON-}" ]; then
+    echo "$FTN_PYTORCH_PYTHON"
+  elif [ -n "${VIRTUAL_ENV-}" ] && ! [ "$VIRTUAL_ENV" -ef .venv ]; then
+    echo "$VIRTUAL_ENV/bin/python"
+  else
+    return 1
+  fi
+}
 
 # ---- compilers and tools, from the packages of the system --------------------------------------------------------
 
@@ -40,6 +86,9 @@ missing_packages() {
       *) echo "$FC" ;;
     esac
   fi
+  if ! own_environment >/dev/null && ! have .venv/bin/python && ! base_python >/dev/null; then
+    printf '%s\n' python3-dev python3-venv
+  fi
   [ "$goal" = test ] || return 0
   have pkg-config || echo pkg-config
   printf '#if !__has_include(<gtest/gtest.h>)\n#error\n#endif\n' | "${CXX:-g++}" -E -x c++ - >/dev/null 2>&1 ||
@@ -48,9 +97,8 @@ missing_packages() {
   have mpifort || echo libopenmpi-dev
 }
 
-# Prefix that lets apt-get install something; fails where that is not allowed.
+# Run a command with the rights to install packages; fails where that is not allowed.
 as_root() {
-  have apt-get || return 1
   if [ "$(id -u)" = 0 ]; then
     "$@"
   elif sudo -n true 2>/dev/null; then
@@ -61,49 +109,18 @@ as_root() {
 }
 
 install_packages() {
-  as_root true || stop "These are missing: $*" "Install them and try again; on Debian and Ubuntu:" \
-    "  sudo apt-get install $*"
-  say "installing $* (system packages)"
+  if ! have apt-get || ! as_root true; then
+    stop "These are missing: $*" "Install them and try again; on Debian and Ubuntu:" "  sudo apt-get install $*"
+  fi
+  say "apt-get install $*"
   run as_root apt-get -q update
   run as_root env DEBIAN_FRONTEND=noninteractive apt-get -qy install --no-install-recommends "$@"
 }
 
-# ---- Python ------------------------------------------------------------------------------------------------------
-
-# Print the real path of a Python that can be embedded, or say on standard error why it cannot.
-embeddable() {
-  "$1" - 2>&1 <<'PYTHON'
-import os, sys, sysconfig
-path, var = sys.executable, sysconfig.get_config_var
-library = os.path.join(var("LIBDIR") or "", var("LDLIBRARY") or "")
-if sys.version_info < (3, 10):
-    sys.exit(f"{path} is older than Python 3.10")
-if not var("Py_ENABLE_SHARED"):
-    sys.exit(f"{path} was built without a shared libpython")
-if not os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.h")) or not os.path.exists(library):
-    sys.exit(f"{path} lacks Python.h or {library} (Debian, Ubuntu: python3-dev)")
-if sys.prefix == sys.base_prefix:
-    try:
-        import ensurepip, venv
-    except ImportError:
-        sys.exit(f"{path} lacks the module venv (Debian, Ubuntu: python3-venv)")
-print(path)
-PYTHON
-}
-
-# The Python that .venv is made from.
-base_python() {
-  local candidate
-  for candidate in python3 python /usr/bin/python3 python3.14 python3.13 python3.12 python3.11 python3.10; do
-    if have "$candidate" && embeddable "$candidate" 2>/dev/null; then
-      return
-    fi
-  done
-  return 1
-}
+# ---- Python packages ---------------------------------------------------------------------------------------------
 
 wanted_packages() {
-  grep -v '^#' "$requirements" | sed "s|^torch==.*|${FTN_PYTORCH_TORCH:-&}|"
+  grep -v '^#' cmake/requirements.txt | sed "s|^torch==.*|${FTN_PYTORCH_TORCH:-&}|"
 }
 
 # An environment of the user's own is checked and left as it is.
@@ -115,12 +132,12 @@ check_environment() {
   missing=$(wanted_packages | "$python" -c '
 import re, shutil, sys
 from importlib import metadata
-names = {d.metadata["Name"].lower() for d in metadata.distributions()}
+names = {distribution.metadata["Name"].lower() for distribution in metadata.distributions()}
 for line in sys.stdin.read().split():
     name = re.match(r"[\w.-]+", line)[0].lower()
     if name not in names and not shutil.which(name):
         print(repr(line))')
-  [ -z "$missing" ] || stop "$python, which is to be used as it is, lacks Python packages. Install them with" \
+  [ -z "$missing" ] || stop "$python is used as it is, and lacks Python packages. Install them with" \
     "  $python -m pip install $(echo "$missing" | paste -sd ' ')"
 }
 
@@ -128,22 +145,18 @@ make_environment() {
   local base stamp=.venv/installed-requirements.txt
   python=$PWD/.venv/bin/python
   if ! "$python" -c '' 2>/dev/null; then
-    base=$(base_python) || {
-      say "no Python on this machine can be embedded (3.10 or newer, with shared library, headers and venv)"
-      install_packages python3-dev python3-venv
-      base=$(base_python) || [ -n "$dry_run" ] || stop "$(embeddable /usr/bin/python3 || true)" \
-        "Install a Python with a shared library, or name one in FTN_PYTORCH_PYTHON."
-    }
-    say "making .venv from ${base:-/usr/bin/python3}"
-    run "${base:-/usr/bin/python3}" -m venv --clear .venv
+    base=$(base_python) || [ -n "$dry_run" ] || stop "No Python on this machine can be embedded:" \
+      "  $(embeddable python3)" "Install one that can, or name it in FTN_PYTORCH_PYTHON."
+    say "making .venv from ${base:-python3}"
+    run "$base" -m venv --clear .venv
   fi
   if ! wanted_packages | cmp -s - "$stamp"; then
     say "installing Python packages into .venv; torch is large, this takes some minutes the first time"
     wanted_packages | sed 's/^/setup:   /'
     [ -z "$dry_run" ] || return 0
     wanted_packages >"$stamp.new"
-    "$python" -m pip install --upgrade-strategy only-if-needed -r "$stamp.new" || stop \
-      "pip could not install the packages. Another torch can be chosen: FTN_PYTORCH_TORCH='torch==2.11.0' make ..."
+    "$python" -m pip install -r "$stamp.new" || stop "pip could not install the packages." \
+      "Another torch can be chosen: FTN_PYTORCH_TORCH=torch==2.11.0 make $goal"
     mv "$stamp.new" "$stamp"
   fi
 }
@@ -153,11 +166,8 @@ make_environment() {
 mapfile -t packages < <(missing_packages)
 [ ${#packages[@]} = 0 ] || install_packages "${packages[@]}"
 [ -n "$dry_run" ] || have "$FC" || stop "There is still no Fortran compiler called $FC."
-
-if [ -n "${FTN_PYTORCH_PYTHON-}" ]; then
-  check_environment "$FTN_PYTORCH_PYTHON"
-elif [ -n "${VIRTUAL_ENV-}" ] && ! [ "$VIRTUAL_ENV" -ef .venv ]; then
-  check_environment "$VIRTUAL_ENV/bin/python"
+if environment=$(own_environment); then
+  check_environment "$environment"
 else
   make_environment
 fi
