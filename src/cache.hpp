@@ -26,11 +26,14 @@ struct Wish {
 /// axis order that the script works on. FPT_ERR_DEVICE, FPT_ERR_STRIDE.
 Made make_wished(const Array& array, const Wish& wish, Array& seen);
 
-/// Bounded: least recently used objects go first, so arrays of a new length in each call do not add up.
+/// Bounded: the oldest objects go first, so arrays of a new length in each call do not add up.
+///
+/// Only objects on the memory of the caller are kept. A copy may not be used twice: a script may hold on to its memory
+/// in ways that no count shows, such as x.numpy().
 class SlotCache {
  public:
-  /// The object for `array`, from the cache where it is still untouched, else made. `seen` as in make_wished().
-  Ref get(const Array& array, const Wish& wish, Array& seen);
+  /// The object for `array`, from the cache where it is still untouched, else made. For wishes that copy nothing.
+  Ref get(const Array& array, const Wish& wish);
 
   /// The hot path: the cached object for an array that is passed as it is, or null where get() has to look closer.
   /// Borrowed.
@@ -41,19 +44,18 @@ class SlotCache {
  private:
   struct Entry {
     Array array;   // what the caller described
-    Array seen;    // what the script works on, in Fortran order
     Array script;  // the same in the order of the script
     Made made;
     bool read_only;
-    uint64_t used;
   };
 
-  Entry* find(const Array& array, int32_t dtype, bool read_only) noexcept;
-  std::size_t place(const Wish& wish, const Array& array);
+  Entry* find(const Array& array, bool read_only) noexcept;
+  Entry& replace(const Array& array, bool read_only);
 
   std::vector<Entry> entries_;
-  std::size_t next_ = 0;  // programs walk through their blocks in order
-  uint64_t clock_ = 0;
+  std::vector<const void*> addresses_;  // of the arrays, close together for the search
+  std::size_t next_ = 0;                // where to look first: programs walk through their blocks in order
+  std::size_t oldest_ = 0;
 };
 
 }  // namespace fpt

@@ -121,8 +121,7 @@ void Call::add_out(fpt_arg* outputs, int32_t count) {
            ", which has a parameter `out`: only numeric arrays and torch_out(scalar) can");
     const Array array = array_of(outputs[i]);
     const Wish wish{module_.framework(), module_.same_layout(), array.dtype, false, false, module_.mode() != Mode::fast};
-    Array seen;
-    Ref value = function_.outputs.at(static_cast<std::size_t>(i)).get(array, wish, seen);
+    Ref value = function_.outputs.at(static_cast<std::size_t>(i)).get(array, wish);
     if (count == 1)
       push(std::move(value));
     else
@@ -171,16 +170,12 @@ Ref Call::array_value(const fpt_arg& arg, const Array& array, Storage storage, S
       Array seen;
       return make_wished(array, wish, seen).object;
     }
+    if (!checking_ && !wish.copies(array)) return cache.get(array, wish);
     Array seen;
-    Ref value;
-    if (checking_) {
-      Made made = make_wished(array, wish, seen);
-      value = made.object;
-      fresh_.push_back({std::move(made), seen, count_, index, &arg, what, writable, wish.copies(array)});
-    } else {
-      value = cache.get(array, wish, seen);
-    }
-    if (writable && wish.copies(array)) write_backs_.push_back({seen, array});
+    Made made = make_wished(array, wish, seen);
+    Ref value = made.object;
+    if (writable && wish.copies(array)) write_backs_.push_back({fresh_.size(), array});
+    fresh_.push_back({std::move(made), seen, count_, index, &arg, what, writable, wish.copies(array)});
     return value;
   } catch (const Error& error) {
     fail(error.status(), argument_label(what, index, arg), " of ", function_.name, ": ", error.text());
@@ -248,7 +243,9 @@ void Call::check_inputs_unmodified() {
 }
 
 void Call::finish(Ref result, bool kept) {
-  for (const WriteBack& back : write_backs_) copy(back.from, back.to);
+  // the memory is gone where the script has pointed the tensor elsewhere (x.set_, x.data =)
+  for (const WriteBack& back : write_backs_)
+    if (is_retained(fresh_[back.fresh].made)) copy(fresh_[back.fresh].array, back.target);
   result = Ref();
   if (checking_ && !kept) report_retained();
 }

@@ -55,7 +55,8 @@ class Call {
     bool writable, owned;
   };
   struct WriteBack {
-    Array from, to;
+    std::size_t fresh;  // index of the conversion
+    Array target;
   };
 
   PyObject* cached(const fpt_arg& arg, SlotCache& cache) const noexcept;
