@@ -218,20 +218,32 @@ Ref Call::invoke(bool as_list, int32_t listed) {
   const Ref names = keywords_.empty() ? Ref() : function_.keyword_names;
   Ref result(PyObject_Vectorcall(function_.callable.get(), stack_ + 1,
                                  static_cast<std::size_t>(positional_) | PY_VECTORCALL_ARGUMENTS_OFFSET, names.get()));
-  if (!result) {
-    try {
-      throw_python_error(concat(function_.name, " of ", module_.name()));
-    } catch (const Error& error) {
-      // NumPy itself guards arrays that were not marked as output
-      if (module_.framework() == Framework::numpy && error.status() == FPT_ERR_PYTHON &&
-          error.text().find("is read-only") != std::string::npos)
-        fail(FPT_ERR_INPUT_MODIFIED, error.text(),
-             "\nThe script may change only arrays passed with torch_out: pass it so, or change a copy in the script.");
-      throw;
-    }
-  }
+  if (!result) throw_failure();
   if (checking_) check_inputs_unmodified();
   return result;
+}
+
+void Call::throw_failure() {
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  const bool is_value_error = PyErr_GivenExceptionMatches(type, PyExc_ValueError) != 0;
+  if (!traceback && PyErr_GivenExceptionMatches(type, PyExc_TypeError)) {
+    // raised by the call itself: the check of the first call says more about it
+    Ref owned_type(type), owned_value(value);
+    check_first_call();
+    type = owned_type.release();
+    value = owned_value.release();
+  }
+  PyErr_Restore(type, value, traceback);
+  try {
+    throw_python_error(concat(function_.name, " of ", module_.name()));
+  } catch (const Error& error) {
+    // NumPy itself guards arrays that were not marked as output
+    if (module_.framework() == Framework::numpy && is_value_error && error.text().find("is read-only") != std::string::npos)
+      fail(FPT_ERR_INPUT_MODIFIED, error.text(),
+           "\nThe script may change only arrays passed with torch_out: pass it so, or change a copy in the script.");
+    throw;
+  }
 }
 
 void Call::check_inputs_unmodified() {

@@ -64,6 +64,7 @@ class Call {
   Ref array_value(const fpt_arg& arg, const Array& array, Storage storage, SlotCache& cache, const char* what, int32_t index);
   void push(Ref value);
   void check_first_call();
+  [[noreturn]] void throw_failure();
   void check_inputs_unmodified();
   void report_retained();
 
