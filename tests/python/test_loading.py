@@ -96,7 +96,7 @@ def test_pickle_of_old_torch_is_refused_with_advice(tmp_path, fails):
 
 @pytest.mark.parametrize("name", ["m/constants.pkl", "m/code/net.py"])
 def test_half_a_saved_model_is_none(tmp_path, fails, name):
-    with fails("FORMAT"):
+    with fails("FORMAT", "no saved model"):
         _embed.load(1, archive(tmp_path / "net.pt", name), {}, {})
 
 

@@ -232,3 +232,11 @@ def test_host_values_are_not_copied(torch):
     tensor, array = torch.ones(2), numpy.ones(2)
     assert results.to_host(tensor).data_ptr() == tensor.data_ptr()
     assert _embed.to_host(array) is array
+
+
+def test_tensors_of_a_device_are_brought_to_the_host(torch):
+    class Remote(torch.Tensor):
+        def cpu(self):
+            return torch.zeros(2)
+
+    assert _embed.to_host(torch.ones(2).as_subclass(Remote)).tolist() == [0, 0]
