@@ -300,7 +300,8 @@ void Results::memory(int32_t index, int32_t dtype, int32_t rank, void** data, in
 }
 
 void Results::copy_into(int32_t index, const fpt_arg& output, bool cast) {
-  prepare_copy(value(index).object.get(), nullptr, output, same_layout_, cast, label(index).c_str()).run();
+  PyObject* object = value(index).object.get();
+  prepare_copy(object, nullptr, output, same_layout_, cast, label(index).c_str()).run();
 }
 
 const std::string& Results::text(int32_t index) {

@@ -191,7 +191,8 @@ void throw_python_error(const std::string& context) {
   if (traceback) PyException_SetTraceback(value, traceback);
   const Ref owned_type(type), owned_value(value), owned_traceback(traceback);
 
-  const Ref description(PyObject_CallMethod(embed_module, "describe_error", "Os", value, context.c_str()));
+  const Ref where(PyUnicode_DecodeUTF8(context.data(), static_cast<Py_ssize_t>(context.size()), "backslashreplace"));
+  const Ref description(PyObject_CallMethod(embed_module, "describe_error", "OO", value, where ? where.get() : Py_None));
   const char* status = nullptr;
   PyObject* text = nullptr;
   if (description && PyArg_ParseTuple(description.get(), "sU", &status, &text)) {
