@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: MIT
+"""What call_overhead.f90 calls, and the same calls from a Python loop."""
+import json
+import time
+
+import torch
+
+SHAPE = (32, 64)
+BATCH = 32
+
+rows = []
+
+
+def ftn_pytorch_setup(seed=1):
+    global net, optimizer
+    torch.manual_seed(seed)
+    layers = [torch.nn.Linear(16, 64), torch.nn.Tanh(), torch.nn.Linear(64, 64), torch.nn.Tanh(), torch.nn.Linear(64, 4)]
+    net = torch.nn.Sequential(*layers)
+    optimizer = torch.optim.Adam(net.parameters(), lr=1e-3)
+
+
+def empty0():
+    pass
+
+
+def empty1(a):
+    pass
+
+
+def empty3(a, b, c):
+    pass
+
+
+def empty8(a, b, c, d, e, f, g, h):
+    pass
+
+
+def first3(a, b, c):
+    return a
+
+
+@torch.inference_mode()
+def ftn_pytorch_forward(x):
+    return net(x)
+
+
+def ftn_pytorch_train(x, target):
+    optimizer.zero_grad()
+    loss = torch.nn.functional.mse_loss(net(x), target)
+    loss.backward()
+    optimizer.step()
+    return False, loss
+
+
+def _time(loop, *args):
+    start = time.perf_counter_ns()
+    loop(*args)
+    return time.perf_counter_ns() - start
+
+
+def _nothing(calls):
+    for _ in calls:
+        pass
+
+
+def _loop0(calls, function):
+    for _ in calls:
+        function()
+
+
+def _loop1(calls, function, a):
+    for _ in calls:
+        function(a)
+
+
+def _loop2(calls, function, a, b):
+    for _ in calls:
+        function(a, b)
+
+
+def _loop3(calls, function, a, b, c):
+    for _ in calls:
+        function(a, b, c)
+
+
+def _loop8(calls, function, a, b, c, d, e, f, g, h):
+    for _ in calls:
+        function(a, b, c, d, e, f, g, h)
+
+
+def python_loop(case, calls):
+    """Nanoseconds per call of the same function from a Python loop, the empty loop subtracted."""
+    tensors = [torch.zeros(SHAPE, dtype=torch.float64) for _ in range(8)]
+    x, target = torch.full((BATCH, 16), 0.5), torch.full((BATCH, 4), 0.25)
+    loop, *args = {
+        "empty 0": (_loop0, empty0),
+        "empty 1": (_loop1, empty1, *tensors[:1]),
+        "empty 3": (_loop3, empty3, *tensors[:3]),
+        "empty 8": (_loop8, empty8, *tensors),
+        "first 3": (_loop3, first3, *tensors[:3]),
+        "mlp forward": (_loop1, ftn_pytorch_forward, x),
+        "mlp train": (_loop2, ftn_pytorch_train, x, target),
+    }[case]
+    calls = range(calls)
+    return (_time(loop, calls, *args) - _time(_nothing, calls)) / len(calls)
+
+
+def record(case, way, python, fortran):
+    """Keep the times of one case in nanoseconds per call: arrays with one element per repetition."""
+    rows.append({"case": case, "way": way, "python_ns": python.tolist(), "fortran_ns": fortran.tolist()})
+
+
+def write(file):
+    """Write everything recorded as JSON."""
+    with open(file, "w", encoding="utf-8") as stream:
+        json.dump({"torch": torch.__version__, "torch_threads": torch.get_num_threads(), "rows": rows}, stream)
