@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: MIT
+/// Objects kept between calls are used again only while they are what they were. Every case runs for both frameworks
+/// where both can do what it does to its input.
+#include "cache.hpp"
+
+#include "script.hpp"
+
+namespace fpt {
+namespace {
+
+using test::in;
+using test::option;
+using test::out;
+using test::Script;
+
+const char* const torch_script = R"(
+import torch
+kept, seen = [], []
+def total(x): seen.append(id(x)); return float(x.sum())
+def both(x, y): return float((x * 2 + y).sum())
+def meets(x, action):
+    before = float(x.sum()), str(tuple(x.shape)), str(x.dtype), x.requires_grad
+    other = torch.full((4,), 9.0, dtype=x.dtype)
+    eval(action, globals(), dict(x=x, other=other))
+    return str(before)
+def same(x): return x
+def one_then_other(x, y): return y, x
+)";
+
+const char* const numpy_script = R"(
+import numpy
+kept, seen = [], []
+def total(x): seen.append(id(x)); return float(x.sum())
+def both(x, y): return float((x * 2 + y).sum())
+def meets(x, action):
+    before = float(x.sum()), str(tuple(x.shape)), str(x.dtype), x.flags.writeable
+    eval(action, globals(), dict(x=x))
+    return str(before)
+def same(x): return x
+def one_then_other(x, y): return y, x
+)";
+
+/// Calls beyond the first two, which make everything afresh.
+constexpr int calls = 6;
+
+class CacheTest : public testing::TestWithParam<const char*> {
+ protected:
+  Script script{GetParam()};
+  std::vector<double> x = {1, 2, 3, 4};
+
+  double total(fpt_arg arg) {
+    double result = -1;
+    EXPECT_OK(script.call("total", {arg}, {out(result)}));
+    return result;
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(With, CacheTest, testing::Values(torch_script, numpy_script), [](const auto& info) {
+  return std::string(info.param == torch_script ? "Torch" : "NumPy");
+});
+
+TEST_P(CacheTest, TheObjectOfAnArrayIsUsedAgain) {
+  for (int i = 0; i < calls; ++i) total(in(x));
+  EXPECT_TRUE(script.truth("len(set(seen[2:])) == 1"));
+}
+
+TEST_P(CacheTest, ChangedValuesAreSeen) {
+  for (int i = 0; i < calls; ++i) {
+    x[0] = i;
+    EXPECT_EQ(total(in(x)), i + 9);
+  }
+}
+
+TEST_P(CacheTest, OneAddressMayHaveAnotherShapeOrStride) {
+  for (int i = 0; i < calls; ++i) {
+    EXPECT_EQ(total(in(x, {4})), 10);
+    EXPECT_EQ(total(in(x, {2, 2})), 10);
+    EXPECT_EQ(total(in(x, {3})), 6);
+    EXPECT_EQ(total(test::array_arg(x.data(), {2}, FPT_IN, {16})), 4);
+    EXPECT_EQ(total(test::array_arg(x.data(), {2}, FPT_IN, {24})), 5);
+    EXPECT_EQ(total(in(x, {0})), 0);
+  }
+}
+
+TEST_P(CacheTest, OneAddressMayHaveAnotherElementType) {
+  std::vector<int64_t> n = {1, 2};
+  for (int i = 0; i < calls; ++i) {
+    fpt_arg integers = in(n), shorts;
+    const int64_t extent = 4;
+    fpt_arg_array(&shorts, n.data(), FPT_INT32, 1, &extent, nullptr, FPT_IN);
+    n[1] = 2 + (int64_t{1} << 32);
+    EXPECT_EQ(total(integers), 3.0 + 4294967296.0);
+    EXPECT_EQ(total(shorts), 4);
+  }
+}
+
+TEST_P(CacheTest, ManyArraysTakeTurns) {
+  std::vector<std::vector<double>> blocks(100, std::vector<double>(3));
+  for (int i = 0; i < calls; ++i)
+    for (std::size_t k = 0; k < blocks.size(); ++k) {
+      blocks[k][1] = static_cast<double>(i + 10 * static_cast<int>(k));
+      ASSERT_EQ(total(in(blocks[k])), blocks[k][1]);
+    }
+}
+
+TEST_P(CacheTest, OneArrayMayBeTwoArguments) {
+  double result = 0;
+  for (int i = 0; i < calls; ++i) {
+    ASSERT_OK(script.call("both", {in(x), in(x)}, {out(result)}));
+    EXPECT_EQ(result, 30);
+  }
+}
+
+TEST_P(CacheTest, SectionsMayOverlap) {
+  double result = 0;
+  for (int i = 0; i < calls; ++i) {
+    ASSERT_OK(script.call("both", {in(x, {3}), test::array_arg(&x[1], {3})}, {out(result)}));
+    EXPECT_EQ(result, 12 + 9);
+  }
+}
+
+TEST_P(CacheTest, AnInputMayAlsoBeTheOutput) {
+  std::vector<double> y = {5, 6, 7, 8};
+  for (int i = 0; i < calls; ++i) {
+    ASSERT_OK(script.call("same", {in(x)}, {out(x)}));
+    EXPECT_EQ(x, (std::vector<double>{1, 2, 3, 4}));
+  }
+  ASSERT_OK(script.call("one_then_other", {in(x), in(y)}, {out(x), out(y)}));
+  EXPECT_EQ(x, (std::vector<double>{5, 6, 7, 8})) << "both results are read before the first output is written";
+  EXPECT_EQ(y, (std::vector<double>{1, 2, 3, 4}));
+}
+
+TEST_P(CacheTest, InputsAndOutputsOfOneArrayAreToldApart) {
+  for (int i = 0; i < calls; ++i) {
+    EXPECT_EQ(total(in(x)), 10);
+    EXPECT_EQ(total(out(x)), 10);
+  }
+}
+
+TEST_P(CacheTest, WhatTheScriptKeepsIsNotUsedAgain) {
+  test::CollectedWarnings ignored;
+  for (int i = 0; i < calls; ++i) ASSERT_OK(script.call("meets", {in(x), in("kept.append(x)")}));
+  EXPECT_TRUE(script.truth("len(set(map(id, kept))) == len(kept)"));
+  script.truth("kept.clear() is None");
+  for (int i = 0; i < calls; ++i) ASSERT_OK(script.call("meets", {in(x), in("kept.append(x[1:])")}));
+  EXPECT_TRUE(script.truth("len(set(map(id, kept))) == len(kept)"));
+}
+
+long resident_kilobytes() {
+  std::ifstream statm("/proc/self/statm");
+  long pages = 0, resident = 0;
+  statm >> pages >> resident;
+  return resident * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
+TEST_P(CacheTest, AnotherLengthInEachCallDoesNotGrowMemory) {
+  const Script forgets(std::string(GetParam()) + "\ndef nothing(x): pass\n");
+  std::vector<double> long_array(4096);
+  const auto run = [&](int n) {
+    for (int i = 0; i < n; ++i) {
+      fpt_arg arg = in(long_array, {1 + i % 4096});
+      ASSERT_EQ(fpt_module_call(forgets.handle(), "nothing", 7, &arg, 1, nullptr, 0, nullptr), FPT_OK);
+    }
+  };
+  run(5000);
+  const long before = resident_kilobytes();
+  run(100000);
+  EXPECT_LT(resident_kilobytes() - before, 4096) << "kB for 100000 arrays";
+}
+
+TEST_P(CacheTest, ModeFastLooksAtTheReferenceCountOnly) {
+  test::CollectedWarnings ignored;
+  const Script fast(GetParam(), {option("mode", "fast")});
+  double result = 0;
+  for (int i = 0; i < calls; ++i) {
+    x[0] = i;
+    ASSERT_OK(fast.call("total", {in(x)}, {out(result)}));
+    EXPECT_EQ(result, i + 9);
+    ASSERT_OK(fast.call("meets", {in(x), in("kept.append(x)")}));
+  }
+  EXPECT_TRUE(fast.truth("len(set(map(id, kept))) == len(kept)"));
+}
+
+TEST_P(CacheTest, ModeSafeMakesEverythingAfresh) {
+  test::CollectedWarnings ignored;
+  const Script safe(GetParam(), {option("mode", "safe")});
+  double result = 0;
+  for (int i = 0; i < calls; ++i) {
+    x[0] = i;
+    ASSERT_OK(safe.call("total", {in(x)}, {out(result)}));
+    EXPECT_EQ(result, i + 9);
+    ASSERT_OK(safe.call("meets", {in(x), in("kept.append(x)")}));
+  }
+  EXPECT_TRUE(safe.truth("len(set(map(id, kept))) == len(kept)"));
+}
+
+/// What a script may do to a tensor without its values being changed, and what would break the next call if the
+/// object were used again.
+class Mutation : public testing::TestWithParam<std::pair<const char*, const char*>> {};
+
+TEST_P(Mutation, OfAnInputIsGoneInTheNextCall) {
+  test::CollectedWarnings ignored;
+  const Script script(torch_script);
+  std::vector<double> x = {1, 2, 3, 4};
+  for (int i = 0; i < calls; ++i) {
+    std::string before(100, ' ');
+    ASSERT_OK(script.call("meets", {out(x, {2, 2}), in(GetParam().second)}, {out(before)}));
+    EXPECT_EQ(trimmed(before.data(), 100), "(10.0, '(2, 2)', 'torch.float64', False)") << "call " << i;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Torch, Mutation,
+    testing::Values(std::pair{"requires_grad_", "x.requires_grad_()"}, std::pair{"backward", "(x.requires_grad_() * 2).sum().backward()"},
+                    std::pair{"resize_", "x.resize_(1)"}, std::pair{"t_", "x.t_()"}, std::pair{"unsqueeze_", "x.unsqueeze_(0)"},
+                    std::pair{"set_", "x.set_(other)"}, std::pair{"data", "setattr(x, 'data', other)"},
+                    std::pair{"swap_tensors", "torch.utils.swap_tensors(x, other)"},
+                    std::pair{"kept_in_list", "kept.append(x)"}, std::pair{"kept_view", "kept.append(x.t())"},
+                    std::pair{"kept_graph", "kept.append((x * torch.ones(2, 2, requires_grad=True)).sum())"},
+                    std::pair{"kept_slice_of_data", "kept.append(x.data[0])"}),
+    [](const auto& info) { return std::string(info.param.first); });
+
+TEST(NumPyMutation, OfShapeOrTypeIsGoneInTheNextCall) {
+  const Script script(numpy_script);
+  std::vector<double> x = {1, 2, 3, 4};
+  for (const char* action : {"setattr(x, 'shape', (4,))", "setattr(x, 'dtype', 'int64')", "x.setflags(align=False)"})
+    for (int i = 0; i < calls; ++i) {
+      std::string before(100, ' ');
+      ASSERT_OK(script.call("meets", {in(x, {2, 2}), in(action)}, {out(before)}));
+      EXPECT_EQ(trimmed(before.data(), 100), "(10.0, '(2, 2)', 'float64', False)") << action << ", call " << i;
+    }
+}
+
+}  // namespace
+}  // namespace fpt
