@@ -6,7 +6,7 @@ module check
    implicit none
    private
 
-   public :: expect, expect_status, expect_text, finish, script, address_of
+   public :: expect, expect_status, expect_text, finish, script, address_of, with_descriptors
 
    integer, save :: failures = 0, passed = 0
 
@@ -82,6 +82,16 @@ contains
       call get_environment_variable("FPT_TEST_SCRIPTS", value=path)
       path = path // "/" // name
    end function script
+
+   !> Whether torch_in takes anything and pointers may have strides; the argument "ranks" says that this compiler cannot
+   function with_descriptors() result(with)
+      logical :: with
+
+      character(5) :: word
+
+      call get_command_argument(1, word)
+      with = word /= "ranks"
+   end function with_descriptors
 
    !> An address as the number that Python's data_ptr() gives
    function address_of(pointer) result(address)

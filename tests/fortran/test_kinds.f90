@@ -4,7 +4,7 @@
 program test_kinds
    use, intrinsic :: iso_c_binding, only : c_bool, c_loc, c_ptr
    use, intrinsic :: iso_fortran_env, only : int8, int16, int32, int64, real32, real64
-   use check, only : address_of, expect, expect_status, finish, script
+   use check, only : address_of, expect, expect_status, finish, script, with_descriptors
    use ftn_pytorch
    implicit none
 
@@ -43,6 +43,16 @@ contains
 
       same = address_of(a) == address_of(b)
    end function same
+
+   !> Whether a pointer to a section was made, as it must be unless the compiler cannot
+   function pointed(stat, what)
+      integer, intent(in) :: stat
+      character(*), intent(in) :: what
+      logical :: pointed
+
+      pointed = with_descriptors()
+      call expect_status(stat, merge(FTN_PYTORCH_OK, FTN_PYTORCH_ERR_STRIDE, pointed), what // ": pointer to a section")
+   end function pointed
 
    elemental function same_r32(a, b) result(same)
       real(real32), intent(in) :: a, b

@@ -3,7 +3,7 @@
 program test_tensor
    use, intrinsic :: iso_c_binding, only : c_associated, c_loc
    use, intrinsic :: iso_fortran_env, only : int32, int64, real32, real64
-   use check, only : address_of, expect, expect_status, expect_text, finish, script
+   use check, only : address_of, expect, expect_status, expect_text, finish, script, with_descriptors
    use ftn_pytorch
    implicit none
 
@@ -12,14 +12,12 @@ program test_tensor
       real(real64) :: t = 0
    end type cell
 
-   !> "contiguous" where the compiler cannot make pointers with strides
-   character(10) :: pointers
    type(torch_pymodule) :: model
 
-   call get_command_argument(1, pointers)
    call model%load(script("look.py"))
    call refers_to_an_array()
-   call refers_to_a_description()
+   if (with_descriptors()) call refers_to_component_sections()
+   call refers_to_a_scalar()
    call becomes_an_argument()
    call receives_a_result()
    call shows_strided_memory()
@@ -48,13 +46,12 @@ contains
       call expect(all(lbound(p) == 1), "lower bounds are one")
    end subroutine refers_to_an_array
 
-   subroutine refers_to_a_description()
+   subroutine refers_to_component_sections()
       type(torch_tensor) :: tensor
+      type(torch_results) :: results
       type(cell), target :: cells(3)
       real(real64), pointer :: p(:)
-      real(real64), target :: s
       real(real64) :: sum
-      type(torch_results) :: results
 
       cells%t = 4
       call tensor%from_array(torch_in(cells%t))
@@ -63,10 +60,21 @@ contains
       call model%call("total", [tensor%arg()], results)
       call results%scalar(1, sum)
       call expect(sum == 12, "component section arrives")
+   end subroutine refers_to_component_sections
+
+   subroutine refers_to_a_scalar()
+      type(torch_tensor) :: tensor
+      type(torch_results) :: results
+      real(real64) :: s, sum
+
       s = 3
       call tensor%from_array(torch_out(s))
       call expect(size(tensor%shape()) == 0, "a scalar has no axes")
-   end subroutine refers_to_a_description
+      s = 5
+      call model%call("total", [tensor%arg()], results)
+      call results%scalar(1, sum)
+      call expect(sum == 5, "a scalar is referred to")
+   end subroutine refers_to_a_scalar
 
    subroutine becomes_an_argument()
       type(torch_tensor) :: tensor
@@ -115,7 +123,7 @@ contains
       x = reshape([1, 2, 3, 4, 5, 6], [2, 3])
       call model%call("transposed", [torch_in(x)], results)
       call results%to_array(1, p, stat=stat)
-      if (pointers == "contiguous") then
+      if (.not. with_descriptors()) then
          call expect_status(stat, FTN_PYTORCH_ERR_STRIDE, "pointer to transposed memory is refused")
       else
          call expect_status(stat, FTN_PYTORCH_OK, "pointer to transposed memory")
