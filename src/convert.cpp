@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "convert.hpp"
 
+#include <cmath>
 #include <complex>
 #include <cstring>
 #include <limits>
@@ -35,10 +36,16 @@ bool fits_integer(int64_t value, int32_t dtype) noexcept {
   }
 }
 
+/// A finite number stays finite.
+bool fits_real(double value, int32_t dtype) noexcept {
+  const bool single = dtype == FPT_FLOAT32 || dtype == FPT_COMPLEX64;
+  return !single || !std::isfinite(value) || std::abs(value) <= std::numeric_limits<float>::max();
+}
+
 /// Python numbers have one width only, so width is no reason to refuse them; losing a value or a part is.
 void read_number(PreparedCopy& copy, PyObject* value, const char* label) {
   const int32_t target = copy.target.dtype;
-  bool fits = true;
+  bool fits = true, in_range = true;
   if (PyBool_Check(value)) {
     fits = is_logical(target);
     set_number<uint8_t>(copy, FPT_BOOL, value == Py_True);
@@ -52,11 +59,15 @@ void read_number(PreparedCopy& copy, PyObject* value, const char* label) {
   } else if (PyFloat_Check(value)) {
     fits = is_float(target) || is_complex(target);
     set_number(copy, FPT_FLOAT64, PyFloat_AS_DOUBLE(value));
+    in_range = fits_real(PyFloat_AS_DOUBLE(value), target);
   } else {
     fits = is_complex(target);
-    set_number(copy, FPT_COMPLEX128, std::complex<double>(PyComplex_RealAsDouble(value), PyComplex_ImagAsDouble(value)));
+    const std::complex<double> number(PyComplex_RealAsDouble(value), PyComplex_ImagAsDouble(value));
+    set_number(copy, FPT_COMPLEX128, number);
+    in_range = fits_real(number.real(), target) && fits_real(number.imag(), target);
   }
   if (!fits) fail(FPT_ERR_DTYPE, label, " is a Python ", Py_TYPE(value)->tp_name, ", but the variable is ", dtype_fortran_name(target));
+  if (!in_range) fail(FPT_ERR_DTYPE, label, " is a number too large for ", dtype_fortran_name(target));
   if (copy.target.rank != 0)
     fail(FPT_ERR_SHAPE, label, " is a single number, but the output is an array of shape ", shape_text(copy.target),
          ": return an array of that shape");
