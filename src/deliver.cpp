@@ -149,12 +149,25 @@ class Delivery {
   std::vector<PreparedCopy> copies_;
 };
 
+/// The view of an array without axes; false for everything else, also for arrays that cannot be looked into.
+/// @param plain  set where the memory holds the value as it is
+bool view_scalar(PyObject* value, View& view, bool& plain) {
+  if (is_number(value) || !is_array(value)) return false;
+  try {
+    plain = view_plain_tensor(value, view);
+    if (!plain) view = view_of(value);
+  } catch (const Error&) {
+    return false;
+  }
+  return view.array.rank == 0;
+}
+
 /// Truth value of a bool, or of a 0-dim bool tensor or NumPy scalar; -1 for everything else.
 int truth(PyObject* value) {
   if (PyBool_Check(value)) return value == Py_True;
-  if (is_number(value) || !is_array(value)) return -1;
-  const View view = view_of(value);
-  if (view.array.dtype != FPT_BOOL || view.array.rank != 0) return -1;
+  View view;
+  bool plain;
+  if (!view_scalar(value, view, plain) || view.array.dtype != FPT_BOOL) return -1;
   const int result = PyObject_IsTrue(value);
   if (result < 0) throw_python_error("reading is_completed");
   return result;
@@ -164,21 +177,21 @@ int truth(PyObject* value) {
 bool read_loss(PyObject* value, double& loss) {
   if (PyFloat_Check(value)) return loss = PyFloat_AS_DOUBLE(value), true;
   if (PyBool_Check(value)) return false;
-  View view;
-  if (view_plain_tensor(value, view) && view.array.rank == 0) {
-    if (view.array.dtype == FPT_FLOAT32) {
+  Ref item = Ref::borrow(value);
+  if (!PyLong_Check(value)) {
+    View view;
+    bool plain;
+    if (!view_scalar(value, view, plain) || view.array.dtype == FPT_BOOL || is_complex(view.array.dtype)) return false;
+    if (plain && view.array.dtype == FPT_FLOAT32) {
       float single;
       std::memcpy(&single, view.array.data, sizeof single);
       return loss = single, true;
     }
-    if (view.array.dtype == FPT_FLOAT64) return std::memcpy(&loss, view.array.data, sizeof loss), true;
+    if (plain && view.array.dtype == FPT_FLOAT64) return std::memcpy(&loss, view.array.data, sizeof loss), true;
+    item = Ref(PyObject_CallMethod(value, "item", nullptr));  // float(value) prints a warning where it has a gradient
+    if (!item) return PyErr_Clear(), false;
   }
-  if (!PyLong_Check(value)) {
-    if (!is_array(value)) return false;
-    const View other = view_of(value);
-    if (other.array.rank != 0 || other.array.dtype == FPT_BOOL || is_complex(other.array.dtype)) return false;
-  }
-  const Ref number(PyNumber_Float(value));
+  const Ref number(PyNumber_Float(item.get()));
   if (!number) return PyErr_Clear(), false;
   loss = PyFloat_AS_DOUBLE(number.get());
   return true;
@@ -301,7 +314,7 @@ void Results::memory(int32_t index, int32_t dtype, int32_t rank, void** data, in
 
 void Results::copy_into(int32_t index, const fpt_arg& output, bool cast) {
   PyObject* object = value(index).object.get();
-  prepare_copy(object, nullptr, output, same_layout_, cast, label(index).c_str()).run();
+  prepare_copy(object, nullptr, described_output(output), same_layout_, cast, label(index).c_str()).run();
 }
 
 const std::string& Results::text(int32_t index) {

@@ -94,6 +94,17 @@ void store_tensor(int64_t* handle, Tensor tensor) {
 
 void free_tensor(int64_t handle) noexcept { release(tensors().remove(handle)); }
 
+fpt_arg described_output(const fpt_arg& output) {
+  if (!is_tensor_handle(output.handle)) return output;
+  const Tensor& tensor = tensor_at(output.handle);
+  if (tensor.object || tensor.storage)
+    fail(FPT_ERR_ARGUMENT, "a tensor that a script returned, or that owns a copy, cannot be an output: ",
+         "pass the array itself with torch_out");
+  fpt_arg described = tensor.arg;
+  std::memcpy(described.name, output.name, sizeof described.name);
+  return described;
+}
+
 void require_memory(const Array& array, int32_t dtype, int32_t rank, const std::string& label) {
   if (!array.on_host)
     fail(FPT_ERR_DEVICE, label, " is in device memory: return it with .cpu() from the script, or load with device=");

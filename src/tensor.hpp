@@ -37,6 +37,10 @@ bool is_tensor_handle(int64_t handle) noexcept;
 void store_tensor(int64_t* handle, Tensor tensor);
 void free_tensor(int64_t handle) noexcept;
 
+/// An output as an argument that describes memory, where it is a tensor: FPT_ERR_ARGUMENT for a tensor that has none of
+/// the caller.
+fpt_arg described_output(const fpt_arg& output);
+
 /// Host memory of a tensor for a caller that expects `dtype` and `rank`. FPT_ERR_DTYPE, FPT_ERR_RANK, FPT_ERR_DEVICE.
 /// `label` names it in texts: "result 1".
 void require_memory(const Array& array, int32_t dtype, int32_t rank, const std::string& label);

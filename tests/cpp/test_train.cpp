@@ -68,6 +68,7 @@ TEST_F(TrainTest, MayReturnTensorsWithoutAxes) {
   expect("(False, torch.tensor(3))", 0, 3);
   expect("(False, torch.tensor(0.5, requires_grad=True) * 2)", 0, 1);
   expect("(False, torch.tensor(0.5, dtype=torch.float16, requires_grad=True))", 0, 0.5);
+  expect("(False, torch._neg_view(torch.tensor(0.5)))", 0, -0.5);
 }
 
 TEST_F(TrainTest, MayReturnScalarsOfNumPy) {
