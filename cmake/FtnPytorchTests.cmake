@@ -12,10 +12,15 @@
 # OPTIMIZE it does so once for each entry, such as -O0 -O2 "-O3;-flto"; link-time optimisation covers the modules of
 # the library as well. fpt_example_test runs the target <name> unless COMMAND says otherwise.
 
+# For the preset asan: Python keeps memory until the process ends, tests ask for more than there is, and some look at
+# the memory in use, which a large quarantine hides.
+set(fpt_asan_options detect_leaks=0 allocator_may_return_null=1 quarantine_size_mb=1 thread_local_quarantine_size_kb=64)
+list(JOIN fpt_asan_options : fpt_asan_options)
+
 set(fpt_test_environment
   "FTN_PYTORCH_PYTHON=${FTN_PYTORCH_BUILD_PYTHON}"
   "FPT_TEST_SCRIPTS=${PROJECT_SOURCE_DIR}/tests/fortran/scripts"
-  "ASAN_OPTIONS=detect_leaks=0") # Python keeps what it allocates until the process ends
+  "ASAN_OPTIONS=${fpt_asan_options}")
 set(fpt_test_timeout 120)
 
 macro(_fpt_parse)
