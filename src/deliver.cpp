@@ -283,7 +283,7 @@ int32_t Results::find(const std::string& name) const {
   std::string names;
   for (int32_t i = 1; i <= count(); ++i) {
     const std::string& candidate = values_[static_cast<std::size_t>(i - 1)].name;
-    if (candidate == name) return i;
+    if (candidate == name && !name.empty()) return i;
     names += concat(i > 1 ? ", " : "", "\"", candidate, "\"");
   }
   const bool named = count() > 0 && !values_[0].name.empty();
@@ -321,9 +321,11 @@ const std::string& Results::text(int32_t index) {
   Value& result = value(index);
   if (!PyUnicode_Check(result.object.get()))
     fail(FPT_ERR_DTYPE, label(index), " is a ", Py_TYPE(result.object.get())->tp_name, " and no text");
-  const char* text = PyUnicode_AsUTF8(result.object.get());
+  Py_ssize_t length = 0;
+  const char* text = PyUnicode_AsUTF8AndSize(result.object.get(), &length);
   if (!text) throw_python_error(label(index));
-  return result.text = text;
+  result.text.assign(text, static_cast<std::size_t>(length));
+  return result.text;
 }
 
 Results& results_at(int64_t handle) { return table().at(handle); }
