@@ -45,15 +45,17 @@ test:
 	@$(environment); $(call configure,debug)
 	@$(environment); cmake --build build/debug$(tag)
 	@$(environment); $(call ctest,debug,-L 'core|fortran')
+ifeq ($(tag),)
 	@echo '== Sanitizers: core, with and without Python'
 	@$(environment); $(call configure,asan)
-	@$(environment); cmake --build build/asan$(tag) --target test_core test_embed
+	@$(environment); cmake --build build/asan --target test_core test_embed
 	@$(environment); $(call ctest,asan,-R '^test_(core|embed)$$')
+endif
 	@echo '== Python, installation and layout'
 	@$(environment); FTN_PYTORCH_BUILD_DIR=$(CURDIR)/build/dev$(tag) \
 	  "$$FTN_PYTORCH_PYTHON" -m pytest tests | tee build/pytest.log
 	@echo '== Closing lines'
-	@grep -h 'tests passed' build/{dev,debug,asan}$(tag)/ctest.log
+	@grep -h 'tests passed' $(patsubst %,build/%$(tag)/ctest.log,dev debug $(if $(tag),,asan))
 	@tail -n 1 build/pytest.log
 
 bench:
