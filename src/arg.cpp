@@ -208,4 +208,9 @@ Storage claim_copy(const fpt_arg& arg) {
   return std::move(copy->storage);
 }
 
+void discard_copies(const fpt_arg* args, int32_t count) noexcept {
+  for (int32_t i = 0; i < count; ++i)
+    if (args[i].access == FPT_COPY && args[i].handle != 0) copies().remove(args[i].handle);
+}
+
 }  // namespace fpt

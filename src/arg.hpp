@@ -38,6 +38,9 @@ void require_described(const fpt_arg& arg, const std::string& what);
 /// Take over the storage of a torch_copy argument; empty for every other argument. FPT_ERR_FREED if it was taken.
 Storage claim_copy(const fpt_arg& arg);
 
+/// Release what torch_copy stored for arguments of a call that failed before it used them.
+void discard_copies(const fpt_arg* args, int32_t count) noexcept;
+
 /// `length` bytes without trailing blanks.
 std::string trimmed(const char* text, int64_t length);
 

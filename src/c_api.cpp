@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: MIT
 /// Bodies of the C interface, part one: the library and modules.
+#include <algorithm>
 #include <cstring>
+#include <utility>
+#include <iterator>
+#include <vector>
 
 #include "arg.hpp"
 #include "call.hpp"
@@ -8,14 +12,31 @@
 #include "framework.hpp"
 #include "guard.hpp"
 #include "module.hpp"
+#include "tensor.hpp"
 
 using namespace fpt;
 
 namespace {
 
+/// A call with arguments: copies made for it do not outlive it, whether it got as far as using them or not.
+template <class Body>
+fpt_status guard_call(const fpt_arg* first, int32_t nfirst, const fpt_arg* second, int32_t nsecond, Body&& body) noexcept {
+  const fpt_status status = guard_python(std::forward<Body>(body));
+  if (status != FPT_OK) {
+    discard_copies(first, nfirst);
+    discard_copies(second, nsecond);
+  }
+  return status;
+}
+
 /// Inputs in, results out: all calls but training.
 void run(Module& module, Function& function, fpt_arg* inputs, int32_t ninputs, fpt_arg* outputs, int32_t noutputs,
          fpt_results* results) {
+  std::vector<fpt_arg> described;
+  if (std::any_of(outputs, outputs + noutputs, [](const fpt_arg& output) { return is_tensor_handle(output.handle); })) {
+    std::transform(outputs, outputs + noutputs, std::back_inserter(described), described_output);
+    outputs = described.data();
+  }
   Call call(module, function);
   call.add(inputs, ninputs, "input");
   const bool in_place = function.has_out && noutputs > 0;
@@ -69,6 +90,9 @@ fpt_status fpt_diagnose(const char** text, int64_t* length) {
   const std::string mode = floating_point_mode();
   const int team = openmp_team_size();
   const fpt_status status = guard_python([&] {
+    // how torch is reached is known once it is imported, which the diagnosis does anyway
+    const Ref torch(PyImport_ImportModule("torch"));
+    PyErr_Clear();
     const InterpreterInfo& info = interpreter_info();
     const Ref answer = checked(
         PyObject_CallFunction(embed("diagnose"), "{s:s,s:s,s:s,s:s,s:s,s:i}", "executable", info.executable.c_str(), "reason",
@@ -88,7 +112,7 @@ fpt_status fpt_diagnose(const char** text, int64_t* length) {
 
 fpt_status fpt_module_load(fpt_module* module, int32_t kind, const char* file, int64_t file_len, fpt_arg options[],
                            int32_t noptions, fpt_arg config[], int32_t nconfig) {
-  return guard_python([&] {
+  return guard_call(options, noptions, config, nconfig, [&] {
     store_module(Module::load(kind, trimmed(file, file_len), options, noptions, config, nconfig), module);
   });
 }
@@ -119,7 +143,7 @@ fpt_status fpt_module_restore(fpt_module module, const char* file, int64_t file_
 
 fpt_status fpt_module_forward(fpt_module module, fpt_arg inputs[], int32_t ninputs, fpt_arg outputs[], int32_t noutputs,
                               fpt_results* results, int32_t flags) {
-  return guard_python([&] {
+  return guard_call(inputs, ninputs, outputs, noutputs, [&] {
     const ModuleUse use(module);
     run(*use, use->forward(flags), inputs, ninputs, outputs, noutputs, results);
   });
@@ -140,7 +164,7 @@ fpt_status fpt_module_forward_wrap(fpt_module module, fpt_wrap inputs, fpt_tenso
 
 fpt_status fpt_module_train(fpt_module module, fpt_arg inputs[], int32_t ninputs, fpt_arg targets[], int32_t ntargets,
                             int32_t* completed, double* loss) {
-  return guard_python([&] {
+  return guard_call(inputs, ninputs, targets, ntargets, [&] {
     const ModuleUse use(module);
     train(*use, inputs, ninputs, targets, ntargets, false, completed, loss);
   });
@@ -161,7 +185,7 @@ fpt_status fpt_module_train_wrap(fpt_module module, fpt_wrap inputs, fpt_tensor 
 
 fpt_status fpt_module_call(fpt_module module, const char* name, int64_t name_len, fpt_arg inputs[], int32_t ninputs,
                            fpt_arg outputs[], int32_t noutputs, fpt_results* results) {
-  return guard_python([&] {
+  return guard_call(inputs, ninputs, outputs, noutputs, [&] {
     const ModuleUse use(module);
     while (name_len > 0 && name[name_len - 1] == ' ') --name_len;
     Function& function = use->function({name, static_cast<std::size_t>(name_len)}, 0);

@@ -43,7 +43,8 @@ fpt_status fpt_tensor_info(fpt_tensor tensor, int32_t* dtype, int32_t* rank, int
     *dtype = array.dtype;
     *rank = array.rank;
     std::memcpy(extents, array.extents, sizeof array.extents);
-    std::strcpy(device, array.on_host ? "cpu" : "cuda:0");
+    const std::string name = device_of(tensor_at(tensor));
+    device[name.copy(device, 31)] = '\0';
   });
 }
 

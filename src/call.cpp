@@ -65,11 +65,11 @@ std::string argument_label(const char* what, int32_t index, const fpt_arg& arg) 
 
 Ref scalar_value(const fpt_arg& arg) { return checked(scalar_object(arg), "passing a scalar"); }
 
-Ref detached_value(fpt_arg& arg, const std::string& label) {
+Ref detached_value(fpt_arg& arg, bool same_layout, const std::string& label) {
   if (is_tensor_handle(arg.handle)) fail(FPT_ERR_ARGUMENT, label, " is a tensor: pass the array itself");
   if (is_value(arg)) return scalar_value(arg);
   const Storage claimed = claim_copy(arg);
-  const Wish wish{Framework::numpy, false, arg.dtype, true, false, false};
+  const Wish wish{Framework::numpy, same_layout, arg.dtype, true, false, false};
   Array seen;
   return make_wished(array_of(arg), wish, seen).object;
 }
@@ -116,12 +116,20 @@ void Call::add_out(fpt_arg* outputs, int32_t count) {
   for (int32_t i = 0; i < count; ++i) {
     const std::string label = argument_label("output", i, outputs[i]);
     require_described(outputs[i], label);
-    if (is_value(outputs[i]) || is_logical(outputs[i].dtype))
+    if (outputs[i].access != FPT_OUT && outputs[i].rank > 0)
+      fail(FPT_ERR_ARGUMENT, label, " was described by torch_in or torch_copy, but ", function_.name,
+           " writes into it (its parameter `out`): use torch_out");
+    if (is_value(outputs[i]) || outputs[i].dtype > FPT_COMPLEX128)
       fail(FPT_ERR_KIND, label, " cannot be written in place by ", function_.name,
-           ", which has a parameter `out`: only numeric arrays and torch_out(scalar) can");
+           ", which has a parameter `out`: arrays and torch_out of a number can");
     const Array array = array_of(outputs[i]);
     const Wish wish{module_.framework(), module_.same_layout(), array.dtype, false, false, module_.mode() != Mode::fast};
-    Ref value = function_.outputs.at(static_cast<std::size_t>(i)).get(array, wish);
+    Ref value;
+    try {
+      value = function_.outputs.at(static_cast<std::size_t>(i)).get(array, wish);
+    } catch (const Error& error) {
+      fail(error.status(), label, " of ", function_.name, ": ", error.text());
+    }
     if (count == 1)
       push(std::move(value));
     else
@@ -278,7 +286,7 @@ void Call::report_retained() {
       if (!is_retained(fresh.made)) continue;
     }
     function_.reported[position] = true;
-    warn(concat("ftn_pytorch: ", function_.name, " of ", module_.name(), " kept ",
+    warn(concat(function_.name, " of ", module_.name(), " kept ",
                 argument_label(fresh.what, fresh.index, *fresh.arg),
                 ", or a view of it, beyond the call. Its memory belongs to Fortran and will change: keep x.clone(), ",
                 "or load with inputs=\"copy\"."));

@@ -21,7 +21,7 @@ std::string argument_label(const char* what, int32_t index, const fpt_arg& arg);
 Ref scalar_value(const fpt_arg& arg);
 
 /// The same, and arrays as NumPy arrays that own a copy: for values that outlive the call they came with.
-Ref detached_value(fpt_arg& arg, const std::string& label);
+Ref detached_value(fpt_arg& arg, bool same_layout, const std::string& label);
 
 /// Collects arguments, calls, and checks afterwards. Used once. With the interpreter lock held.
 class Call {

@@ -7,6 +7,7 @@
 #include "call.hpp"
 #include "convert.hpp"
 #include "error.hpp"
+#include "fpenv.hpp"
 #include "handle.hpp"
 #include "interpreter.hpp"
 
@@ -340,6 +341,7 @@ void store_results(int64_t* handle, Results results) {
 void free_results(int64_t handle) noexcept {
   std::unique_ptr<Results> results = table().remove(handle);
   if (!results) return;
+  const HostState host;  // destroying an object may run code of the script
   const InterpreterLock gil;
   results.reset();
 }

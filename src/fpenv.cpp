@@ -131,6 +131,8 @@ thread_local FloatingPoint worker_state;
 thread_local bool worker_saved = false;
 // initial-exec: read in each call, and the general model would call a function for it
 __attribute__((tls_model("initial-exec"))) thread_local int nested_host_states = 0;
+// Team size that Python has set on this thread, which it finds again in the next call; 0: that of the caller.
+__attribute__((tls_model("initial-exec"))) thread_local int python_team_size = 0;
 
 void save_worker(void*) {
   if (nested_host_states > 0) return;  // the caller itself, already treated
@@ -139,18 +141,19 @@ void save_worker(void*) {
   set_default(worker_state);
 }
 
-void restore_worker(void*) {
-  if (nested_host_states > 0 || !worker_saved) return;
-  restore(worker_state);
+void restore_worker(void* caller) {
+  if (nested_host_states > 0) return;
+  // a worker that has joined since: a smaller team of torch's ends threads, and others take their place
+  restore(worker_saved ? worker_state : *static_cast<const FloatingPoint*>(caller));
   worker_saved = false;
 }
 
-bool in_team(void (*body)(void*)) noexcept {
+bool in_team(void (*body)(void*), FloatingPoint* caller) noexcept {
   const OpenMP& runtime = openmp();
   if (!runtime.parallel || !runtime.max_threads || !runtime.in_parallel || runtime.in_parallel()) return false;
   const int threads = runtime.max_threads();
   if (threads < 2) return false;
-  runtime.parallel(body, nullptr, static_cast<unsigned>(threads), 0);
+  runtime.parallel(body, caller, static_cast<unsigned>(threads), 0);
   return true;
 }
 
@@ -158,13 +161,18 @@ bool in_team(void (*body)(void*)) noexcept {
 
 HostState::HostState() noexcept : saved_(read_state()), team_size_(openmp_team_size()), workers_changed_(false) {
   set_default(saved_);
-  // Python may call back into the library: the outermost state is the caller's
-  if (nested_host_states++ == 0 && !is_default(saved_)) workers_changed_ = in_team(save_worker);
+  if (nested_host_states++ > 0) return;  // Python may call back into the library: the outermost state is the caller's
+  if (!is_default(saved_)) workers_changed_ = in_team(save_worker, &saved_);
+  if (python_team_size > 0 && python_team_size != team_size_) openmp().set_threads(python_team_size);
 }
 
 HostState::~HostState() {
-  if (team_size_ > 0 && openmp_team_size() != team_size_) openmp().set_threads(team_size_);
-  if (workers_changed_) in_team(restore_worker);
+  if (nested_host_states == 1 && team_size_ > 0) {
+    const int now = openmp_team_size();
+    if (now != (python_team_size > 0 ? python_team_size : team_size_)) python_team_size = now;
+    if (now != team_size_) openmp().set_threads(team_size_);
+  }
+  if (workers_changed_) in_team(restore_worker, &saved_);
   --nested_host_states;
   restore(saved_);
 }

@@ -30,7 +30,8 @@ struct FloatingPoint {
 /// Traps are also a mode of the worker threads of an OpenMP pool that the caller shares with torch. Where traps are
 /// on and such a pool can exist, the workers are treated as the caller's thread is.
 ///
-/// The OpenMP team size is restored because torch.set_num_threads, and imports, change it for the whole program.
+/// The OpenMP team size is restored because torch.set_num_threads, and imports, change it for the whole program. What
+/// they have set holds again in the next call.
 class HostState {
  public:
   HostState() noexcept;

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "module.hpp"
 
+#include <algorithm>
+#include <cstring>
+
 #include "call.hpp"
 #include "error.hpp"
 #include "handle.hpp"
@@ -20,13 +23,20 @@ Ref text_object(std::string_view text) {
   return checked(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "surrogateescape"), "text");
 }
 
-Ref named_values(fpt_arg* values, int32_t count, const char* what) {
+/// The layout option, needed before the Python side has looked at the options: config arrays follow it too.
+bool wants_same_layout(const fpt_arg* options, int32_t count) {
+  return std::any_of(options, options + count, [](const fpt_arg& option) {
+    return std::strcmp(option.name, "layout") == 0 && option.dtype == FPT_TEXT && text_of(option) == "same";
+  });
+}
+
+Ref named_values(fpt_arg* values, int32_t count, bool same_layout, const char* what) {
   Ref dict = checked(PyDict_New(), what);
   for (int32_t i = 0; i < count; ++i) {
     const std::string label = argument_label(what, i, values[i]);
     require_described(values[i], label);
     if (!values[i].name[0]) fail(FPT_ERR_ARGUMENT, label, " needs a name: write torch_in(\"name\", value)");
-    const Ref value = detached_value(values[i], label);
+    const Ref value = detached_value(values[i], same_layout, label);
     if (PyDict_SetItemString(dict.get(), values[i].name, value.get()) != 0) throw_python_error(label);
   }
   return dict;
@@ -37,8 +47,8 @@ Ref named_values(fpt_arg* values, int32_t count, const char* what) {
 std::unique_ptr<Module> Module::load(int32_t kind, const std::string& file, fpt_arg* options, int32_t noptions,
                                      fpt_arg* config, int32_t nconfig) {
   const std::string context = "loading " + file;
-  const Ref option_values = named_values(options, noptions, "option");
-  const Ref config_values = named_values(config, nconfig, "config");
+  const Ref option_values = named_values(options, noptions, false, "option");
+  const Ref config_values = named_values(config, nconfig, wants_same_layout(options, noptions), "config");
   const Ref path = text_object(file);
   const bool had_torch = torch_is_imported();
   auto module = std::make_unique<Module>();

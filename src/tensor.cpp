@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "error.hpp"
+#include "fpenv.hpp"
 #include "handle.hpp"
 #include "interpreter.hpp"
 
@@ -74,6 +75,7 @@ Tensor Tensor::duplicate() const {
 void release(std::unique_ptr<Tensor> tensor) noexcept {
   if (!tensor) return;
   if (!tensor->object) return;
+  const HostState host;  // destroying an object may run code of the script
   const InterpreterLock gil;
   tensor.reset();
 }
@@ -103,6 +105,17 @@ fpt_arg described_output(const fpt_arg& output) {
   fpt_arg described = tensor.arg;
   std::memcpy(described.name, output.name, sizeof described.name);
   return described;
+}
+
+std::string device_of(const Tensor& tensor) {
+  if (tensor.array.on_host) return "cpu";
+  const HostState host;
+  const InterpreterLock gil;
+  const Ref device = checked(PyObject_GetAttrString(tensor.object.get(), "device"), "asking a tensor for its device");
+  const Ref text = checked(PyObject_Str(device.get()), "asking a tensor for its device");
+  const char* name = PyUnicode_AsUTF8(text.get());
+  if (!name) throw_python_error("asking a tensor for its device");
+  return name;
 }
 
 void require_memory(const Array& array, int32_t dtype, int32_t rank, const std::string& label) {

@@ -41,6 +41,9 @@ void free_tensor(int64_t handle) noexcept;
 /// the caller.
 fpt_arg described_output(const fpt_arg& output);
 
+/// "cpu", or what torch calls the device: "cuda:0".
+std::string device_of(const Tensor& tensor);
+
 /// Host memory of a tensor for a caller that expects `dtype` and `rank`. FPT_ERR_DTYPE, FPT_ERR_RANK, FPT_ERR_DEVICE.
 /// `label` names it in texts: "result 1".
 void require_memory(const Array& array, int32_t dtype, int32_t rank, const std::string& label);
