@@ -1,0 +1,171 @@
+! SPDX-License-Identifier: MIT
+!> First act: networks learn the closure of Wilks' (2005) system while it runs, and then take the fast variables' place.
+module act_one
+   use, intrinsic :: iso_fortran_env, only: output_unit
+   use ftn_pytorch, only: torch_in
+   use closures, only: closure_pointer, polynomial_closure
+   use comparison, only: compare_forecasts, print_scores, compare_climates, samples_needed
+   use history, only: run_history
+   use lorenz96, only: dp, full_model, gather_stencils, stencil
+   use network_closure, only: network
+   use picture, only: painter
+   use settings, only: options, full_dt, full_steps
+   use statistics, only: skill
+   use verdicts, only: verdict_list
+   implicit none
+   private
+
+   public :: play_act_one
+
+   integer, parameter :: nslow = 8, nfast = 32
+   real(dp), parameter :: forcing = 20
+   !> Samples of which scores are averaged, and windows from one printed line to the next
+   integer, parameter :: window = 200, windows_per_line = 5
+   !> Samples that networks collect before their first step, and samples between training and test
+   integer, parameter :: warm_up = 200, gap = 200
+   !> Samples that are evaluated at a time in the test, and shown in the picture
+   integer, parameter :: chunk = 2000, shown = 20000
+
+   integer, parameter :: linear = 1, quartic = 2, linear_all = 3, quartic_all = 4, fits = 4
+
+contains
+
+   subroutine play_act_one(chosen, paint, claims)
+      type(options), intent(in) :: chosen
+      type(painter), intent(inout) :: paint
+      type(verdict_list), intent(inout) :: claims
+
+      type(full_model) :: model
+      type(polynomial_closure), target :: fit(fits)
+      type(network), allocatable, target :: nets(:)
+      type(closure_pointer), allocatable :: all(:)
+      real(dp), allocatable :: test_x(:, :), test_u(:, :), r2(:), valid(:, :)
+      integer :: i
+
+      print "(a)", "", "First act: K = 8, J = 32, F = 20. Networks learn while the full model runs."
+      allocate (nets(chosen%seeds), all(fits + chosen%seeds))
+      call fit(linear)%create("linear in X(k)", [3], degree=1)
+      call fit(quartic)%create("degree 4 in X(k)", [3], degree=4)
+      call fit(linear_all)%create("linear in X(k-2..k+2)", [1, 2, 3, 4, 5], degree=1)
+      call fit(quartic_all)%create("degree 4 in X(k-2..k+2)", [1, 2, 3, 4, 5], degree=4)
+      do i = 1, fits
+         all(i)%p => fit(i)
+      end do
+      do i = 1, size(nets)
+         call nets(i)%load("network", chosen%script, [torch_in("seed", i), torch_in("steps", chosen%steps), &
+                                                      torch_in("warm_up", warm_up*nslow)])
+         all(fits + i)%p => nets(i)
+      end do
+
+      call model%start(nslow, nfast, forcing, spin_up=20.0_dp, dt=full_dt)
+      call learn_online(model, nets, fit, paint)
+      call nets(1)%save(chosen%folder//"/network.pt")
+      call claims%claim("Adam steps of each network while the full model ran", &
+                        real(minval([(nets(i)%steps_done(), i=1, size(nets))]), dp), 8000.0_dp)
+
+      call model%advance(gap*full_steps, full_dt)
+      call test_run(model, all, paint, test_x, test_u, r2)
+      call compare_forecasts(all, fits, forcing, test_x, paint, valid)
+      call print_scores(all, fits, r2, valid)
+      call compare_climates(all([linear, quartic]), all(fits + 1:), forcing, test_x, paint)
+
+      associate (worst => minval(r2(fits + 1:)))
+         call claims%claim("first act: R2 of the network on later data, worst seed", worst, 0.89_dp)
+         call claims%claim("... above a linear fit, the better of the two", &
+                           worst - max(r2(linear), r2(linear_all)), 0.08_dp)
+         call claims%claim("... above a fit of degree 4, the better of the two", &
+                           worst - max(r2(quartic), r2(quartic_all)), 0.02_dp)
+         call claims%claim("mean valid time of forecasts, relative to the linear closure", &
+                           sum(valid(:, fits + 1:))/size(nets)/sum(valid(:, linear)), 1.3_dp)
+      end associate
+   end subroutine play_act_one
+
+   !> The full model runs, and hands its states over as they come up
+   subroutine learn_online(model, nets, fit, paint)
+      type(full_model), intent(inout) :: model
+      type(network), intent(inout) :: nets(:)
+      type(polynomial_closure), intent(inout) :: fit(:)
+      type(painter), intent(inout) :: paint
+
+      type(run_history) :: past
+      real(dp) :: columns(stencil, nslow), tendency(nslow), prediction(nslow, 1), loss(size(nets))
+      integer :: i, sample
+      logical :: done(size(nets))
+
+      print "(a)", "   time   Adam step     loss   share of time   held-out R2", &
+         "                                 in Python     of each seed"
+      call past%begin(closures=size(nets), networks=size(nets))
+      sample = 0
+      do
+         sample = sample + 1
+         call gather_stencils(reshape(model%x, [nslow, 1]), columns)
+         tendency = model%subgrid()
+         do i = 1, size(nets)
+            ! Predicted first, learned from after: what is scored here is always later than what was learned
+            call nets(i)%evaluate(reshape(model%x, [nslow, 1]), prediction)
+            call past%add_prediction(i, prediction(:, 1), tendency)
+            done(i) = nets(i)%learn(columns, tendency, loss(i))
+         end do
+         call past%add_losses(loss)
+         do i = 1, fits
+            call fit(i)%learn(columns, tendency)
+         end do
+         call model%advance(full_steps, full_dt)
+
+         if (mod(sample, window) == 0) call past%close_window(model%time)
+         if (mod(sample, window*windows_per_line) == 0 .or. all(done)) then
+            associate (now => size(past%time))
+               print "(f7.1, i12, f9.3, 3x, *(f7.3))", model%time, nets(1)%steps_done(), past%loss(1, now), &
+                  sum(nets%seconds)/past%elapsed(), past%r2(:, now)
+            end associate
+            flush (output_unit)
+         end if
+         if (all(done)) exit
+      end do
+      do i = 1, fits
+         call fit(i)%solve()
+      end do
+      call paint%keep([torch_in("time_1", past%time), torch_in("loss_1", past%loss), torch_in("r2_1", past%r2)])
+   end subroutine learn_online
+
+   !> The full model goes on, nobody learns any more: R2 of every closure on what none of them has seen
+   subroutine test_run(model, all, paint, x, u, r2)
+      type(full_model), intent(inout) :: model
+      type(closure_pointer), intent(in) :: all(:)
+      type(painter), intent(inout) :: paint
+      !> Slow variables and sub-grid tendencies, (nslow, samples_needed)
+      real(dp), allocatable, intent(out) :: x(:, :), u(:, :)
+      real(dp), allocatable, intent(out) :: r2(:)
+
+      real(dp), allocatable :: prediction(:, :), line(:, :), curves(:, :, :)
+      type(skill) :: score
+      integer :: i, sample, first, last
+
+      allocate (x(nslow, samples_needed), u(nslow, samples_needed), prediction(nslow, samples_needed), r2(size(all)))
+      do sample = 1, samples_needed
+         x(:, sample) = model%x
+         u(:, sample) = model%subgrid()
+         call model%advance(full_steps, full_dt)
+      end do
+      do i = 1, size(all)
+         score = skill()
+         do first = 1, samples_needed, chunk
+            last = min(first + chunk - 1, samples_needed)
+            call all(i)%p%evaluate(x(:, first:last), prediction(:, first:last))
+            call score%add(reshape(prediction(:, first:last), [nslow*(last - first + 1)]), &
+                           reshape(u(:, first:last), [nslow*(last - first + 1)]))
+         end do
+         r2(i) = score%r2()
+      end do
+
+      ! The fits in X(k) alone are curves; the network, which sees the neighbours too, is a cloud (the last of `all`)
+      allocate (line(nslow, 20), curves(nslow, 20, 2))
+      line = reshape([(-14 + 31*(i - 1)/159.0_dp, i=1, size(line))], shape(line))
+      call all(linear)%p%evaluate(line, curves(:, :, 1))
+      call all(quartic)%p%evaluate(line, curves(:, :, 2))
+      call paint%keep([torch_in("test_x", x(:, :shown)), torch_in("test_u", u(:, :shown)), &
+                       torch_in("test_network", prediction(:, :shown)), torch_in("curve_x", line), &
+                       torch_in("curves", curves), torch_in("r2", r2)])
+   end subroutine test_run
+
+end module act_one

@@ -1,0 +1,103 @@
+! SPDX-License-Identifier: MIT
+!> How loss and skill change while a run goes on: averages over windows of time.
+module history
+   use, intrinsic :: ieee_arithmetic, only: ieee_value, ieee_quiet_nan
+   use, intrinsic :: iso_fortran_env, only: int64
+   use lorenz96, only: dp
+   use statistics, only: skill
+   implicit none
+   private
+
+   public :: run_history
+
+   type :: run_history
+      !> End of each window
+      real(dp), allocatable :: time(:)
+      !> (closures, windows) and (networks, windows)
+      real(dp), allocatable :: r2(:, :), loss(:, :)
+      type(skill), allocatable, private :: window(:)
+      real(dp), allocatable, private :: loss_sum(:)
+      integer, private :: losses = 0
+      integer(int64), private :: start = 0
+   contains
+      procedure :: begin
+      procedure :: add_prediction
+      procedure :: add_losses
+      procedure :: close_window
+      procedure :: elapsed
+   end type run_history
+
+contains
+
+   subroutine begin(self, closures, networks)
+      class(run_history), intent(inout) :: self
+      integer, intent(in) :: closures, networks
+
+      allocate (self%time(0), self%r2(closures, 0), self%loss(networks, 0))
+      allocate (self%window(closures))
+      allocate (self%loss_sum(networks), source=0.0_dp)
+      call system_clock(self%start)
+   end subroutine begin
+
+   subroutine add_prediction(self, i, prediction, target)
+      class(run_history), intent(inout) :: self
+      !> Number of the closure
+      integer, intent(in) :: i
+      real(dp), intent(in) :: prediction(:), target(:)
+
+      call self%window(i)%add(prediction, target)
+   end subroutine add_prediction
+
+   subroutine add_losses(self, loss)
+      class(run_history), intent(inout) :: self
+      !> One of each network
+      real(dp), intent(in) :: loss(:)
+
+      self%loss_sum = self%loss_sum + loss
+      self%losses = self%losses + 1
+   end subroutine add_losses
+
+   !> Append the averages since the window before, not a number where there is nothing to average, and begin a new one
+   subroutine close_window(self, time)
+      class(run_history), intent(inout) :: self
+      real(dp), intent(in) :: time
+
+      integer :: i
+
+      self%time = [self%time, time]
+      call append(self%r2, [(self%window(i)%r2(), i=1, size(self%window))])
+      if (self%losses > 0) then
+         call append(self%loss, self%loss_sum/self%losses)
+      else
+         call append(self%loss, [(ieee_value(time, ieee_quiet_nan), i=1, size(self%loss_sum))])
+      end if
+      self%window = skill()
+      self%loss_sum = 0
+      self%losses = 0
+   end subroutine close_window
+
+   subroutine append(table, column)
+      real(dp), allocatable, intent(inout) :: table(:, :)
+      real(dp), intent(in) :: column(:)
+
+      real(dp), allocatable :: longer(:, :)
+      integer :: n
+
+      n = size(table, 2)
+      allocate (longer(size(column), n + 1))
+      longer(:, :n) = table
+      longer(:, n + 1) = column
+      call move_alloc(longer, table)
+   end subroutine append
+
+   !> Wall time since the beginning, in seconds
+   real(dp) function elapsed(self)
+      class(run_history), intent(in) :: self
+
+      integer(int64) :: ticks, rate
+
+      call system_clock(ticks, rate)
+      elapsed = real(ticks - self%start, dp)/rate
+   end function elapsed
+
+end module history
