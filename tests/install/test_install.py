@@ -44,6 +44,19 @@ def test_find_package(prefix: Path, tmp_path: Path) -> None:
     assert run(program, SCRIPT, cwd=tmp_path) == "15\n"
 
 
+def test_first_program_of_the_readme(prefix: Path, tmp_path: Path) -> None:
+    """The first blocks of README.md, word for word."""
+    readme = (ROOT / "README.md").read_text()
+    blocks = {language: readme.split(f"```{language}\n", 1)[1].split("```", 1)[0] for language in ("python", "fortran", "cmake")}
+    (tmp_path / "first.py").write_text(blocks["python"])
+    (tmp_path / "model.f90").write_text(blocks["fortran"])
+    (tmp_path / "CMakeLists.txt").write_text(blocks["cmake"])
+    run("cmake", "-S", tmp_path, "-B", tmp_path / "build", "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={prefix}", cwd=tmp_path)
+    run("cmake", "--build", tmp_path / "build", cwd=tmp_path)
+    word, loss = run(tmp_path / "build" / "model", cwd=tmp_path).split()
+    assert word == "loss" and 0 <= float(loss) < 1e-6
+
+
 def test_find_package_with_wider_default_kinds(prefix: Path, tmp_path: Path) -> None:
     flags = "-DCMAKE_Fortran_FLAGS=-fdefault-real-8 -fdefault-integer-8"
     program = build("find_package", tmp_path, f"-DCMAKE_PREFIX_PATH={prefix}", flags)
