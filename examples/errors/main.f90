@@ -10,8 +10,8 @@ module mistakes
    implicit none
    private
 
-   public :: receive_warning, wrong_files, wrong_functions, wrong_results, wrong_arguments, wrong_objects, number_told, &
-      number_wrong
+   public :: receive_warning, wrong_files, wrong_functions, wrong_results, wrong_arguments, wrong_objects
+   public :: number_told, number_wrong
 
    integer, parameter :: n = 4
 

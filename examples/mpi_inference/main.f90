@@ -82,7 +82,8 @@ program mpi_inference
    call model%forward([torch_in(x)], [torch_out(y)])
    print "(a, i0, 3(a, i0))", "rank ", rank, " of ", ranks, ": columns ", first, " to ", last
 
-   call MPI_Gatherv(y, size(y), MPI_REAL4, all_y, levels*counts, levels*starts(:ranks - 1), MPI_REAL4, 0, MPI_COMM_WORLD)
+   call MPI_Gatherv(y, size(y), MPI_REAL4, all_y, levels*counts, levels*starts(:ranks - 1), MPI_REAL4, 0, &
+      MPI_COMM_WORLD)
    if (rank == 0) then
       ! What a program without MPI would have computed. Last digits may depend on the number of columns in a call
       allocate (expected, mold=all_y)
