@@ -52,7 +52,7 @@ ifeq ($(tag),)
 	@$(environment); $(call ctest,asan,-R '^test_(core|embed)$$')
 endif
 	@echo '== Python, installation and layout'
-	@$(environment); FTN_PYTORCH_BUILD_DIR=$(CURDIR)/build/dev$(tag) \
+	@$(environment); FTN_PYTORCH_BUILD_DIR='$(CURDIR)/build/dev$(tag)' \
 	  "$$FTN_PYTORCH_PYTHON" -m pytest tests | tee build/pytest.log
 	@echo '== Closing lines'
 	@grep -h 'tests passed' $(patsubst %,build/%$(tag)/ctest.log,dev debug $(if $(tag),,asan))
