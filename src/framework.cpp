@@ -26,8 +26,17 @@ struct NumPy {
 const NumPy& numpy() {
   static NumPy* instance = nullptr;
   if (instance) return *instance;
-  const std::string context = "NumPy, which arrays become for this script, could not be imported";
-  const Ref module = checked(PyImport_ImportModule("numpy"), context);
+  const std::string context =
+      concat("NumPy, which arrays become for this script, could not be imported by ", interpreter_info().executable);
+  const Ref module(PyImport_ImportModule("numpy"));
+  if (!module) {
+    const bool is_missing = PyErr_ExceptionMatches(PyExc_ImportError) != 0;
+    try {
+      throw_python_error(context);
+    } catch (const Error& error) {
+      throw Error(is_missing ? FPT_ERR_IMPORT : error.status(), error.text());
+    }
+  }
   Ref ndarray = checked(PyObject_GetAttrString(module.get(), "ndarray"), context);
   const Ref dtype = checked(PyObject_GetAttrString(module.get(), "dtype"), context);
   NumPy loaded{};
