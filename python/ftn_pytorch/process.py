@@ -97,12 +97,19 @@ def start_info() -> dict[str, str]:
 
 def shut_down() -> None:
     """What Python does when it ends, short of finalizing: wait for threads, run exit functions, flush. Never raises."""
-    steps = [_flush] if _state.adopted else [threading._shutdown, atexit._run_exitfuncs, _flush]  # type: ignore
+    steps = [_flush] if _state.adopted else [_join_threads, atexit._run_exitfuncs, _flush]  # type: ignore
     for step in steps:
         try:
             step()
         except BaseException as failure:
             _complain(failure)
+
+
+def _join_threads() -> None:
+    # The thread that ends the process takes the place of the one that started Python: before 3.13, _shutdown called in
+    # any other thread waits for that one, too, which never ends.
+    threading.main_thread()._ident = threading.get_ident()  # type: ignore[attr-defined]
+    threading._shutdown()  # type: ignore[attr-defined]
 
 
 def _flush() -> None:
