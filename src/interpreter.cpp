@@ -5,10 +5,12 @@
 #include <pybind11/pybind11.h>
 
 #include <atomic>
+#include <csignal>
 #include <cstdlib>
 #include <mutex>
 
 #include "environment.hpp"
+#include "fpenv.hpp"
 
 namespace py = pybind11;
 
@@ -69,9 +71,14 @@ void start(const PythonChoice& choice) {
   require_ok(PyConfig_SetBytesArgv(&config, 1, arguments), &config);
   // decides prefix, site-packages and sys.executable. The latter must be a Python: multiprocessing starts it again.
   require_ok(PyConfig_SetBytesString(&config, &config.executable, choice.executable.c_str()), &config);
+  struct sigaction interrupt;
+  sigaction(SIGINT, nullptr, &interrupt);
   const PyStatus status = Py_InitializeFromConfig(&config);
   require_ok(status, &config);
   PyConfig_Clear(&config);
+  // the module installs a handler for Ctrl-C when it is first imported, whatever the configuration says
+  Py_XDECREF(PyImport_ImportModule("_signal"));
+  sigaction(SIGINT, &interrupt, nullptr);
 }
 
 /// With the lock held: our Python package, and what it does at the start.
@@ -99,6 +106,7 @@ void prepare(const InterpreterInfo& info) {
 /// lock: Python threads that still run must not enter libraries whose static objects are being destroyed.
 void at_exit() {
   if (!started.load() || ended.exchange(true) || !Py_IsInitialized()) return;
+  const HostState host;
   PyGILState_Ensure();
   PyObject* result = PyObject_CallMethod(embed_module, "at_exit", nullptr);
   if (!result) PyErr_Clear();
