@@ -3,8 +3,8 @@
 
 python setup_model.py <model.pt> <scores.txt>
 
-The model is the pre-trained one of torchvision if that package is there and has its weights or can download them, else
-resnet18.py of this folder with random weights.
+The model is the pre-trained one of torchvision if that package works and has its weights or can download them, else the
+one of resnet18.py, with random weights.
 """
 
 import sys
@@ -23,10 +23,10 @@ def make_model():
         from torchvision.models import resnet18
 
         return resnet18(weights="DEFAULT").eval(), "torchvision's, with pre-trained weights"
-    except ImportError:
+    except ModuleNotFoundError:
         reason = "torchvision is not installed"
-    except OSError as failure:  # no network
-        reason = f"torchvision has no weights here: {failure}"
+    except (ImportError, OSError, RuntimeError) as failure:  # made for another PyTorch, or no network
+        reason = f"torchvision cannot be used: {failure}"
     torch.manual_seed(0)
     return ResNet18().eval(), f"that of resnet18.py, with random weights ({reason})"
 
