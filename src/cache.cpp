@@ -49,7 +49,7 @@ PyObject* SlotCache::hit(const fpt_arg& arg, Framework framework, bool thorough)
   for (std::size_t step = 0, index = next_; step < count; ++step, ++index) {
     if (index >= count) index = 0;
     if (addresses_[index] != arg.data) continue;
-    const Entry& entry = entries_[index];
+    Entry& entry = entries_[index];
     if (entry.array.dtype != arg.dtype || entry.array.rank != arg.rank || entry.read_only != (arg.access == FPT_IN) ||
         !same_axes(arg.rank, arg.u.array.extents, arg.u.array.strides, entry.array))
       continue;
@@ -83,7 +83,7 @@ SlotCache::Entry& SlotCache::replace(const Array& array, bool read_only) {
 }
 
 Ref SlotCache::get(const Array& array, const Wish& wish) {
-  const Entry* known = find(array, wish.read_only);
+  Entry* known = find(array, wish.read_only);
   if (known && is_unchanged(known->made, known->script, wish.framework, wish.thorough)) return known->made.object;
   Array seen;
   Made made = make_wished(array, wish, seen);

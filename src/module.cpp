@@ -93,8 +93,9 @@ int32_t Module::wanted_dtype(int32_t dtype) const noexcept {
 }
 
 Function& Module::function(std::string_view name, int32_t flags) {
+  if (latest_ && latest_->flags == flags && latest_->name == name) return *latest_;
   for (const auto& known : functions_)
-    if (known->flags == flags && known->name == name) return *known;
+    if (known->flags == flags && known->name == name) return *(latest_ = known.get());
   auto function = std::make_unique<Function>();
   function->name = std::string(name);
   function->flags = flags;
@@ -124,7 +125,7 @@ void Module::reload() {
   checked(PyObject_CallFunctionObjArgs(embed("reload"), runner_.get(), nullptr), "reloading " + name_);
   for (auto& function : functions_) retired_.push_back(std::move(function));
   functions_.clear();
-  forward_ = train_ = nullptr;
+  forward_ = train_ = latest_ = nullptr;
   read_attributes();
   if (!had_torch && torch_is_imported()) register_exit_handler();
 }

@@ -90,7 +90,8 @@ class Module {
   int32_t float_dtype_ = FPT_NONE;
   bool same_layout_ = false, copies_inputs_ = false, casts_outputs_ = false, computes_on_device_ = false;
   std::vector<std::unique_ptr<Function>> functions_;
-  Function *forward_ = nullptr, *train_ = nullptr;  // among functions_, once they have been called
+  // among functions_: hooks once they have been called, and the one that was looked up last
+  Function *forward_ = nullptr, *train_ = nullptr, *latest_ = nullptr;
   std::vector<std::unique_ptr<Function>> retired_;  // replaced by a reload while a call was running
   int users_ = 0;
   bool freed_ = false;

@@ -91,16 +91,26 @@ std::size_t find_impl_offset(PyObject* torch_c, PyObject* tensor) {
 
 void* tensor_handle(const Shim& shim, PyObject* tensor) { return reinterpret_cast<char*>(tensor) + shim.impl_offset; }
 
-bool shim_is_unchanged(const Shim& shim, PyObject* tensor, const Array& array) {
+// torch keeps shape and strides of up to this many axes inside the TensorImpl, so their address is that of the whole
+// life of the implementation; those of more axes are asked for in each check.
+constexpr int64_t max_axes_inside = 5;
+
+bool find_axes(const Shim& shim, void* handle, void* impl, int64_t rank, torch_access::Probe& probe) {
+  int64_t *sizes, *strides;
+  if (shim.get_sizes(handle, &sizes) != 0 || shim.get_strides(handle, &strides) != 0) return false;
+  probe = {rank <= max_axes_inside ? impl : nullptr, sizes, strides};
+  return true;
+}
+
+bool shim_is_unchanged(const Shim& shim, PyObject* tensor, const Array& array, torch_access::Probe& probe) {
   void* handle = tensor_handle(shim, tensor);
   void* impl;
   std::memcpy(&impl, handle, sizeof impl);
   void* data;
-  int64_t rank, *sizes, *strides;
-  if (!impl || shim.get_data_ptr(handle, &data) != 0 || shim.get_dim(handle, &rank) != 0 ||
-      shim.get_sizes(handle, &sizes) != 0 || shim.get_strides(handle, &strides) != 0)
-    return false;
-  if (rank != array.rank) return false;
+  int64_t rank;
+  if (!impl || shim.get_data_ptr(handle, &data) != 0 || shim.get_dim(handle, &rank) != 0 || rank != array.rank) return false;
+  if (probe.impl != impl && !find_axes(shim, handle, impl, rank, probe)) return false;
+  const int64_t *sizes = probe.sizes, *strides = probe.strides;
   const int64_t size = static_cast<int64_t>(dtype_size(array.dtype));
   bool empty = false;
   for (int64_t i = 0; i < rank; ++i) {
@@ -142,9 +152,15 @@ bool find_shim(PyObject* torch_c, Access& access) {
   if (shim.impl_offset == 0 || find_impl_offset(torch_c, two.get()) != shim.impl_offset) return false;
   Array other = array;
   other.extents[1] = 2;
-  if (!shim_is_unchanged(shim, one.get(), array) || shim_is_unchanged(shim, one.get(), other)) return false;
+  Probe probe, probe_of_two;
+  if (!shim_is_unchanged(shim, one.get(), array, probe) || shim_is_unchanged(shim, one.get(), other, probe)) return false;
+  // the remembered place must show what an operation in place does to the shape
+  const Ref transposed(PyObject_CallMethod(two.get(), "t_", nullptr));
+  if (!transposed || !shim_is_unchanged(shim, two.get(), reversed(array), probe_of_two)) return PyErr_Clear(), false;
+  const Ref back(PyObject_CallMethod(two.get(), "t_", nullptr));
+  if (!back || shim_is_unchanged(shim, two.get(), reversed(array), probe_of_two)) return PyErr_Clear(), false;
   if (PyObject_SetAttr(one.get(), access.requires_grad, Py_True) != 0) return PyErr_Clear(), false;
-  return !shim_is_unchanged(shim, one.get(), array) && shim_is_unchanged(shim, two.get(), array);
+  return !shim_is_unchanged(shim, one.get(), array, probe) && shim_is_unchanged(shim, two.get(), array, probe_of_two);
 }
 
 Access& instance() {
@@ -253,9 +269,9 @@ Array view(PyObject* tensor, Ref& keep) {
   return dlpack::array_of(managed->tensor);
 }
 
-bool is_unchanged(PyObject* tensor, const Array& array) {
+bool is_unchanged(PyObject* tensor, const Array& array, Probe& probe) {
   const Access& access = instance();
-  return access.has_shim ? shim_is_unchanged(access.shim, tensor, array) : getters_say_unchanged(access, tensor, array);
+  return access.has_shim ? shim_is_unchanged(access.shim, tensor, array, probe) : getters_say_unchanged(access, tensor, array);
 }
 
 std::string describe() {

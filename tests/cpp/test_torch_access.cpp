@@ -37,26 +37,37 @@ TEST_F(TorchAccess, SaysWhichWaysAreUsed) {
 }
 
 TEST_F(TorchAccess, MadeTensorIsUnchangedUntilSomethingIs) {
-  const Made made = make_array(Framework::torch, array, nullptr, false);
-  EXPECT_TRUE(torch_access::is_unchanged(made.object.get(), array));
+  Made made = make_array(Framework::torch, array, nullptr, false);
+  EXPECT_TRUE(torch_access::is_unchanged(made.object.get(), array, made.probe));
   Array other = array;
   other.data = values + 1;
-  EXPECT_FALSE(torch_access::is_unchanged(made.object.get(), other));
+  EXPECT_FALSE(torch_access::is_unchanged(made.object.get(), other, made.probe));
   other = array;
   other.extents[1] = 2;
-  EXPECT_FALSE(torch_access::is_unchanged(made.object.get(), other));
+  EXPECT_FALSE(torch_access::is_unchanged(made.object.get(), other, made.probe));
   other = array;
   other.strides[0] = 16;
-  EXPECT_FALSE(torch_access::is_unchanged(made.object.get(), other));
+  EXPECT_FALSE(torch_access::is_unchanged(made.object.get(), other, made.probe));
   other = array;
   other.rank = 1;
-  EXPECT_FALSE(torch_access::is_unchanged(made.object.get(), other));
+  EXPECT_FALSE(torch_access::is_unchanged(made.object.get(), other, made.probe));
 }
 
 TEST_F(TorchAccess, AGradientIsAChange) {
-  const Made made = make_array(Framework::torch, array, nullptr, false);
+  Made made = make_array(Framework::torch, array, nullptr, false);
+  EXPECT_TRUE(torch_access::is_unchanged(made.object.get(), array, made.probe));
   ASSERT_EQ(PyObject_SetAttrString(made.object.get(), "requires_grad", Py_True), 0);
-  EXPECT_FALSE(torch_access::is_unchanged(made.object.get(), array));
+  EXPECT_FALSE(torch_access::is_unchanged(made.object.get(), array, made.probe));
+}
+
+TEST_F(TorchAccess, AnotherImplementationIsAChange) {
+  Made made = make_array(Framework::torch, array, nullptr, false);
+  Made other = make_array(Framework::torch, reversed(array), nullptr, false);
+  ASSERT_TRUE(torch_access::is_unchanged(made.object.get(), array, made.probe));
+  const Ref utils = checked(PyImport_ImportModule("torch.utils"), "torch.utils");
+  checked(PyObject_CallMethod(utils.get(), "swap_tensors", "OO", made.object.get(), other.object.get()), "swap_tensors");
+  EXPECT_FALSE(torch_access::is_unchanged(made.object.get(), array, made.probe));
+  EXPECT_TRUE(torch_access::is_unchanged(made.object.get(), reversed(array), made.probe));
 }
 
 TEST_F(TorchAccess, RetentionIsSeenThroughTheSlot) {
