@@ -200,7 +200,7 @@ def _compile(loader: importlib.machinery.SourceFileLoader, path: str) -> CodeTyp
         raise FtnPytorchError("SYNTAX", text) from failure
 
 
-def run(path: str, function: Callable, *args: Any, **kwargs: Any) -> Any:
+def run(path: str, function: Callable, /, *args: Any, **kwargs: Any) -> Any:
     """Call something that runs code of a script while it is loaded: IMPORT or SCRIPT for what it raises."""
     try:
         return function(*args, **kwargs)

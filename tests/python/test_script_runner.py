@@ -80,6 +80,12 @@ def test_setup_is_called_once_with_the_configuration(load, config, call):
     assert _embed.bind(load(SETUP, config), FORWARD, 0)[0]() == [call]
 
 
+def test_configuration_may_have_any_names(load):
+    names = {"path": 1, "function": 2, "args": 3, "kwargs": 4, "config": 5}
+    text = f"def ftn_pytorch_setup({', '.join(names)}):\n    global got\n    got = locals()\ndef ask(): return got\n"
+    assert _embed.bind(load(text, names), "ask", 0)[0]() == names
+
+
 def test_setup_is_called_again_with_the_same_configuration_by_reload(load, write):
     runner = load(SETUP, {"lr": 0.5})
     write("model.py", SETUP + "calls.append('new')\n")
