@@ -163,9 +163,10 @@ bool find_shim(PyObject* torch_c, Access& access) {
   return !shim_is_unchanged(shim, one.get(), array, probe) && shim_is_unchanged(shim, two.get(), array, probe_of_two);
 }
 
+Access* access_made = nullptr;
+
 Access& instance() {
-  static Access* access = nullptr;
-  if (access) return *access;
+  if (access_made) return *access_made;
   const std::string context = "torch was imported but cannot be used";
   const Ref torch = checked(PyImport_ImportModule("torch"), context);
   const Ref torch_c = checked(PyObject_GetAttrString(torch.get(), "_C"), context);
@@ -186,9 +187,9 @@ Access& instance() {
   loaded->data_ptr = PyUnicode_InternFromString("data_ptr");
   loaded->shape = PyUnicode_InternFromString("shape");
   loaded->stride = PyUnicode_InternFromString("stride");
-  access = loaded;  // the self-test makes tensors, for which everything above is needed
+  access_made = loaded;  // the self-test makes tensors, for which everything above is needed
   loaded->has_shim = find_shim(torch_c.get(), *loaded);
-  return *access;
+  return *loaded;
 }
 
 /// Truth of an attribute or of a method without arguments; false where asking fails.
@@ -270,7 +271,7 @@ Array view(PyObject* tensor, Ref& keep) {
 }
 
 bool is_unchanged(PyObject* tensor, const Array& array, Probe& probe) {
-  const Access& access = instance();
+  const Access& access = *access_made;  // there is a tensor, so torch has been accessed
   return access.has_shim ? shim_is_unchanged(access.shim, tensor, array, probe) : getters_say_unchanged(access, tensor, array);
 }
 
