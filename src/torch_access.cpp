@@ -32,7 +32,9 @@ struct Access {
   PyObject* from_dlpack = nullptr;  // private, but 40 % faster than the public function; the public one where missing
   PyObject* is_neg = nullptr;
   PyObject* is_conj = nullptr;
+  PyObject *is_inference_mode_enabled = nullptr, *inference_mode = nullptr;  // null where torch has them elsewhere
   PyObject *requires_grad = nullptr, *data_ptr = nullptr, *shape = nullptr, *stride = nullptr;  // names
+  PyGetSetDef* requires_grad_getter = nullptr;  // the attribute without looking it up
   bool has_shim = false;
   Shim shim;
 };
@@ -102,6 +104,14 @@ bool find_axes(const Shim& shim, void* handle, void* impl, int64_t rank, torch_a
   return true;
 }
 
+/// Strides in elements; that of a single element may be anything.
+bool has_axes(const Array& array, const int64_t* sizes, const int64_t* strides) noexcept {
+  const int64_t size = static_cast<int64_t>(dtype_size(array.dtype));
+  for (int i = 0; i < array.rank; ++i)
+    if (sizes[i] != array.extents[i] || (sizes[i] > 1 && strides[i] * size != array.strides[i])) return false;
+  return true;
+}
+
 bool shim_is_unchanged(const Shim& shim, PyObject* tensor, const Array& array, torch_access::Probe& probe) {
   void* handle = tensor_handle(shim, tensor);
   void* impl;
@@ -110,15 +120,8 @@ bool shim_is_unchanged(const Shim& shim, PyObject* tensor, const Array& array, t
   int64_t rank;
   if (!impl || shim.get_data_ptr(handle, &data) != 0 || shim.get_dim(handle, &rank) != 0 || rank != array.rank) return false;
   if (probe.impl != impl && !find_axes(shim, handle, impl, rank, probe)) return false;
-  const int64_t *sizes = probe.sizes, *strides = probe.strides;
-  const int64_t size = static_cast<int64_t>(dtype_size(array.dtype));
-  bool empty = false;
-  for (int64_t i = 0; i < rank; ++i) {
-    if (sizes[i] != array.extents[i]) return false;
-    if (array.extents[i] > 1 && strides[i] * size != array.strides[i]) return false;
-    empty = empty || array.extents[i] == 0;
-  }
-  return (data == array.data || empty) && !shim.requires_grad(impl);
+  return has_axes(array, probe.sizes, probe.strides) && (data == array.data || element_count(array) == 0) &&
+         !shim.requires_grad(impl);
 }
 
 /// A tensor the self-test knows everything about.
@@ -163,6 +166,14 @@ bool find_shim(PyObject* torch_c, Access& access) {
   return !shim_is_unchanged(shim, one.get(), array, probe) && shim_is_unchanged(shim, two.get(), array, probe_of_two);
 }
 
+/// The C function behind an attribute, null if it is no such attribute.
+PyGetSetDef* find_getter(PyObject* type, const char* name) {
+  const Ref descriptor(PyObject_GetAttrString(type, name));
+  PyErr_Clear();
+  const bool found = descriptor && Py_IS_TYPE(descriptor.get(), &PyGetSetDescr_Type);
+  return found ? reinterpret_cast<PyGetSetDescrObject*>(descriptor.get())->d_getset : nullptr;  // lives with its type
+}
+
 Access* access_made = nullptr;
 
 Access& instance() {
@@ -183,7 +194,11 @@ Access& instance() {
   }
   loaded->is_neg = checked(PyObject_GetAttrString(type, "is_neg"), context).release();
   loaded->is_conj = checked(PyObject_GetAttrString(type, "is_conj"), context).release();
+  loaded->is_inference_mode_enabled = PyObject_GetAttrString(torch.get(), "is_inference_mode_enabled");
+  loaded->inference_mode = PyObject_GetAttrString(torch_c.get(), "_InferenceMode");
+  PyErr_Clear();
   loaded->requires_grad = PyUnicode_InternFromString("requires_grad");
+  loaded->requires_grad_getter = find_getter(type, "requires_grad");
   loaded->data_ptr = PyUnicode_InternFromString("data_ptr");
   loaded->shape = PyUnicode_InternFromString("shape");
   loaded->stride = PyUnicode_InternFromString("stride");
@@ -199,6 +214,14 @@ bool is_true(Ref value) {
   return result;
 }
 
+/// Keeps inference mode off while it lives. A script may call back into the library from inside torch.inference_mode(),
+/// and tensors made there cannot be saved for backward, which the next call may want to do with a cached one.
+Ref without_inference_mode(const Access& access) {
+  if (!access.is_inference_mode_enabled || !access.inference_mode) return Ref();
+  if (!is_true(Ref(PyObject_CallNoArgs(access.is_inference_mode_enabled)))) return Ref();
+  return checked(PyObject_CallOneArg(access.inference_mode, Py_False), "leaving inference mode");
+}
+
 bool equals(PyObject* sequence, const int64_t* values, int32_t count, int64_t unit, const int64_t* relevant) {
   if (!sequence || PySequence_Size(sequence) != count) return PyErr_Clear(), false;
   for (int32_t i = 0; i < count; ++i) {
@@ -209,8 +232,19 @@ bool equals(PyObject* sequence, const int64_t* values, int32_t count, int64_t un
   return true;
 }
 
+bool requires_grad(const Access& access, PyObject* tensor) {
+  if (!access.requires_grad_getter) return is_true(Ref(PyObject_GetAttr(tensor, access.requires_grad)));
+  return is_true(Ref(access.requires_grad_getter->get(tensor, access.requires_grad_getter->closure)));
+}
+
 bool getters_say_unchanged(const Access& access, PyObject* tensor, const Array& array) {
-  if (is_true(Ref(PyObject_GetAttr(tensor, access.requires_grad)))) return false;
+  if (requires_grad(access, tensor)) return false;
+  if (access.api) {
+    dlpack::Tensor view;
+    if (access.api->view(tensor, &view) != 0) return PyErr_Clear(), false;
+    if (view.ndim != array.rank || dlpack::dtype_of(view.dtype) != array.dtype) return false;
+    return has_axes(array, view.shape, view.strides) && (view.data == array.data || element_count(array) == 0);
+  }
   const Ref data(PyObject_CallMethodNoArgs(tensor, access.data_ptr));
   const Ref shape(PyObject_GetAttr(tensor, access.shape));
   const Ref stride(PyObject_CallMethodNoArgs(tensor, access.stride));
@@ -233,13 +267,17 @@ bool view_plain(PyObject* object, Array& array) {
   if (access.api->view(object, &view) != 0) return PyErr_Clear(), false;
   if (view.device.type != dlpack::device_cpu) return false;
   if (view.dtype.code == dlpack::code_complex && is_true(Ref(PyObject_CallOneArg(access.is_conj, object)))) return false;
-  if (is_true(Ref(PyObject_CallOneArg(access.is_neg, object)))) return false;
   array = dlpack::array_of(view);
-  return array.data || element_count(array) == 0;
+  if (!array.data && element_count(array) > 0) return false;
+  // The negative bit comes with the imaginary part of a conjugate, whose elements are never side by side; asking takes
+  // longer than all the rest.
+  const bool side_by_side = is_contiguous(reversed(array)) && element_count(array) > 1;
+  return side_by_side || !is_true(Ref(PyObject_CallOneArg(access.is_neg, object)));
 }
 
 Ref import_slot(dlpack::Slot* slot) {
   const Access& access = instance();
+  const Ref normal_mode = without_inference_mode(access);
   if (access.api) {
     void* object = nullptr;
     if (access.api->to_py_object(&slot->versioned, &object) == 0) return Ref(static_cast<PyObject*>(object));

@@ -239,6 +239,46 @@ void expect_reentrance(const char* kind) {
 TEST(Interpreter, MayBeEnteredAgainByItsScriptWithoutTheLock) { expect_reentrance("CFUNCTYPE"); }
 TEST(Interpreter, MayBeEnteredAgainByItsScriptWithTheLock) { expect_reentrance("PYFUNCTYPE"); }
 
+TEST(Interpreter, MayBeEnteredAgainInsideInferenceMode) {
+  const Script script(calls_back("CFUNCTYPE") + "f = torch.inference_mode()(f)\n");
+  called_back = &script;
+  std::vector<double> x = {3}, y = {0};
+  for (int i = 0; i < 4; ++i) {
+    ASSERT_OK(script.call("f", {in(x), in(3)}, {out(y)})) << callback_error;
+    EXPECT_EQ(y[0], 100 + 1 + 2 + 3);
+  }
+}
+
+TEST(Interpreter, MayBeEnteredForTrainingAfterInferenceMode) {
+  const Script script(calls_back("CFUNCTYPE") + R"(
+w = torch.ones(1, dtype=torch.float64, requires_grad=True)
+def f(x, depth): return (w * x).sum().reshape(1) if torch.is_inference_mode_enabled() else backward(x)
+def backward(x):
+    (w * x).sum().backward()
+    return w.grad
+@torch.inference_mode()
+def g(x): return float(inner(5))
+def h(x): return float(inner(5))
+)");
+  called_back = &script;
+  double value = 0;
+  for (int i = 0; i < 4; ++i) {
+    ASSERT_OK(script.call("g", {in(1.0)}, {out(value)})) << callback_error;
+    EXPECT_EQ(value, 5);
+    ASSERT_OK(script.call("h", {in(1.0)}, {out(value)})) << callback_error;
+    EXPECT_EQ(value, 5 * (i + 1));
+  }
+}
+
+TEST(Interpreter, ServesAScriptThatTurnsInferenceModeOnForGood) {
+  const Script script("import torch\nmode = torch.inference_mode()\nmode.__enter__()\ndef f(x): return 2 * x");
+  std::vector<double> x = {3}, y = {0};
+  for (int i = 0; i < 4; ++i) {
+    ASSERT_OK(script.call("f", {in(x)}, {out(y)}));
+    EXPECT_EQ(y[0], 6);
+  }
+}
+
 TEST(StartFailure, WithoutPythonLeavesTheWayFree) {
   EXPECT_FAILS(init("/nowhere/python"), FPT_ERR_INTERPRETER, "\"/nowhere/python\", but there is no Python");
   EXPECT_EQ(Py_IsInitialized(), 0);
