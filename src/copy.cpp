@@ -165,6 +165,10 @@ void copy_same_type(const Array& source, const Array& target) {
   if (element_count(target) == 0) return;
   const char* from = static_cast<const char*>(source.data);
   char* to = static_cast<char*>(target.data);
+  if (is_contiguous(source) && is_contiguous(target)) {
+    std::memcpy(to, from, static_cast<std::size_t>(element_count(target)) * dtype_size(target.dtype));
+    return;
+  }
   const Loops loops = plan(source, target);
   switch (dtype_size(target.dtype)) {
     case 1:

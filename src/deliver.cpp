@@ -6,6 +6,7 @@
 
 #include "call.hpp"
 #include "convert.hpp"
+#include "copy.hpp"
 #include "error.hpp"
 #include "fpenv.hpp"
 #include "handle.hpp"
@@ -163,6 +164,20 @@ bool view_scalar(PyObject* value, View& view, bool& plain) {
   return view.array.rank == 0;
 }
 
+/// The most frequent case without ceremony: one tensor of the very type and shape of its output, elsewhere in memory.
+/// False if it is another case, or not sure to be this one.
+bool deliver_directly(PyObject* result, const fpt_arg& output, bool same_layout) {
+  View view;
+  if (output.status != FPT_OK || output.access != FPT_OUT || output.handle != 0 ||
+      !view_plain_tensor(result, view) || view.array.dtype != output.dtype)
+    return false;
+  const Array source = same_layout ? view.array : reversed(view.array);
+  const Array target = array_of(output);
+  if (!same_shape(source, target) || overlap(source, target)) return false;
+  copy_same_type(source, target);
+  return true;
+}
+
 /// Truth value of a bool, or of a 0-dim bool tensor or NumPy scalar; -1 for everything else.
 int truth(PyObject* value) {
   if (PyBool_Check(value)) return value == Py_True;
@@ -203,6 +218,7 @@ bool read_loss(PyObject* value, double& loss) {
 void deliver(const Module& module, const Function& function, PyObject* result, fpt_arg* outputs, int32_t count,
              bool in_place) {
   if (in_place && result == Py_None) return;
+  if (count == 1 && deliver_directly(result, *outputs, module.same_layout())) return;
   Delivery delivery(module, function, outputs, count);
   if (!delivery.of_plain_tensors(result))
     delivery.of_unpacked(unpack(result, concat("the result of ", function.name, " of ", module.name())), PyTuple_Check(result));
