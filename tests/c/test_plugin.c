@@ -8,6 +8,7 @@
 #include <string.h>
 
 static const char script_file[] = "test_plugin_script.py";
+static const char script[] = "import ctypes, numpy, torch\nassert float(torch.from_numpy(numpy.ones(3)).sum()) == 3\n";
 
 int main(int count, char *arguments[]) {
   fpt_status (*load)(fpt_module *, int32_t, const char *, int64_t, fpt_arg[], int32_t, fpt_arg[], int32_t);
@@ -17,9 +18,7 @@ int main(int count, char *arguments[]) {
   fpt_module module = 0;
   FILE *file = fopen(script_file, "w");
   void *library = count > 1 ? dlopen(arguments[1], RTLD_NOW | RTLD_LOCAL) : NULL;
-  if (!file || fputs("import ctypes, numpy, torch\nassert float(torch.from_numpy(numpy.ones(3)).sum()) == 3\n", file) < 0 ||
-      fclose(file) != 0)
-    return 2;
+  if (!file || fputs(script, file) < 0 || fclose(file) != 0) return 2;
   if (!library) return fprintf(stderr, "%s\n", dlerror()), 3;
   *(void **)&load = dlsym(library, "fpt_module_load");
   *(void **)&error_text = dlsym(library, "fpt_error_text");

@@ -131,7 +131,9 @@ class CollectedWarnings {
     static std::vector<std::string> instance;
     return instance;
   }
-  static void receive(const char* text, int64_t length) { texts().emplace_back(text, static_cast<std::size_t>(length)); }
+  static void receive(const char* text, int64_t length) {
+    texts().emplace_back(text, static_cast<std::size_t>(length));
+  }
 };
 
 inline bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
-#include "arg.hpp"
-
 #include <cstring>
 #include <limits>
 
+#include "arg.hpp"
 #include "support.hpp"
 
 namespace fpt {

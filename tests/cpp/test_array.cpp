@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
-#include "array.hpp"
-
 #include <cmath>
 #include <limits>
 #include <map>
 
+#include "array.hpp"
 #include "support.hpp"
 
 namespace fpt {
@@ -18,11 +17,11 @@ struct Facts {
 };
 
 const std::map<int32_t, Facts> numeric = {
-    {FPT_INT8, {true, false, false, 7, 7}},         {FPT_INT16, {true, false, false, 15, 15}},
-    {FPT_INT32, {true, false, false, 31, 31}},      {FPT_INT64, {true, false, false, 63, 63}},
-    {FPT_UINT8, {true, true, false, 8, 8}},         {FPT_FLOAT16, {false, false, false, 11, 16}},
-    {FPT_BFLOAT16, {false, false, false, 8, 128}},  {FPT_FLOAT32, {false, false, false, 24, 128}},
-    {FPT_FLOAT64, {false, false, false, 53, 1024}}, {FPT_COMPLEX64, {false, false, true, 24, 128}},
+    {FPT_INT8, {true, false, false, 7, 7}},          {FPT_INT16, {true, false, false, 15, 15}},
+    {FPT_INT32, {true, false, false, 31, 31}},       {FPT_INT64, {true, false, false, 63, 63}},
+    {FPT_UINT8, {true, true, false, 8, 8}},          {FPT_FLOAT16, {false, false, false, 11, 16}},
+    {FPT_BFLOAT16, {false, false, false, 8, 128}},   {FPT_FLOAT32, {false, false, false, 24, 128}},
+    {FPT_FLOAT64, {false, false, false, 53, 1024}},  {FPT_COMPLEX64, {false, false, true, 24, 128}},
     {FPT_COMPLEX128, {false, false, true, 53, 1024}}};
 
 const std::vector<int32_t> logical = {FPT_BOOL, FPT_LOGICAL16, FPT_LOGICAL32, FPT_LOGICAL64};
@@ -45,7 +44,9 @@ Array shaped(std::vector<int64_t> extents, std::vector<int64_t> strides, int32_t
   return array;
 }
 
-std::ptrdiff_t offset(const char* address, const Array& array) { return address - static_cast<const char*>(array.data); }
+std::ptrdiff_t offset(const char* address, const Array& array) {
+  return address - static_cast<const char*>(array.data);
+}
 
 TEST(DType, HasSizeAndNames) {
   EXPECT_EQ(dtype_size(FPT_BOOL), 1u);

@@ -2,7 +2,6 @@
 /// Objects kept between calls are used again only while they are what they were. Every case runs for both frameworks
 /// where both can do what it does to its input.
 #include "cache.hpp"
-
 #include "script.hpp"
 
 namespace fpt {
@@ -55,9 +54,8 @@ class CacheTest : public testing::TestWithParam<const char*> {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(With, CacheTest, testing::Values(torch_script, numpy_script), [](const auto& info) {
-  return std::string(info.param == torch_script ? "Torch" : "NumPy");
-});
+INSTANTIATE_TEST_SUITE_P(With, CacheTest, testing::Values(torch_script, numpy_script),
+                         [](const auto& info) { return std::string(info.param == torch_script ? "Torch" : "NumPy"); });
 
 TEST_P(CacheTest, TheObjectOfAnArrayIsUsedAgain) {
   for (int i = 0; i < calls; ++i) total(in(x));
@@ -211,9 +209,11 @@ TEST_P(Mutation, OfAnInputIsGoneInTheNextCall) {
 
 INSTANTIATE_TEST_SUITE_P(
     Torch, Mutation,
-    testing::Values(std::pair{"requires_grad_", "x.requires_grad_()"}, std::pair{"backward", "(x.requires_grad_() * 2).sum().backward()"},
-                    std::pair{"resize_", "x.resize_(1)"}, std::pair{"t_", "x.t_()"}, std::pair{"unsqueeze_", "x.unsqueeze_(0)"},
-                    std::pair{"set_", "x.set_(other)"}, std::pair{"data", "setattr(x, 'data', other)"},
+    testing::Values(std::pair{"requires_grad_", "x.requires_grad_()"},
+                    std::pair{"backward", "(x.requires_grad_() * 2).sum().backward()"},
+                    std::pair{"resize_", "x.resize_(1)"}, std::pair{"t_", "x.t_()"},
+                    std::pair{"unsqueeze_", "x.unsqueeze_(0)"}, std::pair{"set_", "x.set_(other)"},
+                    std::pair{"data", "setattr(x, 'data', other)"},
                     std::pair{"swap_tensors", "torch.utils.swap_tensors(x, other)"},
                     std::pair{"kept_in_list", "kept.append(x)"}, std::pair{"kept_view", "kept.append(x.t())"},
                     std::pair{"kept_graph", "kept.append((x * torch.ones(2, 2, requires_grad=True)).sum())"},

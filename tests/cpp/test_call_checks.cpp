@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// What is looked at after a call: inputs that were changed, memory that was kept, conversions that go back.
 #include "call.hpp"
-
 #include "script.hpp"
 
 namespace fpt {

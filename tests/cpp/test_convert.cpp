@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
 /// One result into one variable: which types and values are taken, and which are refused.
-#include "convert.hpp"
-
 #include <cmath>
 #include <limits>
 
+#include "convert.hpp"
 #include "script.hpp"
 
 namespace fpt {
@@ -199,8 +198,13 @@ TEST_F(ConvertTest, TextFillsACharacterVariableWithBlanks) {
   EXPECT_EQ(text, "warm    ");
   ASSERT_OK(value("''", out(text)));
   EXPECT_EQ(text, "        ");
-  ASSERT_OK(value("'gr\xC3\xBC\xC3\x9F" "e'", out(text)));
-  EXPECT_EQ(text, "gr\xC3\xBC\xC3\x9F" "e ");
+  ASSERT_OK(
+      value("'gr\xC3\xBC\xC3\x9F"
+            "e'",
+            out(text)));
+  EXPECT_EQ(text,
+            "gr\xC3\xBC\xC3\x9F"
+            "e ");
 }
 
 TEST_F(ConvertTest, TextThatIsTooLongIsNotCut) {

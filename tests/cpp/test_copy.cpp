@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: MIT
-#include "copy.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -9,6 +7,7 @@
 #include <numeric>
 #include <random>
 
+#include "copy.hpp"
 #include "support.hpp"
 
 namespace fpt {
@@ -130,8 +129,13 @@ std::vector<T> samples() {
   if constexpr (std::is_integral_v<T>) {
     return {0, 1, std::numeric_limits<T>::min(), std::numeric_limits<T>::max(), 100};
   } else if constexpr (std::is_floating_point_v<T>) {
-    return {T(0), T(1.5), T(-2.25), std::numeric_limits<T>::denorm_min(), std::numeric_limits<float>::max(),
-            std::numeric_limits<T>::infinity(), T(0.1)};
+    return {T(0),
+            T(1.5),
+            T(-2.25),
+            std::numeric_limits<T>::denorm_min(),
+            std::numeric_limits<float>::max(),
+            std::numeric_limits<T>::infinity(),
+            T(0.1)};
   } else {
     using Part = typename T::value_type;
     return {T(0), T(Part(1.5), Part(-2.25)), T(Part(0.1), Part(7))};
@@ -147,7 +151,8 @@ void expect_conversion() {
   for (std::size_t i = 0; i < n; ++i) source[2 * (n - 1 - i)] = values[i];
   std::vector<To> target(n + 1, To(42));
   const int64_t count = static_cast<int64_t>(n), size = static_cast<int64_t>(sizeof(From));
-  Array from = array_of(test::array_arg(source.data(), {count})), to = array_of(test::array_arg(target.data(), {count}));
+  Array from = array_of(test::array_arg(source.data(), {count})),
+        to = array_of(test::array_arg(target.data(), {count}));
   from.data = &source[2 * (n - 1)];
   from.strides[0] = -2 * size;
   from.dtype = test::dtype_for<From>();
@@ -157,7 +162,8 @@ void expect_conversion() {
   to.strides[0] = sizeof(To);
   copy_converted(from, to);
   for (std::size_t i = 0; i < n; ++i)
-    EXPECT_EQ(target[i], static_cast<To>(values[i])) << dtype_name(from.dtype) << " to " << dtype_name(to.dtype) << ", " << i;
+    EXPECT_EQ(target[i], static_cast<To>(values[i]))
+        << dtype_name(from.dtype) << " to " << dtype_name(to.dtype) << ", " << i;
   EXPECT_EQ(target[n], To(42)) << "written beyond the end";
 }
 

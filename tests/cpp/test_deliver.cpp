@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// Results into outputs and results objects. Single values are in test_convert.cpp, training in test_train.cpp.
 #include "deliver.hpp"
-
 #include "script.hpp"
 
 namespace fpt {
@@ -108,7 +107,8 @@ TEST_F(DeliverTest, SeveralUnnamedResultsForNamedOutputsAreRefused) {
 }
 
 TEST_F(DeliverTest, CountsMustAgree) {
-  EXPECT_FAILS(script().call("pair", {in(x)}, {out(a)}), FPT_ERR_RESULT_COUNT, "returned 2 results, but there is 1 output");
+  EXPECT_FAILS(script().call("pair", {in(x)}, {out(a)}), FPT_ERR_RESULT_COUNT,
+               "returned 2 results, but there is 1 output");
   EXPECT_FAILS(script().call("one", {in(x)}, {out(a), out(b)}), FPT_ERR_RESULT_COUNT,
                "returned 1 result, but there are 2 outputs");
   EXPECT_FAILS(script().call("nothing", {in(x)}, {out(a)}), FPT_ERR_RESULT_COUNT, "returned 0 results");
@@ -139,7 +139,8 @@ TEST_F(DeliverTest, EverythingIsCheckedBeforeTheFirstCopy) {
 }
 
 TEST_F(DeliverTest, WhatIsNoResultIsRefused) {
-  for (const char* expression : {"object()", "None, x", "set()", "b'bytes'", "(x, (x, x))", "[[x]]", "lambda: 0", "{1: x}", "x.to_sparse()"}) {
+  for (const char* expression :
+       {"object()", "None, x", "set()", "b'bytes'", "(x, (x, x))", "[[x]]", "lambda: 0", "{1: x}", "x.to_sparse()"}) {
     const test::Outcome outcome = wrong(expression, {out(a)});
     EXPECT_TRUE(outcome.status == FPT_ERR_RESULT_TYPE || outcome.status == FPT_ERR_RESULT_COUNT)
         << expression << ": " << status_name(outcome.status) << " " << outcome.text;
@@ -155,7 +156,8 @@ TEST_F(DeliverTest, TensorsWithoutDataAreRefused) {
 
 TEST_F(DeliverTest, AnOutputMustHaveBeenDescribedAsOne) {
   EXPECT_FAILS(script().call("one", {in(x)}, {in(a)}), FPT_ERR_ARGUMENT, "use torch_out");
-  EXPECT_FAILS(script().call("one", {in(x)}, {test::array_arg(a.data(), {2}, FPT_COPY)}), FPT_ERR_ARGUMENT, "use torch_out");
+  EXPECT_FAILS(script().call("one", {in(x)}, {test::array_arg(a.data(), {2}, FPT_COPY)}), FPT_ERR_ARGUMENT,
+               "use torch_out");
   EXPECT_FAILS(script().call("one", {in(x)}, {in("text")}), FPT_ERR_ARGUMENT, "use torch_out");
   EXPECT_FAILS(script().call("one", {in(x)}, {test::array_arg<double>(nullptr, {2}, FPT_OUT)}), FPT_ERR_UNALLOCATED,
                "output 1");
@@ -172,8 +174,7 @@ TEST_F(DeliverTest, ATensorOfTheScriptIsNoOutput) {
   ASSERT_OK(script().call("one", {in(x)}, {}, &results.handle));
   test::Tensor tensor;
   ASSERT_EQ(fpt_results_get(results.handle, 1, &tensor.handle), FPT_OK);
-  EXPECT_FAILS(script().call("one", {in(x)}, {tensor.arg()}), FPT_ERR_ARGUMENT,
-               "a tensor that a script returned");
+  EXPECT_FAILS(script().call("one", {in(x)}, {tensor.arg()}), FPT_ERR_ARGUMENT, "a tensor that a script returned");
 }
 
 TEST_F(DeliverTest, OutputsOfAnyStrideAreFilled) {
@@ -190,8 +191,9 @@ TEST_F(DeliverTest, ResultsOfAnyStrideAreDelivered) {
   ASSERT_OK(wrong("torch.ones((), dtype=torch.float64).expand(2)", {out(row)}));
   EXPECT_EQ(row, (Doubles{1, 1}));
   Doubles images(16);
-  ASSERT_OK(wrong("torch.arange(16, dtype=torch.float64).reshape(1, 4, 2, 2).contiguous(memory_format=torch.channels_last)",
-                  {out(images, {2, 2, 4, 1})}));
+  ASSERT_OK(
+      wrong("torch.arange(16, dtype=torch.float64).reshape(1, 4, 2, 2).contiguous(memory_format=torch.channels_last)",
+            {out(images, {2, 2, 4, 1})}));
   for (int i = 0; i < 16; ++i) EXPECT_EQ(images[static_cast<std::size_t>(i)], i);
   ASSERT_OK(wrong("torch.zeros(3, 0, dtype=torch.float64)", {out(row, {0, 3})}));
 }
@@ -213,7 +215,8 @@ TEST_F(DeliverTest, AResultThatIsTheOutputItselfIsLeftAlone) {
 }
 
 TEST_F(DeliverTest, AResultThatOverlapsItsOutputIsReadFirst) {
-  const Script script("import torch\ndef head(x): return x[:4]\ndef tail(x): return x[1:]\ndef turn(x): return x.reshape(2, 2).t()\n");
+  const Script script(
+      "import torch\ndef head(x): return x[:4]\ndef tail(x): return x[1:]\ndef turn(x): return x.reshape(2, 2).t()\n");
   Doubles long_array = {1, 2, 3, 4, 5};
   for (int i = 0; i < 3; ++i) {
     long_array = {1, 2, 3, 4, 5};

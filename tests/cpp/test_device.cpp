@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 #include "device.hpp"
-
 #include "support.hpp"
 
 namespace {
@@ -12,7 +11,8 @@ bool is_known = false;
 
 }  // namespace
 
-extern "C" __attribute__((visibility("default"))) int cuPointerGetAttribute(void* data, int attribute, unsigned long long) {
+extern "C" __attribute__((visibility("default"))) int cuPointerGetAttribute(void* data, int attribute,
+                                                                            unsigned long long) {
   constexpr int memory_type = 2, managed = 8;
   if (!is_known) return 1;  // CUDA_ERROR_INVALID_VALUE: memory that the driver has never seen
   if (attribute == memory_type) *static_cast<unsigned*>(data) = device_type;

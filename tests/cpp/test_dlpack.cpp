@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
-#include "dlpack.hpp"
-
 #include <set>
 #include <thread>
 
+#include "dlpack.hpp"
 #include "support.hpp"
 
 namespace fpt::dlpack {
@@ -119,8 +118,8 @@ TEST_F(SlotTest, IsFreedByAnyThreadWhileOthersAreTaken) {
 }
 
 TEST(DataType, OfEveryElementTypeLeadsBackToIt) {
-  for (const int32_t dtype : {FPT_BOOL, FPT_INT8, FPT_INT16, FPT_INT32, FPT_INT64, FPT_FLOAT32, FPT_FLOAT64, FPT_COMPLEX64,
-                              FPT_COMPLEX128, FPT_UINT8, FPT_FLOAT16, FPT_BFLOAT16})
+  for (const int32_t dtype : {FPT_BOOL, FPT_INT8, FPT_INT16, FPT_INT32, FPT_INT64, FPT_FLOAT32, FPT_FLOAT64,
+                              FPT_COMPLEX64, FPT_COMPLEX128, FPT_UINT8, FPT_FLOAT16, FPT_BFLOAT16})
     EXPECT_EQ(dtype_of(data_type(dtype)), dtype) << dtype_name(dtype);
 }
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
-#include "environment.hpp"
-
 #include <patchlevel.h>
 
+#include "environment.hpp"
 #include "support.hpp"
 
 namespace fpt {
@@ -108,7 +107,8 @@ TEST_F(EnvironmentTest, AMissingFileIsNoPython) {
 
 TEST_F(EnvironmentTest, AFolderOrAFileThatCannotBeExecutedIsNoPython) {
   EXPECT_FAILS(choose(folder.path().string()), FPT_ERR_INTERPRETER, "no Python that can be executed");
-  EXPECT_FAILS(choose(folder.write("python", "\177ELF").string()), FPT_ERR_INTERPRETER, "no Python that can be executed");
+  EXPECT_FAILS(choose(folder.write("python", "\177ELF").string()), FPT_ERR_INTERPRETER,
+               "no Python that can be executed");
 }
 
 TEST_F(EnvironmentTest, AShimIsNotPythonItself) {
@@ -177,7 +177,8 @@ TEST_F(EnvironmentTest, ARelativePathIsRelativeToTheWorkingDirectoryOfNow) {
 TEST_F(EnvironmentTest, PythonhomeOfNowhereIsRefused) {
   const fs::path python = install("base");
   const test::Variable wrong("PYTHONHOME", "/nowhere");
-  EXPECT_FAILS(choose(python.string()), FPT_ERR_PYTHONHOME, "PYTHONHOME is \"/nowhere\", which is not the home of Python");
+  EXPECT_FAILS(choose(python.string()), FPT_ERR_PYTHONHOME,
+               "PYTHONHOME is \"/nowhere\", which is not the home of Python");
   EXPECT_FAILS(choose(python.string()), FPT_ERR_PYTHONHOME, "unset PYTHONHOME, it is not needed");
 }
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
-#include "error.hpp"
-
 #include <set>
 #include <thread>
 
+#include "error.hpp"
 #include "support.hpp"
 
 namespace fpt {

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT
-#include "fpenv.hpp"
-
 #include <cfenv>
 #include <limits>
 #include <stdexcept>
 #include <thread>
 
+#include "fpenv.hpp"
 #include "support.hpp"
 #if defined(__x86_64__)
 #include <immintrin.h>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// NumPy scripts: the same arrays in the other framework, and torch stays out of the process's way.
 #include "framework.hpp"
-
 #include "script.hpp"
 
 namespace fpt {
@@ -62,12 +61,13 @@ TEST_F(NumPyTest, ArraysArriveAsNumPyArraysOfTheSameMemory) {
 
 TEST_F(NumPyTest, EveryElementTypeArrives) {
   std::vector<char> memory(64);
-  for (const int32_t type : {FPT_BOOL, FPT_INT8, FPT_INT16, FPT_INT32, FPT_INT64, FPT_FLOAT32, FPT_FLOAT64, FPT_COMPLEX64,
-                             FPT_COMPLEX128}) {
+  for (const int32_t type :
+       {FPT_BOOL, FPT_INT8, FPT_INT16, FPT_INT32, FPT_INT64, FPT_FLOAT32, FPT_FLOAT64, FPT_COMPLEX64, FPT_COMPLEX128}) {
     fpt_arg arg;
     const int64_t n = 2;
     fpt_arg_array(&arg, memory.data(), type, 1, &n, nullptr, FPT_IN);
-    for (int i = 0; i < 3; ++i) EXPECT_EQ(text_of("kind", arg), std::string("ndarray ") + dtype_name(type) + " (2,) (1,)");
+    for (int i = 0; i < 3; ++i)
+      EXPECT_EQ(text_of("kind", arg), std::string("ndarray ") + dtype_name(type) + " (2,) (1,)");
   }
 }
 

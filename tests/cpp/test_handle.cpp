@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
-#include "handle.hpp"
-
 #include <set>
 #include <thread>
 
+#include "handle.hpp"
 #include "support.hpp"
 
 namespace fpt {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// How the interpreter starts, and what it leaves alone. Each case is run in a process of its own. The end of a process
 /// is in test_interpreter_end.cpp.
-#include "interpreter.hpp"
-
 #include <sys/stat.h>
 
 #include <atomic>
@@ -12,6 +10,7 @@
 #include <thread>
 
 #include "environment.hpp"
+#include "interpreter.hpp"
 #include "script.hpp"
 
 extern char** environ;
@@ -102,7 +101,8 @@ TEST(Interpreter, StartsWorkersThatArePython) {
   // were sys.executable this program, each worker would run all its cases again
   fpt_module module = 0;
   const std::string file = (std::filesystem::path(__FILE__).parent_path() / "scripts" / "spawn.py").string();
-  ASSERT_OK(outcome(fpt_module_load(&module, 0, file.data(), static_cast<int64_t>(file.size()), nullptr, 0, nullptr, 0)));
+  ASSERT_OK(
+      outcome(fpt_module_load(&module, 0, file.data(), static_cast<int64_t>(file.size()), nullptr, 0, nullptr, 0)));
   double sum = 0;
   fpt_arg output = out(sum);
   ASSERT_OK(outcome(fpt_module_call(module, "workers", 7, nullptr, 0, &output, 1, nullptr)));
@@ -348,8 +348,9 @@ TEST(EmptyEnvironment, SaysThatTorchIsMissing) {
   ASSERT_OK(init(empty_venv(folder)));
   const std::string file = folder.write("needs_torch.py", "import torch").string();
   fpt_module module = 0;
-  EXPECT_FAILS(outcome(fpt_module_load(&module, 0, file.data(), static_cast<int64_t>(file.size()), nullptr, 0, nullptr, 0)),
-               FPT_ERR_IMPORT, "No module named 'torch'");
+  EXPECT_FAILS(
+      outcome(fpt_module_load(&module, 0, file.data(), static_cast<int64_t>(file.size()), nullptr, 0, nullptr, 0)),
+      FPT_ERR_IMPORT, "No module named 'torch'");
   const Script script("def g(): return 1");
   EXPECT_EQ(script.number("g()"), 1);
 }

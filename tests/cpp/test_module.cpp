@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// Loading, functions, reload, save and restore; two modules at once; modules that go while they are in use.
 #include "module.hpp"
-
 #include "script.hpp"
 
 namespace fpt {
@@ -21,9 +20,11 @@ struct LoadTest : testing::Test {
 
   test::Outcome load(const std::string& file, std::vector<fpt_arg> options = {}, std::vector<fpt_arg> config = {}) {
     return outcome(fpt_module_load(&module, 0, file.data(), static_cast<int64_t>(file.size()), options.data(),
-                                   static_cast<int32_t>(options.size()), config.data(), static_cast<int32_t>(config.size())));
+                                   static_cast<int32_t>(options.size()), config.data(),
+                                   static_cast<int32_t>(config.size())));
   }
-  test::Outcome load_source(const std::string& source, std::vector<fpt_arg> options = {}, std::vector<fpt_arg> config = {}) {
+  test::Outcome load_source(const std::string& source, std::vector<fpt_arg> options = {},
+                            std::vector<fpt_arg> config = {}) {
     return load(folder.write("script_in_folder.py", source).string(), std::move(options), std::move(config));
   }
 };
@@ -77,9 +78,10 @@ TEST_F(LoadTest, ReplacesTheModuleThatTheHandleNamed) {
 
 TEST_F(LoadTest, HandsTheConfigurationToTheSetup) {
   std::vector<double> levels = {1, 2, 3};
-  ASSERT_OK(load_source("def ftn_pytorch_setup(**config): got.update(config)\ngot = {}\n"
-                        "def f(): return repr([got['lr'], got['name'], got['levels'].tolist()])",
-                        {}, {named("lr", in(0.5)), named("name", in("adam")), named("levels", in(levels))}));
+  ASSERT_OK(
+      load_source("def ftn_pytorch_setup(**config): got.update(config)\ngot = {}\n"
+                  "def f(): return repr([got['lr'], got['name'], got['levels'].tolist()])",
+                  {}, {named("lr", in(0.5)), named("name", in("adam")), named("levels", in(levels))}));
   levels = {0, 0, 0};
   std::string text(100, ' ');
   fpt_arg output = out(text);
@@ -112,7 +114,8 @@ TEST_F(LoadTest, OfAHandleOfAnotherKindIsRefused) {
 }
 
 TEST_F(LoadTest, OfTheSameFileTwiceGivesTwoInstances) {
-  const std::string file = folder.write("twin.py", "n = 0\ndef f():\n    global n\n    n += 1\n    return n\n").string();
+  const std::string file =
+      folder.write("twin.py", "n = 0\ndef f():\n    global n\n    n += 1\n    return n\n").string();
   fpt_module other = 0;
   ASSERT_OK(load(file));
   ASSERT_EQ(fpt_module_load(&other, 0, file.data(), static_cast<int64_t>(file.size()), nullptr, 0, nullptr, 0), FPT_OK);
@@ -184,9 +187,7 @@ TEST(ModuleTest, WithoutHooksCannotBeSaved) {
 // A script may call back into the library through ctypes; these stand for what a program would do there.
 fpt_module used_module = 0;
 
-extern "C" __attribute__((visibility("default"))) void test_module_free() {
-  fpt_module_free(used_module);
-}
+extern "C" __attribute__((visibility("default"))) void test_module_free() { fpt_module_free(used_module); }
 extern "C" __attribute__((visibility("default"))) int test_module_reload() { return fpt_module_reload(used_module); }
 
 std::string callback(const char* name, void (*function)()) {

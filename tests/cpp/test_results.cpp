@@ -109,7 +109,7 @@ TEST_F(ResultsTest, MemoryHasOneTypeAndRank) {
 TEST_F(ResultsTest, AreCopiedWithConversion) {
   call("many");
   Doubles flux(2);
-  float single = 0, half = 0;
+  float half = 0;
   int32_t count = 0;
   bool flag = false;
   ASSERT_OK(copy(1, flux));
@@ -125,7 +125,6 @@ TEST_F(ResultsTest, AreCopiedWithConversion) {
   ASSERT_OK(copy(1, narrow, 1));
   EXPECT_EQ(narrow, (std::vector<float>{2, 3}));
   EXPECT_FAILS(copy(4, half), FPT_ERR_SHAPE, "(1,)");
-  (void)single;
 }
 
 TEST_F(ResultsTest, TextIsWhole) {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 /// Tensors and argument lists, as the drop-in types use them.
-#include "tensor.hpp"
-
 #include "script.hpp"
+#include "tensor.hpp"
 
 namespace fpt {
 namespace {
@@ -309,9 +308,11 @@ TEST_F(WrapTest, RefusesWhatCouldNotBeDescribed) {
 }
 
 TEST_F(WrapTest, TheResultIsOneTensor) {
-  for (const auto& [function, status] : {std::pair{"pair", FPT_ERR_RESULT_COUNT}, std::pair{"number", FPT_ERR_RESULT_TYPE},
-                                         std::pair{"text", FPT_ERR_RESULT_TYPE}}) {
-    const Script one(std::string(source) + "\nftn_pytorch_forward = " + function + "\nftn_pytorch_convention = 'args'\n");
+  for (const auto& [function, status] :
+       {std::pair{"pair", FPT_ERR_RESULT_COUNT}, std::pair{"number", FPT_ERR_RESULT_TYPE},
+        std::pair{"text", FPT_ERR_RESULT_TYPE}}) {
+    const Script one(std::string(source) + "\nftn_pytorch_forward = " + function +
+                     "\nftn_pytorch_convention = 'args'\n");
     Doubles x = {1};
     ASSERT_EQ(fpt_wrap_clear(wrap), FPT_OK);
     add(in(x));

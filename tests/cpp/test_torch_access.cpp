@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT
 /// Which ways into torch are used, and that all of them see the same. The whole of test_embed also runs with each of
 /// the fast ways switched off.
-#include "torch_access.hpp"
-
 #include <cstring>
 
 #include "framework.hpp"
 #include "interpreter.hpp"
 #include "script.hpp"
+#include "torch_access.hpp"
 
 namespace fpt {
 namespace {
@@ -65,7 +64,8 @@ TEST_F(TorchAccess, AnotherImplementationIsAChange) {
   Made other = make_array(Framework::torch, reversed(array), nullptr, false);
   ASSERT_TRUE(torch_access::is_unchanged(made.object.get(), array, made.probe));
   const Ref utils = checked(PyImport_ImportModule("torch.utils"), "torch.utils");
-  checked(PyObject_CallMethod(utils.get(), "swap_tensors", "OO", made.object.get(), other.object.get()), "swap_tensors");
+  checked(PyObject_CallMethod(utils.get(), "swap_tensors", "OO", made.object.get(), other.object.get()),
+          "swap_tensors");
   EXPECT_FALSE(torch_access::is_unchanged(made.object.get(), array, made.probe));
   EXPECT_TRUE(torch_access::is_unchanged(made.object.get(), reversed(array), made.probe));
 }

@@ -109,9 +109,10 @@ TEST_F(TrainTest, TheFirstIsABool) {
 }
 
 TEST_F(TrainTest, TheLossIsOneRealNumber) {
-  for (const char* loss : {"None", "'0.5'", "True", "1j", "torch.tensor([0.5])", "torch.zeros(0)", "torch.tensor(1j)",
-                           "torch.tensor(True)", "numpy.bool_(True)", "numpy.complex64(1)", "[0.5]", "object()", "10**400",
-                           "torch.zeros((1,) * 8)", "torch.zeros((), device='meta')", "torch.zeros(2).to_sparse()"})
+  for (const char* loss :
+       {"None", "'0.5'", "True", "1j", "torch.tensor([0.5])", "torch.zeros(0)", "torch.tensor(1j)",
+        "torch.tensor(True)", "numpy.bool_(True)", "numpy.complex64(1)", "[0.5]", "object()", "10**400",
+        "torch.zeros((1,) * 8)", "torch.zeros((), device='meta')", "torch.zeros(2).to_sparse()"})
     expect_refused(std::string("(False, ") + loss + ")", "no single real number");
 }
 
@@ -145,7 +146,8 @@ TEST(TrainArguments, ATargetBesideNamedInputsIsCalledTarget) {
 }
 
 TEST(TrainArguments, AChangedTargetIsNoticed) {
-  Script script("import torch\ndef ftn_pytorch_train(x, t):\n    t += 1\n    return False, 0.0\n", {option("mode", "safe")});
+  Script script("import torch\ndef ftn_pytorch_train(x, t):\n    t += 1\n    return False, 0.0\n",
+                {option("mode", "safe")});
   std::vector<double> x = {1}, t = {3};
   EXPECT_FAILS(script.train({in(x)}, {in(t)}), FPT_ERR_INPUT_MODIFIED, "target 1");
 }
