@@ -12,13 +12,14 @@ namespace fpt::torch_access {
 namespace {
 
 /// torch's stable C functions on at::Tensor* (torch/csrc/inductor/aoti_torch/c/shim.h; 2 to 4 ns each, where the Python
-/// getters take 30), and requires_grad, which exists in libc10 only. All of them look and change nothing.
+/// getters take 30), and two C++ functions that it lacks and the libraries export. All of them look and change nothing.
 struct Shim {
   int32_t (*get_data_ptr)(void* tensor, void** result) = nullptr;
   int32_t (*get_dim)(void* tensor, int64_t* result) = nullptr;
   int32_t (*get_sizes)(void* tensor, int64_t** result) = nullptr;
   int32_t (*get_strides)(void* tensor, int64_t** result) = nullptr;
   bool (*requires_grad)(const void* impl) = nullptr;
+  bool (*is_neg)(const void* tensor) = nullptr;
   /// Where in the Python object the pointer to the TensorImpl stands. An at::Tensor is nothing but that pointer, so
   /// its address serves as the handle of the functions above, and it is followed anew in each check: a swapped or
   /// replaced implementation is never read after its death.
@@ -146,13 +147,19 @@ bool find_shim(PyObject* torch_c, Access& access) {
       !find_function(shim.get_dim, torch, "aoti_torch_get_dim") ||
       !find_function(shim.get_sizes, torch, "aoti_torch_get_sizes") ||
       !find_function(shim.get_strides, torch, "aoti_torch_get_strides") ||
-      !find_function(shim.requires_grad, "libc10.so", "_ZNK3c1010TensorImpl13requires_gradEv"))
+      !find_function(shim.requires_grad, "libc10.so", "_ZNK3c1010TensorImpl13requires_gradEv") ||
+      !find_function(shim.is_neg, torch, "_ZN2at6native6is_negERKNS_6TensorE"))
     return false;
   const Array array = self_test_array();
   const Ref one = import_slot(dlpack::take_slot(array, nullptr));
   const Ref two = import_slot(dlpack::take_slot(array, nullptr));
   shim.impl_offset = find_impl_offset(torch_c, one.get());
   if (shim.impl_offset == 0 || find_impl_offset(torch_c, two.get()) != shim.impl_offset) return false;
+  const Ref module(PyImport_ImportModule("torch"));
+  const Ref negated(module ? PyObject_CallMethod(module.get(), "_neg_view", "O", one.get()) : nullptr);
+  PyErr_Clear();
+  if (!negated || !shim.is_neg(tensor_handle(shim, negated.get())) || shim.is_neg(tensor_handle(shim, one.get())))
+    return false;
   Array other = array;
   other.extents[1] = 2;
   Probe probe, probe_of_two;
@@ -269,10 +276,8 @@ bool view_plain(PyObject* object, Array& array) {
   if (view.dtype.code == dlpack::code_complex && is_true(Ref(PyObject_CallOneArg(access.is_conj, object)))) return false;
   array = dlpack::array_of(view);
   if (!array.data && element_count(array) > 0) return false;
-  // The negative bit comes with the imaginary part of a conjugate, whose elements are never side by side; asking takes
-  // longer than all the rest.
-  const bool side_by_side = is_contiguous(reversed(array)) && element_count(array) > 1;
-  return side_by_side || !is_true(Ref(PyObject_CallOneArg(access.is_neg, object)));
+  return !(access.has_shim ? access.shim.is_neg(tensor_handle(access.shim, object))
+                           : is_true(Ref(PyObject_CallOneArg(access.is_neg, object))));
 }
 
 Ref import_slot(dlpack::Slot* slot) {
