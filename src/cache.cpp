@@ -45,19 +45,20 @@ Made make_wished(const Array& array, const Wish& wish, Array& seen) {
 }
 
 PyObject* SlotCache::hit(const fpt_arg& arg, Framework framework, bool thorough) noexcept {
-  const std::size_t count = entries_.size();
-  for (std::size_t step = 0, index = next_; step < count; ++step, ++index) {
-    if (index >= count) index = 0;
-    if (addresses_[index] != arg.data) continue;
-    Entry& entry = entries_[index];
-    if (entry.array.dtype != arg.dtype || entry.array.rank != arg.rank || entry.read_only != (arg.access == FPT_IN) ||
-        !same_axes(arg.rank, arg.u.array.extents, arg.u.array.strides, entry.array))
-      continue;
-    if (!is_unchanged(entry.made, entry.script, framework, thorough)) return nullptr;
-    next_ = index + 1 < count ? index + 1 : 0;
-    return entry.made.object.get();
-  }
-  return nullptr;
+  if (next_ >= entries_.size()) return nullptr;
+  Entry& entry = entries_[next_];
+  if (entry.array.data != arg.data || entry.array.dtype != arg.dtype || entry.array.rank != arg.rank ||
+      entry.read_only != (arg.access == FPT_IN) ||
+      !same_axes(arg.rank, arg.u.array.extents, arg.u.array.strides, entry.array) ||
+      !is_unchanged(entry.made, entry.script, framework, thorough))
+    return nullptr;
+  expect_after(entry);
+  return entry.made.object.get();
+}
+
+void SlotCache::expect_after(const Entry& entry) noexcept {
+  const auto index = static_cast<std::size_t>(&entry - entries_.data()) + 1;
+  next_ = index < entries_.size() ? index : 0;
 }
 
 SlotCache::Entry* SlotCache::find(const Array& array, bool read_only) noexcept {
@@ -71,8 +72,7 @@ SlotCache::Entry* SlotCache::find(const Array& array, bool read_only) noexcept {
   return nullptr;
 }
 
-SlotCache::Entry& SlotCache::replace(const Array& array, bool read_only) {
-  if (Entry* known = find(array, read_only)) return *known;
+SlotCache::Entry& SlotCache::add(const Array& array) {
   if (entries_.size() < max_entries) {
     addresses_.push_back(array.data);
     return entries_.emplace_back();
@@ -84,14 +84,21 @@ SlotCache::Entry& SlotCache::replace(const Array& array, bool read_only) {
 
 Ref SlotCache::get(const Array& array, const Wish& wish) {
   Entry* known = find(array, wish.read_only);
-  if (known && is_unchanged(known->made, known->script, wish.framework, wish.thorough)) return known->made.object;
+  if (known && is_unchanged(known->made, known->script, wish.framework, wish.thorough)) {
+    expect_after(*known);
+    return known->made.object;
+  }
+  const uint64_t changes = changes_;
   Array seen;
   Made made = make_wished(array, wish, seen);
   const Ref object = made.object;
-  Entry& entry = replace(array, wish.read_only);
+  if (changes_ != changes) known = find(array, wish.read_only);  // making it ran Python code that came back here
+  ++changes_;
+  Entry& entry = known ? *known : add(array);
   entry.array = array;
   entry.script = in_script_order(seen, wish.same_layout);
   entry.read_only = wish.read_only;
+  expect_after(entry);
   std::swap(entry.made, made);  // the old object dies when everything else is in place: dying may run Python code
   return object;
 }

@@ -35,8 +35,8 @@ class SlotCache {
   /// The object for `array`, from the cache where it is still untouched, else made. For wishes that copy nothing.
   Ref get(const Array& array, const Wish& wish);
 
-  /// The hot path: the cached object for an array that is passed as it is, or null where get() has to look closer.
-  /// Borrowed.
+  /// The hot path: the cached object for an array that is passed as it is, if it is the one expected next; null where
+  /// get() has to look closer. Borrowed.
   PyObject* hit(const fpt_arg& arg, Framework framework, bool thorough) noexcept;
 
   std::size_t size() const noexcept { return entries_.size(); }
@@ -50,12 +50,14 @@ class SlotCache {
   };
 
   Entry* find(const Array& array, bool read_only) noexcept;
-  Entry& replace(const Array& array, bool read_only);
+  Entry& add(const Array& array);
+  void expect_after(const Entry& entry) noexcept;
 
   std::vector<Entry> entries_;
   std::vector<const void*> addresses_;  // of the arrays, close together for the search
-  std::size_t next_ = 0;                // where to look first: programs walk through their blocks in order
+  std::size_t next_ = 0;                // the one expected next: programs walk through their blocks in order
   std::size_t oldest_ = 0;
+  uint64_t changes_ = 0;
 };
 
 }  // namespace fpt
