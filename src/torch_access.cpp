@@ -222,9 +222,10 @@ bool is_true(Ref value) {
 }
 
 /// Keeps inference mode off while it lives. A script may call back into the library from inside torch.inference_mode(),
-/// and tensors made there cannot be saved for backward, which the next call may want to do with a cached one.
+/// and tensors made there cannot be saved for backward, which the next call may want to do with a cached one. Asking
+/// takes a third of the time of making a tensor, so it is done only where Python code is below us.
 Ref without_inference_mode(const Access& access) {
-  if (!access.is_inference_mode_enabled || !access.inference_mode) return Ref();
+  if (!PyEval_GetFrame() || !access.is_inference_mode_enabled || !access.inference_mode) return Ref();
   if (!is_true(Ref(PyObject_CallNoArgs(access.is_inference_mode_enabled)))) return Ref();
   return checked(PyObject_CallOneArg(access.inference_mode, Py_False), "leaving inference mode");
 }
