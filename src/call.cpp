@@ -150,25 +150,24 @@ Ref Call::value_of(fpt_arg& arg, SlotCache& cache, const char* what, int32_t ind
     Tensor& tensor = tensor_at(arg.handle);
     if (!tensor.object) {
       if (is_value(tensor.arg)) return scalar_value(tensor.arg);
-      return array_value(tensor.arg, tensor.array, {}, cache, what, index);
+      return array_value(arg, tensor.arg.access == FPT_OUT, tensor.array, {}, cache, what, index);
     }
     const bool fits = (module_.framework() == Framework::torch) == is_tensor(tensor.object.get()) &&
                       tensor.same_layout == module_.same_layout() &&
                       module_.wanted_dtype(tensor.array.dtype) == tensor.array.dtype && !module_.copies_inputs();
     if (fits) return tensor.object;
     require_memory(tensor.array, tensor.array.dtype, tensor.array.rank, argument_label(what, index, arg));
-    return array_value(arg, tensor.array, {}, cache, what, index);
+    return array_value(arg, arg.access == FPT_OUT, tensor.array, {}, cache, what, index);
   }
   if (is_value(arg)) return scalar_value(arg);
-  return array_value(arg, array_of(arg), claim_copy(arg), cache, what, index);
+  return array_value(arg, arg.access == FPT_OUT, array_of(arg), claim_copy(arg), cache, what, index);
 }
 
-Ref Call::array_value(const fpt_arg& arg, const Array& array, Storage storage, SlotCache& cache, const char* what,
-                      int32_t index) {
+Ref Call::array_value(const fpt_arg& arg, bool writable, const Array& array, Storage storage, SlotCache& cache,
+                      const char* what, int32_t index) {
   if (array.dtype > FPT_COMPLEX128 && array.dtype != FPT_UINT8)
     fail(FPT_ERR_KIND, argument_label(what, index, arg), " of ", function_.name, " is ", dtype_fortran_name(array.dtype),
          ", which can be an output but not an input that the script changes: pass it with torch_in");
-  const bool writable = arg.access == FPT_OUT;
   const Wish wish{module_.framework(),     module_.same_layout(), module_.wanted_dtype(array.dtype),
                   module_.copies_inputs(), !writable,             module_.mode() != Mode::fast};
   try {

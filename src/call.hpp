@@ -61,7 +61,7 @@ class Call {
 
   PyObject* cached(const fpt_arg& arg, SlotCache& cache) const noexcept;
   Ref value_of(fpt_arg& arg, SlotCache& cache, const char* what, int32_t index);
-  Ref array_value(const fpt_arg& arg, const Array& array, Storage storage, SlotCache& cache, const char* what, int32_t index);
+  Ref array_value(const fpt_arg& arg, bool writable, const Array& array, Storage storage, SlotCache& cache, const char* what, int32_t index);
   void push(Ref value);
   void check_first_call();
   [[noreturn]] void throw_failure();

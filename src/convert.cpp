@@ -99,7 +99,7 @@ View host_view(PyObject* value, const char* label) {
 
 PreparedCopy prepare_copy(PyObject* value, const View* plain, const fpt_arg& output, bool same_layout, bool cast,
                           const char* label) {
-  require_described(output, label);
+  require_described(output, "the output");
   if (output.access != FPT_OUT)
     fail(FPT_ERR_ARGUMENT, label, " was described by torch_in or torch_copy, which cannot receive a result: use torch_out");
   PreparedCopy copy;

@@ -16,6 +16,7 @@ namespace {
 struct Shim {
   int32_t (*get_data_ptr)(void* tensor, void** result) = nullptr;
   int32_t (*get_dim)(void* tensor, int64_t* result) = nullptr;
+  int32_t (*get_dtype)(void* tensor, int32_t* result) = nullptr;
   int32_t (*get_sizes)(void* tensor, int64_t** result) = nullptr;
   int32_t (*get_strides)(void* tensor, int64_t** result) = nullptr;
   bool (*requires_grad)(const void* impl) = nullptr;
@@ -35,6 +36,8 @@ struct Access {
   PyObject* is_conj = nullptr;
   PyObject *is_inference_mode_enabled = nullptr, *inference_mode = nullptr;  // null where torch has them elsewhere
   PyObject *requires_grad = nullptr, *data_ptr = nullptr, *shape = nullptr, *stride = nullptr;  // names
+  PyObject* dtype = nullptr;                         // name
+  PyObject* dtypes[FPT_COMPLEX128 + 1] = {};
   PyGetSetDef* requires_grad_getter = nullptr;  // the attribute without looking it up
   bool has_shim = false;
   Shim shim;
@@ -94,6 +97,12 @@ std::size_t find_impl_offset(PyObject* torch_c, PyObject* tensor) {
 
 void* tensor_handle(const Shim& shim, PyObject* tensor) { return reinterpret_cast<char*>(tensor) + shim.impl_offset; }
 
+/// c10::ScalarType, part of torch's stable C interface.
+int32_t scalar_type(int32_t dtype) noexcept {
+  constexpr int32_t types[] = {-1, 11, 1, 2, 3, 4, 6, 7, 9, 10};
+  return dtype >= FPT_BOOL && dtype <= FPT_COMPLEX128 ? types[dtype] : -1;
+}
+
 // torch keeps shape and strides of up to this many axes inside the TensorImpl, so their address is that of the whole
 // life of the implementation; those of more axes are asked for in each check.
 constexpr int64_t max_axes_inside = 5;
@@ -119,7 +128,10 @@ bool shim_is_unchanged(const Shim& shim, PyObject* tensor, const Array& array, t
   std::memcpy(&impl, handle, sizeof impl);
   void* data;
   int64_t rank;
-  if (!impl || shim.get_data_ptr(handle, &data) != 0 || shim.get_dim(handle, &rank) != 0 || rank != array.rank) return false;
+  int32_t type;
+  if (!impl || shim.get_data_ptr(handle, &data) != 0 || shim.get_dim(handle, &rank) != 0 ||
+      shim.get_dtype(handle, &type) != 0 || rank != array.rank || type != scalar_type(array.dtype))
+    return false;
   if (probe.impl != impl && !find_axes(shim, handle, impl, rank, probe)) return false;
   return has_axes(array, probe.sizes, probe.strides) && (data == array.data || element_count(array) == 0) &&
          !shim.requires_grad(impl);
@@ -145,6 +157,7 @@ bool find_shim(PyObject* torch_c, Access& access) {
   const char* torch = "libtorch_cpu.so";
   if (!find_function(shim.get_data_ptr, torch, "aoti_torch_get_data_ptr") ||
       !find_function(shim.get_dim, torch, "aoti_torch_get_dim") ||
+      !find_function(shim.get_dtype, torch, "aoti_torch_get_dtype") ||
       !find_function(shim.get_sizes, torch, "aoti_torch_get_sizes") ||
       !find_function(shim.get_strides, torch, "aoti_torch_get_strides") ||
       !find_function(shim.requires_grad, "libc10.so", "_ZNK3c1010TensorImpl13requires_gradEv") ||
@@ -205,6 +218,9 @@ Access& instance() {
   loaded->inference_mode = PyObject_GetAttrString(torch_c.get(), "_InferenceMode");
   PyErr_Clear();
   loaded->requires_grad = PyUnicode_InternFromString("requires_grad");
+  loaded->dtype = PyUnicode_InternFromString("dtype");
+  for (int32_t i = FPT_BOOL; i <= FPT_COMPLEX128; ++i)
+    loaded->dtypes[i] = checked(PyObject_GetAttrString(torch.get(), dtype_name(i)), context).release();
   loaded->requires_grad_getter = find_getter(type, "requires_grad");
   loaded->data_ptr = PyUnicode_InternFromString("data_ptr");
   loaded->shape = PyUnicode_InternFromString("shape");
@@ -256,7 +272,9 @@ bool getters_say_unchanged(const Access& access, PyObject* tensor, const Array& 
   const Ref data(PyObject_CallMethodNoArgs(tensor, access.data_ptr));
   const Ref shape(PyObject_GetAttr(tensor, access.shape));
   const Ref stride(PyObject_CallMethodNoArgs(tensor, access.stride));
-  if (!data || !shape || !stride) return PyErr_Clear(), false;
+  const Ref dtype(PyObject_GetAttr(tensor, access.dtype));
+  if (!data || !shape || !stride || !dtype) return PyErr_Clear(), false;
+  if (array.dtype > FPT_COMPLEX128 || dtype.get() != access.dtypes[array.dtype]) return false;
   return (PyLong_AsVoidPtr(data.get()) == array.data || element_count(array) == 0) &&
          equals(shape.get(), array.extents, array.rank, 1, nullptr) &&
          equals(stride.get(), array.strides, array.rank, static_cast<int64_t>(dtype_size(array.dtype)), array.extents);

@@ -70,6 +70,17 @@ TEST_F(TorchAccess, AnotherImplementationIsAChange) {
   EXPECT_TRUE(torch_access::is_unchanged(made.object.get(), reversed(array), made.probe));
 }
 
+TEST_F(TorchAccess, AnotherElementTypeIsAChange) {
+  Made made = make_array(Framework::torch, array, nullptr, false);
+  ASSERT_TRUE(torch_access::is_unchanged(made.object.get(), array, made.probe));
+  const Ref torch = checked(PyImport_ImportModule("torch"), "torch");
+  const bool wide = dtype_size(array.dtype) == 8;
+  const Ref type = checked(PyObject_GetAttrString(torch.get(), wide ? "int64" : "int32"), "type");
+  const Ref view = checked(PyObject_CallMethod(made.object.get(), "view", "O", type.get()), "view");
+  ASSERT_EQ(PyObject_SetAttrString(made.object.get(), "data", view.get()), 0);
+  EXPECT_FALSE(torch_access::is_unchanged(made.object.get(), array, made.probe));
+}
+
 TEST_F(TorchAccess, RetentionIsSeenThroughTheSlot) {
   Made made = make_array(Framework::torch, array, nullptr, false);
   Ref view(PyObject_CallMethod(made.object.get(), "t", nullptr));
