@@ -73,7 +73,7 @@ def table(rows: list[dict]) -> str:
 
 def picture(rows: list[dict], file: Path) -> None:
     """Difference to Python against the number of arrays, one line for each way of passing them."""
-    figure, axes = plt.subplots(figsize=(7.5, 4.5), constrained_layout=True)
+    figure, axes = plt.subplots(figsize=(8.5, 4.5), constrained_layout=True)
     ways = dict.fromkeys(row["way"] for row in rows if row["case"].startswith("empty"))
     for way, marker in zip(ways, "osD^vP"):
         points = [(int(row["case"].split()[1]), row["difference_us"]) for row in rows
@@ -85,7 +85,7 @@ def picture(rows: list[dict], file: Path) -> None:
     axes.set_ylabel("time of a call beyond Python's own, microseconds")
     axes.set_title("Calling an empty Python function from Fortran")
     axes.grid(True, which="both", alpha=0.25)
-    axes.legend(title="arrays are", frameon=False)
+    axes.legend(title="arrays are", frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
     figure.savefig(file, dpi=150)
 
 
