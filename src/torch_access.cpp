@@ -12,7 +12,7 @@ namespace fpt::torch_access {
 namespace {
 
 /// torch's stable C functions on at::Tensor* (torch/csrc/inductor/aoti_torch/c/shim.h; 2 to 4 ns each, where the Python
-/// getters take 30), and two C++ functions that it lacks and the libraries export. All of them look and change nothing.
+/// getters take 30), and three C++ functions that it lacks and the libraries export. All of them look and change nothing.
 struct Shim {
   int32_t (*get_data_ptr)(void* tensor, void** result) = nullptr;
   int32_t (*get_dim)(void* tensor, int64_t* result) = nullptr;
@@ -21,6 +21,7 @@ struct Shim {
   int32_t (*get_strides)(void* tensor, int64_t** result) = nullptr;
   bool (*requires_grad)(const void* impl) = nullptr;
   bool (*is_neg)(const void* tensor) = nullptr;
+  bool (*is_inference_mode_enabled)() = nullptr;
   /// Where in the Python object the pointer to the TensorImpl stands. An at::Tensor is nothing but that pointer, so
   /// its address serves as the handle of the functions above, and it is followed anew in each check: a swapped or
   /// replaced implementation is never read after its death.
@@ -151,6 +152,22 @@ Array self_test_array() {
   return array;
 }
 
+/// Truth of an attribute or of a method without arguments; false where asking fails.
+bool is_true(Ref value) {
+  const bool result = value && PyObject_IsTrue(value.get()) == 1;
+  PyErr_Clear();
+  return result;
+}
+
+bool shows_inference_mode(const Shim& shim, const Access& access) {
+  if (!access.is_inference_mode_enabled || !access.inference_mode) return false;
+  const bool now = is_true(Ref(PyObject_CallNoArgs(access.is_inference_mode_enabled)));
+  if (shim.is_inference_mode_enabled() != now) return false;
+  const Ref opposite(PyObject_CallOneArg(access.inference_mode, now ? Py_False : Py_True));  // until we return
+  if (!opposite) return PyErr_Clear(), false;
+  return shim.is_inference_mode_enabled() != now;
+}
+
 bool find_shim(PyObject* torch_c, Access& access) {
   if (switched_off("FTN_PYTORCH_SHIM")) return false;
   Shim& shim = access.shim;
@@ -161,13 +178,15 @@ bool find_shim(PyObject* torch_c, Access& access) {
       !find_function(shim.get_sizes, torch, "aoti_torch_get_sizes") ||
       !find_function(shim.get_strides, torch, "aoti_torch_get_strides") ||
       !find_function(shim.requires_grad, "libc10.so", "_ZNK3c1010TensorImpl13requires_gradEv") ||
-      !find_function(shim.is_neg, torch, "_ZN2at6native6is_negERKNS_6TensorE"))
+      !find_function(shim.is_neg, torch, "_ZN2at6native6is_negERKNS_6TensorE") ||
+      !find_function(shim.is_inference_mode_enabled, "libc10.so", "_ZN3c1013InferenceMode10is_enabledEv"))
     return false;
   const Array array = self_test_array();
   const Ref one = import_slot(dlpack::take_slot(array, nullptr));
   const Ref two = import_slot(dlpack::take_slot(array, nullptr));
   shim.impl_offset = find_impl_offset(torch_c, one.get());
   if (shim.impl_offset == 0 || find_impl_offset(torch_c, two.get()) != shim.impl_offset) return false;
+  if (!shows_inference_mode(shim, access)) return false;
   const Ref module(PyImport_ImportModule("torch"));
   const Ref negated(module ? PyObject_CallMethod(module.get(), "_neg_view", "O", one.get()) : nullptr);
   PyErr_Clear();
@@ -230,19 +249,14 @@ Access& instance() {
   return *loaded;
 }
 
-/// Truth of an attribute or of a method without arguments; false where asking fails.
-bool is_true(Ref value) {
-  const bool result = value && PyObject_IsTrue(value.get()) == 1;
-  PyErr_Clear();
-  return result;
-}
-
 /// Keeps inference mode off while it lives. A script may call back into the library from inside torch.inference_mode(),
-/// and tensors made there cannot be saved for backward, which the next call may want to do with a cached one. Asking
-/// takes a third of the time of making a tensor, so it is done only where Python code is below us.
+/// or leave it on for good, and tensors made there cannot be saved for backward, which the next call may want to do with
+/// a cached one.
 Ref without_inference_mode(const Access& access) {
-  if (!PyEval_GetFrame() || !access.is_inference_mode_enabled || !access.inference_mode) return Ref();
-  if (!is_true(Ref(PyObject_CallNoArgs(access.is_inference_mode_enabled)))) return Ref();
+  if (!access.is_inference_mode_enabled || !access.inference_mode) return Ref();
+  if (!(access.has_shim ? access.shim.is_inference_mode_enabled()
+                        : is_true(Ref(PyObject_CallNoArgs(access.is_inference_mode_enabled)))))
+    return Ref();
   return checked(PyObject_CallOneArg(access.inference_mode, Py_False), "leaving inference mode");
 }
 
