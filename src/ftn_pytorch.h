@@ -223,8 +223,8 @@ FPT_API fpt_status fpt_arg_name(fpt_arg *arg, const char *name, int64_t length);
  * Make a tensor of an argument, or give an existing one new contents.
  *
  * @param tensor  in: 0, or a tensor whose contents are replaced; out: the tensor; release with fpt_tensor_free()
- * @param arg     array, scalar or another tensor. The memory stays the caller's and is not copied; a scalar is
- *                stored by reference.
+ * @param arg     array, scalar or another tensor. The memory stays the caller's and is not copied. A scalar of access
+ *                FPT_IN keeps the value it had when it was described, one of access FPT_OUT goes by reference.
  */
 FPT_API fpt_status fpt_tensor_set(fpt_tensor *tensor, fpt_arg *arg);
 
