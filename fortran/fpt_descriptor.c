@@ -8,6 +8,9 @@
  */
 #include <ISO_Fortran_binding.h>
 
+#include <float.h>
+#include <math.h>
+
 #include "ftn_pytorch.h"
 
 /* The standard names no code for logicals of more than one byte. GNU composes a code of type and kind; flang takes the
@@ -131,3 +134,13 @@ POINT(fpt_point_i64)
 POINT(fpt_point_c32)
 POINT(fpt_point_c64)
 POINT(fpt_point_l8)
+
+/* To single precision without raising overflow or invalid, which would end a program that traps them. */
+float fpt_single(double value)
+{
+  volatile double bounded = value; /* conversions before the tests would raise what the tests are to avoid */
+  if (isnan(value)) return NAN;
+  if (isgreater(value, FLT_MAX)) return INFINITY;
+  if (isless(value, -FLT_MAX)) return -INFINITY;
+  return (float)bounded;
+}
