@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "arg.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
@@ -93,7 +94,7 @@ fpt_status describe_array(fpt_arg& arg, void* data, int32_t dtype, int32_t rank,
     return FPT_OK;
   }
 
-  int64_t contiguous = size;
+  int64_t contiguous = size, bytes = size;
   for (int32_t i = 0; i < rank; ++i) {
     const int64_t stride = strides ? strides[i] : contiguous;
     if (extents[i] < 0) return refuse(arg, FPT_ERR_ARGUMENT, extents[i]);
@@ -101,7 +102,10 @@ fpt_status describe_array(fpt_arg& arg, void* data, int32_t dtype, int32_t rank,
     if (stride % size != 0 && extents[i] > 1 && access != FPT_COPY) return refuse(arg, FPT_ERR_STRIDE, stride);
     arg.u.array.extents[i] = extents[i];
     arg.u.array.strides[i] = stride;
-    if (__builtin_mul_overflow(contiguous, extents[i], &contiguous)) return refuse(arg, FPT_ERR_ARGUMENT, extents[i]);
+    // other axes of an array without elements count as well: torch and NumPy multiply them, too
+    if (__builtin_mul_overflow(contiguous, std::max<int64_t>(extents[i], 1), &contiguous))
+      return refuse(arg, FPT_ERR_ARGUMENT, extents[i]);
+    bytes *= extents[i];
   }
   if (access != FPT_COPY) return FPT_OK;
 
@@ -109,14 +113,14 @@ fpt_status describe_array(fpt_arg& arg, void* data, int32_t dtype, int32_t rank,
   Array target = source;
   set_contiguous(target);
   try {
-    Storage storage = allocate(static_cast<std::size_t>(contiguous));
+    Storage storage = allocate(static_cast<std::size_t>(bytes));
     target.data = storage.get();
     copy_same_type(source, target);
     std::memcpy(arg.u.array.strides, target.strides, sizeof target.strides);
     arg.data = target.data;
     arg.handle = copies().insert(std::unique_ptr<Copy>(new Copy{std::move(storage)}));
   } catch (const std::bad_alloc&) {
-    return refuse(arg, FPT_ERR_MEMORY, contiguous);
+    return refuse(arg, FPT_ERR_MEMORY, bytes);
   }
   return FPT_OK;
 }
@@ -189,6 +193,9 @@ void require_described(const fpt_arg& arg, const std::string& what) {
       fail(FPT_ERR_KIND, what, " has a type or kind without a counterpart in Python (type code ", value,
            "); integer(1,2,4,8), real(4,8), complex(4,8), logical(c_bool) arrays, logical and character scalars can be passed");
     case FPT_ERR_ARGUMENT:
+      if (value > 1 && arg.name[FPT_MAX_NAME - 1] == '\0')
+        fail(FPT_ERR_ARGUMENT, what, " could not be described: with an extent of ", value,
+             " it has more than 2^63 bytes, counting empty axes as one element");
       if (arg.name[0] && value > FPT_MAX_NAME)
         fail(FPT_ERR_ARGUMENT, "the name \"", arg.name, "...\" of ", what, " has ", value, " characters; at most ",
              FPT_MAX_NAME, " are possible");

@@ -120,7 +120,7 @@ void set_contiguous(Array& array) noexcept {
   int64_t stride = static_cast<int64_t>(dtype_size(array.dtype));
   for (int i = 0; i < array.rank; ++i) {
     array.strides[i] = stride;
-    stride *= array.extents[i];
+    stride *= std::max<int64_t>(array.extents[i], 1);
   }
 }
 

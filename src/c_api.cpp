@@ -43,6 +43,7 @@ void run(Module& module, Function& function, fpt_arg* inputs, int32_t ninputs, f
   if (in_place) call.add_out(outputs, noutputs);
   Ref result = call.invoke(false, 0);
   if (noutputs > 0) deliver(module, function, result.get(), outputs, noutputs, in_place);
+  if (noutputs == 0 && !results && result.get() != Py_None) require_done(module, function, result.get());
   if (results) store_results(results, Results::of(module, function, result.get()));
   call.finish(std::move(result), results != nullptr);
 }

@@ -214,8 +214,15 @@ Ref Call::invoke(bool as_list, int32_t listed) {
   }
   if (!keywords_.empty() && function_.keywords != keywords_) {
     Ref names = checked(PyTuple_New(static_cast<Py_ssize_t>(keywords_.size())), function_.name);
-    for (std::size_t i = 0; i < keywords_.size(); ++i)
-      PyTuple_SET_ITEM(names.get(), static_cast<Py_ssize_t>(i), PyUnicode_InternFromString(keywords_[i].c_str()));
+    for (std::size_t i = 0; i < keywords_.size(); ++i) {
+      PyObject* name = PyUnicode_InternFromString(keywords_[i].c_str());
+      if (!name) {
+        PyErr_Clear();
+        fail(FPT_ERR_ARGUMENT, "the name of argument ", positional_ + static_cast<int>(i) + 1, " of ", function_.name,
+             " is not UTF-8");
+      }
+      PyTuple_SET_ITEM(names.get(), static_cast<Py_ssize_t>(i), name);
+    }
     function_.keywords = keywords_;
     function_.keyword_names = std::move(names);
   }

@@ -50,8 +50,11 @@ std::string names_text(PyObject* names) {
 }
 
 Py_ssize_t index_of(PyObject* names, const char* wanted) {
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); ++i)
-    if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, i), wanted) == 0) return i;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); ++i) {
+    const char* name = PyUnicode_AsUTF8(PyTuple_GET_ITEM(names, i));
+    if (!name) PyErr_Clear();
+    if (name && std::strcmp(name, wanted) == 0) return i;
+  }
   return -1;
 }
 
@@ -225,14 +228,21 @@ void deliver(const Module& module, const Function& function, PyObject* result, f
   delivery.run();
 }
 
+void require_done(const Module& module, const Function& function, PyObject* result) {
+  if (PyCoro_CheckExact(result) || PyGen_CheckExact(result) || PyAsyncGen_CheckExact(result))
+    unpack(result, concat("the result of ", function.name, " of ", module.name()));
+}
+
 void deliver_training(const Module& module, const Function& function, PyObject* result, int32_t& completed,
                       double& loss) {
   const std::string what = concat(function.name, " of ", module.name());
   if (!PyTuple_Check(result) && !PyList_Check(result))
     fail(FPT_ERR_TRAIN_RESULT, what, " must return (is_completed, loss) but returned ",
          result == Py_None ? "None" : Py_TYPE(result)->tp_name);
-  if (PySequence_Size(result) != 2)
-    fail(FPT_ERR_TRAIN_RESULT, what, " must return (is_completed, loss) but returned ", PySequence_Size(result), " values");
+  const Py_ssize_t values = PySequence_Size(result);
+  if (values < 0) throw_python_error(what);  // of a class that the script derived from list
+  if (values != 2)
+    fail(FPT_ERR_TRAIN_RESULT, what, " must return (is_completed, loss) but returned ", values, " values");
   const Ref first = checked(PySequence_GetItem(result, 0), what);
   const Ref second = checked(PySequence_GetItem(result, 1), what);
   const int done = truth(first.get());

@@ -17,6 +17,10 @@ namespace fpt {
 void deliver(const Module& module, const Function& function, PyObject* result, fpt_arg* outputs, int32_t count,
              bool in_place);
 
+/// For a call that wants no results: a coroutine or a generator means that the function has done nothing yet.
+/// FPT_ERR_RESULT_TYPE.
+void require_done(const Module& module, const Function& function, PyObject* result);
+
 /// First and second result of train. FPT_ERR_TRAIN_RESULT.
 void deliver_training(const Module& module, const Function& function, PyObject* result, int32_t& completed,
                       double& loss);

@@ -1,16 +1,34 @@
 // SPDX-License-Identifier: MIT
 #include "error.hpp"
 
+#include <pthread.h>
+
 #include <mutex>
 #include <vector>
 
 namespace fpt {
 namespace {
 
-// Leaked on purpose: threads may fail while the process is already running its exit handlers.
+thread_local std::string* text_of_thread = nullptr;
+
+void forget_text(void* text) {
+  delete static_cast<std::string*>(text);
+  text_of_thread = nullptr;
+}
+
+// Goes with its thread, but not before exit handlers run, where threads may still fail: exit() destroys thread_local
+// objects and leaves keys alone.
 std::string& thread_text() {
-  static thread_local std::string* text = new std::string;
-  return *text;
+  static const pthread_key_t key = [] {
+    pthread_key_t made{};
+    pthread_key_create(&made, forget_text);
+    return made;
+  }();
+  if (!text_of_thread) {
+    text_of_thread = new std::string;
+    pthread_setspecific(key, text_of_thread);
+  }
+  return *text_of_thread;
 }
 
 struct Name {

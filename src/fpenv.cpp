@@ -160,9 +160,11 @@ bool in_team(void (*body)(void*), FloatingPoint* caller) noexcept {
 }  // namespace
 
 HostState::HostState() noexcept : saved_(read_state()), team_size_(openmp_team_size()), workers_changed_(false) {
+  const bool outermost = nested_host_states++ == 0;  // Python may call back into the library: the first one counts
+  // before the caller's own registers change: workers that this very region starts get their state from them
+  if (outermost && !is_default(saved_)) workers_changed_ = in_team(save_worker, &saved_);
   set_default(saved_);
-  if (nested_host_states++ > 0) return;  // Python may call back into the library: the outermost state is the caller's
-  if (!is_default(saved_)) workers_changed_ = in_team(save_worker, &saved_);
+  if (!outermost) return;
   if (python_team_size > 0 && python_team_size != team_size_) openmp().set_threads(python_team_size);
 }
 

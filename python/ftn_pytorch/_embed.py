@@ -25,12 +25,14 @@ def load(kind: int, file: str, options: dict[str, Any], config: dict[str, Any]) 
     ``options`` are those of ``fpt_module_load``; flags as numbers, cast as 0 or 1. Arrays in ``config`` must own their
     memory: they are kept for ``reload``, and the script is given a copy in its own framework.
     """
-    return open_runner(file, options, config)
+    with process.affinity_kept():
+        return open_runner(file, options, config)
 
 
 def reload(runner: Runner) -> None:
     """Read the runner's file again. On failure it stays as it was, on success every function must be bound again."""
-    runner.reload()
+    with process.affinity_kept():
+        runner.reload()
 
 
 def save(runner: Runner, file: str) -> None:

@@ -43,14 +43,17 @@ def describe(exception: BaseException, context: str) -> tuple[str, str]:
 def _describe(exception: BaseException) -> tuple[str, str]:
     if isinstance(exception, FtnPytorchError):
         return exception.status, exception.text
-    if isinstance(exception, MemoryError) or _is_device_memory_error(exception):
+    if isinstance(exception, MemoryError) or _is_memory_error_of_torch(exception):
         return "MEMORY", report(exception)
     return "PYTHON", report(exception)
 
 
-def _is_device_memory_error(exception: BaseException) -> bool:
+def _is_memory_error_of_torch(exception: BaseException) -> bool:
+    # On a device torch has a type for it; on the host it is a RuntimeError like any other.
     kind = getattr(sys.modules.get("torch"), "OutOfMemoryError", None)
-    return isinstance(kind, type) and isinstance(exception, kind)
+    if isinstance(kind, type) and isinstance(exception, kind):
+        return True
+    return isinstance(exception, RuntimeError) and "DefaultCPUAllocator: " in str(exception)
 
 
 def report(exception: BaseException) -> str:

@@ -10,7 +10,7 @@ import os
 import sys
 import threading
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from .errors import FtnPytorchError, summary
@@ -149,6 +149,23 @@ def settle_threads() -> None:
         # A script may have set a smaller number.
         if local_ranks(os.environ) > 1 and torch.get_num_threads() > share:
             torch.set_num_threads(share)
+
+
+@contextlib.contextmanager
+def affinity_kept() -> Iterator[None]:
+    """Undo what an OpenMP runtime does to the thread that loads it: OMP_PROC_BIND binds it to one core.
+
+    A program that uses OpenMP has bound its thread before; one that does not never asked for it.
+    """
+    if _state.adopted or not hasattr(os, "sched_getaffinity"):
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    try:
+        yield
+    finally:
+        if os.sched_getaffinity(0) != before:
+            os.sched_setaffinity(0, before)
 
 
 def cores() -> int:
