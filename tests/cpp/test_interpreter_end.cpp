@@ -42,7 +42,7 @@ TEST_F(ProcessEnd, RunsPythonsExitFunctionsOnceInTheirOrder) {
         load("import atexit, torch\natexit.register(print, 'second')\natexit.register(print, 'first')");
         std::exit(0);
       },
-      ExitedWithCode(0), "gtest_main.cc\nfirst\nsecond\n$");
+      ExitedWithCode(0), "^(Running main[^\n]*\n)?first\nsecond\n(Running main[^\n]*\n)?$");
 }
 
 TEST_F(ProcessEnd, WaitsForPythonThreads) {
