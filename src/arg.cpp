@@ -94,7 +94,8 @@ fpt_status describe_array(fpt_arg& arg, void* data, int32_t dtype, int32_t rank,
     return FPT_OK;
   }
 
-  int64_t contiguous = size, bytes = size;
+  int64_t contiguous = size, bytes = size, span, reach = size;
+  bool too_wide = false;
   for (int32_t i = 0; i < rank; ++i) {
     const int64_t stride = strides ? strides[i] : contiguous;
     if (extents[i] < 0) return refuse(arg, FPT_ERR_ARGUMENT, extents[i]);
@@ -106,7 +107,11 @@ fpt_status describe_array(fpt_arg& arg, void* data, int32_t dtype, int32_t rank,
     if (__builtin_mul_overflow(contiguous, std::max<int64_t>(extents[i], 1), &contiguous))
       return refuse(arg, FPT_ERR_ARGUMENT, extents[i]);
     bytes *= extents[i];
+    too_wide |= __builtin_mul_overflow(extents[i] - 1, stride, &span);
+    too_wide |= span < 0 ? __builtin_sub_overflow(reach, span, &reach) : __builtin_add_overflow(reach, span, &reach);
   }
+  // torch ends the process when it finds this out
+  if (too_wide && bytes > 0) return refuse(arg, FPT_ERR_ARGUMENT, *std::max_element(extents, extents + rank));
   if (access != FPT_COPY) return FPT_OK;
 
   const Array source = array_of(arg);
@@ -195,7 +200,7 @@ void require_described(const fpt_arg& arg, const std::string& what) {
     case FPT_ERR_ARGUMENT:
       if (value > 1 && arg.name[FPT_MAX_NAME - 1] == '\0')
         fail(FPT_ERR_ARGUMENT, what, " could not be described: with an extent of ", value,
-             " it has more than 2^63 bytes, counting empty axes as one element");
+             " it reaches over more than 2^63 bytes, counting empty axes as one element");
       if (arg.name[0] && value > FPT_MAX_NAME)
         fail(FPT_ERR_ARGUMENT, "the name \"", arg.name, "...\" of ", what, " has ", value, " characters; at most ",
              FPT_MAX_NAME, " are possible");

@@ -9,20 +9,34 @@
 
 using namespace fpt;
 
+namespace {
+
+/// A failed description has its text at once, too; the call that uses it makes another one that names the argument.
+fpt_status told(const fpt_arg& arg, const char* what) {
+  if (arg.status == FPT_OK) return FPT_OK;
+  return guard([&] { require_described(arg, what); });
+}
+
+}  // namespace
+
 extern "C" {
 
 fpt_status fpt_arg_array(fpt_arg* arg, void* data, int32_t dtype, int32_t rank, const int64_t extents[],
                          const int64_t strides[], int32_t access) {
-  return describe_array(*arg, data, dtype, rank, extents, strides, access);
+  describe_array(*arg, data, dtype, rank, extents, strides, access);
+  return told(*arg, "the array");
 }
 
 fpt_status fpt_arg_text(fpt_arg* arg, const char* text, int64_t length, int32_t access) {
   const fpt_status status = guard([&] { describe_text(*arg, text, length, access); });
   if (status != FPT_OK) arg->status = status;
-  return arg->status;
+  return told(*arg, "the text");
 }
 
-fpt_status fpt_arg_name(fpt_arg* arg, const char* name, int64_t length) { return name_arg(*arg, name, length); }
+fpt_status fpt_arg_name(fpt_arg* arg, const char* name, int64_t length) {
+  name_arg(*arg, name, length);
+  return told(*arg, "the argument");
+}
 
 fpt_status fpt_tensor_set(fpt_tensor* tensor, fpt_arg* arg) {
   return guard([&] { store_tensor(tensor, Tensor::of_arg(*arg)); });

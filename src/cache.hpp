@@ -26,6 +26,10 @@ struct Wish {
 /// axis order that the script works on. FPT_ERR_DEVICE, FPT_ERR_STRIDE.
 Made make_wished(const Array& array, const Wish& wish, Array& seen);
 
+/// The way back after a call, for an array that was converted: elements that the script has changed. The others keep
+/// their value, which the conversion may have rounded.
+void write_back(const Array& seen, const Array& array);
+
 /// Bounded: the oldest objects go first, so arrays of a new length in each call do not add up.
 ///
 /// Only objects on the memory of the caller are kept. A copy may not be used twice: a script may hold on to its memory

@@ -68,6 +68,8 @@ Ref scalar_value(const fpt_arg& arg) { return checked(scalar_object(arg), "passi
 Ref detached_value(fpt_arg& arg, bool same_layout, const std::string& label) {
   if (is_tensor_handle(arg.handle)) fail(FPT_ERR_ARGUMENT, label, " is a tensor: pass the array itself");
   if (is_value(arg)) return scalar_value(arg);
+  if (arg.dtype > FPT_COMPLEX128)
+    fail(FPT_ERR_KIND, label, " is ", dtype_fortran_name(arg.dtype), " passed by reference: pass it with torch_in");
   const Storage claimed = claim_copy(arg);
   const Wish wish{Framework::numpy, same_layout, arg.dtype, true, false, false};
   Array seen;
@@ -271,7 +273,7 @@ void Call::check_inputs_unmodified() {
 void Call::finish(Ref result, bool kept) {
   // the memory is gone where the script has pointed the tensor elsewhere (x.set_, x.data =)
   for (const WriteBack& back : write_backs_)
-    if (is_retained(fresh_[back.fresh].made)) copy(fresh_[back.fresh].array, back.target);
+    if (is_retained(fresh_[back.fresh].made)) write_back(fresh_[back.fresh].array, back.target);
   result = Ref();
   if (checking_ && !kept) report_retained();
 }

@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 
+#include <cstdio>
 #include <mutex>
 #include <vector>
 
@@ -29,6 +30,36 @@ std::string& thread_text() {
     pthread_setspecific(key, text_of_thread);
   }
   return *text_of_thread;
+}
+
+/// Length of the character of UTF-8 that a text begins with, 0 if it begins with none.
+std::size_t utf8_length(std::string_view text) noexcept {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char first = byte(0);
+  const std::size_t length = first < 0x80 ? 1 : first < 0xC2 ? 0 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : first < 0xF5 ? 4 : 0;
+  if (length > text.size()) return 0;
+  for (std::size_t i = 1; i < length; ++i)
+    if ((byte(i) & 0xC0) != 0x80) return 0;
+  const bool surrogate = byte(0) == 0xED && byte(1) >= 0xA0;
+  const bool too_long = (byte(0) == 0xE0 && byte(1) < 0xA0) || (byte(0) == 0xF0 && byte(1) < 0x90);
+  const bool too_large = byte(0) == 0xF4 && byte(1) >= 0x90;
+  return surrogate || too_long || too_large ? 0 : length;
+}
+
+/// What is no UTF-8 (names that a source in Latin-1 gives to its arguments, say) escaped as in Python: "\\xe9".
+std::string as_utf8(std::string_view text) {
+  std::string result;
+  std::size_t copied = 0, at = 0;
+  while (at < text.size()) {
+    const std::size_t length = utf8_length(text.substr(at));
+    at += length;
+    if (length > 0) continue;
+    char escaped[5];
+    std::snprintf(escaped, sizeof escaped, "\\x%02x", static_cast<unsigned char>(text[at]));
+    result.append(text, copied, at - copied).append(escaped);
+    copied = ++at;
+  }
+  return result.append(text, copied, at - copied);
 }
 
 struct Name {
@@ -85,7 +116,7 @@ constexpr std::size_t max_kept_warnings = 64;
 
 fpt_status remember_error(fpt_status status, std::string_view text) noexcept {
   try {
-    thread_text() = text;
+    thread_text() = as_utf8(text);
   } catch (...) {
   }
   return status;
@@ -115,7 +146,8 @@ void set_warning_handler(WarningHandler handler) {
   for (const std::string& text : kept) handler(text.data(), static_cast<int64_t>(text.size()));
 }
 
-void warn(const std::string& text) {
+void warn(const std::string& words) {
+  const std::string text = as_utf8(words);
   WarningHandler handler;
   {
     std::lock_guard<std::mutex> lock(warnings().mutex);

@@ -169,6 +169,7 @@ kept = []
 def dtype(x): return str(x.dtype)
 def double(x): x *= 2
 def total(x): return x.sum().item()
+def first(x): x[0] = 7
 def keep(x): kept.append(x.numpy())
 def replace(x): x.set_(torch.full((2,), 7.0))
 def points_elsewhere(x): x.data = torch.full((2,), 7.0)
@@ -211,6 +212,45 @@ TEST_F(CastTest, WhatTheScriptChangesGoesBackIntoAnOutput) {
   const fpt_arg section = test::array_arg(x.data(), {2}, FPT_OUT, {16});
   for (int i = 0; i < 4; ++i) ASSERT_OK(script.call("double", {section}));
   EXPECT_EQ(x, (std::vector<double>{16, 2, 48, 4}));
+}
+
+TEST_F(CastTest, WhatTheScriptLeavesAloneKeepsItsPrecision) {
+  const double third = 1.0 / 3;
+  std::vector<double> x = {third, 1e-300, third};
+  std::vector<std::complex<double>> z = {{third, 1e300}};
+  std::string name(50, ' ');
+  for (int i = 0; i < 4; ++i) {
+    ASSERT_OK(script.call("total", {out(x)}, {out(x[2])}));
+    x[2] = third;
+    EXPECT_EQ(x, (std::vector<double>{third, 1e-300, third}));
+    ASSERT_OK(script.call("first", {out(x)}));
+    EXPECT_EQ(x, (std::vector<double>{7, 1e-300, third})) << "only what was changed";
+    x[0] = third;
+    ASSERT_OK(script.call("dtype", {out(z)}, {out(name)}));
+    EXPECT_EQ(z[0], std::complex<double>(third, 1e300));
+  }
+}
+
+TEST(CastOfAWrap, LeavesArraysAlone) {
+  const Script script("import torch\ndef ftn_pytorch_forward(x): return 2 * x[0]\n"
+                      "def ftn_pytorch_train(x, target): return False, (x[0] - target).sum()",
+                      {option("dtype", "float32")});
+  std::vector<double> x = {1.0 / 3}, target = {1.0 / 7};
+  fpt_wrap wrap = 0;
+  fpt_arg arg = out(x);  // as add_array describes it
+  const test::Tensor held(in(target));
+  test::Tensor output;
+  ASSERT_EQ(fpt_wrap_create(&wrap), FPT_OK);
+  ASSERT_EQ(fpt_wrap_add(wrap, &arg), FPT_OK);
+  int32_t completed = 0;
+  double loss = 0;
+  for (int i = 0; i < 4; ++i) {
+    ASSERT_OK(test::outcome(fpt_module_forward_wrap(script.handle(), wrap, &output.handle, 0)));
+    ASSERT_OK(test::outcome(fpt_module_train_wrap(script.handle(), wrap, held.handle, &completed, &loss)));
+    EXPECT_EQ(x[0], 1.0 / 3);
+    EXPECT_EQ(target[0], 1.0 / 7);
+  }
+  fpt_wrap_free(wrap);
 }
 
 TEST_F(CastTest, WhatTheScriptChangesInAnInputDoesNotGoBack) {

@@ -85,8 +85,47 @@ TEST(ZeroSize, ArraysMayHaveHugeExtentsInAnyPlace) {
     }
     for (const std::vector<int64_t>& extents : {std::vector<int64_t>{0, huge, huge}, {huge, 0, huge}, {huge, huge, 0}})
       EXPECT_FAILS(script.call("f", {named("x", test::array_arg(&element, extents, FPT_IN))}), FPT_ERR_ARGUMENT,
-                   "with an extent of 1099511627776 it has more than 2^63 bytes");
+                   "with an extent of 1099511627776 it reaches over more than 2^63 bytes");
   }
+}
+
+TEST(HugeArrays, ThatNoMemoryCanHoldAreRefused) {
+  const Script script("import torch\ndef f(x): pass");
+  double element = 0;
+  const int64_t huge = int64_t{1} << 31, far = int64_t{1} << 62;
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(script.call("f", {test::array_arg(&element, {huge, huge})}).status, FPT_ERR_ARGUMENT);
+    EXPECT_FAILS(script.call("f", {test::array_arg(&element, {3}, FPT_IN, {far})}), FPT_ERR_ARGUMENT, "extent of 3 ");
+    EXPECT_EQ(script.call("f", {test::array_arg(&element, {2, 2}, FPT_OUT, {far, far})}).status, FPT_ERR_ARGUMENT);
+    EXPECT_EQ(script.call("f", {test::array_arg(&element, {3}, FPT_IN, {-far})}).status, FPT_ERR_ARGUMENT);
+    EXPECT_OK(script.call("f", {test::array_arg(&element, {1}, FPT_IN, {far})})) << "the stride is never used";
+    EXPECT_OK(script.call("f", {test::array_arg(&element, {3, 0}, FPT_IN, {far, 8})})) << "nothing to reach";
+  }
+}
+
+TEST(Configuration, TakesNoLogicalByReference) {
+  const test::Folder folder;
+  const std::string file = folder.write("configured.py", "def ftn_pytorch_setup(flag): pass").string();
+  int32_t flag = 1;
+  fpt_arg config;
+  fpt_module module = 0;
+  fpt_arg_array(&config, &flag, FPT_LOGICAL32, 0, nullptr, nullptr, FPT_OUT);
+  fpt_arg_name(&config, "flag", 4);
+  const auto size = static_cast<int64_t>(file.size());
+  EXPECT_FAILS(test::outcome(fpt_module_load(&module, 0, file.data(), size, nullptr, 0, &config, 1)), FPT_ERR_KIND,
+               "config 1 (\"flag\") is logical of 4 bytes passed by reference: pass it with torch_in");
+}
+
+TEST(Description, ThatFailsHasItsTextAtOnce) {
+  fpt_arg arg;
+  const int64_t extent = 1;
+  double element = 0;
+  EXPECT_FAILS(test::outcome(fpt_arg_array(&arg, nullptr, FPT_FLOAT64, 1, &extent, nullptr, FPT_IN)), FPT_ERR_UNALLOCATED,
+               "the array has no memory");
+  EXPECT_FAILS(test::outcome(fpt_arg_array(&arg, &element, 99, 1, &extent, nullptr, FPT_IN)), FPT_ERR_KIND, "type code 99");
+  EXPECT_FAILS(test::outcome(fpt_arg_text(&arg, nullptr, 3, FPT_IN)), FPT_ERR_UNALLOCATED, "the text");
+  fpt_arg_array(&arg, &element, FPT_FLOAT64, 0, nullptr, nullptr, FPT_IN);
+  EXPECT_FAILS(test::outcome(fpt_arg_name(&arg, "", 0)), FPT_ERR_ARGUMENT, "its name is empty");
 }
 
 TEST(Recursion, ToTheLimitIsAnErrorAndTheNextCallWorks) {

@@ -85,9 +85,26 @@ TEST(LastError, KeepsNulBytesAndLongTexts) {
   EXPECT_EQ(last_error(), text);
 }
 
+TEST(LastError, IsUtf8WhateverItWasMadeOf) {
+  const auto kept = [](const std::string& text) {
+    remember_error(FPT_ERR_FILE, text);
+    return last_error();
+  };
+  EXPECT_EQ(kept("caf\xe9 \xc3\xa9"), "caf\\xe9 \xc3\xa9");
+  EXPECT_EQ(kept("\xc3"), "\\xc3") << "cut off";
+  EXPECT_EQ(kept("\xed\xa0\x80"), "\\xed\\xa0\\x80") << "half a surrogate pair";
+  EXPECT_EQ(kept("\xc0\x80\xff"), "\\xc0\\x80\\xff");
+  EXPECT_EQ(kept("\xe2\x82\xac\xf0\x9f\x98\x80"), "\xe2\x82\xac\xf0\x9f\x98\x80");
+}
+
 TEST_F(Warnings, GoToTheHandlerAtOnce) {
   warn("one");
   EXPECT_EQ(received(), std::vector<std::string>{"one"});
+}
+
+TEST_F(Warnings, AreUtf8) {
+  warn("caf\xe9");
+  EXPECT_EQ(received(), std::vector<std::string>{"caf\\xe9"});
 }
 
 TEST_F(Warnings, AreKeptInOrderUntilThereIsAHandler) {
