@@ -7,6 +7,9 @@ set(pkgconfig_dir "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
 set(fortran_dir "${FTN_PYTORCH_SHARE_DIR}/fortran")
 
 install(TARGETS ftn_pytorch_core EXPORT ftn_pytorch-targets)
+if(TARGET ftn_pytorch_direct)
+  install(TARGETS ftn_pytorch_direct LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+endif()
 install(FILES src/ftn_pytorch.h DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
 install(FILES ${FTN_PYTORCH_FORTRAN_SOURCES} DESTINATION "${fortran_dir}")
 install(DIRECTORY python/ftn_pytorch DESTINATION "${FTN_PYTORCH_SHARE_DIR}/python"

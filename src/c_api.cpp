@@ -7,8 +7,10 @@
 #include <vector>
 
 #include "arg.hpp"
+#include "backend.hpp"
 #include "call.hpp"
 #include "deliver.hpp"
+#include "direct_plugin.hpp"
 #include "framework.hpp"
 #include "guard.hpp"
 #include "module.hpp"
@@ -29,6 +31,35 @@ fpt_status guard_call(const fpt_arg* first, int32_t nfirst, const fpt_arg* secon
   return status;
 }
 
+/// A call of the direct path: without the interpreter and its lock.
+template <class Body>
+fpt_status guard_direct(fpt_module module, Body&& body) noexcept {
+  const HostState host;
+  return guard([&] { body(direct_module_at(module)); });
+}
+
+/// The same with arguments.
+template <class Body>
+fpt_status guard_direct_call(fpt_module module, const fpt_arg* first, int32_t nfirst, const fpt_arg* second,
+                             int32_t nsecond, Body&& body) noexcept {
+  const fpt_status status = guard_direct(module, std::forward<Body>(body));
+  discard_copies(first, nfirst);
+  discard_copies(second, nsecond);
+  return status;
+}
+
+/// Free what a handle named before it was given contents of the other path.
+void free_replaced_results(int64_t before, const fpt_results* now) noexcept {
+  if (!now || before == 0 || before == *now) return;
+  is_direct_results(before) ? free_direct_results(before) : free_results(before);
+}
+
+void free_any_module(fpt_module module) {
+  if (is_direct_module(module)) return free_direct_module(module);
+  if (module == 0 || !is_started()) return;
+  guard_python([&] { free_module(module); });
+}
+
 /// Inputs in, results out: all calls but training.
 void run(Module& module, Function& function, fpt_arg* inputs, int32_t ninputs, fpt_arg* outputs, int32_t noutputs,
          fpt_results* results) {
@@ -44,7 +75,11 @@ void run(Module& module, Function& function, fpt_arg* inputs, int32_t ninputs, f
   Ref result = call.invoke(false, 0);
   if (noutputs > 0) deliver(module, function, result.get(), outputs, noutputs, in_place);
   if (noutputs == 0 && !results && result.get() != Py_None) require_done(module, function, result.get());
-  if (results) store_results(results, Results::of(module, function, result.get()));
+  if (results) {
+    const fpt_results before = *results;
+    store_results(results, Results::of(module, function, result.get()));
+    if (is_direct_results(before)) free_direct_results(before);
+  }
   call.finish(std::move(result), results != nullptr);
 }
 
@@ -80,6 +115,10 @@ const char* fpt_status_name(fpt_status status) { return status_name(status); }
 void fpt_on_warning(void (*handler)(const char* text, int64_t length)) { set_warning_handler(handler); }
 
 fpt_status fpt_set_threads(int64_t n) {
+  if (n >= 1 && !is_started() && opened_direct_plugin()) {
+    const HostState host;
+    return guard([&] { require_direct(direct_plugin().set_threads(n)); });
+  }
   return guard_python([&] {
     if (n < 1) fail(FPT_ERR_ARGUMENT, "the number of threads is ", n, "; it must be at least 1");
     checked(PyObject_CallFunction(embed("set_threads"), "L", static_cast<long long>(n)), "setting the number of threads");
@@ -113,20 +152,50 @@ fpt_status fpt_diagnose(const char** text, int64_t* length) {
 
 fpt_status fpt_module_load(fpt_module* module, int32_t kind, const char* file, int64_t file_len, fpt_arg options[],
                            int32_t noptions, fpt_arg config[], int32_t nconfig) {
+  bool is_direct = false;
+  fpt_status status;
+  {
+    const HostState host;
+    status = guard([&] {
+      std::unique_ptr<DirectModule> direct = load_directly(kind, trimmed(file, file_len), options, noptions, nconfig);
+      is_direct = direct != nullptr;
+      if (!is_direct) return;
+      const fpt_module before = *module;
+      *module = insert_direct_module(std::move(direct));
+      free_any_module(before);
+    });
+  }
+  if (is_direct || status != FPT_OK) {
+    discard_copies(options, noptions);
+    discard_copies(config, nconfig);
+    return status;
+  }
   return guard_call(options, noptions, config, nconfig, [&] {
+    const fpt_module before = *module;
+    if (is_direct_module(before)) *module = 0;
     store_module(Module::load(kind, trimmed(file, file_len), options, noptions, config, nconfig), module);
+    if (is_direct_module(before)) free_direct_module(before);
   });
 }
 
 fpt_status fpt_module_reload(fpt_module module) {
+  if (is_direct_module(module)) return guard_direct(module, [](DirectModule& direct) { direct.reload(); });
   return guard_python([&] { ModuleUse(module)->reload(); });
 }
 
 fpt_status fpt_module_has(fpt_module module, const char* name, int64_t name_len, int32_t* has) {
+  if (is_direct_module(module))
+    return guard_direct(module, [&](DirectModule& direct) { *has = direct.has(trimmed(name, name_len)); });
   return guard_python([&] { *has = ModuleUse(module)->has(trimmed(name, name_len)); });
 }
 
 fpt_status fpt_module_backend(fpt_module module, const char** text, int64_t* length) {
+  if (is_direct_module(module))
+    return guard_direct(module, [&](DirectModule&) {
+      static const std::string direct = "direct";
+      *text = direct.data();
+      *length = static_cast<int64_t>(direct.size());
+    });
   return guard_python([&] {
     const std::string& backend = ModuleUse(module)->backend();
     *text = backend.data();
@@ -135,15 +204,25 @@ fpt_status fpt_module_backend(fpt_module module, const char** text, int64_t* len
 }
 
 fpt_status fpt_module_save(fpt_module module, const char* file, int64_t file_len) {
+  if (is_direct_module(module))
+    return guard_direct(module, [&](DirectModule& direct) { direct.save(trimmed(file, file_len)); });
   return guard_python([&] { ModuleUse(module)->save(trimmed(file, file_len)); });
 }
 
 fpt_status fpt_module_restore(fpt_module module, const char* file, int64_t file_len) {
+  if (is_direct_module(module))
+    return guard_direct(module, [&](DirectModule& direct) { direct.restore(trimmed(file, file_len)); });
   return guard_python([&] { ModuleUse(module)->restore(trimmed(file, file_len)); });
 }
 
 fpt_status fpt_module_forward(fpt_module module, fpt_arg inputs[], int32_t ninputs, fpt_arg outputs[], int32_t noutputs,
                               fpt_results* results, int32_t flags) {
+  if (is_direct_module(module))
+    return guard_direct_call(module, inputs, ninputs, outputs, noutputs, [&](DirectModule& direct) {
+      const fpt_results before = results ? *results : 0;
+      direct.call({}, inputs, ninputs, outputs, noutputs, results, flags);
+      free_replaced_results(before, results);
+    });
   return guard_call(inputs, ninputs, outputs, noutputs, [&] {
     const ModuleUse use(module);
     run(*use, use->forward(flags), inputs, ninputs, outputs, noutputs, results);
@@ -151,6 +230,11 @@ fpt_status fpt_module_forward(fpt_module module, fpt_arg inputs[], int32_t ninpu
 }
 
 fpt_status fpt_module_forward_wrap(fpt_module module, fpt_wrap inputs, fpt_tensor* output, int32_t flags) {
+  if (is_direct_module(module))
+    return guard_direct(module, [&](DirectModule& direct) {
+      ArgumentList& list = wrap_at(inputs);
+      store_tensor(output, direct.forward(list.data(), list.size(), flags));
+    });
   return guard_python([&] {
     const ModuleUse use(module);
     ArgumentList& list = wrap_at(inputs);
@@ -165,6 +249,10 @@ fpt_status fpt_module_forward_wrap(fpt_module module, fpt_wrap inputs, fpt_tenso
 
 fpt_status fpt_module_train(fpt_module module, fpt_arg inputs[], int32_t ninputs, fpt_arg targets[], int32_t ntargets,
                             int32_t* completed, double* loss) {
+  if (is_direct_module(module))
+    return guard_direct_call(module, inputs, ninputs, targets, ntargets, [&](DirectModule& direct) {
+      direct.train(inputs, ninputs, targets, ntargets, *completed, *loss);
+    });
   return guard_call(inputs, ninputs, targets, ntargets, [&] {
     const ModuleUse use(module);
     train(*use, inputs, ninputs, targets, ntargets, false, completed, loss);
@@ -172,20 +260,33 @@ fpt_status fpt_module_train(fpt_module module, fpt_arg inputs[], int32_t ninputs
 }
 
 fpt_status fpt_module_train_wrap(fpt_module module, fpt_wrap inputs, fpt_tensor target, int32_t* completed, double* loss) {
+  fpt_arg argument;
+  std::memset(&argument, 0, sizeof argument);
+  argument.handle = target;
+  argument.access = FPT_OUT;
+  if (is_direct_module(module))
+    return guard_direct(module, [&](DirectModule& direct) {
+      ArgumentList& list = wrap_at(inputs);
+      tensor_at(target);
+      direct.train(list.data(), list.size(), &argument, 1, *completed, *loss);
+    });
   return guard_python([&] {
     const ModuleUse use(module);
     ArgumentList& list = wrap_at(inputs);
     tensor_at(target);
-    fpt_arg argument;
-    std::memset(&argument, 0, sizeof argument);
-    argument.handle = target;
-    argument.access = FPT_OUT;
     train(*use, list.data(), list.size(), &argument, 1, true, completed, loss);
   });
 }
 
 fpt_status fpt_module_call(fpt_module module, const char* name, int64_t name_len, fpt_arg inputs[], int32_t ninputs,
                            fpt_arg outputs[], int32_t noutputs, fpt_results* results) {
+  if (is_direct_module(module))
+    return guard_direct_call(module, inputs, ninputs, outputs, noutputs, [&](DirectModule& direct) {
+      const fpt_results before = results ? *results : 0;
+      const std::string function = trimmed(name, name_len);
+      direct.call(function, inputs, ninputs, outputs, noutputs, results, 0);
+      free_replaced_results(before, results);
+    });
   return guard_call(inputs, ninputs, outputs, noutputs, [&] {
     const ModuleUse use(module);
     while (name_len > 0 && name[name_len - 1] == ' ') --name_len;
@@ -195,8 +296,7 @@ fpt_status fpt_module_call(fpt_module module, const char* name, int64_t name_len
 }
 
 void fpt_module_free(fpt_module module) {
-  if (module == 0 || !is_started()) return;
-  guard_python([&] { free_module(module); });
+  free_any_module(module);
 }
 
 }  // extern "C"

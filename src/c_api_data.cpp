@@ -4,6 +4,7 @@
 
 #include "arg.hpp"
 #include "deliver.hpp"
+#include "direct_results.hpp"
 #include "guard.hpp"
 #include "tensor.hpp"
 
@@ -15,6 +16,13 @@ namespace {
 fpt_status told(const fpt_arg& arg, const char* what) {
   if (arg.status == FPT_OK) return FPT_OK;
   return guard([&] { require_described(arg, what); });
+}
+
+/// For the direct path: it computes in the floating-point environment of torch, without Python.
+template <class Body>
+fpt_status guard_host(Body&& body) noexcept {
+  const HostState host;
+  return guard(std::forward<Body>(body));
 }
 
 }  // namespace
@@ -99,10 +107,17 @@ fpt_status fpt_wrap_clear(fpt_wrap wrap) {
 void fpt_wrap_free(fpt_wrap wrap) { free_wrap(wrap); }
 
 fpt_status fpt_results_count(fpt_results results, int32_t* count) {
+  if (is_direct_results(results)) return guard([&] { *count = direct_results_at(results).count(); });
   return guard([&] { *count = results_at(results).count(); });
 }
 
 fpt_status fpt_results_name(fpt_results results, int32_t index, const char** name, int64_t* length) {
+  if (is_direct_results(results))
+    return guard([&] {
+      const std::string& text = direct_results_at(results).name(index);
+      *name = text.data();
+      *length = static_cast<int64_t>(text.size());
+    });
   return guard([&] {
     const std::string& text = results_at(results).name(index);
     *name = text.data();
@@ -111,23 +126,33 @@ fpt_status fpt_results_name(fpt_results results, int32_t index, const char** nam
 }
 
 fpt_status fpt_results_find(fpt_results results, const char* name, int64_t name_len, int32_t* index) {
+  if (is_direct_results(results))
+    return guard([&] { *index = direct_results_at(results).find(trimmed(name, name_len)); });
   return guard([&] { *index = results_at(results).find(trimmed(name, name_len)); });
 }
 
 fpt_status fpt_results_get(fpt_results results, int32_t index, fpt_tensor* tensor) {
+  if (is_direct_results(results))
+    return guard_host([&] { store_tensor(tensor, direct_results_at(results).tensor(index)); });
   return guard_python([&] { store_tensor(tensor, results_at(results).tensor(index)); });
 }
 
 fpt_status fpt_results_data(fpt_results results, int32_t index, int32_t dtype, int32_t rank, void** data,
                             int64_t extents[], int64_t strides[]) {
+  if (is_direct_results(results))
+    return guard_host([&] { direct_results_at(results).memory(index, dtype, rank, data, extents, strides); });
   return guard_python([&] { results_at(results).memory(index, dtype, rank, data, extents, strides); });
 }
 
 fpt_status fpt_results_copy(fpt_results results, int32_t index, fpt_arg* output, int32_t cast) {
+  if (is_direct_results(results))
+    return guard_host([&] { direct_results_at(results).copy_to(index, *output, cast != 0); });
   return guard_python([&] { results_at(results).copy_into(index, *output, cast != 0); });
 }
 
 fpt_status fpt_results_text(fpt_results results, int32_t index, const char** text, int64_t* length) {
+  if (is_direct_results(results))
+    return guard([&] { direct_results_at(results).text(index, text, length); });
   return guard_python([&] {
     const std::string& found = results_at(results).text(index);
     *text = found.data();
@@ -135,6 +160,8 @@ fpt_status fpt_results_text(fpt_results results, int32_t index, const char** tex
   });
 }
 
-void fpt_results_free(fpt_results results) { free_results(results); }
+void fpt_results_free(fpt_results results) {
+  is_direct_results(results) ? free_direct_results(results) : free_results(results);
+}
 
 }  // extern "C"

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
-/// One result into one Fortran variable: what is allowed, and the copy. With the interpreter lock held.
+/// One result of a script into one Fortran variable. With the interpreter lock held.
 #pragma once
 
 #include <string>
 
 #include "array.hpp"
+#include "fit.hpp"
 #include "framework.hpp"
 #include "ftn_pytorch.h"
 #include "pyref.hpp"
@@ -12,18 +13,10 @@
 namespace fpt {
 
 /// A checked copy from a result to a variable of the caller. Made by prepare_copy(), carried out by run().
-struct PreparedCopy {
-  Array source;
-  Array target;
-  Ref keep;                  ///< holds the memory of `source`
-  unsigned char bytes[16];   ///< value of a number
-  bool is_number = false;
-  std::string text;          ///< for character variables
-  char* text_target = nullptr;
-  int64_t text_length = 0;
+struct PreparedCopy : CheckedCopy {
+  Ref keep;  ///< holds the memory of `source`
 
-  /// Carry it out; `clone` takes the source aside first, because a target of another copy overlaps it.
-  void run();
+  /// Take the source aside, because a target of another copy overlaps it.
   void clone_source();
 };
 

@@ -12,7 +12,15 @@
 
 namespace fpt {
 
-enum class HandleKind : int64_t { tensor = 1, wrap = 2, results = 3, module = 4, copy = 5 };
+enum class HandleKind : int64_t {
+  tensor = 1,
+  wrap = 2,
+  results = 3,
+  module = 4,
+  copy = 5,
+  direct_module = 6,
+  direct_results = 7
+};
 
 /// Table of the objects of one kind. Looking up takes no lock; inserting and removing do.
 ///

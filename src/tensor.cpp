@@ -41,6 +41,21 @@ Tensor Tensor::of_object(PyObject* value, bool same_layout, bool to_host) {
   return tensor;
 }
 
+Tensor Tensor::of_owned(const Array& array, std::shared_ptr<void> owner, bool same_layout) {
+  Tensor tensor;
+  tensor.arg.data = array.data;
+  tensor.arg.dtype = static_cast<int16_t>(array.dtype);
+  tensor.arg.rank = static_cast<int8_t>(array.rank);
+  tensor.arg.access = FPT_OUT;
+  std::memcpy(tensor.arg.u.array.extents, array.extents, sizeof array.extents);
+  std::memcpy(tensor.arg.u.array.strides, array.strides, sizeof array.strides);
+  tensor.array = array;
+  tensor.owner = std::move(owner);
+  tensor.same_layout = same_layout;
+  tensor.set = true;
+  return tensor;
+}
+
 Tensor Tensor::of_arg(const fpt_arg& arg) {
   require_described(arg, "the array");
   if (is_tensor_handle(arg.handle)) return tensor_at(arg.handle).duplicate();
@@ -63,6 +78,7 @@ Tensor Tensor::duplicate() const {
   other.arg = arg;
   other.array = array;
   other.same_layout = same_layout;
+  other.owner = owner;
   other.set = set;
   if (object) {
     const InterpreterLock gil;
@@ -99,7 +115,7 @@ void free_tensor(int64_t handle) noexcept { release(tensors().remove(handle)); }
 fpt_arg described_output(const fpt_arg& output) {
   if (!is_tensor_handle(output.handle)) return output;
   const Tensor& tensor = tensor_at(output.handle);
-  if (tensor.object || tensor.storage)
+  if (tensor.object || tensor.storage || tensor.owner)
     fail(FPT_ERR_ARGUMENT, "a tensor that a script returned, or that owns a copy, cannot be an output: ",
          "pass the array itself with torch_out");
   fpt_arg described = tensor.arg;
@@ -134,7 +150,7 @@ void ArgumentList::add(const fpt_arg& arg) {
   const bool owns = is_tensor_handle(arg.handle) || (arg.access == FPT_COPY && arg.rank > 0 && arg.dtype != FPT_TEXT);
   if (owns) {
     Tensor tensor = Tensor::of_arg(arg);
-    if (tensor.object || tensor.storage) {
+    if (tensor.object || tensor.storage || tensor.owner) {
       item.handle = 0;
       store_tensor(&item.handle, std::move(tensor));
       item.access = FPT_OUT;

@@ -2,6 +2,7 @@
 /// The objects behind torch_tensor and torch_tensor_wrap.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "arg.hpp"
@@ -9,18 +10,21 @@
 
 namespace fpt {
 
-/// Memory that Fortran described, a copy of it, or an array object that Python made.
+/// Memory that Fortran described, a copy of it, an array object that Python made, or memory of the direct path.
 struct Tensor {
   fpt_arg arg{};             ///< description of Fortran memory; unused when `object` is set
   Storage storage;           ///< of a torch_copy
   Ref object;                ///< result of a script
   Array array;               ///< memory in Fortran axis order
   Ref keep;                  ///< holds the memory of `array`
+  std::shared_ptr<void> owner;  ///< of memory that the direct path made, described by `arg`
   bool same_layout = false;  ///< axis order in which the script sees `object`
   bool set = false;
 
   /// Array object `value` of a script; brought to the host where `to_host`. FPT_ERR_RESULT_TYPE.
   static Tensor of_object(PyObject* value, bool same_layout, bool to_host);
+  /// Result of the direct path; `array` in Fortran axis order, its memory held by `owner`.
+  static Tensor of_owned(const Array& array, std::shared_ptr<void> owner, bool same_layout);
   /// Argument, or another tensor that an argument refers to. Takes a torch_copy over.
   static Tensor of_arg(const fpt_arg& arg);
   Tensor duplicate() const;

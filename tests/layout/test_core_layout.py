@@ -14,18 +14,23 @@ HEADER = (SRC / "ftn_pytorch.h").read_text()
 # A file includes files of its own layer and of those below, never of those above.
 LAYERS = [
     {"c_api", "c_api_data", "embedded"},
-    {"guard", "deliver"},
-    {"module", "call"},
-    {"cache", "convert", "tensor"},
+    {"guard", "deliver", "backend"},
+    {"module", "call", "direct_module"},
+    {"cache", "convert", "tensor", "direct_results"},
     {"framework"},
     {"torch_access"},
-    {"interpreter", "dlpack"},
+    {"interpreter", "dlpack", "fit", "direct_plugin", "direct_options"},
     {"arg", "environment", "pyref"},
     {"copy", "handle"},
-    {"array", "device", "error", "fpenv"},
+    {"archive", "array", "device", "error", "fpenv", "torch_location"},
+    {"fpt_direct"},
     {"ftn_pytorch"},
 ]
 LEVEL = {stem: level for level, stems in enumerate(reversed(LAYERS)) for stem in stems}
+DIRECT = SRC / "direct"
+PLUGIN = sorted(path for path in DIRECT.iterdir() if path.suffix in (".cpp", ".hpp"))
+# What the plug-in takes of the core: nothing that knows Python or holds handles.
+SHARED = {"arg", "array", "copy", "device", "error"}
 SOURCES = sorted(path for path in SRC.iterdir() if path.suffix in (".cpp", ".hpp"))
 
 
@@ -52,13 +57,31 @@ def test_includes_point_downwards(source: Path) -> None:
 
 
 def test_architecture_lists_the_files() -> None:
-    files = {path.name for path in SOURCES} | {"ftn_pytorch.h"}
+    files = {path.name for path in [*SOURCES, *PLUGIN]} | {"ftn_pytorch.h", "fpt_direct.h"}
     assert set(table_of_the_architecture()) == files
 
 
 @pytest.mark.parametrize("name", [name for name, knows in table_of_the_architecture().items() if not knows])
 def test_python_is_known_where_the_architecture_says(name: str) -> None:
-    assert not re.search(r"<Python\.h>|<pybind11/|\bPy[A-Z]?[a-z]*_[A-Z]", (SRC / name).read_text())
+    assert not re.search(r"<Python\.h>|<pybind11/|\bPy[A-Z]?[a-z]*_[A-Z]", (SRC / name if (SRC / name).exists() else DIRECT / name).read_text())
+
+
+@pytest.mark.parametrize("source", PLUGIN, ids=lambda path: path.name)
+def test_plugin_takes_little_of_the_core(source: Path) -> None:
+    own = {path.name for path in PLUGIN} | {"fpt_direct.h"}
+    for included in re.findall(r'^#include "(.+)"', source.read_text(), re.MULTILINE):
+        assert included in own or Path(included).stem in SHARED, f"{source.name} includes {included}"
+
+
+def test_core_does_not_need_torch() -> None:
+    assert not [path.name for path in SOURCES if re.search(r"#include <(torch|ATen|c10)/", path.read_text())]
+
+
+def test_plugin_exports_one_function(build_dir: Path) -> None:
+    for library in build_dir.glob("lib*/libftn_pytorch_direct.so"):
+        lines = subprocess.run(["nm", "-D", "--defined-only", library], check=True, capture_output=True, text=True).stdout
+        strong = [line.split()[-1] for line in lines.splitlines() if line.split()[-2] == "T"]
+        assert strong == ["fpt_direct_table_get"]
 
 
 def test_one_file_starts_python() -> None:

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: MIT
+# The torch of the Python at hand, for the direct path: its C++ headers and libraries. Sets FTN_PYTORCH_TORCH_FOLDER (empty:
+# no direct path) and FTN_PYTORCH_TORCH_VERSION, and the target ftn_pytorch_torch.
+#
+# The package is found, not imported, which would take seconds. find_package(Torch) is not used: it wants the CUDA
+# compiler where torch can use CUDA, and none is needed here.
+
+set(FTN_PYTORCH_DIRECT AUTO CACHE STRING "Saved models through libtorch, without Python: AUTO, ON or OFF")
+set_property(CACHE FTN_PYTORCH_DIRECT PROPERTY STRINGS AUTO ON OFF)
+
+function(_ftn_pytorch_find_torch folder_out version_out reason_out)
+  set(${folder_out} "" PARENT_SCOPE)
+  execute_process(
+    COMMAND "${Python_EXECUTABLE}" -c
+            "import importlib.util as u; s = u.find_spec('torch'); print(s.submodule_search_locations[0] if s else '')"
+    OUTPUT_VARIABLE folder OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+  if(NOT folder)
+    set(${reason_out} "${Python_EXECUTABLE} has no torch" PARENT_SCOPE)
+    return()
+  endif()
+  file(REAL_PATH "${folder}" folder)
+  file(STRINGS "${folder}/version.py" line REGEX "^__version__")
+  string(REGEX MATCH "[0-9][^'\"]*" version "${line}")
+  foreach(file IN ITEMS include/torch/csrc/jit/api/module.h lib/libtorch.so lib/libtorch_cpu.so lib/libc10.so)
+    if(NOT EXISTS "${folder}/${file}")
+      set(${reason_out} "torch ${version} has no ${file}" PARENT_SCOPE)
+      return()
+    endif()
+  endforeach()
+  if(FTN_PYTORCH_DIRECT STREQUAL "AUTO" AND version VERSION_LESS 2.13)
+    set(${reason_out} "torch ${version} is older than 2.13; FTN_PYTORCH_DIRECT=ON tries it" PARENT_SCOPE)
+    return()
+  endif()
+  set(${folder_out} "${folder}" PARENT_SCOPE)
+  set(${version_out} "${version}" PARENT_SCOPE)
+endfunction()
+
+set(FTN_PYTORCH_TORCH_FOLDER "")
+set(FTN_PYTORCH_TORCH_VERSION "")
+if(FTN_PYTORCH_DIRECT)
+  _ftn_pytorch_find_torch(FTN_PYTORCH_TORCH_FOLDER FTN_PYTORCH_TORCH_VERSION reason)
+  if(FTN_PYTORCH_TORCH_FOLDER)
+    message(STATUS "Direct path: torch ${FTN_PYTORCH_TORCH_VERSION} in ${FTN_PYTORCH_TORCH_FOLDER}")
+  elseif(FTN_PYTORCH_DIRECT STREQUAL "AUTO")
+    message(STATUS "Direct path: off, ${reason}")
+  else()
+    message(FATAL_ERROR "FTN_PYTORCH_DIRECT=ON, but ${reason}. Install torch for this Python, or name another with "
+                        "-DPython_EXECUTABLE.")
+  endif()
+else()
+  message(STATUS "Direct path: off")
+endif()
+
+if(FTN_PYTORCH_TORCH_FOLDER)
+  # Wheels up to 2.5 were built with the strings of GCC 4.
+  file(STRINGS "${FTN_PYTORCH_TORCH_FOLDER}/share/cmake/Torch/TorchConfig.cmake" flags REGEX "_GLIBCXX_USE_CXX11_ABI=")
+  string(REGEX MATCH "_GLIBCXX_USE_CXX11_ABI=[01]" abi "${flags}")
+  set(libraries "${FTN_PYTORCH_TORCH_FOLDER}/lib")
+  add_library(ftn_pytorch_torch INTERFACE)
+  target_compile_definitions(ftn_pytorch_torch INTERFACE ${abi})
+  target_include_directories(ftn_pytorch_torch SYSTEM INTERFACE
+    "${FTN_PYTORCH_TORCH_FOLDER}/include" "${FTN_PYTORCH_TORCH_FOLDER}/include/torch/csrc/api/include")
+  target_link_libraries(ftn_pytorch_torch INTERFACE
+    "${libraries}/libtorch.so" "${libraries}/libtorch_cpu.so" "${libraries}/libc10.so")
+  # libtorch of a CUDA or ROCm build registers its devices when it is loaded; nothing here refers to it by name.
+  target_link_options(ftn_pytorch_torch INTERFACE "LINKER:--no-as-needed")
+endif()

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: MIT
+#include "backend.hpp"
+
+#include <atomic>
+#include <filesystem>
+
+#include "direct_options.hpp"
+#include "direct_plugin.hpp"
+#include "environment.hpp"
+#include "error.hpp"
+#include "interpreter.hpp"
+
+namespace fs = std::filesystem;
+
+namespace fpt {
+namespace {
+
+/// The torch that the running interpreter has imported or would import; asked without importing it.
+TorchLocation torch_of_running_python() {
+  const InterpreterLock gil;
+  const Ref util(PyImport_ImportModule("importlib.util"));
+  const Ref spec(util ? PyObject_CallMethod(util.get(), "find_spec", "s", "torch") : nullptr);
+  const Ref origin(spec && spec.get() != Py_None ? PyObject_GetAttrString(spec.get(), "origin") : nullptr);
+  const char* file = origin && PyUnicode_Check(origin.get()) ? PyUnicode_AsUTF8(origin.get()) : nullptr;
+  PyErr_Clear();
+  return file ? torch_in(fs::path(file).parent_path().string()) : TorchLocation();
+}
+
+/// The same where none runs yet. A Python that cannot be started has none.
+TorchLocation torch_of_chosen_python() {
+  try {
+    const std::string library = object_file_of(reinterpret_cast<const void*>(&Py_IsInitialized));
+    return torch_of_python(choose_python({}, library).executable);
+  } catch (const Error&) {
+    return {};
+  }
+}
+
+/// Why Python and the direct path cannot share this process; empty if they can.
+std::string conflict() {
+  const TorchLocation ours = direct_torch();
+  const TorchLocation theirs = Py_IsInitialized() ? torch_of_running_python() : torch_of_chosen_python();
+  if (theirs.folder.empty() || same_torch(ours, theirs)) return {};
+  return concat("the direct path was built for ", text_of(ours), ", but the Python of this program has ", text_of(theirs));
+}
+
+void warn_once(const std::string& text) {
+  static std::atomic<bool> warned{false};
+  if (!warned.exchange(true)) warn(text);
+}
+
+std::unique_ptr<DirectModule> load_by_wish(const std::string& path, ModelKind model, const fpt_arg* options,
+                                           int32_t noptions, int32_t nconfig) {
+  std::error_code error;
+  if (!fs::is_regular_file(path, error)) fail(FPT_ERR_FILE, path, " does not exist or is no regular file");
+  if (model == ModelKind::other)
+    fail(FPT_ERR_FORMAT, path, " cannot be loaded with backend=\"direct\": it is no intact TorchScript file ",
+         "(torch.jit.save) and no AOTInductor package (torch._inductor.aoti_compile_and_package)");
+  direct_plugin();
+  auto module = DirectModule::load(path, model, options, noptions, nconfig);
+  const std::string reason = conflict();
+  if (!reason.empty()) warn_once(concat(reason, ": scripts that import torch cannot run in this process"));
+  return module;
+}
+
+}  // namespace
+
+std::unique_ptr<DirectModule> load_directly([[maybe_unused]] int32_t kind, const std::string& file, const fpt_arg* options,
+                                            int32_t noptions, int32_t nconfig) {
+  const std::string backend = backend_option(options, noptions);
+  if (backend != "direct") return nullptr;
+  const std::string path = fs::absolute(file).string();
+  const ModelKind model = kind_of_model(path);
+  if (backend == "direct") return load_by_wish(path, model, options, noptions, nconfig);
+
+  if (model == ModelKind::other || direct_torch().folder.empty()) return nullptr;
+  try {
+    const std::string reason = conflict();
+    if (!reason.empty()) fail(FPT_ERR_VERSION, reason);
+    direct_plugin();
+  } catch (const Error& error) {
+    warn_once(concat(error.text(), "; saved models run through Python instead. backend=\"python\" in load says so without ",
+                     "this message."));
+    return nullptr;
+  }
+  return DirectModule::load(path, model, options, noptions, nconfig);
+}
+
+}  // namespace fpt

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT */
+/**
+ * Boundary between libftn_pytorch and libftn_pytorch_direct. Not installed: both are of one build.
+ *
+ * The plug-in is linked with libtorch, the core is not. The core opens it on demand and gets everything from one table,
+ * which fpt_direct_table_get() returns. Structs are plain C, failures are a status and a text, nothing is thrown across.
+ *
+ * Arrays that cross have their axes in Fortran order and strides in bytes, in both directions; the plug-in reverses them
+ * where the module was loaded so. Arguments are descriptions of memory, scalars and texts: the core resolves handles
+ * and torch_copy before.
+ *
+ * Threads: every function may be called from any thread. What waits for what is said in direct-path.md.
+ */
+#ifndef FPT_DIRECT_H
+#define FPT_DIRECT_H
+
+#include "ftn_pytorch.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Version of this header. The core refuses a plug-in of another one. */
+#define FPT_DIRECT_VERSION 1
+
+/** Modes of a module, see the option "mode" of fpt_module_load(). */
+enum { FPT_DIRECT_CHECKED = 0, FPT_DIRECT_SAFE = 1, FPT_DIRECT_FAST = 2 };
+
+/** Options of a load, checked by the core. Texts are terminated and need not outlive the call. */
+typedef struct fpt_direct_options {
+  const char *name;     /**< what texts call the module */
+  const char *device;   /**< "cuda:1"; NULL for the host */
+  int32_t is_package;   /**< 1: AOTInductor package, 0: TorchScript */
+  int32_t same_layout;  /**< 1: keep the axis order */
+  int32_t float_dtype;  /**< FPT_FLOAT32 or FPT_FLOAT64: what real arrays are cast to; FPT_NONE: nothing */
+  int32_t copies_inputs;
+  int32_t mode;
+  int32_t flags;        /**< FPT_USE_... */
+} fpt_direct_options;
+
+/** What a value is. */
+enum { FPT_DIRECT_TENSOR = 0, FPT_DIRECT_NUMBER = 1, FPT_DIRECT_TEXT = 2 };
+
+/** One result. */
+typedef struct fpt_direct_value {
+  void *data;               /**< first element, or first byte of a text; NULL on a device */
+  const char *name;         /**< terminated; NULL where results have no names */
+  int32_t kind;
+  int32_t dtype;            /**< of a number: FPT_BOOL, FPT_INT64, FPT_FLOAT64 or FPT_COMPLEX128 */
+  int32_t rank;
+  int32_t on_host;
+  int64_t extents[FPT_MAX_RANK];
+  int64_t strides[FPT_MAX_RANK];
+  int64_t length;           /**< of a text, in bytes */
+  unsigned char number[16]; /**< value of a number, as `dtype` says */
+} fpt_direct_value;
+
+/** The results of a call. Filled by the plug-in, valid until release(). Zero `owner`: nothing to release. */
+typedef struct fpt_direct_answer {
+  fpt_direct_value *values;
+  void *owner;
+  int32_t count;
+  int32_t is_tuple; /**< results have names but also an order */
+} fpt_direct_answer;
+
+/** Settings of an optimizer, with the meaning they have in torch.optim. */
+typedef struct fpt_direct_optimizer {
+  int32_t kind; /**< 0: SGD, 1: Adam, 2: AdamW */
+  int32_t nesterov, amsgrad;
+  double lr, momentum, weight_decay, beta1, beta2, eps;
+} fpt_direct_optimizer;
+
+typedef struct fpt_direct_module fpt_direct_module;
+
+typedef struct fpt_direct_table {
+  int32_t version;           /**< FPT_DIRECT_VERSION */
+  const char *torch_version; /**< of the headers that the plug-in was compiled with */
+
+  /** File of the libtorch_cpu that this process uses. Static memory. */
+  const char *(*torch_library)(void);
+  /** Text of the last failure of this thread, terminated, valid until the next one. */
+  const char *(*error_text)(void);
+  /** Receiver of warnings. */
+  void (*on_warning)(void (*handler)(const char *text, int64_t length));
+  /** Threads that torch uses for one operation. */
+  fpt_status (*set_threads)(int64_t n);
+
+  /** FPT_ERR_FILE, _FORMAT, _DEVICE, _VERSION. */
+  fpt_status (*load)(const char *file, const fpt_direct_options *options, fpt_direct_module **module);
+  void (*unload)(fpt_direct_module *module);
+  /** Read the file again; on failure the module stays as it was. */
+  fpt_status (*reload)(fpt_direct_module *module);
+  fpt_status (*save)(fpt_direct_module *module, const char *file);
+  fpt_status (*restore)(fpt_direct_module *module, const char *file);
+  /** 1 if the model has a method of that name. */
+  int32_t (*has)(fpt_direct_module *module, const char *name);
+
+  /**
+   * Call a method.
+   *
+   * @param name    of the method, not terminated; NULL for forward
+   * @param inputs  [ninputs] arrays, scalars and texts
+   * @param answer  set on success; to be given to release()
+   * FPT_ERR_HOOK, _SIGNATURE, _PYTHON (an exception of the model), _INPUT_MODIFIED, _STRIDE, _KIND, _RESULT_TYPE.
+   */
+  fpt_status (*call)(fpt_direct_module *module, const char *name, int64_t name_len, const fpt_arg inputs[],
+                     int32_t ninputs, int32_t flags, fpt_direct_answer *answer);
+  void (*release)(void *owner);
+  /** Copy tensor `index` of an answer to host memory and set its value accordingly; float16 becomes float32. */
+  fpt_status (*to_host)(fpt_direct_answer *answer, int32_t index);
+  /** Copy tensor `index` of an answer, wherever it is, into memory of its own type and shape. */
+  fpt_status (*copy_to)(const fpt_direct_answer *answer, int32_t index, const fpt_direct_value *target);
+
+  fpt_status (*create_optimizer)(fpt_direct_module *module, const fpt_direct_optimizer *settings);
+  /** One step on the mean squared error; *loss is the one before the step. */
+  fpt_status (*train)(fpt_direct_module *module, const fpt_arg inputs[], int32_t ninputs, const fpt_arg *target,
+                      double *loss);
+} fpt_direct_table;
+
+/** The one exported function. */
+FPT_API const fpt_direct_table *fpt_direct_table_get(void);
+#define FPT_DIRECT_SYMBOL "fpt_direct_table_get"
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT
+/// A method of a TorchScript model: what it does besides computing, its fast form, and its arguments.
+#pragma once
+
+#include "frame.hpp"
+
+namespace fpt::direct {
+
+/// What a method may do besides computing, told from its graph.
+struct Effects {
+  bool changes_state = false;   ///< writes attributes of the model, statistics of a normalisation among them
+  bool uses_gradients = false;  ///< computes gradients itself, or asks whether they are on
+};
+Effects effects_of(const torch::jit::Module& module, const std::string& method);
+
+/// A copy of the model for forward alone in which parameters are constants; none where that would compute otherwise.
+std::optional<torch::jit::Module> frozen(const torch::jit::Module& module);
+
+/// One method, and what is kept between its calls.
+class Method {
+ public:
+  Method(const torch::jit::Module& module, const std::string& name);
+
+  const Effects& effects() const noexcept { return effects_; }
+  FramePool& frames() noexcept { return frames_; }
+  /// Run another form of the same method from now on.
+  void use(const torch::jit::Module& module);
+
+  /// Put the model and the arguments of a call on the stack of the frame. FPT_ERR_SIGNATURE.
+  void push(const Settings& settings, Frame& frame, Inputs inputs) const;
+  /// Run it; the result.
+  c10::IValue run(Frame& frame) const;
+
+ private:
+  c10::IValue argument(const Settings& settings, Frame& frame, const fpt_arg& arg, int32_t index,
+                       const c10::Argument& wanted) const;
+  std::size_t position_of(const fpt_arg& arg, int32_t index, const Settings& settings, Inputs inputs) const;
+  [[noreturn]] void refuse(const Settings& settings, Inputs inputs, const std::string& reason) const;
+
+  std::string name_;
+  c10::IValue self_;
+  torch::jit::Function* function_;
+  const c10::FunctionSchema* schema_;  // of the model as it was written
+  Effects effects_;
+  FramePool frames_;
+};
+
+}  // namespace fpt::direct

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: MIT
+"""Write the models for the tests of the direct path into the current folder. Their answers can be computed by hand."""
+
+import warnings
+import zipfile
+from typing import Dict, NamedTuple, Tuple
+
+import torch
+
+warnings.simplefilter("ignore", DeprecationWarning)
+
+
+class Weighted(torch.nn.Module):
+    """Each element times its place on the last axis, from 1: asymmetric, so that no axis order can be mistaken."""
+
+    def forward(self, x):
+        return x * torch.arange(1, x.shape[-1] + 1, dtype=x.dtype)
+
+
+class Two(torch.nn.Module):
+    """Two inputs, a scalar with a default, two outputs; other methods with other results."""
+
+    def forward(self, a, b, scale: float = 1.0) -> Tuple[torch.Tensor, torch.Tensor]:
+        return a + b * scale, a - b
+
+    @torch.jit.export
+    def named(self, x) -> Dict[str, torch.Tensor]:
+        return {"double": 2 * x, "sum": x.sum()}
+
+    @torch.jit.export
+    def scalars(self, n: int, word: str) -> Tuple[int, float, bool, str]:
+        return n + 1, n / 2, n > 0, word + "!"
+
+    @torch.jit.export
+    def chosen(self, i, flag):
+        return torch.where(flag, i, -i)
+
+    @torch.jit.export
+    def turned(self, x):
+        return x.t()
+
+    @torch.jit.export
+    def half(self, x):
+        return x.to(torch.float16)
+
+    @torch.jit.export
+    def nothing(self, x) -> None:
+        return None
+
+    @torch.jit.export
+    def nested(self, x) -> Tuple[torch.Tensor, Tuple[torch.Tensor, torch.Tensor]]:
+        return x, (x, x)
+
+    @torch.jit.export
+    def adds(self, x):
+        return x.add_(1)
+
+    @torch.jit.export
+    def fails(self, x):
+        return x @ torch.ones(17, 2)
+
+    @torch.jit.export
+    def conjugate(self, z):
+        return z.conj()
+
+
+class Extrema(NamedTuple):
+    low: torch.Tensor
+    high: torch.Tensor
+
+
+class Range(torch.nn.Module):
+    def forward(self, x):
+        return Extrema(x.min(), x.max())
+
+
+class Counter(torch.nn.Module):
+    """State: how often it was called."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("count", torch.zeros(1, dtype=torch.int64))
+        self.last = torch.zeros(1)
+
+    def forward(self, x):
+        self.count += 1
+        return x * 0 + self.count
+
+    @torch.jit.export
+    def keep(self, x):
+        self.last = x
+        return x * 2
+
+    @torch.jit.export
+    def kept(self):
+        return self.last
+
+
+class Force(torch.nn.Module):
+    """-dE/dx of E = sum x**2: computes a gradient in forward."""
+
+    def forward(self, x):
+        x = x.detach().requires_grad_(True)
+        energy = (x * x).sum()
+        gradient = torch.autograd.grad([energy], [x])[0]
+        assert gradient is not None
+        return -gradient
+
+
+class Normalised(torch.nn.Module):
+    """Changes its statistics in training mode."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm = torch.nn.BatchNorm1d(3)
+
+    def forward(self, x):
+        return self.norm(x)
+
+
+def mlp():
+    torch.manual_seed(7)
+    layers = [torch.nn.Linear(16, 64), torch.nn.Tanh(), torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 4)]
+    return torch.nn.Sequential(*layers)
+
+
+def write_models():
+    models = {
+        "weighted": Weighted(), "two": Two(), "range": Range(), "counter": Counter(), "force": Force(),
+        "normalised": Normalised(), "mlp": mlp(), "mlp_eval": mlp().eval(),
+    }
+    for name, model in models.items():
+        torch.jit.script(model).save(f"direct_{name}.pt")
+    torch.jit.trace(mlp().eval(), torch.ones(32, 16)).save("direct_mlp_traced.pt")
+    torch.save(mlp().state_dict(), "direct_weights.pt")
+    with open("direct_mlp.pt", "rb") as file:
+        content = file.read()
+    with open("direct_truncated.pt", "wb") as file:
+        file.write(content[: len(content) // 2])
+    with zipfile.ZipFile("direct_mlp.pt") as intact, zipfile.ZipFile("direct_damaged.pt", "w") as damaged:
+        for name in intact.namelist():
+            damaged.writestr(name, b"nonsense" if name.endswith("/data.pkl") else intact.read(name))
+    with open("direct_foreign.pt", "wb") as file:
+        file.write(b"GIF89a" + bytes(1000))
+
+
+if __name__ == "__main__":
+    write_models()
