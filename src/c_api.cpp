@@ -63,11 +63,6 @@ void free_any_module(fpt_module module) {
 /// Inputs in, results out: all calls but training.
 void run(Module& module, Function& function, fpt_arg* inputs, int32_t ninputs, fpt_arg* outputs, int32_t noutputs,
          fpt_results* results) {
-  std::vector<fpt_arg> described;
-  if (std::any_of(outputs, outputs + noutputs, [](const fpt_arg& output) { return is_tensor_handle(output.handle); })) {
-    std::transform(outputs, outputs + noutputs, std::back_inserter(described), described_output);
-    outputs = described.data();
-  }
   Call call(module, function);
   call.add(inputs, ninputs, "input");
   const bool in_place = function.has_out && noutputs > 0;
@@ -81,6 +76,16 @@ void run(Module& module, Function& function, fpt_arg* inputs, int32_t ninputs, f
     if (is_direct_results(before)) free_direct_results(before);
   }
   call.finish(std::move(result), results != nullptr);
+}
+
+/// The same where outputs may be tensors, which stand for the memory they describe.
+void run_described(Module& module, Function& function, fpt_arg* inputs, int32_t ninputs, fpt_arg* outputs, int32_t noutputs,
+                   fpt_results* results) {
+  if (std::none_of(outputs, outputs + noutputs, [](const fpt_arg& output) { return is_tensor_handle(output.handle); }))
+    return run(module, function, inputs, ninputs, outputs, noutputs, results);
+  std::vector<fpt_arg> described;
+  std::transform(outputs, outputs + noutputs, std::back_inserter(described), described_output);
+  run(module, function, inputs, ninputs, described.data(), noutputs, results);
 }
 
 void train(Module& module, fpt_arg* inputs, int32_t ninputs, fpt_arg* targets, int32_t ntargets, bool is_wrap,
@@ -225,7 +230,7 @@ fpt_status fpt_module_forward(fpt_module module, fpt_arg inputs[], int32_t ninpu
     });
   return guard_call(inputs, ninputs, outputs, noutputs, [&] {
     const ModuleUse use(module);
-    run(*use, use->forward(flags), inputs, ninputs, outputs, noutputs, results);
+    run_described(*use, use->forward(flags), inputs, ninputs, outputs, noutputs, results);
   });
 }
 
@@ -291,7 +296,7 @@ fpt_status fpt_module_call(fpt_module module, const char* name, int64_t name_len
     const ModuleUse use(module);
     while (name_len > 0 && name[name_len - 1] == ' ') --name_len;
     Function& function = use->function({name, static_cast<std::size_t>(name_len)}, 0);
-    run(*use, function, inputs, ninputs, outputs, noutputs, results);
+    run_described(*use, function, inputs, ninputs, outputs, noutputs, results);
   });
 }
 

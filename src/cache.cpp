@@ -10,14 +10,6 @@
 namespace fpt {
 namespace {
 
-constexpr std::size_t max_entries = 64;  // enough for a program that calls once per block of columns
-
-bool same_axes(int32_t rank, const int64_t* extents, const int64_t* strides, const Array& array) noexcept {
-  for (int32_t i = 0; i < rank; ++i)
-    if (extents[i] != array.extents[i] || strides[i] != array.strides[i]) return false;
-  return true;
-}
-
 Array in_script_order(const Array& array, bool same_layout) noexcept { return same_layout ? array : reversed(array); }
 
 }  // namespace
@@ -69,61 +61,57 @@ void write_back(const Array& seen, const Array& array) {
   copy(result, array);
 }
 
-PyObject* SlotCache::hit(const fpt_arg& arg, Framework framework, bool thorough) noexcept {
-  if (next_ >= entries_.size()) return nullptr;
-  Entry& entry = entries_[next_];
-  if (entry.array.data != arg.data || entry.array.dtype != arg.dtype || entry.array.rank != arg.rank ||
-      entry.read_only != (arg.access == FPT_IN) ||
-      !same_axes(arg.rank, arg.u.array.extents, arg.u.array.strides, entry.array) ||
-      !is_unchanged(entry.made, entry.script, framework, thorough))
-    return nullptr;
-  expect_after(entry);
-  return entry.made.object.get();
+uint64_t SlotCache::head_of(const Array& array, bool read_only) noexcept {
+  fpt_arg arg;
+  arg.dtype = static_cast<int16_t>(array.dtype);
+  arg.rank = static_cast<int8_t>(array.rank);
+  arg.access = read_only ? FPT_IN : FPT_OUT;
+  arg.status = FPT_OK;
+  return head_of(arg);
 }
 
-void SlotCache::expect_after(const Entry& entry) noexcept {
-  const auto index = static_cast<std::size_t>(&entry - entries_.data()) + 1;
-  next_ = index < entries_.size() ? index : 0;
-}
-
-SlotCache::Entry* SlotCache::find(const Array& array, bool read_only) noexcept {
+SlotCache::Entry* SlotCache::find(const Array& array, uint64_t head) noexcept {
+  const uint32_t tag = tag_of(array.data);
+  uint32_t matching = 0;  // without an exit from the loop, so that it compares several at a time
+  for (const uint32_t candidate : tags_) matching |= candidate == tag ? 1 : 0;
+  if (matching == 0) return nullptr;
   for (std::size_t i = 0; i < entries_.size(); ++i) {
-    if (addresses_[i] != array.data) continue;
+    if (tags_[i] != tag) continue;
     Entry& entry = entries_[i];
-    if (entry.array.dtype == array.dtype && entry.array.rank == array.rank && entry.read_only == read_only &&
-        same_axes(array.rank, array.extents, array.strides, entry.array))
-      return &entry;
+    if (entry.head == head && entry.array.data == array.data && has_axes(entry.array, array.rank, array.extents, array.strides)) return &entry;
   }
   return nullptr;
 }
 
 SlotCache::Entry& SlotCache::add(const Array& array) {
   if (entries_.size() < max_entries) {
-    addresses_.push_back(array.data);
+    tags_[entries_.size()] = tag_of(array.data);
     return entries_.emplace_back();
   }
   oldest_ = oldest_ + 1 < entries_.size() ? oldest_ + 1 : 0;
-  addresses_[oldest_] = array.data;
+  tags_[oldest_] = tag_of(array.data);
   return entries_[oldest_];
 }
 
 Ref SlotCache::get(const Array& array, const Wish& wish) {
-  Entry* known = find(array, wish.read_only);
-  if (known && is_unchanged(known->made, known->script, wish.framework, wish.thorough)) {
-    expect_after(*known);
+  const uint64_t head = head_of(array, wish.read_only);
+  Entry* known = find(array, head);
+  if (known && is_untouched(*known, wish.framework, wish.thorough)) {
+    learn(*known);
     return known->made.object;
   }
   const uint64_t changes = changes_;
   Array seen;
   Made made = make_wished(array, wish, seen);
   const Ref object = made.object;
-  if (changes_ != changes) known = find(array, wish.read_only);  // making it ran Python code that came back here
+  if (changes_ != changes) known = find(array, head);  // making it ran Python code that came back here
   ++changes_;
   Entry& entry = known ? *known : add(array);
   entry.array = array;
   entry.script = in_script_order(seen, wish.same_layout);
-  entry.read_only = wish.read_only;
-  expect_after(entry);
+  entry.head = head;
+  if (wish.framework == Framework::torch) entry.image.take(object.get(), array.rank);
+  learn(entry);
   std::swap(entry.made, made);  // the old object dies when everything else is in place: dying may run Python code
   return object;
 }

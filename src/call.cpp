@@ -12,8 +12,6 @@
 namespace fpt {
 namespace {
 
-constexpr uint64_t checked_calls = 2;
-
 template <class T>
 T load(const unsigned char* bytes) noexcept {
   T value;
@@ -76,39 +74,25 @@ Ref detached_value(fpt_arg& arg, bool same_layout, const std::string& label) {
   return make_wished(array_of(arg), wish, seen).object;
 }
 
-Call::Call(Module& module, Function& function)
-    : module_(module),
-      function_(function),
-      checking_(module.mode() == Mode::safe || function.calls < checked_calls),
-      may_use_cache_(!checking_ && module.passes_arrays_as_they_are()) {}
-
-Call::~Call() {
-  for (int i = 1; i <= count_; ++i) Py_DECREF(stack_[i]);
-}
-
 void Call::push(Ref value) {
   if (count_ == max_arguments)
     fail(FPT_ERR_ARGUMENT, "more than ", max_arguments, " arguments in one call of ", function_.name);
   stack_[++count_] = value.release();
 }
 
-void Call::add(fpt_arg* args, int32_t count, const char* what) {
-  for (int32_t i = 0; i < count; ++i) {
-    fpt_arg& arg = args[i];
-    SlotCache& cache = function_.inputs.at(static_cast<std::size_t>(count_));
-    PyObject* known = cached(arg, cache);
-    push(known ? Ref::borrow(known) : value_of(arg, cache, what, i));
-    if (arg.name[0]) {
-      keywords_.emplace_back(arg.name);
-    } else if (!keywords_.empty()) {
-      // a target beside named inputs: the only positional argument that can follow keywords gets the name it has
-      if (std::strcmp(what, "target") != 0 || count != 1)
-        fail(FPT_ERR_ARGUMENT, argument_label(what, i, arg), " of ", function_.name,
-             " has no name but follows named arguments: name all of them, or put those without a name first");
-      keywords_.emplace_back("target");
-    } else {
-      ++positional_;
-    }
+void Call::add_other(fpt_arg& arg, SlotCache& cache, const char* what, int32_t index, int32_t count) {
+  push(value_of(arg, cache, what, index));
+  const bool follows_names = more_ && !more_->keywords.empty();
+  if (arg.name[0]) {
+    more().keywords.emplace_back(arg.name);
+  } else if (follows_names) {
+    // a target beside named inputs: the only positional argument that can follow keywords gets the name it has
+    if (std::strcmp(what, "target") != 0 || count != 1)
+      fail(FPT_ERR_ARGUMENT, argument_label(what, index, arg), " of ", function_.name,
+           " has no name but follows named arguments: name all of them, or put those without a name first");
+    more().keywords.emplace_back("target");
+  } else {
+    ++positional_;
   }
 }
 
@@ -138,12 +122,7 @@ void Call::add_out(fpt_arg* outputs, int32_t count) {
       PyList_SET_ITEM(list.get(), i, value.release());
   }
   if (list) push(std::move(list));
-  keywords_.emplace_back("out");
-}
-
-PyObject* Call::cached(const fpt_arg& arg, SlotCache& cache) const noexcept {
-  const bool is_array = arg.status == FPT_OK && arg.rank > 0 && arg.handle == 0 && arg.access != FPT_COPY;
-  return is_array && may_use_cache_ ? cache.hit(arg, module_.framework(), module_.mode() != Mode::fast) : nullptr;
+  more().keywords.emplace_back("out");
 }
 
 Ref Call::value_of(fpt_arg& arg, SlotCache& cache, const char* what, int32_t index) {
@@ -183,8 +162,8 @@ Ref Call::array_value(const fpt_arg& arg, bool writable, const Array& array, Sto
     Array seen;
     Made made = make_wished(array, wish, seen);
     Ref value = made.object;
-    if (writable && wish.copies(array)) write_backs_.push_back({fresh_.size(), array});
-    fresh_.push_back({std::move(made), seen, count_, index, &arg, what, writable, wish.copies(array)});
+    if (writable && wish.copies(array)) more().write_backs.push_back({more().fresh.size(), array});
+    more().fresh.push_back({std::move(made), seen, count_, index, &arg, what, writable, wish.copies(array)});
     return value;
   } catch (const Error& error) {
     fail(error.status(), argument_label(what, index, arg), " of ", function_.name, ": ", error.text());
@@ -198,26 +177,28 @@ void Call::check_first_call() {
     PyTuple_SET_ITEM(args.get(), i, stack_[i + 1]);
   }
   const Ref kwargs = checked(PyDict_New(), function_.name);
-  for (std::size_t i = 0; i < keywords_.size(); ++i)
-    if (PyDict_SetItemString(kwargs.get(), keywords_[i].c_str(), stack_[positional_ + 1 + static_cast<int>(i)]) != 0)
+  for (std::size_t i = 0; more_ && i < more_->keywords.size(); ++i)
+    if (PyDict_SetItemString(kwargs.get(), more_->keywords[i].c_str(), stack_[positional_ + 1 + static_cast<int>(i)]) != 0)
       throw_python_error(function_.name);
   checked(PyObject_CallFunction(embed("first_call"), "OsOO", module_.runner(), function_.name.c_str(), args.get(),
                                 kwargs.get()),
           function_.name);
 }
 
-Ref Call::invoke(bool as_list, int32_t listed) {
-  if (as_list && keywords_.empty()) {
+Ref Call::invoke_other(bool as_list, int32_t listed) {
+  const bool has_keywords = more_ && !more_->keywords.empty();
+  if (as_list && !has_keywords) {
     Ref list = checked(PyList_New(listed), function_.name);
     for (int32_t i = 0; i < listed; ++i) PyList_SET_ITEM(list.get(), i, stack_[i + 1]);
     for (int i = listed + 1; i <= count_; ++i) stack_[i - listed + 1] = stack_[i];
     count_ = positional_ = count_ - listed + 1;
     stack_[1] = list.release();
   }
-  if (!keywords_.empty() && function_.keywords != keywords_) {
-    Ref names = checked(PyTuple_New(static_cast<Py_ssize_t>(keywords_.size())), function_.name);
-    for (std::size_t i = 0; i < keywords_.size(); ++i) {
-      PyObject* name = PyUnicode_InternFromString(keywords_[i].c_str());
+  if (has_keywords && function_.keywords != more_->keywords) {
+    const std::vector<std::string>& keywords = more_->keywords;
+    Ref names = checked(PyTuple_New(static_cast<Py_ssize_t>(keywords.size())), function_.name);
+    for (std::size_t i = 0; i < keywords.size(); ++i) {
+      PyObject* name = PyUnicode_InternFromString(keywords[i].c_str());
       if (!name) {
         PyErr_Clear();
         fail(FPT_ERR_ARGUMENT, "the name of argument ", positional_ + static_cast<int>(i) + 1, " of ", function_.name,
@@ -225,16 +206,12 @@ Ref Call::invoke(bool as_list, int32_t listed) {
       }
       PyTuple_SET_ITEM(names.get(), static_cast<Py_ssize_t>(i), name);
     }
-    function_.keywords = keywords_;
+    function_.keywords = keywords;
     function_.keyword_names = std::move(names);
   }
   if (function_.calls == 0) check_first_call();
-  ++function_.calls;
-
-  const Ref names = keywords_.empty() ? Ref() : function_.keyword_names;
-  Ref result(PyObject_Vectorcall(function_.callable.get(), stack_ + 1,
-                                 static_cast<std::size_t>(positional_) | PY_VECTORCALL_ARGUMENTS_OFFSET, names.get()));
-  if (!result) throw_failure();
+  const Ref names = has_keywords ? function_.keyword_names : Ref();
+  Ref result = vectorcall(names.get());
   if (checking_) check_inputs_unmodified();
   return result;
 }
@@ -263,17 +240,18 @@ void Call::throw_failure() {
 }
 
 void Call::check_inputs_unmodified() {
-  for (const Fresh& fresh : fresh_)
+  if (!more_) return;
+  for (const Fresh& fresh : more_->fresh)
     if (!fresh.writable && !fresh.owned && version_of(fresh.made.object.get(), module_.framework()) != 0)
       fail(FPT_ERR_INPUT_MODIFIED, argument_label(fresh.what, fresh.index, *fresh.arg), " was changed in place by ",
            function_.name, " of ", module_.name(),
            " but not passed with torch_out: pass it so, or change a copy in the script (x = x.clone())");
 }
 
-void Call::finish(Ref result, bool kept) {
+void Call::finish_other(Ref result, bool kept) {
   // the memory is gone where the script has pointed the tensor elsewhere (x.set_, x.data =)
-  for (const WriteBack& back : write_backs_)
-    if (is_retained(fresh_[back.fresh].made)) write_back(fresh_[back.fresh].array, back.target);
+  for (const WriteBack& back : more_->write_backs)
+    if (is_retained(more_->fresh[back.fresh].made)) write_back(more_->fresh[back.fresh].array, back.target);
   result = Ref();
   if (checking_ && !kept) report_retained();
 }
@@ -282,7 +260,7 @@ void Call::report_retained() {
   for (int i = 1; i <= count_; ++i) Py_DECREF(stack_[i]);
   count_ = 0;
   bool collected = false;
-  for (Fresh& fresh : fresh_) {
+  for (Fresh& fresh : more_->fresh) {
     if (fresh.owned) continue;
     fresh.made.object = Ref();
     const auto position = static_cast<std::size_t>(fresh.position);

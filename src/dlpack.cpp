@@ -22,36 +22,42 @@ void release(Slot* slot) noexcept {
   } while (!free_slots.compare_exchange_weak(head, slot, std::memory_order_release, std::memory_order_relaxed));
 }
 
+/// What is the same for all arrays that a slot carries.
+Slot* new_slot() {
+  auto* slot = new Slot();
+  slot->versioned.version = {1, 0};
+  slot->versioned.context = slot->legacy.context = slot;
+  slot->versioned.deleter = [](ManagedVersioned* self) { release(static_cast<Slot*>(self->context)); };
+  slot->legacy.deleter = [](Managed* self) { release(static_cast<Slot*>(self->context)); };
+  Tensor& tensor = slot->versioned.tensor;
+  tensor.device = {device_cpu, 0};
+  tensor.shape = slot->shape;
+  tensor.strides = slot->strides;
+  return slot;
+}
+
 Slot* pop() {
   Slot* head = free_slots.load(std::memory_order_acquire);
   while (head && !free_slots.compare_exchange_weak(head, head->next, std::memory_order_acquire)) {
   }
-  return head ? head : new Slot;
+  return head ? head : new_slot();
 }
 
 }  // namespace
 
 Slot* take_slot(const Array& array, Storage owned) {
   Slot* slot = pop();
-  const int64_t size = static_cast<int64_t>(dtype_size(array.dtype));
-  for (int i = 0; i < array.rank; ++i) {
-    slot->shape[i] = array.extents[i];
-    slot->strides[i] = array.strides[i] / size;
-  }
   Tensor& tensor = slot->versioned.tensor;
   tensor.data = array.data;
-  tensor.device = {device_cpu, 0};
   tensor.ndim = array.rank;
   tensor.dtype = data_type(array.dtype);
-  tensor.shape = slot->shape;
-  tensor.strides = slot->strides;
-  tensor.byte_offset = 0;
+  // the size of an element is a power of two, and dividing takes longer than all the rest
+  const int shift = __builtin_ctz(tensor.dtype.bits / 8u);
+  for (int i = 0; i < array.rank; ++i) {
+    slot->shape[i] = array.extents[i];
+    slot->strides[i] = array.strides[i] >> shift;
+  }
   slot->legacy.tensor = tensor;
-  slot->versioned.version = {1, 0};
-  slot->versioned.flags = 0;
-  slot->versioned.context = slot->legacy.context = slot;
-  slot->versioned.deleter = [](ManagedVersioned* self) { release(static_cast<Slot*>(self->context)); };
-  slot->legacy.deleter = [](Managed* self) { release(static_cast<Slot*>(self->context)); };
   slot->owned = owned.release();
   slot->serial = ++last_serial;
   slot->alive.store(true, std::memory_order_relaxed);
@@ -61,19 +67,12 @@ Slot* take_slot(const Array& array, Storage owned) {
 void drop_slot(Slot* slot) noexcept { release(slot); }
 
 DataType data_type(int32_t dtype) noexcept {
-  const uint8_t bits = static_cast<uint8_t>(8 * dtype_size(dtype));
-  uint8_t code = code_int;
-  if (dtype == FPT_BOOL)
-    code = code_bool;
-  else if (dtype == FPT_UINT8)
-    code = code_uint;
-  else if (dtype == FPT_BFLOAT16)
-    code = code_bfloat;
-  else if (is_float(dtype))
-    code = code_float;
-  else if (is_complex(dtype))
-    code = code_complex;
-  return {code, bits, 1};
+  static constexpr DataType types[] = {
+      {},                   {code_bool, 8, 1},     {code_int, 8, 1},      {code_int, 16, 1},  {code_int, 32, 1},
+      {code_int, 64, 1},    {code_float, 32, 1},   {code_float, 64, 1},   {code_complex, 64, 1}, {code_complex, 128, 1},
+      {},                   {code_uint, 8, 1},     {code_float, 16, 1},   {code_bfloat, 16, 1}};
+  static_assert(sizeof types == (FPT_BFLOAT16 + 1) * sizeof(DataType), "one for each element type");
+  return types[dtype];
 }
 
 int32_t dtype_of(DataType type) noexcept {

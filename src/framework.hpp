@@ -21,7 +21,6 @@ struct Made {
   Ref memory;                    ///< NumPy: the owner of the memory, as NumPy sees it
   dlpack::Slot* slot = nullptr;  ///< torch
   uint64_t serial = 0;
-  torch_access::Probe probe;     ///< torch
 };
 
 /// Wrap memory; nothing is copied. FPT_ERR_STRIDE for negative strides and torch, which would abort the process.
@@ -34,7 +33,7 @@ bool is_retained(const Made& made) noexcept;
 
 /// True if a cached object is still exactly what was made of `array`: data, shape, strides, no gradient. Nobody else
 /// may hold it. `thorough` false looks at the reference count only.
-bool is_unchanged(Made& made, const Array& array, Framework framework, bool thorough);
+bool is_unchanged(const Made& made, const Array& array, Framework framework, bool thorough);
 
 /// Number of in-place changes torch has counted; always 0 for NumPy, which refuses them.
 int64_t version_of(PyObject* object, Framework framework);

@@ -32,7 +32,7 @@ template <class Body>
 fpt_status guard_python(Body&& body) noexcept {
   const HostState host;
   return guard([&] {
-    ensure_started();
+    if (!is_started()) ensure_started();
     const InterpreterLock gil;
     body();
   });

@@ -48,9 +48,7 @@ class HandleTable {
   /// of another kind.
   T& at(int64_t handle) const {
     if (T* object = find(handle)) return *object;
-    if (handle == 0) fail(FPT_ERR_NOT_LOADED, "this is not ", noun_, " yet: call ", maker_, " first");
-    if (handle >> 60 != static_cast<int64_t>(kind)) fail(FPT_ERR_ARGUMENT, "this is a handle, but not that of ", noun_);
-    fail(FPT_ERR_FREED, "this was ", noun_, " and has been freed: call ", maker_, " again before it is used");
+    refuse(handle);
   }
 
   /// The object of a handle, or null.
@@ -66,7 +64,6 @@ class HandleTable {
       return nullptr;
     return slot.object.load(std::memory_order_acquire);
   }
-
   /// Take an object out of the table; null for 0 and stale handles.
   std::unique_ptr<T> remove(int64_t handle) {
     std::lock_guard<std::mutex> lock(mutex_);
@@ -88,6 +85,13 @@ class HandleTable {
   static constexpr uint32_t chunk_size = 1024;
   static constexpr uint32_t max_chunks = 1 << 12;
   static constexpr uint32_t max_generation = (1u << 28) - 1;
+
+  /// Out of line, so that at() can be inlined where it is called often.
+  [[noreturn, gnu::cold, gnu::noinline]] void refuse(int64_t handle) const {
+    if (handle == 0) fail(FPT_ERR_NOT_LOADED, "this is not ", noun_, " yet: call ", maker_, " first");
+    if (handle >> 60 != static_cast<int64_t>(kind)) fail(FPT_ERR_ARGUMENT, "this is a handle, but not that of ", noun_);
+    fail(FPT_ERR_FREED, "this was ", noun_, " and has been freed: call ", maker_, " again before it is used");
+  }
 
   Slot& slot_at(uint32_t index) { return chunks_[index / chunk_size].load()[index % chunk_size]; }
 

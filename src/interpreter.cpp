@@ -20,12 +20,7 @@ namespace py = pybind11;
 namespace fpt {
 namespace {
 
-std::atomic<bool> started{false};
 std::atomic<bool> ended{false};
-
-// Created by the first call of a thread and never released: making one per call costs five times the call.
-// initial-exec: read in each call, and the general model would call a function for it.
-__attribute__((tls_model("initial-exec"))) thread_local PyThreadState* own_state = nullptr;
 
 std::atomic<int> threads_leaving{0};
 
@@ -142,7 +137,7 @@ void prepare(const InterpreterInfo& info) {
 /// Python's exit functions and buffered output would be lost, because the interpreter is never finalized. Keeps the
 /// lock: Python threads that still run must not enter libraries whose static objects are being destroyed.
 void at_exit() {
-  if (!started.load() || ended.exchange(true) || !Py_IsInitialized()) return;
+  if (!is_started() || ended.exchange(true) || !Py_IsInitialized()) return;
   const HostState host;
   wait_for_leaving_threads();
   PyGILState_Ensure();
@@ -162,7 +157,8 @@ std::unique_lock<std::mutex> lock_without_interpreter(std::mutex& mutex) {
 
 }  // namespace
 
-bool is_started() noexcept { return started.load(std::memory_order_acquire); }
+std::atomic<bool> interpreter_started{false};
+__thread PyThreadState* own_state = nullptr;
 
 const InterpreterInfo& interpreter_info() { return mutable_info(); }
 
@@ -190,15 +186,12 @@ void ensure_started(const std::string& python) {
   const InterpreterLock gil;
   prepare(info);
   register_exit_handler();
-  started.store(true, std::memory_order_release);
+  interpreter_started.store(true, std::memory_order_release);
 }
 
-InterpreterLock::InterpreterLock() noexcept {
+void InterpreterLock::acquire_elsewhere() noexcept {
   if (PyGILState_Check()) {
     held_ = Held::before;
-  } else if (own_state) {
-    held_ = Held::own_state;
-    PyEval_RestoreThread(own_state);
   } else if (PyGILState_GetThisThreadState()) {
     // a thread that Python or somebody else has registered: its state is theirs to delete
     held_ = Held::foreign_state;
@@ -209,13 +202,6 @@ InterpreterLock::InterpreterLock() noexcept {
     own_state = PyThreadState_Get();
     leave_at_end_of_thread(own_state);
   }
-}
-
-InterpreterLock::~InterpreterLock() {
-  if (held_ == Held::own_state)
-    PyEval_SaveThread();
-  else if (held_ == Held::foreign_state)
-    PyGILState_Release(foreign_);
 }
 
 Ref checked(PyObject* object, const std::string& context) {

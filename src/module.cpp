@@ -6,18 +6,10 @@
 
 #include "call.hpp"
 #include "error.hpp"
-#include "handle.hpp"
 #include "interpreter.hpp"
 
 namespace fpt {
 namespace {
-
-using Modules = HandleTable<Module, HandleKind::module>;
-
-Modules& modules() {
-  static Modules& table = *new Modules("a module", "load");
-  return table;
-}
 
 Ref text_object(std::string_view text) {
   return checked(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "surrogateescape"), "text");
@@ -124,6 +116,7 @@ void Module::reload() {
   const bool had_torch = torch_is_imported();
   checked(PyObject_CallFunctionObjArgs(embed("reload"), runner_.get(), nullptr), "reloading " + name_);
   for (auto& function : functions_) retired_.push_back(std::move(function));
+  has_leftovers_ = true;
   functions_.clear();
   forward_ = train_ = latest_ = nullptr;
   read_attributes();
@@ -146,10 +139,8 @@ bool Module::has(const std::string& name) {
   return PyObject_IsTrue(answer.get()) == 1;
 }
 
-ModuleUse::ModuleUse(int64_t handle) : module_(&modules().at(handle)) { ++module_->users_; }
-
-ModuleUse::~ModuleUse() {
-  if (--module_->users_ > 0) return;
+void ModuleUse::finish() {
+  module_->has_leftovers_ = false;
   module_->retired_.clear();
   if (module_->freed_) delete module_;
 }
@@ -163,7 +154,8 @@ void store_module(std::unique_ptr<Module> module, int64_t* handle) {
 void free_module(int64_t handle) {
   std::unique_ptr<Module> module = modules().remove(handle);
   if (!module || module->users_ == 0) return;
-  module.release()->freed_ = true;  // the last ModuleUse deletes it
+  module->freed_ = module->has_leftovers_ = true;
+  module.release();  // the last ModuleUse deletes it
 }
 
 }  // namespace fpt

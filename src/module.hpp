@@ -10,6 +10,7 @@
 
 #include "cache.hpp"
 #include "ftn_pytorch.h"
+#include "handle.hpp"
 #include "pyref.hpp"
 
 namespace fpt {
@@ -20,11 +21,15 @@ enum class Mode { fast, checked, safe };
 class SlotCaches {
  public:
   SlotCache& at(std::size_t position) {
-    while (caches_.size() <= position) caches_.push_back(std::make_unique<SlotCache>());
+    if (position >= caches_.size()) grow(position);
     return *caches_[position];
   }
 
  private:
+  [[gnu::cold, gnu::noinline]] void grow(std::size_t position) {
+    while (caches_.size() <= position) caches_.push_back(std::make_unique<SlotCache>());
+  }
+
   std::vector<std::unique_ptr<SlotCache>> caches_;
 };
 
@@ -94,20 +99,32 @@ class Module {
   Function *forward_ = nullptr, *train_ = nullptr, *latest_ = nullptr;
   std::vector<std::unique_ptr<Function>> retired_;  // replaced by a reload while a call was running
   int users_ = 0;
+  bool has_leftovers_ = false;  // to be dealt with by the last user: retired functions, or the module itself
   bool freed_ = false;
 };
+
+using ModuleTable = HandleTable<Module, HandleKind::module>;
+
+inline ModuleTable& modules() {
+  static ModuleTable& table = *new ModuleTable("a module", "load");
+  return table;
+}
 
 /// A module in use: freeing it meanwhile takes effect at the end.
 class ModuleUse {
  public:
-  explicit ModuleUse(int64_t handle);
-  ~ModuleUse();
+  explicit ModuleUse(int64_t handle) : module_(&modules().at(handle)) { ++module_->users_; }
+  ~ModuleUse() {
+    if (--module_->users_ == 0 && module_->has_leftovers_) finish();
+  }
   ModuleUse(const ModuleUse&) = delete;
   ModuleUse& operator=(const ModuleUse&) = delete;
   Module& operator*() const noexcept { return *module_; }
   Module* operator->() const noexcept { return module_; }
 
  private:
+  void finish();
+
   Module* module_;
 };
 

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "interpreter.hpp"
+#include "tensor_image.hpp"
 
 namespace fpt::torch_access {
 namespace {
@@ -41,6 +42,7 @@ struct Access {
   PyObject* dtypes[FPT_COMPLEX128 + 1] = {};
   PyGetSetDef* requires_grad_getter = nullptr;  // the attribute without looking it up
   bool has_shim = false;
+  bool has_images = false;
   Shim shim;
 };
 
@@ -104,17 +106,6 @@ int32_t scalar_type(int32_t dtype) noexcept {
   return dtype >= FPT_BOOL && dtype <= FPT_COMPLEX128 ? types[dtype] : -1;
 }
 
-// torch keeps shape and strides of up to this many axes inside the TensorImpl, so their address is that of the whole
-// life of the implementation; those of more axes are asked for in each check.
-constexpr int64_t max_axes_inside = 5;
-
-bool find_axes(const Shim& shim, void* handle, void* impl, int64_t rank, torch_access::Probe& probe) {
-  int64_t *sizes, *strides;
-  if (shim.get_sizes(handle, &sizes) != 0 || shim.get_strides(handle, &strides) != 0) return false;
-  probe = {rank <= max_axes_inside ? impl : nullptr, sizes, strides};
-  return true;
-}
-
 /// Strides in elements; that of a single element may be anything.
 bool has_axes(const Array& array, const int64_t* sizes, const int64_t* strides) noexcept {
   const int64_t size = static_cast<int64_t>(dtype_size(array.dtype));
@@ -123,7 +114,7 @@ bool has_axes(const Array& array, const int64_t* sizes, const int64_t* strides) 
   return true;
 }
 
-bool shim_is_unchanged(const Shim& shim, PyObject* tensor, const Array& array, torch_access::Probe& probe) {
+bool shim_is_unchanged(const Shim& shim, PyObject* tensor, const Array& array) {
   void* handle = tensor_handle(shim, tensor);
   void* impl;
   std::memcpy(&impl, handle, sizeof impl);
@@ -133,8 +124,9 @@ bool shim_is_unchanged(const Shim& shim, PyObject* tensor, const Array& array, t
   if (!impl || shim.get_data_ptr(handle, &data) != 0 || shim.get_dim(handle, &rank) != 0 ||
       shim.get_dtype(handle, &type) != 0 || rank != array.rank || type != scalar_type(array.dtype))
     return false;
-  if (probe.impl != impl && !find_axes(shim, handle, impl, rank, probe)) return false;
-  return has_axes(array, probe.sizes, probe.strides) && (data == array.data || element_count(array) == 0) &&
+  int64_t *sizes, *strides;
+  if (shim.get_sizes(handle, &sizes) != 0 || shim.get_strides(handle, &strides) != 0) return false;
+  return has_axes(array, sizes, strides) && (data == array.data || element_count(array) == 0) &&
          !shim.requires_grad(impl);
 }
 
@@ -194,15 +186,45 @@ bool find_shim(PyObject* torch_c, Access& access) {
     return false;
   Array other = array;
   other.extents[1] = 2;
-  Probe probe, probe_of_two;
-  if (!shim_is_unchanged(shim, one.get(), array, probe) || shim_is_unchanged(shim, one.get(), other, probe)) return false;
-  // the remembered place must show what an operation in place does to the shape
+  if (!shim_is_unchanged(shim, one.get(), array) || shim_is_unchanged(shim, one.get(), other)) return false;
   const Ref transposed(PyObject_CallMethod(two.get(), "t_", nullptr));
-  if (!transposed || !shim_is_unchanged(shim, two.get(), reversed(array), probe_of_two)) return PyErr_Clear(), false;
+  if (!transposed || !shim_is_unchanged(shim, two.get(), reversed(array))) return PyErr_Clear(), false;
   const Ref back(PyObject_CallMethod(two.get(), "t_", nullptr));
-  if (!back || shim_is_unchanged(shim, two.get(), reversed(array), probe_of_two)) return PyErr_Clear(), false;
+  if (!back || shim_is_unchanged(shim, two.get(), reversed(array))) return PyErr_Clear(), false;
   if (PyObject_SetAttr(one.get(), access.requires_grad, Py_True) != 0) return PyErr_Clear(), false;
-  return !shim_is_unchanged(shim, one.get(), array, probe) && shim_is_unchanged(shim, two.get(), array, probe_of_two);
+  return !shim_is_unchanged(shim, one.get(), array) && shim_is_unchanged(shim, two.get(), array);
+}
+
+/// Everything that may be done to a tensor must show in its image, else there are none.
+bool learn_images(const Shim& shim, PyObject* utils) {
+  const Array array = self_test_array();
+  const auto made = [&] { return import_slot(dlpack::take_slot(array, nullptr)); };
+  const Ref first = made(), other = made();
+  int64_t *sizes, *strides;
+  void* handle = tensor_handle(shim, first.get());
+  if (shim.get_sizes(handle, &sizes) != 0 || shim.get_strides(handle, &strides) != 0 ||
+      !TensorImage::learn(first.get(), shim.impl_offset, sizes, strides, array.data))
+    return false;
+  const auto shows = [&](auto&& change) {
+    const Ref tensor = made();
+    TensorImage image;
+    image.take(tensor.get(), array.rank);
+    const bool before = image.matches(tensor.get());
+    const Ref done(change(tensor.get()));
+    PyErr_Clear();
+    return before && done && !image.matches(tensor.get());
+  };
+  const auto call = [](const char* method, const char* format, auto... arguments) {
+    return [=](PyObject* tensor) { return PyObject_CallMethod(tensor, method, format, arguments...); };
+  };
+  const bool complete =
+      shows(call("t_", nullptr)) && shows(call("resize_", "i", 1)) && shows(call("set_", "O", other.get())) &&
+      shows(call("__setattr__", "sO", "data", other.get())) && shows(call("requires_grad_", nullptr)) &&
+      shows(call("as_strided_", "(ii)(ii)", 2, 2, 1, 1)) && shows([&](PyObject* tensor) {
+        return PyObject_CallMethod(utils, "swap_tensors", "OO", tensor, other.get());
+      });
+  if (!complete) TensorImage::forget();
+  return complete;
 }
 
 /// The C function behind an attribute, null if it is no such attribute.
@@ -246,6 +268,9 @@ Access& instance() {
   loaded->stride = PyUnicode_InternFromString("stride");
   access_made = loaded;  // the self-test makes tensors, for which everything above is needed
   loaded->has_shim = find_shim(torch_c.get(), *loaded);
+  const Ref utils(PyImport_ImportModule("torch.utils"));
+  PyErr_Clear();
+  loaded->has_images = loaded->has_shim && utils && learn_images(loaded->shim, utils.get());
   return *loaded;
 }
 
@@ -346,14 +371,15 @@ Array view(PyObject* tensor, Ref& keep) {
   return dlpack::array_of(managed->tensor);
 }
 
-bool is_unchanged(PyObject* tensor, const Array& array, Probe& probe) {
+bool is_unchanged(PyObject* tensor, const Array& array) {
   const Access& access = *access_made;  // there is a tensor, so torch has been accessed
-  return access.has_shim ? shim_is_unchanged(access.shim, tensor, array, probe) : getters_say_unchanged(access, tensor, array);
+  return access.has_shim ? shim_is_unchanged(access.shim, tensor, array) : getters_say_unchanged(access, tensor, array);
 }
 
 std::string describe() {
   const Access& access = instance();
-  return concat(access.api ? "exchange API" : "capsules", ", ", access.has_shim ? "C shim" : "Python getters");
+  return concat(access.api ? "exchange API" : "capsules", ", ", access.has_shim ? "C shim" : "Python getters",
+                access.has_images ? ", images" : "");
 }
 
 }  // namespace fpt::torch_access

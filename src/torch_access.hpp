@@ -25,15 +25,8 @@ Ref import_slot(dlpack::Slot* slot);
 /// View of a strided tensor; `keep` receives what must live as long as the view.
 Array view(PyObject* tensor, Ref& keep);
 
-/// Where a tensor keeps its shape and strides, remembered between checks of the same tensor.
-struct Probe {
-  void* impl = nullptr;
-  const int64_t* sizes = nullptr;
-  const int64_t* strides = nullptr;
-};
-
-/// Data pointer, shape and strides are those of `array`, and no gradient is required.
-bool is_unchanged(PyObject* tensor, const Array& array, Probe& probe);
+/// Data pointer, element type, shape and strides are those of `array`, and no gradient is required.
+bool is_unchanged(PyObject* tensor, const Array& array);
 
 /// Which of the ways are in use.
 std::string describe();

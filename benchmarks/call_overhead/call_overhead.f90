@@ -6,9 +6,21 @@
 !> Fortran and Python take turns in one process, so that both meet the same machine; run.py pins the process and makes
 !> tables of the result.
 program call_overhead
+   use, intrinsic :: iso_c_binding, only: c_double, c_int32_t
    use, intrinsic :: iso_fortran_env, only: int64, real32, real64
    use ftn_pytorch
    implicit none
+
+   interface
+      real(c_double) function floor_of_call(n, calls) bind(c)
+         import :: c_double, c_int32_t
+         integer(c_int32_t), value :: n, calls
+      end function floor_of_call
+      real(c_double) function floor_of_tensor(calls) bind(c)
+         import :: c_double, c_int32_t
+         integer(c_int32_t), value :: calls
+      end function floor_of_tensor
+   end interface
 
    integer, parameter :: repetitions = 21
    integer, parameter :: many = 10000, some = 1000, few = 200
@@ -69,6 +81,11 @@ contains
          python(r) = python_loop(case, many)
       end do
       call record(case, "kept, mode fast")
+      do r = 1, repetitions
+         fortran(r) = floor_of_call(n, many)
+         python(r) = python_loop(case, many)
+      end do
+      call record(case, "floor")
       if (n == 0) return
       do r = 1, repetitions
          fortran(r) = kept_calls(safe, n, some)
@@ -85,6 +102,11 @@ contains
          python(r) = python_loop(case, many)
       end do
       call record(case, "never seen")
+      do r = 1, repetitions
+         fortran(r) = floor_of_call(n, many) + n*floor_of_tensor(some)
+         python(r) = python_loop(case, many)
+      end do
+      call record(case, "never seen, floor")
    end subroutine empty_function
 
    real(real64) function kept_calls(model, n, calls) result(nanoseconds)

@@ -37,48 +37,48 @@ TEST_F(TorchAccess, SaysWhichWaysAreUsed) {
 
 TEST_F(TorchAccess, MadeTensorIsUnchangedUntilSomethingIs) {
   Made made = make_array(Framework::torch, array, nullptr, false);
-  EXPECT_TRUE(torch_access::is_unchanged(made.object.get(), array, made.probe));
+  EXPECT_TRUE(torch_access::is_unchanged(made.object.get(), array));
   Array other = array;
   other.data = values + 1;
-  EXPECT_FALSE(torch_access::is_unchanged(made.object.get(), other, made.probe));
+  EXPECT_FALSE(torch_access::is_unchanged(made.object.get(), other));
   other = array;
   other.extents[1] = 2;
-  EXPECT_FALSE(torch_access::is_unchanged(made.object.get(), other, made.probe));
+  EXPECT_FALSE(torch_access::is_unchanged(made.object.get(), other));
   other = array;
   other.strides[0] = 16;
-  EXPECT_FALSE(torch_access::is_unchanged(made.object.get(), other, made.probe));
+  EXPECT_FALSE(torch_access::is_unchanged(made.object.get(), other));
   other = array;
   other.rank = 1;
-  EXPECT_FALSE(torch_access::is_unchanged(made.object.get(), other, made.probe));
+  EXPECT_FALSE(torch_access::is_unchanged(made.object.get(), other));
 }
 
 TEST_F(TorchAccess, AGradientIsAChange) {
   Made made = make_array(Framework::torch, array, nullptr, false);
-  EXPECT_TRUE(torch_access::is_unchanged(made.object.get(), array, made.probe));
+  EXPECT_TRUE(torch_access::is_unchanged(made.object.get(), array));
   ASSERT_EQ(PyObject_SetAttrString(made.object.get(), "requires_grad", Py_True), 0);
-  EXPECT_FALSE(torch_access::is_unchanged(made.object.get(), array, made.probe));
+  EXPECT_FALSE(torch_access::is_unchanged(made.object.get(), array));
 }
 
 TEST_F(TorchAccess, AnotherImplementationIsAChange) {
   Made made = make_array(Framework::torch, array, nullptr, false);
   Made other = make_array(Framework::torch, reversed(array), nullptr, false);
-  ASSERT_TRUE(torch_access::is_unchanged(made.object.get(), array, made.probe));
+  ASSERT_TRUE(torch_access::is_unchanged(made.object.get(), array));
   const Ref utils = checked(PyImport_ImportModule("torch.utils"), "torch.utils");
   checked(PyObject_CallMethod(utils.get(), "swap_tensors", "OO", made.object.get(), other.object.get()),
           "swap_tensors");
-  EXPECT_FALSE(torch_access::is_unchanged(made.object.get(), array, made.probe));
-  EXPECT_TRUE(torch_access::is_unchanged(made.object.get(), reversed(array), made.probe));
+  EXPECT_FALSE(torch_access::is_unchanged(made.object.get(), array));
+  EXPECT_TRUE(torch_access::is_unchanged(made.object.get(), reversed(array)));
 }
 
 TEST_F(TorchAccess, AnotherElementTypeIsAChange) {
   Made made = make_array(Framework::torch, array, nullptr, false);
-  ASSERT_TRUE(torch_access::is_unchanged(made.object.get(), array, made.probe));
+  ASSERT_TRUE(torch_access::is_unchanged(made.object.get(), array));
   const Ref torch = checked(PyImport_ImportModule("torch"), "torch");
   const bool wide = dtype_size(array.dtype) == 8;
   const Ref type = checked(PyObject_GetAttrString(torch.get(), wide ? "int64" : "int32"), "type");
   const Ref view = checked(PyObject_CallMethod(made.object.get(), "view", "O", type.get()), "view");
   ASSERT_EQ(PyObject_SetAttrString(made.object.get(), "data", view.get()), 0);
-  EXPECT_FALSE(torch_access::is_unchanged(made.object.get(), array, made.probe));
+  EXPECT_FALSE(torch_access::is_unchanged(made.object.get(), array));
 }
 
 TEST_F(TorchAccess, RetentionIsSeenThroughTheSlot) {
