@@ -18,6 +18,7 @@ LAYERS = [
     {"module", "call", "direct_module"},
     {"cache", "convert", "tensor", "direct_results"},
     {"framework"},
+    {"tensor_image"},
     {"torch_access"},
     {"interpreter", "dlpack", "fit", "direct_plugin", "direct_options"},
     {"arg", "environment", "pyref"},
