@@ -19,7 +19,7 @@ module fpt_c
    public :: fpt_tensor_address, fpt_tensor_free
    public :: fpt_wrap_create, fpt_wrap_add, fpt_wrap_clear, fpt_wrap_free
    public :: fpt_module_load, fpt_module_reload, fpt_module_has, fpt_module_backend, fpt_module_save
-   public :: fpt_module_restore, fpt_module_forward, fpt_module_forward_wrap, fpt_module_train
+   public :: fpt_module_checkpoint, fpt_module_restore, fpt_module_forward, fpt_module_forward_wrap, fpt_module_train
    public :: fpt_module_train_wrap, fpt_module_call, fpt_module_free
    public :: fpt_results_count, fpt_results_name, fpt_results_find, fpt_results_get, fpt_results_data
    public :: fpt_results_copy, fpt_results_text, fpt_results_free
@@ -248,11 +248,22 @@ module fpt_c
          integer(c_int32_t) :: status
       end function fpt_module_save
 
-      function fpt_module_restore(module, file, file_len) bind(c) result(status)
+      function fpt_module_checkpoint(module, folder, folder_len, keep, step) bind(c) result(status)
+         import :: c_char, c_int32_t, c_int64_t
+         integer(c_int64_t), value :: module
+         character(kind=c_char), intent(in) :: folder(*)
+         integer(c_int64_t), value :: folder_len, keep, step
+         integer(c_int32_t) :: status
+      end function fpt_module_checkpoint
+
+      function fpt_module_restore(module, file, file_len, fallback, step, found) bind(c) result(status)
          import :: c_char, c_int32_t, c_int64_t
          integer(c_int64_t), value :: module
          character(kind=c_char), intent(in) :: file(*)
          integer(c_int64_t), value :: file_len
+         integer(c_int32_t), value :: fallback
+         integer(c_int64_t), value :: step
+         integer(c_int64_t), intent(inout), optional :: found
          integer(c_int32_t) :: status
       end function fpt_module_restore
 

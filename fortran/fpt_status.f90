@@ -71,6 +71,12 @@ module fpt_status
    integer, parameter, public :: FTN_PYTORCH_ERR_MEMORY = 27
    !> Defect of this library; please report
    integer, parameter, public :: FTN_PYTORCH_ERR_INTERNAL = 28
+   !> Nothing to restore: no such file or folder, or none of that step in it
+   integer, parameter, public :: FTN_PYTORCH_ERR_NO_CHECKPOINT = 29
+   !> Checkpoint that is damaged or cut off
+   integer, parameter, public :: FTN_PYTORCH_ERR_CORRUPT = 30
+   !> Another process, or another rank, writes that file or folder
+   integer, parameter, public :: FTN_PYTORCH_ERR_LOCKED = 31
 
    ! Failures that only the Fortran side can see are negative on their way to last_error, which knows their texts;
    ! all others have theirs in the C library.

@@ -214,10 +214,26 @@ fpt_status fpt_module_save(fpt_module module, const char* file, int64_t file_len
   return guard_python([&] { ModuleUse(module)->save(trimmed(file, file_len)); });
 }
 
-fpt_status fpt_module_restore(fpt_module module, const char* file, int64_t file_len) {
+fpt_status fpt_module_checkpoint(fpt_module module, const char* folder, int64_t folder_len, int64_t keep,
+                                 int64_t step) {
   if (is_direct_module(module))
-    return guard_direct(module, [&](DirectModule& direct) { direct.restore(trimmed(file, file_len)); });
-  return guard_python([&] { ModuleUse(module)->restore(trimmed(file, file_len)); });
+    return guard_direct(module, [](DirectModule&) {
+      fail(FPT_ERR_HOOK, "the direct path writes no checkpoints: load the model with backend=\"python\"");
+    });
+  return guard_python([&] { ModuleUse(module)->checkpoint(trimmed(folder, folder_len), keep, step); });
+}
+
+fpt_status fpt_module_restore(fpt_module module, const char* file, int64_t file_len, int32_t fallback, int64_t step,
+                              int64_t* found) {
+  if (is_direct_module(module))
+    return guard_direct(module, [&](DirectModule& direct) {
+      direct.restore(trimmed(file, file_len));
+      if (found) *found = -1;
+    });
+  return guard_python([&] {
+    const int64_t restored = ModuleUse(module)->restore(trimmed(file, file_len), fallback != 0, step);
+    if (found) *found = restored;
+  });
 }
 
 fpt_status fpt_module_forward(fpt_module module, fpt_arg inputs[], int32_t ninputs, fpt_arg outputs[], int32_t noutputs,

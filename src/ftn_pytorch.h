@@ -78,7 +78,10 @@ enum {
   FPT_ERR_VERSION = 25,        /**< Python of another version or build than the library was made for */
   FPT_ERR_PYTHONHOME = 26,     /**< PYTHONHOME names no matching Python */
   FPT_ERR_MEMORY = 27,         /**< out of memory */
-  FPT_ERR_INTERNAL = 28        /**< defect of this library; please report */
+  FPT_ERR_INTERNAL = 28,       /**< defect of this library; please report */
+  FPT_ERR_NO_CHECKPOINT = 29,  /**< nothing to restore: no such file or folder, or none of that step in it */
+  FPT_ERR_CORRUPT = 30,        /**< checkpoint that is damaged or cut off */
+  FPT_ERR_LOCKED = 31          /**< another process, or another rank, writes that file or folder */
 };
 
 /** Element types. Values are part of the contract with the Fortran modules. */
@@ -306,11 +309,37 @@ FPT_API fpt_status fpt_module_has(fpt_module module, const char *name, int64_t n
 /** Kind of runner, "script" or "torchscript"; `text` is owned by the library, valid while the module lives. */
 FPT_API fpt_status fpt_module_backend(fpt_module module, const char **text, int64_t *length);
 
-/** Write the model to a file: ftn_pytorch_save(file) of a script, TorchScript otherwise. */
+/**
+ * Write the model to a file: by ftn_pytorch_save(file) of a script, as a checkpoint of its state if it has no such
+ * hook, as TorchScript otherwise. "%r" in a name stands for the MPI rank, here and in the two that follow.
+ */
 FPT_API fpt_status fpt_module_save(fpt_module module, const char *file, int64_t file_len);
 
-/** Read the model from a file: ftn_pytorch_restore(file) of a script, TorchScript parameters otherwise. */
-FPT_API fpt_status fpt_module_restore(fpt_module module, const char *file, int64_t file_len);
+/**
+ * Write all state of a training (model, optimizer, random states, what the script keeps) as a new file of a folder.
+ * Whatever happens meanwhile, also a kill, files that are there stay whole.
+ *
+ * @param folder  made if only itself is missing; locked for other writers until the module is freed
+ * @param keep    number of files to keep, the latest, at least 1
+ * @param step    number of this one, -1 for one more than the last; a restart takes the highest
+ * @return FPT_OK, FPT_ERR_FILE (cannot be written), _LOCKED, _ARGUMENT (keep, or a step before one that is there),
+ *         _HOOK, _RESULT_TYPE (state that cannot be stored)
+ */
+FPT_API fpt_status fpt_module_checkpoint(fpt_module module, const char *folder, int64_t folder_len, int64_t keep,
+                                         int64_t step);
+
+/**
+ * Read what fpt_module_save() or fpt_module_checkpoint() wrote: a file, or the latest one of a folder. Nothing is
+ * changed on failure, apart from what a hook does.
+ *
+ * @param fallback  not 0: a file of the folder that is damaged or foreign is passed over, with a warning
+ * @param step      -1, or which file of the folder
+ * @param found     NULL, or set to the step of what was read, -1 if it has none
+ * @return FPT_OK, FPT_ERR_NO_CHECKPOINT, _CORRUPT, _FORMAT (foreign, or it does not fit this module), _FILE,
+ *         _HOOK, _PYTHON
+ */
+FPT_API fpt_status fpt_module_restore(fpt_module module, const char *file, int64_t file_len, int32_t fallback,
+                                      int64_t step, int64_t *found);
 
 /**
  * Call ftn_pytorch_forward.

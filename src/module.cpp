@@ -128,9 +128,22 @@ void Module::save(const std::string& file) {
   checked(PyObject_CallFunctionObjArgs(embed("save"), runner_.get(), path.get(), nullptr), "saving " + name_);
 }
 
-void Module::restore(const std::string& file) {
+void Module::checkpoint(const std::string& folder, int64_t keep, int64_t step) {
+  const Ref path = text_object(folder);
+  checked(PyObject_CallFunction(embed("checkpoint"), "OOLL", runner_.get(), path.get(), static_cast<long long>(keep),
+                                static_cast<long long>(step)),
+          "writing a checkpoint of " + name_);
+}
+
+int64_t Module::restore(const std::string& file, bool fallback, int64_t step) {
+  const std::string context = "restoring " + name_;
   const Ref path = text_object(file);
-  checked(PyObject_CallFunctionObjArgs(embed("restore"), runner_.get(), path.get(), nullptr), "restoring " + name_);
+  const Ref found = checked(PyObject_CallFunction(embed("restore"), "OOiL", runner_.get(), path.get(), fallback ? 1 : 0,
+                                                  static_cast<long long>(step)),
+                            context);
+  const int64_t restored = PyLong_AsLongLong(found.get());
+  if (restored == -1 && PyErr_Occurred()) throw_python_error(context);
+  return restored;
 }
 
 bool Module::has(const std::string& name) {

@@ -60,7 +60,9 @@ class Module {
 
   void reload();
   void save(const std::string& file);
-  void restore(const std::string& file);
+  void checkpoint(const std::string& folder, int64_t keep, int64_t step);
+  /// The step of what was read, -1 if it has none.
+  int64_t restore(const std::string& file, bool fallback, int64_t step);
   bool has(const std::string& name);
 
   PyObject* runner() const noexcept { return runner_.get(); }

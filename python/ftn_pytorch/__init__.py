@@ -5,4 +5,17 @@ Scripts need not import this package, and programs never do: the library calls i
 ``python -m ftn_pytorch --help`` tells what it offers on a command line.
 """
 
+from __future__ import annotations
+
+from typing import Any
+
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    # Late, because most programs never write a checkpoint. torch is imported by none of this.
+    if name == "Checkpoint":
+        from .checkpoint import Checkpoint
+
+        return Checkpoint
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

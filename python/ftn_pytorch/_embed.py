@@ -40,9 +40,18 @@ def save(runner: Runner, file: str) -> None:
     runner.save(file)
 
 
-def restore(runner: Runner, file: str) -> None:
-    """Read the model from a file that ``save`` wrote."""
-    runner.restore(file)
+def checkpoint(runner: Runner, folder: str, keep: int = 3, step: int = -1) -> None:
+    """Write the next checkpoint of a folder and keep the newest ``keep``; a step of -1 is one more than the last."""
+    runner.checkpoint(folder, keep, None if step == -1 else step)
+
+
+def restore(runner: Runner, file: str, fallback: bool = False, step: int = -1) -> int:
+    """Read a file, or a checkpoint of a folder: that of ``step``, or the newest for -1. The step of it, -1 if it has none.
+
+    fallback: a damaged checkpoint of a folder is passed over.
+    """
+    found = runner.restore(file, bool(fallback), None if step == -1 else step)
+    return -1 if found is None else found
 
 
 def has(runner: Runner, name: str) -> bool:

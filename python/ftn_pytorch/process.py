@@ -7,6 +7,7 @@ import atexit
 import contextlib
 import multiprocessing
 import os
+import socket
 import sys
 import threading
 import warnings
@@ -23,6 +24,7 @@ _RANKS = (
     ("MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_RANK"),
     ("SLURM_STEP_NUM_TASKS", "SLURM_PROCID"),
 )
+_JOBS = (("PMIX_NAMESPACE",), ("OMPI_MCA_ess_base_jobid",), ("SLURM_JOB_ID", "SLURM_STEP_ID"))
 _LOCAL_SIZES = (
     "OMPI_COMM_WORLD_LOCAL_SIZE",
     "MPI_LOCALNRANKS",
@@ -185,18 +187,36 @@ def local_ranks(environment: Mapping[str, str]) -> int:
     return 1
 
 
-def _rank_and_size(environment: Mapping[str, str]) -> tuple[int, int]:
+def rank_and_size() -> tuple[int, int]:
     """Rank and number of ranks of this process, (0, 1) if no launcher tells."""
     for size_name, rank_name in _RANKS:
-        size, rank = environment.get(size_name, ""), environment.get(rank_name, "")
+        size, rank = os.environ.get(size_name, ""), os.environ.get(rank_name, "")
         if size.isdigit() and rank.isdigit():
             return int(rank), int(size)
     return 0, 1
 
 
+def with_rank(name: str) -> str:
+    """Name of a file or folder in which ``%r`` is the rank of this process."""
+    return name.replace("%r", str(rank_and_size()[0]))
+
+
+def job() -> str | None:
+    """What tells the ranks of one MPI job from those of another, None outside of one; a best effort.
+
+    Open MPI and Slurm give their jobs names. Other launchers do not: then ranks of one node have the same parent.
+    """
+    if rank_and_size()[1] < 2:
+        return None
+    for names in _JOBS:
+        if all(os.environ.get(name) for name in names):
+            return ".".join([names[0], *(os.environ[name] for name in names)])
+    return f"{socket.gethostname()}.{os.getppid()}"
+
+
 def warn_of_lone_ranks() -> None:
     """Warn once, on rank 0, when several ranks train without a torch.distributed group."""
-    rank, size = _rank_and_size(os.environ)
+    rank, size = rank_and_size()
     if _state.warned_of_lone_ranks or size < 2 or _in_group():
         return
     _state.warned_of_lone_ranks = True

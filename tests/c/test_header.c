@@ -188,7 +188,7 @@ static void test_module(void) {
 
   CHECK_OK(fpt_module_save(module, state_file, (int64_t)strlen(state_file)));
   CHECK_OK(fpt_module_reload(module));
-  CHECK_OK(fpt_module_restore(module, state_file, (int64_t)strlen(state_file)));
+  CHECK_OK(fpt_module_restore(module, state_file, (int64_t)strlen(state_file), 0, -1, NULL));
   CHECK(warnings == 0);
   CHECK_OK(fpt_module_call(module, "keep", 4, &input, 1, NULL, 0, NULL));
   CHECK(warnings == 1);

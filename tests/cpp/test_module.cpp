@@ -174,14 +174,16 @@ def change():
 )");
   ASSERT_OK(outcome(fpt_module_save(script.handle(), file.data(), static_cast<int64_t>(file.size()))));
   ASSERT_OK(script.call("change"));
-  ASSERT_OK(outcome(fpt_module_restore(script.handle(), file.data(), static_cast<int64_t>(file.size()))));
+  const auto length = static_cast<int64_t>(file.size());
+  ASSERT_OK(outcome(fpt_module_restore(script.handle(), file.data(), length, 0, -1, nullptr)));
   EXPECT_EQ(script.number("state"), 3);
 }
 
 TEST(ModuleTest, WithoutHooksCannotBeSaved) {
   const Script script("");
   EXPECT_FAILS(outcome(fpt_module_save(script.handle(), "x", 1)), FPT_ERR_HOOK, "ftn_pytorch_save");
-  EXPECT_FAILS(outcome(fpt_module_restore(script.handle(), "x", 1)), FPT_ERR_HOOK, "ftn_pytorch_restore");
+  EXPECT_FAILS(outcome(fpt_module_restore(script.handle(), "x", 1, 0, -1, nullptr)), FPT_ERR_HOOK,
+               "ftn_pytorch_restore");
 }
 
 // A script may call back into the library through ctypes; these stand for what a program would do there.

@@ -120,8 +120,12 @@ class Runner(abc.ABC):
         """Write the model to a file."""
 
     @abc.abstractmethod
-    def restore(self, file: str) -> None:
-        """Read the model from a file that ``save`` wrote."""
+    def checkpoint(self, folder: str, keep: int, step: int | None) -> None:
+        """Write the next checkpoint of a folder; see ``checkpoint.Checkpoint.write``."""
+
+    @abc.abstractmethod
+    def restore(self, file: str, fallback: bool = False, step: int | None = None) -> int | None:
+        """Read what ``save`` or ``checkpoint`` wrote, from a file or a folder; the step of it if it has one."""
 
     @abc.abstractmethod
     def find(self, name: str) -> Callable | None:

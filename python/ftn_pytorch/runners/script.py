@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
+import os
 import weakref
 from collections.abc import Callable, Mapping
 from types import ModuleType
@@ -27,6 +29,7 @@ class ScriptRunner(Runner):
     def __init__(self, path: str, options: Options, config: dict[str, Any]) -> None:
         super().__init__(path, options)
         self._config = config
+        self._checkpoint: Any = None
         self._module_name = loading.module_name(path)
         self._load()
         # The name becomes free with the runner, and the script's objects with the last function that is still in use.
@@ -67,10 +70,48 @@ class ScriptRunner(Runner):
         self._expect_done(SETUP, "SCRIPT", loading.run(self.path, setup, **config))
 
     def save(self, file: str) -> None:
-        self._call_with_file(SAVE, file)
+        if self._has_hook(SAVE):
+            self._call_with_file(SAVE, process.with_rank(file))
+        else:
+            self._kept(SAVE).save(file)
 
-    def restore(self, file: str) -> None:
-        self._call_with_file(RESTORE, file)
+    def checkpoint(self, folder: str, keep: int, step: int | None) -> None:
+        self._kept(SAVE).write(folder, keep=keep, step=step)
+
+    def restore(self, file: str, fallback: bool = False, step: int | None = None) -> int | None:
+        place = process.with_rank(file)
+        is_folder = os.path.isdir(place) or place.endswith(os.sep) or fallback or step is not None
+        if self._has_hook(RESTORE) and not (is_folder or _is_checkpoint(place)):
+            self._call_with_file(RESTORE, place)
+            return None
+        return self._kept(RESTORE).restore(place, step=step, fallback=fallback)
+
+    def _has_hook(self, name: str) -> bool:
+        """True if the script defines the hook; HOOK if it defines only the other one of the pair."""
+        other = RESTORE if name == SAVE else SAVE
+        names = vars(self._module)
+        if name not in names and other in names:
+            text = f"{self.path} has no function {name}, but {other}: define both, or neither to have both done for it"
+            raise FtnPytorchError("HOOK", text)
+        return name in names
+
+    def _kept(self, wanted: str) -> Any:
+        """The checkpoint of this script: by its hooks, or else of what is state among its names."""
+        from ..checkpoint.script import ScriptCheckpoint
+
+        if self._checkpoint is None:
+            self._checkpoint = ScriptCheckpoint(self.path, self._config)
+        self._checkpoint.use(vars(self._module))
+        if self._has_hook(SAVE) and self._has_hook(RESTORE):
+            save = functools.partial(self._call_with_file, SAVE)
+            return self._checkpoint.hooked(save, functools.partial(self._call_with_file, RESTORE))
+        if self._checkpoint.is_empty():
+            raise FtnPytorchError(
+                "HOOK",
+                f"{self.path} has no function {wanted}, and among its names there is no state that could be kept "
+                "without: no module, no optimizer, no array, no number that a function assigns to",
+            )
+        return self._checkpoint
 
     def _call_with_file(self, name: str, file: str) -> None:
         hook = self.require(name)
@@ -104,6 +145,12 @@ class ScriptRunner(Runner):
     def first_call(self, name: str, args: tuple, kwargs: Mapping[str, Any]) -> None:
         super().first_call(name, args, kwargs)
         conventions.check_shapes(self._shapes, self.signature(name), args, kwargs)
+
+
+def _is_checkpoint(path: str) -> bool:
+    from ..checkpoint.script import is_checkpoint
+
+    return is_checkpoint(path)
 
 
 def _functions_of(module: ModuleType) -> list[str]:

@@ -44,6 +44,7 @@ class TorchScriptRunner(Runner):
             raise FtnPytorchError("ARGUMENT", f"{path} is a TorchScript model, it takes no config ({given})")
         self._torch = _import_torch(path)
         self.device = device.resolve(self.wanted_device, TORCH)
+        self._checkpoint: Any = None
         self._recipe: functools.partial | None = None
         self._optimizer: Any = None
         self._model = self._read(path)
@@ -57,7 +58,7 @@ class TorchScriptRunner(Runner):
 
     def save(self, file: str) -> None:
         """Write the model with torch.jit.save; an older file of that name is replaced only by a complete one."""
-        path = os.path.abspath(file)
+        path = os.path.abspath(process.with_rank(file))
         part = f"{path}.{os.getpid()}.part"
         try:
             with open(part, "wb") as stream, _quiet():
@@ -68,9 +69,31 @@ class TorchScriptRunner(Runner):
                 os.remove(part)
             raise FtnPytorchError("FILE", f"{path} cannot be written: {failure}") from failure
 
-    def restore(self, file: str) -> None:
-        """Copy parameters and buffers of a TorchScript file into the model; the optimizer keeps its state."""
-        path = loading.find(file)
+    def checkpoint(self, folder: str, keep: int, step: int | None) -> None:
+        """Model and optimizer, with the random states of the process."""
+        self._kept().write(folder, keep=keep, step=step)
+
+    def restore(self, file: str, fallback: bool = False, step: int | None = None) -> int | None:
+        """Read a checkpoint; or parameters and buffers of a TorchScript file, and the optimizer keeps its state."""
+        from ..checkpoint.file import description
+
+        path = os.path.abspath(process.with_rank(file))
+        if not os.path.isfile(path) or fallback or step is not None or description(path) is not None:
+            return self._kept().restore(path, step=step, fallback=fallback)
+        self._copy_from(loading.find(path))
+        return None
+
+    def _kept(self) -> Any:
+        from ..checkpoint import Checkpoint
+
+        objects = {"model": self._model}
+        if self._optimizer is not None:
+            objects["optimizer"] = self._optimizer
+        if self._checkpoint is None:
+            self._checkpoint = Checkpoint()
+        return self._checkpoint.of(objects)
+
+    def _copy_from(self, path: str) -> None:
         if loading.identify(path) != loading.TORCHSCRIPT:
             raise FtnPytorchError("FORMAT", f"{path} is no TorchScript model, as {self.path} needs to be restored")
         theirs, ours = self._read(path).state_dict(), self._model.state_dict()

@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: MIT
+"""``Checkpoint``: named objects and values, written to and read from one file."""
+
+from __future__ import annotations
+
+import os
+import platform
+import socket
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from .. import __version__, process
+from ..errors import FtnPytorchError, report, summary
+from . import file, folder, payload, rng
+from .lock import Lock
+from .objects import Rebind, Restorer, plain, tree_of
+from .tree import Encoder, Unstorable, decode, find_imported_type, is_tensor, loaded
+
+_FALLS_BACK = ("CORRUPT", "FORMAT", "FILE")
+
+
+class Checkpoint:
+    """State of objects and values, in files that a crash cannot leave half-written.
+
+    ::
+
+        checkpoint = Checkpoint(net=net, optimizer=optimizer, scheduler=scheduler, buffer=buffer, counters=counters)
+        checkpoint.write("checkpoints", keep=3)      # a file of a folder, named by its step
+        checkpoint.restore("checkpoints")            # the newest of them
+
+    What has ``state_dict`` and ``load_state_dict`` keeps that; so do torch.Generator, numpy.random.Generator and
+    random.Random. Lists, tuples and dicts may hold such objects. Other values are restored in place: lists, dicts,
+    sets, deques, arrays, tensors, with contents as ``tree`` lists them. Numbers and texts go into a dict. The random
+    states of the process (Python, NumPy, torch, CUDA) are always part of it.
+
+    ``%r`` in the name of a file or folder becomes the MPI rank. Failures are FtnPytorchError.
+    """
+
+    # What a restored config is compared with; set by those who know it.
+    config: Mapping[str, Any] | None = None
+
+    def __init__(self, objects: Mapping[str, Any] | None = None, /, **named: Any) -> None:
+        self._objects = {**(objects or {}), **named}
+        for name, value in self._objects.items():
+            if value is None or isinstance(value, (bool, int, float, complex, str, bytes)):
+                kind = type(value).__name__
+                raise FtnPytorchError(
+                    "ARGUMENT", f"{name} is of type {kind}, which cannot be restored in place: keep it in a dict"
+                )
+        self._session = folder.Session()
+
+    def of(self, objects: Mapping[str, Any]) -> Checkpoint:
+        """The same for other objects; folders that this one has locked stay its own."""
+        self._objects = dict(objects)
+        return self
+
+    def save(self, path: str, *, step: int | None = None) -> str:
+        """Write one file, in place of an older one of that name; returns its absolute path.
+
+        FILE if it cannot be written (the old one stays), LOCKED if another process is writing it, or if another rank of
+        this job has written it, RESULT_TYPE if something cannot be stored.
+        """
+        target = file.resolve(path)
+        where, name = os.path.split(target)
+        lock = Lock(os.path.join(where, f".{name}.lock"), target)
+        try:
+            _refuse_other_rank(target)
+            file.remove_parts(target)
+            self._write(target, step)
+        finally:
+            lock.release()
+        return target
+
+    def write(self, path: str, *, keep: int = 3, step: int | None = None) -> str:
+        """Write the next file of a folder and keep the newest ``keep`` of them; returns its absolute path.
+
+        ``step`` names the file and orders the files; by default one more than the last. The folder is made if only
+        itself is missing, and locked for other writers from now on. Errors are those of ``save``, and ARGUMENT for a
+        step that comes before one that is there.
+        """
+        return self._session.write(file.resolve(path), keep, step, self._write)
+
+    def restore(self, path: str, *, step: int | None = None, fallback: bool = False) -> int | None:
+        """Put back what a file holds, or the newest file of a folder; returns its step.
+
+        ``step`` asks for that one of a folder. With ``fallback`` a file that is damaged or foreign is passed over, with
+        a warning, and the one before it is used. NO_CHECKPOINT if there is none, CORRUPT if it is damaged, FORMAT if it
+        is no checkpoint or does not fit; nothing has been changed then.
+        """
+        place = file.resolve(path)
+        if not os.path.exists(place):
+            raise FtnPytorchError("NO_CHECKPOINT", f"{place} does not exist, so there is nothing to restore")
+        if not os.path.isdir(place):
+            return self._apply(self._read(place), place)
+        entry, content = self._read_newest(place, step, fallback)
+        self._apply(content, entry.path)
+        self._session.went_on_from(place, entry.step)
+        return entry.step
+
+    @staticmethod
+    def read(path: str) -> dict[str, Any]:
+        """What a file, or the newest of a folder, says of itself, and ``objects``, ``config`` and ``random`` in it.
+
+        Objects are given as the states that they had. A file of a script with hooks of its own holds the first only.
+        """
+        place = file.resolve(path)
+        if os.path.isdir(place):
+            place = folder.candidates(place, None)[0].path
+        about, state, arrays = _read_archive(place)
+        if state is None:
+            return about
+        try:
+            return {**about, **decode(plain(state), arrays, find_imported_type)}
+        except Unstorable as failure:
+            raise FtnPytorchError("FORMAT", f"{place} cannot be read: {failure}") from failure
+
+    # What those do differently that find their objects in a script, or have hooks.
+
+    def _collect(self) -> dict[str, Any]:
+        """Objects and values by name."""
+        return self._objects
+
+    def _rebinder(self, name: str) -> Rebind | None:
+        """How a name is bound to another value, None if it cannot be."""
+        return None
+
+    def _find_type(self, name: str) -> Any:
+        """Class of named tuples."""
+        return find_imported_type(name)
+
+    def _write(self, path: str, step: int | None) -> None:
+        encoder = Encoder(tree_of)
+        try:
+            state = {
+                "objects": {name: encoder.encode(value, name) for name, value in self._collect().items()},
+                "config": encoder.encode(_on_host(self.config or {}), "config"),
+                "random": encoder.encode(rng.capture(), "random"),
+            }
+        except Unstorable as failure:
+            raise FtnPytorchError(
+                "RESULT_TYPE",
+                f"{path} cannot be written: {failure}, which no checkpoint can hold. Keep tensors, arrays, numbers, "
+                "texts and lists or dicts of them, or give the object that holds it state_dict and load_state_dict",
+            ) from failure
+        about = describe(step, payload.kind_of(encoder.arrays))
+        file.write(path, about, lambda stream: payload.write(stream, state, encoder.arrays))
+
+    def _read(self, path: str) -> Any:
+        """Content of a file, nothing of it applied yet."""
+        return _read_archive(path)
+
+    def _apply(self, content: Any, path: str) -> int | None:
+        """Put the content of a file back; its step."""
+        about, state, arrays = content
+        if state is None:
+            raise FtnPytorchError(
+                "FORMAT", f"{path} was written by ftn_pytorch_save of a script, which is needed to read it"
+            )
+        restorer = Restorer(arrays, self._find_type)
+        try:
+            live, saved = self._collect(), state["objects"]
+            for name in sorted(set(live) | set(saved)):
+                if name not in saved:
+                    restorer.misfits.append(f"the file has no {name!r}")
+                elif name not in live and self._rebinder(name) is None:
+                    restorer.misfits.append(f"there is no {name!r} here")
+                else:
+                    restorer.add(live.get(name), saved[name], name, self._rebinder(name))
+            random_states = restorer.value_of(state["random"])
+            config = restorer.value_of(state["config"])
+        except (Unstorable, LookupError, TypeError, ValueError, AttributeError) as failure:
+            raise FtnPytorchError("FORMAT", f"{path} cannot be understood: {summary(failure)}") from failure
+        if restorer.misfits:
+            found = "; ".join(restorer.misfits[:5])
+            raise FtnPytorchError("FORMAT", f"{path} does not fit what is to be restored: {found}")
+        restorer.add_action(lambda: rng.restore(random_states), _undo_random)
+        try:
+            restorer.run()
+        except Exception as failure:
+            raise FtnPytorchError(
+                "FORMAT", f"{path} does not fit what is to be restored: {report(failure)}"
+            ) from failure
+        self._warn_of_config(config, path)
+        return about.get("step")
+
+    def _read_newest(self, place: str, step: int | None, fallback: bool) -> tuple[folder.Entry, Any]:
+        failures: list[str] = []
+        entries = folder.candidates(place, step)
+        for entry in entries:
+            try:
+                content = self._read(entry.path)
+            except FtnPytorchError as failure:
+                if failure.status not in _FALLS_BACK:
+                    raise
+                if not fallback:
+                    advice = f"; fallback uses the one of step {entries[1].step} before it" if len(entries) > 1 else ""
+                    raise FtnPytorchError(failure.status, f"{failure.text}{advice}") from failure
+                failures.append(failure.text)
+                continue
+            for text in failures:
+                process.warn(f"{text}; used instead: {entry.path}")
+            return entry, content
+        raise FtnPytorchError("CORRUPT", f"the folder {place} holds no checkpoint that is whole: {'; '.join(failures)}")
+
+    def _warn_of_config(self, saved: Mapping[str, Any], path: str) -> None:
+        if self.config is None:
+            return
+        here = {name: _comparable(value) for name, value in _on_host(self.config).items()}
+        there = {name: _comparable(value) for name, value in saved.items()}
+        different = [name for name in sorted(set(here) | set(there)) if here.get(name) != there.get(name)]
+        if different:
+            process.warn(
+                f"{path} was written with another config: {', '.join(different)}. What the script derived from it "
+                "before the restart, such as a learning rate, is that of the file"
+            )
+
+
+def describe(step: int | None, kind: str) -> dict[str, Any]:
+    """What a file says of itself. ``archive`` is the kind of its archive: how it must be read."""
+    rank, size = process.rank_and_size()
+    versions = {name: getattr(loaded(name), "__version__", None) for name in ("numpy", "torch")}
+    return {
+        "step": step,
+        "archive": kind,
+        "library": __version__,
+        "python": platform.python_version(),
+        **{name: None if version is None else str(version) for name, version in versions.items()},
+        "written": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        "host": socket.gethostname(),
+        "rank": rank,
+        "ranks": size,
+        "job": process.job(),
+    }
+
+
+def _read_archive(path: str) -> tuple[dict[str, Any], Any, dict[str, Any]]:
+    with file.opened(path) as (about, raw):
+        if about.get("archive") not in (payload.TORCH, payload.PLAIN):
+            return about, None, {}
+        return about, *payload.read(raw, about["archive"], path)
+
+
+def _refuse_other_rank(path: str) -> None:
+    """Ranks that save one after the other do not meet at the lock, and the last one would win."""
+    job = process.job()
+    about = file.description(path) if job is not None else None
+    rank = process.rank_and_size()[0]
+    if about is not None and about.get("job") == job and about.get("rank") != rank:
+        raise FtnPytorchError(
+            "LOCKED",
+            f"{path} was written by rank {about['rank']} of this job, and this is rank {rank}: give each rank a name "
+            "of its own by writing %r for the rank, or write on one rank",
+        )
+
+
+def _undo_random() -> Any:
+    before = rng.capture()
+    return lambda: rng.restore(before)
+
+
+def _on_host(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Arrays of a config are tensors in a process with torch, and what a NumPy script writes is to need no torch."""
+    return {name: value.numpy() if is_tensor(value) else value for name, value in config.items()}
+
+
+def _comparable(value: Any) -> Any:
+    return value.tolist() if hasattr(value, "tolist") else value

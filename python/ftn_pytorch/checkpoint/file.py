@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: MIT
+"""One checkpoint file: written so that it is there completely or not at all, and checked when it is read.
+
+Layout: a zip archive (see ``payload``), a description in JSON, and a closing record of 72 bytes with the lengths of
+both and a SHA-256 digest over everything before it. A file that was cut off has no closing record. Readers of zip
+archives look for their directory from the end and pass over what follows it, so ``torch.load`` and ``zipfile`` open
+such a file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import json
+import os
+import stat
+import struct
+from collections.abc import Callable, Iterator
+from typing import Any, BinaryIO
+
+from .. import loading, process
+from ..errors import FtnPytorchError
+
+FORMAT = 1
+# Stands within the first bytes of every archive of ours, so that a file that was cut off is told from a foreign one.
+MARK = "ftn_pytorch checkpoint"
+_MAGIC = b"ftn_pytorch ckpt"
+_CLOSING = struct.Struct("<16sIIQQ")
+_DIGEST_SIZE = 32
+_CHUNK = 1 << 20
+
+
+class _Stream:
+    """A file that is written once from front to back, and its digest. ``torch.save`` and ``zipfile`` write to it."""
+
+    def __init__(self, raw: BinaryIO) -> None:
+        self._raw = raw
+        self.digest = hashlib.sha256()
+        self.length = 0
+        self.failure: OSError | None = None
+
+    def write(self, data: Any) -> int:
+        with memoryview(data) as view:
+            if self.failure is None:
+                try:
+                    self._raw.write(view)
+                except OSError as failure:
+                    # Told when all is written: torch hides an exception that comes from here behind one of its own.
+                    self.failure = failure
+            self.digest.update(view)
+            self.length += view.nbytes
+            return view.nbytes
+
+    def tell(self) -> int:
+        return self.length
+
+    def flush(self) -> None:
+        self._raw.flush()
+
+
+def resolve(file: str) -> str:
+    """Absolute path of a file or folder; ``%r`` in its name is the rank of this process, links are followed."""
+    if not file.strip():
+        raise FtnPytorchError("FILE", "the name of the checkpoint is empty")
+    return os.path.realpath(process.with_rank(file))
+
+
+def part_name(name: str, purpose: str = "") -> str:
+    """Name under which a file is written before it gets its own."""
+    return f".{name}.{os.getpid()}~{purpose}.part" if purpose else f".{name}.{os.getpid()}.part"
+
+
+def is_part_of(entry: str, name: str) -> bool:
+    """True if ``entry`` was to become ``name``: left over from a killed writer if nobody holds the lock of ``name``."""
+    middle = entry[len(name) + 2 : -len(".part")].partition("~")[0]
+    return entry.startswith(f".{name}.") and entry.endswith(".part") and middle.isdigit()
+
+
+def remove_parts(path: str) -> None:
+    """Remove what killed writers of this path have left. The caller holds its lock."""
+    folder, name = os.path.split(path)
+    with contextlib.suppress(OSError):
+        for entry in os.listdir(folder):
+            if is_part_of(entry, name):
+                os.unlink(os.path.join(folder, entry))
+
+
+def write(path: str, about: dict[str, Any], fill: Callable[[_Stream], None]) -> None:
+    """Write a checkpoint: a file beside it first, brought to disk, and only then under its name.
+
+    Whatever fails, also a kill at any moment, the old file of that name stays whole. ``fill`` writes the archive.
+    FILE if the place cannot be written. The caller holds the lock of the path.
+    """
+    folder, name = os.path.split(path)
+    part = os.path.join(folder, part_name(name))
+    try:
+        mode = _mode_of_replaced(path)
+        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        try:
+            with os.fdopen(descriptor, "wb") as raw:
+                if mode is not None:
+                    os.fchmod(descriptor, mode)
+                _write_parts(_Stream(raw), about, fill)
+                raw.flush()
+                os.fsync(descriptor)
+            os.replace(part, path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(part)
+            raise
+        sync_folder(folder)
+    except OSError as failure:
+        raise FtnPytorchError("FILE", f"{path} cannot be written: {_reason(failure, folder)}") from failure
+
+
+def _write_parts(stream: _Stream, about: dict[str, Any], fill: Callable[[_Stream], None]) -> None:
+    fill(stream)
+    if stream.failure is not None:
+        raise stream.failure
+    length = stream.length
+    stream.write(json.dumps(about).encode())
+    stream.write(_CLOSING.pack(_MAGIC, FORMAT, 0, length, stream.length - length))
+    stream.write(stream.digest.digest())
+
+
+def _mode_of_replaced(path: str) -> int | None:
+    """Permissions of the file that is to be replaced, which its successor keeps; None where the umask decides."""
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return None
+    if stat.S_ISDIR(found.st_mode):
+        raise IsADirectoryError(errno.EISDIR, "it is a folder; name a file in it, or use checkpoint()")
+    if not stat.S_ISREG(found.st_mode):
+        raise OSError(errno.EINVAL, "it is no regular file")
+    if not os.access(path, os.W_OK):
+        # A rename would replace it all the same.
+        raise PermissionError(errno.EACCES, "there is a file that is protected against writing")
+    return stat.S_IMODE(found.st_mode)
+
+
+def _reason(failure: OSError, folder: str) -> str:
+    if isinstance(failure, FileNotFoundError) and not os.path.isdir(folder):
+        return f"there is no folder {folder}"
+    return failure.strerror or str(failure)
+
+
+def sync_folder(folder: str) -> None:
+    """Bring names to disk: a rename is lost with the power otherwise. Some network file systems have no such thing."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    except OSError as failure:
+        if failure.errno not in (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP):
+            raise
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def opened(path: str) -> Iterator[tuple[dict[str, Any], BinaryIO]]:
+    """Description and archive of a checkpoint whose digest is right.
+
+    FILE if it cannot be read, CORRUPT if it is damaged or cut off, FORMAT if it is none or of a later format.
+    """
+    loading.find(path)
+    try:
+        with open(path, "rb") as raw:
+            about = _check(raw, path)
+            raw.seek(0)
+            yield about, raw
+    except OSError as failure:
+        raise FtnPytorchError("FILE", f"{path} cannot be read: {failure.strerror or failure}") from failure
+
+
+def description(path: str) -> dict[str, Any] | None:
+    """What a file says of itself, without a look at the rest; None if that cannot be read."""
+    try:
+        with open(path, "rb") as raw:
+            version, length, size = _closing(raw) or (0, 0, 0)
+            raw.seek(length)
+            return json.loads(raw.read(size)) if version == FORMAT else None
+    except (OSError, ValueError):
+        return None
+
+
+def _closing(raw: BinaryIO) -> tuple[int, int, int] | None:
+    """Format, length of the archive and of the description; None if the lengths are not those of the file."""
+    end = raw.seek(0, os.SEEK_END)
+    tail = _CLOSING.size + _DIGEST_SIZE
+    raw.seek(max(0, end - tail))
+    record = raw.read(_CLOSING.size)
+    if end < tail or record[: len(_MAGIC)] != _MAGIC:
+        return None
+    _, version, _, length, size = _CLOSING.unpack(record)
+    return (version, length, size) if length + size + tail == end else None
+
+
+def archive_length(raw: BinaryIO) -> int:
+    """Length of the archive at the beginning of an opened checkpoint."""
+    closing = _closing(raw)
+    return 0 if closing is None else closing[1]
+
+
+def _check(raw: BinaryIO, path: str) -> dict[str, Any]:
+    closing = _closing(raw)
+    raw.seek(0)
+    if closing is None:
+        start = raw.read(_CHUNK)
+        if MARK.encode() in start or _MAGIC in start:
+            raise FtnPytorchError("CORRUPT", f"{path} is damaged: the end of it is missing or has been changed")
+        raise FtnPytorchError("FORMAT", f"{path} is no checkpoint of ftn_pytorch; it {_looks_like(start)}")
+    version, length, size = closing
+    digest, left = hashlib.sha256(), length + size + _CLOSING.size
+    while left and (chunk := raw.read(min(left, _CHUNK))):
+        digest.update(chunk)
+        left -= len(chunk)
+    if raw.read(_DIGEST_SIZE) != digest.digest():
+        raise FtnPytorchError("CORRUPT", f"{path} is damaged: its content does not agree with its checksum")
+    if version != FORMAT:
+        raise FtnPytorchError(
+            "FORMAT", f"{path} has format {version} of checkpoints, this version of ftn_pytorch reads format {FORMAT}"
+        )
+    raw.seek(length)
+    return json.loads(raw.read(size))
+
+
+def _looks_like(start: bytes) -> str:
+    if not start:
+        return "is empty"
+    if start[:2] == b"PK":
+        return "is a zip archive, as torch.save and torch.jit.save write, or the beginning of one"
+    return f"begins with {start[:8]!r}"

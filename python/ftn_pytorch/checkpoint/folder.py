@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: MIT
+"""A folder of checkpoints: names that sort by step, which one a restart takes, and which ones are kept."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+from .. import process
+from ..errors import FtnPytorchError
+from . import file
+from .lock import Lock
+
+_NAME = re.compile(r"checkpoint-(\d+)\.ckpt")
+_LOCK = ".lock"
+
+
+class Entry(NamedTuple):
+    """One checkpoint of a folder."""
+
+    step: int
+    path: str
+
+
+def name_of(step: int) -> str:
+    """File name of a step."""
+    return f"checkpoint-{step:012d}.ckpt"
+
+
+def listed(folder: str) -> list[Entry]:
+    """Checkpoints of a folder, latest step first; FILE if it cannot be read."""
+    try:
+        names = os.listdir(folder)
+    except OSError as failure:
+        raise FtnPytorchError("FILE", f"{folder} cannot be read: {failure.strerror}") from failure
+    matches = [match for match in map(_NAME.fullmatch, names) if match]
+    return sorted((Entry(int(match[1]), os.path.join(folder, match[0])) for match in matches), reverse=True)
+
+
+def candidates(folder: str, step: int | None) -> list[Entry]:
+    """Checkpoints that a restart may take, best first; NO_CHECKPOINT if there are none."""
+    there = listed(folder)
+    if not there:
+        raise FtnPytorchError("NO_CHECKPOINT", f"the folder {folder} holds no checkpoint")
+    wanted = there if step is None else [entry for entry in there if entry.step <= step]
+    if step is None or (wanted and wanted[0].step == step):
+        return wanted
+    steps = ", ".join(str(entry.step) for entry in there[:10])
+    raise FtnPytorchError("NO_CHECKPOINT", f"the folder {folder} holds no checkpoint of step {step}, but of {steps}")
+
+
+class Session:
+    """What one owner, such as a loaded module, does with folders. It holds their locks as long as it lives."""
+
+    def __init__(self) -> None:
+        self._locks: dict[str, Lock] = {}
+        self._reached: dict[str, int] = {}
+
+    def went_on_from(self, folder: str, step: int) -> None:
+        """A restart took that step; later ones are of a run that was given up."""
+        self._reached[folder] = step
+
+    def write(self, folder: str, keep: int, step: int | None, write_file: Callable[[str, int], None]) -> str:
+        """Write one checkpoint and remove the oldest beyond ``keep``; ``write_file`` gets path and step.
+
+        The one just written is always among those that stay. ARGUMENT if it would not be the latest of the folder,
+        except for later ones of a run that was given up: they get the ending ``.abandoned``, and stay.
+        """
+        if keep < 1:
+            raise FtnPytorchError("ARGUMENT", f"keep is {keep}, it must be at least 1")
+        if step is not None and step < 0:
+            raise FtnPytorchError("ARGUMENT", f"step is {step}, it must not be negative")
+        self._lock(folder)
+        _remove_parts(folder)
+        there = listed(folder)
+        reached = self._reached.get(folder)
+        if step is None:
+            step = 1 + (reached if reached is not None else there[0].step if there else 0)
+        self._set_aside([entry for entry in there if entry.step > step], step, reached)
+        path = os.path.join(folder, name_of(step))
+        write_file(path, step)
+        self._reached[folder] = step
+        for entry in listed(folder)[keep:]:
+            _remove(entry.path)
+        return path
+
+    def _lock(self, folder: str) -> None:
+        held = self._locks.get(folder)
+        if held is not None and held.is_held():
+            return
+        with contextlib.suppress(OSError):
+            # Only itself: a missing parent is rather a name that was written wrongly, and is told by the lock.
+            os.mkdir(folder)
+        if os.path.exists(folder) and not os.path.isdir(folder):
+            raise FtnPytorchError("FILE", f"{folder} is a file; checkpoint() needs a folder")
+        self._locks[folder] = Lock(os.path.join(folder, _LOCK), f"the folder {folder}")
+
+    @staticmethod
+    def _set_aside(later: list[Entry], step: int, reached: int | None) -> None:
+        """Done before the new one is written: a restart must never go on with a run that was given up."""
+        for entry in later:
+            if reached is None or entry.step <= reached:
+                raise FtnPytorchError(
+                    "ARGUMENT",
+                    f"{entry.path} is later than step {step}, and the next restart would take it: use another folder, "
+                    "or restore from this one before going on",
+                )
+        for entry in later:
+            try:
+                os.replace(entry.path, f"{entry.path}.abandoned")
+            except OSError as failure:
+                text = f"{entry.path} cannot be renamed, and is later than step {step}: {failure.strerror}"
+                raise FtnPytorchError("FILE", text) from failure
+
+
+def _remove_parts(folder: str) -> None:
+    """Remove what killed writers have left; nobody else writes here while the folder is locked."""
+    with contextlib.suppress(OSError):
+        for entry in os.listdir(folder):
+            name = re.match(rf"\.({_NAME.pattern})\.", entry)
+            if name and file.is_part_of(entry, name[1]):
+                os.unlink(os.path.join(folder, entry))
+
+
+def _remove(path: str) -> None:
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        pass
+    except OSError as failure:
+        process.warn(f"{path} is not needed any more, and cannot be removed: {failure.strerror}")

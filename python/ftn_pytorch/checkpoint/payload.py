@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: MIT
+"""The archive inside a checkpoint: text and arrays, by torch where there are tensors, by zipfile and NumPy otherwise.
+
+With tensors it is what ``torch.save`` writes of ``{MARK: 1, "state": text, "arrays": {name: tensor}}``, and
+``torch.load`` reads it with ``weights_only=True``: tensors and texts, no code. Without tensors it holds ``state.json``
+and one ``.npy`` for each array, and torch is not needed to write or to read it. Neither ever unpickles anything else.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from collections.abc import Mapping
+from typing import Any, BinaryIO
+
+from ..errors import FtnPytorchError, summary
+from .file import MARK
+from .tree import is_tensor
+
+TORCH = "torch"
+PLAIN = "plain"
+
+
+def kind_of(arrays: Mapping[str, Any]) -> str:
+    """How these arrays will be stored."""
+    return TORCH if any(map(is_tensor, arrays.values())) else PLAIN
+
+
+def write(stream: Any, state: Any, arrays: Mapping[str, Any]) -> None:
+    """Write text and arrays to a stream that need not be able to go back."""
+    if kind_of(arrays) == TORCH:
+        _write_torch(stream, state, arrays)
+    else:
+        _write_plain(stream, state, arrays)
+
+
+def _write_torch(stream: Any, state: Any, arrays: Mapping[str, Any]) -> None:
+    import torch
+
+    tensors, dtypes = {}, {}
+    for name, array in arrays.items():
+        if is_tensor(array):
+            tensors[name] = array
+        else:
+            # Not torch.from_numpy, which does not know all of NumPy's types.
+            tensors[name] = torch.frombuffer(bytearray(array.tobytes()) or bytearray(1), dtype=torch.uint8)
+            dtypes[name] = [array.dtype.str, list(array.shape)]
+    torch.save({MARK: 1, "state": json.dumps([state, dtypes]), "arrays": tensors}, stream)
+
+
+def _write_plain(stream: Any, state: Any, arrays: Mapping[str, Any]) -> None:
+    members = {name: f"{number}.npy" for number, name in enumerate(arrays)}
+    with zipfile.ZipFile(stream, "w") as archive:
+        archive.writestr(MARK, "")
+        archive.writestr("state.json", json.dumps([state, members]))
+        for name, array in arrays.items():
+            import numpy
+
+            with archive.open(members[name], "w", force_zip64=True) as member:
+                numpy.lib.format.write_array(member, array, allow_pickle=False)
+
+
+def read(raw: BinaryIO, kind: str, path: str) -> tuple[Any, dict[str, Any]]:
+    """Text and arrays; FORMAT if there is anything else in the archive."""
+    try:
+        return _read_torch(raw) if kind == TORCH else _read_plain(raw)
+    except ImportError as failure:
+        raise FtnPytorchError(
+            "IMPORT", f"{path} holds tensors, and torch is not there: {summary(failure)}"
+        ) from failure
+    except (MemoryError, OSError):
+        raise
+    except Exception as failure:
+        # Checksums do not protect against somebody who means harm: what is no tensor and no text is not unpickled.
+        raise FtnPytorchError(
+            "FORMAT", f"{path} holds what no checkpoint holds and is not read: {summary(failure)}"
+        ) from failure
+
+
+def _read_torch(raw: BinaryIO) -> tuple[Any, dict[str, Any]]:
+    import torch
+
+    content = torch.load(raw, map_location="cpu", weights_only=True)
+    state, dtypes = json.loads(content["state"])
+    arrays = content["arrays"]
+    for name, (dtype, shape) in dtypes.items():
+        import numpy
+
+        size = int(numpy.prod(shape, dtype=int)) * numpy.dtype(dtype).itemsize
+        arrays[name] = arrays[name].numpy()[:size].view(dtype).reshape(shape)
+    return state, arrays
+
+
+def _read_plain(raw: BinaryIO) -> tuple[Any, dict[str, Any]]:
+    with zipfile.ZipFile(raw) as archive:
+        state, members = json.loads(archive.read("state.json"))
+        arrays = {}
+        for name, member in members.items():
+            import numpy
+
+            arrays[name] = numpy.lib.format.read_array(io.BytesIO(archive.read(member)), allow_pickle=False)
+    return state, arrays

@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: MIT
+"""Values as text and arrays, so that a checkpoint never holds a pickled object.
+
+A value becomes JSON, in which what JSON does not know is a dict with the key ``~``: ``{"~": "tuple", "items": [...]}``.
+Tensors and NumPy arrays go into a dict beside it, under the path that leads to them ("net/0.weight"). Numbers, texts
+and arrays come back bit for bit. Known are None, bool, int, float, complex, str, bytes, list, tuple and named
+tuples, dict, OrderedDict, defaultdict (as dict), Counter, set, frozenset, deque, numbers and arrays of NumPy, tensors.
+"""
+
+from __future__ import annotations
+
+import base64
+import sys
+from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Callable, Mapping
+from typing import Any
+
+TAG = "~"
+OBJECT = "object"
+
+# Finds the class of a named tuple by its name, None if there is none.
+FindType = Callable[[str], Any]
+
+
+class Unstorable(Exception):
+    """A value of a kind that is not known; ``str`` says where it is and what it is."""
+
+
+def loaded(name: str) -> Any:
+    """A module that has been imported, by whomever, else None."""
+    return sys.modules.get(name)
+
+
+def is_tensor(value: Any) -> bool:
+    torch = loaded("torch")
+    return torch is not None and isinstance(value, torch.Tensor)
+
+
+def is_array(value: Any) -> bool:
+    numpy = loaded("numpy")
+    return numpy is not None and isinstance(value, numpy.ndarray)
+
+
+def is_number(value: Any) -> bool:
+    """True for a scalar of NumPy."""
+    numpy = loaded("numpy")
+    return numpy is not None and isinstance(value, numpy.generic)
+
+
+class Encoder:
+    """Collects the arrays of all values that it encodes. ``live`` gives the tree of an object that has a state."""
+
+    def __init__(self, live: Callable[[Encoder, Any, str], Any] | None = None) -> None:
+        self.arrays: dict[str, Any] = {}
+        self._live = live
+
+    def encode(self, value: Any, path: str) -> Any:
+        """The tree of a value; Unstorable if there is something in it that is not known."""
+        try:
+            return self._encode(value, path)
+        except RecursionError:
+            raise Unstorable(f"{path} contains itself, or is nested too deeply") from None
+
+    def encode_state(self, value: Any, path: str) -> Any:
+        """The tree of what an object gave as its state, in which there are no more objects with a state."""
+        live, self._live = self._live, None
+        try:
+            return self._encode(value, path)
+        finally:
+            self._live = live
+
+    def _encode(self, value: Any, path: str) -> Any:
+        kind = type(value)
+        if value is None or kind in (bool, int, float, str):
+            return value
+        if kind is list:
+            return self._items(value, path)
+        if kind in (dict, defaultdict):
+            return self._mapping(value, path)
+        if is_tensor(value) and self._is_plain_tensor(value, path):
+            return self._tensor(value, path)
+        if is_array(value) or is_number(value):
+            return self._array(value, path)
+        tree = self._live(self, value, path) if self._live is not None else None
+        return tree if tree is not None else self._tagged(value, path)
+
+    def _items(self, values: Any, path: str) -> list:
+        return [self._encode(value, f"{path}/{index}") for index, value in enumerate(values)]
+
+    def _pairs(self, value: Mapping, path: str) -> list:
+        return [
+            [self._encode(key, f"{path} (a key)"), self._encode(each, f"{path}/{key}")] for key, each in value.items()
+        ]
+
+    def _mapping(self, value: Mapping, path: str) -> dict:
+        if all(type(key) is str and key != TAG for key in value):
+            return {key: self._encode(each, f"{path}/{key}") for key, each in value.items()}
+        return {TAG: "dict", "items": self._pairs(value, path)}
+
+    def _tagged(self, value: Any, path: str) -> dict:
+        kind = type(value)
+        if kind is complex:
+            return {TAG: "complex", "parts": [value.real, value.imag]}
+        if kind in (bytes, bytearray):
+            return {TAG: kind.__name__, "data": base64.b64encode(value).decode()}
+        if kind in (set, frozenset):
+            return {TAG: kind.__name__, "items": self.encode_state(list(value), path)}
+        if isinstance(value, tuple) and (kind is tuple or hasattr(kind, "_fields")):
+            tree = {TAG: "tuple", "items": self._items(value, path)}
+            return tree if kind is tuple else {**tree, "type": f"{kind.__module__}:{kind.__qualname__}"}
+        if kind is deque:
+            return {TAG: "deque", "items": self.encode_state(list(value), path), "maxlen": value.maxlen}
+        if kind is Counter:
+            return {TAG: "Counter", "items": self._pairs(value, path)}
+        if kind is OrderedDict:
+            tree = {TAG: "OrderedDict", "items": self._pairs(value, path)}
+            # state_dict() of a torch.nn.Module: versions of its layers
+            metadata = getattr(value, "_metadata", None)
+            return tree if metadata is None else {**tree, "metadata": self._encode(metadata, f"{path} (its metadata)")}
+        if loaded("torch") and kind is loaded("torch").Size:
+            return {TAG: "tuple", "items": list(value)}
+        raise Unstorable(f"{path} is of type {kind.__module__}.{kind.__qualname__}")
+
+    def _is_plain_tensor(self, value: Any, path: str) -> bool:
+        torch = loaded("torch")
+        if type(value.detach()) is not torch.Tensor:
+            raise Unstorable(f"{path} is of type {type(value).__qualname__}, a tensor with behaviour of its own")
+        if value.is_meta:
+            raise Unstorable(f"{path} is a tensor on the device 'meta', which has no numbers")
+        return True
+
+    def _tensor(self, value: Any, path: str) -> dict:
+        torch = loaded("torch")
+        plain = value.detach().resolve_conj().resolve_neg()
+        if plain.layout == torch.strided and plain.untyped_storage().nbytes() > plain.nelement() * plain.element_size():
+            # torch.save would write all of the storage that a view looks at.
+            plain = plain.clone()
+        tree = {TAG: "tensor", "at": self._put(path, plain)}
+        if value.device.type != "cpu":
+            tree["device"] = str(value.device)
+        return {**tree, "grad": True} if value.requires_grad and value.is_leaf else tree
+
+    def _array(self, value: Any, path: str) -> dict:
+        numpy = loaded("numpy")
+        if value.dtype.hasobject or value.dtype.names:
+            raise Unstorable(f"{path} is a NumPy array of {value.dtype}")
+        tag = "array" if isinstance(value, numpy.ndarray) else "number"
+        return {TAG: tag, "at": self._put(path, numpy.asarray(value))}
+
+    def _put(self, path: str, array: Any) -> str:
+        name, number = path, 2
+        while name in self.arrays:
+            name, number = f"{path}~{number}", number + 1
+        self.arrays[name] = array
+        return name
+
+
+def decode(tree: Any, arrays: Mapping[str, Any], find_type: FindType) -> Any:
+    """The value that a tree was made of. Tensors go back to their device if it is there, else they stay on the host."""
+    if isinstance(tree, list):
+        return [decode(each, arrays, find_type) for each in tree]
+    if not isinstance(tree, dict):
+        return tree
+    if TAG not in tree:
+        return {key: decode(each, arrays, find_type) for key, each in tree.items()}
+    tag = tree[TAG]
+    if tag == "tensor":
+        return _to_device(arrays[tree["at"]], tree)
+    if tag == "array":
+        return arrays[tree["at"]]
+    if tag == "number":
+        return arrays[tree["at"]][()]
+    if tag == "complex":
+        return complex(*tree["parts"])
+    if tag in ("bytes", "bytearray"):
+        data = base64.b64decode(tree["data"])
+        return data if tag == "bytes" else bytearray(data)
+    items = decode(tree["items"], arrays, find_type)
+    if tag == "tuple":
+        return _tuple(items, tree.get("type"), find_type)
+    if tag == "deque":
+        return deque(items, tree["maxlen"])
+    made: Any = {"dict": dict, "OrderedDict": OrderedDict, "Counter": dict, "set": set, "frozenset": frozenset}[tag](
+        items
+    )
+    if tag == "Counter":
+        return Counter(made)
+    if "metadata" in tree:
+        made._metadata = decode(tree["metadata"], arrays, find_type)
+    return made
+
+
+def _tuple(items: list, name: str | None, find_type: FindType) -> Any:
+    if name is None:
+        return tuple(items)
+    kind = find_type(name)
+    if not (isinstance(kind, type) and issubclass(kind, tuple) and len(getattr(kind, "_fields", ())) == len(items)):
+        raise Unstorable(f"it holds named tuples of {name.replace(':', '.')}, which has other fields or is not there")
+    return kind._make(items)  # type: ignore[attr-defined]
+
+
+def _to_device(tensor: Any, tree: Mapping[str, Any]) -> Any:
+    torch = loaded("torch")
+    if "device" in tree:
+        device = torch.device(tree["device"])
+        if device.type != "cuda" or (device.index or 0) < torch.cuda.device_count():
+            tensor = tensor.to(device)
+    return tensor.requires_grad_() if tree.get("grad") else tensor
+
+
+def find_imported_type(name: str) -> Any:
+    """A class of a module that has been imported already."""
+    module, _, names = name.partition(":")
+    found: Any = loaded(module)
+    for part in names.split("."):
+        found = getattr(found, part, None)
+    return found

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: MIT
+"""Restarts: in a new process, and after a process was killed at any moment."""
+
+import os
+import random
+import signal
+import sys
+import time
+from pathlib import Path
+
+import torch
+
+from checkpoint_training import Training
+from ftn_pytorch.checkpoint import Checkpoint, file, folder
+
+KILLS = int(os.environ.get("FTN_PYTORCH_TEST_KILLS", "200"))
+SEED = int(os.environ.get("FTN_PYTORCH_TEST_SEED", random.SystemRandom().randrange(2**32)))
+KEEP = 2
+
+
+def test_a_restart_in_a_new_process_goes_on_bit_for_bit(python, tmp_path, monkeypatch):
+    code = f"""
+    import sys
+    sys.path.insert(0, {str(Path(__file__).parent)!r})
+    from checkpoint_training import Training
+    first, last = int(sys.argv[1]), int(sys.argv[2])
+    training = Training()
+    if first:
+        assert training.checkpoint.restore("steps") == first
+    for step in range(first, last):
+        print(training.step().hex())
+    training.checkpoint.write("steps", step=last)
+    """
+    monkeypatch.chdir(tmp_path)
+    halves = python(code, 0, 100) + python(code, 100, 200)
+    os.mkdir("whole")
+    monkeypatch.chdir("whole")
+    assert halves == python(code, 0, 200)
+    assert len(halves.split()) == 200
+
+
+def train_until_killed(place, report):
+    """In a forked child: go on from the newest checkpoint, write one after each step, tell each that was written."""
+    training = Training()
+    if os.path.isdir(place):
+        training.checkpoint.restore(place)
+    while True:
+        training.step()
+        training.checkpoint.write(place, keep=KEEP, step=training.counters["step"])
+        os.write(report, training.counters["step"].to_bytes(4, "little"))
+
+
+def kill_one(place, delay):
+    """Steps that a child reported before it was killed; the time counts from its first report on."""
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.close(read)
+            train_until_killed(place, write)
+        except BaseException as failure:
+            print(f"the child failed: {failure!r}", file=sys.stderr, flush=True)
+        finally:
+            os._exit(1)
+    os.close(write)
+    reported = os.read(read, 4)
+    time.sleep(delay)
+    os.kill(child, signal.SIGKILL)
+    assert os.WIFSIGNALED(os.waitpid(child, 0)[1]), "the child ended by itself"
+    while piece := os.read(read, 4096):
+        reported += piece
+    os.close(read)
+    return [int.from_bytes(reported[at : at + 4], "little") for at in range(0, len(reported), 4)]
+
+
+def test_a_kill_at_any_moment_loses_nothing_but_the_step_in_progress(tmp_path):
+    print(f"seed {SEED}, {KILLS} kills; to repeat: FTN_PYTORCH_TEST_SEED={SEED} FTN_PYTORCH_TEST_KILLS={KILLS}")
+    dice = random.Random(SEED)
+    place = str(tmp_path / "steps")
+    threads = torch.get_num_threads()
+    # A fork keeps one thread only, so a pool of them must not be waited for.
+    torch.set_num_threads(1)
+    # What torch imports at its first step need not be imported by each child.
+    Training().step()
+    digests, last, left_over, between = {}, 0, 0, 0
+    try:
+        for _ in range(KILLS):
+            steps = kill_one(place, dice.uniform(0, 0.03))
+            assert steps == list(range(last + 1, last + 1 + len(steps)))
+            newest = folder.listed(place)
+            assert newest[0].step in (steps[-1], steps[-1] + 1), "a step that was told is lost"
+            assert len(newest) <= KEEP + 1
+            between += newest[0].step != steps[-1] or len(newest) > KEEP
+            left_over += any(name.endswith(".part") for name in os.listdir(place))
+            for entry in newest:
+                with file.opened(entry.path) as (about, _raw):
+                    assert about["step"] == entry.step
+            last = newest[0].step
+            training = Training()
+            assert training.checkpoint.restore(place) == last
+            digests[last] = training.digest()
+        whole = Training()
+        for step in range(1, last + 1):
+            whole.step()
+            if step in digests:
+                assert digests[step] == whole.digest(), f"step {step} is not what it would have been"
+    finally:
+        torch.set_num_threads(threads)
+    print(f"{last} steps; killed while a file was written {left_over} times, between file and report {between} times")
+    assert Checkpoint.read(place)["objects"]["counters"] == {"step": last}
+    assert left_over > 0, "no kill hit the writing of a file: the test shows nothing"
