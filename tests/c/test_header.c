@@ -37,6 +37,7 @@ static void on_warning(const char *text, int64_t length) { warnings += text != N
 
 static const char script_file[] = "test_header_script.py";
 static const char state_file[] = "test_header_state.txt";
+static const char steps[] = "test_header_steps";
 static const char script[] =
     "import numpy as np\n"
     "kept = []\n"
@@ -152,7 +153,7 @@ static void test_module(void) {
   fpt_wrap wrap = 0;
   fpt_tensor result = 0, goal_tensor = 0;
   int32_t has = -1, completed = -1;
-  int64_t length, extent, stride;
+  int64_t length, extent, stride, found = -1;
   const char *text;
   void *data;
   CHECK_OK(fpt_arg_array(&config, &factor, FPT_FLOAT64, 0, NULL, NULL, FPT_IN));
@@ -189,6 +190,9 @@ static void test_module(void) {
   CHECK_OK(fpt_module_save(module, state_file, (int64_t)strlen(state_file)));
   CHECK_OK(fpt_module_reload(module));
   CHECK_OK(fpt_module_restore(module, state_file, (int64_t)strlen(state_file), 0, -1, NULL));
+  CHECK_OK(fpt_module_checkpoint(module, steps, (int64_t)strlen(steps), 1, 4));
+  CHECK_OK(fpt_module_restore(module, steps, (int64_t)strlen(steps), 0, -1, &found));
+  CHECK(found == 4);
   CHECK(warnings == 0);
   CHECK_OK(fpt_module_call(module, "keep", 4, &input, 1, NULL, 0, NULL));
   CHECK(warnings == 1);

@@ -179,7 +179,35 @@ def change():
   EXPECT_EQ(script.number("state"), 3);
 }
 
-TEST(ModuleTest, WithoutHooksCannotBeSaved) {
+TEST(ModuleTest, KeepsItsStateWithoutHooks) {
+  test::Folder folder;
+  const std::string steps = (folder.path() / "steps").string();
+  const auto length = static_cast<int64_t>(steps.size());
+  const Script script(R"(
+state = 3
+def change():
+    global state
+    state = 0
+)");
+  EXPECT_FAILS(outcome(fpt_module_restore(script.handle(), steps.data(), length, 0, -1, nullptr)),
+               FPT_ERR_NO_CHECKPOINT, "does not exist");
+  ASSERT_OK(outcome(fpt_module_checkpoint(script.handle(), steps.data(), length, 3, 12)));
+  ASSERT_OK(script.call("change"));
+  int64_t found = 0;
+  ASSERT_OK(outcome(fpt_module_restore(script.handle(), steps.data(), length, 1, 12, &found)));
+  EXPECT_EQ(found, 12);
+  EXPECT_EQ(script.number("state"), 3);
+  found = 5;
+  EXPECT_FAILS(outcome(fpt_module_restore(script.handle(), steps.data(), length, 0, 7, &found)),
+               FPT_ERR_NO_CHECKPOINT, "of step 7, but of 12");
+  EXPECT_EQ(found, 5);
+  const Script other("state = []");
+  EXPECT_FAILS(outcome(fpt_module_checkpoint(other.handle(), steps.data(), length, 3, -1)), FPT_ERR_LOCKED, "is being");
+  EXPECT_FAILS(outcome(fpt_module_checkpoint(script.handle(), steps.data(), length, 0, -1)), FPT_ERR_ARGUMENT, "keep");
+  EXPECT_FAILS(outcome(fpt_module_checkpoint(0, steps.data(), length, 3, -1)), FPT_ERR_NOT_LOADED, "");
+}
+
+TEST(ModuleTest, WithoutHooksAndStateCannotBeSaved) {
   const Script script("");
   EXPECT_FAILS(outcome(fpt_module_save(script.handle(), "x", 1)), FPT_ERR_HOOK, "ftn_pytorch_save");
   EXPECT_FAILS(outcome(fpt_module_restore(script.handle(), "x", 1, 0, -1, nullptr)), FPT_ERR_HOOK,

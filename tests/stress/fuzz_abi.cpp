@@ -359,7 +359,8 @@ class Input {
       case 2:
         return check(fpt_module_save(handle, below(2) ? "fail" : "good", 4), "module_save");
       case 3:
-        return check(fpt_module_restore(handle, "x", 1), "module_restore");
+        if (below(2)) return check(fpt_module_checkpoint(handle, "no/such", 7, below(5) - 2, below(5) - 2), "checkpoint");
+        return check(fpt_module_restore(handle, "x", 1, below(2), below(5) - 2, nullptr), "module_restore");
       case 4:
         handle = 0;
         // nothing of the kind can be loaded, so the modules of this program stay

@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: MIT
+"""Checkpoint: what cannot be kept, what does not fit, and files that mean harm; nothing is changed then."""
+
+import collections
+import json
+import pickle
+import random
+import zipfile
+
+import numpy as np
+import pytest
+import torch
+
+from ftn_pytorch import process
+from ftn_pytorch.checkpoint import Checkpoint, file, payload
+from ftn_pytorch.checkpoint.objects import tree_of
+from ftn_pytorch.checkpoint.tree import Encoder, Unstorable, decode
+
+Sample = collections.namedtuple("Sample", "x y")
+
+
+# ---- what cannot be kept
+
+
+class Unknown:
+    pass
+
+
+LOOP = []
+LOOP.append(LOOP)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ({"a": [Unknown()]}, "values/a/0 is of type"),
+        ({"a": np.array([None])}, "values/a is a NumPy array of object"),
+        ({"a": torch.zeros(1, device="meta")}, "meta"),
+        ({"a": LOOP}, "contains itself"),
+        ({"a": {torch.nn.Linear(1, 1)}}, "values/a/0 is of type torch.nn.modules.linear.Linear"),
+        ({"a": torch.masked.masked_tensor(torch.ones(1), torch.tensor([True]))}, "behaviour of its own"),
+    ],
+)
+def test_what_cannot_be_kept_is_named_with_its_place(tmp_path, fails, value, text):
+    with fails("RESULT_TYPE", text, "state_dict"):
+        Checkpoint(values=value).save(str(tmp_path / "state"))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("value", [None, 3, 2.5, "text", True])
+def test_values_that_cannot_be_changed_belong_into_a_dict(fails, value):
+    with fails("ARGUMENT", "step is of type", "in a dict"):
+        Checkpoint(step=value)
+
+
+# ---- what does not fit
+
+
+def net(*sizes, dtype=torch.float32):
+    return torch.nn.Sequential(*(torch.nn.Linear(a, b, dtype=dtype) for a, b in zip(sizes, sizes[1:])))
+
+
+def adam(*sizes):
+    return torch.optim.Adam(net(*sizes).parameters())
+
+
+@pytest.mark.parametrize(
+    ("written", "here", "pieces"),
+    [
+        ({"net": net(3, 4)}, {"net": net(3, 5)}, ["net/0.weight has shape (4, 3) in the file and (5, 3) here"]),
+        ({"net": net(3, 4)}, {"net": net(3, 4, 1)}, ["the file lacks 1.weight, 1.bias"]),
+        ({"net": net(3, 4, 1)}, {"net": net(3, 4)}, ["has no place for 1.weight, 1.bias"]),
+        (
+            {"net": net(3, 4)},
+            {"net": net(3, 4, dtype=torch.float64)},
+            ["type torch.float32 in the file and torch.float64"],
+        ),
+        ({"net": net(3, 4)}, {"net": net(3, 4), "buffer": []}, ["the file has no 'buffer'"]),
+        ({"net": net(3, 4), "buffer": []}, {"net": net(3, 4)}, ["there is no 'buffer' here"]),
+        ({"opt": adam(3, 4)}, {"opt": adam(3, 4, 1)}, ["groups of [2] parameters in the file and of [4] here"]),
+        (
+            {"opt": adam(3, 4)},
+            {"opt": torch.optim.SGD(net(3, 4).parameters(), 0.1)},
+            ["of type torch.Adam in the file and torch.SGD"],
+        ),
+        ({"nets": [net(1, 1)]}, {"nets": [net(1, 1), net(1, 1)]}, ["nets has 1 items in the file and 2 here"]),
+        ({"nets": {"a": net(1, 1)}}, {"nets": {"b": net(1, 1)}}, ["nets has a in the file and ['b'] here"]),
+        ({"w": torch.zeros(3)}, {"w": torch.zeros(4)}, ["w has shape (3,) in the file and (4,) here"]),
+        ({"w": np.zeros(3)}, {"w": np.zeros(3, np.int32)}, ["w has type float64 in the file and int32 here"]),
+        ({"w": [1]}, {"w": {}}, ["w is of type list in the file and dict here"]),
+        ({"b": collections.deque([1], 3)}, {"b": collections.deque([], 4)}, ["b has maxlen 3 in the file and 4 here"]),
+        (
+            {"g": torch.Generator()},
+            {"g": np.random.default_rng()},
+            ["g is of type torch.Generator in the file and numpy.Generator here"],
+        ),
+    ],
+)
+def test_what_does_not_fit_is_told_and_nothing_is_changed(tmp_path, fails, written, here, pieces):
+    path = Checkpoint({**written, "z": {"n": 1}}).save(str(tmp_path / "state"))
+    untouched = {"n": 2}
+    before = torch.get_rng_state()
+    torch.rand(1)
+    changed = torch.get_rng_state()
+    with fails("FORMAT", "does not fit", *pieces):
+        Checkpoint({**here, "z": untouched}).restore(path)
+    assert untouched == {"n": 2}
+    assert torch.equal(torch.get_rng_state(), changed) and not torch.equal(changed, before)
+
+
+class Picky:
+    """An object that may refuse its state."""
+
+    def __init__(self, value):
+        self.value, self.refuses = value, False
+
+    def state_dict(self):
+        return {"value": self.value}
+
+    def load_state_dict(self, state):
+        self.value = state["value"]
+        if self.refuses:
+            self.refuses = False
+            raise ValueError("I want another state")
+
+
+def test_an_object_that_refuses_its_state_leaves_all_others_as_they_were(tmp_path, fails):
+    old = {"a": Picky(1), "b": [1], "c": Picky([1]), "n": net(1, 1)}
+    path = Checkpoint(old).save(str(tmp_path / "state"))
+    new = {"a": Picky(2), "b": [2], "c": Picky([2]), "n": net(1, 1)}
+    new["c"].refuses = True
+    weight, dice = new["n"][0].weight.clone(), random.getstate()
+    with fails("FORMAT", "does not fit", "ValueError: I want another state"):
+        Checkpoint(new).restore(path)
+    assert (new["a"].value, new["b"], new["c"].value) == (2, [2], [2])
+    assert torch.equal(new["n"][0].weight, weight) and random.getstate() == dice
+
+
+def test_a_named_tuple_that_has_changed_is_told(tmp_path, fails, monkeypatch):
+    path = Checkpoint(values=[Sample(1, 2)]).save(str(tmp_path / "state"))
+    monkeypatch.setitem(globals(), "Sample", collections.namedtuple("Sample", "x y z"))
+    with fails("FORMAT", "Sample", "other fields"):
+        Checkpoint(values=[]).restore(path)
+
+
+def test_another_config_is_a_warning(tmp_path):
+    one, two = Checkpoint(values={"a": 1}), Checkpoint(values={})
+    one.config = {"lr": 0.1, "weights": np.ones(2), "same": torch.ones(2)}
+    two.config = {"lr": 0.2, "weights": np.ones(2), "same": torch.ones(2)}
+    path = one.save(str(tmp_path / "state"))
+    with pytest.warns(process.FtnPytorchWarning, match="another config: lr. "):
+        two.restore(path)
+
+
+def test_random_states_of_devices_that_are_not_there_are_a_warning(tmp_path, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch.cuda, "get_rng_state_all", lambda: [torch.arange(16, dtype=torch.uint8)] * 2)
+    path = Checkpoint(values={}).save(str(tmp_path / "state"))
+    assert Checkpoint.read(path)["random"]["cuda"] == [bytes(range(16))] * 2
+    restored = {}
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(
+        torch.cuda, "set_rng_state", lambda state, index: restored.update({index: bytes(state.tolist())})
+    )
+    Checkpoint(values={}).restore(path)
+    assert restored == {0: bytes(range(16)), 1: bytes(range(16))}
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    with pytest.warns(process.FtnPytorchWarning, match="2 CUDA devices and there are 1"):
+        Checkpoint(values={}).restore(path)
+
+
+# ---- files that mean harm, or are of another time
+
+
+class Harm:
+    def __reduce__(self):
+        return (exec, ("raise SystemExit('code of the file was run')",))
+
+
+def forge(path, content, kind="torch"):
+    """A file with a right checksum and any content."""
+    about = {"archive": kind, "step": 1}
+    file.write(str(path), about, lambda stream: stream.write(content))
+    return str(path)
+
+
+def test_pickled_code_is_refused(tmp_path, fails):
+    torch.save({file.MARK: 1, "state": "[{}, {}]", "arrays": {"a": Harm()}}, tmp_path / "harm.pt")
+    with fails("FORMAT", "holds what no checkpoint holds", "UnpicklingError"):
+        Checkpoint(values={}).restore(forge(tmp_path / "forged", (tmp_path / "harm.pt").read_bytes()))
+
+
+def test_pickled_arrays_are_refused(tmp_path, fails):
+    with zipfile.ZipFile(tmp_path / "harm.zip", "w") as archive:
+        archive.writestr("state.json", json.dumps([{}, {"a": "0.npy"}]))
+        with archive.open("0.npy", "w") as member:
+            np.lib.format.write_array(member, np.array([Harm()], dtype=object), allow_pickle=True)
+    with fails("FORMAT", "holds what no checkpoint holds", "allow_pickle"):
+        Checkpoint(values={}).restore(forge(tmp_path / "forged", (tmp_path / "harm.zip").read_bytes(), "plain"))
+
+
+@pytest.mark.parametrize("content", [b"", b"nonsense", pickle.dumps(Harm())])
+def test_nonsense_with_a_right_checksum_is_refused(tmp_path, fails, content):
+    with fails("FORMAT", "holds what no checkpoint holds"):
+        Checkpoint(values={}).restore(forge(tmp_path / "forged", content))
+
+
+def test_a_state_that_is_not_understood_is_refused(tmp_path, fails):
+    stream = open(tmp_path / "odd", "wb")
+    with stream:
+        payload.write(stream, {"objects": {"values": {"~": "tensor", "at": "x"}}, "config": {}, "random": {}}, {})
+    with fails("FORMAT", "cannot be understood"):
+        Checkpoint(values={}).restore(forge(tmp_path / "forged", (tmp_path / "odd").read_bytes(), "plain"))
+
+
+def test_a_later_format_is_told_with_both_numbers(tmp_path, fails, monkeypatch):
+    monkeypatch.setattr(file, "FORMAT", 2)
+    path = Checkpoint(values={}).save(str(tmp_path / "state"))
+    monkeypatch.undo()
+    with fails("FORMAT", "has format 2", "reads format 1"):
+        Checkpoint(values={}).restore(path)
+
+
+def test_decoding_makes_no_objects():
+    encoder = Encoder(tree_of)
+    tree = encoder.encode(net(1, 1), "net")
+    with pytest.raises((KeyError, Unstorable)):
+        decode(tree, encoder.arrays, lambda name: None)
