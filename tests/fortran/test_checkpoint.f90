@@ -176,7 +176,7 @@ contains
       character(*), parameter :: folder = "test_checkpoint_model_%r"
 
       call execute_command_line("rm -rf test_checkpoint_model_0")
-      call model%load("polynomial.pt")
+      call model%load("polynomial.pt", backend="python")
       x(1, :) = [0.1, 0.2, 0.3, 0.4]
       target = x**2
       call model%create_optimizer_sgd(0.1)

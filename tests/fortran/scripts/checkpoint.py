@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A training with state of every kind, and no hooks: what is kept is found among its names."""
 
 import random
