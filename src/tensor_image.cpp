@@ -5,19 +5,24 @@
 
 namespace fpt {
 
-bool TensorImage::learn(PyObject* tensor, std::size_t impl_offset, const int64_t* sizes, const int64_t* strides,
-                        const void* data) noexcept {
-  impl_offset_ = impl_offset;
-  const auto begin = reinterpret_cast<std::uintptr_t>(impl_of(tensor));
-  const auto first = reinterpret_cast<std::uintptr_t>(sizes);
-  const auto last = reinterpret_cast<std::uintptr_t>(strides + max_axes);
+bool TensorImage::learn(PyObject* tensor, const int64_t* sizes, const int64_t* strides, const void* data) noexcept {
   constexpr std::size_t end = (first_word + words) * sizeof(Word);
-  const bool inside = first >= begin + first_word * sizeof(Word) && strides == sizes + max_axes && last <= begin + end &&
-                      last + 4 * sizeof(Word) >= begin + end;
-  const bool found = inside && impl_of(tensor)[storage_word] != 0 &&
-                     *data_word_of(impl_of(tensor)) == reinterpret_cast<std::uintptr_t>(data);
-  if (!found) forget();
-  return found;
+  const auto first = reinterpret_cast<std::uintptr_t>(sizes), last = reinterpret_cast<std::uintptr_t>(strides + max_axes);
+  const auto size = static_cast<std::size_t>(Py_TYPE(tensor)->tp_basicsize);
+  forget();
+  if (strides != sizes + max_axes) return false;
+  for (std::size_t offset = sizeof(PyObject); offset + sizeof(Word) <= size; offset += sizeof(Word)) {
+    Word candidate;
+    std::memcpy(&candidate, reinterpret_cast<const char*>(tensor) + offset, sizeof candidate);
+    // shape and strides stand inside the TensorImpl: only a pointer to that can lie so close before them
+    if (first < candidate + first_word * sizeof(Word) || last > candidate + end || last + 4 * sizeof(Word) < candidate + end)
+      continue;
+    impl_offset_ = offset;
+    if (impl_of(tensor)[storage_word] != 0 && *data_word_of(impl_of(tensor)) == reinterpret_cast<std::uintptr_t>(data))
+      return true;
+    forget();
+  }
+  return false;
 }
 
 void TensorImage::take(PyObject* tensor, int32_t rank) noexcept {

@@ -18,12 +18,11 @@ namespace fpt {
 
 class TensorImage {
  public:
-  /// Find the place of things in this torch; `impl_offset` is that of the pointer to the TensorImpl in the Python object.
-  /// Until it has returned true, nothing matches.
+  /// Find the place of things in this torch. Until it has returned true, nothing matches.
+  /// @param tensor          of at most five axes
   /// @param sizes, strides  where torch keeps those of `tensor`
   /// @param data            its first element
-  static bool learn(PyObject* tensor, std::size_t impl_offset, const int64_t* sizes, const int64_t* strides,
-                    const void* data) noexcept;
+  static bool learn(PyObject* tensor, const int64_t* sizes, const int64_t* strides, const void* data) noexcept;
   /// Nothing matches from now on.
   static void forget() noexcept { impl_offset_ = 0; }
 

@@ -196,15 +196,16 @@ bool find_shim(PyObject* torch_c, Access& access) {
 }
 
 /// Everything that may be done to a tensor must show in its image, else there are none.
-bool learn_images(const Shim& shim, PyObject* utils) {
+bool learn_images(const dlpack::ExchangeApi* api) {
+  if (!api || switched_off("FTN_PYTORCH_IMAGES")) return false;
+  const Ref utils(PyImport_ImportModule("torch.utils"));
+  if (!utils) return PyErr_Clear(), false;
   const Array array = self_test_array();
   const auto made = [&] { return import_slot(dlpack::take_slot(array, nullptr)); };
   const Ref first = made(), other = made();
-  int64_t *sizes, *strides;
-  void* handle = tensor_handle(shim, first.get());
-  if (shim.get_sizes(handle, &sizes) != 0 || shim.get_strides(handle, &strides) != 0 ||
-      !TensorImage::learn(first.get(), shim.impl_offset, sizes, strides, array.data))
-    return false;
+  dlpack::Tensor view;
+  if (api->view(first.get(), &view) != 0) return PyErr_Clear(), false;
+  if (!TensorImage::learn(first.get(), view.shape, view.strides, array.data)) return false;
   const auto shows = [&](auto&& change) {
     const Ref tensor = made();
     TensorImage image;
@@ -221,7 +222,7 @@ bool learn_images(const Shim& shim, PyObject* utils) {
       shows(call("t_", nullptr)) && shows(call("resize_", "i", 1)) && shows(call("set_", "O", other.get())) &&
       shows(call("__setattr__", "sO", "data", other.get())) && shows(call("requires_grad_", nullptr)) &&
       shows(call("as_strided_", "(ii)(ii)", 2, 2, 1, 1)) && shows([&](PyObject* tensor) {
-        return PyObject_CallMethod(utils, "swap_tensors", "OO", tensor, other.get());
+        return PyObject_CallMethod(utils.get(), "swap_tensors", "OO", tensor, other.get());
       });
   if (!complete) TensorImage::forget();
   return complete;
@@ -268,9 +269,7 @@ Access& instance() {
   loaded->stride = PyUnicode_InternFromString("stride");
   access_made = loaded;  // the self-test makes tensors, for which everything above is needed
   loaded->has_shim = find_shim(torch_c.get(), *loaded);
-  const Ref utils(PyImport_ImportModule("torch.utils"));
-  PyErr_Clear();
-  loaded->has_images = loaded->has_shim && utils && learn_images(loaded->shim, utils.get());
+  loaded->has_images = learn_images(loaded->api);
   return *loaded;
 }
 

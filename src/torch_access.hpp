@@ -2,7 +2,8 @@
 /// How torch is reached without linking it: DLPack for making tensors and seeing their memory, torch's C shim for
 /// looking into cached ones. Both are found at run time, tested, and replaced by Python calls where they are missing.
 ///
-/// FTN_PYTORCH_EXCHANGE_API=0 and FTN_PYTORCH_SHIM=0 switch the fast ways off, for tests and for finding faults.
+/// FTN_PYTORCH_EXCHANGE_API=0, FTN_PYTORCH_IMAGES=0 and FTN_PYTORCH_SHIM=0 switch the fast ways off, for tests and for
+/// finding faults.
 #pragma once
 
 #include <string>

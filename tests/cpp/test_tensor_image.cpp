@@ -32,13 +32,14 @@ struct TensorImages : testing::Test {
   }
 
   void SetUp() override {
-    const bool wanted = [] {
-      const char* shim = std::getenv("FTN_PYTORCH_SHIM");
-      return !shim || std::strcmp(shim, "0") != 0;
-    }();
+    const auto is_on = [](const char* variable) {
+      const char* value = std::getenv(variable);
+      return !value || std::strcmp(value, "0") != 0;
+    };
+    const bool wanted = is_on("FTN_PYTORCH_IMAGES") && is_on("FTN_PYTORCH_EXCHANGE_API");
     make_array(Framework::torch, array, nullptr, false);  // torch is looked into when it is first needed
     ASSERT_EQ(test::contains(torch_report(), "images"), wanted) << torch_report();
-    if (!wanted) GTEST_SKIP() << "images belong to the C shim, which is switched off";
+    if (!wanted) GTEST_SKIP() << "images are switched off";
   }
 };
 
