@@ -260,7 +260,10 @@ contains
    end subroutine state_and_gradients
 
    subroutine refuses()
+      type(torch_module) :: model
       real(real32) :: x(3), y(3), z(2)
+      character(:), allocatable :: errmsg
+      integer :: stat
 
       call expect_load("direct_missing.pt", FTN_PYTORCH_ERR_FILE, "does not exist")
       call expect_load("direct_truncated.pt", FTN_PYTORCH_ERR_FORMAT, "TorchScript")
@@ -283,6 +286,10 @@ contains
       call expect_method("nested", [torch_in(x)], FTN_PYTORCH_ERR_RESULT_TYPE, "nested")
       call expect_method("missing", [torch_in(x)], FTN_PYTORCH_ERR_HOOK, "forward")
       call expect(all(y == x), "on failure outputs keep their values")
+      call load(model, "two")
+      call model%checkpoint("no_such_folder", stat=stat, errmsg=errmsg)
+      call expect_status(stat, FTN_PYTORCH_ERR_HOOK, "checkpoint", errmsg)
+      call expect_text(errmsg, "backend=""python""", "checkpoint: what to do")
    end subroutine refuses
 
    subroutine expect_load(file, status, part)
