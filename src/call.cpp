@@ -97,8 +97,9 @@ void Call::add_other(fpt_arg& arg, SlotCache& cache, const char* what, int32_t i
 }
 
 void Call::add_out(fpt_arg* outputs, int32_t count) {
-  Ref list;
-  if (count > 1) list = checked(PyList_New(count), "out");
+  const bool named = count > 1 && outputs[0].name[0] != '\0';
+  Ref several;
+  if (count > 1) several = checked(named ? PyDict_New() : PyList_New(count), "out");
   for (int32_t i = 0; i < count; ++i) {
     const std::string label = argument_label("output", i, outputs[i]);
     require_described(outputs[i], label);
@@ -116,12 +117,16 @@ void Call::add_out(fpt_arg* outputs, int32_t count) {
     } catch (const Error& error) {
       fail(error.status(), label, " of ", function_.name, ": ", error.text());
     }
+    if (named != (outputs[i].name[0] != '\0') && count > 1)
+      fail(FPT_ERR_RESULT_NAME, function_.name, " of ", module_.name(), ": either all outputs have names or none has");
     if (count == 1)
       push(std::move(value));
-    else
-      PyList_SET_ITEM(list.get(), i, value.release());
+    else if (!named)
+      PyList_SET_ITEM(several.get(), i, value.release());
+    else if (PyDict_SetItemString(several.get(), outputs[i].name, value.get()) != 0)
+      throw_python_error(label);
   }
-  if (list) push(std::move(list));
+  if (several) push(std::move(several));
   more().keywords.emplace_back("out");
 }
 

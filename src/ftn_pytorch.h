@@ -293,7 +293,8 @@ FPT_API void fpt_wrap_free(fpt_wrap wrap);
  * @param options   [noptions] named texts and numbers: layout ("reversed", "same"), mode ("checked", "safe",
  *                  "fast"), dtype (name of a floating-point type that real arrays are cast to on the way in, or
  *                  "keep"), device, inputs ("share", "copy"), cast (allow narrowing into outputs), flags,
- *                  backend ("auto", "direct", "python")
+ *                  backend ("auto", "direct", "python"), compile (a bool, or a mode of torch.compile),
+ *                  compile_backend (of torch.compile), weights_only (0: files may run code while they are read)
  * @param config    [nconfig] named scalars, texts and arrays, handed to ftn_pytorch_setup as keyword arguments
  * @return FPT_OK, or FPT_ERR_FILE, _FORMAT, _SYNTAX, _IMPORT, _SCRIPT, _HOOK, _ARGUMENT, or what fpt_init() returns
  */

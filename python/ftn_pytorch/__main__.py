@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""``python -m ftn_pytorch``: where things are, which version, and what is found."""
+"""``python -m ftn_pytorch``: where things are, which version, what is found, and exporting networks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from . import __version__, config
+from . import __version__, config, export
 from .diagnose import diagnose
 
 
@@ -16,13 +16,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m ftn_pytorch", description="Fortran programs that run PyTorch scripts."
     )
-    choice = parser.add_mutually_exclusive_group(required=True)
+    choice = parser.add_mutually_exclusive_group()
     choice.add_argument("--version", action="version", version=__version__)
     choice.add_argument("--cmakedir", action="store_true", help="print the folder for CMake's ftn_pytorch_DIR")
-    choice.add_argument("command", nargs="?", choices=["diagnose"], help="say what is installed and found")
+    commands = parser.add_subparsers(dest="command", metavar="command")
+    commands.add_parser("diagnose", help="say what is installed and found")
+    help_export = "write a network of a script to a file that Fortran loads, and check it"
+    export.add_arguments(commands.add_parser("export", help=help_export, description=help_export))
     chosen = parser.parse_args(arguments)
-    if chosen.cmakedir:
+    if chosen.cmakedir and chosen.command is None:
         return _print_cmakedir()
+    if chosen.command == "export":
+        return export.run(chosen)
+    if chosen.command != "diagnose" or chosen.cmakedir:
+        parser.error("give one of --version, --cmakedir, diagnose, export")
     fine, text = diagnose({})
     print(text)
     return 0 if fine else 1

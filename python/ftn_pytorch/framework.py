@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import Any
 
 from .errors import FtnPytorchError
-from .loading import imports
+from .loading import import_text, imports
 
 NUMPY = "numpy"
 TORCH = "torch"
@@ -23,6 +23,15 @@ _brought_torch: set[str] = set()
 def is_torch_loaded() -> bool:
     """True if torch is imported in this process, by whomever."""
     return "torch" in sys.modules
+
+
+def import_torch(path: str) -> Any:
+    """torch, for a file that needs it; IMPORT if it is not there."""
+    try:
+        import torch
+    except ImportError as failure:
+        raise FtnPytorchError("IMPORT", import_text(path, failure)) from failure
+    return torch
 
 
 def decide(module: ModuleType, path: str, torch_was_loaded: bool) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Files: what a file is, told by its content and then by its extension, and importing a script under its stem."""
+"""Files: finding one, and importing a script under its stem."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import importlib.util
 import linecache
 import os
 import sys
-import zipfile
 from collections.abc import Callable, Iterator
 from types import CodeType, ModuleType
 from typing import Any
@@ -19,24 +18,8 @@ from typing import Any
 from . import process
 from .errors import FtnPytorchError, message, report, summary, trace
 
-SCRIPT = "script"
-TORCHSCRIPT = "torchscript"
-
 # Folders that loads put on sys.path. Scripts of the same stem in several of them do not hide modules.
 _script_folders: set[str] = set()
-
-_ACCEPTED = "Accepted are Python scripts (.py) and TorchScript models written by torch.jit.save (.pt)."
-_ADVICE_WEIGHTS = (
-    "It was written by torch.save and holds parameters or a pickled object, but no program. Load a script instead that "
-    "builds the network and reads this file with torch.load, or write the model with torch.jit.save."
-)
-_ADVICE_EXPORTED = (
-    "Packages of torch.export are not supported by this version. Load a script that reads it with torch.export.load "
-    "and calls it in ftn_pytorch_forward."
-)
-_ADVICE_ONNX = (
-    "ONNX models are not supported by this version. Load a script that runs it with onnxruntime in ftn_pytorch_forward."
-)
 
 
 def find(file: str) -> str:
@@ -67,44 +50,6 @@ def _similar(file: str, path: str) -> str:
         neighbours = os.listdir(folder)
     close = difflib.get_close_matches(name, neighbours, n=1)
     return f"{hint}; did you mean {close[0]!r}?" if close else hint
-
-
-def identify(path: str) -> str:
-    """``SCRIPT`` or ``TORCHSCRIPT``; FORMAT with advice for anything else."""
-    extension = os.path.splitext(path)[1].lower()
-    with open(path, "rb") as stream:
-        start = stream.read(4)
-    if start == b"PK\x03\x04":
-        return _identify_archive(path, extension)
-    if extension == ".py":
-        return SCRIPT
-    if extension == ".onnx":
-        advice = _ADVICE_ONNX
-    elif start[:1] == b"\x80":
-        # A bare pickle: torch.save before version 1.6.
-        advice = _ADVICE_WEIGHTS
-    else:
-        found = f"the extension {extension!r}" if extension else "no extension"
-        advice = f"It has {found} and its content is no saved model. {_ACCEPTED}"
-    raise FtnPytorchError("FORMAT", f"{path} cannot be loaded. {advice}")
-
-
-def _identify_archive(path: str, extension: str) -> str:
-    try:
-        with zipfile.ZipFile(path) as archive:
-            # Everything lies in one folder, whose name is free: "net/code/...", "net/data.pkl".
-            names = {name.partition("/")[2] for name in archive.namelist()}
-    except (zipfile.BadZipFile, OSError) as failure:
-        raise FtnPytorchError("FORMAT", f"{path} is a damaged archive ({failure}); write it again") from failure
-    if "constants.pkl" in names and any(name.startswith("code/") for name in names):
-        return TORCHSCRIPT
-    if "archive_format" in names or extension == ".pt2":
-        advice = _ADVICE_EXPORTED
-    elif "data.pkl" in names:
-        advice = _ADVICE_WEIGHTS
-    else:
-        advice = f"It is a zip archive, but no saved model. {_ACCEPTED}"
-    raise FtnPytorchError("FORMAT", f"{path} cannot be loaded. {advice}")
 
 
 def module_name(path: str) -> str:

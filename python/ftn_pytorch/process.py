@@ -11,6 +11,7 @@ import socket
 import sys
 import threading
 import warnings
+import weakref
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -45,6 +46,7 @@ class _State:
         self.threads: int | None = None
         self.threads_settled = False
         self.warned_of_lone_ranks = False
+        self.told_of_threads: weakref.WeakSet[Any] = weakref.WeakSet()
 
     @property
     def adopted(self) -> bool:
@@ -132,6 +134,25 @@ def set_threads(n: int) -> None:
     _state.threads = n
     _state.threads_settled = False
     settle_threads()
+    for runner in list(_state.told_of_threads):
+        runner.threads_changed()
+
+
+def tell_threads(runner: Any) -> None:
+    """Call ``runner.threads_changed()`` after each change of the number of threads, as long as the runner lives."""
+    _state.told_of_threads.add(runner)
+
+
+def threads() -> int:
+    """Number of threads for what has a pool of its own beside torch's: that of ``set_threads``, else of OMP_NUM_THREADS,
+    else this rank's share of the cores that it may run on."""
+    if _state.threads is not None:
+        return _state.threads
+    # OpenMP allows one number per level of nesting.
+    text = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    if text.isdigit() and int(text) > 0:
+        return int(text)
+    return max(1, cores() // local_ranks(os.environ))
 
 
 def settle_threads() -> None:

@@ -239,6 +239,9 @@ def ignores(x, out=None): return x + 2
 def several(x, *, out):
     torch.add(x, 1, out=out[0])
     torch.add(x, 2, out=out[1])
+def named(x, *, out):
+    torch.add(x, 1, out=out["low"])
+    torch.add(x, 2, out=out["high"])
 def writes_and_fails(x, *, out):
     out[0] = 99
     raise ValueError("too late")
@@ -272,6 +275,15 @@ TEST_F(OutTest, SeveralOutputsAreAList) {
   for (int i = 0; i < 4; ++i) ASSERT_OK(script.call("several", {in(x)}, {out(a), out(b)}));
   EXPECT_EQ(a, (Doubles{2, 3}));
   EXPECT_EQ(b, (Doubles{3, 4}));
+}
+
+TEST_F(OutTest, SeveralOutputsWithNamesAreADict) {
+  for (int i = 0; i < 4; ++i)
+    ASSERT_OK(script.call("named", {in(x)}, {named("high", out(a)), named("low", out(b))}));
+  EXPECT_EQ(a, (Doubles{3, 4}));
+  EXPECT_EQ(b, (Doubles{2, 3}));
+  EXPECT_FAILS(script.call("named", {in(x)}, {out(a), named("low", out(b))}), FPT_ERR_RESULT_NAME, "all outputs have names");
+  EXPECT_FAILS(script.call("named", {in(x)}, {named("low", out(b)), out(a)}), FPT_ERR_RESULT_NAME, "all outputs have names");
 }
 
 TEST_F(OutTest, WithoutOutputsThereIsNoSuchArgument) {

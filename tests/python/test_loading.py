@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""What a file is, and how a script becomes a module."""
+"""How a file is found, and how a script becomes a module."""
 
 import gc
 import os
-import pickle
 import sys
-import zipfile
 
 import pytest
 
@@ -13,13 +11,6 @@ from ftn_pytorch import _embed, loading
 from ftn_pytorch.errors import FtnPytorchError
 
 EMPTY = "def ftn_pytorch_forward(): return 1\n"
-
-
-def archive(path, *names):
-    with zipfile.ZipFile(path, "w") as target:
-        for name in names:
-            target.writestr(name, b"")
-    return str(path)
 
 
 def name_of(runner):
@@ -67,66 +58,6 @@ def test_pipe_is_refused_rather_than_waited_for(fails, tmp_path):
 def test_name_that_is_none_is_refused(fails, name, piece):
     with fails("FILE", piece):
         _embed.load(0, name, {}, {})
-
-
-# ---- kinds of file
-
-
-def test_content_counts_before_extension(tmp_path):
-    path = archive(tmp_path / "model.py", "m/constants.pkl", "m/code/net.py", "m/data.pkl")
-    assert loading.identify(path) == loading.TORCHSCRIPT
-
-
-def test_extension_of_a_script_may_be_in_capitals(write):
-    assert loading.identify(write("MODEL.PY", EMPTY)) == loading.SCRIPT
-
-
-def test_parameters_without_program_are_refused_with_advice(tmp_path, fails):
-    path = archive(tmp_path / "weights.pt", "weights/data.pkl", "weights/data/0")
-    with fails("FORMAT", "torch.load", "torch.jit.save"):
-        _embed.load(1, path, {}, {})
-
-
-def test_pickle_of_old_torch_is_refused_with_advice(tmp_path, fails):
-    path = tmp_path / "weights.pt"
-    path.write_bytes(pickle.dumps({"weight": 1.0}))
-    with fails("FORMAT", "torch.load"):
-        _embed.load(1, str(path), {}, {})
-
-
-@pytest.mark.parametrize("name", ["m/constants.pkl", "m/code/net.py"])
-def test_half_a_saved_model_is_none(tmp_path, fails, name):
-    with fails("FORMAT", "no saved model"):
-        _embed.load(1, archive(tmp_path / "net.pt", name), {}, {})
-
-
-@pytest.mark.parametrize(("file", "content"), [("net.zip", "net/archive_format"), ("net.pt2", "net/data.pkl")])
-def test_exported_program_is_refused_with_advice(tmp_path, fails, file, content):
-    with fails("FORMAT", "not supported by this version", "torch.export.load"):
-        _embed.load(1, archive(tmp_path / file, content), {}, {})
-
-
-def test_onnx_is_refused_with_advice(write, fails):
-    with fails("FORMAT", "not supported by this version", "onnxruntime"):
-        _embed.load(1, write("net.onnx", "\b"), {}, {})
-
-
-@pytest.mark.parametrize("name", ["model.txt", "model"])
-def test_other_files_are_refused_with_what_is_accepted(write, fails, name):
-    with fails("FORMAT", ".py", "torch.jit.save"):
-        _embed.load(0, write(name, EMPTY), {}, {})
-
-
-def test_other_archive_is_refused(tmp_path, fails):
-    with fails("FORMAT", "zip archive"):
-        _embed.load(0, archive(tmp_path / "fields.npz", "x.npy"), {}, {})
-
-
-def test_damaged_archive_is_refused(tmp_path, fails):
-    path = tmp_path / "net.pt"
-    path.write_bytes(b"PK\x03\x04 and nothing that follows")
-    with fails("FORMAT", "damaged"):
-        _embed.load(1, str(path), {}, {})
 
 
 # ---- names of modules

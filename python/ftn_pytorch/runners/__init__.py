@@ -6,16 +6,24 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from .. import loading
+from .. import formats, loading
+from .aoti import AotiRunner
 from .base import Options, Runner
+from .exported import ExportedRunner
+from .onnx import OnnxRunner
+from .pickled import PickledRunner
 from .script import ScriptRunner
 from .torchscript import TorchScriptRunner
 
 __all__ = ["Runner", "open_runner"]
 
 _RUNNERS: dict[str, Callable[[str, Options, dict[str, Any]], Runner]] = {
-    loading.SCRIPT: ScriptRunner,
-    loading.TORCHSCRIPT: TorchScriptRunner,
+    formats.SCRIPT: ScriptRunner,
+    formats.TORCHSCRIPT: TorchScriptRunner,
+    formats.EXPORTED: ExportedRunner,
+    formats.AOTI: AotiRunner,
+    formats.ONNX: OnnxRunner,
+    formats.PICKLE: PickledRunner,
 }
 
 
@@ -23,4 +31,4 @@ def open_runner(file: str, options: Mapping[str, Any], config: Mapping[str, Any]
     """Load a file with the runner for its kind. Options are checked before the file is touched."""
     chosen = Options.parse(options)
     path = loading.find(file)
-    return _RUNNERS[loading.identify(path)](path, chosen, dict(config))
+    return _RUNNERS[formats.identify(path)](path, chosen, dict(config))

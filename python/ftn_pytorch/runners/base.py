@@ -28,7 +28,8 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "inputs": ("share", "copy"),
     "backend": ("auto", "python", "direct"),
 }
-_NAMES = (*_CHOICES, "device", "cast", "flags")
+_COMPILE_MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+_NAMES = (*_CHOICES, "device", "cast", "flags", "compile", "compile_backend", "weights_only")
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,11 @@ class Options:
     cast: bool
     device: str | None
     flags: int
+    weights_only: bool
+    """Files whose reading would run code of theirs are refused."""
+    compile: str | None
+    """Mode of torch.compile, None for not at all."""
+    compile_backend: str
 
     @classmethod
     def parse(cls, options: Mapping[str, Any]) -> Options:
@@ -63,7 +69,42 @@ class Options:
         if device is None and flags & USE_DEVICE:
             device = "cuda"
         cast = bool(_integer("cast", options.get("cast"), 1))
-        return cls(**chosen, cast=cast, device=device, flags=flags)
+        weights_only = bool(_integer("weights_only", options.get("weights_only", True), 1))
+        compile, compile_backend = _compile(options.get("compile"), options.get("compile_backend"))
+        return cls(
+            **chosen,
+            cast=cast,
+            device=device,
+            flags=flags,
+            weights_only=weights_only,
+            compile=compile,
+            compile_backend=compile_backend,
+        )
+
+    def refuse_compile(self, path: str, what: str) -> None:
+        """ARGUMENT where torch.compile is asked for and has nothing to do."""
+        if self.compile is not None:
+            raise FtnPytorchError("ARGUMENT", f"{path} is {what}, which torch.compile cannot work on: leave compile= away")
+
+
+def _compile(wish: Any, backend: Any) -> tuple[str | None, str]:
+    if backend is not None and not isinstance(backend, str):
+        raise FtnPytorchError("ARGUMENT", f'compile_backend is {backend!r}, it must be a text such as "inductor"')
+    if wish is None or wish is False:
+        if backend is not None:
+            raise FtnPytorchError(
+                "ARGUMENT", f"compile_backend is {backend!r}, which has an effect together with compile= only"
+            )
+        return None, ""
+    mode = _COMPILE_MODES[0] if wish is True else wish
+    if mode not in _COMPILE_MODES:
+        raise FtnPytorchError(
+            "ARGUMENT", f"load(..., compile=) is {wish!r}; it must be a logical or a mode{_suggest(wish, _COMPILE_MODES)}"
+        )
+    backend = backend or "inductor"
+    if backend != "inductor" and mode != _COMPILE_MODES[0]:
+        raise FtnPytorchError("ARGUMENT", f'compile={mode!r} is a mode of compile_backend="inductor", not of {backend!r}')
+    return mode, backend
 
 
 def _choice(name: str, value: Any, where: str) -> str:
@@ -87,6 +128,12 @@ def _suggest(found: Any, valid: Iterable[str]) -> str:
     close = difflib.get_close_matches(str(found), list(valid), n=1)
     hint = f" Did you mean {close[0]!r}?" if close else ""
     return f"; valid are {', '.join(valid)}.{hint}"
+
+
+def refuse_config(path: str, what: str, config: Mapping[str, Any]) -> None:
+    """ARGUMENT where a saved model is given a configuration."""
+    if config:
+        raise FtnPytorchError("ARGUMENT", f"{path} is {what}, it takes no config ({', '.join(config)})")
 
 
 class Runner(abc.ABC):

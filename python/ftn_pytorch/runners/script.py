@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any
 
-from .. import conventions, device, framework, loading, process
+from .. import compiling, conventions, device, framework, loading, process
 from ..conventions import FORWARD, TRAIN, Convention
 from ..errors import FtnPytorchError
 from .base import Options, Runner
@@ -30,6 +30,7 @@ class ScriptRunner(Runner):
         super().__init__(path, options)
         self._config = config
         self._checkpoint: Any = None
+        self._options = options
         self._module_name = loading.module_name(path)
         self._load()
         # The name becomes free with the runner, and the script's objects with the last function that is still in use.
@@ -48,13 +49,24 @@ class ScriptRunner(Runner):
             place = device.resolve(self.wanted_device, chosen)
             if place is not None:
                 device.move_modules(vars(module), place)
+            compiled = self._compile(module, chosen, place)
             override = conventions.check_override(vars(module).get(conventions.OVERRIDE), self.path)
             functions = [vars(module)[name] for name in _functions_of(module)]
             declared = vars(module).get(conventions.SHAPES, {})
             shapes = conventions.parse_shapes(declared, functions, self.path)
         process.settle_threads()
-        self._module, self._override, self._shapes = module, override, shapes
+        self._module, self._override, self._shapes, self._compiled = module, override, shapes, compiled
         self.framework, self.device = chosen, place
+
+    def _compile(self, module: ModuleType, chosen: str, place: str | None) -> Callable | None:
+        """What takes the place of ``ftn_pytorch_forward``, if anything; see ``compiling.compile_script``."""
+        mode, backend = self._options.compile, self._options.compile_backend
+        if mode is None:
+            return None
+        if chosen != framework.TORCH:
+            raise FtnPytorchError("ARGUMENT", f"{self.path} uses NumPy, which torch.compile cannot work on: leave compile= away")
+        compiling.prepare(backend, place)
+        return compiling.compile_script(vars(module), mode, backend, self.path)
 
     def _set_up(self, module: ModuleType, chosen: str) -> None:
         setup = vars(module).get(SETUP)
@@ -138,6 +150,8 @@ class ScriptRunner(Runner):
         positional = 2 if name == TRAIN else 1
         override = self._override if name in (FORWARD, TRAIN) else None
         convention = conventions.convention_of(function, positional, override)
+        if name == FORWARD and self._compiled is not None:
+            function = self._compiled
         if self.device is None:
             return function, convention
         return device.on_device(function, self.device), convention._replace(has_out=False)

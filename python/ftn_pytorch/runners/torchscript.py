@@ -11,10 +11,10 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from .. import device, loading, process
+from .. import device, formats, loading, process
 from ..conventions import FORWARD, TRAIN, Convention
 from ..errors import FtnPytorchError, summary
-from ..framework import TORCH
+from ..framework import TORCH, import_torch
 from .base import USE_DEVICE, USE_INFERENCE_MODE, Options, Runner
 
 SAVE = "ftn_pytorch_save"
@@ -42,7 +42,7 @@ class TorchScriptRunner(Runner):
         if config:
             given = ", ".join(config)
             raise FtnPytorchError("ARGUMENT", f"{path} is a TorchScript model, it takes no config ({given})")
-        self._torch = _import_torch(path)
+        self._torch = import_torch(path)
         self.device = device.resolve(self.wanted_device, TORCH)
         self._checkpoint: Any = None
         self._recipe: functools.partial | None = None
@@ -94,7 +94,7 @@ class TorchScriptRunner(Runner):
         return self._checkpoint.of(objects)
 
     def _copy_from(self, path: str) -> None:
-        if loading.identify(path) != loading.TORCHSCRIPT:
+        if formats.identify(path) != formats.TORCHSCRIPT:
             raise FtnPytorchError("FORMAT", f"{path} is no TorchScript model, as {self.path} needs to be restored")
         theirs, ours = self._read(path).state_dict(), self._model.state_dict()
         # Compared first: load_state_dict would have copied what fits by the time that it finds what does not.
@@ -197,14 +197,6 @@ class TorchScriptRunner(Runner):
             raise FtnPytorchError(
                 "DTYPE", f"the prediction is {prediction.dtype} and the target {target.dtype}: they must be of one type"
             )
-
-
-def _import_torch(path: str) -> Any:
-    try:
-        import torch
-    except ImportError as failure:
-        raise FtnPytorchError("IMPORT", loading.import_text(path, failure)) from failure
-    return torch
 
 
 @contextlib.contextmanager

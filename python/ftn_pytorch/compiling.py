@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: MIT
+"""``torch.compile`` as an option of load: what of a script is compiled, and whether that can work here."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from .conventions import FORWARD
+from .errors import FtnPytorchError, message
+
+WORKER_START = "TORCHINDUCTOR_WORKER_START"
+
+
+def prepare(backend: str, device: str | None) -> None:
+    """Check that a backend of torch.compile can be used; ARGUMENT if there is none of that name, IMPORT without compiler.
+
+    For inductor, workers that compile are Python processes of their own. torch's other way, a fork, would copy the
+    Fortran program with its threads and its MPI state.
+    """
+    from torch._dynamo.backends.registry import lookup_backend
+
+    try:
+        lookup_backend(backend)
+    except Exception as failure:
+        import torch
+
+        known = ", ".join(torch.compiler.list_backends())
+        raise FtnPytorchError(
+            "ARGUMENT", f"compile_backend={backend!r} cannot be used, torch knows {known}: {message(failure)}"
+        ) from failure
+    if backend != "inductor":
+        return
+    from torch._inductor import config
+
+    if os.environ.get(WORKER_START) is None:
+        config.worker_start_method = "subprocess"
+    if not _is_python(sys.executable):
+        # Adopted from a host that is no Python and did not say where one is: it would be started again as a worker.
+        config.compile_threads = 1
+    if device is None:
+        _require_cxx()
+
+
+def _is_python(path: str | None) -> bool:
+    return "python" in os.path.basename(os.path.realpath(path or "")).lower()
+
+
+def _require_cxx() -> None:
+    from torch._inductor import cpp_builder
+
+    try:
+        cpp_builder.get_cpp_compiler()
+    except Exception as failure:
+        wanted = os.environ.get("CXX", "g++")
+        raise FtnPytorchError(
+            "IMPORT",
+            f"compile= needs a C++ compiler while the program runs, and {wanted!r} cannot be started ({message(failure)}). "
+            'Install g++, name another one in the environment variable CXX, or load with compile_backend="aot_eager", '
+            "which needs none and is hardly faster than no compile=.",
+        ) from failure
+
+
+def compile_script(namespace: dict[str, Any], mode: str, backend: str, where: str) -> Callable | None:
+    """Compile the networks of a script in place: every torch.nn.Module that has a name in it.
+
+    Parameters, names in ``state_dict`` and types stay as they are, so optimizers and files of the script go on working,
+    and ``train`` uses what was compiled as well. In a script without such names it is ``ftn_pytorch_forward`` that is
+    compiled and returned. What the script compiled itself stays as it is. HOOK if there is nothing to compile.
+    """
+    import torch
+
+    networks = {id(value): value for value in namespace.values() if isinstance(value, torch.nn.Module)}
+    for network in networks.values():
+        if isinstance(network, torch.jit.ScriptModule):
+            raise FtnPytorchError("ARGUMENT", f"{where} has a TorchScript module, which torch.compile cannot work on")
+        if getattr(network, "_compiled_call_impl", None) is None and not hasattr(network, "_orig_mod"):
+            network.compile(mode=mode, backend=backend)
+    forward = namespace.get(FORWARD)
+    if networks:
+        return None
+    if forward is None:
+        raise FtnPytorchError("HOOK", f"{where} has neither a torch.nn.Module nor {FORWARD}: there is nothing to compile")
+    return torch.compile(forward, mode=mode, backend=backend)

@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: MIT
+"""The runner for packages of AOTInductor (``.pt2``) through Python."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from .. import device, formats, process
+from ..conventions import Convention
+from ..errors import FtnPytorchError, message
+from ..framework import TORCH, import_torch
+from .base import USE_INFERENCE_MODE, Options
+from .saved import SavedRunner
+from .tree import Tree
+
+TRIAL_VARIABLE = "FTN_PYTORCH_TRIAL_LOAD"
+TORCH_VERSION = "torch_version"
+"""Name under which our export records in a package which torch compiled it; torch's own tools record none."""
+
+# Compiled code reads beyond an array that is smaller than it was compiled for, unless it is told to look first.
+_CHECK_VARIABLE = "AOTI_RUNTIME_CHECK_INPUTS"
+
+_TRIAL_SECONDS = 120
+_TRIAL = """
+import sys, torch
+torch._C._aoti.AOTIModelPackageLoader(sys.argv[1], sys.argv[2], False, 1, -1)
+"""
+
+# What names of instruction sets in a package ask of torch.cpu.get_capabilities().
+_CAPABILITIES = {
+    "avx2": ("avx2", "fma3"),
+    "avx512": ("avx512_f", "avx512_dq", "avx512_bw", "avx512_vl"),
+    "avx512_vnni": ("avx512_vnni",),
+    "avx512_bf16": ("avx512_bf16",),
+    "avx512_fp16": ("avx512_fp16",),
+    "amx_tile": ("amx_tile",),
+    "sve256": ("sve",),
+}
+
+# Packages that a trial loaded, with the time of their last change.
+_tried: set[tuple[str, float]] = set()
+
+
+class AotiRunner(SavedRunner):
+    """A package of AOTInductor: compiled code for one kind of processor and one version of torch.
+
+    The code in it is trusted like that of a program. What can be known is checked before it is loaded: processor,
+    device, version of torch. Where a package does not say which torch it is of, another process loads it first, since a
+    loader that crashes would take the Fortran program with it; ``FTN_PYTORCH_TRIAL_LOAD=0`` leaves that out.
+    """
+
+    backend = "aoti"
+    framework = TORCH
+    kind = formats.AOTI
+    what = "a package of AOTInductor"
+
+    def __init__(self, path: str, options: Options, config: dict[str, Any]) -> None:
+        options.refuse_compile(path, f"{self.what} and compiled already")
+        super().__init__(path, options, config)
+
+    def _read(self) -> None:
+        torch = import_torch(self.path)
+        archive = formats.Archive(self.path)
+        name = _model_name(archive)
+        metadata = _metadata(archive, name)
+        _check_version(torch, self.path, metadata)
+        _check_processor(torch, self.path, metadata)
+        place = self._place(metadata.get("AOTI_DEVICE_KEY", "cpu"))
+        os.environ.setdefault(_CHECK_VARIABLE, "1")
+        if TORCH_VERSION not in metadata:
+            _try_elsewhere(torch, self.path, name)
+        try:
+            index = torch.device(place).index if place else None
+            loader = torch._C._aoti.AOTIModelPackageLoader(self.path, name, False, 1, -1 if index is None else index)
+            in_text, out_text = loader.get_call_spec()
+            specs = [torch.utils._pytree.treespec_loads(text) for text in (in_text, out_text)]
+        except Exception as failure:
+            raise _refusal(torch, self.path, message(failure)) from failure
+        self._tree = Tree(specs[0], (), self.path)
+        process.settle_threads()
+        self._torch, self._loader, self._out_spec = torch, loader, specs[1]
+        self.device = place
+
+    def _place(self, compiled_for: str) -> str | None:
+        if compiled_for == "cpu":
+            if device.resolve(self.wanted_device, TORCH) is not None:
+                raise FtnPytorchError(
+                    "DEVICE", f"{self.path} was compiled for the host and cannot run on {self.wanted_device!r}"
+                )
+            return None
+        place = device.resolve(self.wanted_device or compiled_for, TORCH)
+        if place is None or place.partition(":")[0] != compiled_for:
+            raise FtnPytorchError(
+                "DEVICE", f"{self.path} was compiled for {compiled_for!r} and cannot run on {self.wanted_device!r}"
+            )
+        return place
+
+    def _forward(self, flags: int) -> tuple[Callable, Convention]:
+        torch, tree, out_spec, where = self._torch, self._tree, self._out_spec, f"forward of {self.name}"
+        run, unflatten, tensor = self._loader.boxed_run, torch.utils._pytree.tree_unflatten, torch.Tensor
+
+        def forward(*args: Any, **named: Any) -> Any:
+            # Numbers were made part of the program when it was exported. The code takes rows of elements only.
+            values = [
+                value if value.is_contiguous() else value.contiguous()
+                for value in tree.flat(args, named, where)
+                if isinstance(value, tensor)
+            ]
+            try:
+                return unflatten(run(values), out_spec)
+            except RuntimeError as failure:
+                raise _explained(failure, where) from failure
+
+        function: Callable = forward
+        if flags & USE_INFERENCE_MODE:
+            function = torch.inference_mode()(forward)
+        if self.device is not None:
+            function = device.on_device(function, self.device)
+        return function, Convention(one_list=False, has_out=False)
+
+
+def _explained(failure: RuntimeError, where: str) -> Exception:
+    """The refusal of an input with its status; other failures as they are."""
+    text = str(failure)
+    for words, status in (("unmatched dtype", "DTYPE"), ("dim value", "SHAPE"), ("expected size", "SHAPE")):
+        if words in text:
+            return FtnPytorchError(
+                status,
+                f"{where}: {text.partition(chr(10))[0]}. Inputs and axes are counted from 0, axes in reverse of the Fortran order unless "
+                'the model was loaded with layout="same".',
+            )
+    return failure
+
+
+def _model_name(archive: formats.Archive) -> str:
+    names = {name.split("/")[2] for name in archive.names if name.startswith("data/aotinductor/")}
+    if "model" in names:
+        return "model"
+    if len(names) > 1:
+        raise FtnPytorchError(
+            "FORMAT",
+            f"{archive.path} holds several models ({', '.join(sorted(names))}) and none is called 'model': package one",
+        )
+    return names.pop()
+
+
+def _metadata(archive: formats.Archive, name: str) -> dict[str, str]:
+    """What the compiler recorded of itself; empty where it did not."""
+    for entry in archive.names:
+        if entry.startswith(f"data/aotinductor/{name}/") and entry.endswith("wrapper_metadata.json"):
+            found = archive.read_json(entry)
+            return found if isinstance(found, dict) else {}
+    return {}
+
+
+def _check_version(torch: Any, path: str, metadata: dict[str, str]) -> None:
+    compiled_by = metadata.get(TORCH_VERSION, torch.__version__)
+    if compiled_by.partition("+")[0] != torch.__version__.partition("+")[0]:
+        raise FtnPytorchError(
+            "FORMAT",
+            f"{path} was compiled by torch {compiled_by}, and this is torch {torch.__version__}: compiled packages run "
+            "with their own version only. Export the model again with this one.",
+        )
+
+
+def _check_processor(torch: Any, path: str, metadata: dict[str, str]) -> None:
+    """DEVICE for code of a processor that this is not: it would end the program with an illegal instruction."""
+    machine = metadata.get("AOTI_MACHINE", platform.machine())
+    if machine != platform.machine():
+        raise FtnPytorchError("DEVICE", f"{path} was compiled for {machine} processors, and this is {platform.machine()}")
+    capabilities = torch.cpu.get_capabilities() if hasattr(torch.cpu, "get_capabilities") else {}
+    for word in metadata.get("AOTI_CPU_ISA", "").lower().split():
+        if any(capabilities.get(needed) is False for needed in _CAPABILITIES.get(word, ())):
+            raise FtnPytorchError(
+                "DEVICE",
+                f"{path} was compiled for processors with {word.upper()}, which this one has not. Export the model again on "
+                "this machine, or for both with ATEN_CPU_CAPABILITY=avx2 in the environment of the export.",
+            )
+
+
+def _try_elsewhere(torch: Any, path: str, name: str) -> None:
+    """Load a package in another process; FORMAT if that does not survive it."""
+    known = (path, os.path.getmtime(path))
+    if known in _tried or os.environ.get(TRIAL_VARIABLE) == "0":
+        return
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", _TRIAL, path, name],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_TRIAL_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as failure:
+        raise _refusal(torch, path, f"a trial in a process of its own failed ({message(failure)})") from failure
+    if done.returncode < 0:
+        raise _refusal(torch, path, f"the loader crashes (signal {-done.returncode}), as a trial in another process shows")
+    if done.returncode > 0:
+        raise _refusal(torch, path, done.stderr.strip().rpartition("\n")[2])
+    _tried.add(known)
+
+
+def _refusal(torch: Any, path: str, why: str) -> FtnPytorchError:
+    return FtnPytorchError(
+        "FORMAT",
+        f"{path} cannot be loaded by torch {torch.__version__}: {why}. Packages run with the torch that compiled them: "
+        "export the model again with this one.",
+    )

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: MIT
+"""What a saved model expects of its inputs: their order, names, types and shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import FtnPytorchError
+
+
+@dataclass(frozen=True)
+class Input:
+    """One input. Shapes are in the axis order of Python: sizes, names of sizes that must agree, None for any size."""
+
+    name: str | None
+    dtype: str | None = None
+    """As torch and NumPy both call it, such as "float32"; None if it is not known."""
+    shape: tuple[int | str | None, ...] | None = None
+
+    def __str__(self) -> str:
+        name = self.name or "an input without name"
+        if self.dtype is None or self.shape is None:
+            return name
+        return f"{name}: {self.dtype} of shape ({', '.join('any' if size is None else str(size) for size in self.shape)})"
+
+
+def arrange(inputs: Sequence[Input], args: Sequence[Any], named: Mapping[str, Any], where: str) -> list[Any]:
+    """Values in the order of the inputs; SIGNATURE if they are too few, too many, or of other names."""
+    values = dict(enumerate(args))
+    places = {entry.name: place for place, entry in enumerate(inputs) if entry.name is not None}
+    for name, value in named.items():
+        place = places.get(name)
+        if place is None:
+            raise FtnPytorchError("SIGNATURE", f"{where} has no input {name!r}; {_listed(inputs)}")
+        if place in values:
+            raise FtnPytorchError("SIGNATURE", f"{where} is given its input {name!r} twice, by position and by name")
+        values[place] = value
+    if len(args) > len(inputs) or len(values) < len(inputs):
+        given = "1 input" if len(values) == 1 else f"{len(values)} inputs"
+        raise FtnPytorchError("SIGNATURE", f"{where} is called with {given}; {_listed(inputs)}")
+    return [values[place] for place in range(len(inputs))]
+
+
+def check(inputs: Sequence[Input], values: Sequence[Any], where: str) -> None:
+    """DTYPE or SHAPE if arrays are not what the inputs expect. Plain numbers pass for inputs without axes."""
+    sizes: dict[str, tuple[int, str]] = {}
+    for number, (entry, value) in enumerate(zip(inputs, values), 1):
+        name = entry.name or f"input {number}"
+        shape = getattr(value, "shape", None)
+        if shape is None:
+            if entry.shape:
+                raise FtnPytorchError("SHAPE", f"{where}: {name} is {value!r} and must be an array: {entry}")
+            continue
+        found = str(value.dtype).replace("torch.", "")
+        if entry.dtype is not None and found != entry.dtype:
+            raise FtnPytorchError(
+                "DTYPE",
+                f"{where}: {name} is an array of {found}, the model expects {entry.dtype}. Declare the Fortran array "
+                f"so{_cast_hint(found, entry.dtype)}.",
+            )
+        if entry.shape is not None:
+            _check_shape(entry, name, tuple(shape), sizes, where)
+
+
+def _check_shape(entry: Input, name: str, found: tuple, sizes: dict[str, tuple[int, str]], where: str) -> None:
+    wanted = entry.shape or ()
+    wrong = "" if len(found) == len(wanted) else f"it has {len(found)} axes, not {len(wanted)}"
+    for axis, (size, expected) in enumerate(zip(found, wanted)):
+        if wrong:
+            break
+        if isinstance(expected, str):
+            first, source = sizes.setdefault(expected, (size, f"axis {axis} of {name}"))
+            if size != first:
+                wrong = f"{expected} is {size} on axis {axis}, but {first} on {source}"
+        elif expected is not None and size != expected:
+            wrong = f"axis {axis} has size {size}, not {expected}"
+    if wrong:
+        raise FtnPytorchError(
+            "SHAPE",
+            f"{where}: {name} has shape {found}, the model expects {entry}: {wrong}. Axes are counted from 0, in "
+            'reverse of the Fortran order unless the model was loaded with layout="same".',
+        )
+
+
+def _cast_hint(found: str, wanted: str) -> str:
+    if found.startswith("float") and wanted in ("float32", "float64"):
+        return f', or load the model with dtype="{wanted}"'
+    return ""
+
+
+def _listed(inputs: Sequence[Input]) -> str:
+    if not inputs:
+        return "it has no inputs"
+    return f"it has {'1 input' if len(inputs) == 1 else f'{len(inputs)} inputs'}: {'; '.join(map(str, inputs))}"

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: MIT
+"""The runner for programs of torch.export (``.pt2``)."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from .. import compiling, device, formats, process
+from ..conventions import Convention
+from ..errors import FtnPytorchError, message
+from ..framework import TORCH, import_torch
+from .base import USE_INFERENCE_MODE, Options
+from .expected import Input, check
+from .saved import SavedRunner
+from .tree import Tree
+
+
+class ExportedRunner(SavedRunner):
+    """A program of torch.export.
+
+    No gradients are recorded, since nothing here could use them. Inputs of shapes and types that were not seen before are
+    checked here and by torch; that takes 0.2 ms, so it is left out for those that were.
+    """
+
+    backend = "exported"
+    framework = TORCH
+    kind = formats.EXPORTED
+    what = "a program of torch.export"
+
+    def _read(self) -> None:
+        torch = import_torch(self.path)
+        place = device.resolve(self.wanted_device, TORCH)
+        options = self._options
+        if options.compile is not None:
+            compiling.prepare(options.compile_backend, place)
+        if options.weights_only:
+            refuse_code(torch, self.path)
+        program = _load(torch, self.path)
+        if place is not None:
+            from torch.export.passes import move_to_device_pass
+
+            program = move_to_device_pass(program, place)
+        tree, inputs = _inputs(program, self.path)
+        guarded = program.module()
+        model = _without_guards(program) or guarded
+        for parameter in (*guarded.parameters(), *model.parameters()):
+            parameter.requires_grad_(False)
+        if options.compile is not None:
+            model = torch.compile(model, mode=options.compile, backend=options.compile_backend)
+        process.settle_threads()
+        self._torch, self._tree, self._inputs, self._model, self._guarded = torch, tree, inputs, model, guarded
+        self.device = place
+
+    def _forward(self, flags: int) -> tuple[Callable, Convention]:
+        model, tree, inputs, where = self._model, self._tree, self._inputs, f"forward of {self.name}"
+        tensor, seen = self._torch.Tensor, set()
+
+        def forward(*args: Any, **named: Any) -> Any:
+            flat: Any = args
+            if named or not tree.is_plain:
+                flat = tree.flat(args, named, where)
+                args, named = tree.arguments(flat)  # type: ignore[assignment]
+            key = tuple([(x.shape, x.dtype) if isinstance(x, tensor) else x for x in flat])
+            if key not in seen:
+                check(inputs, tree.flat(flat, {}, where), where)
+                self._ask_torch(args, named, where)
+                if len(seen) > 1023:
+                    seen.clear()
+                seen.add(key)
+            return model(*args, **named)
+
+        function: Callable = forward
+        if flags & USE_INFERENCE_MODE:
+            function = self._torch.inference_mode()(forward)
+        if self.device is not None:
+            function = device.on_device(function, self.device)
+        return function, Convention(one_list=False, has_out=False)
+
+
+    def _ask_torch(self, args: Any, named: Any, where: str) -> None:
+        """Run the guards of the program: sizes that follow from each other, and limits of sizes."""
+        if self._guarded is self._model:
+            return
+        try:
+            with self._torch.no_grad():
+                self._guarded(*args, **named)
+        except (AssertionError, RuntimeError) as failure:
+            raise FtnPytorchError("SHAPE", f"{where}: torch refuses these inputs: {message(failure)}") from failure
+
+
+def _without_guards(program: Any) -> Any:
+    """The same module without checks in each call; None before torch 2.9, which has no such choice."""
+    try:
+        return program.module(check_guards=False)
+    except TypeError:
+        return None
+
+
+def _load(torch: Any, path: str) -> Any:
+    try:
+        # torch asks for a name that ends in .pt2 and takes any stream.
+        with open(path, "rb") as stream, _quiet():
+            return torch.export.load(io.BytesIO(stream.read()))
+    except Exception as failure:
+        raise FtnPytorchError(
+            "FORMAT",
+            f"{path} cannot be read by torch.export.load of torch {torch.__version__}: {message(failure)}\n"
+            f"{_origin(path)} Export it again with the torch that runs it.",
+        ) from failure
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """torch logs what it then raises."""
+    logger = logging.getLogger("torch")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+
+
+def _origin(path: str) -> str:
+    """Which torch wrote an archive, as far as it tells."""
+    archive = formats.Archive(path)
+    for name in archive.names:
+        if name.startswith("models/") and name.endswith(".json"):
+            program = archive.read_json(name)
+            version = program.get("torch_version") if isinstance(program, dict) else None
+            schema = program.get("schema_version") if isinstance(program, dict) else None
+            return f"It was written by torch {version or 'of an unknown version'}, with schema {schema}."
+    return "It was written by torch 2.6 or older."
+
+
+def refuse_code(torch: Any, path: str) -> None:
+    """FORMAT if a pickle in the archive would run code of its own; torch reads some of them without asking."""
+    archive = formats.Archive(path)
+    for name in archive.names:
+        if name.startswith("data/constants/opaque_obj"):
+            found = formats.foreign_names(archive.read(name))
+        elif name.startswith(("data/weights/", "data/constants/", "data/sample_inputs/", "serialized_")):
+            found = _found_code(torch, archive.read(name))
+        else:
+            continue
+        if found:
+            raise FtnPytorchError(
+                "FORMAT",
+                f"{path}: reading {name} in it would run code that the file names ({', '.join(found)}). If you trust whoever "
+                "wrote it, load it with weights_only=.false.",
+            )
+
+
+def _found_code(torch: Any, data: bytes) -> list[str]:
+    """What stands in the way of reading a pickle with weights_only; nothing for plain bytes of tensors."""
+    if data[:4] != b"PK\x03\x04":
+        return formats.foreign_names(data) if data[:1] == b"\x80" else []
+    try:
+        torch.load(io.BytesIO(data), weights_only=True)
+    except Exception as failure:
+        return [message(failure).partition("\n")[0]]
+    return []
+
+
+def _inputs(program: Any, path: str) -> tuple[Tree, list[Input]]:
+    signature = program.module_call_graph[0].signature
+    tree = Tree(signature.in_spec, getattr(signature, "forward_arg_names", None) or (), path)
+    values = {node.name: node.meta.get("val") for node in program.graph.nodes if node.op == "placeholder"}
+    given = [spec for spec in program.graph_signature.input_specs if spec.kind.name == "USER_INPUT"]
+    inputs = []
+    for name, spec in zip(tree.names, given):
+        value = values.get(getattr(spec.arg, "name", None))
+        if getattr(value, "shape", None) is None:
+            inputs.append(Input(name))
+        else:
+            shape = tuple(size if isinstance(size, int) else str(size) for size in value.shape)
+            inputs.append(Input(name, str(value.dtype).replace("torch.", ""), shape))
+    return tree, inputs

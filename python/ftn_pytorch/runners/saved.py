@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: MIT
+"""What the runners of finished models share: one function, ``ftn_pytorch_forward``, and nothing to train or save."""
+
+from __future__ import annotations
+
+import abc
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from .. import conventions, formats, loading
+from ..conventions import FORWARD, Convention
+from ..errors import FtnPytorchError
+from .base import Options, Runner, refuse_config
+
+
+class SavedRunner(Runner):
+    """A model that is run and not changed. Inputs are separate arguments, by position or by name."""
+
+    kind: str
+    """What ``formats.identify`` says of the file."""
+    what: str
+    """The kind in words, with its article."""
+
+    def __init__(self, path: str, options: Options, config: dict[str, Any]) -> None:
+        super().__init__(path, options)
+        refuse_config(path, self.what, config)
+        self._options = options
+        self._read()
+
+    @abc.abstractmethod
+    def _read(self) -> None:
+        """Read the file; on failure everything stays as it was."""
+
+    @abc.abstractmethod
+    def _forward(self, flags: int) -> tuple[Callable, Convention]:
+        """The function to call for these flags."""
+
+    def reload(self) -> None:
+        found = formats.identify(loading.find(self.path))
+        if found != self.kind:
+            raise FtnPytorchError("FORMAT", f"{self.path} was {self.what} and is of the kind {found!r} now: load it anew")
+        self._read()
+
+    def save(self, file: str) -> None:
+        raise FtnPytorchError("HOOK", f"{self.path} is {self.what}, which is not changed here: copy the file itself")
+
+    def restore(self, file: str) -> None:
+        raise FtnPytorchError("HOOK", f"{self.path} is {self.what}, which reads no other state: load the other file")
+
+    def find(self, name: str) -> Callable | None:
+        return self._forward(0)[0] if name == FORWARD else None
+
+    def functions(self) -> list[str]:
+        return [FORWARD]
+
+    def signature(self, name: str) -> inspect.Signature | None:
+        """None: these models check their inputs themselves, in every call."""
+        self.require(name)
+        return None
+
+    def bind(self, name: str, flags: int) -> tuple[Callable, conventions.Convention]:
+        self.require(name)
+        return self._forward(flags | self.flags)

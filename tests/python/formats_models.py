@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: MIT
+"""Networks of the tests of formats, and the files that torch's own tools make of them."""
+
+import warnings
+
+import torch
+
+
+class Mixed(torch.nn.Module):
+    """Three inputs of different types, two outputs."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(4, 3)
+
+    def forward(self, x, index, mask):
+        y = self.linear(x)
+        return y[index], torch.where(mask, y, torch.zeros_like(y))
+
+
+class Named(torch.nn.Module):
+    """A dictionary in, a dictionary out."""
+
+    def forward(self, fields: dict[str, torch.Tensor]):
+        return {"sum": fields["a"] + fields["b"], "difference": fields["a"] - fields["b"]}
+
+
+class Results(torch.nn.Module):
+    """Tensors in, a dictionary out."""
+
+    def forward(self, a, b):
+        return {"sum": a + b, "difference": a - b}
+
+
+def mixed():
+    torch.manual_seed(5)
+    return Mixed().eval()
+
+
+def examples(rows=6):
+    generator = torch.Generator().manual_seed(rows)
+    x = torch.randn(rows, 4, generator=generator)
+    index = torch.randint(0, rows, (rows,), generator=generator)
+    return x, index, torch.rand(rows, 3, generator=generator) > 0.5
+
+
+BATCH = {"x": {0: "batch"}, "index": {0: "batch"}, "mask": {0: "batch"}}
+
+
+def batch_axes():
+    batch = torch.export.Dim("batch")
+    return {name: {0: batch} for name in ("x", "index", "mask")}
+
+
+def write_scripted(path):
+    _jit_save(torch.jit.script, mixed(), path)
+
+
+def write_traced(path):
+    _jit_save(lambda net: torch.jit.trace(net, examples()), mixed(), path)
+
+
+def _jit_save(make, net, path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.jit.save(make(net), path)
+
+
+def write_exported(path):
+    torch.export.save(torch.export.export(mixed(), examples(), dynamic_shapes=batch_axes()), path)
+
+
+def write_package(path):
+    program = torch.export.export(mixed(), examples(), dynamic_shapes=batch_axes())
+    torch._inductor.aoti_compile_and_package(program, package_path=str(path))
+
+
+def write_onnx(path):
+    _onnx(path, dynamo=True, dynamic_shapes=batch_axes(), external_data=False)
+
+
+def write_onnx_by_trace(path):
+    names = ["x", "index", "mask"]
+    _onnx(path, dynamo=False, input_names=names, output_names=["picked", "masked"], dynamic_axes=BATCH)
+
+
+def _onnx(path, **settings):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.onnx.export(mixed(), examples(), str(path), verbose=False, **settings)
