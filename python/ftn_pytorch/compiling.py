@@ -63,6 +63,22 @@ def _require_cxx() -> None:
         ) from failure
 
 
+def compile_module(torch: Any, module: Any, mode: str, backend: str) -> None:
+    """``module.compile()`` that works for all modules.
+
+    torch (2.13) does not look into frames of its own ``torch.nn``. So ``compile()`` of a Sequential, or of any other
+    module of torch's own, compiles nothing and says nothing; a frame that is not torch's has to come first.
+    """
+    call_impl = module._call_impl
+
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        return call_impl(*args, **kwargs)
+
+    # torch counts compilations per code object, and gives up silently after eight. So each module has one of its own.
+    forward.__code__ = forward.__code__.replace()
+    module._compiled_call_impl = torch.compile(forward, mode=mode, backend=backend)
+
+
 def compile_script(namespace: dict[str, Any], mode: str, backend: str, where: str) -> Callable | None:
     """Compile the networks of a script in place: every torch.nn.Module that has a name in it.
 
@@ -77,7 +93,7 @@ def compile_script(namespace: dict[str, Any], mode: str, backend: str, where: st
         if isinstance(network, torch.jit.ScriptModule):
             raise FtnPytorchError("ARGUMENT", f"{where} has a TorchScript module, which torch.compile cannot work on")
         if getattr(network, "_compiled_call_impl", None) is None and not hasattr(network, "_orig_mod"):
-            network.compile(mode=mode, backend=backend)
+            compile_module(torch, network, mode, backend)
     forward = namespace.get(FORWARD)
     if networks:
         return None

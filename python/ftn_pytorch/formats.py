@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import pickletools
@@ -89,10 +90,11 @@ def _identify_archive(path: str) -> str:
 class Archive:
     """A zip archive of torch. Everything in it lies in one folder, whose name is free: "net/code/...", "net/data.pkl"."""
 
-    def __init__(self, path: str) -> None:
-        self.path = path
+    def __init__(self, path: str, content: bytes | None = None) -> None:
+        """``content``: of an archive inside the file."""
+        self.path, self._content = path, content
         try:
-            with zipfile.ZipFile(path) as archive:
+            with self._open() as archive:
                 entries = archive.namelist()
         except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as failure:
             raise self._damaged(failure) from failure
@@ -103,7 +105,7 @@ class Archive:
     def read(self, name: str) -> bytes:
         """Content of one entry; FORMAT if it is damaged or not there."""
         try:
-            with zipfile.ZipFile(self.path) as archive:
+            with self._open() as archive:
                 return archive.read(self._entries[name])
         except (zipfile.BadZipFile, OSError, KeyError, ValueError, NotImplementedError, EOFError) as failure:
             raise self._damaged(failure) from failure
@@ -114,6 +116,9 @@ class Archive:
             return json.loads(self.read(name))
         except ValueError as failure:
             raise self._damaged(f"{name} in it is no JSON: {failure}") from failure
+
+    def _open(self) -> zipfile.ZipFile:
+        return zipfile.ZipFile(self.path if self._content is None else io.BytesIO(self._content))
 
     def _damaged(self, why: object) -> FtnPytorchError:
         return FtnPytorchError("FORMAT", f"{self.path} is a damaged archive ({why}); write it again")

@@ -68,7 +68,7 @@ class AotiRunner(SavedRunner):
         archive = formats.Archive(self.path)
         name = _model_name(archive)
         metadata = _metadata(archive, name)
-        _check_version(torch, self.path, metadata)
+        _check_version(torch, archive, metadata)
         _check_processor(torch, self.path, metadata)
         place = self._place(metadata.get("AOTI_DEVICE_KEY", "cpu"))
         os.environ.setdefault(_CHECK_VARIABLE, "1")
@@ -158,14 +158,17 @@ def _metadata(archive: formats.Archive, name: str) -> dict[str, str]:
     return {}
 
 
-def _check_version(torch: Any, path: str, metadata: dict[str, str]) -> None:
+def _check_version(torch: Any, archive: formats.Archive, metadata: dict[str, str]) -> None:
+    from torch.export.pt2_archive.constants import ARCHIVE_VERSION_VALUE
+
+    version = archive.read("archive_version").decode(errors="replace") if "archive_version" in archive.names else "0"
+    if version != ARCHIVE_VERSION_VALUE:
+        raise _refusal(
+            torch, archive.path, f"it has archive version {version}, and this torch reads {ARCHIVE_VERSION_VALUE}"
+        )
     compiled_by = metadata.get(TORCH_VERSION, torch.__version__)
     if compiled_by.partition("+")[0] != torch.__version__.partition("+")[0]:
-        raise FtnPytorchError(
-            "FORMAT",
-            f"{path} was compiled by torch {compiled_by}, and this is torch {torch.__version__}: compiled packages run "
-            "with their own version only. Export the model again with this one.",
-        )
+        raise _refusal(torch, archive.path, f"it was compiled by torch {compiled_by}")
 
 
 def _check_processor(torch: Any, path: str, metadata: dict[str, str]) -> None:

@@ -144,7 +144,7 @@ def refuse_code(torch: Any, path: str) -> None:
         if name.startswith("data/constants/opaque_obj"):
             found = formats.foreign_names(archive.read(name))
         elif name.startswith(("data/weights/", "data/constants/", "data/sample_inputs/", "serialized_")):
-            found = _found_code(torch, archive.read(name))
+            found = _found_code(torch, path, archive.read(name))
         else:
             continue
         if found:
@@ -155,14 +155,16 @@ def refuse_code(torch: Any, path: str) -> None:
             )
 
 
-def _found_code(torch: Any, data: bytes) -> list[str]:
+def _found_code(torch: Any, path: str, data: bytes) -> list[str]:
     """What stands in the way of reading a pickle with weights_only; nothing for plain bytes of tensors."""
     if data[:4] != b"PK\x03\x04":
         return formats.foreign_names(data) if data[:1] == b"\x80" else []
     try:
         torch.load(io.BytesIO(data), weights_only=True)
     except Exception as failure:
-        return [message(failure).partition("\n")[0]]
+        archive = formats.Archive(path, data)
+        found = formats.foreign_names(archive.read("data.pkl")) if "data.pkl" in archive.names else []
+        return found or [message(failure).partition("\n")[0]]
     return []
 
 

@@ -43,7 +43,7 @@ class PickledRunner(SavedRunner):
         for parameter in model.parameters():
             parameter.requires_grad_(False)
         if self._options.compile is not None:
-            model.compile(mode=self._options.compile, backend=self._options.compile_backend)
+            compiling.compile_module(torch, model, self._options.compile, self._options.compile_backend)
         process.settle_threads()
         self._torch, self._model, self.device = torch, model, place
 

@@ -39,6 +39,7 @@ class TorchScriptRunner(Runner):
 
     def __init__(self, path: str, options: Options, config: dict[str, Any]) -> None:
         super().__init__(path, options)
+        options.refuse_compile(path, "a TorchScript model")
         if config:
             given = ", ".join(config)
             raise FtnPytorchError("ARGUMENT", f"{path} is a TorchScript model, it takes no config ({given})")
@@ -119,6 +120,8 @@ class TorchScriptRunner(Runner):
         return [FORWARD, TRAIN, SAVE, RESTORE, *_OPTIMIZERS, *self._methods()]
 
     def signature(self, name: str) -> inspect.Signature | None:
+        if name == FORWARD and self._takes_dictionary():
+            return None
         if name == FORWARD or name in self._methods():
             return _signature(self._model._c._get_method("forward" if name == FORWARD else name).schema)
         return super().signature(name)
@@ -127,6 +130,8 @@ class TorchScriptRunner(Runner):
         function = self.require(name)
         if name == FORWARD and (flags | self.flags) & USE_INFERENCE_MODE:
             function = self._predict
+        if name == FORWARD and self._takes_dictionary():
+            function = _with_dictionary(function)
         if flags & USE_DEVICE and self.device is None:
             process.warn(f"{self.path} was loaded to run on the host: module_use_device has its effect in load alone")
         if self.device is not None:
@@ -136,6 +141,11 @@ class TorchScriptRunner(Runner):
     def _predict(self, *args: Any, **named: Any) -> Any:
         with self._torch.inference_mode():
             return self._model(*args, **named)
+
+    def _takes_dictionary(self) -> bool:
+        """One argument, a dictionary: its entries are inputs with names."""
+        arguments = self._model._c._get_method("forward").schema.arguments[1:]
+        return len(arguments) == 1 and arguments[0].type.kind() == "DictType"
 
     def _methods(self) -> list[str]:
         return [name for name in self._model._c._method_names() if not name.startswith("_")]
@@ -197,6 +207,17 @@ class TorchScriptRunner(Runner):
             raise FtnPytorchError(
                 "DTYPE", f"the prediction is {prediction.dtype} and the target {target.dtype}: they must be of one type"
             )
+
+
+def _with_dictionary(model: Callable) -> Callable:
+    def forward(*args: Any, **named: Any) -> Any:
+        if args:
+            raise FtnPytorchError(
+                "SIGNATURE", "the model takes a dictionary: give the inputs the names of its entries, torch_in(name, x)"
+            )
+        return model(named)
+
+    return forward
 
 
 @contextlib.contextmanager

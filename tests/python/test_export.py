@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: MIT
+"""The command that exports. What it writes is compared with eager torch in test_formats_cells.py, too."""
+
+import argparse
+import importlib.util
+import os
+
+import pytest
+
+from ftn_pytorch import __main__, export
+from ftn_pytorch.errors import FtnPytorchError
+
+torch = pytest.importorskip("torch")
+
+MODEL = """
+    import torch
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = torch.nn.Linear(3, 2)
+        def forward(self, x): return self.linear(x)
+    class Random(torch.nn.Module):
+        def forward(self, x): return x + torch.rand_like(x)
+    class Branch(torch.nn.Module):
+        def forward(self, x): return x if x.sum() > 1000 else (x + 1 if x.shape[0] > 0 else x)
+    class Loops(torch.nn.Module):
+        def forward(self, x): return next(iter({"y": x + 1}.values()), None)
+    def build_model(): return Net()
+    def random(): return Random()
+    def branch(): return Branch()
+    def loops(): return Loops()
+    def fails(): raise ValueError("no weights")
+    def none(): return None
+    net = Net()
+    number = 3
+"""
+
+
+@pytest.fixture
+def command(write, tmp_path, monkeypatch, capsys):
+    """command(name, *options): exit code, output and errors."""
+    monkeypatch.chdir(tmp_path)
+    write("model.py", MODEL)
+
+    def command(name, *options):
+        code = __main__.main(["export", f"model.py:{name}", *options])
+        return (code, *capsys.readouterr())
+
+    return command
+
+
+@pytest.mark.parametrize("name", ["build_model", "net"])
+@pytest.mark.parametrize(("to", "words"), [("pt", "scripted TorchScript"), ("pt2", "torch.export")])
+def test_file_is_written_and_checked(command, tmp_path, name, to, words):
+    code, out, err = command(name, "--input", "4x3", "--to", to)
+    assert (code, err) == (0, "")
+    assert words in out
+    assert "max error" in out
+    assert "tolerance 1.0e-05: ok" in out
+    assert sorted(os.listdir(tmp_path)) == [f"model.{to}", "model.py"]
+
+
+def test_dtype_is_that_of_inputs_and_parameters(command):
+    code, out, _ = command("net", "--input", "4x3", "--to", "pt", "--dtype", "float64")
+    assert code == 0
+    assert "tolerance 1.0e-12: ok" in out
+
+
+def test_dynamic_batch_is_checked_with_other_sizes(command, tmp_path):
+    code, out, _ = command("net", "--input", "4x3", "--to", "pt2", "--dynamic-batch", "--output", "deep.pt2")
+    assert code == 0
+    assert "with 7 rows: result 1" in out
+    assert (tmp_path / "deep.pt2").exists()
+
+
+def test_what_cannot_be_scripted_is_traced(command):
+    code, out, _ = command("loops", "--input", "4x3", "--to", "pt")
+    assert code == 0
+    assert "traced TorchScript model (torch.jit.script cannot do it" in out
+
+
+def test_results_that_differ_fail(command):
+    code, out, err = command("random", "--input", "4x3", "--to", "pt2")
+    assert code == 1
+    assert "FAILED" in err
+
+
+def test_tolerance_can_be_given(command):
+    assert command("random", "--input", "4x3", "--to", "pt2", "--tolerance", "2")[0] == 0
+    assert command("random", "--input", "4x3", "--to", "pt2", "--tolerance", "1e-9")[0] == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "pieces"),
+    [
+        ("biuld_model", ["--input", "4x3", "--to", "pt"], ("has no 'biuld_model'", "build_model")),
+        ("number", ["--input", "4x3", "--to", "pt"], ("of type int",)),
+        ("none", ["--input", "4x3", "--to", "pt"], ("gave a NoneType",)),
+        ("fails", ["--input", "4x3", "--to", "pt"], ("ValueError: no weights",)),
+        ("net", ["--input", "4x4", "--to", "pt"], ("cannot be called with inputs 4x4", "RuntimeError")),
+        ("net", ["--input", "4*3", "--to", "pt"], ("4*3", "32x16:int64")),
+        ("net", ["--input", "4x0", "--to", "pt"], ("4x0",)),
+        ("net", ["--input", "4x3:real", "--to", "pt"], ("'real'", "float32")),
+        ("net", ["--input", "4x3", "--to", "pt", "--dtype", "int64"], ("--dtype int64",)),
+        ("net", ["--input", "4x3", "--to", "pt", "--aot"], ("--to pt2",)),
+        ("net", ["--input", "4x3", "--to", "pt2", "--trace"], ("--to pt",)),
+        ("net", ["--input", "4x3", "--to", "pt", "--output", "nowhere/net.pt"], ("no directory",)),
+        ("branch", ["--input", "4x3", "--to", "pt2"], ("torch cannot export this module to pt2",)),
+    ],
+)
+def test_mistakes_are_told_and_leave_nothing_behind(command, tmp_path, name, options, pieces):
+    code, out, err = command(name, *options)
+    assert code == 1
+    for piece in ("export: ", *pieces):
+        assert piece in err
+    assert os.listdir(tmp_path) == ["model.py"]
+
+
+@pytest.mark.parametrize("source", ["model.py", "model.py:", ":net", "nowhere.py:net"])
+def test_source_that_names_nothing_is_refused(command, tmp_path, capsys, source):
+    assert __main__.main(["export", source, "--input", "4x3", "--to", "pt"]) == 1
+    assert "export: " in capsys.readouterr().err
+
+
+def test_missing_packages_are_told(command, monkeypatch):
+    find_spec = importlib.util.find_spec
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "onnxscript" else find_spec(name))
+    code, _, err = command("net", "--input", "4x3", "--to", "onnx")
+    assert code == 1
+    assert "pip install onnxscript" in err
+
+
+def test_usage_is_told(capsys):
+    for arguments in ([], ["export"], ["export", "model.py:net", "--to", "exe"], ["--cmakedir", "diagnose"]):
+        with pytest.raises(SystemExit) as exit:
+            __main__.main(arguments)
+        assert exit.value.code == 2
+    assert "--version, --cmakedir, diagnose, export" in capsys.readouterr().err
+
+
+def test_scalars_and_types_of_inputs():
+    assert export.InputSpec.parse("scalar:bool", "float32") == export.InputSpec((), "bool")
+    assert export.InputSpec.parse("32x16", "float64") == export.InputSpec((32, 16), "float64")
+    with pytest.raises(FtnPytorchError):
+        export.InputSpec.parse("", "float32")
+    assert export.InputSpec((), "bool").example(torch, 5).shape == ()
+    assert set(export.InputSpec((200,), "int64").example(torch).tolist()) == {0, 1}
+
+
+@pytest.mark.parametrize(
+    ("found", "expected", "error"),
+    [
+        ([1.0, 2.0], [1.0, 2.0], 0.0),
+        ([100.0, 1.0], [100.0, 2.0], 0.01),
+        ([float("nan"), 1.0], [float("nan"), 1.0], 0.0),
+        ([float("nan"), 1.0], [1.0, 1.0], float("inf")),
+        ([float("inf"), 1.0], [float("inf"), 2.0], 0.5),
+        ([1.0], [1.0, 2.0], float("inf")),
+        ([1, 2], [1.0, 2.0], float("inf")),
+    ],
+)
+def test_difference_is_relative_to_the_largest_value(found, expected, error):
+    assert export._difference(torch, torch.tensor(found), torch.tensor(expected), None)[0] == pytest.approx(error)
+
+
+def test_options_have_help():
+    parser = argparse.ArgumentParser()
+    export.add_arguments(parser)
+    assert all(action.help for action in parser._actions)
