@@ -120,7 +120,9 @@ install_packages() {
 # ---- Python packages ---------------------------------------------------------------------------------------------
 
 wanted_packages() {
-  grep -v '^#' cmake/requirements.txt | sed "s|^torch==.*|${FTN_PYTORCH_TORCH:-&}|"
+  local files=(cmake/requirements.txt)
+  [ "$goal" != test ] || files+=(cmake/requirements-test.txt)
+  grep -hv '^#' "${files[@]}" | sed "s|^torch==.*|${FTN_PYTORCH_TORCH:-&}|"
 }
 
 # An environment of the user's own is checked and left as it is.

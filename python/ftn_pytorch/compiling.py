@@ -15,7 +15,8 @@ WORKER_START = "TORCHINDUCTOR_WORKER_START"
 
 
 def prepare(backend: str, device: str | None) -> None:
-    """Check that a backend of torch.compile can be used; ARGUMENT if there is none of that name, IMPORT without compiler.
+    """Check that a backend of torch.compile can be used; ARGUMENT if there is none of that name, IMPORT
+    without a compiler.
 
     For inductor, workers that compile are Python processes of their own. torch's other way, a fork, would copy the
     Fortran program with its threads and its MPI state.
@@ -57,7 +58,8 @@ def _require_cxx() -> None:
         wanted = os.environ.get("CXX", "g++")
         raise FtnPytorchError(
             "IMPORT",
-            f"compile= needs a C++ compiler while the program runs, and {wanted!r} cannot be started ({message(failure)}). "
+            f"compile= needs a C++ compiler while the program runs, and {wanted!r} cannot be started "
+            f"({message(failure)}). "
             'Install g++, name another one in the environment variable CXX, or load with compile_backend="aot_eager", '
             "which needs none and is hardly faster than no compile=.",
         ) from failure
@@ -98,5 +100,7 @@ def compile_script(namespace: dict[str, Any], mode: str, backend: str, where: st
     if networks:
         return None
     if forward is None:
-        raise FtnPytorchError("HOOK", f"{where} has neither a torch.nn.Module nor {FORWARD}: there is nothing to compile")
+        raise FtnPytorchError(
+            "HOOK", f"{where} has neither a torch.nn.Module nor {FORWARD}: there is nothing to compile"
+        )
     return torch.compile(forward, mode=mode, backend=backend)

@@ -44,7 +44,9 @@ class InputSpec:
         if sizes == "scalar":
             return cls((), chosen)
         if not re.fullmatch(r"[1-9]\d*(x[1-9]\d*)*", sizes):
-            raise FtnPytorchError("ARGUMENT", f"--input {text}: give a shape such as 32x16 or 32x16:int64, or scalar:float64")
+            raise FtnPytorchError(
+                "ARGUMENT", f"--input {text}: give a shape such as 32x16 or 32x16:int64, or scalar:float64"
+            )
         return cls(tuple(map(int, sizes.split("x"))), chosen)
 
     def example(self, torch: Any, rows: int | None = None) -> Any:
@@ -58,15 +60,33 @@ class InputSpec:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
-    parser.add_argument("source", help="script and name in it, such as model.py:build_model: a module, or a function without arguments that makes one")
-    parser.add_argument("--input", action="append", required=True, metavar="SHAPE[:DTYPE]", help="an example input in the axis order of Python, such as 32x16 or 32:int64; once for each input")
+    parser.add_argument(
+        "source",
+        help="script and name in it, such as model.py:build_model: a module, or a function without arguments that "
+        "makes one",
+    )
+    parser.add_argument(
+        "--input",
+        action="append",
+        required=True,
+        metavar="SHAPE[:DTYPE]",
+        help="an example input in the axis order of Python, such as 32x16 or 32:int64; once for each input",
+    )
     parser.add_argument("--to", required=True, choices=("pt", "pt2", "onnx"), help="TorchScript, torch.export or ONNX")
     parser.add_argument("--output", metavar="FILE", help="default: the stem of the script, and the format as extension")
-    parser.add_argument("--dtype", default="float32", help="type of inputs that name none, and of the parameters (default float32)")
+    parser.add_argument(
+        "--dtype", default="float32", help="type of inputs that name none, and of the parameters (default float32)"
+    )
     parser.add_argument("--dynamic-batch", action="store_true", help="the first axis of all inputs may have any size")
-    parser.add_argument("--aot", action="store_true", help="with --to pt2: compile a package of AOTInductor for this machine and this torch")
+    parser.add_argument(
+        "--aot",
+        action="store_true",
+        help="with --to pt2: compile a package of AOTInductor for this machine and this torch",
+    )
     parser.add_argument("--trace", action="store_true", help="with --to pt: trace instead of torch.jit.script")
-    parser.add_argument("--tolerance", type=float, help="largest difference to eager torch, relative to the largest value of a result")
+    parser.add_argument(
+        "--tolerance", type=float, help="largest difference to eager torch, relative to the largest value of a result"
+    )
 
 
 def run(chosen: argparse.Namespace) -> int:
@@ -100,7 +120,9 @@ def _run(chosen: argparse.Namespace) -> int:
         module(*examples)
     except Exception as failure:
         given = ", ".join(chosen.input)
-        raise FtnPytorchError("ARGUMENT", f"the module cannot be called with inputs {given}: {message(failure)}") from failure
+        raise FtnPytorchError(
+            "ARGUMENT", f"the module cannot be called with inputs {given}: {message(failure)}"
+        ) from failure
     how = write(torch, module, tuple(examples), output, chosen)
     print(f"{output}: {how}")
     return check(torch, module, specs, output, chosen.tolerance, chosen.dynamic_batch)
@@ -117,7 +139,9 @@ def build(torch: Any, source: str) -> Any:
         script_module = loading.execute(path, module_name)
     found = vars(script_module).get(name)
     if found is None:
-        there = ", ".join(key for key, value in vars(script_module).items() if callable(value) and not key.startswith("_"))
+        there = ", ".join(
+            key for key, value in vars(script_module).items() if callable(value) and not key.startswith("_")
+        )
         raise FtnPytorchError("HOOK", f"{path} has no {name!r}; it has {there or 'nothing that can be called'}")
     if not isinstance(found, torch.nn.Module):
         if not callable(found):
@@ -141,7 +165,9 @@ def write(torch: Any, module: Any, examples: tuple, output: str, chosen: argpars
     except OSError as failure:
         raise FtnPytorchError("FILE", f"{output} cannot be written: {failure}") from failure
     except Exception as failure:
-        raise FtnPytorchError("FORMAT", f"torch cannot export this module to {chosen.to}: {message(failure)}") from failure
+        raise FtnPytorchError(
+            "FORMAT", f"torch cannot export this module to {chosen.to}: {message(failure)}"
+        ) from failure
     finally:
         with contextlib.suppress(OSError):
             os.remove(part)
@@ -194,7 +220,9 @@ def _require(*packages: str) -> None:
     missing = [package for package in packages if importlib.util.find_spec(package) is None]
     if missing:
         raise FtnPytorchError(
-            "IMPORT", f"this format needs Python packages. Install them with\n  {sys.executable} -m pip install {' '.join(missing)}"
+            "IMPORT",
+            "this format needs Python packages. Install them with\n"
+            f"  {sys.executable} -m pip install {' '.join(missing)}",
         )
 
 
@@ -211,8 +239,10 @@ def _quiet() -> Iterator[None]:
         logging.disable(level)
 
 
-def check(torch: Any, module: Any, specs: Sequence[InputSpec], path: str, tolerance: float | None, dynamic: bool) -> int:
-    """Run the file as Fortran would, on other numbers than it was exported with: 0 if the results are those of eager."""
+def check(
+    torch: Any, module: Any, specs: Sequence[InputSpec], path: str, tolerance: float | None, dynamic: bool
+) -> int:
+    """Run the file as Fortran would, on other numbers than it was exported with: 0 if the results agree."""
     runner = _embed.load(1, path, {}, {})
     forward = _embed.bind(runner, FORWARD, 0)[0]
     sizes: list[int | None] = [None]
@@ -233,8 +263,8 @@ def check(torch: Any, module: Any, specs: Sequence[InputSpec], path: str, tolera
             error, limit = _difference(torch, torch.as_tensor(value), torch.as_tensor(expected), tolerance)
             fine = error <= limit
             failed |= not fine
-            text = f"check{where}: result {name}: max error {error:.1e}, tolerance {limit:.1e}: {'ok' if fine else 'FAILED'}"
-            print(text, file=sys.stdout if fine else sys.stderr)
+            text = f"check{where}: result {name}: max error {error:.1e}, tolerance {limit:.1e}"
+            print(f"{text}: {'ok' if fine else 'FAILED'}", file=sys.stdout if fine else sys.stderr)
     return 1 if failed else 0
 
 

@@ -21,8 +21,8 @@ ONNX = "onnx"
 PICKLE = "pickle"
 
 _ACCEPTED = (
-    "Accepted are Python scripts (.py), TorchScript models written by torch.jit.save (.pt), programs of torch.export and "
-    "packages of AOTInductor (.pt2), and ONNX models (.onnx)."
+    "Accepted are Python scripts (.py), TorchScript models written by torch.jit.save (.pt), programs of torch.export "
+    "and packages of AOTInductor (.pt2), and ONNX models (.onnx)."
 )
 
 # Files of others, by how they begin: what they are, and what to do.
@@ -59,7 +59,9 @@ def identify(path: str) -> str:
     if not start:
         advice = f"It is empty. {_ACCEPTED}"
     elif extension in (".pt", ".pth", ".pt2"):
-        advice = f"Its content is no model of torch, it begins with {start[:8]!r}: damaged or not finished? Write it again."
+        advice = (
+            f"Its content is no model of torch, it begins with {start[:8]!r}: damaged or not finished? Write it again."
+        )
     else:
         found = f"the extension {extension!r}" if extension else "no extension"
         advice = f"It has {found} and its content is no saved model. {_ACCEPTED}"
@@ -88,7 +90,7 @@ def _identify_archive(path: str) -> str:
 
 
 class Archive:
-    """A zip archive of torch. Everything in it lies in one folder, whose name is free: "net/code/...", "net/data.pkl"."""
+    """A zip archive of torch. All entries are in one folder, whose name is free: "net/code/...", "net/data.pkl"."""
 
     def __init__(self, path: str, content: bytes | None = None) -> None:
         """``content``: of an archive inside the file."""

@@ -144,8 +144,10 @@ def tell_threads(runner: Any) -> None:
 
 
 def threads() -> int:
-    """Number of threads for what has a pool of its own beside torch's: that of ``set_threads``, else of OMP_NUM_THREADS,
-    else this rank's share of the cores that it may run on."""
+    """Number of threads for what has a pool of its own beside torch's.
+
+    That of ``set_threads``, else of OMP_NUM_THREADS, else this rank's share of the cores that it may run on.
+    """
     if _state.threads is not None:
         return _state.threads
     # OpenMP allows one number per level of nesting.

@@ -90,3 +90,18 @@ def python():
         return done.stdout
 
     return python
+
+
+@pytest.fixture(scope="session")
+def model_file(tmp_path_factory):
+    """model_file(source): a file of formats_models.SOURCES, made once, since some take a minute."""
+    folder, made = tmp_path_factory.mktemp("formats"), {}
+
+    def model_file(source):
+        import formats_models
+
+        if source not in made:
+            made[source] = formats_models.write(source, folder)
+        return made[source]
+
+    return model_file

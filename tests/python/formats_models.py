@@ -5,6 +5,11 @@ import warnings
 
 import torch
 
+from ftn_pytorch import __main__, _embed
+from ftn_pytorch.conventions import FORWARD
+
+TOLERANCE = 1e-6
+
 
 class Mixed(torch.nn.Module):
     """Three inputs of different types, two outputs."""
@@ -88,3 +93,49 @@ def _onnx(path, **settings):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         torch.onnx.export(mixed(), examples(), str(path), verbose=False, **settings)
+
+
+INPUTS = ["--input", "6x4", "--input", "6:int64", "--input", "6x3:bool"]
+SOURCES = {
+    "scripted": ("pt", write_scripted),
+    "traced": ("pt", write_traced),
+    "exported": ("pt2", write_exported),
+    "onnx": ("onnx", write_onnx),
+    "onnx by trace": ("onnx", write_onnx_by_trace),
+    "our pt": ("pt", []),
+    "our pt, traced": ("pt", ["--trace"]),
+    "our pt2": ("pt2", []),
+    "our onnx": ("onnx", []),
+    "package": ("pt2", write_package),
+    "our package": ("pt2", ["--aot"]),
+}
+
+
+def write(source, folder):
+    """The file of a row above: extension, and torch's own tool or the options of our export."""
+    extension, how = SOURCES[source]
+    path = str(folder / f"{source.replace(' ', '_').replace(',', '')}.{extension}")
+    if callable(how):
+        how(path)
+    else:
+        options = ["--to", extension, "--dynamic-batch", "--output", path, *how]
+        assert __main__.main(["export", f"{__file__}:mixed", *INPUTS, *options]) == 0
+    return path
+
+
+def load(path, **options):
+    return _embed.load(1, path, options, {})
+
+
+def call(runner, *args, flags=0, **kwargs):
+    """Results by name and values, for tensors in and out."""
+    if runner.framework == "numpy":
+        args, kwargs = [value.numpy() for value in args], {name: value.numpy() for name, value in kwargs.items()}
+    names, values = _embed.unpack(_embed.bind(runner, FORWARD, flags)[0](*args, **kwargs))
+    return names, [torch.as_tensor(value) for value in values]
+
+
+def close(found, expected):
+    assert len(found) == len(expected)
+    for one, other in zip(found, expected):
+        torch.testing.assert_close(one, other.detach(), rtol=0, atol=TOLERANCE)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""torch.compile as an option of load, with backends that need no C++ compiler. tests/fortran/test_compile.f90 takes inductor."""
+"""torch.compile as an option of load, with backends that need no C++ compiler; test_compile.f90 takes inductor."""
 
 import pytest
 

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from ftn_pytorch import _embed, loading
+from ftn_pytorch import _embed
 from ftn_pytorch.errors import FtnPytorchError
 
 EMPTY = "def ftn_pytorch_forward(): return 1\n"

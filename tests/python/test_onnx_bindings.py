@@ -42,7 +42,9 @@ def double(model):
 def two(model):
     """Sum and difference of a and b."""
     nodes = [("Add", ["a", "b"], ["sum"]), ("Sub", ["a", "b"], ["difference"])]
-    return model(nodes, [(name, FLOAT, ["n"]) for name in "ab"], [(name, FLOAT, ["n"]) for name in ("sum", "difference")])
+    return model(
+        nodes, [(name, FLOAT, ["n"]) for name in "ab"], [(name, FLOAT, ["n"]) for name in ("sum", "difference")]
+    )
 
 
 def load(path, **options):
@@ -271,7 +273,10 @@ def test_numbers_are_inputs_without_axes(model):
     values = [helper.make_node(*node) for node in nodes]
     values[2].attribute.append(helper.make_attribute("to", FLOAT))
     graph = helper.make_graph(
-        values, "g", [helper.make_tensor_value_info(*entry) for entry in inputs], [helper.make_tensor_value_info("y", FLOAT, ["n"])]
+        values,
+        "g",
+        [helper.make_tensor_value_info(*entry) for entry in inputs],
+        [helper.make_tensor_value_info("y", FLOAT, ["n"])],
     )
     path = model([], [], [], "other.onnx")
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9), path)

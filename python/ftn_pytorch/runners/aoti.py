@@ -131,8 +131,8 @@ def _explained(failure: RuntimeError, where: str) -> Exception:
         if words in text:
             return FtnPytorchError(
                 status,
-                f"{where}: {text.partition(chr(10))[0]}. Inputs and axes are counted from 0, axes in reverse of the Fortran order unless "
-                'the model was loaded with layout="same".',
+                f"{where}: {text.partition(chr(10))[0]}. Inputs and axes are counted from 0, axes in reverse of the "
+                'Fortran order unless the model was loaded with layout="same".',
             )
     return failure
 
@@ -175,14 +175,16 @@ def _check_processor(torch: Any, path: str, metadata: dict[str, str]) -> None:
     """DEVICE for code of a processor that this is not: it would end the program with an illegal instruction."""
     machine = metadata.get("AOTI_MACHINE", platform.machine())
     if machine != platform.machine():
-        raise FtnPytorchError("DEVICE", f"{path} was compiled for {machine} processors, and this is {platform.machine()}")
+        raise FtnPytorchError(
+            "DEVICE", f"{path} was compiled for {machine} processors, and this is {platform.machine()}"
+        )
     capabilities = torch.cpu.get_capabilities() if hasattr(torch.cpu, "get_capabilities") else {}
     for word in metadata.get("AOTI_CPU_ISA", "").lower().split():
         if any(capabilities.get(needed) is False for needed in _CAPABILITIES.get(word, ())):
             raise FtnPytorchError(
                 "DEVICE",
-                f"{path} was compiled for processors with {word.upper()}, which this one has not. Export the model again on "
-                "this machine, or for both with ATEN_CPU_CAPABILITY=avx2 in the environment of the export.",
+                f"{path} was compiled for processors with {word.upper()}, which this one has not. Export the "
+                "model again on this machine, or for both with ATEN_CPU_CAPABILITY=avx2 in the environment of the export.",
             )
 
 
@@ -204,7 +206,9 @@ def _try_elsewhere(torch: Any, path: str, name: str) -> None:
     except (OSError, subprocess.TimeoutExpired) as failure:
         raise _refusal(torch, path, f"a trial in a process of its own failed ({message(failure)})") from failure
     if done.returncode < 0:
-        raise _refusal(torch, path, f"the loader crashes (signal {-done.returncode}), as a trial in another process shows")
+        raise _refusal(
+            torch, path, f"the loader crashes (signal {-done.returncode}), as a trial in another process shows"
+        )
     if done.returncode > 0:
         raise _refusal(torch, path, done.stderr.strip().rpartition("\n")[2])
     _tried.add(known)

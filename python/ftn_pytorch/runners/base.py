@@ -84,7 +84,9 @@ class Options:
     def refuse_compile(self, path: str, what: str) -> None:
         """ARGUMENT where torch.compile is asked for and has nothing to do."""
         if self.compile is not None:
-            raise FtnPytorchError("ARGUMENT", f"{path} is {what}, which torch.compile cannot work on: leave compile= away")
+            raise FtnPytorchError(
+                "ARGUMENT", f"{path} is {what}, which torch.compile cannot work on: leave compile= away"
+            )
 
 
 def _compile(wish: Any, backend: Any) -> tuple[str | None, str]:
@@ -99,11 +101,14 @@ def _compile(wish: Any, backend: Any) -> tuple[str | None, str]:
     mode = _COMPILE_MODES[0] if wish is True else wish
     if mode not in _COMPILE_MODES:
         raise FtnPytorchError(
-            "ARGUMENT", f"load(..., compile=) is {wish!r}; it must be a logical or a mode{_suggest(wish, _COMPILE_MODES)}"
+            "ARGUMENT",
+            f"load(..., compile=) is {wish!r}; it must be a logical or a mode{_suggest(wish, _COMPILE_MODES)}",
         )
     backend = backend or "inductor"
     if backend != "inductor" and mode != _COMPILE_MODES[0]:
-        raise FtnPytorchError("ARGUMENT", f'compile={mode!r} is a mode of compile_backend="inductor", not of {backend!r}')
+        raise FtnPytorchError(
+            "ARGUMENT", f'compile={mode!r} is a mode of compile_backend="inductor", not of {backend!r}'
+        )
     return mode, backend
 
 

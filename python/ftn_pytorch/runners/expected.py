@@ -23,7 +23,9 @@ class Input:
         name = self.name or "an input without name"
         if self.dtype is None or self.shape is None:
             return name
-        return f"{name}: {self.dtype} of shape ({', '.join('any' if size is None else str(size) for size in self.shape)})"
+        return (
+            f"{name}: {self.dtype} of shape ({', '.join('any' if size is None else str(size) for size in self.shape)})"
+        )
 
 
 def arrange(inputs: Sequence[Input], args: Sequence[Any], named: Mapping[str, Any], where: str) -> list[Any]:

@@ -13,7 +13,7 @@ from .. import compiling, device, formats, process
 from ..conventions import Convention
 from ..errors import FtnPytorchError, message
 from ..framework import TORCH, import_torch
-from .base import USE_INFERENCE_MODE, Options
+from .base import USE_INFERENCE_MODE
 from .expected import Input, check
 from .saved import SavedRunner
 from .tree import Tree
@@ -22,8 +22,8 @@ from .tree import Tree
 class ExportedRunner(SavedRunner):
     """A program of torch.export.
 
-    No gradients are recorded, since nothing here could use them. Inputs of shapes and types that were not seen before are
-    checked here and by torch; that takes 0.2 ms, so it is left out for those that were.
+    No gradients are recorded, since nothing here could use them. Inputs of shapes and types that are new are checked
+    here and by torch; that takes 0.2 ms, so it is left out for those that were seen before.
     """
 
     backend = "exported"
@@ -79,7 +79,6 @@ class ExportedRunner(SavedRunner):
         if self.device is not None:
             function = device.on_device(function, self.device)
         return function, Convention(one_list=False, has_out=False)
-
 
     def _ask_torch(self, args: Any, named: Any, where: str) -> None:
         """Run the guards of the program: sizes that follow from each other, and limits of sizes."""
@@ -150,8 +149,8 @@ def refuse_code(torch: Any, path: str) -> None:
         if found:
             raise FtnPytorchError(
                 "FORMAT",
-                f"{path}: reading {name} in it would run code that the file names ({', '.join(found)}). If you trust whoever "
-                "wrote it, load it with weights_only=.false.",
+                f"{path}: reading {name} in it would run code that the file names ({', '.join(found)}). If you trust "
+                "whoever wrote it, load it with weights_only=.false.",
             )
 
 

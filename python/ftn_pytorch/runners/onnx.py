@@ -63,15 +63,19 @@ class OnnxRunner(SavedRunner):
         except Exception as failure:
             raise FtnPytorchError(
                 "FORMAT",
-                f"{self.path} cannot be read by ONNX Runtime {runtime.__version__}: {message(failure)}. A newer version "
-                "may know more operators; weights in a file of their own must lie beside the model.",
+                f"{self.path} cannot be read by ONNX Runtime {runtime.__version__}: {message(failure)}. A newer "
+                "version may know more operators; weights in a file of their own must lie beside the model.",
             ) from failure
         if device is not None and session.get_providers()[0] != providers[0][0]:
-            raise FtnPytorchError("DEVICE", f"device={self.wanted_device!r}: ONNX Runtime could not start {providers[0][0]}")
+            raise FtnPytorchError(
+                "DEVICE", f"device={self.wanted_device!r}: ONNX Runtime could not start {providers[0][0]}"
+            )
         inputs = [self._input(entry, "input") for entry in session.get_inputs()]
         outputs = [self._input(entry, "output") for entry in session.get_outputs()]
         keeps_bindings = self.mode != "safe"
-        self._bindings = Bindings(session, inputs, outputs, self._options.dtype, keeps_bindings, f"forward of {self.name}")
+        self._bindings = Bindings(
+            session, inputs, outputs, self._options.dtype, keeps_bindings, f"forward of {self.name}"
+        )
         self.device = device
 
     def threads_changed(self) -> None:
@@ -107,8 +111,8 @@ def _import_runtime(path: str) -> Any:
     except ImportError as failure:
         raise FtnPytorchError(
             "IMPORT",
-            f"{path} is an ONNX model, which needs the Python package onnxruntime: {message(failure)}. Install it with\n"
-            f"  {sys.executable} -m pip install onnxruntime",
+            f"{path} is an ONNX model, which needs the Python package onnxruntime: {message(failure)}. Install it "
+            f"with\n  {sys.executable} -m pip install onnxruntime",
         ) from failure
     return onnxruntime
 

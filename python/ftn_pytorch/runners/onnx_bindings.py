@@ -140,7 +140,9 @@ class Bindings:
         """An array for an input: of the type that ``dtype`` asks for, or of a plain number."""
         numpy = self._numpy
         if not hasattr(value, "__array_interface__"):
-            if isinstance(value, str) or (isinstance(value, (float, complex)) and not str(entry.dtype).startswith("float")):
+            if isinstance(value, str) or (
+                isinstance(value, (float, complex)) and not str(entry.dtype).startswith("float")
+            ):
                 raise FtnPytorchError("DTYPE", f"{self._where}: {entry.name} is {value!r}, the model expects {entry}")
             return numpy.asarray(value, dtype=entry.dtype)
         if self._dtype != "keep" and value.dtype.kind == "f" and str(value.dtype) != self._dtype:
@@ -205,7 +207,7 @@ class Bindings:
         results: Sequence[Any] | None,
         outs: Sequence[weakref.ref | None],
     ) -> Callable[[], Any]:
-        """A run with copies before it, with results beside the caller's arrays, or with shapes that may turn out other."""
+        """A run with copies before it, with results beside the caller's arrays, or with shapes that may change."""
         copyto, result_type = self._numpy.copyto, self._result_type
 
         def longer() -> Any:

@@ -54,11 +54,13 @@ class PickledRunner(SavedRunner):
         except (ImportError, AttributeError) as failure:
             raise FtnPytorchError(
                 "IMPORT",
-                f"{self.path} needs classes that cannot be imported: {summary(failure)}. A class of a script that was run "
-                "directly is looked for in __main__: put it into a module beside the file, and save the model again.",
+                f"{self.path} needs classes that cannot be imported: {summary(failure)}. A class of a script that "
+                "was run directly is looked for in __main__: put it into a module beside the file, and save the model again.",
             ) from failure
         except Exception as failure:
-            raise FtnPytorchError("FORMAT", f"{self.path} cannot be read by torch.load: {message(failure)}") from failure
+            raise FtnPytorchError(
+                "FORMAT", f"{self.path} cannot be read by torch.load: {message(failure)}"
+            ) from failure
 
     def _forward(self, flags: int) -> tuple[Callable, Convention]:
         function: Callable = self._model
@@ -85,9 +87,9 @@ def _describe(path: str) -> str:
         return f"{path} cannot be loaded. It was written by torch.save and holds parameters, but no program. {_ADVICE}"
     named = ", ".join(found[:5]) + (", ..." if len(found) > 5 else "")
     return (
-        f"{path} cannot be loaded. It was written by torch.save and holds a pickled object, which is read by running code "
-        f"that the file names ({named}). Whoever wrote the file decides what that code does, so it is refused. If you trust "
-        f"them and it is a torch.nn.Module, load it with weights_only=.false.; otherwise: {_ADVICE}"
+        f"{path} cannot be loaded. It was written by torch.save and holds a pickled object, which is read by running "
+        f"code that the file names ({named}). Whoever wrote the file decides what that code does, so it is refused. If "
+        f"you trust them and it is a torch.nn.Module, load it with weights_only=.false.; otherwise: {_ADVICE}"
     )
 
 

@@ -39,7 +39,9 @@ class SavedRunner(Runner):
     def reload(self) -> None:
         found = formats.identify(loading.find(self.path))
         if found != self.kind:
-            raise FtnPytorchError("FORMAT", f"{self.path} was {self.what} and is of the kind {found!r} now: load it anew")
+            raise FtnPytorchError(
+                "FORMAT", f"{self.path} was {self.what} and is of the kind {found!r} now: load it anew"
+            )
         self._read()
 
     def save(self, file: str) -> None:

@@ -32,7 +32,8 @@ class Tree:
             self.is_plain = False
             if not all(map(_is_leaf, _children(child))):
                 raise FtnPytorchError(
-                    "FORMAT", f"{path} takes containers inside containers, which Fortran cannot pass; export it with tensors"
+                    "FORMAT",
+                    f"{path} takes containers inside containers, which Fortran cannot pass; export it with tensors",
                 )
             leaves += [str(key) for key in child.context] if child.type is dict else [None] * len(_children(child))
         leaves += [str(key) for key in keywords.context or ()]
