@@ -200,10 +200,11 @@ def test_missing_compiler_is_told_at_load(load, fails, monkeypatch, tmp_path):
     from torch._inductor import config, cpp_builder
 
     cpp_builder.cpp_compiler_search.cache_clear()
-    monkeypatch.setattr(config.cpp, "cxx", (None, str(tmp_path / "g++")))
     monkeypatch.setenv("CXX", str(tmp_path / "g++"))
-    with fails("IMPORT", str(tmp_path / "g++"), "CXX", "aot_eager"):
-        load(NETWORK, compile=True)
+    with config.patch({"cpp.cxx": (None, str(tmp_path / "g++"))}):
+        with fails("IMPORT", str(tmp_path / "g++"), "CXX", "aot_eager"):
+            load(NETWORK, compile=True)
+    cpp_builder.cpp_compiler_search.cache_clear()
     assert load(NETWORK, name="other.py", compile=True, compile_backend="aot_eager").backend == "script"
 
 

@@ -184,7 +184,8 @@ def _check_processor(torch: Any, path: str, metadata: dict[str, str]) -> None:
             raise FtnPytorchError(
                 "DEVICE",
                 f"{path} was compiled for processors with {word.upper()}, which this one has not. Export the "
-                "model again on this machine, or for both with ATEN_CPU_CAPABILITY=avx2 in the environment of the export.",
+                "model again on this machine, or for both with ATEN_CPU_CAPABILITY=avx2 in the environment of the "
+                "export.",
             )
 
 

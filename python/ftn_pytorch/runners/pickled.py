@@ -54,8 +54,9 @@ class PickledRunner(SavedRunner):
         except (ImportError, AttributeError) as failure:
             raise FtnPytorchError(
                 "IMPORT",
-                f"{self.path} needs classes that cannot be imported: {summary(failure)}. A class of a script that "
-                "was run directly is looked for in __main__: put it into a module beside the file, and save the model again.",
+                f"{self.path} needs classes that cannot be imported: {summary(failure)}. A class of a script "
+                "that was run directly is looked for in __main__: put it into a module beside the file, and save the "
+                "model again.",
             ) from failure
         except Exception as failure:
             raise FtnPytorchError(
