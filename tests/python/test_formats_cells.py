@@ -134,7 +134,7 @@ def test_options_that_make_no_sense_are_refused(model_file, source, fails):
     assert not _embed.has(runner, "ftn_pytorch_train")
     with fails("HOOK", "no function ftn_pytorch_train", FORWARD):
         _embed.bind(runner, "ftn_pytorch_train", 0)
-    for action in (_embed.save, _embed.restore):
+    for action in (_embed.save, _embed.restore, _embed.checkpoint):
         with fails("HOOK", "which"):
             action(runner, "anywhere")
 

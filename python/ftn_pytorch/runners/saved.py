@@ -47,7 +47,10 @@ class SavedRunner(Runner):
     def save(self, file: str) -> None:
         raise FtnPytorchError("HOOK", f"{self.path} is {self.what}, which is not changed here: copy the file itself")
 
-    def restore(self, file: str) -> None:
+    def checkpoint(self, folder: str, keep: int, step: int | None) -> None:
+        raise FtnPytorchError("HOOK", f"{self.path} is {self.what}, which has no training to write a checkpoint of")
+
+    def restore(self, file: str, fallback: bool = False, step: int | None = None) -> int | None:
         raise FtnPytorchError("HOOK", f"{self.path} is {self.what}, which reads no other state: load the other file")
 
     def find(self, name: str) -> Callable | None:
