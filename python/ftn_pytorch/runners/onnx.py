@@ -44,8 +44,10 @@ class OnnxRunner(SavedRunner):
         self.device = None
         super().__init__(path, options, config)
         # Conversions are made into buffers that stay, and the model keeps no input: the library hands arrays over as
-        # they are.
+        # they are. Nothing here turns an array into another one, which mode "checked" looks for in each call.
         self.dtype, self.inputs = "keep", "share"
+        if self.mode == "checked":
+            self.mode = "fast"
         process.tell_threads(self)
 
     def _read(self) -> None:
@@ -72,7 +74,7 @@ class OnnxRunner(SavedRunner):
             )
         inputs = [self._input(entry, "input") for entry in session.get_inputs()]
         outputs = [self._input(entry, "output") for entry in session.get_outputs()]
-        keeps_bindings = self.mode != "safe"
+        keeps_bindings = self._options.mode != "safe"
         self._bindings = Bindings(
             session, inputs, outputs, self._options.dtype, keeps_bindings, f"forward of {self.name}"
         )

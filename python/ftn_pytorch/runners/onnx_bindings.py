@@ -68,7 +68,13 @@ class Bindings:
         runs, prepare = self._runs, self._call
 
         def forward(*args: Any, out: Any = None, **named: Any) -> Any:
-            run = runs.get((id(out), *map(id, args), *named, *map(id, named.values())))
+            if named:
+                run = runs.get((id(out), *map(id, args), *named, *map(id, named.values())))
+            elif len(args) == 1:
+                # Written out, because this is 0.3 us faster.
+                run = runs.get((id(out), id(args[0])))
+            else:
+                run = runs.get((id(out), *map(id, args)))
             return prepare(args, named, out) if run is None else run()
 
         def forward_several(*args: Any, out: Any = None, **named: Any) -> Any:
