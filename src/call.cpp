@@ -101,13 +101,13 @@ void Call::add_out(fpt_arg* outputs, int32_t count) {
   Ref several;
   if (count > 1) several = checked(named ? PyDict_New() : PyList_New(count), "out");
   for (int32_t i = 0; i < count; ++i) {
-    const std::string label = argument_label("output", i, outputs[i]);
-    require_described(outputs[i], label);
+    const auto label = [&] { return argument_label("output", i, outputs[i]); };  // a text costs more than the rest
+    if (outputs[i].status != FPT_OK) require_described(outputs[i], label());
     if (outputs[i].access != FPT_OUT && outputs[i].rank > 0)
-      fail(FPT_ERR_ARGUMENT, label, " was described by torch_in or torch_copy, but ", function_.name,
+      fail(FPT_ERR_ARGUMENT, label(), " was described by torch_in or torch_copy, but ", function_.name,
            " writes into it (its parameter `out`): use torch_out");
     if (is_value(outputs[i]) || outputs[i].dtype > FPT_COMPLEX128)
-      fail(FPT_ERR_KIND, label, " cannot be written in place by ", function_.name,
+      fail(FPT_ERR_KIND, label(), " cannot be written in place by ", function_.name,
            ", which has a parameter `out`: arrays and torch_out of a number can");
     const Array array = array_of(outputs[i]);
     const Wish wish{module_.framework(), module_.same_layout(), array.dtype, false, false, module_.mode() != Mode::fast};
@@ -115,7 +115,7 @@ void Call::add_out(fpt_arg* outputs, int32_t count) {
     try {
       value = function_.outputs.at(static_cast<std::size_t>(i)).get(array, wish);
     } catch (const Error& error) {
-      fail(error.status(), label, " of ", function_.name, ": ", error.text());
+      fail(error.status(), label(), " of ", function_.name, ": ", error.text());
     }
     if (named != (outputs[i].name[0] != '\0') && count > 1)
       fail(FPT_ERR_RESULT_NAME, function_.name, " of ", module_.name(), ": either all outputs have names or none has");
@@ -124,7 +124,7 @@ void Call::add_out(fpt_arg* outputs, int32_t count) {
     else if (!named)
       PyList_SET_ITEM(several.get(), i, value.release());
     else if (PyDict_SetItemString(several.get(), outputs[i].name, value.get()) != 0)
-      throw_python_error(label);
+      throw_python_error(label());
   }
   if (several) push(std::move(several));
   more().keywords.emplace_back("out");
