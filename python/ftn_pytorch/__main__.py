@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""``python -m ftn_pytorch``: where things are, which version, what is found, and exporting networks."""
+"""``python -m ftn_pytorch``: where things are, which version, what is found, exporting networks, measuring."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from . import __version__, config, export
+from .bench import command as bench
 from .diagnose import diagnose
 
 
@@ -23,13 +24,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands.add_parser("diagnose", help="say what is installed and found")
     help_export = "write a network of a script to a file that Fortran loads, and check it"
     export.add_arguments(commands.add_parser("export", help=help_export, description=help_export))
+    help_bench = "measure all paths from Fortran to a network (needs the sources, and a build)"
+    bench.add_arguments(commands.add_parser("bench", help=help_bench, description=help_bench))
     chosen = parser.parse_args(arguments)
     if chosen.cmakedir and chosen.command is None:
         return _print_cmakedir()
-    if chosen.command == "export":
-        return export.run(chosen)
+    if chosen.command in ("bench", "export") and not chosen.cmakedir:
+        return {"bench": bench, "export": export}[chosen.command].run(chosen)
     if chosen.command != "diagnose" or chosen.cmakedir:
-        parser.error("give one of --version, --cmakedir, diagnose, export")
+        parser.error("give one of --version, --cmakedir, diagnose, export, bench")
     fine, text = diagnose({})
     print(text)
     return 0 if fine else 1

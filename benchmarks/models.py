@@ -1,0 +1,375 @@
+# SPDX-License-Identifier: MIT
+"""The networks of the benchmark, their inputs, and what plain PyTorch makes of them. All from fixed seeds.
+
+python models.py <folder> [--case NAME]... [--size N]... [--formats pt,pt2,onnx]
+
+writes for each case NAME and size N
+    NAME.pt, NAME.pt2, NAME.onnx    the network as TorchScript, AOTInductor package and ONNX model, for all sizes of a case
+    NAME_N/problem.txt, *.bin       arrays that go in, arrays that must come out: see write_problem
+    manifest.json                   parameters, floating-point operations, and why a file is not there
+Files that are there already are kept if they were made by the same torch and the same version of this script.
+"""
+from __future__ import annotations
+
+import argparse
+import contextlib
+import hashlib
+import json
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+HERE = Path(__file__).resolve().parent
+LEARNING_RATES = {"adam": 1e-3, "sgd": 1e-2}
+# Steps of training whose losses are compared.
+STEPS = 5
+
+
+def tiny0() -> None:
+    return None
+
+
+def tiny1(a):
+    return a
+
+
+def tiny3(a, b, c):
+    return a
+
+
+def tiny8(a, b, c, d, e, f, g, h):
+    return a
+
+
+TINY = {0: tiny0, 1: tiny1, 3: tiny3, 8: tiny8}
+
+
+class Tiny(nn.Module):
+    """Gives its first array back: what is left is the call."""
+
+    def __init__(self, arrays: int) -> None:
+        super().__init__()
+        self.forward = TINY[arrays]
+
+
+def mlp(size: int) -> nn.Module:
+    """16-64-64-4 with Tanh."""
+    return nn.Sequential(nn.Linear(16, 64), nn.Tanh(), nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 4))
+
+
+def polynomial(size: int) -> nn.Module:
+    """A function of one variable: 1-32-32-1 with Tanh."""
+    return nn.Sequential(nn.Linear(1, 32), nn.Tanh(), nn.Linear(32, 32), nn.Tanh(), nn.Linear(32, 1))
+
+
+class LargeStride(nn.Module):
+    """2 x, with element (1, 2), counted from one, negated; element by element, as the published benchmark does it."""
+
+    def forward(self, x):
+        y = torch.empty_like(x)
+        for i in range(x.size(0)):
+            for j in range(x.size(1)):
+                y[i, j] = 2 * x[i, j]
+        y[0, 1] = -y[0, 1]
+        return y
+
+
+class GravityWaveDrag(nn.Module):
+    """Ten dense layers, 82-224-...-224-40, in double precision: 430,792 parameters."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        widths = [82] + 9 * [224] + [40]
+        layers: list[nn.Module] = []
+        for one, other in zip(widths, widths[1:]):
+            layers += [nn.Linear(one, other), nn.ReLU()]
+        self.layers = nn.Sequential(*layers[:-1]).double()
+
+    def forward(self, wind, temperature, pressure, latitude):
+        return self.layers(torch.cat([wind, temperature, pressure.unsqueeze(1), latitude.unsqueeze(1)], 1))
+
+
+def convolutions(channels_in: int, channels: int) -> nn.Sequential:
+    """Two convolutions, each followed by a ReLU."""
+    return nn.Sequential(
+        nn.Conv2d(channels_in, channels, 3, padding=1), nn.ReLU(), nn.Conv2d(channels, channels, 3, padding=1), nn.ReLU()
+    )
+
+
+class UNet(nn.Module):
+    """U-Net (Ronneberger et al. 2015, arXiv:1505.04597) of four levels with 16, 32, 64 and 128 channels."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.down1, self.down2, self.down3 = convolutions(3, 16), convolutions(16, 32), convolutions(32, 64)
+        self.bottom = convolutions(64, 128)
+        self.up3, self.up2, self.up1 = (nn.ConvTranspose2d(2 * n, n, 2, stride=2) for n in (64, 32, 16))
+        self.merge3, self.merge2, self.merge1 = convolutions(128, 64), convolutions(64, 32), convolutions(32, 16)
+        self.pool = nn.MaxPool2d(2)
+        self.last = nn.Conv2d(16, 1, 1)
+
+    def forward(self, x):
+        one = self.down1(x)
+        two = self.down2(self.pool(one))
+        three = self.down3(self.pool(two))
+        x = self.bottom(self.pool(three))
+        x = self.merge3(torch.cat([self.up3(x), three], 1))
+        x = self.merge2(torch.cat([self.up2(x), two], 1))
+        return self.last(self.merge1(torch.cat([self.up1(x), one], 1)))
+
+
+def resnet18(size: int) -> nn.Module:
+    """That of the example resnet_forward, with random weights."""
+    sys.path.insert(0, str(HERE.parent / "examples" / "resnet_forward"))
+    from resnet18 import ResNet18
+
+    return ResNet18()
+
+
+def uniform(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    """Between -1 and 1."""
+    return 2 * torch.rand(shape, dtype=dtype) - 1
+
+
+def columns(n: int) -> tuple[torch.Tensor, ...]:
+    """Wind, temperature, pressure and latitude of n columns, scaled."""
+    return (*(uniform(n, 40, dtype=torch.float64) for _ in range(2)), *(uniform(n, dtype=torch.float64) for _ in range(2)))
+
+
+@dataclass(frozen=True)
+class Case:
+    """A network with inputs of several sizes; the size is the batch unless `axis` says otherwise.
+
+    tolerance: largest difference to plain Python, relative to the largest value of the result
+    """
+
+    build: Callable[[int], nn.Module]
+    inputs: Callable[[int], tuple[torch.Tensor, ...]]
+    sizes: tuple[int, ...]
+    axis: str
+    tolerance: float
+    optimizer: str = ""
+    batched: bool = True
+    refused: tuple[tuple[str, str], ...] = ()
+
+    def stem(self, name: str, size: int) -> str:
+        """Of the model files: one network for all sizes, except where the size is the number of inputs."""
+        return name if self.build is not Tiny else f"{name}{size}"
+
+
+LOOP = "its loop over the elements would be unrolled into N x N operations"
+TRAINED = "a model of this format cannot be trained"
+CASES = {
+    "tiny": Case(Tiny, lambda n: tuple(uniform(4, dtype=torch.float64) for _ in range(n)), (0, 1, 3, 8), "arrays", 0,
+                 batched=False, refused=(("compiled", "there is nothing to compile"),)),
+    "mlp": Case(mlp, lambda n: (uniform(n, 16),), (1, 32, 256, 1024, 4096), "batch", 1e-5),
+    "large_stride": Case(lambda n: LargeStride(), lambda n: (uniform(n, n),), (64, 128, 256, 512), "N of N x N", 0,
+                         batched=False, refused=(("pt2", LOOP), ("onnx", LOOP), ("compiled", LOOP))),
+    "cgdrag": Case(lambda n: GravityWaveDrag(), columns, (1, 64, 1024), "columns", 1e-12),
+    "resnet18": Case(resnet18, lambda n: (uniform(n, 3, 224, 224),), (1, 10), "images", 1e-4),
+    "unet": Case(lambda n: UNet(), lambda n: (uniform(n, 3, 128, 128),), (1,), "fields", 1e-4),
+    "train_step": Case(mlp, lambda n: (uniform(n, 16), uniform(n, 4)), (32, 1024), "batch", 1e-4, "adam",
+                       refused=(("pt2", TRAINED), ("onnx", TRAINED))),
+    "train_polynomial": Case(polynomial, lambda n: (uniform(n, 1), uniform(n, 1)), (1024,), "batch", 1e-4, "sgd",
+                             refused=(("pt2", TRAINED), ("onnx", TRAINED))),
+}
+
+
+def make(name: str, size: int) -> nn.Module:
+    """The network of a case: the same weights in each process."""
+    torch.manual_seed(1)
+    return CASES[name].build(size).train(bool(CASES[name].optimizer))
+
+
+def make_inputs(name: str, size: int) -> tuple[torch.Tensor, ...]:
+    """Inputs of a case; for training the target is the last one."""
+    torch.manual_seed(2)
+    return CASES[name].inputs(size)
+
+
+def make_optimizer(name: str, net: nn.Module) -> torch.optim.Optimizer:
+    """As torch.optim makes it by default."""
+    kind = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD}[CASES[name].optimizer]
+    return kind(net.parameters(), lr=LEARNING_RATES[CASES[name].optimizer])
+
+
+def train_step(net: nn.Module, optimizer: torch.optim.Optimizer, x: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+    """One step on the mean squared error; the loss before it."""
+    optimizer.zero_grad()
+    loss = nn.functional.mse_loss(net(x), target)
+    loss.backward()
+    optimizer.step()
+    return loss
+
+
+def write_problem(name: str, size: int, folder: Path) -> dict[str, Any]:
+    """Arrays of one size, as raw numbers and as a list in problem.txt, extents in the order of Fortran.
+
+    Lines: "model STEM", "tolerance T", "input|output|target NAME DTYPE RANK EXTENTS...", "optimizer NAME RATE LOSSES".
+    """
+    case, net, inputs = CASES[name], make(name, size), make_inputs(name, size)
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = [f"model {case.stem(name, size)}", f"tolerance {case.tolerance}"]
+
+    def array(role: str, label: str, value: torch.Tensor) -> None:
+        extents = " ".join(map(str, reversed(value.shape)))
+        lines.append(f"{role} {label} {str(value.dtype).removeprefix('torch.')} {value.dim()} {extents}")
+        (folder / f"{label}.bin").write_bytes(value.contiguous().numpy().tobytes())
+
+    for place, value in enumerate(inputs):
+        last = place == len(inputs) - 1
+        array("target" if case.optimizer and last else "input", f"in{place + 1}", value)
+    facts: dict[str, Any] = {
+        "stem": case.stem(name, size),
+        "parameters": sum(p.numel() for p in net.parameters()),
+        "flops": count_flops(net, case, inputs),
+    }
+    if case.optimizer:
+        optimizer = make_optimizer(name, net)
+        losses = [train_step(net, optimizer, *inputs).item() for _ in range(STEPS)]
+        lines.append(f"optimizer {case.optimizer} {LEARNING_RATES[case.optimizer]} {STEPS}")
+        (folder / "losses.bin").write_bytes(torch.tensor(losses, dtype=torch.float64).numpy().tobytes())
+    elif name == "large_stride":
+        expected = 2 * inputs[0]
+        expected[0, 1] = -expected[0, 1]
+        array("output", "out1", expected)
+    elif inputs:
+        with torch.inference_mode():
+            array("output", "out1", net(*inputs))
+    (folder / "problem.txt").write_text("\n".join(lines) + "\n")
+    return facts
+
+
+def count_flops(net: nn.Module, case: Case, inputs: tuple[torch.Tensor, ...]) -> int:
+    """Of one call, multiplications and additions of matrix products and convolutions; forward and backward if it trains."""
+    from torch.utils.flop_counter import FlopCounterMode
+
+    if isinstance(net, LargeStride):
+        return inputs[0].numel()
+    with FlopCounterMode(display=False) as counter:
+        if case.optimizer:
+            nn.functional.mse_loss(net(inputs[0]), inputs[1]).backward()
+        else:
+            net(*inputs)
+    net.zero_grad()
+    return counter.get_total_flops()
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Exporters say a lot, and that TorchScript is deprecated is known."""
+    import logging
+
+    logging.disable(logging.WARNING)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(logging.NOTSET)
+
+
+def write_torchscript(name: str, size: int, net: nn.Module, inputs: tuple[torch.Tensor, ...], file: Path) -> None:
+    if name == "tiny" and inputs:
+        torch.jit.trace(net, inputs).save(file)
+    else:
+        torch.jit.script(tiny_nothing() if name == "tiny" else net).save(file)
+
+
+def tiny_nothing() -> nn.Module:
+    """tiny0 for TorchScript, which wants a method of its own."""
+
+    class Nothing(nn.Module):
+        def forward(self) -> None:
+            return None
+
+    return Nothing()
+
+
+def write_aotinductor(name: str, size: int, net: nn.Module, inputs: tuple[torch.Tensor, ...], file: Path) -> None:
+    if name == "tiny" and size != 1:
+        raise ValueError("left out: compiling takes a minute, and one array tells what a call costs")
+    shapes = tuple({0: torch.export.Dim.DYNAMIC} for _ in inputs) if CASES[name].batched else None
+    with torch.inference_mode(False), torch.no_grad():
+        program = torch.export.export(net, inputs, dynamic_shapes=shapes)
+        torch._inductor.aoti_compile_and_package(program, package_path=str(file))
+
+
+def write_onnx(name: str, size: int, net: nn.Module, inputs: tuple[torch.Tensor, ...], file: Path) -> None:
+    if not inputs:
+        raise ValueError("an ONNX model wants an input and an output")
+    shapes = tuple({0: "batch"} for _ in inputs) if CASES[name].batched else None
+    with contextlib.redirect_stdout(sys.stderr):
+        torch.onnx.export(net, inputs, file, dynamo=True, dynamic_shapes=shapes, external_data=False, verbose=False)
+
+
+WRITERS = {"pt": write_torchscript, "pt2": write_aotinductor, "onnx": write_onnx}
+
+
+def write_models(name: str, size: int, folder: Path, formats: list[str], manifest: dict[str, Any]) -> None:
+    """The files of one network that are not there yet."""
+    case = CASES[name]
+    for suffix in formats:
+        file = folder / f"{case.stem(name, size)}.{suffix}"
+        refused = dict(case.refused).get(suffix)
+        if file.is_file() or file.name in manifest["missing"]:
+            continue
+        if refused:
+            manifest["missing"][file.name] = refused
+            continue
+        start = time.perf_counter()
+        # Sizes 0 and 1 would be constants of an exported program.
+        net, inputs = make(name, size), make_inputs(name, 2 if case.batched else size)
+        try:
+            with quiet():
+                WRITERS[suffix](name, size, net, inputs, file)
+        except Exception as failure:  # whatever a format cannot hold is a line in the result, not the end of it
+            manifest["missing"][file.name] = f"{type(failure).__name__}: {str(failure).strip().splitlines()[0]}"
+        manifest["seconds"][file.name] = round(time.perf_counter() - start, 2)
+        print(f"{file.name}: {manifest['missing'].get(file.name, 'written')}, {manifest['seconds'][file.name]} s", flush=True)
+
+
+def version() -> str:
+    """What the files depend on."""
+    return f"{torch.__version__} {hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[:16]}"
+
+
+def open_manifest(folder: Path) -> dict[str, Any]:
+    """That of the last run, if its files can be used; else an empty one, and the old files are removed."""
+    file = folder / "manifest.json"
+    if file.is_file():
+        manifest = json.loads(file.read_text())
+        if manifest["version"] == version():
+            return manifest
+        for old in [*folder.glob("*.pt"), *folder.glob("*.pt2"), *folder.glob("*.onnx")]:
+            old.unlink()
+    return {"version": version(), "missing": {}, "seconds": {}, "problems": {},
+            "refused": {name: dict(case.refused) for name, case in CASES.items()}}
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--case", action="append", choices=list(CASES), help="default: all")
+    parser.add_argument("--size", action="append", type=int, help="default: all of a case")
+    parser.add_argument("--formats", default="pt,pt2,onnx", help="default: %(default)s")
+    chosen = parser.parse_args(arguments)
+    chosen.folder.mkdir(parents=True, exist_ok=True)
+    manifest = open_manifest(chosen.folder)
+    for name in chosen.case or CASES:
+        for size in chosen.size or CASES[name].sizes:
+            if f"{name}_{size}" not in manifest["problems"]:
+                manifest["problems"][f"{name}_{size}"] = write_problem(name, size, chosen.folder / f"{name}_{size}")
+            write_models(name, size, chosen.folder, chosen.formats.split(","), manifest)
+            (chosen.folder / "manifest.json").write_text(json.dumps(manifest, indent=1))
+
+
+if __name__ == "__main__":
+    main()

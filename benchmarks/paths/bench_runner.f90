@@ -1,0 +1,154 @@
+! SPDX-License-Identifier: MIT
+!> A loaded model on one path, with its arguments described: what a program does before its time loop, in it and after it.
+module bench_runner
+   use, intrinsic :: iso_c_binding, only : c_bool
+   use, intrinsic :: iso_fortran_env, only : real64
+   use bench_field, only : field
+   use bench_ftorch, only : ftorch_call, ftorch_free, ftorch_load, ftorch_model
+   use bench_problem, only : problem
+   use ftn_pytorch, only : torch_arg, torch_in, torch_module, torch_pymodule, torch_use_inference_mode
+   implicit none
+   private
+
+   public :: runner, load, call_model, release
+
+   !> The paths by their names on the command line
+   character(*), parameter, public :: paths = "script compiled copy torchscript direct pt2 onnx ftorch"
+
+   type :: runner
+      character(:), allocatable :: path
+      type(torch_pymodule) :: script
+      type(torch_module) :: saved
+      type(ftorch_model) :: other
+      type(torch_arg) :: inputs(8), outputs(1), target(1)
+      integer :: input_count = 0, output_count = 0
+      logical :: trains = .false.
+   end type runner
+
+contains
+
+   !> Load a model and describe its arguments. errmsg is empty if that went well
+   subroutine load(self, path, problem_, output, script, layout, errmsg)
+      !> Becomes the model
+      type(runner), intent(inout) :: self
+      !> One of paths
+      character(*), intent(in) :: path
+      type(problem), intent(in) :: problem_
+      !> Receives the result of each call
+      type(field), intent(in) :: output
+      !> Path of script.py
+      character(*), intent(in) :: script
+      !> "reversed" or "same"
+      character(*), intent(in) :: layout
+      character(:), allocatable, intent(out) :: errmsg
+
+      logical(c_bool), parameter :: yes = .true._c_bool
+      type(torch_arg) :: config(3), last(1)
+      integer :: i, stat
+
+      errmsg = ""
+      self%path = path
+      self%trains = problem_%optimizer /= ""
+      self%input_count = problem_%input_count
+      if (self%trains) self%input_count = self%input_count - 1
+      do i = 1, self%input_count
+         self%inputs(i) = problem_%inputs(i)%describe(.false.)
+      end do
+      if (self%trains) self%target(1) = problem_%inputs(problem_%input_count)%describe(.false.)
+      self%output_count = merge(1, 0, problem_%has_output)
+      if (problem_%has_output) self%outputs(1) = output%describe(.true.)
+
+      config = [torch_in("case", problem_%case), torch_in("size", problem_%size), torch_in("folder", problem_%folder)]
+      stat = 0
+      select case (path)
+      case ("script")
+         call self%script%load(script, config=config, layout=layout, stat=stat, errmsg=errmsg)
+      case ("compiled")
+         last = [torch_in("compiled", yes)]
+         call self%script%load(script, config=[config, last], layout=layout, stat=stat, errmsg=errmsg)
+      case ("copy")
+         last = [torch_in("copied", yes)]
+         call self%script%load(script, config=[config, last], layout=layout, inputs="copy", stat=stat, errmsg=errmsg)
+      case ("torchscript")
+         call self%saved%load(problem_%model // ".pt", layout=layout, backend="python", stat=stat, errmsg=errmsg)
+      case ("direct")
+         call self%saved%load(problem_%model // ".pt", layout=layout, backend="direct", stat=stat, errmsg=errmsg)
+      case ("pt2")
+         call self%saved%load(problem_%model // ".pt2", layout=layout, backend="direct", stat=stat, errmsg=errmsg)
+      case ("onnx")
+         call self%saved%load(problem_%model // ".onnx", layout=layout, stat=stat, errmsg=errmsg)
+      case ("ftorch")
+         call ftorch_load(self%other, problem_, output, layout, errmsg)
+         if (errmsg /= "") stat = 1
+      case default
+         errmsg = "there is no path " // path // "; there are " // paths
+         stat = 1
+      end select
+      if (stat == 0) errmsg = ""
+      if (stat == 0 .and. self%trains .and. (path == "torchscript" .or. path == "direct")) then
+         call self%saved%call("ftn_pytorch_create_optimizer_" // trim(problem_%optimizer), &
+            [torch_in("lr", problem_%rate)], stat=stat, errmsg=errmsg)
+         if (stat == 0) errmsg = ""
+      end if
+   end subroutine load
+
+   !> One call as in a time loop: forward, or a step of training. Without errmsg a failure stops the program
+   subroutine call_model(self, loss, errmsg)
+      type(runner), intent(inout) :: self
+      !> Of a step of training
+      real(real64), intent(inout) :: loss
+      !> Empty if that went well
+      character(:), allocatable, intent(out), optional :: errmsg
+
+      integer :: stat
+      logical :: completed
+
+      if (self%path == "ftorch") then
+         call ftorch_call(self%other, loss)
+         if (present(errmsg)) errmsg = ""
+      else if (present(errmsg)) then
+         select case (self%path)
+         case ("script", "compiled", "copy")
+            if (self%trains) then
+               completed = self%script%train(self%inputs(:self%input_count), self%target, loss, stat=stat, errmsg=errmsg)
+            else
+               call self%script%forward(self%inputs(:self%input_count), self%outputs(:self%output_count), stat=stat, &
+                  errmsg=errmsg)
+            end if
+         case default
+            if (self%trains) then
+               call self%saved%train(self%inputs(:self%input_count), self%target, loss, stat=stat, errmsg=errmsg)
+            else
+               call self%saved%forward(self%inputs(:self%input_count), self%outputs(:self%output_count), &
+                  flags=torch_use_inference_mode, stat=stat, errmsg=errmsg)
+            end if
+         end select
+         if (stat == 0) errmsg = ""
+      else
+         select case (self%path)
+         case ("script", "compiled", "copy")
+            if (self%trains) then
+               completed = self%script%train(self%inputs(:self%input_count), self%target, loss)
+            else
+               call self%script%forward(self%inputs(:self%input_count), self%outputs(:self%output_count))
+            end if
+         case default
+            if (self%trains) then
+               call self%saved%train(self%inputs(:self%input_count), self%target, loss)
+            else
+               call self%saved%forward(self%inputs(:self%input_count), self%outputs(:self%output_count), &
+                  flags=torch_use_inference_mode)
+            end if
+         end select
+      end if
+   end subroutine call_model
+
+   !> Release the model
+   subroutine release(self)
+      type(runner), intent(inout) :: self
+
+      call self%script%free()
+      call self%saved%free()
+      call ftorch_free(self%other)
+   end subroutine release
+end module bench_runner

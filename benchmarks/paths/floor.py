@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: MIT
+"""Plain Python for comparison: the same functions in a loop, with tensors made once. Same commands as bench_driver.
+
+python floor.py <case> <path> serve <folder>
+
+Paths: python (script.py), python-onnx (ONNX Runtime with bound buffers).
+"""
+from __future__ import annotations
+
+import functools
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+clock = time.perf_counter_ns
+
+
+def reply(*words: Any) -> None:
+    print(">>", *words, flush=True)
+
+
+def python_onnx(case: str, size: int, folder: Path) -> tuple[Callable, Any]:
+    """A function without arguments that runs the model between bound buffers, and its result."""
+    import numpy
+    import onnxruntime
+
+    import models
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    file = folder / f"{models.CASES[case].stem(case, size)}.onnx"
+    session = onnxruntime.InferenceSession(file, options, providers=["CPUExecutionProvider"])
+    inputs = [value.numpy() for value in models.make_inputs(case, size)]
+    binding = session.io_binding()
+    for value, array in zip(session.get_inputs(), inputs):
+        binding.bind_ortvalue_input(value.name, onnxruntime.OrtValue.ortvalue_from_numpy(array))
+    first = session.run(None, {value.name: array for value, array in zip(session.get_inputs(), inputs)})[0]
+    result = onnxruntime.OrtValue.ortvalue_from_numpy(numpy.zeros_like(first))
+    binding.bind_ortvalue_output(session.get_outputs()[0].name, result)
+    return functools.partial(session.run_with_iobinding, binding), result
+
+
+def python(case: str, size: int, folder: Path) -> tuple[Callable, tuple]:
+    """The function of script.py, and its arguments."""
+    import models
+    import script
+
+    script.ftn_pytorch_setup(case, size, folder)
+    arguments = models.make_inputs(case, size)
+    if case == "large_stride":
+        # The same strides as a Fortran array has with layout="same".
+        arguments = (arguments[0].t().contiguous().t(),)
+    return (script.ftn_pytorch_train if models.CASES[case].optimizer else script.ftn_pytorch_forward), arguments
+
+
+def open_problem(case: str, path: str, size: int, folder: Path) -> tuple[Callable, tuple]:
+    """Load and call once; the words of the reply are those of bench_driver."""
+    start = clock()
+    if path == "python-onnx":
+        function, result = python_onnx(case, size, folder)
+        arguments: tuple = ()
+    else:
+        function, arguments = python(case, size, folder)
+    loaded = clock()
+    value = function(*arguments)
+    called = clock()
+    if path == "python-onnx":
+        value = result.numpy()
+    error, tolerance = difference(case, size, folder, value)
+    reply("opened", loaded - start, called - loaded, error, tolerance)
+    return function, arguments
+
+
+def difference(case: str, size: int, folder: Path, value: Any) -> tuple[float, float]:
+    """To the expected result, relative to its largest value."""
+    import numpy
+
+    import models
+
+    stem = folder / f"{case}_{size}"
+    if models.CASES[case].optimizer:
+        expected, value = numpy.fromfile(stem / "losses.bin")[:1], numpy.array([value[1]])
+    elif not (stem / "out1.bin").is_file():
+        return 0, 0
+    else:
+        value = numpy.asarray(value)
+        expected = numpy.fromfile(stem / "out1.bin", dtype=value.dtype).reshape(value.shape)
+    return float(abs(value - expected).max() / abs(expected).max()), models.CASES[case].tolerance
+
+
+def measure(function: Callable, arguments: tuple, samples: int, calls: int) -> list[int]:
+    """Nanoseconds per call, the empty loop subtracted where a sample is more than one call."""
+    times, repeated = [], range(calls)
+    for _ in range(samples):
+        if calls == 1:
+            start = clock()
+            function(*arguments)
+            times.append(clock() - start)
+            continue
+        start = clock()
+        for _ in repeated:
+            pass
+        middle = clock()
+        for _ in repeated:
+            function(*arguments)
+        times.append((clock() - middle - (middle - start)) // calls)
+    return times
+
+
+def recreate(case: str, path: str, size: int, folder: Path, samples: int) -> None:
+    """Time of loading the model with its arguments once more, and of deleting it."""
+    created, deleted = [], []
+    for _ in range(samples):
+        start = clock()
+        again = python_onnx(case, size, folder) if path == "python-onnx" else python(case, size, folder)
+        created.append(clock() - start)
+        start = clock()
+        del again
+        if path == "python":
+            import script
+
+            script.net = script.optimizer = script.ftn_pytorch_forward = None
+        deleted.append(clock() - start)
+    reply("times", *created)
+    reply("times", *deleted)
+
+
+def main(case: str, path: str, folder: Path) -> None:
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+    start = clock()
+    try:
+        import torch
+
+        torch.set_num_threads(1)
+    except ImportError as failure:
+        reply("unavailable", failure)
+        return
+    reply("started", clock() - start, "Python", sys.version.split()[0])
+    function: Any = None
+    arguments: tuple = ()
+    size = 0
+    for line in sys.stdin:
+        command, *numbers = line.split()
+        if command == "quit":
+            return
+        if command == "open":
+            size = int(numbers[0])
+            try:
+                function, arguments = open_problem(case, path, size, folder)
+            except Exception as failure:  # reported beside the paths that work
+                reply("unavailable", f"{type(failure).__name__}: {str(failure).splitlines()[0]}")
+        elif command == "call":
+            reply("times", *measure(function, arguments, int(numbers[0]), int(numbers[1])))
+        elif command == "create":
+            recreate(case, path, size, folder, int(numbers[0]))
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 5:
+        sys.exit(__doc__)
+    main(sys.argv[1], sys.argv[2], Path(sys.argv[4]))

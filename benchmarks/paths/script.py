@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: MIT
+"""What the paths script, compiled and copy run, and floor.py in a plain loop: the networks of ../models.py.
+
+USETS=1 in the environment makes it run the TorchScript file of the network instead of its Python code.
+"""
+import os
+import sys
+from pathlib import Path
+
+import torch
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+import models  # noqa: E402
+
+uses_torchscript = os.environ.get("USETS", "0") not in ("", "0")
+
+
+def ftn_pytorch_setup(case, size, folder, compiled=False, copied=False):
+    """Make the network of a case, and ftn_pytorch_forward for it.
+
+    compiled: through torch.compile. copied: the script gets NumPy arrays and returns them, as with a plain binding.
+    """
+    global net, optimizer, ftn_pytorch_forward, ftn_pytorch_framework
+    if uses_torchscript:
+        net = torch.jit.load(f"{folder}/{models.CASES[case].stem(case, size)}.pt")
+    else:
+        net = models.make(case, size)
+    if models.CASES[case].optimizer:
+        optimizer = models.make_optimizer(case, net)
+    if case == "tiny" and not uses_torchscript:
+        ftn_pytorch_forward = models.TINY[size]
+    else:
+        ftn_pytorch_forward = torch.inference_mode()(net)
+    if compiled:
+        torch._dynamo.reset()
+        net = torch.compile(net, dynamic=False)
+        ftn_pytorch_forward = torch.inference_mode()(net)
+    if copied:
+        ftn_pytorch_framework = "numpy"
+        ftn_pytorch_forward = with_arrays(ftn_pytorch_forward)
+
+
+def with_arrays(function):
+    """The same function from NumPy arrays to a NumPy array."""
+
+    def forward(*arrays):
+        result = function(*map(torch.from_numpy, arrays))
+        return None if result is None else result.numpy()
+
+    return forward
+
+
+def ftn_pytorch_train(x, target):
+    """One step; see models.train_step."""
+    if not isinstance(x, torch.Tensor):
+        x, target = torch.from_numpy(x), torch.from_numpy(target)
+    return False, models.train_step(net, optimizer, x, target).item()

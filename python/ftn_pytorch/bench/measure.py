@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: MIT
+"""One case: a process for each path, all on one core, taking turns."""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from . import summary
+from .plan import FLOOR, IN_PYTHON, Effort, turn
+from .worker import Opened, Unavailable, Worker
+
+# The file that a path needs.
+SUFFIXES = {"torchscript": "pt", "direct": "pt", "ftorch": "pt", "pt2": "pt2", "onnx": "onnx", "python-onnx": "onnx"}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Where things are: the built driver, the folder of the benchmark's sources, that of the models, and the core."""
+
+    driver: Path
+    sources: Path
+    models: Path
+    core: int
+    manifest: Mapping[str, Any]
+    environment: Mapping[str, str]
+
+    def command(self, case: str, path: str) -> list[str]:
+        """Start a worker for a case on a path."""
+        program = [sys.executable, str(self.sources / "floor.py")] if path in IN_PYTHON else [str(self.driver)]
+        return [*program, case, path, "serve", str(self.models)]
+
+    def refusal(self, case: str, path: str, size: int) -> str | None:
+        """Why there is no model for a path, known since the models were written."""
+        reason = self.manifest["refused"].get(case, {}).get(path)
+        stem = self.manifest["problems"][f"{case}_{size}"]["stem"]
+        return reason or self.manifest["missing"].get(f"{stem}.{SUFFIXES.get(path)}")
+
+
+@dataclass
+class Outcome:
+    """What came of one case, as it goes into the JSON file."""
+
+    cold: list[dict[str, Any]] = field(default_factory=list)
+    results: list[dict[str, Any]] = field(default_factory=list)
+    unavailable: list[dict[str, Any]] = field(default_factory=list)
+    wrong: list[dict[str, Any]] = field(default_factory=list)
+
+
+def measure_case(
+    case: str, sizes: Sequence[int], paths: Sequence[str], setting: Setting, effort: Effort, say: Callable[[str], None]
+) -> Outcome:
+    """All sizes of a case on all paths that can run it."""
+    outcome = Outcome()
+    workers: dict[str, Worker] = {}
+    cold: dict[str, dict[str, Any]] = {}
+    try:
+        for size in sizes:
+            opened = {}
+            for path in paths:
+                reason = setting.refusal(case, path, size)
+                try:
+                    if reason is not None:
+                        raise Unavailable(reason)
+                    if path not in workers:
+                        workers[path] = Worker(setting.command(case, path), setting.environment)
+                    answer = workers[path].open(size)
+                except Unavailable as failure:
+                    reason = str(failure).replace(f"{setting.models}/", "")
+                    outcome.unavailable.append({"case": case, "size": size, "path": path, "reason": reason})
+                    continue
+                if not answer.error <= answer.tolerance:
+                    outcome.wrong.append({"case": case, "size": size, "path": path, "error": answer.error,
+                                          "tolerance": answer.tolerance})
+                    continue
+                opened[path] = answer
+                if path not in cold:
+                    cold[path] = {"case": case, "size": size, "path": path, "start_ms": workers[path].start_ns / 1e6,
+                                  "load_ms": answer.load_ns / 1e6, "first_call_ms": answer.first_call_ns / 1e6}
+            start = time.monotonic()
+            outcome.results += _measure_size(case, size, {path: (workers[path], opened[path]) for path in opened},
+                                             setting.core, effort)
+            say(f"{case} {size}: {len(opened)} paths in {time.monotonic() - start:.0f} s")
+        for path, entry in cold.items():
+            outcome.cold.append({**entry, "peak_mib": workers[path].peak_bytes() / 2**20,
+                                 "description": workers[path].description})
+    finally:
+        for worker in workers.values():
+            worker.close()
+    return outcome
+
+
+def _measure_size(
+    case: str, size: int, workers: Mapping[str, tuple[Worker, Opened]], core: int, effort: Effort
+) -> list[dict[str, Any]]:
+    """Warm up each path, then let them take turns, another one first in each round."""
+    turns = {}
+    for path, (worker, answer) in workers.items():
+        worker.pin(core)
+        times = worker.call(1 if answer.first_call_ns > 2e8 else 5, 1)
+        if min(times) < 2e8:
+            times = worker.call(3, turn(min(times), effort)[1])
+        turns[path] = turn(min(times), effort)
+    rounds: dict[str, list[list[float]]] = {path: [] for path in workers}
+    order = list(workers)
+    for number in range(effort.rounds):
+        for path in order[number % len(order):] + order[:number % len(order)] if order else []:
+            rounds[path].append([nanoseconds / 1e3 for nanoseconds in workers[path][0].call(*turns[path])])
+    results = []
+    for path, (worker, answer) in workers.items():
+        created, deleted = worker.create(effort.creations)
+        call = summary.summarize([value for one in rounds[path] for value in one])
+        entry = {
+            "case": case, "size": size, "path": path, "load_ms": answer.load_ns / 1e6,
+            "first_call_ms": answer.first_call_ns / 1e6, "error": answer.error, "tolerance": answer.tolerance,
+            "calls_per_sample": turns[path][1], "call_us": call, "rounds_us": [statistics.median(r) for r in rounds[path]],
+            "creation_us": summary.summarize([value / 1e3 for value in created]),
+            "deletion_us": summary.summarize([value / 1e3 for value in deleted]),
+            "calls_per_second": 1e6 / max(call["median"], 1e-3),
+        }
+        if FLOOR in rounds:
+            entry["ratio"] = summary.ratio(rounds[path], rounds[FLOOR])
+            entry["difference_us"] = summary.difference(rounds[path], rounds[FLOOR])
+        results.append(entry)
+    return results

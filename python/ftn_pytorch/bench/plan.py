@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: MIT
+"""What is measured: cases with their sizes, paths, and how long each may take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+# In the order of tables and legends. The first is what the others are compared with.
+FLOOR = "python"
+PATHS = {
+    "python": "plain Python",
+    "script": "script, eager",
+    "compiled": "script, compiled",
+    "copy": "script, arrays copied",
+    "torchscript": "TorchScript in Python",
+    "direct": "TorchScript, direct",
+    "pt2": ".pt2, direct",
+    "onnx": ".onnx",
+    "python-onnx": "ONNX Runtime in Python",
+    "ftorch": "FTorch",
+}
+IN_PYTHON = ("python", "python-onnx")
+
+
+@dataclass(frozen=True)
+class CasePlan:
+    """Sizes of a case, and what they count; ``quick`` is the one of a smoke run."""
+
+    sizes: tuple[int, ...]
+    unit: str
+    title: str
+    quick: int
+
+
+CASES = {
+    "tiny": CasePlan((0, 1, 3, 8), "arrays passed", "Nothing but the call", 3),
+    "mlp": CasePlan((1, 32, 256, 1024, 4096), "batch", "Network 16-64-64-4", 32),
+    "large_stride": CasePlan((64, 128, 256, 512), "N", "Loop over N x N elements", 64),
+    "cgdrag": CasePlan((1, 64, 1024), "columns", "Gravity-wave drag emulator, double precision", 1),
+    "resnet18": CasePlan((1, 10), "images", "ResNet-18", 1),
+    "unet": CasePlan((1,), "fields of 128 x 128", "U-Net", 1),
+    "train_step": CasePlan((32, 1024), "batch", "Step of Adam, network 16-64-64-4", 32),
+    "train_polynomial": CasePlan((1024,), "batch", "Step of gradient descent, network 1-32-32-1", 1024),
+}
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How long one path may measure one size.
+
+    seconds: aim for all rounds together; rounds: turns that each path takes; samples: at most in one turn;
+    sample_ns: shorter calls are measured several at a time; creations: how often a model is loaded once more
+    """
+
+    seconds: float = 1.5
+    rounds: int = 5
+    samples: int = 400
+    sample_ns: float = 5000
+    creations: int = 5
+
+
+FULL = Effort()
+QUICK = Effort(seconds=0.01, rounds=2, samples=5, creations=1)
+
+
+def turn(call_ns: float, effort: Effort) -> tuple[int, int]:
+    """Samples in one turn and calls in one sample, for a call that takes ``call_ns``."""
+    calls = max(1, round(effort.sample_ns / max(call_ns, 1)))
+    budget = effort.seconds * 1e9 / effort.rounds
+    return max(1, min(effort.samples, int(budget / (calls * max(call_ns, 1))))), calls

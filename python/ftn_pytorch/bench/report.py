@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: MIT
+"""The results as tables for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from .plan import CASES, FLOOR, PATHS
+
+
+def markdown(document: Mapping[str, Any]) -> str:
+    """All tables, with what they were measured on."""
+    parts = [_setting(document)]
+    for case in dict.fromkeys(row["case"] for row in document["results"]):
+        parts += [f"### {case}: {CASES[case].title}", case_table(document, case)]
+    parts += ["### Cold start", cold_table(document["cold"])]
+    if document["unavailable"]:
+        parts += ["### Not available", unavailable_table(document["unavailable"])]
+    if document["wrong"]:
+        parts += ["### WRONG RESULTS, not measured", table(
+            ("case", "size", "path", "error", "tolerance"),
+            [(w["case"], w["size"], w["path"], f"{w['error']:.1e}", f"{w['tolerance']:.0e}") for w in document["wrong"]])]
+    parts += ["### Aims", table(("aim", "reached", "measured"), aims(document["results"]))]
+    return "\n\n".join(parts) + "\n"
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A table of Markdown."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
+
+
+def microseconds(value: float) -> str:
+    """Three digits that mean something."""
+    return f"{value:.3f}" if value < 1 else f"{value:.2f}" if value < 100 else f"{value:,.0f}"
+
+
+def case_table(document: Mapping[str, Any], case: str) -> str:
+    """Times of a call in microseconds, and what they are beside plain Python."""
+    head = (CASES[case].unit, "path", "min, us", "mean", "median", "p99", "max", "x Python", "- Python, us", "per second",
+            "GFlop/s", "creation, ms", "deletion, ms")
+    rows = []
+    for row in _rows(document["results"], case):
+        call = row["call_us"]
+        flops = document["models"].get(f"{case}_{row['size']}", {}).get("flops", 0)
+        rows.append((
+            row["size"], PATHS[row["path"]], *(microseconds(call[name]) for name in ("min", "mean", "median", "p99", "max")),
+            f"{row['ratio']:.3f}" if "ratio" in row else "", f"{row['difference_us']:+,.2f}" if "ratio" in row else "",
+            f"{row['calls_per_second']:,.4g}", f"{flops / call['median'] / 1e3:.2f}" if flops else "",
+            f"{row['creation_us']['median'] / 1e3:.2f}", f"{row['deletion_us']['median'] / 1e3:.2f}",
+        ))
+    models = {size: document["models"].get(f"{case}_{size}", {}) for size in {row[0] for row in rows}}
+    facts = next((f"{facts['parameters']:,} parameters. " for facts in models.values() if facts.get("parameters")), "")
+    return facts + f"Difference to plain Python before timing: {_errors(document['results'], case)}.\n\n" + table(head, rows)
+
+
+def cold_table(rows: Sequence[Mapping[str, Any]]) -> str:
+    """From nothing to the first result, once per process."""
+    return table(
+        ("case", "path", "start, ms", "load, ms", "first call, ms", "together, ms", "peak memory, MiB"),
+        [(row["case"], PATHS[row["path"]], *(f"{row[name]:,.0f}" for name in ("start_ms", "load_ms", "first_call_ms")),
+          f"{row['start_ms'] + row['load_ms'] + row['first_call_ms']:,.0f}", f"{row['peak_mib']:,.0f}") for row in rows],
+    )
+
+
+def unavailable_table(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Which paths could not run what, and why; sizes with the same reason share a line."""
+    reasons: dict[tuple[str, str, str], list[str]] = {}
+    for row in rows:
+        reasons.setdefault((row["path"], row["reason"], row["case"]), []).append(str(row["size"]))
+    merged: dict[tuple[str, str], list[str]] = {}
+    for (path, reason, case), sizes in reasons.items():
+        merged.setdefault((path, reason), []).append(f"{case} ({', '.join(sizes)})")
+    return table(("path", "cases", "not available because"),
+                 [(PATHS[path], ", ".join(cases), reason) for (path, reason), cases in merged.items()])
+
+
+def aims(results: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, str]]:
+    """What the design asks for: the aim, whether it was reached, and the numbers."""
+    found = {(row["case"], row["size"], row["path"]): row for row in results}
+
+    def median(*key: Any) -> float | None:
+        return found[key]["call_us"]["median"] if key in found else None
+
+    rows: list[tuple[str, str, str]] = []
+
+    def compare(aim: str, value: float | None, limit: float | None, unit: str = "us") -> None:
+        if value is None or limit is None:
+            rows.append((aim, "not measured", ""))
+        else:
+            shown = [f"{number:.3f}" if unit == "x" else microseconds(number) for number in (value, limit)]
+            rows.append((aim, "yes" if value <= limit else "no", f"{shown[0]} {unit}, at most {shown[1]}"))
+
+    compare("mlp 32, direct: at most FTorch", median("mlp", 32, "direct"), median("mlp", 32, "ftorch"))
+    compare("large_stride 512, direct: at most FTorch", median("large_stride", 512, "direct"),
+            median("large_stride", 512, "ftorch"))
+    bound = median("mlp", 32, "python-onnx")
+    compare("mlp 32, .onnx: at most bound buffers in Python + 1 us", median("mlp", 32, "onnx"),
+            None if bound is None else bound + 1)
+    compare("train_step 32, direct: at most FTorch", median("train_step", 32, "direct"), median("train_step", 32, "ftorch"))
+    for key, row in found.items():
+        if key[2] == "script" and (*key[:2], FLOOR) in found:
+            floor = found[(*key[:2], FLOOR)]["call_us"]["median"]
+            compare(f"{key[0]} {key[1]}, script: at most 1.02 x plain Python + 0.5 us", floor + row["difference_us"],
+                    1.02 * floor + 0.5)
+    for case, size in (("resnet18", 1), ("resnet18", 10), ("unet", 1)):
+        script, direct = found.get((case, size, "script")), found.get((case, size, "direct"))
+        ratio = None
+        if script and direct:
+            pairs = sorted(one / other for one, other in zip(script["rounds_us"], direct["rounds_us"]))
+            ratio = pairs[len(pairs) // 2]
+        compare(f"{case} {size}: script at most 3 % behind direct", ratio, 1.03, "x")
+    return rows
+
+
+def _rows(results: Sequence[Mapping[str, Any]], case: str) -> list[Mapping[str, Any]]:
+    order = list(PATHS)
+    return sorted((row for row in results if row["case"] == case), key=lambda r: (r["size"], order.index(r["path"])))
+
+
+def _errors(results: Sequence[Mapping[str, Any]], case: str) -> str:
+    rows = _rows(results, case)
+    return f"{max(row['error'] for row in rows):.1e}, allowed {rows[0]['tolerance']:.0e}"
+
+
+def _setting(document: Mapping[str, Any]) -> str:
+    machine, versions = document["machine"], document["versions"]
+    packages = ", ".join(f"{name} {version}" for name, version in versions.items())
+    return (
+        f"{machine['processor']}, {machine['cores']} cores, {machine['memory_gib']} GiB; {machine['system']}. "
+        f"Load before and after: {machine['load_before']}, {machine['load_after']}. {packages}. "
+        f"Driver: {document['driver']}. {document['seconds'] / 60:.1f} minutes."
+    )

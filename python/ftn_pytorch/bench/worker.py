@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: MIT
+"""A process that measures one case on one path: bench_driver, or floor.py for plain Python. Both take the same commands."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+
+class Unavailable(Exception):
+    """A path cannot run a case here; the text says why."""
+
+
+@dataclass(frozen=True)
+class Opened:
+    """Answer to ``open``: times in nanoseconds, largest difference to plain Python and what is allowed."""
+
+    load_ns: int
+    first_call_ns: int
+    error: float
+    tolerance: float
+
+
+class Worker:
+    """A started process. ``start_ns`` is from its start until it takes commands."""
+
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
+        self._log = tempfile.TemporaryFile("w+")
+        start = time.perf_counter_ns()
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            text=True,
+            bufsize=1,
+            env={**os.environ, **environment},
+        )
+        try:
+            kind, words = self._answer()
+        except Unavailable:
+            self.close()
+            raise
+        if kind != "started":
+            self.close()
+            raise Unavailable(" ".join(words))
+        self.start_ns = time.perf_counter_ns() - start
+        self.description = " ".join(words[1:])
+
+    def open(self, size: int) -> Opened:
+        """Load a size and call it once; Unavailable if the path has no such thing."""
+        kind, words = self._ask(f"open {size}")
+        if kind != "opened":
+            raise Unavailable(" ".join(words))
+        return Opened(int(words[0]), int(words[1]), float(words[2]), float(words[3]))
+
+    def call(self, samples: int, calls: int) -> list[int]:
+        """Nanoseconds per call of each sample."""
+        return [int(word) for word in self._ask(f"call {samples} {calls}")[1]]
+
+    def create(self, samples: int) -> tuple[list[int], list[int]]:
+        """Nanoseconds of loading the model once more, and of releasing it."""
+        created = [int(word) for word in self._ask(f"create {samples}")[1]]
+        return created, [int(word) for word in self._answer()[1]]
+
+    def pin(self, core: int) -> None:
+        """All threads to one core."""
+        for task in Path(f"/proc/{self._process.pid}/task").iterdir():
+            with contextlib.suppress(OSError):  # a thread that has ended meanwhile
+                os.sched_setaffinity(int(task.name), {core})
+
+    def peak_bytes(self) -> int:
+        """Largest resident memory so far."""
+        for line in Path(f"/proc/{self._process.pid}/status").read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
+        return 0
+
+    def close(self) -> None:
+        """End the process."""
+        with contextlib.suppress(OSError):
+            self._process.stdin.close()
+        try:
+            self._process.wait(timeout=20)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._process.stdout.close()
+        self._log.close()
+
+    def _ask(self, command: str) -> tuple[str, list[str]]:
+        try:
+            self._process.stdin.write(command + "\n")
+            self._process.stdin.flush()
+        except OSError as failure:
+            raise Unavailable(self._last_words()) from failure
+        return self._answer()
+
+    def _answer(self) -> tuple[str, list[str]]:
+        """The next line that is an answer; whatever else the libraries print is skipped."""
+        for line in self._process.stdout:
+            if line.startswith(">> "):
+                kind, *words = line.split()[1:]
+                return kind, words
+        raise Unavailable(self._last_words())
+
+    def _last_words(self) -> str:
+        self._process.wait()
+        self._log.seek(0)
+        said = [line.strip() for line in self._log.read().splitlines() if line.strip()]
+        return f"the process ended with code {self._process.returncode}: {said[-1] if said else 'it said nothing'}"
