@@ -19,7 +19,7 @@ ctest = ctest --test-dir build/$(1)$(tag) --output-on-failure --no-tests=error $
 help:
 	@echo 'make demo   install what is missing, build, and train a closure inside a running Fortran model'
 	@echo 'make test   install what is missing, build, and run all tests'
-	@echo 'make bench  measure what a call costs'
+	@echo 'make bench  measure what a call costs, and all paths to a network side by side'
 	@echo 'make clean  remove build/ and out/; .venv stays'
 	@echo
 	@echo 'FC=flang-new-19            another Fortran compiler'
@@ -61,8 +61,11 @@ endif
 bench:
 	@cmake/setup.sh demo
 	@$(environment); $(call configure,release)
-	@$(environment); cmake --build build/release$(tag) --target call_overhead
+	@$(environment); cmake --build build/release$(tag) --target call_overhead bench_driver
 	@$(environment); "$$FTN_PYTORCH_PYTHON" benchmarks/call_overhead/run.py build/release$(tag) out/benchmarks
+	@echo '== All cases on all paths: most of the time goes into compiling models, the first time'
+	@$(environment); PYTHONPATH='$(CURDIR)/python' "$$FTN_PYTORCH_PYTHON" -m ftn_pytorch bench --plot \
+	  --build build/release$(tag) --output out/benchmarks
 
 clean:
 	rm -rf build out

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 """The networks of the benchmark, their inputs, and what plain PyTorch makes of them. All from fixed seeds.
 
-python models.py <folder> [--case NAME]... [--size N]... [--formats pt,pt2,onnx]
+python models.py <folder> [--case NAME]... [--size N]... [--smallest] [--formats pt,pt2,onnx]
 
 writes for each case NAME and size N
-    NAME.pt, NAME.pt2, NAME.onnx    the network as TorchScript, AOTInductor package and ONNX model, for all sizes of a case
+    NAME.pt, NAME.pt2, NAME.onnx    the network as TorchScript, AOTInductor package, ONNX model
     NAME_N/problem.txt, *.bin       arrays that go in, arrays that must come out: see write_problem
     manifest.json                   parameters, floating-point operations, and why a file is not there
 Files that are there already are kept if they were made by the same torch and the same version of this script.
@@ -99,7 +99,10 @@ class GravityWaveDrag(nn.Module):
 def convolutions(channels_in: int, channels: int) -> nn.Sequential:
     """Two convolutions, each followed by a ReLU."""
     return nn.Sequential(
-        nn.Conv2d(channels_in, channels, 3, padding=1), nn.ReLU(), nn.Conv2d(channels, channels, 3, padding=1), nn.ReLU()
+        nn.Conv2d(channels_in, channels, 3, padding=1),
+        nn.ReLU(),
+        nn.Conv2d(channels, channels, 3, padding=1),
+        nn.ReLU(),
     )
 
 
@@ -140,7 +143,7 @@ def uniform(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
 
 def columns(n: int) -> tuple[torch.Tensor, ...]:
     """Wind, temperature, pressure and latitude of n columns, scaled."""
-    return (*(uniform(n, 40, dtype=torch.float64) for _ in range(2)), *(uniform(n, dtype=torch.float64) for _ in range(2)))
+    return tuple(uniform(*shape, dtype=torch.float64) for shape in ((n, 40), (n, 40), (n,), (n,)))
 
 
 @dataclass(frozen=True)
@@ -248,7 +251,7 @@ def write_problem(name: str, size: int, folder: Path) -> dict[str, Any]:
 
 
 def count_flops(net: nn.Module, case: Case, inputs: tuple[torch.Tensor, ...]) -> int:
-    """Of one call, multiplications and additions of matrix products and convolutions; forward and backward if it trains."""
+    """Multiplications and additions of matrix products and convolutions in one call, of training both ways."""
     from torch.utils.flop_counter import FlopCounterMode
 
     if isinstance(net, LargeStride):
@@ -333,7 +336,8 @@ def write_models(name: str, size: int, folder: Path, formats: list[str], manifes
         except Exception as failure:  # whatever a format cannot hold is a line in the result, not the end of it
             manifest["missing"][file.name] = f"{type(failure).__name__}: {str(failure).strip().splitlines()[0]}"
         manifest["seconds"][file.name] = round(time.perf_counter() - start, 2)
-        print(f"{file.name}: {manifest['missing'].get(file.name, 'written')}, {manifest['seconds'][file.name]} s", flush=True)
+        said = manifest["missing"].get(file.name, "written")
+        print(f"{file.name}: {said}, {manifest['seconds'][file.name]} s", flush=True)
 
 
 def version() -> str:
@@ -359,12 +363,14 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--case", action="append", choices=list(CASES), help="default: all")
     parser.add_argument("--size", action="append", type=int, help="default: all of a case")
+    parser.add_argument("--smallest", action="store_true", help="the smallest size of each case")
     parser.add_argument("--formats", default="pt,pt2,onnx", help="default: %(default)s")
     chosen = parser.parse_args(arguments)
     chosen.folder.mkdir(parents=True, exist_ok=True)
     manifest = open_manifest(chosen.folder)
     for name in chosen.case or CASES:
-        for size in chosen.size or CASES[name].sizes:
+        sizes = chosen.size or CASES[name].sizes
+        for size in sizes[:1] if chosen.smallest else sizes:
             if f"{name}_{size}" not in manifest["problems"]:
                 manifest["problems"][f"{name}_{size}"] = write_problem(name, size, chosen.folder / f"{name}_{size}")
             write_models(name, size, chosen.folder, chosen.formats.split(","), manifest)

@@ -5,9 +5,8 @@
 !>    bench_driver <case> <path> serve <folder>          for the analysis: commands on standard input
 !>
 !> <case> and <N> are those of ../models.py, which has written <folder>; <path> is script, compiled, copy, torchscript,
-!> direct, pt2, onnx or ftorch. Environment: USETS=1 makes the first three run the TorchScript file; BENCH_SCRIPT is the path
-!> of script.py (default: seen from the root of the sources). Exit code 1 if a result is wrong, 77 if the path cannot be
-!> used here.
+!> direct, pt2, onnx or ftorch. Environment: USETS=1 makes the first three run the TorchScript file; BENCH_SCRIPT names
+!> script.py (default: seen from the root of the sources). Exit code 1 if a result is wrong, 77 if there is no such path.
 !>
 !> Commands, and the replies, which begin with ">>":
 !>
@@ -67,8 +66,8 @@ contains
 
       call open_problem(size, layout(), loaded, called, error, errmsg)
       if (errmsg /= "") call give_up(errmsg)
-      print '(4a, i0, 2(a, f0.3), a)', case, ", ", path, ", N = ", size, ": load ", loaded/1e6_real64, " ms, first call ", &
-         called/1e6_real64, " ms"
+      print '(4a, i0, 2(a, f0.3), a)', case, ", ", path, ", N = ", size, ": load ", loaded/1e6_real64, &
+         " ms, first call ", called/1e6_real64, " ms"
       fine = passed(1, error)
       do i = 1, count
          start = now()

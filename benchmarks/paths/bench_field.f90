@@ -1,6 +1,6 @@
 ! SPDX-License-Identifier: MIT
-!> An array of a problem: kind and shape are known when the program runs, so its elements are in memory of one rank and are
-!> described through a pointer of the right one.
+!> An array of a problem: kind and shape are known when the program runs, so its elements are in memory of one rank and
+!> are described through a pointer of the right one.
 module bench_field
    use, intrinsic :: iso_c_binding, only : c_loc, c_ptr
    use, intrinsic :: iso_fortran_env, only : int64, real32, real64
@@ -49,8 +49,8 @@ contains
       read (words, *) name, self%dtype, self%rank
       read (words, *) name, self%dtype, self%rank, self%extents(:self%rank)
       call allocate_elements(self)
-      open (newunit=unit, file=folder // "/" // trim(name) // ".bin", access="stream", form="unformatted", status="old", &
-         action="read")
+      open (newunit=unit, file=folder // "/" // trim(name) // ".bin", access="stream", form="unformatted", &
+         status="old", action="read")
       if (associated(self%single)) read (unit) self%single
       if (associated(self%double)) read (unit) self%double
       close (unit)

@@ -1,8 +1,8 @@
 ! SPDX-License-Identifier: MIT
 !> The same problems through FTorch, by its public interface (release 1.1; training by what followed it).
 !>
-!> Tensors are made once from the arrays and reused, as its documentation advises. FTorch keeps the index order of Fortran;
-!> the layouts here make it see what the other paths see.
+!> Tensors are made once from the arrays and reused, as its documentation advises. FTorch keeps the index order of
+!> Fortran; the layouts here make it see what the other paths see.
 module bench_ftorch
    use, intrinsic :: iso_c_binding, only : c_int64_t
    use, intrinsic :: iso_fortran_env, only : int32, real32, real64

@@ -1,5 +1,5 @@
 ! SPDX-License-Identifier: MIT
-!> A loaded model on one path, with its arguments described: what a program does before its time loop, in it and after it.
+!> A loaded model on one path, with its arguments described: what a program does before, in and after its time loop.
 module bench_runner
    use, intrinsic :: iso_c_binding, only : c_bool
    use, intrinsic :: iso_fortran_env, only : real64
@@ -110,7 +110,8 @@ contains
          select case (self%path)
          case ("script", "compiled", "copy")
             if (self%trains) then
-               completed = self%script%train(self%inputs(:self%input_count), self%target, loss, stat=stat, errmsg=errmsg)
+               completed = self%script%train(self%inputs(:self%input_count), self%target, loss, stat=stat, &
+                  errmsg=errmsg)
             else
                call self%script%forward(self%inputs(:self%input_count), self%outputs(:self%output_count), stat=stat, &
                   errmsg=errmsg)

@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
     parser.add_argument("--build", type=Path, default=Path("build/release"), help="build folder (default: %(default)s)")
     parser.add_argument("--sources", type=Path, default=Path("benchmarks"), help="benchmarks/ of the sources")
-    parser.add_argument("--output", type=Path, default=Path("out/benchmarks"), help="where to write (default: %(default)s)")
+    parser.add_argument("--output", type=Path, default=Path("out/benchmarks"), help="default: %(default)s")
     parser.add_argument("--case", action="append", choices=list(CASES), help="default: all; may be repeated")
     parser.add_argument("--path", action="append", choices=list(PATHS), help="default: all; may be repeated")
     parser.add_argument("--quick", action="store_true", help="one small size of each case, a few calls")
@@ -65,7 +65,7 @@ def measure(chosen: argparse.Namespace) -> dict[str, Any]:
     if not driver.is_file():
         raise FtnPytorchError("FILE", f"there is no {driver}: cmake --build {chosen.build} --target bench_driver")
     if not (sources / "script.py").is_file():
-        raise FtnPytorchError("FILE", f"there is no {sources / 'script.py'}: name benchmarks/ of the sources in --sources")
+        raise FtnPytorchError("FILE", f"there is no {sources / 'script.py'}: name benchmarks/ in --sources")
     cases = chosen.case or list(CASES)
     paths = chosen.path or list(PATHS)
     effort = QUICK if chosen.quick else FULL

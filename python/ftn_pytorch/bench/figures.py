@@ -113,18 +113,20 @@ def _bars(title: str, rows: Sequence[Mapping[str, Any]], file: Path) -> Path:
     import matplotlib.pyplot as plt
 
     groups = list(dict.fromkeys((row["case"], row["size"]) for row in rows))
-    figure, axes = plt.subplots(1, len(groups), figsize=(3.4 * len(groups) + 2.4, 4.6), sharey=True, layout="constrained")
+    inches = (3.4 * len(groups) + 2.4, 4.6)
+    figure, axes = plt.subplots(1, len(groups), figsize=inches, sharey=True, layout="constrained")
     paths = [path for path in PATHS if any(row["path"] == path for row in rows)]
     for axis, (case, size) in zip([axes] if len(groups) == 1 else axes, groups):
         own = {row["path"]: row for row in rows if (row["case"], row["size"]) == (case, size)}
-        largest = max(row["ratio"] for row in own.values())
+        largest = max(1, *(row["ratio"] for row in own.values()))
         for place, path in enumerate(paths):
             if path not in own:
                 axis.text(0.02, place, " not available", va="center", color="#777777", fontsize=10)
                 continue
             ratio, median = own[path]["ratio"], own[path]["call_us"]["median"]
             axis.barh(place, ratio, color=STYLES[path][0], height=0.7)
-            axis.text(ratio + 0.02 * largest, place, f"{ratio:.2f}  ({_time(median)})", va="center", fontsize=10)
+            said = f"{ratio:.2f}  ({_time(median)})"
+            axis.text(max(ratio, 1) + 0.02 * largest, place, said, va="center", fontsize=10)
         axis.axvline(1, color="black", linestyle="--", linewidth=1)
         axis.set_xlim(0, 1.6 * largest)
         axis.set_xlabel("ratio to plain Python")
@@ -132,7 +134,7 @@ def _bars(title: str, rows: Sequence[Mapping[str, Any]], file: Path) -> Path:
         axis.grid(True, axis="x", alpha=0.25)
         axis.set_yticks(range(len(paths)), [PATHS[path] for path in paths])
     figure.suptitle(f"{title} (median time of a call on one core)")
-    figure.gca().invert_yaxis()
+    figure.axes[0].invert_yaxis()
     return _save(figure, file)
 
 

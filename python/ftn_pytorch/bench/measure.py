@@ -118,7 +118,8 @@ def _measure_size(
         entry = {
             "case": case, "size": size, "path": path, "load_ms": answer.load_ns / 1e6,
             "first_call_ms": answer.first_call_ns / 1e6, "error": answer.error, "tolerance": answer.tolerance,
-            "calls_per_sample": turns[path][1], "call_us": call, "rounds_us": [statistics.median(r) for r in rounds[path]],
+            "calls_per_sample": turns[path][1], "call_us": call,
+            "rounds_us": [statistics.median(values) for values in rounds[path]],
             "creation_us": summary.summarize([value / 1e3 for value in created]),
             "deletion_us": summary.summarize([value / 1e3 for value in deleted]),
             "calls_per_second": 1e6 / max(call["median"], 1e-3),

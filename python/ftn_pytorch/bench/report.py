@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from . import summary
 from .plan import CASES, FLOOR, PATHS
 
 
@@ -20,7 +21,8 @@ def markdown(document: Mapping[str, Any]) -> str:
     if document["wrong"]:
         parts += ["### WRONG RESULTS, not measured", table(
             ("case", "size", "path", "error", "tolerance"),
-            [(w["case"], w["size"], w["path"], f"{w['error']:.1e}", f"{w['tolerance']:.0e}") for w in document["wrong"]])]
+            [(row["case"], row["size"], row["path"], f"{row['error']:.1e}", f"{row['tolerance']:.0e}")
+             for row in document["wrong"]])]
     parts += ["### Aims", table(("aim", "reached", "measured"), aims(document["results"]))]
     return "\n\n".join(parts) + "\n"
 
@@ -38,21 +40,22 @@ def microseconds(value: float) -> str:
 
 def case_table(document: Mapping[str, Any], case: str) -> str:
     """Times of a call in microseconds, and what they are beside plain Python."""
-    head = (CASES[case].unit, "path", "min, us", "mean", "median", "p99", "max", "x Python", "- Python, us", "per second",
-            "GFlop/s", "creation, ms", "deletion, ms")
+    head = (CASES[case].unit, "path", "min, us", "mean", "median", "p99", "max", "x Python", "- Python, us",
+            "per second", "GFlop/s", "creation, ms", "deletion, ms")
     rows = []
     for row in _rows(document["results"], case):
         call = row["call_us"]
         flops = document["models"].get(f"{case}_{row['size']}", {}).get("flops", 0)
         rows.append((
-            row["size"], PATHS[row["path"]], *(microseconds(call[name]) for name in ("min", "mean", "median", "p99", "max")),
+            row["size"], PATHS[row["path"]], *(microseconds(call[name]) for name in summary.NAMES),
             f"{row['ratio']:.3f}" if "ratio" in row else "", f"{row['difference_us']:+,.2f}" if "ratio" in row else "",
             f"{row['calls_per_second']:,.4g}", f"{flops / call['median'] / 1e3:.2f}" if flops else "",
             f"{row['creation_us']['median'] / 1e3:.2f}", f"{row['deletion_us']['median'] / 1e3:.2f}",
         ))
     models = {size: document["models"].get(f"{case}_{size}", {}) for size in {row[0] for row in rows}}
     facts = next((f"{facts['parameters']:,} parameters. " for facts in models.values() if facts.get("parameters")), "")
-    return facts + f"Difference to plain Python before timing: {_errors(document['results'], case)}.\n\n" + table(head, rows)
+    checked = f"Difference to plain Python before timing: {_errors(document['results'], case)}.\n\n"
+    return facts + checked + table(head, rows)
 
 
 def cold_table(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -60,7 +63,8 @@ def cold_table(rows: Sequence[Mapping[str, Any]]) -> str:
     return table(
         ("case", "path", "start, ms", "load, ms", "first call, ms", "together, ms", "peak memory, MiB"),
         [(row["case"], PATHS[row["path"]], *(f"{row[name]:,.0f}" for name in ("start_ms", "load_ms", "first_call_ms")),
-          f"{row['start_ms'] + row['load_ms'] + row['first_call_ms']:,.0f}", f"{row['peak_mib']:,.0f}") for row in rows],
+          f"{row['start_ms'] + row['load_ms'] + row['first_call_ms']:,.0f}", f"{row['peak_mib']:,.0f}")
+         for row in rows],
     )
 
 
@@ -98,7 +102,8 @@ def aims(results: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, str]]:
     bound = median("mlp", 32, "python-onnx")
     compare("mlp 32, .onnx: at most bound buffers in Python + 1 us", median("mlp", 32, "onnx"),
             None if bound is None else bound + 1)
-    compare("train_step 32, direct: at most FTorch", median("train_step", 32, "direct"), median("train_step", 32, "ftorch"))
+    compare("train_step 32, direct: at most FTorch", median("train_step", 32, "direct"),
+            median("train_step", 32, "ftorch"))
     for key, row in found.items():
         if key[2] == "script" and (*key[:2], FLOOR) in found:
             floor = found[(*key[:2], FLOOR)]["call_us"]["median"]

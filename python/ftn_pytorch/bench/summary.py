@@ -13,8 +13,8 @@ NAMES = ("min", "mean", "median", "p99", "max")
 def summarize(values: Sequence[float]) -> dict[str, float]:
     """Minimum, mean, median, 99th percentile and maximum, in the unit of the values, and their number.
 
-    The percentile is the smallest value that at least 99 of 100 values do not exceed; of fewer than 100 values it is the
-    largest. Raises ValueError without values.
+    The percentile is the smallest value that at least 99 of 100 values do not exceed; of fewer than 100 values it is
+    the largest. Raises ValueError without values.
     """
     if not values:
         raise ValueError("there are no times to summarize")

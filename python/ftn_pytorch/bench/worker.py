@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A process that measures one case on one path: bench_driver, or floor.py for plain Python. Both take the same commands."""
+"""A process that measures one case on one path: bench_driver, or floor.py for plain Python, with the same commands."""
 
 from __future__ import annotations
 
@@ -7,10 +7,14 @@ import contextlib
 import os
 import subprocess
 import tempfile
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+# A process that takes longer for one answer is ended.
+LIMIT_SECONDS = 600
 
 
 class Unavailable(Exception):
@@ -104,10 +108,15 @@ class Worker:
 
     def _answer(self) -> tuple[str, list[str]]:
         """The next line that is an answer; whatever else the libraries print is skipped."""
-        for line in self._process.stdout:
-            if line.startswith(">> "):
-                kind, *words = line.split()[1:]
-                return kind, words
+        limit = threading.Timer(LIMIT_SECONDS, self._process.kill)
+        limit.start()
+        try:
+            for line in self._process.stdout:
+                if line.startswith(">> "):
+                    kind, *words = line.split()[1:]
+                    return kind, words
+        finally:
+            limit.cancel()
         raise Unavailable(self._last_words())
 
     def _last_words(self) -> str:
