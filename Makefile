@@ -59,7 +59,7 @@ endif
 	@tail -n 1 build/pytest.log
 
 bench:
-	@cmake/setup.sh demo
+	@cmake/setup.sh bench
 	@$(environment); $(call configure,release)
 	@$(environment); cmake --build build/release$(tag) --target call_overhead bench_driver
 	@$(environment); "$$FTN_PYTORCH_PYTHON" benchmarks/call_overhead/run.py build/release$(tag) out/benchmarks

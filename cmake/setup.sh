@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # Install what is missing, then write build/environment, which the Makefile reads before every other step.
 #
-#   cmake/setup.sh [--dry-run] demo|test      --dry-run: only print what would be installed
+#   cmake/setup.sh [--dry-run] demo|bench|test      --dry-run: only print what would be installed
 #
 # FC                   Fortran compiler, default gfortran
 # FTN_PYTORCH_PYTHON   use this Python and install nothing into it; an active VIRTUAL_ENV is treated alike
@@ -121,7 +121,7 @@ install_packages() {
 
 wanted_packages() {
   local files=(cmake/requirements.txt)
-  [ "$goal" != test ] || files+=(cmake/requirements-test.txt)
+  [ "$goal" = demo ] || files+=(cmake/requirements-test.txt)
   grep -hv '^#' "${files[@]}" | sed "s|^torch==.*|${FTN_PYTORCH_TORCH:-&}|"
 }
 

@@ -64,8 +64,7 @@ contains
       case ("script")
          call self%script%load(script, config=config, layout=layout, stat=stat, errmsg=errmsg)
       case ("compiled")
-         last = [torch_in("compiled", yes)]
-         call self%script%load(script, config=[config, last], layout=layout, stat=stat, errmsg=errmsg)
+         call self%script%load(script, config=config, layout=layout, compile=.true., stat=stat, errmsg=errmsg)
       case ("copy")
          last = [torch_in("copied", yes)]
          call self%script%load(script, config=[config, last], layout=layout, inputs="copy", stat=stat, errmsg=errmsg)

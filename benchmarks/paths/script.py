@@ -15,10 +15,10 @@ import models  # noqa: E402
 uses_torchscript = os.environ.get("USETS", "0") not in ("", "0")
 
 
-def ftn_pytorch_setup(case, size, folder, compiled=False, copied=False):
+def ftn_pytorch_setup(case, size, folder, copied=False):
     """Make the network of a case, and ftn_pytorch_forward for it.
 
-    compiled: through torch.compile. copied: the script gets NumPy arrays and returns them, as with a plain binding.
+    copied: the script gets NumPy arrays and returns them, as with a plain binding.
     """
     global net, optimizer, ftn_pytorch_forward, ftn_pytorch_framework
     if uses_torchscript:
@@ -30,10 +30,6 @@ def ftn_pytorch_setup(case, size, folder, compiled=False, copied=False):
     if case == "tiny" and not uses_torchscript:
         ftn_pytorch_forward = models.TINY[size]
     else:
-        ftn_pytorch_forward = torch.inference_mode()(net)
-    if compiled:
-        torch._dynamo.reset()
-        net = torch.compile(net, dynamic=False)
         ftn_pytorch_forward = torch.inference_mode()(net)
     if copied:
         ftn_pytorch_framework = "numpy"

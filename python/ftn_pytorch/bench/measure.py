@@ -15,6 +15,8 @@ from . import summary
 from .plan import FLOOR, IN_PYTHON, Effort, turn
 from .worker import Opened, Unavailable, Worker
 
+# Calls as slow as this get three rounds at most.
+SLOW_NS = 5e8
 # The file that a path needs.
 SUFFIXES = {"torchscript": "pt", "direct": "pt", "ftorch": "pt", "pt2": "pt2", "onnx": "onnx", "python-onnx": "onnx"}
 
@@ -99,16 +101,17 @@ def _measure_size(
     case: str, size: int, workers: Mapping[str, tuple[Worker, Opened]], core: int, effort: Effort
 ) -> list[dict[str, Any]]:
     """Warm up each path, then let them take turns, another one first in each round."""
-    turns = {}
+    turns, slowest = {}, 0
     for path, (worker, answer) in workers.items():
         worker.pin(core)
         times = worker.call(1 if answer.first_call_ns > 2e8 else 5, 1)
         if min(times) < 2e8:
             times = worker.call(3, turn(min(times), effort)[1])
         turns[path] = turn(min(times), effort)
+        slowest = max(slowest, min(times))
     rounds: dict[str, list[list[float]]] = {path: [] for path in workers}
     order = list(workers)
-    for number in range(effort.rounds):
+    for number in range(effort.rounds if slowest < SLOW_NS else min(3, effort.rounds)):
         for path in order[number % len(order):] + order[:number % len(order)] if order else []:
             rounds[path].append([nanoseconds / 1e3 for nanoseconds in workers[path][0].call(*turns[path])])
     results = []
