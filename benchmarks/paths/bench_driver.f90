@@ -6,7 +6,8 @@
 !>
 !> <case> and <N> are those of ../models.py, which has written <folder>; <path> is script, compiled, copy, torchscript,
 !> direct, pt2, onnx or ftorch. Environment: USETS=1 makes the first three run the TorchScript file; BENCH_SCRIPT names
-!> script.py (default: seen from the root of the sources). Exit code 1 if a result is wrong, 77 if there is no such path.
+!> script.py (default: seen from the root of the sources). Exit code 1 if a result is wrong, 77 if there is no such
+!> path.
 !>
 !> Commands, and the replies, which begin with ">>":
 !>
