@@ -11,9 +11,11 @@
 #include "call.hpp"
 #include "deliver.hpp"
 #include "direct_plugin.hpp"
+#include "environment.hpp"
 #include "framework.hpp"
 #include "guard.hpp"
 #include "module.hpp"
+#include "observe.hpp"
 #include "tensor.hpp"
 
 using namespace fpt;
@@ -60,6 +62,11 @@ void free_any_module(fpt_module module) {
   guard_python([&] { free_module(module); });
 }
 
+std::string_view view_trimmed(const char* text, int64_t length) noexcept {
+  while (length > 0 && text[length - 1] == ' ') --length;
+  return {text, static_cast<std::size_t>(length)};
+}
+
 /// Inputs in, results out: all calls but training.
 void run(Module& module, Function& function, fpt_arg* inputs, int32_t ninputs, fpt_arg* outputs, int32_t noutputs,
          fpt_results* results) {
@@ -99,6 +106,34 @@ void train(Module& module, fpt_arg* inputs, int32_t ninputs, fpt_arg* targets, i
   call.finish(std::move(result), false);
 }
 
+fpt_status load(fpt_module* module, int32_t kind, const char* file, int64_t file_len, fpt_arg options[], int32_t noptions,
+                fpt_arg config[], int32_t nconfig) {
+  bool is_direct = false;
+  fpt_status status;
+  {
+    const HostState host;
+    status = guard([&] {
+      std::unique_ptr<DirectModule> direct = load_directly(kind, trimmed(file, file_len), options, noptions, nconfig);
+      is_direct = direct != nullptr;
+      if (!is_direct) return;
+      const fpt_module before = *module;
+      *module = insert_direct_module(std::move(direct));
+      free_any_module(before);
+    });
+  }
+  if (is_direct || status != FPT_OK) {
+    discard_copies(options, noptions);
+    discard_copies(config, nconfig);
+    return status;
+  }
+  return guard_call(options, noptions, config, nconfig, [&] {
+    const fpt_module before = *module;
+    if (is_direct_module(before)) *module = 0;
+    store_module(Module::load(kind, trimmed(file, file_len), options, noptions, config, nconfig), module);
+    if (is_direct_module(before)) free_direct_module(before);
+  });
+}
+
 }  // namespace
 
 extern "C" {
@@ -134,22 +169,24 @@ fpt_status fpt_diagnose(const char** text, int64_t* length) {
   static std::string& report = *new std::string;
   const std::string mode = floating_point_mode();
   const int team = openmp_team_size();
+  const std::string core = object_file_of(reinterpret_cast<const void*>(&fpt_diagnose));
+  const std::string direct = direct_torch().folder.empty() ? "" : text_of(direct_torch());
+  bool is_complete = false;
   const fpt_status status = guard_python([&] {
-    // how torch is reached is known once it is imported, which the diagnosis does anyway
-    const Ref torch(PyImport_ImportModule("torch"));
-    PyErr_Clear();
     const InterpreterInfo& info = interpreter_info();
     const Ref answer = checked(
-        PyObject_CallFunction(embed("diagnose"), "{s:s,s:s,s:s,s:s,s:s,s:i}", "executable", info.executable.c_str(), "reason",
-                              info.reason.c_str(), "library", info.library.c_str(), "floating_point", mode.c_str(),
-                              "torch_access", torch_report().c_str(), "openmp_threads", team),
+        PyObject_CallFunction(embed("diagnose"), "{s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:i}", "executable", info.executable.c_str(),
+                              "reason", info.reason.c_str(), "library", info.library.c_str(), "floating_point",
+                              mode.c_str(), "core", core.c_str(), "direct_torch", direct.c_str(), "direct_obstacle",
+                              direct_obstacle().c_str(), "openmp_threads", team),
         "diagnosing");
-    int good = 0;
-    const char* lines = nullptr;
-    if (!PyArg_ParseTuple(answer.get(), "ps", &good, &lines)) throw_python_error("diagnosing");
+    const char *wrong = nullptr, *sentence = nullptr, *lines = nullptr;
+    if (!PyArg_ParseTuple(answer.get(), "sss", &wrong, &sentence, &lines)) throw_python_error("diagnosing");
     report = lines;
+    is_complete = true;
+    if (*wrong) fail(status_of_name(wrong), sentence);
   });
-  if (status != FPT_OK) report = last_error();
+  if (!is_complete) report = last_error();
   *text = report.data();
   *length = static_cast<int64_t>(report.size());
   return status;
@@ -157,30 +194,14 @@ fpt_status fpt_diagnose(const char** text, int64_t* length) {
 
 fpt_status fpt_module_load(fpt_module* module, int32_t kind, const char* file, int64_t file_len, fpt_arg options[],
                            int32_t noptions, fpt_arg config[], int32_t nconfig) {
-  bool is_direct = false;
-  fpt_status status;
-  {
-    const HostState host;
-    status = guard([&] {
-      std::unique_ptr<DirectModule> direct = load_directly(kind, trimmed(file, file_len), options, noptions, nconfig);
-      is_direct = direct != nullptr;
-      if (!is_direct) return;
-      const fpt_module before = *module;
-      *module = insert_direct_module(std::move(direct));
-      free_any_module(before);
-    });
+  start_observing();
+  const int64_t begin = time_now(), before = *module;
+  const fpt_status status = load(module, kind, file, file_len, options, noptions, config, nconfig);
+  if (observing) {
+    if (status == FPT_OK && before != *module) forget_module(before);
+    report_load(*module, trimmed(file, file_len), is_direct_module(*module) ? "direct" : "python", begin, status);
   }
-  if (is_direct || status != FPT_OK) {
-    discard_copies(options, noptions);
-    discard_copies(config, nconfig);
-    return status;
-  }
-  return guard_call(options, noptions, config, nconfig, [&] {
-    const fpt_module before = *module;
-    if (is_direct_module(before)) *module = 0;
-    store_module(Module::load(kind, trimmed(file, file_len), options, noptions, config, nconfig), module);
-    if (is_direct_module(before)) free_direct_module(before);
-  });
+  return status;
 }
 
 fpt_status fpt_module_reload(fpt_module module) {
@@ -238,6 +259,8 @@ fpt_status fpt_module_restore(fpt_module module, const char* file, int64_t file_
 
 fpt_status fpt_module_forward(fpt_module module, fpt_arg inputs[], int32_t ninputs, fpt_arg outputs[], int32_t noutputs,
                               fpt_results* results, int32_t flags) {
+  if (is_observed())
+    return observe_call({module, "ftn_pytorch_forward", inputs, ninputs, outputs, noutputs}, [=] { return fpt_module_forward(module, inputs, ninputs, outputs, noutputs, results, flags); });
   if (is_direct_module(module))
     return guard_direct_call(module, inputs, ninputs, outputs, noutputs, [&](DirectModule& direct) {
       const fpt_results before = results ? *results : 0;
@@ -251,6 +274,8 @@ fpt_status fpt_module_forward(fpt_module module, fpt_arg inputs[], int32_t ninpu
 }
 
 fpt_status fpt_module_forward_wrap(fpt_module module, fpt_wrap inputs, fpt_tensor* output, int32_t flags) {
+  if (is_observed())
+    return observe_call({module, "ftn_pytorch_forward"}, [=] { return fpt_module_forward_wrap(module, inputs, output, flags); });
   if (is_direct_module(module))
     return guard_direct(module, [&](DirectModule& direct) {
       ArgumentList& list = wrap_at(inputs);
@@ -270,6 +295,8 @@ fpt_status fpt_module_forward_wrap(fpt_module module, fpt_wrap inputs, fpt_tenso
 
 fpt_status fpt_module_train(fpt_module module, fpt_arg inputs[], int32_t ninputs, fpt_arg targets[], int32_t ntargets,
                             int32_t* completed, double* loss) {
+  if (is_observed())
+    return observe_call({module, "ftn_pytorch_train", inputs, ninputs, targets, ntargets}, [=] { return fpt_module_train(module, inputs, ninputs, targets, ntargets, completed, loss); });
   if (is_direct_module(module))
     return guard_direct_call(module, inputs, ninputs, targets, ntargets, [&](DirectModule& direct) {
       direct.train(inputs, ninputs, targets, ntargets, *completed, *loss);
@@ -281,6 +308,8 @@ fpt_status fpt_module_train(fpt_module module, fpt_arg inputs[], int32_t ninputs
 }
 
 fpt_status fpt_module_train_wrap(fpt_module module, fpt_wrap inputs, fpt_tensor target, int32_t* completed, double* loss) {
+  if (is_observed())
+    return observe_call({module, "ftn_pytorch_train"}, [=] { return fpt_module_train_wrap(module, inputs, target, completed, loss); });
   fpt_arg argument;
   std::memset(&argument, 0, sizeof argument);
   argument.handle = target;
@@ -301,6 +330,8 @@ fpt_status fpt_module_train_wrap(fpt_module module, fpt_wrap inputs, fpt_tensor 
 
 fpt_status fpt_module_call(fpt_module module, const char* name, int64_t name_len, fpt_arg inputs[], int32_t ninputs,
                            fpt_arg outputs[], int32_t noutputs, fpt_results* results) {
+  if (is_observed())
+    return observe_call({module, view_trimmed(name, name_len), inputs, ninputs, outputs, noutputs}, [=] { return fpt_module_call(module, name, name_len, inputs, ninputs, outputs, noutputs, results); });
   if (is_direct_module(module))
     return guard_direct_call(module, inputs, ninputs, outputs, noutputs, [&](DirectModule& direct) {
       const fpt_results before = results ? *results : 0;
@@ -310,13 +341,13 @@ fpt_status fpt_module_call(fpt_module module, const char* name, int64_t name_len
     });
   return guard_call(inputs, ninputs, outputs, noutputs, [&] {
     const ModuleUse use(module);
-    while (name_len > 0 && name[name_len - 1] == ' ') --name_len;
-    Function& function = use->function({name, static_cast<std::size_t>(name_len)}, 0);
+    Function& function = use->function(view_trimmed(name, name_len), 0);
     run_described(*use, function, inputs, ninputs, outputs, noutputs, results);
   });
 }
 
 void fpt_module_free(fpt_module module) {
+  if (observing) forget_module(module);
   free_any_module(module);
 }
 

@@ -3,7 +3,9 @@
 #include <pybind11/embed.h>
 
 #include "error.hpp"
+#include "framework.hpp"
 #include "ftn_pytorch.h"
+#include "log.hpp"
 
 namespace py = pybind11;
 
@@ -12,4 +14,8 @@ PYBIND11_EMBEDDED_MODULE(_ftn_pytorch, module) {
   module.def("version", [] { return FPT_VERSION; }, "Version of the library, 'major.minor.patch'.");
   module.def("warn", [](const std::string& text) { fpt::warn(text); }, py::arg("text"),
              "Send a warning to the handler that the program has registered.");
+  module.def("log_level", [] { return static_cast<int>(fpt::log_level()); }, "0: nothing is logged, 1: info, 2: debug.");
+  module.def("log", [](int level, const std::string& text) { fpt::log(static_cast<fpt::LogLevel>(level), text); },
+             py::arg("level"), py::arg("text"), "Write a line into the log of FTN_PYTORCH_LOG.");
+  module.def("torch_access", [] { return fpt::torch_report(); }, "How the library looks into tensors, one line.");
 }

@@ -46,22 +46,6 @@ std::size_t utf8_length(std::string_view text) noexcept {
   return surrogate || too_long || too_large ? 0 : length;
 }
 
-/// What is no UTF-8 (names that a source in Latin-1 gives to its arguments, say) escaped as in Python: "\\xe9".
-std::string as_utf8(std::string_view text) {
-  std::string result;
-  std::size_t copied = 0, at = 0;
-  while (at < text.size()) {
-    const std::size_t length = utf8_length(text.substr(at));
-    at += length;
-    if (length > 0) continue;
-    char escaped[5];
-    std::snprintf(escaped, sizeof escaped, "\\x%02x", static_cast<unsigned char>(text[at]));
-    result.append(text, copied, at - copied).append(escaped);
-    copied = ++at;
-  }
-  return result.append(text, copied, at - copied);
-}
-
 struct Name {
   fpt_status status;
   const char* name;
@@ -116,6 +100,21 @@ Warnings& warnings() {
 constexpr std::size_t max_kept_warnings = 64;
 
 }  // namespace
+
+std::string as_utf8(std::string_view text) {
+  std::string result;
+  std::size_t copied = 0, at = 0;
+  while (at < text.size()) {
+    const std::size_t length = utf8_length(text.substr(at));
+    at += length;
+    if (length > 0) continue;
+    char escaped[5];
+    std::snprintf(escaped, sizeof escaped, "\\x%02x", static_cast<unsigned char>(text[at]));
+    result.append(text, copied, at - copied).append(escaped);
+    copied = ++at;
+  }
+  return result.append(text, copied, at - copied);
+}
 
 fpt_status remember_error(fpt_status status, std::string_view text) noexcept {
   try {

@@ -51,6 +51,9 @@ const char* status_name(fpt_status status) noexcept;
 /// Inverse of status_name without its prefix ("SHAPE"); FPT_ERR_INTERNAL for a name that is none.
 fpt_status status_of_name(const std::string& name) noexcept;
 
+/// What is no UTF-8 (names that a source in Latin-1 gives to its arguments, say) escaped as in Python: "\\xe9".
+std::string as_utf8(std::string_view text);
+
 using WarningHandler = void (*)(const char* text, int64_t length);
 
 /// Replace the receiver of warnings and hand it those that were kept so far.

@@ -2,6 +2,7 @@
 #include "framework.hpp"
 
 #include "interpreter.hpp"
+#include "observe.hpp"
 
 namespace fpt {
 namespace {
@@ -129,6 +130,7 @@ Array array_of_buffer(const Py_buffer& buffer) {
 }  // namespace
 
 Made make_array(Framework framework, const Array& array, Storage owned, bool read_only) {
+  count_array();
   return framework == Framework::torch ? make_torch(array, std::move(owned))
                                        : make_numpy(array, std::move(owned), read_only);
 }

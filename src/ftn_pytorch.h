@@ -189,11 +189,14 @@ FPT_API void fpt_on_warning(void (*handler)(const char *text, int64_t length));
 FPT_API fpt_status fpt_set_threads(int64_t n);
 
 /**
- * Describe the installation: library, interpreter and why it was chosen, packages, threads, floating-point mode.
+ * Describe the installation: library, interpreter and why it was chosen, packages, threads, floating-point mode. One
+ * line each, which begins with a verdict: "ok", "note" or "wrong".
  *
  * @param text    set to the first byte; owned by the library, valid until the next call of this function
  * @param length  set to the length in bytes
- * Never starts Python unless it can; when Python cannot be started the text says why and the status tells.
+ * @return FPT_OK if no line begins with "wrong"; FPT_ERR_VERSION if parts of the installation do not fit each other;
+ *         FPT_ERR_IMPORT if neither torch nor NumPy is there, or one is broken; what fpt_init() returns if Python cannot
+ *         be started, and then the text says why. The error text is the first line that is wrong.
  */
 FPT_API fpt_status fpt_diagnose(const char **text, int64_t *length);
 

@@ -12,8 +12,10 @@
 #include <mutex>
 #include <thread>
 
+#include "crash.hpp"
 #include "environment.hpp"
 #include "fpenv.hpp"
+#include "observe.hpp"
 
 namespace py = pybind11;
 
@@ -170,6 +172,7 @@ void ensure_started(const std::string& python) {
 
   InterpreterInfo& info = mutable_info();
   info.library = library_path();
+  start_observing();
   const bool running = Py_IsInitialized() != 0;
   if (!running) {
     const PythonChoice choice = choose_python(python, info.library);
@@ -184,8 +187,10 @@ void ensure_started(const std::string& python) {
     info.reason = "adopted";
   }
   const InterpreterLock gil;
+  if (!info.adopted) show_traceback_on_crash();
   prepare(info);
   register_exit_handler();
+  log(LogLevel::info, concat("Python ", PY_VERSION, ": ", info.executable, ", chosen by ", info.reason, ", library ", info.library));
   interpreter_started.store(true, std::memory_order_release);
 }
 

@@ -7,6 +7,8 @@
 #include "call.hpp"
 #include "error.hpp"
 #include "interpreter.hpp"
+#include "observe.hpp"
+#include "observed_function.hpp"
 
 namespace fpt {
 namespace {
@@ -98,6 +100,7 @@ Function& Module::function(std::string_view name, int32_t flags) {
   int one_list = 0, has_out = 0;
   if (!PyArg_ParseTuple(bound.get(), "Opp", &callable, &one_list, &has_out)) throw_python_error(context);
   function->callable = Ref::borrow(callable);
+  if (observing) function->callable = observed_function(function->callable, runner_.get(), function->name, flags);
   function->one_list = one_list != 0;
   function->has_out = has_out != 0;
   functions_.push_back(std::move(function));

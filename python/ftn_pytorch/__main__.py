@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""``python -m ftn_pytorch``: where things are, which version, what is found, exporting networks, measuring."""
+"""``python -m ftn_pytorch``: where things are, which version, what is found, exporting, measuring, replaying calls."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from . import __version__, config, export
+from . import __version__, config, diagnose, export, replay
 from .bench import command as bench
-from .diagnose import diagnose
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -21,21 +20,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     choice.add_argument("--version", action="version", version=__version__)
     choice.add_argument("--cmakedir", action="store_true", help="print the folder for CMake's ftn_pytorch_DIR")
     commands = parser.add_subparsers(dest="command", metavar="command")
-    commands.add_parser("diagnose", help="say what is installed and found")
+    help_doctor = "say what is installed and found, with a verdict and a cure for each"
+    doctor = commands.add_parser("doctor", aliases=["diagnose"], help=help_doctor, description=help_doctor)
+    doctor.add_argument("--json", action="store_true", help="for programs")
     help_export = "write a network of a script to a file that Fortran loads, and check it"
     export.add_arguments(commands.add_parser("export", help=help_export, description=help_export))
     help_bench = "measure all paths from Fortran to a network (needs the sources, and a build)"
     bench.add_arguments(commands.add_parser("bench", help=help_bench, description=help_bench))
+    help_replay = "run calls again that FTN_PYTORCH_RECORD has recorded, and compare"
+    replay.add_arguments(commands.add_parser("replay", help=help_replay, description=help_replay))
     chosen = parser.parse_args(arguments)
     if chosen.cmakedir and chosen.command is None:
         return _print_cmakedir()
-    if chosen.command in ("bench", "export") and not chosen.cmakedir:
-        return {"bench": bench, "export": export}[chosen.command].run(chosen)
-    if chosen.command != "diagnose" or chosen.cmakedir:
-        parser.error("give one of --version, --cmakedir, diagnose, export, bench")
-    fine, text = diagnose({})
-    print(text)
-    return 0 if fine else 1
+    if chosen.command is None or chosen.cmakedir:
+        parser.error("give one of --version, --cmakedir, doctor, export, bench, replay")
+    if chosen.command in ("bench", "export", "replay"):
+        return {"bench": bench, "export": export, "replay": replay}[chosen.command].run(chosen)
+    found = diagnose.findings({})
+    diagnose.show(found, chosen.json)
+    return 1 if any(finding.verdict == diagnose.WRONG for finding in found) else 0
 
 
 def _print_cmakedir() -> int:

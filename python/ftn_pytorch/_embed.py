@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import diagnose as _diagnose
-from . import errors, process, results
+from . import errors, observe, process, record, results
 from .runners import Runner, open_runner
 
 
@@ -25,8 +25,14 @@ def load(kind: int, file: str, options: dict[str, Any], config: dict[str, Any]) 
     ``options`` are those of ``fpt_module_load``; flags as numbers, cast as 0 or 1. Arrays in ``config`` must own their
     memory: they are kept for ``reload``, and the script is given a copy in its own framework.
     """
+    recorder = record.recorder()
+    state = recorder.before_load() if recorder else {}
     with process.affinity_kept():
-        return open_runner(file, options, config)
+        runner = open_runner(file, options, config)
+    observe.loaded(runner)
+    if recorder:
+        recorder.loaded(runner, options, config, state)
+    return runner
 
 
 def reload(runner: Runner) -> None:
@@ -65,6 +71,7 @@ def bind(runner: Runner, name: str, flags: int) -> tuple[Callable, bool, bool]:
     one_list: an argument list arrives as one Python list. has_out: there is a keyword parameter ``out``.
     """
     function, convention = runner.bind(name, flags)
+    observe.bound(runner, name, convention)
     return function, convention.one_list, convention.has_out
 
 
@@ -93,9 +100,38 @@ def set_threads(n: int) -> None:
     process.set_threads(n)
 
 
-def diagnose(info: dict[str, Any]) -> tuple[bool, str]:
-    """Whether scripts can be run, and a text of lines with what was found; see ``diagnose.diagnose`` for ``info``."""
-    return _diagnose.diagnose(info)
+def diagnose(info: dict[str, Any]) -> tuple[str, str, str]:
+    """Status name of what is wrong ("" if nothing is), its sentence, and a line for each thing that was looked at.
+
+    See ``diagnose.findings`` for ``info``.
+    """
+    found = _diagnose.findings(info)
+    wrong = [finding for finding in found if finding.verdict == _diagnose.WRONG]
+    status, text = (wrong[0].status, wrong[0].sentence()) if wrong else ("", "")
+    return status, text, _diagnose.plain_text(found)
+
+
+def describe_call(args: tuple, kwargs: dict[str, Any], result: Any) -> str:
+    """For the log: types and shapes of a call; ``NotImplemented`` stands for the result of a call that raised."""
+    return observe.describe_call(args, kwargs, result)
+
+
+def nvtx_ranges() -> tuple[Callable, Callable] | None:
+    """Functions that open (with a text) and close an NVTX range, or None."""
+    return observe.nvtx_ranges()
+
+
+def record_begin(runner: Runner, name: str, flags: int, args: tuple, kwargs: dict[str, Any]) -> Any:
+    """Record a call that is about to be made: an object for ``record_end``, or None if no more calls are recorded."""
+    recorder = record.recorder()
+    return None if recorder is None else recorder.begin(runner, name, flags, args, kwargs)
+
+
+def record_end(call: Any, result: Any, failure: BaseException | None) -> None:
+    """Record the outcome of a call; ``failure`` is the exception that it raised, or None."""
+    recorder = record.recorder()
+    if recorder is not None:
+        recorder.end(call, result, failure)
 
 
 def at_exit() -> None:

@@ -34,6 +34,11 @@ def import_torch(path: str) -> Any:
     return torch
 
 
+def note_bringing_torch(path: str) -> None:
+    """Let ``decide`` take a script as one whose load brought torch into the process, though torch is there already."""
+    _brought_torch.add(path)
+
+
 def decide(module: ModuleType, path: str, torch_was_loaded: bool) -> str:
     """``TORCH`` or ``NUMPY`` for a script that has been run.
 

@@ -56,7 +56,7 @@ class _State:
 _state = _State()
 
 
-def _host() -> Any:
+def host() -> Any:
     """The module ``_ftn_pytorch`` of the library, or None in a plain Python."""
     try:
         import _ftn_pytorch
@@ -67,18 +67,18 @@ def _host() -> Any:
 
 def library_version() -> str | None:
     """Version of the library that runs this interpreter, None in a plain Python."""
-    host = _host()
-    return None if host is None else host.version()
+    library = host()
+    return None if library is None else library.version()
 
 
 def warn(text: str) -> None:
     """Hand a warning to the Fortran program, or to Python's ``warnings`` where there is none."""
-    host = _host()
-    if host is None:
+    library = host()
+    if library is None:
         warnings.warn(text, FtnPytorchWarning, stacklevel=2)
     else:
         # Names of files may hold what UTF-8 cannot.
-        host.warn(text.encode("utf-8", "backslashreplace").decode("utf-8"))
+        library.warn(text.encode("utf-8", "backslashreplace").decode("utf-8"))
 
 
 def start(info: Mapping[str, str]) -> None:

@@ -22,6 +22,7 @@ def host(monkeypatch):
     module.warnings = []
     module.version = lambda: "0.1.0"
     module.warn = module.warnings.append
+    module.log_level = lambda: 0
     monkeypatch.setitem(sys.modules, "_ftn_pytorch", module)
     return module
 

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: MIT
+"""FTN_PYTORCH_RECORD: the first calls with their arrays, in a folder that ``replay`` runs again without Fortran.
+
+::
+
+    record.json           format, versions, working directory
+    module-1/load.json    file, options, configuration, state of the random generators before the load
+    module-1/load.npz     arrays of these
+    module-1/emulator.py  copy of the file
+    call-0001/call.json   module, function, arguments, random generators; written before the call
+    call-0001/call.npz
+    call-0001/result.json results, changed arguments or the exception; missing if the program ended in the call
+    call-0001/result.npz
+
+Arrays are NumPy files without pickled objects. Needs NumPy.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from . import __version__, process, results
+from .errors import summary
+from .stored import Store, random_state
+
+FORMAT = 1
+VARIABLE = "FTN_PYTORCH_RECORD"
+CALLS_VARIABLE = "FTN_PYTORCH_RECORD_CALLS"
+DEFAULT_CALLS = 10
+
+
+class Recorder:
+    """Writes modules and calls of this process into a folder."""
+
+    def __init__(self, folder: Path, limit: int) -> None:
+        self._folder = folder
+        self._limit = limit
+        self._calls = 0
+        self._modules = 0
+        self._numbers: dict[int, int] = {}
+        if (folder / "record.json").exists():
+            raise FileExistsError(f"{folder} holds a recording already: remove it, or name another folder")
+        folder.mkdir(parents=True, exist_ok=True)
+        torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
+        facts = {
+            "format": FORMAT,
+            "ftn_pytorch": __version__,
+            "python": sys.version,
+            "torch": getattr(torch, "__version__", None),
+            "numpy": getattr(numpy, "__version__", None),
+            "directory": os.getcwd(),
+            "rank": process.rank_and_size()[0],
+        }
+        (folder / "record.json").write_text(json.dumps(facts, indent=1))
+
+    def before_load(self) -> dict[str, Any]:
+        """State that a load starts from."""
+        return random_state()
+
+    @staticmethod
+    def _seed(state: Mapping[str, Any]) -> int | None:
+        """Seed of torch's generator if the load has imported torch: it is another one in each process."""
+        torch = sys.modules.get("torch")
+        return None if "torch" in state or torch is None else torch.initial_seed()
+
+    def loaded(self, runner: Any, options: Mapping[str, Any], config: Mapping[str, Any], state: Mapping) -> None:
+        """Write what ``runner`` was loaded from; ``state`` is that of ``before_load``."""
+        self._modules += 1
+        self._numbers[id(runner)] = self._modules
+        folder = self._folder / f"module-{self._modules}"
+        folder.mkdir()
+        shutil.copyfile(runner.path, folder / os.path.basename(runner.path))
+        store = Store()
+        facts = {
+            "file": os.path.abspath(runner.path),
+            "copy": os.path.basename(runner.path),
+            "options": store.add(dict(options)),
+            "config": store.add(dict(config)),
+            "random": store.add(dict(state)),
+            "torch_seed": self._seed(state),
+        }
+        store.write(folder, "load", facts)
+
+    def begin(self, runner: Any, name: str, flags: int, args: tuple, kwargs: Mapping[str, Any]) -> Any:
+        """Write a call that is about to be made. Returns what ``end`` needs, None when enough were recorded."""
+        if self._calls >= self._limit:
+            return None
+        number = self._numbers.get(id(runner))
+        if number is None:
+            return ()
+        self._calls += 1
+        folder = self._folder / f"call-{self._calls:04d}"
+        folder.mkdir()
+        store = Store()
+        arguments = store.add([list(args), dict(kwargs)])
+        facts = {
+            "module": number,
+            "function": name,
+            "flags": flags,
+            "arguments": arguments,
+            "random": store.add(random_state()),
+        }
+        store.write(folder, "call", facts)
+        return folder, arguments, store, args, dict(kwargs), time.perf_counter()
+
+    def end(self, record: tuple, result: Any, failure: BaseException | None) -> None:
+        """Write the outcome of a call."""
+        if not record:
+            return
+        folder, arguments, before, args, kwargs, begin = record
+        seconds = time.perf_counter() - begin
+        write_outcome(folder, outcome_of(result, failure), before.changes(arguments, [list(args), kwargs]), seconds)
+
+
+def outcome_of(result: Any, failure: BaseException | None) -> dict[str, Any]:
+    """What a call came to, as values that can be stored: names and values of the results, or the exception."""
+    if failure is not None:
+        return {"exception": type(failure).__name__, "text": summary(failure)}
+    try:
+        names, values = results.unpack(result)
+    except Exception as problem:
+        return {"exception": type(problem).__name__, "text": summary(problem)}
+    return {"names": None if names is None else list(names), "values": [results.to_host(value) for value in values]}
+
+
+def write_outcome(folder: Path, outcome: Mapping[str, Any], changes: Mapping[str, Any], seconds: float) -> None:
+    """``result.json`` and ``result.npz`` of a call; ``changes`` are arguments that the function changed in place."""
+    store = Store()
+    facts = {"outcome": store.add(dict(outcome)), "changes": store.add(dict(changes)), "seconds": seconds}
+    store.write(folder, "result", facts)
+
+
+_recorder: Recorder | None = None
+_tried = False
+
+
+def recorder() -> Recorder | None:
+    """The recorder of this process, None unless FTN_PYTORCH_RECORD asks for one; what prevents it is a warning."""
+    global _recorder, _tried
+    if _tried:
+        return _recorder
+    _tried = True
+    name = os.environ.get(VARIABLE, "")
+    if name in ("", "0"):
+        return None
+    try:
+        import numpy  # noqa: F401
+
+        _recorder = Recorder(_folder_for_rank(name), _limit())
+    except (OSError, ValueError, ImportError) as failure:
+        process.warn(f"{VARIABLE}: nothing is recorded: {failure}")
+    return _recorder
+
+
+def _limit() -> int:
+    text = os.environ.get(CALLS_VARIABLE) or str(DEFAULT_CALLS)
+    if not text.isdigit() or int(text) < 1:
+        raise ValueError(f"{CALLS_VARIABLE} is {text!r}, it must be a number of calls, at least 1")
+    return int(text)
+
+
+def _folder_for_rank(name: str) -> Path:
+    rank, size = process.rank_and_size()
+    folder = Path(name.replace("%r", str(rank)))
+    return folder / f"rank-{rank}" if size > 1 and "%r" not in name else folder

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: MIT
+/// Which rank of an MPI job this process is, as its launcher tells, and names of files that each rank has for itself.
+#pragma once
+
+#include <string>
+
+namespace fpt {
+
+struct Rank {
+  int number = 0;
+  int count = 1;
+};
+
+/// From the variables of Open MPI, MPICH (PMI), MVAPICH2 and Slurm, in this order; 0 of 1 where there are none.
+Rank rank() noexcept;
+
+/// `name` with every "%r" replaced by the rank. Where there are several ranks and no "%r", the rank goes before the
+/// extension: "trace.json" becomes "trace.3.json".
+std::string name_for_rank(const std::string& name);
+
+}  // namespace fpt

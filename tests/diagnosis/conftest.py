@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: MIT
+"""A program to observe: what it is made of and which variables it gets, a test says."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPT = """
+import numpy
+
+def ftn_pytorch_forward(x):
+    return 2 * x
+
+def ftn_pytorch_train(x, target):
+    return False, float(abs(x - target).sum()) + 0.5
+
+def fill(x, out):
+    out[...] = 3 * x
+
+def fails(x):
+    raise ValueError("no such weather")
+
+def crash(x):
+    import ctypes
+    ctypes.string_at(0)
+"""
+
+# What a launcher or a developer may have set must not reach the program.
+FOREIGN = ("FTN_PYTORCH_", "OMPI_", "PMI_", "MV2_", "SLURM_", "PYTHONFAULTHANDLER")
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    """A script with NumPy, called weather.py: it starts without importing torch."""
+    path = tmp_path / "weather.py"
+    path.write_text(SCRIPT)
+    return path
+
+
+@pytest.fixture
+def run(build_dir: Path, tmp_path: Path):
+    """run(*actions, NAME=value, ...): the finished program, see program.c; variables come without FTN_PYTORCH_."""
+
+    def run(*actions, environment=None, code=0, **variables):
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
+        wanted = {f"FTN_PYTORCH_{name}": str(value) for name, value in variables.items()}
+        done = subprocess.run(
+            [build_dir / "tests" / "diagnosis" / "diagnosis_program", *map(str, actions)],
+            env={**inherited, "FTN_PYTORCH_PYTHON": sys.executable, **wanted, **(environment or {})},
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        assert done.returncode == code, done.stdout + done.stderr
+        return done
+
+    return run
+
+
+@pytest.fixture
+def command():
+    """command(*arguments): finished ``python -m ftn_pytorch``."""
+
+    def command(*arguments, environment=None, code=0, **options):
+        package = Path(__file__).resolve().parents[2] / "python"
+        done = subprocess.run(
+            [sys.executable, "-m", "ftn_pytorch", *map(str, arguments)],
+            env={**os.environ, "PYTHONPATH": str(package), **(environment or {})},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+            **options,
+        )
+        assert done.returncode == code, done.stdout + done.stderr
+        return done
+
+    return command
+
+
+@pytest.fixture
+def saved_model(build_dir: Path, tmp_path: Path) -> Path:
+    """A TorchScript file that doubles; the test is skipped where the direct path is not built."""
+    if not list(build_dir.glob("lib*/libftn_pytorch_direct.so")):
+        pytest.skip("the direct path is not built")
+    torch = pytest.importorskip("torch")
+
+    class Double(torch.nn.Module):
+        def forward(self, x):
+            return 2 * x
+
+    path = tmp_path / "net.pt"
+    torch.jit.save(torch.jit.script(Double()), str(path))
+    return path

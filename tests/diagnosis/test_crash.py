@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: MIT
+"""A crash in native code leaves a Python traceback, and the program keeps its handlers."""
+
+import signal
+
+
+def test_crash_leaves_a_traceback_and_the_signal(run, script) -> None:
+    done = run(f"load={script}", "call=crash", code=-signal.SIGSEGV)
+    assert "Fatal Python error: Segmentation fault" in done.stderr
+    assert 'weather.py", line 18 in crash' in done.stderr
+
+
+def test_handler_of_the_program_stays(run, script) -> None:
+    done = run("handler", f"load={script}", "call=crash", code=7)
+    assert "the program's own handler" in done.stdout
+    assert done.stderr == ""
+
+
+def test_ignored_signals_stay_ignored_and_others_are_shown(run, script) -> None:
+    text = script.read_text().replace("ctypes.string_at(0)", "import os; os.kill(os.getpid(), 8)")
+    script.write_text(text)
+    done = run("ignore", f"load={script}", "call=crash", "forward")
+    assert "forward FTN_PYTORCH_OK 12" in done.stdout
+    assert done.stderr == ""
+
+
+def test_it_can_be_switched_off(run, script) -> None:
+    assert run(f"load={script}", "call=crash", FAULTHANDLER=0, code=-signal.SIGSEGV).stderr == ""
