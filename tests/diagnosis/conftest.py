@@ -44,11 +44,11 @@ def script(tmp_path: Path) -> Path:
 def run(build_dir: Path, tmp_path: Path):
     """run(*actions, NAME=value, ...): the finished program, see program.c; variables come without FTN_PYTORCH_."""
 
-    def run(*actions, environment=None, code=0, **variables):
+    def run(*actions, environment=None, code=0, program="diagnosis_program", **variables):
         inherited = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
         wanted = {f"FTN_PYTORCH_{name}": str(value) for name, value in variables.items()}
         done = subprocess.run(
-            [build_dir / "tests" / "diagnosis" / "diagnosis_program", *map(str, actions)],
+            [build_dir / "tests" / "diagnosis" / program, *map(str, actions)],
             env={**inherited, "FTN_PYTORCH_PYTHON": sys.executable, **wanted, **(environment or {})},
             cwd=tmp_path,
             capture_output=True,

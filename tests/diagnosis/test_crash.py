@@ -3,11 +3,22 @@
 
 import signal
 
+import pytest
+
 
 def test_crash_leaves_a_traceback_and_the_signal(run, script) -> None:
     done = run(f"load={script}", "call=crash", code=-signal.SIGSEGV)
     assert "Fatal Python error: Segmentation fault" in done.stderr
     assert 'weather.py", line 18 in crash' in done.stderr
+
+
+def test_fortran_program_shows_where_python_and_where_it_was_itself(run, script, cache) -> None:
+    if "CMAKE_Fortran_COMPILER" not in cache:
+        pytest.skip("built without Fortran")
+    text = run(script, program="diagnosis_crash", code=-signal.SIGSEGV).stderr
+    assert 'weather.py", line 18 in crash' in text
+    if "gfortran" in cache["CMAKE_Fortran_COMPILER"]:
+        assert text.index("weather.py") < text.index("Backtrace for this error")
 
 
 def test_handler_of_the_program_stays(run, script) -> None:
