@@ -137,6 +137,15 @@ def test_a_worker_that_cannot_or_dies_is_one_line_of_the_result(setting):
         "there is no such thing", "the process ended with code 1: out of luck"]
 
 
+def test_memory_of_a_worker_that_has_ended_is_no_failure():
+    worker = Worker([sys.executable, "-c", WORKER.format(path="dying", nanoseconds=1, error=0)], {})
+    assert worker.peak_bytes() > 0
+    with pytest.raises(Unavailable, match="out of luck"):
+        worker.open(1)
+    assert worker.peak_bytes() == 0
+    worker.close()
+
+
 def test_a_program_that_says_nothing_is_no_worker():
     with pytest.raises(Unavailable, match="ended with code 3: it said nothing"):
         Worker([sys.executable, "-c", "raise SystemExit(3)"], {})

@@ -39,8 +39,6 @@ def run(chosen: argparse.Namespace) -> int:
     try:
         document = json.loads(chosen.source.read_text()) if chosen.source else measure(chosen)
         chosen.output.mkdir(parents=True, exist_ok=True)
-        if not chosen.source:
-            (chosen.output / RESULTS).write_text(json.dumps(document, indent=1) + "\n")
         text = report.markdown(document)
         (chosen.output / "results.md").write_text(text)
         print(text)
@@ -57,7 +55,7 @@ def run(chosen: argparse.Namespace) -> int:
 
 
 def measure(chosen: argparse.Namespace) -> dict[str, Any]:
-    """The document of one run; its times are in the unit that their names end with."""
+    """The document of one run, written too; its times are in the unit that their names end with."""
     start = time.monotonic()
     driver = chosen.build / "benchmarks" / "paths" / "bench_driver"
     sources = chosen.sources / "paths"
@@ -91,18 +89,22 @@ def measure(chosen: argparse.Namespace) -> dict[str, Any]:
         part = measure_case(case, sizes[case], paths, setting, effort, lambda text: print(f"== {text}", flush=True))
         for field in dataclasses.fields(Outcome):
             getattr(whole, field.name).extend(getattr(part, field.name))
-    fortran = [row["description"] for row in whole.cold if row["description"].startswith("Fortran")]
-    return {
-        "schema": SCHEMA,
-        "machine": {**info, "load_after": round(os.getloadavg()[0], 2)},
-        "versions": machine.versions(),
-        "driver": f"{fortran[0].removeprefix('Fortran ')}, {_build_type(chosen.build)}" if fortran else "not used",
-        "uses_torchscript": os.environ.get("USETS", "0") not in ("", "0"),
-        "effort": dataclasses.asdict(effort),
-        "models": setting.manifest["problems"],
-        "seconds": time.monotonic() - start,
-        **dataclasses.asdict(whole),
-    }
+        fortran = [row["description"] for row in whole.cold if row["description"].startswith("Fortran")]
+        document = {
+            "schema": SCHEMA,
+            "machine": {**info, "load_after": round(os.getloadavg()[0], 2)},
+            "versions": machine.versions(),
+            "driver": f"{fortran[0].removeprefix('Fortran ')}, {_build_type(chosen.build)}" if fortran else "not used",
+            "uses_torchscript": os.environ.get("USETS", "0") not in ("", "0"),
+            "effort": dataclasses.asdict(effort),
+            "models": setting.manifest["problems"],
+            "seconds": time.monotonic() - start,
+            **dataclasses.asdict(whole),
+        }
+        # After each case, so that what was measured is there even if the run is ended.
+        chosen.output.mkdir(parents=True, exist_ok=True)
+        (chosen.output / RESULTS).write_text(json.dumps(document, indent=1) + "\n")
+    return document
 
 
 def _build_type(build: Path) -> str:

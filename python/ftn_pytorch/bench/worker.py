@@ -80,10 +80,11 @@ class Worker:
                 os.sched_setaffinity(int(task.name), {core})
 
     def peak_bytes(self) -> int:
-        """Largest resident memory so far."""
-        for line in Path(f"/proc/{self._process.pid}/status").read_text().splitlines():
-            if line.startswith("VmHWM:"):
-                return int(line.split()[1]) * 1024
+        """Largest resident memory so far; 0 if the process has ended."""
+        with contextlib.suppress(OSError):
+            for line in Path(f"/proc/{self._process.pid}/status").read_text().splitlines():
+                if line.startswith("VmHWM:"):
+                    return int(line.split()[1]) * 1024
         return 0
 
     def close(self) -> None:
