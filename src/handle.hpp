@@ -33,6 +33,17 @@ class HandleTable {
   /// @param maker the call that makes one: "load"
   HandleTable(const char* noun, const char* maker) : noun_(noun), maker_(maker) {}
 
+  HandleTable(const HandleTable&) = delete;
+  HandleTable& operator=(const HandleTable&) = delete;
+  /// The tables of the library live as long as the process, and this is for those of tests.
+  ~HandleTable() {
+    for (uint32_t chunk = 0; chunk < used_chunks_; ++chunk) {
+      Slot* slots = chunks_[chunk].load();
+      for (uint32_t i = 0; i < chunk_size; ++i) delete slots[i].object.load();
+      delete[] slots;
+    }
+  }
+
   int64_t insert(std::unique_ptr<T> object) {
     std::lock_guard<std::mutex> lock(mutex_);
     if (free_.empty()) add_chunk();
