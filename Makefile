@@ -3,7 +3,7 @@
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
-.PHONY: help demo test bench clean
+.PHONY: help demo test stress bench clean
 
 ifeq ($(origin FC),default)
 FC := gfortran
@@ -19,6 +19,7 @@ ctest = ctest --test-dir build/$(1)$(tag) --output-on-failure --no-tests=error $
 help:
 	@echo 'make demo   install what is missing, build, and train a closure inside a running Fortran model'
 	@echo 'make test   install what is missing, build, and run all tests'
+	@echo 'make stress run for ten minutes what make test runs for seconds: fuzzing, threads, memory, sanitizers'
 	@echo 'make bench  measure what a call costs, and all paths to a network side by side'
 	@echo 'make clean  remove build/ and out/; .venv stays'
 	@echo
@@ -48,15 +49,42 @@ test:
 ifeq ($(tag),)
 	@echo '== Sanitizers: core, with and without Python'
 	@$(environment); $(call configure,asan)
-	@$(environment); cmake --build build/asan --target test_core test_embed
-	@$(environment); $(call ctest,asan,-R '^test_(core|embed)$$')
+	@$(environment); cmake --build build/asan --target test_core test_embed fuzz_abi
+	@$(environment); $(call ctest,asan,-R '^(test_(core|embed)|stress_fuzz_abi)$$')
+	@echo '== Sanitizer for threads: the parts without Python'
+	@$(environment); $(call configure,tsan)
+	@$(environment); cmake --build build/tsan --target races
+	@$(environment); $(call ctest,tsan,-R '^stress_races$$')
 endif
 	@echo '== Python, installation and layout'
 	@$(environment); FTN_PYTORCH_BUILD_DIR='$(CURDIR)/build/dev$(tag)' \
 	  "$$FTN_PYTORCH_PYTHON" -m pytest tests | tee build/pytest.log
 	@echo '== Closing lines'
-	@grep -h 'tests passed' $(patsubst %,build/%$(tag)/ctest.log,dev debug $(if $(tag),,asan))
+	@grep -h 'tests passed' $(patsubst %,build/%$(tag)/ctest.log,dev debug $(if $(tag),,asan tsan))
 	@tail -n 1 build/pytest.log
+
+# The first three say how much: each input, call and example is one more chance to fail.
+stress: export FPT_FUZZ_INPUTS ?= 150000
+stress: export FPT_GROWTH_CALLS ?= 1000000
+stress: export FPT_STRESS_EXAMPLES ?= 1000
+stress: export FPT_THREADS_SECONDS ?= 20
+stress: export FPT_THREADS_COMPILE = 1
+stress: export FPT_RACES_ROUNDS ?= 50000
+stress:
+	@cmake/setup.sh test
+	@$(environment); $(call configure,dev)
+	@$(environment); cmake --build build/dev$(tag) --target fuzz_abi growth races threads driver driver_library test_core
+	@$(environment); $(call configure,asan)
+	@$(environment); cmake --build build/asan$(tag) --target fuzz_abi
+	@$(environment); $(call configure,tsan)
+	@$(environment); cmake --build build/tsan$(tag) --target races
+	@echo '== Fuzzing, growth, threads'
+	@$(environment); $(call ctest,dev,-L stress --verbose)
+	@echo '== The same input, looked at by sanitizers'
+	@$(environment); FPT_FUZZ_INPUTS=$$((FPT_FUZZ_INPUTS / 15)) $(call ctest,asan,-R '^stress_fuzz_abi$$')
+	@$(environment); FPT_RACES_ROUNDS=$$((FPT_RACES_ROUNDS / 10)) $(call ctest,tsan,-R '^stress_races$$')
+	@echo '== Examples of hypothesis'
+	@$(environment); FTN_PYTORCH_BUILD_DIR='$(CURDIR)/build/dev$(tag)' "$$FTN_PYTORCH_PYTHON" -m pytest tests/stress
 
 bench:
 	@cmake/setup.sh bench

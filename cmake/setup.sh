@@ -93,6 +93,7 @@ missing_packages() {
   have pkg-config || echo pkg-config
   printf '#if !__has_include(<gtest/gtest.h>)\n#error\n#endif\n' | "${CXX:-g++}" -E -x c++ - >/dev/null 2>&1 ||
     echo libgtest-dev
+  have valgrind || echo valgrind
   have mpirun || echo openmpi-bin
   have mpifort || echo libopenmpi-dev
 }

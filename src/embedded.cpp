@@ -1,15 +1,21 @@
 // SPDX-License-Identifier: MIT
 /// The Python module `_ftn_pytorch`, which the Python package uses to speak to the core.
-#include <pybind11/embed.h>
+#include <pybind11/pybind11.h>
 
 #include "error.hpp"
 #include "framework.hpp"
 #include "ftn_pytorch.h"
+#include "interpreter.hpp"
 #include "log.hpp"
 
 namespace py = pybind11;
 
-PYBIND11_EMBEDDED_MODULE(_ftn_pytorch, module) {
+namespace {
+
+/// Into sys.modules by hand: the table of built-in modules is closed where the library is loaded into a Python that runs.
+PyObject* make_module() {
+  static py::module_::module_def definition;
+  py::module_ module = py::module_::create_extension_module("_ftn_pytorch", nullptr, &definition);
   module.doc() = "What the core of ftn_pytorch offers to its Python package.";
   module.def("version", [] { return FPT_VERSION; }, "Version of the library, 'major.minor.patch'.");
   module.def("warn", [](const std::string& text) { fpt::warn(text); }, py::arg("text"),
@@ -18,4 +24,10 @@ PYBIND11_EMBEDDED_MODULE(_ftn_pytorch, module) {
   module.def("log", [](int level, const std::string& text) { fpt::log(static_cast<fpt::LogLevel>(level), text); },
              py::arg("level"), py::arg("text"), "Write a line into the log of FTN_PYTORCH_LOG.");
   module.def("torch_access", [] { return fpt::torch_report(); }, "How the library looks into tensors, one line.");
+  py::module_::import("sys").attr("modules")["_ftn_pytorch"] = module;
+  return module.release().ptr();
 }
+
+[[maybe_unused]] const bool provided = fpt::provide_core_module(make_module);
+
+}  // namespace

@@ -4,6 +4,8 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <pybind11/pybind11.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -11,11 +13,16 @@
 #include <cstdlib>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 #include "crash.hpp"
 #include "environment.hpp"
 #include "fpenv.hpp"
 #include "observe.hpp"
+
+#if defined(__GLIBC__)
+extern "C" int __cxa_thread_atexit_impl(void (*destructor)(void*), void* object, void* library) noexcept;
+#endif
 
 namespace py = pybind11;
 
@@ -63,6 +70,7 @@ InterpreterInfo& mutable_info() {
 }
 
 PyObject* embed_module = nullptr;
+PyObject* (*make_core_module)() = nullptr;
 
 std::string library_path() { return object_file_of(reinterpret_cast<const void*>(&Py_IsInitialized)); }
 
@@ -123,6 +131,7 @@ void prepare(const InterpreterInfo& info) {
       py::list path = py::module_::import("sys").attr("path");
       if (!path.contains(folder)) path.insert(0, folder);
     }
+    if (make_core_module) checked(make_core_module(), "making the module of the core");
     py::module_ module = py::module_::import("ftn_pytorch._embed");
     py::dict facts;
     facts["executable"] = info.executable;
@@ -138,14 +147,28 @@ void prepare(const InterpreterInfo& info) {
 
 /// Python's exit functions and buffered output would be lost, because the interpreter is never finalized. Keeps the
 /// lock: Python threads that still run must not enter libraries whose static objects are being destroyed.
-void at_exit() {
-  if (!is_started() || ended.exchange(true) || !Py_IsInitialized()) return;
+void end_python() {
+  if (!is_started() || !Py_IsInitialized()) return;
+  const bool first = !ended.exchange(true);
   const HostState host;
-  wait_for_leaving_threads();
+  if (first) wait_for_leaving_threads();
   PyGILState_Ensure();
   PyObject* result = PyObject_CallMethod(embed_module, "at_exit", nullptr);
   if (!result) PyErr_Clear();
   Py_XDECREF(result);
+}
+
+/// exit() destroys the thread_local objects of its thread before anything else. atexit() alone would be late: objects that
+/// torch makes when a function of it is first used are destroyed before a handler that was registered earlier runs.
+void at_exit_of_first_thread(void*) {
+  static bool done = false;
+  if (!std::exchange(done, true)) end_python();
+}
+
+/// For exit() in another thread, and for what the program's own exit handlers have called since.
+void at_exit() {
+  static bool done = false;
+  if (!std::exchange(done, true)) end_python();
 }
 
 /// Take a mutex that another thread may hold while it waits for the interpreter lock.
@@ -161,6 +184,11 @@ std::unique_lock<std::mutex> lock_without_interpreter(std::mutex& mutex) {
 
 std::atomic<bool> interpreter_started{false};
 __thread PyThreadState* own_state = nullptr;
+
+bool provide_core_module(PyObject* (*make)()) noexcept {
+  make_core_module = make;
+  return true;
+}
 
 const InterpreterInfo& interpreter_info() { return mutable_info(); }
 
@@ -245,6 +273,9 @@ void throw_python_error(const std::string& context) {
 void register_exit_handler() {
   // glibc runs handlers last in, first out: those of a library registered when it was loaded must come after ours
   std::atexit(at_exit);
+#if defined(__GLIBC__)
+  if (syscall(SYS_gettid) == getpid()) __cxa_thread_atexit_impl(at_exit_of_first_thread, nullptr, &embed_module);
+#endif
 }
 
 }  // namespace fpt

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: MIT
+"""What is left to do when a program ends: a text in a buffer, exit functions, threads."""
+
+import atexit
+import sys
+import threading
+
+import torch
+
+atexit.register(lambda: print("exit function", float(torch.ones(3).add_(1).sum()) - 3))
+
+
+def prints():
+    torch.ones(3).add_(1)  # what torch makes at the first use must still be there for the exit function
+    sys.stdout.write("without newline ")
+
+
+def fails():
+    raise ValueError("on purpose")
+
+
+def fails_in_a_thread():
+    thread = threading.Thread(target=fails)
+    thread.start()
+    thread.join()
+
+
+def starts_threads():
+    def run():
+        while True:
+            torch.ones(1000).add_(1)
+
+    for _ in range(3):
+        threading.Thread(target=run, daemon=True).start()

@@ -1,0 +1,29 @@
+! SPDX-License-Identifier: MIT
+!> MPI is finalized before or after the last call, or not by us but by mpirun: nothing hangs and nothing is lost.
+program test_end_mpi
+   use mpi_f08
+   use check, only : script
+   use ftn_pytorch
+   implicit none
+
+   type(torch_pymodule) :: model
+   character(20) :: way
+   integer :: rank
+
+   call get_command_argument(1, way)
+   call MPI_Init()
+   call MPI_Comm_rank(MPI_COMM_WORLD, rank)
+   call model%load(script("ending.py"))
+   call model%call("prints")
+   select case (way)
+   case ("after")
+      call MPI_Finalize()
+   case ("before")
+      call MPI_Finalize()
+      call model%call("prints")
+      call model%free()
+   case ("abort")
+      if (rank == 1) call MPI_Abort(MPI_COMM_WORLD, 9)
+      call MPI_Barrier(MPI_COMM_WORLD)
+   end select
+end program test_end_mpi
