@@ -20,10 +20,9 @@
 #include <random>
 
 #include "ftn_pytorch.h"
+#include "fuzzing.hpp"
 
 namespace {
-
-using Bytes = std::vector<unsigned char>;
 
 uint64_t current_seed = 0;
 char replay_line[200];
@@ -35,30 +34,8 @@ extern "C" void tell_seed(int number) {
   std::raise(number);
 }
 
-bool is_utf8(const char* text, int64_t length) {
-  for (int64_t i = 0; i < length;) {
-    const auto lead = static_cast<unsigned char>(text[i]);
-    const int more = lead < 0x80 ? 0 : lead >= 0xF0 ? 3 : lead >= 0xE0 ? 2 : lead >= 0xC2 ? 1 : -1;
-    if (more < 0 || i + more >= length) return false;
-    for (int k = 1; k <= more; ++k)
-      if ((text[i + k] & 0xC0) != 0x80) return false;
-    i += more + 1;
-  }
-  return true;
-}
-
-constexpr int sizes[] = {0, 1, 1, 2, 4, 8, 4, 8, 8, 16, 0, 1, 2, 2, 2, 4, 8};
-
 fpt_module module_handles[4];
 double call_back(double);
-
-/// Memory with a description; bytes that the description does not name must never change.
-struct Block {
-  Bytes memory, mask;  // mask: 1 where an element is
-  Bytes before;
-  fpt_arg arg;
-  bool may_change = false;
-};
 
 class Input {
  public:
@@ -169,15 +146,6 @@ class Input {
     check(fpt_arg_array(&b.arg, data, dtype, rank, extents, packed ? nullptr : strides, access), "arg_array");
   }
 
-  static void mark(Block& b, int size, int32_t rank, const int64_t* extents, const int64_t* strides, int64_t offset) {
-    if (rank < 0 || rank > FPT_MAX_RANK) return;
-    if (rank == 0) {
-      std::memset(b.mask.data() + offset, 1, static_cast<std::size_t>(size));
-      return;
-    }
-    for (int64_t i = 0; i < extents[rank - 1]; ++i) mark(b, size, rank - 1, extents, strides, offset + i * strides[rank - 1]);
-  }
-
   /// Bytes of a block that a call may not have written.
   void check_memory(const char* what, bool failed, bool in_place) {
     for (const auto& b : blocks_) {
@@ -269,8 +237,7 @@ class Input {
         fpt_tensor_is_set(tensor);
         return (void)fpt_tensor_address(tensor);
       case 2:
-        check(fpt_tensor_info(tensor, &dtype, &rank, extents, device), "tensor_info");
-        return;
+        return check(fpt_tensor_info(tensor, &dtype, &rank, extents, device), "tensor_info");
       case 3:
         return check(fpt_tensor_data(tensor, below(20) - 2, below(8), &data, extents, strides), "tensor_data");
       default: {
