@@ -65,10 +65,10 @@ std::unique_ptr<DirectModule> load_by_wish(const std::string& path, ModelKind mo
 
 }  // namespace
 
-std::unique_ptr<DirectModule> load_directly([[maybe_unused]] int32_t kind, const std::string& file, const fpt_arg* options,
+std::unique_ptr<DirectModule> load_directly(int32_t kind, const std::string& file, const fpt_arg* options,
                                             int32_t noptions, int32_t nconfig) {
   const std::string backend = backend_option(options, noptions);
-  if (backend != "direct") return nullptr;
+  if (backend != "direct" && (backend != "auto" || kind == 0)) return nullptr;
   const std::string path = fs::absolute(file).string();
   const ModelKind model = kind_of_model(path);
   if (backend == "direct") return load_by_wish(path, model, options, noptions, nconfig);

@@ -296,7 +296,8 @@ FPT_API void fpt_wrap_free(fpt_wrap wrap);
  * @param options   [noptions] named texts and numbers: layout ("reversed", "same"), mode ("checked", "safe",
  *                  "fast"), dtype (name of a floating-point type that real arrays are cast to on the way in, or
  *                  "keep"), device, inputs ("share", "copy"), cast (allow narrowing into outputs), flags,
- *                  backend ("auto", "direct", "python"), compile (a bool, or a mode of torch.compile),
+ *                  backend ("auto", "direct", "python": "direct" runs a saved model through libtorch, without Python,
+ *                  and "auto" does so for kind 1 where it can be done), compile (a bool, or a mode of torch.compile),
  *                  compile_backend (of torch.compile), weights_only (0: files may run code while they are read)
  * @param config    [nconfig] named scalars, texts and arrays, handed to ftn_pytorch_setup as keyword arguments
  * @return FPT_OK, or FPT_ERR_FILE, _FORMAT, _SYNTAX, _IMPORT, _SCRIPT, _HOOK, _ARGUMENT, or what fpt_init() returns
@@ -310,7 +311,7 @@ FPT_API fpt_status fpt_module_reload(fpt_module module);
 /** Set *has to 1 if the module has a function of that name, else to 0. */
 FPT_API fpt_status fpt_module_has(fpt_module module, const char *name, int64_t name_len, int32_t *has);
 
-/** Kind of runner, "script" or "torchscript"; `text` is owned by the library, valid while the module lives. */
+/** Kind of runner, "script", "torchscript" or "direct"; `text` is owned by the library, valid while the module lives. */
 FPT_API fpt_status fpt_module_backend(fpt_module module, const char **text, int64_t *length);
 
 /**

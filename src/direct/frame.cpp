@@ -85,14 +85,32 @@ void Frame::finish(const Settings& settings, const std::string& function, const 
   for (Use& use : uses_) {
     if (version_of(use.used()) == use.version) continue;
     if (use.arg->access == FPT_OUT) {
-      if (use.moved.defined()) tensor_on(array_of_tensor(*use.host, false), false).copy_(use.moved.detach());
-      if (use.copied) copy(array_of_tensor(*use.host, settings.same_layout), array_of(*use.arg));
+      write_back(settings, use);
     } else if (!use.copied && !use.moved.defined() && (checking_ || settings.mode == FPT_DIRECT_CHECKED)) {
       fail(FPT_ERR_INPUT_MODIFIED, argument_label(use.what, use.index, *use.arg), " was changed in place by ", function,
            " but not passed with torch_out: pass it so, or change a copy in the model (x = x.clone())");
     }
   }
   if (checking_ && !reported_) report_kept(function, results);
+}
+
+const at::Tensor& Frame::contiguous(const Settings& settings, const fpt_arg& arg, const char* what, int32_t index) {
+  const at::Tensor& plain = tensor(settings, arg, what, index);
+  if (plain.is_contiguous()) return plain;
+  Use& use = uses_.back();
+  const c10::InferenceMode normal(false);
+  use.moved = plain.contiguous();
+  return use.moved;
+}
+
+void Frame::finish_compiled(const Settings& settings) {
+  for (const Use& use : uses_)
+    if (use.arg->access == FPT_OUT) write_back(settings, use);
+}
+
+void Frame::write_back(const Settings& settings, const Use& use) {
+  if (use.moved.defined()) tensor_on(array_of_tensor(*use.host, false), false).copy_(use.moved.detach());
+  if (use.copied) copy(array_of_tensor(*use.host, settings.same_layout), array_of(*use.arg));
 }
 
 void Frame::report_kept(const std::string& function, const std::vector<at::Tensor>& results) {

@@ -25,9 +25,14 @@ class Frame {
   /// Tensor of any other argument, on the device of the model. `what` and `index` name it in texts.
   const at::Tensor& tensor(const Settings& settings, const fpt_arg& arg, const char* what, int32_t index);
 
+  /// The same, contiguous as compiled code wants it; a copy where the array is not.
+  const at::Tensor& contiguous(const Settings& settings, const fpt_arg& arg, const char* what, int32_t index);
+
   /// After the model ran: changed inputs go back or are refused, and those that it kept are reported once.
   /// @param results  may rightly share the memory of inputs
   void finish(const Settings& settings, const std::string& function, const std::vector<at::Tensor>& results);
+  /// The same for compiled code, which keeps nothing and of which torch does not know what it changed.
+  void finish_compiled(const Settings& settings);
   /// After a failure.
   void abandon() noexcept { uses_.clear(); }
 
@@ -46,6 +51,7 @@ class Frame {
     const at::Tensor& used() const noexcept { return moved.defined() ? moved : *host; }
   };
 
+  static void write_back(const Settings& settings, const Use& use);
   void report_kept(const std::string& function, const std::vector<at::Tensor>& results);
 
   std::deque<TensorCache> caches_;  // which stay where they are while positions are added

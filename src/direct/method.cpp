@@ -197,8 +197,15 @@ c10::IValue Method::argument(const Settings& settings, Frame& frame, const fpt_a
        wanted.name(), "', but ", argument_label("input", index, arg), " is ", described(arg, settings.same_layout));
 }
 
-c10::IValue Method::run(Frame& frame) const {
-  function_->run(frame.stack);
+c10::IValue Method::run(Frame& frame, const torch::jit::Module& module) const {
+  frame.stack[0] = module._ivalue();
+  return run(frame, module.get_method(name_).function());
+}
+
+c10::IValue Method::run(Frame& frame) const { return run(frame, *function_); }
+
+c10::IValue Method::run(Frame& frame, torch::jit::Function& function) {
+  function.run(frame.stack);
   c10::IValue result = std::move(frame.stack.back());
   frame.stack.clear();
   return result;

@@ -30,8 +30,11 @@ class Method {
   void push(const Settings& settings, Frame& frame, Inputs inputs) const;
   /// Run it; the result.
   c10::IValue run(Frame& frame) const;
+  /// Run it in the form that a model has it in.
+  c10::IValue run(Frame& frame, const torch::jit::Module& module) const;
 
  private:
+  static c10::IValue run(Frame& frame, torch::jit::Function& function);
   c10::IValue argument(const Settings& settings, Frame& frame, const fpt_arg& arg, int32_t index,
                        const c10::Argument& wanted) const;
   std::size_t position_of(const fpt_arg& arg, int32_t index, const Settings& settings, Inputs inputs) const;

@@ -1,8 +1,17 @@
 // SPDX-License-Identifier: MIT
 #include "script_model.hpp"
 
+#include <ATen/ops/mse_loss.h>
+#include <c10/util/StringUtil.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+
 #include "answer.hpp"
 #include "failure.hpp"
+#include "optimizer_state.hpp"
 
 namespace fpt::direct {
 namespace {
@@ -10,9 +19,12 @@ namespace {
 // Calls of forward in a row after which a model that was trained counts as finished, and is worth to be frozen again.
 constexpr int calls_before_freezing_again = 50;
 
-torch::jit::Module load_module(const std::string& file, const std::optional<at::Device>& device) {
+torch::jit::Module load_module(const std::string& file, const std::optional<at::Device>& device, std::string* optimizer) {
   try {
-    return torch::jit::load(file, device ? *device : at::Device(at::kCPU));
+    torch::jit::ExtraFilesMap extra{{optimizer_file, ""}};
+    torch::jit::Module module = torch::jit::load(file, device ? *device : at::Device(at::kCPU), extra);
+    *optimizer = std::move(extra[optimizer_file]);
+    return module;
   } catch (...) {
     rethrow_as(FPT_ERR_FORMAT, file + " cannot be read by torch::jit::load");
   }
@@ -24,13 +36,46 @@ std::string joined(const std::vector<std::string>& names) {
   return text;
 }
 
+using NamedTensor = std::pair<std::string, at::Tensor>;
+
+/// Parameters and buffers, which are what training and statistics change, in the order of their names.
+std::vector<NamedTensor> tensors_of(const torch::jit::Module& module) {
+  std::vector<NamedTensor> tensors;
+  for (const auto& parameter : module.named_parameters()) tensors.emplace_back(parameter.name, parameter.value);
+  for (const auto& buffer : module.named_buffers()) tensors.emplace_back(buffer.name, buffer.value);
+  std::sort(tensors.begin(), tensors.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  return tensors;
+}
+
+std::string shape_text(const at::Tensor& tensor) { return concat("(", c10::Join(", ", tensor.sizes()), tensor.dim() == 1 ? ",)" : ")"); }
+
+/// Mean squared error, its gradients, and a step; the loss before it.
+double step(Optimizer& optimizer, const c10::IValue& result, const at::Tensor& target, const std::string& label) {
+  if (!result.isTensor())
+    fail(FPT_ERR_RESULT_TYPE, label, " needs a model that returns one tensor, this one returns a ", result.tagKind());
+  const at::Tensor& prediction = result.toTensor();
+  if (prediction.sizes() != target.sizes())
+    fail(FPT_ERR_SHAPE, label, ": the prediction has shape ", shape_text(prediction), " and the target ", shape_text(target),
+         ": they must be equal, since broadcasting one against the other would train to the mean");
+  if (prediction.scalar_type() != target.scalar_type())
+    fail(FPT_ERR_DTYPE, label, ": the prediction is ", dtype_name(dtype_of(prediction.scalar_type())), " and the target ",
+         dtype_name(dtype_of(target.scalar_type())), ": they must be of one type");
+  const at::Tensor loss = at::mse_loss(prediction, target);
+  optimizer.clear_gradients();
+  loss.backward();
+  optimizer.step();
+  optimizer.clear_gradients();
+  return loss.item().toDouble();
+}
+
 }  // namespace
 
 ScriptModel::ScriptModel(Settings settings) : settings_(std::move(settings)), state_(read(settings_.file)) {}
 
 std::unique_ptr<ScriptModel::State> ScriptModel::read(const std::string& file) const {
   auto state = std::make_unique<State>();
-  state->module = load_module(file, settings_.device);
+  std::string optimizer;
+  state->module = load_module(file, settings_.device, &optimizer);
   try {
     for (const torch::jit::Method& method : state->module.get_methods())
       if (method.name().rfind('_', 0) != 0)
@@ -40,12 +85,16 @@ std::unique_ptr<ScriptModel::State> ScriptModel::read(const std::string& file) c
   }
   const auto forward = state->methods.find("forward");
   if (forward != state->methods.end()) state->forward = forward->second.get();
+  if (!optimizer.empty()) state->optimizer = optimizer_of_state(optimizer, state->module, file);
   return state;
 }
 
 void ScriptModel::reload() {
   std::unique_ptr<State> fresh = read(settings_.file);
   const std::unique_lock lock(mutex_);
+  // where the file has none, training begins anew with the settings that were chosen
+  if (!fresh->optimizer && state_->optimizer)
+    fresh->optimizer = std::make_unique<Optimizer>(state_->optimizer->settings(), fresh->module, settings_.file);
   state_ = std::move(fresh);
 }
 
@@ -73,9 +122,13 @@ void ScriptModel::freeze_forward() {
 }
 
 void ScriptModel::thaw() {
-  if (state_->forward) state_->forward->use(state_->module);
-  state_->is_frozen = false;
   state_->calls_until_frozen = calls_before_freezing_again;
+  if (!state_->forward || (!state_->is_frozen && state_->twin)) return;
+  // torch remembers for each piece of code whether it is run to be differentiated, so what trains does not predict
+  const bool can_be_copied = !state_->forward->effects().changes_state;
+  if (!state_->twin) state_->twin = can_be_copied ? state_->module.clone(/*inplace=*/true) : state_->module;
+  state_->forward->use(*state_->twin);
+  state_->is_frozen = false;
 }
 
 void ScriptModel::call(std::string_view name, Inputs inputs, int32_t flags, fpt_direct_answer& answer) {
@@ -116,15 +169,71 @@ void ScriptModel::run(Method& method, const std::string& label, Inputs inputs, i
 
 std::unique_ptr<Model> load_script(Settings settings) { return std::make_unique<ScriptModel>(std::move(settings)); }
 
-namespace {
-[[noreturn]] void refuse_training() {
-  fail(FPT_ERR_HOOK, "the direct path only computes forward in this version: train and save with backend=\"python\"");
+void ScriptModel::save(const std::string& file) {
+  const std::shared_lock lock(mutex_);
+  torch::jit::ExtraFilesMap extra;
+  if (state_->optimizer) extra[optimizer_file] = text_of_state(*state_->optimizer);
+  // an older file of that name is replaced by a complete one only
+  const std::string part = concat(file, ".", getpid(), ".part");
+  try {
+    if (!std::ofstream(part, std::ios::binary)) fail(FPT_ERR_FILE, file, " cannot be written: ", std::strerror(errno));
+    state_->module.save(part, extra);
+    std::filesystem::rename(part, file);
+  } catch (...) {
+    std::error_code ignored;
+    std::filesystem::remove(part, ignored);
+    rethrow_as(FPT_ERR_FILE, file + " cannot be written");
+  }
 }
-}  // namespace
 
-void ScriptModel::save(const std::string&) { refuse_training(); }
-void ScriptModel::restore(const std::string&) { refuse_training(); }
-void ScriptModel::create_optimizer(const fpt_direct_optimizer&) { refuse_training(); }
-double ScriptModel::train(Inputs, const fpt_arg&) { refuse_training(); }
+void ScriptModel::restore(const std::string& file) {
+  std::string optimizer;
+  const torch::jit::Module theirs = load_module(file, settings_.device, &optimizer);
+  const std::unique_lock lock(mutex_);
+  const std::vector<NamedTensor> from = tensors_of(theirs), to = tensors_of(state_->module);
+  std::vector<std::string> wrong;
+  for (std::size_t i = 0; i < std::max(from.size(), to.size()); ++i)
+    if (i >= from.size() || i >= to.size() || from[i].first != to[i].first || from[i].second.sizes() != to[i].second.sizes())
+      wrong.push_back(i < to.size() ? to[i].first : from[i].first);
+  if (!wrong.empty())
+    fail(FPT_ERR_FORMAT, file, " holds another model than ", settings_.file, ": they differ in ", joined(wrong));
+  // read before anything is copied, because it may fail
+  auto state = optimizer.empty() ? nullptr : optimizer_of_state(optimizer, state_->module, file);
+  const c10::InferenceMode normal(false);
+  const at::NoGradGuard no_gradients;
+  for (std::size_t i = 0; i < to.size(); ++i) to[i].second.copy_(from[i].second);
+  if (state) state_->optimizer = std::move(state);
+  thaw();
+  state_->calls_until_frozen = 0;
+}
+
+void ScriptModel::create_optimizer(const fpt_direct_optimizer& settings) {
+  const std::unique_lock lock(mutex_);
+  state_->optimizer = std::make_unique<Optimizer>(settings, state_->module, settings_.file);
+}
+
+double ScriptModel::train(Inputs inputs, const fpt_arg& target) {
+  const std::string label = settings_.label("ftn_pytorch_train");
+  try {
+    const std::unique_lock lock(mutex_);
+    if (!state_->optimizer)
+      fail(FPT_ERR_HOOK, "there is no optimizer: call create_optimizer_sgd, _adam or _adamw before train");
+    Method& forward = method({});
+    const FramePool::Lease frame(state_->training_frames);
+    const c10::InferenceMode normal(false);
+    const c10::AutoGradMode gradients(true);
+    thaw();
+    frame->begin(settings_);
+    forward.push(settings_, *frame, inputs);
+    if (Frame::is_value(target)) fail(FPT_ERR_ARGUMENT, "the target of ", label, " is a scalar by value: pass an array");
+    const at::Tensor goal = frame->tensor(settings_, target, "target", 0);
+    const c10::IValue result = forward.run(*frame, state_->module);
+    const double loss = step(*state_->optimizer, result, goal, label);
+    frame->finish(settings_, label, {});
+    return loss;
+  } catch (...) {
+    rethrow_as(FPT_ERR_PYTHON, label);
+  }
+}
 
 }  // namespace fpt::direct

@@ -5,10 +5,13 @@
 #include <map>
 
 #include "method.hpp"
+#include "optimizer.hpp"
 
 namespace fpt::direct {
 
 /// Calls of a method that only computes run side by side; everything that changes the model has it alone.
+///
+/// A file may hold the state of an optimizer beside the model: training then goes on where it stopped.
 class ScriptModel : public Model {
  public:
   explicit ScriptModel(Settings settings);
@@ -25,6 +28,9 @@ class ScriptModel : public Model {
   /// What a file holds, ready to be used.
   struct State {
     torch::jit::Module module;
+    std::optional<torch::jit::Module> twin;  // the same parameters, with code of its own
+    std::unique_ptr<Optimizer> optimizer;
+    FramePool training_frames;
     std::map<std::string, std::unique_ptr<Method>, std::less<>> methods;
     Method* forward = nullptr;
     bool is_frozen = false;

@@ -1,5 +1,7 @@
 ! SPDX-License-Identifier: MIT
 !> A torch_module runs, trains, saves and reads TorchScript models, and a torch_pymodule runs them too.
+!>
+!> The first argument of the program is the backend for load, the second what model%backend() is then expected to say.
 program test_module
    use, intrinsic :: iso_fortran_env, only : real32, real64
    use check, only : expect, expect_status, expect_text, finish, script
@@ -7,7 +9,10 @@ program test_module
    implicit none
 
    type(torch_pymodule) :: maker
+   character(16) :: backend, expected
 
+   call get_command_argument(1, backend)
+   call get_command_argument(2, expected)
    call maker%load(script("make_models.py"))
    call maker%call("write_models")
    call forwards()
@@ -29,8 +34,8 @@ contains
       real(real64), pointer :: p(:, :)
 
       x = reshape([1, 2, 3, 4, 5, 6], [2, 3])
-      call model%load("affine.pt")
-      call expect(model%backend() == "torchscript", "a TorchScript model")
+      call model%load("affine.pt", backend=backend)
+      call expect(model%backend() == expected, "a TorchScript model")
       call model%forward([torch_in(x)], [torch_out(y)], flags=torch_use_inference_mode)
       call expect(all(y == 2*x + 1), "forward into outputs")
       call model%forward([torch_in(x)], results)
@@ -58,7 +63,7 @@ contains
 
       call random_number(x)
       t = 3*x
-      call model%load("affine.pt")
+      call model%load("affine.pt", backend=backend)
       call model%train([torch_in(x)], [torch_in(t)], loss, stat=stat, errmsg=errmsg)
       call expect(stat /= 0, "train before create_optimizer_sgd")
       call expect_text(errmsg, "create_optimizer_sgd", "train before create_optimizer_sgd: what to do")
@@ -88,15 +93,15 @@ contains
 
       call random_number(x)
       t = -x
-      call model%load("affine.pt")
+      call model%load("affine.pt", backend=backend)
       call model%create_optimizer_sgd(0.5)
       call model%train([torch_in(x)], [torch_in(t)], loss)
       call model%save("trained.pt")
       call model%forward([torch_in(x)], [torch_out(y)])
-      call other%load("trained.pt")
+      call other%load("trained.pt", backend=backend)
       call other%forward([torch_in(x)], [torch_out(z)])
       call expect(all(y == z), "what was saved is loaded")
-      call other%load("affine.pt")
+      call other%load("affine.pt", backend=backend)
       call other%restore("trained.pt")
       call other%forward([torch_in(x)], [torch_out(z)])
       call expect(all(y == z), "what was saved is restored")
@@ -111,7 +116,7 @@ contains
       real(real64) :: x(2), up(2), down(2)
 
       x = [1, 2]
-      call model%load("affine.pt")
+      call model%load("affine.pt", backend=backend)
       call expect(model%has("both") .and. .not. model%has("neither"), "methods of the model")
       call model%call("both", [torch_in(x), torch_in("shift", 0.5_real64)], [torch_out(up), torch_out(down)])
       call expect(all(up == x + 0.5) .and. all(down == x - 0.5), "a method with two outputs")
@@ -140,11 +145,11 @@ contains
 
       x = 1
       t = 1
-      call model%load(script("check_is_no_model.txt"), stat=stat)
+      call model%load(script("check_is_no_model.txt"), backend=backend, stat=stat)
       call expect_status(stat, FTN_PYTORCH_ERR_FILE, "no such file")
-      call model%load("affine.pt", config=[torch_in("lr", 0.1)], stat=stat)
+      call model%load("affine.pt", config=[torch_in("lr", 0.1)], backend=backend, stat=stat)
       call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "a saved model takes no configuration")
-      call model%load("affine.pt")
+      call model%load("affine.pt", backend=backend)
       call model%create_optimizer_sgd(0.1)
       call model%train([torch_in(x)], [torch_in(t)], loss, stat=stat)
       call expect_status(stat, FTN_PYTORCH_ERR_SHAPE, "prediction and target of unequal shape")

@@ -161,7 +161,7 @@ TARGET = torch.tensor([[1.0], [0.0]])
 def test_train_makes_the_step_that_torch_makes(save, net, kind):
     runner = load(save(net))
     assert call(runner, f"ftn_pytorch_create_optimizer_{kind}", 0.1) is None
-    optimizer = OPTIMIZERS[kind](net.parameters(), lr=0.1)
+    optimizer = OPTIMIZERS[kind](net.parameters(), lr=0.1, fused=True)
     for _ in range(3):
         optimizer.zero_grad()
         loss = torch.nn.functional.mse_loss(net(X), TARGET)

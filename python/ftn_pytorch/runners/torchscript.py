@@ -15,19 +15,19 @@ from .. import device, formats, loading, process
 from ..conventions import FORWARD, TRAIN, Convention
 from ..errors import FtnPytorchError, summary
 from ..framework import TORCH, import_torch
+from . import optimizer_state
 from .base import USE_DEVICE, USE_INFERENCE_MODE, Options, Runner
 
 SAVE = "ftn_pytorch_save"
 RESTORE = "ftn_pytorch_restore"
-_OPTIMIZERS = {
-    "ftn_pytorch_create_optimizer_sgd": "SGD",
-    "ftn_pytorch_create_optimizer_adam": "Adam",
-    "ftn_pytorch_create_optimizer_adamw": "AdamW",
-}
+_CREATE = "ftn_pytorch_create_optimizer_"
+_OPTIMIZERS = {_CREATE + kind: kind for kind in optimizer_state.CLASSES}
 
 
 class TorchScriptRunner(Runner):
     """A TorchScript model.
+
+    A file may hold the state of an optimizer beside the model: training then goes on where it stopped.
 
     Training or evaluation mode and the gradient mode are left as they are in the file and in the process; the flag for
     inference mode runs ``forward`` under torch.inference_mode. Inputs are separate positional arguments, named ones are
@@ -46,24 +46,24 @@ class TorchScriptRunner(Runner):
         self._torch = import_torch(path)
         self.device = device.resolve(self.wanted_device, TORCH)
         self._checkpoint: Any = None
-        self._recipe: functools.partial | None = None
-        self._optimizer: Any = None
-        self._model = self._read(path)
+        self._model, self._optimizer = self._read_all(path)
         process.settle_threads()
 
     def reload(self) -> None:
-        """Read the model again; an optimizer starts afresh with the settings it was created with."""
-        model = self._read(loading.find(self.path))
-        optimizer = None if self._recipe is None else self._recipe(self._trainable(model))
+        """Read the model again, with the state of the optimizer if the file holds one; else that starts afresh."""
+        model, optimizer = self._read_all(loading.find(self.path))
+        if optimizer is None and self._optimizer is not None:
+            optimizer = _Optimizer(self._optimizer.kind, self._optimizer.settings, self._trainable(model))
         self._model, self._optimizer = model, optimizer
 
     def save(self, file: str) -> None:
-        """Write the model with torch.jit.save; an older file of that name is replaced only by a complete one."""
+        """Write the model and the state of its optimizer; an older file of that name is replaced by a complete one only."""
+        extra = {} if self._optimizer is None else {optimizer_state.FILE: self._optimizer.dumps()}
         path = os.path.abspath(process.with_rank(file))
         part = f"{path}.{os.getpid()}.part"
         try:
             with open(part, "wb") as stream, _quiet():
-                self._torch.jit.save(self._model, stream)
+                self._torch.jit.save(self._model, stream, _extra_files=extra)
             os.replace(part, path)
         except OSError as failure:
             with contextlib.suppress(OSError):
@@ -75,7 +75,7 @@ class TorchScriptRunner(Runner):
         self._kept().write(folder, keep=keep, step=step)
 
     def restore(self, file: str, fallback: bool = False, step: int | None = None) -> int | None:
-        """Read a checkpoint; or parameters and buffers of a TorchScript file, and the optimizer keeps its state."""
+        """Read a checkpoint; or a file that ``save`` wrote, of which an optimizer keeps its state if there is none in it."""
         from ..checkpoint.file import description
 
         path = os.path.abspath(process.with_rank(file))
@@ -89,22 +89,26 @@ class TorchScriptRunner(Runner):
 
         objects = {"model": self._model}
         if self._optimizer is not None:
-            objects["optimizer"] = self._optimizer
+            objects["optimizer"] = self._optimizer.torch_optimizer
         if self._checkpoint is None:
             self._checkpoint = Checkpoint()
         return self._checkpoint.of(objects)
 
     def _copy_from(self, path: str) -> None:
+        """Copy parameters and buffers of a TorchScript file into the model, and the state of the optimizer if it has one."""
         if formats.identify(path) != formats.TORCHSCRIPT:
             raise FtnPytorchError("FORMAT", f"{path} is no TorchScript model, as {self.path} needs to be restored")
-        theirs, ours = self._read(path).state_dict(), self._model.state_dict()
+        model, saved = self._read(path)
+        theirs, ours = model.state_dict(), self._model.state_dict()
         # Compared first: load_state_dict would have copied what fits by the time that it finds what does not.
         wrong = sorted(set(theirs) ^ set(ours)) or [name for name in ours if theirs[name].shape != ours[name].shape]
         if wrong:
             raise FtnPytorchError(
                 "FORMAT", f"{path} holds another model than {self.path}: they differ in {', '.join(wrong)}"
             )
+        optimizer = self._resumed(saved, self._model, path) or self._optimizer
         self._model.load_state_dict(theirs)
+        self._optimizer = optimizer
 
     def find(self, name: str) -> Callable | None:
         if name == FORWARD:
@@ -150,21 +154,40 @@ class TorchScriptRunner(Runner):
     def _methods(self) -> list[str]:
         return [name for name in self._model._c._method_names() if not name.startswith("_")]
 
-    def _read(self, path: str) -> Any:
+    def _read(self, path: str) -> tuple[Any, bytes]:
+        """The model of a file, and the state of an optimizer or nothing."""
+        extra: dict[str, Any] = {optimizer_state.FILE: b""}
         try:
             with _quiet():
-                return self._torch.jit.load(path, map_location=self.device or "cpu")
+                model = self._torch.jit.load(path, map_location=self.device or "cpu", _extra_files=extra)
         except (RuntimeError, ValueError) as failure:
             raise FtnPytorchError("FORMAT", f"{path} cannot be read by torch.jit.load: {summary(failure)}") from failure
+        return model, extra[optimizer_state.FILE]
+
+    def _read_all(self, path: str) -> tuple[Any, _Optimizer | None]:
+        model, saved = self._read(path)
+        return model, self._resumed(saved, model, path)
+
+    def _resumed(self, saved: bytes, model: Any, path: str) -> _Optimizer | None:
+        if not saved:
+            return None
+        parameters = self._trainable(model)
+        kind, settings, states = optimizer_state.loads(saved, parameters, path)
+        return _Optimizer(kind, settings, parameters, states)
 
     def _create_optimizer(self, kind: str, lr: float, **settings: Any) -> None:
-        """Make the optimizer that train uses: torch.optim's, with its settings as keyword arguments."""
-        recipe = functools.partial(getattr(self._torch.optim, kind), lr=lr, **settings)
-        self._optimizer = recipe(self._trainable(self._model))
-        self._recipe = recipe
+        """Make the optimizer that train uses; its settings are keyword arguments."""
+        unknown = set(settings) - optimizer_state.settings_of(kind)
+        if unknown:
+            names = ", ".join(sorted(unknown))
+            raise FtnPytorchError("SIGNATURE", f"create_optimizer_{kind} has no setting {names}")
+        try:
+            self._optimizer = _Optimizer(kind, {"lr": lr, **settings}, self._trainable(self._model))
+        except ValueError as failure:
+            raise FtnPytorchError("ARGUMENT", f"create_optimizer_{kind}: {summary(failure)}") from failure
 
-    def _trainable(self, model: Any) -> list[Any]:
-        parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    def _trainable(self, model: Any) -> dict[str, Any]:
+        parameters = {name: tensor for name, tensor in model.named_parameters() if tensor.requires_grad}
         if not parameters:
             raise FtnPytorchError("ARGUMENT", f"{self.path} has no parameters that can be trained (is it frozen?)")
         return parameters
@@ -176,19 +199,20 @@ class TorchScriptRunner(Runner):
         the loss before the step. Raises HOOK without an optimizer, SHAPE or DTYPE where prediction and target differ.
         """
         if self._optimizer is None:
-            raise FtnPytorchError("HOOK", "there is no optimizer: call create_optimizer_sgd before train")
+            raise FtnPytorchError("HOOK", "there is no optimizer: call create_optimizer_sgd, _adam or _adamw first")
         if "target" in named:
             target = named.pop("target")
         elif args:
             *args, target = args  # type: ignore[assignment]
         else:
             raise FtnPytorchError("SIGNATURE", "train needs a target, as last argument or with the name 'target'")
-        self._optimizer.zero_grad()
+        optimizer = self._optimizer.torch_optimizer
+        optimizer.zero_grad()
         prediction = self._model(*args, **named)
         self._compare(prediction, target)
         loss = self._torch.nn.functional.mse_loss(prediction, target)
         loss.backward()
-        self._optimizer.step()
+        optimizer.step()
         return False, loss.item()
 
     def _compare(self, prediction: Any, target: Any) -> None:
@@ -218,6 +242,19 @@ def _with_dictionary(model: Callable) -> Callable:
         return model(named)
 
     return forward
+
+
+class _Optimizer:
+    """An optimizer of torch.optim, with what it takes to make another and to save its state."""
+
+    def __init__(self, kind: str, settings: dict[str, Any], parameters: dict[str, Any], states: Any = None) -> None:
+        self.kind = kind
+        self.settings = settings
+        self._parameters = parameters
+        self.torch_optimizer = optimizer_state.make(kind, parameters, settings, states or {})
+
+    def dumps(self) -> bytes:
+        return optimizer_state.dumps(self.kind, self.torch_optimizer, self._parameters)
 
 
 @contextlib.contextmanager

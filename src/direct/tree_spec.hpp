@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: MIT
+/// How a package of torch.export nests its inputs and results: the text that torch.utils._pytree.treespec_dumps writes.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace fpt::direct {
+
+/// One node; without children a single value.
+struct TreeSpec {
+  enum class Kind { leaf, tuple, list, dict, other } kind = Kind::leaf;
+  std::string type;               ///< as Python calls it, for texts
+  std::vector<std::string> keys;  ///< of a dict, in the order of the children
+  std::vector<TreeSpec> children;
+};
+
+/// FPT_ERR_FORMAT for a text that cannot be read. `file` names it in the text of the failure.
+TreeSpec parse_tree_spec(const std::string& text, const std::string& file);
+
+}  // namespace fpt::direct
