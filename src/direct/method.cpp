@@ -122,6 +122,10 @@ Method::Method(const torch::jit::Module& module, const std::string& name)
   use(module);
 }
 
+void Method::run_as_written() {
+  torch::jit::toGraphFunction(*function_)._set_initial_executor_execution_mode(torch::jit::ExecutorExecutionMode::SIMPLE);
+}
+
 void Method::use(const torch::jit::Module& module) {
   function_ = &module.get_method(name_).function();
   self_ = module._ivalue();

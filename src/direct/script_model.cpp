@@ -84,7 +84,10 @@ std::unique_ptr<ScriptModel::State> ScriptModel::read(const std::string& file) c
     rethrow_as(FPT_ERR_FORMAT, file + " holds a model that cannot be analysed");
   }
   const auto forward = state->methods.find("forward");
-  if (forward != state->methods.end()) state->forward = forward->second.get();
+  if (forward != state->methods.end()) {
+    state->forward = forward->second.get();
+    state->forward->run_as_written();
+  }
   if (!optimizer.empty()) state->optimizer = optimizer_of_state(optimizer, state->module, file);
   return state;
 }
@@ -226,9 +229,8 @@ double ScriptModel::train(Inputs inputs, const fpt_arg& target) {
     frame->begin(settings_);
     forward.push(settings_, *frame, inputs);
     if (Frame::is_value(target)) fail(FPT_ERR_ARGUMENT, "the target of ", label, " is a scalar by value: pass an array");
-    const at::Tensor goal = frame->tensor(settings_, target, "target", 0);
-    const c10::IValue result = forward.run(*frame, state_->module);
-    const double loss = step(*state_->optimizer, result, goal, label);
+    const at::Tensor& goal = frame->tensor(settings_, target, "target", 0);
+    const double loss = step(*state_->optimizer, forward.run(*frame, state_->module), goal, label);
     frame->finish(settings_, label, {});
     return loss;
   } catch (...) {

@@ -52,7 +52,7 @@ def test_no_paths_of_a_machine() -> None:
 @pytest.mark.parametrize("path", sorted((ROOT / "tests" / "cpp").glob("test_*.cpp")), ids=name_of)
 def test_a_test_of_the_core_has_the_name_of_what_it_tests(path: Path) -> None:
     """test_<concern>.cpp or test_<concern>_<aspect>.cpp, where a source of the core or of Fortran has that stem."""
-    concerns = {"openmp", "train"}  # spread over several files
+    concerns = {"openmp", "plugin", "train"}  # spread over several files
     concerns |= {source.stem.removeprefix("fpt_") for folder in ("src", "src/direct", "fortran") for source in (ROOT / folder).iterdir()}
     name = path.stem.removeprefix("test_")
     assert any(name == concern or name.startswith(concern + "_") for concern in concerns)

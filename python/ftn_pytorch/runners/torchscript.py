@@ -208,7 +208,10 @@ class TorchScriptRunner(Runner):
             raise FtnPytorchError("SIGNATURE", "train needs a target, as last argument or with the name 'target'")
         optimizer = self._optimizer.torch_optimizer
         optimizer.zero_grad()
-        prediction = self._model(*args, **named)
+        # Rewritten by torch.jit, as from its second call on, the model has gradients that differ in the last bits: training
+        # that is resumed would differ from training that went on.
+        with self._torch.jit.optimized_execution(False):
+            prediction = self._model(*args, **named)
         self._compare(prediction, target)
         loss = self._torch.nn.functional.mse_loss(prediction, target)
         loss.backward()

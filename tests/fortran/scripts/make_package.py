@@ -31,7 +31,7 @@ def write_packages():
     )
     torch._inductor.aoti_compile_and_package(program, package_path="package.pt2")
     copy_with("package_processor.pt2", "metadata.json", lambda text: text.replace(b'AOTI_CPU_ISA": "', b'AOTI_CPU_ISA": "AVX4096 '))
-    copy_with("package_library.pt2", ".so", lambda library: library[: len(library) // 2])
+    copy_with("package_library.pt2", ".so", lambda library: b"no library")
     copy_with("package_device.pt2", "metadata.json", lambda text: text.replace(b'KEY": "cpu"', b'KEY": "cuda"'))
 
 

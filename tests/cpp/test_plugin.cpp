@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: MIT
+/// The plug-in by its table, as the core uses it, with the models of tests/fortran/scripts/make_direct_models.py.
+#include <dlfcn.h>
+
+#include <thread>
+
+#include "direct/fpt_direct.h"
+#include "support.hpp"
+
+namespace fpt::test {
+namespace {
+
+const fpt_direct_table& plugin() {
+  static const fpt_direct_table* table = [] {
+    void* library = dlopen(std::getenv("FPT_TEST_PLUGIN"), RTLD_NOW | RTLD_LOCAL);
+    EXPECT_NE(library, nullptr) << dlerror();
+    return reinterpret_cast<decltype(&fpt_direct_table_get)>(dlsym(library, FPT_DIRECT_SYMBOL))();
+  }();
+  return *table;
+}
+
+Outcome outcome(fpt_status status) { return {status, status == FPT_OK ? "" : plugin().error_text()}; }
+
+/// A loaded model; values of its latest answer.
+class Loaded {
+ public:
+  explicit Loaded(const std::string& name, fpt_direct_options options = {}) {
+    options.name = name.c_str();
+    EXPECT_OK(outcome(plugin().load(("direct_" + name + ".pt").c_str(), &options, &module)));
+  }
+  ~Loaded() {
+    release();
+    plugin().unload(module);
+  }
+  Loaded(const Loaded&) = delete;
+  Loaded& operator=(const Loaded&) = delete;
+
+  Outcome call(const char* name, std::vector<fpt_arg> inputs) {
+    release();
+    return outcome(plugin().call(module, name, name ? static_cast<int64_t>(std::char_traits<char>::length(name)) : 0,
+                                 inputs.data(), static_cast<int32_t>(inputs.size()), 0, &answer));
+  }
+  void release() {
+    if (answer.owner) plugin().release(answer.owner);
+    answer = {};
+  }
+
+  fpt_direct_module* module = nullptr;
+  fpt_direct_answer answer{};
+};
+
+TEST(Plugin, SpeaksThisVersion) {
+  EXPECT_EQ(plugin().version, FPT_DIRECT_VERSION);
+  EXPECT_NE(std::string(plugin().torch_library()).find("libtorch_cpu.so"), std::string::npos);
+}
+
+TEST(Plugin, FileThatIsNotThere) {
+  fpt_direct_options options{};
+  options.name = "none";
+  fpt_direct_module* module = nullptr;
+  EXPECT_FAILS(outcome(plugin().load("none.pt", &options, &module)), FPT_ERR_FORMAT, "none.pt");
+  EXPECT_EQ(module, nullptr);
+}
+
+TEST(Plugin, TensorIsDescribedInFortranOrder) {
+  Loaded model("weighted");
+  std::vector<float> x = {1, 1, 1, 1, 1, 1};
+  ASSERT_OK(model.call(nullptr, {in(x, {3, 2})}));
+  ASSERT_EQ(model.answer.count, 1);
+  const fpt_direct_value& value = model.answer.values[0];
+  EXPECT_EQ(value.kind, FPT_DIRECT_TENSOR);
+  EXPECT_EQ(value.dtype, FPT_FLOAT32);
+  EXPECT_EQ(value.rank, 2);
+  EXPECT_EQ(value.extents[0], 3);
+  EXPECT_EQ(value.strides[0], 4);
+  EXPECT_EQ(static_cast<float*>(value.data)[2], 3);
+}
+
+TEST(Plugin, NewContentsOfAKnownArrayAreSeen) {
+  Loaded model("weighted");
+  std::vector<double> x = {1, 2};
+  for (int i = 0; i < 4; ++i) {
+    x[1] = i;
+    ASSERT_OK(model.call(nullptr, {in(x)}));
+    EXPECT_EQ(static_cast<double*>(model.answer.values[0].data)[1], 2 * i);
+  }
+}
+
+TEST(Plugin, AnswerOutlivesItsModelAndItsThread) {
+  fpt_direct_answer answer{};
+  std::vector<float> x = {1, 2};
+  {
+    Loaded model("weighted");
+    std::thread([&] {
+      EXPECT_OK(model.call(nullptr, {in(x)}));
+      std::swap(answer, model.answer);
+    }).join();
+  }
+  ASSERT_EQ(answer.count, 1);
+  EXPECT_EQ(static_cast<float*>(answer.values[0].data)[1], 4);
+  plugin().release(answer.owner);
+}
+
+TEST(Plugin, TextOfAFailureBelongsToItsThread) {
+  Loaded model("two");
+  EXPECT_FAILS(model.call("missing", {}), FPT_ERR_HOOK, "missing");
+  std::thread([&] { EXPECT_FAILS(model.call("absent", {}), FPT_ERR_HOOK, "absent"); }).join();
+  EXPECT_NE(std::string(plugin().error_text()).find("missing"), std::string::npos);
+}
+
+TEST(Plugin, KeptInputIsReportedOnceAndNotUsedAgain) {
+  static std::string warned;
+  plugin().on_warning([](const char* text, int64_t length) { warned.append(text, static_cast<std::size_t>(length)); });
+  Loaded model("counter");
+  std::vector<float> x = {1, 2};
+  ASSERT_OK(model.call("keep", {in(x)}));
+  EXPECT_NE(warned.find("keep of counter kept input 1"), std::string::npos) << warned;
+  warned.clear();
+  ASSERT_OK(model.call("keep", {in(x)}));
+  EXPECT_EQ(warned, "");
+  plugin().on_warning(nullptr);
+}
+
+TEST(Plugin, HalfPrecisionWidensOnItsWayToTheHost) {
+  Loaded model("two");
+  std::vector<float> x = {0.5f, 2};
+  ASSERT_OK(model.call("half", {in(x)}));
+  EXPECT_EQ(model.answer.values[0].dtype, FPT_FLOAT16);
+  ASSERT_OK(outcome(plugin().to_host(&model.answer, 0)));
+  EXPECT_EQ(model.answer.values[0].dtype, FPT_FLOAT32);
+  EXPECT_EQ(static_cast<float*>(model.answer.values[0].data)[1], 2);
+}
+
+TEST(Plugin, TensorIsCopiedToStridedMemory) {
+  Loaded model("weighted");
+  std::vector<float> x = {1, 1}, y(4, 0);
+  ASSERT_OK(model.call(nullptr, {in(x)}));
+  fpt_direct_value target{};
+  target.data = y.data();
+  target.dtype = FPT_FLOAT32;
+  target.rank = 1;
+  target.extents[0] = 2;
+  target.strides[0] = 8;
+  ASSERT_OK(outcome(plugin().copy_to(&model.answer, 0, &target)));
+  EXPECT_EQ(y, (std::vector<float>{1, 0, 2, 0}));
+}
+
+TEST(Plugin, DamagedStateOfAnOptimizerIsRefused) {
+  Loaded model("mlp");
+  const fpt_direct_optimizer settings{1, 0, 0, 1e-3, 0, 0, 0.9, 0.999, 1e-8};
+  ASSERT_OK(outcome(plugin().create_optimizer(model.module, &settings)));
+  const Folder folder;
+  const std::string file = (folder.path() / "trained.pt").string();
+  ASSERT_OK(outcome(plugin().save(model.module, file.c_str())));
+  std::ifstream stream(file, std::ios::binary);
+  std::string content((std::istreambuf_iterator<char>(stream)), {});
+  const std::size_t at = content.find("kind adam");
+  ASSERT_NE(at, std::string::npos);
+  content.replace(at, 9, "kind ogre");
+  folder.write("trained.pt", content);
+  EXPECT_FAILS(outcome(plugin().restore(model.module, file.c_str())), FPT_ERR_FORMAT, "ogre");
+}
+
+}  // namespace
+}  // namespace fpt::test

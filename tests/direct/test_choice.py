@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: MIT
+"""Which backend runs a saved model, and what is said where it is not the one that was hoped for."""
+
+import os
+import shutil
+import subprocess
+import sysconfig
+import warnings
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory) -> str:
+    path = tmp_path_factory.mktemp("models") / "net.pt"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.jit.script(torch.nn.Linear(2, 1)).save(path)
+    return str(path)
+
+
+@pytest.fixture
+def load(build_dir, cache, model):
+    """load(backend): what the program prints. Its environment is that of the test, with the Python of the build."""
+    if not next(build_dir.glob("lib*/libftn_pytorch_direct.so"), None):
+        pytest.skip("this build has no direct path")
+
+    def load(backend, *arguments, file=model, **environment) -> str:
+        inherited = {name: value for name, value in os.environ.items() if name not in ("VIRTUAL_ENV", "PYTHONPATH")}
+        done = subprocess.run(
+            [build_dir / "tests" / "c" / "choose_backend", file, backend, *arguments],
+            capture_output=True, text=True, timeout=120, check=False,
+            env={**inherited, "FTN_PYTORCH_PYTHON": cache["Python_EXECUTABLE"], **environment},
+        )
+        assert done.returncode in (0, 1), done.stderr
+        return done.stdout
+
+    return load
+
+
+@pytest.fixture
+def other_python(tmp_path, cache) -> str:
+    """An environment with another torch, as far as files tell."""
+    base = Path(cache["Python_EXECUTABLE"]).resolve()
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "python").symlink_to(base)
+    (tmp_path / "pyvenv.cfg").write_text(f"home = {base.parent}\n")
+    version = sysconfig.get_python_version()
+    package = tmp_path / "lib" / f"python{version}" / "site-packages" / "torch"
+    package.mkdir(parents=True)
+    (package / "version.py").write_text("__version__ = '9.9.9'\n")
+    (package / "__init__.py").write_text("raise ImportError('this is no torch')\n")
+    return str(tmp_path / "bin" / "python")
+
+
+@pytest.mark.parametrize("backend", ["auto", "direct"])
+def test_same_torch_takes_the_direct_path(load, backend):
+    assert load(backend) == "backend: direct\npython: 0\n"
+
+
+@pytest.mark.parametrize("backend", ["auto", "direct"])
+def test_python_that_cannot_be_started_is_no_obstacle(load, backend):
+    assert load(backend, FTN_PYTORCH_PYTHON="/nonexistent") == "backend: direct\npython: 0\n"
+
+
+def test_python_can_be_asked_for(load):
+    assert load("python") == "backend: torchscript\npython: 1\n"
+
+
+def test_another_torch_means_python_and_one_message(load, other_python):
+    printed = load("auto", FTN_PYTORCH_PYTHON=other_python)
+    assert printed.count("warning:") == 1
+    assert "9.9.9" in printed and torch.__version__ in printed and "through Python instead" in printed
+    assert "FTN_PYTORCH_ERR_IMPORT" in printed, "the Python side was asked"
+
+
+def test_direct_beside_another_torch_warns(load, other_python):
+    printed = load("direct", FTN_PYTORCH_PYTHON=other_python)
+    assert "backend: direct" in printed
+    assert "warning:" in printed and "scripts that import torch cannot run" in printed
+
+
+def test_libtorch_that_is_loaded_already_wins(load, tmp_path):
+    folder = tmp_path / "torch" / "lib"
+    folder.mkdir(parents=True)
+    (tmp_path / "torch" / "version.py").write_text("__version__ = '9.9.9'\n")
+    source = tmp_path / "empty.c"
+    source.write_text("int nothing;\n")
+    library = folder / "libtorch_cpu.so"
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", library, source], check=True)
+    printed = load("direct", library)
+    assert printed.startswith("FTN_PYTORCH_ERR_VERSION") and "has loaded torch 9.9.9" in printed
+    assert str(tmp_path) in printed
+
+
+def test_library_without_the_plugin(build_dir, load, tmp_path, monkeypatch):
+    """A copy of the library that lies alone."""
+    library = next(build_dir.glob("lib*/libftn_pytorch.so"))
+    shutil.copy(library.resolve(), tmp_path / Path(os.readlink(library)).name)
+    printed = load("direct", LD_LIBRARY_PATH=str(tmp_path), LD_PRELOAD=str(next(tmp_path.iterdir())))
+    assert "libftn_pytorch_direct.so is missing" in printed
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 no archive", b"\x80\x02no pickle"])
+def test_file_that_is_no_model(load, tmp_path, content):
+    path = tmp_path / "file.pt"
+    path.write_bytes(content)
+    assert load("direct", file=str(path)).startswith("FTN_PYTORCH_ERR_FORMAT")
+    assert load("auto", file=str(path)).startswith("FTN_PYTORCH_ERR_FORMAT")
+
+
+def test_backend_that_does_not_exist(load):
+    assert "auto, python, direct" in load("fast")
