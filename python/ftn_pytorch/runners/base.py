@@ -60,7 +60,7 @@ class Options:
             chosen["mode"] = _choice("mode", os.environ[MODE_VARIABLE], f"the environment variable {MODE_VARIABLE}")
         if chosen.pop("backend") == "direct":
             raise FtnPytorchError(
-                "ARGUMENT", 'backend="direct": the direct path is not part of this version; use "auto" or "python"'
+                "ARGUMENT", 'backend="direct": the Python side was asked, which has no direct path; use "auto" or "python"'
             )
         flags = _integer("flags", options.get("flags"), USE_DEVICE | USE_INFERENCE_MODE)
         device = options.get("device")
