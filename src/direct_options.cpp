@@ -127,9 +127,14 @@ DirectOptions direct_options(const fpt_arg* options, int32_t count) {
       chosen.cast = integer_option(option, 1) != 0;
     } else if (name == "flags") {
       chosen.flags = integer_option(option, FPT_USE_DEVICE | FPT_USE_INFERENCE_MODE);
+    } else if (name == "weights_only") {
+      integer_option(option, 1);  // nothing that the direct path reads runs code of the file
+    } else if (name == "compile" || name == "compile_backend") {
+      if (name == "compile_backend" || option.dtype == FPT_TEXT || integer_option(option, 1) != 0)
+        fail(FPT_ERR_ARGUMENT, "this is a saved model, which torch.compile cannot work on: leave ", name, "= away");
     } else {
       fail(FPT_ERR_ARGUMENT, "load has no option '", name,
-           "' for a saved model; valid are layout, mode, dtype, inputs, backend, device, cast, flags");
+           "' for a saved model; valid are layout, mode, dtype, inputs, backend, device, cast, flags, weights_only");
     }
   }
   const char* variable = std::getenv("FTN_PYTORCH_MODE");

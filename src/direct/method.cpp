@@ -164,6 +164,8 @@ void Method::push(const Settings& settings, Frame& frame, Inputs inputs) const {
   stack.clear();
   stack.resize(wanted.size());
   stack[0] = self_;
+  if (name_ == "forward" && wanted.size() == 2 && wanted[1].type()->kind() == c10::TypeKind::DictType)
+    return push_dictionary(settings, frame, inputs, wanted[1]);
   std::vector<bool>& given = frame.given;
   given.assign(wanted.size(), false);
   for (int32_t i = 0; i < inputs.count; ++i) {
@@ -178,6 +180,18 @@ void Method::push(const Settings& settings, Frame& frame, Inputs inputs) const {
     if (!wanted[i].default_value()) refuse(settings, inputs, concat("missing a required argument: '", wanted[i].name(), "'"));
     stack[i] = *wanted[i].default_value();
   }
+}
+
+void Method::push_dictionary(const Settings& settings, Frame& frame, Inputs inputs, const c10::Argument& wanted) const {
+  const auto type = wanted.type()->expect<c10::DictType>();
+  c10::impl::GenericDict entries(type->getKeyType(), type->getValueType());
+  for (int32_t i = 0; i < inputs.count; ++i) {
+    const fpt_arg& arg = inputs.args[i];
+    if (!arg.name[0])
+      refuse(settings, inputs, "the model takes a dictionary: give the inputs the names of its entries, torch_in(name, x)");
+    entries.insert(std::string(arg.name), argument(settings, frame, arg, i, c10::Argument(arg.name, type->getValueType())));
+  }
+  frame.stack[1] = std::move(entries);
 }
 
 c10::IValue Method::argument(const Settings& settings, Frame& frame, const fpt_arg& arg, int32_t index,

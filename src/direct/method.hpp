@@ -29,7 +29,8 @@ class Method {
   /// Run another form of the same method from now on.
   void use(const torch::jit::Module& module);
 
-  /// Put the model and the arguments of a call on the stack of the frame. FPT_ERR_SIGNATURE.
+  /// Put the model and the arguments of a call on the stack of the frame. Where forward takes one dictionary, named inputs are
+  /// its entries. FPT_ERR_SIGNATURE.
   void push(const Settings& settings, Frame& frame, Inputs inputs) const;
   /// Run it; the result.
   c10::IValue run(Frame& frame) const;
@@ -40,6 +41,7 @@ class Method {
   static c10::IValue run(Frame& frame, torch::jit::Function& function);
   c10::IValue argument(const Settings& settings, Frame& frame, const fpt_arg& arg, int32_t index,
                        const c10::Argument& wanted) const;
+  void push_dictionary(const Settings& settings, Frame& frame, Inputs inputs, const c10::Argument& wanted) const;
   std::size_t position_of(const fpt_arg& arg, int32_t index, const Settings& settings, Inputs inputs) const;
   [[noreturn]] void refuse(const Settings& settings, Inputs inputs, const std::string& reason) const;
 

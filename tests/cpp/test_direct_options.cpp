@@ -57,6 +57,9 @@ TEST_F(DirectOptionsTest, WhatMakesNoSenseIsRefusedWithWhatDoes) {
   refused(named("flags", in(4)), "between 0 and 3");
   refused(named("flags", in(1.5)), "integer or logical");
   refused(named("speed", in(1)), "no option 'speed'");
+  refused(named("compile", in(true)), "torch.compile");
+  refused(named("compile", in("max-autotune")), "torch.compile");
+  EXPECT_OK(outcome_of([] { options_of({named("compile", in(false)), named("weights_only", in(true))}); }));
   const Variable mode("FTN_PYTORCH_MODE", "quick");
   EXPECT_FAILS(outcome_of([] { options_of({}); }), FPT_ERR_ARGUMENT, "FTN_PYTORCH_MODE");
 }

@@ -109,6 +109,11 @@ contains
       call expect_text(errmsg, "torch_out", "changed in place: what to do")
       call model%forward([torch_in(b), torch_in(b)], [torch_out(b), torch_out(minus)])
       call expect(all(b == [20., 40., 60.]) .and. all(minus == 0), "an output that is an input")
+      call load(model, "entries")
+      call model%forward([torch_in("b", a), torch_in("a", plus)], [torch_out(minus)])
+      call expect(all(minus == plus - a), "named inputs are the entries of a dictionary")
+      call model%forward([torch_in(a)], [torch_out(minus)], stat=stat, errmsg=errmsg)
+      call expect_status(stat, FTN_PYTORCH_ERR_SIGNATURE, "a dictionary without names", errmsg)
    end subroutine arguments_and_outputs
 
    subroutine results_of_all_kinds()

@@ -64,6 +64,13 @@ class Two(torch.nn.Module):
         return z.conj()
 
 
+class Entries(torch.nn.Module):
+    """Takes a dictionary."""
+
+    def forward(self, inputs: Dict[str, torch.Tensor]):
+        return inputs["a"] - inputs["b"]
+
+
 class Extrema(NamedTuple):
     low: torch.Tensor
     high: torch.Tensor
@@ -126,7 +133,7 @@ def mlp():
 
 def write_models():
     models = {
-        "weighted": Weighted(), "two": Two(), "range": Range(), "counter": Counter(), "force": Force(),
+        "weighted": Weighted(), "two": Two(), "range": Range(), "entries": Entries(), "counter": Counter(), "force": Force(),
         "normalised": Normalised(), "mlp": mlp(), "mlp_eval": mlp().eval(),
     }
     for name, model in models.items():
