@@ -69,6 +69,7 @@ std::unique_ptr<DirectModule> load_directly(int32_t kind, const std::string& fil
                                             int32_t noptions, int32_t nconfig) {
   const std::string backend = backend_option(options, noptions);
   if (backend != "direct" && (backend != "auto" || kind == 0)) return nullptr;
+  if (file.empty()) fail(FPT_ERR_FILE, "the file name is empty");
   const std::string path = fs::absolute(file).string();
   const ModelKind model = kind_of_model(path);
   if (backend == "direct") return load_by_wish(path, model, options, noptions, nconfig);

@@ -36,6 +36,7 @@ TEST_F(LoadTest, TrailingBlanksOfTheFileNameDoNotCount) {
 TEST_F(LoadTest, OfAFileThatIsNotThere) {
   EXPECT_FAILS(load((folder.path() / "missing.py").string()), FPT_ERR_FILE, "does not exist");
   EXPECT_FAILS(load("   "), FPT_ERR_FILE, "empty");
+  EXPECT_FAILS(outcome(fpt_module_load(&module, 1, "  ", 2, nullptr, 0, nullptr, 0)), FPT_ERR_FILE, "empty");
   EXPECT_FAILS(load(folder.path().string()), FPT_ERR_FILE, "directory");
   EXPECT_EQ(module, 0);
 }

@@ -2,7 +2,7 @@
 """Drivers, and how many examples hypothesis makes.
 
 FPT_STRESS_SEED      seed of all examples; without it one is chosen, and printed
-FPT_STRESS_EXAMPLES  examples of each property and way, default 40
+FPT_STRESS_EXAMPLES  examples of each property and way, default 25
 """
 
 import os
@@ -14,7 +14,7 @@ import pytest
 from driving import Died, Driver
 
 SEED = int(os.environ.get("FPT_STRESS_SEED") or random.SystemRandom().randrange(10**9))
-EXAMPLES = int(os.environ.get("FPT_STRESS_EXAMPLES") or 40)
+EXAMPLES = int(os.environ.get("FPT_STRESS_EXAMPLES") or 25)
 
 hypothesis.settings.register_profile(
     "stress", max_examples=EXAMPLES, deadline=None, database=None, print_blob=True,

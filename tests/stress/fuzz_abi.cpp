@@ -14,7 +14,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <random>
@@ -357,7 +356,7 @@ double call_back(double value) {
 }
 
 fpt_module load(const char* option, const char* value) {
-  const std::string file = (std::filesystem::path(__FILE__).parent_path() / "scripts" / "fuzzed.py").string();
+  const std::string file = STRESS_SCRIPTS "/fuzzed.py";
   fpt_module handle = 0;
   fpt_arg arg;
   fpt_arg_text(&arg, value, static_cast<int64_t>(std::strlen(value)), FPT_IN);

@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <string>
 #include <thread>
@@ -32,7 +31,7 @@ long resident_kilobytes() {
 }
 
 const std::string& script() {
-  static const std::string path = (std::filesystem::path(__FILE__).parent_path() / "scripts" / "growing.py").string();
+  static const std::string path = STRESS_SCRIPTS "/growing.py";
   return path;
 }
 

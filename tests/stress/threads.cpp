@@ -10,7 +10,6 @@
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
-#include <filesystem>
 #include <functional>
 #include <iostream>
 #include <string>
@@ -23,7 +22,7 @@ namespace {
 
 constexpr int threads = 6;
 
-std::string script() { return (std::filesystem::path(__FILE__).parent_path() / "scripts" / "threaded.py").string(); }
+std::string script() { return STRESS_SCRIPTS "/threaded.py"; }
 
 fpt_module load() {
   const std::string file = script();
