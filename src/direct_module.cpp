@@ -75,6 +75,8 @@ std::unique_ptr<DirectModule> DirectModule::load(const std::string& file, ModelK
   const DirectOptions chosen = direct_options(options, noptions);
   std::unique_ptr<DirectModule> module(new DirectModule);
   module->name_ = std::filesystem::path(file).stem().string();
+  module->forward_label_ = concat(forward_hook, " of ", module->name_);
+  module->train_label_ = "ftn_pytorch_train of " + module->name_;
   module->same_layout_ = chosen.same_layout;
   module->casts_ = chosen.cast;
   fpt_direct_options wanted{};
@@ -108,26 +110,37 @@ void DirectModule::call(std::string_view name, fpt_arg* inputs, int32_t ninputs,
                         fpt_results* results, int32_t flags) {
   if (name == forward_hook) name = {};
   if (name.rfind(optimizer_hook, 0) == 0) return create_optimizer(name, inputs, ninputs);
-  const std::string function = concat(name.empty() ? forward_hook : name, " of ", name_);
+  const std::string other = name.empty() ? std::string() : concat(name, " of ", name_);
+  const std::string& function = name.empty() ? forward_label_ : other;
   const PlainArguments plain(inputs, ninputs, "input", function);
+  if (!results) {
+    DirectAnswer answer;
+    call_plugin(name, plain.get(), ninputs, flags, answer);
+    if (noutputs > 0) deliver_direct(answer, function, same_layout_, casts_, outputs, noutputs);
+    return;
+  }
   const auto answer = std::make_shared<DirectAnswer>();
-  require_direct(direct_plugin().call(module_, name.empty() ? nullptr : name.data(), static_cast<int64_t>(name.size()),
-                                      plain.get(), ninputs, flags, answer->get()));
+  call_plugin(name, plain.get(), ninputs, flags, *answer);
   if (noutputs > 0) deliver_direct(*answer, function, same_layout_, casts_, outputs, noutputs);
-  if (results) store_direct_results(results, DirectResults(answer, function, same_layout_));
+  store_direct_results(results, DirectResults(answer, function, same_layout_));
+}
+
+void DirectModule::call_plugin(std::string_view name, const fpt_arg* inputs, int32_t ninputs, int32_t flags,
+                               DirectAnswer& answer) {
+  require_direct(direct_plugin().call(module_, name.empty() ? nullptr : name.data(), static_cast<int64_t>(name.size()),
+                                      inputs, ninputs, flags, answer.get()));
 }
 
 Tensor DirectModule::forward(fpt_arg* inputs, int32_t ninputs, int32_t flags) {
-  const std::string function = concat(forward_hook, " of ", name_);
-  const PlainArguments plain(inputs, ninputs, "input", function);
+  const PlainArguments plain(inputs, ninputs, "input", forward_label_);
   auto answer = std::make_shared<DirectAnswer>();
-  require_direct(direct_plugin().call(module_, nullptr, 0, plain.get(), ninputs, flags, answer->get()));
-  return DirectResults::single(std::move(answer), function, same_layout_);
+  call_plugin({}, plain.get(), ninputs, flags, *answer);
+  return DirectResults::single(std::move(answer), forward_label_, same_layout_);
 }
 
 void DirectModule::train(fpt_arg* inputs, int32_t ninputs, fpt_arg* targets, int32_t ntargets, int32_t& completed,
                          double& loss) {
-  const std::string function = "ftn_pytorch_train of " + name_;
+  const std::string& function = train_label_;
   if (ntargets != 1)
     fail(FPT_ERR_SIGNATURE, function, " was given ", ntargets, " targets; a saved model is trained on one");
   const PlainArguments plain(inputs, ninputs, "input", function), target(targets, 1, "target", function);

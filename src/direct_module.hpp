@@ -36,10 +36,11 @@ class DirectModule {
 
  private:
   DirectModule() = default;
+  void call_plugin(std::string_view name, const fpt_arg* inputs, int32_t ninputs, int32_t flags, DirectAnswer& answer);
   void create_optimizer(std::string_view name, fpt_arg* settings, int32_t count);
 
   fpt_direct_module* module_ = nullptr;
-  std::string name_;
+  std::string name_, forward_label_, train_label_;  // for texts
   bool same_layout_ = false, casts_ = false;
 };
 

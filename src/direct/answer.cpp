@@ -18,6 +18,13 @@ void set_number(fpt_direct_value& value, int32_t dtype, T number) {
   std::memcpy(value.number, &number, sizeof number);
 }
 
+/// The usual case, for which no text has to be prepared.
+bool is_plain(const at::Tensor& tensor) noexcept {
+  return tensor.defined() && tensor.layout() == at::kStrided && !tensor.is_quantized() && !tensor.is_nested() &&
+         !tensor.is_meta() && tensor.dim() <= FPT_MAX_RANK && dtype_of(tensor.scalar_type()) != FPT_NONE &&
+         !tensor.is_conj() && !tensor.is_neg();
+}
+
 /// What Fortran can look into: strided, with numbers in it, without pending conjugation or sign.
 at::Tensor plain(at::Tensor tensor, const std::string& label) {
   const char* advice = nullptr;
@@ -40,7 +47,7 @@ thread_local std::unique_ptr<Answer> spare;
 }  // namespace
 
 void Answer::set(c10::IValue value, const std::string& what) {
-  if (value.isTensor()) return add_tensor(std::move(value).toTensor(), nullptr, "the result of " + what);
+  if (value.isTensor()) return add_tensor(std::move(value).toTensor(), nullptr, true, what);
   result = std::move(value);
   if (result.isNone()) return;
   if (result.isTuple()) {
@@ -70,17 +77,12 @@ void Answer::set(c10::IValue value, const std::string& what) {
 void Answer::set(std::vector<at::Tensor> results, std::vector<std::string> result_names, const std::string& what) {
   names = std::move(result_names);
   for (std::size_t i = 0; i < results.size(); ++i)
-    add_tensor(std::move(results[i]), names.empty() ? nullptr : names[i].c_str(),
-               label_of(names.empty() ? nullptr : names[i].c_str(), i + 1, results.size() == 1, what));
+    add_tensor(std::move(results[i]), names.empty() ? nullptr : names[i].c_str(), results.size() == 1, what);
 }
 
 void Answer::add(const c10::IValue& value, const char* name, const std::string& what) {
   const bool single = &value == &result;
-  if (value.isTensor()) {
-    const at::Tensor& tensor = value.toTensor();
-    const std::string label = label_of(name, values.size() + 1, single, what);
-    return add_tensor(tensor, name, label);
-  }
+  if (value.isTensor()) return add_tensor(value.toTensor(), name, single, what);
   fpt_direct_value& slot = values.emplace_back();
   tensors.emplace_back();
   slot.name = name;
@@ -104,9 +106,13 @@ void Answer::add(const c10::IValue& value, const char* name, const std::string& 
   fail(FPT_ERR_RESULT_TYPE, label, " is of type ", value.tagKind(), "; return ", allowed);
 }
 
-void Answer::add_tensor(at::Tensor tensor, const char* name, const std::string& label) {
-  if (!tensor.defined()) fail(FPT_ERR_RESULT_TYPE, label, " is no tensor: it is undefined");
-  tensors.push_back(plain(std::move(tensor), label));
+void Answer::add_tensor(at::Tensor tensor, const char* name, bool single, const std::string& what) {
+  if (!is_plain(tensor)) {
+    const std::string label = label_of(name, values.size() + 1, single, what);
+    if (!tensor.defined()) fail(FPT_ERR_RESULT_TYPE, label, " is no tensor: it is undefined");
+    tensor = plain(std::move(tensor), label);
+  }
+  tensors.push_back(std::move(tensor));
   fpt_direct_value& slot = values.emplace_back();
   slot.name = name;
   describe(values.size() - 1);

@@ -25,7 +25,7 @@ struct Answer {
 
  private:
   void add(const c10::IValue& value, const char* name, const std::string& what);
-  void add_tensor(at::Tensor tensor, const char* name, const std::string& label);
+  void add_tensor(at::Tensor tensor, const char* name, bool single, const std::string& what);
   void describe(std::size_t index);
 };
 

@@ -6,7 +6,7 @@
 #include <torch/csrc/jit/passes/frozen_graph_optimizations.h>
 #include <torch/csrc/jit/passes/inliner.h>
 
-#include <unordered_set>
+#include "rewrite.hpp"
 
 namespace fpt::direct {
 namespace {
@@ -109,16 +109,16 @@ Effects effects_of(const torch::jit::Module& module, const std::string& method) 
 }
 
 std::optional<torch::jit::Module> frozen(const torch::jit::Module& module) {
-  if (!module.is_training()) return torch::jit::freeze(module);
   // torch::jit::freeze wants evaluation mode, but freezing keeps the mode that the model is in
-  torch::jit::Module copy = torch::jit::freeze_module(module);
+  torch::jit::Module copy = module.is_training() ? torch::jit::freeze_module(module) : torch::jit::freeze(module);
   auto graph = copy.get_method("forward").graph();
-  torch::jit::OptimizeFrozenGraph(graph, /*optimize_numerics=*/false);
+  if (module.is_training()) torch::jit::OptimizeFrozenGraph(graph, /*optimize_numerics=*/false);
+  rewrite_exactly(*graph);
   return copy;
 }
 
-Method::Method(const torch::jit::Module& module, const std::string& name)
-    : name_(name), schema_(&module.get_method(name).function().getSchema()), effects_(effects_of(module, name)) {
+Method::Method(const torch::jit::Module& module, const std::string& name, const Settings& settings)
+    : label_(settings.label(name == "forward" ? "ftn_pytorch_forward" : name)), name_(name), schema_(&module.get_method(name).function().getSchema()), effects_(effects_of(module, name)) {
   use(module);
 }
 
@@ -148,7 +148,7 @@ std::size_t Method::position_of(const fpt_arg& arg, int32_t index, const Setting
   const auto& wanted = schema_->arguments();
   if (!arg.name[0]) {
     if (index > 0 && inputs.args[index - 1].name[0])
-      fail(FPT_ERR_ARGUMENT, argument_label("input", index, arg), " of ", settings.label(name_),
+      fail(FPT_ERR_ARGUMENT, argument_label("input", index, arg), " of ", label_,
            " has no name but follows named arguments: name all of them, or put those without a name first");
     if (static_cast<std::size_t>(index) + 1 >= wanted.size()) refuse(settings, inputs, "too many positional arguments");
     return static_cast<std::size_t>(index) + 1;
@@ -209,9 +209,9 @@ c10::IValue Method::argument(const Settings& settings, Frame& frame, const fpt_a
       if (convert_scalar(value, *wanted.type())) return value;
     }
   } catch (const Error& error) {
-    fail(error.status(), argument_label("input", index, arg), " of ", settings.label(name_), ": ", error.text());
+    fail(error.status(), argument_label("input", index, arg), " of ", label_, ": ", error.text());
   }
-  fail(FPT_ERR_PYTHON, settings.label(name_), " expects a value of type '", plain_type(wanted), "' for its argument '",
+  fail(FPT_ERR_PYTHON, label_, " expects a value of type '", plain_type(wanted), "' for its argument '",
        wanted.name(), "', but ", argument_label("input", index, arg), " is ", described(arg, settings.same_layout));
 }
 

@@ -19,7 +19,10 @@ std::optional<torch::jit::Module> frozen(const torch::jit::Module& module);
 /// One method, and what is kept between its calls.
 class Method {
  public:
-  Method(const torch::jit::Module& module, const std::string& name);
+  Method(const torch::jit::Module& module, const std::string& name, const Settings& settings);
+
+  /// What texts call it: "ftn_pytorch_forward of net".
+  const std::string& label() const noexcept { return label_; }
 
   const Effects& effects() const noexcept { return effects_; }
   FramePool& frames() noexcept { return frames_; }
@@ -45,7 +48,7 @@ class Method {
   std::size_t position_of(const fpt_arg& arg, int32_t index, const Settings& settings, Inputs inputs) const;
   [[noreturn]] void refuse(const Settings& settings, Inputs inputs, const std::string& reason) const;
 
-  std::string name_;
+  std::string label_, name_;
   c10::IValue self_;
   torch::jit::Function* function_;
   const c10::FunctionSchema* schema_;  // of the model as it was written

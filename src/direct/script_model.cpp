@@ -79,7 +79,7 @@ std::unique_ptr<ScriptModel::State> ScriptModel::read(const std::string& file) c
   try {
     for (const torch::jit::Method& method : state->module.get_methods())
       if (method.name().rfind('_', 0) != 0)
-        state->methods.emplace(method.name(), std::make_unique<Method>(state->module, method.name()));
+        state->methods.emplace(method.name(), std::make_unique<Method>(state->module, method.name(), settings_));
   } catch (...) {
     rethrow_as(FPT_ERR_FORMAT, file + " holds a model that cannot be analysed");
   }
@@ -135,7 +135,6 @@ void ScriptModel::thaw() {
 }
 
 void ScriptModel::call(std::string_view name, Inputs inputs, int32_t flags, fpt_direct_answer& answer) {
-  const std::string label = settings_.label(name.empty() ? "forward" : name);
   try {
     std::shared_lock lock(mutex_);
     Method* method = &this->method(name);
@@ -145,16 +144,16 @@ void ScriptModel::call(std::string_view name, Inputs inputs, int32_t flags, fpt_
       lock.lock();
       method = &this->method(name);
     }
-    if (!method->effects().changes_state) return run(*method, label, inputs, flags, answer);
+    if (!method->effects().changes_state) return run(*method, inputs, flags, answer);
     lock.unlock();
     const std::unique_lock alone(mutex_);
-    run(this->method(name), label, inputs, flags, answer);
+    run(this->method(name), inputs, flags, answer);
   } catch (...) {
-    rethrow_as(FPT_ERR_PYTHON, label);
+    rethrow_as(FPT_ERR_PYTHON, settings_.label(name.empty() ? "ftn_pytorch_forward" : name));
   }
 }
 
-void ScriptModel::run(Method& method, const std::string& label, Inputs inputs, int32_t flags, fpt_direct_answer& answer) {
+void ScriptModel::run(Method& method, Inputs inputs, int32_t flags, fpt_direct_answer& answer) {
   const FramePool::Lease frame(method.frames());
   frame->begin(settings_);
   method.push(settings_, *frame, inputs);
@@ -165,8 +164,8 @@ void ScriptModel::run(Method& method, const std::string& label, Inputs inputs, i
   // Nobody outside sees a gradient. Where the model keeps nothing and computes none itself, it need not prepare for any.
   const c10::InferenceMode inference(asked || !(effects.changes_state || effects.uses_gradients));
   const c10::AutoGradMode gradients(!asked && effects.uses_gradients);
-  results->set(method.run(*frame), label);
-  frame->finish(settings_, label, results->tensors);
+  results->set(method.run(*frame), method.label());
+  frame->finish(settings_, method.label(), results->tensors);
   hand_out(std::move(results), answer);
 }
 

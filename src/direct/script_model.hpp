@@ -42,7 +42,7 @@ class ScriptModel : public Model {
   void freeze_forward();
   /// Parameters are about to change: forward computes with the model itself until that has ended.
   void thaw();
-  void run(Method& method, const std::string& label, Inputs inputs, int32_t flags, fpt_direct_answer& answer);
+  void run(Method& method, Inputs inputs, int32_t flags, fpt_direct_answer& answer);
 
   Settings settings_;
   std::unique_ptr<State> state_;

@@ -27,6 +27,7 @@ program test_direct_training
    call resumes("adam amsgrad", "python", "python")
    call resumes("adam amsgrad", "direct", "python")
    call resumes("adam amsgrad", "python", "direct")
+   call same_predictions()
    call predicts_between_steps()
    call refuses()
    call finish()
@@ -114,6 +115,28 @@ contains
       call losses_of(restored, again)
       call expect(all(abs(again - after) <= tolerance*after), what // ": restore")
    end subroutine resumes
+
+   !> The frozen model, its layers rewritten, gives the very numbers of the model that Python runs
+   subroutine same_predictions()
+      character(*), parameter :: files(*) = [character(24) :: "direct_mlp.pt", "direct_mlp_eval.pt", "direct_mlp_traced.pt"]
+      type(torch_module) :: direct, python
+      real(real32) :: y(4, 32), z(4, 32), cube(16, 4, 8), a(4, 4, 8), b(4, 4, 8)
+      integer :: i, call_number
+
+      cube = reshape(x, shape(cube))
+      do i = 1, size(files)
+         call direct%load(files(i), backend="direct")
+         call python%load(files(i), backend="python")
+         call python%forward([torch_in(x)], [torch_out(z)])
+         call python%forward([torch_in(cube)], [torch_out(b)])
+         do call_number = 1, 3
+            call direct%forward([torch_in(x)], [torch_out(y)])
+            call direct%forward([torch_in(cube)], [torch_out(a)])
+            call expect(all(y == z), trim(files(i)) // ": predictions of matrices")
+            call expect(all(a == b), trim(files(i)) // ": predictions of more axes")
+         end do
+      end do
+   end subroutine same_predictions
 
    !> Predictions follow each step, whatever form of the model computes them
    subroutine predicts_between_steps()
