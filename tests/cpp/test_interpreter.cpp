@@ -157,8 +157,8 @@ struct Surroundings {
 
 /// Signals of a crash that the host leaves at their default are used for a traceback of Python.
 bool is_left_to_us(std::size_t number, const struct sigaction& action) {
-  const bool is_crash = number == SIGSEGV || number == SIGBUS || number == SIGILL || number == SIGFPE || number == SIGABRT;
-  return is_crash && action.sa_handler == SIG_DFL;
+  const std::size_t crashes[] = {SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV};
+  return action.sa_handler == SIG_DFL && std::count(std::begin(crashes), std::end(crashes), number) > 0;
 }
 
 void expect_surroundings_unchanged(const char* script_source) {
