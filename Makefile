@@ -64,10 +64,10 @@ endif
 	@tail -n 1 build/pytest.log
 
 # The first three say how much: each input, call and example is one more chance to fail.
-stress: export FPT_FUZZ_INPUTS ?= 150000
+stress: export FPT_FUZZ_INPUTS ?= 120000
 stress: export FPT_GROWTH_CALLS ?= 1000000
-stress: export FPT_STRESS_EXAMPLES ?= 1000
-stress: export FPT_THREADS_SECONDS ?= 20
+stress: export FPT_STRESS_EXAMPLES ?= 400
+stress: export FPT_THREADS_SECONDS ?= 12
 stress: export FPT_THREADS_COMPILE = 1
 stress: export FPT_RACES_ROUNDS ?= 50000
 stress:
