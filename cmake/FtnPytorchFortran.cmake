@@ -84,6 +84,8 @@ function(ftn_pytorch_add_fortran target)
   target_include_directories(${target}
     PUBLIC "$<$<COMPILE_LANGUAGE:Fortran>:${modules}>"
     PRIVATE "$<$<COMPILE_LANGUAGE:C>:${iso_folder}>")
+  # Threads of the caller may be in one procedure together, which a program without this flag may take for recursion.
+  target_compile_options(${target} PRIVATE "$<$<COMPILE_LANG_AND_ID:Fortran,GNU>:-frecursive>")
   # Fortran reads what C has written, as another type: link-time optimisation must not tell them apart.
   target_compile_options(${target} PRIVATE "$<$<COMPILE_LANG_AND_ID:C,GNU,Clang>:-fno-strict-aliasing>")
   set_target_properties(${target} PROPERTIES
