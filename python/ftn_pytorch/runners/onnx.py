@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -61,7 +63,9 @@ class OnnxRunner(SavedRunner):
         # Failures come as exceptions; nothing is to be written to the terminal as well.
         settings.log_severity_level = 4
         try:
-            session = runtime.InferenceSession(self.path, settings, providers=providers)
+            # it prints what goes wrong, and tries again, before it raises
+            with contextlib.redirect_stdout(io.StringIO()):
+                session = runtime.InferenceSession(self.path, settings, providers=providers)
         except Exception as failure:
             raise FtnPytorchError(
                 "FORMAT",
