@@ -177,6 +177,10 @@ std::string text_of(const fpt_arg& arg) {
                      static_cast<std::size_t>(arg.length));
 }
 
+std::string argument_label(const char* what, int32_t index, const fpt_arg& arg) {
+  return arg.name[0] ? concat(what, " ", index + 1, " (\"", arg.name, "\")") : concat(what, " ", index + 1);
+}
+
 void require_described(const fpt_arg& arg, const std::string& what) {
   const auto value = arg.length;
   switch (arg.status) {

@@ -32,6 +32,9 @@ Array array_of(const fpt_arg& arg) noexcept;
 /// The text of an argument of type FPT_TEXT.
 std::string text_of(const fpt_arg& arg);
 
+/// "input 2 (\"dt\")" with a name, "input 2" without; `index` from 0.
+std::string argument_label(const char* what, int32_t index, const fpt_arg& arg);
+
 /// Throw what was wrong when the argument was described. `what` names it in the text: "input 2 (\"dt\")".
 void require_described(const fpt_arg& arg, const std::string& what);
 

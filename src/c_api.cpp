@@ -260,7 +260,9 @@ fpt_status fpt_module_restore(fpt_module module, const char* file, int64_t file_
 fpt_status fpt_module_forward(fpt_module module, fpt_arg inputs[], int32_t ninputs, fpt_arg outputs[], int32_t noutputs,
                               fpt_results* results, int32_t flags) {
   if (is_observed())
-    return observe_call({module, "ftn_pytorch_forward", inputs, ninputs, outputs, noutputs}, [=] { return fpt_module_forward(module, inputs, ninputs, outputs, noutputs, results, flags); });
+    return observe_call({module, "ftn_pytorch_forward", inputs, ninputs, outputs, noutputs}, [=] {
+      return fpt_module_forward(module, inputs, ninputs, outputs, noutputs, results, flags);
+    });
   if (is_direct_module(module))
     return guard_direct_call(module, inputs, ninputs, outputs, noutputs, [&](DirectModule& direct) {
       const fpt_results before = results ? *results : 0;
@@ -275,7 +277,9 @@ fpt_status fpt_module_forward(fpt_module module, fpt_arg inputs[], int32_t ninpu
 
 fpt_status fpt_module_forward_wrap(fpt_module module, fpt_wrap inputs, fpt_tensor* output, int32_t flags) {
   if (is_observed())
-    return observe_call({module, "ftn_pytorch_forward"}, [=] { return fpt_module_forward_wrap(module, inputs, output, flags); });
+    return observe_call({module, "ftn_pytorch_forward"}, [=] {
+      return fpt_module_forward_wrap(module, inputs, output, flags);
+    });
   if (is_direct_module(module))
     return guard_direct(module, [&](DirectModule& direct) {
       ArgumentList& list = wrap_at(inputs);
@@ -296,7 +300,9 @@ fpt_status fpt_module_forward_wrap(fpt_module module, fpt_wrap inputs, fpt_tenso
 fpt_status fpt_module_train(fpt_module module, fpt_arg inputs[], int32_t ninputs, fpt_arg targets[], int32_t ntargets,
                             int32_t* completed, double* loss) {
   if (is_observed())
-    return observe_call({module, "ftn_pytorch_train", inputs, ninputs, targets, ntargets}, [=] { return fpt_module_train(module, inputs, ninputs, targets, ntargets, completed, loss); });
+    return observe_call({module, "ftn_pytorch_train", inputs, ninputs, targets, ntargets}, [=] {
+      return fpt_module_train(module, inputs, ninputs, targets, ntargets, completed, loss);
+    });
   if (is_direct_module(module))
     return guard_direct_call(module, inputs, ninputs, targets, ntargets, [&](DirectModule& direct) {
       direct.train(inputs, ninputs, targets, ntargets, *completed, *loss);
@@ -309,7 +315,9 @@ fpt_status fpt_module_train(fpt_module module, fpt_arg inputs[], int32_t ninputs
 
 fpt_status fpt_module_train_wrap(fpt_module module, fpt_wrap inputs, fpt_tensor target, int32_t* completed, double* loss) {
   if (is_observed())
-    return observe_call({module, "ftn_pytorch_train"}, [=] { return fpt_module_train_wrap(module, inputs, target, completed, loss); });
+    return observe_call({module, "ftn_pytorch_train"}, [=] {
+      return fpt_module_train_wrap(module, inputs, target, completed, loss);
+    });
   fpt_arg argument;
   std::memset(&argument, 0, sizeof argument);
   argument.handle = target;
@@ -331,7 +339,9 @@ fpt_status fpt_module_train_wrap(fpt_module module, fpt_wrap inputs, fpt_tensor 
 fpt_status fpt_module_call(fpt_module module, const char* name, int64_t name_len, fpt_arg inputs[], int32_t ninputs,
                            fpt_arg outputs[], int32_t noutputs, fpt_results* results) {
   if (is_observed())
-    return observe_call({module, view_trimmed(name, name_len), inputs, ninputs, outputs, noutputs}, [=] { return fpt_module_call(module, name, name_len, inputs, ninputs, outputs, noutputs, results); });
+    return observe_call({module, view_trimmed(name, name_len), inputs, ninputs, outputs, noutputs}, [=] {
+      return fpt_module_call(module, name, name_len, inputs, ninputs, outputs, noutputs, results);
+    });
   if (is_direct_module(module))
     return guard_direct_call(module, inputs, ninputs, outputs, noutputs, [&](DirectModule& direct) {
       const fpt_results before = results ? *results : 0;

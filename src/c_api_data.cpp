@@ -25,6 +25,10 @@ fpt_status guard_host(Body&& body) noexcept {
   return guard(std::forward<Body>(body));
 }
 
+const ResultNames& names_of(fpt_results results) {
+  return is_direct_results(results) ? direct_results_at(results).names() : results_at(results).names();
+}
+
 }  // namespace
 
 extern "C" {
@@ -107,28 +111,19 @@ fpt_status fpt_wrap_clear(fpt_wrap wrap) {
 void fpt_wrap_free(fpt_wrap wrap) { free_wrap(wrap); }
 
 fpt_status fpt_results_count(fpt_results results, int32_t* count) {
-  if (is_direct_results(results)) return guard([&] { *count = direct_results_at(results).count(); });
-  return guard([&] { *count = results_at(results).count(); });
+  return guard([&] { *count = names_of(results).count(); });
 }
 
 fpt_status fpt_results_name(fpt_results results, int32_t index, const char** name, int64_t* length) {
-  if (is_direct_results(results))
-    return guard([&] {
-      const std::string& text = direct_results_at(results).name(index);
-      *name = text.data();
-      *length = static_cast<int64_t>(text.size());
-    });
   return guard([&] {
-    const std::string& text = results_at(results).name(index);
+    const std::string& text = names_of(results).name(index);
     *name = text.data();
     *length = static_cast<int64_t>(text.size());
   });
 }
 
 fpt_status fpt_results_find(fpt_results results, const char* name, int64_t name_len, int32_t* index) {
-  if (is_direct_results(results))
-    return guard([&] { *index = direct_results_at(results).find(trimmed(name, name_len)); });
-  return guard([&] { *index = results_at(results).find(trimmed(name, name_len)); });
+  return guard([&] { *index = names_of(results).find(trimmed(name, name_len)); });
 }
 
 fpt_status fpt_results_get(fpt_results results, int32_t index, fpt_tensor* tensor) {

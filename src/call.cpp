@@ -57,10 +57,6 @@ bool is_value(const fpt_arg& arg) noexcept {
 
 }  // namespace
 
-std::string argument_label(const char* what, int32_t index, const fpt_arg& arg) {
-  return arg.name[0] ? concat(what, " ", index + 1, " (\"", arg.name, "\")") : concat(what, " ", index + 1);
-}
-
 Ref scalar_value(const fpt_arg& arg) { return checked(scalar_object(arg), "passing a scalar"); }
 
 Ref detached_value(fpt_arg& arg, bool same_layout, const std::string& label) {

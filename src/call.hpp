@@ -15,9 +15,6 @@ namespace fpt {
 /// Arguments of one call at most, outputs included.
 constexpr int max_arguments = 256;
 
-/// "input 2 (\"dt\")" with a name, "input 2" without.
-std::string argument_label(const char* what, int32_t index, const fpt_arg& arg);
-
 /// A scalar or text argument as a Python object.
 Ref scalar_value(const fpt_arg& arg);
 

@@ -2,7 +2,6 @@
 #include "convert.hpp"
 
 #include "arg.hpp"
-#include "copy.hpp"
 #include "error.hpp"
 #include "framework.hpp"
 #include "interpreter.hpp"
@@ -68,17 +67,12 @@ PreparedCopy prepare_copy(PyObject* value, const View* plain, const fpt_arg& out
 }
 
 void PreparedCopy::clone_source() {
-  Array target_of_clone = source;
-  set_contiguous(target_of_clone);
-  Storage storage = allocate(static_cast<std::size_t>(element_count(source)) * dtype_size(source.dtype));
-  target_of_clone.data = storage.get();
-  copy(source, target_of_clone);
+  Storage storage = set_source_aside();
   keep = checked(PyCapsule_New(storage.get(), nullptr, [](PyObject* capsule) {
                    FreeDeleter()(PyCapsule_GetPointer(capsule, nullptr));
                  }),
                  "copying a result aside");
   storage.release();
-  source = target_of_clone;
 }
 
 }  // namespace fpt

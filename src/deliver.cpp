@@ -6,7 +6,6 @@
 
 #include "call.hpp"
 #include "convert.hpp"
-#include "copy.hpp"
 #include "error.hpp"
 #include "fpenv.hpp"
 #include "handle.hpp"
@@ -39,23 +38,14 @@ Unpacked unpack(PyObject* result, const std::string& context) {
   return unpacked;
 }
 
-std::string names_text(PyObject* names) {
-  std::string text;
+/// Names as UTF-8; null for one that is none.
+std::vector<const char*> utf8_names(PyObject* names) {
+  std::vector<const char*> texts;
   for (Py_ssize_t i = 0; names && i < PyTuple_GET_SIZE(names); ++i) {
-    const char* name = PyUnicode_AsUTF8(PyTuple_GET_ITEM(names, i));
-    if (!name) PyErr_Clear();
-    text += concat(i ? ", " : "", "\"", name ? name : "?", "\"");
+    texts.push_back(PyUnicode_AsUTF8(PyTuple_GET_ITEM(names, i)));
+    if (!texts.back()) PyErr_Clear();
   }
-  return text;
-}
-
-Py_ssize_t index_of(PyObject* names, const char* wanted) {
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); ++i) {
-    const char* name = PyUnicode_AsUTF8(PyTuple_GET_ITEM(names, i));
-    if (!name) PyErr_Clear();
-    if (name && std::strcmp(name, wanted) == 0) return i;
-  }
-  return -1;
+  return texts;
 }
 
 bool is_number(PyObject* value) { return PyLong_Check(value) || PyFloat_Check(value) || PyComplex_Check(value); }
@@ -84,26 +74,17 @@ class Delivery {
     return true;
   }
 
-  void of_unpacked(const Unpacked& unpacked, bool positional_allowed) {
-    const bool named = count_ > 0 && outputs_[0].name[0] != '\0';
+  void of_unpacked(const Unpacked& unpacked, bool is_tuple) {
+    const ResultList results{static_cast<int32_t>(unpacked.count()), utf8_names(unpacked.names), is_tuple};
+    const std::vector<int32_t> places = pair_outputs({function_.name, module_.name()}, results, outputs_, count_);
     for (int32_t i = 0; i < count_; ++i)
-      if ((outputs_[i].name[0] != '\0') != named)
-        fail(FPT_ERR_RESULT_NAME, context(), ": either all outputs have names or none has");
-    if (named && unpacked.names) return by_name(unpacked);
-    if (!named && unpacked.names && !positional_allowed)
-      fail(FPT_ERR_RESULT_NAME, context(), " returned named results (", names_text(unpacked.names),
-           "), so the outputs need names: write torch_out(\"name\", x)");
-    if (named && unpacked.count() > 1)
-      fail(FPT_ERR_RESULT_NAME, context(), " returned ", unpacked.count(),
-           " results without names for named outputs: return a dict, or leave the names away");
-    require_count(unpacked.count());
-    for (int32_t i = 0; i < count_; ++i) add(PyTuple_GET_ITEM(unpacked.values, i), nullptr, i);
+      add(PyTuple_GET_ITEM(unpacked.values, places[static_cast<std::size_t>(i)]), nullptr, i);
   }
 
   void run() {
     for (std::size_t i = 0; i < copies_.size(); ++i)
       for (std::size_t j = 0; j < copies_.size(); ++j)
-        if (must_clone(i, j)) {
+        if (copies_[j].spoils(copies_[i])) {
           copies_[i].clone_source();
           break;
         }
@@ -113,22 +94,6 @@ class Delivery {
  private:
   std::string context() const { return concat(function_.name, " of ", module_.name()); }
 
-  void require_count(Py_ssize_t results) const {
-    if (results != count_)
-      fail(FPT_ERR_RESULT_COUNT, context(), " returned ", results, results == 1 ? " result" : " results", ", but there ",
-           count_ == 1 ? "is " : "are ", count_, count_ == 1 ? " output" : " outputs");
-  }
-
-  void by_name(const Unpacked& unpacked) {
-    for (int32_t i = 0; i < count_; ++i) {
-      const Py_ssize_t index = index_of(unpacked.names, outputs_[i].name);
-      if (index < 0)
-        fail(FPT_ERR_RESULT_NAME, context(), " returned no result called \"", outputs_[i].name, "\"; there ",
-             unpacked.count() == 1 ? "is " : "are ", names_text(unpacked.names));
-      add(PyTuple_GET_ITEM(unpacked.values, index), nullptr, i);
-    }
-  }
-
   void add(PyObject* value, const View* plain, int32_t index) {
     try {
       copies_.push_back(
@@ -136,15 +101,6 @@ class Delivery {
     } catch (const Error& error) {
       fail(error.status(), context(), ", ", argument_label("output", index, outputs_[index]), ": ", error.text());
     }
-  }
-
-  /// The source of copy i is overwritten by copy j before or while it is read.
-  bool must_clone(std::size_t i, std::size_t j) const {
-    const PreparedCopy &from = copies_[i], &to = copies_[j];
-    if (from.is_number || from.text_target || to.text_target || !overlap(from.source, to.target)) return false;
-    const bool in_place = i == j && from.source.data == to.target.data && from.source.dtype == to.target.dtype &&
-                          std::memcmp(from.source.strides, to.target.strides, sizeof from.source.strides) == 0;
-    return !in_place;
   }
 
   const Module& module_;
@@ -167,18 +123,10 @@ bool view_scalar(PyObject* value, View& view, bool& plain) {
   return view.array.rank == 0;
 }
 
-/// The most frequent case without ceremony: one tensor of the very type and shape of its output, elsewhere in memory.
-/// False if it is another case, or not sure to be this one.
+/// The most frequent result: one tensor. False if it is another case, or not sure to be this one.
 bool deliver_directly(PyObject* result, const fpt_arg& output, bool same_layout) {
   View view;
-  if (output.status != FPT_OK || output.access != FPT_OUT || output.handle != 0 ||
-      !view_plain_tensor(result, view) || view.array.dtype != output.dtype)
-    return false;
-  const Array source = same_layout ? view.array : reversed(view.array);
-  const Array target = array_of(output);
-  if (!same_shape(source, target) || overlap(source, target)) return false;
-  copy_same_type(source, target);
-  return true;
+  return view_plain_tensor(result, view) && copy_plainly(same_layout ? view.array : reversed(view.array), output);
 }
 
 /// Truth value of a bool, or of a 0-dim bool tensor or NumPy scalar; -1 for everything else.
@@ -273,56 +221,33 @@ Tensor single_tensor(const Module& module, const Function& function, PyObject* r
 
 Results Results::of(const Module& module, const Function& function, PyObject* result) {
   Results results;
-  results.function_ = concat(function.name, " of ", module.name());
+  const std::string call = concat(function.name, " of ", module.name());
   results.same_layout_ = module.same_layout();
-  const Unpacked unpacked = unpack(result, "the result of " + results.function_);
+  const Unpacked unpacked = unpack(result, "the result of " + call);
+  std::vector<std::string> names(static_cast<std::size_t>(unpacked.count()));
   for (Py_ssize_t i = 0; i < unpacked.count(); ++i) {
     Value value;
     value.object = Ref::borrow(PyTuple_GET_ITEM(unpacked.values, i));
     if (unpacked.names) {
       const char* name = PyUnicode_AsUTF8(PyTuple_GET_ITEM(unpacked.names, i));
-      if (!name) throw_python_error(results.function_);
-      value.name = name;
+      if (!name) throw_python_error(call);
+      names[static_cast<std::size_t>(i)] = name;
     }
     if (module.computes_on_device() && is_tensor(value.object.get()))
-      value.object = checked(PyObject_CallFunctionObjArgs(embed("to_host"), value.object.get(), nullptr), results.function_);
+      value.object = checked(PyObject_CallFunctionObjArgs(embed("to_host"), value.object.get(), nullptr), call);
     results.values_.push_back(std::move(value));
   }
+  results.names_ = ResultNames(call, std::move(names));
   return results;
 }
 
-std::string Results::label(int32_t index) const {
-  const Value& value = values_[static_cast<std::size_t>(index - 1)];
-  return value.name.empty() ? concat("result ", index, " of ", function_)
-                            : concat("result \"", value.name, "\" of ", function_);
-}
-
-Results::Value& Results::value(int32_t index) {
-  if (index < 1 || index > count())
-    fail(FPT_ERR_RESULT_NAME, function_, " returned ", count(), count() == 1 ? " result" : " results", "; there is no result ",
-         index);
-  return values_[static_cast<std::size_t>(index - 1)];
-}
-
-const std::string& Results::name(int32_t index) const { return const_cast<Results*>(this)->value(index).name; }
-
-int32_t Results::find(const std::string& name) const {
-  std::string names;
-  for (int32_t i = 1; i <= count(); ++i) {
-    const std::string& candidate = values_[static_cast<std::size_t>(i - 1)].name;
-    if (candidate == name && !name.empty()) return i;
-    names += concat(i > 1 ? ", " : "", "\"", candidate, "\"");
-  }
-  const bool named = count() > 0 && !values_[0].name.empty();
-  fail(FPT_ERR_RESULT_NAME, function_, " returned no result called \"", name, "\"; ",
-       named ? "there are " + names : concat("its ", count(), " results have no names: use their index"));
-}
+Results::Value& Results::value(int32_t index) { return values_[names_.place(index)]; }
 
 const Tensor& Results::viewed(int32_t index) {
   Value& result = value(index);
   if (!result.viewed) {
     if (!is_array(result.object.get()))
-      fail(FPT_ERR_RESULT_TYPE, label(index), " is a ", Py_TYPE(result.object.get())->tp_name, " and no array: use scalar");
+      fail(FPT_ERR_RESULT_TYPE, names_.label(index), " is a ", Py_TYPE(result.object.get())->tp_name, " and no array: use scalar");
     result.tensor = Tensor::of_object(result.object.get(), same_layout_, false);
     result.viewed = true;
   }
@@ -333,7 +258,7 @@ Tensor Results::tensor(int32_t index) { return viewed(index).duplicate(); }
 
 void Results::memory(int32_t index, int32_t dtype, int32_t rank, void** data, int64_t* extents, int64_t* strides) {
   const Array& array = viewed(index).array;
-  require_memory(array, dtype, rank, label(index));
+  require_memory(array, dtype, rank, names_.label(index));
   *data = array.data;
   std::memcpy(extents, array.extents, sizeof(int64_t) * static_cast<std::size_t>(rank));
   std::memcpy(strides, array.strides, sizeof(int64_t) * static_cast<std::size_t>(rank));
@@ -341,16 +266,16 @@ void Results::memory(int32_t index, int32_t dtype, int32_t rank, void** data, in
 
 void Results::copy_into(int32_t index, const fpt_arg& output, bool cast) {
   PyObject* object = value(index).object.get();
-  prepare_copy(object, nullptr, described_output(output), same_layout_, cast, label(index).c_str()).run();
+  prepare_copy(object, nullptr, described_output(output), same_layout_, cast, names_.label(index).c_str()).run();
 }
 
 const std::string& Results::text(int32_t index) {
   Value& result = value(index);
   if (!PyUnicode_Check(result.object.get()))
-    fail(FPT_ERR_DTYPE, label(index), " is a ", Py_TYPE(result.object.get())->tp_name, " and no text");
+    fail(FPT_ERR_DTYPE, names_.label(index), " is a ", Py_TYPE(result.object.get())->tp_name, " and no text");
   Py_ssize_t length = 0;
   const char* text = PyUnicode_AsUTF8AndSize(result.object.get(), &length);
-  if (!text) throw_python_error(label(index));
+  if (!text) throw_python_error(names_.label(index));
   result.text.assign(text, static_cast<std::size_t>(length));
   return result.text;
 }

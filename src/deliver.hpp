@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "module.hpp"
+#include "result_names.hpp"
 #include "tensor.hpp"
 
 namespace fpt {
@@ -33,9 +34,7 @@ class Results {
  public:
   static Results of(const Module& module, const Function& function, PyObject* result);
 
-  int32_t count() const noexcept { return static_cast<int32_t>(values_.size()); }
-  const std::string& name(int32_t index) const;
-  int32_t find(const std::string& name) const;
+  const ResultNames& names() const noexcept { return names_; }
 
   Tensor tensor(int32_t index);
   void memory(int32_t index, int32_t dtype, int32_t rank, void** data, int64_t* extents, int64_t* strides);
@@ -44,7 +43,6 @@ class Results {
 
  private:
   struct Value {
-    std::string name;
     Ref object;
     std::string text;
     bool viewed = false;
@@ -53,9 +51,8 @@ class Results {
 
   Value& value(int32_t index);
   const Tensor& viewed(int32_t index);
-  std::string label(int32_t index) const;
 
-  std::string function_;
+  ResultNames names_;
   bool same_layout_ = false;
   std::vector<Value> values_;
 };

@@ -21,10 +21,6 @@ Table& table() {
   return instance;
 }
 
-std::string label_of(const char* what, int32_t index, const fpt_arg& arg) {
-  return arg.name[0] ? concat(what, " ", index + 1, " (\"", arg.name, "\")") : concat(what, " ", index + 1);
-}
-
 /// Arguments as the plug-in wants them: memory, scalars and texts. Those that are so already are not touched.
 class PlainArguments {
  public:
@@ -35,7 +31,7 @@ class PlainArguments {
     if (plain) return;
     resolved_.assign(args, args + count);
     args_ = resolved_.data();
-    for (int32_t i = 0; i < count; ++i) resolve(resolved_[static_cast<std::size_t>(i)], label_of(what, i, args[i]), function);
+    for (int32_t i = 0; i < count; ++i) resolve(resolved_[static_cast<std::size_t>(i)], argument_label(what, i, args[i]), function);
   }
 
   const fpt_arg* get() const noexcept { return args_; }

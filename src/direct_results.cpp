@@ -3,8 +3,8 @@
 
 #include <cstring>
 
-#include "copy.hpp"
 #include "direct_plugin.hpp"
+#include "direct_value.hpp"
 #include "error.hpp"
 #include "fit.hpp"
 #include "handle.hpp"
@@ -17,26 +17,6 @@ using Table = HandleTable<DirectResults, HandleKind::direct_results>;
 Table& table() {
   static Table& instance = *new Table("an object with results", "a function with it as results argument");
   return instance;
-}
-
-Array array_of_value(const fpt_direct_value& value) {
-  Array array;
-  array.data = value.data;
-  array.dtype = value.dtype;
-  array.rank = value.rank;
-  std::memcpy(array.extents, value.extents, sizeof array.extents);
-  std::memcpy(array.strides, value.strides, sizeof array.strides);
-  return array;
-}
-
-fpt_direct_value value_of_array(const Array& array) {
-  fpt_direct_value value{};
-  value.data = array.data;
-  value.dtype = array.dtype;
-  value.rank = array.rank;
-  std::memcpy(value.extents, array.extents, sizeof value.extents);
-  std::memcpy(value.strides, array.strides, sizeof value.strides);
-  return value;
 }
 
 /// The core converts every type but these.
@@ -84,81 +64,36 @@ class Delivery {
       : answer_(answer), what_(what), same_layout_(same_layout), casts_(casts), outputs_(outputs), count_(count) {}
 
   void pair() {
-    const bool named = outputs_[0].name[0] != '\0', has_names = answer_->count > 0 && answer_->values[0].name;
-    for (int32_t i = 0; i < count_; ++i)
-      if ((outputs_[i].name[0] != '\0') != named)
-        fail(FPT_ERR_RESULT_NAME, what_, ": either all outputs have names or none has");
-    if (named && has_names) return by_name();
-    if (!named && has_names && !answer_->is_tuple)
-      fail(FPT_ERR_RESULT_NAME, what_, " returned named results (", names(),
-           "), so the outputs need names: write torch_out(\"name\", x)");
-    if (named && answer_->count > 1)
-      fail(FPT_ERR_RESULT_NAME, what_, " returned ", answer_->count,
-           " results without names for named outputs: return a dict, or leave the names away");
-    if (answer_->count != count_)
-      fail(FPT_ERR_RESULT_COUNT, what_, " returned ", answer_->count, answer_->count == 1 ? " result" : " results",
-           ", but there ", count_ == 1 ? "is " : "are ", count_, count_ == 1 ? " output" : " outputs");
-    for (int32_t i = 0; i < count_; ++i) add(i, i);
+    ResultList results{answer_->count, {}, answer_->is_tuple != 0};
+    if (answer_->count > 0 && answer_->values[0].name)
+      for (int32_t i = 0; i < answer_->count; ++i) results.names.push_back(answer_->values[i].name);
+    const std::vector<int32_t> places = pair_outputs({what_, {}}, results, outputs_, count_);
+    for (int32_t i = 0; i < count_; ++i) add(places[static_cast<std::size_t>(i)], i);
   }
 
   void run() {
     for (std::size_t i = 0; i < steps_.size(); ++i)
       for (std::size_t j = 0; j < steps_.size() && !steps_[i].aside; ++j)
-        if (must_clone(i, j)) clone_source(steps_[i]);
+        if (!steps_[i].from_device && steps_[j].copy.spoils(steps_[i].copy))
+          steps_[i].aside = steps_[i].copy.set_source_aside();
     for (Step& step : steps_) {
       if (!step.from_device) {
         step.copy.run();
         continue;
       }
-      const fpt_direct_value target = value_of_array(step.copy.target);
+      fpt_direct_value target{};
+      set_memory(target, step.copy.target);
       require_direct(direct_plugin().copy_to(answer_.get(), step.index, &target));
     }
   }
 
  private:
-  std::string names() const {
-    std::string text;
-    for (int32_t i = 0; i < answer_->count; ++i)
-      text += concat(i ? ", " : "", "\"", answer_->values[i].name, "\"");
-    return text;
-  }
-
-  void by_name() {
-    for (int32_t i = 0; i < count_; ++i) {
-      int32_t index = 0;
-      while (index < answer_->count && std::strcmp(answer_->values[index].name, outputs_[i].name) != 0) ++index;
-      if (index == answer_->count)
-        fail(FPT_ERR_RESULT_NAME, what_, " returned no result called \"", outputs_[i].name, "\"; there ",
-             answer_->count == 1 ? "is " : "are ", names());
-      add(index, i);
-    }
-  }
-
   void add(int32_t index, int32_t output) {
     try {
       steps_.push_back(step_for(answer_, index, outputs_[output], same_layout_, casts_, "the result"));
     } catch (const Error& error) {
-      const char* name = outputs_[output].name;
-      fail(error.status(), what_, ", output ", output + 1, name[0] ? concat(" (\"", name, "\")") : "", ": ", error.text());
+      fail(error.status(), what_, ", ", argument_label("output", output, outputs_[output]), ": ", error.text());
     }
-  }
-
-  /// The source of copy i is overwritten by copy j before or while it is read.
-  bool must_clone(std::size_t i, std::size_t j) const {
-    const CheckedCopy &from = steps_[i].copy, &to = steps_[j].copy;
-    if (from.is_number || from.text_target || to.text_target || steps_[i].from_device || !overlap(from.source, to.target))
-      return false;
-    return i != j || from.source.data != to.target.data || from.source.dtype != to.target.dtype ||
-           std::memcmp(from.source.strides, to.target.strides, sizeof from.source.strides) != 0;
-  }
-
-  static void clone_source(Step& step) {
-    Array clone = step.copy.source;
-    set_contiguous(clone);
-    step.aside = allocate(static_cast<std::size_t>(element_count(clone)) * dtype_size(clone.dtype));
-    clone.data = step.aside.get();
-    copy(step.copy.source, clone);
-    step.copy.source = clone;
   }
 
   DirectAnswer& answer_;
@@ -173,13 +108,8 @@ class Delivery {
 bool deliver_plainly(const DirectAnswer& answer, const fpt_arg& output) {
   if (answer->count != 1) return false;
   const fpt_direct_value& value = answer->values[0];
-  if (output.status != FPT_OK || output.access != FPT_OUT || output.handle != 0 || (value.name && !answer->is_tuple) ||
-      output.name[0] || value.kind != FPT_DIRECT_TENSOR || !value.on_host || value.dtype != output.dtype)
-    return false;
-  const Array source = array_of_value(value), target = array_of(output);
-  if (!same_shape(source, target) || overlap(source, target)) return false;
-  copy_same_type(source, target);
-  return true;
+  if ((value.name && !answer->is_tuple) || output.name[0] || value.kind != FPT_DIRECT_TENSOR || !value.on_host) return false;
+  return copy_plainly(array_of_value(value), output);
 }
 
 }  // namespace
@@ -202,46 +132,21 @@ void deliver_direct(DirectAnswer& answer, const std::string& what, bool same_lay
 }
 
 DirectResults::DirectResults(std::shared_ptr<DirectAnswer> answer, std::string function, bool same_layout)
-    : answer_(std::move(answer)), function_(std::move(function)), same_layout_(same_layout) {
-  for (int32_t i = 0; i < count(); ++i) {
+    : answer_(std::move(answer)), same_layout_(same_layout) {
+  std::vector<std::string> names;
+  for (int32_t i = 0; i < (*answer_)->count; ++i) {
     const char* name = (*answer_)->values[i].name;
-    names_.emplace_back(name ? name : "");
+    names.emplace_back(name ? name : "");
   }
+  names_ = ResultNames(std::move(function), std::move(names));
 }
 
-fpt_direct_value& DirectResults::value(int32_t index) const {
-  if (index < 1 || index > count())
-    fail(FPT_ERR_RESULT_NAME, function_, " returned ", count(), count() == 1 ? " result" : " results", "; there is no result ",
-         index);
-  return (*answer_)->values[index - 1];
-}
-
-std::string DirectResults::label(int32_t index) const {
-  const std::string& name = names_[static_cast<std::size_t>(index - 1)];
-  return name.empty() ? concat("result ", index, " of ", function_) : concat("result \"", name, "\" of ", function_);
-}
-
-const std::string& DirectResults::name(int32_t index) const {
-  value(index);
-  return names_[static_cast<std::size_t>(index - 1)];
-}
-
-int32_t DirectResults::find(const std::string& name) const {
-  std::string names;
-  for (int32_t i = 1; i <= count(); ++i) {
-    const std::string& candidate = names_[static_cast<std::size_t>(i - 1)];
-    if (candidate == name && !name.empty()) return i;
-    names += concat(i > 1 ? ", " : "", "\"", candidate, "\"");
-  }
-  const bool named = count() > 0 && !names_[0].empty();
-  fail(FPT_ERR_RESULT_NAME, function_, " returned no result called \"", name, "\"; ",
-       named ? "there are " + names : concat("its ", count(), " results have no names: use their index"));
-}
+fpt_direct_value& DirectResults::value(int32_t index) const { return (*answer_)->values[names_.place(index)]; }
 
 Array DirectResults::array_at(int32_t index) {
   const fpt_direct_value& found = value(index);
   if (found.kind != FPT_DIRECT_TENSOR)
-    fail(FPT_ERR_RESULT_TYPE, label(index), " is a ", type_name(found), " and no array: use scalar");
+    fail(FPT_ERR_RESULT_TYPE, names_.label(index), " is a ", type_name(found), " and no array: use scalar");
   return answer_->array(index - 1);
 }
 
@@ -249,7 +154,7 @@ Tensor DirectResults::tensor(int32_t index) { return Tensor::of_owned(array_at(i
 
 void DirectResults::memory(int32_t index, int32_t dtype, int32_t rank, void** data, int64_t* extents, int64_t* strides) {
   const Array array = array_at(index);
-  require_memory(array, dtype, rank, label(index));
+  require_memory(array, dtype, rank, names_.label(index));
   *data = array.data;
   std::memcpy(extents, array.extents, sizeof(int64_t) * static_cast<std::size_t>(rank));
   std::memcpy(strides, array.strides, sizeof(int64_t) * static_cast<std::size_t>(rank));
@@ -258,14 +163,14 @@ void DirectResults::memory(int32_t index, int32_t dtype, int32_t rank, void** da
 void DirectResults::copy_to(int32_t index, const fpt_arg& output, bool cast) {
   value(index);
   fpt_arg described = described_output(output);
-  Step step = step_for(*answer_, index - 1, described, same_layout_, cast, label(index).c_str());
+  Step step = step_for(*answer_, index - 1, described, same_layout_, cast, names_.label(index).c_str());
   if (step.from_device) step.copy.source = answer_->array(index - 1);
   step.copy.run();
 }
 
 void DirectResults::text(int32_t index, const char** text, int64_t* length) const {
   const fpt_direct_value& found = value(index);
-  if (found.kind != FPT_DIRECT_TEXT) fail(FPT_ERR_DTYPE, label(index), " is a ", type_name(found), " and no text");
+  if (found.kind != FPT_DIRECT_TEXT) fail(FPT_ERR_DTYPE, names_.label(index), " is a ", type_name(found), " and no text");
   *text = static_cast<const char*>(found.data);
   *length = found.length;
 }

@@ -4,9 +4,9 @@
 
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "direct/fpt_direct.h"
+#include "result_names.hpp"
 #include "tensor.hpp"
 
 namespace fpt {
@@ -40,9 +40,7 @@ class DirectResults {
  public:
   DirectResults(std::shared_ptr<DirectAnswer> answer, std::string function, bool same_layout);
 
-  int32_t count() const noexcept { return (*answer_)->count; }
-  const std::string& name(int32_t index) const;
-  int32_t find(const std::string& name) const;
+  const ResultNames& names() const noexcept { return names_; }
   Tensor tensor(int32_t index);
   void memory(int32_t index, int32_t dtype, int32_t rank, void** data, int64_t* extents, int64_t* strides);
   void copy_to(int32_t index, const fpt_arg& output, bool cast);
@@ -53,13 +51,11 @@ class DirectResults {
 
  private:
   fpt_direct_value& value(int32_t index) const;
-  std::string label(int32_t index) const;
   Array array_at(int32_t index);
 
   std::shared_ptr<DirectAnswer> answer_;
-  std::string function_;
+  ResultNames names_;
   bool same_layout_;
-  std::vector<std::string> names_;
 };
 
 bool is_direct_results(int64_t handle) noexcept;

@@ -6,7 +6,6 @@
 #include <cstring>
 #include <limits>
 
-#include "arg.hpp"
 #include "copy.hpp"
 #include "error.hpp"
 
@@ -110,6 +109,26 @@ void fit_array(CheckedCopy& copy, const Array& seen, bool same_layout, bool cast
   require_type(copy.source, copy.target, cast, label);
 }
 
+bool CheckedCopy::is_in_place() const noexcept {
+  return source.data == target.data && source.dtype == target.dtype &&
+         std::memcmp(source.strides, target.strides, sizeof source.strides) == 0;
+}
+
+bool CheckedCopy::spoils(const CheckedCopy& other) const noexcept {
+  if (other.is_number || other.text_target || text_target || !overlap(other.source, target)) return false;
+  return this != &other || !is_in_place();
+}
+
+Storage CheckedCopy::set_source_aside() {
+  Array aside = source;
+  set_contiguous(aside);
+  Storage storage = allocate(static_cast<std::size_t>(element_count(source)) * dtype_size(source.dtype));
+  aside.data = storage.get();
+  copy(source, aside);
+  source = aside;
+  return storage;
+}
+
 void CheckedCopy::run() {
   if (text_target) {
     std::memcpy(text_target, text.data(), text.size());
@@ -117,9 +136,15 @@ void CheckedCopy::run() {
     return;
   }
   if (is_number) source.data = bytes;
-  const bool in_place = source.data == target.data && source.dtype == target.dtype &&
-                        std::memcmp(source.strides, target.strides, sizeof source.strides) == 0;
-  if (!in_place) copy(source, target);
+  if (!is_in_place()) copy(source, target);
+}
+
+bool copy_plainly(const Array& source, const fpt_arg& output) {
+  if (output.status != FPT_OK || output.access != FPT_OUT || output.handle != 0 || source.dtype != output.dtype) return false;
+  const Array target = array_of(output);
+  if (!same_shape(source, target) || overlap(source, target)) return false;
+  copy_same_type(source, target);
+  return true;
 }
 
 }  // namespace fpt

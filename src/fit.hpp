@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "arg.hpp"
 #include "array.hpp"
 #include "ftn_pytorch.h"
 
@@ -20,8 +21,18 @@ struct CheckedCopy {
   char* text_target = nullptr;
   int64_t text_length = 0;
 
+  /// The source is the target, element by element.
+  bool is_in_place() const noexcept;
+  /// The source of `other`, which may be this copy, is overwritten by this one before or while it is read.
+  bool spoils(const CheckedCopy& other) const noexcept;
+  /// Let the source be a copy of itself in the memory that is returned.
+  Storage set_source_aside();
   void run();
 };
+
+/// The most frequent copy without ceremony: an array, in Fortran axis order, of the very type and shape of its output and
+/// elsewhere in memory. False, and nothing is done, if it is another case.
+bool copy_plainly(const Array& source, const fpt_arg& output);
 
 /// Begin a copy into `output`, of which it is checked that it can receive anything. FPT_ERR_ARGUMENT.
 CheckedCopy copy_into(const fpt_arg& output, const char* label);

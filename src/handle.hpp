@@ -75,6 +75,7 @@ class HandleTable {
       return nullptr;
     return slot.object.load(std::memory_order_acquire);
   }
+
   /// Take an object out of the table; null for 0 and stale handles.
   std::unique_ptr<T> remove(int64_t handle) {
     std::lock_guard<std::mutex> lock(mutex_);

@@ -7,9 +7,10 @@ import difflib
 import inspect
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple, Union
+from typing import Any, NamedTuple
 
 from .errors import FtnPytorchError
+from .shapes import Shape, mismatch
 
 FORWARD = "ftn_pytorch_forward"
 TRAIN = "ftn_pytorch_train"
@@ -23,9 +24,6 @@ if sys.version_info >= (3, 14):
     from annotationlib import Format
 
     _ANNOTATIONS["annotation_format"] = Format.FORWARDREF
-
-Shape = tuple[Union[int, str, None], ...]
-"""Declared shape of one argument: exact sizes, names of sizes that must agree within a call, None for any size."""
 
 
 class Convention(NamedTuple):
@@ -176,20 +174,7 @@ def _check_shape(name: str, value: Any, shape: Shape, sizes: dict[str, tuple[int
     if isinstance(value, (list, tuple)):
         raise FtnPytorchError("SHAPE", f"{name} is declared as one array of shape {shape} and is {_kind(value)}")
     found = tuple(getattr(value, "shape", ()))
-    wrong = ""
-    if len(found) != len(shape):
-        wrong = f"it has {len(found)} axes, not {len(shape)}"
-    else:
-        for axis, (size, wanted) in enumerate(zip(found, shape)):
-            where = f"axis {axis}"
-            if isinstance(wanted, str):
-                first, source = sizes.setdefault(wanted, (size, f"{name} {where}"))
-                if size != first:
-                    wrong = f"{wanted} is {size} on {where}, but {first} on {source}"
-            elif wanted is not None and size != wanted:
-                wrong = f"{where} has size {size}, not {wanted}"
-            if wrong:
-                break
+    wrong = mismatch(found, shape, sizes, lambda axis: f"{name} axis {axis}")
     if wrong:
         raise FtnPytorchError(
             "SHAPE",

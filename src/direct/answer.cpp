@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "answer.hpp"
 
+#include "direct_value.hpp"
+
 namespace fpt::direct {
 namespace {
 
@@ -122,13 +124,9 @@ void Answer::describe(std::size_t index) {
   const at::Tensor& tensor = tensors[index];
   fpt_direct_value& slot = values[index];
   slot.kind = FPT_DIRECT_TENSOR;
-  slot.dtype = dtype_of(tensor.scalar_type());
-  slot.rank = static_cast<int32_t>(tensor.dim());
   slot.on_host = tensor.is_cpu();
-  const Array array = array_of_tensor(tensor, same_layout);
-  slot.data = slot.on_host ? array.data : nullptr;
-  std::memcpy(slot.extents, array.extents, sizeof slot.extents);
-  std::memcpy(slot.strides, array.strides, sizeof slot.strides);
+  set_memory(slot, array_of_tensor(tensor, same_layout));
+  if (!slot.on_host) slot.data = nullptr;
 }
 
 void Answer::to_host(std::size_t index) {

@@ -4,6 +4,7 @@
 #include <torch/version.h>
 
 #include "answer.hpp"
+#include "direct_value.hpp"
 #include "failure.hpp"
 #include "model.hpp"
 
@@ -83,16 +84,6 @@ const char* torch_library() {
 }
 
 Answer& answer_of(const fpt_direct_answer& answer) { return *static_cast<Answer*>(answer.owner); }
-
-Array array_of_value(const fpt_direct_value& value) {
-  Array array;
-  array.data = value.data;
-  array.dtype = value.dtype;
-  array.rank = value.rank;
-  std::memcpy(array.extents, value.extents, sizeof array.extents);
-  std::memcpy(array.strides, value.strides, sizeof array.strides);
-  return array;
-}
 
 constexpr fpt_direct_table table = {
     FPT_DIRECT_VERSION,

@@ -86,10 +86,6 @@ bool is_unshared(const at::Tensor& tensor) noexcept {
   return tensor.use_count() == 1 && tensor.storage().use_count() == 1;
 }
 
-std::string argument_label(const char* what, int32_t index, const fpt_arg& arg) {
-  return arg.name[0] ? concat(what, " ", index + 1, " (\"", arg.name, "\")") : concat(what, " ", index + 1);
-}
-
 bool TensorCache::is_of(const Entry& entry, const fpt_arg& arg) noexcept {
   const Array& array = entry.array;
   if (array.data != arg.data || array.dtype != arg.dtype || array.rank != arg.rank) return false;

@@ -19,9 +19,6 @@ at::Tensor tensor_on(const Array& array, bool same_layout);
 /// True if nobody else refers to the tensor or to its memory.
 bool is_unshared(const at::Tensor& tensor) noexcept;
 
-/// "input 2 (\"dt\")"
-std::string argument_label(const char* what, int32_t index, const fpt_arg& arg);
-
 /// Tensors of one argument position, for one thread at a time. Bounded: the oldest go first.
 class TensorCache {
  public:

@@ -40,6 +40,13 @@ def script(tmp_path: Path) -> Path:
     return path
 
 
+def _finished(command: list, code: int, **options) -> subprocess.CompletedProcess:
+    """A process that has ended with ``code``, and what it wrote."""
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, **options)
+    assert done.returncode == code, done.stdout + done.stderr
+    return done
+
+
 @pytest.fixture
 def run(build_dir: Path, tmp_path: Path):
     """run(*actions, NAME=value, ...): the finished program, see program.c; variables come without FTN_PYTORCH_."""
@@ -47,17 +54,12 @@ def run(build_dir: Path, tmp_path: Path):
     def run(*actions, environment=None, code=0, program="diagnosis_program", **variables):
         inherited = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
         wanted = {f"FTN_PYTORCH_{name}": str(value) for name, value in variables.items()}
-        done = subprocess.run(
+        return _finished(
             [build_dir / "tests" / "diagnosis" / program, *map(str, actions)],
+            code,
             env={**inherited, "FTN_PYTORCH_PYTHON": sys.executable, **wanted, **(environment or {})},
             cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
         )
-        assert done.returncode == code, done.stdout + done.stderr
-        return done
 
     return run
 
@@ -68,17 +70,12 @@ def command():
 
     def command(*arguments, environment=None, code=0, **options):
         package = Path(__file__).resolve().parents[2] / "python"
-        done = subprocess.run(
+        return _finished(
             [sys.executable, "-m", "ftn_pytorch", *map(str, arguments)],
+            code,
             env={**os.environ, "PYTHONPATH": str(package), **(environment or {})},
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
             **options,
         )
-        assert done.returncode == code, done.stdout + done.stderr
-        return done
 
     return command
 

@@ -22,7 +22,7 @@ LAYERS = [
     {"torch_access"},
     {"interpreter", "dlpack", "tensor_image", "fit", "direct_plugin", "direct_options"},
     {"crash"},
-    {"arg", "environment", "pyref"},
+    {"arg", "direct_value", "environment", "pyref", "result_names"},
     {"copy", "handle", "observe"},
     {"log", "profile", "trace"},
     {"archive", "array", "device", "error", "fpenv", "rank", "torch_location"},

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import FtnPytorchError
+from ..shapes import Shape, mismatch
 
 
 @dataclass(frozen=True)
@@ -17,7 +18,7 @@ class Input:
     name: str | None
     dtype: str | None = None
     """As torch and NumPy both call it, such as "float32"; None if it is not known."""
-    shape: tuple[int | str | None, ...] | None = None
+    shape: Shape | None = None
 
     def __str__(self) -> str:
         name = self.name or "an input without name"
@@ -67,17 +68,7 @@ def check(inputs: Sequence[Input], values: Sequence[Any], where: str) -> None:
 
 
 def _check_shape(entry: Input, name: str, found: tuple, sizes: dict[str, tuple[int, str]], where: str) -> None:
-    wanted = entry.shape or ()
-    wrong = "" if len(found) == len(wanted) else f"it has {len(found)} axes, not {len(wanted)}"
-    for axis, (size, expected) in enumerate(zip(found, wanted)):
-        if wrong:
-            break
-        if isinstance(expected, str):
-            first, source = sizes.setdefault(expected, (size, f"axis {axis} of {name}"))
-            if size != first:
-                wrong = f"{expected} is {size} on axis {axis}, but {first} on {source}"
-        elif expected is not None and size != expected:
-            wrong = f"axis {axis} has size {size}, not {expected}"
+    wrong = mismatch(found, entry.shape or (), sizes, lambda axis: f"axis {axis} of {name}")
     if wrong:
         raise FtnPytorchError(
             "SHAPE",
