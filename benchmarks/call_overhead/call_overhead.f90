@@ -22,8 +22,9 @@ program call_overhead
       end function floor_of_tensor
    end interface
 
-   integer, parameter :: repetitions = 21
-   integer, parameter :: many = 10000, some = 1000, few = 200
+   !> Many short turns: on a machine that others use too, neighbours in time meet the same speed
+   integer, parameter :: repetitions = 151
+   integer, parameter :: many = 2000, some = 200, few = 20
    !> More arrays than the library keeps tensors for, so that each call meets an address it does not know
    integer, parameter :: pool_size = 2000
 
