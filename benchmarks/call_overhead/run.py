@@ -5,6 +5,7 @@ usage: run.py <build folder> <output folder>
 """
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import platform
@@ -75,7 +76,7 @@ def picture(rows: list[dict], file: Path) -> None:
     """Difference to Python against the number of arrays, one line for each way of passing them."""
     figure, axes = plt.subplots(figsize=(8.5, 4.5), constrained_layout=True)
     ways = dict.fromkeys(row["way"] for row in rows if row["case"].startswith("empty"))
-    for way, marker in zip(ways, "osD^vPX*<", strict=True):
+    for way, marker in zip(ways, itertools.cycle("osD^vPX*<")):
         points = [(int(row["case"].split()[1]), row["difference_us"]) for row in rows
                   if row["case"].startswith("empty") and row["way"] == way]
         axes.plot(*zip(*points), marker=marker, label=way)
