@@ -5,9 +5,9 @@
 !>    bench_driver <case> <path> serve <folder>          for the analysis: commands on standard input
 !>
 !> <case> and <N> are those of ../models.py, which has written <folder>; <path> is script, compiled, copy, torchscript,
-!> direct, pt2, onnx or ftorch. Environment: USETS=1 makes the first three run the TorchScript file; BENCH_SCRIPT names
-!> script.py (default: seen from the root of the sources). Exit code 1 if a result is wrong, 77 if there is no such
-!> path.
+!> direct, pt2, onnx, or that of the library of others that this driver was built with, libtorch or ftorch. Environment:
+!> USETS=1 makes the first three run the TorchScript file; BENCH_SCRIPT names script.py (default: seen from the root of
+!> the sources). Exit code 1 if a result is wrong, 77 if there is no such path.
 !>
 !> Commands, and the replies, which begin with ">>":
 !>

@@ -4,7 +4,7 @@ module bench_runner
    use, intrinsic :: iso_c_binding, only : c_bool
    use, intrinsic :: iso_fortran_env, only : real64
    use bench_field, only : field
-   use bench_ftorch, only : ftorch_call, ftorch_free, ftorch_load, ftorch_model
+   use bench_peer, only : peer_call, peer_free, peer_load, peer_model, peer_path
    use bench_problem, only : problem
    use ftn_pytorch, only : torch_arg, torch_in, torch_module, torch_pymodule, torch_use_inference_mode
    implicit none
@@ -13,13 +13,13 @@ module bench_runner
    public :: runner, load, call_model, release
 
    !> The paths by their names on the command line
-   character(*), parameter, public :: paths = "script compiled copy torchscript direct pt2 onnx ftorch"
+   character(*), parameter, public :: paths = "script compiled copy torchscript direct pt2 onnx libtorch ftorch"
 
    type :: runner
       character(:), allocatable :: path
       type(torch_pymodule) :: script
       type(torch_module) :: saved
-      type(ftorch_model) :: other
+      type(peer_model) :: other
       type(torch_arg) :: inputs(8), outputs(1), target(1)
       integer :: input_count = 0, output_count = 0
       logical :: trains = .false.
@@ -76,8 +76,12 @@ contains
          call self%saved%load(problem_%model // ".pt2", layout=layout, backend="direct", stat=stat, errmsg=errmsg)
       case ("onnx")
          call self%saved%load(problem_%model // ".onnx", layout=layout, stat=stat, errmsg=errmsg)
-      case ("ftorch")
-         call ftorch_load(self%other, problem_, output, layout, errmsg)
+      case ("libtorch", "ftorch")
+         if (path == peer_path) then
+            call peer_load(self%other, problem_, output, layout, errmsg)
+         else
+            errmsg = "the path " // path // " belongs to the program bench_driver_" // path
+         end if
          if (errmsg /= "") stat = 1
       case default
          errmsg = "there is no path " // path // "; there are " // paths
@@ -102,8 +106,8 @@ contains
       integer :: stat
       logical :: completed
 
-      if (self%path == "ftorch") then
-         call ftorch_call(self%other, loss)
+      if (self%path == peer_path) then
+         call peer_call(self%other, loss)
          if (present(errmsg)) errmsg = ""
       else if (present(errmsg)) then
          select case (self%path)
@@ -149,6 +153,6 @@ contains
 
       call self%script%free()
       call self%saved%free()
-      call ftorch_free(self%other)
+      call peer_free(self%other)
    end subroutine release
 end module bench_runner

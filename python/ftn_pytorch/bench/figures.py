@@ -21,6 +21,7 @@ STYLES = {
     "pt2": ("#E69F00", "X"),
     "onnx": ("#7F3C8D", "<"),
     "python-onnx": ("#999999", ">"),
+    "libtorch": ("#F0A3C0", "h"),
     "ftorch": ("#8C6D31", "*"),
 }
 # Bars of several cases in one picture.

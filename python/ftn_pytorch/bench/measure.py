@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from . import summary
-from .plan import FLOOR, IN_PYTHON, Effort, turn
+from .plan import FLOOR, IN_PYTHON, PATHS, PEERS, Effort, turn
 from .worker import Opened, Unavailable, Worker
 
 # Calls as slow as this get three rounds at most.
 SLOW_NS = 5e8
 # The file that a path needs.
-SUFFIXES = {"torchscript": "pt", "direct": "pt", "ftorch": "pt", "pt2": "pt2", "onnx": "onnx", "python-onnx": "onnx"}
+SUFFIXES = {"torchscript": "pt", "direct": "pt", "libtorch": "pt", "ftorch": "pt", "pt2": "pt2", "onnx": "onnx",
+            "python-onnx": "onnx"}
 
 
 @dataclass(frozen=True)
@@ -34,11 +35,18 @@ class Setting:
 
     def command(self, case: str, path: str) -> list[str]:
         """Start a worker for a case on a path."""
-        program = [sys.executable, str(self.sources / "floor.py")] if path in IN_PYTHON else [str(self.driver)]
+        if path in IN_PYTHON:
+            program = [sys.executable, str(self.sources / "floor.py")]
+        elif path in PEERS:
+            program = [f"{self.driver}_{path}"]
+        else:
+            program = [str(self.driver)]
         return [*program, case, path, "serve", str(self.models)]
 
     def refusal(self, case: str, path: str, size: int) -> str | None:
-        """Why there is no model for a path, known since the models were written."""
+        """Why a path cannot run this, known before it is tried."""
+        if path in PEERS and not Path(f"{self.driver}_{path}").is_file():
+            return f"the benchmark was built without {PATHS[path]}"
         reason = self.manifest["refused"].get(case, {}).get(path)
         stem = self.manifest["problems"][f"{case}_{size}"]["stem"]
         return reason or self.manifest["missing"].get(f"{stem}.{SUFFIXES.get(path)}")

@@ -17,9 +17,12 @@ PATHS = {
     "pt2": ".pt2, direct",
     "onnx": ".onnx",
     "python-onnx": "ONNX Runtime in Python",
+    "libtorch": "libtorch by hand",
     "ftorch": "FTorch",
 }
 IN_PYTHON = ("python", "python-onnx")
+# Libraries of others, each in a driver of its own.
+PEERS = ("libtorch", "ftorch")
 
 
 @dataclass(frozen=True)

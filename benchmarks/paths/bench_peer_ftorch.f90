@@ -3,7 +3,7 @@
 !>
 !> Tensors are made once from the arrays and reused, as its documentation advises. FTorch keeps the index order of
 !> Fortran; the layouts here make it see what the other paths see.
-module bench_ftorch
+module bench_peer
    use, intrinsic :: iso_c_binding, only : c_int64_t
    use, intrinsic :: iso_fortran_env, only : int32, real32, real64
    use bench_field, only : field
@@ -14,24 +14,26 @@ module bench_ftorch
    implicit none
    private
 
-   public :: ftorch_model, ftorch_load, ftorch_call, ftorch_free
+   public :: peer_model, peer_load, peer_call, peer_free
+
+   character(*), parameter, public :: peer_path = "ftorch"
 
    !> Parameters of the networks that are trained: three layers, each with weights and biases
    integer, parameter :: parameter_count = 6
 
-   type :: ftorch_model
+   type :: peer_model
       type(torch_model) :: model
       type(torch_tensor), allocatable :: inputs(:)
       type(torch_tensor) :: outputs(1), target, loss, parameters(parameter_count)
       type(torch_optim) :: optimizer
       real(real32), pointer, contiguous :: loss_value(:) => null()
       logical :: loaded = .false., trains = .false.
-   end type ftorch_model
+   end type peer_model
 
 contains
 
-   subroutine ftorch_load(self, problem_, output, layout, errmsg)
-      type(ftorch_model), intent(inout) :: self
+   subroutine peer_load(self, problem_, output, layout, errmsg)
+      type(peer_model), intent(inout) :: self
       type(problem), intent(in) :: problem_
       type(field), intent(in) :: output
       character(*), intent(in) :: layout
@@ -68,7 +70,7 @@ contains
          call wrap(self%outputs(1), output, layout)
       end if
       self%loaded = .true.
-   end subroutine ftorch_load
+   end subroutine peer_load
 
    !> An array as a tensor of FTorch
    subroutine wrap(tensor, array, layout)
@@ -91,8 +93,8 @@ contains
          merge(torch_kFloat32, torch_kFloat64, array%dtype == "float32"), torch_kCPU)
    end subroutine wrap
 
-   subroutine ftorch_call(self, loss)
-      type(ftorch_model), intent(inout) :: self
+   subroutine peer_call(self, loss)
+      type(peer_model), intent(inout) :: self
       real(real64), intent(inout) :: loss
 
       if (.not. self%trains) then
@@ -106,10 +108,10 @@ contains
       call torch_tensor_backward(self%loss)
       call self%optimizer%step()
       loss = self%loss_value(1)
-   end subroutine ftorch_call
+   end subroutine peer_call
 
-   subroutine ftorch_free(self)
-      type(ftorch_model), intent(inout) :: self
+   subroutine peer_free(self)
+      type(peer_model), intent(inout) :: self
 
       if (.not. self%loaded) return
       call torch_delete(self%inputs)
@@ -117,5 +119,5 @@ contains
       call torch_delete(self%model)
       deallocate (self%inputs)
       self%loaded = .false.
-   end subroutine ftorch_free
-end module bench_ftorch
+   end subroutine peer_free
+end module bench_peer

@@ -1,0 +1,128 @@
+! SPDX-License-Identifier: MIT
+!> The same problems through libtorch as one would call it by hand: see libtorch.cpp.
+module bench_peer
+   use, intrinsic :: iso_c_binding, only : c_associated, c_char, c_double, c_int, c_int64_t, c_null_char, c_null_ptr, c_ptr
+   use, intrinsic :: iso_fortran_env, only : real64
+   use bench_field, only : field
+   use bench_problem, only : problem
+   implicit none
+   private
+
+   public :: peer_model, peer_load, peer_call, peer_free
+
+   character(*), parameter, public :: peer_path = "libtorch"
+
+   integer(c_int), parameter :: is_input = 0, is_output = 1, is_target = 2
+
+   type :: peer_model
+      type(c_ptr) :: handle = c_null_ptr
+      logical :: trains = .false.
+   end type peer_model
+
+   interface
+      function c_load(file, trains) result(handle) bind(c, name="bench_libtorch_load")
+         import :: c_char, c_int, c_ptr
+         character(kind=c_char), intent(in) :: file(*)
+         integer(c_int), value :: trains
+         type(c_ptr) :: handle
+      end function c_load
+
+      subroutine c_wrap(handle, role, data, is_double, rank, extents, strides) bind(c, name="bench_libtorch_wrap")
+         import :: c_int, c_int64_t, c_ptr
+         type(c_ptr), value :: handle, data
+         integer(c_int), value :: role, is_double, rank
+         integer(c_int64_t), intent(in) :: extents(*), strides(*)
+      end subroutine c_wrap
+
+      subroutine c_optimizer(handle, kind, rate) bind(c, name="bench_libtorch_optimizer")
+         import :: c_char, c_double, c_ptr
+         type(c_ptr), value :: handle
+         character(kind=c_char), intent(in) :: kind(*)
+         real(c_double), value :: rate
+      end subroutine c_optimizer
+
+      subroutine c_forward(handle) bind(c, name="bench_libtorch_forward")
+         import :: c_ptr
+         type(c_ptr), value :: handle
+      end subroutine c_forward
+
+      function c_train(handle) result(loss) bind(c, name="bench_libtorch_train")
+         import :: c_double, c_ptr
+         type(c_ptr), value :: handle
+         real(c_double) :: loss
+      end function c_train
+
+      subroutine c_free(handle) bind(c, name="bench_libtorch_free")
+         import :: c_ptr
+         type(c_ptr), value :: handle
+      end subroutine c_free
+   end interface
+
+contains
+
+   subroutine peer_load(self, problem_, output, layout, errmsg)
+      type(peer_model), intent(inout) :: self
+      type(problem), intent(in) :: problem_
+      type(field), intent(in) :: output
+      character(*), intent(in) :: layout
+      character(:), allocatable, intent(out) :: errmsg
+
+      integer :: i, count
+
+      errmsg = ""
+      self%trains = problem_%optimizer /= ""
+      self%handle = c_load(problem_%model // ".pt" // c_null_char, merge(1_c_int, 0_c_int, self%trains))
+      if (.not. c_associated(self%handle)) then
+         errmsg = "libtorch cannot load " // problem_%model // ".pt"
+         return
+      end if
+      count = problem_%input_count
+      if (self%trains) count = count - 1
+      do i = 1, count
+         call wrap(self%handle, is_input, problem_%inputs(i), layout)
+      end do
+      if (self%trains) then
+         call wrap(self%handle, is_target, problem_%inputs(count + 1), layout)
+         call c_optimizer(self%handle, trim(problem_%optimizer) // c_null_char, problem_%rate)
+      else if (problem_%has_output) then
+         call wrap(self%handle, is_output, output, layout)
+      end if
+   end subroutine peer_load
+
+   subroutine wrap(handle, role, array, layout)
+      type(c_ptr), intent(in) :: handle
+      integer(c_int), intent(in) :: role
+      type(field), intent(in) :: array
+      character(*), intent(in) :: layout
+
+      integer(c_int64_t) :: extents(array%rank), strides(array%rank)
+      integer :: i
+
+      extents = array%extents(:array%rank)
+      strides = [(product(extents(:i - 1)), i=1, array%rank)]
+      if (layout == "reversed") then
+         extents = extents(array%rank:1:-1)
+         strides = strides(array%rank:1:-1)
+      end if
+      call c_wrap(handle, role, array%address(), merge(1_c_int, 0_c_int, array%dtype == "float64"), &
+         int(array%rank, c_int), extents, strides)
+   end subroutine wrap
+
+   subroutine peer_call(self, loss)
+      type(peer_model), intent(inout) :: self
+      real(real64), intent(inout) :: loss
+
+      if (self%trains) then
+         loss = c_train(self%handle)
+      else
+         call c_forward(self%handle)
+      end if
+   end subroutine peer_call
+
+   subroutine peer_free(self)
+      type(peer_model), intent(inout) :: self
+
+      call c_free(self%handle)
+      self%handle = c_null_ptr
+   end subroutine peer_free
+end module bench_peer
