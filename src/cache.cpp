@@ -96,7 +96,7 @@ SlotCache::Entry& SlotCache::add(const Array& array) {
 Ref SlotCache::get(const Array& array, const Wish& wish) {
   const uint64_t head = head_of(array, wish.read_only);
   Entry* known = find(array, head);
-  if (known && is_untouched(*known, wish.framework, wish.thorough)) {
+  if (known && is_untouched(*known, wish.framework)) {
     learn(*known);
     return known->made.object;
   }

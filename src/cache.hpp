@@ -20,7 +20,6 @@ struct Wish {
   int32_t dtype;      ///< element type the script gets; that of the array unless a conversion is wanted
   bool own_memory;    ///< copy the data into memory of the object
   bool read_only;
-  bool thorough;      ///< check more than the reference count of a cached object
 
   bool copies(const Array& array) const noexcept { return own_memory || dtype != array.dtype; }
 };
@@ -44,11 +43,11 @@ class SlotCache {
 
   /// The hot path: the cached object for an array that is passed as it is, if it is the one expected next; null where
   /// get() has to look closer, and for every other argument. Borrowed.
-  PyObject* hit(const fpt_arg& arg, Framework framework, bool thorough) noexcept {
+  PyObject* hit(const fpt_arg& arg, Framework framework) noexcept {
     Entry* entry = expected_;
     if (!entry || entry->array.data != arg.data || entry->head != head_of(arg) || arg.handle != 0 ||
         !has_axes(entry->array, arg.rank, arg.u.array.extents, arg.u.array.strides) ||
-        !is_untouched(*entry, framework, thorough))
+        !is_untouched(*entry, framework))
       return nullptr;
     use(*entry);
     return entry->made.object.get();
@@ -87,11 +86,11 @@ class SlotCache {
     return true;
   }
   /// Nobody else holds the object, and it is what it was.
-  static bool is_untouched(const Entry& entry, Framework framework, bool thorough) noexcept {
+  static bool is_untouched(const Entry& entry, Framework framework) noexcept {
     if (framework == Framework::torch && Py_REFCNT(entry.made.object.get()) == 1 &&
-        (!thorough || entry.image.matches(entry.made.object.get())))
+        entry.image.matches(entry.made.object.get()))
       return true;
-    return is_unchanged(entry.made, entry.script, framework, thorough);
+    return is_unchanged(entry.made, entry.script, framework);
   }
 
   void use(Entry& entry) noexcept {

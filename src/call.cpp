@@ -65,7 +65,7 @@ Ref detached_value(fpt_arg& arg, bool same_layout, const std::string& label) {
   if (arg.dtype > FPT_COMPLEX128)
     fail(FPT_ERR_KIND, label, " is ", dtype_fortran_name(arg.dtype), " passed by reference: pass it with torch_in");
   const Storage claimed = claim_copy(arg);
-  const Wish wish{Framework::numpy, same_layout, arg.dtype, true, false, false};
+  const Wish wish{Framework::numpy, same_layout, arg.dtype, true, false};
   Array seen;
   return make_wished(array_of(arg), wish, seen).object;
 }
@@ -106,7 +106,7 @@ void Call::add_out(fpt_arg* outputs, int32_t count) {
       fail(FPT_ERR_KIND, label(), " cannot be written in place by ", function_.name,
            ", which has a parameter `out`: arrays and torch_out of a number can");
     const Array array = array_of(outputs[i]);
-    const Wish wish{module_.framework(), module_.same_layout(), array.dtype, false, false, module_.mode() != Mode::fast};
+    const Wish wish{module_.framework(), module_.same_layout(), array.dtype, false, false};
     Ref value;
     try {
       value = function_.outputs.at(static_cast<std::size_t>(i)).get(array, wish);
@@ -150,8 +150,8 @@ Ref Call::array_value(const fpt_arg& arg, bool writable, const Array& array, Sto
   if (array.dtype > FPT_COMPLEX128 && array.dtype != FPT_UINT8)
     fail(FPT_ERR_KIND, argument_label(what, index, arg), " of ", function_.name, " is ", dtype_fortran_name(array.dtype),
          ", which can be an output but not an input that the script changes: pass it with torch_in");
-  const Wish wish{module_.framework(),     module_.same_layout(), module_.wanted_dtype(array.dtype),
-                  module_.copies_inputs(), !writable,             module_.mode() != Mode::fast};
+  const Wish wish{module_.framework(), module_.same_layout(), module_.wanted_dtype(array.dtype), module_.copies_inputs(),
+                  !writable};
   try {
     if (storage) {
       if (wish.dtype == array.dtype)

@@ -31,7 +31,6 @@ class Call {
         function_(function),
         checking_(module.mode() == Mode::safe || function.calls < checked_calls),
         may_use_cache_(!checking_ && module.passes_arrays_as_they_are()),
-        thorough_(module.mode() != Mode::fast),
         framework_(module.framework()) {}
   ~Call() {
     for (int i = 1; i <= count_; ++i) Py_DECREF(stack_[i]);
@@ -43,7 +42,7 @@ class Call {
     for (int32_t i = 0; i < count; ++i) {
       fpt_arg& arg = args[i];
       SlotCache& cache = function_.inputs.at(static_cast<std::size_t>(count_));
-      PyObject* known = may_use_cache_ && !arg.name[0] && !more_ ? cache.hit(arg, framework_, thorough_) : nullptr;
+      PyObject* known = may_use_cache_ && !arg.name[0] && !more_ ? cache.hit(arg, framework_) : nullptr;
       if (known && count_ < max_arguments) {
         Py_INCREF(known);
         stack_[++count_] = known;
@@ -119,7 +118,6 @@ class Call {
   Function& function_;
   bool checking_;
   bool may_use_cache_;  // without a closer look
-  bool thorough_;
   Framework framework_;
   int count_ = 0;
   int positional_ = 0;

@@ -69,7 +69,7 @@ int32_t integer_option(const fpt_arg& option, int32_t largest) {
   return static_cast<int32_t>(value);
 }
 
-constexpr std::initializer_list<const char*> modes = {"checked", "safe", "fast"};
+constexpr std::initializer_list<const char*> modes = {"checked", "safe"};
 
 /// A setting of an optimizer, the optimizers that have it (a bit each), and the smallest and largest value.
 struct Setting {

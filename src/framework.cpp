@@ -140,13 +140,11 @@ bool is_retained(const Made& made) noexcept {
   return made.memory && Py_REFCNT(made.memory.get()) > 1;
 }
 
-bool is_unchanged(const Made& made, const Array& array, Framework framework, bool thorough) {
+bool is_unchanged(const Made& made, const Array& array, Framework framework) {
   if (Py_REFCNT(made.object.get()) != 1) return false;
-  if (framework == Framework::torch)
-    return !thorough || torch_access::is_unchanged(made.object.get(), array);
+  if (framework == Framework::torch) return torch_access::is_unchanged(made.object.get(), array);
   // NumPy gives every view the owner of the memory below it, so the count of that shows what was kept
   if (Py_REFCNT(made.memory.get()) != 2) return false;
-  if (!thorough) return true;
   Py_buffer buffer;
   if (PyObject_GetBuffer(made.object.get(), &buffer, PyBUF_RECORDS_RO) != 0) {
     PyErr_Clear();

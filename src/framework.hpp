@@ -32,8 +32,8 @@ Made make_array(Framework framework, const Array& array, Storage owned, bool rea
 bool is_retained(const Made& made) noexcept;
 
 /// True if a cached object is still exactly what was made of `array`: data, shape, strides, no gradient. Nobody else
-/// may hold it. `thorough` false looks at the reference count only.
-bool is_unchanged(const Made& made, const Array& array, Framework framework, bool thorough);
+/// may hold it.
+bool is_unchanged(const Made& made, const Array& array, Framework framework);
 
 /// Number of in-place changes torch has counted; always 0 for NumPy, which refuses them.
 int64_t version_of(PyObject* object, Framework framework);

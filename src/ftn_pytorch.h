@@ -293,8 +293,8 @@ FPT_API void fpt_wrap_free(fpt_wrap wrap);
  * @param kind      0: a Python script is expected (torch_pymodule); 1: a saved model is expected (torch_module).
  *                  What the file holds decides in the end.
  * @param file      path, not terminated, trailing blanks ignored
- * @param options   [noptions] named texts and numbers: layout ("reversed", "same"), mode ("checked", "safe",
- *                  "fast"), dtype (name of a floating-point type that real arrays are cast to on the way in, or
+ * @param options   [noptions] named texts and numbers: layout ("reversed", "same"), mode ("checked", "safe"),
+ *                  dtype (name of a floating-point type that real arrays are cast to on the way in, or
  *                  "keep"), device, inputs ("share", "copy"), cast (allow narrowing into outputs), flags,
  *                  backend ("auto", "direct", "python": "direct" runs a saved model through libtorch, without Python,
  *                  and "auto" does so for kind 1 where it can be done), compile (a bool, or a mode of torch.compile),

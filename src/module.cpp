@@ -70,7 +70,7 @@ void Module::read_attributes() {
   name_ = attribute("name");
   backend_ = attribute("backend");
   const std::string mode = attribute("mode"), dtype = attribute("dtype");
-  mode_ = mode == "safe" ? Mode::safe : mode == "fast" ? Mode::fast : Mode::checked;
+  mode_ = mode == "safe" ? Mode::safe : Mode::checked;
   framework_ = attribute("framework") == "numpy" ? Framework::numpy : Framework::torch;
   float_dtype_ = dtype == "float32" ? FPT_FLOAT32 : dtype == "float64" ? FPT_FLOAT64 : FPT_NONE;
   same_layout_ = attribute("layout") == "same";

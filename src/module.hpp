@@ -15,7 +15,7 @@
 
 namespace fpt {
 
-enum class Mode { fast, checked, safe };
+enum class Mode { checked, safe };
 
 /// One cache per argument position. References stay valid while positions are added, as a recursive call may do.
 class SlotCaches {

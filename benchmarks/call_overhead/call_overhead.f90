@@ -28,8 +28,8 @@ program call_overhead
    !> More arrays than the library keeps tensors for, so that each call meets an address it does not know
    integer, parameter :: pool_size = 2000
 
-   !> The script in each mode, with one of its functions as ftn_pytorch_forward; and the one that keeps the times
-   type(torch_pymodule) :: checked, fast, safe, bench
+   !> The script in both modes, with one of its functions as ftn_pytorch_forward; and the one that keeps the times
+   type(torch_pymodule) :: checked, safe, bench
    real(real64) :: python(repetitions), fortran(repetitions)
    real(real64), allocatable :: pool(:, :, :)
    real(real64) :: u1(64, 32), u2(64, 32), u3(64, 32), u4(64, 32), u5(64, 32), u6(64, 32), u7(64, 32), u8(64, 32)
@@ -61,7 +61,7 @@ program call_overhead
 
 contains
 
-   !> Kept descriptors in each mode, descriptors made in each call, and arrays never seen before
+   !> Kept descriptors in both modes, descriptors made in each call, and arrays never seen before
    subroutine empty_function(case, n)
       character(*), intent(in) :: case
       integer, intent(in) :: n
@@ -70,18 +70,12 @@ contains
 
       write (name, '(a, i0)') "empty", n
       call checked%load(script, config=[torch_in("forward", name)])
-      call fast%load(script, config=[torch_in("forward", name)], mode="fast")
       call safe%load(script, config=[torch_in("forward", name)], mode="safe")
       do r = 1, repetitions
          fortran(r) = kept_calls(checked, n, many)
          python(r) = python_loop(case, many)
       end do
       call record(case, "kept")
-      do r = 1, repetitions
-         fortran(r) = kept_calls(fast, n, many)
-         python(r) = python_loop(case, many)
-      end do
-      call record(case, "kept, mode fast")
       do r = 1, repetitions
          fortran(r) = floor_of_call(n, many)
          python(r) = python_loop(case, many)

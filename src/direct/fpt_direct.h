@@ -24,7 +24,7 @@ extern "C" {
 #define FPT_DIRECT_VERSION 1
 
 /** Modes of a module, see the option "mode" of fpt_module_load(). */
-enum { FPT_DIRECT_CHECKED = 0, FPT_DIRECT_SAFE = 1, FPT_DIRECT_FAST = 2 };
+enum { FPT_DIRECT_CHECKED = 0, FPT_DIRECT_SAFE = 1 };
 
 /** Options of a load, checked by the core. Texts are terminated and need not outlive the call. */
 typedef struct fpt_direct_options {

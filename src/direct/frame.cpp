@@ -86,7 +86,7 @@ void Frame::finish(const Settings& settings, const std::string& function, const 
     if (version_of(use.used()) == use.version) continue;
     if (use.arg->access == FPT_OUT) {
       write_back(settings, use);
-    } else if (!use.copied && !use.moved.defined() && (checking_ || settings.mode == FPT_DIRECT_CHECKED)) {
+    } else if (!use.copied && !use.moved.defined()) {
       fail(FPT_ERR_INPUT_MODIFIED, argument_label(use.what, use.index, *use.arg), " was changed in place by ", function,
            " but not passed with torch_out: pass it so, or change a copy in the model (x = x.clone())");
     }

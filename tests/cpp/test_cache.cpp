@@ -166,19 +166,6 @@ TEST_P(CacheTest, AnotherLengthInEachCallDoesNotGrowMemory) {
   EXPECT_LT(resident_kilobytes() - before, 4096) << "kB for 100000 arrays";
 }
 
-TEST_P(CacheTest, ModeFastLooksAtTheReferenceCountOnly) {
-  test::CollectedWarnings ignored;
-  const Script fast(GetParam(), {option("mode", "fast")});
-  double result = 0;
-  for (int i = 0; i < calls; ++i) {
-    x[0] = i;
-    ASSERT_OK(fast.call("total", {in(x)}, {out(result)}));
-    EXPECT_EQ(result, i + 9);
-    ASSERT_OK(fast.call("meets", {in(x), in("kept.append(x)")}));
-  }
-  EXPECT_TRUE(fast.truth("len(set(map(id, kept))) == len(kept)"));
-}
-
 TEST_P(CacheTest, ModeSafeMakesEverythingAfresh) {
   test::CollectedWarnings ignored;
   const Script safe(GetParam(), {option("mode", "safe")});

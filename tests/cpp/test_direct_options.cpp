@@ -28,11 +28,11 @@ TEST_F(DirectOptionsTest, Defaults) {
 }
 
 TEST_F(DirectOptionsTest, EveryOptionIsRead) {
-  const DirectOptions options = options_of({named("layout", in("same")), named("mode", in("fast")), named("dtype", in("float32")),
+  const DirectOptions options = options_of({named("layout", in("same")), named("mode", in("safe")), named("dtype", in("float32")),
                                             named("inputs", in("copy")), named("cast", in(true)), named("flags", in(2)),
                                             named("device", in("cuda:1")), named("backend", in("direct"))});
   EXPECT_TRUE(options.same_layout && options.copies_inputs && options.cast);
-  EXPECT_EQ(options.mode, FPT_DIRECT_FAST);
+  EXPECT_EQ(options.mode, FPT_DIRECT_SAFE);
   EXPECT_EQ(options.float_dtype, FPT_FLOAT32);
   EXPECT_EQ(options.flags, 2);
   EXPECT_EQ(options.device, "cuda:1");
@@ -43,7 +43,7 @@ TEST_F(DirectOptionsTest, DeviceFlagMeansCuda) { EXPECT_EQ(options_of({named("fl
 TEST_F(DirectOptionsTest, ModeOfTheEnvironmentIsADefault) {
   const Variable mode("FTN_PYTORCH_MODE", "safe");
   EXPECT_EQ(options_of({}).mode, FPT_DIRECT_SAFE);
-  EXPECT_EQ(options_of({named("mode", in("fast"))}).mode, FPT_DIRECT_FAST);
+  EXPECT_EQ(options_of({named("mode", in("checked"))}).mode, FPT_DIRECT_CHECKED);
 }
 
 TEST_F(DirectOptionsTest, WhatMakesNoSenseIsRefusedWithWhatDoes) {
@@ -52,7 +52,7 @@ TEST_F(DirectOptionsTest, WhatMakesNoSenseIsRefusedWithWhatDoes) {
   };
   refused(named("layout", in("sideways")), "reversed, same");
   refused(named("layout", in(1)), "must be a text");
-  refused(named("mode", in("quick")), "checked, safe, fast");
+  refused(named("mode", in("fast")), "'fast'; valid are checked, safe");
   refused(named("dtype", in("int8")), "keep, float32, float64");
   refused(named("flags", in(4)), "between 0 and 3");
   refused(named("flags", in(1.5)), "integer or logical");

@@ -31,7 +31,8 @@ def test_options_become_attributes(load):
     [
         ({"layuot": "same"}, ("no option 'layuot'", "layout", "device", "Did you mean 'layout'?")),
         ({"layout": "fortran"}, ("'fortran'", "reversed, same")),
-        ({"mode": "chekced"}, ("'chekced'", "checked, safe, fast", "Did you mean 'checked'?")),
+        ({"mode": "chekced"}, ("'chekced'", "valid are checked, safe.", "Did you mean 'checked'?")),
+        ({"mode": "fast"}, ("load(..., mode=) is 'fast'; valid are checked, safe.",)),
         ({"dtype": "float16"}, ("'float16'", "keep, float32, float64")),
         ({"inputs": 1}, ("inputs", "share, copy")),
         ({"backend": "libtorch"}, ("'libtorch'", "auto, python, direct")),
@@ -50,12 +51,12 @@ def test_wrong_option_is_refused_with_what_is_valid(load, fails, options, pieces
 def test_mode_comes_from_the_environment_unless_it_is_given(load, monkeypatch):
     monkeypatch.setenv("FTN_PYTORCH_MODE", "safe")
     assert load(EMPTY).mode == "safe"
-    assert load(EMPTY, mode="fast").mode == "fast"
+    assert load(EMPTY, mode="checked").mode == "checked"
 
 
 def test_wrong_mode_in_the_environment_names_the_variable(load, fails, monkeypatch):
     monkeypatch.setenv("FTN_PYTORCH_MODE", "paranoid")
-    with fails("ARGUMENT", "FTN_PYTORCH_MODE", "'paranoid'", "checked, safe, fast"):
+    with fails("ARGUMENT", "FTN_PYTORCH_MODE", "'paranoid'", "checked, safe"):
         load(EMPTY)
 
 

@@ -112,7 +112,7 @@ def check_output(driver: Driver, number: int, expected: Section) -> None:
 
 
 SLOTS = [(framework, layout, mode) for framework in ("torch", "numpy") for layout in ("reversed", "same")
-         for mode in ("checked", "safe", "fast")]  # fmt: skip
+         for mode in ("checked", "safe")]  # fmt: skip
 
 
 @pytest.fixture
@@ -201,7 +201,7 @@ def test_results_widen_and_are_narrowed_only_where_that_was_asked_for(lasting, p
         source.describe(driver, 0, COPY)
         target.describe(driver, 1, OUT)
         driver.text(2, KINDS[made])
-        status, text = driver.call(100 + framework if cast else 6 * framework, "convert", [0, 2], [1])
+        status, text = driver.call(100 + framework if cast else len(SLOTS) // 2 * framework, "convert", [0, 2], [1])
         if not fits:
             assert status == SHAPE, text
         elif is_castable(made, wanted) if cast else widens(made, wanted):
@@ -217,7 +217,7 @@ def test_results_widen_and_are_narrowed_only_where_that_was_asked_for(lasting, p
 HARMLESS = ["nothing", "keep", "keep view", "forget"]
 OF_TORCH = ["keep memory", "keep data", "keep graph", "gradient", "turn", "resize", "set", "elsewhere", "swap", "add axis",
             "attribute"]  # fmt: skip
-OF_NUMPY = ["reshape"]
+OF_NUMPY = ["reshape", "other type"]
 
 
 @st.composite
@@ -244,9 +244,8 @@ def test_what_was_kept_between_calls_is_never_stale(lasting, prepare):
     @given(st.data(), st.sampled_from(range(len(SLOTS))), st.lists(visits(), min_size=2, max_size=8))
     def holds(data, slot, calls):
         driver = lasting_driver.get()
-        framework, _, mode = SLOTS[slot]
-        # mode "fast" looks at nothing but the number of references, as its description says
-        actions = HARMLESS + ([] if mode == "fast" else OF_TORCH if framework == "torch" else OF_NUMPY)
+        framework, _, _ = SLOTS[slot]
+        actions = HARMLESS + (OF_TORCH if framework == "torch" else OF_NUMPY)
         for _ in range(data.draw(st.integers(1, 3), label="rounds")):
             for code, extents, strides, offset, access, number in calls:
                 memory = bytearray((number + i) % 256 for i in range(1024))

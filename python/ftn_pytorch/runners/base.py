@@ -23,7 +23,7 @@ MODE_VARIABLE = "FTN_PYTORCH_MODE"
 # The first choice is the default.
 _CHOICES: dict[str, tuple[str, ...]] = {
     "layout": ("reversed", "same"),
-    "mode": ("checked", "safe", "fast"),
+    "mode": ("checked", "safe"),
     "dtype": ("keep", "float32", "float64"),
     "inputs": ("share", "copy"),
     "backend": ("auto", "python", "direct"),

@@ -46,10 +46,8 @@ class OnnxRunner(SavedRunner):
         self.device = None
         super().__init__(path, options, config)
         # Conversions are made into buffers that stay, and the model keeps no input: the library hands arrays over as
-        # they are. Nothing here turns an array into another one, which mode "checked" looks for in each call.
+        # they are.
         self.dtype, self.inputs = "keep", "share"
-        if self.mode == "checked":
-            self.mode = "fast"
         process.tell_threads(self)
 
     def _read(self) -> None:

@@ -75,4 +75,4 @@ if FRAMEWORK == "torch":
         "attribute": lambda x: setattr(x, "owner", x),
     }
 else:
-    ACTIONS |= {"reshape": _reshape}
+    ACTIONS |= {"reshape": _reshape, "other type": lambda x: setattr(x, "dtype", f"V{x.itemsize}")}
