@@ -33,7 +33,7 @@ LEVEL = {stem: level for level, stems in enumerate(reversed(LAYERS)) for stem in
 DIRECT = SRC / "direct"
 PLUGIN = sorted(path for path in DIRECT.iterdir() if path.suffix in (".cpp", ".hpp"))
 # What the plug-in takes of the core: nothing that knows Python or holds handles.
-SHARED = {"arg", "array", "copy", "device", "error"}
+SHARED = {"arg", "array", "copy", "device", "direct_value", "error"}
 SOURCES = sorted(path for path in SRC.iterdir() if path.suffix in (".cpp", ".hpp"))
 
 
