@@ -150,7 +150,8 @@ def columns(n: int) -> tuple[torch.Tensor, ...]:
 class Case:
     """A network with inputs of several sizes; the size is the batch unless `axis` says otherwise.
 
-    tolerance: largest difference to plain Python, relative to the largest value of the result
+    tolerance: largest difference to plain Python, relative to the largest value of the result; batched: models that are
+    compiled take a batch of any size; per_size: there is a model for each size
     """
 
     build: Callable[[int], nn.Module]
@@ -160,24 +161,27 @@ class Case:
     tolerance: float
     optimizer: str = ""
     batched: bool = True
+    per_size: bool = False
     refused: tuple[tuple[str, str], ...] = ()
 
     def stem(self, name: str, size: int) -> str:
-        """Of the model files: one network for all sizes, except where the size is the number of inputs."""
-        return name if self.build is not Tiny else f"{name}{size}"
+        """Of the model files."""
+        return f"{name}_{size}" if self.per_size else name
 
 
 LOOP = "its loop over the elements would be unrolled into N x N operations"
 TRAINED = "a model of this format cannot be trained"
 CASES = {
     "tiny": Case(Tiny, lambda n: tuple(uniform(4, dtype=torch.float64) for _ in range(n)), (0, 1, 3, 8), "arrays", 0,
-                 batched=False, refused=(("compiled", "there is nothing to compile"),)),
+                 batched=False, per_size=True, refused=(("compiled", "there is nothing to compile"),)),
     "mlp": Case(mlp, lambda n: (uniform(n, 16),), (1, 32, 256, 1024, 4096), "batch", 1e-5),
     "large_stride": Case(lambda n: LargeStride(), lambda n: (uniform(n, n),), (64, 128, 256, 512), "N of N x N", 0,
                          batched=False, refused=(("pt2", LOOP), ("onnx", LOOP), ("compiled", LOOP))),
     "cgdrag": Case(lambda n: GravityWaveDrag(), columns, (1, 64, 1024), "columns", 1e-12),
-    "resnet18": Case(resnet18, lambda n: (uniform(n, 3, 224, 224),), (1, 10), "images", 1e-4),
-    "unet": Case(lambda n: UNet(), lambda n: (uniform(n, 3, 128, 128),), (1,), "fields", 1e-4),
+    # Convolutions that are compiled for a batch of any size refuse a batch of one.
+    "resnet18": Case(resnet18, lambda n: (uniform(n, 3, 224, 224),), (1, 10), "images", 1e-4, batched=False,
+                     per_size=True),
+    "unet": Case(lambda n: UNet(), lambda n: (uniform(n, 3, 128, 128),), (1,), "fields", 1e-4, batched=False),
     "train_step": Case(mlp, lambda n: (uniform(n, 16), uniform(n, 4)), (32, 1024), "batch", 1e-4, "adam",
                        refused=(("pt2", TRAINED), ("onnx", TRAINED))),
     "train_polynomial": Case(polynomial, lambda n: (uniform(n, 1), uniform(n, 1)), (1024,), "batch", 1e-4, "sgd",
@@ -300,7 +304,9 @@ def write_aotinductor(name: str, size: int, net: nn.Module, inputs: tuple[torch.
     if name == "tiny" and size != 1:
         raise ValueError("left out: compiling takes a minute, and one array tells what a call costs")
     shapes = tuple({0: torch.export.Dim.DYNAMIC} for _ in inputs) if CASES[name].batched else None
-    with torch.inference_mode(False), torch.no_grad():
+    # One is a batch, too: by default torch takes an axis of one element for another model.
+    any_size = torch.fx.experimental._config.patch(backed_size_oblivious=True)
+    with torch.inference_mode(False), torch.no_grad(), any_size:
         program = torch.export.export(net, inputs, dynamic_shapes=shapes)
         torch._inductor.aoti_compile_and_package(program, package_path=str(file))
 

@@ -20,7 +20,7 @@ program bench_driver
    use, intrinsic :: iso_fortran_env, only : compiler_version, int64, output_unit, real64
    use bench_field, only : field
    use bench_problem, only : problem, read_problem
-   use bench_runner, only : call_model, load, paths, release, runner
+   use bench_runner, only : call_model, load, paths, release, runner, try_model
    use bench_timing, only : now, print_statistics
    use ftn_pytorch, only : ftn_pytorch_version
    implicit none
@@ -158,7 +158,7 @@ contains
       loaded = now() - start
       if (errmsg /= "") return
       start = now()
-      call call_model(model, loss, errmsg)
+      call try_model(model, loss, errmsg)
       called = now() - start
       error = error_of(1)
    end subroutine open_problem

@@ -10,7 +10,7 @@ module bench_runner
    implicit none
    private
 
-   public :: runner, load, call_model, release
+   public :: runner, load, try_model, call_model, release
 
    !> The paths by their names on the command line
    character(*), parameter, public :: paths = "script compiled copy torchscript direct pt2 onnx libtorch ftorch"
@@ -95,57 +95,65 @@ contains
       end if
    end subroutine load
 
-   !> One call as in a time loop: forward, or a step of training. Without errmsg a failure stops the program
-   subroutine call_model(self, loss, errmsg)
+   !> One call as in a time loop: forward, or a step of training. A failure stops the program
+   subroutine call_model(self, loss)
       type(runner), intent(inout) :: self
       !> Of a step of training
       real(real64), intent(inout) :: loss
-      !> Empty if that went well
-      character(:), allocatable, intent(out), optional :: errmsg
 
-      integer :: stat
       logical :: completed
 
       if (self%path == peer_path) then
          call peer_call(self%other, loss)
-         if (present(errmsg)) errmsg = ""
-      else if (present(errmsg)) then
-         select case (self%path)
-         case ("script", "compiled", "copy")
-            if (self%trains) then
-               completed = self%script%train(self%inputs(:self%input_count), self%target, loss, stat=stat, &
-                  errmsg=errmsg)
-            else
-               call self%script%forward(self%inputs(:self%input_count), self%outputs(:self%output_count), stat=stat, &
-                  errmsg=errmsg)
-            end if
-         case default
-            if (self%trains) then
-               call self%saved%train(self%inputs(:self%input_count), self%target, loss, stat=stat, errmsg=errmsg)
-            else
-               call self%saved%forward(self%inputs(:self%input_count), self%outputs(:self%output_count), &
-                  flags=torch_use_inference_mode, stat=stat, errmsg=errmsg)
-            end if
-         end select
-         if (stat == 0) errmsg = ""
-      else
-         select case (self%path)
-         case ("script", "compiled", "copy")
-            if (self%trains) then
-               completed = self%script%train(self%inputs(:self%input_count), self%target, loss)
-            else
-               call self%script%forward(self%inputs(:self%input_count), self%outputs(:self%output_count))
-            end if
-         case default
-            if (self%trains) then
-               call self%saved%train(self%inputs(:self%input_count), self%target, loss)
-            else
-               call self%saved%forward(self%inputs(:self%input_count), self%outputs(:self%output_count), &
-                  flags=torch_use_inference_mode)
-            end if
-         end select
+         return
       end if
+      select case (self%path)
+      case ("script", "compiled", "copy")
+         if (self%trains) then
+            completed = self%script%train(self%inputs(:self%input_count), self%target, loss)
+         else
+            call self%script%forward(self%inputs(:self%input_count), self%outputs(:self%output_count))
+         end if
+      case default
+         if (self%trains) then
+            call self%saved%train(self%inputs(:self%input_count), self%target, loss)
+         else
+            call self%saved%forward(self%inputs(:self%input_count), self%outputs(:self%output_count), &
+               flags=torch_use_inference_mode)
+         end if
+      end select
    end subroutine call_model
+
+   !> The same, for the first time: errmsg is empty if it went well
+   subroutine try_model(self, loss, errmsg)
+      type(runner), intent(inout) :: self
+      real(real64), intent(inout) :: loss
+      character(:), allocatable, intent(out) :: errmsg
+
+      integer :: stat
+      logical :: completed
+
+      stat = 0
+      select case (self%path)
+      case ("script", "compiled", "copy")
+         if (self%trains) then
+            completed = self%script%train(self%inputs(:self%input_count), self%target, loss, stat=stat, errmsg=errmsg)
+         else
+            call self%script%forward(self%inputs(:self%input_count), self%outputs(:self%output_count), stat=stat, &
+               errmsg=errmsg)
+         end if
+      case default
+         if (self%path == peer_path) then
+            call peer_call(self%other, loss)
+         else if (self%trains) then
+            call self%saved%train(self%inputs(:self%input_count), self%target, loss, stat=stat, errmsg=errmsg)
+         else
+            call self%saved%forward(self%inputs(:self%input_count), self%outputs(:self%output_count), &
+               flags=torch_use_inference_mode, stat=stat, errmsg=errmsg)
+         end if
+      end select
+      if (stat == 0) errmsg = ""
+   end subroutine try_model
 
    !> Release the model
    subroutine release(self)

@@ -34,12 +34,15 @@ Axes axes_of(const Array& array, bool same_layout) {
   const Array seen = same_layout ? array : reversed(array);
   const auto size = static_cast<int64_t>(dtype_size(array.dtype));
   Axes axes{{}, {}, static_cast<std::size_t>(array.rank)};
-  for (std::size_t i = 0; i < axes.rank; ++i) {
+  int64_t following = 1;
+  for (std::size_t i = axes.rank; i-- > 0;) {
     axes.sizes[i] = seen.extents[i];
     if (seen.strides[i] < 0 && seen.extents[i] > 1)
       fail(FPT_ERR_STRIDE, "the array runs backwards along an axis (negative stride), which torch cannot express: ",
            "pass torch_copy of it");
-    axes.strides[i] = seen.extents[i] > 1 ? seen.strides[i] / size : 1;  // that of a single element is never used
+    // The stride of a single element is never used, but packages of AOTInductor compare it with that of a packed array.
+    axes.strides[i] = seen.extents[i] > 1 ? seen.strides[i] / size : following;
+    following = axes.strides[i] * std::max<int64_t>(axes.sizes[i], 1);
   }
   return axes;
 }

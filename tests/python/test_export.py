@@ -25,7 +25,12 @@ MODEL = """
         def forward(self, x): return x if x.sum() > 1000 else (x + 1 if x.shape[0] > 0 else x)
     class Loops(torch.nn.Module):
         def forward(self, x): return next(iter({"y": x + 1}.values()), None)
+    class Pairs(torch.nn.Module):
+        def forward(self, x):
+            torch._check(x.shape[0] >= 2)
+            return x + 1
     def build_model(): return Net()
+    def pairs(): return Pairs()
     def random(): return Random()
     def branch(): return Branch()
     def loops(): return Loops()
@@ -69,8 +74,15 @@ def test_dtype_is_that_of_inputs_and_parameters(command):
 def test_dynamic_batch_is_checked_with_other_sizes(command, tmp_path):
     code, out, _ = command("net", "--input", "4x3", "--to", "pt2", "--dynamic-batch", "--output", "deep.pt2")
     assert code == 0
-    assert "with 7 rows: result 1" in out
+    assert "with 7 rows: result 1" in out and "with 1 row: result 1" in out
     assert (tmp_path / "deep.pt2").exists()
+
+
+def test_a_network_that_wants_two_rows_is_exported_and_that_is_said(command):
+    code, out, err = command("pairs", "--input", "4x3", "--to", "pt2", "--dynamic-batch")
+    assert code == 0
+    assert "with 7 rows: result 1" in out
+    assert "check with 1 row: refused, the file takes two or more: " in err
 
 
 def test_what_cannot_be_scripted_is_traced(command):
