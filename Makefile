@@ -63,10 +63,11 @@ endif
 	@grep -h 'tests passed' $(patsubst %,build/%$(tag)/ctest.log,dev debug $(if $(tag),,asan tsan))
 	@tail -n 1 build/pytest.log
 
-# The first three say how much: each input, call and example is one more chance to fail.
+# The first four say how much: each input, call, example and kill is one more chance to fail.
 stress: export FPT_FUZZ_INPUTS ?= 120000
 stress: export FPT_GROWTH_CALLS ?= 1000000
 stress: export FPT_STRESS_EXAMPLES ?= 400
+stress: export FTN_PYTORCH_TEST_KILLS ?= 400
 stress: export FPT_THREADS_SECONDS ?= 12
 stress: export FPT_THREADS_COMPILE = 1
 stress: export FPT_RACES_ROUNDS ?= 50000
@@ -85,6 +86,8 @@ stress:
 	@$(environment); FPT_RACES_ROUNDS=$$((FPT_RACES_ROUNDS / 10)) $(call ctest,tsan,-R '^stress_races$$')
 	@echo '== Examples of hypothesis'
 	@$(environment); FTN_PYTORCH_BUILD_DIR='$(CURDIR)/build/dev$(tag)' "$$FTN_PYTORCH_PYTHON" -m pytest tests/stress
+	@echo '== Writers of checkpoints, killed at any moment'
+	@$(environment); "$$FTN_PYTORCH_PYTHON" -m pytest -s tests/python/test_checkpoint_restart.py
 
 bench:
 	@cmake/setup.sh bench

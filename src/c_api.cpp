@@ -205,6 +205,7 @@ fpt_status fpt_module_load(fpt_module* module, int32_t kind, const char* file, i
 }
 
 fpt_status fpt_module_reload(fpt_module module) {
+  if (is_observed()) return observe_call(CallFacts::of_whole(module, "reload"), [=] { return fpt_module_reload(module); });
   if (is_direct_module(module)) return guard_direct(module, [](DirectModule& direct) { direct.reload(); });
   return guard_python([&] { ModuleUse(module)->reload(); });
 }
@@ -230,6 +231,9 @@ fpt_status fpt_module_backend(fpt_module module, const char** text, int64_t* len
 }
 
 fpt_status fpt_module_save(fpt_module module, const char* file, int64_t file_len) {
+  if (is_observed())
+    return observe_call(CallFacts::of_whole(module, "save", view_trimmed(file, file_len)),
+                        [=] { return fpt_module_save(module, file, file_len); });
   if (is_direct_module(module))
     return guard_direct(module, [&](DirectModule& direct) { direct.save(trimmed(file, file_len)); });
   return guard_python([&] { ModuleUse(module)->save(trimmed(file, file_len)); });
@@ -237,6 +241,9 @@ fpt_status fpt_module_save(fpt_module module, const char* file, int64_t file_len
 
 fpt_status fpt_module_checkpoint(fpt_module module, const char* folder, int64_t folder_len, int64_t keep,
                                  int64_t step) {
+  if (is_observed())
+    return observe_call(CallFacts::of_whole(module, "checkpoint", view_trimmed(folder, folder_len)),
+                        [=] { return fpt_module_checkpoint(module, folder, folder_len, keep, step); });
   if (is_direct_module(module))
     return guard_direct(module, [](DirectModule&) {
       fail(FPT_ERR_HOOK, "the direct path writes no checkpoints: load the model with backend=\"python\"");
@@ -246,6 +253,9 @@ fpt_status fpt_module_checkpoint(fpt_module module, const char* folder, int64_t 
 
 fpt_status fpt_module_restore(fpt_module module, const char* file, int64_t file_len, int32_t fallback, int64_t step,
                               int64_t* found) {
+  if (is_observed())
+    return observe_call(CallFacts::of_whole(module, "restore", view_trimmed(file, file_len)),
+                        [=] { return fpt_module_restore(module, file, file_len, fallback, step, found); });
   if (is_direct_module(module))
     return guard_direct(module, [&](DirectModule& direct) {
       direct.restore(trimmed(file, file_len));

@@ -165,7 +165,8 @@ bool begins_crossing() noexcept {
 
 Crossing::Crossing(const CallFacts& facts) noexcept : facts_(facts), outer_(innermost), begin_(time_now()) {
   try {
-    name_ = concat(name_of(facts.module), ".", facts.function);
+    name_ = facts.is_of_whole ? concat(facts.function, " of ", name_of(facts.module))
+                              : concat(name_of(facts.module), ".", facts.function);
     wants_description_ = logs(LogLevel::debug);
     if (!wants_description_ && logs(LogLevel::info)) {
       const std::lock_guard<std::mutex> lock(names().mutex);
@@ -198,14 +199,17 @@ void Crossing::end(fpt_status status) noexcept {
     const CallTimes times{end - begin_ - own_time_, has_python ? python_end_ - python_begin_ : -1};
     if (!profile_target.empty()) add_to_profile(name_, times, status != FPT_OK);
     if (traces()) {
-      const std::string result = concat("\"status\": \"", status_name(status), "\", \"inputs\": ", facts_.ninputs);
+      std::string result = concat("\"status\": \"", status_name(status), "\"");
+      if (!facts_.is_of_whole) result += concat(", \"inputs\": ", facts_.ninputs);
+      if (!facts_.file.empty()) result += concat(", \"file\": ", json_text(facts_.file));
       if (has_python) trace({name_, "python", python_begin_, python_end_, ""});
       trace({name_, "crossing", begin_, end, result});
     }
     if (wants_description_ || (status != FPT_OK && logs(LogLevel::info))) {
       std::string text = concat(name_, " in ", milliseconds(times.whole));
       if (has_python) text += concat(" (Python ", milliseconds(times.python), ")");
-      text += concat(", from Fortran: ", texts_of(facts_.inputs, facts_.ninputs));
+      if (!facts_.is_of_whole) text += concat(", from Fortran: ", texts_of(facts_.inputs, facts_.ninputs));
+      if (!facts_.file.empty()) text += concat(", file ", facts_.file);
       if (facts_.nothers > 0) text += concat("; ", texts_of(facts_.others, facts_.nothers));
       if (!description_.empty()) text += concat(", in the script: ", description_, ", cache: ", hits_, " hits, ", misses_, " misses");
       if (status != FPT_OK) text += concat(": ", status_name(status), ": ", first_line(last_error()));

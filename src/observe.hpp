@@ -35,11 +35,17 @@ void forget_module(int64_t module);
 /// What a call is about; pointers live as long as it.
 struct CallFacts {
   int64_t module;
-  std::string_view function;
+  std::string_view function;  ///< or what is done with the module as a whole: "save"
   const fpt_arg* inputs = nullptr;
   int32_t ninputs = 0;
   const fpt_arg* others = nullptr;  ///< outputs, or targets of training
   int32_t nothers = 0;
+  bool is_of_whole = false;         ///< not a function is called, but the module saved, restored, ...
+  std::string_view file;            ///< that this is about
+
+  static CallFacts of_whole(int64_t module, std::string_view what, std::string_view file = {}) {
+    return {module, what, nullptr, 0, nullptr, 0, true, file};
+  }
 };
 
 /// One call through the C interface while it is observed.

@@ -2,6 +2,7 @@
 /* A simulation made of its arguments, done one after the other:
  *
  *   load=FILE  direct=FILE  reload  free    load a script, or a saved model on the direct path
+ *   save=FILE  checkpoint=FOLDER  restore=PLACE
  *   forward  copied  train  out  call=NAME  call functions of it, with x(3,2) = 1..6 and y(3,2)
  *   threads                            forward three times in each of two threads
  *   fork                               forward in a child process
@@ -113,6 +114,9 @@ int main(int count, char *arguments[]) {
     if (strcmp(what, "load") == 0) load(value, 0);
     else if (strcmp(what, "direct") == 0) load(value, 1);
     else if (strcmp(what, "reload") == 0) tell(what, fpt_module_reload(module), 0);
+    else if (strcmp(what, "save") == 0) tell(what, fpt_module_save(module, value, (int64_t)strlen(value)), 0);
+    else if (strcmp(what, "checkpoint") == 0) tell(what, fpt_module_checkpoint(module, value, (int64_t)strlen(value), 3, -1), 0);
+    else if (strcmp(what, "restore") == 0) tell(what, fpt_module_restore(module, value, (int64_t)strlen(value), 0, -1, NULL), 0);
     else if (strcmp(what, "free") == 0) fpt_module_free(module);
     else if (strcmp(what, "threads") == 0) run_in_threads();
     else if (strcmp(what, "fork") == 0) run_in_child();

@@ -45,6 +45,13 @@ def test_debug_tells_hits_and_misses_of_each_call(run, script) -> None:
     assert counts == [("0", "1"), ("0", "1"), ("0", "1"), ("1", "0"), ("0", "1")]
 
 
+def test_files_of_the_state_are_told(run, script) -> None:
+    script.write_text(script.read_text() + "\nkept = numpy.ones(3)\n")
+    text = run(f"load={script}", "save=state", "restore=nowhere", LOG="info").stderr
+    assert re.search(r"info save of weather in [\d.]+ ms, file state$", text, re.MULTILINE)
+    assert "file nowhere: FTN_PYTORCH_ERR_NO_CHECKPOINT: " in text
+
+
 @pytest.mark.parametrize("level", ["info", "debug"])
 def test_failures_are_told_with_status_and_reason(run, script, level: str) -> None:
     text = run(f"load={script}", "call=fails", "call=fails", LOG=level).stderr

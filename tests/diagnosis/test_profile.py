@@ -31,6 +31,18 @@ def test_time_is_split_into_crossing_and_python(run, tmp_path) -> None:
     assert rows["load of slow"][2] == ["-", "-", "-"]
 
 
+def test_files_of_the_state_have_rows(run, script) -> None:
+    script.write_text(script.read_text() + "\nkept = numpy.ones(3)\n")
+    done = run(f"load={script}", "save=state", "checkpoint=steps", "checkpoint=steps", "restore=nowhere", PROFILE=1)
+    rows = rows_of(done.stderr)
+    assert {name: cells[0] for name, cells in rows.items()} == {
+        "load of weather": ["1", "0"],
+        "save of weather": ["1", "0"],
+        "checkpoint of weather": ["2", "0"],
+        "restore of weather": ["1", "1"],
+    }
+
+
 def test_threads_are_added_up(run, script) -> None:
     assert rows_of(run(f"load={script}", "threads", PROFILE=1).stderr)["weather.ftn_pytorch_forward"][0] == ["6", "0"]
 

@@ -26,6 +26,45 @@ def test_python_part_lies_inside_its_crossing(run, script, tmp_path) -> None:
     assert [event["name"] for event in events_of(tmp_path / "trace.json", "load")] == ["load of weather"]
 
 
+STATE = ("save=state.ckpt", "restore=state.ckpt", "checkpoint=steps", "restore=steps", "restore=nowhere", "reload")
+
+
+def test_files_of_the_state_are_crossings_too(run, script, tmp_path) -> None:
+    script.write_text(script.read_text() + "\nkept = numpy.ones(3)\n")
+    run(f"load={script}", "forward", *STATE, "train", TRACE="trace.json")
+    crossings = events_of(tmp_path / "trace.json", "crossing")
+    found = [(event["name"], event["args"]["status"].removeprefix("FTN_PYTORCH_"), event["args"].get("file")) for event in crossings]
+    assert found == [
+        ("weather.ftn_pytorch_forward", "OK", None),
+        ("save of weather", "OK", "state.ckpt"),
+        ("restore of weather", "OK", "state.ckpt"),
+        ("checkpoint of weather", "OK", "steps"),
+        ("restore of weather", "OK", "steps"),
+        ("restore of weather", "ERR_NO_CHECKPOINT", "nowhere"),
+        ("reload of weather", "OK", None),
+        ("weather.ftn_pytorch_train", "OK", None),
+    ]
+    ends = [event["ts"] + event["dur"] for event in crossings]
+    assert all(end <= event["ts"] + 0.001 for end, event in zip(ends, crossings[1:]))
+
+
+def test_direct_path_is_traced_alike(run, saved_model, tmp_path) -> None:
+    optimizer = "call=ftn_pytorch_create_optimizer_sgd"
+    run(f"direct={saved_model}", "forward", optimizer, "train", "save=again.pt", "restore=again.pt", "checkpoint=steps", "reload",
+        TRACE="trace.json")
+    crossings = events_of(tmp_path / "trace.json", "crossing")
+    assert [(event["name"], event["args"]["status"].removeprefix("FTN_PYTORCH_")) for event in crossings] == [
+        ("net.ftn_pytorch_forward", "OK"),
+        ("net.ftn_pytorch_create_optimizer_sgd", "ERR_ARGUMENT"),  # an array is no learning rate
+        ("net.ftn_pytorch_train", "ERR_HOOK"),
+        ("save of net", "OK"),
+        ("restore of net", "OK"),
+        ("checkpoint of net", "ERR_HOOK"),
+        ("reload of net", "OK"),
+    ]
+    assert not events_of(tmp_path / "trace.json", "python")
+
+
 def test_file_is_complete_when_the_program_is_killed(run, script, tmp_path) -> None:
     run(f"load={script}", "forward", "forward", "kill", TRACE="trace.json", code=-signal.SIGKILL)
     assert len(events_of(tmp_path / "trace.json", "crossing")) == 2
