@@ -269,7 +269,7 @@ def check(
             if rows != 1:
                 raise
             # Compiled convolutions want two, and some networks do; the file is right for those who never pass one.
-            print(f"check{where}: refused, the file takes two or more: {message(failure)}", file=sys.stderr)
+            print(f"check{where}: refused, the file takes two or more: {failure}", file=sys.stderr)
             continue
         if len(wanted) != len(found):
             print(f"check{where}: {len(found)} results, eager torch has {len(wanted)}: FAILED", file=sys.stderr)
