@@ -56,7 +56,7 @@ class Effort:
     """
 
     seconds: float = 1.5
-    rounds: int = 5
+    rounds: int = 15
     samples: int = 400
     sample_ns: float = 5000
     creations: int = 5
