@@ -17,7 +17,9 @@
 set(fpt_asan_options detect_leaks=0 allocator_may_return_null=1 quarantine_size_mb=1 thread_local_quarantine_size_kb=64)
 list(JOIN fpt_asan_options : fpt_asan_options)
 
+# Tests run side by side, and threads of OpenMP that spin while they wait would take the processors from each other.
 set(fpt_test_environment
+  OMP_WAIT_POLICY=passive
   "FTN_PYTORCH_PYTHON=${FTN_PYTORCH_BUILD_PYTHON}"
   "FPT_TEST_SCRIPTS=${PROJECT_SOURCE_DIR}/tests/fortran/scripts"
   "ASAN_OPTIONS=${fpt_asan_options}")
