@@ -4,6 +4,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 
+#include <cmath>
 #include <sstream>
 
 #include "tensors.hpp"
@@ -102,6 +103,23 @@ void read_setting(const Reader& reader, const std::vector<std::string>& words, f
   reader.refuse("a line begins with \"" + words[0] + "\"");
 }
 
+/// Refuse what no optimizer writes: the kernels trust it.
+void check(const Reader& reader, const Optimizer& optimizer) {
+  const fpt_direct_optimizer& settings = optimizer.settings();
+  for (const Real& real : reals)
+    if (const double value = settings.*real.value; !std::isfinite(value) || value < 0)
+      reader.refuse(concat(real.name, " is ", value));
+  const bool is_adam = settings.kind != 0;
+  for (const Moments& moments : optimizer.moments()) {
+    if (!std::isfinite(moments.steps) || moments.steps < 0)
+      reader.refuse(concat(moments.name, " has made ", moments.steps, " steps"));
+    const bool complete = (moments.first.defined() || !(is_adam || settings.momentum != 0)) &&
+                          (moments.second.defined() || !is_adam) &&
+                          (moments.largest.defined() || !(is_adam && settings.amsgrad));
+    if (moments.steps > 0 && !complete) reader.refuse(concat(moments.name, " has made steps that left nothing behind"));
+  }
+}
+
 }  // namespace
 
 std::string text_of_state(const Optimizer& optimizer) {
@@ -130,8 +148,11 @@ std::unique_ptr<Optimizer> optimizer_of_state(const std::string& text, const tor
     reader.refuse("it does not begin with \"" + std::string(first_line) + "\" (written by a later version?)");
   reader.line();
   fpt_direct_optimizer settings{};
+  settings.kind = -1;
+  std::size_t known = 0;
   std::vector<std::string> words = reader.line();
-  for (; words.size() == 2; words = reader.line()) read_setting(reader, words, settings);
+  for (; words.size() == 2; words = reader.line(), ++known) read_setting(reader, words, settings);
+  if (settings.kind < 0 || known != 1 + std::size(reals) + std::size(logicals)) reader.refuse("settings are missing");
   auto optimizer = std::make_unique<Optimizer>(settings, module, file);
 
   std::vector<at::Tensor*> tensors;
@@ -157,6 +178,7 @@ std::unique_ptr<Optimizer> optimizer_of_state(const std::string& text, const tor
     tensor = at::empty_like(moments->parameter, at::MemoryFormat::Preserve).detach();
     tensors.push_back(&tensor);
   }
+  check(reader, *optimizer);
   const at::NoGradGuard no_gradients;
   for (at::Tensor* tensor : tensors) {
     at::Tensor read = at::empty(tensor->sizes(), at::TensorOptions().dtype(tensor->scalar_type()));

@@ -2,6 +2,7 @@
 /// The plug-in by its table, as the core uses it, with the models of tests/fortran/scripts/make_direct_models.py.
 #include <dlfcn.h>
 
+#include <array>
 #include <thread>
 
 #include "direct/fpt_direct.h"
@@ -153,12 +154,27 @@ TEST(Plugin, DamagedStateOfAnOptimizerIsRefused) {
   const std::string file = (folder.path() / "trained.pt").string();
   ASSERT_OK(outcome(plugin().save(model.module, file.c_str())));
   std::ifstream stream(file, std::ios::binary);
-  std::string content((std::istreambuf_iterator<char>(stream)), {});
-  const std::size_t at = content.find("kind adam");
-  ASSERT_NE(at, std::string::npos);
-  content.replace(at, 9, "kind ogre");
-  folder.write("trained.pt", content);
-  EXPECT_FAILS(outcome(plugin().restore(model.module, file.c_str())), FPT_ERR_FORMAT, "ogre");
+  const std::string whole((std::istreambuf_iterator<char>(stream)), {});
+  // of equal lengths, so that the archive stays one
+  const std::vector<std::array<std::string, 3>> changes = {
+      {"optimizer 1\n", "optimizer 2\n", "later version"},
+      {"kind adam", "kind ogre", "ogre"},
+      {"kind adam", "eps 0x0p0", "settings are missing"},
+      {"lr 0x1.0", "lr -0x10", "lr is -"},
+      {"lr 0x1.0", "lr infini", "is no number"},
+      {"lr 0x1.0", "lq 0x1.0", "begins with \"lq\""},
+      {"parameter 0.bias 0", "parameter 0.bias 4", "left nothing behind"},
+      {"parameter 0.bias 0", "parameter 9.bias 0", "no parameter 9.bias"},
+      {"\nend\n", "\nfin\n", "begins with \"fin\""},
+  };
+  for (const auto& [old, replacement, reason] : changes) {
+    std::string content = whole;
+    const std::size_t at = content.find(old);
+    ASSERT_NE(at, std::string::npos) << old;
+    content.replace(at, replacement.size(), replacement);
+    folder.write("trained.pt", content);
+    EXPECT_FAILS(outcome(plugin().restore(model.module, file.c_str())), FPT_ERR_FORMAT, reason);
+  }
 }
 
 }  // namespace

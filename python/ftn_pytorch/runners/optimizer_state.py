@@ -55,24 +55,31 @@ def loads(data: bytes, parameters: Mapping[str, Any], path: str) -> tuple[str, d
     """(name of the optimizer, its settings, state of each parameter by name) of an extra file; FORMAT if damaged."""
     try:
         return _parse(data, parameters)
-    except (ValueError, KeyError, IndexError, UnicodeDecodeError) as failure:
-        raise FtnPytorchError(
-            "FORMAT", f"{path} holds the state of an optimizer that cannot be read: {failure}"
-        ) from failure
+    except (ArithmeticError, ValueError, KeyError, IndexError) as failure:
+        raise refusal(path, failure) from failure
+
+
+def refusal(path: str, why: object) -> FtnPytorchError:
+    """The failure for a state that is damaged, or that no optimizer accepts."""
+    return FtnPytorchError("FORMAT", f"{path} holds the state of an optimizer that cannot be read: {why}")
 
 
 def _parse(data: bytes, parameters: Mapping[str, Any]) -> tuple[str, dict[str, Any], dict[str, dict]]:
     import torch
 
     head, end, body = data.partition(b"\nend\n")
-    lines = head.decode().split("\n")
-    if not end or lines[0] != _FIRST_LINE:
+    if not head.startswith(f"{_FIRST_LINE}\n".encode()):
         raise ValueError(f"it does not begin with {_FIRST_LINE!r} (written by a later version?)")
+    if not end:
+        raise ValueError("it ends early")
+    lines = head.decode().split("\n")
     kind, settings, states = "", {}, {}
     name, at = "", 0
     for first, *rest in map(str.split, lines[1:]):
         if first == "kind":
             kind = rest[0]
+            if kind not in CLASSES:
+                raise ValueError(f"there is no optimizer {kind!r}")
         elif first in _REALS:
             settings[first] = float.fromhex(rest[0])
         elif first in _LOGICALS:
@@ -82,6 +89,8 @@ def _parse(data: bytes, parameters: Mapping[str, Any]) -> tuple[str, dict[str, A
             if name not in parameters:
                 raise ValueError(f"the model has no parameter {name} to be trained")
             states[name] = {"steps": int(rest[1])}
+        elif first not in _PARTS.get(kind, ()) or not name:
+            raise ValueError(f"a line begins with {first!r}")
         else:
             parameter = parameters[name]
             sizes = tuple(map(int, rest[1].split(","))) if len(rest) > 1 else ()
@@ -96,7 +105,25 @@ def _parse(data: bytes, parameters: Mapping[str, Any]) -> tuple[str, dict[str, A
                 tensor.copy_(values.reshape(sizes))
             states[name][_PARTS[kind][first]] = torch.empty_like(parameter).copy_(tensor).detach()
             at += size
+    if not kind:
+        raise ValueError("settings are missing: kind")
+    missing = settings_of(kind) - set(settings)
+    if missing:
+        raise ValueError(f"settings are missing: {', '.join(sorted(missing))}")
+    for name, state in states.items():
+        if state["steps"] < 0:
+            raise ValueError(f"{name} has made {state['steps']} steps")
+        if state["steps"] > 0 and not _needed(kind, settings) <= set(state):
+            raise ValueError(f"{name} has made steps that left nothing behind")
     return kind, {key: settings[key] for key in settings_of(kind)}, states
+
+
+def _needed(kind: str, settings: Mapping[str, Any]) -> set[str]:
+    """What a step leaves behind, as torch.optim calls it."""
+    parts = _PARTS[kind]
+    if kind == "sgd":
+        return {parts["first"]} if settings["momentum"] else set()
+    return {parts["first"], parts["second"]} | ({parts["largest"]} if settings["amsgrad"] else set())
 
 
 def settings_of(kind: str) -> set[str]:

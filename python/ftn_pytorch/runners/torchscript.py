@@ -173,7 +173,10 @@ class TorchScriptRunner(Runner):
             return None
         parameters = self._trainable(model)
         kind, settings, states = optimizer_state.loads(saved, parameters, path)
-        return _Optimizer(kind, settings, parameters, states)
+        try:
+            return _Optimizer(kind, settings, parameters, states)
+        except ValueError as failure:
+            raise optimizer_state.refusal(path, summary(failure)) from failure
 
     def _create_optimizer(self, kind: str, lr: float, **settings: Any) -> None:
         """Make the optimizer that train uses; its settings are keyword arguments."""
