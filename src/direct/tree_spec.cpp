@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "tree_spec.hpp"
 
+#include <algorithm>
 #include <map>
 #include <string_view>
 
@@ -132,6 +133,35 @@ TreeSpec parse_tree_spec(const std::string& text, const std::string& file) {
   // [version of the format, spec]
   if (!json.is_array || json.items.size() != 2 || json.items[0].text != "1") parser.refuse();
   return spec_of(json.items[1], parser, file);
+}
+
+std::vector<std::string> names_of_inputs(const TreeSpec& arguments, const std::string& file) {
+  if (arguments.children.size() != 2) fail(FPT_ERR_FORMAT, file, " does not say what its inputs are");
+  const TreeSpec& keywords = arguments.children[1];
+  std::vector<std::string> names;
+  const auto add = [&](const TreeSpec& input, std::string name) {
+    if (input.kind != TreeSpec::Kind::leaf)
+      fail(FPT_ERR_FORMAT, file, " takes a ", input.type, " inside a container or by name, which Fortran cannot pass: export the ",
+           "model with tensors");
+    names.push_back(std::move(name));
+  };
+  const auto add_entries = [&](const TreeSpec& group) {
+    for (std::size_t i = 0; i < group.children.size(); ++i)
+      add(group.children[i], group.kind == TreeSpec::Kind::dict ? group.keys[i] : "");
+  };
+  for (const TreeSpec& argument : arguments.children[0].children)
+    if (argument.kind == TreeSpec::Kind::leaf)
+      add(argument, "");
+    else
+      add_entries(argument);
+  add_entries(keywords);
+  std::vector<std::string> sorted = names;
+  std::sort(sorted.begin(), sorted.end());
+  sorted.erase(sorted.begin(), std::upper_bound(sorted.begin(), sorted.end(), ""));
+  if (const auto twice = std::adjacent_find(sorted.begin(), sorted.end()); twice != sorted.end())
+    fail(FPT_ERR_FORMAT, file, " has two inputs called ", *twice, ", which Fortran cannot tell apart: export the model with ",
+         "tensors of different names");
+  return names;
 }
 
 }  // namespace fpt::direct

@@ -28,6 +28,8 @@ program test_direct
    call results_of_all_kinds()
    call lists()
    call types()
+   call three_types("blend")
+   call three_types("blend_traced")
    call reallocated_inputs()
    call other_methods()
    call state_and_gradients()
@@ -215,6 +217,32 @@ contains
       call expect_text(errmsg, "cast=.true.", "float64 into real32: what to do")
    end subroutine types
 
+   subroutine three_types(name)
+      character(*), intent(in) :: name
+
+      type(torch_module) :: model
+      real(real32) :: x(3, 6), blended(3, 6), picked(3, 6)
+      integer(int64) :: index(6)
+      logical(c_bool) :: mask(3, 6)
+      integer :: n
+
+      call load(model, name)
+      index = [4, 0, 2, 2, 1, 3]
+      do n = 5, 6
+         call random_number(x)
+         mask = x > 0.5
+         blended = 0
+         picked = 0
+         call model%forward([torch_in(x(:, :n)), torch_in(index(:n)), torch_in("mask", mask(:, :n))], &
+            [torch_out(blended(:, :n)), torch_out(picked(:, :n))])
+         call expect(all(blended(:, :n) == merge(2*x(:, :n), -x(:, :n), logical(mask(:, :n)))), name // ": first output")
+         call expect(all(picked(:, :n) == x(:, index(:n) + 1)), name // ": second output")
+      end do
+      call model%forward([torch_in(x(::2, :)), torch_in(index), torch_in(mask(::2, :))], &
+         [torch_out(blended(::2, :)), torch_out(picked(::2, :))])
+      call expect(all(blended(::2, :) == merge(2*x(::2, :), -x(::2, :), logical(mask(::2, :)))), name // ": strided")
+   end subroutine three_types
+
    subroutine reallocated_inputs()
       type(torch_module) :: model
       real(real64), allocatable :: x(:), y(:)
@@ -269,12 +297,17 @@ contains
       real(real32) :: x(3), y(3), z(2)
       character(:), allocatable :: errmsg
       integer :: stat
+      logical :: was_run
 
       call expect_load("direct_missing.pt", FTN_PYTORCH_ERR_FILE, "does not exist")
       call expect_load("direct_truncated.pt", FTN_PYTORCH_ERR_FORMAT, "TorchScript")
       call expect_load("direct_foreign.pt", FTN_PYTORCH_ERR_FORMAT, "TorchScript")
       call expect_load("direct_weights.pt", FTN_PYTORCH_ERR_FORMAT, "TorchScript")
       call expect_load("direct_damaged.pt", FTN_PYTORCH_ERR_FORMAT, "torch::jit::load")
+      call expect_load("direct_later.pt", FTN_PYTORCH_ERR_FORMAT, "version 999")
+      call expect_load("direct_attack.pt", FTN_PYTORCH_ERR_FORMAT, "torch::jit::load")
+      inquire (file="direct_attack_was_run/.", exist=was_run)
+      call expect(.not. was_run, "code in a pickle is not run")
       call expect_option("layout", FTN_PYTORCH_ERR_ARGUMENT, "reversed, same")
       call expect_option("device", FTN_PYTORCH_ERR_DEVICE, "no device that torch knows")
 

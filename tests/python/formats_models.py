@@ -23,6 +23,14 @@ class Mixed(torch.nn.Module):
         return y[index], torch.where(mask, y, torch.zeros_like(y))
 
 
+class MixedFields(Mixed):
+    """The same numbers, with a dictionary in and a dictionary out."""
+
+    def forward(self, x, fields: dict[str, torch.Tensor]):
+        picked, masked = super().forward(x, fields["index"], fields["mask"])
+        return {"picked": picked, "masked": masked}
+
+
 class Named(torch.nn.Module):
     """A dictionary in, a dictionary out."""
 
@@ -37,9 +45,9 @@ class Results(torch.nn.Module):
         return {"sum": a + b, "difference": a - b}
 
 
-def mixed():
+def mixed(kind=Mixed):
     torch.manual_seed(5)
-    return Mixed().eval()
+    return kind().eval()
 
 
 def examples(rows=6):
@@ -76,7 +84,14 @@ def write_exported(path):
 
 
 def write_package(path):
-    program = torch.export.export(mixed(), examples(), dynamic_shapes=batch_axes())
+    """With dictionaries; the one that our export writes has none."""
+    x, index, mask = examples()
+    axes = batch_axes()
+    program = torch.export.export(
+        mixed(MixedFields),
+        (x, {"index": index, "mask": mask}),
+        dynamic_shapes={"x": axes.pop("x"), "fields": axes},
+    )
     torch._inductor.aoti_compile_and_package(program, package_path=str(path))
 
 

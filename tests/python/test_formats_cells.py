@@ -52,8 +52,7 @@ def test_strided_inputs_are_read_right(model_file, source):
 @pytest.mark.parametrize("source", ["scripted", "exported", "package"])
 def test_flag_for_inference_mode_is_honoured(model_file, source):
     runner = load(model_file(source))
-    forward = _embed.bind(runner, FORWARD, INFERENCE_MODE)[0]
-    results = forward(*models.examples())
+    results = call(runner, *models.examples(), flags=INFERENCE_MODE)[1]
     assert all(result.is_inference() for result in results)
     close(results, models.mixed()(*models.examples()))
 
@@ -74,6 +73,17 @@ def test_exported_program_takes_and_gives_dictionaries(tmp_path):
         names, values = call(runner, b=b, a=a)
         assert names == ("sum", "difference")
         close(values, [a + b, a - b])
+
+
+def test_package_takes_and_gives_dictionaries(model_file, fails):
+    x, index, mask = models.examples()
+    runner = load(model_file("package"))
+    for _ in range(2):
+        names, values = call(runner, x, mask=mask, index=index)
+        assert names == ("picked", "masked")
+        close(values, models.mixed()(x, index, mask))
+    with fails("SIGNATURE", "no input 'x'", "an input without name; index; mask"):
+        call(runner, x=x, mask=mask, index=index)
 
 
 @pytest.mark.parametrize("kind", ["pt", "pt2"])

@@ -2,6 +2,7 @@
 """Saved models that are refused: inputs that do not fit, another torch, another machine, damage, code in pickles."""
 
 import os
+import pickle
 import subprocess
 import sys
 import zipfile
@@ -84,6 +85,11 @@ def test_unknown_version_of_the_archive_is_told(model_file, source, tmp_path, fa
     else:
         with fails("FORMAT", "archive version 99", "export the model again"):
             load(path)
+
+
+def test_torchscript_of_a_later_torch_is_told(model_file, tmp_path, fails):
+    with fails("FORMAT", "torch.jit.load", "with version", "999"):
+        load(rewritten(model_file("scripted"), tmp_path / "net.pt", replaced("scripted/version", b"\n", b"999\n")))
 
 
 def test_program_of_another_schema_is_told(model_file, tmp_path, fails):
@@ -204,12 +210,26 @@ def test_file_with_damaged_bytes_never_crashes(model_file, source, tmp_path):
 # ---- code in files
 
 
-def test_exported_program_with_code_in_a_pickle_is_refused(model_file, tmp_path, fails):
-    class Attack:
-        def __reduce__(self):
-            return os.mkdir, (str(tmp_path / "run"),)
+class Attack:
+    """Leaves a folder behind when it is read."""
 
-    torch.save((Attack(),), tmp_path / "attack.pt")
+    def __init__(self, path):
+        self.path = str(path)
+
+    def __reduce__(self):
+        return os.mkdir, (self.path,)
+
+
+def test_torchscript_with_code_in_its_pickle_is_refused(model_file, tmp_path, fails):
+    attack = pickle.dumps(Attack(tmp_path / "run"), 2)
+    change = lambda name, content: attack if name.endswith("/data.pkl") else content  # noqa: E731
+    with fails("FORMAT", "torch.jit.load"):
+        load(rewritten(model_file("scripted"), tmp_path / "net.pt", change))
+    assert not (tmp_path / "run").exists()
+
+
+def test_exported_program_with_code_in_a_pickle_is_refused(model_file, tmp_path, fails):
+    torch.save((Attack(tmp_path / "run"),), tmp_path / "attack.pt")
     attack = (tmp_path / "attack.pt").read_bytes()
     change = lambda name, content: attack if "sample_inputs/" in name else content  # noqa: E731
     path = rewritten(model_file("exported"), tmp_path / "net.pt2", change)

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: MIT
 """Write the models for the tests of the direct path into the current folder. Their answers can be computed by hand."""
 
+import os
+import pickle
 import warnings
 import zipfile
 from typing import Dict, NamedTuple, Tuple
 
 import torch
+from blend import Blend, examples
 
 warnings.simplefilter("ignore", DeprecationWarning)
 
@@ -131,22 +134,38 @@ def mlp():
     return torch.nn.Sequential(*layers)
 
 
+class Attack:
+    """Leaves a folder behind when it is read as a pickle."""
+
+    def __reduce__(self):
+        return os.mkdir, ("direct_attack_was_run",)
+
+
+def copy_with(name: str, end: str, content: bytes) -> None:
+    """A copy of a model in which the entry whose name has that end has another content."""
+    with zipfile.ZipFile("direct_mlp.pt") as intact, zipfile.ZipFile(f"direct_{name}.pt", "w") as copy:
+        assert any(entry.endswith(end) for entry in intact.namelist())
+        for entry in intact.namelist():
+            copy.writestr(entry, content if entry.endswith(end) else intact.read(entry))
+
+
 def write_models():
     models = {
         "weighted": Weighted(), "two": Two(), "range": Range(), "entries": Entries(), "counter": Counter(), "force": Force(),
-        "normalised": Normalised(), "mlp": mlp(), "mlp_eval": mlp().eval(),
+        "normalised": Normalised(), "blend": Blend(), "mlp": mlp(), "mlp_eval": mlp().eval(),
     }
     for name, model in models.items():
         torch.jit.script(model).save(f"direct_{name}.pt")
     torch.jit.trace(mlp().eval(), torch.ones(32, 16)).save("direct_mlp_traced.pt")
+    torch.jit.trace(Blend(), examples()).save("direct_blend_traced.pt")
     torch.save(mlp().state_dict(), "direct_weights.pt")
     with open("direct_mlp.pt", "rb") as file:
         content = file.read()
     with open("direct_truncated.pt", "wb") as file:
         file.write(content[: len(content) // 2])
-    with zipfile.ZipFile("direct_mlp.pt") as intact, zipfile.ZipFile("direct_damaged.pt", "w") as damaged:
-        for name in intact.namelist():
-            damaged.writestr(name, b"nonsense" if name.endswith("/data.pkl") else intact.read(name))
+    copy_with("damaged", "/data.pkl", b"nonsense")
+    copy_with("later", "/version", b"999\n")
+    copy_with("attack", "/data.pkl", pickle.dumps(Attack(), 2))
     with open("direct_foreign.pt", "wb") as file:
         file.write(b"GIF89a" + bytes(1000))
 

@@ -2,21 +2,14 @@
 """Write models of other formats than TorchScript into the current folder. Their answers can be computed by hand."""
 
 import torch
+from blend import Blend, examples
 from onnx import TensorProto, helper, save
-
-
-class Blend(torch.nn.Module):
-    """Weighted sum where a mask is set, and elements by index."""
-
-    def forward(self, x, index, mask):
-        return torch.where(mask, 2 * x, -x), x[index]
 
 
 def write_exported():
     batch = torch.export.Dim("batch")
-    examples = torch.rand(4, 3), torch.zeros(4, dtype=torch.int64), torch.ones(4, 3, dtype=torch.bool)
     axes = {name: {0: batch} for name in ("x", "index", "mask")}
-    torch.export.save(torch.export.export(Blend(), examples, dynamic_shapes=axes), "blend.pt2")
+    torch.export.save(torch.export.export(Blend(), examples(), dynamic_shapes=axes), "blend.pt2")
 
 
 def write_onnx():
