@@ -245,9 +245,7 @@ fpt_status fpt_module_checkpoint(fpt_module module, const char* folder, int64_t 
     return observe_call(CallFacts::of_whole(module, "checkpoint", view_trimmed(folder, folder_len)),
                         [=] { return fpt_module_checkpoint(module, folder, folder_len, keep, step); });
   if (is_direct_module(module))
-    return guard_direct(module, [](DirectModule&) {
-      fail(FPT_ERR_HOOK, "the direct path writes no checkpoints: load the model with backend=\"python\"");
-    });
+    return guard_direct(module, [](DirectModule&) { DirectModule::refuse_checkpoints(); });
   return guard_python([&] { ModuleUse(module)->checkpoint(trimmed(folder, folder_len), keep, step); });
 }
 
@@ -258,7 +256,7 @@ fpt_status fpt_module_restore(fpt_module module, const char* file, int64_t file_
                         [=] { return fpt_module_restore(module, file, file_len, fallback, step, found); });
   if (is_direct_module(module))
     return guard_direct(module, [&](DirectModule& direct) {
-      direct.restore(trimmed(file, file_len));
+      direct.restore(trimmed(file, file_len), fallback != 0 || step >= 0);
       if (found) *found = -1;
     });
   return guard_python([&] {

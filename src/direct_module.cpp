@@ -10,6 +10,7 @@
 #include "direct_plugin.hpp"
 #include "error.hpp"
 #include "handle.hpp"
+#include "rank.hpp"
 
 namespace fpt {
 namespace {
@@ -93,8 +94,20 @@ DirectModule::~DirectModule() {
 }
 
 void DirectModule::reload() { require_direct(direct_plugin().reload(module_)); }
-void DirectModule::save(const std::string& file) { require_direct(direct_plugin().save(module_, file.c_str())); }
-void DirectModule::restore(const std::string& file) { require_direct(direct_plugin().restore(module_, file.c_str())); }
+void DirectModule::save(const std::string& file) { require_direct(direct_plugin().save(module_, with_rank(file).c_str())); }
+
+void DirectModule::restore(const std::string& file, bool from_checkpoint) {
+  const std::filesystem::path path = std::filesystem::absolute(with_rank(file));
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored))
+    fail(FPT_ERR_NO_CHECKPOINT, path.string(), " does not exist, so there is nothing to restore");
+  if (from_checkpoint || std::filesystem::is_directory(path, ignored)) refuse_checkpoints();
+  require_direct(direct_plugin().restore(module_, path.c_str()));
+}
+
+void DirectModule::refuse_checkpoints() {
+  fail(FPT_ERR_HOOK, "the direct path has no checkpoints: load the model with backend=\"python\"");
+}
 
 bool DirectModule::has(const std::string& name) {
   if (name == forward_hook) return direct_plugin().has(module_, "forward") != 0;

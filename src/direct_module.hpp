@@ -23,8 +23,12 @@ class DirectModule {
   DirectModule& operator=(const DirectModule&) = delete;
 
   void reload();
+  /// "%r" in the name of a file becomes the rank.
   void save(const std::string& file);
-  void restore(const std::string& file);
+  /// FPT_ERR_NO_CHECKPOINT where nothing is.
+  /// @param from_checkpoint  what only folders of checkpoints have is asked for: a step, or the one before a damaged one
+  void restore(const std::string& file, bool from_checkpoint);
+  [[noreturn]] static void refuse_checkpoints();
   bool has(const std::string& name);
 
   /// Call a method; no name means forward. Either outputs or results may be absent.

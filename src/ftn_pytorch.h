@@ -316,7 +316,10 @@ FPT_API fpt_status fpt_module_backend(fpt_module module, const char **text, int6
 
 /**
  * Write the model to a file: by ftn_pytorch_save(file) of a script, as a checkpoint of its state if it has no such
- * hook, as TorchScript otherwise. "%r" in a name stands for the MPI rank, here and in the two that follow.
+ * hook, as TorchScript otherwise. "%r" in a name stands for the MPI rank, here and in the two that follow. A file of that
+ * name is replaced by a complete one only, apart from what a hook does.
+ *
+ * @return FPT_OK, FPT_ERR_FILE (cannot be written), _LOCKED (by another writer), _HOOK, _RESULT_TYPE, _PYTHON
  */
 FPT_API fpt_status fpt_module_save(fpt_module module, const char *file, int64_t file_len);
 

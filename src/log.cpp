@@ -63,7 +63,7 @@ void start_log() {
   const char* name = std::getenv("FTN_PYTORCH_LOG_FILE");
   if (name && *name) {
     // ranks may share a file: each line is appended in one piece
-    const std::string path = std::strstr(name, "%r") ? name_for_rank(name) : name;
+    const std::string path = with_rank(name);
     const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     if (file < 0)
       return warn(concat("FTN_PYTORCH_LOG_FILE: ", path, " cannot be written (", std::strerror(errno),

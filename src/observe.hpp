@@ -41,7 +41,7 @@ struct CallFacts {
   const fpt_arg* others = nullptr;  ///< outputs, or targets of training
   int32_t nothers = 0;
   bool is_of_whole = false;         ///< not a function is called, but the module saved, restored, ...
-  std::string_view file;            ///< that this is about
+  std::string_view file = {};       ///< that this is about
 
   static CallFacts of_whole(int64_t module, std::string_view what, std::string_view file = {}) {
     return {module, what, nullptr, 0, nullptr, 0, true, file};

@@ -2,6 +2,7 @@
 #include "rank.hpp"
 
 #include <cstdlib>
+#include <cstring>
 
 namespace fpt {
 namespace {
@@ -16,7 +17,7 @@ constexpr const char* variables[][2] = {
 
 int number_of(const char* variable) noexcept {
   const char* text = std::getenv(variable);
-  if (!text || *text < '0' || *text > '9') return -1;
+  if (!text || !*text || text[std::strspn(text, "0123456789")] != '\0') return -1;
   return std::atoi(text);
 }
 
@@ -28,20 +29,16 @@ Rank rank() noexcept {
   return {};
 }
 
-std::string name_for_rank(const std::string& name) {
+std::string with_rank(std::string name) {
   const std::string number = std::to_string(rank().number);
-  std::string result;
-  bool is_placed = rank().count == 1;
-  for (std::size_t i = 0; i < name.size(); ++i) {
-    if (name.compare(i, 2, "%r") == 0) {
-      result += number;
-      is_placed = true;
-      ++i;
-    } else {
-      result += name[i];
-    }
-  }
-  if (is_placed) return result;
+  for (std::size_t at = 0; (at = name.find("%r", at)) != std::string::npos; at += number.size()) name.replace(at, 2, number);
+  return name;
+}
+
+std::string name_for_rank(const std::string& name) {
+  std::string result = with_rank(name);
+  if (rank().count == 1 || name.find("%r") != std::string::npos) return result;
+  const std::string number = std::to_string(rank().number);
   const std::size_t dot = result.rfind('.'), slash = result.rfind('/');
   const bool has_extension = dot != std::string::npos && (slash == std::string::npos || dot > slash + 1);
   return has_extension ? result.insert(dot, "." + number) : result + "." + number;

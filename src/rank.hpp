@@ -14,7 +14,10 @@ struct Rank {
 /// From the variables of Open MPI, MPICH (PMI), MVAPICH2 and Slurm, in this order; 0 of 1 where there are none.
 Rank rank() noexcept;
 
-/// `name` with every "%r" replaced by the rank. Where there are several ranks and no "%r", the rank goes before the
+/// `name` with every "%r" replaced by the rank.
+std::string with_rank(std::string name);
+
+/// The same for a file that each rank writes. Where there are several ranks and no "%r", the rank goes before the
 /// extension: "trace.json" becomes "trace.3.json".
 std::string name_for_rank(const std::string& name);
 

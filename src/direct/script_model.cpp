@@ -3,15 +3,11 @@
 
 #include <ATen/ops/mse_loss.h>
 #include <c10/util/StringUtil.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <filesystem>
-#include <fstream>
 
 #include "answer.hpp"
 #include "failure.hpp"
 #include "optimizer_state.hpp"
+#include "replaced_file.hpp"
 
 namespace fpt::direct {
 namespace {
@@ -175,15 +171,9 @@ void ScriptModel::save(const std::string& file) {
   const std::shared_lock lock(mutex_);
   torch::jit::ExtraFilesMap extra;
   if (state_->optimizer) extra[optimizer_file] = text_of_state(*state_->optimizer);
-  // an older file of that name is replaced by a complete one only
-  const std::string part = concat(file, ".", getpid(), ".part");
   try {
-    if (!std::ofstream(part, std::ios::binary)) fail(FPT_ERR_FILE, file, " cannot be written: ", std::strerror(errno));
-    state_->module.save(part, extra);
-    std::filesystem::rename(part, file);
+    replace_file(file, [&](std::ostream& stream) { state_->module.save(stream, extra); });
   } catch (...) {
-    std::error_code ignored;
-    std::filesystem::remove(part, ignored);
     rethrow_as(FPT_ERR_FILE, file + " cannot be written");
   }
 }

@@ -25,7 +25,7 @@ LAYERS = [
     {"arg", "direct_value", "environment", "pyref", "result_names"},
     {"copy", "handle", "observe"},
     {"log", "profile", "trace"},
-    {"archive", "array", "device", "error", "fpenv", "rank", "torch_location"},
+    {"archive", "array", "device", "error", "fpenv", "rank", "replaced_file", "torch_location"},
     {"fpt_direct"},
     {"ftn_pytorch"},
 ]
@@ -33,7 +33,7 @@ LEVEL = {stem: level for level, stems in enumerate(reversed(LAYERS)) for stem in
 DIRECT = SRC / "direct"
 PLUGIN = sorted(path for path in DIRECT.iterdir() if path.suffix in (".cpp", ".hpp"))
 # What the plug-in takes of the core: nothing that knows Python or holds handles.
-SHARED = {"arg", "array", "copy", "device", "direct_value", "error"}
+SHARED = {"arg", "array", "copy", "device", "direct_value", "error", "replaced_file"}
 SOURCES = sorted(path for path in SRC.iterdir() if path.suffix in (".cpp", ".hpp"))
 
 
@@ -74,6 +74,12 @@ def test_plugin_takes_little_of_the_core(source: Path) -> None:
     own = {path.name for path in PLUGIN} | {"fpt_direct.h"}
     for included in re.findall(r'^#include "(.+)"', source.read_text(), re.MULTILINE):
         assert included in own or Path(included).stem in SHARED, f"{source.name} includes {included}"
+
+
+def test_both_sides_know_the_same_launchers() -> None:
+    sides = [(SRC / "rank.cpp").read_text(), (ROOT / "python" / "ftn_pytorch" / "process.py").read_text()]
+    pairs = [re.findall(r'^\s+[{(]"(\w+)", "(\w+_(?:RANK|PROCID))"[)}],$', text, re.MULTILINE) for text in sides]
+    assert len(pairs[0]) == 4 and pairs[0] == pairs[1]
 
 
 def test_core_does_not_need_torch() -> None:

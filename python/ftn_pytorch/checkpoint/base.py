@@ -13,7 +13,6 @@ from typing import Any
 from .. import __version__, process
 from ..errors import FtnPytorchError, report, summary
 from . import file, folder, payload, rng
-from .lock import Lock
 from .objects import Rebind, Restorer, plain, tree_of
 from .tree import Encoder, Unstorable, decode, find_imported_type, is_tensor, loaded
 
@@ -62,14 +61,9 @@ class Checkpoint:
         this job has written it, RESULT_TYPE if something cannot be stored.
         """
         target = file.resolve(path)
-        where, name = os.path.split(target)
-        lock = Lock(os.path.join(where, f".{name}.lock"), target)
-        try:
+        with file.locked(target):
             _refuse_other_rank(target)
-            file.remove_parts(target)
             self._write(target, step)
-        finally:
-            lock.release()
         return target
 
     def write(self, path: str, *, keep: int = 3, step: int | None = None) -> str:

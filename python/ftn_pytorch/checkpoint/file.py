@@ -21,6 +21,7 @@ from typing import Any, BinaryIO
 
 from .. import loading, process
 from ..errors import FtnPytorchError
+from .lock import Lock
 
 FORMAT = 1
 # Stands within the first bytes of every archive of ours, so that a file that was cut off is told from a foreign one.
@@ -86,11 +87,30 @@ def remove_parts(path: str) -> None:
                 os.unlink(os.path.join(folder, entry))
 
 
-def write(path: str, about: dict[str, Any], fill: Callable[[_Stream], None]) -> None:
-    """Write a checkpoint: a file beside it first, brought to disk, and only then under its name.
+@contextlib.contextmanager
+def locked(path: str) -> Iterator[None]:
+    """Nobody else writes this file meanwhile, and what killed writers of it have left is gone; LOCKED, FILE."""
+    folder, name = os.path.split(path)
+    lock = Lock(os.path.join(folder, f".{name}.lock"), path)
+    try:
+        remove_parts(path)
+        yield
+    finally:
+        lock.release()
 
-    Whatever fails, also a kill at any moment, the old file of that name stays whole. ``fill`` writes the archive.
-    FILE if the place cannot be written. The caller holds the lock of the path.
+
+def write(path: str, about: dict[str, Any], fill: Callable[[_Stream], None]) -> None:
+    """Write a checkpoint as ``replaced`` does. ``fill`` writes the archive."""
+    with replaced(path) as raw:
+        _write_parts(_Stream(raw), about, fill)
+
+
+@contextlib.contextmanager
+def replaced(path: str) -> Iterator[BinaryIO]:
+    """A stream for a file beside ``path`` that is brought to disk in the end, and only then gets its name.
+
+    Whatever fails, also a kill at any moment, the old file of that name stays whole. FILE if the place cannot be
+    written. The caller holds the lock of the path. ``src/replaced_file.cpp`` is the same for models on the direct path.
     """
     folder, name = os.path.split(path)
     part = os.path.join(folder, part_name(name))
@@ -101,7 +121,7 @@ def write(path: str, about: dict[str, Any], fill: Callable[[_Stream], None]) -> 
             with os.fdopen(descriptor, "wb") as raw:
                 if mode is not None:
                     os.fchmod(descriptor, mode)
-                _write_parts(_Stream(raw), about, fill)
+                yield raw
                 raw.flush()
                 os.fsync(descriptor)
             os.replace(part, path)

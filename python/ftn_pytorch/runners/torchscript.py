@@ -58,17 +58,12 @@ class TorchScriptRunner(Runner):
 
     def save(self, file: str) -> None:
         """Write the model and the state of its optimizer; an older file of that name is replaced by a complete one only."""
+        from ..checkpoint.file import locked, replaced, resolve
+
         extra = {} if self._optimizer is None else {optimizer_state.FILE: self._optimizer.dumps()}
-        path = os.path.abspath(process.with_rank(file))
-        part = f"{path}.{os.getpid()}.part"
-        try:
-            with open(part, "wb") as stream, _quiet():
-                self._torch.jit.save(self._model, stream, _extra_files=extra)
-            os.replace(part, path)
-        except OSError as failure:
-            with contextlib.suppress(OSError):
-                os.remove(part)
-            raise FtnPytorchError("FILE", f"{path} cannot be written: {failure}") from failure
+        path = resolve(file)
+        with locked(path), replaced(path) as stream, _quiet():
+            self._torch.jit.save(self._model, stream, _extra_files=extra)
 
     def checkpoint(self, folder: str, keep: int, step: int | None) -> None:
         """Model and optimizer, with the random states of the process."""

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: MIT
+/// A file that is there completely or as it was before, whatever happens while it is written.
+#pragma once
+
+#include <functional>
+#include <ostream>
+#include <string>
+
+namespace fpt {
+
+/// Write a file: under a temporary name in its folder, brought to disk, and only then under its own. The names of the
+/// temporary file and of the lock are those of python/ftn_pytorch/checkpoint, so both sides see each other.
+///
+/// What killed writers have left is removed. FPT_ERR_FILE if the place cannot be written, FPT_ERR_LOCKED while another
+/// process, or another thread, is writing the same file.
+void replace_file(const std::string& file, const std::function<void(std::ostream&)>& fill);
+
+}  // namespace fpt
