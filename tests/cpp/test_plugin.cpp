@@ -122,6 +122,35 @@ TEST(Plugin, KeptInputIsReportedOnceAndNotUsedAgain) {
   plugin().on_warning(nullptr);
 }
 
+TEST(Plugin, WhatAModelDoesToItsInputIsGoneInTheNextCall) {
+  plugin().on_warning([](const char*, int64_t) {});  // of inputs that are kept
+  Loaded model("meddler");
+  std::vector<float> x = {1, 2, 3, 4, 5, 6};
+  for (const char* action : {"turn", "add_axis", "resize", "point_elsewhere", "want_gradient", "keep", "keep_view", "keep_graph"})
+    for (int i = 0; i < 5; ++i) {
+      x[5] = static_cast<float>(i);
+      ASSERT_OK(model.call(action, {out(x, {3, 2})})) << action;
+      const auto* found = static_cast<float*>(model.answer.values[0].data);
+      const std::vector<float> expected = {15 + x[5], 223, 0, 2};  // the sum, (2,3) of rank 2, no gradient, in this order
+      EXPECT_EQ(std::vector<float>(found, found + 4), expected) << action << ", call " << i;
+      ASSERT_OK(model.call(nullptr, {in(x, {3, 2})})) << action;
+      const auto* after = static_cast<float*>(model.answer.values[0].data);
+      EXPECT_EQ(std::vector<float>(after, after + 4), expected) << "forward after " << action << ", call " << i;
+    }
+  plugin().on_warning(nullptr);
+}
+
+TEST(Plugin, AnInputThatIsChangedUnaskedIsRefusedInEveryCall) {
+  for (const int32_t mode : {FPT_DIRECT_CHECKED, FPT_DIRECT_SAFE}) {
+    fpt_direct_options options{};
+    options.mode = mode;
+    Loaded model("meddler", options);
+    std::vector<float> x = {1, 2, 3, 4, 5, 6};
+    for (int i = 0; i < 5; ++i)
+      EXPECT_FAILS(model.call("turn", {in(x, {3, 2})}), FPT_ERR_INPUT_MODIFIED, "pass it so") << "call " << i;
+  }
+}
+
 TEST(Plugin, HalfPrecisionWidensOnItsWayToTheHost) {
   Loaded model("two");
   std::vector<float> x = {0.5f, 2};

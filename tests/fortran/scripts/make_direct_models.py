@@ -106,6 +106,70 @@ class Counter(torch.nn.Module):
         return self.last
 
 
+class Meddler(torch.nn.Module):
+    """Tells what its input is, and then does what a model should not do to it."""
+
+    def __init__(self):
+        super().__init__()
+        self.last = torch.zeros(1)
+        self.weight = torch.nn.Parameter(torch.ones(2))
+
+    def forward(self, x):
+        return self.found(x)
+
+    def found(self, x):
+        sizes = float(x.dim()) * 100 + float(x.size(0)) * 10 + float(x.size(-1))
+        return torch.stack([x.sum().detach(), torch.tensor(sizes), torch.tensor(float(x.requires_grad)), x.flatten()[1].detach()])
+
+    @torch.jit.export
+    def turn(self, x):
+        found = self.found(x)
+        x.t_()
+        return found
+
+    @torch.jit.export
+    def add_axis(self, x):
+        found = self.found(x)
+        x.unsqueeze_(0)
+        return found
+
+    @torch.jit.export
+    def resize(self, x):
+        found = self.found(x)
+        x.resize_([1])
+        return found
+
+    @torch.jit.export
+    def point_elsewhere(self, x):
+        found = self.found(x)
+        x.set_(torch.full([2, 3], 9.0))
+        return found
+
+    @torch.jit.export
+    def want_gradient(self, x):
+        found = self.found(x)
+        x.requires_grad_(True)
+        return found
+
+    @torch.jit.export
+    def keep(self, x):
+        found = self.found(x)
+        self.last = x
+        return found
+
+    @torch.jit.export
+    def keep_view(self, x):
+        found = self.found(x)
+        self.last = x[0]
+        return found
+
+    @torch.jit.export
+    def keep_graph(self, x):
+        found = self.found(x)
+        self.last = (x.sum() * self.weight).sum()
+        return found
+
+
 class Force(torch.nn.Module):
     """-dE/dx of E = sum x**2: computes a gradient in forward."""
 
@@ -151,7 +215,7 @@ def copy_with(name: str, end: str, content: bytes) -> None:
 
 def write_models():
     models = {
-        "weighted": Weighted(), "two": Two(), "range": Range(), "entries": Entries(), "counter": Counter(), "force": Force(),
+        "weighted": Weighted(), "two": Two(), "range": Range(), "entries": Entries(), "counter": Counter(), "meddler": Meddler(), "force": Force(),
         "normalised": Normalised(), "blend": Blend(), "mlp": mlp(), "mlp_eval": mlp().eval(),
     }
     for name, model in models.items():
