@@ -13,6 +13,7 @@ def test_program_is_told_what_is_found(run) -> None:
     assert sys.executable in lines["python"]
     assert "as this is" in lines["abi"]
     assert lines["floating point"].startswith("default")
+    assert "import took" in lines["numpy"]
     assert "direct path" in lines and "access to tensors" in lines
 
 

@@ -56,3 +56,20 @@ def test_a_test_of_the_core_has_the_name_of_what_it_tests(path: Path) -> None:
     concerns |= {source.stem.removeprefix("fpt_") for folder in ("src", "src/direct", "fortran") for source in (ROOT / folder).iterdir()}
     name = path.stem.removeprefix("test_")
     assert any(name == concern or name.startswith(concern + "_") for concern in concerns)
+
+
+def test_reliability_names_tests_that_are_there() -> None:
+    """Names in docs/reliability.md: a file below tests/, or ``::`` and something in the file that was named last."""
+    tests, latest, checked = ROOT / "tests", "", 0
+    text = (ROOT / "docs" / "reliability.md").read_text()
+    folders = "|".join(path.name for path in tests.iterdir() if path.is_dir())
+    for file, name in re.findall(rf"`((?:{folders})/\w+\.\w+)?(?:::(\w+)[.]*)?`", text):
+        latest = file or latest
+        if not latest:
+            continue
+        content = (tests / latest).read_text()
+        if latest.startswith("fortran/"):
+            content += (tests / "fortran" / "CMakeLists.txt").read_text()
+        assert name in content, f"{latest} has no {name}"
+        checked += 1
+    assert checked > 80

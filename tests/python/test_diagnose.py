@@ -75,6 +75,14 @@ def test_what_the_library_knows_is_reported():
     assert "torch 9.9" in lines["direct path"]
 
 
+def test_slow_import_is_noted_with_a_cure(monkeypatch, tmp_path):
+    (tmp_path / "slow_to_import.py").write_text("")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(diagnose, "_SLOW_IMPORT_S", -1.0)
+    _, found = diagnose._package("slow_to_import", "", "")
+    assert found.verdict == diagnose.NOTE and "import took 0.0 s" in found.found and "a disk of the node" in found.cure
+
+
 def test_adopted_interpreter_is_reported():
     lines = lines_of(_embed.diagnose({"reason": "x", "adopted": "1"})[2])
     assert "the program" in lines["chosen by"]
