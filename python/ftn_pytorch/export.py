@@ -85,6 +85,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--trace", action="store_true", help="with --to pt: trace instead of torch.jit.script")
     parser.add_argument(
+        "--trainable", action="store_true", help="with --to pt: parameters that train of torch_module may change"
+    )
+    parser.add_argument(
         "--tolerance", type=float, help="largest difference to eager torch, relative to the largest value of a result"
     )
 
@@ -103,13 +106,16 @@ def _run(chosen: argparse.Namespace) -> int:
         raise FtnPytorchError("ARGUMENT", "--aot makes a .pt2 package: add --to pt2")
     if chosen.trace and chosen.to != "pt":
         raise FtnPytorchError("ARGUMENT", "--trace is a way to TorchScript: add --to pt")
+    if chosen.trainable and chosen.to != "pt":
+        raise FtnPytorchError("ARGUMENT", "--trainable: of saved models only TorchScript can be trained, add --to pt")
     if chosen.dtype not in TOLERANCES:
         raise FtnPytorchError("ARGUMENT", f"--dtype {chosen.dtype}: there are {', '.join(TOLERANCES)}")
     specs = [InputSpec.parse(text, chosen.dtype) for text in chosen.input]
     torch = import_torch(chosen.source)
     module = build(torch, chosen.source).to(getattr(torch, chosen.dtype)).eval()
-    for parameter in module.parameters():
-        parameter.requires_grad_(False)
+    if not chosen.trainable:
+        for parameter in module.parameters():
+            parameter.requires_grad_(False)
     script = chosen.source.rpartition(":")[0]
     output = os.path.abspath(chosen.output or f"{os.path.splitext(os.path.basename(script))[0]}.{chosen.to}")
     if not os.path.isdir(os.path.dirname(output)):

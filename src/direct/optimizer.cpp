@@ -37,7 +37,8 @@ Optimizer::Optimizer(const fpt_direct_optimizer& settings, const torch::jit::Mod
     : settings_(settings) {
   for (const auto& parameter : module.named_parameters())
     if (parameter.value.requires_grad()) moments_.push_back({parameter.name, parameter.value, {}, {}, {}, 0});
-  if (moments_.empty()) fail(FPT_ERR_ARGUMENT, file, " has no parameters that can be trained (is it frozen?)");
+  if (moments_.empty())
+    fail(FPT_ERR_ARGUMENT, file, " has no parameters that can be trained (is it frozen, or exported without --trainable?)");
 }
 
 void Optimizer::prepare(Moments& moments) const {

@@ -65,6 +65,14 @@ def test_file_is_written_and_checked(command, tmp_path, name, to, words):
     assert sorted(os.listdir(tmp_path)) == [f"model.{to}", "model.py"]
 
 
+@pytest.mark.parametrize("how", [[], ["--trace"]])
+@pytest.mark.parametrize("trainable", [False, True])
+def test_parameters_can_be_trained_if_that_is_asked_for(command, tmp_path, how, trainable):
+    assert command("net", "--input", "4x3", "--to", "pt", *how, *["--trainable"] * trainable)[0] == 0
+    parameters = list(torch.jit.load(tmp_path / "model.pt").parameters())
+    assert [parameter.requires_grad for parameter in parameters] == [trainable] * 2
+
+
 def test_dtype_is_that_of_inputs_and_parameters(command):
     code, out, _ = command("net", "--input", "4x3", "--to", "pt", "--dtype", "float64")
     assert code == 0
@@ -116,6 +124,7 @@ def test_tolerance_can_be_given(command):
         ("net", ["--input", "4x3", "--to", "pt", "--dtype", "int64"], ("--dtype int64",)),
         ("net", ["--input", "4x3", "--to", "pt", "--aot"], ("--to pt2",)),
         ("net", ["--input", "4x3", "--to", "pt2", "--trace"], ("--to pt",)),
+        ("net", ["--input", "4x3", "--to", "onnx", "--trainable"], ("--to pt",)),
         ("net", ["--input", "4x3", "--to", "pt", "--output", "nowhere/net.pt"], ("no directory",)),
         ("branch", ["--input", "4x3", "--to", "pt2"], ("torch cannot export this module to pt2",)),
     ],

@@ -187,7 +187,10 @@ class TorchScriptRunner(Runner):
     def _trainable(self, model: Any) -> dict[str, Any]:
         parameters = {name: tensor for name, tensor in model.named_parameters() if tensor.requires_grad}
         if not parameters:
-            raise FtnPytorchError("ARGUMENT", f"{self.path} has no parameters that can be trained (is it frozen?)")
+            raise FtnPytorchError(
+                "ARGUMENT",
+                f"{self.path} has no parameters that can be trained (is it frozen, or exported without --trainable?)",
+            )
         return parameters
 
     def _train(self, *args: Any, **named: Any) -> tuple[bool, float]:
