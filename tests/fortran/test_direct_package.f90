@@ -141,6 +141,7 @@ contains
       call expect_load("device", FTN_PYTORCH_ERR_DEVICE, "package_device.pt2")
       call expect_load("torch", FTN_PYTORCH_ERR_FORMAT, "was compiled by torch 1.99.0")
       call expect_load("archive", FTN_PYTORCH_ERR_FORMAT, "archive version 99")
+      call expect_load("several", FTN_PYTORCH_ERR_FORMAT, "several models (net, other)")
       call expect_load("library", FTN_PYTORCH_ERR_FORMAT, "compile it again")
    end subroutine refuses_files
 

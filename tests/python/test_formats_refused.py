@@ -131,6 +131,23 @@ def test_package_for_instructions_that_this_processor_lacks_is_refused(model_fil
         load(model_file("package"))
 
 
+def test_package_may_call_its_only_model_as_it_likes(model_file, tmp_path, fails):
+    with zipfile.ZipFile(model_file("our package")) as package:
+        entries = {entry: package.read(entry) for entry in package.namelist()}
+
+    def with_models(*names):
+        with zipfile.ZipFile(tmp_path / "net.pt2", "w") as target:
+            for entry, content in entries.items():
+                for renamed in {entry.replace("/model/", f"/{name}/") for name in names}:
+                    target.writestr(renamed, content)
+        return str(tmp_path / "net.pt2")
+
+    inputs = models.examples()
+    close(call(load(with_models("net")), *inputs)[1], models.mixed()(*inputs))
+    with fails("FORMAT", "several models (net, other)", "package one"):
+        load(with_models("other", "net"))
+
+
 def test_package_that_crashes_its_loader_is_refused(model_file, monkeypatch, fails):
     monkeypatch.setattr(aoti, "_TRIAL", "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)")
     monkeypatch.setattr(aoti, "_tried", set())

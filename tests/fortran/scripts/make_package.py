@@ -64,9 +64,11 @@ def write_packages():
     copy_with("package_library.pt2", ".so", lambda library: b"no library")
     with open("package.pt2", "rb") as whole, open("package_truncated.pt2", "wb") as part:
         part.write(whole.read()[:-200])
-    with zipfile.ZipFile("package.pt2") as intact, zipfile.ZipFile("package_renamed.pt2", "w") as copy:
-        for entry in intact.namelist():
-            copy.writestr(entry.replace("/model/", "/net/"), intact.read(entry))
+    for name, models in (("renamed", ["net"]), ("several", ["net", "other"])):
+        with zipfile.ZipFile("package.pt2") as intact, zipfile.ZipFile(f"package_{name}.pt2", "w") as copy:
+            for entry in intact.namelist():
+                for target in {entry.replace("/model/", f"/{model}/") for model in models}:
+                    copy.writestr(target, intact.read(entry))
 
 
 if __name__ == "__main__":
