@@ -166,6 +166,8 @@ def test_scalars_and_types_of_inputs():
         export.InputSpec.parse("", "float32")
     assert export.InputSpec((), "bool").example(torch, 5).shape == ()
     assert set(export.InputSpec((200,), "int64").example(torch).tolist()) == {0, 1}
+    assert not export.InputSpec((3, 200), "int64").example(torch, 1).any()
+    assert export.InputSpec((3, 200), "bool").example(torch, 1).any()
 
 
 @pytest.mark.parametrize(
