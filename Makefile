@@ -58,7 +58,7 @@ ifeq ($(tag),)
 endif
 	@echo '== Python, installation and layout'
 	@$(environment); FTN_PYTORCH_BUILD_DIR='$(CURDIR)/build/dev$(tag)' \
-	  "$$FTN_PYTORCH_PYTHON" -m pytest tests | tee build/pytest.log
+	  "$$FTN_PYTORCH_PYTHON" -m pytest -n $$CTEST_PARALLEL_LEVEL --dist loadfile tests | tee build/pytest.log
 	@echo '== Closing lines'
 	@grep -h 'tests passed' $(patsubst %,build/%$(tag)/ctest.log,dev debug $(if $(tag),,asan tsan))
 	@tail -n 1 build/pytest.log
