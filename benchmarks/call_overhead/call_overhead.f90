@@ -22,26 +22,42 @@ program call_overhead
       end function floor_of_tensor
    end interface
 
-   !> Many short turns: on a machine that others use too, neighbours in time meet the same speed
-   integer, parameter :: repetitions = 151
-   integer, parameter :: many = 2000, some = 200, few = 20
+   !> Many short turns of everything: the state of a machine that others use too lasts for longer than a turn, and for
+   !> less than the whole
+   integer, parameter :: repetitions = 101
+   integer, parameter :: many = 4000, some = 400, several = 100, few = 20
    !> More arrays than the library keeps tensors for, so that each call meets an address it does not know
    integer, parameter :: pool_size = 2000
+   integer, parameter :: counts(4) = [0, 1, 3, 8]
 
-   !> The script in both modes, with one of its functions as ftn_pytorch_forward; and the one that keeps the times
-   type(torch_pymodule) :: checked, safe, bench
-   real(real64) :: python(repetitions), fortran(repetitions)
+   !> One row of the result: nanoseconds of a call, of each turn
+   type :: measurement
+      character(16) :: case
+      character(24) :: way
+      !> Number of arrays, and the place of that in counts
+      integer :: n = 0, place = 1
+      real(real64) :: python(repetitions) = 0, fortran(repetitions) = 0
+   end type measurement
+
+   !> The script in both modes, with one of its functions as ftn_pytorch_forward for each number of arrays
+   type(torch_pymodule) :: checked(size(counts)), safe(size(counts))
+   !> With a function that returns an array, with the network, and the script that keeps the times
+   type(torch_pymodule) :: first, network, bench
+   type(measurement), allocatable :: rows(:)
    real(real64), allocatable :: pool(:, :, :)
    real(real64) :: u1(64, 32), u2(64, 32), u3(64, 32), u4(64, 32), u5(64, 32), u6(64, 32), u7(64, 32), u8(64, 32)
    real(real64) :: tiny(4), result(4)
    real(real32) :: x(16, 32), y(4, 32), target(4, 32)
    type(torch_arg), allocatable :: kept(:), kept_tiny(:), kept_result(:), fresh(:)
    character(:), allocatable :: script, file
-   integer :: i
+   character(1) :: number
+   integer :: i, r
 
    script = argument(1)
    file = argument(2)
    call bench%load(script)
+   call first%load(script, config=[torch_in("forward", "first3")])
+   call network%load(script)
 
    kept = [torch_in(u1), torch_in(u2), torch_in(u3), torch_in(u4), torch_in(u5), torch_in(u6), torch_in(u7), torch_in(u8)]
    kept_tiny = [torch_in(tiny), torch_in(tiny), torch_in(tiny)]
@@ -49,60 +65,88 @@ program call_overhead
    allocate (pool(64, 32, pool_size))
    fresh = [(torch_in(pool(:, :, i)), i=1, pool_size)]
    tiny = 1
+   x = 0.5
+   target = 0.25
 
-   call empty_function("empty 0", 0)
-   call empty_function("empty 1", 1)
-   call empty_function("empty 3", 3)
-   call empty_function("empty 8", 8)
-   call delivered_result()
-   call network()
+   allocate (rows(0))
+   do i = 1, size(counts)
+      write (number, '(i0)') counts(i)
+      call checked(i)%load(script, config=[torch_in("forward", "empty" // number)])
+      call safe(i)%load(script, config=[torch_in("forward", "empty" // number)], mode="safe")
+      call add("empty " // number, "kept", i)
+      call add("empty " // number, "floor", i)
+      if (counts(i) == 0) cycle
+      call add("empty " // number, "kept, mode safe", i)
+      call add("empty " // number, "described", i)
+      call add("empty " // number, "never seen", i)
+      call add("empty " // number, "never seen, floor", i)
+   end do
+   call add("first 3", "result dropped", 1)
+   call add("first 3", "result delivered", 1)
+   call add("mlp forward", "described", 1)
+   call add("mlp train", "described", 1)
 
+   do r = 0, repetitions
+      do i = 1, size(rows)
+         call take_turn(rows(i), r)
+      end do
+   end do
+   do i = 1, size(rows)
+      call bench%call("record", [torch_in(trim(rows(i)%case)), torch_in(trim(rows(i)%way)), torch_in(rows(i)%python), &
+         torch_in(rows(i)%fortran)])
+   end do
    call bench%call("write", [torch_in(file)])
 
 contains
 
-   !> Kept descriptors in both modes, descriptors made in each call, and arrays never seen before
-   subroutine empty_function(case, n)
-      character(*), intent(in) :: case
-      integer, intent(in) :: n
-      character(6) :: name
-      integer :: r
+   subroutine add(case, way, place)
+      character(*), intent(in) :: case, way
+      integer, intent(in) :: place
 
-      write (name, '(a, i0)') "empty", n
-      call checked%load(script, config=[torch_in("forward", name)])
-      call safe%load(script, config=[torch_in("forward", name)], mode="safe")
-      do r = 1, repetitions
-         fortran(r) = kept_calls(checked, n, many)
-         python(r) = python_loop(case, many)
-      end do
-      call record(case, "kept")
-      do r = 1, repetitions
-         fortran(r) = floor_of_call(n, many)
-         python(r) = python_loop(case, many)
-      end do
-      call record(case, "floor")
-      if (n == 0) return
-      do r = 1, repetitions
-         fortran(r) = kept_calls(safe, n, some)
-         python(r) = python_loop(case, many)
-      end do
-      call record(case, "kept, mode safe")
-      do r = 1, repetitions
-         fortran(r) = described_calls(n, many)
-         python(r) = python_loop(case, many)
-      end do
-      call record(case, "described")
-      do r = 1, repetitions
-         fortran(r) = fresh_calls(n, some)
-         python(r) = python_loop(case, many)
-      end do
-      call record(case, "never seen")
-      do r = 1, repetitions
-         fortran(r) = floor_of_call(n, many) + n*floor_of_tensor(some)
-         python(r) = python_loop(case, many)
-      end do
-      call record(case, "never seen, floor")
-   end subroutine empty_function
+      rows = [rows, measurement(case=case, way=way, n=counts(place), place=place)]
+   end subroutine add
+
+   !> Both sides of a row, one after the other; turn 0 is for warming up
+   subroutine take_turn(row, turn)
+      type(measurement), intent(inout) :: row
+      integer, intent(in) :: turn
+
+      real(real64) :: fortran, python
+      integer :: calls
+
+      calls = many
+      select case (trim(row%way))
+      case ("kept")
+         fortran = kept_calls(checked(row%place), row%n, many)
+      case ("floor")
+         fortran = floor_of_call(row%n, many)
+      case ("kept, mode safe")
+         fortran = kept_calls(safe(row%place), row%n, some)
+      case ("never seen")
+         fortran = fresh_calls(checked(row%place), row%n)
+      case ("never seen, floor")
+         fortran = floor_of_call(row%n, many) + row%n*floor_of_tensor(some)
+      case ("result dropped")
+         fortran = first_calls(.false.)
+      case ("result delivered")
+         fortran = first_calls(.true.)
+      case default
+         select case (trim(row%case))
+         case ("mlp forward")
+            calls = several
+            fortran = network_calls()
+         case ("mlp train")
+            calls = few
+            fortran = training_steps()
+         case default
+            fortran = described_calls(checked(row%place), row%n)
+         end select
+      end select
+      python = python_loop(trim(row%case), calls)
+      if (turn == 0) return
+      row%fortran(turn) = fortran
+      row%python(turn) = python
+   end subroutine take_turn
 
    real(real64) function kept_calls(model, n, calls) result(nanoseconds)
       type(torch_pymodule), intent(in) :: model
@@ -117,102 +161,93 @@ contains
       nanoseconds = real(now() - start, real64)/calls
    end function kept_calls
 
-   real(real64) function described_calls(n, calls) result(nanoseconds)
-      integer, intent(in) :: n, calls
+   real(real64) function described_calls(model, n) result(nanoseconds)
+      type(torch_pymodule), intent(in) :: model
+      integer, intent(in) :: n
       integer(int64) :: start
       integer :: i
 
       start = now()
       select case (n)
       case (1)
-         do i = 1, calls
-            call checked%forward([torch_in(u1)])
+         do i = 1, many
+            call model%forward([torch_in(u1)])
          end do
       case (3)
-         do i = 1, calls
-            call checked%forward([torch_in(u1), torch_in(u2), torch_in(u3)])
+         do i = 1, many
+            call model%forward([torch_in(u1), torch_in(u2), torch_in(u3)])
          end do
       case (8)
-         do i = 1, calls
-            call checked%forward([torch_in(u1), torch_in(u2), torch_in(u3), torch_in(u4), &
-                                     torch_in(u5), torch_in(u6), torch_in(u7), torch_in(u8)])
+         do i = 1, many
+            call model%forward([torch_in(u1), torch_in(u2), torch_in(u3), torch_in(u4), &
+                                torch_in(u5), torch_in(u6), torch_in(u7), torch_in(u8)])
          end do
       end select
-      nanoseconds = real(now() - start, real64)/calls
+      nanoseconds = real(now() - start, real64)/many
    end function described_calls
 
-   real(real64) function fresh_calls(n, calls) result(nanoseconds)
-      integer, intent(in) :: n, calls
+   real(real64) function fresh_calls(model, n) result(nanoseconds)
+      type(torch_pymodule), intent(in) :: model
+      integer, intent(in) :: n
       integer(int64) :: start
       integer :: i, first
 
       first = 1
       start = now()
-      do i = 1, calls
-         call checked%forward(fresh(first:first + n - 1))
+      do i = 1, some
+         call model%forward(fresh(first:first + n - 1))
          first = first + n
          if (first + n > pool_size) first = 1
       end do
-      nanoseconds = real(now() - start, real64)/calls
+      nanoseconds = real(now() - start, real64)/some
    end function fresh_calls
 
-   !> A function that returns its first argument: result dropped, and delivered into an array of four elements
-   subroutine delivered_result()
+   !> A function that returns its first argument: result dropped, or delivered into an array of four elements
+   real(real64) function first_calls(delivered) result(nanoseconds)
+      logical, intent(in) :: delivered
       integer(int64) :: start
-      integer :: r, i
+      integer :: i
 
-      call checked%load(script, config=[torch_in("forward", "first3")])
-      do r = 1, repetitions
-         start = now()
+      start = now()
+      if (delivered) then
          do i = 1, many
-            call checked%forward(kept_tiny)
+            call first%forward(kept_tiny, kept_result)
          end do
-         fortran(r) = real(now() - start, real64)/many
-         python(r) = python_loop("first 3", many)
-      end do
-      call record("first 3", "result dropped")
-      do r = 1, repetitions
-         start = now()
+         if (any(result /= tiny)) error stop "the delivered result is wrong"
+      else
          do i = 1, many
-            call checked%forward(kept_tiny, kept_result)
+            call first%forward(kept_tiny)
          end do
-         fortran(r) = real(now() - start, real64)/many
-         python(r) = python_loop("first 3", many)
-      end do
-      call record("first 3", "result delivered")
-      if (any(result /= tiny)) error stop "the delivered result is wrong"
-   end subroutine delivered_result
+      end if
+      nanoseconds = real(now() - start, real64)/many
+   end function first_calls
 
-   !> The network 16-64-64-4 on a batch of 32: forward into a Fortran array, and a step of Adam
-   subroutine network()
+   !> The network 16-64-64-4 on a batch of 32, into a Fortran array
+   real(real64) function network_calls() result(nanoseconds)
+      integer(int64) :: start
+      integer :: i
+
+      start = now()
+      do i = 1, several
+         call network%forward([torch_in(x)], [torch_out(y)])
+      end do
+      nanoseconds = real(now() - start, real64)/several
+   end function network_calls
+
+   !> Steps of Adam on that network
+   real(real64) function training_steps() result(nanoseconds)
       integer(int64) :: start
       real(real32) :: loss
       logical :: done
-      integer :: r, i
+      integer :: i
 
-      call checked%load(script)
-      x = 0.5
-      target = 0.25
-      do r = 1, repetitions
-         start = now()
-         do i = 1, some
-            call checked%forward([torch_in(x)], [torch_out(y)])
-         end do
-         fortran(r) = real(now() - start, real64)/some
-         python(r) = python_loop("mlp forward", some)
+      start = now()
+      do i = 1, few
+         done = network%train([torch_in(x)], [torch_in(target)], loss)
       end do
-      call record("mlp forward", "described")
-      do r = 1, repetitions
-         start = now()
-         do i = 1, few
-            done = checked%train([torch_in(x)], [torch_in(target)], loss)
-         end do
-         fortran(r) = real(now() - start, real64)/few
-         python(r) = python_loop("mlp train", few)
-      end do
-      call record("mlp train", "described")
+      nanoseconds = real(now() - start, real64)/few
       if (done .or. .not. loss < 1) error stop "training went wrong"
-   end subroutine network
+   end function training_steps
 
    real(real64) function python_loop(case, calls) result(nanoseconds)
       character(*), intent(in) :: case
@@ -223,12 +258,6 @@ contains
       call results%scalar(1, nanoseconds)
       call results%free()
    end function python_loop
-
-   subroutine record(case, way)
-      character(*), intent(in) :: case, way
-
-      call bench%call("record", [torch_in(case), torch_in(way), torch_in(python), torch_in(fortran)])
-   end subroutine record
 
    integer(int64) function now()
       integer(int64) :: count, rate

@@ -39,15 +39,16 @@ def measure(program: Path, file: Path, environment: dict[str, str]) -> dict:
 
 
 def summarize(row: dict) -> dict:
-    """Medians in microseconds; the difference is the median of the differences of neighbouring measurements."""
-    pairs = list(zip(row["fortran_ns"], row["python_ns"]))
+    """The first decile over the turns of both sides in microseconds: something else slows the core down in many turns,
+    and as all rows take turns, it does so for all alike."""
+    python, fortran = (statistics.quantiles(row[side], n=10)[0] / 1000 for side in ("python_ns", "fortran_ns"))
     return {
         "case": row["case"],
         "way": row["way"],
-        "python_us": statistics.median(p for _, p in pairs) / 1000,
-        "fortran_us": statistics.median(f for f, _ in pairs) / 1000,
-        "difference_us": statistics.median(f - p for f, p in pairs) / 1000,
-        "ratio": statistics.median(f / p for f, p in pairs),
+        "python_us": python,
+        "fortran_us": fortran,
+        "difference_us": fortran - python,
+        "ratio": fortran / python,
     }
 
 

@@ -93,20 +93,27 @@ def difference(case: str, size: int, folder: Path, value: Any) -> tuple[float, f
 def measure(function: Callable, arguments: tuple, samples: int, calls: int) -> list[int]:
     """Nanoseconds per call, the empty loop subtracted where a sample is more than one call."""
     times, repeated = [], range(calls)
-    for _ in range(samples):
-        if calls == 1:
+    if calls == 1:
+        for _ in range(samples):
             start = clock()
             function(*arguments)
             times.append(clock() - start)
-            continue
+        return times
+    # The fastest of some: one that something else has slowed down would make the call too fast.
+    empty = min(_empty_loop(repeated) for _ in range(10))
+    for _ in range(samples):
         start = clock()
         for _ in repeated:
-            pass
-        middle = clock()
-        for _ in repeated:
             function(*arguments)
-        times.append((clock() - middle - (middle - start)) // calls)
+        times.append(max(0, clock() - start - empty) // calls)
     return times
+
+
+def _empty_loop(repeated: range) -> int:
+    start = clock()
+    for _ in repeated:
+        pass
+    return clock() - start
 
 
 def recreate(case: str, path: str, size: int, folder: Path, samples: int) -> None:

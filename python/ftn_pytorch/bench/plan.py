@@ -55,7 +55,7 @@ class Effort:
     sample_ns: shorter calls are measured several at a time; creations: how often a model is loaded once more
     """
 
-    seconds: float = 1.5
+    seconds: float = 0.9
     rounds: int = 15
     samples: int = 400
     sample_ns: float = 5000
