@@ -27,7 +27,7 @@ program call_overhead
    integer, parameter :: repetitions = 101
    integer, parameter :: many = 4000, some = 400, several = 100, few = 20
    !> More arrays than the library keeps tensors for, so that each call meets an address it does not know
-   integer, parameter :: pool_size = 2000
+   integer, parameter :: pool_size = 640
    integer, parameter :: counts(4) = [0, 1, 3, 8]
 
    !> One row of the result: nanoseconds of a call, of each turn

@@ -160,6 +160,12 @@ def test_tables_have_a_line_for_each_path_and_hold_the_numbers(document):
     assert len(widths) == 1
 
 
+def test_overview_compares_the_fastest_calls(document):
+    lines = report.overview(document["results"]).splitlines()
+    assert lines[-3] == "| case | size | plain Python, us | script, eager, x |"
+    assert lines[-1] == "| mlp | 32 | 10.00 | 1.01 |"
+
+
 def test_aims_are_judged_by_the_numbers(document):
     aim = "mlp 32, script beyond 1.02 of plain Python"
     assert (aim, "yes", "-0.10 us, at most 0.5") in report.aims(document["results"])

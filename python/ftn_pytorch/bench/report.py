@@ -12,7 +12,7 @@ from .plan import CASES, FLOOR, PATHS
 
 def markdown(document: Mapping[str, Any]) -> str:
     """All tables, with what they were measured on."""
-    parts = [_setting(document)]
+    parts = [_setting(document), "### Overview", overview(document["results"])]
     for case in dict.fromkeys(row["case"] for row in document["results"]):
         parts += [f"### {case}: {CASES[case].title}", case_table(document, case)]
     parts += ["### Cold start", cold_table(document["cold"])]
@@ -36,6 +36,19 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 def microseconds(value: float) -> str:
     """Three digits that mean something."""
     return f"{value:.3f}" if value < 1 else f"{value:.2f}" if value < 100 else f"{value:,.0f}"
+
+
+def overview(results: Sequence[Mapping[str, Any]]) -> str:
+    """The fastest call of plain Python in microseconds, and that of each path as a multiple of it."""
+    paths = [path for path in PATHS if path != FLOOR and any(row["path"] == path for row in results)]
+    lines = []
+    for case, size in dict.fromkeys((row["case"], row["size"]) for row in results):
+        fastest = {row["path"]: row["call_us"]["min"] for row in results if (row["case"], row["size"]) == (case, size)}
+        floor = fastest.get(FLOOR)
+        cells = [f"{fastest[path] / floor:.2f}" if path in fastest and floor else "" for path in paths]
+        lines.append((case, size, microseconds(floor) if floor else "", *cells))
+    head = ("case", "size", f"{PATHS[FLOOR]}, us", *(f"{PATHS[path]}, x" for path in paths))
+    return "Fastest call of all rounds.\n\n" + table(head, lines)
 
 
 def case_table(document: Mapping[str, Any], case: str) -> str:
