@@ -8,8 +8,12 @@
 #include <string>
 #include <vector>
 
-#include <torch/script.h>
-#include <torch/torch.h>
+// Not <torch/torch.h>, which takes a minute to compile.
+#include <ATen/ATen.h>
+#include <torch/csrc/api/include/torch/optim/adam.h>
+#include <torch/csrc/api/include/torch/optim/sgd.h>
+#include <torch/csrc/jit/api/module.h>
+#include <torch/csrc/jit/serialization/import.h>
 
 namespace {
 
@@ -18,7 +22,7 @@ enum Role { is_input, is_output, is_target };
 struct Model {
   torch::jit::Module module;
   std::vector<torch::jit::IValue> inputs;
-  torch::Tensor output, target;
+  at::Tensor output, target;
   std::unique_ptr<torch::optim::Optimizer> optimizer;
 };
 
@@ -41,8 +45,8 @@ void* bench_libtorch_load(const char* file, int trains) try {
 void bench_libtorch_wrap(void* handle, int role, void* data, int is_double, int rank, const int64_t* extents,
                          const int64_t* strides) {
   const auto count = static_cast<std::size_t>(rank);
-  const auto tensor = torch::from_blob(data, {extents, count}, {strides, count},
-                                       is_double ? torch::kFloat64 : torch::kFloat32);
+  const auto tensor = at::from_blob(data, {extents, count}, {strides, count},
+                                       is_double ? at::kDouble : at::kFloat);
   auto& model = *static_cast<Model*>(handle);
   if (role == is_input) model.inputs.emplace_back(tensor);
   if (role == is_output) model.output = tensor;
@@ -52,7 +56,7 @@ void bench_libtorch_wrap(void* handle, int role, void* data, int is_double, int 
 /// Train with "adam" or "sgd" from here on.
 void bench_libtorch_optimizer(void* handle, const char* kind, double rate) {
   auto& model = *static_cast<Model*>(handle);
-  std::vector<torch::Tensor> parameters;
+  std::vector<at::Tensor> parameters;
   for (const auto& parameter : model.module.parameters()) parameters.push_back(parameter);
   if (kind == std::string("adam"))
     model.optimizer = std::make_unique<torch::optim::Adam>(parameters, torch::optim::AdamOptions(rate));
@@ -62,7 +66,7 @@ void bench_libtorch_optimizer(void* handle, const char* kind, double rate) {
 
 void bench_libtorch_forward(void* handle) {
   auto& model = *static_cast<Model*>(handle);
-  const torch::NoGradGuard no_gradients;
+  const at::NoGradGuard no_gradients;
   const auto result = model.module.forward(model.inputs);
   if (model.output.defined()) model.output.copy_(result.toTensor());
 }
@@ -71,7 +75,7 @@ void bench_libtorch_forward(void* handle) {
 double bench_libtorch_train(void* handle) {
   auto& model = *static_cast<Model*>(handle);
   model.optimizer->zero_grad();
-  auto loss = torch::mse_loss(model.module.forward(model.inputs).toTensor(), model.target);
+  auto loss = at::mse_loss(model.module.forward(model.inputs).toTensor(), model.target);
   loss.backward();
   model.optimizer->step();
   return loss.item<double>();
