@@ -41,7 +41,9 @@ _HARMLESS_MODULES = ("collections", "torch", "torch._utils", "torch.nn.parameter
 
 def identify(path: str) -> str:
     """One of the kinds above; FORMAT with advice for anything else."""
-    extension = os.path.splitext(path)[1].lower()
+    # Not os.path.splitext, to which "..py" is a name without extension.
+    _, dot, extension = os.path.basename(path).lower().rpartition(".")
+    extension = f".{extension}" if dot else ""
     with open(path, "rb") as stream:
         start = stream.read(16)
         if start[:4] == b"PK\x03\x04":

@@ -44,8 +44,9 @@ def test_onnx_is_told_by_its_fields(tmp_path, file):
     assert formats.identify(str(tmp_path / file)) == formats.ONNX
 
 
-def test_extension_of_a_script_may_be_in_capitals(write):
-    assert formats.identify(write("MODEL.PY", EMPTY)) == formats.SCRIPT
+@pytest.mark.parametrize("name", ["MODEL.PY", "..py", ".py", "a.b.py"])
+def test_extension_of_a_script_follows_the_last_dot_and_may_be_in_capitals(write, name):
+    assert formats.identify(write(name, EMPTY)) == formats.SCRIPT
 
 
 @pytest.mark.parametrize("protocol", [2, 4])
