@@ -101,27 +101,11 @@ contains
       !> Of a step of training
       real(real64), intent(inout) :: loss
 
-      logical :: completed
+      character(:), allocatable :: errmsg
+      integer :: stat
 
-      if (self%path == peer_path) then
-         call peer_call(self%other, loss)
-         return
-      end if
-      select case (self%path)
-      case ("script", "compiled", "copy")
-         if (self%trains) then
-            completed = self%script%train(self%inputs(:self%input_count), self%target, loss)
-         else
-            call self%script%forward(self%inputs(:self%input_count), self%outputs(:self%output_count))
-         end if
-      case default
-         if (self%trains) then
-            call self%saved%train(self%inputs(:self%input_count), self%target, loss)
-         else
-            call self%saved%forward(self%inputs(:self%input_count), self%outputs(:self%output_count), &
-               flags=torch_use_inference_mode)
-         end if
-      end select
+      call invoke(self, loss, stat, errmsg)
+      if (stat /= 0) error stop errmsg
    end subroutine call_model
 
    !> The same, for the first time: errmsg is empty if it went well
@@ -131,6 +115,18 @@ contains
       character(:), allocatable, intent(out) :: errmsg
 
       integer :: stat
+
+      call invoke(self, loss, stat, errmsg)
+      if (stat == 0) errmsg = ""
+   end subroutine try_model
+
+   !> errmsg is touched by a failure only. Not optional: gfortran 12 would lose its length on the way
+   subroutine invoke(self, loss, stat, errmsg)
+      type(runner), intent(inout) :: self
+      real(real64), intent(inout) :: loss
+      integer, intent(out) :: stat
+      character(:), allocatable, intent(inout) :: errmsg
+
       logical :: completed
 
       stat = 0
@@ -152,8 +148,7 @@ contains
                flags=torch_use_inference_mode, stat=stat, errmsg=errmsg)
          end if
       end select
-      if (stat == 0) errmsg = ""
-   end subroutine try_model
+   end subroutine invoke
 
    !> Release the model
    subroutine release(self)
