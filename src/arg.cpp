@@ -45,6 +45,21 @@ int64_t trimmed_length(const char* text, int64_t length) {
   return length < 0 ? 0 : length;
 }
 
+/// In pieces: GCC clears more than 96 bytes at a time with an instruction that takes 10 ns to begin.
+void clear(fpt_arg& arg) noexcept {
+  std::memset(arg.spare, 0, sizeof arg.spare);
+  std::memset(arg.name, 0, sizeof arg.name);
+  std::memset(arg.u.array.strides, 0, sizeof arg.u.array.strides);
+  arg.length = 0;
+  arg.handle = 0;
+  arg.data = nullptr;
+  std::memset(arg.u.array.extents, 0, sizeof arg.u.array.extents);
+  arg.dtype = FPT_NONE;
+  arg.rank = 0;
+  arg.access = FPT_IN;
+  arg.status = FPT_OK;
+}
+
 }  // namespace
 
 void FreeDeleter::operator()(void* memory) const noexcept { std::free(memory); }
@@ -63,9 +78,10 @@ std::string trimmed(const char* text, int64_t length) {
   return std::string(text, static_cast<std::size_t>(trimmed_length(text, length)));
 }
 
+[[gnu::hot]]
 fpt_status describe_array(fpt_arg& arg, void* data, int32_t dtype, int32_t rank, const int64_t* extents,
                           const int64_t* strides, int32_t access) {
-  std::memset(&arg, 0, sizeof arg);
+  clear(arg);
   arg.data = data;
   arg.dtype = static_cast<int16_t>(dtype);
   arg.access = static_cast<int8_t>(access);
@@ -121,7 +137,7 @@ fpt_status describe_array(fpt_arg& arg, void* data, int32_t dtype, int32_t rank,
     Storage storage = allocate(static_cast<std::size_t>(bytes));
     target.data = storage.get();
     copy_same_type(source, target);
-    std::memcpy(arg.u.array.strides, target.strides, sizeof target.strides);
+    std::memcpy(arg.u.array.strides, target.strides, static_cast<std::size_t>(rank) * sizeof(int64_t));
     arg.data = target.data;
     arg.handle = copies().insert(std::unique_ptr<Copy>(new Copy{std::move(storage)}));
   } catch (const std::bad_alloc&) {
@@ -131,7 +147,7 @@ fpt_status describe_array(fpt_arg& arg, void* data, int32_t dtype, int32_t rank,
 }
 
 fpt_status describe_text(fpt_arg& arg, const char* text, int64_t length, int32_t access) {
-  std::memset(&arg, 0, sizeof arg);
+  clear(arg);
   arg.dtype = FPT_TEXT;
   arg.access = static_cast<int8_t>(access);
   if (!text || length < 0) return refuse(arg, text ? FPT_ERR_ARGUMENT : FPT_ERR_UNALLOCATED, length);
@@ -160,6 +176,7 @@ fpt_status name_arg(fpt_arg& arg, const char* name, int64_t length) {
   return arg.status;
 }
 
+[[gnu::hot]]
 Array array_of(const fpt_arg& arg) noexcept {
   Array array;
   array.data = arg.data;

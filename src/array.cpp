@@ -69,12 +69,14 @@ bool is_castable(int32_t from, int32_t to) noexcept {
   return source != std::string::npos && target != std::string::npos && source <= target;
 }
 
+[[gnu::hot]]
 int64_t element_count(const Array& array) noexcept {
   int64_t count = 1;
   for (int i = 0; i < array.rank; ++i) count *= array.extents[i];
   return count;
 }
 
+[[gnu::hot]]
 bool is_contiguous(const Array& array) noexcept {
   if (element_count(array) == 0) return true;
   int64_t expected = static_cast<int64_t>(dtype_size(array.dtype));
@@ -89,10 +91,12 @@ bool has_negative_stride(const Array& array) noexcept {
   return std::any_of(array.strides, array.strides + array.rank, [](int64_t stride) { return stride < 0; });
 }
 
+[[gnu::hot]]
 bool same_shape(const Array& a, const Array& b) noexcept {
   return a.rank == b.rank && std::equal(a.extents, a.extents + a.rank, b.extents);
 }
 
+[[gnu::hot]]
 Range memory_range(const Array& array) noexcept {
   const char* begin = static_cast<const char*>(array.data);
   const char* end = begin;
@@ -104,15 +108,23 @@ Range memory_range(const Array& array) noexcept {
   return {begin, end + dtype_size(array.dtype)};
 }
 
+[[gnu::hot]]
 bool overlap(const Array& a, const Array& b) noexcept {
   const Range one = memory_range(a), other = memory_range(b);
   return one.begin < other.end && other.begin < one.end;
 }
 
+[[gnu::hot]]
 Array reversed(const Array& array) noexcept {
-  Array result = array;
-  std::reverse(result.extents, result.extents + result.rank);
-  std::reverse(result.strides, result.strides + result.rank);
+  Array result;
+  result.data = array.data;
+  result.dtype = array.dtype;
+  result.rank = array.rank;
+  result.on_host = array.on_host;
+  for (int from = array.rank - 1, to = 0; from >= 0; --from, ++to) {
+    result.extents[to] = array.extents[from];
+    result.strides[to] = array.strides[from];
+  }
   return result;
 }
 

@@ -68,6 +68,7 @@ std::string_view view_trimmed(const char* text, int64_t length) noexcept {
 }
 
 /// Inputs in, results out: all calls but training.
+[[gnu::hot]]
 void run(Module& module, Function& function, fpt_arg* inputs, int32_t ninputs, fpt_arg* outputs, int32_t noutputs,
          fpt_results* results) {
   Call call(module, function);
@@ -86,6 +87,7 @@ void run(Module& module, Function& function, fpt_arg* inputs, int32_t ninputs, f
 }
 
 /// The same where outputs may be tensors, which stand for the memory they describe.
+[[gnu::hot]]
 void run_described(Module& module, Function& function, fpt_arg* inputs, int32_t ninputs, fpt_arg* outputs, int32_t noutputs,
                    fpt_results* results) {
   if (std::none_of(outputs, outputs + noutputs, [](const fpt_arg& output) { return is_tensor_handle(output.handle); }))
@@ -95,6 +97,7 @@ void run_described(Module& module, Function& function, fpt_arg* inputs, int32_t 
   run(module, function, inputs, ninputs, described.data(), noutputs, results);
 }
 
+[[gnu::hot]]
 void train(Module& module, fpt_arg* inputs, int32_t ninputs, fpt_arg* targets, int32_t ntargets, bool is_wrap,
            int32_t* completed, double* loss) {
   Function& function = module.train();
@@ -265,6 +268,7 @@ fpt_status fpt_module_restore(fpt_module module, const char* file, int64_t file_
   });
 }
 
+[[gnu::hot]]
 fpt_status fpt_module_forward(fpt_module module, fpt_arg inputs[], int32_t ninputs, fpt_arg outputs[], int32_t noutputs,
                               fpt_results* results, int32_t flags) {
   if (is_observed())
@@ -305,6 +309,7 @@ fpt_status fpt_module_forward_wrap(fpt_module module, fpt_wrap inputs, fpt_tenso
   });
 }
 
+[[gnu::hot]]
 fpt_status fpt_module_train(fpt_module module, fpt_arg inputs[], int32_t ninputs, fpt_arg targets[], int32_t ntargets,
                             int32_t* completed, double* loss) {
   if (is_observed())
@@ -344,6 +349,7 @@ fpt_status fpt_module_train_wrap(fpt_module module, fpt_wrap inputs, fpt_tensor 
   });
 }
 
+[[gnu::hot]]
 fpt_status fpt_module_call(fpt_module module, const char* name, int64_t name_len, fpt_arg inputs[], int32_t ninputs,
                            fpt_arg outputs[], int32_t noutputs, fpt_results* results) {
   if (is_observed())

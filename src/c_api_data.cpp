@@ -33,6 +33,7 @@ const ResultNames& names_of(fpt_results results) {
 
 extern "C" {
 
+[[gnu::hot]]
 fpt_status fpt_arg_array(fpt_arg* arg, void* data, int32_t dtype, int32_t rank, const int64_t extents[],
                          const int64_t strides[], int32_t access) {
   describe_array(*arg, data, dtype, rank, extents, strides, access);
@@ -70,7 +71,8 @@ fpt_status fpt_tensor_info(fpt_tensor tensor, int32_t* dtype, int32_t* rank, int
     const Array& array = tensor_at(tensor).array;
     *dtype = array.dtype;
     *rank = array.rank;
-    std::memcpy(extents, array.extents, sizeof array.extents);
+    int64_t strides[FPT_MAX_RANK];
+    get_axes(array, extents, strides);
     const std::string name = device_of(tensor_at(tensor));
     device[name.copy(device, 31)] = '\0';
   });

@@ -12,12 +12,16 @@ namespace {
 
 Array in_script_order(const Array& array, bool same_layout) noexcept { return same_layout ? array : reversed(array); }
 
-}  // namespace
-
-Made make_wished(const Array& array, const Wish& wish, Array& seen) {
+void require_host_memory(const Array& array) {
   if (is_device_memory(array.data))
     fail(FPT_ERR_DEVICE, "the array is in device memory, which this version cannot hand to Python: ",
          "update the host copy and pass that, without use_device");
+}
+
+}  // namespace
+
+Made make_wished(const Array& array, const Wish& wish, Array& seen) {
+  require_host_memory(array);
   seen = array;
   Storage storage;
   if (wish.copies(array)) {
@@ -101,14 +105,15 @@ Ref SlotCache::get(const Array& array, const Wish& wish) {
     return known->made.object;
   }
   const uint64_t changes = changes_;
-  Array seen;
-  Made made = make_wished(array, wish, seen);
+  require_host_memory(array);
+  const Array script = in_script_order(array, wish.same_layout);
+  Made made = make_array(wish.framework, script, nullptr, wish.read_only);
   const Ref object = made.object;
   if (changes_ != changes) known = find(array, head);  // making it ran Python code that came back here
   ++changes_;
   Entry& entry = known ? *known : add(array);
   entry.array = array;
-  entry.script = in_script_order(seen, wish.same_layout);
+  entry.script = script;
   entry.head = head;
   if (wish.framework == Framework::torch) entry.image.take(object.get(), array.rank);
   learn(entry);

@@ -159,16 +159,11 @@ void convert_from(const Array& source, const Array& target) {
   no_conversion(source.dtype, target.dtype);
 }
 
-}  // namespace
-
-void copy_same_type(const Array& source, const Array& target) {
-  if (element_count(target) == 0) return;
+/// Out of line, so that the usual copy stays short.
+[[gnu::noinline]]
+void copy_strided(const Array& source, const Array& target) {
   const char* from = static_cast<const char*>(source.data);
   char* to = static_cast<char*>(target.data);
-  if (is_contiguous(source) && is_contiguous(target)) {
-    std::memcpy(to, from, static_cast<std::size_t>(element_count(target)) * dtype_size(target.dtype));
-    return;
-  }
   const Loops loops = plan(source, target);
   switch (dtype_size(target.dtype)) {
     case 1:
@@ -184,6 +179,18 @@ void copy_same_type(const Array& source, const Array& target) {
     default:
       no_conversion(source.dtype, target.dtype);
   }
+}
+
+}  // namespace
+
+[[gnu::hot]]
+void copy_same_type(const Array& source, const Array& target) {
+  if (element_count(target) == 0) return;
+  if (is_contiguous(source) && is_contiguous(target)) {
+    std::memcpy(target.data, source.data, static_cast<std::size_t>(element_count(target)) * dtype_size(target.dtype));
+    return;
+  }
+  copy_strided(source, target);
 }
 
 void copy_converted(const Array& source, const Array& target) {

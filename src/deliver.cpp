@@ -129,6 +129,17 @@ bool deliver_directly(PyObject* result, const fpt_arg& output, bool same_layout)
   return view_plain_tensor(result, view) && copy_plainly(same_layout ? view.array : reversed(view.array), output);
 }
 
+/// Out of line: it is long, and the most frequent result has no use for it.
+[[gnu::noinline]]
+void deliver_checked(const Module& module, const Function& function, PyObject* result, fpt_arg* outputs, int32_t count) {
+  Delivery delivery(module, function, outputs, count);
+  if (!delivery.of_plain_tensors(result)) {
+    const Unpacked unpacked = unpack(result, concat("the result of ", function.name, " of ", module.name()));
+    delivery.of_unpacked(unpacked, PyTuple_Check(result));
+  }
+  delivery.run();
+}
+
 /// Truth value of a bool, or of a 0-dim bool tensor or NumPy scalar; -1 for everything else.
 int truth(PyObject* value) {
   if (PyBool_Check(value)) return value == Py_True;
@@ -166,14 +177,12 @@ bool read_loss(PyObject* value, double& loss) {
 
 }  // namespace
 
+[[gnu::hot]]
 void deliver(const Module& module, const Function& function, PyObject* result, fpt_arg* outputs, int32_t count,
              bool in_place) {
   if (in_place && result == Py_None) return;
   if (count == 1 && deliver_directly(result, *outputs, module.same_layout())) return;
-  Delivery delivery(module, function, outputs, count);
-  if (!delivery.of_plain_tensors(result))
-    delivery.of_unpacked(unpack(result, concat("the result of ", function.name, " of ", module.name())), PyTuple_Check(result));
-  delivery.run();
+  deliver_checked(module, function, result, outputs, count);
 }
 
 void require_done(const Module& module, const Function& function, PyObject* result) {
@@ -181,27 +190,27 @@ void require_done(const Module& module, const Function& function, PyObject* resu
     unpack(result, concat("the result of ", function.name, " of ", module.name()));
 }
 
-void deliver_training(const Module& module, const Function& function, PyObject* result, int32_t& completed,
-                      double& loss) {
-  const std::string what = concat(function.name, " of ", module.name());
+[[gnu::hot]]
+void deliver_training(const Module& module, const Function& function, PyObject* result, int32_t& completed, double& loss) {
+  const auto what = [&] { return concat(function.name, " of ", module.name()); };
   if (!PyTuple_Check(result) && !PyList_Check(result))
-    fail(FPT_ERR_TRAIN_RESULT, what, " must return (is_completed, loss) but returned ",
+    fail(FPT_ERR_TRAIN_RESULT, what(), " must return (is_completed, loss) but returned ",
          result == Py_None ? "None" : Py_TYPE(result)->tp_name);
   const Py_ssize_t values = PySequence_Size(result);
-  if (values < 0) throw_python_error(what);  // of a class that the script derived from list
+  if (values < 0) throw_python_error(what());  // of a class that the script derived from list
   if (values != 2)
-    fail(FPT_ERR_TRAIN_RESULT, what, " must return (is_completed, loss) but returned ", values, " values");
-  const Ref first = checked(PySequence_GetItem(result, 0), what);
-  const Ref second = checked(PySequence_GetItem(result, 1), what);
+    fail(FPT_ERR_TRAIN_RESULT, what(), " must return (is_completed, loss) but returned ", values, " values");
+  const Ref first(PySequence_GetItem(result, 0)), second(PySequence_GetItem(result, 1));
+  if (!first || !second) throw_python_error(what());
   const int done = truth(first.get());
   double number = 0;
   if (done < 0) {
     const bool swapped = truth(second.get()) >= 0;
-    fail(FPT_ERR_TRAIN_RESULT, what, " must return (is_completed, loss), but the first value is of type ",
+    fail(FPT_ERR_TRAIN_RESULT, what(), " must return (is_completed, loss), but the first value is of type ",
          Py_TYPE(first.get())->tp_name, " and no bool", swapped ? ": the two are in the wrong order" : "");
   }
   if (!read_loss(second.get(), number))
-    fail(FPT_ERR_TRAIN_RESULT, what, " must return (is_completed, loss), but the loss is of type ",
+    fail(FPT_ERR_TRAIN_RESULT, what(), " must return (is_completed, loss), but the loss is of type ",
          Py_TYPE(second.get())->tp_name, " and no single real number: reduce it in the script, for example with .mean()");
   completed = done;
   loss = number;

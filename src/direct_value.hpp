@@ -23,8 +23,7 @@ inline void set_memory(fpt_direct_value& value, const Array& array) noexcept {
   value.data = array.data;
   value.dtype = array.dtype;
   value.rank = array.rank;
-  std::memcpy(value.extents, array.extents, sizeof value.extents);
-  std::memcpy(value.strides, array.strides, sizeof value.strides);
+  get_axes(array, value.extents, value.strides);
 }
 
 }  // namespace fpt

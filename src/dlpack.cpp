@@ -57,7 +57,6 @@ Slot* take_slot(const Array& array, Storage owned) {
     slot->shape[i] = array.extents[i];
     slot->strides[i] = array.strides[i] >> shift;
   }
-  slot->legacy.tensor = tensor;
   slot->owned = owned.release();
   slot->serial = ++last_serial;
   slot->alive.store(true, std::memory_order_relaxed);
@@ -75,6 +74,7 @@ DataType data_type(int32_t dtype) noexcept {
   return types[dtype];
 }
 
+[[gnu::hot]]
 int32_t dtype_of(DataType type) noexcept {
   if (type.lanes != 1) return FPT_NONE;
   for (int32_t dtype = FPT_BOOL; dtype <= FPT_BFLOAT16; ++dtype) {
@@ -85,6 +85,7 @@ int32_t dtype_of(DataType type) noexcept {
   return FPT_NONE;
 }
 
+[[gnu::hot]]
 Array array_of(const Tensor& tensor) {
   if (tensor.ndim > FPT_MAX_RANK)
     fail(FPT_ERR_RANK, "a tensor of ", tensor.ndim, " axes cannot be passed to Fortran; at most ", FPT_MAX_RANK, " can");

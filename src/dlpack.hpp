@@ -80,6 +80,12 @@ struct Slot {
   uint64_t serial = 0;  // tells apart the arrays a slot has carried
   void* owned = nullptr;
   Slot* next = nullptr;
+
+  /// The same for torch without the exchange API. On demand: it takes as long as filling the slot.
+  Managed* as_legacy() noexcept {
+    legacy.tensor = versioned.tensor;
+    return &legacy;
+  }
 };
 
 /// A slot filled with `array`, axes in the order the script sees. With the interpreter lock held.

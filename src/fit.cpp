@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "fit.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <complex>
 #include <cstring>
@@ -111,7 +112,7 @@ void fit_array(CheckedCopy& copy, const Array& seen, bool same_layout, bool cast
 
 bool CheckedCopy::is_in_place() const noexcept {
   return source.data == target.data && source.dtype == target.dtype &&
-         std::memcmp(source.strides, target.strides, sizeof source.strides) == 0;
+         std::equal(source.strides, source.strides + source.rank, target.strides);
 }
 
 bool CheckedCopy::spoils(const CheckedCopy& other) const noexcept {
@@ -139,6 +140,7 @@ void CheckedCopy::run() {
   if (!is_in_place()) copy(source, target);
 }
 
+[[gnu::hot]]
 bool copy_plainly(const Array& source, const fpt_arg& output) {
   if (output.status != FPT_OK || output.access != FPT_OUT || output.handle != 0 || source.dtype != output.dtype) return false;
   const Array target = array_of(output);

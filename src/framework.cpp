@@ -67,13 +67,17 @@ Made make_numpy(const Array& array, Storage owned, bool read_only) {
 }
 
 Made make_torch(const Array& array, Storage owned) {
-  for (int i = 0; i < array.rank; ++i)
-    if (array.strides[i] < 0 && array.extents[i] > 1) refuse_negative_stride();
-  Array positive = array;  // the stride of a single element is never used, but torch refuses to see a negative one
-  for (int i = 0; i < array.rank; ++i)
-    if (positive.strides[i] < 0) positive.strides[i] = static_cast<int64_t>(dtype_size(array.dtype));
+  if (has_negative_stride(array)) {
+    Array positive = array;  // the stride of a single element is never used, but torch refuses to see a negative one
+    for (int i = 0; i < array.rank; ++i)
+      if (array.strides[i] < 0) {
+        if (array.extents[i] > 1) refuse_negative_stride();
+        positive.strides[i] = static_cast<int64_t>(dtype_size(array.dtype));
+      }
+    return make_torch(positive, std::move(owned));
+  }
   Made made;
-  made.slot = dlpack::take_slot(positive, std::move(owned));
+  made.slot = dlpack::take_slot(array, std::move(owned));
   made.serial = made.slot->serial;
   made.object = torch_access::import_slot(made.slot);
   return made;
@@ -164,6 +168,7 @@ int64_t version_of(PyObject* object, Framework framework) {
   return PyLong_AsLongLong(version.get());
 }
 
+[[gnu::hot]]
 bool torch_is_imported() {
   static bool imported = false;  // nothing un-imports torch
   if (!imported) {
@@ -175,6 +180,7 @@ bool torch_is_imported() {
 
 bool is_tensor(PyObject* object) { return torch_is_imported() && torch_access::is_tensor(object); }
 
+[[gnu::hot]]
 bool view_plain_tensor(PyObject* object, View& view) {
   if (!torch_is_imported() || !torch_access::view_plain(object, view.array)) return false;
   view.keep = Ref::borrow(object);

@@ -47,8 +47,7 @@ Tensor Tensor::of_owned(const Array& array, std::shared_ptr<void> owner, bool sa
   tensor.arg.dtype = static_cast<int16_t>(array.dtype);
   tensor.arg.rank = static_cast<int8_t>(array.rank);
   tensor.arg.access = FPT_OUT;
-  std::memcpy(tensor.arg.u.array.extents, array.extents, sizeof array.extents);
-  std::memcpy(tensor.arg.u.array.strides, array.strides, sizeof array.strides);
+  get_axes(array, tensor.arg.u.array.extents, tensor.arg.u.array.strides);
   tensor.array = array;
   tensor.owner = std::move(owner);
   tensor.same_layout = same_layout;

@@ -295,8 +295,10 @@ bool equals(PyObject* sequence, const int64_t* values, int32_t count, int64_t un
 }
 
 bool requires_grad(const Access& access, PyObject* tensor) {
-  if (!access.requires_grad_getter) return is_true(Ref(PyObject_GetAttr(tensor, access.requires_grad)));
-  return is_true(Ref(access.requires_grad_getter->get(tensor, access.requires_grad_getter->closure)));
+  const PyGetSetDef* getter = access.requires_grad_getter;
+  const Ref value(getter ? getter->get(tensor, getter->closure) : PyObject_GetAttr(tensor, access.requires_grad));
+  if (!value) PyErr_Clear();
+  return value.get() != Py_False;  // a tensor that does not say counts as changed
 }
 
 bool getters_say_unchanged(const Access& access, PyObject* tensor, const Array& array) {
@@ -304,7 +306,9 @@ bool getters_say_unchanged(const Access& access, PyObject* tensor, const Array& 
   if (access.api) {
     dlpack::Tensor view;
     if (access.api->view(tensor, &view) != 0) return PyErr_Clear(), false;
-    if (view.ndim != array.rank || dlpack::dtype_of(view.dtype) != array.dtype) return false;
+    const dlpack::DataType type = dlpack::data_type(array.dtype);
+    if (view.ndim != array.rank || view.dtype.code != type.code || view.dtype.bits != type.bits || view.dtype.lanes != 1)
+      return false;
     return has_axes(array, view.shape, view.strides) && (view.data == array.data || element_count(array) == 0);
   }
   const Ref data(PyObject_CallMethodNoArgs(tensor, access.data_ptr));
@@ -322,6 +326,7 @@ bool getters_say_unchanged(const Access& access, PyObject* tensor, const Array& 
 
 bool is_tensor(PyObject* object) { return PyObject_TypeCheck(object, instance().tensor_type); }
 
+[[gnu::hot]]
 bool view_plain(PyObject* object, Array& array) {
   const Access& access = instance();
   PyTypeObject* type = Py_TYPE(object);
@@ -345,7 +350,7 @@ Ref import_slot(dlpack::Slot* slot) {
     if (access.api->to_py_object(&slot->versioned, &object) == 0) return Ref(static_cast<PyObject*>(object));
     throw_python_error("torch refused an array");
   }
-  const Ref capsule(PyCapsule_New(&slot->legacy, "dltensor", nullptr));
+  const Ref capsule(PyCapsule_New(slot->as_legacy(), "dltensor", nullptr));
   Ref tensor(capsule ? PyObject_CallOneArg(access.from_dlpack, capsule.get()) : nullptr);
   if (!tensor) {
     if (!capsule || std::strcmp(PyCapsule_GetName(capsule.get()), "dltensor") == 0) dlpack::drop_slot(slot);

@@ -27,7 +27,8 @@ int main(int count, char **arguments) {
   }
   fpt_module_backend(module, &text, &length);
   printf("backend: %.*s\n", (int)length, text);
-  int (*is_initialized)(void) = (int (*)(void))dlsym(RTLD_DEFAULT, "Py_IsInitialized");
+  int (*is_initialized)(void);
+  *(void **)&is_initialized = dlsym(RTLD_DEFAULT, "Py_IsInitialized"); /* as POSIX has it */
   printf("python: %d\n", is_initialized ? is_initialized() : 0);
   fpt_module_free(module);
   return 0;

@@ -34,8 +34,8 @@ TEST_F(SlotTest, DescribesTheArrayInElements) {
 
 TEST_F(SlotTest, SaysTheSameInBothVersionsOfTheStruct) {
   Slot* slot = take();
-  EXPECT_EQ(slot->legacy.tensor.data, slot->versioned.tensor.data);
-  EXPECT_EQ(slot->legacy.tensor.shape, slot->versioned.tensor.shape);
+  EXPECT_EQ(slot->as_legacy()->tensor.data, slot->versioned.tensor.data);
+  EXPECT_EQ(slot->as_legacy()->tensor.shape, slot->versioned.tensor.shape);
   EXPECT_EQ(slot->versioned.version.major, 1u);
   EXPECT_EQ(slot->versioned.flags, 0u);
   drop_slot(slot);

@@ -170,9 +170,10 @@ void expect_surroundings_unchanged(const char* script_source) {
   EXPECT_EQ(after.locale, before.locale);
   EXPECT_EQ(after.folder, before.folder);
   EXPECT_EQ(after.mask, before.mask);
-  for (std::size_t number = 1; number < 32; ++number)
-    if (!is_left_to_us(number, before.handlers[number]))
-      EXPECT_EQ(after.handlers[number].sa_handler, before.handlers[number].sa_handler) << "signal " << number;
+  for (std::size_t number = 1; number < 32; ++number) {
+    if (is_left_to_us(number, before.handlers[number])) continue;
+    EXPECT_EQ(after.handlers[number].sa_handler, before.handlers[number].sa_handler) << "signal " << number;
+  }
   for (const std::string& variable : before.variables)
     EXPECT_NE(std::find(after.variables.begin(), after.variables.end(), variable), after.variables.end()) << variable;
 }
