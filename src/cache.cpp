@@ -92,9 +92,21 @@ SlotCache::Entry& SlotCache::add(const Array& array) {
     tags_[entries_.size()] = tag_of(array.data);
     return entries_.emplace_back();
   }
-  oldest_ = oldest_ + 1 < entries_.size() ? oldest_ + 1 : 0;
+  oldest_ = oldest();
   tags_[oldest_] = tag_of(array.data);
   return entries_[oldest_];
+}
+
+SlotCache::Entry* SlotCache::move_oldest(const Array& array, uint64_t head, const Wish& wish) noexcept {
+  if (entries_.size() < max_entries || wish.framework != Framework::torch || !TensorImage::may_move()) return nullptr;
+  Entry& entry = entries_[oldest()];
+  PyObject* tensor = entry.made.object.get();
+  if (entry.head != head || !has_axes(entry.array, array.rank, array.extents, array.strides) || element_count(array) == 0)
+    return nullptr;
+  if (Py_REFCNT(tensor) != 1 || !entry.image.matches(tensor) || !entry.image.is_unshared(tensor)) return nullptr;
+  if (!entry.image.move(entry.array.data, array.data)) return nullptr;
+  entry.array.data = entry.script.data = array.data;
+  return &add(array);
 }
 
 Ref SlotCache::get(const Array& array, const Wish& wish) {
@@ -106,6 +118,12 @@ Ref SlotCache::get(const Array& array, const Wish& wish) {
   }
   const uint64_t changes = changes_;
   require_host_memory(array);
+  if (!known)
+    if (Entry* moved = move_oldest(array, head, wish)) {
+      ++changes_;
+      learn(*moved);
+      return moved->made.object;
+    }
   const Array script = in_script_order(array, wish.same_layout);
   Made made = make_array(wish.framework, script, nullptr, wish.read_only);
   const Ref object = made.object;

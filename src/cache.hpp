@@ -32,7 +32,7 @@ Made make_wished(const Array& array, const Wish& wish, Array& seen);
 /// their value, which the conversion may have rounded.
 void write_back(const Array& seen, const Array& array);
 
-/// Bounded: the oldest objects go first, so arrays of a new length in each call do not add up.
+/// Bounded: the oldest object goes, or moves to the array that comes, so arrays of a new length in each call do not add up.
 ///
 /// Only objects on the memory of the caller are kept. A copy may not be used twice: a script may hold on to its memory
 /// in ways that no count shows, such as x.numpy().
@@ -104,7 +104,11 @@ class SlotCache {
   }
 
   Entry* find(const Array& array, uint64_t head) noexcept;
+  /// The place of the entry that goes when there is no room for another one.
+  std::size_t oldest() const noexcept { return oldest_ + 1 < entries_.size() ? oldest_ + 1 : 0; }
   Entry& add(const Array& array);
+  /// The oldest entry with its tensor moved to `array`; null where there is room, or a tensor has to be made.
+  Entry* move_oldest(const Array& array, uint64_t head, const Wish& wish) noexcept;
 
   std::deque<Entry> entries_;
   alignas(16) uint32_t tags_[max_entries] = {};  // of the addresses of the arrays, close together for the search

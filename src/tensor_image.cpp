@@ -31,7 +31,9 @@ void TensorImage::take(PyObject* tensor, int32_t rank) noexcept {
   impl_ = impl_of(tensor);
   data_word_ = data_word_of(impl_);
   data_ = *data_word_;
+  references_ = impl_[references_word];
   for (std::size_t i = 0; i < words; ++i) words_[i] = impl_[first_word + i];
+  for (std::size_t i = 0; i < storage_words; ++i) storage_[i] = data_word_[i - data_word_of_storage];
 }
 
 }  // namespace fpt

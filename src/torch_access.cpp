@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "image_self_test.hpp"
 #include "interpreter.hpp"
 #include "tensor_image.hpp"
 
@@ -130,20 +131,6 @@ bool shim_is_unchanged(const Shim& shim, PyObject* tensor, const Array& array) {
          !shim.requires_grad(impl);
 }
 
-/// A tensor the self-test knows everything about.
-Array self_test_array() {
-  static float memory[8];
-  Array array;
-  array.data = memory;
-  array.dtype = FPT_FLOAT32;
-  array.rank = 2;
-  array.extents[0] = 2;
-  array.extents[1] = 3;
-  array.strides[0] = 4 * static_cast<int64_t>(sizeof(float));
-  array.strides[1] = sizeof(float);
-  return array;
-}
-
 /// Truth of an attribute or of a method without arguments; false where asking fails.
 bool is_true(Ref value) {
   const bool result = value && PyObject_IsTrue(value.get()) == 1;
@@ -195,39 +182,6 @@ bool find_shim(PyObject* torch_c, Access& access) {
   return !shim_is_unchanged(shim, one.get(), array) && shim_is_unchanged(shim, two.get(), array);
 }
 
-/// Everything that may be done to a tensor must show in its image, else there are none.
-bool learn_images(const dlpack::ExchangeApi* api) {
-  if (!api || switched_off("FTN_PYTORCH_IMAGES")) return false;
-  const Ref utils(PyImport_ImportModule("torch.utils"));
-  if (!utils) return PyErr_Clear(), false;
-  const Array array = self_test_array();
-  const auto made = [&] { return import_slot(dlpack::take_slot(array, nullptr)); };
-  const Ref first = made(), other = made();
-  dlpack::Tensor view;
-  if (api->view(first.get(), &view) != 0) return PyErr_Clear(), false;
-  if (!TensorImage::learn(first.get(), view.shape, view.strides, array.data)) return false;
-  const auto shows = [&](auto&& change) {
-    const Ref tensor = made();
-    TensorImage image;
-    image.take(tensor.get(), array.rank);
-    const bool before = image.matches(tensor.get());
-    const Ref done(change(tensor.get()));
-    PyErr_Clear();
-    return before && done && !image.matches(tensor.get());
-  };
-  const auto call = [](const char* method, const char* format, auto... arguments) {
-    return [=](PyObject* tensor) { return PyObject_CallMethod(tensor, method, format, arguments...); };
-  };
-  const bool complete =
-      shows(call("t_", nullptr)) && shows(call("resize_", "i", 1)) && shows(call("set_", "O", other.get())) &&
-      shows(call("__setattr__", "sO", "data", other.get())) && shows(call("requires_grad_", nullptr)) &&
-      shows(call("as_strided_", "(ii)(ii)", 2, 2, 1, 1)) && shows([&](PyObject* tensor) {
-        return PyObject_CallMethod(utils.get(), "swap_tensors", "OO", tensor, other.get());
-      });
-  if (!complete) TensorImage::forget();
-  return complete;
-}
-
 /// The C function behind an attribute, null if it is no such attribute.
 PyGetSetDef* find_getter(PyObject* type, const char* name) {
   const Ref descriptor(PyObject_GetAttrString(type, name));
@@ -269,7 +223,7 @@ Access& instance() {
   loaded->stride = PyUnicode_InternFromString("stride");
   access_made = loaded;  // the self-test makes tensors, for which everything above is needed
   loaded->has_shim = find_shim(torch_c.get(), *loaded);
-  loaded->has_images = learn_images(loaded->api);
+  loaded->has_images = loaded->api && !switched_off("FTN_PYTORCH_IMAGES") && learn_images(*loaded->api);
   return *loaded;
 }
 
@@ -383,7 +337,7 @@ bool is_unchanged(PyObject* tensor, const Array& array) {
 std::string describe() {
   const Access& access = instance();
   return concat(access.api ? "exchange API" : "capsules", ", ", access.has_shim ? "C shim" : "Python getters",
-                access.has_images ? ", images" : "");
+                access.has_images ? ", images" : "", TensorImage::may_move() ? ", moves" : "");
 }
 
 }  // namespace fpt::torch_access

@@ -2,6 +2,7 @@
 /// Objects kept between calls are used again only while they are what they were. Every case runs for both frameworks
 /// where both can do what it does to its input.
 #include "cache.hpp"
+#include "interpreter.hpp"
 #include "script.hpp"
 
 namespace fpt {
@@ -206,6 +207,84 @@ INSTANTIATE_TEST_SUITE_P(
                     std::pair{"kept_graph", "kept.append((x * torch.ones(2, 2, requires_grad=True)).sum())"},
                     std::pair{"kept_slice_of_data", "kept.append(x.data[0])"}),
     [](const auto& info) { return std::string(info.param.first); });
+
+/// More arrays of one shape than the cache holds: tensors move from the oldest to the newest.
+class Walk : public testing::TestWithParam<std::pair<const char*, const char*>> {
+ protected:
+  static constexpr std::size_t blocks = 300;
+  std::vector<std::vector<double>> values = make_values();
+
+  static std::vector<std::vector<double>> make_values() {
+    std::vector<std::vector<double>> values(blocks);
+    for (std::size_t k = 0; k < blocks; ++k) values[k] = {1.0 + static_cast<double>(k), 1, 2, 3};
+    return values;
+  }
+  void walk(const Script& script, const char* action) {
+    for (std::size_t k = 0; k < blocks; ++k) {
+      std::string before(100, ' ');
+      const std::string expected = "(" + std::to_string(7 + k) + ".0, '(2, 2)', 'torch.float64', False)";
+      ASSERT_OK(script.call("meets", {out(values[k], {2, 2}), in(action)}, {out(before)}));
+      ASSERT_EQ(trimmed(before.data(), 100), expected) << action;
+    }
+  }
+};
+
+TEST_P(Walk, MeetsEachArrayAsItIs) {
+  test::CollectedWarnings ignored;
+  const Script script(torch_script);
+  for (int i = 0; i < 2; ++i) walk(script, GetParam().second);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Torch, Walk,
+    testing::Values(std::pair{"nothing", "None"}, std::pair{"requires_grad_", "x.requires_grad_()"},
+                    std::pair{"backward", "(x.requires_grad_() * 2).sum().backward()"},
+                    std::pair{"resize_", "x.resize_(1)"}, std::pair{"t_", "x.t_()"}, std::pair{"set_", "x.set_(other)"},
+                    std::pair{"data", "setattr(x, 'data', other)"},
+                    std::pair{"swap_tensors", "torch.utils.swap_tensors(x, other)"},
+                    std::pair{"swap_with_kept", "torch.utils.swap_tensors(x, kept[0]) if kept else kept.append(other)"},
+                    std::pair{"storage", "x.untyped_storage().data_ptr()"}, std::pair{"version", "x.mul_(1)"}),
+    [](const auto& info) { return std::string(info.param.first); });
+
+/// What a script may keep of a tensor, and the sum of the array in what was kept.
+class Keep : public Walk {};
+
+TEST_P(Keep, LeavesTheTensorWhereItIs) {
+  test::CollectedWarnings ignored;
+  const Script script(std::string(torch_script) +
+                      "\nimport weakref\nw = torch.ones(2, 2, dtype=torch.float64, requires_grad=True)\n"
+                      "def gradient(y): w.grad = None; y.backward(); return w.grad.sum()\n"
+                      "def referent(r): return 7.0 if r() is None else r().sum() - r()[0, 0] + 1\n");
+  const std::string what = GetParam().first, sum = GetParam().second;
+  for (int i = 0; i < 2; ++i) walk(script, ("kept.append(" + what + ")").c_str());
+  const std::string all = "[float(" + sum + ") for k in kept]";
+  EXPECT_TRUE(script.truth(all + " == [7.0 + n for _ in range(2) for n in range(300)]") ||
+              script.truth("kept[0].__class__ is weakref.ref and set(" + all + ") == {7.0}"))
+      << what;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Torch, Keep,
+    testing::Values(std::pair{"x", "k.sum()"}, std::pair{"x.t()", "k.sum()"}, std::pair{"x.detach()", "k.sum()"},
+                    std::pair{"x.data", "k.sum()"}, std::pair{"x.numpy()", "k.sum()"},
+                    std::pair{"memoryview(x.numpy())", "k[0, 0] + k[0, 1] + k[1, 0] + k[1, 1]"},
+                    std::pair{"x.untyped_storage()", "torch.empty(0, dtype=torch.float64).set_(k).sum()"},
+                    std::pair{"torch.utils.dlpack.to_dlpack(x)", "torch.utils.dlpack.from_dlpack(k).sum()"},
+                    std::pair{"(x * w).sum()", "gradient(k)"}, std::pair{"iter(x)", "sum(map(torch.sum, k))"},
+                    std::pair{"weakref.ref(x)", "referent(k)"}),
+    [](const auto& info) { return "N" + std::to_string(info.index); });
+
+TEST_F(Walk, MovesTensorsThatNobodyKnows) {
+  const Script script(std::string(torch_script) +
+                      "\nmarked = 0\ndef mark(x):\n  global marked\n  marked += hasattr(x, 'mark'); x.mark = 1\n");
+  const auto walk = [&] {
+    for (auto& block : values) ASSERT_OK(script.call("mark", {in(block, {2, 2})}, {}));
+  };
+  walk();
+  const InterpreterLock lock;
+  if (!test::contains(torch_report(), "moves")) GTEST_SKIP() << "images are switched off";  // test_tensor_image.cpp insists
+  EXPECT_TRUE(script.truth("marked == 300 - 2 - 64")) << "all but the first two calls, which make everything afresh";
+}
 
 TEST(NumPyMutation, OfShapeOrTypeIsGoneInTheNextCall) {
   const Script script(numpy_script);

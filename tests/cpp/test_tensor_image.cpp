@@ -38,7 +38,7 @@ struct TensorImages : testing::Test {
     };
     const bool wanted = is_on("FTN_PYTORCH_IMAGES") && is_on("FTN_PYTORCH_EXCHANGE_API");
     make_array(Framework::torch, array, nullptr, false);  // torch is looked into when it is first needed
-    ASSERT_EQ(test::contains(torch_report(), "images"), wanted) << torch_report();
+    ASSERT_EQ(test::contains(torch_report(), "images, moves"), wanted) << torch_report();
     if (!wanted) GTEST_SKIP() << "images are switched off";
   }
 };
@@ -69,6 +69,34 @@ TEST_F(TensorImages, OfAnotherTensorDoesNotMatch) {
   TensorImage image;
   image.take(one.object.get(), array.rank);
   EXPECT_FALSE(image.matches(two.object.get()));
+}
+
+TEST_F(TensorImages, OfSharedTensorsSaySo) {
+  const Made made = make_array(Framework::torch, array, nullptr, false);
+  PyObject* tensor = made.object.get();
+  TensorImage image;
+  image.take(tensor, array.rank);
+  EXPECT_TRUE(image.is_unshared(tensor));
+  const auto is_shared_by = [&](Ref holder) { return holder && image.matches(tensor) && !image.is_unshared(tensor); };
+  EXPECT_TRUE(is_shared_by(Ref(PyObject_CallMethod(tensor, "detach", nullptr))));
+  EXPECT_TRUE(is_shared_by(Ref(PyObject_CallMethod(tensor, "t", nullptr))));
+  EXPECT_TRUE(is_shared_by(Ref(PyWeakref_NewRef(tensor, nullptr))));
+  EXPECT_TRUE(image.is_unshared(tensor)) << "all of them have gone";
+  EXPECT_TRUE(is_shared_by(Ref(PyObject_CallMethod(tensor, "untyped_storage", nullptr))));
+}
+
+TEST_F(TensorImages, MoveFromWhereTheyWereTakenOnly) {
+  double elsewhere[6] = {7, 8, 9, 10, 11, 12};
+  const Made made = make_array(Framework::torch, array, nullptr, false);
+  TensorImage image;
+  image.take(made.object.get(), array.rank);
+  EXPECT_FALSE(image.move(elsewhere, values)) << "it was made of other memory";
+  EXPECT_EQ(view_of(made.object.get()).array.data, values);
+  ASSERT_TRUE(image.move(values, elsewhere));
+  EXPECT_TRUE(image.matches(made.object.get()));
+  EXPECT_EQ(view_of(made.object.get()).array.data, elsewhere);
+  ASSERT_TRUE(image.move(elsewhere, values));
+  EXPECT_EQ(view_of(made.object.get()).array.data, values);
 }
 
 TEST_F(TensorImages, ThereAreNoneOfManyAxes) {
