@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Run call_overhead on one core, three times as it is and once for each way it falls back to; make a table and a picture.
+"""Run call_overhead on one core, five times as it is and once for each way it falls back to; make a table and a picture.
 
 usage: run.py <build folder> <output folder>
 """
@@ -19,7 +19,7 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
 
-PROCESSES = 3
+PROCESSES = 5
 HERE = Path(__file__).resolve().parent
 TARGETS_US = {
     ("empty 3", "kept"): 0.10,
@@ -101,7 +101,7 @@ def picture(rows: list[dict], file: Path) -> None:
 def main(build: Path, output: Path) -> None:
     output.mkdir(parents=True, exist_ok=True)
     program = build / "benchmarks" / "call_overhead" / "call_overhead"
-    print(f"== Measuring, as installed, in {PROCESSES} processes (a minute)", flush=True)
+    print(f"== Measuring, as installed, in {PROCESSES} processes (two minutes)", flush=True)
     runs = [measure(program, output / f"process{number}.json", {}) for number in range(1, PROCESSES + 1)]
     fallbacks = {"kept, no shim": {"FTN_PYTORCH_SHIM": "0"}}
     fallbacks["kept, getters"] = {**fallbacks["kept, no shim"], "FTN_PYTORCH_IMAGES": "0"}
