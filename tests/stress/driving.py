@@ -5,12 +5,18 @@ from __future__ import annotations
 
 import os
 import shlex
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 IN, OUT, COPY = 0, 1, 2
 ADOPTS = "import ctypes, sys; sys.exit(ctypes.{}(sys.argv[1]).driver_main())"
+
+
+def heed_interrupts() -> None:
+    """What a shell starts in the background ignores interrupts, and so would a process that this test starts."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 class Died(AssertionError):
@@ -32,7 +38,7 @@ class Driver:
         self._lines = open(log, "w")
         self._process = subprocess.Popen(
             self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1,
-            env={**os.environ, "FTN_PYTORCH_PYTHON": python, **(environment or {})})
+            env={**os.environ, "FTN_PYTORCH_PYTHON": python, **(environment or {})}, preexec_fn=heed_interrupts)
 
     @property
     def pid(self) -> int:
