@@ -62,7 +62,7 @@ contains
       type(torch_results) :: results
       real(real32), pointer :: p(:, :)
 
-      call model%forward([torch_in(x(:, 2:4:2)), torch_in("index", index(3:4)*0), torch_in("mask", mask(:, 2:4:2)), &
+      call model%forward([torch_in(x(:, 2:4:2)), torch_copy("index", index(3:4)*0), torch_in("mask", mask(:, 2:4:2)), &
          torch_in("shift", shift)], results)
       call expect(results%count() == 3 .and. results%name(1) == "weighted", "results as they are")
       call results%to_array("moved", p)
@@ -70,7 +70,7 @@ contains
       call results%to_array("picked", p)
       call expect(all(p(:, 2) == merge(x(:, 2), -x(:, 4), logical(mask(:, 4)))), "another batch: where the mask is set")
       ! Its only element has no stride of its own, which packages compare all the same
-      call model%forward([torch_in(x(:, 2:2)), torch_in("index", index(3:3)*0), torch_in("mask", mask(:, 2:2)), &
+      call model%forward([torch_in(x(:, 2:2)), torch_copy("index", index(3:3)*0), torch_in("mask", mask(:, 2:2)), &
          torch_in("shift", shift)], results)
       call results%to_array("moved", p)
       call expect(all(shape(p) == [3, 1]) .and. all(p(:, 1) == x(:, 2) + shift), "a batch of one")
