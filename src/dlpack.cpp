@@ -76,13 +76,17 @@ DataType data_type(int32_t dtype) noexcept {
 
 [[gnu::hot]]
 int32_t dtype_of(DataType type) noexcept {
-  if (type.lanes != 1) return FPT_NONE;
-  for (int32_t dtype = FPT_BOOL; dtype <= FPT_BFLOAT16; ++dtype) {
-    if (dtype == FPT_TEXT) continue;
-    const DataType candidate = data_type(dtype);
-    if (candidate.code == type.code && candidate.bits == type.bits) return dtype;
-  }
+  for (int32_t dtype = FPT_BOOL; dtype <= FPT_BFLOAT16; ++dtype)
+    if (dtype != FPT_TEXT && data_type(dtype) == type) return dtype;
   return FPT_NONE;
+}
+
+[[gnu::hot]]
+bool has_axes(const Array& array, const int64_t* shape, const int64_t* strides) noexcept {
+  const int64_t size = static_cast<int64_t>(dtype_size(array.dtype));
+  for (int i = 0; i < array.rank; ++i)
+    if (shape[i] != array.extents[i] || (shape[i] > 1 && strides[i] * size != array.strides[i])) return false;
+  return true;
 }
 
 [[gnu::hot]]

@@ -24,6 +24,10 @@ struct DataType {
   uint8_t code;
   uint8_t bits;
   uint16_t lanes;
+
+  friend bool operator==(DataType a, DataType b) noexcept {
+    return a.code == b.code && a.bits == b.bits && a.lanes == b.lanes;
+  }
 };
 
 struct Tensor {
@@ -99,6 +103,9 @@ DataType data_type(int32_t dtype) noexcept;
 
 /// FPT_NONE for a type that no array of ours can have.
 int32_t dtype_of(DataType type) noexcept;
+
+/// Shape and strides, the latter in elements, are those of an array. The stride of a single element may be anything.
+bool has_axes(const Array& array, const int64_t* shape, const int64_t* strides) noexcept;
 
 /// View of a tensor, axes as the script sees them. FPT_ERR_RANK, FPT_ERR_DTYPE.
 Array array_of(const Tensor& tensor);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-/// How torch is reached without linking it: DLPack for making tensors and seeing their memory, torch's C shim for
-/// looking into cached ones. Both are found at run time, tested, and replaced by Python calls where they are missing.
+/// How torch is reached without linking it: DLPack for making tensors and seeing their memory, functions of its libraries
+/// (torch_symbols.hpp) for looking into cached ones. All are found at run time, tested, and replaced one by one where they
+/// are missing, in the end by Python calls.
 ///
-/// FTN_PYTORCH_EXCHANGE_API=0, FTN_PYTORCH_IMAGES=0 and FTN_PYTORCH_SHIM=0 switch the fast ways off, for tests and for
-/// finding faults.
+/// FTN_PYTORCH_EXCHANGE_API=0, FTN_PYTORCH_IMAGES=0, FTN_PYTORCH_SHIM=0 and FTN_PYTORCH_CPP_FUNCTIONS=0 switch the fast
+/// ways off, for tests and for finding faults.
 #pragma once
 
 #include <string>
@@ -13,6 +14,9 @@
 #include "pyref.hpp"
 
 namespace fpt::torch_access {
+
+/// True for a variable of the environment that is "0".
+bool is_switched_off(const char* variable);
 
 bool is_tensor(PyObject* object);
 

@@ -2,12 +2,12 @@
 /// What a script may do to a tensor must show in its image, and what leaves it alone must not.
 #include "tensor_image.hpp"
 
-#include <cstdlib>
 #include <cstring>
 
 #include "framework.hpp"
 #include "interpreter.hpp"
 #include "script.hpp"
+#include "torch_access.hpp"
 
 namespace fpt {
 namespace {
@@ -32,11 +32,8 @@ struct TensorImages : testing::Test {
   }
 
   void SetUp() override {
-    const auto is_on = [](const char* variable) {
-      const char* value = std::getenv(variable);
-      return !value || std::strcmp(value, "0") != 0;
-    };
-    const bool wanted = is_on("FTN_PYTORCH_IMAGES") && is_on("FTN_PYTORCH_EXCHANGE_API");
+    using torch_access::is_switched_off;
+    const bool wanted = !is_switched_off("FTN_PYTORCH_IMAGES") && !is_switched_off("FTN_PYTORCH_EXCHANGE_API");
     make_array(Framework::torch, array, nullptr, false);  // torch is looked into when it is first needed
     ASSERT_EQ(test::contains(torch_report(), "images, moves"), wanted) << torch_report();
     if (!wanted) GTEST_SKIP() << "images are switched off";

@@ -11,10 +11,7 @@
 namespace fpt {
 namespace {
 
-bool is_on(const char* variable) {
-  const char* value = std::getenv(variable);
-  return !value || std::strcmp(value, "0") != 0;
-}
+bool is_on(const char* variable) { return !torch_access::is_switched_off(variable); }
 
 struct TorchAccess : testing::Test {
   test::Script script{"import torch"};
@@ -33,6 +30,7 @@ TEST_F(TorchAccess, SaysWhichWaysAreUsed) {
   const std::string report = torch_report();
   EXPECT_EQ(test::contains(report, "exchange API"), is_on("FTN_PYTORCH_EXCHANGE_API")) << report;
   EXPECT_EQ(test::contains(report, "C shim"), is_on("FTN_PYTORCH_SHIM")) << report;
+  EXPECT_EQ(test::contains(report, "3 C++ functions"), is_on("FTN_PYTORCH_CPP_FUNCTIONS")) << report;
 }
 
 TEST_F(TorchAccess, MadeTensorIsUnchangedUntilSomethingIs) {

@@ -19,7 +19,7 @@ LAYERS = [
     {"observed_function"},
     {"cache", "convert", "tensor", "direct_results"},
     {"framework"},
-    {"image_self_test", "torch_access"},
+    {"image_self_test", "torch_access", "torch_symbols"},
     {"interpreter", "dlpack", "tensor_image", "fit", "direct_plugin", "direct_options"},
     {"crash"},
     {"arg", "direct_value", "environment", "pyref", "result_names"},
