@@ -22,10 +22,10 @@ program call_overhead
       end function floor_of_tensor
    end interface
 
-   !> Many short turns of everything: the state of a machine that others use too lasts for longer than a turn, and for
-   !> less than the whole
-   integer, parameter :: repetitions = 100
-   integer, parameter :: many = 4000, some = 400, several = 100, few = 20
+   !> Many short turns of everything, of a millisecond or less: the state of a machine that others use too lasts for longer
+   !> than a turn, and for less than the whole
+   integer, parameter :: repetitions = 500
+   integer, parameter :: many = 1000, some = 100, several = 10, few = 2
    !> More arrays than the library keeps tensors for, so that each call meets an address it does not know
    integer, parameter :: pool_size = 640
    integer, parameter :: counts(4) = [0, 1, 3, 8]
@@ -106,49 +106,71 @@ contains
       rows = [rows, measurement(case=case, way=way, n=counts(place), place=place)]
    end subroutine add
 
-   !> Both sides of a row, one after the other; turn 0 is for warming up. The one that comes first finds the caches filled
-   !> by another row, so that changes from turn to turn
+   !> Both sides of a row, one after the other and then again: the first time fills the caches, which another row has
+   !> left full of its own, and does not count. Which side begins changes from turn to turn; turn 0 is for warming up
    subroutine take_turn(row, turn)
       type(measurement), intent(inout) :: row
       integer, intent(in) :: turn
 
       real(real64) :: fortran, python
-      integer :: calls
+      integer :: pass
 
-      calls = many
-      if (row%case == "mlp forward") calls = several
-      if (row%case == "mlp train") calls = few
-      if (mod(turn, 2) == 0) python = python_loop(trim(row%case), calls)
-      select case (trim(row%way))
-      case ("kept")
-         fortran = kept_calls(checked(row%place), row%n, many)
-      case ("floor")
-         fortran = floor_of_call(row%n, many)
-      case ("kept, mode safe")
-         fortran = kept_calls(safe(row%place), row%n, some)
-      case ("never seen")
-         fortran = fresh_calls(checked(row%place), row%n)
-      case ("never seen, floor")
-         fortran = floor_of_call(row%n, many) + row%n*floor_of_tensor(some)
-      case ("result dropped")
-         fortran = first_calls(.false.)
-      case ("result delivered")
-         fortran = first_calls(.true.)
-      case default
-         select case (trim(row%case))
-         case ("mlp forward")
-            fortran = network_calls()
-         case ("mlp train")
-            fortran = training_steps()
-         case default
-            fortran = described_calls(checked(row%place), row%n)
-         end select
-      end select
-      if (mod(turn, 2) == 1) python = python_loop(trim(row%case), calls)
+      do pass = 1, 2
+         if (mod(turn, 2) == 0) then
+            python = python_calls(row)
+            fortran = fortran_calls(row)
+         else
+            fortran = fortran_calls(row)
+            python = python_calls(row)
+         end if
+      end do
       if (turn == 0) return
       row%fortran(turn) = fortran
       row%python(turn) = python
    end subroutine take_turn
+
+   real(real64) function python_calls(row) result(nanoseconds)
+      type(measurement), intent(in) :: row
+
+      select case (trim(row%case))
+      case ("mlp forward")
+         nanoseconds = python_loop(trim(row%case), several)
+      case ("mlp train")
+         nanoseconds = python_loop(trim(row%case), few)
+      case default
+         nanoseconds = python_loop(trim(row%case), many)
+      end select
+   end function python_calls
+
+   real(real64) function fortran_calls(row) result(nanoseconds)
+      type(measurement), intent(in) :: row
+
+      select case (trim(row%way))
+      case ("kept")
+         nanoseconds = kept_calls(checked(row%place), row%n, many)
+      case ("floor")
+         nanoseconds = floor_of_call(row%n, many)
+      case ("kept, mode safe")
+         nanoseconds = kept_calls(safe(row%place), row%n, some)
+      case ("never seen")
+         nanoseconds = fresh_calls(checked(row%place), row%n)
+      case ("never seen, floor")
+         nanoseconds = floor_of_call(row%n, many) + row%n*floor_of_tensor(some)
+      case ("result dropped")
+         nanoseconds = first_calls(.false.)
+      case ("result delivered")
+         nanoseconds = first_calls(.true.)
+      case default
+         select case (trim(row%case))
+         case ("mlp forward")
+            nanoseconds = network_calls()
+         case ("mlp train")
+            nanoseconds = training_steps()
+         case default
+            nanoseconds = described_calls(checked(row%place), row%n)
+         end select
+      end select
+   end function fortran_calls
 
    real(real64) function kept_calls(model, n, calls) result(nanoseconds)
       type(torch_pymodule), intent(in) :: model
@@ -192,14 +214,14 @@ contains
       type(torch_pymodule), intent(in) :: model
       integer, intent(in) :: n
       integer(int64) :: start
-      integer :: i, first
+      integer :: i
+      integer, save :: first = 1  ! goes on through the pool from turn to turn
 
-      first = 1
       start = now()
       do i = 1, some
+         if (first + n - 1 > pool_size) first = 1
          call model%forward(fresh(first:first + n - 1))
          first = first + n
-         if (first + n > pool_size) first = 1
       end do
       nanoseconds = real(now() - start, real64)/some
    end function fresh_calls
