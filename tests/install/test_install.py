@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pybind11
 import pytest
 
 HERE = Path(__file__).resolve().parent
@@ -14,10 +15,15 @@ ROOT = HERE.parents[1]
 SCRIPT = HERE / "script.py"
 
 
-def run(*command: object, cwd: Path, **environment: str) -> str:
-    """Standard output of a command that must succeed, with no variable set that could help it."""
+def attempt(*command: object, cwd: Path, **environment: str) -> subprocess.CompletedProcess:
+    """Run a command with no variable set that could help it."""
     kept = {name: os.environ[name] for name in ("PATH", "HOME", "FC", "LANG") if name in os.environ}
-    done = subprocess.run(list(map(str, command)), cwd=cwd, env=kept | environment, capture_output=True, text=True)
+    return subprocess.run(list(map(str, command)), cwd=cwd, env=kept | environment, capture_output=True, text=True)
+
+
+def run(*command: object, cwd: Path, **environment: str) -> str:
+    """Standard output of a command that must succeed."""
+    done = attempt(*command, cwd=cwd, **environment)
     assert done.returncode == 0, f"{' '.join(map(str, command))}\n{done.stdout}\n{done.stderr}"
     return done.stdout
 
@@ -68,6 +74,20 @@ def test_add_subdirectory(tmp_path: Path) -> None:
     assert run(program, SCRIPT, cwd=tmp_path) == "15\n"
     built = tmp_path / "build" / "ftn_pytorch"
     assert not any((built / part).exists() for part in ("tests", "examples", "benchmarks")), "more than is needed"
+
+
+@pytest.mark.parametrize("missing", ["pybind11", "fypp"])
+def test_a_package_that_cmake_misses_is_named(missing: str, tmp_path: Path) -> None:
+    run(sys.executable, "-m", "venv", "--without-pip", tmp_path / "bare", cwd=tmp_path)
+    python = tmp_path / "bare" / "bin" / "python"
+    if missing == "fypp":
+        packages = run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=tmp_path).strip()
+        (Path(packages) / "pybind11").symlink_to(Path(pybind11.__file__).parent)
+    folder = tmp_path / "build"
+    done = attempt("cmake", "-S", HERE / "add_subdirectory", "-B", folder, "-G", "Ninja", f"-DPython_EXECUTABLE={python}", cwd=tmp_path)
+    assert done.returncode != 0
+    text = " ".join(done.stderr.split())  # CMake breaks lines where it likes
+    assert f"{missing} is missing. Install it with: {python} -m pip install {missing}" in text
 
 
 def test_makefile(prefix: Path, cache: dict[str, str], tmp_path: Path) -> None:
