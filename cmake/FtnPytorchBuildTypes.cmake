@@ -14,6 +14,15 @@ if(CMAKE_Fortran_COMPILER_ID STREQUAL "GNU")
 endif()
 
 # gprof: a program writes gmon.out to its working directory when it ends.
+if(CMAKE_BUILD_TYPE STREQUAL "Profile" AND CMAKE_Fortran_COMPILER)
+  include(CheckCompilerFlag)
+  check_compiler_flag(Fortran -pg FTN_PYTORCH_FORTRAN_HAS_PG)
+  if(NOT FTN_PYTORCH_FORTRAN_HAS_PG)
+    message(FATAL_ERROR
+      "The build type Profile is for gprof, whose flag -pg ${CMAKE_Fortran_COMPILER} does not have. Use gfortran, or "
+      "RelWithDebInfo and perf.")
+  endif()
+endif()
 foreach(language C CXX Fortran)
   set(CMAKE_${language}_FLAGS_PROFILE "-O2 -g -pg -fno-omit-frame-pointer")
 endforeach()
