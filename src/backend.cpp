@@ -4,11 +4,11 @@
 #include <atomic>
 #include <filesystem>
 
-#include "direct_options.hpp"
-#include "direct_plugin.hpp"
-#include "environment.hpp"
-#include "error.hpp"
-#include "interpreter.hpp"
+#include "direct/direct_options.hpp"
+#include "direct/direct_plugin.hpp"
+#include "python/environment.hpp"
+#include "base/error.hpp"
+#include "python/interpreter.hpp"
 
 namespace fs = std::filesystem;
 

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "direct_module.hpp"
+#include "direct/direct_module.hpp"
 #include "ftn_pytorch.h"
 
 namespace fpt {

@@ -6,17 +6,17 @@
 #include <iterator>
 #include <vector>
 
-#include "arg.hpp"
+#include "arrays/arg.hpp"
 #include "backend.hpp"
-#include "call.hpp"
-#include "deliver.hpp"
-#include "direct_plugin.hpp"
-#include "environment.hpp"
-#include "framework.hpp"
+#include "script/call.hpp"
+#include "script/deliver.hpp"
+#include "direct/direct_plugin.hpp"
+#include "python/environment.hpp"
+#include "torch/framework.hpp"
 #include "guard.hpp"
-#include "module.hpp"
-#include "observe.hpp"
-#include "tensor.hpp"
+#include "script/module.hpp"
+#include "observe/observe.hpp"
+#include "calls/tensor.hpp"
 
 using namespace fpt;
 

@@ -2,11 +2,11 @@
 /// Bodies of the C interface, part two: arguments, tensors, lists and results.
 #include <cstring>
 
-#include "arg.hpp"
-#include "deliver.hpp"
-#include "direct_results.hpp"
+#include "arrays/arg.hpp"
+#include "script/deliver.hpp"
+#include "direct/direct_results.hpp"
 #include "guard.hpp"
-#include "tensor.hpp"
+#include "calls/tensor.hpp"
 
 using namespace fpt;
 

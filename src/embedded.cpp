@@ -2,11 +2,11 @@
 /// The Python module `_ftn_pytorch`, which the Python package uses to speak to the core.
 #include <pybind11/pybind11.h>
 
-#include "error.hpp"
-#include "framework.hpp"
+#include "base/error.hpp"
+#include "torch/framework.hpp"
 #include "ftn_pytorch.h"
-#include "interpreter.hpp"
-#include "log.hpp"
+#include "python/interpreter.hpp"
+#include "observe/log.hpp"
 
 namespace py = pybind11;
 

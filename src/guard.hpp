@@ -4,9 +4,9 @@
 
 #include <new>
 
-#include "error.hpp"
-#include "fpenv.hpp"
-#include "interpreter.hpp"
+#include "base/error.hpp"
+#include "base/fpenv.hpp"
+#include "python/interpreter.hpp"
 
 namespace fpt {
 

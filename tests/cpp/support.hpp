@@ -16,9 +16,9 @@
 #include <utility>
 #include <vector>
 
-#include "arg.hpp"
-#include "array.hpp"
-#include "error.hpp"
+#include "arrays/arg.hpp"
+#include "arrays/array.hpp"
+#include "base/error.hpp"
 #include "ftn_pytorch.h"
 
 namespace fpt::test {

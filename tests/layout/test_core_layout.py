@@ -11,30 +11,22 @@ ROOT = Path(__file__).resolve().parents[2]
 SRC = ROOT / "src"
 HEADER = (SRC / "ftn_pytorch.h").read_text()
 
-# A file includes files of its own layer and of those below, never of those above.
-LAYERS = [
-    {"c_api", "c_api_data", "embedded"},
-    {"guard", "deliver", "backend"},
-    {"module", "call", "direct_module"},
-    {"observed_function"},
-    {"cache", "convert", "tensor", "direct_results"},
-    {"framework"},
-    {"image_self_test", "torch_access", "torch_symbols"},
-    {"interpreter", "dlpack", "tensor_image", "fit", "direct_plugin", "direct_options"},
-    {"crash"},
-    {"arg", "direct_value", "environment", "pyref", "result_names"},
-    {"copy", "handle", "observe"},
-    {"log", "profile", "trace"},
-    {"archive", "array", "device", "error", "fpenv", "rank", "replaced_file", "torch_location"},
-    {"fpt_direct"},
-    {"ftn_pytorch"},
-]
-LEVEL = {stem: level for level, stems in enumerate(reversed(LAYERS)) for stem in stems}
-DIRECT = SRC / "direct"
-PLUGIN = sorted(path for path in DIRECT.iterdir() if path.suffix in (".cpp", ".hpp"))
-# What the plug-in takes of the core: nothing that knows Python or holds handles.
-SHARED = {"arg", "array", "copy", "device", "direct_value", "error", "replaced_file"}
-SOURCES = sorted(path for path in SRC.iterdir() if path.suffix in (".cpp", ".hpp"))
+# Lowest first. A file includes files of its own room and of those below; the last room is the door, src/ itself. The script
+# path and the direct path are neighbours that know nothing of each other.
+ROOMS = ["base", "arrays", "observe", "python", "torch", "calls", "script", "direct", "."]
+STRANGERS = {("script", "direct"), ("direct", "script")}
+SOURCES = sorted(path for room in ROOMS for path in (SRC / room).iterdir() if path.suffix in (".cpp", ".hpp"))
+PLUGIN = sorted(path for path in (SRC / "plugin").iterdir() if path.suffix in (".cpp", ".hpp"))
+# What the plug-in takes of the core: rooms without Python and without state that both would have, and its own boundary.
+SHARED = {"base", "arrays", "direct/fpt_direct.h", "direct/direct_value.hpp", "ftn_pytorch.h"}
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(SRC))
+
+
+def included_by(path: Path) -> list[str]:
+    return re.findall(r'^#include "(.+)"', path.read_text(), re.MULTILINE)
 
 
 def functions_of_the_header() -> list[str]:
@@ -42,48 +34,60 @@ def functions_of_the_header() -> list[str]:
 
 
 def table_of_the_architecture() -> dict[str, bool]:
-    """File names of docs/architecture.md and whether they know Python."""
+    """Files of docs/architecture.md, with their rooms, and whether they know Python."""
     text = (ROOT / "docs" / "architecture.md").read_text()
     table = {}
-    for names, answer in re.findall(r"^\| (`.*?) \|.*\| (yes|no) \|$", text, re.MULTILINE):
-        for name in re.findall(r"`([^`]+)`", names):
-            stem, *suffixes = name.split(".", 1)[0], *re.findall(r"\.\w+", name)
-            table |= {stem + suffix: answer == "yes" for suffix in suffixes}
+    for room, lines in re.findall(r"^#### `src/(\w*)/?`(.*?)(?=^#|\Z)", text, re.MULTILINE | re.DOTALL):
+        for names, answer in re.findall(r"^\| (`.*?) \|.*\| (yes|no) \|$", lines, re.MULTILINE):
+            for name in re.findall(r"`([^`]+)`", names):
+                stem, *suffixes = name.split(".", 1)[0], *re.findall(r"\.\w+", name)
+                table |= {str(Path(room) / (stem + suffix)): answer == "yes" for suffix in suffixes}
     return table
 
 
-@pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.name)
-def test_includes_point_downwards(source: Path) -> None:
-    assert source.stem in LEVEL, "in no layer"
-    for included in re.findall(r'^#include "(.+)"', source.read_text(), re.MULTILINE):
-        assert LEVEL[Path(included).stem] <= LEVEL[source.stem], f"{source.name} includes {included}"
+@pytest.mark.parametrize("source", SOURCES, ids=name_of)
+def test_rooms_include_only_rooms_below(source: Path) -> None:
+    own = name_of(source.parent)
+    for included in included_by(source):
+        room = "base" if included == "ftn_pytorch.h" else str(Path(included).parent)
+        assert ROOMS.index(room) <= ROOMS.index(own), f"{name_of(source)} includes {included}"
+        assert (own, room) not in STRANGERS, f"{name_of(source)} includes {included}"
+        assert (SRC / included).is_file(), "includes name the room"
+
+
+def test_headers_include_each_other_in_one_direction() -> None:
+    below = {name_of(path): included_by(path) for path in [*SOURCES, *PLUGIN] if path.suffix == ".hpp"}
+    while below:
+        done = [name for name, included in below.items() if not set(included) & set(below)]
+        assert done, f"a circle among {sorted(below)}"
+        below = {name: included for name, included in below.items() if name not in done}
 
 
 def test_architecture_lists_the_files() -> None:
-    files = {path.name for path in [*SOURCES, *PLUGIN]} | {"ftn_pytorch.h", "fpt_direct.h"}
+    files = {name_of(path) for path in [*SOURCES, *PLUGIN]} | {"ftn_pytorch.h", "direct/fpt_direct.h"}
     assert set(table_of_the_architecture()) == files
 
 
 @pytest.mark.parametrize("name", [name for name, knows in table_of_the_architecture().items() if not knows])
 def test_python_is_known_where_the_architecture_says(name: str) -> None:
-    assert not re.search(r"<Python\.h>|<pybind11/|\bPy[A-Z]?[a-z]*_[A-Z]", (SRC / name if (SRC / name).exists() else DIRECT / name).read_text())
+    assert not re.search(r"<Python\.h>|<pybind11/|\bPy[A-Z]?[a-z]*_[A-Z]", (SRC / name).read_text())
 
 
-@pytest.mark.parametrize("source", PLUGIN, ids=lambda path: path.name)
+@pytest.mark.parametrize("source", PLUGIN, ids=name_of)
 def test_plugin_takes_little_of_the_core(source: Path) -> None:
-    own = {path.name for path in PLUGIN} | {"fpt_direct.h"}
-    for included in re.findall(r'^#include "(.+)"', source.read_text(), re.MULTILINE):
-        assert included in own or Path(included).stem in SHARED, f"{source.name} includes {included}"
+    for included in included_by(source):
+        room = str(Path(included).parent)
+        assert room == "plugin" or {room, included} & SHARED, f"{name_of(source)} includes {included}"
 
 
 def test_both_sides_know_the_same_launchers() -> None:
-    sides = [(SRC / "rank.cpp").read_text(), (ROOT / "python" / "ftn_pytorch" / "process.py").read_text()]
+    sides = [(SRC / "base" / "rank.cpp").read_text(), (ROOT / "python" / "ftn_pytorch" / "process.py").read_text()]
     pairs = [re.findall(r'^\s+[{(]"(\w+)", "(\w+_(?:RANK|PROCID))"[)}],$', text, re.MULTILINE) for text in sides]
     assert len(pairs[0]) == 4 and pairs[0] == pairs[1]
 
 
 def test_core_does_not_need_torch() -> None:
-    assert not [path.name for path in SOURCES if re.search(r"#include <(torch|ATen|c10)/", path.read_text())]
+    assert not [name_of(path) for path in SOURCES if re.search(r"#include <(torch|ATen|c10)/", path.read_text())]
 
 
 def test_plugin_exports_one_function(build_dir: Path) -> None:
@@ -94,7 +98,7 @@ def test_plugin_exports_one_function(build_dir: Path) -> None:
 
 
 def test_one_file_starts_python() -> None:
-    assert [path.name for path in SOURCES if "Py_Initialize" in path.read_text()] == ["interpreter.cpp"]
+    assert [name_of(path) for path in SOURCES if "Py_Initialize" in path.read_text()] == ["python/interpreter.cpp"]
 
 
 def test_exports_are_the_functions_of_the_header(build_dir: Path) -> None:

@@ -49,11 +49,11 @@ def test_no_paths_of_a_machine() -> None:
     assert found == []
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "tests" / "cpp").glob("test_*.cpp")), ids=name_of)
-def test_a_test_of_the_core_has_the_name_of_what_it_tests(path: Path) -> None:
-    """test_<concern>.cpp or test_<concern>_<aspect>.cpp, where a source of the core or of Fortran has that stem."""
-    concerns = {"openmp", "plugin", "train"}  # spread over several files
-    concerns |= {source.stem.removeprefix("fpt_") for folder in ("src", "src/direct", "fortran") for source in (ROOT / folder).iterdir()}
+@pytest.mark.parametrize("path", sorted((ROOT / "tests" / "cpp").rglob("test_*.cpp")), ids=name_of)
+def test_a_test_of_the_core_lies_beside_what_it_tests(path: Path) -> None:
+    """tests/cpp/<room>/test_<concern>.cpp or test_<concern>_<aspect>.cpp, where a source of that room has that stem."""
+    room = path.parent.relative_to(ROOT / "tests" / "cpp")
+    concerns = {source.stem for source in (ROOT / "src" / room).iterdir()}
     name = path.stem.removeprefix("test_")
     assert any(name == concern or name.startswith(concern + "_") for concern in concerns)
 
@@ -63,7 +63,7 @@ def test_reliability_names_tests_that_are_there() -> None:
     tests, latest, checked = ROOT / "tests", "", 0
     text = (ROOT / "docs" / "reliability.md").read_text()
     folders = "|".join(path.name for path in tests.iterdir() if path.is_dir())
-    for file, name in re.findall(rf"`((?:{folders})/\w+\.\w+)?(?:::(\w+)[.]*)?`", text):
+    for file, name in re.findall(rf"`((?:{folders})/(?:\w+/)*\w+\.\w+)?(?:::(\w+)[.]*)?`", text):
         latest = file or latest
         if not latest:
             continue

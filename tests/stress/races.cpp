@@ -10,12 +10,12 @@
 #include <thread>
 #include <vector>
 
-#include "arg.hpp"
-#include "copy.hpp"
-#include "dlpack.hpp"
-#include "error.hpp"
-#include "fpenv.hpp"
-#include "handle.hpp"
+#include "arrays/arg.hpp"
+#include "arrays/copy.hpp"
+#include "torch/dlpack.hpp"
+#include "base/error.hpp"
+#include "base/fpenv.hpp"
+#include "base/handle.hpp"
 
 namespace fpt {
 namespace {

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: MIT
+/// Describing arguments: fpt_arg from memory, text and names, and the storage behind torch_copy.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "arrays/array.hpp"
+#include "ftn_pytorch.h"
+
+namespace fpt {
+
+/// Memory from the C allocator, which DLPack deleters can release on any thread.
+struct FreeDeleter {
+  void operator()(void* memory) const noexcept;
+};
+using Storage = std::unique_ptr<void, FreeDeleter>;
+
+/// At least `bytes` bytes, aligned for vector instructions. Throws std::bad_alloc.
+Storage allocate(std::size_t bytes);
+
+/// Fill `arg`; never throws for a bad description, but records it in arg.status, which is also returned.
+fpt_status describe_array(fpt_arg& arg, void* data, int32_t dtype, int32_t rank, const int64_t* extents,
+                          const int64_t* strides, int32_t access);
+fpt_status describe_text(fpt_arg& arg, const char* text, int64_t length, int32_t access);
+fpt_status name_arg(fpt_arg& arg, const char* name, int64_t length);
+
+/// The memory an argument describes. Only for arguments that are arrays, or scalars passed by reference.
+Array array_of(const fpt_arg& arg) noexcept;
+
+/// The text of an argument of type FPT_TEXT.
+std::string text_of(const fpt_arg& arg);
+
+/// "input 2 (\"dt\")" with a name, "input 2" without; `index` from 0.
+std::string argument_label(const char* what, int32_t index, const fpt_arg& arg);
+
+/// Throw what was wrong when the argument was described. `what` names it in the text: "input 2 (\"dt\")".
+void require_described(const fpt_arg& arg, const std::string& what);
+
+/// Take over the storage of a torch_copy argument; empty for every other argument. FPT_ERR_FREED if it was taken.
+Storage claim_copy(const fpt_arg& arg);
+
+/// Release what torch_copy stored for arguments of a call that failed before it used them.
+void discard_copies(const fpt_arg* args, int32_t count) noexcept;
+
+/// `length` bytes without trailing blanks.
+std::string trimmed(const char* text, int64_t length);
+
+}  // namespace fpt

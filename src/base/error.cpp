@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: MIT
+#include "base/error.hpp"
+
+#include <pthread.h>
+
+#include <cstdio>
+#include <mutex>
+#include <vector>
+
+namespace fpt {
+namespace {
+
+thread_local std::string* text_of_thread = nullptr;
+
+void forget_text(void* text) {
+  delete static_cast<std::string*>(text);
+  text_of_thread = nullptr;
+}
+
+// Goes with its thread, but not before exit handlers run, where threads may still fail: exit() destroys thread_local
+// objects and leaves keys alone.
+std::string& thread_text() {
+  static const pthread_key_t key = [] {
+    pthread_key_t made{};
+    pthread_key_create(&made, forget_text);
+    return made;
+  }();
+  if (!text_of_thread) {
+    text_of_thread = new std::string;
+    pthread_setspecific(key, text_of_thread);
+  }
+  return *text_of_thread;
+}
+
+/// Length of the character of UTF-8 that a text begins with, 0 if it begins with none.
+std::size_t utf8_length(std::string_view text) noexcept {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char first = byte(0);
+  const std::size_t length = first < 0x80 ? 1 : first < 0xC2 ? 0 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : first < 0xF5 ? 4 : 0;
+  if (length > text.size()) return 0;
+  for (std::size_t i = 1; i < length; ++i)
+    if ((byte(i) & 0xC0) != 0x80) return 0;
+  const bool surrogate = byte(0) == 0xED && byte(1) >= 0xA0;
+  const bool too_long = (byte(0) == 0xE0 && byte(1) < 0xA0) || (byte(0) == 0xF0 && byte(1) < 0x90);
+  const bool too_large = byte(0) == 0xF4 && byte(1) >= 0x90;
+  return surrogate || too_long || too_large ? 0 : length;
+}
+
+struct Name {
+  fpt_status status;
+  const char* name;
+};
+
+constexpr Name names[] = {
+    {FPT_OK, "FTN_PYTORCH_OK"},
+    {FPT_ERR_ARGUMENT, "FTN_PYTORCH_ERR_ARGUMENT"},
+    {FPT_ERR_FILE, "FTN_PYTORCH_ERR_FILE"},
+    {FPT_ERR_FORMAT, "FTN_PYTORCH_ERR_FORMAT"},
+    {FPT_ERR_SYNTAX, "FTN_PYTORCH_ERR_SYNTAX"},
+    {FPT_ERR_IMPORT, "FTN_PYTORCH_ERR_IMPORT"},
+    {FPT_ERR_SCRIPT, "FTN_PYTORCH_ERR_SCRIPT"},
+    {FPT_ERR_HOOK, "FTN_PYTORCH_ERR_HOOK"},
+    {FPT_ERR_SIGNATURE, "FTN_PYTORCH_ERR_SIGNATURE"},
+    {FPT_ERR_PYTHON, "FTN_PYTORCH_ERR_PYTHON"},
+    {FPT_ERR_RESULT_TYPE, "FTN_PYTORCH_ERR_RESULT_TYPE"},
+    {FPT_ERR_RESULT_COUNT, "FTN_PYTORCH_ERR_RESULT_COUNT"},
+    {FPT_ERR_RESULT_NAME, "FTN_PYTORCH_ERR_RESULT_NAME"},
+    {FPT_ERR_DTYPE, "FTN_PYTORCH_ERR_DTYPE"},
+    {FPT_ERR_SHAPE, "FTN_PYTORCH_ERR_SHAPE"},
+    {FPT_ERR_RANK, "FTN_PYTORCH_ERR_RANK"},
+    {FPT_ERR_TRAIN_RESULT, "FTN_PYTORCH_ERR_TRAIN_RESULT"},
+    {FPT_ERR_UNALLOCATED, "FTN_PYTORCH_ERR_UNALLOCATED"},
+    {FPT_ERR_KIND, "FTN_PYTORCH_ERR_KIND"},
+    {FPT_ERR_STRIDE, "FTN_PYTORCH_ERR_STRIDE"},
+    {FPT_ERR_DEVICE, "FTN_PYTORCH_ERR_DEVICE"},
+    {FPT_ERR_INPUT_MODIFIED, "FTN_PYTORCH_ERR_INPUT_MODIFIED"},
+    {FPT_ERR_NOT_LOADED, "FTN_PYTORCH_ERR_NOT_LOADED"},
+    {FPT_ERR_FREED, "FTN_PYTORCH_ERR_FREED"},
+    {FPT_ERR_INTERPRETER, "FTN_PYTORCH_ERR_INTERPRETER"},
+    {FPT_ERR_VERSION, "FTN_PYTORCH_ERR_VERSION"},
+    {FPT_ERR_PYTHONHOME, "FTN_PYTORCH_ERR_PYTHONHOME"},
+    {FPT_ERR_MEMORY, "FTN_PYTORCH_ERR_MEMORY"},
+    {FPT_ERR_INTERNAL, "FTN_PYTORCH_ERR_INTERNAL"},
+    {FPT_ERR_NO_CHECKPOINT, "FTN_PYTORCH_ERR_NO_CHECKPOINT"},
+    {FPT_ERR_CORRUPT, "FTN_PYTORCH_ERR_CORRUPT"},
+    {FPT_ERR_LOCKED, "FTN_PYTORCH_ERR_LOCKED"},
+};
+
+struct Warnings {
+  std::mutex mutex;
+  WarningHandler handler = nullptr;
+  std::vector<std::string> kept;
+};
+
+Warnings& warnings() {
+  static Warnings& instance = *new Warnings;
+  return instance;
+}
+
+constexpr std::size_t max_kept_warnings = 64;
+
+}  // namespace
+
+std::string as_utf8(std::string_view text) {
+  std::string result;
+  std::size_t copied = 0, at = 0;
+  while (at < text.size()) {
+    const std::size_t length = utf8_length(text.substr(at));
+    at += length;
+    if (length > 0) continue;
+    char escaped[5];
+    std::snprintf(escaped, sizeof escaped, "\\x%02x", static_cast<unsigned char>(text[at]));
+    result.append(text, copied, at - copied).append(escaped);
+    copied = ++at;
+  }
+  return result.append(text, copied, at - copied);
+}
+
+fpt_status remember_error(fpt_status status, std::string_view text) noexcept {
+  try {
+    thread_text() = as_utf8(text);
+  } catch (...) {
+  }
+  return status;
+}
+
+const std::string& last_error() noexcept { return thread_text(); }
+
+const char* status_name(fpt_status status) noexcept {
+  for (const Name& entry : names)
+    if (entry.status == status) return entry.name;
+  return "unknown status";
+}
+
+fpt_status status_of_name(const std::string& name) noexcept {
+  for (const Name& entry : names)
+    if (std::string("FTN_PYTORCH_ERR_") + name == entry.name) return entry.status;
+  return FPT_ERR_INTERNAL;
+}
+
+void set_warning_handler(WarningHandler handler) {
+  std::vector<std::string> kept;
+  {
+    std::lock_guard<std::mutex> lock(warnings().mutex);
+    warnings().handler = handler;
+    if (handler) kept.swap(warnings().kept);
+  }
+  for (const std::string& text : kept) handler(text.data(), static_cast<int64_t>(text.size()));
+}
+
+void warn(const std::string& words) {
+  const std::string text = as_utf8(words);
+  WarningHandler handler;
+  {
+    std::lock_guard<std::mutex> lock(warnings().mutex);
+    handler = warnings().handler;
+    if (!handler && warnings().kept.size() < max_kept_warnings) warnings().kept.push_back(text);
+  }
+  if (handler) handler(text.data(), static_cast<int64_t>(text.size()));
+}
+
+}  // namespace fpt

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT
+#include "base/rank.hpp"
+
+#include <cstdlib>
+#include <cstring>
+
+namespace fpt {
+namespace {
+
+// as in process.py, which tells why SLURM_NTASKS is not among them
+constexpr const char* variables[][2] = {
+    {"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"},
+    {"PMI_SIZE", "PMI_RANK"},
+    {"MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_RANK"},
+    {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID"},
+};
+
+int number_of(const char* variable) noexcept {
+  const char* text = std::getenv(variable);
+  if (!text || !*text || text[std::strspn(text, "0123456789")] != '\0') return -1;
+  return std::atoi(text);
+}
+
+}  // namespace
+
+Rank rank() noexcept {
+  for (const auto& [size, number] : variables)
+    if (number_of(size) > 0 && number_of(number) >= 0) return {number_of(number), number_of(size)};
+  return {};
+}
+
+std::string with_rank(std::string name) {
+  const std::string number = std::to_string(rank().number);
+  for (std::size_t at = 0; (at = name.find("%r", at)) != std::string::npos; at += number.size()) name.replace(at, 2, number);
+  return name;
+}
+
+std::string name_for_rank(const std::string& name) {
+  std::string result = with_rank(name);
+  if (rank().count == 1 || name.find("%r") != std::string::npos) return result;
+  const std::string number = std::to_string(rank().number);
+  const std::size_t dot = result.rfind('.'), slash = result.rfind('/');
+  const bool has_extension = dot != std::string::npos && (slash == std::string::npos || dot > slash + 1);
+  return has_extension ? result.insert(dot, "." + number) : result + "." + number;
+}
+
+}  // namespace fpt

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT
+#include "direct/archive.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <fstream>
+#include <string_view>
+
+namespace fpt {
+namespace {
+
+// Records of the zip format, APPNOTE.TXT 6.3, sections 4.3.12 to 4.3.16; all numbers are little-endian.
+constexpr uint32_t local_header = 0x04034b50, directory_entry = 0x02014b50, directory_end = 0x06054b50;
+constexpr uint32_t directory_end_64 = 0x06064b50, locator_64 = 0x07064b50;
+constexpr std::size_t size_of_end = 22, size_of_locator = 20, size_of_end_64 = 56, size_of_entry = 46;
+constexpr std::size_t largest_comment = 65535;
+constexpr uint64_t largest_directory = uint64_t{1} << 28;
+
+template <class T>
+T number_at(std::string_view bytes, std::size_t at) noexcept {
+  T value = 0;
+  for (std::size_t i = sizeof(T); i-- > 0;) value = static_cast<T>(value << 8 | static_cast<unsigned char>(bytes[at + i]));
+  return value;
+}
+
+std::string bytes_of(std::ifstream& file, uint64_t at, uint64_t count) {
+  std::string bytes(count, '\0');
+  file.clear();
+  file.seekg(static_cast<std::streamoff>(at));
+  file.read(bytes.data(), static_cast<std::streamsize>(count));
+  bytes.resize(file ? count : static_cast<std::size_t>(file.gcount()));
+  return bytes;
+}
+
+/// The central directory; empty where there is none.
+std::string directory_of(std::ifstream& file, uint64_t size) {
+  const uint64_t tail_size = std::min<uint64_t>(size, size_of_end + largest_comment + size_of_locator);
+  const uint64_t tail_begin = size - tail_size;
+  const std::string tail = bytes_of(file, tail_begin, tail_size);
+  for (std::size_t at = tail.size() < size_of_end ? 0 : tail.size() - size_of_end + 1; at-- > 0;) {
+    if (number_at<uint32_t>(tail, at) != directory_end) continue;
+    uint64_t length = number_at<uint32_t>(tail, at + 12), begin = number_at<uint32_t>(tail, at + 16);
+    if (at >= size_of_locator && number_at<uint32_t>(tail, at - size_of_locator) == locator_64) {
+      const std::string end = bytes_of(file, number_at<uint64_t>(tail, at - size_of_locator + 8), size_of_end_64);
+      if (end.size() < size_of_end_64 || number_at<uint32_t>(end, 0) != directory_end_64) return {};
+      length = number_at<uint64_t>(end, 40);
+      begin = number_at<uint64_t>(end, 48);
+    }
+    if (begin > size || length > size - begin || length > largest_directory) return {};
+    return bytes_of(file, begin, length);
+  }
+  return {};
+}
+
+}  // namespace
+
+ModelKind kind_of_model(const std::string& path) {
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  if (!file) return ModelKind::other;
+  const auto end = static_cast<std::streamoff>(file.tellg());
+  if (end < static_cast<std::streamoff>(size_of_end)) return ModelKind::other;
+  if (number_at<uint32_t>(bytes_of(file, 0, 4) + std::string(4, '\0'), 0) != local_header) return ModelKind::other;
+
+  const std::string directory = directory_of(file, static_cast<uint64_t>(end));
+  bool has_constants = false, has_code = false;
+  for (std::size_t at = 0; at + size_of_entry <= directory.size();) {
+    if (number_at<uint32_t>(directory, at) != directory_entry) return ModelKind::other;
+    const std::size_t name = number_at<uint16_t>(directory, at + 28), extra = number_at<uint16_t>(directory, at + 30),
+                      comment = number_at<uint16_t>(directory, at + 32);
+    std::string_view path_inside = std::string_view(directory).substr(at + size_of_entry, name);
+    // everything lies in one folder, whose name is free: "net/code/...", "net/data.pkl"
+    const std::size_t slash = path_inside.find('/');
+    path_inside = slash == std::string_view::npos ? std::string_view() : path_inside.substr(slash + 1);
+    if (path_inside.rfind("data/aotinductor/", 0) == 0) return ModelKind::package;
+    has_constants = has_constants || path_inside == "constants.pkl";
+    has_code = has_code || path_inside.rfind("code/", 0) == 0;
+    at += size_of_entry + name + extra + comment;
+  }
+  return has_constants && has_code ? ModelKind::torchscript : ModelKind::other;
+}
+
+}  // namespace fpt

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MIT
+#include "direct/direct_plugin.hpp"
+
+#include <dlfcn.h>
+
+#include <atomic>
+#include <filesystem>
+#include <mutex>
+
+#include "python/environment.hpp"
+#include "base/error.hpp"
+
+namespace fs = std::filesystem;
+
+namespace fpt {
+namespace {
+
+std::atomic<const fpt_direct_table*> opened{nullptr};
+
+const char* const built_without =
+    "this library was built without the direct path: build it with -DFTN_PYTORCH_DIRECT=ON and a torch that brings its "
+    "C++ headers";
+
+fs::path plugin_file() {
+  return fs::path(object_file_of(reinterpret_cast<const void*>(&direct_plugin))).parent_path() / "libftn_pytorch_direct.so";
+}
+
+const fpt_direct_table& open_plugin() {
+  const std::string obstacle = direct_obstacle();
+  if (!obstacle.empty()) fail(direct_torch().folder.empty() ? FPT_ERR_IMPORT : FPT_ERR_VERSION, obstacle);
+  const std::string file = plugin_file().string();
+  // for the life of the process: torch registers itself in many places
+  void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  if (!library) fail(FPT_ERR_IMPORT, "the direct path could not be loaded: ", dlerror());
+  const auto get = reinterpret_cast<decltype(&fpt_direct_table_get)>(dlsym(library, FPT_DIRECT_SYMBOL));
+  const fpt_direct_table* table = get ? get() : nullptr;
+  if (!table || table->version != FPT_DIRECT_VERSION)
+    fail(FPT_ERR_VERSION, file, " is not of the same build as this library: install both together");
+  const TorchLocation wanted = direct_torch(), found = loaded_torch();
+  if (!same_torch(wanted, found))
+    fail(FPT_ERR_VERSION, "the direct path was built for ", text_of(wanted), " and found ", text_of(found),
+         ": does LD_LIBRARY_PATH or LD_PRELOAD name another libtorch?");
+  table->on_warning([](const char* text, int64_t length) { warn(std::string(text, static_cast<std::size_t>(length))); });
+  return *table;
+}
+
+}  // namespace
+
+TorchLocation direct_torch() { return {FPT_DIRECT_TORCH_FOLDER, FPT_DIRECT_TORCH_VERSION}; }
+
+std::string direct_obstacle() {
+  const TorchLocation wanted = direct_torch();
+  if (wanted.folder.empty()) return built_without;
+  if (opened_direct_plugin()) return {};
+  std::error_code error;
+  const fs::path file = plugin_file();
+  if (!fs::exists(file, error)) return concat("the direct path is not installed: ", file.string(), " is missing");
+  const TorchLocation there = torch_in(wanted.folder);
+  if (there.version != wanted.version)
+    return concat("the direct path was built for ", text_of(wanted), ", but there is ",
+                  there.folder.empty() ? "no torch there now" : "version " + there.version + " now",
+                  ": build this library again");
+  const TorchLocation loaded = loaded_torch();
+  if (!loaded.folder.empty() && loaded.folder != there.folder)
+    return concat("the direct path was built for ", text_of(wanted), ", but this process has loaded ", text_of(loaded),
+                  " already, and two do not fit into one process");
+  return {};
+}
+
+const fpt_direct_table& direct_plugin() {
+  if (const fpt_direct_table* table = opened_direct_plugin()) return *table;
+  static std::mutex& mutex = *new std::mutex;
+  const std::lock_guard<std::mutex> lock(mutex);
+  if (!opened_direct_plugin()) opened.store(&open_plugin(), std::memory_order_release);
+  return *opened_direct_plugin();
+}
+
+const fpt_direct_table* opened_direct_plugin() noexcept { return opened.load(std::memory_order_acquire); }
+
+void require_direct(fpt_status status) {
+  if (status != FPT_OK) throw Error(status, opened_direct_plugin()->error_text());
+}
+
+}  // namespace fpt

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT
+#include "observe/log.hpp"
+
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+
+#include "base/error.hpp"
+#include "base/rank.hpp"
+
+namespace fpt {
+namespace {
+
+std::atomic<LogLevel> level_{LogLevel::off};
+int file_ = STDERR_FILENO;
+
+/// Level that the variable asks for.
+LogLevel wanted_level() {
+  const char* text = std::getenv("FTN_PYTORCH_LOG");
+  const std::string_view value = text ? text : "";
+  if (value == "debug") return LogLevel::debug;
+  if (value == "info") return LogLevel::info;
+  if (!value.empty() && value != "0" && value != "off")
+    warn(concat("FTN_PYTORCH_LOG is \"", value, "\": it must be \"info\" or \"debug\", so nothing is logged"));
+  return LogLevel::off;
+}
+
+/// "2026-03-01T12:00:00.123456", local time.
+std::string now() {
+  const auto time = std::chrono::system_clock::now();
+  const std::time_t seconds = std::chrono::system_clock::to_time_t(time);
+  const auto micro = std::chrono::duration_cast<std::chrono::microseconds>(time.time_since_epoch()).count() % 1000000;
+  std::tm parts{};
+  localtime_r(&seconds, &parts);
+  char day[32], text[48];
+  std::strftime(day, sizeof day, "%Y-%m-%dT%H:%M:%S", &parts);
+  std::snprintf(text, sizeof text, "%s.%06d", day, static_cast<int>(micro));
+  return text;
+}
+
+std::string indented(std::string_view text) {
+  std::string result;
+  for (const char c : text) {
+    result += c;
+    if (c == '\n') result += "    ";
+  }
+  return result;
+}
+
+}  // namespace
+
+void start_log() {
+  const LogLevel wanted = wanted_level();
+  if (wanted == LogLevel::off) return;
+  const char* name = std::getenv("FTN_PYTORCH_LOG_FILE");
+  if (name && *name) {
+    // ranks may share a file: each line is appended in one piece
+    const std::string path = with_rank(name);
+    const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    if (file < 0)
+      return warn(concat("FTN_PYTORCH_LOG_FILE: ", path, " cannot be written (", std::strerror(errno),
+                         "), so nothing is logged"));
+    file_ = file;
+  }
+  level_.store(wanted);
+}
+
+LogLevel log_level() noexcept { return level_.load(std::memory_order_relaxed); }
+
+void log(LogLevel level, std::string_view text) noexcept {
+  if (level == LogLevel::off || !logs(level)) return;
+  const int kept = errno;
+  try {
+    const std::string line = concat(now(), " rank ", rank().number, " thread ", syscall(SYS_gettid),
+                                    level == LogLevel::debug ? " debug " : " info ", indented(as_utf8(text)), "\n");
+    for (std::size_t done = 0; done < line.size();) {
+      const ssize_t count = write(file_, line.data() + done, line.size() - done);
+      if (count <= 0 && errno != EINTR) break;
+      if (count > 0) done += static_cast<std::size_t>(count);
+    }
+  } catch (...) {
+  }
+  errno = kept;
+}
+
+}  // namespace fpt

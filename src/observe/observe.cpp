@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: MIT
+#include "observe/observe.hpp"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <mutex>
+#include <set>
+
+#include "arrays/array.hpp"
+#include "base/error.hpp"
+#include "observe/profile.hpp"
+#include "base/rank.hpp"
+#include "observe/trace.hpp"
+
+namespace fpt {
+namespace {
+
+struct Names {
+  std::mutex mutex;
+  std::map<int64_t, std::string> modules;
+  std::set<std::string> described;  // functions whose first call is in the log
+};
+
+Names& names() {
+  static Names& instance = *new Names;
+  return instance;
+}
+
+std::atomic<bool> recording{false};
+std::string profile_target;
+int64_t started_at = 0;
+thread_local Crossing* innermost = nullptr;
+
+std::string variable(const char* name) {
+  const char* text = std::getenv(name);
+  return text && std::strcmp(text, "0") != 0 ? text : "";
+}
+
+/// To standard error for "1", else into the file of that name.
+void write_profile() {
+  const std::string text = profile_table(time_now() - started_at);
+  if (text.empty()) return;
+  if (profile_target == "1") {
+    std::fflush(stderr);
+    for (std::size_t done = 0; done < text.size();) {
+      const ssize_t count = write(STDERR_FILENO, text.data() + done, text.size() - done);
+      if (count <= 0 && errno != EINTR) return;
+      if (count > 0) done += static_cast<std::size_t>(count);
+    }
+    return;
+  }
+  if (std::FILE* file = std::fopen(name_for_rank(profile_target).c_str(), "w")) {
+    std::fwrite(text.data(), 1, text.size(), file);
+    std::fclose(file);
+  } else {
+    warn(concat("FTN_PYTORCH_PROFILE: ", name_for_rank(profile_target), " cannot be written (", std::strerror(errno), ")"));
+  }
+}
+
+/// exit() runs this after the exit handler of the interpreter, which is registered later: calls made there count too.
+void at_exit() {
+  if (!observing.exchange(false)) return;
+  log(LogLevel::info, "the program ends");
+  if (!profile_target.empty()) write_profile();
+}
+
+/// A child that was forked shares the files: it would write into them as if it were this process.
+void in_child() { observing.store(false); }
+
+std::string shape_text(const fpt_arg& arg) {
+  std::string text;
+  for (int32_t i = 0; i < arg.rank; ++i) text += concat(i ? "," : "(", arg.u.array.extents[i]);
+  return arg.rank > 0 ? text + ")" : text;
+}
+
+/// "real(real32)(3,100)", axes in Fortran order.
+std::string text_of(const fpt_arg& arg) {
+  const std::string name = arg.name[0] ? concat(arg.name, "=") : "";
+  if (arg.status != FPT_OK) return concat(name, "(", status_name(arg.status), ")");
+  if (arg.dtype == FPT_NONE) return name + "tensor";
+  if (arg.dtype == FPT_TEXT) return concat(name, "text of ", arg.length);
+  return concat(name, dtype_fortran_name(arg.dtype), shape_text(arg));
+}
+
+std::string texts_of(const fpt_arg* args, int32_t count) {
+  std::string text;
+  for (int32_t i = 0; i < count; ++i) text += concat(i ? ", " : "", text_of(args[i]));
+  return count > 0 ? text : "none";
+}
+
+std::string name_of(int64_t module) {
+  const std::lock_guard<std::mutex> lock(names().mutex);
+  const auto found = names().modules.find(module);
+  return found != names().modules.end() ? found->second : "(no module)";
+}
+
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+std::string milliseconds(int64_t time) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3f ms", static_cast<double>(time) / 1e6);
+  return text;
+}
+
+}  // namespace
+
+std::atomic<bool> observing{false};
+
+int64_t time_now() noexcept {
+  using namespace std::chrono;
+  return duration_cast<nanoseconds>(steady_clock::now().time_since_epoch()).count();
+}
+
+void start_observing() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    start_log();
+    profile_target = variable("FTN_PYTORCH_PROFILE");
+    const std::string trace_file = variable("FTN_PYTORCH_TRACE");
+    if (!trace_file.empty()) start_trace(trace_file);
+    recording.store(!variable("FTN_PYTORCH_RECORD").empty());
+    if (!logs(LogLevel::info) && profile_target.empty() && !traces() && !records()) return;
+    started_at = time_now();
+    observing.store(true);
+    std::atexit(at_exit);
+    pthread_atfork(nullptr, nullptr, in_child);
+    log(LogLevel::info, concat("ftn_pytorch ", FPT_VERSION, ", process ", getpid(), ", rank ", rank().number, " of ", rank().count));
+  });
+}
+
+bool records() noexcept { return recording.load(std::memory_order_relaxed); }
+void record_ended() noexcept { recording.store(false); }
+
+void name_module(int64_t module, const std::string& file) {
+  const std::string stem = std::filesystem::path(file).stem().string();
+  const std::lock_guard<std::mutex> lock(names().mutex);
+  std::set<std::string> used;
+  for (const auto& known : names().modules) used.insert(known.second);
+  std::string name = stem;
+  for (int number = 2; used.count(name) > 0; ++number) name = concat(stem, "#", number);
+  names().modules[module] = name;
+}
+
+void forget_module(int64_t module) {
+  const std::string name = name_of(module);
+  const std::lock_guard<std::mutex> lock(names().mutex);
+  if (names().modules.erase(module) > 0) log(LogLevel::info, "freed " + name);
+}
+
+Crossing* Crossing::current() noexcept { return innermost; }
+
+bool begins_crossing() noexcept {
+  if (!innermost || !innermost->is_entering_) return true;
+  innermost->is_entering_ = false;
+  return false;
+}
+
+Crossing::Crossing(const CallFacts& facts) noexcept : facts_(facts), outer_(innermost), begin_(time_now()) {
+  try {
+    name_ = facts.is_of_whole ? concat(facts.function, " of ", name_of(facts.module))
+                              : concat(name_of(facts.module), ".", facts.function);
+    wants_description_ = logs(LogLevel::debug);
+    if (!wants_description_ && logs(LogLevel::info)) {
+      const std::lock_guard<std::mutex> lock(names().mutex);
+      wants_description_ = names().described.insert(name_).second;
+    }
+  } catch (...) {
+  }
+  innermost = this;
+  begin_ = time_now();
+}
+
+Crossing::~Crossing() { innermost = outer_; }
+
+void Crossing::python_part(int64_t begin, int64_t end, int64_t own_time) noexcept {
+  python_begin_ = begin;
+  python_end_ = end;
+  own_time_ = own_time;
+}
+
+void Crossing::describe(std::string text, int hits, int misses) {
+  description_ = std::move(text);
+  hits_ = hits;
+  misses_ = misses;
+}
+
+void Crossing::end(fpt_status status) noexcept {
+  const int64_t end = time_now();
+  try {
+    const bool has_python = python_end_ > 0;
+    const CallTimes times{end - begin_ - own_time_, has_python ? python_end_ - python_begin_ : -1};
+    if (!profile_target.empty()) add_to_profile(name_, times, status != FPT_OK);
+    if (traces()) {
+      std::string result = concat("\"status\": \"", status_name(status), "\"");
+      if (!facts_.is_of_whole) result += concat(", \"inputs\": ", facts_.ninputs);
+      if (!facts_.file.empty()) result += concat(", \"file\": ", json_text(facts_.file));
+      if (has_python) trace({name_, "python", python_begin_, python_end_, ""});
+      trace({name_, "crossing", begin_, end, result});
+    }
+    if (wants_description_ || (status != FPT_OK && logs(LogLevel::info))) {
+      std::string text = concat(name_, " in ", milliseconds(times.whole));
+      if (has_python) text += concat(" (Python ", milliseconds(times.python), ")");
+      if (!facts_.is_of_whole) text += concat(", from Fortran: ", texts_of(facts_.inputs, facts_.ninputs));
+      if (!facts_.file.empty()) text += concat(", file ", facts_.file);
+      if (facts_.nothers > 0) text += concat("; ", texts_of(facts_.others, facts_.nothers));
+      if (!description_.empty()) text += concat(", in the script: ", description_, ", cache: ", hits_, " hits, ", misses_, " misses");
+      if (status != FPT_OK) text += concat(": ", status_name(status), ": ", first_line(last_error()));
+      log(logs(LogLevel::debug) ? LogLevel::debug : LogLevel::info, text);
+    }
+  } catch (...) {
+  }
+}
+
+void report_load(int64_t module, const std::string& file, std::string_view backend, int64_t begin, fpt_status status) {
+  const int64_t end = time_now();
+  const std::string stem = std::filesystem::path(file).stem().string();
+  if (status == FPT_OK) {
+    name_module(module, file);
+    log(LogLevel::info, concat("loaded ", file, " as ", name_of(module), ", backend ", backend, ", in ", milliseconds(end - begin)));
+  } else {
+    log(LogLevel::info, concat("could not load ", file, ": ", status_name(status), ": ", first_line(last_error())));
+  }
+  if (!profile_target.empty()) add_to_profile("load of " + stem, {end - begin, -1}, status != FPT_OK);
+  if (traces()) trace({"load of " + stem, "load", begin, end, concat("\"file\": ", json_text(file), ", \"status\": \"", status_name(status), "\"")});
+}
+
+}  // namespace fpt

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT
+/// Observation of calls: FTN_PYTORCH_LOG, _PROFILE, _TRACE and _RECORD. Knows nothing of Python.
+///
+/// Without these variables a call pays for reading one flag. With one of them, the functions of the C interface run
+/// inside observe_call(), and functions of scripts are called through observed_function.hpp.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "ftn_pytorch.h"
+#include "observe/log.hpp"
+
+namespace fpt {
+
+/// True if any variable asks for observation. Set once, before the first module is loaded.
+extern std::atomic<bool> observing;
+
+/// Read the variables; done by the first call in the process. Whoever comes later waits until it is done.
+void start_observing();
+
+/// True while the first calls are recorded; record_ended() says that there were enough.
+bool records() noexcept;
+void record_ended() noexcept;
+
+/// Nanoseconds of the steady clock.
+int64_t time_now() noexcept;
+
+/// Give a module its name for the table, the log and the trace; several with one stem become "net", "net#2".
+void name_module(int64_t module, const std::string& file);
+void forget_module(int64_t module);
+
+/// What a call is about; pointers live as long as it.
+struct CallFacts {
+  int64_t module;
+  std::string_view function;  ///< or what is done with the module as a whole: "save"
+  const fpt_arg* inputs = nullptr;
+  int32_t ninputs = 0;
+  const fpt_arg* others = nullptr;  ///< outputs, or targets of training
+  int32_t nothers = 0;
+  bool is_of_whole = false;         ///< not a function is called, but the module saved, restored, ...
+  std::string_view file = {};       ///< that this is about
+
+  static CallFacts of_whole(int64_t module, std::string_view what, std::string_view file = {}) {
+    return {module, what, nullptr, 0, nullptr, 0, true, file};
+  }
+};
+
+/// One call through the C interface while it is observed.
+class Crossing {
+ public:
+  explicit Crossing(const CallFacts& facts) noexcept;
+  ~Crossing();
+  Crossing(const Crossing&) = delete;
+  Crossing& operator=(const Crossing&) = delete;
+  void end(fpt_status status) noexcept;
+
+  /// That of this thread, innermost first; null outside of one.
+  static Crossing* current() noexcept;
+
+  /// The function of the script runs, or ran, from `begin` to `end`. What observation itself took beside that does not
+  /// count: own_time.
+  void python_part(int64_t begin, int64_t end, int64_t own_time) noexcept;
+  /// What the script got and gave, for the log.
+  void describe(std::string text, int hits, int misses);
+  /// True if the log wants a description of this call: all of them at debug, the first of a function at info.
+  bool wants_description() const noexcept { return wants_description_; }
+  /// Array objects made since the call began.
+  int arrays_made = 0;
+
+ private:
+  friend bool begins_crossing() noexcept;
+
+  const CallFacts facts_;
+  std::string name_;
+  Crossing* outer_;
+  bool is_entering_ = true, wants_description_ = false;
+  int hits_ = 0, misses_ = 0;
+  int64_t begin_, python_begin_ = 0, python_end_ = 0, own_time_ = 0;
+  std::string description_;
+};
+
+/// False for the call that observe_call() itself makes.
+bool begins_crossing() noexcept;
+
+inline bool is_observed() noexcept { return __builtin_expect(observing.load(std::memory_order_relaxed), false) && begins_crossing(); }
+
+/// Run `call` (the same function of the C interface, which then finds that it is observed already).
+template <class Call>
+[[gnu::cold, gnu::noinline]] fpt_status observe_call(const CallFacts& facts, const Call& call) noexcept {
+  Crossing crossing(facts);
+  const fpt_status status = call();
+  crossing.end(status);
+  return status;
+}
+
+/// A module was loaded, or could not be: into the log, the table and the trace.
+void report_load(int64_t module, const std::string& file, std::string_view backend, int64_t begin, fpt_status status);
+
+/// An array object was made: a miss of the cache.
+inline void count_array() noexcept {
+  if (observing.load(std::memory_order_relaxed))
+    if (Crossing* crossing = Crossing::current()) ++crossing->arrays_made;
+}
+
+}  // namespace fpt

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: MIT
+#include "plugin/answer.hpp"
+
+#include "direct/direct_value.hpp"
+
+namespace fpt::direct {
+namespace {
+
+constexpr const char* allowed = "tensors, numbers, texts, or a tuple, list, dict or named tuple of those";
+
+std::string label_of(const char* name, std::size_t number, bool single, const std::string& what) {
+  if (name) return concat("result \"", name, "\" of ", what);
+  return single ? "the result of " + what : concat("result ", number, " of ", what);
+}
+
+template <class T>
+void set_number(fpt_direct_value& value, int32_t dtype, T number) {
+  value.kind = FPT_DIRECT_NUMBER;
+  value.dtype = dtype;
+  std::memcpy(value.number, &number, sizeof number);
+}
+
+/// The usual case, for which no text has to be prepared.
+bool is_plain(const at::Tensor& tensor) noexcept {
+  return tensor.defined() && tensor.layout() == at::kStrided && !tensor.is_quantized() && !tensor.is_nested() &&
+         !tensor.is_meta() && tensor.dim() <= FPT_MAX_RANK && dtype_of(tensor.scalar_type()) != FPT_NONE &&
+         !tensor.is_conj() && !tensor.is_neg();
+}
+
+/// What Fortran can look into: strided, with numbers in it, without pending conjugation or sign.
+at::Tensor plain(at::Tensor tensor, const std::string& label) {
+  const char* advice = nullptr;
+  if (tensor.is_nested()) advice = "a nested tensor; return torch.nested.to_padded_tensor(...)";
+  if (!advice && tensor.layout() != at::kStrided) advice = "a tensor that is not strided; return x.to_dense()";
+  if (!advice && tensor.is_quantized()) advice = "a quantized tensor; return x.dequantize()";
+  if (advice) fail(FPT_ERR_RESULT_TYPE, label, " is ", advice);
+  if (tensor.is_meta()) fail(FPT_ERR_DEVICE, label, " is a tensor on the device 'meta', which holds no numbers");
+  if (tensor.dim() > FPT_MAX_RANK)
+    fail(FPT_ERR_RANK, label, " has ", tensor.dim(), " axes; at most ", FPT_MAX_RANK, " can be passed to Fortran");
+  if (dtype_of(tensor.scalar_type()) == FPT_NONE)
+    fail(FPT_ERR_DTYPE, label, " is of type ", c10::toString(tensor.scalar_type()),
+         ", which has no counterpart in Fortran: convert it in the model");
+  if (tensor.is_conj() || tensor.is_neg()) return tensor.detach().resolve_conj().resolve_neg();
+  return tensor;
+}
+
+thread_local std::unique_ptr<Answer> spare;
+
+}  // namespace
+
+void Answer::set(c10::IValue value, const std::string& what) {
+  if (value.isTensor()) return add_tensor(std::move(value).toTensor(), nullptr, true, what);
+  result = std::move(value);
+  if (result.isNone()) return;
+  if (result.isTuple()) {
+    const auto& tuple = result.toTupleRef();
+    const auto type = tuple.type();
+    const auto* schema = type->schema() ? type->schema().get() : nullptr;
+    const auto& elements = tuple.elements();
+    is_tuple = true;
+    for (std::size_t i = 0; i < elements.size(); ++i)
+      add(elements[i], schema ? schema->arguments()[i].name().c_str() : nullptr, what);
+  } else if (result.isList()) {
+    is_tuple = true;
+    for (const c10::IValue& element : result.toListRef()) add(element, nullptr, what);
+  } else if (result.isGenericDict()) {
+    const auto dict = result.toGenericDict();
+    for (const auto& entry : dict) {
+      if (!entry.key().isString())
+        fail(FPT_ERR_RESULT_TYPE, "the result of ", what, " is a dict with keys of type ", entry.key().tagKind(),
+             "; keys must be texts");
+      add(entry.value(), entry.key().toStringRef().c_str(), what);
+    }
+  } else {
+    add(result, nullptr, what);
+  }
+}
+
+void Answer::set(std::vector<at::Tensor> results, std::vector<std::string> result_names, const std::string& what) {
+  names = std::move(result_names);
+  for (std::size_t i = 0; i < results.size(); ++i)
+    add_tensor(std::move(results[i]), names.empty() ? nullptr : names[i].c_str(), results.size() == 1, what);
+}
+
+void Answer::add(const c10::IValue& value, const char* name, const std::string& what) {
+  const bool single = &value == &result;
+  if (value.isTensor()) return add_tensor(value.toTensor(), name, single, what);
+  fpt_direct_value& slot = values.emplace_back();
+  tensors.emplace_back();
+  slot.name = name;
+  slot.on_host = 1;
+  if (value.isBool()) return set_number<uint8_t>(slot, FPT_BOOL, value.toBool());
+  if (value.isInt()) return set_number<int64_t>(slot, FPT_INT64, value.toInt());
+  if (value.isDouble()) return set_number<double>(slot, FPT_FLOAT64, value.toDouble());
+  if (value.isComplexDouble()) return set_number(slot, FPT_COMPLEX128, value.toComplexDouble());
+  if (value.isString()) {
+    slot.kind = FPT_DIRECT_TEXT;
+    slot.dtype = FPT_TEXT;
+    slot.data = const_cast<char*>(value.toStringRef().data());
+    slot.length = static_cast<int64_t>(value.toStringRef().size());
+    return;
+  }
+  const std::string label = label_of(name, values.size(), single, what);
+  if (value.isNone())
+    fail(FPT_ERR_RESULT_TYPE, label, " is None; a function has either no result at all or every result has a value");
+  if (value.isTuple() || value.isList() || value.isGenericDict())
+    fail(FPT_ERR_RESULT_TYPE, label, " is a container inside another; results may not be nested, return ", allowed);
+  fail(FPT_ERR_RESULT_TYPE, label, " is of type ", value.tagKind(), "; return ", allowed);
+}
+
+void Answer::add_tensor(at::Tensor tensor, const char* name, bool single, const std::string& what) {
+  if (!is_plain(tensor)) {
+    const std::string label = label_of(name, values.size() + 1, single, what);
+    if (!tensor.defined()) fail(FPT_ERR_RESULT_TYPE, label, " is no tensor: it is undefined");
+    tensor = plain(std::move(tensor), label);
+  }
+  tensors.push_back(std::move(tensor));
+  fpt_direct_value& slot = values.emplace_back();
+  slot.name = name;
+  describe(values.size() - 1);
+}
+
+void Answer::describe(std::size_t index) {
+  const at::Tensor& tensor = tensors[index];
+  fpt_direct_value& slot = values[index];
+  slot.kind = FPT_DIRECT_TENSOR;
+  slot.on_host = tensor.is_cpu();
+  set_memory(slot, array_of_tensor(tensor, same_layout));
+  if (!slot.on_host) slot.data = nullptr;
+}
+
+void Answer::to_host(std::size_t index) {
+  at::Tensor& tensor = tensors[index];
+  const c10::InferenceMode normal(false);
+  const bool half = tensor.scalar_type() == at::kHalf || tensor.scalar_type() == at::kBFloat16;
+  tensor = tensor.detach().to(at::kCPU, half ? at::kFloat : tensor.scalar_type());
+  describe(index);
+}
+
+void Answer::clear() noexcept {
+  values.clear();
+  tensors.clear();
+  names.clear();
+  result = c10::IValue();
+  is_tuple = false;
+}
+
+std::unique_ptr<Answer> take_answer() { return spare ? std::move(spare) : std::make_unique<Answer>(); }
+
+void release_answer(std::unique_ptr<Answer> answer) noexcept {
+  answer->clear();
+  if (!spare) spare = std::move(answer);
+}
+
+void hand_out(std::unique_ptr<Answer> answer, fpt_direct_answer& out) noexcept {
+  out.values = answer->values.data();
+  out.count = static_cast<int32_t>(answer->values.size());
+  out.is_tuple = answer->is_tuple;
+  out.owner = answer.release();
+}
+
+}  // namespace fpt::direct

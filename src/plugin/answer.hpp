@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: MIT
+/// Results of a model, whatever they are, as values that cross the boundary.
+#pragma once
+
+#include "plugin/tensors.hpp"
+
+namespace fpt::direct {
+
+/// What the `owner` of an fpt_direct_answer points to.
+struct Answer {
+  std::vector<fpt_direct_value> values;
+  std::vector<at::Tensor> tensors;  // one per value, undefined for numbers and texts
+  c10::IValue result;               // holds texts and names
+  std::vector<std::string> names;
+  bool same_layout = false;
+  bool is_tuple = false;
+
+  /// Take a result over. FPT_ERR_RESULT_TYPE, FPT_ERR_RANK, FPT_ERR_DTYPE; `what` opens the texts.
+  void set(c10::IValue value, const std::string& what);
+  /// The same for tensors with names or, where there are none, without.
+  void set(std::vector<at::Tensor> results, std::vector<std::string> result_names, const std::string& what);
+  /// Copy a tensor to host memory, of a type that the core converts.
+  void to_host(std::size_t index);
+  void clear() noexcept;
+
+ private:
+  void add(const c10::IValue& value, const char* name, const std::string& what);
+  void add_tensor(at::Tensor tensor, const char* name, bool single, const std::string& what);
+  void describe(std::size_t index);
+};
+
+/// Answers are used again by the thread that released them.
+std::unique_ptr<Answer> take_answer();
+void release_answer(std::unique_ptr<Answer> answer) noexcept;
+
+/// Hand an answer to the core.
+void hand_out(std::unique_ptr<Answer> answer, fpt_direct_answer& out) noexcept;
+
+}  // namespace fpt::direct

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: MIT
+#include "plugin/failure.hpp"
+
+#include <new>
+
+namespace fpt::direct {
+namespace {
+
+/// Cut a block that begins with `begin` at the first empty line after it, or at the end.
+void cut(std::string& text, std::string_view begin) {
+  for (std::size_t at = text.find(begin); at != std::string::npos; at = text.find(begin, at)) {
+    std::size_t end = at;
+    // the frames: lines that begin with "frame #", after the line that was found
+    do {
+      end = text.find('\n', end);
+      if (end != std::string::npos) ++end;
+    } while (end != std::string::npos && text.compare(end, 7, "frame #") == 0);
+    text.erase(at, end == std::string::npos ? end : end - at);
+  }
+}
+
+}  // namespace
+
+std::string message_of(const std::exception& exception) {
+  const auto* error = dynamic_cast<const c10::Error*>(&exception);
+  std::string text = error ? error->what_without_backtrace() : exception.what();
+  cut(text, "Exception raised from ");
+  cut(text, "C++ CapturedTraceback:");
+  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
+  return text;
+}
+
+void rethrow_as(fpt_status status, const std::string& context) {
+  try {
+    throw;
+  } catch (const Error&) {
+    throw;
+  } catch (const c10::OutOfMemoryError& error) {
+    fail(FPT_ERR_MEMORY, context, ": ", message_of(error));
+  } catch (const std::bad_alloc&) {
+    fail(FPT_ERR_MEMORY, context, ": out of memory");
+  } catch (const std::exception& error) {
+    fail(status, context, ": ", message_of(error));
+  } catch (...) {
+    fail(status, context, ": an exception of unknown type");
+  }
+}
+
+}  // namespace fpt::direct

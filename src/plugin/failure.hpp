@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: MIT
+/// Exceptions of libtorch as failures of this library.
+#pragma once
+
+#include <string>
+
+#include "plugin/torch.hpp"
+
+namespace fpt::direct {
+
+/// Text of an exception of libtorch without frames of C++, which say nothing to those who wrote the model.
+std::string message_of(const std::exception& exception);
+
+/// Throw the exception that is being handled as an Error: FPT_ERR_MEMORY for a lack of memory, `status` for all else.
+/// `context` opens the text.
+[[noreturn]] void rethrow_as(fpt_status status, const std::string& context);
+
+}  // namespace fpt::direct

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: MIT
+#include "plugin/frame.hpp"
+
+#include <complex>
+
+namespace fpt::direct {
+namespace {
+
+constexpr uint64_t checked_calls = 2;
+
+template <class T>
+T load(const unsigned char* bytes) noexcept {
+  T value;
+  std::memcpy(&value, bytes, sizeof value);
+  return value;
+}
+
+uint32_t version_of(const at::Tensor& tensor) noexcept {
+  return tensor.unsafeGetTensorImpl()->version_counter().current_version();
+}
+
+std::size_t number_of_this_thread() noexcept {
+  static std::atomic<std::size_t> threads{0};
+  static thread_local const std::size_t number = threads++;
+  return number;
+}
+
+}  // namespace
+
+void Frame::begin(const Settings& settings) {
+  checking_ = settings.mode == FPT_DIRECT_SAFE || calls_ < checked_calls;
+  ++calls_;
+  uses_.clear();
+}
+
+c10::IValue Frame::value(const fpt_arg& arg) {
+  const unsigned char* bytes = arg.u.value;
+  switch (arg.dtype) {
+    case FPT_TEXT:
+      return text_of(arg);
+    case FPT_BOOL:
+      return bytes[0] != 0;
+    case FPT_INT8:
+      return int64_t{load<int8_t>(bytes)};
+    case FPT_INT16:
+      return int64_t{load<int16_t>(bytes)};
+    case FPT_INT32:
+      return int64_t{load<int32_t>(bytes)};
+    case FPT_INT64:
+      return load<int64_t>(bytes);
+    case FPT_FLOAT32:
+      return double{load<float>(bytes)};
+    case FPT_FLOAT64:
+      return load<double>(bytes);
+    case FPT_COMPLEX64:
+      return c10::complex<double>(load<c10::complex<float>>(bytes));
+    case FPT_COMPLEX128:
+      return load<c10::complex<double>>(bytes);
+    default:
+      fail(FPT_ERR_INTERNAL, "scalar of type ", arg.dtype);
+  }
+}
+
+const at::Tensor& Frame::tensor(const Settings& settings, const fpt_arg& arg, const char* what, int32_t index) {
+  const std::size_t position = uses_.size();
+  if (caches_.size() <= position) caches_.resize(position + 1);
+  const int32_t wanted = settings.wanted_dtype(arg.dtype);
+  const bool copied = wanted != arg.dtype || settings.copies_inputs;
+  Use& use = uses_.emplace_back();
+  use.host = copied ? &caches_[position].copied(arg, wanted, settings.same_layout)
+                    : &caches_[position].get(arg, settings.same_layout);
+  if (settings.device) {
+    const c10::InferenceMode normal(false);
+    use.moved = use.host->to(*settings.device, use.host->scalar_type(), /*non_blocking=*/false, /*copy=*/true);
+  }
+  use.version = version_of(use.used());
+  use.arg = &arg;
+  use.what = what;
+  use.index = index;
+  use.copied = copied;
+  return use.used();
+}
+
+void Frame::finish(const Settings& settings, const std::string& function, const std::vector<at::Tensor>& results) {
+  for (Use& use : uses_) {
+    if (version_of(use.used()) == use.version) continue;
+    if (use.arg->access == FPT_OUT) {
+      write_back(settings, use);
+    } else if (!use.copied && !use.moved.defined()) {
+      fail(FPT_ERR_INPUT_MODIFIED, argument_label(use.what, use.index, *use.arg), " was changed in place by ", function,
+           " but not passed with torch_out: pass it so, or change a copy in the model (x = x.clone())");
+    }
+  }
+  if (checking_ && !reported_) report_kept(function, results);
+}
+
+const at::Tensor& Frame::contiguous(const Settings& settings, const fpt_arg& arg, const char* what, int32_t index) {
+  const at::Tensor& plain = tensor(settings, arg, what, index);
+  if (plain.is_contiguous()) return plain;
+  Use& use = uses_.back();
+  const c10::InferenceMode normal(false);
+  use.moved = plain.contiguous();
+  return use.moved;
+}
+
+void Frame::finish_compiled(const Settings& settings) {
+  for (const Use& use : uses_)
+    if (use.arg->access == FPT_OUT) write_back(settings, use);
+}
+
+void Frame::write_back(const Settings& settings, const Use& use) {
+  if (use.moved.defined()) tensor_on(array_of_tensor(*use.host, false), false).copy_(use.moved.detach());
+  if (use.copied) copy(array_of_tensor(*use.host, settings.same_layout), array_of(*use.arg));
+}
+
+void Frame::report_kept(const std::string& function, const std::vector<at::Tensor>& results) {
+  for (const Use& use : uses_) {
+    const at::Tensor& tensor = *use.host;
+    const bool returned = std::any_of(results.begin(), results.end(), [&](const at::Tensor& result) {
+      return result.storage().unsafeGetStorageImpl() == tensor.storage().unsafeGetStorageImpl();
+    });
+    if (use.copied || use.moved.defined() || returned || is_unshared(tensor)) continue;
+    reported_ = true;
+    warn(concat(function, " kept ", argument_label(use.what, use.index, *use.arg), ", or a view of it, beyond the call. ",
+                "Its memory belongs to Fortran and will change: keep x.clone(), or load with inputs=\"copy\"."));
+  }
+}
+
+FramePool::~FramePool() {
+  for (auto& place : places_) delete place.load();
+}
+
+FramePool::Lease::Lease(FramePool& pool)
+    : place_(pool.places_[number_of_this_thread() % pool.places_.size()]),
+      frame_(place_.exchange(nullptr, std::memory_order_acquire)) {
+  if (!frame_) frame_ = new Frame;
+}
+
+FramePool::Lease::~Lease() {
+  frame_->abandon();
+  Frame* none = nullptr;
+  // another thread with the same place may have been faster
+  if (!place_.compare_exchange_strong(none, frame_, std::memory_order_release)) delete frame_;
+}
+
+}  // namespace fpt::direct

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: MIT
+/// One call in progress: its arguments as tensors, what is checked after it, and what the next call finds again.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <deque>
+
+#include "plugin/tensors.hpp"
+
+namespace fpt::direct {
+
+/// Used by one call at a time; FramePool hands frames out.
+class Frame {
+ public:
+  /// Begin a call.
+  void begin(const Settings& settings);
+
+  /// True for an argument without memory of its own: a scalar that is read, or a text.
+  static bool is_value(const fpt_arg& arg) noexcept {
+    return arg.dtype == FPT_TEXT || (arg.rank == 0 && arg.access != FPT_OUT);
+  }
+  /// Value of such an argument, in the widest type of its group.
+  static c10::IValue value(const fpt_arg& arg);
+  /// Tensor of any other argument, on the device of the model. `what` and `index` name it in texts.
+  const at::Tensor& tensor(const Settings& settings, const fpt_arg& arg, const char* what, int32_t index);
+
+  /// The same, contiguous as compiled code wants it; a copy where the array is not.
+  const at::Tensor& contiguous(const Settings& settings, const fpt_arg& arg, const char* what, int32_t index);
+
+  /// After the model ran: changed inputs go back or are refused, and those that it kept are reported once.
+  /// @param results  may rightly share the memory of inputs
+  void finish(const Settings& settings, const std::string& function, const std::vector<at::Tensor>& results);
+  /// The same for compiled code, which keeps nothing and of which torch does not know what it changed.
+  void finish_compiled(const Settings& settings);
+  /// After a failure.
+  void abandon() noexcept { uses_.clear(); }
+
+  torch::jit::Stack stack;
+  std::vector<bool> given;  // which arguments a call has
+
+ private:
+  struct Use {
+    const at::Tensor* host;
+    at::Tensor moved;  // on the device of the model, if it has one
+    uint32_t version;
+    const fpt_arg* arg;
+    const char* what;
+    int32_t index;
+    bool copied;
+    const at::Tensor& used() const noexcept { return moved.defined() ? moved : *host; }
+  };
+
+  static void write_back(const Settings& settings, const Use& use);
+  void report_kept(const std::string& function, const std::vector<at::Tensor>& results);
+
+  std::deque<TensorCache> caches_;  // which stay where they are while positions are added
+  std::vector<Use> uses_;
+  uint64_t calls_ = 0;
+  bool checking_ = false;
+  bool reported_ = false;
+};
+
+/// Frames of one function: each thread finds the one it used last, without a lock.
+class FramePool {
+ public:
+  FramePool() = default;
+  ~FramePool();
+  FramePool(const FramePool&) = delete;
+  FramePool& operator=(const FramePool&) = delete;
+
+  /// A frame for one call, given back at the end of the scope.
+  class Lease {
+   public:
+    explicit Lease(FramePool& pool);
+    ~Lease();
+    Lease(const Lease&) = delete;
+    Lease& operator=(const Lease&) = delete;
+    Frame& operator*() const noexcept { return *frame_; }
+    Frame* operator->() const noexcept { return frame_; }
+
+   private:
+    std::atomic<Frame*>& place_;
+    Frame* frame_;
+  };
+
+ private:
+  std::array<std::atomic<Frame*>, 64> places_{};
+};
+
+}  // namespace fpt::direct

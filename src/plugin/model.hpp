@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT
+/// What a loaded model can do, whatever its format; one class per format implements it.
+#pragma once
+
+#include "plugin/torch.hpp"
+
+namespace fpt::direct {
+
+/// Options of a load, as the plug-in keeps them.
+struct Settings {
+  std::string file, name;
+  std::optional<at::Device> device;  ///< none for the host
+  bool same_layout = false, copies_inputs = false;
+  int32_t float_dtype = FPT_NONE, mode = FPT_DIRECT_CHECKED, flags = 0;
+
+  /// Element type in which the model gets an array of type `dtype`.
+  int32_t wanted_dtype(int32_t dtype) const noexcept;
+  /// "forward of net"
+  std::string label(std::string_view function) const;
+};
+
+/// Inputs of one call as the core hands them over.
+struct Inputs {
+  const fpt_arg* args;
+  int32_t count;
+};
+
+class Model {
+ public:
+  virtual ~Model() = default;
+  virtual void reload() = 0;
+  virtual void save(const std::string& file) = 0;
+  virtual void restore(const std::string& file) = 0;
+  virtual bool has(std::string_view name) = 0;
+  /// Call a method, forward if the name is empty.
+  virtual void call(std::string_view name, Inputs inputs, int32_t flags, fpt_direct_answer& answer) = 0;
+  virtual void create_optimizer(const fpt_direct_optimizer& settings) = 0;
+  /// One training step; the loss before it.
+  virtual double train(Inputs inputs, const fpt_arg& target) = 0;
+};
+
+std::unique_ptr<Model> load_script(Settings settings);
+std::unique_ptr<Model> load_package(Settings settings);
+
+}  // namespace fpt::direct

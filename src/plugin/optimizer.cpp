@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: MIT
+#include "plugin/optimizer.hpp"
+
+#include <ATen/ops/_fused_adam.h>
+#include <ATen/ops/_fused_adamw.h>
+#include <ATen/ops/_fused_sgd.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/view_as_real.h>
+#include <ATen/ops/zeros_like.h>
+
+namespace fpt::direct {
+namespace {
+
+enum Kind { sgd = 0, adam = 1, adamw = 2 };
+
+using Kernel = void (*)(at::TensorList, at::TensorList, at::TensorList, at::TensorList, at::TensorList, at::TensorList, double,
+                        double, double, double, double, bool, bool, const std::optional<at::Tensor>&,
+                        const std::optional<at::Tensor>&);
+
+at::Tensor as_real(const at::Tensor& tensor) { return tensor.is_complex() ? at::view_as_real(tensor) : tensor; }
+
+}  // namespace
+
+/// Parameters that one kernel takes together: of one device, one type and one number of steps.
+struct Optimizer::Batch {
+  at::Device device;
+  at::ScalarType type;
+  double steps;
+  std::vector<at::Tensor> parameters, gradients, first, second, largest, counts;
+  bool holds(const Moments& moments) const {
+    return moments.parameter.device() == device && moments.parameter.scalar_type() == type && moments.steps == steps;
+  }
+};
+
+Optimizer::Optimizer(const fpt_direct_optimizer& settings, const torch::jit::Module& module, const std::string& file)
+    : settings_(settings) {
+  for (const auto& parameter : module.named_parameters())
+    if (parameter.value.requires_grad()) moments_.push_back({parameter.name, parameter.value, {}, {}, {}, 0});
+  if (moments_.empty())
+    fail(FPT_ERR_ARGUMENT, file, " has no parameters that can be trained (is it frozen, or exported without --trainable?)");
+}
+
+void Optimizer::prepare(Moments& moments) const {
+  if (moments.steps > 0) return;
+  if (settings_.kind == sgd) {
+    if (settings_.momentum != 0) moments.first = at::empty_like(moments.parameter, at::MemoryFormat::Preserve);
+    return;
+  }
+  moments.first = at::zeros_like(moments.parameter, at::MemoryFormat::Preserve);
+  moments.second = at::zeros_like(moments.parameter, at::MemoryFormat::Preserve);
+  if (settings_.amsgrad) moments.largest = at::zeros_like(moments.parameter, at::MemoryFormat::Preserve);
+}
+
+void Optimizer::clear_gradients() {
+  for (Moments& moments : moments_) moments.parameter.mutable_grad().reset();
+}
+
+void Optimizer::step() {
+  const at::NoGradGuard no_gradients;
+  std::vector<Batch> batches;
+  for (Moments& moments : moments_) {
+    // laid out as the parameter, which the kernels rely on: autograd sees to that when it accumulates
+    const at::Tensor& gradient = moments.parameter.grad();
+    if (!gradient.defined()) continue;
+    auto batch = std::find_if(batches.begin(), batches.end(), [&](const Batch& known) { return known.holds(moments); });
+    if (batch == batches.end())
+      batch = batches.insert(batches.end(), {moments.parameter.device(), moments.parameter.scalar_type(), moments.steps,
+                                             {}, {}, {}, {}, {}, {}});
+    prepare(moments);
+    batch->parameters.push_back(as_real(moments.parameter));
+    batch->gradients.push_back(as_real(gradient));
+    if (moments.first.defined()) batch->first.push_back(as_real(moments.first));
+    if (moments.second.defined()) batch->second.push_back(as_real(moments.second));
+    if (moments.largest.defined()) batch->largest.push_back(as_real(moments.largest));
+  }
+  for (Batch& batch : batches) settings_.kind == sgd ? step_sgd(batch, batch.steps == 0) : step_adam(batch);
+  for (Moments& moments : moments_)
+    if (moments.parameter.grad().defined()) ++moments.steps;
+}
+
+void Optimizer::step_sgd(Batch& batch, bool first) {
+  at::_fused_sgd_(batch.parameters, batch.gradients, batch.first, settings_.weight_decay, settings_.momentum, settings_.lr,
+                  /*dampening=*/0, settings_.nesterov != 0, /*maximize=*/false, first && settings_.momentum != 0);
+}
+
+void Optimizer::step_adam(Batch& batch) {
+  const at::Tensor count = at::full({}, batch.steps + 1, at::TensorOptions().dtype(at::kFloat).device(batch.device));
+  batch.counts.assign(batch.parameters.size(), count);  // the kernels read it only
+  const Kernel kernel = settings_.kind == adam ? static_cast<Kernel>(at::_fused_adam_) : static_cast<Kernel>(at::_fused_adamw_);
+  kernel(batch.parameters, batch.gradients, batch.first, batch.second, batch.largest, batch.counts, settings_.lr,
+         settings_.beta1, settings_.beta2, settings_.weight_decay, settings_.eps, settings_.amsgrad != 0,
+         /*maximize=*/false, std::nullopt, std::nullopt);
+}
+
+}  // namespace fpt::direct

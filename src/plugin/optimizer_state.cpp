@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: MIT
+#include "plugin/optimizer_state.hpp"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+
+#include <cmath>
+#include <sstream>
+
+#include "plugin/tensors.hpp"
+
+namespace fpt::direct {
+namespace {
+
+constexpr const char* first_line = "ftn_pytorch optimizer 1";
+constexpr const char* kinds[] = {"sgd", "adam", "adamw"};
+
+struct Real {
+  const char* name;
+  double fpt_direct_optimizer::* value;
+};
+constexpr Real reals[] = {{"lr", &fpt_direct_optimizer::lr},
+                          {"momentum", &fpt_direct_optimizer::momentum},
+                          {"weight_decay", &fpt_direct_optimizer::weight_decay},
+                          {"beta1", &fpt_direct_optimizer::beta1},
+                          {"beta2", &fpt_direct_optimizer::beta2},
+                          {"eps", &fpt_direct_optimizer::eps}};
+
+struct Logical {
+  const char* name;
+  int32_t fpt_direct_optimizer::* value;
+};
+constexpr Logical logicals[] = {{"nesterov", &fpt_direct_optimizer::nesterov}, {"amsgrad", &fpt_direct_optimizer::amsgrad}};
+
+struct Part {
+  const char* name;
+  at::Tensor Moments::* tensor;
+};
+constexpr Part parts[] = {{"first", &Moments::first}, {"second", &Moments::second}, {"largest", &Moments::largest}};
+
+std::string hexadecimal(double value) {
+  char text[40];
+  std::snprintf(text, sizeof text, "%a", value);
+  return text;
+}
+
+at::Tensor contiguous_on_host(const at::Tensor& tensor) { return tensor.detach().to(at::kCPU).contiguous(); }
+
+std::string_view bytes_of(const at::Tensor& tensor) {
+  return {static_cast<const char*>(tensor.const_data_ptr()), static_cast<std::size_t>(tensor.nbytes())};
+}
+
+class Reader {
+ public:
+  Reader(const std::string& text, const std::string& file) : text_(text), file_(file) {}
+
+  [[noreturn]] void refuse(const std::string& reason) const {
+    fail(FPT_ERR_FORMAT, file_, " holds the state of an optimizer that cannot be read: ", reason);
+  }
+
+  /// The words of the next line.
+  std::vector<std::string> line() {
+    const std::size_t end = text_.find('\n', at_);
+    if (end == std::string::npos) refuse("it ends early");
+    std::istringstream words(text_.substr(at_, end - at_));
+    at_ = end + 1;
+    std::vector<std::string> result;
+    for (std::string word; words >> word;) result.push_back(word);
+    return result;
+  }
+
+  double number(const std::string& word) const {
+    char* end = nullptr;
+    const double value = std::strtod(word.c_str(), &end);
+    if (word.empty() || *end) refuse("\"" + word + "\" is no number");
+    return value;
+  }
+
+  void fill(at::Tensor& tensor) {
+    const std::size_t size = tensor.nbytes();
+    if (text_.size() - at_ < size) refuse("its numbers are incomplete");
+    std::memcpy(tensor.data_ptr(), text_.data() + at_, size);
+    at_ += size;
+  }
+
+ private:
+  const std::string& text_;
+  const std::string& file_;
+  std::size_t at_ = 0;
+};
+
+void read_setting(const Reader& reader, const std::vector<std::string>& words, fpt_direct_optimizer& settings) {
+  if (words[0] == "kind") {
+    const auto kind = std::find(std::begin(kinds), std::end(kinds), words[1]);
+    if (kind == std::end(kinds)) reader.refuse("there is no optimizer \"" + words[1] + "\"");
+    settings.kind = static_cast<int32_t>(kind - kinds);
+    return;
+  }
+  for (const Real& real : reals)
+    if (words[0] == real.name) return void(settings.*real.value = reader.number(words[1]));
+  for (const Logical& logical : logicals)
+    if (words[0] == logical.name) return void(settings.*logical.value = reader.number(words[1]) != 0);
+  reader.refuse("a line begins with \"" + words[0] + "\"");
+}
+
+/// Refuse what no optimizer writes: the kernels trust it.
+void check(const Reader& reader, const Optimizer& optimizer) {
+  const fpt_direct_optimizer& settings = optimizer.settings();
+  for (const Real& real : reals)
+    if (const double value = settings.*real.value; !std::isfinite(value) || value < 0)
+      reader.refuse(concat(real.name, " is ", value));
+  const bool is_adam = settings.kind != 0;
+  for (const Moments& moments : optimizer.moments()) {
+    if (!std::isfinite(moments.steps) || moments.steps < 0)
+      reader.refuse(concat(moments.name, " has made ", moments.steps, " steps"));
+    const bool complete = (moments.first.defined() || !(is_adam || settings.momentum != 0)) &&
+                          (moments.second.defined() || !is_adam) &&
+                          (moments.largest.defined() || !(is_adam && settings.amsgrad));
+    if (moments.steps > 0 && !complete) reader.refuse(concat(moments.name, " has made steps that left nothing behind"));
+  }
+}
+
+}  // namespace
+
+std::string text_of_state(const Optimizer& optimizer) {
+  const fpt_direct_optimizer& settings = optimizer.settings();
+  std::string head = concat(first_line, "\nkind ", kinds[settings.kind], "\n"), body;
+  for (const Real& real : reals) head += concat(real.name, " ", hexadecimal(settings.*real.value), "\n");
+  for (const Logical& logical : logicals) head += concat(logical.name, " ", settings.*logical.value, "\n");
+  for (const Moments& moments : optimizer.moments()) {
+    head += concat("parameter ", moments.name, " ", static_cast<int64_t>(moments.steps), "\n");
+    for (const Part& part : parts) {
+      const at::Tensor& tensor = moments.*part.tensor;
+      if (!tensor.defined()) continue;
+      std::string sizes;
+      for (const int64_t size : tensor.sizes()) sizes += concat(sizes.empty() ? "" : ",", size);
+      head += concat(part.name, " ", dtype_name(dtype_of(tensor.scalar_type())), " ", sizes, "\n");
+      body += bytes_of(contiguous_on_host(tensor));
+    }
+  }
+  return head + "end\n" + body;
+}
+
+std::unique_ptr<Optimizer> optimizer_of_state(const std::string& text, const torch::jit::Module& module,
+                                              const std::string& file) {
+  Reader reader(text, file);
+  if (text.rfind(concat(first_line, "\n"), 0) != 0)
+    reader.refuse("it does not begin with \"" + std::string(first_line) + "\" (written by a later version?)");
+  reader.line();
+  fpt_direct_optimizer settings{};
+  settings.kind = -1;
+  std::size_t known = 0;
+  std::vector<std::string> words = reader.line();
+  for (; words.size() == 2; words = reader.line(), ++known) read_setting(reader, words, settings);
+  if (settings.kind < 0 || known != 1 + std::size(reals) + std::size(logicals)) reader.refuse("settings are missing");
+  auto optimizer = std::make_unique<Optimizer>(settings, module, file);
+
+  std::vector<at::Tensor*> tensors;
+  Moments* moments = nullptr;
+  for (; words.size() != 1 || words[0] != "end"; words = reader.line()) {
+    if (words.size() == 3 && words[0] == "parameter") {
+      const auto found = std::find_if(optimizer->moments().begin(), optimizer->moments().end(),
+                                      [&](const Moments& known) { return known.name == words[1]; });
+      if (found == optimizer->moments().end()) reader.refuse("the model has no parameter " + words[1] + " to be trained");
+      moments = &*found;
+      moments->steps = reader.number(words[2]);
+      continue;
+    }
+    const auto part = std::find_if(std::begin(parts), std::end(parts),
+                                   [&](const Part& known) { return !words.empty() && words[0] == known.name; });
+    if (part == std::end(parts) || !moments) reader.refuse("a line begins with \"" + (words.empty() ? "" : words[0]) + "\"");
+    std::string sizes;
+    for (const int64_t size : moments->parameter.sizes()) sizes += concat(sizes.empty() ? "" : ",", size);
+    const char* type = dtype_name(dtype_of(moments->parameter.scalar_type()));
+    if (words.size() < 2 || words[1] != type || (words.size() > 2 ? words[2] : "") != sizes)
+      reader.refuse(concat(words[0], " of ", moments->name, " is not ", type, " of shape ", sizes, ", as the parameter is"));
+    at::Tensor& tensor = (*moments).*part->tensor;
+    tensor = at::empty_like(moments->parameter, at::MemoryFormat::Preserve).detach();
+    tensors.push_back(&tensor);
+  }
+  check(reader, *optimizer);
+  const at::NoGradGuard no_gradients;
+  for (at::Tensor* tensor : tensors) {
+    at::Tensor read = at::empty(tensor->sizes(), at::TensorOptions().dtype(tensor->scalar_type()));
+    reader.fill(read);
+    tensor->copy_(read);
+  }
+  return optimizer;
+}
+
+}  // namespace fpt::direct

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: MIT
+/// AOTInductor packages, run by torch's own loader.
+#include <torch/csrc/inductor/aoti_package/model_package_loader.h>
+#include <torch/version.h>
+
+#include <thread>
+
+#include "plugin/answer.hpp"
+#include "plugin/failure.hpp"
+#include "plugin/frame.hpp"
+#include "plugin/package_origin.hpp"
+#include "plugin/tree_spec.hpp"
+
+namespace fpt::direct {
+namespace {
+
+using Loader = torch::inductor::AOTIModelPackageLoader;
+
+/// The status of a refused input by the words of torch; others are failures of the model itself.
+fpt_status status_of(const std::string& text) {
+  if (text.find("unmatched dtype") != std::string::npos) return FPT_ERR_DTYPE;
+  if (text.find("dim value") != std::string::npos || text.find("expected size") != std::string::npos) return FPT_ERR_SHAPE;
+  return FPT_ERR_PYTHON;
+}
+
+class PackageModel : public Model {
+ public:
+  explicit PackageModel(Settings settings) : settings_(std::move(settings)) { state_ = read(); }
+
+  void reload() override {
+    std::unique_ptr<State> fresh = read();
+    const std::unique_lock lock(mutex_);
+    state_ = std::move(fresh);
+  }
+  void save(const std::string&) override { refuse("saved: it is compiled, copy the file"); }
+  void restore(const std::string&) override { refuse("given other parameters: they are compiled into it"); }
+  bool has(std::string_view name) override { return name == "forward"; }
+  void create_optimizer(const fpt_direct_optimizer&) override { refuse("trained: it is compiled for inference"); }
+  double train(Inputs, const fpt_arg&) override { refuse("trained: it is compiled for inference"); }
+
+  void call(std::string_view name, Inputs inputs, int32_t, fpt_direct_answer& answer) override {
+    if (!name.empty() && name != "forward") fail(FPT_ERR_HOOK, settings_.file, " has no function ", name, "; it has forward");
+    const std::string label = settings_.label("ftn_pytorch_forward");
+    const std::shared_lock lock(mutex_);
+    try {
+      run(inputs, label, answer);
+    } catch (const Error&) {
+      throw;
+    } catch (const std::exception& error) {
+      const std::string text = message_of(error);
+      const fpt_status status = status_of(text);
+      if (status == FPT_ERR_PYTHON) rethrow_as(status, label);
+      fail(status, label, ": ", text.substr(0, text.find('\n')),
+           ". Inputs and axes are counted from 0, axes in reverse of the Fortran order unless the model was loaded with "
+           "layout=\"same\".");
+    } catch (...) {
+      rethrow_as(FPT_ERR_PYTHON, label);
+    }
+  }
+
+ private:
+  struct State {
+    std::unique_ptr<Loader> loader;
+    std::vector<std::string> names;  // of the inputs, empty for those without
+    TreeSpec results;
+    Settings settings;  // of the load, with the device that the package was compiled for
+    FramePool frames;
+  };
+
+  [[noreturn]] void refuse(const char* what) const {
+    fail(FPT_ERR_HOOK, settings_.file, " is a package of AOTInductor, which cannot be ", what);
+  }
+
+  std::unique_ptr<State> read() const {
+    auto state = std::make_unique<State>();
+    const PackageOrigin origin = origin_of_package(settings_.file, settings_.device);
+    state->settings = settings_;
+    state->settings.device = origin.device;
+    try {
+      // compiled code trusts the shapes and types that it gets, unless it is told to look at them
+      setenv("AOTI_RUNTIME_CHECK_INPUTS", "1", /*overwrite=*/0);
+      const std::size_t runners = std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, 16);
+      const auto index = origin.device ? origin.device->index() : c10::DeviceIndex(-1);
+      state->loader = std::make_unique<Loader>(settings_.file, origin.model, /*run_single_threaded=*/false, runners, index);
+      const std::vector<std::string> spec = state->loader->get_call_spec();
+      state->names = names_of_inputs(parse_tree_spec(spec.at(0), settings_.file), settings_.file);
+      state->results = parse_tree_spec(spec.at(1), settings_.file);
+    } catch (...) {
+      rethrow_as(FPT_ERR_FORMAT, concat(settings_.file, " cannot be loaded by torch ", TORCH_VERSION,
+                                        " (was it compiled with another one? then ", compile_again, ")"));
+    }
+    return state;
+  }
+
+  std::size_t position_of(const fpt_arg& arg, int32_t index, const std::string& label) const {
+    const std::vector<std::string>& names = state_->names;
+    if (!arg.name[0] && static_cast<std::size_t>(index) < names.size()) return static_cast<std::size_t>(index);
+    const auto found = arg.name[0] ? std::find(names.begin(), names.end(), arg.name) : names.end();
+    if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
+    fail(FPT_ERR_SIGNATURE, label, " has no ", argument_label("input", index, arg), "; ", inputs_text());
+  }
+
+  std::string inputs_text() const {
+    std::string text;
+    for (const std::string& name : state_->names)
+      text += (text.empty() ? ": " : "; ") + (name.empty() ? "an input without name" : name);
+    return concat("it has ", state_->names.size(), state_->names.size() == 1 ? " input" : " inputs", text);
+  }
+
+  void run(Inputs inputs, const std::string& label, fpt_direct_answer& answer) {
+    State& state = *state_;
+    const Settings& settings = state.settings;
+    const FramePool::Lease frame(state.frames);
+    frame->begin(settings);
+    std::vector<at::Tensor> tensors(state.names.size());
+    for (int32_t i = 0; i < inputs.count; ++i) {
+      const fpt_arg& arg = inputs.args[i];
+      const std::size_t position = position_of(arg, i, label);
+      if (Frame::is_value(arg))
+        fail(FPT_ERR_SIGNATURE, argument_label("input", i, arg), " of ", label,
+             " is a scalar, which is compiled into the package: leave it away, or pass torch_out of the variable for a tensor");
+      if (tensors[position].defined()) fail(FPT_ERR_SIGNATURE, argument_label("input", i, arg), " of ", label, " is given twice");
+      tensors[position] = frame->contiguous(settings, arg, "input", i);
+    }
+    for (const at::Tensor& tensor : tensors)
+      if (!tensor.defined())
+        fail(FPT_ERR_SIGNATURE, label, " is called with ", inputs.count, inputs.count == 1 ? " input; " : " inputs; ", inputs_text());
+    const c10::InferenceMode inference(true);
+    std::vector<at::Tensor> results = state.loader->run(tensors);
+    tensors.clear();
+    std::unique_ptr<Answer> all = take_answer();
+    all->same_layout = settings.same_layout;
+    const TreeSpec& spec = state.results;
+    for (const TreeSpec& child : spec.children)
+      if (child.kind != TreeSpec::Kind::leaf)
+        fail(FPT_ERR_RESULT_TYPE, label, " returned a ", child.type, " inside another container; results may not be nested");
+    all->is_tuple = spec.kind != TreeSpec::Kind::dict;
+    all->set(std::move(results), spec.kind == TreeSpec::Kind::dict ? spec.keys : std::vector<std::string>(), label);
+    frame->finish_compiled(settings);
+    hand_out(std::move(all), answer);
+  }
+
+  Settings settings_;
+  std::unique_ptr<State> state_;
+  std::shared_mutex mutex_;
+};
+
+}  // namespace
+
+std::unique_ptr<Model> load_package(Settings settings) { return std::make_unique<PackageModel>(std::move(settings)); }
+
+}  // namespace fpt::direct

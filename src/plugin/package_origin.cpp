@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: MIT
+#include "plugin/package_origin.hpp"
+
+#include <caffe2/serialize/inline_container.h>
+#include <sys/utsname.h>
+#include <torch/csrc/export/pt2_archive_constants.h>
+#include <torch/csrc/inductor/aoti_package/model_package_loader.h>
+#include <torch/version.h>
+
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include "plugin/failure.hpp"
+
+namespace fpt::direct {
+namespace {
+
+using Facts = std::unordered_map<std::string, std::string>;
+
+/// Instruction sets of this processor as Linux names them.
+std::set<std::string> processor_flags() {
+  std::ifstream file("/proc/cpuinfo");
+  std::set<std::string> flags;
+  for (std::string line; std::getline(file, line);) {
+    if (line.rfind("flags", 0) != 0 && line.rfind("Features", 0) != 0) continue;
+    std::istringstream words(line.substr(line.find(':') + 1));
+    for (std::string word; words >> word;) flags.insert(word);
+    break;
+  }
+  return flags;
+}
+
+/// Instruction sets that a package was compiled for and this processor lacks: it would end the program.
+std::string missing_instructions(const std::string& compiled_for) {
+  const std::set<std::string> flags = processor_flags();
+  if (flags.empty()) return {};  // not known here
+  std::istringstream words(compiled_for);
+  std::string missing;
+  for (std::string word; words >> word;) {
+    std::string flag;
+    for (const char letter : word) flag += static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+    if (flag == "avx512") flag = "avx512f";
+    if (flag == "neon") flag = "asimd";
+    if (flag.rfind("invalid", 0) == 0 || flag == "sve256") continue;  // compiled for no vector unit in particular
+    if (flags.count(flag) == 0) missing += (missing.empty() ? "" : ", ") + word;
+  }
+  return missing;
+}
+
+std::string recorded(const Facts& facts, const char* key) {
+  const auto found = facts.find(key);
+  return found == facts.end() ? std::string() : found->second;
+}
+
+/// Name of the model in a package that torch of this version can read: "model", or what the only one is called.
+std::string model_of(const std::string& file) {
+  namespace spec = torch::_export::archive_spec;
+  caffe2::serialize::PyTorchStreamReader archive(file);
+  if (const std::string record(spec::ARCHIVE_VERSION_PATH); archive.hasRecord(record)) {
+    const auto [bytes, size] = archive.getRecord(record);
+    const std::string version(static_cast<const char*>(bytes.get()), size);
+    if (version != spec::ARCHIVE_VERSION_VALUE)
+      fail(FPT_ERR_FORMAT, file, " has archive version ", version, ", and torch ", TORCH_VERSION, " reads ",
+           spec::ARCHIVE_VERSION_VALUE, ": ", compile_again);
+  }
+  const std::string_view folder = spec::AOTINDUCTOR_DIR;
+  std::set<std::string> names;
+  for (const std::string& record : archive.getAllRecords())
+    if (record.compare(0, folder.size(), folder) == 0)
+      names.insert(record.substr(folder.size(), record.find('/', folder.size()) - folder.size()));
+  if (names.count("model") != 0) return "model";
+  if (names.size() == 1) return *names.begin();
+  std::string listed;
+  for (const std::string& name : names) listed += (listed.empty() ? "" : ", ") + name;
+  fail(FPT_ERR_FORMAT, file, " holds several models (", listed, ") and none is called model: package one");
+}
+
+/// Version of torch without what follows a plus: that names the kind of build.
+std::string plain_version(const std::string& version) { return version.substr(0, version.find('+')); }
+
+/// Code for another processor would end the program.
+void check_processor(const std::string& file, const Facts& facts, bool on_host) {
+  const std::string machine = recorded(facts, "AOTI_MACHINE");
+  if (utsname here{}; uname(&here) == 0 && !machine.empty() && machine != here.machine)
+    fail(FPT_ERR_DEVICE, file, " was compiled for ", machine, " processors, and this is ", here.machine, ": ", compile_again);
+  const std::string missing = missing_instructions(on_host ? recorded(facts, "AOTI_CPU_ISA") : "");
+  if (!missing.empty())
+    fail(FPT_ERR_DEVICE, file, " was compiled for a processor with ", recorded(facts, "AOTI_CPU_ISA"), ", and this one has no ",
+         missing, ": ", compile_again);
+}
+
+/// Code for another torch may end it. Our export writes down which it was compiled by; torch itself records none.
+void check_torch(const std::string& file, const Facts& facts) {
+  const std::string compiled_by = recorded(facts, "torch_version");
+  if (!compiled_by.empty() && plain_version(compiled_by) != plain_version(TORCH_VERSION))
+    fail(FPT_ERR_FORMAT, file, " was compiled by torch ", compiled_by, ", and this is torch ", TORCH_VERSION, ": ", compile_again);
+}
+
+}  // namespace
+
+PackageOrigin origin_of_package(const std::string& file, const std::optional<at::Device>& wanted) {
+  PackageOrigin origin;
+  try {
+    origin.model = model_of(file);
+    const Facts facts = torch::inductor::AOTIModelPackageLoader::load_metadata_from_package(file, origin.model);
+    const std::string device = recorded(facts, "AOTI_DEVICE_KEY");
+    if (!device.empty() && device != "cpu") origin.device = at::Device(device);
+    if (wanted && wanted->type() != (origin.device ? origin.device->type() : at::kCPU))
+      fail(FPT_ERR_DEVICE, file, " was compiled for the device ", device, ", but load was given device=\"", wanted->str(), "\"");
+    if (wanted) origin.device = wanted;
+    check_processor(file, facts, !origin.device);
+    check_torch(file, facts);
+    if (origin.device) at::empty_strided({1}, {1}, at::TensorOptions().device(*origin.device).dtype(at::kFloat));
+  } catch (const std::exception&) {
+    rethrow_as(origin.device ? FPT_ERR_DEVICE : FPT_ERR_FORMAT, file + " cannot be used");
+  }
+  return origin;
+}
+
+}  // namespace fpt::direct

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: MIT
+/// Where a package of AOTInductor comes from, and whether it fits: asked before any code of it is loaded.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "plugin/torch.hpp"
+
+namespace fpt::direct {
+
+struct PackageOrigin {
+  std::string model;                 ///< its name in the package
+  std::optional<at::Device> device;  ///< that it was compiled for, other than the host
+};
+
+/// FPT_ERR_FORMAT for a file of another torch or none at all, FPT_ERR_DEVICE for another processor or device than there is,
+/// or than `wanted`.
+PackageOrigin origin_of_package(const std::string& file, const std::optional<at::Device>& wanted);
+
+/// What to do about a package that does not fit.
+inline constexpr const char* compile_again = "compile it again on this machine with torch._inductor.aoti_compile_and_package";
+
+}  // namespace fpt::direct

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: MIT
+/// The table of the plug-in: settings, catch-all, and one call each.
+#include <dlfcn.h>
+#include <torch/version.h>
+
+#include "plugin/answer.hpp"
+#include "direct/direct_value.hpp"
+#include "plugin/failure.hpp"
+#include "plugin/model.hpp"
+
+struct fpt_direct_module {
+  std::unique_ptr<fpt::direct::Model> model;
+};
+
+namespace fpt::direct {
+
+int32_t Settings::wanted_dtype(int32_t dtype) const noexcept {
+  if (float_dtype == FPT_NONE) return dtype;
+  if (is_float(dtype)) return float_dtype;
+  if (is_complex(dtype)) return float_dtype == FPT_FLOAT32 ? FPT_COMPLEX64 : FPT_COMPLEX128;
+  return dtype;
+}
+
+std::string Settings::label(std::string_view function) const { return concat(function, " of ", name); }
+
+namespace {
+
+template <class Body>
+fpt_status guard(Body&& body) noexcept {
+  try {
+    try {
+      body();
+      return FPT_OK;
+    } catch (...) {
+      rethrow_as(FPT_ERR_INTERNAL, "libtorch");
+    }
+  } catch (const Error& error) {
+    return remember_error(error.status(), error.text());
+  } catch (...) {
+    return remember_error(FPT_ERR_MEMORY, "out of memory");
+  }
+}
+
+/// A device that can be used; FPT_ERR_DEVICE. None for the host.
+std::optional<at::Device> device_of(const char* text) {
+  if (!text) return std::nullopt;
+  std::optional<at::Device> device;
+  try {
+    device = at::Device(text);
+  } catch (const std::exception& error) {
+    fail(FPT_ERR_DEVICE, "device=\"", text, "\" is no device that torch knows; use \"cpu\", \"cuda\" or \"cuda:1\" (",
+         message_of(error), ")");
+  }
+  if (device->is_cpu()) return std::nullopt;
+  if (device->is_meta()) fail(FPT_ERR_DEVICE, "device=\"meta\" holds no numbers, nothing can be computed there");
+  try {
+    at::empty_strided({1}, {1}, at::TensorOptions().device(*device).dtype(at::kFloat)).zero_();
+  } catch (const std::exception& error) {
+    fail(FPT_ERR_DEVICE, "device=\"", text, "\" cannot be used: ", message_of(error));
+  }
+  return device;
+}
+
+Settings settings_of(const char* file, const fpt_direct_options& options) {
+  Settings settings;
+  settings.file = file;
+  settings.name = options.name;
+  settings.device = device_of(options.device);
+  settings.same_layout = options.same_layout != 0;
+  settings.copies_inputs = options.copies_inputs != 0;
+  settings.float_dtype = options.float_dtype;
+  settings.mode = options.mode;
+  settings.flags = options.flags;
+  return settings;
+}
+
+const char* torch_library() {
+  static const std::string& file = *new std::string([] {
+    Dl_info info;
+    const void* symbol = reinterpret_cast<const void*>(&torch::jit::freeze);
+    return std::string(dladdr(symbol, &info) && info.dli_fname ? info.dli_fname : "");
+  }());
+  return file.c_str();
+}
+
+Answer& answer_of(const fpt_direct_answer& answer) { return *static_cast<Answer*>(answer.owner); }
+
+constexpr fpt_direct_table table = {
+    FPT_DIRECT_VERSION,
+    TORCH_VERSION,
+    torch_library,
+    [] { return last_error().c_str(); },
+    set_warning_handler,
+    [](int64_t n) { return guard([&] { at::set_num_threads(static_cast<int>(n)); }); },
+    [](const char* file, const fpt_direct_options* options, fpt_direct_module** module) {
+      return guard([&] {
+        Settings settings = settings_of(file, *options);
+        auto model = options->is_package ? load_package(std::move(settings)) : load_script(std::move(settings));
+        *module = new fpt_direct_module{std::move(model)};
+      });
+    },
+    [](fpt_direct_module* module) { delete module; },
+    [](fpt_direct_module* module) { return guard([&] { module->model->reload(); }); },
+    [](fpt_direct_module* module, const char* file) { return guard([&] { module->model->save(file); }); },
+    [](fpt_direct_module* module, const char* file) { return guard([&] { module->model->restore(file); }); },
+    [](fpt_direct_module* module, const char* name) { return static_cast<int32_t>(module->model->has(name)); },
+    [](fpt_direct_module* module, const char* name, int64_t name_len, const fpt_arg* inputs, int32_t ninputs,
+       int32_t flags, fpt_direct_answer* answer) {
+      return guard([&] {
+        const std::string_view method = name ? std::string_view(name, static_cast<std::size_t>(name_len)) : "";
+        module->model->call(method, {inputs, ninputs}, flags, *answer);
+      });
+    },
+    [](void* owner) { release_answer(std::unique_ptr<Answer>(static_cast<Answer*>(owner))); },
+    [](fpt_direct_answer* answer, int32_t index) {
+      return guard([&] { answer_of(*answer).to_host(static_cast<std::size_t>(index)); });
+    },
+    [](const fpt_direct_answer* answer, int32_t index, const fpt_direct_value* target) {
+      return guard([&] {
+        const Answer& results = answer_of(*answer);
+        tensor_on(array_of_value(*target), results.same_layout)
+            .copy_(results.tensors[static_cast<std::size_t>(index)].detach());
+      });
+    },
+    [](fpt_direct_module* module, const fpt_direct_optimizer* settings) {
+      return guard([&] { module->model->create_optimizer(*settings); });
+    },
+    [](fpt_direct_module* module, const fpt_arg* inputs, int32_t ninputs, const fpt_arg* target, double* loss) {
+      return guard([&] { *loss = module->model->train({inputs, ninputs}, *target); });
+    },
+};
+
+}  // namespace
+}  // namespace fpt::direct
+
+extern "C" const fpt_direct_table* fpt_direct_table_get() { return &fpt::direct::table; }

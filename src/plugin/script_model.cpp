@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: MIT
+#include "plugin/script_model.hpp"
+
+#include <ATen/ops/mse_loss.h>
+#include <c10/util/StringUtil.h>
+
+#include "plugin/answer.hpp"
+#include "plugin/failure.hpp"
+#include "plugin/optimizer_state.hpp"
+#include "base/replaced_file.hpp"
+
+namespace fpt::direct {
+namespace {
+
+// Calls of forward in a row after which a model that was trained counts as finished, and is worth to be frozen again.
+constexpr int calls_before_freezing_again = 50;
+
+torch::jit::Module load_module(const std::string& file, const std::optional<at::Device>& device, std::string* optimizer) {
+  try {
+    torch::jit::ExtraFilesMap extra{{optimizer_file, ""}};
+    torch::jit::Module module = torch::jit::load(file, device ? *device : at::Device(at::kCPU), extra);
+    *optimizer = std::move(extra[optimizer_file]);
+    return module;
+  } catch (...) {
+    rethrow_as(FPT_ERR_FORMAT, file + " cannot be read by torch::jit::load");
+  }
+}
+
+std::string joined(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
+using NamedTensor = std::pair<std::string, at::Tensor>;
+
+/// Parameters and buffers, which are what training and statistics change, in the order of their names.
+std::vector<NamedTensor> tensors_of(const torch::jit::Module& module) {
+  std::vector<NamedTensor> tensors;
+  for (const auto& parameter : module.named_parameters()) tensors.emplace_back(parameter.name, parameter.value);
+  for (const auto& buffer : module.named_buffers()) tensors.emplace_back(buffer.name, buffer.value);
+  std::sort(tensors.begin(), tensors.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  return tensors;
+}
+
+std::string shape_text(const at::Tensor& tensor) { return concat("(", c10::Join(", ", tensor.sizes()), tensor.dim() == 1 ? ",)" : ")"); }
+
+/// Mean squared error, its gradients, and a step; the loss before it.
+double step(Optimizer& optimizer, const c10::IValue& result, const at::Tensor& target, const std::string& label) {
+  if (!result.isTensor())
+    fail(FPT_ERR_RESULT_TYPE, label, " needs a model that returns one tensor, this one returns a ", result.tagKind());
+  const at::Tensor& prediction = result.toTensor();
+  if (prediction.sizes() != target.sizes())
+    fail(FPT_ERR_SHAPE, label, ": the prediction has shape ", shape_text(prediction), " and the target ", shape_text(target),
+         ": they must be equal, since broadcasting one against the other would train to the mean");
+  if (prediction.scalar_type() != target.scalar_type())
+    fail(FPT_ERR_DTYPE, label, ": the prediction is ", dtype_name(dtype_of(prediction.scalar_type())), " and the target ",
+         dtype_name(dtype_of(target.scalar_type())), ": they must be of one type");
+  const at::Tensor loss = at::mse_loss(prediction, target);
+  optimizer.clear_gradients();
+  loss.backward();
+  optimizer.step();
+  optimizer.clear_gradients();
+  return loss.item().toDouble();
+}
+
+}  // namespace
+
+ScriptModel::ScriptModel(Settings settings) : settings_(std::move(settings)), state_(read(settings_.file)) {}
+
+std::unique_ptr<ScriptModel::State> ScriptModel::read(const std::string& file) const {
+  auto state = std::make_unique<State>();
+  std::string optimizer;
+  state->module = load_module(file, settings_.device, &optimizer);
+  try {
+    for (const torch::jit::Method& method : state->module.get_methods())
+      if (method.name().rfind('_', 0) != 0)
+        state->methods.emplace(method.name(), std::make_unique<Method>(state->module, method.name(), settings_));
+  } catch (...) {
+    rethrow_as(FPT_ERR_FORMAT, file + " holds a model that cannot be analysed");
+  }
+  const auto forward = state->methods.find("forward");
+  if (forward != state->methods.end()) {
+    state->forward = forward->second.get();
+    state->forward->run_as_written();
+  }
+  if (!optimizer.empty()) state->optimizer = optimizer_of_state(optimizer, state->module, file);
+  return state;
+}
+
+void ScriptModel::reload() {
+  std::unique_ptr<State> fresh = read(settings_.file);
+  const std::unique_lock lock(mutex_);
+  // where the file has none, training begins anew with the settings that were chosen
+  if (!fresh->optimizer && state_->optimizer)
+    fresh->optimizer = std::make_unique<Optimizer>(state_->optimizer->settings(), fresh->module, settings_.file);
+  state_ = std::move(fresh);
+}
+
+bool ScriptModel::has(std::string_view name) {
+  const std::shared_lock lock(mutex_);
+  return state_->methods.find(name) != state_->methods.end();
+}
+
+Method& ScriptModel::method(std::string_view name) const {
+  if (name.empty() && state_->forward) return *state_->forward;
+  const auto found = state_->methods.find(name.empty() ? "forward" : name);
+  if (found != state_->methods.end()) return *found->second;
+  std::vector<std::string> names;
+  for (const auto& known : state_->methods) names.push_back(known.first);
+  fail(FPT_ERR_HOOK, settings_.file, " has no function ", name.empty() ? "forward" : name, "; it has ", joined(names));
+}
+
+void ScriptModel::freeze_forward() {
+  const std::unique_lock lock(mutex_);
+  if (state_->is_frozen) return;
+  state_->is_frozen = true;  // tried, whether it can be done or not
+  Method* forward = state_->forward;
+  if (!forward || forward->effects().changes_state || forward->effects().uses_gradients) return;
+  if (const auto copy = frozen(state_->module)) forward->use(*copy);
+}
+
+void ScriptModel::thaw() {
+  state_->calls_until_frozen = calls_before_freezing_again;
+  if (!state_->forward || (!state_->is_frozen && state_->twin)) return;
+  // torch remembers for each piece of code whether it is run to be differentiated, so what trains does not predict
+  const bool can_be_copied = !state_->forward->effects().changes_state;
+  if (!state_->twin) state_->twin = can_be_copied ? state_->module.clone(/*inplace=*/true) : state_->module;
+  state_->forward->use(*state_->twin);
+  state_->is_frozen = false;
+}
+
+void ScriptModel::call(std::string_view name, Inputs inputs, int32_t flags, fpt_direct_answer& answer) {
+  try {
+    std::shared_lock lock(mutex_);
+    Method* method = &this->method(name);
+    if (method == state_->forward && !state_->is_frozen && state_->calls_until_frozen-- <= 0) {
+      lock.unlock();
+      freeze_forward();
+      lock.lock();
+      method = &this->method(name);
+    }
+    if (!method->effects().changes_state) return run(*method, inputs, flags, answer);
+    lock.unlock();
+    const std::unique_lock alone(mutex_);
+    run(this->method(name), inputs, flags, answer);
+  } catch (...) {
+    rethrow_as(FPT_ERR_PYTHON, settings_.label(name.empty() ? "ftn_pytorch_forward" : name));
+  }
+}
+
+void ScriptModel::run(Method& method, Inputs inputs, int32_t flags, fpt_direct_answer& answer) {
+  const FramePool::Lease frame(method.frames());
+  frame->begin(settings_);
+  method.push(settings_, *frame, inputs);
+  std::unique_ptr<Answer> results = take_answer();
+  results->same_layout = settings_.same_layout;
+  const bool asked = ((flags | settings_.flags) & FPT_USE_INFERENCE_MODE) != 0 && &method == state_->forward;
+  const Effects& effects = method.effects();
+  // Nobody outside sees a gradient. Where the model keeps nothing and computes none itself, it need not prepare for any.
+  const c10::InferenceMode inference(asked || !(effects.changes_state || effects.uses_gradients));
+  const c10::AutoGradMode gradients(!asked && effects.uses_gradients);
+  results->set(method.run(*frame), method.label());
+  frame->finish(settings_, method.label(), results->tensors);
+  hand_out(std::move(results), answer);
+}
+
+std::unique_ptr<Model> load_script(Settings settings) { return std::make_unique<ScriptModel>(std::move(settings)); }
+
+void ScriptModel::save(const std::string& file) {
+  const std::shared_lock lock(mutex_);
+  torch::jit::ExtraFilesMap extra;
+  if (state_->optimizer) extra[optimizer_file] = text_of_state(*state_->optimizer);
+  try {
+    replace_file(file, [&](std::ostream& stream) { state_->module.save(stream, extra); });
+  } catch (...) {
+    rethrow_as(FPT_ERR_FILE, file + " cannot be written");
+  }
+}
+
+void ScriptModel::restore(const std::string& file) {
+  std::string optimizer;
+  const torch::jit::Module theirs = load_module(file, settings_.device, &optimizer);
+  const std::unique_lock lock(mutex_);
+  const std::vector<NamedTensor> from = tensors_of(theirs), to = tensors_of(state_->module);
+  std::vector<std::string> wrong;
+  for (std::size_t i = 0; i < std::max(from.size(), to.size()); ++i)
+    if (i >= from.size() || i >= to.size() || from[i].first != to[i].first || from[i].second.sizes() != to[i].second.sizes())
+      wrong.push_back(i < to.size() ? to[i].first : from[i].first);
+  if (!wrong.empty())
+    fail(FPT_ERR_FORMAT, file, " holds another model than ", settings_.file, ": they differ in ", joined(wrong));
+  // read before anything is copied, because it may fail
+  auto state = optimizer.empty() ? nullptr : optimizer_of_state(optimizer, state_->module, file);
+  const c10::InferenceMode normal(false);
+  const at::NoGradGuard no_gradients;
+  for (std::size_t i = 0; i < to.size(); ++i) to[i].second.copy_(from[i].second);
+  if (state) state_->optimizer = std::move(state);
+  thaw();
+  state_->calls_until_frozen = 0;
+}
+
+void ScriptModel::create_optimizer(const fpt_direct_optimizer& settings) {
+  const std::unique_lock lock(mutex_);
+  state_->optimizer = std::make_unique<Optimizer>(settings, state_->module, settings_.file);
+}
+
+double ScriptModel::train(Inputs inputs, const fpt_arg& target) {
+  const std::string label = settings_.label("ftn_pytorch_train");
+  try {
+    const std::unique_lock lock(mutex_);
+    if (!state_->optimizer)
+      fail(FPT_ERR_HOOK, "there is no optimizer: call create_optimizer_sgd, _adam or _adamw before train");
+    Method& forward = method({});
+    const FramePool::Lease frame(state_->training_frames);
+    const c10::InferenceMode normal(false);
+    const c10::AutoGradMode gradients(true);
+    thaw();
+    frame->begin(settings_);
+    forward.push(settings_, *frame, inputs);
+    if (Frame::is_value(target)) fail(FPT_ERR_ARGUMENT, "the target of ", label, " is a scalar by value: pass an array");
+    const at::Tensor& goal = frame->tensor(settings_, target, "target", 0);
+    const double loss = step(*state_->optimizer, forward.run(*frame, state_->module), goal, label);
+    frame->finish(settings_, label, {});
+    return loss;
+  } catch (...) {
+    rethrow_as(FPT_ERR_PYTHON, label);
+  }
+}
+
+}  // namespace fpt::direct

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: MIT
+/// TorchScript models.
+#pragma once
+
+#include <map>
+
+#include "plugin/method.hpp"
+#include "plugin/optimizer.hpp"
+
+namespace fpt::direct {
+
+/// Calls of a method that only computes run side by side; everything that changes the model has it alone.
+///
+/// A file may hold the state of an optimizer beside the model: training then goes on where it stopped.
+class ScriptModel : public Model {
+ public:
+  explicit ScriptModel(Settings settings);
+
+  void reload() override;
+  void save(const std::string& file) override;
+  void restore(const std::string& file) override;
+  bool has(std::string_view name) override;
+  void call(std::string_view name, Inputs inputs, int32_t flags, fpt_direct_answer& answer) override;
+  void create_optimizer(const fpt_direct_optimizer& settings) override;
+  double train(Inputs inputs, const fpt_arg& target) override;
+
+ private:
+  /// What a file holds, ready to be used.
+  struct State {
+    torch::jit::Module module;
+    std::optional<torch::jit::Module> twin;  // the same parameters, with code of its own
+    std::unique_ptr<Optimizer> optimizer;
+    FramePool training_frames;
+    std::map<std::string, std::unique_ptr<Method>, std::less<>> methods;
+    Method* forward = nullptr;
+    bool is_frozen = false;
+    std::atomic<int> calls_until_frozen{0};
+  };
+
+  std::unique_ptr<State> read(const std::string& file) const;
+  Method& method(std::string_view name) const;
+  void freeze_forward();
+  /// Parameters are about to change: forward computes with the model itself until that has ended.
+  void thaw();
+  void run(Method& method, Inputs inputs, int32_t flags, fpt_direct_answer& answer);
+
+  Settings settings_;
+  std::unique_ptr<State> state_;
+  mutable std::shared_mutex mutex_;
+};
+
+}  // namespace fpt::direct

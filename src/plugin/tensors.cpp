@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: MIT
+#include "plugin/tensors.hpp"
+
+#include <array>
+
+#include "arrays/device.hpp"
+
+namespace fpt::direct {
+namespace {
+
+constexpr std::size_t max_entries = 64;  // as many as the core keeps
+
+struct Pair {
+  int32_t dtype;
+  at::ScalarType type;
+};
+
+constexpr Pair pairs[] = {
+    {FPT_BOOL, at::kBool},       {FPT_INT8, at::kChar},           {FPT_INT16, at::kShort},
+    {FPT_INT32, at::kInt},       {FPT_INT64, at::kLong},          {FPT_FLOAT32, at::kFloat},
+    {FPT_FLOAT64, at::kDouble},  {FPT_COMPLEX64, at::kComplexFloat}, {FPT_COMPLEX128, at::kComplexDouble},
+    {FPT_UINT8, at::kByte},      {FPT_FLOAT16, at::kHalf},        {FPT_BFLOAT16, at::kBFloat16},
+};
+
+struct Axes {
+  std::array<int64_t, FPT_MAX_RANK> sizes, strides;
+  std::size_t rank;
+  at::IntArrayRef size_list() const { return {sizes.data(), rank}; }
+  at::IntArrayRef stride_list() const { return {strides.data(), rank}; }
+};
+
+/// Sizes, and strides in elements, in the order of the model.
+Axes axes_of(const Array& array, bool same_layout) {
+  const Array seen = same_layout ? array : reversed(array);
+  const auto size = static_cast<int64_t>(dtype_size(array.dtype));
+  Axes axes{{}, {}, static_cast<std::size_t>(array.rank)};
+  int64_t following = 1;
+  for (std::size_t i = axes.rank; i-- > 0;) {
+    axes.sizes[i] = seen.extents[i];
+    if (seen.strides[i] < 0 && seen.extents[i] > 1)
+      fail(FPT_ERR_STRIDE, "the array runs backwards along an axis (negative stride), which torch cannot express: ",
+           "pass torch_copy of it");
+    // The stride of a single element is never used, but packages of AOTInductor compare it with that of a packed array.
+    axes.strides[i] = seen.extents[i] > 1 ? seen.strides[i] / size : following;
+    following = axes.strides[i] * std::max<int64_t>(axes.sizes[i], 1);
+  }
+  return axes;
+}
+
+}  // namespace
+
+at::ScalarType scalar_type_of(int32_t dtype) {
+  for (const Pair& pair : pairs)
+    if (pair.dtype == dtype) return pair.type;
+  fail(FPT_ERR_KIND, "an array of type ", dtype_fortran_name(dtype), " has no counterpart in torch: pass it with torch_in");
+}
+
+int32_t dtype_of(at::ScalarType type) noexcept {
+  for (const Pair& pair : pairs)
+    if (pair.type == type) return pair.dtype;
+  return FPT_NONE;
+}
+
+Array array_of_tensor(const at::Tensor& tensor, bool same_layout) {
+  Array array;
+  array.data = tensor.data_ptr();
+  array.dtype = dtype_of(tensor.scalar_type());
+  array.rank = static_cast<int32_t>(tensor.dim());
+  const auto size = static_cast<int64_t>(tensor.element_size());
+  const at::IntArrayRef sizes = tensor.sizes(), strides = tensor.strides();
+  for (int32_t i = 0; i < array.rank; ++i) {
+    const int32_t axis = same_layout ? i : array.rank - 1 - i;
+    array.extents[i] = sizes[static_cast<std::size_t>(axis)];
+    array.strides[i] = strides[static_cast<std::size_t>(axis)] * size;
+  }
+  return array;
+}
+
+at::Tensor tensor_on(const Array& array, bool same_layout) {
+  if (is_device_memory(array.data))
+    fail(FPT_ERR_DEVICE, "the array is in device memory, which this version cannot hand to a model: ",
+         "update the host copy and pass that, without use_device");
+  const c10::InferenceMode normal(false);  // a tensor made in inference mode could not be used in training
+  const Axes axes = axes_of(array, same_layout);
+  return at::from_blob(array.data, axes.size_list(), axes.stride_list(), scalar_type_of(array.dtype));
+}
+
+bool is_unshared(const at::Tensor& tensor) noexcept {
+  return tensor.use_count() == 1 && tensor.storage().use_count() == 1;
+}
+
+bool TensorCache::is_of(const Entry& entry, const fpt_arg& arg) noexcept {
+  const Array& array = entry.array;
+  if (array.data != arg.data || array.dtype != arg.dtype || array.rank != arg.rank) return false;
+  for (int32_t i = 0; i < arg.rank; ++i)
+    if (array.extents[i] != arg.u.array.extents[i] || array.strides[i] != arg.u.array.strides[i]) return false;
+  return true;
+}
+
+/// A model may keep its input, resize it, or point it at other memory.
+bool TensorCache::is_untouched(const Entry& entry) noexcept {
+  const at::Tensor& tensor = entry.tensor;
+  return is_unshared(tensor) && (tensor.const_data_ptr() == entry.array.data || tensor.numel() == 0) &&
+         !tensor.requires_grad() && tensor.sizes() == entry.sizes &&
+         tensor.strides() == entry.strides;
+}
+
+TensorCache::Entry TensorCache::made(const Array& array, bool same_layout) {
+  at::Tensor tensor = tensor_on(array, same_layout);
+  return {array, tensor, at::DimVector(tensor.sizes()), at::DimVector(tensor.strides())};
+}
+
+const at::Tensor& TensorCache::get(const fpt_arg& arg, bool same_layout) {
+  std::size_t at = next_;
+  if (at >= entries_.size() || !is_of(entries_[at], arg)) {
+    at = 0;
+    while (at < entries_.size() && !is_of(entries_[at], arg)) ++at;
+  }
+  if (at < entries_.size()) {
+    next_ = at + 1 < entries_.size() ? at + 1 : 0;
+    if (!is_untouched(entries_[at])) entries_[at] = made(entries_[at].array, same_layout);
+    return entries_[at].tensor;
+  }
+  Entry fresh = made(array_of(arg), same_layout);
+  if (entries_.size() < max_entries) {
+    entries_.push_back(std::move(fresh));
+    return entries_.back().tensor;
+  }
+  oldest_ = oldest_ + 1 < entries_.size() ? oldest_ + 1 : 0;
+  entries_[oldest_] = std::move(fresh);
+  return entries_[oldest_].tensor;
+}
+
+const at::Tensor& TensorCache::copied(const fpt_arg& arg, int32_t dtype, bool same_layout) {
+  const Array source = array_of(arg);
+  Array target = source;
+  target.dtype = dtype;
+  set_contiguous(target);
+  const Axes axes = axes_of(target, same_layout);
+  const at::ScalarType type = scalar_type_of(dtype);
+  const bool fits = copy_.defined() && is_unshared(copy_) && copy_.scalar_type() == type && !copy_.requires_grad() &&
+                    copy_.sizes() == axes.size_list() && copy_.strides() == axes.stride_list();
+  if (!fits) {
+    const c10::InferenceMode normal(false);
+    copy_ = at::empty_strided(axes.size_list(), axes.stride_list(), type);
+  }
+  target.data = copy_.data_ptr();
+  copy(source, target);
+  return copy_;
+}
+
+}  // namespace fpt::direct

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: MIT
+#include "python/environment.hpp"
+
+#include <dlfcn.h>
+#include <patchlevel.h>
+#include <unistd.h>
+
+#include <cctype>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "base/error.hpp"
+
+namespace fs = std::filesystem;
+
+namespace fpt {
+namespace {
+
+const std::string our_version = concat(PY_MAJOR_VERSION, ".", PY_MINOR_VERSION);
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
+
+fs::path resolved(const fs::path& path) {
+  std::error_code error;
+  const fs::path result = fs::canonical(path, error);
+  return error ? path : result;
+}
+
+bool is_there(const fs::path& path) {
+  std::error_code error;
+  return fs::exists(path, error);
+}
+
+bool has_library_of(const fs::path& prefix, const std::string& version) {
+  return is_there(prefix / "lib" / ("python" + version) / "os.py");
+}
+
+/// Version of the standard library under a prefix other than ours, for the error text.
+std::string other_version(const fs::path& prefix) {
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(prefix / "lib", error)) {
+    const std::string name = entry.path().filename().string();
+    if (name.size() > 7 && name.rfind("python3.", 0) == 0 && is_there(entry.path() / "os.py")) return name.substr(6);
+  }
+  return {};
+}
+
+struct VirtualEnvironment {
+  bool found = false;
+  fs::path home;        // folder of the base Python's executable
+  std::string version;  // "3.11.7" or empty
+};
+
+VirtualEnvironment read_pyvenv(const fs::path& executable) {
+  VirtualEnvironment result;
+  for (const fs::path& folder : {executable.parent_path(), executable.parent_path().parent_path()}) {
+    std::ifstream file(folder / "pyvenv.cfg");
+    if (!file) continue;
+    result.found = true;
+    std::string line;
+    while (std::getline(file, line)) {
+      const auto equals = line.find('=');
+      if (equals == std::string::npos) continue;
+      const auto strip = [](std::string text) {
+        while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back()))) text.pop_back();
+        while (!text.empty() && std::isspace(static_cast<unsigned char>(text.front()))) text.erase(0, 1);
+        return text;
+      };
+      const std::string key = strip(line.substr(0, equals)), value = strip(line.substr(equals + 1));
+      if (key == "home") result.home = value;
+      if (key == "version" || key == "version_info") result.version = value;
+    }
+    break;
+  }
+  return result;
+}
+
+bool is_under(const fs::path& file, const fs::path& folder) {
+  const std::string prefix = folder.string() == "/" ? "/" : folder.string() + "/";
+  // a Python in /usr/local is not the one in /usr
+  if (folder == "/usr" && file.string().rfind("/usr/local/", 0) == 0) return false;
+  return file.string().rfind(prefix, 0) == 0;
+}
+
+[[noreturn]] void fail_version(const std::string& what, const std::string& version) {
+  fail(FPT_ERR_VERSION, what, " is Python ", version, ", but this library was built for Python ", our_version,
+       ": choose a Python ", our_version, ", or build the library again with -DPython_EXECUTABLE naming this one");
+}
+
+/// Prefix of the Python installation behind an executable that has been found to fit.
+fs::path require_fitting(const fs::path& executable, const std::string& what, const std::string& libpython) {
+  std::error_code error;
+  if (!fs::is_regular_file(executable, error) || access(executable.c_str(), X_OK) != 0)
+    fail(FPT_ERR_INTERPRETER, what, ", but there is no Python that can be executed: give the path of a Python ",
+         our_version, " executable");
+  std::ifstream file(executable, std::ios::binary);
+  char magic[2] = {};
+  file.read(magic, 2);
+  if (magic[0] == '#' && magic[1] == '!')
+    fail(FPT_ERR_INTERPRETER, what, ", which is a script (a pyenv shim, perhaps) and not Python itself: ",
+         "give what this Python prints for sys.executable");
+
+  const VirtualEnvironment environment = read_pyvenv(executable);
+  if (!environment.version.empty() && environment.version != our_version &&
+      environment.version.rfind(our_version + ".", 0) != 0)
+    fail_version(what, environment.version);
+  fs::path prefix = environment.found && !environment.home.empty() ? resolved(environment.home).parent_path()
+                                                                   : resolved(executable).parent_path().parent_path();
+  if (!has_library_of(prefix, our_version)) {
+    // pyvenv.cfg may name a folder of links, such as /usr/local/bin: the executable itself knows better
+    const fs::path real = resolved(executable).parent_path().parent_path();
+    if (has_library_of(real, our_version)) {
+      prefix = real;
+    } else {
+      const std::string version = other_version(prefix);
+      if (!version.empty()) fail_version(what, version);
+      fail(FPT_ERR_INTERPRETER, what, ", but the standard library of Python ", our_version, " is not in ",
+           (prefix / "lib").string(), ": is the installation complete?");
+    }
+  }
+  if (!libpython.empty() && !is_under(libpython, prefix))
+    fail(FPT_ERR_VERSION, what, ", which belongs to the Python installed in ", prefix.string(),
+         ", but this program uses the Python library ", libpython,
+         ": choose a Python of that installation, or build the library again with -DPython_EXECUTABLE naming this one");
+  return prefix;
+}
+
+void require_fitting_home(const fs::path& prefix) {
+  const std::string home = variable("PYTHONHOME");
+  if (home.empty()) return;
+  const std::string first = home.substr(0, home.find(':'));
+  if (!has_library_of(first, our_version) || resolved(first) != resolved(prefix))
+    fail(FPT_ERR_PYTHONHOME, "the environment variable PYTHONHOME is \"", home, "\", which is not the home of Python ",
+         our_version, " in ", prefix.string(), ": unset PYTHONHOME, it is not needed");
+}
+
+}  // namespace
+
+PythonChoice choose_python(const std::string& python, const std::string& libpython) {
+  const std::string environment = variable("FTN_PYTORCH_PYTHON");
+  const std::string virtual_env = variable("VIRTUAL_ENV");
+  const std::string conda = variable("CONDA_PREFIX");
+
+  PythonChoice choice;
+  std::string what;
+  if (!python.empty()) {
+    choice = {python, "argument of ftn_pytorch_init"};
+    what = "ftn_pytorch_init was given the Python \"" + python + "\"";
+  } else if (!environment.empty()) {
+    choice = {environment, "FTN_PYTORCH_PYTHON"};
+    what = "FTN_PYTORCH_PYTHON is \"" + environment + "\"";
+  } else if (!virtual_env.empty()) {
+    choice = {virtual_env + "/bin/python", "VIRTUAL_ENV"};
+    what = "VIRTUAL_ENV is \"" + virtual_env + "\"";
+  } else if (!conda.empty()) {
+    choice = {conda + "/bin/python", "CONDA_PREFIX"};
+    what = "CONDA_PREFIX is \"" + conda + "\"";
+  } else {
+    choice = {FPT_BUILD_PYTHON, "the Python this library was built with"};
+    what = concat("no Python was chosen, and the Python this library was built with was \"", FPT_BUILD_PYTHON, "\"");
+  }
+  // a relative path is relative to the working directory of the program, which may change later
+  std::error_code error;
+  const fs::path absolute = fs::absolute(choice.executable, error);
+  if (!error) choice.executable = absolute.string();
+  require_fitting_home(require_fitting(choice.executable, what, libpython));
+  return choice;
+}
+
+std::string object_file_of(const void* address) {
+  Dl_info info;
+  if (!dladdr(address, &info) || !info.dli_fname) return {};
+  return resolved(info.dli_fname).string();
+}
+
+std::string python_package_folder() {
+  const fs::path library = object_file_of(reinterpret_cast<const void*>(&python_package_folder));
+  const fs::path folder = library.parent_path() / FPT_PYTHON_PACKAGE_RELATIVE;
+  return is_there(folder / "ftn_pytorch" / "_embed.py") ? resolved(folder).string() : std::string();
+}
+
+std::string program_path() { return resolved("/proc/self/exe").string(); }
+
+}  // namespace fpt

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: MIT
+#include "python/interpreter.hpp"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <pybind11/pybind11.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "python/crash.hpp"
+#include "python/environment.hpp"
+#include "base/fpenv.hpp"
+#include "observe/observe.hpp"
+
+#if defined(__GLIBC__)
+extern "C" int __cxa_thread_atexit_impl(void (*destructor)(void*), void* object, void* library) noexcept;
+#endif
+
+namespace py = pybind11;
+
+namespace fpt {
+namespace {
+
+std::atomic<bool> ended{false};
+
+std::atomic<int> threads_leaving{0};
+
+/// At the end of a thread that has called, its thread state goes: a program that makes a thread for each task would
+/// lose 14 kB with each. Python's own thread-specific data is no longer there, so this is done by hand.
+void leave_thread(void* state) {
+  own_state = nullptr;
+  ++threads_leaving;
+  if (!ended.load()) {
+    PyEval_RestoreThread(static_cast<PyThreadState*>(state));
+    PyThreadState_Clear(static_cast<PyThreadState*>(state));
+    PyThreadState_DeleteCurrent();
+  }
+  --threads_leaving;
+}
+
+/// A key and no thread_local object: exit() destroys the latter, although the thread still runs.
+void leave_at_end_of_thread(PyThreadState* state) {
+  static const pthread_key_t key = [] {
+    pthread_key_t made{};
+    pthread_key_create(&made, leave_thread);
+    return made;
+  }();
+  pthread_setspecific(key, state);
+}
+
+/// Threads that are about to end need the lock once more, which at_exit keeps for good. Somebody may join them later.
+void wait_for_leaving_threads() {
+  if (threads_leaving.load() == 0) return;
+  PyThreadState* state = PyGILState_Check() ? PyEval_SaveThread() : nullptr;
+  for (int i = 0; threads_leaving.load() > 0 && i < 1000; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  if (state) PyEval_RestoreThread(state);
+}
+
+InterpreterInfo& mutable_info() {
+  static InterpreterInfo& info = *new InterpreterInfo;
+  return info;
+}
+
+PyObject* embed_module = nullptr;
+PyObject* (*make_core_module)() = nullptr;
+
+std::string library_path() { return object_file_of(reinterpret_cast<const void*>(&Py_IsInitialized)); }
+
+/// Extension modules do not link libpython: they find its symbols in the global scope. A host that loaded us as a
+/// plug-in with RTLD_LOCAL has put them elsewhere.
+void promote_library(const std::string& library) {
+  if (!library.empty()) dlopen(library.c_str(), RTLD_NOW | RTLD_GLOBAL | RTLD_NOLOAD);
+}
+
+void require_ok(PyStatus status, PyConfig* config) {
+  if (!PyStatus_Exception(status)) return;
+  const std::string text = status.err_msg ? status.err_msg : "no reason given";
+  if (config) PyConfig_Clear(config);
+  const char* home = std::getenv("PYTHONHOME");
+  const char* path = std::getenv("PYTHONPATH");
+  fail(FPT_ERR_INTERPRETER, "Python could not be started: ", text, " (PYTHONHOME is ", home ? home : "not set",
+       ", PYTHONPATH is ", path ? path : "not set", ")");
+}
+
+void start(const PythonChoice& choice) {
+  PyPreConfig preconfig;
+  PyPreConfig_InitPythonConfig(&preconfig);
+  preconfig.configure_locale = 0;  // the locale belongs to the host program
+  preconfig.coerce_c_locale = 0;
+  preconfig.utf8_mode = 1;
+  preconfig.parse_argv = 0;
+  require_ok(Py_PreInitialize(&preconfig), nullptr);
+
+  PyConfig config;
+  PyConfig_InitPythonConfig(&config);
+  config.parse_argv = 0;
+  config.configure_c_stdio = 0;  // PYTHONUNBUFFERED is about Python's output, not about the host's
+  config.install_signal_handlers = 0;  // Ctrl-C and SIGPIPE stay the host's
+  config.user_site_directory = 1;
+#if PY_VERSION_HEX >= 0x030B0000
+  config.safe_path = 1;  // the working directory is no place to import from
+#endif
+  std::string program = program_path();
+  char* arguments[] = {program.data()};
+  require_ok(PyConfig_SetBytesArgv(&config, 1, arguments), &config);
+  // decides prefix, site-packages and sys.executable. The latter must be a Python: multiprocessing starts it again.
+  require_ok(PyConfig_SetBytesString(&config, &config.executable, choice.executable.c_str()), &config);
+  struct sigaction interrupt;
+  sigaction(SIGINT, nullptr, &interrupt);
+  const PyStatus status = Py_InitializeFromConfig(&config);
+  require_ok(status, &config);
+  PyConfig_Clear(&config);
+  // the module installs a handler for Ctrl-C when it is first imported, whatever the configuration says
+  Py_XDECREF(PyImport_ImportModule("_signal"));
+  sigaction(SIGINT, &interrupt, nullptr);
+}
+
+/// With the lock held: our Python package, and what it does at the start.
+void prepare(const InterpreterInfo& info) {
+  try {
+    const std::string folder = python_package_folder();
+    if (!folder.empty()) {
+      py::list path = py::module_::import("sys").attr("path");
+      if (!path.contains(folder)) path.insert(0, folder);
+    }
+    if (make_core_module) checked(make_core_module(), "making the module of the core");
+    py::module_ module = py::module_::import("ftn_pytorch._embed");
+    py::dict facts;
+    facts["executable"] = info.executable;
+    facts["reason"] = info.reason;
+    facts["library"] = info.library;
+    facts["adopted"] = info.adopted ? "1" : "0";
+    module.attr("on_start")(facts);
+    embed_module = module.release().ptr();
+  } catch (py::error_already_set& error) {
+    fail(FPT_ERR_IMPORT, "the Python part of ftn_pytorch could not be imported by ", info.executable, ": ", error.what());
+  }
+}
+
+/// Python's exit functions and buffered output would be lost, because the interpreter is never finalized. Keeps the
+/// lock: Python threads that still run must not enter libraries whose static objects are being destroyed.
+void end_python() {
+  if (!is_started() || !Py_IsInitialized()) return;
+  const bool first = !ended.exchange(true);
+  const HostState host;
+  if (first) wait_for_leaving_threads();
+  PyGILState_Ensure();
+  PyObject* result = PyObject_CallMethod(embed_module, "at_exit", nullptr);
+  if (!result) PyErr_Clear();
+  Py_XDECREF(result);
+}
+
+/// exit() destroys the thread_local objects of its thread before anything else. atexit() alone would be late: objects that
+/// torch makes when a function of it is first used are destroyed before a handler that was registered earlier runs.
+void at_exit_of_first_thread(void*) {
+  static bool done = false;
+  if (!std::exchange(done, true)) end_python();
+}
+
+/// For exit() in another thread, and for what the program's own exit handlers have called since.
+void at_exit() {
+  static bool done = false;
+  if (!std::exchange(done, true)) end_python();
+}
+
+/// Take a mutex that another thread may hold while it waits for the interpreter lock.
+std::unique_lock<std::mutex> lock_without_interpreter(std::mutex& mutex) {
+  if (!Py_IsInitialized() || !PyGILState_Check()) return std::unique_lock<std::mutex>(mutex);
+  PyThreadState* state = PyEval_SaveThread();
+  std::unique_lock<std::mutex> lock(mutex);
+  PyEval_RestoreThread(state);
+  return lock;
+}
+
+}  // namespace
+
+std::atomic<bool> interpreter_started{false};
+__thread PyThreadState* own_state = nullptr;
+
+bool provide_core_module(PyObject* (*make)()) noexcept {
+  make_core_module = make;
+  return true;
+}
+
+const InterpreterInfo& interpreter_info() { return mutable_info(); }
+
+void ensure_started(const std::string& python) {
+  if (is_started()) return;
+  static std::mutex& mutex = *new std::mutex;
+  const std::unique_lock<std::mutex> lock = lock_without_interpreter(mutex);
+  if (is_started()) return;
+
+  InterpreterInfo& info = mutable_info();
+  info.library = library_path();
+  start_observing();
+  const bool running = Py_IsInitialized() != 0;
+  if (!running) {
+    const PythonChoice choice = choose_python(python, info.library);
+    info.executable = choice.executable;
+    info.reason = choice.reason;
+    promote_library(info.library);
+    start(choice);
+    own_state = PyEval_SaveThread();
+  } else if (info.executable.empty()) {
+    info.adopted = true;
+    info.executable = "the Python that runs in this process";
+    info.reason = "adopted";
+  }
+  const InterpreterLock gil;
+  if (!info.adopted) show_traceback_on_crash();
+  prepare(info);
+  register_exit_handler();
+  log(LogLevel::info, concat("Python ", PY_VERSION, ": ", info.executable, ", chosen by ", info.reason, ", library ", info.library));
+  interpreter_started.store(true, std::memory_order_release);
+}
+
+void InterpreterLock::acquire_elsewhere() noexcept {
+  if (PyGILState_Check()) {
+    held_ = Held::before;
+  } else if (PyGILState_GetThisThreadState()) {
+    // a thread that Python or somebody else has registered: its state is theirs to delete
+    held_ = Held::foreign_state;
+    foreign_ = PyGILState_Ensure();
+  } else {
+    held_ = Held::own_state;
+    PyGILState_Ensure();
+    own_state = PyThreadState_Get();
+    leave_at_end_of_thread(own_state);
+  }
+}
+
+Ref checked(PyObject* object, const std::string& context) {
+  if (!object) throw_python_error(context);
+  return Ref(object);
+}
+
+PyObject* embed(const char* function) {
+  PyObject* result = PyObject_GetAttrString(embed_module, function);
+  if (!result) throw_python_error(concat("the Python part of ftn_pytorch has no ", function));
+  Py_DECREF(result);  // the module keeps it
+  return result;
+}
+
+void throw_python_error(const std::string& context) {
+  if (!PyErr_Occurred()) fail(FPT_ERR_INTERNAL, context, ": Python reported a failure without an exception");
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  if (traceback) PyException_SetTraceback(value, traceback);
+  const Ref owned_type(type), owned_value(value), owned_traceback(traceback);
+
+  const Ref where(PyUnicode_DecodeUTF8(context.data(), static_cast<Py_ssize_t>(context.size()), "backslashreplace"));
+  const Ref description(PyObject_CallMethod(embed_module, "describe_error", "OO", value, where ? where.get() : Py_None));
+  const char* status = nullptr;
+  PyObject* text = nullptr;
+  if (description && PyArg_ParseTuple(description.get(), "sU", &status, &text)) {
+    // messages may hold lone surrogates (names of files, say), which strict UTF-8 refuses
+    const Ref bytes(PyUnicode_AsEncodedString(text, "utf-8", "backslashreplace"));
+    if (bytes) throw Error(status_of_name(status), std::string(PyBytes_AS_STRING(bytes.get()), PyBytes_GET_SIZE(bytes.get())));
+  }
+  PyErr_Clear();  // the description failed (no memory, say): the type alone must do
+  fail(FPT_ERR_PYTHON, context, ": ", reinterpret_cast<PyTypeObject*>(type)->tp_name);
+}
+
+void register_exit_handler() {
+  // glibc runs handlers last in, first out: those of a library registered when it was loaded must come after ours
+  std::atexit(at_exit);
+#if defined(__GLIBC__)
+  if (syscall(SYS_gettid) == getpid()) __cxa_thread_atexit_impl(at_exit_of_first_thread, nullptr, &embed_module);
+#endif
+}
+
+}  // namespace fpt

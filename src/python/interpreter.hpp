@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT
+/// The one interpreter of the process: starting or adopting it, its lock, its end, and its exceptions as errors.
+#pragma once
+
+#include <atomic>
+#include <string>
+
+#include "base/error.hpp"
+#include "python/pyref.hpp"
+
+namespace fpt {
+
+/// Start the interpreter or adopt the one that runs; does nothing once that has succeeded. See fpt_init().
+void ensure_started(const std::string& python = {});
+
+extern std::atomic<bool> interpreter_started;
+inline bool is_started() noexcept { return interpreter_started.load(std::memory_order_acquire); }
+
+/// Thread state of a thread that has called: made by its first call and kept until the thread ends, because making one per
+/// call costs five times the call. initial-exec: the general model would call a function in each call.
+extern __thread PyThreadState* own_state __attribute__((tls_model("initial-exec")));
+
+/// Holds the interpreter lock while it lives. Cheap where the thread has called before, also inside a call.
+class InterpreterLock {
+ public:
+  InterpreterLock() noexcept {
+    PyThreadState* own = own_state;
+    if (!own) {
+      acquire_elsewhere();
+    } else if (current_state() == own) {
+      held_ = Held::before;
+    } else {
+      held_ = Held::own_state;
+      PyEval_RestoreThread(own);
+    }
+  }
+  ~InterpreterLock() {
+    if (held_ == Held::own_state)
+      PyEval_SaveThread();
+    else if (held_ == Held::foreign_state)
+      PyGILState_Release(foreign_);
+  }
+  InterpreterLock(const InterpreterLock&) = delete;
+  InterpreterLock& operator=(const InterpreterLock&) = delete;
+
+ private:
+  enum class Held { before, own_state, foreign_state };
+
+  /// Thread state that the lock is held with, on whatever thread. That of this thread belongs to no other, so finding it
+  /// here means that this thread holds the lock; PyGILState_Check says the same and takes 4 ns longer.
+  static PyThreadState* current_state() noexcept {
+#if PY_VERSION_HEX >= 0x030D0000
+    return PyThreadState_GetUnchecked();
+#else
+    return _PyThreadState_UncheckedGet();
+#endif
+  }
+  void acquire_elsewhere() noexcept;
+
+  Held held_;
+  PyGILState_STATE foreign_ = PyGILState_UNLOCKED;
+};
+
+/// Throw the Python error that is set as an Error, described by the Python side. `context` says what was going on.
+[[noreturn]] void throw_python_error(const std::string& context);
+
+/// `object`, or throw the Python error that is set.
+Ref checked(PyObject* object, const std::string& context);
+
+/// A function of ftn_pytorch._embed; borrowed, lives as long as the process.
+PyObject* embed(const char* function);
+
+/// Make sure that our exit handler runs before those of libraries that have been loaded since it was last registered.
+void register_exit_handler();
+
+/// What makes the module that the core offers to Python, with the lock held; called once, at start or adoption. True.
+bool provide_core_module(PyObject* (*make)()) noexcept;
+
+/// Facts for diagnosis: executable, reason, library, adopted. Empty values before the start.
+struct InterpreterInfo {
+  std::string executable, reason, library;
+  bool adopted = false;
+};
+const InterpreterInfo& interpreter_info();
+
+}  // namespace fpt

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: MIT
+#include "script/observed_function.hpp"
+
+#include <memory>
+
+#include "torch/framework.hpp"
+#include "python/interpreter.hpp"
+#include "observe/observe.hpp"
+#include "observe/trace.hpp"
+
+namespace fpt {
+namespace {
+
+struct Observed {
+  Ref function, runner;
+  std::string name;
+  int32_t flags;
+  Ref push_range, pop_range;  // NVTX, where there is CUDA
+};
+
+constexpr const char* capsule_name = "ftn_pytorch.observed";
+
+/// Observation must not change what a call does: its own failures go into the log.
+void note_failure(const char* what) noexcept {
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  const Ref owned_type(type), owned_value(value), owned_traceback(traceback);
+  const Ref text(value ? PyObject_Str(value) : nullptr);
+  const char* words = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
+  PyErr_Clear();
+  log(LogLevel::info, concat(what, " failed: ", type ? reinterpret_cast<PyTypeObject*>(type)->tp_name : "", ": ", words ? words : ""));
+}
+
+/// Arguments of a vectorcall as tuple and dictionary, and what came of it (null: the exception is set).
+class Passed {
+ public:
+  Passed(PyObject* const* args, Py_ssize_t count, PyObject* names) : positional(PyTuple_New(count)), named(PyDict_New()) {
+    for (Py_ssize_t i = 0; positional && i < count; ++i) {
+      Py_INCREF(args[i]);
+      PyTuple_SET_ITEM(positional.get(), i, args[i]);
+    }
+    const Py_ssize_t keywords = names ? PyTuple_GET_SIZE(names) : 0;
+    for (Py_ssize_t i = 0; named && i < keywords; ++i)
+      PyDict_SetItem(named.get(), PyTuple_GET_ITEM(names, i), args[count + i]);
+  }
+  Ref positional, named;
+};
+
+int count_arrays(PyObject* value) {
+  if (!PyList_CheckExact(value)) return is_array(value);
+  int count = 0;
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(value); ++i) count += is_array(PyList_GET_ITEM(value, i));
+  return count;
+}
+
+/// Ask the Python side; null with a line in the log if it fails. Keeps an exception that is set.
+template <class... Arguments>
+Ref ask(const char* function, Arguments... arguments) {
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  Ref answer;
+  try {
+    answer = Ref(PyObject_CallFunctionObjArgs(embed(function), arguments..., nullptr));
+    if (!answer) note_failure(function);
+  } catch (const Error& error) {
+    log(LogLevel::info, concat(function, " failed: ", error.text()));
+  }
+  PyErr_Restore(type, value, traceback);
+  return answer;
+}
+
+void call_range(const Ref& function, const char* text) {
+  const Ref result(text ? PyObject_CallFunction(function.get(), "s", text) : PyObject_CallNoArgs(function.get()));
+  if (!result) note_failure("an NVTX range");
+}
+
+Ref begin_record(const Observed& observed, const Passed& passed) {
+  if (!records()) return {};
+  const Ref name(PyUnicode_FromString(observed.name.c_str())), flags(PyLong_FromLong(observed.flags));
+  Ref record = ask("record_begin", observed.runner.get(), name.get(), flags.get(), passed.positional.get(), passed.named.get());
+  if (record && record.get() != Py_None) return record;
+  record_ended();
+  return {};
+}
+
+/// What the function got and gave, as text. The result is null where it raised.
+std::string description_of(const Passed& passed, PyObject* result) {
+  const Ref text = ask("describe_call", passed.positional.get(), passed.named.get(), result ? result : Py_NotImplemented);
+  const char* words = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
+  if (!words) PyErr_Clear();
+  return words ? words : "";
+}
+
+PyObject* call_observed(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+  const auto& observed = *static_cast<Observed*>(PyCapsule_GetPointer(self, capsule_name));
+  Crossing* crossing = Crossing::current();
+  const bool describes = crossing && crossing->wants_description();
+  const int64_t called = time_now();
+  Ref record;
+  int arrays = 0, made = 0;
+  if (describes) {
+    const Py_ssize_t all = count + (names ? PyTuple_GET_SIZE(names) : 0);
+    for (Py_ssize_t i = 0; i < all; ++i) arrays += count_arrays(args[i]);
+    made = crossing->arrays_made;
+  }
+  if (records()) record = begin_record(observed, Passed(args, count, names));
+  if (observed.push_range) call_range(observed.push_range, observed.name.c_str());
+
+  const int64_t begin = time_now();
+  PyObject* result = PyObject_Vectorcall(observed.function.get(), args, static_cast<std::size_t>(count), names);
+  const int64_t end = time_now();
+
+  if (observed.pop_range) {
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    call_range(observed.pop_range, nullptr);
+    PyErr_Restore(type, value, traceback);
+  }
+  if (record || describes) {
+    const Ref failure = [&] {
+      PyObject *type, *value, *traceback;
+      PyErr_Fetch(&type, &value, &traceback);
+      if (type) PyErr_NormalizeException(&type, &value, &traceback);
+      Ref known = Ref::borrow(value);
+      PyErr_Restore(type, value, traceback);
+      return known;
+    }();
+    if (record) ask("record_end", record.get(), result ? result : Py_None, failure ? failure.get() : Py_None);
+    if (describes) {
+      PyObject *type, *value, *traceback;
+      PyErr_Fetch(&type, &value, &traceback);
+      std::string text = description_of(Passed(args, count, names), result);
+      PyErr_Restore(type, value, traceback);
+      crossing->describe(std::move(text), arrays > made ? arrays - made : 0, made);
+    }
+  }
+  if (crossing) crossing->python_part(begin, end, begin - called + (time_now() - end));
+  return result;
+}
+
+PyMethodDef method = {"observed", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(call_observed)),
+                      METH_FASTCALL | METH_KEYWORDS, nullptr};
+
+void free_observed(PyObject* capsule) { delete static_cast<Observed*>(PyCapsule_GetPointer(capsule, capsule_name)); }
+
+}  // namespace
+
+Ref observed_function(Ref function, PyObject* runner, const std::string& name, int32_t flags) {
+  auto observed = std::make_unique<Observed>();
+  observed->function = std::move(function);
+  observed->runner = Ref::borrow(runner);
+  observed->name = name;
+  observed->flags = flags;
+  if (traces()) {
+    const Ref ranges = ask("nvtx_ranges");
+    PyObject *push = nullptr, *pop = nullptr;
+    if (ranges && PyTuple_Check(ranges.get()) && PyArg_ParseTuple(ranges.get(), "OO", &push, &pop)) {
+      observed->push_range = Ref::borrow(push);
+      observed->pop_range = Ref::borrow(pop);
+    }
+    PyErr_Clear();
+  }
+  const Ref capsule = checked(PyCapsule_New(observed.get(), capsule_name, free_observed), name);
+  observed.release();
+  return checked(PyCFunction_New(&method, capsule.get()), name);
+}
+
+}  // namespace fpt

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: MIT
+#include "torch/dlpack.hpp"
+
+#include <cstdlib>
+
+#include "base/error.hpp"
+
+namespace fpt::dlpack {
+namespace {
+
+// Any thread pushes (deleters), one thread at a time pops (under the interpreter lock): free of ABA trouble.
+std::atomic<Slot*> free_slots{nullptr};
+uint64_t last_serial = 0;
+
+void release(Slot* slot) noexcept {
+  std::free(slot->owned);
+  slot->owned = nullptr;
+  slot->alive.store(false, std::memory_order_release);
+  Slot* head = free_slots.load(std::memory_order_relaxed);
+  do {
+    slot->next = head;
+  } while (!free_slots.compare_exchange_weak(head, slot, std::memory_order_release, std::memory_order_relaxed));
+}
+
+/// What is the same for all arrays that a slot carries.
+Slot* new_slot() {
+  auto* slot = new Slot();
+  slot->versioned.version = {1, 0};
+  slot->versioned.context = slot->legacy.context = slot;
+  slot->versioned.deleter = [](ManagedVersioned* self) { release(static_cast<Slot*>(self->context)); };
+  slot->legacy.deleter = [](Managed* self) { release(static_cast<Slot*>(self->context)); };
+  Tensor& tensor = slot->versioned.tensor;
+  tensor.device = {device_cpu, 0};
+  tensor.shape = slot->shape;
+  tensor.strides = slot->strides;
+  return slot;
+}
+
+Slot* pop() {
+  Slot* head = free_slots.load(std::memory_order_acquire);
+  while (head && !free_slots.compare_exchange_weak(head, head->next, std::memory_order_acquire)) {
+  }
+  return head ? head : new_slot();
+}
+
+}  // namespace
+
+Slot* take_slot(const Array& array, Storage owned) {
+  Slot* slot = pop();
+  Tensor& tensor = slot->versioned.tensor;
+  tensor.data = array.data;
+  tensor.ndim = array.rank;
+  tensor.dtype = data_type(array.dtype);
+  // the size of an element is a power of two, and dividing takes longer than all the rest
+  const int shift = __builtin_ctz(tensor.dtype.bits / 8u);
+  for (int i = 0; i < array.rank; ++i) {
+    slot->shape[i] = array.extents[i];
+    slot->strides[i] = array.strides[i] >> shift;
+  }
+  slot->owned = owned.release();
+  slot->serial = ++last_serial;
+  slot->alive.store(true, std::memory_order_relaxed);
+  return slot;
+}
+
+void drop_slot(Slot* slot) noexcept { release(slot); }
+
+DataType data_type(int32_t dtype) noexcept {
+  static constexpr DataType types[] = {
+      {},                   {code_bool, 8, 1},     {code_int, 8, 1},      {code_int, 16, 1},  {code_int, 32, 1},
+      {code_int, 64, 1},    {code_float, 32, 1},   {code_float, 64, 1},   {code_complex, 64, 1}, {code_complex, 128, 1},
+      {},                   {code_uint, 8, 1},     {code_float, 16, 1},   {code_bfloat, 16, 1}};
+  static_assert(sizeof types == (FPT_BFLOAT16 + 1) * sizeof(DataType), "one for each element type");
+  return types[dtype];
+}
+
+[[gnu::hot]]
+int32_t dtype_of(DataType type) noexcept {
+  for (int32_t dtype = FPT_BOOL; dtype <= FPT_BFLOAT16; ++dtype)
+    if (dtype != FPT_TEXT && data_type(dtype) == type) return dtype;
+  return FPT_NONE;
+}
+
+[[gnu::hot]]
+bool has_axes(const Array& array, const int64_t* shape, const int64_t* strides) noexcept {
+  const int64_t size = static_cast<int64_t>(dtype_size(array.dtype));
+  for (int i = 0; i < array.rank; ++i)
+    if (shape[i] != array.extents[i] || (shape[i] > 1 && strides[i] * size != array.strides[i])) return false;
+  return true;
+}
+
+[[gnu::hot]]
+Array array_of(const Tensor& tensor) {
+  if (tensor.ndim > FPT_MAX_RANK)
+    fail(FPT_ERR_RANK, "a tensor of ", tensor.ndim, " axes cannot be passed to Fortran; at most ", FPT_MAX_RANK, " can");
+  Array array;
+  array.data = static_cast<char*>(tensor.data) + tensor.byte_offset;
+  array.dtype = dtype_of(tensor.dtype);
+  array.rank = tensor.ndim;
+  array.on_host = tensor.device.type == device_cpu;
+  if (array.dtype == FPT_NONE)
+    fail(FPT_ERR_DTYPE, "a tensor of element type ", int(tensor.dtype.code), "/", int(tensor.dtype.bits),
+         " bits (DLPack code) has no counterpart in Fortran: convert it in the script, for example with .to(torch.float32)");
+  const int64_t size = static_cast<int64_t>(dtype_size(array.dtype));
+  int64_t contiguous = size;
+  for (int i = tensor.ndim - 1; i >= 0; --i) {
+    array.extents[i] = tensor.shape[i];
+    array.strides[i] = tensor.strides ? tensor.strides[i] * size : contiguous;
+    contiguous *= tensor.shape[i];
+  }
+  return array;
+}
+
+}  // namespace fpt::dlpack

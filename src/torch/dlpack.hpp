@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT
+/// DLPack: the structs of its specification (version 1.3, https://dmlc.github.io/dlpack/latest/c_api.html) under our own
+/// names, and the slots that carry the caller's memory into torch. Knows nothing of Python.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "arrays/arg.hpp"
+#include "arrays/array.hpp"
+
+namespace fpt::dlpack {
+
+constexpr int32_t device_cpu = 1;
+
+struct Device {
+  int32_t type;
+  int32_t id;
+};
+
+enum Code : uint8_t { code_int = 0, code_uint = 1, code_float = 2, code_bfloat = 4, code_complex = 5, code_bool = 6 };
+
+struct DataType {
+  uint8_t code;
+  uint8_t bits;
+  uint16_t lanes;
+
+  friend bool operator==(DataType a, DataType b) noexcept {
+    return a.code == b.code && a.bits == b.bits && a.lanes == b.lanes;
+  }
+};
+
+struct Tensor {
+  void* data;
+  Device device;
+  int32_t ndim;
+  DataType dtype;
+  int64_t* shape;
+  int64_t* strides;  // in elements
+  uint64_t byte_offset;
+};
+
+struct Managed {
+  Tensor tensor;
+  void* context;
+  void (*deleter)(Managed* self);
+};
+
+struct Version {
+  uint32_t major, minor;
+};
+
+struct ManagedVersioned {
+  Version version;
+  void* context;
+  void (*deleter)(ManagedVersioned* self);
+  uint64_t flags;
+  Tensor tensor;
+};
+
+/// Table behind torch.Tensor.__dlpack_c_exchange_api__ (torch 2.10 and later). Functions return 0, or -1 with a Python
+/// error set. to_py_object takes the tensor over and returns a new reference; view fills a tensor that borrows.
+struct ExchangeApi {
+  struct {
+    Version version;
+    ExchangeApi* previous;
+  } header;
+  int (*allocate)(Tensor* prototype, ManagedVersioned** out, void* context, void (*set_error)(void*, const char*, const char*));
+  int (*from_py_object)(void* object, ManagedVersioned** out);
+  int (*to_py_object)(ManagedVersioned* tensor, void** out);
+  int (*view)(void* object, Tensor* out);
+  int (*current_stream)(int32_t device_type, int32_t device_id, void** stream);
+};
+
+/// Carries one array into torch. Torch copies shape and strides, so a slot is free again once the last tensor that
+/// shares the storage has died; that may be on any thread and without Python's lock. Slots are never returned to the
+/// system: torch keeps their address.
+struct Slot {
+  ManagedVersioned versioned;
+  Managed legacy;
+  int64_t shape[FPT_MAX_RANK];
+  int64_t strides[FPT_MAX_RANK];
+  std::atomic<bool> alive{false};
+  uint64_t serial = 0;  // tells apart the arrays a slot has carried
+  void* owned = nullptr;
+  Slot* next = nullptr;
+
+  /// The same for torch without the exchange API. On demand: it takes as long as filling the slot.
+  Managed* as_legacy() noexcept {
+    legacy.tensor = versioned.tensor;
+    return &legacy;
+  }
+};
+
+/// A slot filled with `array`, axes in the order the script sees. With the interpreter lock held.
+/// @param owned  memory that is released with the last tensor; null for memory of the caller
+Slot* take_slot(const Array& array, Storage owned);
+
+/// Give back a slot that torch did not take.
+void drop_slot(Slot* slot) noexcept;
+
+DataType data_type(int32_t dtype) noexcept;
+
+/// FPT_NONE for a type that no array of ours can have.
+int32_t dtype_of(DataType type) noexcept;
+
+/// Shape and strides, the latter in elements, are those of an array. The stride of a single element may be anything.
+bool has_axes(const Array& array, const int64_t* shape, const int64_t* strides) noexcept;
+
+/// View of a tensor, axes as the script sees them. FPT_ERR_RANK, FPT_ERR_DTYPE.
+Array array_of(const Tensor& tensor);
+
+}  // namespace fpt::dlpack

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: MIT
+#include "torch/framework.hpp"
+
+#include "python/interpreter.hpp"
+#include "observe/observe.hpp"
+
+namespace fpt {
+namespace {
+
+[[noreturn]] void refuse_negative_stride() {
+  fail(FPT_ERR_STRIDE, "an axis runs backwards (negative stride), which torch tensors cannot express: ",
+       "pass torch_copy of the section, or the array itself and flip it in the script");
+}
+
+Ref tuple_of(const int64_t* values, int32_t count) {
+  Ref tuple = checked(PyTuple_New(count), "tuple");
+  for (int32_t i = 0; i < count; ++i) PyTuple_SET_ITEM(tuple.get(), i, PyLong_FromLongLong(values[i]));
+  return tuple;
+}
+
+struct NumPy {
+  PyObject* ndarray;
+  PyObject* dtypes[FPT_COMPLEX128 + 1] = {};
+};
+
+const NumPy& numpy() {
+  static NumPy* instance = nullptr;
+  if (instance) return *instance;
+  const std::string context =
+      concat("NumPy, which arrays become for this script, could not be imported by ", interpreter_info().executable);
+  const Ref module(PyImport_ImportModule("numpy"));
+  if (!module) {
+    const bool is_missing = PyErr_ExceptionMatches(PyExc_ImportError) != 0;
+    try {
+      throw_python_error(context);
+    } catch (const Error& error) {
+      throw Error(is_missing ? FPT_ERR_IMPORT : error.status(), error.text());
+    }
+  }
+  Ref ndarray = checked(PyObject_GetAttrString(module.get(), "ndarray"), context);
+  const Ref dtype = checked(PyObject_GetAttrString(module.get(), "dtype"), context);
+  NumPy loaded{};
+  for (int32_t i = FPT_BOOL; i <= FPT_COMPLEX128; ++i)
+    loaded.dtypes[i] = checked(PyObject_CallFunction(dtype.get(), "s", dtype_name(i)), context).release();
+  loaded.ndarray = ndarray.release();
+  return *(instance = new NumPy(loaded));
+}
+
+Made make_numpy(const Array& array, Storage owned, bool read_only) {
+  const NumPy& np = numpy();
+  const Range range = memory_range(array);
+  Made made;
+  char* begin = const_cast<char*>(range.begin);
+  if (owned) {
+    // NumPy wants an owner that it can reference, which memory of the C allocator has not
+    made.memory = checked(PyByteArray_FromStringAndSize(begin, range.end - range.begin), "copying an array");
+  } else {
+    made.memory = checked(PyMemoryView_FromMemory(begin, range.end - range.begin, read_only ? PyBUF_READ : PyBUF_WRITE),
+                          "wrapping an array");
+  }
+  const Ref shape = tuple_of(array.extents, array.rank);
+  const Ref strides = tuple_of(array.strides, array.rank);
+  const Ref offset = checked(PyLong_FromLongLong(static_cast<char*>(array.data) - begin), "wrapping an array");
+  PyObject* arguments[] = {shape.get(), np.dtypes[array.dtype], made.memory.get(), offset.get(), strides.get()};
+  made.object = checked(PyObject_Vectorcall(np.ndarray, arguments, 5, nullptr), "wrapping an array");
+  return made;
+}
+
+Made make_torch(const Array& array, Storage owned) {
+  if (has_negative_stride(array)) {
+    Array positive = array;  // the stride of a single element is never used, but torch refuses to see a negative one
+    for (int i = 0; i < array.rank; ++i)
+      if (array.strides[i] < 0) {
+        if (array.extents[i] > 1) refuse_negative_stride();
+        positive.strides[i] = static_cast<int64_t>(dtype_size(array.dtype));
+      }
+    return make_torch(positive, std::move(owned));
+  }
+  Made made;
+  made.slot = dlpack::take_slot(array, std::move(owned));
+  made.serial = made.slot->serial;
+  made.object = torch_access::import_slot(made.slot);
+  return made;
+}
+
+int32_t dtype_of_format(const char* format, Py_ssize_t size) {
+  if (!format) return FPT_UINT8;
+  if (*format == '@' || *format == '=' || *format == '<') ++format;
+  const bool complex = *format == 'Z';
+  if (complex) ++format;
+  if (format[0] == '\0' || format[1] != '\0') return FPT_NONE;
+  if (complex) return *format == 'f' ? FPT_COMPLEX64 : *format == 'd' ? FPT_COMPLEX128 : FPT_NONE;
+  switch (*format) {
+    case '?':
+      return FPT_BOOL;
+    case 'B':
+      return FPT_UINT8;
+    case 'e':
+      return FPT_FLOAT16;
+    case 'f':
+      return FPT_FLOAT32;
+    case 'd':
+      return FPT_FLOAT64;
+    case 'b':
+    case 'h':
+    case 'i':
+    case 'l':
+    case 'q':
+      return size == 1 ? FPT_INT8 : size == 2 ? FPT_INT16 : size == 4 ? FPT_INT32 : FPT_INT64;
+    default:
+      return FPT_NONE;
+  }
+}
+
+Array array_of_buffer(const Py_buffer& buffer) {
+  if (buffer.ndim > FPT_MAX_RANK)
+    fail(FPT_ERR_RANK, "an array of ", buffer.ndim, " axes cannot be passed to Fortran; at most ", FPT_MAX_RANK, " can");
+  Array array;
+  array.data = buffer.buf;
+  array.rank = buffer.ndim;
+  array.dtype = dtype_of_format(buffer.format, buffer.itemsize);
+  if (array.dtype == FPT_NONE)
+    fail(FPT_ERR_DTYPE, "an array of element type \"", buffer.format ? buffer.format : "",
+         "\" (buffer format) has no counterpart in Fortran: convert it in the script");
+  int64_t contiguous = buffer.itemsize;
+  for (int i = buffer.ndim - 1; i >= 0; --i) {
+    array.extents[i] = buffer.shape ? buffer.shape[i] : buffer.len / buffer.itemsize;
+    array.strides[i] = buffer.strides ? buffer.strides[i] : contiguous;
+    contiguous *= array.extents[i];
+  }
+  return array;
+}
+
+}  // namespace
+
+Made make_array(Framework framework, const Array& array, Storage owned, bool read_only) {
+  count_array();
+  return framework == Framework::torch ? make_torch(array, std::move(owned))
+                                       : make_numpy(array, std::move(owned), read_only);
+}
+
+bool is_retained(const Made& made) noexcept {
+  if (made.slot) return made.slot->serial == made.serial && made.slot->alive.load(std::memory_order_acquire);
+  return made.memory && Py_REFCNT(made.memory.get()) > 1;
+}
+
+bool is_unchanged(const Made& made, const Array& array, Framework framework) {
+  if (Py_REFCNT(made.object.get()) != 1) return false;
+  if (framework == Framework::torch) return torch_access::is_unchanged(made.object.get(), array);
+  // NumPy gives every view the owner of the memory below it, so the count of that shows what was kept
+  if (Py_REFCNT(made.memory.get()) != 2) return false;
+  Py_buffer buffer;
+  if (PyObject_GetBuffer(made.object.get(), &buffer, PyBUF_RECORDS_RO) != 0) {
+    PyErr_Clear();
+    return false;
+  }
+  bool unchanged = buffer.buf == array.data && buffer.ndim == array.rank &&
+                   dtype_of_format(buffer.format, buffer.itemsize) == array.dtype;
+  for (int i = 0; unchanged && i < array.rank; ++i)
+    unchanged = buffer.shape[i] == array.extents[i] && (buffer.strides[i] == array.strides[i] || array.extents[i] < 2);
+  PyBuffer_Release(&buffer);
+  return unchanged;
+}
+
+int64_t version_of(PyObject* object, Framework framework) {
+  if (framework != Framework::torch) return 0;
+  const Ref version = checked(PyObject_GetAttrString(object, "_version"), "reading a tensor's version counter");
+  return PyLong_AsLongLong(version.get());
+}
+
+[[gnu::hot]]
+bool torch_is_imported() {
+  static bool imported = false;  // nothing un-imports torch
+  if (!imported) {
+    PyObject* modules = PyImport_GetModuleDict();
+    imported = modules && PyDict_GetItemString(modules, "torch") != nullptr;
+  }
+  return imported;
+}
+
+bool is_tensor(PyObject* object) { return torch_is_imported() && torch_access::is_tensor(object); }
+
+[[gnu::hot]]
+bool view_plain_tensor(PyObject* object, View& view) {
+  if (!torch_is_imported() || !torch_access::view_plain(object, view.array)) return false;
+  view.keep = Ref::borrow(object);
+  return true;
+}
+
+bool is_array(PyObject* object) {
+  return is_tensor(object) || (PyObject_CheckBuffer(object) && !PyBytes_Check(object) && !PyByteArray_Check(object));
+}
+
+View view_of(PyObject* object) {
+  View view;
+  if (is_tensor(object)) {
+    view.array = torch_access::view(object, view.keep);
+    if (!view.array.data && element_count(view.array) > 0)
+      fail(FPT_ERR_RESULT_TYPE, "a tensor without memory (fake, meta or zero tensor) cannot be handed to Fortran");
+    return view;
+  }
+  // a memoryview of the object holds the buffer for as long as the view lives
+  view.keep = Ref(PyMemoryView_FromObject(object));
+  if (!view.keep) {
+    PyErr_Clear();
+    fail(FPT_ERR_RESULT_TYPE, "an object of type ", Py_TYPE(object)->tp_name, " is no array");
+  }
+  view.array = array_of_buffer(*PyMemoryView_GET_BUFFER(view.keep.get()));
+  return view;
+}
+
+std::string torch_report() { return torch_is_imported() ? torch_access::describe() : "torch is not imported"; }
+
+}  // namespace fpt

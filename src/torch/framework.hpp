@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT
+/// torch and NumPy: making an array object of memory, and looking into one. Everything runs with the interpreter lock.
+///
+/// Array arguments and results have their axes in the order the script sees.
+#pragma once
+
+#include <cstdint>
+
+#include "arrays/array.hpp"
+#include "torch/dlpack.hpp"
+#include "python/pyref.hpp"
+#include "torch/torch_access.hpp"
+
+namespace fpt {
+
+enum class Framework { torch, numpy };
+
+/// An array object made of memory of the caller, and what is needed to tell whether somebody kept it.
+struct Made {
+  Ref object;
+  Ref memory;                    ///< NumPy: the owner of the memory, as NumPy sees it
+  dlpack::Slot* slot = nullptr;  ///< torch
+  uint64_t serial = 0;
+};
+
+/// Wrap memory; nothing is copied. FPT_ERR_STRIDE for negative strides and torch, which would abort the process.
+/// @param owned      memory to release with the object, or null
+/// @param read_only  NumPy refuses writing; torch has no such state
+Made make_array(Framework framework, const Array& array, Storage owned, bool read_only);
+
+/// After our own reference is gone: does anything still refer to the memory?
+bool is_retained(const Made& made) noexcept;
+
+/// True if a cached object is still exactly what was made of `array`: data, shape, strides, no gradient. Nobody else
+/// may hold it.
+bool is_unchanged(const Made& made, const Array& array, Framework framework);
+
+/// Number of in-place changes torch has counted; always 0 for NumPy, which refuses them.
+int64_t version_of(PyObject* object, Framework framework);
+
+/// What an array object looks like from outside; `keep` must live as long as the view is used.
+struct View {
+  Array array;
+  Ref keep;
+};
+
+/// Fill `view` if the object is a torch tensor in host memory that needs no further treatment: no subclass that may
+/// intercept operations, no conjugate or negative bit. The usual result, and the fast way to look at it.
+bool view_plain_tensor(PyObject* object, View& view);
+
+/// True for any torch tensor.
+bool is_tensor(PyObject* object);
+
+/// View of a torch tensor or of anything with the buffer protocol. FPT_ERR_RESULT_TYPE for other objects.
+View view_of(PyObject* object);
+
+/// True if view_of() can be expected to work.
+bool is_array(PyObject* object);
+
+/// True once torch has been imported by somebody in this process.
+bool torch_is_imported();
+
+/// One line for diagnosis: "exchange API, C shim".
+std::string torch_report();
+
+}  // namespace fpt

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: MIT
+#include "torch/torch_access.hpp"
+
+#include <cstdlib>
+#include <cstring>
+
+#include "torch/image_self_test.hpp"
+#include "python/interpreter.hpp"
+#include "torch/tensor_image.hpp"
+#include "torch/torch_symbols.hpp"
+
+namespace fpt::torch_access {
+namespace {
+
+struct Access {
+  PyTypeObject* tensor_type = nullptr;
+  PyObject* parameter_type = nullptr;
+  const dlpack::ExchangeApi* api = nullptr;
+  PyObject* from_dlpack = nullptr;  // private, but 40 % faster than the public function; the public one where missing
+  PyObject* is_neg = nullptr;
+  PyObject* is_conj = nullptr;
+  PyObject *is_inference_mode_enabled = nullptr, *inference_mode = nullptr;  // null where torch has them elsewhere
+  PyObject *requires_grad = nullptr, *data_ptr = nullptr, *shape = nullptr, *stride = nullptr;  // names
+  PyObject* dtype = nullptr;                         // name
+  PyObject* dtypes[FPT_COMPLEX128 + 1] = {};
+  PyGetSetDef* requires_grad_getter = nullptr;  // the attribute without looking it up
+  bool has_images = false;
+  TorchSymbols symbols;
+};
+
+const dlpack::ExchangeApi* find_exchange_api(PyObject* tensor_type) {
+  if (is_switched_off("FTN_PYTORCH_EXCHANGE_API")) return nullptr;
+  const Ref capsule(PyObject_GetAttrString(tensor_type, "__dlpack_c_exchange_api__"));
+  void* pointer = capsule ? PyCapsule_GetPointer(capsule.get(), "dlpack_exchange_api") : nullptr;
+  PyErr_Clear();
+  auto* api = static_cast<const dlpack::ExchangeApi*>(pointer);
+  while (api && api->header.version.major != 1) api = api->header.previous;
+  return api && api->to_py_object && api->view ? api : nullptr;
+}
+
+/// Truth of an attribute or of a method without arguments; false where asking fails.
+bool is_true(Ref value) {
+  const bool result = value && PyObject_IsTrue(value.get()) == 1;
+  PyErr_Clear();
+  return result;
+}
+
+/// The C function behind an attribute, null if it is no such attribute.
+PyGetSetDef* find_getter(PyObject* type, const char* name) {
+  const Ref descriptor(PyObject_GetAttrString(type, name));
+  PyErr_Clear();
+  const bool found = descriptor && Py_IS_TYPE(descriptor.get(), &PyGetSetDescr_Type);
+  return found ? reinterpret_cast<PyGetSetDescrObject*>(descriptor.get())->d_getset : nullptr;  // lives with its type
+}
+
+Access* access_made = nullptr;
+
+Access& instance() {
+  if (access_made) return *access_made;
+  const std::string context = "torch was imported but cannot be used";
+  const Ref torch = checked(PyImport_ImportModule("torch"), context);
+  const Ref torch_c = checked(PyObject_GetAttrString(torch.get(), "_C"), context);
+  const Ref nn = checked(PyImport_ImportModule("torch.nn"), context);
+  auto* loaded = new Access;
+  PyObject* type = checked(PyObject_GetAttrString(torch.get(), "Tensor"), context).release();
+  loaded->tensor_type = reinterpret_cast<PyTypeObject*>(type);
+  loaded->parameter_type = checked(PyObject_GetAttrString(nn.get(), "Parameter"), context).release();
+  loaded->api = find_exchange_api(type);
+  loaded->from_dlpack = PyObject_GetAttrString(torch_c.get(), "_from_dlpack");
+  if (!loaded->from_dlpack) {
+    PyErr_Clear();
+    loaded->from_dlpack = checked(PyObject_GetAttrString(torch.get(), "from_dlpack"), context).release();
+  }
+  loaded->is_neg = checked(PyObject_GetAttrString(type, "is_neg"), context).release();
+  loaded->is_conj = checked(PyObject_GetAttrString(type, "is_conj"), context).release();
+  loaded->is_inference_mode_enabled = PyObject_GetAttrString(torch.get(), "is_inference_mode_enabled");
+  loaded->inference_mode = PyObject_GetAttrString(torch_c.get(), "_InferenceMode");
+  PyErr_Clear();
+  loaded->requires_grad = PyUnicode_InternFromString("requires_grad");
+  loaded->dtype = PyUnicode_InternFromString("dtype");
+  for (int32_t i = FPT_BOOL; i <= FPT_COMPLEX128; ++i)
+    loaded->dtypes[i] = checked(PyObject_GetAttrString(torch.get(), dtype_name(i)), context).release();
+  loaded->requires_grad_getter = find_getter(type, "requires_grad");
+  loaded->data_ptr = PyUnicode_InternFromString("data_ptr");
+  loaded->shape = PyUnicode_InternFromString("shape");
+  loaded->stride = PyUnicode_InternFromString("stride");
+  access_made = loaded;  // the self-tests make tensors, for which everything above is needed
+  loaded->symbols = TorchSymbols::find();
+  loaded->has_images = loaded->api && !is_switched_off("FTN_PYTORCH_IMAGES") && learn_images(*loaded->api);
+  return *loaded;
+}
+
+/// Keeps inference mode off while it lives. A script may call back into the library from inside torch.inference_mode(),
+/// or leave it on for good, and tensors made there cannot be saved for backward, which the next call may want to do with
+/// a cached one.
+Ref without_inference_mode(const Access& access) {
+  if (!access.is_inference_mode_enabled || !access.inference_mode) return Ref();
+  if (!(access.symbols.tells_inference_mode() ? access.symbols.is_inference_mode()
+                                              : is_true(Ref(PyObject_CallNoArgs(access.is_inference_mode_enabled)))))
+    return Ref();
+  return checked(PyObject_CallOneArg(access.inference_mode, Py_False), "leaving inference mode");
+}
+
+bool equals(PyObject* sequence, const int64_t* values, int32_t count, int64_t unit, const int64_t* relevant) {
+  if (!sequence || PySequence_Size(sequence) != count) return PyErr_Clear(), false;
+  for (int32_t i = 0; i < count; ++i) {
+    const Ref item(PySequence_GetItem(sequence, i));
+    if (!item) return PyErr_Clear(), false;
+    if ((!relevant || relevant[i] > 1) && PyLong_AsLongLong(item.get()) * unit != values[i]) return false;
+  }
+  return true;
+}
+
+[[gnu::hot]]
+bool requires_grad(const Access& access, PyObject* tensor) {
+  if (access.symbols.tells_requires_grad()) return access.symbols.requires_grad(tensor);
+  const PyGetSetDef* getter = access.requires_grad_getter;
+  const Ref value(getter ? getter->get(tensor, getter->closure) : PyObject_GetAttr(tensor, access.requires_grad));
+  if (!value) PyErr_Clear();
+  return value.get() != Py_False;  // a tensor that does not say counts as changed
+}
+
+[[gnu::hot]]
+bool view_is_unchanged(const dlpack::ExchangeApi& api, PyObject* tensor, const Array& array) {
+  dlpack::Tensor view;
+  if (api.view(tensor, &view) != 0) return PyErr_Clear(), false;
+  return view.ndim == array.rank && view.dtype == dlpack::data_type(array.dtype) &&
+         dlpack::has_axes(array, view.shape, view.strides) && (view.data == array.data || element_count(array) == 0);
+}
+
+bool attributes_are_unchanged(const Access& access, PyObject* tensor, const Array& array) {
+  const Ref data(PyObject_CallMethodNoArgs(tensor, access.data_ptr));
+  const Ref shape(PyObject_GetAttr(tensor, access.shape));
+  const Ref stride(PyObject_CallMethodNoArgs(tensor, access.stride));
+  const Ref dtype(PyObject_GetAttr(tensor, access.dtype));
+  if (!data || !shape || !stride || !dtype) return PyErr_Clear(), false;
+  if (array.dtype > FPT_COMPLEX128 || dtype.get() != access.dtypes[array.dtype]) return false;
+  return (PyLong_AsVoidPtr(data.get()) == array.data || element_count(array) == 0) &&
+         equals(shape.get(), array.extents, array.rank, 1, nullptr) &&
+         equals(stride.get(), array.strides, array.rank, static_cast<int64_t>(dtype_size(array.dtype)), array.extents);
+}
+
+}  // namespace
+
+bool is_switched_off(const char* variable) {
+  const char* value = std::getenv(variable);
+  return value && std::strcmp(value, "0") == 0;
+}
+
+bool is_tensor(PyObject* object) { return PyObject_TypeCheck(object, instance().tensor_type); }
+
+[[gnu::hot]]
+bool view_plain(PyObject* object, Array& array) {
+  const Access& access = instance();
+  PyTypeObject* type = Py_TYPE(object);
+  if (type != access.tensor_type && reinterpret_cast<PyObject*>(type) != access.parameter_type) return false;
+  if (!access.api) return false;
+  dlpack::Tensor view;
+  if (access.api->view(object, &view) != 0) return PyErr_Clear(), false;
+  if (view.device.type != dlpack::device_cpu) return false;
+  if (view.dtype.code == dlpack::code_complex && is_true(Ref(PyObject_CallOneArg(access.is_conj, object)))) return false;
+  array = dlpack::array_of(view);
+  if (!array.data && element_count(array) > 0) return false;
+  return !(access.symbols.tells_negative() ? access.symbols.is_negative(object)
+                                           : is_true(Ref(PyObject_CallOneArg(access.is_neg, object))));
+}
+
+Ref import_slot(dlpack::Slot* slot) {
+  const Access& access = instance();
+  const Ref normal_mode = without_inference_mode(access);
+  if (access.api) {
+    void* object = nullptr;
+    if (access.api->to_py_object(&slot->versioned, &object) == 0) return Ref(static_cast<PyObject*>(object));
+    throw_python_error("torch refused an array");
+  }
+  const Ref capsule(PyCapsule_New(slot->as_legacy(), "dltensor", nullptr));
+  Ref tensor(capsule ? PyObject_CallOneArg(access.from_dlpack, capsule.get()) : nullptr);
+  if (!tensor) {
+    if (!capsule || std::strcmp(PyCapsule_GetName(capsule.get()), "dltensor") == 0) dlpack::drop_slot(slot);
+    throw_python_error("torch refused an array");
+  }
+  return tensor;
+}
+
+Array view(PyObject* tensor, Ref& keep) {
+  const Access& access = instance();
+  if (access.api) {
+    dlpack::Tensor result;
+    if (access.api->view(tensor, &result) != 0) throw_python_error("looking at the memory of a tensor");
+    keep = Ref::borrow(tensor);
+    return dlpack::array_of(result);
+  }
+  const Ref detached = checked(PyObject_CallMethod(tensor, "detach", nullptr), "looking at the memory of a tensor");
+  // the capsule is not consumed, so it gives its reference to the tensor back when it dies
+  keep = checked(PyObject_CallMethod(detached.get(), "__dlpack__", nullptr), "looking at the memory of a tensor");
+  auto* managed = static_cast<dlpack::Managed*>(PyCapsule_GetPointer(keep.get(), "dltensor"));
+  if (!managed) throw_python_error("looking at the memory of a tensor");
+  return dlpack::array_of(managed->tensor);
+}
+
+[[gnu::hot]]
+bool is_unchanged(PyObject* tensor, const Array& array) {
+  const Access& access = *access_made;  // there is a tensor, so torch has been accessed
+  if (requires_grad(access, tensor)) return false;
+  if (access.symbols.has_shim()) return access.symbols.shows(tensor, array);
+  return access.api ? view_is_unchanged(*access.api, tensor, array) : attributes_are_unchanged(access, tensor, array);
+}
+
+std::string describe() {
+  const Access& access = instance();
+  const int32_t functions = access.symbols.count_of_cpp_functions();
+  return concat(access.api ? "exchange API" : "capsules", access.symbols.has_shim() ? ", C shim" : "",
+                functions > 0 ? concat(", ", functions, " C++ functions") : "", access.has_images ? ", images" : "",
+                TensorImage::may_move() ? ", moves" : "");
+}
+
+}  // namespace fpt::torch_access

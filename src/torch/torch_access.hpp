@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: MIT
+/// How torch is reached without linking it: DLPack for making tensors and seeing their memory, functions of its libraries
+/// (torch_symbols.hpp) for looking into cached ones. All are found at run time, tested, and replaced one by one where they
+/// are missing, in the end by Python calls.
+///
+/// FTN_PYTORCH_EXCHANGE_API=0, FTN_PYTORCH_IMAGES=0, FTN_PYTORCH_SHIM=0 and FTN_PYTORCH_CPP_FUNCTIONS=0 switch the fast
+/// ways off, for tests and for finding faults.
+#pragma once
+
+#include <string>
+
+#include "arrays/array.hpp"
+#include "torch/dlpack.hpp"
+#include "python/pyref.hpp"
+
+namespace fpt::torch_access {
+
+/// True for a variable of the environment that is "0".
+bool is_switched_off(const char* variable);
+
+bool is_tensor(PyObject* object);
+
+/// View of a torch.Tensor or Parameter itself, in host memory, with neither the conjugate nor the negative bit set,
+/// which the view of DLPack ignores. False for every other object, and where the exchange API is missing.
+bool view_plain(PyObject* object, Array& array);
+
+/// A tensor on the memory of a slot; torch takes the slot over.
+Ref import_slot(dlpack::Slot* slot);
+
+/// View of a strided tensor; `keep` receives what must live as long as the view.
+Array view(PyObject* tensor, Ref& keep);
+
+/// Data pointer, element type, shape and strides are those of `array`, and no gradient is required.
+bool is_unchanged(PyObject* tensor, const Array& array);
+
+/// Which of the ways are in use.
+std::string describe();
+
+}  // namespace fpt::torch_access

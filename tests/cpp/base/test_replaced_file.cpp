@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: MIT
+#include "base/replaced_file.hpp"
+
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include <csignal>
+#include <set>
+#include <sstream>
+
+#include "support.hpp"
+
+namespace fpt {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string content_of(const fs::path& file) {
+  std::ifstream stream(file);
+  std::stringstream content;
+  content << stream.rdbuf();
+  return content.str();
+}
+
+class ReplacedFileTest : public testing::Test {
+ protected:
+  test::Folder folder;
+  fs::path file = folder.path() / "model.pt";
+
+  test::Outcome write(const std::string& content) const {
+    return test::outcome_of([&] { replace_file(file.string(), [&](std::ostream& stream) { stream << content; }); });
+  }
+  std::set<std::string> names() const {
+    std::set<std::string> found;
+    for (const auto& entry : fs::directory_iterator(folder.path())) found.insert(entry.path().filename().string());
+    return found;
+  }
+};
+
+TEST_F(ReplacedFileTest, OneAfterTheOtherLeavesOneFile) {
+  EXPECT_OK(write("first"));
+  EXPECT_OK(write("second"));
+  EXPECT_EQ(content_of(file), "second");
+  EXPECT_EQ(names(), std::set<std::string>{"model.pt"});
+}
+
+TEST_F(ReplacedFileTest, TheOldOneIsThereUntilTheNewOneIsComplete) {
+  EXPECT_OK(write("first"));
+  replace_file(file.string(), [&](std::ostream& stream) {
+    stream << "second" << std::flush;
+    EXPECT_EQ(content_of(file), "first");
+  });
+  EXPECT_EQ(content_of(file), "second");
+}
+
+TEST_F(ReplacedFileTest, AKillWhileItIsWrittenLeavesTheOldOneAndTheNextWriterClearsUp) {
+  EXPECT_OK(write("first"));
+  const pid_t child = fork();
+  if (child == 0) {
+    replace_file(file.string(), [](std::ostream& stream) {
+      stream << "second" << std::flush;
+      raise(SIGKILL);
+    });
+    _exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFSIGNALED(status));
+  EXPECT_EQ(content_of(file), "first");
+  EXPECT_GT(names().size(), 1u) << "nothing was left: the test shows nothing";
+  folder.write(".model.pt.notes.part", "somebody else's");
+  EXPECT_OK(write("third"));
+  EXPECT_EQ(content_of(file), "third");
+  EXPECT_EQ(names(), (std::set<std::string>{"model.pt", ".model.pt.notes.part"}));
+}
+
+TEST_F(ReplacedFileTest, AFailureLeavesTheOldOne) {
+  EXPECT_OK(write("first"));
+  EXPECT_FAILS(test::outcome_of([&] {
+                 replace_file(file.string(), [](std::ostream& stream) {
+                   stream << "second";
+                   fail(FPT_ERR_MEMORY, "on purpose");
+                 });
+               }),
+               FPT_ERR_MEMORY, "on purpose");
+  EXPECT_EQ(content_of(file), "first");
+  EXPECT_EQ(names(), std::set<std::string>{"model.pt"});
+}
+
+TEST_F(ReplacedFileTest, AFileSystemThatTakesNoMoreLeavesTheOldOne) {
+  EXPECT_OK(write("first"));
+  rlimit before;
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const auto handler = signal(SIGXFSZ, SIG_IGN);
+  const rlimit small{4096, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  const test::Outcome outcome = write(std::string(100000, 'x'));
+  setrlimit(RLIMIT_FSIZE, &before);
+  signal(SIGXFSZ, handler);
+  EXPECT_FAILS(outcome, FPT_ERR_FILE, "model.pt cannot be written: it was taken in part only");
+  EXPECT_EQ(content_of(file), "first");
+  EXPECT_EQ(names(), std::set<std::string>{"model.pt"});
+}
+
+TEST_F(ReplacedFileTest, ASecondWriterIsTold) {
+  EXPECT_OK(write("first"));
+  replace_file(file.string(), [&](std::ostream& stream) {
+    stream << "second";
+    EXPECT_FAILS(write("third"), FPT_ERR_LOCKED, "write %r for the rank");
+  });
+  EXPECT_EQ(content_of(file), "second");
+  EXPECT_EQ(names(), std::set<std::string>{"model.pt"});
+}
+
+TEST_F(ReplacedFileTest, PermissionsStayAndLinksAreFollowed) {
+  EXPECT_OK(write("first"));
+  fs::permissions(file, fs::perms::owner_read | fs::perms::owner_write);
+  fs::create_symlink("model.pt", folder.path() / "link");
+  replace_file((folder.path() / "link").string(), [](std::ostream& stream) { stream << "second"; });
+  EXPECT_TRUE(fs::is_symlink(folder.path() / "link"));
+  EXPECT_EQ(content_of(file), "second");
+  EXPECT_EQ(fs::status(file).permissions(), fs::perms::owner_read | fs::perms::owner_write);
+}
+
+TEST_F(ReplacedFileTest, PlacesThatCannotBeWrittenAreTold) {
+  const auto outcome = [](const fs::path& place) {
+    return test::outcome_of([&] { replace_file(place.string(), [](std::ostream&) { FAIL() << "nothing to write into"; }); });
+  };
+  EXPECT_FAILS(outcome(folder.path() / "none" / "model.pt"), FPT_ERR_FILE, "there is no folder");
+  EXPECT_FAILS(outcome(folder.path()), FPT_ERR_FILE, "it is a folder");
+  EXPECT_FAILS(outcome("/dev/null"), FPT_ERR_FILE, "it is no regular file");
+  EXPECT_FAILS(outcome(folder.write("file", "") / "model.pt"), FPT_ERR_FILE, "Not a directory");
+  if (geteuid() == 0) return;  // nothing is protected from root
+  fs::permissions(folder.write("model.pt", "first"), fs::perms::owner_read);
+  EXPECT_FAILS(outcome(file), FPT_ERR_FILE, "protected against writing");
+}
+
+}  // namespace
+}  // namespace fpt

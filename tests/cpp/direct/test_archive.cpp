@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MIT
+#include "direct/archive.hpp"
+
+#include "support.hpp"
+
+namespace fpt::test {
+namespace {
+
+void put(std::string& bytes, uint64_t value, int size) {
+  for (int i = 0; i < size; ++i) bytes += static_cast<char>(value >> 8 * i & 255);
+}
+
+/// A zip archive of empty files.
+std::string archive_of(const std::vector<std::string>& names, const std::string& comment = {}) {
+  std::string bytes, directory;
+  for (const std::string& name : names) {
+    std::string entry;
+    put(entry, 0x02014b50, 4);
+    entry += std::string(24, '\0');
+    put(entry, name.size(), 2);
+    entry += std::string(12, '\0');
+    put(entry, bytes.size(), 4);
+    directory += entry + name;
+    put(bytes, 0x04034b50, 4);
+    bytes += std::string(22, '\0');
+    put(bytes, name.size(), 2);
+    put(bytes, 0, 2);
+    bytes += name;
+  }
+  const std::size_t begin = bytes.size();
+  bytes += directory;
+  put(bytes, 0x06054b50, 4);
+  put(bytes, 0, 4);
+  put(bytes, names.size(), 2);
+  put(bytes, names.size(), 2);
+  put(bytes, directory.size(), 4);
+  put(bytes, begin, 4);
+  put(bytes, comment.size(), 2);
+  return bytes + comment;
+}
+
+ModelKind kind_of(const std::string& content) {
+  const Folder folder;
+  return kind_of_model(folder.write("model", content).string());
+}
+
+const std::vector<std::string> torchscript = {"net/data.pkl", "net/code/__torch__.py", "net/constants.pkl"};
+
+TEST(Archive, TorchScriptIsToldByItsMembers) {
+  EXPECT_EQ(kind_of(archive_of(torchscript)), ModelKind::torchscript);
+  EXPECT_EQ(kind_of(archive_of({"net/data.pkl", "net/data/0"})), ModelKind::other);
+  EXPECT_EQ(kind_of(archive_of({"code/a.py", "constants.pkl"})), ModelKind::other);
+}
+
+TEST(Archive, PackageIsToldByItsFolder) {
+  EXPECT_EQ(kind_of(archive_of({"m/archive_format", "m/data/aotinductor/model/x.so"})), ModelKind::package);
+  EXPECT_EQ(kind_of(archive_of({"m/archive_format", "m/models/model.json"})), ModelKind::other);
+}
+
+TEST(Archive, CommentAtTheEndIsNoObstacle) {
+  EXPECT_EQ(kind_of(archive_of(torchscript, "written by hand")), ModelKind::torchscript);
+}
+
+TEST(Archive, AnythingElseIsOther) {
+  const std::string whole = archive_of(torchscript);
+  EXPECT_EQ(kind_of_model("no_such_file"), ModelKind::other);
+  EXPECT_EQ(kind_of(""), ModelKind::other);
+  EXPECT_EQ(kind_of("PK"), ModelKind::other);
+  EXPECT_EQ(kind_of(std::string(100, 'x')), ModelKind::other);
+  for (std::size_t length = 0; length < whole.size(); ++length)
+    EXPECT_EQ(kind_of(whole.substr(0, length)), ModelKind::other) << length;
+}
+
+TEST(Archive, NumbersThatMakeNoSenseDoNoHarm) {
+  const std::string whole = archive_of(torchscript);
+  for (std::size_t at = whole.size() - 22; at < whole.size(); ++at) {
+    std::string damaged = whole;
+    damaged[at] = static_cast<char>(0xff);
+    kind_of(damaged);
+  }
+}
+
+}  // namespace
+}  // namespace fpt::test

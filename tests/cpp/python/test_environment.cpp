@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: MIT
+#include <patchlevel.h>
+
+#include "python/environment.hpp"
+#include "support.hpp"
+
+namespace fpt {
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::string ours = concat(PY_MAJOR_VERSION, ".", PY_MINOR_VERSION);
+const std::string other = concat(PY_MAJOR_VERSION, ".", PY_MINOR_VERSION + 1);
+
+/// A folder with made-up Python installations, and no variable that chooses one.
+struct EnvironmentTest : testing::Test {
+  test::Folder folder;
+  test::Variable python{"FTN_PYTORCH_PYTHON", nullptr}, virtual_env{"VIRTUAL_ENV", nullptr},
+      conda{"CONDA_PREFIX", nullptr}, home{"PYTHONHOME", nullptr};
+
+  /// bin/python3.x, bin/python and the standard library of `version`; returns bin/python.
+  fs::path install(const std::string& name, const std::string& version = ours) {
+    folder.write(name + "/lib/python" + version + "/os.py", "");
+    folder.write(name + "/bin/python" + version, "\177ELF", true);
+    fs::create_symlink("python" + version, folder.path() / name / "bin" / "python");
+    return folder.path() / name / "bin" / "python";
+  }
+
+  /// A virtual environment of the installation `base`.
+  fs::path make_venv(const std::string& name, const std::string& base, const std::string& version = ours + ".1") {
+    const fs::path bin = folder.path() / name / "bin";
+    folder.write(name + "/pyvenv.cfg",
+                 "home = " + (folder.path() / base / "bin").string() + "\nversion = " + version + "\n");
+    fs::create_directories(bin);
+    fs::create_symlink(folder.path() / base / "bin" / "python", bin / "python");
+    return bin / "python";
+  }
+
+  std::string library(const std::string& name) { return (folder.path() / name / "lib" / "libpython.so").string(); }
+
+  test::Outcome choose(const std::string& python = {}, const std::string& libpython = {}) {
+    return test::outcome_of([&] { choice = choose_python(python, libpython); });
+  }
+
+  PythonChoice choice;
+};
+
+TEST_F(EnvironmentTest, TheArgumentComesFirst) {
+  const fs::path given = install("given");
+  const test::Variable variable("FTN_PYTORCH_PYTHON", install("variable").string());
+  ASSERT_OK(choose(given.string()));
+  EXPECT_EQ(choice.executable, given);
+  EXPECT_EQ(choice.reason, "argument of ftn_pytorch_init");
+}
+
+TEST_F(EnvironmentTest, ThenTheVariableOfThisLibrary) {
+  const fs::path named = install("variable");
+  const test::Variable variable("FTN_PYTORCH_PYTHON", named.string());
+  install("venv");
+  const test::Variable active("VIRTUAL_ENV", (folder.path() / "venv").string());
+  ASSERT_OK(choose());
+  EXPECT_EQ(choice.executable, named);
+  EXPECT_EQ(choice.reason, "FTN_PYTORCH_PYTHON");
+}
+
+TEST_F(EnvironmentTest, ThenTheActiveVirtualEnvironment) {
+  install("base");
+  const fs::path venv = make_venv("venv", "base");
+  install("conda");
+  const test::Variable active("VIRTUAL_ENV", (folder.path() / "venv").string());
+  const test::Variable other_one("CONDA_PREFIX", (folder.path() / "conda").string());
+  ASSERT_OK(choose());
+  EXPECT_EQ(choice.executable, venv) << "the link itself: it decides on site-packages";
+  EXPECT_EQ(choice.reason, "VIRTUAL_ENV");
+}
+
+TEST_F(EnvironmentTest, ThenTheActiveCondaEnvironment) {
+  const fs::path conda_python = install("conda");
+  const test::Variable active("CONDA_PREFIX", (folder.path() / "conda").string());
+  ASSERT_OK(choose());
+  EXPECT_EQ(choice.executable, conda_python);
+  EXPECT_EQ(choice.reason, "CONDA_PREFIX");
+}
+
+TEST_F(EnvironmentTest, ThenThePythonOfTheBuild) {
+  ASSERT_OK(choose());
+  EXPECT_EQ(choice.reason, "the Python this library was built with");
+}
+
+TEST_F(EnvironmentTest, EmptyVariablesAreNotSet) {
+  const test::Variable a("FTN_PYTORCH_PYTHON", ""), b("VIRTUAL_ENV", ""), c("CONDA_PREFIX", ""), d("PYTHONHOME", "");
+  ASSERT_OK(choose());
+  EXPECT_EQ(choice.reason, "the Python this library was built with");
+}
+
+TEST_F(EnvironmentTest, TheFirstThatIsSetDecidesEvenIfItDoesNotFit) {
+  install("venv");
+  const test::Variable active("VIRTUAL_ENV", (folder.path() / "venv").string());
+  const test::Variable variable("FTN_PYTORCH_PYTHON", "/nowhere/python");
+  EXPECT_FAILS(choose(), FPT_ERR_INTERPRETER, "FTN_PYTORCH_PYTHON is \"/nowhere/python\"");
+}
+
+TEST_F(EnvironmentTest, AMissingFileIsNoPython) {
+  EXPECT_FAILS(choose((folder.path() / "python").string()), FPT_ERR_INTERPRETER,
+               "there is no Python that can be executed: give the path of a Python " + ours + " executable");
+}
+
+TEST_F(EnvironmentTest, AFolderOrAFileThatCannotBeExecutedIsNoPython) {
+  EXPECT_FAILS(choose(folder.path().string()), FPT_ERR_INTERPRETER, "no Python that can be executed");
+  EXPECT_FAILS(choose(folder.write("python", "\177ELF").string()), FPT_ERR_INTERPRETER,
+               "no Python that can be executed");
+}
+
+TEST_F(EnvironmentTest, AShimIsNotPythonItself) {
+  const fs::path shim = folder.write("shims/python", "#!/bin/sh\nexec pyenv exec python\n", true);
+  EXPECT_FAILS(choose(shim.string()), FPT_ERR_INTERPRETER, "is a script (a pyenv shim, perhaps)");
+  EXPECT_FAILS(choose(shim.string()), FPT_ERR_INTERPRETER, "sys.executable");
+}
+
+TEST_F(EnvironmentTest, AVirtualEnvironmentThatIsGoneIsNamed) {
+  const test::Variable active("VIRTUAL_ENV", (folder.path() / "gone").string());
+  EXPECT_FAILS(choose(), FPT_ERR_INTERPRETER, "VIRTUAL_ENV is \"" + (folder.path() / "gone").string() + "\"");
+}
+
+TEST_F(EnvironmentTest, AVirtualEnvironmentOfAnotherVersionIsRefused) {
+  install("base");
+  const fs::path venv = make_venv("venv", "base", other + ".2");
+  EXPECT_FAILS(choose(venv.string()), FPT_ERR_VERSION,
+               "is Python " + other + ".2, but this library was built for Python " + ours);
+}
+
+TEST_F(EnvironmentTest, AVersionIsComparedAsAWhole) {
+  // 3.1 is not the beginning of 3.11
+  install("base");
+  const fs::path venv = make_venv("venv", "base", ours + "9.1");
+  EXPECT_EQ(choose(venv.string()).status, FPT_ERR_VERSION);
+}
+
+TEST_F(EnvironmentTest, AnInstallationOfAnotherVersionIsRefused) {
+  EXPECT_FAILS(choose(install("base", other).string()), FPT_ERR_VERSION,
+               "is Python " + other + ", but this library was built for Python " + ours);
+}
+
+TEST_F(EnvironmentTest, AnInstallationWithoutItsLibraryIsIncomplete) {
+  const fs::path python = folder.write("base/bin/python", "\177ELF", true);
+  EXPECT_FAILS(choose(python.string()), FPT_ERR_INTERPRETER,
+               "the standard library of Python " + ours + " is not in " + (folder.path() / "base/lib").string());
+}
+
+TEST_F(EnvironmentTest, AVirtualEnvironmentWhoseHomeHoldsLinksIsFollowed) {
+  install("base");
+  make_venv("venv", "base");
+  folder.write("venv/pyvenv.cfg", "home = " + (folder.path() / "links" / "bin").string() + "\n");
+  fs::create_directories(folder.path() / "links" / "bin");
+  ASSERT_OK(choose((folder.path() / "venv/bin/python").string(), library("base")));
+}
+
+TEST_F(EnvironmentTest, ThePythonLibraryOfAnotherInstallationIsRefused) {
+  const fs::path python = install("base");
+  install("base2");
+  EXPECT_FAILS(choose(python.string(), library("base2")), FPT_ERR_VERSION,
+               "belongs to the Python installed in " + (folder.path() / "base").string() +
+                   ", but this program uses the Python library " + library("base2"));
+  EXPECT_OK(choose(python.string(), library("base")));
+}
+
+TEST_F(EnvironmentTest, ARelativePathIsRelativeToTheWorkingDirectoryOfNow) {
+  install("base");
+  const fs::path before = fs::current_path();
+  fs::current_path(folder.path());
+  const test::Outcome outcome = choose("base/bin/python");
+  fs::current_path(before);
+  ASSERT_OK(outcome);
+  EXPECT_EQ(choice.executable, folder.path() / "base/bin/python");
+}
+
+TEST_F(EnvironmentTest, PythonhomeOfNowhereIsRefused) {
+  const fs::path python = install("base");
+  const test::Variable wrong("PYTHONHOME", "/nowhere");
+  EXPECT_FAILS(choose(python.string()), FPT_ERR_PYTHONHOME,
+               "PYTHONHOME is \"/nowhere\", which is not the home of Python");
+  EXPECT_FAILS(choose(python.string()), FPT_ERR_PYTHONHOME, "unset PYTHONHOME, it is not needed");
+}
+
+TEST_F(EnvironmentTest, PythonhomeOfAnotherInstallationIsRefused) {
+  const fs::path python = install("base");
+  install("foreign");
+  const test::Variable wrong("PYTHONHOME", (folder.path() / "foreign").string());
+  EXPECT_EQ(choose(python.string()).status, FPT_ERR_PYTHONHOME);
+}
+
+TEST_F(EnvironmentTest, PythonhomeOfThisInstallationIsFine) {
+  const fs::path python = install("base");
+  const std::string prefix = (folder.path() / "base").string();
+  const test::Variable right("PYTHONHOME", prefix + ":" + prefix);
+  EXPECT_OK(choose(python.string()));
+}
+
+TEST(ObjectFile, IsKnownForAnAddressOfThisProgram) {
+  EXPECT_EQ(object_file_of(reinterpret_cast<const void*>(&choose_python)), program_path());
+  EXPECT_EQ(object_file_of(nullptr), "");
+}
+
+TEST(ProgramPath, IsAFile) { EXPECT_TRUE(fs::is_regular_file(program_path())); }
+
+TEST(PythonPackage, IsFoundRelativeToTheLibrary) {
+  EXPECT_TRUE(fs::is_regular_file(fs::path(python_package_folder()) / "ftn_pytorch" / "_embed.py"));
+}
+
+}  // namespace
+}  // namespace fpt

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+#include "torch/torch_location.hpp"
+
+#include <patchlevel.h>
+
+#include "support.hpp"
+
+namespace fpt::test {
+namespace {
+
+const std::string python = concat("python", PY_MAJOR_VERSION, ".", PY_MINOR_VERSION);
+const std::string version_file = "# of a build\n__version__ = '9.8.7+cpu'\ndebug = False\n";
+
+class TorchLocationTest : public testing::Test {
+ protected:
+  std::string add(const std::string& packages) {
+    folder.write(packages + "/torch/version.py", version_file);
+    return (folder.path() / packages / "torch").string();
+  }
+
+  Folder folder;
+  Variable no_path{"PYTHONPATH", nullptr};
+  Variable home{"HOME", folder.path().string()};
+};
+
+TEST_F(TorchLocationTest, FolderAndVersionOfAPackage) {
+  const std::string place = add("packages");
+  const TorchLocation torch = torch_in(place);
+  EXPECT_EQ(torch.folder, place);
+  EXPECT_EQ(torch.version, "9.8.7+cpu");
+  EXPECT_EQ(text_of(torch), "torch 9.8.7+cpu in " + place);
+  EXPECT_TRUE(torch_in((folder.path() / "empty").string()).folder.empty());
+}
+
+TEST_F(TorchLocationTest, VirtualEnvironmentHasItsOwn) {
+  folder.write("env/pyvenv.cfg", "home = /nowhere/bin\n");
+  const std::string executable = folder.write("env/bin/python", "").string();
+  EXPECT_TRUE(torch_of_python(executable).folder.empty());
+  const std::string place = add("env/lib/" + python + "/site-packages");
+  EXPECT_EQ(torch_of_python(executable).folder, place);
+}
+
+TEST_F(TorchLocationTest, SystemPackagesAreSeenWhereTheEnvironmentSaysSo) {
+  const std::string base = (folder.path() / "base").string(), executable = folder.write("env/bin/python", "").string();
+  const std::string place = add("base/lib/" + python + "/site-packages");
+  folder.write("env/pyvenv.cfg", "home = " + base + "/bin\ninclude-system-site-packages = false\n");
+  EXPECT_TRUE(torch_of_python(executable).folder.empty());
+  folder.write("env/pyvenv.cfg", "home = " + base + "/bin\ninclude-system-site-packages = true\n");
+  EXPECT_EQ(torch_of_python(executable).folder, place);
+}
+
+TEST_F(TorchLocationTest, PythonpathComesFirst) {
+  const std::string place = add("first");
+  add("lib/" + python + "/site-packages");
+  const Variable path("PYTHONPATH", ":" + (folder.path() / "first").string());
+  EXPECT_EQ(torch_of_python(folder.write("bin/python", "").string()).folder, place);
+}
+
+TEST_F(TorchLocationTest, SameFolderAndSameVersionAreTheSame) {
+  EXPECT_TRUE(same_torch({"/a", "1"}, {"/a", "1"}));
+  EXPECT_FALSE(same_torch({"/a", "1"}, {"/b", "1"}));
+  EXPECT_FALSE(same_torch({"/a", "1"}, {"/a", "2"}));
+}
+
+TEST_F(TorchLocationTest, NoTorchIsLoadedHere) { EXPECT_TRUE(loaded_torch().folder.empty()); }
+
+}  // namespace
+}  // namespace fpt::test
