@@ -4,11 +4,13 @@
 #include <atomic>
 #include <filesystem>
 
-#include "direct/direct_options.hpp"
+#include "direct/archive.hpp"
 #include "direct/direct_plugin.hpp"
+#include "direct/direct_runner.hpp"
 #include "python/environment.hpp"
 #include "base/error.hpp"
 #include "python/interpreter.hpp"
+#include "script/script_runner.hpp"
 
 namespace fs = std::filesystem;
 
@@ -49,42 +51,45 @@ void warn_once(const std::string& text) {
   if (!warned.exchange(true)) warn(text);
 }
 
-std::unique_ptr<DirectModule> load_by_wish(const std::string& path, ModelKind model, const fpt_arg* options,
-                                           int32_t noptions, int32_t nconfig) {
+std::unique_ptr<Runner> load_by_wish(const std::string& path, ModelKind model, const Options& options, Args config) {
   std::error_code error;
   if (!fs::is_regular_file(path, error)) fail(FPT_ERR_FILE, path, " does not exist or is no regular file");
   if (model == ModelKind::other)
     fail(FPT_ERR_FORMAT, path, " cannot be loaded with backend=\"direct\": it is no intact TorchScript file ",
          "(torch.jit.save) and no AOTInductor package (torch._inductor.aoti_compile_and_package)");
   direct_plugin();
-  auto module = DirectModule::load(path, model, options, noptions, nconfig);
+  auto runner = DirectRunner::load(path, model, options, config);
   const std::string reason = conflict();
   if (!reason.empty()) warn_once(concat(reason, ": scripts that import torch cannot run in this process"));
-  return module;
+  return runner;
 }
 
-}  // namespace
-
-std::unique_ptr<DirectModule> load_directly(int32_t kind, const std::string& file, const fpt_arg* options,
-                                            int32_t noptions, int32_t nconfig) {
-  const std::string backend = backend_option(options, noptions);
-  if (backend != "direct" && (backend != "auto" || kind == 0)) return nullptr;
-  if (file.empty()) fail(FPT_ERR_FILE, "the file name is empty");
-  const std::string path = fs::absolute(file).string();
-  const ModelKind model = kind_of_model(path);
-  if (backend == "direct") return load_by_wish(path, model, options, noptions, nconfig);
-
-  if (model == ModelKind::other || direct_torch().folder.empty()) return nullptr;
+/// True if the direct path can be used in this process; else one warning says why not.
+bool can_run_directly() {
+  if (direct_torch().folder.empty()) return false;
   try {
     const std::string reason = conflict();
     if (!reason.empty()) fail(FPT_ERR_VERSION, reason);
     direct_plugin();
+    return true;
   } catch (const Error& error) {
     warn_once(concat(error.text(), "; saved models run through Python instead. backend=\"python\" in load says so without ",
                      "this message."));
-    return nullptr;
+    return false;
   }
-  return DirectModule::load(path, model, options, noptions, nconfig);
+}
+
+}  // namespace
+
+std::unique_ptr<Runner> open_runner(int32_t kind, const std::string& file, const Options& options, Args config) {
+  const bool is_model = kind != 0 && options.backend == Backend::automatic;
+  if (!is_model && options.backend != Backend::direct) return ScriptRunner::load(kind, file, options, config);
+  if (file.empty()) fail(FPT_ERR_FILE, "the file name is empty");
+  const std::string path = fs::absolute(file).string();
+  const ModelKind model = kind_of_model(path);
+  if (options.backend == Backend::direct) return load_by_wish(path, model, options, config);
+  if (model != ModelKind::other && can_run_directly()) return DirectRunner::load(path, model, options, config);
+  return ScriptRunner::load(kind, file, options, config);
 }
 
 }  // namespace fpt

@@ -5,16 +5,16 @@
 #include <memory>
 #include <string>
 
-#include "direct/direct_module.hpp"
-#include "ftn_pytorch.h"
+#include "calls/options.hpp"
+#include "calls/runner.hpp"
 
 namespace fpt {
 
-/// The model in `file` on the direct path, or null where the Python side has to run it. Starts no interpreter.
+/// Load a file with the path that its options and its kind ask for; see fpt_module_load().
 ///
 /// backend="auto" takes the direct path for a saved model (kind 1) if the plug-in is there and its torch is the one that
 /// Python uses in this process, or would use; else there is one warning that says why. backend="direct" fails instead.
-std::unique_ptr<DirectModule> load_directly(int32_t kind, const std::string& file, const fpt_arg* options,
-                                            int32_t noptions, int32_t nconfig);
+/// The direct path starts no interpreter.
+std::unique_ptr<Runner> open_runner(int32_t kind, const std::string& file, const Options& options, Args config);
 
 }  // namespace fpt

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT
 /// Bodies of the C interface, part two: arguments, tensors, lists and results.
-#include <cstring>
+#include <algorithm>
 
 #include "arrays/arg.hpp"
-#include "script/deliver.hpp"
-#include "direct/direct_results.hpp"
-#include "guard.hpp"
+#include "calls/results.hpp"
 #include "calls/tensor.hpp"
+#include "guard.hpp"
 
 using namespace fpt;
 
@@ -18,22 +17,16 @@ fpt_status told(const fpt_arg& arg, const char* what) {
   return guard([&] { require_described(arg, what); });
 }
 
-/// For the direct path: it computes in the floating-point environment of torch, without Python.
-template <class Body>
-fpt_status guard_host(Body&& body) noexcept {
-  const HostState host;
-  return guard(std::forward<Body>(body));
-}
-
-const ResultNames& names_of(fpt_results results) {
-  return is_direct_results(results) ? direct_results_at(results).names() : results_at(results).names();
+void hand_out(const Array& array, void** data, int64_t extents[], int64_t strides[]) {
+  *data = array.data;
+  std::copy_n(array.extents, array.rank, extents);
+  std::copy_n(array.strides, array.rank, strides);
 }
 
 }  // namespace
 
 extern "C" {
 
-[[gnu::hot]]
 fpt_status fpt_arg_array(fpt_arg* arg, void* data, int32_t dtype, int32_t rank, const int64_t extents[],
                          const int64_t strides[], int32_t access) {
   describe_array(*arg, data, dtype, rank, extents, strides, access);
@@ -56,14 +49,11 @@ fpt_status fpt_tensor_set(fpt_tensor* tensor, fpt_arg* arg) {
 }
 
 fpt_status fpt_tensor_arg(fpt_tensor tensor, fpt_arg* arg) {
-  std::memset(arg, 0, sizeof *arg);
-  arg->access = FPT_OUT;
-  arg->handle = tensor;
-  return guard([&] {
-    const Tensor* found = find_tensor(tensor);
-    if (!found) arg->status = tensor == 0 ? FPT_ERR_NOT_LOADED : FPT_ERR_FREED;
-    tensor_at(tensor);
-  });
+  const fpt_status status = guard([&] { *arg = tensor_argument(tensor); });
+  if (status == FPT_OK) return FPT_OK;
+  *arg = argument_of({});
+  arg->status = status;
+  return status;
 }
 
 fpt_status fpt_tensor_info(fpt_tensor tensor, int32_t* dtype, int32_t* rank, int64_t extents[], char device[]) {
@@ -73,7 +63,7 @@ fpt_status fpt_tensor_info(fpt_tensor tensor, int32_t* dtype, int32_t* rank, int
     *rank = array.rank;
     int64_t strides[FPT_MAX_RANK];
     get_axes(array, extents, strides);
-    const std::string name = device_of(tensor_at(tensor));
+    const std::string name = device_name(array.device);
     device[name.copy(device, 31)] = '\0';
   });
 }
@@ -83,15 +73,12 @@ fpt_status fpt_tensor_data(fpt_tensor tensor, int32_t dtype, int32_t rank, void*
   return guard([&] {
     const Array& array = tensor_at(tensor).array;
     require_memory(array, dtype, rank, "the tensor");
-    *data = array.data;
-    std::memcpy(extents, array.extents, sizeof(int64_t) * static_cast<std::size_t>(rank));
-    std::memcpy(strides, array.strides, sizeof(int64_t) * static_cast<std::size_t>(rank));
+    hand_out(array, data, extents, strides);
   });
 }
 
 int32_t fpt_tensor_is_set(fpt_tensor tensor) {
-  const Tensor* found = find_tensor(tensor);
-  return found && found->set ? 1 : 0;
+  return find_tensor(tensor) ? 1 : 0;
 }
 
 void* fpt_tensor_address(fpt_tensor tensor) { return find_tensor(tensor); }
@@ -113,52 +100,42 @@ fpt_status fpt_wrap_clear(fpt_wrap wrap) {
 void fpt_wrap_free(fpt_wrap wrap) { free_wrap(wrap); }
 
 fpt_status fpt_results_count(fpt_results results, int32_t* count) {
-  return guard([&] { *count = names_of(results).count(); });
+  return guard([&] { *count = results_table().at(results).names().count(); });
 }
 
 fpt_status fpt_results_name(fpt_results results, int32_t index, const char** name, int64_t* length) {
   return guard([&] {
-    const std::string& text = names_of(results).name(index);
+    const std::string& text = results_table().at(results).names().name(index);
     *name = text.data();
     *length = static_cast<int64_t>(text.size());
   });
 }
 
 fpt_status fpt_results_find(fpt_results results, const char* name, int64_t name_len, int32_t* index) {
-  return guard([&] { *index = names_of(results).find(trimmed(name, name_len)); });
+  return guard([&] { *index = results_table().at(results).names().find(trimmed(name, name_len)); });
 }
 
 fpt_status fpt_results_get(fpt_results results, int32_t index, fpt_tensor* tensor) {
-  if (is_direct_results(results))
-    return guard_host([&] { store_tensor(tensor, direct_results_at(results).tensor(index)); });
-  return guard_python([&] { store_tensor(tensor, results_at(results).tensor(index)); });
+  return guard_call([&] { store_tensor(tensor, results_table().at(results).tensor(index)); });
 }
 
 fpt_status fpt_results_data(fpt_results results, int32_t index, int32_t dtype, int32_t rank, void** data,
                             int64_t extents[], int64_t strides[]) {
-  if (is_direct_results(results))
-    return guard_host([&] { direct_results_at(results).memory(index, dtype, rank, data, extents, strides); });
-  return guard_python([&] { results_at(results).memory(index, dtype, rank, data, extents, strides); });
+  return guard_call([&] { hand_out(results_table().at(results).memory(index, dtype, rank), data, extents, strides); });
 }
 
 fpt_status fpt_results_copy(fpt_results results, int32_t index, fpt_arg* output, int32_t cast) {
-  if (is_direct_results(results))
-    return guard_host([&] { direct_results_at(results).copy_to(index, *output, cast != 0); });
-  return guard_python([&] { results_at(results).copy_into(index, *output, cast != 0); });
+  return guard_call([&] { results_table().at(results).copy_to(index, *output, cast != 0); });
 }
 
 fpt_status fpt_results_text(fpt_results results, int32_t index, const char** text, int64_t* length) {
-  if (is_direct_results(results))
-    return guard([&] { direct_results_at(results).text(index, text, length); });
-  return guard_python([&] {
-    const std::string& found = results_at(results).text(index);
+  return guard_call([&] {
+    const std::string_view found = results_table().at(results).text(index);
     *text = found.data();
     *length = static_cast<int64_t>(found.size());
   });
 }
 
-void fpt_results_free(fpt_results results) {
-  is_direct_results(results) ? free_direct_results(results) : free_results(results);
-}
+void fpt_results_free(fpt_results results) { results_table().remove(results); }
 
 }  // extern "C"

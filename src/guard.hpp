@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
-/// The boundary: nothing thrown gets past it, and the caller's floating-point environment comes back as it was.
+/// The boundary: nothing thrown gets past it, the caller's floating-point environment comes back as it was, and what is
+/// observed is measured here.
 #pragma once
 
 #include <new>
 
 #include "base/error.hpp"
 #include "base/fpenv.hpp"
-#include "python/interpreter.hpp"
+#include "observe/observe.hpp"
 
 namespace fpt {
 
@@ -27,15 +28,18 @@ fpt_status guard(Body&& body) noexcept {
   }
 }
 
-/// The same for bodies that need Python, which is started if it does not run.
+/// The same for bodies that compute in the floating-point environment of Python and torch.
 template <class Body>
-fpt_status guard_python(Body&& body) noexcept {
+fpt_status guard_call(Body&& body) noexcept {
   const HostState host;
-  return guard([&] {
-    if (!is_started()) ensure_started();
-    const InterpreterLock gil;
-    body();
-  });
+  return guard(body);
+}
+
+/// The same for calls that are observed where that is asked for. `facts` makes the CallFacts.
+template <class Facts, class Body>
+fpt_status guard_call(const Facts& facts, Body&& body) noexcept {
+  if (is_observed()) return observe_call(facts(), [&] { return guard_call(body); });
+  return guard_call(body);
 }
 
 }  // namespace fpt

@@ -40,7 +40,7 @@ fpt_status refuse(fpt_arg& arg, fpt_status status, int64_t value) {
   return status;
 }
 
-int64_t trimmed_length(const char* text, int64_t length) {
+int64_t trimmed_length(const char* text, int64_t length) noexcept {
   while (length > 0 && text[length - 1] == ' ') --length;
   return length < 0 ? 0 : length;
 }
@@ -73,12 +73,11 @@ Storage allocate(std::size_t bytes) {
   return Storage(memory);
 }
 
-std::string trimmed(const char* text, int64_t length) {
+std::string_view view_trimmed(const char* text, int64_t length) noexcept {
   if (!text) return {};
-  return std::string(text, static_cast<std::size_t>(trimmed_length(text, length)));
+  return {text, static_cast<std::size_t>(trimmed_length(text, length))};
 }
 
-[[gnu::hot]]
 fpt_status describe_array(fpt_arg& arg, void* data, int32_t dtype, int32_t rank, const int64_t* extents,
                           const int64_t* strides, int32_t access) {
   clear(arg);
@@ -89,9 +88,8 @@ fpt_status describe_array(fpt_arg& arg, void* data, int32_t dtype, int32_t rank,
   if (rank < 0 || rank > FPT_MAX_RANK) return refuse(arg, FPT_ERR_RANK, rank);
   arg.rank = static_cast<int8_t>(rank);
   if (!data) return refuse(arg, FPT_ERR_UNALLOCATED, 0);
-  const bool fortran_logical = dtype >= FPT_LOGICAL16 && dtype <= FPT_LOGICAL64;
-  const bool known = (dtype >= FPT_BOOL && dtype <= FPT_COMPLEX128) || (fortran_logical && rank == 0);
-  if (!known) {
+  const bool fortran_logical = dtype_facts(dtype).use == DtypeUse::scalar;
+  if (!is_argument(dtype) && !(fortran_logical && rank == 0)) {
     if (!fortran_logical) arg.dtype = FPT_NONE;
     return refuse(arg, FPT_ERR_KIND, dtype);
   }
@@ -176,7 +174,6 @@ fpt_status name_arg(fpt_arg& arg, const char* name, int64_t length) {
   return arg.status;
 }
 
-[[gnu::hot]]
 Array array_of(const fpt_arg& arg) noexcept {
   Array array;
   array.data = arg.data;
@@ -189,9 +186,19 @@ Array array_of(const fpt_arg& arg) noexcept {
   return array;
 }
 
-std::string text_of(const fpt_arg& arg) {
-  return std::string(arg.data ? static_cast<const char*>(arg.data) : arg.u.text,
-                     static_cast<std::size_t>(arg.length));
+fpt_arg argument_of(const Array& array) noexcept {
+  fpt_arg arg;
+  clear(arg);
+  arg.data = array.data;
+  arg.dtype = static_cast<int16_t>(array.dtype);
+  arg.rank = static_cast<int8_t>(array.rank);
+  arg.access = FPT_OUT;
+  get_axes(array, arg.u.array.extents, arg.u.array.strides);
+  return arg;
+}
+
+std::string_view text_of(const fpt_arg& arg) noexcept {
+  return {arg.data ? static_cast<const char*>(arg.data) : arg.u.text, static_cast<std::size_t>(arg.length)};
 }
 
 std::string argument_label(const char* what, int32_t index, const fpt_arg& arg) {
@@ -241,9 +248,9 @@ Storage claim_copy(const fpt_arg& arg) {
   return std::move(copy->storage);
 }
 
-void discard_copies(const fpt_arg* args, int32_t count) noexcept {
-  for (int32_t i = 0; i < count; ++i)
-    if (args[i].access == FPT_COPY && args[i].handle != 0) copies().remove(args[i].handle);
+void discard_copies(Args args) noexcept {
+  for (const fpt_arg& arg : args)
+    if (arg.access == FPT_COPY && arg.handle != 0) copies().remove(arg.handle);
 }
 
 }  // namespace fpt

@@ -5,11 +5,22 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "arrays/array.hpp"
 #include "ftn_pytorch.h"
 
 namespace fpt {
+
+/// Arguments in a row, which belong to the caller.
+struct Args {
+  fpt_arg* first = nullptr;
+  int32_t count = 0;
+
+  fpt_arg* begin() const noexcept { return first; }
+  fpt_arg* end() const noexcept { return first + count; }
+  fpt_arg& operator[](int32_t index) const noexcept { return first[index]; }
+};
 
 /// Memory from the C allocator, which DLPack deleters can release on any thread.
 struct FreeDeleter {
@@ -29,8 +40,11 @@ fpt_status name_arg(fpt_arg& arg, const char* name, int64_t length);
 /// The memory an argument describes. Only for arguments that are arrays, or scalars passed by reference.
 Array array_of(const fpt_arg& arg) noexcept;
 
-/// The text of an argument of type FPT_TEXT.
-std::string text_of(const fpt_arg& arg);
+/// An argument that describes memory which is there for the asking: an output.
+fpt_arg argument_of(const Array& array) noexcept;
+
+/// The text of an argument of type FPT_TEXT; lives as long as the argument does.
+std::string_view text_of(const fpt_arg& arg) noexcept;
 
 /// "input 2 (\"dt\")" with a name, "input 2" without; `index` from 0.
 std::string argument_label(const char* what, int32_t index, const fpt_arg& arg);
@@ -42,9 +56,10 @@ void require_described(const fpt_arg& arg, const std::string& what);
 Storage claim_copy(const fpt_arg& arg);
 
 /// Release what torch_copy stored for arguments of a call that failed before it used them.
-void discard_copies(const fpt_arg* args, int32_t count) noexcept;
+void discard_copies(Args args) noexcept;
 
 /// `length` bytes without trailing blanks.
-std::string trimmed(const char* text, int64_t length);
+std::string_view view_trimmed(const char* text, int64_t length) noexcept;
+inline std::string trimmed(const char* text, int64_t length) { return std::string(view_trimmed(text, length)); }
 
 }  // namespace fpt

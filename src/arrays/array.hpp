@@ -6,7 +6,8 @@
 #include <cstdint>
 #include <string>
 
-#include "ftn_pytorch.h"
+#include "arrays/device.hpp"
+#include "arrays/dtype.hpp"
 
 namespace fpt {
 
@@ -17,7 +18,7 @@ struct Array {
   void* data = nullptr;
   int32_t dtype = FPT_NONE;
   int32_t rank = 0;
-  bool on_host = true;
+  Device device;
   int64_t extents[FPT_MAX_RANK];
   int64_t strides[FPT_MAX_RANK];
 };
@@ -29,25 +30,6 @@ inline void get_axes(const Array& array, int64_t* extents, int64_t* strides) noe
     strides[i] = i < array.rank ? array.strides[i] : 0;
   }
 }
-
-/// Bytes of an element; 0 for FPT_NONE and FPT_TEXT.
-std::size_t dtype_size(int32_t dtype) noexcept;
-
-/// Name as the Python side uses it: "float32", "bool".
-const char* dtype_name(int32_t dtype) noexcept;
-
-/// Fortran spelling: "real(real32)", "logical(c_bool)".
-const char* dtype_fortran_name(int32_t dtype) noexcept;
-
-bool is_float(int32_t dtype) noexcept;
-bool is_complex(int32_t dtype) noexcept;
-bool is_logical(int32_t dtype) noexcept;
-
-/// True if every value of `from` has an exact counterpart in `to`.
-bool is_widening(int32_t from, int32_t to) noexcept;
-
-/// True if values may be converted when the user asked for it: never from complex to real or from float to integer.
-bool is_castable(int32_t from, int32_t to) noexcept;
 
 int64_t element_count(const Array& array) noexcept;
 bool is_contiguous(const Array& array) noexcept;

@@ -117,47 +117,11 @@ void copy_words(const Loops& loops, const char* from, char* to) {
   fail(FPT_ERR_INTERNAL, "no conversion from ", dtype_name(from), " to ", dtype_name(to));
 }
 
-template <class From>
-void convert_from(const Array& source, const Array& target) {
-  constexpr bool from_complex = !std::is_arithmetic_v<From>;
-  switch (target.dtype) {
-    case FPT_COMPLEX64:
-      return convert_array<From, std::complex<float>>(source, target);
-    case FPT_COMPLEX128:
-      return convert_array<From, std::complex<double>>(source, target);
-    default:
-      break;
-  }
-  if constexpr (!from_complex) {
-    switch (target.dtype) {
-      case FPT_FLOAT32:
-        return convert_array<From, float>(source, target);
-      case FPT_FLOAT64:
-        return convert_array<From, double>(source, target);
-      default:
-        break;
-    }
-    if constexpr (std::is_integral_v<From>) {
-      switch (target.dtype) {
-        case FPT_BOOL:
-        case FPT_INT8:
-          return convert_array<From, int8_t>(source, target);
-        case FPT_INT16:
-        case FPT_LOGICAL16:
-          return convert_array<From, int16_t>(source, target);
-        case FPT_INT32:
-        case FPT_LOGICAL32:
-          return convert_array<From, int32_t>(source, target);
-        case FPT_INT64:
-        case FPT_LOGICAL64:
-          return convert_array<From, int64_t>(source, target);
-        default:
-          break;
-      }
-    }
-  }
-  no_conversion(source.dtype, target.dtype);
-}
+/// The conversions that is_castable() allows: within integers, from them to all numbers, never back from reals or from
+/// complex numbers to others.
+template <class From, class To>
+constexpr bool converts =
+    std::is_integral_v<From> || (std::is_floating_point_v<From> && !std::is_integral_v<To>) || !std::is_arithmetic_v<To>;
 
 /// Out of line, so that the usual copy stays short.
 [[gnu::noinline]]
@@ -183,7 +147,6 @@ void copy_strided(const Array& source, const Array& target) {
 
 }  // namespace
 
-[[gnu::hot]]
 void copy_same_type(const Array& source, const Array& target) {
   if (element_count(target) == 0) return;
   if (is_contiguous(source) && is_contiguous(target)) {
@@ -195,29 +158,16 @@ void copy_same_type(const Array& source, const Array& target) {
 
 void copy_converted(const Array& source, const Array& target) {
   if (element_count(target) == 0) return;
-  switch (source.dtype) {
-    case FPT_BOOL:
-    case FPT_UINT8:
-      return convert_from<uint8_t>(source, target);
-    case FPT_INT8:
-      return convert_from<int8_t>(source, target);
-    case FPT_INT16:
-      return convert_from<int16_t>(source, target);
-    case FPT_INT32:
-      return convert_from<int32_t>(source, target);
-    case FPT_INT64:
-      return convert_from<int64_t>(source, target);
-    case FPT_FLOAT32:
-      return convert_from<float>(source, target);
-    case FPT_FLOAT64:
-      return convert_from<double>(source, target);
-    case FPT_COMPLEX64:
-      return convert_from<std::complex<float>>(source, target);
-    case FPT_COMPLEX128:
-      return convert_from<std::complex<double>>(source, target);
-    default:
-      no_conversion(source.dtype, target.dtype);
-  }
+  bool done = false;
+  with_type(source.dtype, [&](auto from) {
+    with_type(target.dtype, [&](auto to) {
+      if constexpr (converts<decltype(from), decltype(to)>) {
+        convert_array<decltype(from), decltype(to)>(source, target);
+        done = true;
+      }
+    });
+  });
+  if (!done) no_conversion(source.dtype, target.dtype);
 }
 
 void copy(const Array& source, const Array& target) {

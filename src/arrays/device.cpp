@@ -49,6 +49,13 @@ PointerGetAttribute driver() noexcept {
 
 }  // namespace
 
+std::string device_name(Device device) {
+  if (device.is_host()) return "cpu";
+  // kDLCUDA and kDLROCM, which torch calls alike, kDLMetal, kDLOneAPI
+  const char* type = device.type == 2 || device.type == 10 ? "cuda" : device.type == 8 ? "mps" : device.type == 14 ? "xpu" : "device";
+  return std::string(type) + ":" + std::to_string(device.index);
+}
+
 bool is_device_memory(const void* memory) noexcept {
   const PointerGetAttribute get_attribute = driver();
   if (!get_attribute) return false;

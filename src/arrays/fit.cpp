@@ -6,6 +6,7 @@
 #include <complex>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 
 #include "arrays/copy.hpp"
 #include "base/error.hpp"
@@ -14,16 +15,13 @@ namespace fpt {
 namespace {
 
 bool fits_integer(int64_t value, int32_t dtype) noexcept {
-  switch (dtype) {
-    case FPT_INT8:
-      return value >= std::numeric_limits<int8_t>::min() && value <= std::numeric_limits<int8_t>::max();
-    case FPT_INT16:
-      return value >= std::numeric_limits<int16_t>::min() && value <= std::numeric_limits<int16_t>::max();
-    case FPT_INT32:
-      return value >= std::numeric_limits<int32_t>::min() && value <= std::numeric_limits<int32_t>::max();
-    default:
-      return true;
-  }
+  bool fits = true;
+  with_type(dtype, [&](auto limit) {
+    using Number = decltype(limit);
+    if constexpr (std::is_integral_v<Number>)
+      fits = value >= std::numeric_limits<Number>::min() && value <= std::numeric_limits<Number>::max();
+  });
+  return fits;
 }
 
 /// A finite number stays finite.
@@ -32,11 +30,38 @@ bool fits_real(double value, int32_t dtype) noexcept {
   return !single || !std::isfinite(value) || std::abs(value) <= std::numeric_limits<float>::max();
 }
 
-template <class T>
-T read(const unsigned char* bytes) noexcept {
-  T value;
-  std::memcpy(&value, bytes, sizeof value);
-  return value;
+/// Begin a copy into `output`, of which it is checked that it can receive anything.
+CheckedCopy copy_into(const fpt_arg& output, const char* label) {
+  require_described(output, "the output");
+  if (output.access != FPT_OUT)
+    fail(FPT_ERR_ARGUMENT, label, " was described by torch_in or torch_copy, which cannot receive a result: use torch_out");
+  return {};
+}
+
+/// The target of a copy of something else than a string.
+void set_variable(CheckedCopy& copy, const fpt_arg& output, const char* type, const char* label) {
+  if (output.dtype == FPT_TEXT)
+    fail(FPT_ERR_DTYPE, label, " is of type ", type, ", but the output is a character variable");
+  copy.target = array_of(output);
+}
+
+void set_text(CheckedCopy& copy, std::string_view text, const fpt_arg& output, const char* label) {
+  if (output.dtype != FPT_TEXT)
+    fail(FPT_ERR_DTYPE, label, " is a string, but the output is ", dtype_fortran_name(output.dtype));
+  if (static_cast<int64_t>(text.size()) > output.length)
+    fail(FPT_ERR_SHAPE, label, " is a string of ", text.size(), " bytes, but the variable has room for ", output.length);
+  copy.text.assign(text);
+  copy.text_target = static_cast<char*>(output.data);
+  copy.text_length = output.length;
+}
+
+template <class Number>
+void set_number(CheckedCopy& copy, int32_t dtype, const Number& number) noexcept {
+  static_assert(sizeof number <= sizeof copy.number);
+  std::memcpy(copy.number, &number, sizeof number);
+  copy.source.dtype = dtype;
+  copy.source.rank = 0;
+  copy.is_number = true;
 }
 
 void require_type(const Array& source, const Array& target, bool cast, const char* label) {
@@ -50,57 +75,46 @@ void require_type(const Array& source, const Array& target, bool cast, const cha
 
 }  // namespace
 
-CheckedCopy copy_into(const fpt_arg& output, const char* label) {
-  require_described(output, "the output");
-  if (output.access != FPT_OUT)
-    fail(FPT_ERR_ARGUMENT, label, " was described by torch_in or torch_copy, which cannot receive a result: use torch_out");
-  return {};
-}
-
-void fit_text(CheckedCopy& copy, std::string_view text, const fpt_arg& output, const char* label) {
-  if (output.dtype != FPT_TEXT) fail(FPT_ERR_DTYPE, label, " is a text, but the output is ", dtype_fortran_name(output.dtype));
-  if (static_cast<int64_t>(text.size()) > output.length)
-    fail(FPT_ERR_SHAPE, label, " is a text of ", text.size(), " bytes, but the variable has room for ", output.length);
-  copy.text.assign(text);
-  copy.text_target = static_cast<char*>(output.data);
-  copy.text_length = output.length;
-}
-
-void fit_variable(CheckedCopy& copy, const fpt_arg& output, const char* type, const char* label) {
-  if (output.dtype == FPT_TEXT)
-    fail(FPT_ERR_DTYPE, label, " is of type ", type, ", but the output is a character variable");
-  copy.target = array_of(output);
-}
-
-void fit_number(CheckedCopy& copy, int32_t dtype, const void* value, const char* type, const char* label) {
-  const int32_t target = copy.target.dtype;
-  std::memcpy(copy.bytes, value, dtype_size(dtype));
-  copy.source.dtype = dtype;
-  copy.source.rank = 0;
-  copy.is_number = true;
-  bool fits = true, in_range = true;
-  if (dtype == FPT_BOOL) {
-    fits = is_logical(target);
-  } else if (dtype == FPT_INT64) {
-    if (!fits_integer(read<int64_t>(copy.bytes), target))
-      fail(FPT_ERR_DTYPE, label, " is an integer too large for ", dtype_fortran_name(target));
-    fits = !is_logical(target);
-  } else if (dtype == FPT_FLOAT64) {
-    fits = is_float(target) || is_complex(target);
-    in_range = fits_real(read<double>(copy.bytes), target);
-  } else {
-    const auto number = read<std::complex<double>>(copy.bytes);
-    fits = is_complex(target);
-    in_range = fits_real(number.real(), target) && fits_real(number.imag(), target);
+CheckedCopy fit_scalar(const Scalar& value, const fpt_arg& output, const char* label) {
+  CheckedCopy copy = copy_into(output, label);
+  if (const auto* text = std::get_if<std::string_view>(&value)) {
+    set_text(copy, *text, output, label);
+    return copy;
   }
-  if (!fits) fail(FPT_ERR_DTYPE, label, " is a ", type, ", but the variable is ", dtype_fortran_name(target));
-  if (!in_range) fail(FPT_ERR_DTYPE, label, " is a number too large for ", dtype_fortran_name(target));
+  set_variable(copy, output, type_name(value), label);
+  const int32_t target = copy.target.dtype;
+  bool fits = true, in_range = true;
+  if (const auto* truth = std::get_if<bool>(&value)) {
+    set_number(copy, FPT_BOOL, static_cast<uint8_t>(*truth));
+    fits = is_logical(target);
+  } else if (const auto* integer = std::get_if<int64_t>(&value)) {
+    set_number(copy, FPT_INT64, *integer);
+    fits = !is_logical(target);
+    in_range = fits_integer(*integer, target);
+  } else if (const auto* real = std::get_if<double>(&value)) {
+    set_number(copy, FPT_FLOAT64, *real);
+    fits = is_real(target) || is_complex(target);
+    in_range = fits_real(*real, target);
+  } else if (const auto* number = std::get_if<std::complex<double>>(&value)) {
+    set_number(copy, FPT_COMPLEX128, *number);
+    fits = is_complex(target);
+    in_range = fits_real(number->real(), target) && fits_real(number->imag(), target);
+  }
+  if (!fits)
+    fail(FPT_ERR_DTYPE, label, " is of type ", type_name(value), ", but the variable is ", dtype_fortran_name(target));
+  if (!in_range)
+    fail(FPT_ERR_DTYPE, label, " is ", copy.source.dtype == FPT_INT64 ? "an integer" : "a number", " too large for ",
+         dtype_fortran_name(target));
   if (copy.target.rank != 0)
     fail(FPT_ERR_SHAPE, label, " is a single number, but the output is an array of shape ", shape_text(copy.target),
          ": return an array of that shape");
+  return copy;
 }
 
-void fit_array(CheckedCopy& copy, const Array& seen, bool same_layout, bool cast, const char* label) {
+CheckedCopy fit_array(const Array& seen, const char* type, const fpt_arg& output, bool same_layout, bool cast,
+                      const char* label) {
+  CheckedCopy copy = copy_into(output, label);
+  set_variable(copy, output, type, label);
   copy.source = same_layout ? seen : reversed(seen);
   if (!same_shape(copy.source, copy.target)) {
     const Array script_target = same_layout ? copy.target : reversed(copy.target);
@@ -108,6 +122,7 @@ void fit_array(CheckedCopy& copy, const Array& seen, bool same_layout, bool cast
          shape_text(script_target), " there (", shape_text(copy.target), " in Fortran): nothing is broadcast or squeezed");
   }
   require_type(copy.source, copy.target, cast, label);
+  return copy;
 }
 
 bool CheckedCopy::is_in_place() const noexcept {
@@ -120,14 +135,13 @@ bool CheckedCopy::spoils(const CheckedCopy& other) const noexcept {
   return this != &other || !is_in_place();
 }
 
-Storage CheckedCopy::set_source_aside() {
-  Array aside = source;
-  set_contiguous(aside);
-  Storage storage = allocate(static_cast<std::size_t>(element_count(source)) * dtype_size(source.dtype));
-  aside.data = storage.get();
-  copy(source, aside);
-  source = aside;
-  return storage;
+void CheckedCopy::set_source_aside() {
+  Array packed = source;
+  set_contiguous(packed);
+  aside = allocate(static_cast<std::size_t>(element_count(source)) * dtype_size(source.dtype));
+  packed.data = aside.get();
+  copy(source, packed);
+  source = packed;
 }
 
 void CheckedCopy::run() {
@@ -136,11 +150,17 @@ void CheckedCopy::run() {
     std::memset(text_target + text.size(), ' ', static_cast<std::size_t>(text_length) - text.size());
     return;
   }
-  if (is_number) source.data = bytes;
+  if (is_number) source.data = number;
   if (!is_in_place()) copy(source, target);
 }
 
-[[gnu::hot]]
+void run_all(std::vector<CheckedCopy>& copies) {
+  for (CheckedCopy& one : copies)
+    if (std::any_of(copies.begin(), copies.end(), [&](const CheckedCopy& other) { return other.spoils(one); }))
+      one.set_source_aside();
+  for (CheckedCopy& one : copies) one.run();
+}
+
 bool copy_plainly(const Array& source, const fpt_arg& output) {
   if (output.status != FPT_OK || output.access != FPT_OUT || output.handle != 0 || source.dtype != output.dtype) return false;
   const Array target = array_of(output);

@@ -39,14 +39,15 @@ std::ostream& operator<<(std::ostream& stream, const CallName& call) {
   return call.module.empty() ? stream : stream << " of " << call.module;
 }
 
-std::vector<int32_t> pair_outputs(const CallName& call, const ResultList& results, const fpt_arg* outputs, int32_t count) {
+std::vector<int32_t> pair_outputs(const CallName& call, const ResultList& results, Args outputs) {
+  const int32_t count = outputs.count;
   const bool named = outputs[0].name[0] != '\0', has_names = !results.names.empty();
-  for (int32_t i = 0; i < count; ++i)
-    if ((outputs[i].name[0] != '\0') != named)
+  for (const fpt_arg& output : outputs)
+    if ((output.name[0] != '\0') != named)
       fail(FPT_ERR_RESULT_NAME, call, ": either all outputs have names or none has");
   std::vector<int32_t> places(static_cast<std::size_t>(count));
   if (named && has_names) {
-    std::transform(outputs, outputs + count, places.begin(),
+    std::transform(outputs.begin(), outputs.end(), places.begin(),
                    [&](const fpt_arg& output) { return place_of(call, results, output.name); });
     return places;
   }

@@ -159,7 +159,6 @@ bool in_team(void (*body)(void*), FloatingPoint* caller) noexcept {
 
 }  // namespace
 
-[[gnu::hot]]
 HostState::HostState() noexcept : saved_(read_state()), team_size_(openmp_team_size()), workers_changed_(false) {
   const bool outermost = nested_host_states++ == 0;  // Python may call back into the library: the first one counts
   // before the caller's own registers change: workers that this very region starts get their state from them
@@ -169,7 +168,6 @@ HostState::HostState() noexcept : saved_(read_state()), team_size_(openmp_team_s
   if (python_team_size > 0 && python_team_size != team_size_) openmp().set_threads(python_team_size);
 }
 
-[[gnu::hot]]
 HostState::~HostState() {
   if (nested_host_states == 1 && team_size_ > 0) {
     const int now = openmp_team_size();
@@ -181,7 +179,6 @@ HostState::~HostState() {
   restore(saved_);
 }
 
-[[gnu::hot]]
 int openmp_team_size() noexcept {
   const OpenMP& runtime = openmp();
   return runtime.max_threads && runtime.set_threads ? runtime.max_threads() : 0;

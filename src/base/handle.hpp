@@ -17,17 +17,26 @@ enum class HandleKind : int64_t {
   wrap = 2,
   results = 3,
   module = 4,
-  copy = 5,
-  direct_module = 6,
-  direct_results = 7
+  copy = 5
 };
+
+/// True for a handle of this kind, whether it names anything or not.
+constexpr bool is_handle_of(HandleKind kind, int64_t handle) noexcept { return handle >> 60 == static_cast<int64_t>(kind); }
 
 /// Table of the objects of one kind. Looking up takes no lock; inserting and removing do.
 ///
 /// A handle is kind << 60 | generation << 32 | slot. Slots live in chunks that are never freed, so a look-up may
-/// run beside an insertion. Removing an object while another thread uses it is for the caller to prevent.
+/// run beside an insertion. Removing an object while another thread uses it is for the caller to prevent, except where all
+/// users hold a Use and whoever frees it calls retire().
 template <class T, HandleKind kind>
 class HandleTable {
+  /// The state is generation << 32 | users.
+  struct Slot {
+    std::atomic<uint64_t> state{uint64_t{1} << 32};
+    std::atomic<T*> object{nullptr};
+    std::atomic<T*> retired{nullptr};
+  };
+
  public:
   /// @param noun what error texts call an object, with its article: "a module"
   /// @param maker the call that makes one: "load"
@@ -50,9 +59,9 @@ class HandleTable {
     const uint32_t index = free_.back();
     free_.pop_back();
     Slot& slot = slot_at(index);
-    const uint32_t generation = slot.generation.load(std::memory_order_relaxed);
+    const auto generation = static_cast<int64_t>(slot.state.load(std::memory_order_relaxed) >> 32 & ((1u << 28) - 1));
     slot.object.store(object.release(), std::memory_order_release);
-    return static_cast<int64_t>(kind) << 60 | static_cast<int64_t>(generation) << 32 | index;
+    return static_cast<int64_t>(kind) << 60 | generation << 32 | index;
   }
 
   /// The object of a handle. FPT_ERR_NOT_LOADED for 0, FPT_ERR_FREED for a stale one, FPT_ERR_ARGUMENT for a handle
@@ -64,16 +73,9 @@ class HandleTable {
 
   /// The object of a handle, or null.
   T* find(int64_t handle) const noexcept {
-    if (handle >> 60 != static_cast<int64_t>(kind)) return nullptr;
-    const uint32_t index = static_cast<uint32_t>(handle);
-    const Slot* chunk = index / chunk_size < max_chunks
-                            ? chunks_[index / chunk_size].load(std::memory_order_acquire)
-                            : nullptr;
-    if (!chunk) return nullptr;
-    const Slot& slot = chunk[index % chunk_size];
-    if (slot.generation.load(std::memory_order_acquire) != (static_cast<uint32_t>(handle >> 32) & max_generation))
-      return nullptr;
-    return slot.object.load(std::memory_order_acquire);
+    Slot* slot = slot_of(handle);
+    return slot && names(slot->state.load(std::memory_order_acquire), handle) ? slot->object.load(std::memory_order_acquire)
+                                                                             : nullptr;
   }
 
   /// Take an object out of the table; null for 0 and stale handles.
@@ -81,28 +83,90 @@ class HandleTable {
     std::lock_guard<std::mutex> lock(mutex_);
     T* object = find(handle);
     if (!object) return nullptr;
-    const uint32_t index = static_cast<uint32_t>(handle);
-    Slot& slot = slot_at(index);
-    slot.object.store(nullptr, std::memory_order_release);
-    slot.generation.store((slot.generation.load() + 1) & max_generation, std::memory_order_release);
-    free_.push_front(index);  // the slot freed longest ago is used next, so stale handles stay noticeable
+    Slot& slot = *slot_of(handle);
+    slot.state.fetch_add(one_generation);
+    reuse(slot, handle);
     return std::unique_ptr<T>(object);
   }
 
- private:
-  struct Slot {
-    std::atomic<uint32_t> generation{1};
-    std::atomic<T*> object{nullptr};
+  /// The same for an object that others may use at the moment: it is destroyed as soon as the last Use has ended.
+  void retire(int64_t handle) {
+    T* object;
+    Slot* slot;
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      object = find(handle);
+      if (!object) return;
+      slot = slot_of(handle);
+      slot->state.fetch_add(one_generation);
+    }
+    // set after nobody can begin to use it any more; whoever finds it without users, here or in ~Use, takes it out
+    slot->retired.store(object);
+    if ((slot->state.load() & all_users) == 0) dispose(*slot, handle);
+  }
+
+  /// Keeps an object alive while it is used. FPT_ERR_NOT_LOADED, FPT_ERR_FREED, FPT_ERR_ARGUMENT as at() says.
+  class Use {
+   public:
+    Use(HandleTable& table, int64_t handle) : table_(table), handle_(handle), slot_(table.slot_of(handle)) {
+      if (slot_ && names(slot_->state.fetch_add(1), handle)) object_ = slot_->object.load(std::memory_order_acquire);
+      if (object_) return;
+      if (slot_) end();
+      table.refuse(handle);
+    }
+    ~Use() { end(); }
+    Use(const Use&) = delete;
+    Use& operator=(const Use&) = delete;
+    T& operator*() const noexcept { return *object_; }
+    T* operator->() const noexcept { return object_; }
+
+   private:
+    void end() noexcept {
+      if ((slot_->state.fetch_sub(1) & all_users) == 1 && slot_->retired.load()) table_.dispose(*slot_, handle_);
+    }
+
+    HandleTable& table_;
+    int64_t handle_;
+    Slot* slot_;
+    T* object_ = nullptr;
   };
+
+ private:
   static constexpr uint32_t chunk_size = 1024;
   static constexpr uint32_t max_chunks = 1 << 12;
-  static constexpr uint32_t max_generation = (1u << 28) - 1;
+  static constexpr uint64_t one_generation = uint64_t{1} << 32, all_users = one_generation - 1;
+
+  static bool names(uint64_t state, int64_t handle) noexcept {
+    return ((state ^ static_cast<uint64_t>(handle)) >> 32 & ((1u << 28) - 1)) == 0;
+  }
 
   /// Out of line, so that at() can be inlined where it is called often.
   [[noreturn, gnu::cold, gnu::noinline]] void refuse(int64_t handle) const {
     if (handle == 0) fail(FPT_ERR_NOT_LOADED, "this is not ", noun_, " yet: call ", maker_, " first");
-    if (handle >> 60 != static_cast<int64_t>(kind)) fail(FPT_ERR_ARGUMENT, "this is a handle, but not that of ", noun_);
+    if (!is_handle_of(kind, handle)) fail(FPT_ERR_ARGUMENT, "this is a handle, but not that of ", noun_);
     fail(FPT_ERR_FREED, "this was ", noun_, " and has been freed: call ", maker_, " again before it is used");
+  }
+
+  /// The slot that a handle points to, whatever lies in it now; null for a handle of another kind or made up.
+  Slot* slot_of(int64_t handle) const noexcept {
+    if (!is_handle_of(kind, handle)) return nullptr;
+    const auto index = static_cast<uint32_t>(handle);
+    if (index / chunk_size >= max_chunks) return nullptr;
+    Slot* chunk = chunks_[index / chunk_size].load(std::memory_order_acquire);
+    return chunk ? &chunk[index % chunk_size] : nullptr;
+  }
+
+  /// With the mutex held. The slot freed longest ago is used next, so stale handles stay noticeable.
+  void reuse(Slot& slot, int64_t handle) {
+    slot.object.store(nullptr, std::memory_order_release);
+    free_.push_front(static_cast<uint32_t>(handle));
+  }
+
+  void dispose(Slot& slot, int64_t handle) noexcept {
+    const std::unique_ptr<T> object(slot.retired.exchange(nullptr));  // destroyed without the mutex: it may run Python code
+    if (!object) return;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    reuse(slot, handle);
   }
 
   Slot& slot_at(uint32_t index) { return chunks_[index / chunk_size].load()[index % chunk_size]; }

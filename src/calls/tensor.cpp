@@ -2,11 +2,9 @@
 #include "calls/tensor.hpp"
 
 #include <cstring>
+#include <utility>
 
 #include "base/error.hpp"
-#include "base/fpenv.hpp"
-#include "base/handle.hpp"
-#include "python/interpreter.hpp"
 
 namespace fpt {
 namespace {
@@ -26,95 +24,54 @@ Wraps& wraps() {
 
 }  // namespace
 
-Tensor Tensor::of_object(PyObject* value, bool same_layout, bool to_host) {
-  Tensor tensor;
-  tensor.object = Ref::borrow(value);
-  tensor.same_layout = same_layout;
-  tensor.set = true;
-  View view = view_of(value);
-  if (to_host && !view.array.on_host) {
-    tensor.object = checked(PyObject_CallFunctionObjArgs(embed("to_host"), value, nullptr), "copying a result to the host");
-    view = view_of(tensor.object.get());
-  }
-  tensor.array = same_layout ? view.array : reversed(view.array);
-  tensor.keep = std::move(view.keep);
-  return tensor;
-}
-
-Tensor Tensor::of_owned(const Array& array, std::shared_ptr<void> owner, bool same_layout) {
-  Tensor tensor;
-  tensor.arg.data = array.data;
-  tensor.arg.dtype = static_cast<int16_t>(array.dtype);
-  tensor.arg.rank = static_cast<int8_t>(array.rank);
-  tensor.arg.access = FPT_OUT;
-  get_axes(array, tensor.arg.u.array.extents, tensor.arg.u.array.strides);
-  tensor.array = array;
-  tensor.owner = std::move(owner);
-  tensor.same_layout = same_layout;
-  tensor.set = true;
-  return tensor;
-}
-
 Tensor Tensor::of_arg(const fpt_arg& arg) {
   require_described(arg, "the array");
-  if (is_tensor_handle(arg.handle)) return tensor_at(arg.handle).duplicate();
-  if (arg.dtype == FPT_TEXT) fail(FPT_ERR_KIND, "a text cannot become a tensor: pass it with torch_in");
+  if (is_tensor_handle(arg.handle)) return tensor_at(arg.handle);
+  if (arg.dtype == FPT_TEXT) fail(FPT_ERR_KIND, "a string cannot become a tensor: pass it with torch_in");
   Tensor tensor;
   tensor.arg = arg;
-  tensor.storage = claim_copy(arg);
-  if (tensor.storage) {
+  if (Storage storage = claim_copy(arg)) {
+    tensor.owner = std::move(storage);
     tensor.arg.access = FPT_IN;
     tensor.arg.handle = 0;
   }
-  tensor.set = true;
   tensor.array = array_of(tensor.arg);
   return tensor;
 }
 
-Tensor Tensor::duplicate() const {
-  Tensor other;
-  if (storage) fail(FPT_ERR_ARGUMENT, "a tensor that owns a torch_copy cannot be added to a list: add torch_copy itself");
-  other.arg = arg;
-  other.array = array;
-  other.same_layout = same_layout;
-  other.owner = owner;
-  other.set = set;
-  if (object) {
-    const InterpreterLock gil;
-    other.object = object;
-    other.keep = keep;
-  }
-  return other;
-}
-
-void release(std::unique_ptr<Tensor> tensor) noexcept {
-  if (!tensor) return;
-  if (!tensor->object) return;
-  const HostState host;  // destroying an object may run code of the script
-  const InterpreterLock gil;
-  tensor.reset();
+Tensor Tensor::of_result(const Array& seen, std::shared_ptr<void> owner, PyObject* object, bool same_layout) {
+  Tensor tensor;
+  tensor.array = same_layout ? seen : reversed(seen);
+  tensor.arg = argument_of(tensor.array);
+  tensor.owner = std::move(owner);
+  tensor.object = object;
+  tensor.same_layout = same_layout;
+  return tensor;
 }
 
 Tensor& tensor_at(int64_t handle) { return tensors().at(handle); }
 Tensor* find_tensor(int64_t handle) noexcept { return tensors().find(handle); }
-bool is_tensor_handle(int64_t handle) noexcept { return handle >> 60 == static_cast<int64_t>(HandleKind::tensor); }
 
 void store_tensor(int64_t* handle, Tensor tensor) {
-  auto fresh = std::make_unique<Tensor>(std::move(tensor));
-  if (Tensor* known = tensors().find(*handle)) {
-    std::swap(*known, *fresh);
-    release(std::move(fresh));
-  } else {
-    *handle = tensors().insert(std::move(fresh));
-  }
+  if (Tensor* known = tensors().find(*handle))
+    std::swap(*known, tensor);  // what it held ends here
+  else
+    *handle = tensors().insert(std::make_unique<Tensor>(std::move(tensor)));
 }
 
-void free_tensor(int64_t handle) noexcept { release(tensors().remove(handle)); }
+void free_tensor(int64_t handle) noexcept { tensors().remove(handle); }
+
+fpt_arg tensor_argument(int64_t handle) {
+  tensor_at(handle);
+  fpt_arg arg = argument_of({});
+  arg.handle = handle;
+  return arg;
+}
 
 fpt_arg described_output(const fpt_arg& output) {
   if (!is_tensor_handle(output.handle)) return output;
   const Tensor& tensor = tensor_at(output.handle);
-  if (tensor.object || tensor.storage || tensor.owner)
+  if (tensor.owner)
     fail(FPT_ERR_ARGUMENT, "a tensor that a script returned, or that owns a copy, cannot be an output: ",
          "pass the array itself with torch_out");
   fpt_arg described = tensor.arg;
@@ -122,19 +79,8 @@ fpt_arg described_output(const fpt_arg& output) {
   return described;
 }
 
-std::string device_of(const Tensor& tensor) {
-  if (tensor.array.on_host) return "cpu";
-  const HostState host;
-  const InterpreterLock gil;
-  const Ref device = checked(PyObject_GetAttrString(tensor.object.get(), "device"), "asking a tensor for its device");
-  const Ref text = checked(PyObject_Str(device.get()), "asking a tensor for its device");
-  const char* name = PyUnicode_AsUTF8(text.get());
-  if (!name) throw_python_error("asking a tensor for its device");
-  return name;
-}
-
 void require_memory(const Array& array, int32_t dtype, int32_t rank, const std::string& label) {
-  if (!array.on_host)
+  if (!array.device.is_host())
     fail(FPT_ERR_DEVICE, label, " is in device memory: return it with .cpu() from the script, or load with device=");
   if (array.rank != rank)
     fail(FPT_ERR_RANK, label, " has ", array.rank, " axes, shape ", shape_text(array), " in Fortran order, but the array has rank ",
@@ -149,7 +95,7 @@ void ArgumentList::add(const fpt_arg& arg) {
   const bool owns = is_tensor_handle(arg.handle) || (arg.access == FPT_COPY && arg.rank > 0 && arg.dtype != FPT_TEXT);
   if (owns) {
     Tensor tensor = Tensor::of_arg(arg);
-    if (tensor.object || tensor.storage || tensor.owner) {
+    if (tensor.owner) {
       item.handle = 0;
       store_tensor(&item.handle, std::move(tensor));
       item.access = FPT_OUT;

@@ -14,6 +14,7 @@ inline Array array_of_value(const fpt_direct_value& value) noexcept {
   array.data = value.data;
   array.dtype = value.dtype;
   array.rank = value.rank;
+  if (!value.on_host) array.device.type = 2;  // some device: kDLCUDA
   std::memcpy(array.extents, value.extents, sizeof array.extents);
   std::memcpy(array.strides, value.strides, sizeof array.strides);
   return array;

@@ -5,8 +5,8 @@
  * The plug-in is linked with libtorch, the core is not. The core opens it on demand and gets everything from one table,
  * which fpt_direct_table_get() returns. Structs are plain C, failures are a status and a text, nothing is thrown across.
  *
- * Arrays that cross have their axes in Fortran order and strides in bytes, in both directions; the plug-in reverses them
- * where the module was loaded so. Arguments are descriptions of memory, scalars and texts: the core resolves handles
+ * Arguments that are arrays have their axes in Fortran order, results in the order of the model; strides are in bytes. The
+ * plug-in reverses the axes of arguments where the module was loaded so. Arguments are descriptions of memory, scalars and texts: the core resolves handles
  * and torch_copy before.
  *
  * Threads: every function may be called from any thread. What waits for what is said in direct-path.md.
@@ -21,7 +21,7 @@ extern "C" {
 #endif
 
 /** Version of this header. The core refuses a plug-in of another one. */
-#define FPT_DIRECT_VERSION 1
+#define FPT_DIRECT_VERSION 2
 
 /** Modes of a module, see the option "mode" of fpt_module_load(). */
 enum { FPT_DIRECT_CHECKED = 0, FPT_DIRECT_SAFE = 1 };
@@ -108,7 +108,7 @@ typedef struct fpt_direct_table {
   void (*release)(void *owner);
   /** Copy tensor `index` of an answer to host memory and set its value accordingly; float16 becomes float32. */
   fpt_status (*to_host)(fpt_direct_answer *answer, int32_t index);
-  /** Copy tensor `index` of an answer, wherever it is, into memory of its own type and shape. */
+  /** Copy tensor `index` of an answer, wherever it is, into memory of its own type and shape, axes in the same order. */
   fpt_status (*copy_to)(const fpt_direct_answer *answer, int32_t index, const fpt_direct_value *target);
 
   fpt_status (*create_optimizer)(fpt_direct_module *module, const fpt_direct_optimizer *settings);

@@ -82,7 +82,7 @@ std::string shape_text(const fpt_arg& arg) {
 }
 
 /// "real(real32)(3,100)", axes in Fortran order.
-std::string text_of(const fpt_arg& arg) {
+std::string description_of(const fpt_arg& arg) {
   const std::string name = arg.name[0] ? concat(arg.name, "=") : "";
   if (arg.status != FPT_OK) return concat(name, "(", status_name(arg.status), ")");
   if (arg.dtype == FPT_NONE) return name + "tensor";
@@ -90,10 +90,10 @@ std::string text_of(const fpt_arg& arg) {
   return concat(name, dtype_fortran_name(arg.dtype), shape_text(arg));
 }
 
-std::string texts_of(const fpt_arg* args, int32_t count) {
+std::string descriptions_of(Args args) {
   std::string text;
-  for (int32_t i = 0; i < count; ++i) text += concat(i ? ", " : "", text_of(args[i]));
-  return count > 0 ? text : "none";
+  for (const fpt_arg& arg : args) text += concat(&arg == args.first ? "" : ", ", description_of(arg));
+  return args.count > 0 ? text : "none";
 }
 
 std::string name_of(int64_t module) {
@@ -108,6 +108,17 @@ std::string milliseconds(int64_t time) {
   char text[32];
   std::snprintf(text, sizeof text, "%.3f ms", static_cast<double>(time) / 1e6);
   return text;
+}
+
+/// Give a module its name for the table, the log and the trace; several with one stem become "net", "net#2".
+void name_module(int64_t module, std::string_view file) {
+  const std::string stem = std::filesystem::path(file).stem().string();
+  const std::lock_guard<std::mutex> lock(names().mutex);
+  std::set<std::string> used;
+  for (const auto& known : names().modules) used.insert(known.second);
+  std::string name = stem;
+  for (int number = 2; used.count(name) > 0; ++number) name = concat(stem, "#", number);
+  names().modules[module] = name;
 }
 
 }  // namespace
@@ -139,16 +150,6 @@ void start_observing() {
 bool records() noexcept { return recording.load(std::memory_order_relaxed); }
 void record_ended() noexcept { recording.store(false); }
 
-void name_module(int64_t module, const std::string& file) {
-  const std::string stem = std::filesystem::path(file).stem().string();
-  const std::lock_guard<std::mutex> lock(names().mutex);
-  std::set<std::string> used;
-  for (const auto& known : names().modules) used.insert(known.second);
-  std::string name = stem;
-  for (int number = 2; used.count(name) > 0; ++number) name = concat(stem, "#", number);
-  names().modules[module] = name;
-}
-
 void forget_module(int64_t module) {
   const std::string name = name_of(module);
   const std::lock_guard<std::mutex> lock(names().mutex);
@@ -156,12 +157,6 @@ void forget_module(int64_t module) {
 }
 
 Crossing* Crossing::current() noexcept { return innermost; }
-
-bool begins_crossing() noexcept {
-  if (!innermost || !innermost->is_entering_) return true;
-  innermost->is_entering_ = false;
-  return false;
-}
 
 Crossing::Crossing(const CallFacts& facts) noexcept : facts_(facts), outer_(innermost), begin_(time_now()) {
   try {
@@ -200,7 +195,7 @@ void Crossing::end(fpt_status status) noexcept {
     if (!profile_target.empty()) add_to_profile(name_, times, status != FPT_OK);
     if (traces()) {
       std::string result = concat("\"status\": \"", status_name(status), "\"");
-      if (!facts_.is_of_whole) result += concat(", \"inputs\": ", facts_.ninputs);
+      if (!facts_.is_of_whole) result += concat(", \"inputs\": ", facts_.inputs.count);
       if (!facts_.file.empty()) result += concat(", \"file\": ", json_text(facts_.file));
       if (has_python) trace({name_, "python", python_begin_, python_end_, ""});
       trace({name_, "crossing", begin_, end, result});
@@ -208,9 +203,9 @@ void Crossing::end(fpt_status status) noexcept {
     if (wants_description_ || (status != FPT_OK && logs(LogLevel::info))) {
       std::string text = concat(name_, " in ", milliseconds(times.whole));
       if (has_python) text += concat(" (Python ", milliseconds(times.python), ")");
-      if (!facts_.is_of_whole) text += concat(", from Fortran: ", texts_of(facts_.inputs, facts_.ninputs));
+      if (!facts_.is_of_whole) text += concat(", from Fortran: ", descriptions_of(facts_.inputs));
       if (!facts_.file.empty()) text += concat(", file ", facts_.file);
-      if (facts_.nothers > 0) text += concat("; ", texts_of(facts_.others, facts_.nothers));
+      if (facts_.others.count > 0) text += concat("; ", descriptions_of(facts_.others));
       if (!description_.empty()) text += concat(", in the script: ", description_, ", cache: ", hits_, " hits, ", misses_, " misses");
       if (status != FPT_OK) text += concat(": ", status_name(status), ": ", first_line(last_error()));
       log(logs(LogLevel::debug) ? LogLevel::debug : LogLevel::info, text);
@@ -219,7 +214,9 @@ void Crossing::end(fpt_status status) noexcept {
   }
 }
 
-void report_load(int64_t module, const std::string& file, std::string_view backend, int64_t begin, fpt_status status) {
+void report_load(int64_t module, int64_t before, std::string_view file, std::string_view backend, int64_t begin,
+                 fpt_status status) {
+  if (status == FPT_OK && before != module) forget_module(before);
   const int64_t end = time_now();
   const std::string stem = std::filesystem::path(file).stem().string();
   if (status == FPT_OK) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /// Observation of calls: FTN_PYTORCH_LOG, _PROFILE, _TRACE and _RECORD. Knows nothing of Python.
 ///
-/// Without these variables a call pays for reading one flag. With one of them, the functions of the C interface run
-/// inside observe_call(), and functions of scripts are called through observed_function.hpp.
+/// Without these variables a call pays for reading one flag. With one of them, the guard of the C interface (guard.hpp)
+/// runs calls inside observe_call(), and functions of scripts are called through observed_function.hpp.
 #pragma once
 
 #include <atomic>
@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include "ftn_pytorch.h"
+#include "arrays/arg.hpp"
 #include "observe/log.hpp"
 
 namespace fpt {
@@ -28,23 +28,19 @@ void record_ended() noexcept;
 /// Nanoseconds of the steady clock.
 int64_t time_now() noexcept;
 
-/// Give a module its name for the table, the log and the trace; several with one stem become "net", "net#2".
-void name_module(int64_t module, const std::string& file);
 void forget_module(int64_t module);
 
 /// What a call is about; pointers live as long as it.
 struct CallFacts {
   int64_t module;
-  std::string_view function;  ///< or what is done with the module as a whole: "save"
-  const fpt_arg* inputs = nullptr;
-  int32_t ninputs = 0;
-  const fpt_arg* others = nullptr;  ///< outputs, or targets of training
-  int32_t nothers = 0;
+  std::string_view function;        ///< or what is done with the module as a whole: "save"
+  Args inputs = {};
+  Args others = {};                 ///< outputs, or targets of training
   bool is_of_whole = false;         ///< not a function is called, but the module saved, restored, ...
   std::string_view file = {};       ///< that this is about
 
   static CallFacts of_whole(int64_t module, std::string_view what, std::string_view file = {}) {
-    return {module, what, nullptr, 0, nullptr, 0, true, file};
+    return {module, what, {}, {}, true, file};
   }
 };
 
@@ -71,23 +67,18 @@ class Crossing {
   int arrays_made = 0;
 
  private:
-  friend bool begins_crossing() noexcept;
-
   const CallFacts facts_;
   std::string name_;
   Crossing* outer_;
-  bool is_entering_ = true, wants_description_ = false;
+  bool wants_description_ = false;
   int hits_ = 0, misses_ = 0;
   int64_t begin_, python_begin_ = 0, python_end_ = 0, own_time_ = 0;
   std::string description_;
 };
 
-/// False for the call that observe_call() itself makes.
-bool begins_crossing() noexcept;
+inline bool is_observed() noexcept { return __builtin_expect(observing.load(std::memory_order_relaxed), false); }
 
-inline bool is_observed() noexcept { return __builtin_expect(observing.load(std::memory_order_relaxed), false) && begins_crossing(); }
-
-/// Run `call` (the same function of the C interface, which then finds that it is observed already).
+/// Run `call`, which returns a status, and tell of it.
 template <class Call>
 [[gnu::cold, gnu::noinline]] fpt_status observe_call(const CallFacts& facts, const Call& call) noexcept {
   Crossing crossing(facts);
@@ -96,8 +87,9 @@ template <class Call>
   return status;
 }
 
-/// A module was loaded, or could not be: into the log, the table and the trace.
-void report_load(int64_t module, const std::string& file, std::string_view backend, int64_t begin, fpt_status status);
+/// A module was loaded in the place of another, or could not be: into the log, the table and the trace.
+void report_load(int64_t module, int64_t before, std::string_view file, std::string_view backend, int64_t begin,
+                 fpt_status status);
 
 /// An array object was made: a miss of the cache.
 inline void count_array() noexcept {

@@ -125,7 +125,7 @@ void Answer::describe(std::size_t index) {
   fpt_direct_value& slot = values[index];
   slot.kind = FPT_DIRECT_TENSOR;
   slot.on_host = tensor.is_cpu();
-  set_memory(slot, array_of_tensor(tensor, same_layout));
+  set_memory(slot, array_of_tensor(tensor, true));
   if (!slot.on_host) slot.data = nullptr;
 }
 

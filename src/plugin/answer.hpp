@@ -12,7 +12,6 @@ struct Answer {
   std::vector<at::Tensor> tensors;  // one per value, undefined for numbers and texts
   c10::IValue result;               // holds texts and names
   std::vector<std::string> names;
-  bool same_layout = false;
   bool is_tuple = false;
 
   /// Take a result over. FPT_ERR_RESULT_TYPE, FPT_ERR_RANK, FPT_ERR_DTYPE; `what` opens the texts.

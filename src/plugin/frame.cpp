@@ -8,12 +8,12 @@ namespace {
 
 constexpr uint64_t checked_calls = 2;
 
-template <class T>
-T load(const unsigned char* bytes) noexcept {
-  T value;
-  std::memcpy(&value, bytes, sizeof value);
-  return value;
-}
+struct ToTorch {
+  c10::IValue operator()(std::string_view value) const { return std::string(value); }
+  c10::IValue operator()(std::complex<double> value) const { return c10::complex<double>(value); }
+  template <class Number>
+  c10::IValue operator()(Number value) const { return value; }
+};
 
 uint32_t version_of(const at::Tensor& tensor) noexcept {
   return tensor.unsafeGetTensorImpl()->version_counter().current_version();
@@ -33,33 +33,7 @@ void Frame::begin(const Settings& settings) {
   uses_.clear();
 }
 
-c10::IValue Frame::value(const fpt_arg& arg) {
-  const unsigned char* bytes = arg.u.value;
-  switch (arg.dtype) {
-    case FPT_TEXT:
-      return text_of(arg);
-    case FPT_BOOL:
-      return bytes[0] != 0;
-    case FPT_INT8:
-      return int64_t{load<int8_t>(bytes)};
-    case FPT_INT16:
-      return int64_t{load<int16_t>(bytes)};
-    case FPT_INT32:
-      return int64_t{load<int32_t>(bytes)};
-    case FPT_INT64:
-      return load<int64_t>(bytes);
-    case FPT_FLOAT32:
-      return double{load<float>(bytes)};
-    case FPT_FLOAT64:
-      return load<double>(bytes);
-    case FPT_COMPLEX64:
-      return c10::complex<double>(load<c10::complex<float>>(bytes));
-    case FPT_COMPLEX128:
-      return load<c10::complex<double>>(bytes);
-    default:
-      fail(FPT_ERR_INTERNAL, "scalar of type ", arg.dtype);
-  }
-}
+c10::IValue Frame::value(const fpt_arg& arg) { return std::visit(ToTorch(), scalar_of(arg)); }
 
 const at::Tensor& Frame::tensor(const Settings& settings, const fpt_arg& arg, const char* what, int32_t index) {
   const std::size_t position = uses_.size();

@@ -16,11 +16,7 @@ class Frame {
   /// Begin a call.
   void begin(const Settings& settings);
 
-  /// True for an argument without memory of its own: a scalar that is read, or a text.
-  static bool is_value(const fpt_arg& arg) noexcept {
-    return arg.dtype == FPT_TEXT || (arg.rank == 0 && arg.access != FPT_OUT);
-  }
-  /// Value of such an argument, in the widest type of its group.
+  /// Value of a scalar or a string.
   static c10::IValue value(const fpt_arg& arg);
   /// Tensor of any other argument, on the device of the model. `what` and `index` name it in texts.
   const at::Tensor& tensor(const Settings& settings, const fpt_arg& arg, const char* what, int32_t index);

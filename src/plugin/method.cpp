@@ -42,12 +42,12 @@ std::string plain_type(const c10::Argument& argument) { return argument.type()->
 const char* python_type(const fpt_arg& arg) {
   if (arg.dtype == FPT_TEXT) return "str";
   if (arg.dtype == FPT_BOOL) return "bool";
-  return is_complex(arg.dtype) ? "complex" : is_float(arg.dtype) ? "float" : "int";
+  return is_complex(arg.dtype) ? "complex" : is_real(arg.dtype) ? "float" : "int";
 }
 
 std::string described(const fpt_arg& arg, bool same_layout) {
   const std::string name = arg.name[0] ? concat(arg.name, "=") : "";
-  if (Frame::is_value(arg)) return name + python_type(arg);
+  if (is_value(arg)) return name + python_type(arg);
   const Array array = array_of(arg);
   return concat(name, dtype_name(arg.dtype), " array of shape ", shape_text(same_layout ? array : reversed(array)));
 }
@@ -197,7 +197,7 @@ void Method::push_dictionary(const Settings& settings, Frame& frame, Inputs inpu
 c10::IValue Method::argument(const Settings& settings, Frame& frame, const fpt_arg& arg, int32_t index,
                              const c10::Argument& wanted) const {
   try {
-    if (!Frame::is_value(arg)) {
+    if (!is_value(arg)) {
       const at::Tensor& tensor = frame.tensor(settings, arg, "input", index);
       if (takes_tensor(*wanted.type())) return tensor;
       if (arg.rank == 0) {

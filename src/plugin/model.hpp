@@ -14,7 +14,7 @@ struct Settings {
   int32_t float_dtype = FPT_NONE, mode = FPT_DIRECT_CHECKED, flags = 0;
 
   /// Element type in which the model gets an array of type `dtype`.
-  int32_t wanted_dtype(int32_t dtype) const noexcept;
+  int32_t wanted_dtype(int32_t dtype) const noexcept { return cast_dtype(dtype, float_dtype); }
   /// "forward of net"
   std::string label(std::string_view function) const;
 };

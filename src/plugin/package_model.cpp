@@ -116,7 +116,7 @@ class PackageModel : public Model {
     for (int32_t i = 0; i < inputs.count; ++i) {
       const fpt_arg& arg = inputs.args[i];
       const std::size_t position = position_of(arg, i, label);
-      if (Frame::is_value(arg))
+      if (is_value(arg))
         fail(FPT_ERR_SIGNATURE, argument_label("input", i, arg), " of ", label,
              " is a scalar, which is compiled into the package: leave it away, or pass torch_out of the variable for a tensor");
       if (tensors[position].defined()) fail(FPT_ERR_SIGNATURE, argument_label("input", i, arg), " of ", label, " is given twice");
@@ -129,7 +129,6 @@ class PackageModel : public Model {
     std::vector<at::Tensor> results = state.loader->run(tensors);
     tensors.clear();
     std::unique_ptr<Answer> all = take_answer();
-    all->same_layout = settings.same_layout;
     const TreeSpec& spec = state.results;
     for (const TreeSpec& child : spec.children)
       if (child.kind != TreeSpec::Kind::leaf)

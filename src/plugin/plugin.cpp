@@ -14,13 +14,6 @@ struct fpt_direct_module {
 
 namespace fpt::direct {
 
-int32_t Settings::wanted_dtype(int32_t dtype) const noexcept {
-  if (float_dtype == FPT_NONE) return dtype;
-  if (is_float(dtype)) return float_dtype;
-  if (is_complex(dtype)) return float_dtype == FPT_FLOAT32 ? FPT_COMPLEX64 : FPT_COMPLEX128;
-  return dtype;
-}
-
 std::string Settings::label(std::string_view function) const { return concat(function, " of ", name); }
 
 namespace {
@@ -117,9 +110,8 @@ constexpr fpt_direct_table table = {
     },
     [](const fpt_direct_answer* answer, int32_t index, const fpt_direct_value* target) {
       return guard([&] {
-        const Answer& results = answer_of(*answer);
-        tensor_on(array_of_value(*target), results.same_layout)
-            .copy_(results.tensors[static_cast<std::size_t>(index)].detach());
+        tensor_on(array_of_value(*target), true)
+            .copy_(answer_of(*answer).tensors[static_cast<std::size_t>(index)].detach());
       });
     },
     [](fpt_direct_module* module, const fpt_direct_optimizer* settings) {

@@ -154,7 +154,6 @@ void ScriptModel::run(Method& method, Inputs inputs, int32_t flags, fpt_direct_a
   frame->begin(settings_);
   method.push(settings_, *frame, inputs);
   std::unique_ptr<Answer> results = take_answer();
-  results->same_layout = settings_.same_layout;
   const bool asked = ((flags | settings_.flags) & FPT_USE_INFERENCE_MODE) != 0 && &method == state_->forward;
   const Effects& effects = method.effects();
   // Nobody outside sees a gradient. Where the model keeps nothing and computes none itself, it need not prepare for any.
@@ -217,7 +216,7 @@ double ScriptModel::train(Inputs inputs, const fpt_arg& target) {
     thaw();
     frame->begin(settings_);
     forward.push(settings_, *frame, inputs);
-    if (Frame::is_value(target)) fail(FPT_ERR_ARGUMENT, "the target of ", label, " is a scalar by value: pass an array");
+    if (is_value(target)) fail(FPT_ERR_ARGUMENT, "the target of ", label, " is a scalar by value: pass an array");
     const at::Tensor& goal = frame->tensor(settings_, target, "target", 0);
     const double loss = step(*state_->optimizer, forward.run(*frame, state_->module), goal, label);
     frame->finish(settings_, label, {});

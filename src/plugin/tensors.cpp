@@ -10,18 +10,6 @@ namespace {
 
 constexpr std::size_t max_entries = 64;  // as many as the core keeps
 
-struct Pair {
-  int32_t dtype;
-  at::ScalarType type;
-};
-
-constexpr Pair pairs[] = {
-    {FPT_BOOL, at::kBool},       {FPT_INT8, at::kChar},           {FPT_INT16, at::kShort},
-    {FPT_INT32, at::kInt},       {FPT_INT64, at::kLong},          {FPT_FLOAT32, at::kFloat},
-    {FPT_FLOAT64, at::kDouble},  {FPT_COMPLEX64, at::kComplexFloat}, {FPT_COMPLEX128, at::kComplexDouble},
-    {FPT_UINT8, at::kByte},      {FPT_FLOAT16, at::kHalf},        {FPT_BFLOAT16, at::kBFloat16},
-};
-
 struct Axes {
   std::array<int64_t, FPT_MAX_RANK> sizes, strides;
   std::size_t rank;
@@ -50,15 +38,12 @@ Axes axes_of(const Array& array, bool same_layout) {
 }  // namespace
 
 at::ScalarType scalar_type_of(int32_t dtype) {
-  for (const Pair& pair : pairs)
-    if (pair.dtype == dtype) return pair.type;
+  if (is_of_tensors(dtype)) return static_cast<at::ScalarType>(dtype_facts(dtype).torch_scalar_type);
   fail(FPT_ERR_KIND, "an array of type ", dtype_fortran_name(dtype), " has no counterpart in torch: pass it with torch_in");
 }
 
 int32_t dtype_of(at::ScalarType type) noexcept {
-  for (const Pair& pair : pairs)
-    if (pair.type == type) return pair.dtype;
-  return FPT_NONE;
+  return find_dtype([type](const DtypeFacts& facts) { return facts.torch_scalar_type == static_cast<int8_t>(type); });
 }
 
 Array array_of_tensor(const at::Tensor& tensor, bool same_layout) {

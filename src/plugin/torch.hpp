@@ -24,5 +24,6 @@
 #include "arrays/arg.hpp"
 #include "arrays/array.hpp"
 #include "arrays/copy.hpp"
+#include "arrays/scalar.hpp"
 #include "base/error.hpp"
 #include "direct/fpt_direct.h"

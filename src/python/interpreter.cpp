@@ -237,6 +237,13 @@ void InterpreterLock::acquire_elsewhere() noexcept {
   }
 }
 
+void release_with_lock(void (*body)(void* objects), void* objects) noexcept {
+  if (!Py_IsInitialized()) return;
+  const HostState host;
+  const InterpreterLock gil;
+  body(objects);
+}
+
 Ref checked(PyObject* object, const std::string& context) {
   if (!object) throw_python_error(context);
   return Ref(object);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <memory>
 #include <string>
 
 #include "base/error.hpp"
@@ -60,6 +61,18 @@ class InterpreterLock {
   Held held_;
   PyGILState_STATE foreign_ = PyGILState_UNLOCKED;
 };
+
+/// Run `body`, which lets go of Python objects, with the interpreter lock; not at all where Python has ended. Letting go may
+/// run code of the script, so the floating-point environment is that of calls. For destructors, on any thread.
+void release_with_lock(void (*body)(void* objects), void* objects) noexcept;
+
+/// An owner of Python references that may be let go on any thread, with or without the lock.
+template <class T>
+std::shared_ptr<T> share_references(T* owner) {
+  return std::shared_ptr<T>(owner, [](T* held) {
+    release_with_lock([](void* objects) { delete static_cast<T*>(objects); }, held);
+  });
+}
 
 /// Throw the Python error that is set as an Error, described by the Python side. `context` says what was going on.
 [[noreturn]] void throw_python_error(const std::string& context);

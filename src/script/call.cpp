@@ -3,66 +3,36 @@
 
 #include <complex>
 #include <cstring>
+#include <string_view>
+#include <variant>
 
 #include "arrays/copy.hpp"
 #include "base/error.hpp"
 #include "python/interpreter.hpp"
+#include "arrays/scalar.hpp"
 #include "calls/tensor.hpp"
 
 namespace fpt {
 namespace {
 
-template <class T>
-T load(const unsigned char* bytes) noexcept {
-  T value;
-  std::memcpy(&value, bytes, sizeof value);
-  return value;
-}
-
-PyObject* scalar_object(const fpt_arg& arg) {
-  const unsigned char* bytes = arg.u.value;
-  switch (arg.dtype) {
-    case FPT_TEXT:
-      return PyUnicode_DecodeUTF8(arg.data ? static_cast<const char*>(arg.data) : arg.u.text, arg.length, "replace");
-    case FPT_BOOL:
-      return PyBool_FromLong(bytes[0] != 0);
-    case FPT_INT8:
-      return PyLong_FromLong(load<int8_t>(bytes));
-    case FPT_INT16:
-      return PyLong_FromLong(load<int16_t>(bytes));
-    case FPT_INT32:
-      return PyLong_FromLong(load<int32_t>(bytes));
-    case FPT_INT64:
-      return PyLong_FromLongLong(load<int64_t>(bytes));
-    case FPT_FLOAT32:
-      return PyFloat_FromDouble(load<float>(bytes));
-    case FPT_FLOAT64:
-      return PyFloat_FromDouble(load<double>(bytes));
-    case FPT_COMPLEX64: {
-      const auto value = load<std::complex<float>>(bytes);
-      return PyComplex_FromDoubles(value.real(), value.imag());
-    }
-    case FPT_COMPLEX128: {
-      const auto value = load<std::complex<double>>(bytes);
-      return PyComplex_FromDoubles(value.real(), value.imag());
-    }
-    default:
-      fail(FPT_ERR_INTERNAL, "scalar of type ", arg.dtype);
+struct ToPython {
+  PyObject* operator()(bool value) const { return PyBool_FromLong(value); }
+  PyObject* operator()(int64_t value) const { return PyLong_FromLongLong(value); }
+  PyObject* operator()(double value) const { return PyFloat_FromDouble(value); }
+  PyObject* operator()(std::complex<double> value) const { return PyComplex_FromDoubles(value.real(), value.imag()); }
+  PyObject* operator()(std::string_view value) const {
+    return PyUnicode_DecodeUTF8(value.data(), static_cast<Py_ssize_t>(value.size()), "replace");
   }
-}
+};
 
-bool is_value(const fpt_arg& arg) noexcept {
-  return arg.dtype == FPT_TEXT || (arg.rank == 0 && arg.access != FPT_OUT);
-}
+Ref scalar_value(const fpt_arg& arg) { return checked(std::visit(ToPython(), scalar_of(arg)), "passing a scalar"); }
 
 }  // namespace
-
-Ref scalar_value(const fpt_arg& arg) { return checked(scalar_object(arg), "passing a scalar"); }
 
 Ref detached_value(fpt_arg& arg, bool same_layout, const std::string& label) {
   if (is_tensor_handle(arg.handle)) fail(FPT_ERR_ARGUMENT, label, " is a tensor: pass the array itself");
   if (is_value(arg)) return scalar_value(arg);
-  if (arg.dtype > FPT_COMPLEX128)
+  if (!is_argument(arg.dtype))
     fail(FPT_ERR_KIND, label, " is ", dtype_fortran_name(arg.dtype), " passed by reference: pass it with torch_in");
   const Storage claimed = claim_copy(arg);
   const Wish wish{Framework::numpy, same_layout, arg.dtype, true, false};
@@ -92,7 +62,8 @@ void Call::add_other(fpt_arg& arg, SlotCache& cache, const char* what, int32_t i
   }
 }
 
-void Call::add_out(fpt_arg* outputs, int32_t count) {
+void Call::add_out(Args outputs) {
+  const int32_t count = outputs.count;
   const bool named = count > 1 && outputs[0].name[0] != '\0';
   Ref several;
   if (count > 1) several = checked(named ? PyDict_New() : PyList_New(count), "out");
@@ -102,11 +73,11 @@ void Call::add_out(fpt_arg* outputs, int32_t count) {
     if (outputs[i].access != FPT_OUT && outputs[i].rank > 0)
       fail(FPT_ERR_ARGUMENT, label(), " was described by torch_in or torch_copy, but ", function_.name,
            " writes into it (its parameter `out`): use torch_out");
-    if (is_value(outputs[i]) || outputs[i].dtype > FPT_COMPLEX128)
+    if (is_value(outputs[i]) || !is_argument(outputs[i].dtype))
       fail(FPT_ERR_KIND, label(), " cannot be written in place by ", function_.name,
            ", which has a parameter `out`: arrays and torch_out of a number can");
     const Array array = array_of(outputs[i]);
-    const Wish wish{module_.framework(), module_.same_layout(), array.dtype, false, false};
+    const Wish wish{script_.framework, script_.options.same_layout, array.dtype, false, false};
     Ref value;
     try {
       value = function_.outputs.at(static_cast<std::size_t>(i)).get(array, wish);
@@ -114,7 +85,7 @@ void Call::add_out(fpt_arg* outputs, int32_t count) {
       fail(error.status(), label(), " of ", function_.name, ": ", error.text());
     }
     if (named != (outputs[i].name[0] != '\0') && count > 1)
-      fail(FPT_ERR_RESULT_NAME, function_.name, " of ", module_.name(), ": either all outputs have names or none has");
+      fail(FPT_ERR_RESULT_NAME, function_.name, " of ", script_.name, ": either all outputs have names or none has");
     if (count == 1)
       push(std::move(value));
     else if (!named)
@@ -134,10 +105,10 @@ Ref Call::value_of(fpt_arg& arg, SlotCache& cache, const char* what, int32_t ind
       if (is_value(tensor.arg)) return scalar_value(tensor.arg);
       return array_value(arg, tensor.arg.access == FPT_OUT, tensor.array, {}, cache, what, index);
     }
-    const bool fits = (module_.framework() == Framework::torch) == is_tensor(tensor.object.get()) &&
-                      tensor.same_layout == module_.same_layout() &&
-                      module_.wanted_dtype(tensor.array.dtype) == tensor.array.dtype && !module_.copies_inputs();
-    if (fits) return tensor.object;
+    const bool fits = (script_.framework == Framework::torch) == is_tensor(tensor.object) &&
+                      tensor.same_layout == script_.options.same_layout &&
+                      script_.options.wanted_dtype(tensor.array.dtype) == tensor.array.dtype && !script_.options.copies_inputs;
+    if (fits) return Ref::borrow(tensor.object);
     require_memory(tensor.array, tensor.array.dtype, tensor.array.rank, argument_label(what, index, arg));
     return array_value(arg, arg.access == FPT_OUT, tensor.array, {}, cache, what, index);
   }
@@ -147,15 +118,15 @@ Ref Call::value_of(fpt_arg& arg, SlotCache& cache, const char* what, int32_t ind
 
 Ref Call::array_value(const fpt_arg& arg, bool writable, const Array& array, Storage storage, SlotCache& cache,
                       const char* what, int32_t index) {
-  if (array.dtype > FPT_COMPLEX128 && array.dtype != FPT_UINT8)
+  if (!is_of_tensors(array.dtype) || is_half(array.dtype))
     fail(FPT_ERR_KIND, argument_label(what, index, arg), " of ", function_.name, " is ", dtype_fortran_name(array.dtype),
          ", which can be an output but not an input that the script changes: pass it with torch_in");
-  const Wish wish{module_.framework(), module_.same_layout(), module_.wanted_dtype(array.dtype), module_.copies_inputs(),
+  const Wish wish{script_.framework, script_.options.same_layout, script_.options.wanted_dtype(array.dtype), script_.options.copies_inputs,
                   !writable};
   try {
     if (storage) {
       if (wish.dtype == array.dtype)
-        return make_array(wish.framework, wish.same_layout ? array : reversed(array), std::move(storage), false).object;
+        return make_array(wish.framework, wish.in_script_order(array), std::move(storage), false).object;
       Array seen;
       return make_wished(array, wish, seen).object;
     }
@@ -181,14 +152,14 @@ void Call::check_first_call() {
   for (std::size_t i = 0; more_ && i < more_->keywords.size(); ++i)
     if (PyDict_SetItemString(kwargs.get(), more_->keywords[i].c_str(), stack_[positional_ + 1 + static_cast<int>(i)]) != 0)
       throw_python_error(function_.name);
-  checked(PyObject_CallFunction(embed("first_call"), "OsOO", module_.runner(), function_.name.c_str(), args.get(),
+  checked(PyObject_CallFunction(embed("first_call"), "OsOO", script_.runner.get(), function_.name.c_str(), args.get(),
                                 kwargs.get()),
           function_.name);
 }
 
-Ref Call::invoke_other(bool as_list, int32_t listed) {
+Ref Call::invoke_other(int32_t listed) {
   const bool has_keywords = more_ && !more_->keywords.empty();
-  if (as_list && !has_keywords) {
+  if (listed != no_list && !has_keywords) {
     Ref list = checked(PyList_New(listed), function_.name);
     for (int32_t i = 0; i < listed; ++i) PyList_SET_ITEM(list.get(), i, stack_[i + 1]);
     for (int i = listed + 1; i <= count_; ++i) stack_[i - listed + 1] = stack_[i];
@@ -230,10 +201,10 @@ void Call::throw_failure() {
   }
   PyErr_Restore(type, value, traceback);
   try {
-    throw_python_error(concat(function_.name, " of ", module_.name()));
+    throw_python_error(concat(function_.name, " of ", script_.name));
   } catch (const Error& error) {
     // NumPy itself guards arrays that were not marked as output
-    if (module_.framework() == Framework::numpy && is_value_error && error.text().find("is read-only") != std::string::npos)
+    if (script_.framework == Framework::numpy && is_value_error && error.text().find("is read-only") != std::string::npos)
       fail(FPT_ERR_INPUT_MODIFIED, error.text(),
            "\nThe script may change only arrays passed with torch_out: pass it so, or change a copy in the script.");
     throw;
@@ -243,9 +214,9 @@ void Call::throw_failure() {
 void Call::check_inputs_unmodified() {
   if (!more_) return;
   for (const Fresh& fresh : more_->fresh)
-    if (!fresh.writable && !fresh.owned && version_of(fresh.made.object.get(), module_.framework()) != 0)
+    if (!fresh.writable && !fresh.owned && version_of(fresh.made.object.get(), script_.framework) != 0)
       fail(FPT_ERR_INPUT_MODIFIED, argument_label(fresh.what, fresh.index, *fresh.arg), " was changed in place by ",
-           function_.name, " of ", module_.name(),
+           function_.name, " of ", script_.name,
            " but not passed with torch_out: pass it so, or change a copy in the script (x = x.clone())");
 }
 
@@ -273,7 +244,7 @@ void Call::report_retained() {
       if (!is_retained(fresh.made)) continue;
     }
     function_.reported[position] = true;
-    warn(concat(function_.name, " of ", module_.name(), " kept ",
+    warn(concat(function_.name, " of ", script_.name, " kept ",
                 argument_label(fresh.what, fresh.index, *fresh.arg),
                 ", or a view of it, beyond the call. Its memory belongs to Fortran and will change: keep x.clone(), ",
                 "or load with inputs=\"copy\"."));

@@ -8,17 +8,14 @@
 #include <vector>
 
 #include "arrays/arg.hpp"
-#include "script/module.hpp"
+#include "script/function.hpp"
 
 namespace fpt {
 
 /// Arguments of one call at most, outputs included.
 constexpr int max_arguments = 256;
 
-/// A scalar or text argument as a Python object.
-Ref scalar_value(const fpt_arg& arg);
-
-/// The same, and arrays as NumPy arrays that own a copy: for values that outlive the call they came with.
+/// A scalar or string argument as a Python object, and arrays as NumPy arrays that own a copy: for values that outlive the call they came with.
 Ref detached_value(fpt_arg& arg, bool same_layout, const std::string& label);
 
 /// Collects arguments, calls, and checks afterwards. Used once. With the interpreter lock held.
@@ -26,20 +23,20 @@ Ref detached_value(fpt_arg& arg, bool same_layout, const std::string& label);
 /// What is inline here is the call that a simulation repeats: arrays seen before, without names, nothing to check.
 class Call {
  public:
-  Call(Module& module, Function& function)
-      : module_(module),
+  Call(const Script& script, Function& function)
+      : script_(script),
         function_(function),
-        checking_(module.mode() == Mode::safe || function.calls < checked_calls),
-        may_use_cache_(!checking_ && module.passes_arrays_as_they_are()),
-        framework_(module.framework()) {}
+        checking_(script.options.safe || function.calls < checked_calls),
+        may_use_cache_(!checking_ && script.passes_arrays_as_they_are()),
+        framework_(script.framework) {}
   ~Call() {
     for (int i = 1; i <= count_; ++i) Py_DECREF(stack_[i]);
   }
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
 
-  void add(fpt_arg* args, int32_t count, const char* what) {
-    for (int32_t i = 0; i < count; ++i) {
+  void add(Args args, const char* what) {
+    for (int32_t i = 0; i < args.count; ++i) {
       fpt_arg& arg = args[i];
       SlotCache& cache = function_.inputs.at(static_cast<std::size_t>(count_));
       PyObject* known = may_use_cache_ && !arg.name[0] && !more_ ? cache.hit(arg, framework_) : nullptr;
@@ -48,19 +45,20 @@ class Call {
         stack_[++count_] = known;
         ++positional_;
       } else {
-        add_other(arg, cache, what, i, count);
+        add_other(arg, cache, what, i, args.count);
       }
     }
   }
   /// Pass the outputs as keyword argument `out`.
-  void add_out(fpt_arg* outputs, int32_t count);
+  void add_out(Args outputs);
 
   /// The result of the function. FPT_ERR_PYTHON with the traceback, FPT_ERR_INPUT_MODIFIED, ...
-  /// @param as_list  the first `listed` arguments arrive as one list
-  Ref invoke(bool as_list, int32_t listed) {
-    if (as_list || more_ || function_.calls == 0) return invoke_other(as_list, listed);
+  /// @param listed  this many arguments, the first ones, arrive as one list
+  Ref invoke(int32_t listed = no_list) {
+    if (listed != no_list || more_ || function_.calls == 0) return invoke_other(listed);
     return vectorcall(nullptr);
   }
+  static constexpr int32_t no_list = -1;
 
   /// After the result has been delivered or stored: conversions go back into inputs marked as output, and kept
   /// storage is reported. `kept` says that results were handed out, which may rightly share the memory of inputs.
@@ -95,7 +93,7 @@ class Call {
   void add_other(fpt_arg& arg, SlotCache& cache, const char* what, int32_t index, int32_t count);
   Ref value_of(fpt_arg& arg, SlotCache& cache, const char* what, int32_t index);
   Ref array_value(const fpt_arg& arg, bool writable, const Array& array, Storage storage, SlotCache& cache, const char* what, int32_t index);
-  Ref invoke_other(bool as_list, int32_t listed);
+  Ref invoke_other(int32_t listed);
   Ref vectorcall(PyObject* keyword_names) {
     ++function_.calls;
     Ref result(PyObject_Vectorcall(function_.callable.get(), stack_ + 1,
@@ -114,7 +112,7 @@ class Call {
     return *more_;
   }
 
-  Module& module_;
+  const Script& script_;
   Function& function_;
   bool checking_;
   bool may_use_cache_;  // without a closer look

@@ -30,7 +30,6 @@ Slot* new_slot() {
   slot->versioned.deleter = [](ManagedVersioned* self) { release(static_cast<Slot*>(self->context)); };
   slot->legacy.deleter = [](Managed* self) { release(static_cast<Slot*>(self->context)); };
   Tensor& tensor = slot->versioned.tensor;
-  tensor.device = {device_cpu, 0};
   tensor.shape = slot->shape;
   tensor.strides = slot->strides;
   return slot;
@@ -49,6 +48,7 @@ Slot* take_slot(const Array& array, Storage owned) {
   Slot* slot = pop();
   Tensor& tensor = slot->versioned.tensor;
   tensor.data = array.data;
+  tensor.device = array.device;
   tensor.ndim = array.rank;
   tensor.dtype = data_type(array.dtype);
   // the size of an element is a power of two, and dividing takes longer than all the rest
@@ -66,22 +66,16 @@ Slot* take_slot(const Array& array, Storage owned) {
 void drop_slot(Slot* slot) noexcept { release(slot); }
 
 DataType data_type(int32_t dtype) noexcept {
-  static constexpr DataType types[] = {
-      {},                   {code_bool, 8, 1},     {code_int, 8, 1},      {code_int, 16, 1},  {code_int, 32, 1},
-      {code_int, 64, 1},    {code_float, 32, 1},   {code_float, 64, 1},   {code_complex, 64, 1}, {code_complex, 128, 1},
-      {},                   {code_uint, 8, 1},     {code_float, 16, 1},   {code_bfloat, 16, 1}};
-  static_assert(sizeof types == (FPT_BFLOAT16 + 1) * sizeof(DataType), "one for each element type");
-  return types[dtype];
+  const DtypeFacts& facts = dtype_facts(dtype);
+  return {facts.dlpack_code, static_cast<uint8_t>(8 * facts.size), 1};
 }
 
-[[gnu::hot]]
 int32_t dtype_of(DataType type) noexcept {
-  for (int32_t dtype = FPT_BOOL; dtype <= FPT_BFLOAT16; ++dtype)
-    if (dtype != FPT_TEXT && data_type(dtype) == type) return dtype;
-  return FPT_NONE;
+  return find_dtype([type](const DtypeFacts& facts) {
+    return type.code == facts.dlpack_code && type.bits == 8 * facts.size && type.lanes == 1;
+  });
 }
 
-[[gnu::hot]]
 bool has_axes(const Array& array, const int64_t* shape, const int64_t* strides) noexcept {
   const int64_t size = static_cast<int64_t>(dtype_size(array.dtype));
   for (int i = 0; i < array.rank; ++i)
@@ -89,7 +83,6 @@ bool has_axes(const Array& array, const int64_t* shape, const int64_t* strides) 
   return true;
 }
 
-[[gnu::hot]]
 Array array_of(const Tensor& tensor) {
   if (tensor.ndim > FPT_MAX_RANK)
     fail(FPT_ERR_RANK, "a tensor of ", tensor.ndim, " axes cannot be passed to Fortran; at most ", FPT_MAX_RANK, " can");
@@ -97,7 +90,7 @@ Array array_of(const Tensor& tensor) {
   array.data = static_cast<char*>(tensor.data) + tensor.byte_offset;
   array.dtype = dtype_of(tensor.dtype);
   array.rank = tensor.ndim;
-  array.on_host = tensor.device.type == device_cpu;
+  array.device = tensor.device;
   if (array.dtype == FPT_NONE)
     fail(FPT_ERR_DTYPE, "a tensor of element type ", int(tensor.dtype.code), "/", int(tensor.dtype.bits),
          " bits (DLPack code) has no counterpart in Fortran: convert it in the script, for example with .to(torch.float32)");

@@ -11,15 +11,6 @@
 
 namespace fpt::dlpack {
 
-constexpr int32_t device_cpu = 1;
-
-struct Device {
-  int32_t type;
-  int32_t id;
-};
-
-enum Code : uint8_t { code_int = 0, code_uint = 1, code_float = 2, code_bfloat = 4, code_complex = 5, code_bool = 6 };
-
 struct DataType {
   uint8_t code;
   uint8_t bits;

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "torch/framework.hpp"
 
+#include <cctype>
+#include <cstring>
+
 #include "python/interpreter.hpp"
 #include "observe/observe.hpp"
 
@@ -20,7 +23,7 @@ Ref tuple_of(const int64_t* values, int32_t count) {
 
 struct NumPy {
   PyObject* ndarray;
-  PyObject* dtypes[FPT_COMPLEX128 + 1] = {};
+  PyObject* dtypes[dtype_count] = {};  // null for types that NumPy does not have
 };
 
 const NumPy& numpy() {
@@ -40,14 +43,16 @@ const NumPy& numpy() {
   Ref ndarray = checked(PyObject_GetAttrString(module.get(), "ndarray"), context);
   const Ref dtype = checked(PyObject_GetAttrString(module.get(), "dtype"), context);
   NumPy loaded{};
-  for (int32_t i = FPT_BOOL; i <= FPT_COMPLEX128; ++i)
-    loaded.dtypes[i] = checked(PyObject_CallFunction(dtype.get(), "s", dtype_name(i)), context).release();
+  for (int32_t i = FPT_BOOL; i < dtype_count; ++i)
+    if (is_of_tensors(i) && i != FPT_BFLOAT16)
+      loaded.dtypes[i] = checked(PyObject_CallFunction(dtype.get(), "s", dtype_name(i)), context).release();
   loaded.ndarray = ndarray.release();
   return *(instance = new NumPy(loaded));
 }
 
 Made make_numpy(const Array& array, Storage owned, bool read_only) {
   const NumPy& np = numpy();
+  if (!np.dtypes[array.dtype]) fail(FPT_ERR_KIND, "NumPy has no type for ", dtype_fortran_name(array.dtype));
   const Range range = memory_range(array);
   Made made;
   char* begin = const_cast<char*>(range.begin);
@@ -83,33 +88,18 @@ Made make_torch(const Array& array, Storage owned) {
   return made;
 }
 
+/// Type of the elements of a buffer: a letter of Python's module struct, after one for the byte order; 'Z' before that of
+/// its parts for complex numbers.
 int32_t dtype_of_format(const char* format, Py_ssize_t size) {
   if (!format) return FPT_UINT8;
   if (*format == '@' || *format == '=' || *format == '<') ++format;
   const bool complex = *format == 'Z';
   if (complex) ++format;
   if (format[0] == '\0' || format[1] != '\0') return FPT_NONE;
-  if (complex) return *format == 'f' ? FPT_COMPLEX64 : *format == 'd' ? FPT_COMPLEX128 : FPT_NONE;
-  switch (*format) {
-    case '?':
-      return FPT_BOOL;
-    case 'B':
-      return FPT_UINT8;
-    case 'e':
-      return FPT_FLOAT16;
-    case 'f':
-      return FPT_FLOAT32;
-    case 'd':
-      return FPT_FLOAT64;
-    case 'b':
-    case 'h':
-    case 'i':
-    case 'l':
-    case 'q':
-      return size == 1 ? FPT_INT8 : size == 2 ? FPT_INT16 : size == 4 ? FPT_INT32 : FPT_INT64;
-    default:
-      return FPT_NONE;
-  }
+  const char letter = complex ? static_cast<char>(std::toupper(*format)) : std::strchr("bhilq", *format) ? 'i' : *format;
+  return find_dtype([&](const DtypeFacts& facts) {
+    return facts.buffer_format == letter && facts.size == static_cast<std::size_t>(size);
+  });
 }
 
 Array array_of_buffer(const Py_buffer& buffer) {
@@ -168,7 +158,6 @@ int64_t version_of(PyObject* object, Framework framework) {
   return PyLong_AsLongLong(version.get());
 }
 
-[[gnu::hot]]
 bool torch_is_imported() {
   static bool imported = false;  // nothing un-imports torch
   if (!imported) {
@@ -180,7 +169,6 @@ bool torch_is_imported() {
 
 bool is_tensor(PyObject* object) { return torch_is_imported() && torch_access::is_tensor(object); }
 
-[[gnu::hot]]
 bool view_plain_tensor(PyObject* object, View& view) {
   if (!torch_is_imported() || !torch_access::view_plain(object, view.array)) return false;
   view.keep = Ref::borrow(object);

@@ -4,9 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "torch/image_self_test.hpp"
 #include "python/interpreter.hpp"
-#include "torch/tensor_image.hpp"
 #include "torch/torch_symbols.hpp"
 
 namespace fpt::torch_access {
@@ -22,9 +20,8 @@ struct Access {
   PyObject *is_inference_mode_enabled = nullptr, *inference_mode = nullptr;  // null where torch has them elsewhere
   PyObject *requires_grad = nullptr, *data_ptr = nullptr, *shape = nullptr, *stride = nullptr;  // names
   PyObject* dtype = nullptr;                         // name
-  PyObject* dtypes[FPT_COMPLEX128 + 1] = {};
+  PyObject* dtypes[dtype_count] = {};
   PyGetSetDef* requires_grad_getter = nullptr;  // the attribute without looking it up
-  bool has_images = false;
   TorchSymbols symbols;
 };
 
@@ -78,15 +75,14 @@ Access& instance() {
   PyErr_Clear();
   loaded->requires_grad = PyUnicode_InternFromString("requires_grad");
   loaded->dtype = PyUnicode_InternFromString("dtype");
-  for (int32_t i = FPT_BOOL; i <= FPT_COMPLEX128; ++i)
-    loaded->dtypes[i] = checked(PyObject_GetAttrString(torch.get(), dtype_name(i)), context).release();
+  for (int32_t i = FPT_BOOL; i < dtype_count; ++i)
+    if (is_of_tensors(i)) loaded->dtypes[i] = checked(PyObject_GetAttrString(torch.get(), dtype_name(i)), context).release();
   loaded->requires_grad_getter = find_getter(type, "requires_grad");
   loaded->data_ptr = PyUnicode_InternFromString("data_ptr");
   loaded->shape = PyUnicode_InternFromString("shape");
   loaded->stride = PyUnicode_InternFromString("stride");
-  access_made = loaded;  // the self-tests make tensors, for which everything above is needed
+  access_made = loaded;  // the self-test makes tensors, for which everything above is needed
   loaded->symbols = TorchSymbols::find();
-  loaded->has_images = loaded->api && !is_switched_off("FTN_PYTORCH_IMAGES") && learn_images(*loaded->api);
   return *loaded;
 }
 
@@ -111,7 +107,6 @@ bool equals(PyObject* sequence, const int64_t* values, int32_t count, int64_t un
   return true;
 }
 
-[[gnu::hot]]
 bool requires_grad(const Access& access, PyObject* tensor) {
   if (access.symbols.tells_requires_grad()) return access.symbols.requires_grad(tensor);
   const PyGetSetDef* getter = access.requires_grad_getter;
@@ -120,7 +115,6 @@ bool requires_grad(const Access& access, PyObject* tensor) {
   return value.get() != Py_False;  // a tensor that does not say counts as changed
 }
 
-[[gnu::hot]]
 bool view_is_unchanged(const dlpack::ExchangeApi& api, PyObject* tensor, const Array& array) {
   dlpack::Tensor view;
   if (api.view(tensor, &view) != 0) return PyErr_Clear(), false;
@@ -134,7 +128,7 @@ bool attributes_are_unchanged(const Access& access, PyObject* tensor, const Arra
   const Ref stride(PyObject_CallMethodNoArgs(tensor, access.stride));
   const Ref dtype(PyObject_GetAttr(tensor, access.dtype));
   if (!data || !shape || !stride || !dtype) return PyErr_Clear(), false;
-  if (array.dtype > FPT_COMPLEX128 || dtype.get() != access.dtypes[array.dtype]) return false;
+  if (dtype.get() != access.dtypes[array.dtype]) return false;
   return (PyLong_AsVoidPtr(data.get()) == array.data || element_count(array) == 0) &&
          equals(shape.get(), array.extents, array.rank, 1, nullptr) &&
          equals(stride.get(), array.strides, array.rank, static_cast<int64_t>(dtype_size(array.dtype)), array.extents);
@@ -149,7 +143,6 @@ bool is_switched_off(const char* variable) {
 
 bool is_tensor(PyObject* object) { return PyObject_TypeCheck(object, instance().tensor_type); }
 
-[[gnu::hot]]
 bool view_plain(PyObject* object, Array& array) {
   const Access& access = instance();
   PyTypeObject* type = Py_TYPE(object);
@@ -157,9 +150,9 @@ bool view_plain(PyObject* object, Array& array) {
   if (!access.api) return false;
   dlpack::Tensor view;
   if (access.api->view(object, &view) != 0) return PyErr_Clear(), false;
-  if (view.device.type != dlpack::device_cpu) return false;
-  if (view.dtype.code == dlpack::code_complex && is_true(Ref(PyObject_CallOneArg(access.is_conj, object)))) return false;
+  if (!view.device.is_host()) return false;
   array = dlpack::array_of(view);
+  if (is_complex(array.dtype) && is_true(Ref(PyObject_CallOneArg(access.is_conj, object)))) return false;
   if (!array.data && element_count(array) > 0) return false;
   return !(access.symbols.tells_negative() ? access.symbols.is_negative(object)
                                            : is_true(Ref(PyObject_CallOneArg(access.is_neg, object))));
@@ -198,7 +191,6 @@ Array view(PyObject* tensor, Ref& keep) {
   return dlpack::array_of(managed->tensor);
 }
 
-[[gnu::hot]]
 bool is_unchanged(PyObject* tensor, const Array& array) {
   const Access& access = *access_made;  // there is a tensor, so torch has been accessed
   if (requires_grad(access, tensor)) return false;
@@ -210,8 +202,7 @@ std::string describe() {
   const Access& access = instance();
   const int32_t functions = access.symbols.count_of_cpp_functions();
   return concat(access.api ? "exchange API" : "capsules", access.symbols.has_shim() ? ", C shim" : "",
-                functions > 0 ? concat(", ", functions, " C++ functions") : "", access.has_images ? ", images" : "",
-                TensorImage::may_move() ? ", moves" : "");
+                functions > 0 ? concat(", ", functions, " C++ functions") : "");
 }
 
 }  // namespace fpt::torch_access

@@ -3,7 +3,7 @@
 /// (torch_symbols.hpp) for looking into cached ones. All are found at run time, tested, and replaced one by one where they
 /// are missing, in the end by Python calls.
 ///
-/// FTN_PYTORCH_EXCHANGE_API=0, FTN_PYTORCH_IMAGES=0, FTN_PYTORCH_SHIM=0 and FTN_PYTORCH_CPP_FUNCTIONS=0 switch the fast
+/// FTN_PYTORCH_EXCHANGE_API=0, FTN_PYTORCH_SHIM=0 and FTN_PYTORCH_CPP_FUNCTIONS=0 switch the fast
 /// ways off, for tests and for finding faults.
 #pragma once
 

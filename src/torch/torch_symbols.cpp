@@ -6,7 +6,6 @@
 #include <cstring>
 
 #include "torch/dlpack.hpp"
-#include "torch/image_self_test.hpp"
 #include "torch/torch_access.hpp"
 
 namespace fpt::torch_access {
@@ -37,10 +36,18 @@ std::size_t find_impl_offset(PyObject* tensor) {
   return 0;
 }
 
-/// c10::ScalarType, part of torch's stable C interface.
-int32_t scalar_type(int32_t dtype) noexcept {
-  constexpr int32_t types[] = {-1, 11, 1, 2, 3, 4, 6, 7, 9, 10};
-  return dtype >= FPT_BOOL && dtype <= FPT_COMPLEX128 ? types[dtype] : -1;
+/// An array of 2 x 3 numbers in single precision with a gap after each row. Its memory lives as long as the process.
+Array self_test_array() {
+  static float numbers[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+  Array array;
+  array.data = numbers;
+  array.dtype = FPT_FLOAT32;
+  array.rank = 2;
+  array.extents[0] = 2;
+  array.extents[1] = 3;
+  array.strides[0] = 4 * sizeof *numbers;
+  array.strides[1] = sizeof *numbers;
+  return array;
 }
 
 bool is_done(Ref result) {
@@ -60,14 +67,13 @@ bool follows_inference_mode(bool (*is_enabled)()) {
 
 }  // namespace
 
-[[gnu::hot]]
 bool TorchSymbols::shows(PyObject* tensor, const Array& array) const {
   void* handle = handle_of(tensor);
   void* data;
   int64_t rank;
   int32_t type;
   if (!impl_of(tensor) || get_data_ptr_(handle, &data) != 0 || get_dim_(handle, &rank) != 0 ||
-      get_dtype_(handle, &type) != 0 || rank != array.rank || type != scalar_type(array.dtype))
+      get_dtype_(handle, &type) != 0 || rank != array.rank || type != dtype_facts(array.dtype).torch_scalar_type)
     return false;
   int64_t *sizes, *strides;
   if (get_sizes_(handle, &sizes) != 0 || get_strides_(handle, &strides) != 0) return false;

@@ -73,8 +73,8 @@ TEST(DType, OutsideTheListIsNothing) {
 }
 
 TEST(DType, GroupsAreDistinct) {
-  EXPECT_TRUE(is_float(FPT_BFLOAT16));
-  EXPECT_FALSE(is_float(FPT_COMPLEX64));
+  EXPECT_TRUE(is_real(FPT_BFLOAT16));
+  EXPECT_FALSE(is_real(FPT_COMPLEX64));
   EXPECT_TRUE(is_complex(FPT_COMPLEX128));
   EXPECT_FALSE(is_complex(FPT_INT8));
   EXPECT_TRUE(is_logical(FPT_BOOL));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// Results into outputs and results objects. Single values are in test_convert.cpp, training in test_train.cpp.
-#include "script/deliver.hpp"
+#include "calls/results.hpp"
 #include "script.hpp"
 
 namespace fpt {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// Loading, functions, reload, save and restore; two modules at once; modules that go while they are in use.
-#include "script/module.hpp"
+#include "script/script_runner.hpp"
 #include "script.hpp"
 
 namespace fpt {

@@ -2,7 +2,7 @@
 /// What a training function may return.
 #include <cmath>
 
-#include "script/deliver.hpp"
+#include "script/training.hpp"
 #include "script.hpp"
 
 namespace fpt {

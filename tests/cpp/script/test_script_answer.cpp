@@ -3,7 +3,7 @@
 #include <cmath>
 #include <limits>
 
-#include "script/convert.hpp"
+#include "script/script_answer.hpp"
 #include "script.hpp"
 
 namespace fpt {
@@ -86,11 +86,11 @@ TEST_F(ConvertTest, InfinityAndNaNAreNumbers) {
 }
 
 TEST_F(ConvertTest, NoPartOfANumberIsDropped) {
-  EXPECT_FAILS(refused<int32_t>("1.0"), FPT_ERR_DTYPE, "is a Python float, but the variable is integer(int32)");
-  EXPECT_FAILS(refused<double>("1j"), FPT_ERR_DTYPE, "is a Python complex");
-  EXPECT_FAILS(refused<double>("True"), FPT_ERR_DTYPE, "is a Python bool");
-  EXPECT_FAILS(refused<int32_t>("True"), FPT_ERR_DTYPE, "is a Python bool");
-  EXPECT_FAILS(refused<double>("'1.0'"), FPT_ERR_DTYPE, "is a text, but the output is real(real64)");
+  EXPECT_FAILS(refused<int32_t>("1.0"), FPT_ERR_DTYPE, "is of type float, but the variable is integer(int32)");
+  EXPECT_FAILS(refused<double>("1j"), FPT_ERR_DTYPE, "is of type complex");
+  EXPECT_FAILS(refused<double>("True"), FPT_ERR_DTYPE, "is of type bool");
+  EXPECT_FAILS(refused<int32_t>("True"), FPT_ERR_DTYPE, "is of type bool");
+  EXPECT_FAILS(refused<double>("'1.0'"), FPT_ERR_DTYPE, "is a string, but the output is real(real64)");
 }
 
 TEST_F(ConvertTest, BoolsGoIntoLogicalsOfEveryKind) {
@@ -104,7 +104,7 @@ TEST_F(ConvertTest, BoolsGoIntoLogicalsOfEveryKind) {
   EXPECT_EQ(two, 1);
   EXPECT_EQ(four, 0);
   EXPECT_EQ(eight, 1);
-  EXPECT_FAILS(value("1", logical(four, FPT_LOGICAL32)), FPT_ERR_DTYPE, "is a Python int");
+  EXPECT_FAILS(value("1", logical(four, FPT_LOGICAL32)), FPT_ERR_DTYPE, "is of type int");
   EXPECT_FAILS(value("torch.tensor(1)", logical(four, FPT_LOGICAL32)), FPT_ERR_DTYPE, "int64");
 }
 

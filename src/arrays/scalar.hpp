@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: MIT
+/// Values without memory of their own: numbers, logicals and strings that pass the boundary inside a description.
+#pragma once
+
+#include <complex>
+#include <cstdint>
+#include <string_view>
+#include <variant>
+
+#include "ftn_pytorch.h"
+
+namespace fpt {
+
+/// In the widest type of its group, as Python and TorchScript have it. A string is that of the description.
+using Scalar = std::variant<bool, int64_t, double, std::complex<double>, std::string_view>;
+
+/// True for an argument that is a scalar or a string by value, and no memory.
+inline bool is_value(const fpt_arg& arg) noexcept {
+  return arg.dtype == FPT_TEXT || (arg.rank == 0 && arg.access != FPT_OUT);
+}
+
+/// The value of such an argument, which must have been described without failure.
+Scalar scalar_of(const fpt_arg& arg);
+
+/// What messages call its type: "bool", "int", "float", "complex", "str".
+const char* type_name(const Scalar& value) noexcept;
+
+}  // namespace fpt

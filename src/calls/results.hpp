@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MIT
+/// Results on their way to Fortran: into outputs, into torch_results, into a torch_tensor. Knows nothing of Python.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "arrays/arg.hpp"
+#include "arrays/result_names.hpp"
+#include "base/handle.hpp"
+#include "calls/answer.hpp"
+
+namespace fpt {
+
+/// How results are read, settled by the options of a load.
+struct Reading {
+  bool same_layout;    ///< axis order of the script
+  bool cast;           ///< outputs may narrow
+  bool brings_to_host; ///< the computation is on a device, so results come to the host unasked
+};
+
+/// Where the results of a call go.
+struct Targets {
+  Args outputs;
+  fpt_results* results = nullptr;
+};
+
+/// The outputs of a call, with the memory that they stand for in place of tensors among them.
+/// FPT_ERR_ARGUMENT for a tensor without memory of the caller.
+class Outputs {
+ public:
+  explicit Outputs(Args args) : args_(args) {
+    for (const fpt_arg& arg : args)
+      if (is_tensor_handle(arg.handle)) {
+        describe();
+        break;
+      }
+  }
+  Outputs(const Outputs&) = delete;
+  Outputs& operator=(const Outputs&) = delete;
+  Args get() const noexcept { return args_; }
+
+ private:
+  void describe();
+
+  Args args_;
+  std::vector<fpt_arg> described_;
+};
+
+/// Copy results into outputs, the i-th into the i-th, or by name. Everything is checked before the first copy; memory that
+/// is already where it should be is left alone. FPT_ERR_RESULT_COUNT, _NAME, _TYPE, _SHAPE, _DTYPE.
+void deliver(Answer& answer, const CallName& call, const Reading& reading, Args outputs);
+
+/// The one array of a call whose result has to be a tensor. FPT_ERR_RESULT_COUNT, FPT_ERR_RESULT_TYPE.
+Tensor single_tensor(Answer& answer, const CallName& call, const Reading& reading);
+
+/// What torch_results holds.
+class Results {
+ public:
+  Results(std::shared_ptr<Answer> answer, const CallName& call, const Reading& reading);
+
+  const ResultNames& names() const noexcept { return names_; }
+  Tensor tensor(int32_t index);
+  /// Memory of an array, not copied. FPT_ERR_RESULT_TYPE, FPT_ERR_DTYPE, FPT_ERR_RANK, FPT_ERR_DEVICE.
+  Array memory(int32_t index, int32_t dtype, int32_t rank);
+  void copy_to(int32_t index, const fpt_arg& output, bool cast);
+  /// A string; lives as long as the results. FPT_ERR_DTYPE.
+  std::string_view text(int32_t index);
+
+ private:
+  std::shared_ptr<Answer> answer_;
+  ResultNames names_;
+  Reading reading_;
+};
+
+using ResultsTable = HandleTable<Results, HandleKind::results>;
+ResultsTable& results_table();
+/// New contents for a handle, which becomes a new one if it was 0 or stale.
+void store_results(int64_t* handle, Results results);
+
+}  // namespace fpt

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT
+/// What runs a loaded file: the script path and the direct path behind one interface. Knows nothing of Python.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/handle.hpp"
+#include "calls/results.hpp"
+
+namespace fpt {
+
+/// Names of the functions that the library itself calls.
+constexpr std::string_view forward_hook = "ftn_pytorch_forward", train_hook = "ftn_pytorch_train";
+
+/// What a training step says.
+struct Training {
+  int32_t completed = 0;
+  double loss = 0;
+};
+
+/// A loaded file. Methods may be called from any thread, in the floating-point environment of Python and torch (guard.hpp);
+/// each takes the locks that it needs. Inputs that own a copy (torch_copy) are taken over, others are left alone.
+class Runner {
+ public:
+  virtual ~Runner() = default;
+
+  /// What runs the file: "script", "torchscript", "exported", "aoti", "onnx", "pickle", "direct".
+  virtual const std::string& backend() const noexcept = 0;
+  virtual bool has(const std::string& function) = 0;
+  virtual void reload() = 0;
+  virtual void save(const std::string& file) = 0;
+  virtual void checkpoint(const std::string& folder, int64_t keep, int64_t step) = 0;
+  /// The step of what was read, -1 if it has none.
+  virtual int64_t restore(const std::string& file, bool fallback, int64_t step) = 0;
+
+  /// Call the function that predicts. @param flags  FPT_USE_...
+  virtual void forward(Args inputs, const Targets& targets, int32_t flags) = 0;
+  /// The same for a torch_tensor_wrap; its one tensor.
+  virtual Tensor forward_list(Args inputs, int32_t flags) = 0;
+  /// Call any function by its name.
+  virtual void call(std::string_view function, Args inputs, const Targets& targets) = 0;
+  /// @param is_list  the inputs are those of a torch_tensor_wrap
+  virtual Training train(Args inputs, Args targets, bool is_list) = 0;
+};
+
+using RunnerTable = HandleTable<Runner, HandleKind::module>;
+
+inline RunnerTable& runners() {
+  static RunnerTable& table = *new RunnerTable("a module", "load");
+  return table;
+}
+
+/// A runner in use: freeing or replacing it meanwhile takes effect when the last call has ended.
+class RunnerUse : public RunnerTable::Use {
+ public:
+  explicit RunnerUse(int64_t handle) : Use(runners(), handle) {}
+};
+
+}  // namespace fpt

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+#include "direct/direct_answer.hpp"
+
+#include <cstring>
+#include <string_view>
+
+#include "arrays/fit.hpp"
+#include "direct/direct_plugin.hpp"
+#include "direct/direct_value.hpp"
+
+namespace fpt {
+namespace {
+
+Scalar scalar_of_value(const fpt_direct_value& value) {
+  if (value.kind == FPT_DIRECT_TEXT)
+    return std::string_view(static_cast<const char*>(value.data), static_cast<std::size_t>(value.length));
+  const auto read = [&value](auto number) {
+    std::memcpy(&number, value.number, sizeof number);
+    return number;
+  };
+  if (value.dtype == FPT_BOOL) return value.number[0] != 0;
+  if (value.dtype == FPT_INT64) return read(int64_t{});
+  if (value.dtype == FPT_FLOAT64) return read(double{});
+  return read(std::complex<double>{});
+}
+
+}  // namespace
+
+DirectAnswer::~DirectAnswer() {
+  if (answer_.owner) direct_plugin().release(answer_.owner);
+}
+
+ResultList DirectAnswer::list() const {
+  ResultList list{answer_.count, {}, answer_.is_tuple != 0};
+  if (answer_.count > 0 && answer_.values[0].name)
+    for (int32_t i = 0; i < answer_.count; ++i) list.names.push_back(answer_.values[i].name);
+  return list;
+}
+
+Value DirectAnswer::value(int32_t index) {
+  const fpt_direct_value& value = answer_.values[index];
+  if (value.kind == FPT_DIRECT_TENSOR) return {array_of_value(value), "Tensor"};
+  const Scalar scalar = scalar_of_value(value);
+  return {scalar, type_name(scalar)};
+}
+
+void DirectAnswer::bring_to_host(int32_t index) { require_direct(direct_plugin().to_host(&answer_, index)); }
+
+Tensor DirectAnswer::tensor(int32_t index, bool same_layout) {
+  return Tensor::of_result(array_of_value(answer_.values[index]), shared_from_this(), nullptr, same_layout);
+}
+
+bool DirectAnswer::copy_from_device(int32_t index, const Array& target) {
+  fpt_direct_value memory{};
+  set_memory(memory, target);
+  require_direct(direct_plugin().copy_to(&answer_, index, &memory));
+  return true;
+}
+
+bool DirectAnswer::copy_plain_tensor(const fpt_arg& output, bool same_layout) const {
+  if (answer_.count != 1) return false;
+  const fpt_direct_value& value = answer_.values[0];
+  if ((value.name && !answer_.is_tuple) || output.name[0] || value.kind != FPT_DIRECT_TENSOR || !value.on_host) return false;
+  const Array array = array_of_value(value);
+  return copy_plainly(same_layout ? array : reversed(array), output);
+}
+
+}  // namespace fpt

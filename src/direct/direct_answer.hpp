@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: MIT
+/// The results of a model that the plug-in ran. Knows nothing of Python.
+#pragma once
+
+#include <memory>
+
+#include "calls/answer.hpp"
+#include "direct/fpt_direct.h"
+
+namespace fpt {
+
+class DirectAnswer : public Answer, public std::enable_shared_from_this<DirectAnswer> {
+ public:
+  DirectAnswer() = default;
+  ~DirectAnswer() override;
+  DirectAnswer(const DirectAnswer&) = delete;
+  DirectAnswer& operator=(const DirectAnswer&) = delete;
+
+  /// Where the plug-in puts what it releases at the end of this life.
+  fpt_direct_answer* raw() noexcept { return &answer_; }
+
+  ResultList list() const override;
+  Value value(int32_t index) override;
+  void bring_to_host(int32_t index) override;
+  Tensor tensor(int32_t index, bool same_layout) override;
+  bool copy_from_device(int32_t index, const Array& target) override;
+
+  /// The most frequent result: one tensor of the very type and shape of its output. False, and nothing is done, if it is
+  /// another case.
+  bool copy_plain_tensor(const fpt_arg& output, bool same_layout) const;
+
+ private:
+  fpt_direct_answer answer_{};
+};
+
+}  // namespace fpt

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: MIT
+#include "direct/direct_runner.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/rank.hpp"
+#include "direct/direct_plugin.hpp"
+#include "direct/optimizer_settings.hpp"
+
+namespace fpt {
+namespace {
+
+/// Arguments as the plug-in wants them: memory, scalars and texts. Those that are so already are not touched.
+class PlainArguments {
+ public:
+  PlainArguments(Args args, const char* what, const CallName& call) : args_(args) {
+    const bool plain = std::all_of(args.begin(), args.end(), [](const fpt_arg& arg) {
+      return arg.status == FPT_OK && arg.handle == 0 && arg.access != FPT_COPY;
+    });
+    if (plain) return;
+    resolved_.assign(args.begin(), args.end());
+    args_.first = resolved_.data();
+    for (int32_t i = 0; i < args.count; ++i) resolve(args_[i], concat(argument_label(what, i, args[i]), " of ", call));
+  }
+
+  const fpt_arg* get() const noexcept { return args_.first; }
+
+ private:
+  void resolve(fpt_arg& arg, const std::string& label) {
+    require_described(arg, label);
+    if (is_tensor_handle(arg.handle)) {
+      const Tensor& tensor = tensor_at(arg.handle);
+      require_memory(tensor.array, tensor.array.dtype, tensor.array.rank, label);
+      fpt_arg described = tensor.arg;
+      std::memcpy(described.name, arg.name, sizeof described.name);
+      arg = described;
+    }
+    if (arg.access != FPT_COPY) return;
+    storages_.push_back(claim_copy(arg));
+    arg.access = FPT_IN;
+    arg.handle = 0;
+  }
+
+  Args args_;
+  std::vector<fpt_arg> resolved_;
+  std::vector<Storage> storages_;
+};
+
+constexpr std::string_view own_prefix = "ftn_pytorch_", optimizer_prefix = "ftn_pytorch_create_optimizer_";
+
+/// What follows a prefix; empty where the name has another one.
+std::string_view after(std::string_view prefix, std::string_view name) noexcept {
+  return name.substr(0, prefix.size()) == prefix ? name.substr(prefix.size()) : std::string_view();
+}
+
+[[noreturn]] void refuse_checkpoints() {
+  fail(FPT_ERR_HOOK, "the direct path has no checkpoints: load the model with backend=\"python\"");
+}
+
+}  // namespace
+
+DirectRunner::DirectRunner(const std::string& name, const Options& options)
+    : name_(name), reading_{options.same_layout, options.cast, /*brings_to_host=*/true} {}
+
+std::unique_ptr<Runner> DirectRunner::load(const std::string& file, ModelKind kind, const Options& options, Args config) {
+  if (config.count > 0)
+    fail(FPT_ERR_ARGUMENT, file, " is a saved model, it takes no config: config is handed to ftn_pytorch_setup of a script");
+  if (!options.compile.empty())
+    fail(FPT_ERR_ARGUMENT, file, " is a saved model, which torch.compile cannot work on: leave compile= out");
+  std::unique_ptr<DirectRunner> runner(new DirectRunner(std::filesystem::path(file).stem().string(), options));
+  fpt_direct_options wanted{};
+  wanted.name = runner->name_.c_str();
+  wanted.device = options.device.empty() ? nullptr : options.device.c_str();
+  wanted.is_package = kind == ModelKind::package;
+  wanted.same_layout = options.same_layout;
+  wanted.float_dtype = options.real_dtype;
+  wanted.copies_inputs = options.copies_inputs;
+  wanted.mode = options.safe ? FPT_DIRECT_SAFE : FPT_DIRECT_CHECKED;
+  wanted.flags = options.flags;
+  require_direct(direct_plugin().load(file.c_str(), &wanted, &runner->module_));
+  return runner;
+}
+
+DirectRunner::~DirectRunner() {
+  if (module_) direct_plugin().unload(module_);
+}
+
+const std::string& DirectRunner::backend() const noexcept {
+  static const std::string& name = *new std::string("direct");
+  return name;
+}
+
+void DirectRunner::reload() { require_direct(direct_plugin().reload(module_)); }
+void DirectRunner::save(const std::string& file) { require_direct(direct_plugin().save(module_, with_rank(file).c_str())); }
+void DirectRunner::checkpoint(const std::string&, int64_t, int64_t) { refuse_checkpoints(); }
+
+int64_t DirectRunner::restore(const std::string& file, bool fallback, int64_t step) {
+  const std::filesystem::path path = std::filesystem::absolute(with_rank(file));
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored))
+    fail(FPT_ERR_NO_CHECKPOINT, path.string(), " does not exist, so there is nothing to restore");
+  // only folders of checkpoints have steps, and older files to fall back to
+  if (fallback || step >= 0 || std::filesystem::is_directory(path, ignored)) refuse_checkpoints();
+  require_direct(direct_plugin().restore(module_, path.c_str()));
+  return -1;
+}
+
+bool DirectRunner::has(const std::string& name) {
+  if (name == forward_hook) return direct_plugin().has(module_, "forward") != 0;
+  if (after(own_prefix, name).empty()) return direct_plugin().has(module_, name.c_str()) != 0;
+  return name == train_hook || name == "ftn_pytorch_save" || name == "ftn_pytorch_restore" ||
+         is_optimizer(after(optimizer_prefix, name));
+}
+
+void DirectRunner::run_plugin(std::string_view method, std::string_view label, Args inputs, int32_t flags, DirectAnswer& answer) {
+  const PlainArguments plain(inputs, "input", name_of(label));
+  require_direct(direct_plugin().call(module_, method.empty() ? nullptr : method.data(), static_cast<int64_t>(method.size()),
+                                      plain.get(), inputs.count, flags, answer.raw()));
+}
+
+void DirectRunner::run(std::string_view method, std::string_view label, Args inputs, const Targets& targets, int32_t flags) {
+  const Outputs outputs(targets.outputs);
+  const auto hand_out = [&](DirectAnswer& answer) {
+    run_plugin(method, label, inputs, flags, answer);
+    const Args wanted = outputs.get();
+    if (wanted.count == 0 || (wanted.count == 1 && answer.copy_plain_tensor(wanted[0], reading_.same_layout))) return;
+    deliver(answer, name_of(label), reading_, wanted);
+  };
+  if (!targets.results) {
+    DirectAnswer answer;  // on the stack: nothing of it is kept
+    return hand_out(answer);
+  }
+  const auto answer = std::make_shared<DirectAnswer>();
+  hand_out(*answer);
+  store_results(targets.results, Results(answer, name_of(label), reading_));
+}
+
+void DirectRunner::forward(Args inputs, const Targets& targets, int32_t flags) { run({}, forward_hook, inputs, targets, flags); }
+
+void DirectRunner::call(std::string_view name, Args inputs, const Targets& targets) {
+  if (name == forward_hook) return run({}, name, inputs, targets, 0);
+  const std::string_view optimizer = after(optimizer_prefix, name);
+  if (optimizer.empty()) return run(name, name, inputs, targets, 0);
+  const fpt_direct_optimizer chosen = optimizer_settings(optimizer, inputs);
+  require_direct(direct_plugin().create_optimizer(module_, &chosen));
+}
+
+Tensor DirectRunner::forward_list(Args inputs, int32_t flags) {
+  const auto answer = std::make_shared<DirectAnswer>();
+  run_plugin({}, forward_hook, inputs, flags, *answer);
+  return single_tensor(*answer, name_of(forward_hook), reading_);
+}
+
+Training DirectRunner::train(Args inputs, Args targets, bool) {
+  const CallName call = name_of(train_hook);
+  if (targets.count != 1)
+    fail(FPT_ERR_SIGNATURE, call, " was given ", targets.count, " targets; a saved model is trained on one");
+  const PlainArguments plain(inputs, "input", call), target(targets, "target", call);
+  Training training;
+  require_direct(direct_plugin().train(module_, plain.get(), inputs.count, target.get(), &training.loss));
+  return training;
+}
+
+}  // namespace fpt

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+/// Saved models that the plug-in runs. Knows nothing of Python, and needs no lock: the plug-in has its own.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "calls/options.hpp"
+#include "calls/runner.hpp"
+#include "direct/archive.hpp"
+#include "direct/direct_answer.hpp"
+
+namespace fpt {
+
+class DirectRunner : public Runner {
+ public:
+  /// @param file  absolute path of a saved model
+  /// FPT_ERR_ARGUMENT for options and a config that a saved model cannot have.
+  static std::unique_ptr<Runner> load(const std::string& file, ModelKind kind, const Options& options, Args config);
+  ~DirectRunner() override;
+
+  const std::string& backend() const noexcept override;
+  bool has(const std::string& function) override;
+  void reload() override;
+  void save(const std::string& file) override;
+  void checkpoint(const std::string& folder, int64_t keep, int64_t step) override;
+  int64_t restore(const std::string& file, bool fallback, int64_t step) override;
+  void forward(Args inputs, const Targets& targets, int32_t flags) override;
+  Tensor forward_list(Args inputs, int32_t flags) override;
+  void call(std::string_view function, Args inputs, const Targets& targets) override;
+  Training train(Args inputs, Args targets, bool is_list) override;
+
+ private:
+  DirectRunner(const std::string& name, const Options& options);
+  /// Run a method, forward if it has no name, and hand its results out. @param label  names it in messages
+  void run(std::string_view method, std::string_view label, Args inputs, const Targets& targets, int32_t flags);
+  void run_plugin(std::string_view method, std::string_view label, Args inputs, int32_t flags, DirectAnswer& answer);
+  CallName name_of(std::string_view function) const noexcept { return {function, name_}; }
+
+  fpt_direct_module* module_ = nullptr;
+  std::string name_;  // for messages
+  Reading reading_;
+};
+
+}  // namespace fpt

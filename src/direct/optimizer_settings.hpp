@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: MIT
+/// Settings of an optimizer that a saved model is trained with, with the rules of torch.optim. Knows nothing of Python.
+#pragma once
+
+#include <string_view>
+
+#include "arrays/arg.hpp"
+#include "direct/fpt_direct.h"
+
+namespace fpt {
+
+/// Settings for the optimizer called `name` ("sgd", "adam", "adamw"). FPT_ERR_HOOK for another name, FPT_ERR_SIGNATURE for a
+/// setting that it does not have or that is missing, FPT_ERR_ARGUMENT for a value out of range.
+fpt_direct_optimizer optimizer_settings(std::string_view name, Args settings);
+
+/// True for the name of an optimizer.
+bool is_optimizer(std::string_view name);
+
+}  // namespace fpt

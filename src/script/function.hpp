@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: MIT
+/// A loaded script and its functions, as calls see them. With the interpreter lock held, which also guards the members.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "calls/options.hpp"
+#include "calls/results.hpp"
+#include "script/cache.hpp"
+
+namespace fpt {
+
+/// What load and reload settle.
+struct Script {
+  Ref runner;  ///< object of the Python package, see docs/architecture.md
+  std::string name, backend;
+  Options options;
+  Framework framework = Framework::torch;
+  bool computes_on_device = false;
+
+  Reading reading() const noexcept { return {options.same_layout, options.cast, computes_on_device}; }
+  /// True if every array reaches the script as it is.
+  bool passes_arrays_as_they_are() const noexcept { return options.real_dtype == FPT_NONE && !options.copies_inputs; }
+};
+
+/// One cache per argument position. References stay valid while positions are added, as a recursive call may do.
+class SlotCaches {
+ public:
+  SlotCache& at(std::size_t position) {
+    if (position >= caches_.size()) grow(position);
+    return *caches_[position];
+  }
+
+ private:
+  [[gnu::cold, gnu::noinline]] void grow(std::size_t position) {
+    while (caches_.size() <= position) caches_.push_back(std::make_unique<SlotCache>());
+  }
+
+  std::vector<std::unique_ptr<SlotCache>> caches_;
+};
+
+/// A function of a script, inspected once when it is first called, with what is kept between its calls.
+struct Function {
+  std::string name;
+  int32_t flags = 0;
+  Ref callable;
+  bool one_list = false;  ///< a torch_tensor_wrap arrives as one list
+  bool has_out = false;   ///< takes the outputs as keyword argument `out`
+  uint64_t calls = 0;
+  SlotCaches inputs, outputs;
+  std::vector<bool> reported;     ///< positions whose retention has been reported
+  std::vector<std::string> keywords;
+  Ref keyword_names;              ///< tuple of `keywords`
+};
+
+}  // namespace fpt

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT
+#include "script/script_answer.hpp"
+
+#include <memory>
+#include <utility>
+
+#include "arrays/fit.hpp"
+#include "base/error.hpp"
+#include "python/interpreter.hpp"
+
+namespace fpt {
+namespace {
+
+/// A Python number in the widest type of its group; false for everything else.
+bool read_scalar(PyObject* object, Scalar& scalar) {
+  if (PyBool_Check(object)) {
+    scalar = object == Py_True;
+  } else if (PyLong_Check(object)) {
+    int overflow = 0;
+    scalar = static_cast<int64_t>(PyLong_AsLongLongAndOverflow(object, &overflow));
+    if (overflow) fail(FPT_ERR_DTYPE, "the result is an integer too large for 64 bits, which no variable can hold");
+  } else if (PyFloat_Check(object)) {
+    scalar = PyFloat_AS_DOUBLE(object);
+  } else if (PyComplex_Check(object)) {
+    scalar = std::complex<double>(PyComplex_RealAsDouble(object), PyComplex_ImagAsDouble(object));
+  } else if (PyUnicode_Check(object)) {
+    Py_ssize_t length = 0;
+    const char* text = PyUnicode_AsUTF8AndSize(object, &length);
+    if (!text) throw_python_error("reading a string");
+    scalar = std::string_view(text, static_cast<std::size_t>(length));
+  } else {
+    return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+ScriptAnswer::ScriptAnswer(PyObject* result, const CallName& call, bool copied_at_once) : is_tuple_(PyTuple_Check(result)) {
+  if (copied_at_once && take_plain_tensors(result)) return;
+  const std::string context = concat("the result of ", call);
+  const Ref unpacked = checked(PyObject_CallFunctionObjArgs(embed("unpack"), result, nullptr), context);
+  PyObject *names = nullptr, *values = nullptr;
+  if (!PyArg_ParseTuple(unpacked.get(), "OO!", &names, &PyTuple_Type, &values)) throw_python_error(context);
+  if (names != Py_None) names_ = Ref::borrow(names);
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(values); ++i) items_.push_back({Ref::borrow(PyTuple_GET_ITEM(values, i)), {}, false});
+}
+
+/// One tensor or a tuple of tensors: the Python side would not change them.
+bool ScriptAnswer::take_plain_tensors(PyObject* result) {
+  const bool several = PyTuple_CheckExact(result);
+  const Py_ssize_t count = several ? PyTuple_GET_SIZE(result) : 1;
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    Item item{Ref::borrow(several ? PyTuple_GET_ITEM(result, i) : result), {}, true};
+    if (!view_plain_tensor(item.object.get(), item.view)) return items_.clear(), false;
+    items_.push_back(std::move(item));
+  }
+  return true;
+}
+
+ResultList ScriptAnswer::list() const {
+  const InterpreterLock gil;
+  ResultList list{static_cast<int32_t>(items_.size()), {}, is_tuple_};
+  for (Py_ssize_t i = 0; names_ && i < PyTuple_GET_SIZE(names_.get()); ++i) {
+    list.names.push_back(PyUnicode_AsUTF8(PyTuple_GET_ITEM(names_.get(), i)));
+    if (!list.names.back()) PyErr_Clear();
+  }
+  return list;
+}
+
+Value ScriptAnswer::value(int32_t index) {
+  const InterpreterLock gil;
+  Item& item = items_[static_cast<std::size_t>(index)];
+  const char* type = Py_TYPE(item.object.get())->tp_name;
+  Scalar scalar;
+  if (read_scalar(item.object.get(), scalar)) return {scalar, type};
+  if (!item.viewed) item.view = view_of(item.object.get());
+  item.viewed = true;
+  return {item.view.array, type};
+}
+
+void ScriptAnswer::bring_to_host(int32_t index) {
+  const InterpreterLock gil;
+  Item& item = items_[static_cast<std::size_t>(index)];
+  item.object = checked(PyObject_CallFunctionObjArgs(embed("to_host"), item.object.get(), nullptr), "copying a result to the host");
+  item.view = view_of(item.object.get());
+}
+
+Tensor ScriptAnswer::tensor(int32_t index, bool same_layout) {
+  const InterpreterLock gil;
+  const Array array = *value(index).array();
+  auto held = share_references(new Item(items_[static_cast<std::size_t>(index)]));
+  PyObject* object = held->object.get();
+  return Tensor::of_result(array, std::move(held), object, same_layout);
+}
+
+bool copy_plain_tensor(PyObject* result, const fpt_arg& output, bool same_layout) {
+  View view;
+  return view_plain_tensor(result, view) && copy_plainly(same_layout ? view.array : reversed(view.array), output);
+}
+
+}  // namespace fpt

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT
+/// The results of a function of a script.
+#pragma once
+
+#include <vector>
+
+#include "calls/answer.hpp"
+#include "torch/framework.hpp"
+
+namespace fpt {
+
+/// Made, and destroyed, with the interpreter lock held: share_references() makes owners that see to it.
+class ScriptAnswer : public Answer {
+ public:
+  /// FPT_ERR_RESULT_TYPE for what is no result.
+  /// @param copied_at_once  nothing of the result is handed out, so plain tensors need not be prepared for that
+  ScriptAnswer(PyObject* result, const CallName& call, bool copied_at_once);
+
+  ResultList list() const override;
+  Value value(int32_t index) override;
+  void bring_to_host(int32_t index) override;
+  Tensor tensor(int32_t index, bool same_layout) override;
+  bool copy_from_device(int32_t, const Array&) override { return false; }
+
+ private:
+  struct Item {
+    Ref object;
+    View view;  // of an array, once it was asked for
+    bool viewed = false;
+  };
+
+  bool take_plain_tensors(PyObject* result);
+
+  std::vector<Item> items_;
+  Ref names_;  // tuple, or nothing
+  bool is_tuple_;
+};
+
+/// The most frequent result: one tensor of the very type and shape of its output. False, and nothing is done, if it is
+/// another case, or not sure to be this one. With the interpreter lock held.
+bool copy_plain_tensor(PyObject* result, const fpt_arg& output, bool same_layout);
+
+}  // namespace fpt

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: MIT
+#include "script/script_runner.hpp"
+
+#include "base/error.hpp"
+#include "observe/observe.hpp"
+#include "python/interpreter.hpp"
+#include "script/call.hpp"
+#include "script/observed_function.hpp"
+#include "script/script_answer.hpp"
+#include "script/training.hpp"
+
+namespace fpt {
+namespace {
+
+Ref text_object(std::string_view text) {
+  return checked(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "surrogateescape"), "text");
+}
+
+Ref config_values(Args config, bool same_layout) {
+  Ref dict = checked(PyDict_New(), "config");
+  for (int32_t i = 0; i < config.count; ++i) {
+    fpt_arg& arg = config[i];
+    const std::string label = argument_label("config", i, arg);
+    require_described(arg, label);
+    if (!arg.name[0]) fail(FPT_ERR_ARGUMENT, label, " needs a name: write torch_in(\"name\", value)");
+    const Ref value = detached_value(arg, same_layout, label);
+    if (PyDict_SetItemString(dict.get(), arg.name, value.get()) != 0) throw_python_error(label);
+  }
+  return dict;
+}
+
+/// The options as the Python package takes them (runners/base.py).
+Ref option_values(const Options& options) {
+  const auto text_or_none = [](const std::string& text) { return text.empty() ? nullptr : text.c_str(); };
+  return checked(
+      Py_BuildValue("{s:s,s:s,s:s,s:s,s:O,s:z,s:i,s:O,s:z,s:s}", "layout", options.same_layout ? "same" : "reversed", "mode",
+                    options.safe ? "safe" : "checked", "dtype",
+                    options.real_dtype == FPT_NONE ? "keep" : dtype_name(options.real_dtype), "inputs",
+                    options.copies_inputs ? "copy" : "share", "cast", options.cast ? Py_True : Py_False, "device",
+                    text_or_none(options.device), "flags", static_cast<int>(options.flags), "weights_only",
+                    options.weights_only ? Py_True : Py_False, "compile", text_or_none(options.compile), "compile_backend",
+                    options.compile_backend.c_str()),
+      "options");
+}
+
+/// torch registers exit handlers of its own when it comes; ours has to run before them.
+class TorchWatch {
+ public:
+  void look_again() const {
+    if (!had_torch_ && torch_is_imported()) register_exit_handler();
+  }
+
+ private:
+  const bool had_torch_ = torch_is_imported();
+};
+
+/// A coroutine or a generator means that the function has done nothing yet.
+bool is_unfinished(PyObject* result) {
+  return PyCoro_CheckExact(result) || PyGen_CheckExact(result) || PyAsyncGen_CheckExact(result);
+}
+
+CallName name_of(const Script& script, const Function& function) { return {function.name, script.name}; }
+
+}  // namespace
+
+/// A call in progress: with the lock, and with what a reload replaces meanwhile kept until it has ended.
+class ScriptRunner::Busy {
+ public:
+  explicit Busy(ScriptRunner& runner) : runner_(runner) { ++runner_.calls_; }
+  ~Busy() {
+    if (--runner_.calls_ > 0 || runner_.retired_.empty()) return;
+    const auto retired = std::move(runner_.retired_);  // destroying them may run Python code that comes back here
+    runner_.retired_.clear();
+  }
+  Busy(const Busy&) = delete;
+  Busy& operator=(const Busy&) = delete;
+
+ private:
+  const InterpreterLock gil_;
+  ScriptRunner& runner_;
+};
+
+std::unique_ptr<Runner> ScriptRunner::load(int32_t kind, const std::string& file, const Options& options, Args config) {
+  if (!is_started()) ensure_started();
+  const InterpreterLock gil;
+  const TorchWatch torch;
+  const Ref values = config_values(config, options.same_layout), chosen = option_values(options), path = text_object(file);
+  std::unique_ptr<ScriptRunner> loaded(new ScriptRunner);
+  loaded->script_.options = options;
+  loaded->script_.runner =
+      checked(PyObject_CallFunction(embed("load"), "iOOO", kind, path.get(), chosen.get(), values.get()), "loading " + file);
+  loaded->read_attributes();
+  torch.look_again();
+  return loaded;
+}
+
+ScriptRunner::~ScriptRunner() {
+  if (!Py_IsInitialized()) {  // a host that is Python has ended it: nothing can be let go any more
+    script_.runner.release();
+    for (auto& function : functions_) function.release();
+    return;
+  }
+  const InterpreterLock gil;
+  functions_.clear();
+  script_.runner = Ref();
+}
+
+std::string ScriptRunner::attribute(const char* name) const {
+  const std::string context = concat("reading ", name, " of a runner");
+  const Ref value = checked(PyObject_GetAttrString(script_.runner.get(), name), context);
+  if (value.get() == Py_None) return {};
+  const char* text = PyUnicode_AsUTF8(value.get());
+  if (!text) throw_python_error(context);
+  return text;
+}
+
+void ScriptRunner::read_attributes() {
+  script_.name = attribute("name");
+  script_.backend = attribute("backend");
+  script_.framework = attribute("framework") == "numpy" ? Framework::numpy : Framework::torch;
+  script_.computes_on_device = !attribute("device").empty();
+}
+
+Function& ScriptRunner::function(std::string_view name, int32_t flags) {
+  if (latest_ && latest_->flags == flags && latest_->name == name) return *latest_;
+  for (const auto& known : functions_)
+    if (known->flags == flags && known->name == name) return *(latest_ = known.get());
+  auto function = std::make_unique<Function>();
+  function->name = std::string(name);
+  function->flags = flags;
+  const std::string context = concat("looking up ", name, " in ", script_.name);
+  const Ref key = text_object(name);
+  const Ref bound = checked(PyObject_CallFunction(embed("bind"), "OOi", script_.runner.get(), key.get(), flags), context);
+  PyObject* callable = nullptr;
+  int one_list = 0, has_out = 0;
+  if (!PyArg_ParseTuple(bound.get(), "Opp", &callable, &one_list, &has_out)) throw_python_error(context);
+  function->callable = Ref::borrow(callable);
+  if (observing) function->callable = observed_function(function->callable, script_.runner.get(), function->name, flags);
+  function->one_list = one_list != 0;
+  function->has_out = has_out != 0;
+  functions_.push_back(std::move(function));
+  return *functions_.back();
+}
+
+Function& ScriptRunner::forward_function(int32_t flags) {
+  if (flags == 0 && forward_) return *forward_;
+  Function& found = function(forward_hook, flags);
+  if (flags == 0) forward_ = &found;
+  return found;
+}
+
+void ScriptRunner::reload() {
+  const Busy busy(*this);
+  const TorchWatch torch;
+  checked(PyObject_CallFunctionObjArgs(embed("reload"), script_.runner.get(), nullptr), "reloading " + script_.name);
+  for (auto& function : functions_) retired_.push_back(std::move(function));
+  functions_.clear();
+  forward_ = train_ = latest_ = nullptr;
+  read_attributes();
+  torch.look_again();
+}
+
+void ScriptRunner::save(const std::string& file) {
+  const Busy busy(*this);
+  const Ref path = text_object(file);
+  checked(PyObject_CallFunctionObjArgs(embed("save"), script_.runner.get(), path.get(), nullptr), "saving " + script_.name);
+}
+
+void ScriptRunner::checkpoint(const std::string& folder, int64_t keep, int64_t step) {
+  const Busy busy(*this);
+  const Ref path = text_object(folder);
+  checked(PyObject_CallFunction(embed("checkpoint"), "OOLL", script_.runner.get(), path.get(), static_cast<long long>(keep),
+                                static_cast<long long>(step)),
+          "writing a checkpoint of " + script_.name);
+}
+
+int64_t ScriptRunner::restore(const std::string& file, bool fallback, int64_t step) {
+  const Busy busy(*this);
+  const std::string context = "restoring " + script_.name;
+  const Ref path = text_object(file);
+  const Ref found = checked(PyObject_CallFunction(embed("restore"), "OOiL", script_.runner.get(), path.get(), fallback ? 1 : 0,
+                                                  static_cast<long long>(step)),
+                            context);
+  const int64_t restored = PyLong_AsLongLong(found.get());
+  if (restored == -1 && PyErr_Occurred()) throw_python_error(context);
+  return restored;
+}
+
+bool ScriptRunner::has(const std::string& name) {
+  const Busy busy(*this);
+  const Ref key = text_object(name);
+  const Ref answer = checked(PyObject_CallFunctionObjArgs(embed("has"), script_.runner.get(), key.get(), nullptr), "has");
+  return PyObject_IsTrue(answer.get()) == 1;
+}
+
+void ScriptRunner::forward(Args inputs, const Targets& targets, int32_t flags) {
+  const Busy busy(*this);
+  run(forward_function(flags), inputs, targets);
+}
+
+void ScriptRunner::call(std::string_view name, Args inputs, const Targets& targets) {
+  const Busy busy(*this);
+  run(function(name, 0), inputs, targets);
+}
+
+void ScriptRunner::run(Function& function, Args inputs, const Targets& targets) {
+  const Outputs outputs(targets.outputs);
+  Call call(script_, function);
+  call.add(inputs, "input");
+  const bool in_place = function.has_out && outputs.get().count > 0;
+  if (in_place) call.add_out(outputs.get());
+  Ref result = call.invoke();
+  const bool is_done = in_place && result.get() == Py_None;
+  hand_out(function, result.get(), is_done ? Args() : outputs.get(), targets.results);
+  call.finish(std::move(result), targets.results != nullptr);
+}
+
+void ScriptRunner::hand_out(const Function& function, PyObject* result, Args outputs, fpt_results* results) {
+  const Reading reading = script_.reading();
+  const CallName name = name_of(script_, function);
+  if (outputs.count > 0 && !(outputs.count == 1 && copy_plain_tensor(result, outputs[0], reading.same_layout))) {
+    ScriptAnswer answer(result, name, /*copied_at_once=*/true);
+    deliver(answer, name, reading, outputs);
+  }
+  if (results)
+    store_results(results, Results(share_references(new ScriptAnswer(result, name, false)), name, reading));
+  else if (outputs.count == 0 && is_unfinished(result))
+    ScriptAnswer(result, name, false);  // says what is wrong
+}
+
+Tensor ScriptRunner::forward_list(Args inputs, int32_t flags) {
+  const Busy busy(*this);
+  Function& function = forward_function(flags);
+  Call call(script_, function);
+  call.add(inputs, "input");
+  Ref result = call.invoke(function.one_list ? inputs.count : Call::no_list);
+  ScriptAnswer answer(result.get(), name_of(script_, function), false);
+  Tensor tensor = single_tensor(answer, name_of(script_, function), script_.reading());
+  call.finish(std::move(result), true);
+  return tensor;
+}
+
+Training ScriptRunner::train(Args inputs, Args targets, bool is_list) {
+  const Busy busy(*this);
+  Function& function = train_ ? *train_ : *(train_ = &this->function(train_hook, 0));
+  Call call(script_, function);
+  call.add(inputs, "input");
+  call.add(targets, "target");
+  Ref result = call.invoke(is_list && function.one_list ? inputs.count : Call::no_list);
+  const Training training = training_of(result.get(), name_of(script_, function));
+  call.finish(std::move(result), false);
+  return training;
+}
+
+}  // namespace fpt

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT
+/// Files that the Python package runs: scripts, and saved models without the direct path.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "calls/runner.hpp"
+#include "script/function.hpp"
+
+namespace fpt {
+
+class ScriptRunner : public Runner {
+ public:
+  /// Starts the interpreter if it does not run.
+  /// @param kind    what is expected, see fpt_module_load()
+  /// @param config  named values, handed to ftn_pytorch_setup
+  static std::unique_ptr<Runner> load(int32_t kind, const std::string& file, const Options& options, Args config);
+  ~ScriptRunner() override;
+
+  const std::string& backend() const noexcept override { return script_.backend; }
+  bool has(const std::string& function) override;
+  void reload() override;
+  void save(const std::string& file) override;
+  void checkpoint(const std::string& folder, int64_t keep, int64_t step) override;
+  int64_t restore(const std::string& file, bool fallback, int64_t step) override;
+  void forward(Args inputs, const Targets& targets, int32_t flags) override;
+  Tensor forward_list(Args inputs, int32_t flags) override;
+  void call(std::string_view function, Args inputs, const Targets& targets) override;
+  Training train(Args inputs, Args targets, bool is_list) override;
+
+ private:
+  class Busy;
+
+  ScriptRunner() = default;
+  void read_attributes();
+  std::string attribute(const char* name) const;
+  /// The function of that name, bound at its first use. FPT_ERR_HOOK if there is none.
+  Function& function(std::string_view name, int32_t flags);
+  Function& forward_function(int32_t flags);
+  void run(Function& function, Args inputs, const Targets& targets);
+  void hand_out(const Function& function, PyObject* result, Args outputs, fpt_results* results);
+
+  Script script_;
+  std::vector<std::unique_ptr<Function>> functions_;
+  // among functions_: hooks once they have been called, and the one that was looked up last
+  Function *forward_ = nullptr, *train_ = nullptr, *latest_ = nullptr;
+  std::vector<std::unique_ptr<Function>> retired_;  // replaced by a reload while calls were running
+  int calls_ = 0;                                   // that are running
+};
+
+}  // namespace fpt
