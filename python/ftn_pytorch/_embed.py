@@ -22,8 +22,8 @@ def on_start(info: dict[str, str]) -> None:
 def load(kind: int, file: str, options: dict[str, Any], config: dict[str, Any]) -> Runner:
     """Load a file and set it up. What it holds decides on the runner, ``kind`` is what the caller expected.
 
-    ``options`` are those of ``fpt_module_load``; flags as numbers, cast as 0 or 1. Arrays in ``config`` must own their
-    memory: they are kept for ``reload``, and the script is given a copy in its own framework.
+    ``options`` are fields of ``runners.base.Options``, which the core has checked; defaults may be left out. Arrays in
+    ``config`` must own their memory: they are kept for ``reload``, and the script is given a copy in its own framework.
     """
     recorder = record.recorder()
     state = recorder.before_load() if recorder else {}

@@ -46,7 +46,7 @@ def prepare(backend: str, device: str | None) -> None:
 
 
 def _is_python(path: str | None) -> bool:
-    return "python" in os.path.basename(os.path.realpath(path or "")).lower()
+    return bool(path) and "python" in os.path.basename(os.path.realpath(str(path))).lower()
 
 
 def _require_cxx() -> None:

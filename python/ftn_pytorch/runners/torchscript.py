@@ -16,7 +16,7 @@ from ..conventions import FORWARD, TRAIN, Convention
 from ..errors import FtnPytorchError, summary
 from ..framework import TORCH, import_torch
 from . import optimizer_state
-from .base import USE_DEVICE, USE_INFERENCE_MODE, Options, Runner
+from .base import USE_DEVICE, USE_INFERENCE_MODE, Options, Runner, refuse_config
 
 SAVE = "ftn_pytorch_save"
 RESTORE = "ftn_pytorch_restore"
@@ -40,9 +40,7 @@ class TorchScriptRunner(Runner):
     def __init__(self, path: str, options: Options, config: dict[str, Any]) -> None:
         super().__init__(path, options)
         options.refuse_compile(path, "a TorchScript model")
-        if config:
-            given = ", ".join(config)
-            raise FtnPytorchError("ARGUMENT", f"{path} is a TorchScript model, it takes no config ({given})")
+        refuse_config(path, "a TorchScript model", config)
         self._torch = import_torch(path)
         self.device = device.resolve(self.wanted_device, TORCH)
         self._checkpoint: Any = None
