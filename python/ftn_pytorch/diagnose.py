@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from . import __version__, config, process
+from . import __version__, config, private_names, process
 from .device import describe_torch
 from .errors import summary
 
@@ -70,6 +70,7 @@ def findings(info: Mapping[str, Any]) -> list[Finding]:
     if torch is not None:
         found += [_gpu(torch), _threads(torch)]
     found.append(Finding("cores", OK, f"{process.cores()} may be used by each of {_ranks()} rank(s) on this node"))
+    found += [Finding("private name", NOTE, name.text(), name.cure()) for name in private_names.missing()]
     found += _openmp()
     found += _host(known)
     return found

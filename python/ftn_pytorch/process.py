@@ -3,18 +3,17 @@
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import multiprocessing
 import os
 import socket
 import sys
-import threading
 import warnings
 import weakref
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from . import private_names
 from .errors import FtnPytorchError, summary
 
 # Size and rank of a job as MPI launchers tell them. SLURM_STEP_NUM_TASKS is set by srun alone; SLURM_NTASKS is also
@@ -101,19 +100,12 @@ def start_info() -> dict[str, str]:
 
 def shut_down() -> None:
     """What Python does when it ends, short of finalizing: wait for threads, run exit functions, flush. Never raises."""
-    steps = [_flush] if _state.adopted else [_join_threads, atexit._run_exitfuncs, _flush]  # type: ignore
+    steps = [_flush] if _state.adopted else [private_names.join_threads, private_names.run_exit_functions, _flush]
     for step in steps:
         try:
             step()
         except BaseException as failure:
             _complain(failure)
-
-
-def _join_threads() -> None:
-    # The thread that ends the process takes the place of the one that started Python: before 3.13, _shutdown called in
-    # any other thread waits for that one, too, which never ends.
-    threading.main_thread()._ident = threading.get_ident()  # type: ignore[attr-defined]
-    threading._shutdown()  # type: ignore[attr-defined]
 
 
 def _flush() -> None:

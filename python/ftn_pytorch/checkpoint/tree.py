@@ -15,6 +15,8 @@ from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from .. import private_names
+
 TAG = "~"
 OBJECT = "object"
 
@@ -115,7 +117,7 @@ class Encoder:
         if kind is OrderedDict:
             tree = {TAG: "OrderedDict", "items": self._pairs(value, path)}
             # state_dict() of a torch.nn.Module: versions of its layers
-            metadata = getattr(value, "_metadata", None)
+            metadata = private_names.metadata_of(value)
             return tree if metadata is None else {**tree, "metadata": self._encode(metadata, f"{path} (its metadata)")}
         if loaded("torch") and kind is loaded("torch").Size:
             return {TAG: "tuple", "items": list(value)}
@@ -186,7 +188,7 @@ def decode(tree: Any, arrays: Mapping[str, Any], find_type: FindType) -> Any:
     if tag == "Counter":
         return Counter(made)
     if "metadata" in tree:
-        made._metadata = decode(tree["metadata"], arrays, find_type)
+        private_names.set_metadata(made, decode(tree["metadata"], arrays, find_type))
     return made
 
 

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-import functools
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from .. import private_names
 from ..errors import FtnPytorchError
 from .expected import Input, arrange, check
 
@@ -53,9 +53,6 @@ class Bindings:
 
     def _start(self, session: Any) -> None:
         self._session = session
-        # The public method around it costs about 1 us, for a feature of another device.
-        inner = getattr(session, "_sess", None)
-        self._inner_run = getattr(inner, "run_with_iobinding", None)
         self._runs.clear()
         self._references.clear()
         self._output_shapes: dict[_Key, list[tuple[int, ...]]] = {}
@@ -180,7 +177,7 @@ class Bindings:
                 return None
             binding.bind_output(entry.name, "cpu", 0, target.dtype, shape, target.__array_interface__["data"][0])
             results.append(None if target is outs[place] else target)
-        run = self._bound_run(binding)
+        run = private_names.bound_run(self._session, binding)
         if in_place and not copies and self._shapes_follow:
             return run
         buffers = {id(source()): buffer for buffer, source in copies}
@@ -198,12 +195,6 @@ class Bindings:
             and target.flags.writeable
             and not any(other is not None and self._numpy.may_share_memory(target, other) for other in others)
         )
-
-    def _bound_run(self, binding: Any) -> Callable[[], Any]:
-        inner = getattr(binding, "_iobinding", None)
-        if self._inner_run is not None and inner is not None:
-            return functools.partial(self._inner_run, inner, None)
-        return functools.partial(self._session.run_with_iobinding, binding)
 
     def _longer_run(
         self,

@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from .. import device, formats, loading, process
+from .. import device, formats, loading, private_names, process
 from ..conventions import FORWARD, TRAIN, Convention
 from ..errors import FtnPytorchError, summary
 from ..framework import TORCH, import_torch
@@ -120,7 +120,7 @@ class TorchScriptRunner(Runner):
         if name == FORWARD and self._takes_dictionary():
             return None
         if name == FORWARD or name in self._methods():
-            return _signature(self._model._c._get_method("forward" if name == FORWARD else name).schema)
+            return _signature(self._schema(name))
         return super().signature(name)
 
     def bind(self, name: str, flags: int) -> tuple[Callable, Convention]:
@@ -141,11 +141,14 @@ class TorchScriptRunner(Runner):
 
     def _takes_dictionary(self) -> bool:
         """One argument, a dictionary: its entries are inputs with names."""
-        arguments = self._model._c._get_method("forward").schema.arguments[1:]
+        arguments = self._schema(FORWARD).arguments[1:]
         return len(arguments) == 1 and arguments[0].type.kind() == "DictType"
 
     def _methods(self) -> list[str]:
-        return [name for name in self._model._c._method_names() if not name.startswith("_")]
+        return [name for name in private_names.script_methods(self._model) if not name.startswith("_")]
+
+    def _schema(self, name: str) -> Any:
+        return getattr(self._model, "forward" if name == FORWARD else name).schema
 
     def _read(self, path: str) -> tuple[Any, bytes]:
         """The model of a file, and the state of an optimizer or nothing."""
