@@ -86,7 +86,7 @@ def unpack(result: Any) -> tuple[tuple[str, ...] | None, tuple[Any, ...]]:
 
 
 def to_host(value: Any) -> Any:
-    """A tensor of any device as a tensor in host memory; other values pass."""
+    """A tensor of any device or an array of half precision as one that Fortran can take; other values pass."""
     return results.to_host(value)
 
 

@@ -178,4 +178,4 @@ def test_a_package_is_not_to_be_exported_again_where_a_name_is_gone(key, model_f
     gone(key)
     with pytest.raises(FtnPytorchError, match="is a private name") as caught:
         _embed.load(1, model_file("package"), {}, {})
-    assert "export" not in caught.value.text
+    assert "export the model" not in caught.value.text

@@ -15,8 +15,8 @@ from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from . import rng
-from .tree import OBJECT, TAG, Encoder, FindType, decode, is_array, is_tensor, loaded
+from .. import random_states
+from ..values import OBJECT, TAG, Encoder, FindType, decode, is_array, is_tensor, loaded
 
 Rebind = Callable[[Any], None]
 
@@ -37,7 +37,7 @@ def access_to(value: Any) -> Access | None:
         return Access(value.getstate, value.setstate)
     numpy, torch = loaded("numpy"), loaded("torch")
     if torch is not None and isinstance(value, torch.Generator):
-        return Access(lambda: rng.to_bytes(value.get_state()), lambda state: value.set_state(rng.to_tensor(state)))
+        return Access(lambda: random_states.to_bytes(value.get_state()), lambda state: value.set_state(random_states.to_tensor(state)))
     if numpy is not None and isinstance(value, numpy.random.RandomState):
         return Access(lambda: value.get_state(legacy=False), value.set_state)
     if numpy is not None and isinstance(value, numpy.random.Generator):

@@ -21,11 +21,11 @@ from types import CodeType, ModuleType
 from typing import Any
 
 from ..errors import FtnPytorchError
+from ..values import Encoder, Unstorable, find_imported_type, is_array, is_number, is_tensor, loaded
 from . import file
 from .base import Checkpoint, describe
 from .folder import Session
 from .objects import Rebind, holds_objects, tree_of
-from .tree import Encoder, Unstorable, find_imported_type, is_array, is_number, is_tensor, loaded
 
 STATE = "ftn_pytorch_state"
 _HOOKED = "hook"
