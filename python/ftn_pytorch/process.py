@@ -44,7 +44,7 @@ class _State:
         self.start: dict[str, str] = {}
         self.threads: int | None = None
         self.threads_settled = False
-        self.warned_of_lone_ranks = False
+        self.warnings: set[str] = set()
         self.told_of_threads: weakref.WeakSet[Any] = weakref.WeakSet()
 
     @property
@@ -78,6 +78,13 @@ def warn(text: str) -> None:
     else:
         # Names of files may hold what UTF-8 cannot.
         library.warn(text.encode("utf-8", "backslashreplace").decode("utf-8"))
+
+
+def warn_once(text: str) -> None:
+    """``warn``, unless this process has been told already."""
+    if text not in _state.warnings:
+        _state.warnings.add(text)
+        warn(text)
 
 
 def start(info: Mapping[str, str]) -> None:
@@ -232,11 +239,8 @@ def job() -> str | None:
 def warn_of_lone_ranks() -> None:
     """Warn once, on rank 0, when several ranks train without a torch.distributed group."""
     rank, size = rank_and_size()
-    if _state.warned_of_lone_ranks or size < 2 or _in_group():
-        return
-    _state.warned_of_lone_ranks = True
-    if rank == 0:
-        warn(
+    if rank == 0 and size > 1 and not _in_group():
+        warn_once(
             f"ftn_pytorch_train runs on {size} MPI ranks without a torch.distributed group: each rank trains a network "
             "of its own. Train on one rank, or call torch.distributed.init_process_group in the script."
         )
