@@ -52,7 +52,7 @@ def checkpoint(runner: Runner, folder: str, keep: int = 3, step: int = -1) -> No
 
 
 def restore(runner: Runner, file: str, fallback: bool = False, step: int = -1) -> int:
-    """Read a file, or a checkpoint of a folder: that of ``step``, or the newest for -1. The step of it, -1 if it has none.
+    """Read a file, or a checkpoint of a folder: that of ``step``, or the newest for -1. Its step, -1 if it has none.
 
     fallback: a damaged checkpoint of a folder is passed over.
     """

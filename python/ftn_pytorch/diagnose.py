@@ -120,7 +120,9 @@ def _interpreter(info: Mapping[str, Any]) -> Iterator[Finding]:
     yield Finding("prefix", OK, f"{sys.prefix} (base {sys.base_prefix})")
     for variable in ("PYTHONHOME", "PYTHONPATH"):
         if os.environ.get(variable):
-            yield Finding(variable, NOTE, os.environ[variable], f"unset {variable} if imports fail: it bends every Python")
+            yield Finding(
+                variable, NOTE, os.environ[variable], f"unset {variable} if imports fail: it bends every Python"
+            )
 
 
 def _choice() -> Finding:
@@ -229,7 +231,8 @@ def _gpu(torch: Any) -> Finding:
     built_for_gpu = bool(torch.version.cuda or torch.version.hip)
     has_driver = os.path.exists("/proc/driver/nvidia/version")
     if built_for_gpu and torch.cuda.device_count() == 0:
-        cure = "look at nvidia-smi and CUDA_VISIBLE_DEVICES" if has_driver else "there is no driver: run on a node with a GPU"
+        without_driver = "there is no driver: run on a node with a GPU"
+        cure = "look at nvidia-smi and CUDA_VISIBLE_DEVICES" if has_driver else without_driver
         return Finding("gpu", NOTE, text, cure)
     if not built_for_gpu and has_driver:
         return Finding("gpu", NOTE, f"{text}, but this machine has one", "install a torch that is built for CUDA")

@@ -214,9 +214,7 @@ _SCRIPT_CORE = PrivateName(
     "torch:jit.RecursiveScriptModule", "_c", "TorchScript models cannot be run through Python", "__init__"
 )
 _SCRIPT_METHODS = PrivateName("torch._C:ScriptModule", "_method_names", _SCRIPT_CORE.without)
-_METADATA = PrivateName(
-    "torch:nn.Module", "_metadata", "checkpoints do not keep the versions of layers", "state_dict"
-)
+_METADATA = PrivateName("torch:nn.Module", "_metadata", "checkpoints do not keep the versions of layers", "state_dict")
 
 
 def version_of(tensor: Any) -> int:

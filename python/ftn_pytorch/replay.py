@@ -23,7 +23,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("folder", type=Path, help="folder that FTN_PYTORCH_RECORD named, of one rank")
     parser.add_argument("--call", type=int, metavar="N", help="compare this call only; those before it run, too")
     parser.add_argument("--alone", action="store_true", help="with --call: do not run the calls before it")
-    parser.add_argument("--pdb", action="store_true", help="stop in the debugger at the first line of each compared call")
+    parser.add_argument(
+        "--pdb", action="store_true", help="stop in the debugger at the first line of each compared call"
+    )
     parser.add_argument("--script", metavar="FILE", help="run this file in place of the recorded one")
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Values of calls in files: trees of ``values`` in JSON, the arrays beside them in a NumPy archive, with their strides."""
+"""Values of calls in files: trees of ``values`` in JSON, arrays with their strides in a NumPy archive."""
 
 from __future__ import annotations
 
@@ -90,7 +90,8 @@ class Stored:
 
     def value(self, tree: Any) -> Any:
         """The value of a tree; arrays are new ones with the strides they had. ValueError for an unknown object."""
-        return decode(tree, {path: self._array(facts) for path, facts in self.facts["arrays"].items()}, find_imported_type)
+        arrays = {path: self._array(facts) for path, facts in self.facts["arrays"].items()}
+        return decode(tree, arrays, find_imported_type)
 
     def _array(self, facts: Mapping[str, Any]) -> Any:
         import numpy

@@ -207,8 +207,7 @@ def test_nonsense_with_a_right_checksum_is_refused(tmp_path, fails, content):
 
 
 def test_a_state_that_is_not_understood_is_refused(tmp_path, fails):
-    stream = open(tmp_path / "odd", "wb")
-    with stream:
+    with open(tmp_path / "odd", "wb") as stream:
         payload.write(stream, {"objects": {"values": {"~": "tensor", "at": "x"}}, "config": {}, "random": {}}, {})
     with fails("FORMAT", "cannot be understood"):
         Checkpoint(values={}).restore(forge(tmp_path / "forged", (tmp_path / "odd").read_bytes(), "plain"))

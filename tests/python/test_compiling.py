@@ -187,9 +187,9 @@ def test_missing_compiler_is_told_at_load(load, fails, monkeypatch, tmp_path):
 
     cpp_builder.cpp_compiler_search.cache_clear()
     monkeypatch.setenv("CXX", str(tmp_path / "g++"))
-    with config.patch({"cpp.cxx": (None, str(tmp_path / "g++"))}):
-        with fails("IMPORT", str(tmp_path / "g++"), "CXX", "aot_eager"):
-            load(NETWORK, compile="default", compile_backend="inductor")
+    no_cxx = config.patch({"cpp.cxx": (None, str(tmp_path / "g++"))})
+    with no_cxx, fails("IMPORT", str(tmp_path / "g++"), "CXX", "aot_eager"):
+        load(NETWORK, compile="default", compile_backend="inductor")
     cpp_builder.cpp_compiler_search.cache_clear()
     assert load(NETWORK, name="other.py", compile="default", compile_backend="aot_eager").backend == "script"
 

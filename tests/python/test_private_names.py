@@ -67,8 +67,17 @@ def test_no_other_module_uses_private_names():
     assert found == []
 
 
-@pytest.mark.parametrize("text", ["import torch._inductor", "torch._C", "from torch.utils import _pytree", "x._version",
-                                  "getattr(x, '_orig_mod')", "'torch._C._aoti.Loader(a, b)'  + ''"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import torch._inductor",
+        "torch._C",
+        "from torch.utils import _pytree",
+        "x._version",
+        "getattr(x, '_orig_mod')",
+        "'torch._C._aoti.Loader(a, b)'  + ''",
+    ],
+)
 def test_the_search_finds_private_names(text):
     own = own_names() | DOCUMENTED | NAMED_IN_FILES
     assert [name for _, name in used_names(ast.parse(text)) if PRIVATE.search(name) and name not in own]
@@ -136,7 +145,7 @@ NEEDS = {
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.parametrize("key", NEEDS)
 def test_what_needs_a_name_that_is_gone_says_so(key, gone, fails):
-    pytest.importorskip("torch")._dynamo
+    pytest.importorskip("torch._dynamo")
     name = gone(key)
     product = "Python 3." if name.owner in ("atexit", "threading") else "torch "
     with fails("VERSION", name.name, f"is a private name, which {product}", "no longer has", name.without):

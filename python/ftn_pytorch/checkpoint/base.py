@@ -12,8 +12,8 @@ from typing import Any
 
 from .. import __version__, process, random_states
 from ..errors import FtnPytorchError, report, summary
-from . import file, folder, payload
 from ..values import Encoder, Unstorable, decode, find_imported_type, is_tensor, loaded
+from . import file, folder, payload
 from .objects import Rebind, Restorer, plain, tree_of
 
 _FALLS_BACK = ("CORRUPT", "FORMAT", "FILE")

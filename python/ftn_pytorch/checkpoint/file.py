@@ -114,7 +114,7 @@ def replaced(path: str) -> Iterator[BinaryIO]:
     """A stream for a file beside ``path`` that is brought to disk in the end, and only then gets its name.
 
     Whatever fails, also a kill at any moment, the old file of that name stays whole. FILE if the place cannot be
-    written. The caller holds the lock of the path. ``src/base/replaced_file.cpp`` is the same for models on the direct path.
+    written. The caller holds the lock of the path. ``src/base/replaced_file.cpp`` does the same on the direct path.
     """
     folder, name = os.path.split(path)
     part = os.path.join(folder, part_name(name))

@@ -167,7 +167,7 @@ class _HookedCheckpoint(Checkpoint):
                 raise FtnPytorchError(
                     "FORMAT", f"{path} was not written by ftn_pytorch_save, as {self._script} needs it, which has hooks"
                 )
-            copy = tempfile.NamedTemporaryFile(prefix="ftn_pytorch_")
+            copy = tempfile.NamedTemporaryFile(prefix="ftn_pytorch_")  # noqa: SIM115  closed in _apply
             shutil.copyfileobj(raw, copy, 1 << 20)
             copy.truncate(file.archive_length(raw))
             copy.flush()

@@ -55,7 +55,7 @@ class TorchScriptRunner(Runner):
         self._model, self._optimizer = model, optimizer
 
     def save(self, file: str) -> None:
-        """Write the model and the state of its optimizer; an older file of that name is replaced by a complete one only."""
+        """Write the model and the state of its optimizer; a file of that name is replaced by a complete one only."""
         from ..checkpoint.file import locked, replaced, resolve
 
         extra = {} if self._optimizer is None else {optimizer_state.FILE: self._optimizer.dumps()}
@@ -68,7 +68,7 @@ class TorchScriptRunner(Runner):
         self._kept().write(folder, keep=keep, step=step)
 
     def restore(self, file: str, fallback: bool = False, step: int | None = None) -> int | None:
-        """Read a checkpoint; or a file that ``save`` wrote, of which an optimizer keeps its state if there is none in it."""
+        """Read a checkpoint, or what ``save`` wrote; an optimizer keeps its state if there is none in it."""
         from ..checkpoint.file import description
 
         path = os.path.abspath(process.with_rank(file))
@@ -88,7 +88,7 @@ class TorchScriptRunner(Runner):
         return self._checkpoint.of(objects)
 
     def _copy_from(self, path: str) -> None:
-        """Copy parameters and buffers of a TorchScript file into the model, and the state of the optimizer if it has one."""
+        """Copy what a TorchScript file holds into the model, and the state of the optimizer if it has one."""
         if formats.identify(path) != formats.TORCHSCRIPT:
             raise FtnPytorchError("FORMAT", f"{path} is no TorchScript model, as {self.path} needs to be restored")
         model, saved = self._read(path)
@@ -210,8 +210,8 @@ class TorchScriptRunner(Runner):
             raise FtnPytorchError("SIGNATURE", "train needs a target, as last argument or with the name 'target'")
         optimizer = self._optimizer.torch_optimizer
         optimizer.zero_grad()
-        # Rewritten by torch.jit, as from its second call on, the model has gradients that differ in the last bits: training
-        # that is resumed would differ from training that went on.
+        # Rewritten by torch.jit, as from its second call on, the model has gradients that differ in the last bits:
+        # training that is resumed would differ from training that went on.
         with self._torch.jit.optimized_execution(False):
             prediction = self._model(*args, **named)
         self._compare(prediction, target)
