@@ -22,8 +22,8 @@ def on_start(info: dict[str, str]) -> None:
 def load(kind: int, file: str, options: dict[str, Any], config: dict[str, Any]) -> Runner:
     """Load a file and set it up. What it holds decides on the runner, ``kind`` is what the caller expected.
 
-    ``options`` are those of ``fpt_module_load``; flags as numbers, cast as 0 or 1. Arrays in ``config`` must own their
-    memory: they are kept for ``reload``, and the script is given a copy in its own framework.
+    ``options`` are fields of ``runners.base.Options``, which the core has checked; defaults may be left out. Arrays in
+    ``config`` must own their memory: they are kept for ``reload``, and the script is given a copy in its own framework.
     """
     recorder = record.recorder()
     state = recorder.before_load() if recorder else {}
@@ -52,7 +52,7 @@ def checkpoint(runner: Runner, folder: str, keep: int = 3, step: int = -1) -> No
 
 
 def restore(runner: Runner, file: str, fallback: bool = False, step: int = -1) -> int:
-    """Read a file, or a checkpoint of a folder: that of ``step``, or the newest for -1. The step of it, -1 if it has none.
+    """Read a file, or a checkpoint of a folder: that of ``step``, or the newest for -1. Its step, -1 if it has none.
 
     fallback: a damaged checkpoint of a folder is passed over.
     """
@@ -86,7 +86,7 @@ def unpack(result: Any) -> tuple[tuple[str, ...] | None, tuple[Any, ...]]:
 
 
 def to_host(value: Any) -> Any:
-    """A tensor of any device as a tensor in host memory; other values pass."""
+    """A tensor of any device or an array of half precision as one that Fortran can take; other values pass."""
     return results.to_host(value)
 
 

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from . import private_names
 from .conventions import FORWARD
 from .errors import FtnPytorchError, message
 
@@ -21,39 +22,31 @@ def prepare(backend: str, device: str | None) -> None:
     For inductor, workers that compile are Python processes of their own. torch's other way, a fork, would copy the
     Fortran program with its threads and its MPI state.
     """
-    from torch._dynamo.backends.registry import lookup_backend
+    import torch
 
-    try:
-        lookup_backend(backend)
-    except Exception as failure:
-        import torch
-
+    if backend not in torch.compiler.list_backends(exclude_tags=()):
         known = ", ".join(torch.compiler.list_backends())
-        raise FtnPytorchError(
-            "ARGUMENT", f"compile_backend={backend!r} cannot be used, torch knows {known}: {message(failure)}"
-        ) from failure
+        raise FtnPytorchError("ARGUMENT", f"compile_backend={backend!r} cannot be used, torch knows {known}")
     if backend != "inductor":
         return
-    from torch._inductor import config
-
     if os.environ.get(WORKER_START) is None:
-        config.worker_start_method = "subprocess"
+        private_names.compile_in_own_processes()
     if not _is_python(sys.executable):
         # Adopted from a host that is no Python and did not say where one is: it would be started again as a worker.
-        config.compile_threads = 1
+        private_names.compile_without_workers()
     if device is None:
         _require_cxx()
 
 
 def _is_python(path: str | None) -> bool:
-    return "python" in os.path.basename(os.path.realpath(path or "")).lower()
+    return bool(path) and "python" in os.path.basename(os.path.realpath(str(path))).lower()
 
 
 def _require_cxx() -> None:
-    from torch._inductor import cpp_builder
-
     try:
-        cpp_builder.get_cpp_compiler()
+        private_names.find_cxx()
+    except FtnPytorchError:
+        raise
     except Exception as failure:
         wanted = os.environ.get("CXX", "g++")
         raise FtnPytorchError(
@@ -71,14 +64,14 @@ def compile_module(torch: Any, module: Any, mode: str, backend: str) -> None:
     torch (2.13) does not look into frames of its own ``torch.nn``. So ``compile()`` of a Sequential, or of any other
     module of torch's own, compiles nothing and says nothing; a frame that is not torch's has to come first.
     """
-    call_impl = module._call_impl
+    call_impl = private_names.plain_call(module)
 
     def forward(*args: Any, **kwargs: Any) -> Any:
         return call_impl(*args, **kwargs)
 
     # torch counts compilations per code object, and gives up silently after eight. So each module has one of its own.
     forward.__code__ = forward.__code__.replace()
-    module._compiled_call_impl = torch.compile(forward, mode=mode, backend=backend)
+    private_names.set_compiled_call(module, torch.compile(forward, mode=mode, backend=backend))
 
 
 def compile_script(namespace: dict[str, Any], mode: str, backend: str, where: str) -> Callable | None:
@@ -94,7 +87,7 @@ def compile_script(namespace: dict[str, Any], mode: str, backend: str, where: st
     for network in networks.values():
         if isinstance(network, torch.jit.ScriptModule):
             raise FtnPytorchError("ARGUMENT", f"{where} has a TorchScript module, which torch.compile cannot work on")
-        if getattr(network, "_compiled_call_impl", None) is None and not hasattr(network, "_orig_mod"):
+        if not private_names.is_compiled(network):
             compile_module(torch, network, mode, backend)
     forward = namespace.get(FORWARD)
     if networks:

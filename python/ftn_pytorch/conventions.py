@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
+from . import private_names
 from .errors import FtnPytorchError
 from .shapes import Shape, mismatch
 
@@ -40,7 +41,7 @@ def signature_of(function: Callable) -> inspect.Signature | None:
     nn = sys.modules.get("torch.nn")
     if nn is not None and isinstance(function, nn.Module):
         # __call__ of a module takes anything, as does forward of the one that torch.compile wraps around it.
-        function = getattr(function, "_orig_mod", function).forward
+        function = private_names.uncompiled(function).forward
     try:
         return inspect.signature(function, **_ANNOTATIONS)
     except (TypeError, ValueError):

@@ -7,6 +7,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from . import private_names
 from .errors import FtnPytorchError
 from .framework import NUMPY
 
@@ -83,12 +84,12 @@ class _Moves:
         if not isinstance(value, self._tensor):
             return value
         there = value.to(self._device, copy=True)
-        self._moved.append((value, there, there._version))
+        self._moved.append((value, there, private_names.version_of(there)))
         return there
 
     def copy_back(self) -> None:
         for here, there, version in self._moved:
-            if there._version != version:
+            if private_names.version_of(there) != version:
                 here.copy_(there.detach())
 
 

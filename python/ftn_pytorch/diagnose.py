@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from . import __version__, config, process
+from . import __version__, config, private_names, process
 from .device import describe_torch
 from .errors import summary
 
@@ -70,6 +70,7 @@ def findings(info: Mapping[str, Any]) -> list[Finding]:
     if torch is not None:
         found += [_gpu(torch), _threads(torch)]
     found.append(Finding("cores", OK, f"{process.cores()} may be used by each of {_ranks()} rank(s) on this node"))
+    found += [Finding("private name", NOTE, name.text(), name.cure()) for name in private_names.missing()]
     found += _openmp()
     found += _host(known)
     return found
@@ -119,7 +120,9 @@ def _interpreter(info: Mapping[str, Any]) -> Iterator[Finding]:
     yield Finding("prefix", OK, f"{sys.prefix} (base {sys.base_prefix})")
     for variable in ("PYTHONHOME", "PYTHONPATH"):
         if os.environ.get(variable):
-            yield Finding(variable, NOTE, os.environ[variable], f"unset {variable} if imports fail: it bends every Python")
+            yield Finding(
+                variable, NOTE, os.environ[variable], f"unset {variable} if imports fail: it bends every Python"
+            )
 
 
 def _choice() -> Finding:
@@ -228,7 +231,8 @@ def _gpu(torch: Any) -> Finding:
     built_for_gpu = bool(torch.version.cuda or torch.version.hip)
     has_driver = os.path.exists("/proc/driver/nvidia/version")
     if built_for_gpu and torch.cuda.device_count() == 0:
-        cure = "look at nvidia-smi and CUDA_VISIBLE_DEVICES" if has_driver else "there is no driver: run on a node with a GPU"
+        without_driver = "there is no driver: run on a node with a GPU"
+        cure = "look at nvidia-smi and CUDA_VISIBLE_DEVICES" if has_driver else without_driver
         return Finding("gpu", NOTE, text, cure)
     if not built_for_gpu and has_driver:
         return Finding("gpu", NOTE, f"{text}, but this machine has one", "install a torch that is built for CUDA")

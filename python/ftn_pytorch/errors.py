@@ -96,4 +96,4 @@ def _drop_own_frames(described: traceback.TracebackException) -> None:
 
 
 def _is_own(filename: str) -> bool:
-    return filename.startswith(_PACKAGE) or filename.startswith("<frozen importlib")
+    return filename.startswith((_PACKAGE, "<frozen importlib"))

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from . import _embed, loading, results
+from . import _embed, loading, private_names, results
 from .conventions import FORWARD
 from .errors import FtnPytorchError, message, summary
 from .framework import NUMPY, import_torch
@@ -190,24 +190,15 @@ def _write(torch: Any, module: Any, examples: tuple, path: str, chosen: argparse
             module, examples, path, dynamo=True, dynamic_shapes=axes, external_data=False, verbose=False, optimize=True
         )
         return "an ONNX model"
-    with _any_size(torch):
+    with private_names.any_batch_size():
         program = torch.export.export(module, examples, dynamic_shapes=axes)
         if not chosen.aot:
             torch.export.save(program, path)
             return "a program of torch.export"
         # Recorded, because a package runs with the torch that compiled it and torch does not write down which that was.
         settings = {"aot_inductor.metadata": {TORCH_VERSION: torch.__version__}}
-        torch._inductor.aoti_compile_and_package(program, package_path=path, inductor_configs=settings)
+        private_names.aoti_compile(program, path, settings)
     return f"a package of AOTInductor for this machine and torch {torch.__version__}"
-
-
-def _any_size(torch: Any) -> contextlib.AbstractContextManager:
-    """One row is a batch, too: by default packages of AOTInductor want two. Where torch has no such option, they do."""
-    import torch.fx.experimental._config as config
-
-    if not hasattr(config, "backed_size_oblivious"):
-        return contextlib.nullcontext()
-    return config.patch(backed_size_oblivious=True)
 
 
 def _write_torchscript(torch: Any, module: Any, examples: tuple, path: str, trace: bool) -> str:

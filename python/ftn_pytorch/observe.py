@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the Python side adds to FTN_PYTORCH_LOG and FTN_PYTORCH_TRACE: why things are as they are, what a script sees."""
+"""What the Python side adds to FTN_PYTORCH_LOG and FTN_PYTORCH_TRACE: why things are so, what a script sees."""
 
 from __future__ import annotations
 

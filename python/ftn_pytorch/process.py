@@ -3,18 +3,17 @@
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import multiprocessing
 import os
 import socket
 import sys
-import threading
 import warnings
 import weakref
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from . import private_names
 from .errors import FtnPytorchError, summary
 
 # Size and rank of a job as MPI launchers tell them. SLURM_STEP_NUM_TASKS is set by srun alone; SLURM_NTASKS is also
@@ -45,7 +44,7 @@ class _State:
         self.start: dict[str, str] = {}
         self.threads: int | None = None
         self.threads_settled = False
-        self.warned_of_lone_ranks = False
+        self.warnings: set[str] = set()
         self.told_of_threads: weakref.WeakSet[Any] = weakref.WeakSet()
 
     @property
@@ -81,6 +80,13 @@ def warn(text: str) -> None:
         library.warn(text.encode("utf-8", "backslashreplace").decode("utf-8"))
 
 
+def warn_once(text: str) -> None:
+    """``warn``, unless this process has been told already."""
+    if text not in _state.warnings:
+        _state.warnings.add(text)
+        warn(text)
+
+
 def start(info: Mapping[str, str]) -> None:
     """Prepare an interpreter that the library started; an adopted one belongs to its program and stays as it is."""
     _state.start = dict(info)
@@ -101,19 +107,12 @@ def start_info() -> dict[str, str]:
 
 def shut_down() -> None:
     """What Python does when it ends, short of finalizing: wait for threads, run exit functions, flush. Never raises."""
-    steps = [_flush] if _state.adopted else [_join_threads, atexit._run_exitfuncs, _flush]  # type: ignore
+    steps = [_flush] if _state.adopted else [private_names.join_threads, private_names.run_exit_functions, _flush]
     for step in steps:
         try:
             step()
         except BaseException as failure:
             _complain(failure)
-
-
-def _join_threads() -> None:
-    # The thread that ends the process takes the place of the one that started Python: before 3.13, _shutdown called in
-    # any other thread waits for that one, too, which never ends.
-    threading.main_thread()._ident = threading.get_ident()  # type: ignore[attr-defined]
-    threading._shutdown()  # type: ignore[attr-defined]
 
 
 def _flush() -> None:
@@ -240,11 +239,8 @@ def job() -> str | None:
 def warn_of_lone_ranks() -> None:
     """Warn once, on rank 0, when several ranks train without a torch.distributed group."""
     rank, size = rank_and_size()
-    if _state.warned_of_lone_ranks or size < 2 or _in_group():
-        return
-    _state.warned_of_lone_ranks = True
-    if rank == 0:
-        warn(
+    if rank == 0 and size > 1 and not _in_group():
+        warn_once(
             f"ftn_pytorch_train runs on {size} MPI ranks without a torch.distributed group: each rank trains a network "
             "of its own. Train on one rank, or call torch.distributed.init_process_group in the script."
         )

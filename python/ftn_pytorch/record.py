@@ -26,11 +26,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from . import __version__, process, results
+from . import __version__, process, random_states, results
 from .errors import summary
-from .stored import Store, random_state
+from .stored import Store
+from .values import is_tensor
 
-FORMAT = 1
+FORMAT = 2
 VARIABLE = "FTN_PYTORCH_RECORD"
 CALLS_VARIABLE = "FTN_PYTORCH_RECORD_CALLS"
 DEFAULT_CALLS = 10
@@ -62,7 +63,7 @@ class Recorder:
 
     def before_load(self) -> dict[str, Any]:
         """State that a load starts from."""
-        return random_state()
+        return random_states.capture()
 
     @staticmethod
     def _seed(state: Mapping[str, Any]) -> int | None:
@@ -81,9 +82,9 @@ class Recorder:
         facts = {
             "file": os.path.abspath(runner.path),
             "copy": os.path.basename(runner.path),
-            "options": store.add(dict(options)),
-            "config": store.add(dict(config)),
-            "random": store.add(dict(state)),
+            "options": store.add(dict(options), "options"),
+            "config": store.add(dict(config), "config"),
+            "random": store.add(dict(state), "random"),
             "torch_seed": self._seed(state),
         }
         store.write(folder, "load", facts)
@@ -99,24 +100,23 @@ class Recorder:
         folder = self._folder / f"call-{self._calls:04d}"
         folder.mkdir()
         store = Store()
-        arguments = store.add([list(args), dict(kwargs)])
         facts = {
             "module": number,
             "function": name,
             "flags": flags,
-            "arguments": arguments,
-            "random": store.add(random_state()),
+            "arguments": store.add([list(args), dict(kwargs)]),
+            "random": store.add(random_states.capture(), "random"),
         }
         store.write(folder, "call", facts)
-        return folder, arguments, store, args, dict(kwargs), time.perf_counter()
+        return folder, store, [list(args), dict(kwargs)], time.perf_counter()
 
     def end(self, record: tuple, result: Any, failure: BaseException | None) -> None:
         """Write the outcome of a call."""
         if not record:
             return
-        folder, arguments, before, args, kwargs, begin = record
+        folder, before, arguments, begin = record
         seconds = time.perf_counter() - begin
-        write_outcome(folder, outcome_of(result, failure), before.changes(arguments, [list(args), kwargs]), seconds)
+        write_outcome(folder, outcome_of(result, failure), before.changes(arguments), seconds)
 
 
 def outcome_of(result: Any, failure: BaseException | None) -> dict[str, Any]:
@@ -127,13 +127,15 @@ def outcome_of(result: Any, failure: BaseException | None) -> dict[str, Any]:
         names, values = results.unpack(result)
     except Exception as problem:
         return {"exception": type(problem).__name__, "text": summary(problem)}
-    return {"names": None if names is None else list(names), "values": [results.to_host(value) for value in values]}
+    # On the host, but of the type that it has: half precision is compared as such.
+    on_host = [value.cpu() if is_tensor(value) else value for value in values]
+    return {"names": None if names is None else list(names), "values": on_host}
 
 
 def write_outcome(folder: Path, outcome: Mapping[str, Any], changes: Mapping[str, Any], seconds: float) -> None:
     """``result.json`` and ``result.npz`` of a call; ``changes`` are arguments that the function changed in place."""
     store = Store()
-    facts = {"outcome": store.add(dict(outcome)), "changes": store.add(dict(changes)), "seconds": seconds}
+    facts = {"outcome": store.add(dict(outcome)), "changes": store.add(dict(changes), "changes"), "seconds": seconds}
     store.write(folder, "result", facts)
 
 

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from . import _embed, framework, record
+from . import _embed, framework, random_states, record
 from .errors import FtnPytorchError, report
-from .stored import Store, Stored, set_random_state
+from .stored import Store, Stored
 
 # Relative differences that another number of threads can make, by size of an element in bytes.
 _TOLERANCES = {2: 1e-2, 4: 1e-5, 8: 1e-9, 16: 1e-9}
@@ -23,7 +23,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("folder", type=Path, help="folder that FTN_PYTORCH_RECORD named, of one rank")
     parser.add_argument("--call", type=int, metavar="N", help="compare this call only; those before it run, too")
     parser.add_argument("--alone", action="store_true", help="with --call: do not run the calls before it")
-    parser.add_argument("--pdb", action="store_true", help="stop in the debugger at the first line of each compared call")
+    parser.add_argument(
+        "--pdb", action="store_true", help="stop in the debugger at the first line of each compared call"
+    )
     parser.add_argument("--script", metavar="FILE", help="run this file in place of the recorded one")
 
 
@@ -49,7 +51,8 @@ class Replay:
             raise ValueError(f"it holds no record.json{f'; name one of its folders {ranks}' * bool(ranks)}")
         self._facts = Stored(self._folder, "record").facts
         if self._facts["format"] != record.FORMAT:
-            raise ValueError(f"its format is {self._facts['format']}, this version reads {record.FORMAT}")
+            found = self._facts["format"]
+            raise ValueError(f"its format is {found}, this version reads {record.FORMAT}: record the calls again")
         self._script = None if script is None else os.path.abspath(script)
         self._runners: dict[int, Any] = {}
 
@@ -86,9 +89,9 @@ class Replay:
         args, kwargs = call.value(call.facts["arguments"])
         function, _, _ = _embed.bind(runner, name, call.facts["flags"])
         _embed.first_call(runner, name, tuple(args), kwargs)
-        set_random_state(call.value(call.facts["random"]))
+        _set_random(call.value(call.facts["random"]))
         before = Store()
-        tree = before.add([args, kwargs])
+        before.add([args, kwargs])
         result, failure = None, None
         try:
             result = self._debugged(function, args, kwargs) if debug else function(*args, **kwargs)
@@ -100,7 +103,7 @@ class Replay:
         recorded = Stored(folder, "result")
         outcome = record.outcome_of(result, failure)
         yield from _differences("result", recorded.value(recorded.facts["outcome"]), outcome)
-        changes = before.changes(tree, [args, kwargs])
+        changes = before.changes([args, kwargs])
         yield from _differences("changed arguments", recorded.value(recorded.facts["changes"]), changes)
         if failure is not None and "exception" not in recorded.value(recorded.facts["outcome"]):
             yield report(failure)
@@ -125,7 +128,7 @@ class Replay:
         beside = os.path.dirname(load.facts["file"])
         if beside not in sys.path:
             sys.path.append(beside)
-        set_random_state(load.value(load.facts["random"]))
+        _set_random(load.value(load.facts["random"]))
         if load.facts["torch_seed"] is not None:
             import torch
 
@@ -163,6 +166,13 @@ def _differences(what: str, recorded: Any, found: Any) -> Iterator[str]:
         if isinstance(recorded, float) and isinstance(found, float) and abs(recorded - found) <= 1e-5 * abs(recorded):
             return
         yield f"{what} is {found!r}, recorded {recorded!r}"
+
+
+def _set_random(states: dict[str, Any]) -> None:
+    if "torch" in states:
+        # As in the recorded program; restore leaves out what nobody has imported.
+        import torch  # noqa: F401
+    random_states.restore(states)
 
 
 def _array_differences(what: str, recorded: Any, found: Any) -> Iterator[str]:

@@ -11,6 +11,7 @@ from types import MemberDescriptorType
 from typing import Any, Optional
 
 from .errors import FtnPytorchError
+from .values import is_array, is_tensor
 
 Names = Optional[tuple[str, ...]]
 
@@ -36,11 +37,16 @@ def unpack(result: Any) -> tuple[Names, tuple[Any, ...]]:
 
 
 def to_host(value: Any) -> Any:
-    """A tensor in host memory: the same object if it is there already, else a copy. Other values pass."""
-    torch = sys.modules.get("torch")
-    if torch is None or not isinstance(value, torch.Tensor):
-        return value
-    return value.cpu()
+    """An array that Fortran can take: in host memory, and of single in place of half precision. Other values pass.
+
+    What needs no change is returned as the same object, else a copy.
+    """
+    if is_tensor(value):
+        import torch
+
+        value = value.cpu()
+        return value.float() if value.dtype in (torch.float16, torch.bfloat16) else value
+    return value.astype("float32") if is_array(value) and value.dtype == "float16" else value
 
 
 def _parts(result: Any) -> tuple[Names, tuple[Any, ...] | None]:

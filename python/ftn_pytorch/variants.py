@@ -17,8 +17,8 @@ VARIANTS = ("eager", "torchscript", "compile")
 def choose(network: Any, examples: tuple = (), variant: str | None = None) -> Any:
     """The network in a variant: "eager", "torchscript" or "compile"; by default that of ``FTN_PYTORCH_VARIANT``.
 
-    TorchScript is made by torch.jit.script, or by torch.jit.trace with the ``examples`` if that fails, and is frozen. So
-    it is for prediction; put the network into ``eval()`` first. Raises ARGUMENT for unknown variants, FORMAT where
+    TorchScript is made by torch.jit.script, or by torch.jit.trace with the ``examples`` if that fails, and is frozen.
+    So it is for prediction; put the network into ``eval()`` first. Raises ARGUMENT for unknown variants, FORMAT where
     TorchScript cannot be made.
     """
     wanted = variant or os.environ.get(VARIABLE) or VARIANTS[0]

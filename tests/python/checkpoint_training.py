@@ -12,7 +12,7 @@ from ftn_pytorch import Checkpoint
 
 
 class Training:
-    """Dropout, Adam, a schedule and a shuffled replay buffer; all random numbers come from the states of the process."""
+    """Dropout, Adam, a schedule and a shuffled replay buffer; all random numbers come from those of the process."""
 
     def __init__(self):
         torch.manual_seed(1)

@@ -24,7 +24,6 @@ def isolated(monkeypatch, tmp_path):
     """Loading scripts changes sys.path, sys.modules and what was done once per process."""
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setattr(process, "_state", process._State())
-    monkeypatch.delenv("FTN_PYTORCH_MODE", raising=False)
     before = set(sys.modules)
     yield
     for name in set(sys.modules) - before:

@@ -4,7 +4,6 @@
 import contextlib
 import errno
 import fcntl
-import json
 import os
 import subprocess
 import sys
@@ -14,7 +13,7 @@ import pytest
 
 import ftn_pytorch
 from ftn_pytorch import process
-from ftn_pytorch.checkpoint import Checkpoint, folder, lock
+from ftn_pytorch.checkpoint import Checkpoint, folder
 
 
 @pytest.fixture
@@ -174,43 +173,35 @@ def without_flock(monkeypatch):
     monkeypatch.setattr(fcntl, "flock", refuse)
 
 
-def test_without_flock_the_lock_file_is_the_lock(tmp_path, fails, checkpoint, without_flock):
+def test_without_flock_there_is_a_warning_and_no_lock(tmp_path, checkpoint, without_flock):
     first = Checkpoint(values={})
-    first.write(str(tmp_path))
-    with fails("LOCKED", "this process itself", "remove", ".lock"):
+    with pytest.warns(process.FtnPytorchWarning, match=f"{tmp_path} is on a file system without flock") as told:
+        first.write(str(tmp_path))
         checkpoint.write(str(tmp_path))
-    del first
-    assert names(tmp_path) == of_steps(1)
-    checkpoint.write(str(tmp_path))
-
-
-@pytest.mark.parametrize(
-    ("owner", "stale"),
-    [
-        ({}, False),
-        ({"host": "elsewhere"}, False),
-        ({"pid": "dead"}, True),
-        ({"born": "1"}, True),
-    ],
-    ids=["living", "other node", "dead", "number used again"],
-)
-def test_without_flock_a_lock_of_a_dead_process_of_this_node_is_removed(
-    tmp_path, fails, checkpoint, without_flock, owner, stale
-):
-    held = lock.Lock(str(tmp_path / "made"), "x")
-    text = json.loads((tmp_path / "made").read_bytes())
-    held.release()
-    if owner.get("pid") == "dead":
-        ended = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
-        owner = {"pid": int(ended.stdout)}
-    place = tmp_path / ".state.lock"
-    place.write_text(json.dumps({**text, **owner}))
-    if stale:
         checkpoint.save(str(tmp_path / "state"))
-        assert names(tmp_path) == ["state"]
-    else:
-        with fails("LOCKED", f"remove {place}"):
-            checkpoint.save(str(tmp_path / "state"))
+    assert len(told) == 1
+    assert names(tmp_path) == [*of_steps(1, 2), "state"]
+
+
+def test_without_flock_what_others_have_begun_stays(tmp_path, checkpoint, without_flock):
+    parts = [".state.4711.part", f".{folder.name_of(1)}.4711.part"]
+    for part in parts:
+        (tmp_path / part).write_text("begun")
+    with pytest.warns(process.FtnPytorchWarning):
+        checkpoint.save(str(tmp_path / "state"))
+    checkpoint.write(str(tmp_path))
+    assert set(parts) < set(names(tmp_path))
+
+
+def test_a_lock_that_cannot_be_tried_is_a_failure_and_stays(tmp_path, checkpoint, fails, monkeypatch):
+    def refuse(*_):
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    (tmp_path / ".state.lock").write_text("of another")
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with fails("FILE", "state cannot be written", os.strerror(errno.EIO)):
+        checkpoint.save(str(tmp_path / "state"))
+    assert names(tmp_path) == [".state.lock"]
 
 
 def test_a_lock_without_a_legible_owner_is_told_all_the_same(tmp_path, fails, checkpoint, other):

@@ -14,7 +14,7 @@ import torch
 from ftn_pytorch import process
 from ftn_pytorch.checkpoint import Checkpoint, file, payload
 from ftn_pytorch.checkpoint.objects import tree_of
-from ftn_pytorch.checkpoint.tree import Encoder, Unstorable, decode
+from ftn_pytorch.values import Encoder, Unstorable, decode
 
 Sample = collections.namedtuple("Sample", "x y")
 
@@ -166,7 +166,7 @@ def test_random_states_of_devices_that_are_not_there_are_a_warning(tmp_path, mon
     Checkpoint(values={}).restore(path)
     assert restored == {0: bytes(range(16)), 1: bytes(range(16))}
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
-    with pytest.warns(process.FtnPytorchWarning, match="2 CUDA devices and there are 1"):
+    with pytest.warns(process.FtnPytorchWarning, match="2 CUDA devices were stored and there are 1"):
         Checkpoint(values={}).restore(path)
 
 
@@ -207,8 +207,7 @@ def test_nonsense_with_a_right_checksum_is_refused(tmp_path, fails, content):
 
 
 def test_a_state_that_is_not_understood_is_refused(tmp_path, fails):
-    stream = open(tmp_path / "odd", "wb")
-    with stream:
+    with open(tmp_path / "odd", "wb") as stream:
         payload.write(stream, {"objects": {"values": {"~": "tensor", "at": "x"}}, "config": {}, "random": {}}, {})
     with fails("FORMAT", "cannot be understood"):
         Checkpoint(values={}).restore(forge(tmp_path / "forged", (tmp_path / "odd").read_bytes(), "plain"))

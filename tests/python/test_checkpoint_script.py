@@ -113,7 +113,8 @@ def test_checkpoints_go_on_after_reload(load, tmp_path):
         ("class A:\n    def f(self):\n        global x\n        x = 1\nx = None\n", {"x"}),
         ("import functools\nx = 0\ndef f():\n    def g():\n        global x\n        x = 1\n", {"x"}),
         (
-            "import random, numpy as np\na, b, c = random.Random(1), np.random.default_rng(), np.random.RandomState()\n",
+            "import random\nfrom numpy.random import RandomState, default_rng\n"
+            "a, b, c = random.Random(1), default_rng(), RandomState()\n",
             set("abc"),
         ),
         ("import torch\nnets = [torch.nn.Linear(1, 1)]\nNETS = {'a': nets[0]}\n", {"nets", "NETS"}),

@@ -40,7 +40,7 @@ def test_host_is_no_device(load, text):
 
 
 @needs_no_cuda
-@pytest.mark.parametrize("options", [{"device": "cuda"}, {"device": "cuda:1"}, {"flags": 1}])
+@pytest.mark.parametrize("options", [{"device": "cuda"}, {"device": "cuda:1"}])
 def test_device_that_cannot_be_used_is_told_with_what_torch_was_built_for(load, fails, options):
     with fails("DEVICE", "cannot be used", torch.__version__, "built for", "finds 0 usable GPUs"):
         load(SCRIPT, **options)
@@ -170,7 +170,7 @@ def test_script_computes_on_the_gpu_with_host_arrays(load):
 @pytest.mark.filterwarnings("ignore")
 def test_saved_model_trains_on_the_gpu_with_host_arrays(tmp_path):
     torch.jit.save(torch.jit.script(torch.nn.Linear(2, 1)), tmp_path / "net.pt")
-    runner = _embed.load(1, str(tmp_path / "net.pt"), {"flags": 1}, {})
+    runner = _embed.load(1, str(tmp_path / "net.pt"), {"device": "cuda", "flags": 1}, {})
     assert runner.device == "cuda"
     _embed.bind(runner, "ftn_pytorch_create_optimizer_sgd", 0)[0](0.05)
     train = _embed.bind(runner, "ftn_pytorch_train", 0)[0]

@@ -161,8 +161,10 @@ def test_plugin_beside_the_library_is_compared_with_torch(tmp_path, folder, verd
 def test_two_openmp_runtimes_are_both_named(monkeypatch, tmp_path):
     maps = "".join(f"7f0 r-xp 0 0:0 1  /opt/{name}\n" for name in ("libgomp.so.1", "libomp.so.5", "libc.so.6"))
     real_open = open
-    monkeypatch.setattr("builtins.open", lambda file, *a, **k: (
-        real_open(write_maps, *a, **k) if file == "/proc/self/maps" else real_open(file, *a, **k)))
+    monkeypatch.setattr(
+        "builtins.open",
+        lambda file, *a, **k: real_open(write_maps, *a, **k) if file == "/proc/self/maps" else real_open(file, *a, **k),
+    )
     write_maps = tmp_path / "maps"
     write_maps.write_text(maps)
     found = finding_of("openmp", list(diagnose._openmp()))

@@ -139,7 +139,7 @@ def test_options_that_make_no_sense_are_refused(model_file, source, fails):
         _embed.load(1, model_file(source), {}, {"lr": 0.1})
     if source != "exported":
         with fails("ARGUMENT", "torch.compile cannot work on"):
-            load(model_file(source), compile=True)
+            load(model_file(source), compile="default", compile_backend="inductor")
     runner = load(model_file(source))
     assert not _embed.has(runner, "ftn_pytorch_train")
     with fails("HOOK", "no function ftn_pytorch_train", FORWARD):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The state of an optimizer in a TorchScript file: training that is resumed is training that went on, and damage is told."""
+"""The state of an optimizer in a TorchScript file: training that is resumed goes on, and damage is told."""
 
 import warnings
 import zipfile

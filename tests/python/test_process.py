@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Start and exit, threads, MPI ranks, and the way back to the Fortran program."""
 
+import atexit
 import os
 import sys
+import threading
 import types
 
 import numpy
@@ -247,8 +249,8 @@ def test_exit_does_not_raise(monkeypatch, host):
     def fail():
         raise SystemExit(3)
 
-    monkeypatch.setattr(process.threading, "_shutdown", fail)
-    monkeypatch.setattr(process.atexit, "_run_exitfuncs", lambda: None)
+    monkeypatch.setattr(threading, "_shutdown", fail)
+    monkeypatch.setattr(atexit, "_run_exitfuncs", lambda: None)
     monkeypatch.setattr(sys, "stdout", None)
     _embed.at_exit()
     (text,) = host.warnings

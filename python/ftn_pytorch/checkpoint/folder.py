@@ -74,7 +74,8 @@ class Session:
         if step is not None and step < 0:
             raise FtnPytorchError("ARGUMENT", f"step is {step}, it must not be negative")
         self._lock(folder)
-        _remove_parts(folder)
+        if self._locks[folder].is_held():
+            _remove_parts(folder)
         there = listed(folder)
         reached = self._reached.get(folder)
         if step is None:

@@ -10,13 +10,14 @@ refers to them sees the restored contents; numbers and texts can only be bound a
 from __future__ import annotations
 
 import copy
+import functools
 import random
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from . import rng
-from .tree import OBJECT, TAG, Encoder, FindType, decode, is_array, is_tensor, loaded
+from .. import random_states
+from ..values import OBJECT, TAG, Encoder, FindType, decode, is_array, is_tensor, loaded
 
 Rebind = Callable[[Any], None]
 
@@ -37,7 +38,10 @@ def access_to(value: Any) -> Access | None:
         return Access(value.getstate, value.setstate)
     numpy, torch = loaded("numpy"), loaded("torch")
     if torch is not None and isinstance(value, torch.Generator):
-        return Access(lambda: rng.to_bytes(value.get_state()), lambda state: value.set_state(rng.to_tensor(state)))
+        return Access(
+            lambda: random_states.to_bytes(value.get_state()),
+            lambda state: value.set_state(random_states.to_tensor(state)),
+        )
     if numpy is not None and isinstance(value, numpy.random.RandomState):
         return Access(lambda: value.get_state(legacy=False), value.set_state)
     if numpy is not None and isinstance(value, numpy.random.Generator):
@@ -170,7 +174,7 @@ class Restorer:
                 self.misfits.append(f"{path} has {_listed([str(key) for key, _ in pairs])} in the file and {keys} here")
                 return
             for key, each in pairs:
-                self.add(live[key], each, f"{path}/{key}", lambda value, key=key: live.__setitem__(key, value))
+                self.add(live[key], each, f"{path}/{key}", functools.partial(live.__setitem__, key))
             return
         items = tree if isinstance(tree, list) else tree["items"]
         if not isinstance(live, (list, tuple)) or len(live) != len(items):
@@ -178,7 +182,7 @@ class Restorer:
             self.misfits.append(f"{path} has {len(items)} items in the file and {found} here")
             return
         for index, each in enumerate(items):
-            rebind = (lambda value, at=index: live.__setitem__(at, value)) if isinstance(live, list) else None
+            rebind = functools.partial(live.__setitem__, index) if isinstance(live, list) else None
             self.add(live[index], each, f"{path}/{index}", rebind)
 
     def _add_plain(self, live: Any, value: Any, path: str, rebind: Rebind | None) -> None:
@@ -230,14 +234,18 @@ def _in_place(live: Any, value: Any) -> Callable[[Any], Any] | None:
         fits = is_array(value) and live.flags.writeable and not _difference(value, live)
         return (lambda new: live.__setitem__(..., new)) if fits else None
     if isinstance(live, deque) and isinstance(value, deque) and live.maxlen == value.maxlen:
-        return lambda new: (live.clear(), live.extend(new))
+        return lambda new: _refill(live, live.extend, new)
     if type(live) in (dict, defaultdict, OrderedDict, Counter, set) and isinstance(value, (dict, set)):
-        return (
-            (lambda new: (live.clear(), live.update(new))) if isinstance(value, set) == isinstance(live, set) else None
-        )
+        fits = isinstance(value, set) == isinstance(live, set)
+        return (lambda new: _refill(live, live.update, new)) if fits else None
     if type(live) in (list, bytearray) and type(live) is type(value):
         return lambda new: live.__setitem__(slice(None), new)
     return None
+
+
+def _refill(live: Any, add: Callable[[Any], Any], new: Any) -> None:
+    live.clear()
+    add(new)
 
 
 def _back_in_place(in_place: Callable[[Any], Any], live: Any) -> Callable[[], Any]:

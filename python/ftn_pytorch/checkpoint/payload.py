@@ -15,8 +15,8 @@ from collections.abc import Mapping
 from typing import Any, BinaryIO
 
 from ..errors import FtnPytorchError, summary
+from ..values import is_tensor
 from .file import MARK
-from .tree import is_tensor
 
 TORCH = "torch"
 PLAIN = "plain"

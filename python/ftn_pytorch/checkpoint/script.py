@@ -21,11 +21,11 @@ from types import CodeType, ModuleType
 from typing import Any
 
 from ..errors import FtnPytorchError
+from ..values import Encoder, Unstorable, find_imported_type, is_array, is_number, is_tensor, loaded
 from . import file
 from .base import Checkpoint, describe
 from .folder import Session
 from .objects import Rebind, holds_objects, tree_of
-from .tree import Encoder, Unstorable, find_imported_type, is_array, is_number, is_tensor, loaded
 
 STATE = "ftn_pytorch_state"
 _HOOKED = "hook"
@@ -167,7 +167,7 @@ class _HookedCheckpoint(Checkpoint):
                 raise FtnPytorchError(
                     "FORMAT", f"{path} was not written by ftn_pytorch_save, as {self._script} needs it, which has hooks"
                 )
-            copy = tempfile.NamedTemporaryFile(prefix="ftn_pytorch_")
+            copy = tempfile.NamedTemporaryFile(prefix="ftn_pytorch_")  # noqa: SIM115  closed in _apply
             shutil.copyfileobj(raw, copy, 1 << 20)
             copy.truncate(file.archive_length(raw))
             copy.flush()

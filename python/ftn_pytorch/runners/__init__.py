@@ -28,7 +28,6 @@ _RUNNERS: dict[str, Callable[[str, Options, dict[str, Any]], Runner]] = {
 
 
 def open_runner(file: str, options: Mapping[str, Any], config: Mapping[str, Any]) -> Runner:
-    """Load a file with the runner for its kind. Options are checked before the file is touched."""
-    chosen = Options.parse(options)
+    """Load a file with the runner for its kind; ``options`` are fields of ``Options``."""
     path = loading.find(file)
-    return _RUNNERS[formats.identify(path)](path, chosen, dict(config))
+    return _RUNNERS[formats.identify(path)](path, Options(**options), dict(config))

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from .. import device, formats, process
+from .. import device, formats, private_names, process
 from ..conventions import Convention
 from ..errors import FtnPytorchError, message
 from ..framework import TORCH, import_torch
@@ -26,10 +26,6 @@ TORCH_VERSION = "torch_version"
 _CHECK_VARIABLE = "AOTI_RUNTIME_CHECK_INPUTS"
 
 _TRIAL_SECONDS = 120
-_TRIAL = """
-import sys, torch
-torch._C._aoti.AOTIModelPackageLoader(sys.argv[1], sys.argv[2], False, 1, -1)
-"""
 
 # What names of instruction sets in a package ask of torch.cpu.get_capabilities().
 _CAPABILITIES = {
@@ -76,9 +72,11 @@ class AotiRunner(SavedRunner):
             _try_elsewhere(torch, self.path, name)
         try:
             index = torch.device(place).index if place else None
-            loader = torch._C._aoti.AOTIModelPackageLoader(self.path, name, False, 1, -1 if index is None else index)
+            loader = private_names.aoti_loader(self.path, name, -1 if index is None else index)
             in_text, out_text = loader.get_call_spec()
-            specs = [torch.utils._pytree.treespec_loads(text) for text in (in_text, out_text)]
+            specs = [private_names.tree_spec(text) for text in (in_text, out_text)]
+        except FtnPytorchError:
+            raise
         except Exception as failure:
             raise _refusal(torch, self.path, message(failure)) from failure
         self._tree = Tree(specs[0], (), self.path)
@@ -102,7 +100,7 @@ class AotiRunner(SavedRunner):
 
     def _forward(self, flags: int) -> tuple[Callable, Convention]:
         torch, tree, out_spec, where = self._torch, self._tree, self._out_spec, f"forward of {self.name}"
-        run, unflatten, tensor = self._loader.boxed_run, torch.utils._pytree.tree_unflatten, torch.Tensor
+        run, unflatten, tensor = self._loader.boxed_run, private_names.tree_unflatten(), torch.Tensor
 
         def forward(*args: Any, **named: Any) -> Any:
             # Numbers were made part of the program when it was exported. The code takes rows of elements only.
@@ -159,13 +157,10 @@ def _metadata(archive: formats.Archive, name: str) -> dict[str, str]:
 
 
 def _check_version(torch: Any, archive: formats.Archive, metadata: dict[str, str]) -> None:
-    from torch.export.pt2_archive.constants import ARCHIVE_VERSION_VALUE
-
+    wanted = private_names.archive_version()
     version = archive.read("archive_version").decode(errors="replace") if "archive_version" in archive.names else "0"
-    if version != ARCHIVE_VERSION_VALUE:
-        raise _refusal(
-            torch, archive.path, f"it has archive version {version}, and this torch reads {ARCHIVE_VERSION_VALUE}"
-        )
+    if version != wanted:
+        raise _refusal(torch, archive.path, f"it has archive version {version}, and this torch reads {wanted}")
     compiled_by = metadata.get(TORCH_VERSION, torch.__version__)
     if compiled_by.partition("+")[0] != torch.__version__.partition("+")[0]:
         raise _refusal(torch, archive.path, f"it was compiled by torch {compiled_by}")
@@ -196,7 +191,7 @@ def _try_elsewhere(torch: Any, path: str, name: str) -> None:
         return
     try:
         done = subprocess.run(
-            [sys.executable, "-c", _TRIAL, path, name],
+            [sys.executable, "-c", private_names.AOTI_TRIAL, path, name],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

@@ -7,7 +7,7 @@ import abc
 import difflib
 import inspect
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,68 +18,24 @@ from ..errors import FtnPytorchError
 USE_DEVICE = 1
 USE_INFERENCE_MODE = 2
 
-MODE_VARIABLE = "FTN_PYTORCH_MODE"
-
-# The first choice is the default.
-_CHOICES: dict[str, tuple[str, ...]] = {
-    "layout": ("reversed", "same"),
-    "mode": ("checked", "safe"),
-    "dtype": ("keep", "float32", "float64"),
-    "inputs": ("share", "copy"),
-    "backend": ("auto", "python", "direct"),
-}
-_COMPILE_MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
-_NAMES = (*_CHOICES, "device", "cast", "flags", "compile", "compile_backend", "weights_only")
-
 
 @dataclass(frozen=True)
 class Options:
-    """Options of ``fpt_module_load``, checked and with defaults filled in."""
+    """Options of ``fpt_module_load``, as the core has checked and completed them."""
 
-    layout: str
-    mode: str
-    dtype: str
-    inputs: str
-    cast: bool
-    device: str | None
-    flags: int
-    weights_only: bool
+    layout: str = "reversed"
+    mode: str = "checked"
+    dtype: str = "keep"
+    inputs: str = "share"
+    cast: bool = False
+    device: str | None = None
+    flags: int = 0
+    """``USE_DEVICE`` (which ``device`` tells already) and ``USE_INFERENCE_MODE``."""
+    weights_only: bool = True
     """Files whose reading would run code of theirs are refused."""
-    compile: str | None
+    compile: str | None = None
     """Mode of torch.compile, None for not at all."""
-    compile_backend: str
-
-    @classmethod
-    def parse(cls, options: Mapping[str, Any]) -> Options:
-        """Check options by name and value; ARGUMENT lists what is valid."""
-        for name in options:
-            if name not in _NAMES:
-                raise FtnPytorchError("ARGUMENT", f"load has no option {name!r}{_suggest(name, _NAMES)}")
-        chosen = {name: _choice(name, options.get(name), f"load(..., {name}=)") for name in _CHOICES}
-        if options.get("mode") is None and os.environ.get(MODE_VARIABLE):
-            chosen["mode"] = _choice("mode", os.environ[MODE_VARIABLE], f"the environment variable {MODE_VARIABLE}")
-        if chosen.pop("backend") == "direct":
-            raise FtnPytorchError(
-                "ARGUMENT", 'backend="direct": the Python side was asked, which has no direct path; use "auto" or "python"'
-            )
-        flags = _integer("flags", options.get("flags"), USE_DEVICE | USE_INFERENCE_MODE)
-        device = options.get("device")
-        if device is not None and not isinstance(device, str):
-            raise FtnPytorchError("ARGUMENT", f'device is {device!r}, it must be a text such as "cpu" or "cuda:0"')
-        if device is None and flags & USE_DEVICE:
-            device = "cuda"
-        cast = bool(_integer("cast", options.get("cast"), 1))
-        weights_only = bool(_integer("weights_only", options.get("weights_only", True), 1))
-        compile, compile_backend = _compile(options.get("compile"), options.get("compile_backend"))
-        return cls(
-            **chosen,
-            cast=cast,
-            device=device,
-            flags=flags,
-            weights_only=weights_only,
-            compile=compile,
-            compile_backend=compile_backend,
-        )
+    compile_backend: str = ""
 
     def refuse_compile(self, path: str, what: str) -> None:
         """ARGUMENT where torch.compile is asked for and has nothing to do."""
@@ -87,52 +43,6 @@ class Options:
             raise FtnPytorchError(
                 "ARGUMENT", f"{path} is {what}, which torch.compile cannot work on: leave compile= away"
             )
-
-
-def _compile(wish: Any, backend: Any) -> tuple[str | None, str]:
-    if backend is not None and not isinstance(backend, str):
-        raise FtnPytorchError("ARGUMENT", f'compile_backend is {backend!r}, it must be a text such as "inductor"')
-    if wish is None or wish is False:
-        if backend is not None:
-            raise FtnPytorchError(
-                "ARGUMENT", f"compile_backend is {backend!r}, which has an effect together with compile= only"
-            )
-        return None, ""
-    mode = _COMPILE_MODES[0] if wish is True else wish
-    if mode not in _COMPILE_MODES:
-        raise FtnPytorchError(
-            "ARGUMENT",
-            f"load(..., compile=) is {wish!r}; it must be a logical or a mode{_suggest(wish, _COMPILE_MODES)}",
-        )
-    backend = backend or "inductor"
-    if backend != "inductor" and mode != _COMPILE_MODES[0]:
-        raise FtnPytorchError(
-            "ARGUMENT", f'compile={mode!r} is a mode of compile_backend="inductor", not of {backend!r}'
-        )
-    return mode, backend
-
-
-def _choice(name: str, value: Any, where: str) -> str:
-    valid = _CHOICES[name]
-    if value is None:
-        return valid[0]
-    if value not in valid:
-        raise FtnPytorchError("ARGUMENT", f"{where} is {value!r}{_suggest(value, valid)}")
-    return value
-
-
-def _integer(name: str, value: Any, largest: int) -> int:
-    if value is None:
-        return 0
-    if not isinstance(value, int) or not 0 <= value <= largest:
-        raise FtnPytorchError("ARGUMENT", f"{name} is {value!r}, it must be between 0 and {largest}")
-    return int(value)
-
-
-def _suggest(found: Any, valid: Iterable[str]) -> str:
-    close = difflib.get_close_matches(str(found), list(valid), n=1)
-    hint = f" Did you mean {close[0]!r}?" if close else ""
-    return f"; valid are {', '.join(valid)}.{hint}"
 
 
 def refuse_config(path: str, what: str, config: Mapping[str, Any]) -> None:

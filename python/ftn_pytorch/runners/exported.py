@@ -57,7 +57,8 @@ class ExportedRunner(SavedRunner):
 
     def _forward(self, flags: int) -> tuple[Callable, Convention]:
         model, tree, inputs, where = self._model, self._tree, self._inputs, f"forward of {self.name}"
-        tensor, seen = self._torch.Tensor, set()
+        tensor = self._torch.Tensor
+        seen: set[tuple] = set()
 
         def forward(*args: Any, **named: Any) -> Any:
             flat: Any = args
@@ -174,7 +175,7 @@ def _inputs(program: Any, path: str) -> tuple[Tree, list[Input]]:
     given = [spec for spec in program.graph_signature.input_specs if spec.kind.name == "USER_INPUT"]
     inputs = []
     for name, spec in zip(tree.names, given):
-        value = values.get(getattr(spec.arg, "name", None))
+        value: Any = values.get(getattr(spec.arg, "name", None))
         if getattr(value, "shape", None) is None:
             inputs.append(Input(name))
         else:

@@ -123,7 +123,7 @@ def _import_runtime(path: str) -> Any:
 
 def _providers(runtime: Any, wanted: str | None) -> tuple[list[Any], str | None]:
     """Execution providers for a device, and the device (None for the host); DEVICE if there are none."""
-    host = ("CPUExecutionProvider", {})
+    host: tuple[str, dict[str, Any]] = ("CPUExecutionProvider", {})
     kind, _, index = (wanted or "cpu").partition(":")
     if kind == "cpu":
         return [host], None

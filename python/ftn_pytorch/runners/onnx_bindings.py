@@ -8,10 +8,13 @@ import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from .. import private_names
 from ..errors import FtnPytorchError
 from .expected import Input, arrange, check
 
 _Key = tuple[Any, ...]
+# Gives an array: one of the caller, who holds it during a call, or one of our own.
+_Source = Callable[[], Any]
 
 
 class Bindings:
@@ -53,9 +56,6 @@ class Bindings:
 
     def _start(self, session: Any) -> None:
         self._session = session
-        # The public method around it costs about 1 us, for a feature of another device.
-        inner = getattr(session, "_sess", None)
-        self._inner_run = getattr(inner, "run_with_iobinding", None)
         self._runs.clear()
         self._references.clear()
         self._output_shapes: dict[_Key, list[tuple[int, ...]]] = {}
@@ -161,32 +161,33 @@ class Bindings:
         """A run on the memory of these arrays; None where that cannot be."""
         numpy = self._numpy
         binding = self._session.io_binding()
-        copies: list[tuple[Any, weakref.ref]] = []
+        copies: list[tuple[Any, _Source]] = []
+        sources: list[_Source] = []
         for entry, value, array in zip(self._inputs, values, arrays):
             if array is not value or not value.flags.c_contiguous:
                 array = numpy.array(array, order="C")
                 copies.append((array, weakref.ref(value)))
+            sources.append(weakref.ref(value) if array is value else functools.partial(_same, array))
             if array.size == 0:
                 return None
             binding.bind_input(entry.name, "cpu", 0, array.dtype, array.shape, array.__array_interface__["data"][0])
-        results: list[Any] = []
+        results: list[_Source] = []
         in_place = True
         for place, (entry, target, shape) in enumerate(zip(self._outputs, outs, shapes)):
             others = [*values, *(other for index, other in enumerate(outs) if index != place)]
             if target is None or not self._fits(target, entry, shape, others):
                 target = numpy.empty(shape, entry.dtype)
                 in_place = False
+                results.append(functools.partial(_same, target))
+            else:
+                results.append(weakref.ref(target))
             if target.size == 0:
                 return None
             binding.bind_output(entry.name, "cpu", 0, target.dtype, shape, target.__array_interface__["data"][0])
-            results.append(None if target is outs[place] else target)
-        run = self._bound_run(binding)
+        run = private_names.bound_run(self._session, binding)
         if in_place and not copies and self._shapes_follow:
             return run
-        buffers = {id(source()): buffer for buffer, source in copies}
-        sources = [buffers.get(id(value)) if id(value) in buffers else weakref.ref(value) for value in values]
-        references = [None if target is None else weakref.ref(target) for target in outs]
-        return self._longer_run(run, copies, sources, None if in_place else results, references)
+        return self._longer_run(run, copies, sources, None if in_place else results)
 
     def _fits(self, target: Any, entry: Input, shape: tuple[int, ...], others: Iterable[Any]) -> bool:
         """Whether the model may write into an array of the caller, while it reads and writes the others."""
@@ -199,19 +200,12 @@ class Bindings:
             and not any(other is not None and self._numpy.may_share_memory(target, other) for other in others)
         )
 
-    def _bound_run(self, binding: Any) -> Callable[[], Any]:
-        inner = getattr(binding, "_iobinding", None)
-        if self._inner_run is not None and inner is not None:
-            return functools.partial(self._inner_run, inner, None)
-        return functools.partial(self._session.run_with_iobinding, binding)
-
     def _longer_run(
         self,
         run: Callable[[], Any],
-        copies: Sequence[tuple[Any, weakref.ref]],
-        sources: Sequence[Any],
-        results: Sequence[Any] | None,
-        outs: Sequence[weakref.ref | None],
+        copies: Sequence[tuple[Any, _Source]],
+        sources: Sequence[_Source],
+        results: Sequence[_Source] | None,
     ) -> Callable[[], Any]:
         """A run with copies before it, with results beside the caller's arrays, or with shapes that may change."""
         copyto, result_type = self._numpy.copyto, self._result_type
@@ -224,13 +218,12 @@ class Bindings:
             except Exception:
                 # Where the shapes depend on the data, what is bound may be too large or too small. The library says so
                 # of what is returned; any other failure comes once more.
-                arrays = [source() if isinstance(source, weakref.ref) else source for source in sources]
+                arrays = [source() for source in sources]
                 return self._run_once(arrays, tuple(array.shape for array in arrays))
-            if results is None:
-                return None
-            return result_type(
-                outs[place]() if buffer is None else buffer  # type: ignore[misc]
-                for place, buffer in enumerate(results)
-            )
+            return None if results is None else result_type(result() for result in results)
 
         return longer
+
+
+def _same(array: Any) -> Any:
+    return array

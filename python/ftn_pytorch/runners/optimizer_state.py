@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The state of an optimizer as an extra file of a TorchScript archive.
 
-The direct path reads and writes the same file (src/direct/optimizer_state.hpp, where the format is described): a text of
-lines, then the bytes of the tensors. Nothing in it is code, as it would be in a pickle.
+The direct path reads and writes the same file (src/direct/optimizer_state.hpp, where the format is described): a text
+of lines, then the bytes of the tensors. Nothing in it is code, as it would be in a pickle.
 """
 
 from __future__ import annotations
@@ -73,8 +73,9 @@ def _parse(data: bytes, parameters: Mapping[str, Any]) -> tuple[str, dict[str, A
     if not end:
         raise ValueError("it ends early")
     lines = head.decode().split("\n")
-    kind, settings, states = "", {}, {}
-    name, at = "", 0
+    kind, name, at = "", "", 0
+    settings: dict[str, Any] = {}
+    states: dict[str, dict[str, Any]] = {}
     for first, *rest in map(str.split, lines[1:]):
         if first == "kind":
             kind = rest[0]
@@ -128,11 +129,12 @@ def _needed(kind: str, settings: Mapping[str, Any]) -> set[str]:
 
 def settings_of(kind: str) -> set[str]:
     """Names of the settings that an optimizer has."""
-    return {"lr", "weight_decay"} | ({"momentum", "nesterov"} if kind == "sgd" else {"beta1", "beta2", "eps", "amsgrad"})
+    own = {"momentum", "nesterov"} if kind == "sgd" else {"beta1", "beta2", "eps", "amsgrad"}
+    return {"lr", "weight_decay"} | own
 
 
 def make(kind: str, parameters: Mapping[str, Any], settings: Mapping[str, Any], states: Mapping[str, dict]) -> Any:
-    """An optimizer of ``torch.optim``, with the fused kernel where torch has one for the device; ``states`` of loads."""
+    """An optimizer of ``torch.optim``, with the fused kernel where torch has one; ``states`` of loads."""
     import torch
 
     settings = dict(settings)

@@ -11,12 +11,12 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from .. import device, formats, loading, process
+from .. import device, formats, loading, private_names, process
 from ..conventions import FORWARD, TRAIN, Convention
 from ..errors import FtnPytorchError, summary
 from ..framework import TORCH, import_torch
 from . import optimizer_state
-from .base import USE_DEVICE, USE_INFERENCE_MODE, Options, Runner
+from .base import USE_DEVICE, USE_INFERENCE_MODE, Options, Runner, refuse_config
 
 SAVE = "ftn_pytorch_save"
 RESTORE = "ftn_pytorch_restore"
@@ -40,9 +40,7 @@ class TorchScriptRunner(Runner):
     def __init__(self, path: str, options: Options, config: dict[str, Any]) -> None:
         super().__init__(path, options)
         options.refuse_compile(path, "a TorchScript model")
-        if config:
-            given = ", ".join(config)
-            raise FtnPytorchError("ARGUMENT", f"{path} is a TorchScript model, it takes no config ({given})")
+        refuse_config(path, "a TorchScript model", config)
         self._torch = import_torch(path)
         self.device = device.resolve(self.wanted_device, TORCH)
         self._checkpoint: Any = None
@@ -57,7 +55,7 @@ class TorchScriptRunner(Runner):
         self._model, self._optimizer = model, optimizer
 
     def save(self, file: str) -> None:
-        """Write the model and the state of its optimizer; an older file of that name is replaced by a complete one only."""
+        """Write the model and the state of its optimizer; a file of that name is replaced by a complete one only."""
         from ..checkpoint.file import locked, replaced, resolve
 
         extra = {} if self._optimizer is None else {optimizer_state.FILE: self._optimizer.dumps()}
@@ -70,7 +68,7 @@ class TorchScriptRunner(Runner):
         self._kept().write(folder, keep=keep, step=step)
 
     def restore(self, file: str, fallback: bool = False, step: int | None = None) -> int | None:
-        """Read a checkpoint; or a file that ``save`` wrote, of which an optimizer keeps its state if there is none in it."""
+        """Read a checkpoint, or what ``save`` wrote; an optimizer keeps its state if there is none in it."""
         from ..checkpoint.file import description
 
         path = os.path.abspath(process.with_rank(file))
@@ -90,7 +88,7 @@ class TorchScriptRunner(Runner):
         return self._checkpoint.of(objects)
 
     def _copy_from(self, path: str) -> None:
-        """Copy parameters and buffers of a TorchScript file into the model, and the state of the optimizer if it has one."""
+        """Copy what a TorchScript file holds into the model, and the state of the optimizer if it has one."""
         if formats.identify(path) != formats.TORCHSCRIPT:
             raise FtnPytorchError("FORMAT", f"{path} is no TorchScript model, as {self.path} needs to be restored")
         model, saved = self._read(path)
@@ -122,7 +120,7 @@ class TorchScriptRunner(Runner):
         if name == FORWARD and self._takes_dictionary():
             return None
         if name == FORWARD or name in self._methods():
-            return _signature(self._model._c._get_method("forward" if name == FORWARD else name).schema)
+            return _signature(self._schema(name))
         return super().signature(name)
 
     def bind(self, name: str, flags: int) -> tuple[Callable, Convention]:
@@ -143,11 +141,14 @@ class TorchScriptRunner(Runner):
 
     def _takes_dictionary(self) -> bool:
         """One argument, a dictionary: its entries are inputs with names."""
-        arguments = self._model._c._get_method("forward").schema.arguments[1:]
+        arguments = self._schema(FORWARD).arguments[1:]
         return len(arguments) == 1 and arguments[0].type.kind() == "DictType"
 
     def _methods(self) -> list[str]:
-        return [name for name in self._model._c._method_names() if not name.startswith("_")]
+        return [name for name in private_names.script_methods(self._model) if not name.startswith("_")]
+
+    def _schema(self, name: str) -> Any:
+        return getattr(self._model, "forward" if name == FORWARD else name).schema
 
     def _read(self, path: str) -> tuple[Any, bytes]:
         """The model of a file, and the state of an optimizer or nothing."""
@@ -209,8 +210,8 @@ class TorchScriptRunner(Runner):
             raise FtnPytorchError("SIGNATURE", "train needs a target, as last argument or with the name 'target'")
         optimizer = self._optimizer.torch_optimizer
         optimizer.zero_grad()
-        # Rewritten by torch.jit, as from its second call on, the model has gradients that differ in the last bits: training
-        # that is resumed would differ from training that went on.
+        # Rewritten by torch.jit, as from its second call on, the model has gradients that differ in the last bits:
+        # training that is resumed would differ from training that went on.
         with self._torch.jit.optimized_execution(False):
             prediction = self._model(*args, **named)
         self._compare(prediction, target)

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from .. import private_names
 from ..errors import FtnPytorchError
 from .expected import Input, arrange
 
@@ -49,9 +50,7 @@ class Tree:
 
     def arguments(self, flat: Sequence[Any]) -> tuple[Sequence[Any], Mapping[str, Any]]:
         """Positional and keyword arguments of the program from values in a row."""
-        from torch.utils import _pytree
-
-        return _pytree.tree_unflatten(list(flat), self._spec)
+        return private_names.tree_unflatten()(list(flat), self._spec)
 
 
 def _children(spec: Any) -> Sequence[Any]:

@@ -2,7 +2,7 @@
 """Random states of the process: Python, NumPy's global one, torch on the host and on all CUDA devices.
 
 They are kept as numbers and bytes, so that a NumPy script in a process that also uses torch needs no torch for its
-file. Generators that a script has made are objects of its state, see ``objects``.
+file. Generators that a script has made are objects of its state, see ``checkpoint.objects``.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from .. import process
-from .tree import loaded
+from . import process
+from .values import loaded
 
 
 def capture() -> dict[str, Any]:
@@ -44,8 +44,8 @@ def restore(states: dict[str, Any]) -> None:
     there = torch.cuda.device_count() if saved else 0
     if there != len(saved):
         process.warn(
-            f"the checkpoint holds the random states of {len(saved)} CUDA devices and there are {there}: random "
-            "numbers on devices will not go on as they would have"
+            f"the random states of {len(saved)} CUDA devices were stored and there are {there} devices: random numbers "
+            "on devices will not go on as they would have"
         )
     for index, state in enumerate(saved[:there]):
         torch.cuda.set_rng_state(to_tensor(state), index)

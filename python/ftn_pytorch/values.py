@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Values as text and arrays, so that a checkpoint never holds a pickled object.
+"""Values as text and arrays, so that neither checkpoints nor recordings hold pickled objects.
 
 A value becomes JSON, in which what JSON does not know is a dict with the key ``~``: ``{"~": "tuple", "items": [...]}``.
 Tensors and NumPy arrays go into a dict beside it, under the path that leads to them ("net/0.weight"). Numbers, texts
@@ -15,14 +15,17 @@ from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from . import private_names
+
 TAG = "~"
 OBJECT = "object"
+UNKNOWN = "unknown"
 
 # Finds the class of a named tuple by its name, None if there is none.
 FindType = Callable[[str], Any]
 
 
-class Unstorable(Exception):
+class Unstorable(ValueError):
     """A value of a kind that is not known; ``str`` says where it is and what it is."""
 
 
@@ -115,7 +118,7 @@ class Encoder:
         if kind is OrderedDict:
             tree = {TAG: "OrderedDict", "items": self._pairs(value, path)}
             # state_dict() of a torch.nn.Module: versions of its layers
-            metadata = getattr(value, "_metadata", None)
+            metadata = private_names.metadata_of(value)
             return tree if metadata is None else {**tree, "metadata": self._encode(metadata, f"{path} (its metadata)")}
         if loaded("torch") and kind is loaded("torch").Size:
             return {TAG: "tuple", "items": list(value)}
@@ -130,12 +133,7 @@ class Encoder:
         return True
 
     def _tensor(self, value: Any, path: str) -> dict:
-        torch = loaded("torch")
-        plain = value.detach().resolve_conj().resolve_neg()
-        if plain.layout == torch.strided and plain.untyped_storage().nbytes() > plain.nelement() * plain.element_size():
-            # torch.save would write all of the storage that a view looks at.
-            plain = plain.clone()
-        tree = {TAG: "tensor", "at": self._put(path, plain)}
+        tree = {TAG: "tensor", "at": self._put(path, value.detach().resolve_conj().resolve_neg())}
         if value.device.type != "cpu":
             tree["device"] = str(value.device)
         return {**tree, "grad": True} if value.requires_grad and value.is_leaf else tree
@@ -151,8 +149,17 @@ class Encoder:
         name, number = path, 2
         while name in self.arrays:
             name, number = f"{path}~{number}", number + 1
-        self.arrays[name] = array
+        self.arrays[name] = self._kept(array)
         return name
+
+    def _kept(self, array: Any) -> Any:
+        """What stands in ``arrays`` for an array."""
+        torch = loaded("torch")
+        is_strided = is_tensor(array) and array.layout == torch.strided
+        if is_strided and array.untyped_storage().nbytes() > array.nelement() * array.element_size():
+            # torch.save would write all of the storage that a view looks at.
+            return array.clone()
+        return array
 
 
 def decode(tree: Any, arrays: Mapping[str, Any], find_type: FindType) -> Any:
@@ -170,6 +177,8 @@ def decode(tree: Any, arrays: Mapping[str, Any], find_type: FindType) -> Any:
         return arrays[tree["at"]]
     if tag == "number":
         return arrays[tree["at"]][()]
+    if tag == UNKNOWN:
+        raise Unstorable(f"an object of type {tree['type']} was passed, which is not stored")
     if tag == "complex":
         return complex(*tree["parts"])
     if tag in ("bytes", "bytearray"):
@@ -186,7 +195,7 @@ def decode(tree: Any, arrays: Mapping[str, Any], find_type: FindType) -> Any:
     if tag == "Counter":
         return Counter(made)
     if "metadata" in tree:
-        made._metadata = decode(tree["metadata"], arrays, find_type)
+        private_names.set_metadata(made, decode(tree["metadata"], arrays, find_type))
     return made
 
 

@@ -1,0 +1,274 @@
+# SPDX-License-Identifier: MIT
+"""Everything that this package uses of torch, ONNX Runtime and Python beyond their documented interfaces.
+
+Such names may go with any version. Here each has a function, a reason why no public name will do, and a text that says
+what does not work without it. ``missing`` tries all of them; ``python -m ftn_pytorch doctor`` prints what it finds.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib
+import platform
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .errors import FtnPytorchError
+
+
+@dataclass(frozen=True)
+class PrivateName:
+    """A name that may be gone."""
+
+    owner: str
+    """Module, and after a colon the attributes that lead on: "torch:nn.Module"."""
+    name: str
+    without: str
+    """What does not work without it."""
+    used_in: str = ""
+    """A method of the owner that uses the name, where only objects have it and the class does not."""
+
+    def value(self) -> Any:
+        """What the name stands for in its owner; VERSION if it is gone."""
+        try:
+            return getattr(self._owner(), self.name)
+        except (ImportError, AttributeError) as failure:
+            raise self.failure() from failure
+
+    def of(self, value: Any) -> Any:
+        """The attribute of that name; VERSION if the object has none."""
+        try:
+            return getattr(value, self.name)
+        except AttributeError as failure:
+            raise self.failure() from failure
+
+    def is_there(self) -> bool:
+        """Also True where the package itself cannot be imported."""
+        try:
+            importlib.import_module(self._package())
+        except Exception:
+            return True
+        try:
+            owner = self._owner()
+        except (ImportError, AttributeError):
+            return False
+        if not self.used_in:
+            return hasattr(owner, self.name)
+        return self.name in getattr(owner, self.used_in).__code__.co_names
+
+    def failure(self) -> FtnPytorchError:
+        """The failure where the name is needed."""
+        return FtnPytorchError("VERSION", f"{self.text()}; {self.cure()}")
+
+    def text(self) -> str:
+        """That the name is gone, and what does not work."""
+        path = f"{self.owner.replace(':', '.')}.{self.name}"
+        return f"{path} is a private name, which {' '.join(self._product())} no longer has: {self.without}"
+
+    def cure(self) -> str:
+        """What to do."""
+        return f"use a version of {self._product()[0]} that has it, or a later ftn_pytorch"
+
+    def _package(self) -> str:
+        return self.owner.partition(":")[0].partition(".")[0]
+
+    def _product(self) -> tuple[str, str]:
+        version = getattr(sys.modules.get(self._package()), "__version__", None)
+        return ("Python", platform.python_version()) if version is None else (self._package(), version)
+
+    def _owner(self) -> Any:
+        module, _, names = self.owner.partition(":")
+        found: Any = importlib.import_module(module)
+        for name in filter(None, names.split(".")):
+            found = getattr(found, name)
+        return found
+
+
+def missing() -> list[PrivateName]:
+    """All names of this module that are gone. Imports torch._dynamo and ONNX Runtime, which takes a second."""
+    return [name for name in globals().values() if isinstance(name, PrivateName) and not name.is_there()]
+
+
+# ---- packages of AOTInductor, exported programs
+
+_PACKAGES = "packages of AOTInductor cannot be run through Python"
+_AOTI_LOADER = PrivateName("torch._C:_aoti", "AOTIModelPackageLoader", _PACKAGES)
+_ARCHIVE_VERSION = PrivateName("torch.export.pt2_archive.constants", "ARCHIVE_VERSION_VALUE", _PACKAGES)
+_TREESPEC_LOADS = PrivateName("torch.utils._pytree", "treespec_loads", _PACKAGES)
+_TREE_UNFLATTEN = PrivateName(
+    "torch.utils._pytree", "tree_unflatten", "packages, and exported programs that take containers, cannot be run"
+)
+_AOTI_COMPILE = PrivateName("torch._inductor", "aoti_compile_and_package", "export --aot has nothing to compile with")
+_ANY_SIZE = PrivateName(
+    "torch.fx.experimental._config", "backed_size_oblivious", "packages of export --dynamic-batch refuse a single row"
+)
+
+AOTI_TRIAL = """
+import sys, torch
+torch._C._aoti.AOTIModelPackageLoader(sys.argv[1], sys.argv[2], False, 1, -1)
+"""
+"""Code that loads a package (file, model) in another process, which has no ftn_pytorch."""
+
+
+def aoti_loader(path: str, model: str, device_index: int) -> Any:
+    """The loader of a package; -1 for the current device.
+
+    torch._inductor.aoti_load_package is no more public, and its models cannot be given a list of inputs as it is.
+    """
+    return _AOTI_LOADER.value()(path, model, False, 1, device_index)
+
+
+def archive_version() -> str:
+    """The version of ``.pt2`` archives that this torch reads. torch tells it nowhere else."""
+    return _ARCHIVE_VERSION.value()
+
+
+def tree_spec(text: str) -> Any:
+    """A tree of inputs or results from its text in a package. torch.utils.pytree knows trees of its own only."""
+    return _TREESPEC_LOADS.value()(text)
+
+
+def tree_unflatten() -> Callable[[list, Any], Any]:
+    """The function that makes containers from a list of leaves and a tree of torch.export."""
+    return _TREE_UNFLATTEN.value()
+
+
+def aoti_compile(program: Any, path: str, settings: Mapping[str, Any]) -> None:
+    """Compile an exported program to a package. What torch documents for this is a private module."""
+    _AOTI_COMPILE.value()(program, package_path=path, inductor_configs=dict(settings))
+
+
+def any_batch_size() -> contextlib.AbstractContextManager:
+    """Export with one row as a batch like any other. No public option; without it packages refuse one row."""
+    if not _ANY_SIZE.is_there():
+        return contextlib.nullcontext()
+    config = importlib.import_module(_ANY_SIZE.owner)
+    return config.patch(**{_ANY_SIZE.name: True})
+
+
+# ---- torch.compile
+
+_COMPILE = "compile= of load cannot be used"
+_WORKER_START = PrivateName("torch._inductor.config", "worker_start_method", _COMPILE)
+_COMPILE_THREADS = PrivateName("torch._inductor.config", "compile_threads", _COMPILE)
+_CXX = PrivateName("torch._inductor.cpp_builder", "get_cpp_compiler", _COMPILE)
+_CALL = PrivateName("torch:nn.Module", "_call_impl", _COMPILE)
+_COMPILED_CALL = PrivateName("torch:nn.Module", "_compiled_call_impl", _COMPILE)
+_WRAPPER = PrivateName("torch._dynamo.eval_frame", "OptimizedModule", "networks compiled by a script are not known")
+_WRAPPED = PrivateName(
+    "torch._dynamo.eval_frame:OptimizedModule", "_orig_mod", "networks compiled by a script are not known", "__init__"
+)
+
+
+def compile_in_own_processes() -> None:
+    """Inductor starts its workers as programs of their own. Its variable is read once, maybe before this is called."""
+    _set_inductor(_WORKER_START, "subprocess")
+
+
+def compile_without_workers() -> None:
+    """Inductor compiles in this process. As above."""
+    _set_inductor(_COMPILE_THREADS, 1)
+
+
+def _set_inductor(setting: PrivateName, value: Any) -> None:
+    setting.value()
+    setattr(importlib.import_module(setting.owner), setting.name, value)
+
+
+def find_cxx() -> None:
+    """Raises if inductor has no C++ compiler. By public means that shows in the first call only."""
+    _CXX.value()()
+
+
+def plain_call(module: Any) -> Callable:
+    """What a torch.nn.Module does when it is called, whatever has been compiled. Its ``__call__`` runs the latter."""
+    return _CALL.of(module)
+
+
+def set_compiled_call(module: Any, call: Callable) -> None:
+    """Let calls of a torch.nn.Module run this. Its ``compile()`` leaves modules of torch's own as they are."""
+    _COMPILED_CALL.of(module)
+    setattr(module, _COMPILED_CALL.name, call)
+
+
+def is_compiled(module: Any) -> bool:
+    """True for a torch.nn.Module that somebody has compiled. torch tells by nothing public."""
+    return _COMPILED_CALL.of(module) is not None or uncompiled(module) is not module
+
+
+def uncompiled(module: Any) -> Any:
+    """The module that torch.compile was given, from the one that it returned; any other as it is."""
+    if "torch._dynamo" not in sys.modules or not isinstance(module, _WRAPPER.value()):
+        return module
+    return _WRAPPED.of(module)
+
+
+# ---- tensors and models
+
+_TENSOR_VERSION = PrivateName("torch:Tensor", "_version", "scripts cannot compute on a device")
+_SCRIPT_CORE = PrivateName(
+    "torch:jit.RecursiveScriptModule", "_c", "TorchScript models cannot be run through Python", "__init__"
+)
+_SCRIPT_METHODS = PrivateName("torch._C:ScriptModule", "_method_names", _SCRIPT_CORE.without)
+_METADATA = PrivateName("torch:nn.Module", "_metadata", "checkpoints do not keep the versions of layers", "state_dict")
+
+
+def version_of(tensor: Any) -> int:
+    """How often a tensor was changed in place. No public name; comparing the numbers would read all of them."""
+    return _TENSOR_VERSION.of(tensor)
+
+
+def script_methods(model: Any) -> list[str]:
+    """Names of the methods of a TorchScript model. ``dir`` lists those of torch.nn.Module, too."""
+    return _SCRIPT_METHODS.of(_SCRIPT_CORE.of(model))()
+
+
+def metadata_of(state: Any) -> Any:
+    """What a state_dict says of its layers beside their tensors, None for other dicts; load_state_dict reads it."""
+    return getattr(state, _METADATA.name, None)
+
+
+def set_metadata(state: Any, metadata: Any) -> None:
+    """The reverse."""
+    setattr(state, _METADATA.name, metadata)
+
+
+# ---- ONNX Runtime
+
+_SLOWER = "a call of an ONNX model takes 1 us longer"
+_SESSION = PrivateName("onnxruntime:InferenceSession", "_sess", _SLOWER, "run")
+_BINDING = PrivateName("onnxruntime:IOBinding", "_iobinding", _SLOWER, "bind_input")
+
+
+def bound_run(session: Any, binding: Any) -> Callable[[], Any]:
+    """A run of a session with an IOBinding. The public method takes 1 us more, for a feature of another device."""
+    run = getattr(getattr(session, _SESSION.name, None), "run_with_iobinding", None)
+    inner = getattr(binding, _BINDING.name, None)
+    if run is None or inner is None:
+        return functools.partial(session.run_with_iobinding, binding)
+    return functools.partial(run, inner, None)
+
+
+# ---- the end of Python, which has no public name short of finalizing
+
+_CUT_OFF = "threads and exit functions of scripts are cut off when the program ends"
+_JOIN_THREADS = PrivateName("threading", "_shutdown", _CUT_OFF)
+_EXIT_FUNCTIONS = PrivateName("atexit", "_run_exitfuncs", _CUT_OFF)
+
+
+def join_threads() -> None:
+    """Wait for all threads that are no daemons."""
+    if sys.version_info < (3, 13):
+        # The thread that ends the process takes the place of the one that started Python: before 3.13, _shutdown called
+        # in any other thread waits for that one, too, which never ends.
+        threading.main_thread()._ident = threading.get_ident()  # type: ignore[attr-defined]
+    _JOIN_THREADS.value()()
+
+
+def run_exit_functions() -> None:
+    """Run what was registered with atexit."""
+    _EXIT_FUNCTIONS.value()()

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: MIT
+"""Recorded calls and values in files, without a Fortran program; tests/diagnosis has the whole way."""
+
+import json
+
+import numpy
+import pytest
+
+from ftn_pytorch import __main__, _embed, record
+from ftn_pytorch.stored import Store, Stored
+
+NOISE = """
+import random
+import numpy
+def ftn_pytorch_forward(x, scale=1.0):
+    x += 1
+    return x * scale + random.random() + numpy.random.rand()
+"""
+
+
+@pytest.fixture
+def recorder(tmp_path, monkeypatch):
+    """The recorder of this process, for five calls."""
+    made = record.Recorder(tmp_path / "calls", 5)
+    monkeypatch.setattr(record, "recorder", lambda: made)
+    return made
+
+
+def call(runner, *args, **kwargs):
+    function = _embed.bind(runner, "ftn_pytorch_forward", 0)[0]
+    begun = _embed.record_begin(runner, "ftn_pytorch_forward", 0, args, kwargs)
+    result = function(*args, **kwargs)
+    _embed.record_end(begun, result, None)
+    return result
+
+
+def replay(tmp_path, monkeypatch, *arguments):
+    monkeypatch.setattr(record, "recorder", lambda: None)
+    return __main__.main(["replay", str(tmp_path / "calls"), *arguments])
+
+
+def test_replay_gives_the_same(load, recorder, tmp_path, monkeypatch, capsys):
+    runner = load(NOISE, layout="same", cast=True)
+    x = numpy.arange(12.0).reshape(3, 4)
+    call(runner, x[:, ::2], scale=2.0)
+    call(runner, x.T)
+    assert replay(tmp_path, monkeypatch) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        f"call {number}: model.ftn_pytorch_forward: the same" for number in (1, 2)
+    ]
+
+
+def test_replay_finds_another_result_and_another_change(load, recorder, tmp_path, monkeypatch, capsys):
+    call(load(NOISE), numpy.zeros(2))
+    (tmp_path / "other.py").write_text(NOISE.replace("x += 1", "x += 3"))
+    assert replay(tmp_path, monkeypatch, "--script", str(tmp_path / "other.py")) == 1
+    out = capsys.readouterr().out
+    assert "result values 1 differs from the recording by up to 2" in out
+    assert "changed arguments /0/0 differs from the recording by up to 2" in out
+
+
+def test_half_precision_on_the_host_is_replayed(load, recorder, tmp_path, monkeypatch, capsys):
+    torch = pytest.importorskip("torch")
+    call(load("import torch\ndef ftn_pytorch_forward(x): return torch.sin(x)\n"), torch.ones(3, dtype=torch.bfloat16))
+    result = Stored(tmp_path / "calls" / "call-0001", "result").value({"~": "tensor", "at": "/values/0"})
+    assert result.dtype == torch.bfloat16
+    assert replay(tmp_path, monkeypatch) == 0
+
+
+def test_a_recording_of_another_format_is_refused(load, recorder, tmp_path, monkeypatch, capsys):
+    call(load(NOISE), numpy.zeros(2))
+    place = tmp_path / "calls" / "record.json"
+    place.write_text(json.dumps({**json.loads(place.read_text()), "format": 1}))
+    assert replay(tmp_path, monkeypatch) == 2
+    assert "its format is 1, this version reads 2: record the calls again" in capsys.readouterr().err
+
+
+def there_and_back(tmp_path, value):
+    store = Store()
+    store.write(tmp_path, "x", {"tree": store.add(value)})
+    stored = Stored(tmp_path, "x")
+    return stored.value(stored.facts["tree"])
+
+
+def test_tensors_come_back_as_they_were(tmp_path):
+    torch = pytest.importorskip("torch")
+    base = torch.arange(24.0).reshape(4, 6)
+    values = [base[::2, ::3], base.t(), torch.ones(2, requires_grad=True), base.bfloat16(), torch.tensor(1)]
+    for one, other in zip(values, there_and_back(tmp_path, values)):
+        assert torch.equal(one, other)
+        assert (one.dtype, one.stride(), one.requires_grad) == (other.dtype, other.stride(), other.requires_grad)
+
+
+def test_plain_values_come_back_as_they_were(tmp_path):
+    assert there_and_back(tmp_path, numpy.zeros((0, 3), "int8")).shape == (0, 3)
+    values = {"a": [1, 2.5, float("inf"), -0.0, 1 + 2j, "text", None, True], "b": (1, "x"), "c": numpy.float32(2.5)}
+    found = there_and_back(tmp_path, values)
+    assert found == values
+    assert type(found["c"]) is numpy.float32
+
+
+def test_unknown_objects_are_described(tmp_path):
+    with pytest.raises(ValueError, match="an object of type builtins.range was passed"):
+        there_and_back(tmp_path, [1, {"x": range(3)}])
+
+
+def test_changes_are_arrays_that_are_different_now(tmp_path):
+    args, kwargs = [numpy.zeros(2), [numpy.ones(3)]], {"out": numpy.zeros(1)}
+    store = Store()
+    store.add([args, kwargs])
+    assert store.changes([args, kwargs]) == {}
+    args[1][0][1] = 5
+    kwargs["out"][0] = 1
+    changes = store.changes([args, kwargs])
+    assert list(changes) == ["/0/1/0", "/1/out"]
+    assert changes["/1/out"] is kwargs["out"]
