@@ -47,7 +47,8 @@ class Block:
 def blocks_of(page: Path) -> Iterator[Block]:
     """All fenced blocks of a page, those without a language too."""
     comments: list[tuple[str, str]] = []
-    fence, start, body = None, 0, []
+    body: list[str] = []
+    fence, start = None, 0
     for number, line in enumerate(page.read_text().splitlines(), 1):
         opening = _FENCE.match(line)
         if fence is not None:

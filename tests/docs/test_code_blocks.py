@@ -22,12 +22,13 @@ from pages import BLOCKS, ROOT, Block, blocks
 DECLARATIONS = next(block for block in blocks("fortran") if block.page.name == "fortran-api.md")
 
 
-def run(command: Sequence[object], cwd: Path, **environment: str) -> None:
-    """A command that must succeed."""
+def run(command: Sequence[object], cwd: Path, **environment: str) -> str:
+    """Standard output of a command that must succeed."""
     done = subprocess.run(
         list(map(str, command)), cwd=cwd, env=os.environ | environment, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, f"{command[0]} failed in {cwd}:\n{done.stdout}\n{done.stderr}"
+    return done.stdout
 
 
 def test_blocks_are_tested(capsys: pytest.CaptureFixture[str]) -> None:
@@ -137,4 +138,6 @@ def test_make(build_dir: Path, tmp_path: Path) -> None:
     shutil.copy(build_dir / "cmake" / "ftn_pytorch.pc", pkgconfig)
     for source in [*(ROOT / "fortran").glob("*.f90"), *(build_dir / "fortran").glob("*.f90")]:
         (fortran / source.name).symlink_to(source)
-    run(["make", "--dry-run", "model"], tmp_path, PKG_CONFIG_PATH=str(pkgconfig))
+    steps = run(["make", "--dry-run", "model"], tmp_path, PKG_CONFIG_PATH=str(pkgconfig))
+    for part in ("fortran/fpt_descriptor.c", "fortran/ftn_pytorch.f90", " torch_ftn.o ", "-lftn_pytorch"):
+        assert part in steps
