@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Commands of ``sh`` blocks: programs, files, make targets, presets, subcommands and options exist."""
+"""Commands of ``sh`` blocks and of the running text: programs, files, make targets, presets, subcommands and options exist."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from pages import ROOT, Block, blocks
+from pages import PAGES, ROOT, UNTESTED_PAGES, Block, blocks
 
 from ftn_pytorch import __main__ as command_line
 
@@ -71,12 +71,16 @@ def check_cmake(arguments: list[str]) -> None:
             assert value in PRESETS
         elif option == "--target":
             assert value in EXAMPLES
+        elif option == "-R":
+            fortran = ROOT / "tests" / "fortran" / f"{value}.f90"
+            assert value.removeprefix("example_") in EXAMPLES or fortran.exists(), f"there is no test {value}"
         elif option in ("--build", "--install") and not value.startswith("-") and value != "build":
             assert value.removeprefix("build/") in PRESETS
         elif option.startswith("-D"):
             assert re.match(r"-D(CMAKE_(BUILD_TYPE|PREFIX_PATH)|Python_EXECUTABLE)=", option), option
         elif option.startswith("-"):
-            assert option in ("-S", "-B", "--build", "--install", "--prefix"), option
+            known = ("-S", "-B", "--build", "--install", "--prefix", "--test-dir", "--output-on-failure")
+            assert option in known, option
 
 
 def check_python(arguments: list[str], page: Path) -> None:
@@ -107,6 +111,13 @@ def test_sh(block: Block) -> None:
         check(words, block.page)
 
 
+@pytest.mark.parametrize("page", sorted(set(PAGES) - UNTESTED_PAGES), ids=lambda page: str(page.relative_to(ROOT)))
+def test_inline(page: Path) -> None:
+    """The same for commands between backticks; an ellipsis stands for arguments."""
+    for found in re.findall(r"`((?:make|ctest|python -m ftn_pytorch) [^`]+)`", page.read_text()):
+        check(found.replace(" ...", "").split(), page)
+
+
 @pytest.mark.parametrize("program", ["cmake", "ctest", "make", "python"])
 def test_programs_of_the_commands_are_there(program: str) -> None:
     assert shutil.which(program)
@@ -117,6 +128,7 @@ def test_programs_of_the_commands_are_there(program: str) -> None:
     [
         "make tests",
         "cmake --preset devel",
+        "ctest --test-dir build/dev -R example_error",
         "python -m ftn_pytorch doctor --xml",
         "python examples/none.py",
         "build/dev/examples/errors/error examples/errors",
