@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: MIT
+"""The pages of the documentation and the fenced code blocks in them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted(
+    [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *(ROOT / "docs").glob("*.md")]
+    + [*(ROOT / "examples").glob("*/README.md")]
+)
+# Its Python block lists signatures without bodies.
+UNTESTED_PAGES = {ROOT / "docs" / "architecture.md"}
+
+_FENCE = re.compile(r"^```(\w*)$")
+_COMMENT = re.compile(r"^<!-- test: (no, because|use|declare) (.+) -->$")
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block; `comments` are those of the form ``<!-- test: ... -->`` in the lines directly above it."""
+
+    page: Path
+    line: int
+    language: str
+    text: str
+    comments: tuple[tuple[str, str], ...]
+
+    @property
+    def name(self) -> str:
+        """``docs_errors_md_20``: a name for a Fortran procedure, a Python module and a test."""
+        return re.sub(r"\W", "_", f"{self.page.relative_to(ROOT)}_{self.line}")
+
+    def comment(self, kind: str) -> list[str]:
+        """What the comments of one kind say."""
+        return [text for found, text in self.comments if found == kind]
+
+    @property
+    def is_tested(self) -> bool:
+        return self.page not in UNTESTED_PAGES and not self.comment("no, because")
+
+
+def blocks_of(page: Path) -> Iterator[Block]:
+    """All fenced blocks of a page, those without a language too."""
+    comments: list[tuple[str, str]] = []
+    body: list[str] = []
+    fence, start = None, 0
+    for number, line in enumerate(page.read_text().splitlines(), 1):
+        opening = _FENCE.match(line)
+        if fence is not None:
+            if line == "```":
+                yield Block(page, start, fence, "\n".join(body) + "\n", tuple(comments))
+                fence, comments = None, []
+            else:
+                body.append(line)
+        elif opening:
+            fence, start, body = opening[1], number, []
+        elif comment := _COMMENT.match(line):
+            comments.append((comment[1], comment[2]))
+        elif line:
+            assert "<!-- test" not in line, f"{page.name}:{number}: not understood: {line}"
+            comments = []
+    assert fence is None, f"{page.name}:{start}: this block is not closed"
+
+
+BLOCKS = [block for page in PAGES for block in blocks_of(page)]
+
+
+def blocks(language: str) -> list[Block]:
+    """The blocks of a language that are tested."""
+    return [block for block in BLOCKS if block.language == language and block.is_tested]

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: MIT
+"""Every code block of the documentation is compiled, loaded, configured or looked up.
+
+Complete Fortran programs and modules are compiled as they are. Fragments become procedures with the declarations that
+docs/fortran-api.md gives, and those of comments above the block: ``<!-- test: use <modules> -->`` and
+``<!-- test: declare <declarations> -->``. A block with ``<!-- test: no, because <reason> -->`` is left out.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from pages import BLOCKS, ROOT, Block, blocks
+
+DECLARATIONS = next(block for block in blocks("fortran") if block.page.name == "fortran-api.md")
+
+
+def run(command: Sequence[object], cwd: Path, **environment: str) -> str:
+    """Standard output of a command that must succeed."""
+    done = subprocess.run(
+        list(map(str, command)), cwd=cwd, env=os.environ | environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, f"{command[0]} failed in {cwd}:\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def test_blocks_are_tested(capsys: pytest.CaptureFixture[str]) -> None:
+    """Languages that this file knows, and few blocks that are left out. Blocks without a language show output."""
+    counts = Counter(block.language for block in BLOCKS if block.is_tested)
+    left_out = [block for block in BLOCKS if block.language and not block.is_tested]
+    with capsys.disabled():
+        tested = ", ".join(f"{count} {language}" for language, count in sorted(counts.items()) if language)
+        print(f"\ncode blocks that are tested: {tested}; left out: {len(left_out)}")
+    assert set(counts) <= {"", "cmake", "fortran", "make", "python", "sh"}
+    assert len(left_out) < 10
+
+
+# ---- Fortran -----------------------------------------------------------------------------------------------------
+
+
+def _first_word(block: Block) -> str:
+    return block.text.split(maxsplit=1)[0]
+
+
+def _as_procedure(block: Block) -> str:
+    """A fragment as a procedure. Declarations of the page are split after the last `use`."""
+    lines = [] if block is DECLARATIONS else block.text.splitlines()
+    common = DECLARATIONS.text.splitlines()
+    used = [line for line in common if line.startswith("use")]
+    used += [f"use {module}" for text in block.comment("use") for module in text.split(", ")]
+    declared = [line for line in common if not line.startswith("use")] + block.comment("declare")
+    return "\n".join(
+        [f"subroutine {block.name}()", *used, "implicit none", *declared, *lines, f"end subroutine {block.name}", ""]
+    )
+
+
+def _needs_mpi(block: Block) -> bool:
+    return "mpi_f08" in block.text or any("mpi_f08" in modules for modules in block.comment("use"))
+
+
+@pytest.mark.parametrize("mpi", [False, True], ids=["plain", "mpi"])
+def test_fortran(mpi: bool, build_dir: Path, cache: dict[str, str], tmp_path: Path) -> None:
+    """One call of the compiler: modules first, then all fragments in one file, then programs."""
+    folders = [build_dir / "fortran" / "ftn_pytorch_fortran_modules"]
+    if mpi:
+        if cache.get("MPI_RESULT_Fortran_test_mpi_F08_MODULE") != "TRUE":
+            pytest.skip("there is no MPI with module mpi_f08 for this compiler")
+        folders.append(Path(cache["MPI_Fortran_MODULE_DIR"]))
+    chosen = [block for block in blocks("fortran") if _needs_mpi(block) is mpi]
+    whole = {kind: [block for block in chosen if _first_word(block) == kind] for kind in ("module", "program")}
+    fragments = [block for block in chosen if _first_word(block) not in whole]
+    assert fragments
+    for block in whole["module"] + whole["program"]:
+        (tmp_path / f"{block.name}.f90").write_text(block.text)
+    (tmp_path / "fragments.f90").write_text("\n".join(map(_as_procedure, fragments)))
+    files = [*(block.name for block in whole["module"]), "fragments", *(block.name for block in whole["program"])]
+    include = [f"-I{folder}" for folder in folders]
+    run([cache["CMAKE_Fortran_COMPILER"], "-fsyntax-only", *include, *(f"{file}.f90" for file in files)], tmp_path)
+
+
+# ---- Python ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def isolated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Loading a script changes sys.path; blocks read and write files of the working directory."""
+    monkeypatch.setattr(sys, "path", [str(ROOT / "python"), *sys.path])
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize("block", blocks("python"), ids=lambda block: block.name)
+@pytest.mark.usefixtures("isolated")
+def test_python(block: Block, tmp_path: Path) -> None:
+    """Each block is loaded as a script, as Fortran does it."""
+    import torch
+
+    from ftn_pytorch.runners import open_runner
+
+    torch.save(torch.nn.Linear(3, 1).state_dict(), "weights.pt")
+    script = tmp_path / f"{block.name}.py"
+    script.write_text(block.text)
+    runner = open_runner(str(script), {}, {})
+    assert runner.backend == "script"
+    assert runner.functions() or "Checkpoint" in block.text
+
+
+# ---- CMake and make ----------------------------------------------------------------------------------------------
+
+
+def test_cmake(cache: dict[str, str], tmp_path: Path) -> None:
+    """The project of the README configures, with this repository in place of an installed package."""
+    (block,) = blocks("cmake")
+    package = tmp_path / "prefix" / "lib" / "cmake" / "ftn_pytorch"
+    package.mkdir(parents=True)
+    (package / "ftn_pytorch-config.cmake").write_text(f'add_subdirectory("{ROOT}" ftn_pytorch)\n')
+    (tmp_path / "CMakeLists.txt").write_text(block.text)
+    (tmp_path / "model.f90").write_text("end\n")
+    compiler = f"-DCMAKE_Fortran_COMPILER={cache['CMAKE_Fortran_COMPILER']}"
+    options = [compiler, f"-DPython_EXECUTABLE={sys.executable}", f"-DCMAKE_PREFIX_PATH={tmp_path / 'prefix'}"]
+    run(["cmake", "-S", tmp_path, "-B", tmp_path / "build", "-G", "Ninja", *options], tmp_path)
+
+
+def test_make(build_dir: Path, tmp_path: Path) -> None:
+    """The Makefile of the README finds all sources of an installed package and says how to build the program."""
+    (block,) = blocks("make")
+    (tmp_path / "Makefile").write_text(block.text)
+    (tmp_path / "model.f90").write_text("end\n")
+    pkgconfig, fortran = tmp_path / "lib" / "pkgconfig", tmp_path / "share" / "ftn_pytorch" / "fortran"
+    for folder in (pkgconfig, fortran):
+        folder.mkdir(parents=True)
+    shutil.copy(build_dir / "cmake" / "ftn_pytorch.pc", pkgconfig)
+    for source in [*(ROOT / "fortran").glob("*.f90"), *(build_dir / "fortran").glob("*.f90")]:
+        (fortran / source.name).symlink_to(source)
+    steps = run(["make", "--dry-run", "model"], tmp_path, PKG_CONFIG_PATH=str(pkgconfig))
+    for part in ("fortran/fpt_descriptor.c", "fortran/ftn_pytorch.f90", " torch_ftn.o ", "-lftn_pytorch"):
+        assert part in steps

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: MIT
+"""Commands of ``sh`` blocks and of the running text: programs, files, make targets, presets, subcommands and options exist."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import re
+import shlex
+import shutil
+from pathlib import Path
+
+import pytest
+from pages import PAGES, ROOT, UNTESTED_PAGES, Block, blocks
+
+from ftn_pytorch import __main__ as command_line
+
+PRESETS = {each["name"] for each in json.loads((ROOT / "CMakePresets.json").read_text())["configurePresets"]}
+TARGETS = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+EXAMPLES = {path.parent.name for path in (ROOT / "examples").glob("*/CMakeLists.txt")}
+# Files that the commands of a block write, or that a user brings along.
+MADE = re.compile(r"build/\w+\.(pt|txt)|model\.py|new\.py|calls|output")
+
+
+def commands(block: Block) -> list[list[str]]:
+    """Words of each command, without comments, `export` and variables in front."""
+    lines = []
+    for line in block.text.splitlines():
+        words = shlex.split(line.replace("<prefix of ftn_pytorch>", "prefix"), comments=True)
+        if words[:1] == ["export"]:
+            words = words[1:]
+        while words and re.fullmatch(r"[A-Z_]+=.*", words[0]):
+            words = words[1:]
+        if words:
+            lines.append(words)
+    return lines
+
+
+def check(words: list[str], page: Path) -> None:
+    """AssertionError for what does not exist. `page`: files of an example may be named from its folder."""
+    program, arguments = words[0], words[1:]
+    if program == ".":
+        assert arguments == [".venv/bin/activate"]
+    elif program == "make":
+        assert set(arguments) <= TARGETS
+    elif program == "mpirun":
+        assert arguments[0] == "-n"
+        check(arguments[2:], page)
+    elif program in ("cmake", "ctest"):
+        check_cmake(arguments)
+    elif program == "python":
+        check_python(arguments, page)
+    else:
+        built = re.fullmatch(r"build/(?:(\w+)/examples/(\w+)/)?(\w+)", program)
+        assert built, f"{program}: no program that is known here"
+        assert built[1] in PRESETS | {None} and built[3] == (built[2] or page.parent.name) and built[3] in EXAMPLES
+        check_files(arguments, page)
+
+
+def check_files(arguments: list[str], page: Path) -> None:
+    for argument in arguments:
+        name = argument.partition(":")[0]
+        if ("/" in name or "." in name) and not MADE.fullmatch(name):
+            assert (ROOT / name).exists() or (page.parent / name).exists(), f"there is no {name}"
+
+
+def check_cmake(arguments: list[str]) -> None:
+    for option, value in zip(arguments, arguments[1:] + [""]):
+        if option == "--preset":
+            assert value in PRESETS
+        elif option == "--target":
+            assert value in EXAMPLES
+        elif option == "-R":
+            fortran = ROOT / "tests" / "fortran" / f"{value}.f90"
+            assert value.removeprefix("example_") in EXAMPLES or fortran.exists(), f"there is no test {value}"
+        elif option in ("--build", "--install") and not value.startswith("-") and value != "build":
+            assert value.removeprefix("build/") in PRESETS
+        elif option.startswith("-D"):
+            assert re.match(r"-D(CMAKE_(BUILD_TYPE|PREFIX_PATH)|Python_EXECUTABLE)=", option), option
+        elif option.startswith("-"):
+            known = ("-S", "-B", "--build", "--install", "--prefix", "--test-dir", "--output-on-failure")
+            assert option in known, option
+
+
+def check_python(arguments: list[str], page: Path) -> None:
+    if arguments[:3] == ["-m", "pip", "install"]:
+        assert arguments[3:] == ["onnxruntime"]
+    elif arguments[:2] == ["-m", "ftn_pytorch"]:
+        check_subcommand(arguments[2:], page)
+    else:
+        check_files(arguments, page)
+
+
+def check_subcommand(arguments: list[str], page: Path) -> None:
+    """Options are those of its help; argparse knows nothing of files."""
+    text = io.StringIO()
+    with contextlib.redirect_stdout(text), pytest.raises(SystemExit) as ended:
+        command_line.main([arguments[0], "--help"])
+    assert ended.value.code == 0
+    for option in arguments[1:]:
+        assert not option.startswith("--") or re.search(rf"{option}\b", text.getvalue()), f"no option {option}"
+    check_files([argument for argument in arguments[1:] if ".py" in argument], page)
+
+
+@pytest.mark.parametrize("block", blocks("sh"), ids=lambda block: block.name)
+def test_sh(block: Block) -> None:
+    found = commands(block)
+    assert found
+    for words in found:
+        check(words, block.page)
+
+
+@pytest.mark.parametrize("page", sorted(set(PAGES) - UNTESTED_PAGES), ids=lambda page: str(page.relative_to(ROOT)))
+def test_inline(page: Path) -> None:
+    """The same for commands between backticks; an ellipsis stands for arguments."""
+    for found in re.findall(r"`((?:make|ctest|python -m ftn_pytorch) [^`]+)`", page.read_text()):
+        check(found.replace(" ...", "").split(), page)
+
+
+@pytest.mark.parametrize("program", ["cmake", "ctest", "make", "python"])
+def test_programs_of_the_commands_are_there(program: str) -> None:
+    assert shutil.which(program)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "make tests",
+        "cmake --preset devel",
+        "ctest --test-dir build/dev -R example_error",
+        "python -m ftn_pytorch doctor --xml",
+        "python examples/none.py",
+        "build/dev/examples/errors/error examples/errors",
+        "cmake --build --preset dev --target nothing",
+        "curl example.org",
+    ],
+)
+def test_a_wrong_command_is_noticed(wrong: str) -> None:
+    with pytest.raises(AssertionError):
+        check(wrong.split(), ROOT / "README.md")

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: MIT
+"""What pages refer to: other pages and their sections, and names of the library."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from pages import PAGES, ROOT, UNTESTED_PAGES
+
+SOURCES = [
+    path
+    for folder in ("src", "python", "fortran", "cmake", "tests", "examples")
+    for path in (ROOT / folder).rglob("*")
+    if path.is_file() and path.suffix not in {".md", ".png", ".pyc"} and ROOT / "tests" / "docs" not in path.parents
+]
+HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+
+
+def anchors(page: Path) -> set[str]:
+    """Those that a forge makes of headings: lower case, blanks to hyphens, without punctuation."""
+    text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in HEADING.findall(text)}
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "CHANGELOG.md"], ids=lambda page: str(page.relative_to(ROOT)))
+def test_links(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text()):
+        if re.match(r"\w+:", target):
+            continue
+        file, _, anchor = target.partition("#")
+        there = (page.parent / file).resolve() if file else page
+        assert there.exists(), f"{target}: no such file"
+        if anchor:
+            assert anchor in anchors(there), f"{target}: no such section"
+
+
+def test_names_of_the_library_exist() -> None:
+    """Status codes, environment variables and build options of the pages occur in the sources."""
+    name = re.compile(r"\bFTN_PYTORCH_[A-Z]\w*")
+    files = [*SOURCES, ROOT / "Makefile", ROOT / "CMakeLists.txt"]
+    known = {found for file in files for found in name.findall(file.read_text(errors="replace"))}
+    pages = {found for page in set(PAGES) - UNTESTED_PAGES for found in name.findall(page.read_text())}
+    # FTN_PYTORCH_ERR_... stands for all of them.
+    assert {found for found in pages if not found.endswith("_")} - known == set()
+
+
+def test_every_status_has_a_section() -> None:
+    header = (ROOT / "src" / "ftn_pytorch.h").read_text()
+    statuses = {f"FTN_PYTORCH_{name}" for name in re.findall(r"\bFPT_(ERR_\w+) = \d+", header)}
+    sections = set(HEADING.findall((ROOT / "docs" / "errors.md").read_text()))
+    assert statuses and statuses <= sections
+
+
+def test_every_backend_is_documented() -> None:
+    """fortran-api.md lists what backend() may return: those of the runners, and the direct path."""
+    runners = (ROOT / "python" / "ftn_pytorch" / "runners").glob("*.py")
+    names = {name for file in runners for name in re.findall(r'^    backend = "(\w+)"', file.read_text(), re.MULTILINE)}
+    table = re.findall(r'^\| `"(\w+)"` \|', (ROOT / "docs" / "fortran-api.md").read_text(), re.MULTILINE)
+    assert set(table) == names | {"direct"}
+
+
+def test_citation_has_the_version_of_the_library() -> None:
+    version = re.search(r'FPT_VERSION "(.+)"', (ROOT / "src" / "ftn_pytorch.h").read_text())
+    cited = re.search(r"^version: (.+)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
+    assert version and cited and version[1] == cited[1]
