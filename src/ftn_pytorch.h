@@ -311,7 +311,9 @@ FPT_API fpt_status fpt_module_reload(fpt_module module);
 /** Set *has to 1 if the module has a function of that name, else to 0. */
 FPT_API fpt_status fpt_module_has(fpt_module module, const char *name, int64_t name_len, int32_t *has);
 
-/** Kind of runner, "script", "torchscript" or "direct"; `text` is owned by the library, valid while the module lives. */
+/**
+ * What runs the file: "script", "torchscript", "exported", "aoti", "onnx", "pickle" or "direct". `text` is owned by the library, valid while the module lives.
+ */
 FPT_API fpt_status fpt_module_backend(fpt_module module, const char **text, int64_t *length);
 
 /**

@@ -140,7 +140,9 @@ Options parse_options(Args options) {
   const bool has_mode = std::any_of(options.begin(), options.end(), [](const fpt_arg& option) { return std::strcmp(option.name, "mode") == 0; });
   if (!has_mode && mode && *mode) chosen.safe = choice("the environment variable FTN_PYTORCH_MODE", mode, modes()) == 1;
   for (int32_t i = 0; i < options.count; ++i) {
-    require_described(options[i], argument_label("option", i, options[i]));
+    const std::string label = argument_label("option", i, options[i]);
+    require_described(options[i], label);
+    if (!options[i].name[0]) fail(FPT_ERR_ARGUMENT, label, " needs a name");
     known_option(options[i].name).set(chosen, options[i]);
   }
   if (chosen.device.empty() && (chosen.flags & FPT_USE_DEVICE)) chosen.device = "cuda";

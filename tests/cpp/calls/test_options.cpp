@@ -103,7 +103,7 @@ TEST_F(OptionsTest, CompileIsALogicalOrAMode) {
 }
 
 TEST_F(OptionsTest, DescriptionsThatFailedAreTold) {
-  refused({in("same")}, "load has no option ''");
+  refused({in("same")}, "option 1 needs a name");
   fpt_arg unallocated;
   describe_text(unallocated, nullptr, 0, FPT_IN);
   EXPECT_FAILS(outcome_of([&] { options_of({named("device", unallocated)}); }), FPT_ERR_UNALLOCATED, "option 1 (\"device\")");

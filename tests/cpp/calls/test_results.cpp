@@ -102,7 +102,7 @@ TEST_F(ResultsTest, MemoryHasOneTypeAndRank) {
   call("many");
   EXPECT_FAILS(memory(5, FPT_FLOAT64, 2), FPT_ERR_DTYPE, "result \"matrix\" of many");
   EXPECT_FAILS(memory(5, FPT_FLOAT32, 1), FPT_ERR_RANK, "shape (3, 2) in Fortran order");
-  EXPECT_FAILS(memory(2, FPT_INT64, 0), FPT_ERR_RESULT_TYPE, "is a int and no array: use scalar");
+  EXPECT_FAILS(memory(2, FPT_INT64, 0), FPT_ERR_RESULT_TYPE, "is of type int and no array: use scalar");
   EXPECT_FAILS(memory(4, FPT_FLOAT32, 1), FPT_ERR_DTYPE, "float16");
 }
 

@@ -181,7 +181,7 @@ TEST_F(TensorTest, OfAScalarRefersToTheVariable) {
 TEST_F(TensorTest, OfATextIsRefused) {
   fpt_tensor handle = 0;
   fpt_arg text = in("text");
-  EXPECT_FAILS(outcome(fpt_tensor_set(&handle, &text)), FPT_ERR_KIND, "a text cannot become a tensor");
+  EXPECT_FAILS(outcome(fpt_tensor_set(&handle, &text)), FPT_ERR_KIND, "a string cannot become a tensor");
   EXPECT_EQ(handle, 0);
 }
 
