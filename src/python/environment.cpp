@@ -5,10 +5,10 @@
 #include <patchlevel.h>
 #include <unistd.h>
 
-#include <cctype>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 
 #include "base/error.hpp"
 
@@ -22,12 +22,6 @@ const std::string our_version = concat(PY_MAJOR_VERSION, ".", PY_MINOR_VERSION);
 std::string variable(const char* name) {
   const char* value = std::getenv(name);
   return value ? value : "";
-}
-
-fs::path resolved(const fs::path& path) {
-  std::error_code error;
-  const fs::path result = fs::canonical(path, error);
-  return error ? path : result;
 }
 
 bool is_there(const fs::path& path) {
@@ -49,10 +43,13 @@ std::string other_version(const fs::path& prefix) {
   return {};
 }
 
+/// What pyvenv.cfg says (https://docs.python.org/3/library/venv.html).
 struct VirtualEnvironment {
   bool found = false;
-  fs::path home;        // folder of the base Python's executable
-  std::string version;  // "3.11.7" or empty
+  fs::path prefix;          // its folder
+  fs::path home;            // folder of the base Python's executable
+  std::string version;      // "3.11.7" or empty
+  bool sees_system = true;  // packages of the base Python
 };
 
 VirtualEnvironment read_pyvenv(const fs::path& executable) {
@@ -61,18 +58,15 @@ VirtualEnvironment read_pyvenv(const fs::path& executable) {
     std::ifstream file(folder / "pyvenv.cfg");
     if (!file) continue;
     result.found = true;
-    std::string line;
-    while (std::getline(file, line)) {
-      const auto equals = line.find('=');
-      if (equals == std::string::npos) continue;
-      const auto strip = [](std::string text) {
-        while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back()))) text.pop_back();
-        while (!text.empty() && std::isspace(static_cast<unsigned char>(text.front()))) text.erase(0, 1);
-        return text;
-      };
-      const std::string key = strip(line.substr(0, equals)), value = strip(line.substr(equals + 1));
+    result.prefix = folder;
+    result.sees_system = false;
+    for (std::string line; std::getline(file, line);) {
+      std::istringstream words(line);
+      std::string key, equals, value;
+      if (!(words >> key >> equals) || equals != "=" || !std::getline(words >> std::ws, value)) continue;
       if (key == "home") result.home = value;
       if (key == "version" || key == "version_info") result.version = value;
+      if (key == "include-system-site-packages") result.sees_system = value == "true";
     }
     break;
   }
@@ -140,6 +134,12 @@ void require_fitting_home(const fs::path& prefix) {
 
 }  // namespace
 
+fs::path resolved(const fs::path& path) {
+  std::error_code error;
+  const fs::path result = fs::canonical(path, error);
+  return error ? path : result;
+}
+
 PythonChoice choose_python(const std::string& python, const std::string& libpython) {
   const std::string environment = variable("FTN_PYTORCH_PYTHON");
   const std::string virtual_env = variable("VIRTUAL_ENV");
@@ -169,6 +169,29 @@ PythonChoice choose_python(const std::string& python, const std::string& libpyth
   if (!error) choice.executable = absolute.string();
   require_fitting_home(require_fitting(choice.executable, what, libpython));
   return choice;
+}
+
+std::vector<std::string> package_folders(const std::string& python) {
+  std::vector<std::string> folders;
+  std::istringstream path(variable("PYTHONPATH"));
+  for (std::string part; std::getline(path, part, ':');)
+    if (!part.empty()) folders.push_back(part);
+
+  const std::string version = "python" + our_version;
+  const auto add = [&](const fs::path& prefix) {
+    for (const char* library : {"lib", "lib64"}) folders.push_back(prefix / library / version / "site-packages");
+  };
+  const VirtualEnvironment environment = read_pyvenv(python);
+  if (environment.found) add(environment.prefix);
+  if (!environment.sees_system) return folders;
+  const std::string home = variable("HOME");
+  if (!home.empty()) folders.push_back(fs::path(home) / ".local" / "lib" / version / "site-packages");
+  const fs::path base = (environment.found ? resolved(environment.home) : resolved(python).parent_path()).parent_path();
+  add(base);
+  // Debian keeps packages of its own here
+  folders.push_back(fs::path("/usr/local/lib") / version / "dist-packages");
+  folders.push_back(base / "lib" / "python3" / "dist-packages");
+  return folders;
 }
 
 std::string object_file_of(const void* address) {

@@ -19,6 +19,9 @@ program test_direct_threads
    call beside_training(failures)
    call expect(failures == 0, "training, saving and reloading beside predictions")
 
+   call while_replaced(failures)
+   call expect(failures == 0, "a module that another thread replaces serves or says that it was freed")
+
    call counter%load("direct_counter.pt", backend="direct")
    call counter%forward([torch_in(first)], [torch_out(last)])
    call count_calls(failures)
@@ -28,6 +31,33 @@ program test_direct_threads
    call finish()
 
 contains
+
+   !> The first thread loads the module again and again, and frees it at last
+   subroutine while_replaced(failures)
+      integer, intent(out) :: failures
+
+      type(torch_module) :: shared
+      real(real32) :: x(16, columns), y(4, columns)
+      integer :: number, stat, served
+
+      x = 0.5
+      call shared%load("direct_mlp_eval.pt", backend="direct")
+      failures = 0
+      served = 0
+      !$omp parallel private(y, number, stat) reduction(+:failures, served)
+      do number = 1, calls
+         if (omp_get_thread_num() == 0) then
+            if (mod(number, 10) == 0) call shared%load("direct_mlp_eval.pt", backend="direct")
+            if (number == calls) call shared%free()
+         else
+            call shared%forward([torch_in(x)], [torch_out(y)], stat=stat)
+            if (stat == 0) served = served + 1
+            if (all(stat /= [0, FTN_PYTORCH_ERR_FREED, FTN_PYTORCH_ERR_NOT_LOADED])) failures = failures + 1
+         end if
+      end do
+      !$omp end parallel
+      if (served == 0) failures = failures + 1
+   end subroutine while_replaced
 
    !> Each thread has inputs of its own, and one of another shape now and then
    subroutine same_as_alone(failures)

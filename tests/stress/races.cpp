@@ -66,6 +66,29 @@ TEST(Races, OneHandleIsRemovedByOneThreadOnly) {
   EXPECT_EQ(removed, rounds());
 }
 
+TEST(Races, ObjectsInUseOutliveTheirHandles) {
+  struct Thing {
+    std::atomic<int> value{42};
+    ~Thing() { value = -1; }
+  };
+  HandleTable<Thing, HandleKind::module> table("a thing", "insert");
+  std::atomic<int64_t> current{table.insert(std::make_unique<Thing>())};
+  expect_well([&](int t, int) {
+    if (t == 0) {  // replaces it all the time
+      table.retire(current.exchange(table.insert(std::make_unique<Thing>())));
+      return true;
+    }
+    try {
+      const decltype(table)::Use use(table, current);
+      std::this_thread::yield();
+      return use->value == 42;
+    } catch (const Error& error) {
+      return error.status() == FPT_ERR_FREED;
+    }
+  });
+  table.retire(current);
+}
+
 TEST(Races, CopiesAndLongTextsAreDescribedEverywhere) {
   const std::string text(300, 'x');
   expect_well([&](int t, int i) {
@@ -75,7 +98,7 @@ TEST(Races, CopiesAndLongTextsAreDescribedEverywhere) {
     describe_array(copied, x, FPT_FLOAT64, 1, &extent, nullptr, FPT_COPY);
     x[0] = -1;
     const bool kept = static_cast<const double*>(copied.data)[0] == t;
-    const bool claimed = i % 2 ? claim_copy(copied) != nullptr : (discard_copies(&copied, 1), true);
+    const bool claimed = i % 2 ? claim_copy(copied) != nullptr : (discard_copies({&copied, 1}), true);
     const std::string mine = text + std::to_string(i % 10);
     describe_text(written, mine.data(), static_cast<int64_t>(mine.size()), FPT_IN);
     return kept && claimed && text_of(written) == mine;

@@ -152,5 +152,62 @@ TEST(Handle, ManyThreadsInsertLookUpAndRemove) {
   EXPECT_EQ(wrong, 0);
 }
 
+/// Counts how many are alive.
+struct Counted {
+  explicit Counted(int& alive) : alive_(alive) { ++alive_; }
+  ~Counted() { --alive_; }
+  int& alive_;
+};
+using Counteds = HandleTable<Counted, HandleKind::module>;
+
+TEST(HandleUse, KeepsAnObjectUntilTheLastOneHasEnded) {
+  Counteds things("a thing", "make");
+  int alive = 0;
+  const int64_t handle = things.insert(std::make_unique<Counted>(alive));
+  {
+    const Counteds::Use one(things, handle);
+    {
+      const Counteds::Use two(things, handle);
+      things.retire(handle);
+      EXPECT_EQ(alive, 1);
+      EXPECT_EQ(things.find(handle), nullptr) << "nobody can begin to use it any more";
+      EXPECT_FAILS(test::outcome_of([&] { Counteds::Use(things, handle); }), FPT_ERR_FREED, "has been freed");
+      things.retire(handle);
+    }
+    EXPECT_EQ(alive, 1);
+    EXPECT_EQ(&one->alive_, &alive);
+  }
+  EXPECT_EQ(alive, 0);
+}
+
+TEST(HandleUse, OfARetiredObjectThatNobodyUsesEndsAtOnce) {
+  Counteds things("a thing", "make");
+  int alive = 0;
+  const int64_t handle = things.insert(std::make_unique<Counted>(alive));
+  { const Counteds::Use use(things, handle); }
+  EXPECT_EQ(alive, 1);
+  things.retire(handle);
+  EXPECT_EQ(alive, 0);
+  const int64_t next = things.insert(std::make_unique<Counted>(alive));
+  EXPECT_NE(next, handle);
+  things.retire(handle);
+  EXPECT_EQ(alive, 1) << "a stale handle does nothing";
+  things.retire(next);
+}
+
+TEST(HandleUse, SaysWhatIsWrongWithAHandle) {
+  Counteds things("a thing", "make");
+  int alive = 0;
+  const int64_t handle = things.insert(std::make_unique<Counted>(alive));
+  const auto used = [&](int64_t wrong) { return test::outcome_of([&] { Counteds::Use(things, wrong); }); };
+  EXPECT_FAILS(used(0), FPT_ERR_NOT_LOADED, "call make first");
+  EXPECT_FAILS(used(int64_t{1} << 60), FPT_ERR_ARGUMENT, "not that of a thing");
+  EXPECT_FAILS(used(handle + 1), FPT_ERR_FREED, "freed") << "a slot in which nothing ever was";
+  EXPECT_FAILS(used(handle + one_generation), FPT_ERR_FREED, "freed");
+  EXPECT_FAILS(used(handle | slot_bits), FPT_ERR_FREED, "freed");
+  EXPECT_OK(used(handle));
+  things.retire(handle);
+}
+
 }  // namespace
 }  // namespace fpt

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
 /// The results object: looked into by index or name, without copies.
 #include "calls/results.hpp"
+
+#include <numeric>
+
 #include "script.hpp"
 
 namespace fpt {
@@ -24,6 +27,7 @@ def many(x):
             "matrix": torch.arange(6.0).reshape(2, 3), "flag": True}
 def pair(x): return x + 1, x + 2
 def same(x): return x
+def turned(x): return x.t()
 def nothing(): pass
 def mortal(): t = torch.ones(1); t.owner = Final(); return t
 def died(): return Final.died
@@ -96,6 +100,19 @@ TEST_F(ResultsTest, MemoryIsThatOfTheTensor) {
   ASSERT_OK(memory(5, FPT_FLOAT32, 2));
   EXPECT_EQ(extents[0], 3) << "(2, 3) in Python";
   EXPECT_EQ(strides[1], 12);
+}
+
+TEST_F(ResultsTest, AResultMayBeAnotherViewOfTheVariableItIsCopiedTo) {
+  Doubles square(64 * 64);
+  std::iota(square.begin(), square.end(), 0.0);
+  const Doubles before = square;
+  ASSERT_OK(script.call("turned", {out(square, {64, 64})}, {}, &results.handle));
+  fpt_arg arg = out(square, {64, 64});
+  ASSERT_OK(outcome(fpt_results_copy(results.handle, 1, &arg, 0)));
+  std::size_t wrong = 0;
+  for (std::size_t i = 0; i < 64; ++i)
+    for (std::size_t j = 0; j < 64; ++j) wrong += square[64 * i + j] != before[64 * j + i];
+  EXPECT_EQ(wrong, 0u);
 }
 
 TEST_F(ResultsTest, MemoryHasOneTypeAndRank) {
