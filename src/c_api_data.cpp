@@ -36,7 +36,7 @@ fpt_status fpt_arg_array(fpt_arg* arg, void* data, int32_t dtype, int32_t rank, 
 fpt_status fpt_arg_text(fpt_arg* arg, const char* text, int64_t length, int32_t access) {
   const fpt_status status = guard([&] { describe_text(*arg, text, length, access); });
   if (status != FPT_OK) arg->status = status;
-  return told(*arg, "the text");
+  return told(*arg, "the string");
 }
 
 fpt_status fpt_arg_name(fpt_arg* arg, const char* name, int64_t length) {

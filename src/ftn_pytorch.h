@@ -140,7 +140,7 @@ typedef struct fpt_arg {
   int32_t status;   /**< FPT_OK, or what was wrong already when the argument was described */
   int64_t handle;   /**< tensor or copy that this argument refers to, else 0 */
   int64_t length;   /**< of the text; where status is set, the offending value */
-  int64_t spare[6]; /**< zero */
+  int64_t spare[6]; /**< zero; room for the device of the memory */
 } fpt_arg;
 
 typedef int64_t fpt_tensor;

@@ -15,7 +15,7 @@ from .values import is_array, is_tensor
 
 Names = Optional[tuple[str, ...]]
 
-_ALLOWED = "tensors, NumPy arrays, numbers, texts, or a tuple, dict, dataclass or namedtuple of those"
+_ALLOWED = "tensors, NumPy arrays, numbers, strings, or a tuple, dict, dataclass or namedtuple of those"
 
 
 def unpack(result: Any) -> tuple[Names, tuple[Any, ...]]:
@@ -56,7 +56,7 @@ def _parts(result: Any) -> tuple[Names, tuple[Any, ...] | None]:
             if not isinstance(key, str):
                 raise FtnPytorchError(
                     "RESULT_TYPE",
-                    f"the result is a dict with a key {key!r} of type {type(key).__name__}; keys must be texts",
+                    f"the result is a dict with a key {key!r} of type {type(key).__name__}; keys must be strings",
                 )
         return tuple(result), tuple(result.values())
     if isinstance(result, (tuple, list)):
@@ -157,7 +157,7 @@ def _explain(value: Any) -> str:
     if isinstance(value, (Mapping, tuple, list)) or _is_record(value):
         return f"a {kind} inside another container; results may not be nested, return {_ALLOWED}"
     if isinstance(value, (bytes, bytearray)):
-        return f"of type {kind}; return a text, bytes.decode() makes one"
+        return f"of type {kind}; return a string, as bytes.decode() makes one"
     if hasattr(value, "__array__") or hasattr(value, "__dlpack__"):
         return f"of type {kind}; return numpy.asarray(...) or torch.as_tensor(...) of it"
     return f"of type {kind}; return {_ALLOWED}"

@@ -70,7 +70,7 @@ std::unique_ptr<Runner> DirectRunner::load(const std::string& file, ModelKind ki
   if (config.count > 0)
     fail(FPT_ERR_ARGUMENT, file, " is a saved model, it takes no config: config is handed to ftn_pytorch_setup of a script");
   if (!options.compile.empty())
-    fail(FPT_ERR_ARGUMENT, file, " is a saved model, which torch.compile cannot work on: leave compile= out");
+    fail(FPT_ERR_ARGUMENT, file, " is a saved model, which torch.compile cannot work on: leave out compile=");
   std::unique_ptr<DirectRunner> runner(new DirectRunner(std::filesystem::path(file).stem().string(), options));
   fpt_direct_options wanted{};
   wanted.name = runner->name_.c_str();

@@ -86,7 +86,7 @@ std::string description_of(const fpt_arg& arg) {
   const std::string name = arg.name[0] ? concat(arg.name, "=") : "";
   if (arg.status != FPT_OK) return concat(name, "(", status_name(arg.status), ")");
   if (arg.dtype == FPT_NONE) return name + "tensor";
-  if (arg.dtype == FPT_TEXT) return concat(name, "text of ", arg.length);
+  if (arg.dtype == FPT_TEXT) return concat(name, "string of ", arg.length);
   return concat(name, dtype_fortran_name(arg.dtype), shape_text(arg));
 }
 

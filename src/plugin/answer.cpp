@@ -6,7 +6,7 @@
 namespace fpt::direct {
 namespace {
 
-constexpr const char* allowed = "tensors, numbers, texts, or a tuple, list, dict or named tuple of those";
+constexpr const char* allowed = "tensors, numbers, strings, or a tuple, list, dict or named tuple of those";
 
 std::string label_of(const char* name, std::size_t number, bool single, const std::string& what) {
   if (name) return concat("result \"", name, "\" of ", what);
@@ -68,7 +68,7 @@ void Answer::set(c10::IValue value, const std::string& what) {
     for (const auto& entry : dict) {
       if (!entry.key().isString())
         fail(FPT_ERR_RESULT_TYPE, "the result of ", what, " is a dict with keys of type ", entry.key().tagKind(),
-             "; keys must be texts");
+             "; keys must be strings");
       add(entry.value(), entry.key().toStringRef().c_str(), what);
     }
   } else {

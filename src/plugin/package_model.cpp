@@ -118,7 +118,7 @@ class PackageModel : public Model {
       const std::size_t position = position_of(arg, i, label);
       if (is_value(arg))
         fail(FPT_ERR_SIGNATURE, argument_label("input", i, arg), " of ", label,
-             " is a scalar, which is compiled into the package: leave it away, or pass torch_out of the variable for a tensor");
+             " is a scalar, which is compiled into the package: leave it out, or pass torch_out of the variable for a tensor");
       if (tensors[position].defined()) fail(FPT_ERR_SIGNATURE, argument_label("input", i, arg), " of ", label, " is given twice");
       tensors[position] = frame->contiguous(settings, arg, "input", i);
     }

@@ -171,7 +171,7 @@ contains
       call expect_text(errmsg, "max-autotune", "an unknown mode of compile: which there are")
       call script%load("double.onnx", compile=1, stat=stat, errmsg=errmsg)
       call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "compile of another type")
-      call expect_text(errmsg, "neither a logical nor a text", "compile of another type: what is wrong")
+      call expect_text(errmsg, "neither a logical nor a string", "compile of another type: what is wrong")
       call script%load("double.onnx", compile_backend="eager", stat=stat)
       call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "compile_backend without compile")
       call model%load("blend.onnx")

@@ -135,7 +135,7 @@ class Checkpoint:
             raise FtnPytorchError(
                 "RESULT_TYPE",
                 f"{path} cannot be written: {failure}, which no checkpoint can hold. Keep tensors, arrays, numbers, "
-                "texts and lists or dicts of them, or give the object that holds it state_dict and load_state_dict",
+                "strings and lists or dicts of them, or give the object that holds it state_dict and load_state_dict",
             ) from failure
         about = describe(step, payload.kind_of(encoder.arrays))
         file.write(path, about, lambda stream: payload.write(stream, state, encoder.arrays))

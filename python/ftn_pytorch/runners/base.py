@@ -41,7 +41,7 @@ class Options:
         """ARGUMENT where torch.compile is asked for and has nothing to do."""
         if self.compile is not None:
             raise FtnPytorchError(
-                "ARGUMENT", f"{path} is {what}, which torch.compile cannot work on: leave compile= away"
+                "ARGUMENT", f"{path} is {what}, which torch.compile cannot work on: leave out compile="
             )
 
 

@@ -40,7 +40,7 @@ class SavedRunner(Runner):
         found = formats.identify(loading.find(self.path))
         if found != self.kind:
             raise FtnPytorchError(
-                "FORMAT", f"{self.path} was {self.what} and is of the kind {found!r} now: load it anew"
+                "FORMAT", f"{self.path} was {self.what} and is of the kind {found!r} now: load it again"
             )
         self._read()
 

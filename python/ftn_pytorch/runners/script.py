@@ -64,7 +64,7 @@ class ScriptRunner(Runner):
         if mode is None:
             return None
         if chosen != framework.TORCH:
-            text = f"{self.path} uses NumPy, which torch.compile cannot work on: leave compile= away"
+            text = f"{self.path} uses NumPy, which torch.compile cannot work on: leave out compile="
             raise FtnPytorchError("ARGUMENT", text)
         compiling.prepare(backend, place)
         return compiling.compile_script(vars(module), mode, backend, self.path)
