@@ -15,6 +15,8 @@ from .shapes import Shape, mismatch
 
 FORWARD = "ftn_pytorch_forward"
 TRAIN = "ftn_pytorch_train"
+SAVE = "ftn_pytorch_save"
+RESTORE = "ftn_pytorch_restore"
 OVERRIDE = "ftn_pytorch_convention"
 SHAPES = "ftn_pytorch_shapes"
 

@@ -70,7 +70,7 @@ def findings(info: Mapping[str, Any]) -> list[Finding]:
     if torch is not None:
         found += [_gpu(torch), _threads(torch)]
     found.append(Finding("cores", OK, f"{process.cores()} may be used by each of {_ranks()} rank(s) on this node"))
-    found += [Finding("private name", NOTE, name.text(), name.cure()) for name in private_names.missing()]
+    found += [Finding("private name", NOTE, name.text()) for name in private_names.missing()]
     found += _openmp()
     found += _host(known)
     return found

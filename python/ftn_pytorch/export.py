@@ -20,6 +20,7 @@ from .conventions import FORWARD
 from .errors import FtnPytorchError, message, summary
 from .framework import NUMPY, import_torch
 from .runners.aoti import TORCH_VERSION
+from .values import dtype_name
 
 _DTYPES = ("float32", "float64", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "bool")
 
@@ -289,7 +290,7 @@ def _by_name(result: Any) -> Mapping[str, Any]:
 
 def _difference(torch: Any, found: Any, expected: Any, tolerance: float | None) -> tuple[float, float]:
     """Largest difference relative to the largest value, and what is allowed; infinite for another shape or type."""
-    limit = TOLERANCES.get(str(expected.dtype).replace("torch.", ""), 0.0) if tolerance is None else tolerance
+    limit = TOLERANCES.get(dtype_name(expected), 0.0) if tolerance is None else tolerance
     if found.shape != expected.shape or found.dtype != expected.dtype:
         return float("inf"), limit
     if not expected.numel() or torch.equal(found, expected):

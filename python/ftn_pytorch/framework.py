@@ -10,6 +10,7 @@ from typing import Any
 
 from .errors import FtnPytorchError
 from .loading import import_text, imports
+from .values import is_array, is_tensor
 
 NUMPY = "numpy"
 TORCH = "torch"
@@ -107,10 +108,9 @@ def _hooks_import_torch(module: ModuleType) -> bool:
 
 def fresh(value: Any, framework: str) -> Any:
     """A copy of an array, as the script's framework has it; other values pass."""
-    loaded, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
-    if loaded is not None and isinstance(value, loaded.Tensor):
+    if is_tensor(value):
         return value.clone() if framework == TORCH else value.clone().numpy()
-    if numpy is None or not isinstance(value, numpy.ndarray):
+    if not is_array(value):
         return value
     if framework == NUMPY:
         return value.copy()

@@ -170,12 +170,17 @@ def import_text(path: str, failure: ImportError) -> str:
 
 def imports(code: CodeType) -> Iterator[str]:
     """Names of the modules that a piece of code, or a function defined in it, imports."""
+    return names_of(code, "IMPORT_NAME")
+
+
+def names_of(code: CodeType, instruction: str) -> Iterator[str]:
+    """Names that an instruction has in a piece of code, or in a function defined in it."""
     for step in dis.get_instructions(code):
-        if step.opname == "IMPORT_NAME":
+        if step.opname == instruction:
             yield step.argval
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            yield from imports(constant)
+            yield from names_of(constant, instruction)
 
 
 def _warn_of_foreign_neighbours(path: str, code: CodeType) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from . import process
+from .values import dtype_name
 
 INFO = 1
 DEBUG = 2
@@ -66,9 +67,8 @@ def _describe(value: Any) -> str:
         return f"[{inner}]" if isinstance(value, list) else f"({inner})"
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{name}: {_describe(item)}" for name, item in value.items()) + "}"
-    shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
-    if shape is not None and dtype is not None:
-        return f"{str(dtype).replace('torch.', '')}{list(shape)}"
+    if hasattr(value, "shape") and hasattr(value, "dtype"):
+        return f"{dtype_name(value)}{list(value.shape)}"
     return type(value).__name__
 
 

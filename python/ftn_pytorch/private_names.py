@@ -37,14 +37,14 @@ class PrivateName:
         try:
             return getattr(self._owner(), self.name)
         except (ImportError, AttributeError) as failure:
-            raise self.failure() from failure
+            raise FtnPytorchError("VERSION", self.text()) from failure
 
     def of(self, value: Any) -> Any:
         """The attribute of that name; VERSION if the object has none."""
         try:
             return getattr(value, self.name)
         except AttributeError as failure:
-            raise self.failure() from failure
+            raise FtnPytorchError("VERSION", self.text()) from failure
 
     def is_there(self) -> bool:
         """Also True where the package itself cannot be imported."""
@@ -54,31 +54,25 @@ class PrivateName:
             return True
         try:
             owner = self._owner()
+            if self.used_in:
+                return self.name in getattr(owner, self.used_in).__code__.co_names
+            return hasattr(owner, self.name)
         except (ImportError, AttributeError):
             return False
-        if not self.used_in:
-            return hasattr(owner, self.name)
-        return self.name in getattr(owner, self.used_in).__code__.co_names
-
-    def failure(self) -> FtnPytorchError:
-        """The failure where the name is needed."""
-        return FtnPytorchError("VERSION", f"{self.text()}; {self.cure()}")
 
     def text(self) -> str:
-        """That the name is gone, and what does not work."""
-        path = f"{self.owner.replace(':', '.')}.{self.name}"
-        return f"{path} is a private name, which {' '.join(self._product())} no longer has: {self.without}"
-
-    def cure(self) -> str:
-        """What to do."""
-        return f"use a version of {self._product()[0]} that has it, or a later ftn_pytorch"
+        """That the name is gone, what does not work, and what to do."""
+        module = sys.modules.get(self._package())
+        package, version = self._package(), getattr(module, "__version__", None)
+        if version is None:
+            package, version = "Python", platform.python_version()
+        return (
+            f"{self.owner.replace(':', '.')}.{self.name} is a private name, which {package} {version} no longer has: "
+            f"{self.without}; use a version of {package} that has it, or a later ftn_pytorch"
+        )
 
     def _package(self) -> str:
         return self.owner.partition(":")[0].partition(".")[0]
-
-    def _product(self) -> tuple[str, str]:
-        version = getattr(sys.modules.get(self._package()), "__version__", None)
-        return ("Python", platform.python_version()) if version is None else (self._package(), version)
 
     def _owner(self) -> Any:
         module, _, names = self.owner.partition(":")

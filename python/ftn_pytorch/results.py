@@ -5,13 +5,12 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-import sys
 from collections.abc import Mapping
 from types import MemberDescriptorType
 from typing import Any, Optional
 
 from .errors import FtnPytorchError
-from .values import is_array, is_tensor
+from .values import is_array, is_number, is_tensor
 
 Names = Optional[tuple[str, ...]]
 
@@ -85,14 +84,12 @@ def _tuple_names(result: Any) -> Names:
 
 
 def _value(value: Any, what: str) -> Any:
-    if isinstance(value, (bool, int, float, complex, str)) and not _is_numpy_scalar(value):
+    if isinstance(value, (bool, int, float, complex, str)) and not is_number(value):
         return _plain(value)
-    torch = sys.modules.get("torch")
-    if torch is not None and isinstance(value, torch.Tensor):
-        return _tensor(torch, value, what)
-    numpy = sys.modules.get("numpy")
-    if numpy is not None and isinstance(value, (numpy.ndarray, numpy.generic)):
-        return _array(numpy, value, what)
+    if is_tensor(value):
+        return _tensor(value, what)
+    if is_array(value) or is_number(value):
+        return _array(value, what)
     raise FtnPytorchError("RESULT_TYPE", f"{what} is {_explain(value)}")
 
 
@@ -102,12 +99,9 @@ def _plain(value: Any) -> Any:
     return value if type(value) is kind else kind(value)
 
 
-def _is_numpy_scalar(value: Any) -> bool:
-    numpy = sys.modules.get("numpy")
-    return numpy is not None and isinstance(value, numpy.generic)
+def _tensor(value: Any, what: str) -> Any:
+    import torch
 
-
-def _tensor(torch: Any, value: Any, what: str) -> Any:
     advice = ""
     if value.is_nested:
         advice = "a nested tensor; return torch.nested.to_padded_tensor(...)"
@@ -126,7 +120,9 @@ def _tensor(torch: Any, value: Any, what: str) -> Any:
     return value.resolve_conj().resolve_neg()
 
 
-def _array(numpy: Any, value: Any, what: str) -> Any:
+def _array(value: Any, what: str) -> Any:
+    import numpy
+
     if isinstance(value, numpy.bool_):
         return bool(value)
     if isinstance(value, numpy.str_):

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .values import TAG, UNKNOWN, Encoder, Unstorable, decode, find_imported_type, is_tensor
+from .values import TAG, UNKNOWN, Encoder, Unstorable, decode, dtype_name, find_imported_type, is_tensor
 
 # Types of torch that NumPy lacks, stored as integers of their size.
 _FOREIGN = {"bfloat16": "int16"}
@@ -44,7 +44,7 @@ class Store(Encoder):
         if is_tensor(array):
             import torch
 
-            dtype, plain = str(array.dtype).replace("torch.", ""), array.cpu()
+            dtype, plain = dtype_name(array), array.cpu()
             if dtype in _FOREIGN:
                 plain = plain.contiguous().view(getattr(torch, _FOREIGN[dtype]))
             plain = plain.numpy()

@@ -50,6 +50,11 @@ def is_number(value: Any) -> bool:
     return numpy is not None and isinstance(value, numpy.generic)
 
 
+def dtype_name(array: Any) -> str:
+    """The type of a tensor or array as both torch and NumPy call it, such as "float32"."""
+    return str(array.dtype).removeprefix("torch.")
+
+
 class Encoder:
     """Collects the arrays of all values that it encodes. ``live`` gives the tree of an object that has a state."""
 

@@ -9,7 +9,7 @@ import zipfile
 
 import pytest
 
-from ftn_pytorch import __main__, _embed
+from ftn_pytorch import __main__, _embed, private_names
 from ftn_pytorch.conventions import FORWARD
 from ftn_pytorch.runners import aoti
 
@@ -149,7 +149,7 @@ def test_package_may_call_its_only_model_as_it_likes(model_file, tmp_path, fails
 
 
 def test_package_that_crashes_its_loader_is_refused(model_file, monkeypatch, fails):
-    monkeypatch.setattr(aoti, "_TRIAL", "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)")
+    monkeypatch.setattr(private_names, "AOTI_TRIAL", "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)")
     monkeypatch.setattr(aoti, "_tried", set())
     with fails("FORMAT", "crashes (signal 11)", "export the model again"):
         load(model_file("package"))
@@ -159,10 +159,10 @@ def test_package_that_crashes_its_loader_is_refused(model_file, monkeypatch, fai
 
 def test_package_whose_trial_fails_or_hangs_is_refused(model_file, monkeypatch, fails):
     monkeypatch.setattr(aoti, "_tried", set())
-    monkeypatch.setattr(aoti, "_TRIAL", "raise RuntimeError('undefined symbol')")
+    monkeypatch.setattr(private_names, "AOTI_TRIAL", "raise RuntimeError('undefined symbol')")
     with fails("FORMAT", "undefined symbol"):
         load(model_file("package"))
-    monkeypatch.setattr(aoti, "_TRIAL", "import time; time.sleep(60)")
+    monkeypatch.setattr(private_names, "AOTI_TRIAL", "import time; time.sleep(60)")
     monkeypatch.setattr(aoti, "_TRIAL_SECONDS", 0.1)
     with fails("FORMAT", "trial", "timed out"):
         load(model_file("package"))
@@ -170,7 +170,7 @@ def test_package_whose_trial_fails_or_hangs_is_refused(model_file, monkeypatch, 
 
 def test_trial_is_left_out_where_the_package_names_its_torch(model_file, monkeypatch):
     monkeypatch.setattr(aoti, "_tried", set())
-    monkeypatch.setattr(aoti, "_TRIAL", "raise SystemExit(1)")
+    monkeypatch.setattr(private_names, "AOTI_TRIAL", "raise SystemExit(1)")
     load(model_file("our package"))
 
 

@@ -14,6 +14,7 @@ import errno
 import hashlib
 import json
 import os
+import re
 import stat
 import struct
 from collections.abc import Callable, Iterator
@@ -72,18 +73,11 @@ def part_name(name: str, purpose: str = "") -> str:
     return f".{name}.{os.getpid()}~{purpose}.part" if purpose else f".{name}.{os.getpid()}.part"
 
 
-def is_part_of(entry: str, name: str) -> bool:
-    """True if ``entry`` was to become ``name``: left over from a killed writer if nobody holds the lock of ``name``."""
-    middle = entry[len(name) + 2 : -len(".part")].partition("~")[0]
-    return entry.startswith(f".{name}.") and entry.endswith(".part") and middle.isdigit()
-
-
-def remove_parts(path: str) -> None:
-    """Remove what killed writers of this path have left. The caller holds its lock."""
-    folder, name = os.path.split(path)
+def remove_parts(folder: str, name: str) -> None:
+    """Remove what killed writers of ``name``, a regular expression, have left. The caller holds the lock of it."""
     with contextlib.suppress(OSError):
         for entry in os.listdir(folder):
-            if is_part_of(entry, name):
+            if re.fullmatch(rf"\.({name})\.\d+(~.*)?\.part", entry):
                 os.unlink(os.path.join(folder, entry))
 
 
@@ -97,7 +91,7 @@ def locked(path: str) -> Iterator[None]:
     lock = Lock(os.path.join(folder, f".{name}.lock"), path)
     try:
         if lock.is_held():
-            remove_parts(path)
+            remove_parts(folder, re.escape(name))
         yield
     finally:
         lock.release()

@@ -75,7 +75,7 @@ class Session:
             raise FtnPytorchError("ARGUMENT", f"step is {step}, it must not be negative")
         self._lock(folder)
         if self._locks[folder].is_held():
-            _remove_parts(folder)
+            file.remove_parts(folder, _NAME.pattern)
         there = listed(folder)
         reached = self._reached.get(folder)
         if step is None:
@@ -115,15 +115,6 @@ class Session:
             except OSError as failure:
                 text = f"{entry.path} cannot be renamed, and is later than step {step}: {failure.strerror}"
                 raise FtnPytorchError("FILE", text) from failure
-
-
-def _remove_parts(folder: str) -> None:
-    """Remove what killed writers have left; nobody else writes here while the folder is locked."""
-    with contextlib.suppress(OSError):
-        for entry in os.listdir(folder):
-            name = re.match(rf"\.({_NAME.pattern})\.", entry)
-            if name and file.is_part_of(entry, name[1]):
-                os.unlink(os.path.join(folder, entry))
 
 
 def _remove(path: str) -> None:

@@ -10,7 +10,6 @@ functions. ``ftn_pytorch_state = ["net", "step"]`` names the state instead; so d
 
 from __future__ import annotations
 
-import dis
 import inspect
 import os
 import shutil
@@ -20,6 +19,7 @@ from collections.abc import Callable, Iterator, Mapping
 from types import CodeType, ModuleType
 from typing import Any
 
+from .. import loading
 from ..errors import FtnPytorchError
 from ..values import Encoder, Unstorable, find_imported_type, is_array, is_number, is_tensor, loaded
 from . import file
@@ -196,17 +196,12 @@ def _is_storable(value: Any) -> bool:
 def _assigned_names(namespace: Mapping[str, Any]) -> set[str]:
     """Global names that functions of a script assign to."""
     name = namespace.get("__name__")
-    return {
-        step.argval
-        for value in namespace.values()
-        for code in _codes_of(value, name)
-        for step in dis.get_instructions(code)
-        if step.opname == "STORE_GLOBAL"
-    }
+    codes = (code for value in namespace.values() for code in _codes_of(value, name))
+    return {assigned for code in codes for assigned in loading.names_of(code, "STORE_GLOBAL")}
 
 
 def _codes_of(value: Any, module: str | None) -> Iterator[CodeType]:
-    """Code of a function or class that the script defines, of what is defined inside, and below decorators."""
+    """Code of a function or class that the script defines, also below decorators."""
     if getattr(value, "__module__", None) != module:
         return
     parts = list(vars(value).values()) if isinstance(value, type) else [value]
@@ -215,11 +210,4 @@ def _codes_of(value: Any, module: str | None) -> Iterator[CodeType]:
         function = inspect.unwrap(function) if callable(function) else None
         code = getattr(function, "__code__", None)
         if isinstance(code, CodeType):
-            yield from _nested(code)
-
-
-def _nested(code: CodeType) -> Iterator[CodeType]:
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _nested(constant)
+            yield code

@@ -11,10 +11,9 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import device, formats, private_names, process
-from ..conventions import Convention
 from ..errors import FtnPytorchError, message
 from ..framework import TORCH, import_torch
-from .base import USE_INFERENCE_MODE, Options
+from .base import Options
 from .saved import SavedRunner
 from .tree import Tree
 
@@ -86,21 +85,21 @@ class AotiRunner(SavedRunner):
 
     def _place(self, compiled_for: str) -> str | None:
         if compiled_for == "cpu":
-            if device.resolve(self.wanted_device, TORCH) is not None:
+            if device.resolve(self._options.device, TORCH) is not None:
                 raise FtnPytorchError(
-                    "DEVICE", f"{self.path} was compiled for the host and cannot run on {self.wanted_device!r}"
+                    "DEVICE", f"{self.path} was compiled for the host and cannot run on {self._options.device!r}"
                 )
             return None
-        place = device.resolve(self.wanted_device or compiled_for, TORCH)
+        place = device.resolve(self._options.device or compiled_for, TORCH)
         if place is None or place.partition(":")[0] != compiled_for:
             raise FtnPytorchError(
-                "DEVICE", f"{self.path} was compiled for {compiled_for!r} and cannot run on {self.wanted_device!r}"
+                "DEVICE", f"{self.path} was compiled for {compiled_for!r} and cannot run on {self._options.device!r}"
             )
         return place
 
-    def _forward(self, flags: int) -> tuple[Callable, Convention]:
-        torch, tree, out_spec, where = self._torch, self._tree, self._out_spec, f"forward of {self.name}"
-        run, unflatten, tensor = self._loader.boxed_run, private_names.tree_unflatten(), torch.Tensor
+    def _forward(self) -> Callable:
+        tree, out_spec, where = self._tree, self._out_spec, f"forward of {self.name}"
+        run, unflatten, tensor = self._loader.boxed_run, private_names.tree_unflatten(), self._torch.Tensor
 
         def forward(*args: Any, **named: Any) -> Any:
             # Numbers were made part of the program when it was exported. The code takes rows of elements only.
@@ -114,12 +113,7 @@ class AotiRunner(SavedRunner):
             except RuntimeError as failure:
                 raise _explained(failure, where) from failure
 
-        function: Callable = forward
-        if flags & USE_INFERENCE_MODE:
-            function = torch.inference_mode()(forward)
-        if self.device is not None:
-            function = device.on_device(function, self.device)
-        return function, Convention(one_list=False, has_out=False)
+        return forward
 
 
 def _explained(failure: RuntimeError, where: str) -> Exception:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .. import conventions, process
+from .. import conventions, device, process
 from ..conventions import TRAIN, Convention
 from ..errors import FtnPytorchError
 
@@ -70,8 +70,7 @@ class Runner(abc.ABC):
         self.dtype = options.dtype
         self.inputs = options.inputs
         self.cast = options.cast
-        self.flags = options.flags
-        self.wanted_device = options.device
+        self._options = options
 
     @abc.abstractmethod
     def reload(self) -> None:
@@ -101,6 +100,14 @@ class Runner(abc.ABC):
     def bind(self, name: str, flags: int) -> tuple[Callable, Convention]:
         """What the library calls for a function, and how; HOOK if there is no such function."""
 
+    def _for_tensors(self, function: Callable, predicts: bool, flags: int) -> tuple[Callable, Convention]:
+        """What ``bind`` returns for a function of a saved model: on the device, and if it predicts as the flags say."""
+        if predicts and (flags | self._options.flags) & USE_INFERENCE_MODE:
+            function = _under_inference_mode(function)
+        if self.device is not None:
+            function = device.on_device(function, self.device)
+        return function, Convention(one_list=False, has_out=False)
+
     def first_call(self, name: str, args: tuple, kwargs: Mapping[str, Any]) -> None:
         """Check the first call of a function: SIGNATURE if the arguments do not fit it."""
         if name == TRAIN:
@@ -121,3 +128,13 @@ class Runner(abc.ABC):
         listed = f"it has {', '.join(there)}" if there else "it has none"
         hint = f". Did you mean {close[0]!r}?" if close else ""
         raise FtnPytorchError("HOOK", f"{self.path} has no function {name}; {listed}{hint}")
+
+
+def _under_inference_mode(function: Callable) -> Callable:
+    from torch import inference_mode
+
+    def predict(*args: Any, **named: Any) -> Any:
+        with inference_mode():
+            return function(*args, **named)
+
+    return predict

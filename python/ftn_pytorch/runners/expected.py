@@ -9,6 +9,7 @@ from typing import Any
 
 from ..errors import FtnPytorchError
 from ..shapes import Shape, mismatch
+from ..values import dtype_name
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ def check(inputs: Sequence[Input], values: Sequence[Any], where: str) -> None:
             if entry.shape:
                 raise FtnPytorchError("SHAPE", f"{where}: {name} is {value!r} and must be an array: {entry}")
             continue
-        found = str(value.dtype).replace("torch.", "")
+        found = dtype_name(value)
         if entry.dtype is not None and found != entry.dtype:
             raise FtnPytorchError(
                 "DTYPE",

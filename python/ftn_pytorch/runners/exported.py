@@ -10,10 +10,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from .. import compiling, device, formats, process
-from ..conventions import Convention
 from ..errors import FtnPytorchError, message
 from ..framework import TORCH, import_torch
-from .base import USE_INFERENCE_MODE
+from ..values import dtype_name
 from .expected import Input, check
 from .saved import SavedRunner
 from .tree import Tree
@@ -33,7 +32,7 @@ class ExportedRunner(SavedRunner):
 
     def _read(self) -> None:
         torch = import_torch(self.path)
-        place = device.resolve(self.wanted_device, TORCH)
+        place = device.resolve(self._options.device, TORCH)
         options = self._options
         if options.compile is not None:
             compiling.prepare(options.compile_backend, place)
@@ -55,7 +54,7 @@ class ExportedRunner(SavedRunner):
         self._torch, self._tree, self._inputs, self._model, self._guarded = torch, tree, inputs, model, guarded
         self.device = place
 
-    def _forward(self, flags: int) -> tuple[Callable, Convention]:
+    def _forward(self) -> Callable:
         model, tree, inputs, where = self._model, self._tree, self._inputs, f"forward of {self.name}"
         tensor = self._torch.Tensor
         seen: set[tuple] = set()
@@ -74,12 +73,7 @@ class ExportedRunner(SavedRunner):
                 seen.add(key)
             return model(*args, **named)
 
-        function: Callable = forward
-        if flags & USE_INFERENCE_MODE:
-            function = self._torch.inference_mode()(forward)
-        if self.device is not None:
-            function = device.on_device(function, self.device)
-        return function, Convention(one_list=False, has_out=False)
+        return forward
 
     def _ask_torch(self, args: Any, named: Any, where: str) -> None:
         """Run the guards of the program: sizes that follow from each other, and limits of sizes."""
@@ -180,5 +174,5 @@ def _inputs(program: Any, path: str) -> tuple[Tree, list[Input]]:
             inputs.append(Input(name))
         else:
             shape = tuple(size if isinstance(size, int) else str(size) for size in value.shape)
-            inputs.append(Input(name, str(value.dtype).replace("torch.", ""), shape))
+            inputs.append(Input(name, dtype_name(value), shape))
     return tree, inputs

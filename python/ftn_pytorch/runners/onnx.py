@@ -52,7 +52,7 @@ class OnnxRunner(SavedRunner):
 
     def _read(self) -> None:
         runtime = _import_runtime(self.path)
-        providers, device = _providers(runtime, self.wanted_device)
+        providers, device = _providers(runtime, self._options.device)
         settings = runtime.SessionOptions()
         settings.intra_op_num_threads = process.threads()
         settings.inter_op_num_threads = 1
@@ -72,7 +72,7 @@ class OnnxRunner(SavedRunner):
             ) from failure
         if device is not None and session.get_providers()[0] != providers[0][0]:
             raise FtnPytorchError(
-                "DEVICE", f"device={self.wanted_device!r}: ONNX Runtime could not start {providers[0][0]}"
+                "DEVICE", f"device={self._options.device!r}: ONNX Runtime could not start {providers[0][0]}"
             )
         inputs = [self._input(entry, "input") for entry in session.get_inputs()]
         outputs = [self._input(entry, "output") for entry in session.get_outputs()]
@@ -93,9 +93,11 @@ class OnnxRunner(SavedRunner):
         bound.move_to(self._bindings)
         self._bindings = bound
 
-    def _forward(self, flags: int) -> tuple[Callable, Convention]:
-        bindings = self._bindings
-        return bindings.forward, Convention(one_list=False, has_out=bindings.has_out)
+    def _forward(self) -> Callable:
+        return self._bindings.forward
+
+    def bind(self, name: str, flags: int) -> tuple[Callable, Convention]:
+        return self.require(name), Convention(one_list=False, has_out=self._bindings.has_out)
 
     def _input(self, entry: Any, what: str) -> Input:
         dtype = _TYPES.get(entry.type)

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..errors import FtnPytorchError
+from ..values import dtype_name
 
 FILE = "ftn_pytorch_optimizer"
 """Name of the extra file."""
@@ -46,7 +47,7 @@ def dumps(kind: str, optimizer: Any, parameters: Mapping[str, Any]) -> bytes:
             tensor = state.get(key)
             if tensor is not None:
                 sizes = ",".join(map(str, tensor.shape))
-                lines.append(f"{part} {str(tensor.dtype).removeprefix('torch.')} {sizes}")
+                lines.append(f"{part} {dtype_name(tensor)} {sizes}")
                 body.append(_bytes_of(tensor))
     return "\n".join([*lines, "end", ""]).encode() + b"".join(body)
 
@@ -95,7 +96,7 @@ def _parse(data: bytes, parameters: Mapping[str, Any]) -> tuple[str, dict[str, A
         else:
             parameter = parameters[name]
             sizes = tuple(map(int, rest[1].split(","))) if len(rest) > 1 else ()
-            if rest[0] != str(parameter.dtype).removeprefix("torch.") or sizes != tuple(parameter.shape):
+            if rest[0] != dtype_name(parameter) or sizes != tuple(parameter.shape):
                 raise ValueError(f"{first} of {name} is not of the type and shape of the parameter")
             tensor = torch.empty(sizes, dtype=parameter.dtype)
             size = tensor.numel() * tensor.element_size()

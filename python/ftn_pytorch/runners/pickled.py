@@ -7,10 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import compiling, device, formats, loading, process
-from ..conventions import Convention
 from ..errors import FtnPytorchError, message, summary
 from ..framework import TORCH, import_torch
-from .base import USE_INFERENCE_MODE
 from .saved import SavedRunner
 
 _ADVICE = (
@@ -34,7 +32,7 @@ class PickledRunner(SavedRunner):
         if self._options.weights_only:
             raise FtnPytorchError("FORMAT", _describe(self.path))
         torch = import_torch(self.path)
-        place = device.resolve(self.wanted_device, TORCH)
+        place = device.resolve(self._options.device, TORCH)
         if self._options.compile is not None:
             compiling.prepare(self._options.compile_backend, place)
         model = self._unpickle(torch, place or "cpu")
@@ -45,7 +43,7 @@ class PickledRunner(SavedRunner):
         if self._options.compile is not None:
             compiling.compile_module(torch, model, self._options.compile, self._options.compile_backend)
         process.settle_threads()
-        self._torch, self._model, self.device = torch, model, place
+        self._model, self.device = model, place
 
     def _unpickle(self, torch: Any, place: str) -> Any:
         try:
@@ -63,19 +61,8 @@ class PickledRunner(SavedRunner):
                 "FORMAT", f"{self.path} cannot be read by torch.load: {message(failure)}"
             ) from failure
 
-    def _forward(self, flags: int) -> tuple[Callable, Convention]:
-        function: Callable = self._model
-        if flags & USE_INFERENCE_MODE:
-            model, inference_mode = self._model, self._torch.inference_mode
-
-            def predict(*args: Any, **named: Any) -> Any:
-                with inference_mode():
-                    return model(*args, **named)
-
-            function = predict
-        if self.device is not None:
-            function = device.on_device(function, self.device)
-        return function, Convention(one_list=False, has_out=False)
+    def _forward(self) -> Callable:
+        return self._model
 
 
 def _describe(path: str) -> str:

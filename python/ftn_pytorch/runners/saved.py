@@ -8,7 +8,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from .. import conventions, formats, loading
+from .. import formats, loading
 from ..conventions import FORWARD, Convention
 from ..errors import FtnPytorchError
 from .base import Options, Runner, refuse_config
@@ -25,7 +25,6 @@ class SavedRunner(Runner):
     def __init__(self, path: str, options: Options, config: dict[str, Any]) -> None:
         super().__init__(path, options)
         refuse_config(path, self.what, config)
-        self._options = options
         self._read()
 
     @abc.abstractmethod
@@ -33,8 +32,8 @@ class SavedRunner(Runner):
         """Read the file; on failure everything stays as it was."""
 
     @abc.abstractmethod
-    def _forward(self, flags: int) -> tuple[Callable, Convention]:
-        """The function to call for these flags."""
+    def _forward(self) -> Callable:
+        """The function to call, on the device."""
 
     def reload(self) -> None:
         found = formats.identify(loading.find(self.path))
@@ -54,7 +53,7 @@ class SavedRunner(Runner):
         raise FtnPytorchError("HOOK", f"{self.path} is {self.what}, which reads no other state: load the other file")
 
     def find(self, name: str) -> Callable | None:
-        return self._forward(0)[0] if name == FORWARD else None
+        return self._forward() if name == FORWARD else None
 
     def functions(self) -> list[str]:
         return [FORWARD]
@@ -64,6 +63,5 @@ class SavedRunner(Runner):
         self.require(name)
         return None
 
-    def bind(self, name: str, flags: int) -> tuple[Callable, conventions.Convention]:
-        self.require(name)
-        return self._forward(flags | self.flags)
+    def bind(self, name: str, flags: int) -> tuple[Callable, Convention]:
+        return self._for_tensors(self.require(name), True, flags)

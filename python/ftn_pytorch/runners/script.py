@@ -12,13 +12,11 @@ from types import ModuleType
 from typing import Any
 
 from .. import compiling, conventions, device, framework, loading, process
-from ..conventions import FORWARD, TRAIN, Convention
+from ..conventions import FORWARD, RESTORE, SAVE, TRAIN, Convention
 from ..errors import FtnPytorchError
 from .base import Options, Runner
 
 SETUP = "ftn_pytorch_setup"
-SAVE = "ftn_pytorch_save"
-RESTORE = "ftn_pytorch_restore"
 
 
 class ScriptRunner(Runner):
@@ -30,7 +28,6 @@ class ScriptRunner(Runner):
         super().__init__(path, options)
         self._config = config
         self._checkpoint: Any = None
-        self._options = options
         self._module_name = loading.module_name(path)
         self._load()
         # The name becomes free with the runner, and the script's objects with the last function that is still in use.
@@ -46,7 +43,7 @@ class ScriptRunner(Runner):
             module = loading.execute(self.path, self._module_name)
             self._set_up(module, framework.decide(module, self.path, torch_was_loaded))
             chosen = framework.decide(module, self.path, torch_was_loaded)
-            place = device.resolve(self.wanted_device, chosen)
+            place = device.resolve(self._options.device, chosen)
             if place is not None:
                 device.move_modules(vars(module), place)
             compiled = self._compile(module, chosen, place)

@@ -12,14 +12,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from .. import device, formats, loading, private_names, process
-from ..conventions import FORWARD, TRAIN, Convention
+from ..conventions import FORWARD, RESTORE, SAVE, TRAIN, Convention
 from ..errors import FtnPytorchError, summary
 from ..framework import TORCH, import_torch
 from . import optimizer_state
-from .base import USE_DEVICE, USE_INFERENCE_MODE, Options, Runner, refuse_config
+from .base import USE_DEVICE, Options, Runner, refuse_config
 
-SAVE = "ftn_pytorch_save"
-RESTORE = "ftn_pytorch_restore"
 _CREATE = "ftn_pytorch_create_optimizer_"
 _OPTIMIZERS = {_CREATE + kind: kind for kind in optimizer_state.CLASSES}
 
@@ -42,7 +40,7 @@ class TorchScriptRunner(Runner):
         options.refuse_compile(path, "a TorchScript model")
         refuse_config(path, "a TorchScript model", config)
         self._torch = import_torch(path)
-        self.device = device.resolve(self.wanted_device, TORCH)
+        self.device = device.resolve(self._options.device, TORCH)
         self._checkpoint: Any = None
         self._model, self._optimizer = self._read_all(path)
         process.settle_threads()
@@ -125,19 +123,11 @@ class TorchScriptRunner(Runner):
 
     def bind(self, name: str, flags: int) -> tuple[Callable, Convention]:
         function = self.require(name)
-        if name == FORWARD and (flags | self.flags) & USE_INFERENCE_MODE:
-            function = self._predict
         if name == FORWARD and self._takes_dictionary():
             function = _with_dictionary(function)
         if flags & USE_DEVICE and self.device is None:
             process.warn(f"{self.path} was loaded to run on the host: module_use_device has its effect in load alone")
-        if self.device is not None:
-            function = device.on_device(function, self.device)
-        return function, Convention(one_list=False, has_out=False)
-
-    def _predict(self, *args: Any, **named: Any) -> Any:
-        with self._torch.inference_mode():
-            return self._model(*args, **named)
+        return self._for_tensors(function, name == FORWARD, flags)
 
     def _takes_dictionary(self) -> bool:
         """One argument, a dictionary: its entries are inputs with names."""
