@@ -1,5 +1,5 @@
 ! SPDX-License-Identifier: MIT
-!> The same problems through FTorch, by its public interface. Training needs optimizers, which came after release 1.0.
+!> The same problems through FTorch, by its public interface: that after release 1.1, which has no optimizers.
 !>
 !> Tensors are made once from the arrays and reused, as its documentation advises. FTorch keeps the index order of
 !> Fortran; the layouts here make it see what the other paths see.
