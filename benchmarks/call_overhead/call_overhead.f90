@@ -26,8 +26,11 @@ program call_overhead
    !> than a turn, and for less than the whole
    integer, parameter :: repetitions = 500
    integer, parameter :: many = 1000, some = 100, several = 10, few = 2
-   !> More arrays than the library keeps tensors for, so that each call meets an address it does not know
-   integer, parameter :: pool_size = 640
+   !> More addresses than the library keeps tensors for (1,024 for each argument), so that each call meets one that it
+   !> does not know, in whatever order old ones leave. A prime: each argument meets them all
+   integer, parameter :: pool_size = 4099
+   !> Of a model that calls its script for each block of its domain
+   integer, parameter :: block_count = 200
    integer, parameter :: counts(4) = [0, 1, 3, 8]
 
    !> One row of the result: nanoseconds of a call, of each turn
@@ -45,11 +48,12 @@ program call_overhead
    !> the same network: the weights of another one lie elsewhere in memory, which makes it up to 4 % slower or faster
    type(torch_pymodule) :: first, bench
    type(measurement), allocatable :: rows(:)
-   real(real64), allocatable :: pool(:, :, :)
+   !> Each array is 32 neighbouring columns: only addresses matter, so the arrays may overlap
+   real(real64), allocatable :: pool(:, :), blocks(:, :)
    real(real64) :: u1(64, 32), u2(64, 32), u3(64, 32), u4(64, 32), u5(64, 32), u6(64, 32), u7(64, 32), u8(64, 32)
    real(real64) :: tiny(4), result(4)
    real(real32) :: x(16, 32), y(4, 32), target(4, 32)
-   type(torch_arg), allocatable :: kept(:), kept_tiny(:), kept_result(:), fresh(:)
+   type(torch_arg), allocatable :: kept(:), kept_tiny(:), kept_result(:), fresh(:), walk(:)
    character(:), allocatable :: script, file
    character(1) :: number
    integer :: i, r
@@ -62,8 +66,10 @@ program call_overhead
    kept = [torch_in(u1), torch_in(u2), torch_in(u3), torch_in(u4), torch_in(u5), torch_in(u6), torch_in(u7), torch_in(u8)]
    kept_tiny = [torch_in(tiny), torch_in(tiny), torch_in(tiny)]
    kept_result = [torch_out(result)]
-   allocate (pool(64, 32, pool_size))
-   fresh = [(torch_in(pool(:, :, i)), i=1, pool_size)]
+   ! After the last array the first ones follow, so that a call may begin at any of them
+   allocate (pool(64, pool_size + 31), blocks(64, maxval(counts)*block_count + 31))
+   fresh = [(torch_in(pool(:, 1 + mod(i - 1, pool_size):32 + mod(i - 1, pool_size))), i=1, pool_size + maxval(counts))]
+   walk = [(torch_in(blocks(:, i:i + 31)), i=1, maxval(counts)*block_count)]
    tiny = 1
    x = 0.5
    target = 0.25
@@ -78,6 +84,7 @@ program call_overhead
       if (counts(i) == 0) cycle
       call add("empty " // number, "kept, mode safe", i)
       call add("empty " // number, "described", i)
+      call add("empty " // number, "walk of 200 blocks", i)
       call add("empty " // number, "never seen", i)
       call add("empty " // number, "never seen, floor", i)
    end do
@@ -152,6 +159,8 @@ contains
          nanoseconds = floor_of_call(row%n, many)
       case ("kept, mode safe")
          nanoseconds = kept_calls(safe(row%place), row%n, some)
+      case ("walk of 200 blocks")
+         nanoseconds = walk_calls(checked(row%place), row%n)
       case ("never seen")
          nanoseconds = fresh_calls(checked(row%place), row%n)
       case ("never seen, floor")
@@ -210,6 +219,22 @@ contains
       nanoseconds = real(now() - start, real64)/many
    end function described_calls
 
+   !> Each call with the arrays of the next block
+   real(real64) function walk_calls(model, n) result(nanoseconds)
+      type(torch_pymodule), intent(in) :: model
+      integer, intent(in) :: n
+      integer(int64) :: start
+      integer :: i, block
+
+      start = now()
+      do i = 1, many/block_count
+         do block = 0, block_count - 1
+            call model%forward(walk(block*n + 1:block*n + n))
+         end do
+      end do
+      nanoseconds = real(now() - start, real64)/(many/block_count*block_count)
+   end function walk_calls
+
    real(real64) function fresh_calls(model, n) result(nanoseconds)
       type(torch_pymodule), intent(in) :: model
       integer, intent(in) :: n
@@ -219,9 +244,9 @@ contains
 
       start = now()
       do i = 1, some
-         if (first + n - 1 > pool_size) first = 1
          call model%forward(fresh(first:first + n - 1))
          first = first + n
+         if (first > pool_size) first = first - pool_size
       end do
       nanoseconds = real(now() - start, real64)/some
    end function fresh_calls

@@ -5,9 +5,9 @@
 !>    bench_driver <case> <path> serve <folder>          for the analysis: commands on standard input
 !>
 !> <case> and <N> are those of ../models.py, which has written <folder>; <path> is script, compiled, copy, torchscript,
-!> direct, pt2, onnx, or that of the library of others that this driver was built with, libtorch or ftorch. Environment:
+!> direct, pt2, onnx, or one of the library of others that this driver was built with: see peer_paths. Environment:
 !> USETS=1 makes the first three run the TorchScript file; BENCH_SCRIPT names script.py (default: seen from the root of
-!> the sources). Exit code 1 if a result is wrong, 77 if there is no such path.
+!> the sources). Exit code 1 if a result is wrong, 2 if there is no such path, 77 if it cannot run the case.
 !>
 !> Commands, and the replies, which begin with ">>":
 !>
@@ -15,6 +15,7 @@
 !>                         unavailable REASON
 !>    call SAMPLES CALLS   times T...        nanoseconds per call; each sample is the mean of CALLS calls
 !>    create SAMPLES       times T...        load and describe once more; a second line for releasing it
+!>                         unavailable REASON
 !>    quit
 program bench_driver
    use, intrinsic :: iso_fortran_env, only : compiler_version, int64, output_unit, real64
@@ -60,7 +61,7 @@ contains
       integer, intent(in) :: size, count
 
       character(:), allocatable :: errmsg
-      integer(int64) :: start, loaded, called, times(count)
+      integer(int64) :: start, loaded, called, times(count), created(min(count, 5)), freed(min(count, 5))
       real(real64) :: error
       logical :: fine
       integer :: i
@@ -77,7 +78,13 @@ contains
          fine = passed(i + 1, error_of(i + 1)) .and. fine
       end do
       call print_statistics("call", times)
-      call create(min(count, 5), times(:min(count, 5)), .true.)
+      call create(created, freed, errmsg)
+      if (errmsg == "") then
+         call print_statistics("creation", created)
+         call print_statistics("deletion", freed)
+      else
+         print '(2a)', "creation: not available: ", errmsg
+      end if
       if (case == "large_stride") then
          call open_problem(size, "reversed", loaded, called, error, errmsg)
          if (errmsg /= "") error stop 1
@@ -214,37 +221,36 @@ contains
    subroutine measure_create(samples)
       integer, intent(in) :: samples
 
-      integer(int64) :: times(samples)
+      character(:), allocatable :: errmsg
+      integer(int64) :: created(samples), freed(samples)
 
-      call create(samples, times, .false.)
+      call create(created, freed, errmsg)
+      if (errmsg == "") then
+         call reply(created)
+         call reply(freed)
+      else
+         print '(2a)', ">> unavailable ", one_line(errmsg)
+      end if
    end subroutine measure_create
 
-   subroutine create(samples, created, for_people)
-      integer, intent(in) :: samples
-      integer(int64), intent(out) :: created(samples)
-      logical, intent(in) :: for_people
+   !> Nanoseconds of loading the model once more beside the one that is there, and of releasing it
+   subroutine create(created, freed, errmsg)
+      integer(int64), intent(out) :: created(:), freed(:)
+      character(:), allocatable, intent(out) :: errmsg
 
       type(runner) :: again
-      character(:), allocatable :: errmsg
-      integer(int64) :: start, freed(samples)
+      integer(int64) :: start
       integer :: i
 
-      do i = 1, samples
+      do i = 1, ubound(created, 1)
          start = now()
          call load(again, path, given, output, script, layout(), errmsg)
          created(i) = now() - start
-         if (errmsg /= "") call give_up(errmsg)
+         if (errmsg /= "") return
          start = now()
          call release(again)
          freed(i) = now() - start
       end do
-      if (for_people) then
-         call print_statistics("creation", created)
-         call print_statistics("deletion", freed)
-      else
-         call reply(created)
-         call reply(freed)
-      end if
    end subroutine create
 
    subroutine reply(times)

@@ -10,22 +10,22 @@ module bench_peer
 
    public :: peer_model, peer_load, peer_call, peer_free
 
-   !> The path of the library that this driver was built with
-   character(*), parameter, public :: peer_path = ""
+   !> The paths of the library that this driver was built with
+   character(*), parameter, public :: peer_paths = ""
 
    type :: peer_model
    end type peer_model
 
 contains
 
-   subroutine peer_load(self, problem_, output, layout, errmsg)
+   subroutine peer_load(self, path, problem_, output, layout, script, errmsg)
       type(peer_model), intent(inout) :: self
       type(problem), intent(in) :: problem_
       type(field), intent(in) :: output
-      character(*), intent(in) :: layout
+      character(*), intent(in) :: path, layout, script
       character(:), allocatable, intent(out) :: errmsg
 
-      errmsg = "another driver has this path"
+      errmsg = "there is no path " // path
    end subroutine peer_load
 
    subroutine peer_call(self, loss)

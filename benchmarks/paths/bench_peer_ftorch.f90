@@ -1,5 +1,5 @@
 ! SPDX-License-Identifier: MIT
-!> The same problems through FTorch, by its public interface (release 1.1; training by what followed it).
+!> The same problems through FTorch, by its public interface: that after release 1.1, which has no optimizers.
 !>
 !> Tensors are made once from the arrays and reused, as its documentation advises. FTorch keeps the index order of
 !> Fortran; the layouts here make it see what the other paths see.
@@ -16,7 +16,7 @@ module bench_peer
 
    public :: peer_model, peer_load, peer_call, peer_free
 
-   character(*), parameter, public :: peer_path = "ftorch"
+   character(*), parameter, public :: peer_paths = "ftorch"
 
    !> Parameters of the networks that are trained: three layers, each with weights and biases
    integer, parameter :: parameter_count = 6
@@ -26,20 +26,20 @@ module bench_peer
       type(torch_tensor), allocatable :: inputs(:)
       type(torch_tensor) :: outputs(1), target, loss, parameters(parameter_count)
       type(torch_optim) :: optimizer
+      type(field) :: prediction
       real(real32), pointer, contiguous :: loss_value(:) => null()
       logical :: loaded = .false., trains = .false.
    end type peer_model
 
 contains
 
-   subroutine peer_load(self, problem_, output, layout, errmsg)
+   subroutine peer_load(self, path, problem_, output, layout, script, errmsg)
       type(peer_model), intent(inout) :: self
       type(problem), intent(in) :: problem_
       type(field), intent(in) :: output
-      character(*), intent(in) :: layout
+      character(*), intent(in) :: path, layout, script
       character(:), allocatable, intent(out) :: errmsg
 
-      type(field) :: prediction
       integer :: i, count
 
       errmsg = ""
@@ -58,8 +58,8 @@ contains
       if (self%trains) then
          call wrap(self%target, problem_%inputs(count + 1), layout)
          ! The shape of the prediction is that of the target; forward replaces the tensor where gradients are wanted
-         call problem_%inputs(count + 1)%spoiled_copy(prediction)
-         call wrap(self%outputs(1), prediction, layout)
+         call problem_%inputs(count + 1)%spoiled_copy(self%prediction)
+         call wrap(self%outputs(1), self%prediction, layout)
          call torch_model_parameters(self%model, self%parameters)
          allocate (self%loss_value(1))
          if (problem_%optimizer == "adam") call torch_optim_Adam(self%optimizer, self%parameters, &
@@ -103,6 +103,8 @@ contains
       end if
       call self%optimizer%zero_grad()
       call torch_model_forward(self%model, self%inputs, self%outputs, requires_grad=.true.)
+      ! The loss of the last step holds that step's graph, and a new one would be added to it
+      call torch_delete(self%loss)
       call torch_tensor_from_array(self%loss, self%loss_value, torch_kCPU)
       call torch_loss_mse(self%loss, self%outputs(1), self%target)
       call torch_tensor_backward(self%loss)
@@ -114,8 +116,16 @@ contains
       type(peer_model), intent(inout) :: self
 
       if (.not. self%loaded) return
-      call torch_delete(self%inputs)
+      if (self%trains) then
+         call torch_delete(self%optimizer)
+         call torch_delete(self%loss)
+         call torch_delete(self%target)
+         call torch_delete(self%parameters)
+         deallocate (self%loss_value)
+         call self%prediction%release()
+      end if
       call torch_delete(self%outputs)
+      call torch_delete(self%inputs)
       call torch_delete(self%model)
       deallocate (self%inputs)
       self%loaded = .false.

@@ -10,7 +10,7 @@ module bench_peer
 
    public :: peer_model, peer_load, peer_call, peer_free
 
-   character(*), parameter, public :: peer_path = "libtorch"
+   character(*), parameter, public :: peer_paths = "libtorch"
 
    integer(c_int), parameter :: is_input = 0, is_output = 1, is_target = 2
 
@@ -60,11 +60,11 @@ module bench_peer
 
 contains
 
-   subroutine peer_load(self, problem_, output, layout, errmsg)
+   subroutine peer_load(self, path, problem_, output, layout, script, errmsg)
       type(peer_model), intent(inout) :: self
       type(problem), intent(in) :: problem_
       type(field), intent(in) :: output
-      character(*), intent(in) :: layout
+      character(*), intent(in) :: path, layout, script
       character(:), allocatable, intent(out) :: errmsg
 
       integer :: i, count

@@ -4,7 +4,7 @@ module bench_runner
    use, intrinsic :: iso_c_binding, only : c_bool
    use, intrinsic :: iso_fortran_env, only : real64
    use bench_field, only : field
-   use bench_peer, only : peer_call, peer_free, peer_load, peer_model, peer_path
+   use bench_peer, only : peer_call, peer_free, peer_load, peer_model, peer_paths
    use bench_problem, only : problem
    use ftn_pytorch, only : torch_arg, torch_in, torch_module, torch_pymodule, torch_use_inference_mode
    implicit none
@@ -12,11 +12,14 @@ module bench_runner
 
    public :: runner, load, try_model, call_model, release
 
-   !> The paths by their names on the command line
-   character(*), parameter, public :: paths = "script compiled copy torchscript direct pt2 onnx libtorch ftorch"
+   !> The paths by their names on the command line: ours, and those of the library that this driver was built with
+   character(*), parameter, public :: paths = "script compiled copy torchscript direct pt2 onnx " // peer_paths
+
+   !> Which component of a runner is called; a time loop compares no texts
+   integer, parameter :: by_script = 1, by_saved = 2, by_peer = 3
 
    type :: runner
-      character(:), allocatable :: path
+      integer :: called = 0
       type(torch_pymodule) :: script
       type(torch_module) :: saved
       type(peer_model) :: other
@@ -47,7 +50,6 @@ contains
       integer :: i, stat
 
       errmsg = ""
-      self%path = path
       self%trains = problem_%optimizer /= ""
       self%input_count = problem_%input_count
       if (self%trains) self%input_count = self%input_count - 1
@@ -60,6 +62,8 @@ contains
 
       config = [torch_in("case", problem_%case), torch_in("size", problem_%size), torch_in("folder", problem_%folder)]
       stat = 0
+      self%called = by_saved
+      if (path == "script" .or. path == "compiled" .or. path == "copy") self%called = by_script
       select case (path)
       case ("script")
          call self%script%load(script, config=config, layout=layout, stat=stat, errmsg=errmsg)
@@ -76,16 +80,10 @@ contains
          call self%saved%load(problem_%model // ".pt2", layout=layout, backend="direct", stat=stat, errmsg=errmsg)
       case ("onnx")
          call self%saved%load(problem_%model // ".onnx", layout=layout, stat=stat, errmsg=errmsg)
-      case ("libtorch", "ftorch")
-         if (path == peer_path) then
-            call peer_load(self%other, problem_, output, layout, errmsg)
-         else
-            errmsg = "the path " // path // " belongs to the program bench_driver_" // path
-         end if
-         if (errmsg /= "") stat = 1
       case default
-         errmsg = "there is no path " // path // "; there are " // paths
-         stat = 1
+         self%called = by_peer
+         call peer_load(self%other, path, problem_, output, layout, script, errmsg)
+         if (errmsg /= "") stat = 1
       end select
       if (stat == 0) errmsg = ""
       if (stat == 0 .and. self%trains .and. (path == "torchscript" .or. path == "direct")) then
@@ -108,7 +106,7 @@ contains
       if (stat /= 0) error stop errmsg
    end subroutine call_model
 
-   !> The same, for the first time: errmsg is empty if it went well
+   !> The same for a first call: errmsg is empty if it went well
    subroutine try_model(self, loss, errmsg)
       type(runner), intent(inout) :: self
       real(real64), intent(inout) :: loss
@@ -130,18 +128,18 @@ contains
       logical :: completed
 
       stat = 0
-      select case (self%path)
-      case ("script", "compiled", "copy")
+      select case (self%called)
+      case (by_script)
          if (self%trains) then
             completed = self%script%train(self%inputs(:self%input_count), self%target, loss, stat=stat, errmsg=errmsg)
          else
             call self%script%forward(self%inputs(:self%input_count), self%outputs(:self%output_count), stat=stat, &
                errmsg=errmsg)
          end if
+      case (by_peer)
+         call peer_call(self%other, loss)
       case default
-         if (self%path == peer_path) then
-            call peer_call(self%other, loss)
-         else if (self%trains) then
+         if (self%trains) then
             call self%saved%train(self%inputs(:self%input_count), self%target, loss, stat=stat, errmsg=errmsg)
          else
             call self%saved%forward(self%inputs(:self%input_count), self%outputs(:self%output_count), &

@@ -9,21 +9,25 @@ from typing import Any
 from . import summary
 from .plan import CASES, FLOOR, PATHS
 
+HEAD = """# Results of all paths
+
+Written by `make bench`. The [README](../README.md) says what the cases, paths and columns mean."""
+
 
 def markdown(document: Mapping[str, Any]) -> str:
     """All tables, with what they were measured on."""
-    parts = [_setting(document), "### Overview", overview(document["results"])]
+    parts = [HEAD, _setting(document), "## Overview", overview(document["results"])]
     for case in dict.fromkeys(row["case"] for row in document["results"]):
-        parts += [f"### {case}: {CASES[case].title}", case_table(document, case)]
-    parts += ["### Cold start", cold_table(document["cold"])]
+        parts += [f"## {case}: {CASES[case].title}", case_table(document, case)]
+    parts += ["## Cold start", cold_table(document["cold"])]
     if document["unavailable"]:
-        parts += ["### Not available", unavailable_table(document["unavailable"])]
+        parts += ["## Not available", unavailable_table(document["unavailable"])]
     if document["wrong"]:
-        parts += ["### WRONG RESULTS, not measured", table(
+        parts += ["## WRONG RESULTS, not measured", table(
             ("case", "size", "path", "error", "tolerance"),
             [(row["case"], row["size"], row["path"], f"{row['error']:.1e}", f"{row['tolerance']:.0e}")
              for row in document["wrong"]])]
-    parts += ["### Aims", table(("aim", "reached", "measured"), aims(document["results"]))]
+    parts += ["## Aims", table(("aim", "reached", "measured"), aims(document["results"]))]
     return "\n\n".join(parts) + "\n"
 
 
@@ -62,8 +66,8 @@ def case_table(document: Mapping[str, Any], case: str) -> str:
         rows.append((
             row["size"], PATHS[row["path"]], *(microseconds(call[name]) for name in summary.NAMES),
             f"{row['ratio']:.3f}" if "ratio" in row else "", f"{row['difference_us']:+,.2f}" if "ratio" in row else "",
-            f"{row['calls_per_second']:,.4g}", f"{flops / call['median'] / 1e3:.2f}" if flops else "",
-            f"{row['creation_us']['median'] / 1e3:.2f}", f"{row['deletion_us']['median'] / 1e3:.2f}",
+            f"{1e6 / max(call['median'], 1e-3):,.4g}", f"{flops / call['median'] / 1e3:.2f}" if flops else "",
+            *(f"{row[name]['median'] / 1e3:.2f}" if name in row else "" for name in ("creation_us", "deletion_us")),
         ))
     models = {size: document["models"].get(f"{case}_{size}", {}) for size in {row[0] for row in rows}}
     facts = next((f"{facts['parameters']:,} parameters. " for facts in models.values() if facts.get("parameters")), "")
@@ -96,7 +100,7 @@ def unavailable_table(rows: Sequence[Mapping[str, Any]]) -> str:
 def aims(results: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, str]]:
     """What the design asks for: the aim, whether it was reached, and the numbers."""
     found = {(row["case"], row["size"], row["path"]): row for row in results}
-    # FTorch calls libtorch as one does by hand, so that stands in for it.
+    # FTorch calls libtorch as one does by hand, which stands in for it where it is not installed.
     peer = "ftorch" if any(path == "ftorch" for _, _, path in found) else "libtorch"
     rows: list[tuple[str, str, str]] = []
 
@@ -145,4 +149,5 @@ def _setting(document: Mapping[str, Any]) -> str:
         f"{machine['processor']}, {machine['cores']} cores, {machine['memory_gib']} GiB; {machine['system']}. "
         f"Load before and after: {machine['load_before']}, {machine['load_after']}. {packages}. "
         f"Driver: {document['driver']}. {document['seconds'] / 60:.1f} minutes."
+        + (" USETS=1: scripts and plain Python ran TorchScript files." if document["uses_torchscript"] else "")
     )

@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +19,15 @@ LIMIT_SECONDS = 600
 
 class Unavailable(Exception):
     """A path cannot run a case here; the text says why."""
+
+
+@contextlib.contextmanager
+def _expected(words: Sequence[str]) -> Iterator[None]:
+    """An answer that is none, as of a process that something else prints into, is a failure of its path only."""
+    try:
+        yield
+    except (ValueError, IndexError) as failure:
+        raise Unavailable(f"the process answered: {' '.join(words)[:80]}") from failure
 
 
 @dataclass(frozen=True)
@@ -46,38 +55,45 @@ class Worker:
             bufsize=1,
             env={**os.environ, **environment},
         )
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._commands, self._answers = self._process.stdin, self._process.stdout
         try:
-            kind, words = self._answer()
+            words = self._answer("started")
         except Unavailable:
             self.close()
             raise
-        if kind != "started":
-            self.close()
-            raise Unavailable(" ".join(words))
         self.start_ns = time.perf_counter_ns() - start
         self.description = " ".join(words[1:])
 
     def open(self, size: int) -> Opened:
         """Load a size and call it once; Unavailable if the path has no such thing."""
-        kind, words = self._ask(f"open {size}")
-        if kind != "opened":
-            raise Unavailable(" ".join(words))
-        return Opened(int(words[0]), int(words[1]), float(words[2]), float(words[3]))
+        words = self._ask(f"open {size}", "opened")
+        with _expected(words):
+            return Opened(int(words[0]), int(words[1]), float(words[2]), float(words[3]))
 
     def call(self, samples: int, calls: int) -> list[int]:
         """Nanoseconds per call of each sample."""
-        return [int(word) for word in self._ask(f"call {samples} {calls}")[1]]
+        words = self._ask(f"call {samples} {calls}", "times")
+        with _expected(words):
+            return [int(word) for word in words]
 
     def create(self, samples: int) -> tuple[list[int], list[int]]:
-        """Nanoseconds of loading the model once more, and of releasing it."""
-        created = [int(word) for word in self._ask(f"create {samples}")[1]]
-        return created, [int(word) for word in self._answer()[1]]
+        """Nanoseconds of loading the model once more, and of releasing it; Unavailable if the path cannot."""
+        words = self._ask(f"create {samples}", "times")
+        released = self._answer("times")
+        with _expected(words + released):
+            return [int(word) for word in words], [int(word) for word in released]
+
+    def is_running(self) -> bool:
+        """Whether the process takes commands."""
+        return self._process.poll() is None
 
     def pin(self, core: int) -> None:
         """All threads to one core."""
-        for task in Path(f"/proc/{self._process.pid}/task").iterdir():
-            with contextlib.suppress(OSError):  # a thread that has ended meanwhile
-                os.sched_setaffinity(int(task.name), {core})
+        with contextlib.suppress(OSError):  # a process that has ended says so when it is asked
+            for task in Path(f"/proc/{self._process.pid}/task").iterdir():
+                with contextlib.suppress(OSError):  # a thread that has ended meanwhile
+                    os.sched_setaffinity(int(task.name), {core})
 
     def peak_bytes(self) -> int:
         """Largest resident memory so far; 0 if the process has ended."""
@@ -90,32 +106,34 @@ class Worker:
     def close(self) -> None:
         """End the process."""
         with contextlib.suppress(OSError):
-            self._process.stdin.close()
+            self._commands.close()
         try:
             self._process.wait(timeout=20)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-        self._process.stdout.close()
+        self._answers.close()
         self._log.close()
 
-    def _ask(self, command: str) -> tuple[str, list[str]]:
+    def _ask(self, command: str, kind: str) -> list[str]:
         try:
-            self._process.stdin.write(command + "\n")
-            self._process.stdin.flush()
+            self._commands.write(command + "\n")
+            self._commands.flush()
         except OSError as failure:
             raise Unavailable(self._last_words()) from failure
-        return self._answer()
+        return self._answer(kind)
 
-    def _answer(self) -> tuple[str, list[str]]:
-        """The next line that is an answer; whatever else the libraries print is skipped."""
+    def _answer(self, kind: str) -> list[str]:
+        """The words of the next line that is an answer; whatever else the libraries print is skipped."""
         limit = threading.Timer(LIMIT_SECONDS, self._process.kill)
         limit.start()
         try:
-            for line in self._process.stdout:
+            for line in self._answers:
                 if line.startswith(">> "):
-                    kind, *words = line.split()[1:]
-                    return kind, words
+                    found, *words = line.split()[1:]
+                    if found != kind:
+                        raise Unavailable(" ".join(words))
+                    return words
         finally:
             limit.cancel()
         raise Unavailable(self._last_words())

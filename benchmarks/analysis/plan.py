@@ -19,10 +19,20 @@ PATHS = {
     "python-onnx": "ONNX Runtime in Python",
     "libtorch": "libtorch by hand",
     "ftorch": "FTorch",
+    "pytorch-fortran": "pytorch-fortran, TorchScript",
+    "pytorch-fortran-script": "pytorch-fortran, script",
 }
 IN_PYTHON = ("python", "python-onnx")
-# Libraries of others, each in a driver of its own.
-PEERS = ("libtorch", "ftorch")
+# Paths of libraries of others, and what the name of the driver of each library ends with.
+PEERS = {
+    "libtorch": "libtorch",
+    "ftorch": "ftorch",
+    "pytorch-fortran": "pytorch_fortran",
+    "pytorch-fortran-script": "pytorch_fortran",
+}
+# The file that a path needs.
+SUFFIXES = {"torchscript": "pt", "direct": "pt", "libtorch": "pt", "ftorch": "pt", "pytorch-fortran": "pt",
+            "pt2": "pt2", "onnx": "onnx", "python-onnx": "onnx"}
 
 
 @dataclass(frozen=True)

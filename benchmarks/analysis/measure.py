@@ -12,15 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from . import summary
-from .plan import FLOOR, IN_PYTHON, PATHS, PEERS, Effort, turn
+from .plan import FLOOR, IN_PYTHON, PATHS, PEERS, SUFFIXES, Effort, turn
 from .worker import Opened, Unavailable, Worker
 
 # Calls as slow as this get three rounds at most.
 SLOW_NS = 5e8
-# The file that a path needs.
-SUFFIXES = {"torchscript": "pt", "direct": "pt", "libtorch": "pt", "ftorch": "pt", "pt2": "pt2", "onnx": "onnx",
-            "python-onnx": "onnx"}
-
 
 @dataclass(frozen=True)
 class Setting:
@@ -38,14 +34,14 @@ class Setting:
         if path in IN_PYTHON:
             program = [sys.executable, str(self.sources / "floor.py")]
         elif path in PEERS:
-            program = [f"{self.driver}_{path}"]
+            program = [f"{self.driver}_{PEERS[path]}"]
         else:
             program = [str(self.driver)]
         return [*program, case, path, "serve", str(self.models)]
 
     def refusal(self, case: str, path: str, size: int) -> str | None:
         """Why a path cannot run this, known before it is tried."""
-        if path in PEERS and not Path(f"{self.driver}_{path}").is_file():
+        if path in PEERS and not Path(f"{self.driver}_{PEERS[path]}").is_file():
             return f"the benchmark was built without {PATHS[path]}"
         reason = self.manifest["refused"].get(case, {}).get(path)
         stem = self.manifest["problems"][f"{case}_{size}"]["stem"]
@@ -65,24 +61,31 @@ class Outcome:
 def measure_case(
     case: str, sizes: Sequence[int], paths: Sequence[str], setting: Setting, effort: Effort, say: Callable[[str], None]
 ) -> Outcome:
-    """All sizes of a case on all paths that can run it."""
+    """All sizes of a case on all paths that can run it. A process that fails is a line of the result."""
     outcome = Outcome()
     workers: dict[str, Worker] = {}
     cold: dict[str, dict[str, Any]] = {}
+
+    def cannot(path: str, failure: object) -> None:
+        """Note why; the next size has a new process if this one has ended."""
+        reason = str(failure).replace(f"{setting.models}/", "")
+        outcome.unavailable.append({"case": case, "size": size, "path": path, "reason": reason})
+        if path in workers and not workers[path].is_running():
+            workers.pop(path).close()
+
     try:
         for size in sizes:
-            opened = {}
+            opened: dict[str, Opened] = {}
             for path in paths:
-                reason = setting.refusal(case, path, size)
                 try:
+                    reason = setting.refusal(case, path, size)
                     if reason is not None:
                         raise Unavailable(reason)
                     if path not in workers:
                         workers[path] = Worker(setting.command(case, path), setting.environment)
                     answer = workers[path].open(size)
-                except Unavailable as failure:
-                    reason = str(failure).replace(f"{setting.models}/", "")
-                    outcome.unavailable.append({"case": case, "size": size, "path": path, "reason": reason})
+                except (Unavailable, OSError) as failure:
+                    cannot(path, failure)
                     continue
                 if not answer.error <= answer.tolerance:
                     outcome.wrong.append({"case": case, "size": size, "path": path, "error": answer.error,
@@ -91,14 +94,18 @@ def measure_case(
                 opened[path] = answer
                 if path not in cold:
                     cold[path] = {"case": case, "size": size, "path": path, "start_ms": workers[path].start_ns / 1e6,
-                                  "load_ms": answer.load_ns / 1e6, "first_call_ms": answer.first_call_ns / 1e6}
+                                  "load_ms": answer.load_ns / 1e6, "first_call_ms": answer.first_call_ns / 1e6,
+                                  "peak_mib": 0.0, "description": workers[path].description}
             start = time.monotonic()
-            outcome.results += _measure_size(case, size, {path: (workers[path], opened[path]) for path in opened},
-                                             setting.core, effort)
-            say(f"{case} {size}: {len(opened)} paths in {time.monotonic() - start:.0f} s")
-        for path, entry in cold.items():
-            outcome.cold.append({**entry, "peak_mib": workers[path].peak_bytes() / 2**20,
-                                 "description": workers[path].description})
+            results, failures = _measure_size(
+                case, size, {path: (workers[path], opened[path]) for path in opened}, setting.core, effort)
+            outcome.results += results
+            for path in opened:
+                cold[path]["peak_mib"] = max(cold[path]["peak_mib"], workers[path].peak_bytes() / 2**20)
+            for path, reason in failures.items():
+                cannot(path, reason)
+            say(f"{case} {size}: {len(results)} paths in {time.monotonic() - start:.0f} s")
+        outcome.cold += cold.values()
     finally:
         for worker in workers.values():
             worker.close()
@@ -107,36 +114,48 @@ def measure_case(
 
 def _measure_size(
     case: str, size: int, workers: Mapping[str, tuple[Worker, Opened]], core: int, effort: Effort
-) -> list[dict[str, Any]]:
-    """Warm up each path, then let them take turns, another one first in each round."""
-    turns, slowest = {}, 0
+) -> tuple[list[dict[str, Any]], dict[str, str]]:
+    """Warm up each path, then let them take turns, another one first in each round. Results, and failures by path."""
+    turns: dict[str, tuple[int, int]] = {}
+    rounds: dict[str, list[list[float]]] = {}
+    failures: dict[str, str] = {}
+    slowest = 0
     for path, (worker, answer) in workers.items():
-        worker.pin(core)
-        times = worker.call(1 if answer.first_call_ns > 2e8 else 5, 1)
-        if min(times) < 2e8:
-            times = worker.call(3, turn(min(times), effort)[1])
-        turns[path] = turn(min(times), effort)
+        try:
+            worker.pin(core)
+            times = worker.call(1 if answer.first_call_ns > 2e8 else 5, 1)
+            if min(times) < 2e8:
+                times = worker.call(3, turn(min(times), effort)[1])
+        except Unavailable as failure:
+            failures[path] = str(failure)
+            continue
+        turns[path], rounds[path] = turn(min(times), effort), []
         slowest = max(slowest, min(times))
-    rounds: dict[str, list[list[float]]] = {path: [] for path in workers}
-    order = list(workers)
     for number in range(effort.rounds if slowest < SLOW_NS else min(3, effort.rounds)):
-        for path in order[number % len(order):] + order[:number % len(order)] if order else []:
-            rounds[path].append([nanoseconds / 1e3 for nanoseconds in workers[path][0].call(*turns[path])])
+        order = list(rounds)
+        for path in order[number % max(1, len(order)):] + order[:number % max(1, len(order))]:
+            try:
+                rounds[path].append([nanoseconds / 1e3 for nanoseconds in workers[path][0].call(*turns[path])])
+            except Unavailable as failure:
+                failures[path] = str(failure)
+                del rounds[path]
     results = []
-    for path, (worker, answer) in workers.items():
-        created, deleted = worker.create(effort.creations)
-        call = summary.summarize([value for one in rounds[path] for value in one])
+    for path, found in rounds.items():
+        worker, answer = workers[path]
         entry = {
             "case": case, "size": size, "path": path, "load_ms": answer.load_ns / 1e6,
             "first_call_ms": answer.first_call_ns / 1e6, "error": answer.error, "tolerance": answer.tolerance,
-            "calls_per_sample": turns[path][1], "call_us": call,
-            "rounds_us": [statistics.median(values) for values in rounds[path]],
-            "creation_us": summary.summarize([value / 1e3 for value in created]),
-            "deletion_us": summary.summarize([value / 1e3 for value in deleted]),
-            "calls_per_second": 1e6 / max(call["median"], 1e-3),
+            "calls_per_sample": turns[path][1], "call_us": summary.summarize([value for one in found for value in one]),
+            "rounds_us": [statistics.median(values) for values in found],
         }
+        try:
+            created, released = worker.create(effort.creations)
+            entry["creation_us"] = summary.summarize([value / 1e3 for value in created])
+            entry["deletion_us"] = summary.summarize([value / 1e3 for value in released])
+        except Unavailable as failure:
+            failures[path] = f"creation: {failure}"
         if FLOOR in rounds:
-            entry["ratio"] = summary.ratio(rounds[path], rounds[FLOOR])
-            entry["difference_us"] = summary.difference(rounds[path], rounds[FLOOR])
+            entry["ratio"] = summary.ratio(found, rounds[FLOOR])
+            entry["difference_us"] = summary.difference(found, rounds[FLOOR])
         results.append(entry)
-    return results
+    return results, failures

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: MIT
+"""Measure all cases on all paths, or take what was measured; write results.json and results.md, draw pictures.
+
+run.py                                              everything that is not there: models, measurements, tables
+run.py --quick                                      one small size of each case, a few calls
+run.py --case mlp --path script --path direct --plot
+run.py --from out/benchmarks/results.json --output benchmarks/paths --plot    measure nothing
+
+It needs a build with the target bench_driver. Exit code 1 if a result was wrong, 2 if nothing could be measured.
+"""
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+from analysis import document as files  # noqa: E402
+from analysis import machine, report  # noqa: E402
+from analysis.measure import Outcome, Setting, measure_case  # noqa: E402
+from analysis.plan import CASES, FULL, PATHS, QUICK  # noqa: E402
+
+RESULTS = "results.json"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", type=Path, default=Path("build/release"), help="build folder (default: %(default)s)")
+    parser.add_argument("--output", type=Path, default=Path("out/benchmarks"), help="default: %(default)s")
+    parser.add_argument("--case", action="append", choices=list(CASES), help="default: all; may be repeated")
+    parser.add_argument("--path", action="append", choices=list(PATHS), help="default: all; may be repeated")
+    parser.add_argument("--quick", action="store_true", help="one small size of each case, a few calls")
+    parser.add_argument("--plot", action="store_true", help="draw pictures, too: needs matplotlib")
+    parser.add_argument("--from", dest="source", type=Path, metavar="FILE", help=f"measure nothing, read {RESULTS}")
+    chosen = parser.parse_args(arguments)
+    try:
+        found = files.read(chosen.source) if chosen.source else measure(chosen)
+        text = report.markdown(found)
+        files.write(found, chosen.output / RESULTS)
+        (chosen.output / "results.md").write_text(text)
+        print(text)
+        if chosen.plot:
+            from analysis import figures
+
+            for file in figures.draw(found, chosen.output):
+                print(f"picture: {file}")
+    except (OSError, ValueError, KeyError, ImportError, subprocess.CalledProcessError) as failure:
+        print(f"{type(failure).__name__}: {failure}", file=sys.stderr)
+        return 2
+    return 1 if found["wrong"] else 0
+
+
+def measure(chosen: argparse.Namespace) -> dict[str, Any]:
+    """The document of one run; its times are in the unit that their names end with."""
+    start = time.monotonic()
+    driver = chosen.build / "benchmarks" / "paths" / "bench_driver"
+    models = chosen.build / "benchmarks" / "models"
+    if not driver.is_file():
+        raise FileNotFoundError(f"there is no {driver}: cmake --build {chosen.build} --target bench_driver")
+    cases = chosen.case or list(CASES)
+    effort = QUICK if chosen.quick else FULL
+    info = machine.describe_machine()
+    sizes = {case: (CASES[case].quick,) if chosen.quick else CASES[case].sizes for case in cases}
+    write_models(models, sizes, chosen.quick)
+    setting = Setting(
+        driver=driver.resolve(),
+        sources=HERE,
+        models=models.resolve(),
+        core=machine.last_core(),
+        manifest=json.loads((models / "manifest.json").read_text()),
+        environment={
+            **machine.worker_environment(),
+            "BENCH_SCRIPT": str(HERE / "script.py"),
+            "TORCHINDUCTOR_CACHE_DIR": str((chosen.build / "benchmarks" / "inductor").resolve()),
+        },
+    )
+    whole = Outcome()
+    for case in cases:
+        part = measure_case(case, sizes[case], chosen.path or list(PATHS), setting, effort,
+                            lambda text: print(f"== {text}", flush=True))
+        for field in dataclasses.fields(Outcome):
+            getattr(whole, field.name).extend(getattr(part, field.name))
+        fortran = [row["description"] for row in whole.cold if row["description"].startswith("Fortran")]
+        driven = f"{fortran[0].removeprefix('Fortran ')}, {machine.build_type(chosen.build)}" if fortran else "not used"
+        found = {
+            "machine": {**info, "load_after": machine.load()},
+            "versions": machine.versions(),
+            "driver": driven,
+            "uses_torchscript": os.environ.get("USETS", "0") not in ("", "0"),
+            "effort": dataclasses.asdict(effort),
+            "models": setting.manifest["problems"],
+            "seconds": time.monotonic() - start,
+            **dataclasses.asdict(whole),
+        }
+        # After each case, so that what was measured is there even if the run is ended.
+        files.write(found, chosen.output / RESULTS)
+    return found
+
+
+def write_models(folder: Path, sizes: dict[str, tuple[int, ...]], quick: bool) -> None:
+    """The files that are missing; a quick run does without what takes minutes to compile, unless it is there."""
+    for case, some in sizes.items():
+        command = [sys.executable, str(HERE.parent / "models.py"), str(folder), "--case", case]
+        for size in some:
+            command += ["--size", str(size)]
+        if quick:
+            command += ["--formats", "pt,onnx"]
+        subprocess.run(command, stdout=sys.stderr, check=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: MIT
+"""benchmarks/paths/run.py: results written, read again and drawn; and a run on the built driver."""
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from analysis import document as files
+from analysis.plan import CASES
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def main():
+    """The command line of paths/run.py."""
+    spec = importlib.util.spec_from_file_location("paths_run", ROOT / "benchmarks" / "paths" / "run.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.main
+
+
+def test_results_are_written_and_read_without_measuring(main, document, tmp_path, capsys):
+    files.write({**document, "wrong": []}, tmp_path / "results.json")
+    assert main(["--from", str(tmp_path / "results.json"), "--output", str(tmp_path / "again")]) == 0
+    assert (tmp_path / "again" / "results.md").read_text() == capsys.readouterr().out[:-1]
+    assert (tmp_path / "again" / "results.json").read_text() == (tmp_path / "results.json").read_text()
+
+
+def test_a_wrong_result_is_the_exit_code(main, document, tmp_path):
+    files.write(document, tmp_path / "results.json")
+    assert main(["--from", str(tmp_path / "results.json"), "--output", str(tmp_path)]) == 1
+
+
+def test_a_file_has_a_line_for_each_row(document, tmp_path):
+    files.write(document, tmp_path / "results.json")
+    lines = (tmp_path / "results.json").read_text().splitlines()
+    assert sum('"call_us"' in line for line in lines) == len(document["results"])
+    script = next(row for row in files.read(tmp_path / "results.json")["results"] if row["path"] == "script")
+    assert script["call_us"]["median"] == 10.1
+
+
+@pytest.mark.parametrize("arguments, said", [
+    (["--build", "nowhere"], "cmake --build nowhere --target bench_driver"),
+    (["--from", "nothing.json"], "nothing.json"),
+])
+def test_what_is_missing_is_said(main, arguments, said, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(arguments) == 2
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", ['{"rows": []}', "[1]", "not JSON"])
+def test_a_file_of_another_kind_is_refused(main, text, tmp_path, capsys):
+    (tmp_path / "other.json").write_text(text)
+    assert main(["--from", str(tmp_path / "other.json"), "--output", str(tmp_path)]) == 2
+    assert "Error" in capsys.readouterr().err
+
+
+def test_cases_are_those_of_the_models():
+    code = "import json, models; print(json.dumps({name: case.sizes for name, case in models.CASES.items()}))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT / "benchmarks", capture_output=True, text=True,
+                          timeout=120, check=True)
+    assert json.loads(done.stdout) == {name: list(case.sizes) for name, case in CASES.items()}
+    assert all(case.quick in case.sizes for case in CASES.values())
+
+
+def test_end_to_end_on_the_built_driver(build_dir, tmp_path):
+    """Plain Python, the script path and the direct path of the smallest case, as make bench runs them."""
+    driver = build_dir / "benchmarks" / "paths" / "bench_driver"
+    if not driver.is_file():
+        pytest.skip("this build has no benchmarks")
+    command = [sys.executable, "benchmarks/paths/run.py", "--quick", "--case", "tiny", "--build", str(build_dir),
+               "--output", str(tmp_path), "--path", "python", "--path", "script", "--path", "direct"]
+    done = subprocess.run(command, cwd=ROOT, env=dict(os.environ), capture_output=True, text=True, timeout=120,
+                          check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = files.read(tmp_path / "results.json")
+    measured = {row["path"] for row in found["results"]} | {row["path"] for row in found["unavailable"]}
+    assert measured == {"python", "script", "direct"}
+    assert {"python", "script"} <= {row["path"] for row in found["results"]}
