@@ -27,7 +27,7 @@ PROCESSES = 5
 # How an array's tensor is looked at where a torch lacks the C shim, and its C++ functions and the exchange API too.
 FALLBACKS = {
     "kept, view": {"FTN_PYTORCH_SHIM": "0"},
-    "kept, getters": {"FTN_PYTORCH_SHIM": "0", "FTN_PYTORCH_EXCHANGE_API": "0", "FTN_PYTORCH_CPP_FUNCTIONS": "0"},
+    "kept, getters": {"FTN_PYTORCH_SHIM": "0", "FTN_PYTORCH_CPP_FUNCTIONS": "0"},
 }
 
 

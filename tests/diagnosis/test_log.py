@@ -25,7 +25,7 @@ def test_info_tells_what_is_loaded_and_why(run, script) -> None:
     assert "chosen by FTN_PYTORCH_PYTHON" in text
     assert f"{script} is a script" in text
     assert "NumPy arrays" in text
-    assert f"loaded {script} as weather, backend python" in text
+    assert f"loaded {script} as weather, backend script" in text
     assert "weather.ftn_pytorch_forward: arguments are separate" in text or "one list" in text
     assert lines[-1] == "the program ends"
 
