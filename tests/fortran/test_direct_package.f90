@@ -86,7 +86,8 @@ contains
       turned_mask = transpose(mask)
       call same%load("package.pt2", layout="same", backend="direct")
       call same%forward([torch_in(turned), torch_in("index", index), torch_in("mask", turned_mask), &
-         torch_in("shift", shift)], [torch_out("picked", result), torch_out("weighted", by_place), torch_out("moved", sum)])
+         torch_in("shift", shift)], &
+         [torch_out("picked", result), torch_out("weighted", by_place), torch_out("moved", sum)])
       weighted = transpose(by_place)
       moved = transpose(sum)
       picked = transpose(result)
