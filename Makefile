@@ -3,7 +3,7 @@
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
-.PHONY: help demo test stress bench clean
+.PHONY: help demo check test stress bench clean
 
 ifeq ($(origin FC),default)
 FC := gfortran
@@ -18,7 +18,8 @@ ctest = ctest --test-dir build/$(1)$(tag) --output-on-failure --no-tests=error $
 
 help:
 	@echo 'make demo   install what is missing, build, and train a closure inside a running Fortran model'
-	@echo 'make test   install what is missing, build, and run all tests'
+	@echo 'make check  install what is missing, and look at the sources: a minute'
+	@echo 'make test   make check, build, and run all tests'
 	@echo 'make stress run for ten minutes what make test runs for seconds: fuzzing, threads, memory, sanitizers'
 	@echo 'make bench  measure what a call costs, and all paths to a network side by side'
 	@echo 'make clean  remove build/ and out/; .venv stays'
@@ -36,16 +37,17 @@ demo:
 	@$(environment); build/release$(tag)/examples/online_closure/online_closure \
 	  examples/online_closure/closure.py out/online_closure
 
-test:
+check:
 	@cmake/setup.sh test
-	@echo '== Build with optimisation, and all compiled tests'
 	@$(environment); $(call configure,dev)
+	@echo '== Static checks'
+	@$(environment); FTN_PYTORCH_BUILD_DIR='build/dev$(tag)' cmake/check.sh
+
+# The compiled tests include Fortran tests with the run-time checks and floating-point traps of the preset debug.
+test: check
+	@echo '== Build with optimisation, and all compiled tests'
 	@$(environment); cmake --build build/dev$(tag)
 	@$(environment); $(call ctest,dev)
-	@echo '== Run-time checks and floating-point traps: core and Fortran tests'
-	@$(environment); $(call configure,debug)
-	@$(environment); cmake --build build/debug$(tag)
-	@$(environment); $(call ctest,debug,-L 'core|fortran')
 ifeq ($(tag),)
 	@echo '== Sanitizers: core, with and without Python'
 	@$(environment); $(call configure,asan)
@@ -60,7 +62,7 @@ endif
 	@$(environment); FTN_PYTORCH_BUILD_DIR='$(CURDIR)/build/dev$(tag)' \
 	  "$$FTN_PYTORCH_PYTHON" -m pytest -n $$CTEST_PARALLEL_LEVEL --dist loadfile tests | tee build/pytest.log
 	@echo '== Closing lines'
-	@grep -h 'tests passed' $(patsubst %,build/%$(tag)/ctest.log,dev debug $(if $(tag),,asan tsan))
+	@grep -h 'tests passed' $(patsubst %,build/%$(tag)/ctest.log,dev $(if $(tag),,asan tsan))
 	@tail -n 1 build/pytest.log
 
 # The first four say how much: each input, call, example and kill is one more chance to fail.

@@ -2,15 +2,20 @@
 # How tests are registered. They run with the Python of the build and find their scripts through FPT_TEST_SCRIPTS.
 #
 #   fpt_add_test(<name> COMMAND <command>... [LABELS <label>...] [options])
-#   fpt_fortran_test(<name> [SOURCES <file>...] [ARGS <argument>...] [OPTIMIZE <flags>...] [options])
+#   fpt_fortran_test(<name> [SOURCES <file>...] [LINK <library>...] [ARGS <argument>...] [OPTIMIZE <flags>...]
+#                    [UNCHECKED] [options])
+#   fpt_fortran_case(<name> PROGRAM <name> [ARGS <argument>... | COMMAND <command>...] [options])
 #   fpt_example_test(<name> [COMMAND <command>...] [ARGS <argument>...] [options])
 #
 # Options: TIMEOUT <seconds>, WILL_FAIL, PASS_REGULAR_EXPRESSION <regex>, ENVIRONMENT <name=value>...,
-# WORKING_DIRECTORY <folder>.
+# WORKING_DIRECTORY <folder>, FIXTURES <name>... that must be set up before, LOCK <name>... that others hold too.
 #
 # fpt_fortran_test builds a program from SOURCES (<name>.f90 if there are none) and tests/fortran/check.f90. With
 # OPTIMIZE it does so once for each entry, such as -O0 -O2 "-O3;-flto"; link-time optimisation covers the modules of
-# the library as well. fpt_example_test runs the target <name> unless COMMAND says otherwise.
+# the library as well. Program and modules are built and run once more as <name>_checked, with the run-time checks and
+# floating-point traps of the build type Debug, unless this is the build type or UNCHECKED is given. fpt_fortran_case is
+# one more run of such a program and of its checked form; in COMMAND, <program> stands for the program.
+# fpt_example_test runs the target <name> unless COMMAND says otherwise.
 
 # For the preset asan: Python keeps memory until the process ends, tests ask for more than there is, and some look at
 # the memory in use, which a large quarantine hides.
@@ -27,9 +32,9 @@ set(fpt_test_timeout 120)
 
 macro(_fpt_parse)
   cmake_parse_arguments(PARSE_ARGV 1 ARG
-    "WILL_FAIL"
-    "TIMEOUT;PASS_REGULAR_EXPRESSION;WORKING_DIRECTORY"
-    "ARGS;COMMAND;ENVIRONMENT;LABELS;OPTIMIZE;SOURCES")
+    "UNCHECKED;WILL_FAIL"
+    "PASS_REGULAR_EXPRESSION;PROGRAM;TIMEOUT;WORKING_DIRECTORY"
+    "ARGS;COMMAND;ENVIRONMENT;FIXTURES;LABELS;LINK;LOCK;OPTIMIZE;SOURCES")
   if(ARG_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "${name}: what is ${ARG_UNPARSED_ARGUMENTS}?")
   endif()
@@ -40,7 +45,9 @@ function(_fpt_register name)
   add_test(NAME ${name} COMMAND ${ARGN})
   set_tests_properties(${name} PROPERTIES
     ENVIRONMENT "${fpt_test_environment};${ARG_ENVIRONMENT}"
+    FIXTURES_REQUIRED "${ARG_FIXTURES}"
     LABELS "${ARG_LABELS}"
+    RESOURCE_LOCK "${ARG_LOCK}"
     TIMEOUT ${fpt_test_timeout}
     WILL_FAIL ${ARG_WILL_FAIL})
   foreach(property IN ITEMS TIMEOUT PASS_REGULAR_EXPRESSION WORKING_DIRECTORY)
@@ -48,6 +55,9 @@ function(_fpt_register name)
       set_tests_properties(${name} PROPERTIES ${property} "${ARG_${property}}")
     endif()
   endforeach()
+  if(ARG_TIMEOUT) # what takes longest starts first, so that no processor is idle at the end
+    set_tests_properties(${name} PROPERTIES COST ${ARG_TIMEOUT})
+  endif()
 endfunction()
 
 function(fpt_add_test name)
@@ -58,6 +68,7 @@ endfunction()
 function(fpt_fortran_test name)
   _fpt_parse()
   list(APPEND ARG_LABELS fortran)
+  list(APPEND ARG_LOCK ${name}) # its forms write the same files
   if(NOT ARG_SOURCES)
     set(ARG_SOURCES ${name}.f90)
   endif()
@@ -72,6 +83,25 @@ function(fpt_fortran_test name)
     else()
       _fpt_fortran_program(${name}${suffix} "${flags}")
       _fpt_register(${name}${suffix} ${name}${suffix} ${ARG_ARGS})
+    endif()
+  endforeach()
+  if(NOT ARG_UNCHECKED AND NOT CMAKE_BUILD_TYPE STREQUAL "Debug")
+    _fpt_fortran_program(${name}_checked checked)
+    _fpt_register(${name}_checked ${name}_checked ${ARG_ARGS})
+  endif()
+endfunction()
+
+function(fpt_fortran_case name)
+  _fpt_parse()
+  list(APPEND ARG_LABELS fortran)
+  list(APPEND ARG_LOCK ${name})
+  if(NOT ARG_COMMAND)
+    set(ARG_COMMAND "<program>" ${ARG_ARGS})
+  endif()
+  foreach(form IN ITEMS "" _checked)
+    if(TARGET ${ARG_PROGRAM}${form})
+      string(REPLACE "<program>" "$<TARGET_FILE:${ARG_PROGRAM}${form}>" command "${ARG_COMMAND}")
+      _fpt_register(${name}${form} ${command})
     endif()
   endforeach()
 endfunction()
@@ -90,24 +120,32 @@ if("Fortran" IN_LIST languages)
   check_ipo_supported(RESULT fpt_have_lto OUTPUT ignored LANGUAGES C Fortran)
 endif()
 
+# flags: those of a compiler, or `checked`
 function(_fpt_fortran_program name flags)
   set(library ftn_pytorch::ftn_pytorch)
-  add_executable(${name} ${ARG_SOURCES} "${PROJECT_SOURCE_DIR}/tests/fortran/check.f90")
-  if("-flto" IN_LIST flags)
+  set(has_lto OFF)
+  if(flags STREQUAL "checked")
+    set(library ftn_pytorch_fortran_checked)
+    separate_arguments(flags UNIX_COMMAND "-O0 ${CMAKE_Fortran_FLAGS_DEBUG}")
+  elseif("-flto" IN_LIST flags)
     set(library ftn_pytorch_fortran_lto)
+    set(has_lto ON)
     list(REMOVE_ITEM flags -flto)
-    if(NOT TARGET ${library})
-      ftn_pytorch_add_fortran(${library} CORE ftn_pytorch_core SOURCES ${FTN_PYTORCH_FORTRAN_SOURCES})
-      add_dependencies(${library} ftn_pytorch_fortran_sources)
-      target_compile_options(${library} PRIVATE ${flags})
-    endif()
-    set_target_properties(${library} ${name} PROPERTIES INTERPROCEDURAL_OPTIMIZATION ON)
-    target_link_options(${name} PRIVATE $<$<LINK_LANG_AND_ID:Fortran,GNU>:-Wno-lto-type-mismatch>)
   endif()
+  if(NOT TARGET ${library})
+    ftn_pytorch_add_fortran(${library} CORE ftn_pytorch_core SOURCES ${FTN_PYTORCH_FORTRAN_SOURCES})
+    add_dependencies(${library} ftn_pytorch_fortran_sources)
+    target_compile_options(${library} PRIVATE "$<$<COMPILE_LANGUAGE:Fortran>:${flags}>")
+  endif()
+  add_executable(${name} ${ARG_SOURCES} "${PROJECT_SOURCE_DIR}/tests/fortran/check.f90")
   target_compile_options(${name} PRIVATE ${flags})
   target_link_options(${name} PRIVATE ${flags})
-  target_link_libraries(${name} PRIVATE ${library})
+  target_link_libraries(${name} PRIVATE ${library} ${ARG_LINK})
   set_target_properties(${name} PROPERTIES
     Fortran_MODULE_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}/${name}_modules"
     Fortran_PREPROCESS OFF)
+  if(has_lto)
+    set_target_properties(${library} ${name} PROPERTIES INTERPROCEDURAL_OPTIMIZATION ON)
+    target_link_options(${name} PRIVATE $<$<LINK_LANG_AND_ID:Fortran,GNU>:-Wno-lto-type-mismatch>)
+  endif()
 endfunction()

@@ -72,12 +72,12 @@ def draw():
 def draw_hovmoeller(panels, d):
     time = np.arange(len(d["shown_truth"])) * d["interval"]
     edges = np.append(time, time[-1] + d["interval"]) - d["interval"] / 2
-    limits = dict(cmap="viridis", vmin=-12, vmax=16)
+    limits = {"cmap": "viridis", "vmin": -12, "vmax": 16}
     difference = d["shown_network"] - d["shown_truth"]
     shown = [
         ("Full model: X in space and time", d["shown_truth"], limits),
         ("Reduced model with the network, same start", d["shown_network"], limits),
-        ("Difference (dashed: end of valid time)", difference, dict(cmap="RdBu_r", vmin=-16, vmax=16)),
+        ("Difference (dashed: end of valid time)", difference, {"cmap": "RdBu_r", "vmin": -16, "vmax": 16}),
     ]
     for panel, (title, x, options) in zip(panels, shown):
         sectors = np.arange(x.shape[1] + 1) + 0.5
@@ -142,7 +142,7 @@ CLIMATES = (
 
 def draw_distribution(panel, below, d):
     x = d["bin_start"] + d["bin_width"] * (np.arange(d["density"].shape[1]) + 0.5)
-    for density, (name, colour, style, width) in zip(d["density"], CLIMATES):
+    for density, (_name, colour, style, width) in zip(d["density"], CLIMATES):
         panel.plot(x, density, style, color=colour, lw=width)
         below.plot(x, 100 * (density - d["density"][0]), style, color=colour, lw=width)
     panel.set(title="Climate: distribution of X", ylabel="density", xlim=(-13, 18), ylim=(0, None), xticklabels=[])

@@ -3,7 +3,6 @@
  * again, once for each way, and reads what comes out of a pipe, where Python's output is buffered in blocks. */
 #define _POSIX_C_SOURCE 200809L
 #include <ftn_pytorch.h>
-
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -128,7 +128,8 @@ int main(void) {
   fpt_arg_array(&out, numbers, FPT_FLOAT32, 1, &four, NULL, FPT_IN);
   fpt_module fresh = 0;
   check(load(&fresh, file, "cuda") == FPT_OK, "a second instance");
-  check(call(fresh, "double_in_place", &out, 1, NULL, 0, NULL) == FPT_ERR_INPUT_MODIFIED, "and are refused for an input");
+  check(call(fresh, "double_in_place", &out, 1, NULL, 0, NULL) == FPT_ERR_INPUT_MODIFIED,
+        "and are refused for an input");
 
   float six[6] = {0};
   const int64_t shape[] = {3, 2};
@@ -137,7 +138,8 @@ int main(void) {
   void *data;
   int64_t extents[FPT_MAX_RANK], strides[FPT_MAX_RANK];
   check(call(cpu, "on_gpu", NULL, 0, NULL, 0, &results) == FPT_OK, "a result on the GPU is kept");
-  check(fpt_results_data(results, 1, FPT_FLOAT32, 2, &data, extents, strides) == FPT_ERR_DEVICE, "its memory is not for the host");
+  check(fpt_results_data(results, 1, FPT_FLOAT32, 2, &data, extents, strides) == FPT_ERR_DEVICE,
+        "its memory is not for the host");
   check(call(gpu, "on_gpu", NULL, 0, NULL, 0, &results) == FPT_OK, "with device= results come to the host");
   check(fpt_results_data(results, 1, FPT_FLOAT32, 2, &data, extents, strides) == FPT_OK && ((float *)data)[5] == 5,
         "and can be pointed to");

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A program in C11 that uses every public function, with nothing but the header and the shared library. */
 #include <ftn_pytorch.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* A program without Python that loads the library as a plug-in, with RTLD_LOCAL: extension modules such as NumPy's must
  * find the symbols of Python all the same. Takes the path of the library. */
-#include <ftn_pytorch.h>
-
 #include <dlfcn.h>
+#include <ftn_pytorch.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Everything of a process that a library can disturb, noted before the first load and looked at again after loads, calls,
- * training and failures: locale, folder, umask, handlers and masks of signals, environment, random numbers of C, affinity,
- * limits, floating-point environment, timers, and what waits in the buffers of standard input and output. */
+/* Everything of a process that a library can disturb, noted before the first load and looked at again after loads,
+ * calls, training and failures: locale, folder, umask, handlers and masks of signals, environment, random numbers of C,
+ * affinity, limits, floating-point environment, timers, and what waits in the buffers of standard input and output. */
 #define _GNU_SOURCE
-#include <ftn_pytorch.h>
-
 #include <fcntl.h>
 #include <fenv.h>
+#include <ftn_pytorch.h>
 #include <locale.h>
 #include <sched.h>
 #include <signal.h>
@@ -88,7 +87,8 @@ static void compare_environments(char **before, char **after) {
 
 /* Nobody's: of these, the library makes use of those that the program does not handle, for a traceback of Python. */
 static int is_free(int number, const struct sigaction *action) {
-  const int is_fatal = number == SIGSEGV || number == SIGBUS || number == SIGILL || number == SIGFPE || number == SIGABRT;
+  const int is_fatal =
+      number == SIGSEGV || number == SIGBUS || number == SIGILL || number == SIGFPE || number == SIGABRT;
   return is_fatal && action->sa_handler == SIG_DFL;
 }
 
@@ -104,7 +104,8 @@ static void compare(const struct surroundings *before, const char *when) {
   for (i = 1; i < signals; ++i)
     if (is_free(i, &before->handlers[i]))
       continue;
-    else if (now.handlers[i].sa_handler != before->handlers[i].sa_handler || ((now.handlers[i].sa_flags ^ before->handlers[i].sa_flags) & known_flags))
+    else if (now.handlers[i].sa_handler != before->handlers[i].sa_handler ||
+             ((now.handlers[i].sa_flags ^ before->handlers[i].sa_flags) & known_flags))
       expect(0, strsignal(i));
   expect(memcmp(&now.blocked, &before->blocked, sizeof now.blocked) == 0, "blocked signals");
   compare_environments(before->environment, now.environment);

@@ -13,7 +13,6 @@
  * Prints "NAME STATUS VALUE" for each; failures do not end it. */
 #define _POSIX_C_SOURCE 200809L
 #include <ftn_pytorch.h>
-
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -111,21 +110,36 @@ int main(int count, char *arguments[]) {
   for (int i = 1; i < count; ++i) {
     char *what = arguments[i], *value = strchr(what, '=');
     if (value) *value++ = '\0';
-    if (strcmp(what, "load") == 0) load(value, 0);
-    else if (strcmp(what, "direct") == 0) load(value, 1);
-    else if (strcmp(what, "reload") == 0) tell(what, fpt_module_reload(module), 0);
-    else if (strcmp(what, "save") == 0) tell(what, fpt_module_save(module, value, (int64_t)strlen(value)), 0);
-    else if (strcmp(what, "checkpoint") == 0) tell(what, fpt_module_checkpoint(module, value, (int64_t)strlen(value), 3, -1), 0);
-    else if (strcmp(what, "restore") == 0) tell(what, fpt_module_restore(module, value, (int64_t)strlen(value), 0, -1, NULL), 0);
-    else if (strcmp(what, "free") == 0) fpt_module_free(module);
-    else if (strcmp(what, "threads") == 0) run_in_threads();
-    else if (strcmp(what, "fork") == 0) run_in_child();
-    else if (strcmp(what, "handler") == 0) signal(SIGSEGV, leave);
-    else if (strcmp(what, "ignore") == 0) signal(SIGFPE, SIG_IGN);
-    else if (strcmp(what, "diagnose") == 0) diagnose();
-    else if (strcmp(what, "kill") == 0) raise(SIGKILL);
-    else if (strcmp(what, "segv") == 0) raise(SIGSEGV);
-    else run(what, value);
+    if (strcmp(what, "load") == 0)
+      load(value, 0);
+    else if (strcmp(what, "direct") == 0)
+      load(value, 1);
+    else if (strcmp(what, "reload") == 0)
+      tell(what, fpt_module_reload(module), 0);
+    else if (strcmp(what, "save") == 0)
+      tell(what, fpt_module_save(module, value, (int64_t)strlen(value)), 0);
+    else if (strcmp(what, "checkpoint") == 0)
+      tell(what, fpt_module_checkpoint(module, value, (int64_t)strlen(value), 3, -1), 0);
+    else if (strcmp(what, "restore") == 0)
+      tell(what, fpt_module_restore(module, value, (int64_t)strlen(value), 0, -1, NULL), 0);
+    else if (strcmp(what, "free") == 0)
+      fpt_module_free(module);
+    else if (strcmp(what, "threads") == 0)
+      run_in_threads();
+    else if (strcmp(what, "fork") == 0)
+      run_in_child();
+    else if (strcmp(what, "handler") == 0)
+      signal(SIGSEGV, leave);
+    else if (strcmp(what, "ignore") == 0)
+      signal(SIGFPE, SIG_IGN);
+    else if (strcmp(what, "diagnose") == 0)
+      diagnose();
+    else if (strcmp(what, "kill") == 0)
+      raise(SIGKILL);
+    else if (strcmp(what, "segv") == 0)
+      raise(SIGSEGV);
+    else
+      run(what, value);
   }
   return 0;
 }

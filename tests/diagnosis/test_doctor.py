@@ -26,7 +26,9 @@ def test_status_tells_what_is_wrong(run, tmp_path) -> None:
 
 
 def test_status_tells_that_there_is_no_python(run) -> None:
-    assert "diagnose FTN_PYTORCH_ERR_INTERPRETER 0" in run("diagnose", environment={"FTN_PYTORCH_PYTHON": "/none"}).stdout
+    assert (
+        "diagnose FTN_PYTORCH_ERR_INTERPRETER 0" in run("diagnose", environment={"FTN_PYTORCH_PYTHON": "/none"}).stdout
+    )
 
 
 def test_command_ends_with_one_if_something_is_wrong(command, tmp_path) -> None:

@@ -31,7 +31,9 @@ def test_info_tells_what_is_loaded_and_why(run, script) -> None:
 
 
 def test_info_shows_shapes_of_the_first_call_both_ways(run, script) -> None:
-    calls = [line for line in lines_of(run(f"load={script}", *["forward"] * 3, LOG="info").stderr) if " from Fortran" in line]
+    calls = [
+        line for line in lines_of(run(f"load={script}", *["forward"] * 3, LOG="info").stderr) if " from Fortran" in line
+    ]
     assert len(calls) == 1
     assert "real(real32)(3,2); real(real32)(3,2)" in calls[0]
     assert "(float32[2, 3]) -> float32[2, 3]" in calls[0]

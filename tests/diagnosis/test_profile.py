@@ -24,7 +24,9 @@ def test_time_is_split_into_crossing_and_python(run, tmp_path) -> None:
     slow = tmp_path / "slow.py"
     slow.write_text("import time\ndef ftn_pytorch_forward(x):\n    time.sleep(0.05)\n    return x\n")
     rows = rows_of(run(f"load={slow}", "forward", "forward", PROFILE=1).stderr)
-    whole, python, crossing = ([float(cell.rstrip("%")) for cell in cells] for cells in rows["slow.ftn_pytorch_forward"][1:])
+    whole, python, crossing = (
+        [float(cell.rstrip("%")) for cell in cells] for cells in rows["slow.ftn_pytorch_forward"][1:]
+    )
     assert python[0] >= 50_000 and python[1] >= python[0]
     assert abs(whole[0] - python[0] - crossing[0]) < 0.02
     assert whole[2] > 0

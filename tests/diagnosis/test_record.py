@@ -41,7 +41,9 @@ def test_replay_gives_the_same(run, script, tmp_path, command) -> None:
 def test_replay_of_a_changed_script_names_the_difference(run, script, tmp_path, command) -> None:
     run(f"load={script}", "forward", "out", "train", RECORD="calls")
     changed = tmp_path / "changed.py"
-    changed.write_text(script.read_text().replace("2 * x", "2 * x + 1").replace("3 * x", "4 * x").replace("+ 0.5", "+ 1"))
+    changed.write_text(
+        script.read_text().replace("2 * x", "2 * x + 1").replace("3 * x", "4 * x").replace("+ 0.5", "+ 1")
+    )
     done = command("replay", tmp_path / "calls", "--script", changed, code=1)
     first, second, third = done.stdout.splitlines()
     assert first.endswith("differs from the recording by up to 1")
@@ -114,7 +116,9 @@ def test_an_older_recording_is_kept(run, script, tmp_path) -> None:
 def test_recording_changes_nothing_of_the_call(run, script, tmp_path) -> None:
     plain = run(f"load={script}", *["forward"] * 4, "out", "call=fails").stdout
     shutil.rmtree(tmp_path / "calls", ignore_errors=True)
-    observed = run(f"load={script}", *["forward"] * 4, "out", "call=fails", RECORD="calls", TRACE="t.json", LOG="debug", PROFILE=1)
+    observed = run(
+        f"load={script}", *["forward"] * 4, "out", "call=fails", RECORD="calls", TRACE="t.json", LOG="debug", PROFILE=1
+    )
     assert observed.stdout == plain
 
 
@@ -129,7 +133,18 @@ def test_strided_arrays_come_back_as_they_were(tmp_path) -> None:
     from ftn_pytorch.stored import Store, Stored
 
     base = numpy.arange(24.0).reshape(4, 6)
-    values = [base[::2, ::3], base.T, base[::-1], base[:0], numpy.float32(2.5), 1 + 2j, float("nan"), "text", None, True]
+    values = [
+        base[::2, ::3],
+        base.T,
+        base[::-1],
+        base[:0],
+        numpy.float32(2.5),
+        1 + 2j,
+        float("nan"),
+        "text",
+        None,
+        True,
+    ]
     store = Store()
     store.write(tmp_path, "x", {"tree": store.add(values)})
     stored = Stored(tmp_path, "x")
@@ -137,4 +152,9 @@ def test_strided_arrays_come_back_as_they_were(tmp_path) -> None:
     for one, other in zip(values[:4], found):
         assert one.strides == other.strides or one.size == 0
         numpy.testing.assert_array_equal(one, other)
-    assert found[4] == numpy.float32(2.5) and found[5:] [0] == 1 + 2j and found[6] != found[6] and found[7:] == ["text", None, True]
+    assert (
+        found[4] == numpy.float32(2.5)
+        and found[5:][0] == 1 + 2j
+        and found[6] != found[6]
+        and found[7:] == ["text", None, True]
+    )

@@ -33,7 +33,10 @@ def test_files_of_the_state_are_crossings_too(run, script, tmp_path) -> None:
     script.write_text(script.read_text() + "\nkept = numpy.ones(3)\n")
     run(f"load={script}", "forward", *STATE, "train", TRACE="trace.json")
     crossings = events_of(tmp_path / "trace.json", "crossing")
-    found = [(event["name"], event["args"]["status"].removeprefix("FTN_PYTORCH_"), event["args"].get("file")) for event in crossings]
+    found = [
+        (event["name"], event["args"]["status"].removeprefix("FTN_PYTORCH_"), event["args"].get("file"))
+        for event in crossings
+    ]
     assert found == [
         ("weather.ftn_pytorch_forward", "OK", None),
         ("save of weather", "OK", "state.ckpt"),
@@ -50,8 +53,17 @@ def test_files_of_the_state_are_crossings_too(run, script, tmp_path) -> None:
 
 def test_direct_path_is_traced_alike(run, saved_model, tmp_path) -> None:
     optimizer = "call=ftn_pytorch_create_optimizer_sgd"
-    run(f"direct={saved_model}", "forward", optimizer, "train", "save=again.pt", "restore=again.pt", "checkpoint=steps", "reload",
-        TRACE="trace.json")
+    run(
+        f"direct={saved_model}",
+        "forward",
+        optimizer,
+        "train",
+        "save=again.pt",
+        "restore=again.pt",
+        "checkpoint=steps",
+        "reload",
+        TRACE="trace.json",
+    )
     crossings = events_of(tmp_path / "trace.json", "crossing")
     assert [(event["name"], event["args"]["status"].removeprefix("FTN_PYTORCH_")) for event in crossings] == [
         ("net.ftn_pytorch_forward", "OK"),

@@ -8,6 +8,7 @@ import warnings
 from pathlib import Path
 
 import pytest
+
 from ftn_pytorch.checkpoint.lock import Lock
 
 torch = pytest.importorskip("torch")
@@ -17,7 +18,7 @@ LAUNCHERS = ("OMPI_", "PMI_", "PMIX_", "MV2_", "SLURM_")
 
 @pytest.fixture(params=["direct", "load"])
 def run(request, build_dir, tmp_path):
-    """run(action, ...): what tests/diagnosis/program.c prints with net.pt loaded, on the direct path or through Python."""
+    """run(action, ...): what tests/diagnosis/program.c prints with net.pt loaded, directly or through Python."""
     if request.param == "direct" and not next(build_dir.glob("lib*/libftn_pytorch_direct.so"), None):
         pytest.skip("this build has no direct path")
     with warnings.catch_warnings():

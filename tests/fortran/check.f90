@@ -23,7 +23,7 @@ contains
          passed = passed + 1
       else
          failures = failures + 1
-         print '(2a)', "FAILED: ", what
+         print "(2a)", "FAILED: ", what
       end if
    end subroutine expect
 
@@ -40,9 +40,9 @@ contains
 
       call expect(stat == expected, what)
       if (stat == expected) return
-      print '(2(a, i0))', "   status ", stat, " instead of ", expected
+      print "(2(a, i0))", "   status ", stat, " instead of ", expected
       if (present(errmsg)) then
-         if (allocated(errmsg)) print '(2a)', "   ", errmsg
+         if (allocated(errmsg)) print "(2a)", "   ", errmsg
       end if
    end subroutine expect_status
 
@@ -56,16 +56,16 @@ contains
       character(*), intent(in) :: what
 
       call expect(index(text, part) > 0, what)
-      if (index(text, part) == 0) print '(4a)', "   no '", part, "' in: ", text
+      if (index(text, part) == 0) print "(4a)", "   no '", part, "' in: ", text
    end subroutine expect_text
 
    !> End of the test: exit code 1 if anything failed
    subroutine finish()
       if (failures > 0) then
-         print '(i0, a)', failures, " failed"
+         print "(i0, a)", failures, " failed"
          error stop 1
       end if
-      print '(i0, a)', passed, " passed"
+      print "(i0, a)", passed, " passed"
    end subroutine finish
 
    !> Path of a script of the tests

@@ -1,6 +1,6 @@
 ! SPDX-License-Identifier: MIT
-!> torch.compile asked for by load: with floating-point traps on, without running this program a second time, and with an
-!> end that comes. The file compile_runs.txt gets a line from each start of the program, which the second step counts.
+!> torch.compile asked for by load: with floating-point traps on, without running this program a second time, and with
+!> an end that comes. The file compile_runs.txt gets a line from each start of the program; the second step counts them.
 program test_compile
    use, intrinsic :: ieee_exceptions, only : ieee_get_halting_mode, ieee_set_halting_mode, ieee_usual
    use, intrinsic :: iso_fortran_env, only : int64, real64
@@ -29,7 +29,7 @@ program test_compile
       stop
    end if
    open (newunit=unit, file="compile_runs.txt", position="append")
-   write (unit, '(a)') "started"
+   write (unit, "(a)") "started"
    close (unit)
    call ieee_set_halting_mode(ieee_usual, .true.)
    call model%load(script("compiled.py"), compile=.true.)

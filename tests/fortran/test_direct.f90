@@ -1,7 +1,8 @@
 ! SPDX-License-Identifier: MIT
 !> Saved models on the direct path, in a program in which Python never starts.
 program test_direct
-   use, intrinsic :: iso_c_binding, only : c_bool, c_char, c_f_procpointer, c_funptr, c_int, c_null_char, c_null_ptr, c_ptr
+   use, intrinsic :: iso_c_binding, only : c_bool, c_char, c_f_procpointer, c_funptr, c_int, c_null_char, &
+      c_null_ptr, c_ptr
    use, intrinsic :: iso_fortran_env, only : int32, int64, real32, real64
    use check, only : expect, expect_status, expect_text, finish
    use ftn_pytorch
@@ -10,6 +11,7 @@ program test_direct
    interface
       function dlsym(library, name) bind(c) result(address)
          import :: c_char, c_funptr, c_ptr
+         implicit none
          type(c_ptr), value :: library
          character(kind=c_char), intent(in) :: name(*)
          type(c_funptr) :: address
@@ -19,6 +21,7 @@ program test_direct
    abstract interface
       function is_initialized() bind(c) result(answer)
          import :: c_int
+         implicit none
          integer(c_int) :: answer
       end function is_initialized
    end interface
@@ -52,8 +55,8 @@ contains
       character(*), intent(in), optional :: layout, dtype, inputs, mode
       logical, intent(in), optional :: cast
 
-      call model%load("direct_" // name // ".pt", backend="direct", layout=layout, dtype=dtype, inputs=inputs, mode=mode, &
-         cast=cast)
+      call model%load("direct_" // name // ".pt", backend="direct", layout=layout, dtype=dtype, inputs=inputs, &
+         mode=mode, cast=cast)
       call expect(model%backend() == "direct", "backend of " // name)
    end subroutine load
 
@@ -78,10 +81,10 @@ contains
       call reversed%forward([torch_in(x(:, 3:1:-2))], [torch_out(y(:, 1:2))], stat=i)
       call expect_status(i, FTN_PYTORCH_ERR_STRIDE, "negative stride")
       call reversed%forward([torch_copy(x(:, 3:1:-2))], [torch_out(y(:, 1:2))])
-      call expect(all(y(:, 1) == [x(1, 3), 2*x(2, 3)]) .and. all(y(:, 2) == [x(1, 1), 2*x(2, 1)]), "torch_copy of a section")
+      call expect(all(y(:, 1) == [x(1, 3), 2*x(2, 3)]) .and. all(y(:, 2) == [x(1, 1), 2*x(2, 1)]), "copy of a section")
       y = 0
       call reversed%forward([torch_in(x(:, 1:3:2))], [torch_out(y(2:1:-1, 3:1:-2))])
-      call expect(all(y(2, [3, 1]) == x(1, [1, 3])) .and. all(y(1, [3, 1]) == 2*x(2, [1, 3])), "strided in, backwards out")
+      call expect(all(y(2, [3, 1]) == x(1, [1, 3])) .and. all(y(1, [3, 1]) == 2*x(2, [1, 3])), "strides, backwards out")
       call load(same, "two", layout="same")
       call same%call("turned", [torch_in(x)], [torch_out(t)])
       call expect(all(t == transpose(x)), "same: transposed result")
@@ -93,8 +96,8 @@ contains
       character(:), allocatable :: errmsg
       integer :: stat
 
-      a = [1., 2., 3.]
-      b = [10., 20., 30.]
+      a = [1.0, 2.0, 3.0]
+      b = [10.0, 20.0, 30.0]
       call load(model, "two")
       call model%forward([torch_in(a), torch_in(b)], [torch_out(plus), torch_out(minus)])
       call expect(all(plus == a + b) .and. all(minus == a - b), "two inputs, two outputs")
@@ -105,12 +108,12 @@ contains
       call model%call("named", [torch_in(a)], [torch_out("sum", minus(1)), torch_out("double", plus)])
       call expect(all(plus == 2*a) .and. minus(1) == 6, "named outputs of a dictionary")
       call model%call("adds", [torch_out(a)])
-      call expect(all(a == [2., 3., 4.]), "changed in place where torch_out allows it")
+      call expect(all(a == [2.0, 3.0, 4.0]), "changed in place where torch_out allows it")
       call model%call("adds", [torch_in(a)], stat=stat, errmsg=errmsg)
       call expect_status(stat, FTN_PYTORCH_ERR_INPUT_MODIFIED, "changed in place without torch_out", errmsg)
       call expect_text(errmsg, "torch_out", "changed in place: what to do")
       call model%forward([torch_in(b), torch_in(b)], [torch_out(b), torch_out(minus)])
-      call expect(all(b == [20., 40., 60.]) .and. all(minus == 0), "an output that is an input")
+      call expect(all(b == [20.0, 40.0, 60.0]) .and. all(minus == 0), "an output that is an input")
       call load(model, "entries")
       call model%forward([torch_in("b", a), torch_in("a", plus)], [torch_out(minus)])
       call expect(all(minus == plus - a), "named inputs are the entries of a dictionary")
@@ -171,7 +174,7 @@ contains
       real(real32) :: x(2, 3)
       real(real32), pointer :: p(:, :)
 
-      x = reshape([1., 2., 3., 4., 5., 6.], [2, 3])
+      x = reshape([1.0, 2.0, 3.0, 4.0, 5.0, 6.0], [2, 3])
       call load(model, "weighted")
       call list%create()
       call list%add_array(x)
@@ -208,7 +211,7 @@ contains
       x = [1/3d0, 2/3d0, 1d0]
       call load(model, "weighted", dtype="float32")
       call model%forward([torch_in(x)], [torch_out(single)])
-      call expect(all(single == real(x, real32)*[1., 2., 3.]), "dtype=float32")
+      call expect(all(single == real(x, real32)*[1.0, 2.0, 3.0]), "dtype=float32")
       call model%forward([torch_in(x)], [torch_out(y)])
       call expect(all(y == single), "and its result widened")
       call load(model, "weighted")
@@ -235,8 +238,8 @@ contains
          picked = 0
          call model%forward([torch_in(x(:, :n)), torch_in(index(:n)), torch_in("mask", mask(:, :n))], &
             [torch_out(blended(:, :n)), torch_out(picked(:, :n))])
-         call expect(all(blended(:, :n) == merge(2*x(:, :n), -x(:, :n), logical(mask(:, :n)))), name // ": first output")
-         call expect(all(picked(:, :n) == x(:, index(:n) + 1)), name // ": second output")
+         call expect(all(blended(:, :n) == merge(2*x(:, :n), -x(:, :n), logical(mask(:, :n)))), name // ": output 1")
+         call expect(all(picked(:, :n) == x(:, index(:n) + 1)), name // ": output 2")
       end do
       call model%forward([torch_in(x(::2, :)), torch_in(index), torch_in(mask(::2, :))], &
          [torch_out(blended(::2, :)), torch_out(picked(::2, :))])
@@ -275,7 +278,7 @@ contains
       real(real32) :: x(2), y(2)
       integer :: call_number
 
-      x = [1., 2.]
+      x = [1.0, 2.0]
       call load(model, "counter")
       do call_number = 1, 5
          call model%forward([torch_in(x)], [torch_out(y)], flags=merge(torch_use_inference_mode, 0, call_number > 2))
@@ -285,8 +288,8 @@ contains
       call model%call("keep", [torch_in(x)])
       x = 0
       call model%call("kept", outputs=[torch_out(y)])
-      call expect(all(y == [1., 2.]), "inputs=copy: what a model keeps is its own")
-      x = [1., 2.]
+      call expect(all(y == [1.0, 2.0]), "inputs=copy: what a model keeps is its own")
+      x = [1.0, 2.0]
       call load(model, "force")
       call model%forward([torch_in(x)], [torch_out(y)])
       call expect(all(y == -2*x), "a model that differentiates")
@@ -314,8 +317,10 @@ contains
       x = 1
       y = x
       call expect_call([torch_in(x)], [torch_out(y), torch_out(y)], FTN_PYTORCH_ERR_SIGNATURE, "(a, b, scale=1")
-      call expect_call([torch_in(x), torch_in(x), torch_in("depth", 1)], [torch_out(y)], FTN_PYTORCH_ERR_SIGNATURE, "depth")
-      call expect_call([torch_in(x), torch_in(x), torch_in("a", x)], [torch_out(y)], FTN_PYTORCH_ERR_SIGNATURE, "multiple")
+      call expect_call([torch_in(x), torch_in(x), torch_in("depth", 1)], [torch_out(y)], &
+         FTN_PYTORCH_ERR_SIGNATURE, "depth")
+      call expect_call([torch_in(x), torch_in(x), torch_in("a", x)], [torch_out(y)], &
+         FTN_PYTORCH_ERR_SIGNATURE, "multiple")
       call expect_call([torch_in(x), torch_in(1.0)], [torch_out(y)], FTN_PYTORCH_ERR_PYTHON, "'b'")
       call expect_call([torch_in(x), torch_in(x)], [torch_out(y)], FTN_PYTORCH_ERR_RESULT_COUNT, "2 results")
       call expect_call([torch_in(x), torch_in(x)], [torch_out(y), torch_out(z)], FTN_PYTORCH_ERR_SHAPE, "(3,)")

@@ -16,7 +16,7 @@ program test_direct_package
    type(torch_arg) :: inputs(4), outputs(3)
 
    call random_number(x)
-   shift = [100., 200., 300.]
+   shift = [100.0, 200.0, 300.0]
    index = [4, 0, 2, 2, 1]
    mask = x > 0.5
    inputs = [torch_in(x), torch_in("index", index), torch_in("mask", mask), torch_in("shift", shift)]
@@ -36,8 +36,8 @@ contains
 
    !> Whether all outputs are what they should be; they are forgotten
    logical function is_right()
-      is_right = all(weighted == spread([1., 2., 3.], 2, rows)*x) .and. all(moved == x + spread(shift, 2, rows)) .and. &
-         all(picked == merge(x(:, index + 1), -x, logical(mask)))
+      is_right = all(weighted == spread([1.0, 2.0, 3.0], 2, rows)*x) .and. &
+         all(moved == x + spread(shift, 2, rows)) .and. all(picked == merge(x(:, index + 1), -x, logical(mask)))
       weighted = 0
       moved = 0
       picked = 0
@@ -52,7 +52,8 @@ contains
          call model%forward(inputs, outputs)
          call expect(is_right(), "results by name")
       end do
-      call model%forward([torch_in(x), torch_in("mask", mask), torch_in("shift", shift), torch_in("index", index)], outputs)
+      call model%forward([torch_in(x), torch_in("mask", mask), torch_in("shift", shift), &
+         torch_in("index", index)], outputs)
       call expect(is_right(), "names in another order")
       call model%forward([torch_in(x), torch_in(index), torch_in(mask), torch_in(shift)], outputs)
       call expect(is_right(), "all inputs by position")
@@ -66,7 +67,7 @@ contains
          torch_in("shift", shift)], results)
       call expect(results%count() == 3 .and. results%name(1) == "weighted", "results as they are")
       call results%to_array("moved", p)
-      call expect(all(shape(p) == [3, 2]) .and. all(p(:, 2) == x(:, 4) + shift), "another batch, from a strided section")
+      call expect(all(shape(p) == [3, 2]) .and. all(p(:, 2) == x(:, 4) + shift), "another batch, strided")
       call results%to_array("picked", p)
       call expect(all(p(:, 2) == merge(x(:, 2), -x(:, 4), logical(mask(:, 4)))), "another batch: where the mask is set")
       ! Its only element has no stride of its own, which packages compare all the same
@@ -84,7 +85,8 @@ contains
       turned = transpose(x)
       turned_mask = transpose(mask)
       call same%load("package.pt2", layout="same", backend="direct")
-      call same%forward([torch_in(turned), torch_in("index", index), torch_in("mask", turned_mask), torch_in("shift", shift)], &
+      call same%forward([torch_in(turned), torch_in("index", index), torch_in("mask", turned_mask), &
+         torch_in("shift", shift)], &
          [torch_out("picked", result), torch_out("weighted", by_place), torch_out("moved", sum)])
       weighted = transpose(by_place)
       moved = transpose(sum)

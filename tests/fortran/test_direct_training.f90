@@ -123,7 +123,8 @@ contains
 
    !> The frozen model, its layers rewritten, gives the very numbers of the model that Python runs
    subroutine same_predictions()
-      character(*), parameter :: files(*) = [character(24) :: "direct_mlp.pt", "direct_mlp_eval.pt", "direct_mlp_traced.pt"]
+      character(*), parameter :: files(*) = [character(24) :: "direct_mlp.pt", "direct_mlp_eval.pt", &
+         "direct_mlp_traced.pt"]
       type(torch_module) :: direct, python
       real(real32) :: y(4, 32), z(4, 32), cube(16, 4, 8), a(4, 4, 8), b(4, 4, 8)
       integer :: i, call_number

@@ -1,6 +1,6 @@
 ! SPDX-License-Identifier: MIT
-!> The ways a Fortran program ends. The exit code is the program's, and what Python has in its buffers and among its exit
-!> functions is not lost. The argument says which way.
+!> The ways a Fortran program ends. The exit code is the program's, and what Python has in its buffers and among its
+!> exit functions is not lost. The argument says which way.
 program test_end
    use, intrinsic :: iso_c_binding, only : c_int
    use check, only : script
@@ -10,12 +10,15 @@ program test_end
    interface
       subroutine c_exit(code) bind(c, name="exit")
          import :: c_int
+         implicit none
          integer(c_int), value :: code
       end subroutine c_exit
       subroutine c_abort() bind(c, name="abort")
+         implicit none
       end subroutine c_abort
       function c_raise(signal) result(failure) bind(c, name="raise")
          import :: c_int
+         implicit none
          integer(c_int), value :: signal
          integer(c_int) :: failure
       end function c_raise

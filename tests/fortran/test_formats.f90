@@ -1,6 +1,6 @@
 ! SPDX-License-Identifier: MIT
-!> Programs of torch.export and ONNX models: several inputs and outputs of different types, in both layouts, by place and
-!> by name; arrays of which the model writes itself, others that are converted, and files that are refused.
+!> Programs of torch.export and ONNX models: several inputs and outputs of different types, in both layouts, by place
+!> and by name; arrays of which the model writes itself, others that are converted, and files that are refused.
 program test_formats
    use, intrinsic :: iso_c_binding, only : c_bool
    use, intrinsic :: iso_fortran_env, only : int64, real32, real64
@@ -71,7 +71,8 @@ contains
       do step = 1, 5
          call random_number(turned)
          turned_mask = turned < 0.3
-         call model%forward([torch_in(turned), torch_in(index), torch_in(turned_mask)], [torch_out(result), torch_out(rest)])
+         call model%forward([torch_in(turned), torch_in(index), torch_in(turned_mask)], &
+            [torch_out(result), torch_out(rest)])
          call expect(all(result == merge(2*turned, -turned, logical(turned_mask))), file // ": layout")
          call expect(all(rest == turned(index + 1, :)), file // ": layout, second output")
       end do
@@ -177,8 +178,8 @@ contains
       call model%load("blend.onnx")
       call model%train([torch_in(x)], [torch_in(x)], loss, stat=stat)
       call expect_status(stat, FTN_PYTORCH_ERR_HOOK, "an ONNX model cannot be trained")
-      call model%forward([torch_in(x(1:2, :)), torch_in(index), torch_in(mask)], [torch_out(blended), torch_out(picked)], &
-         stat=stat, errmsg=errmsg)
+      call model%forward([torch_in(x(1:2, :)), torch_in(index), torch_in(mask)], &
+         [torch_out(blended), torch_out(picked)], stat=stat, errmsg=errmsg)
       call expect_status(stat, FTN_PYTORCH_ERR_SHAPE, "an input of another shape")
       call expect_text(errmsg, "axis 1 has size 2, not 3", "an input of another shape: which axis")
    end subroutine refuses

@@ -179,7 +179,7 @@ contains
       call model%forward([torch_in(x)])
       call expect(state(model, "count") == 3, "before reload")
       call model%reload()
-      call expect(state(model, "count") == 0 .and. state(model, "step") == 3, "after reload: state new, configuration kept")
+      call expect(state(model, "count") == 0 .and. state(model, "step") == 3, "reload: state new, configuration kept")
    end subroutine reloads
 
    subroutine lives_beside_others()
@@ -205,7 +205,8 @@ contains
       integer :: stat
 
       x = 1
-      call model%load(script("look.py"), layout="same", mode="safe", dtype="float32", device="cpu", inputs="copy", cast=.true.)
+      call model%load(script("look.py"), layout="same", mode="safe", dtype="float32", device="cpu", &
+         inputs="copy", cast=.true.)
       call model%call("look", [torch_in(x)], results)
       call results%scalar("dtype", text)
       call expect(text == "float32", "dtype= casts inputs")

@@ -72,7 +72,7 @@ contains
       rewind (unit)
       has_version = .false.
       do
-         read (unit, '(a)', iostat=iostat) line
+         read (unit, "(a)", iostat=iostat) line
          if (iostat /= 0) exit
          has_version = has_version .or. index(line, ftn_pytorch_version()) > 0
       end do

@@ -17,8 +17,8 @@ contains
       integer, intent(in) :: code
       character(*), intent(in) :: text
 
-      write (error_unit, '(a, i0, a, l1)') "handler: code ", code, ", traceback ", index(text, "Traceback") > 0
-      if (code /= FTN_PYTORCH_ERR_PYTHON) write (error_unit, '(a)') "handler: wrong code"
+      write (error_unit, "(a, i0, a, l1)") "handler: code ", code, ", traceback ", index(text, "Traceback") > 0
+      if (code /= FTN_PYTORCH_ERR_PYTHON) write (error_unit, "(a)") "handler: wrong code"
    end subroutine handle
 end module stop_handler
 
@@ -50,9 +50,9 @@ program test_stop
       call ftn_pytorch_on_error()
       call model%forward([torch_in(3)])
    case ("function")
-      print '(a)', tensor%dtype()
+      print "(a)", tensor%dtype()
    case ("tensor")
       call tensor%to_array(p)
    end select
-   print '(a)', "the program went on"
+   print "(a)", "the program went on"
 end program test_stop

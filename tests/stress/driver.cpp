@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-/// Does what it is told on standard input, a command a line, and answers each with a line. test_hostile.py speaks to it.
-/// Built as a program, which embeds Python, and as a library that a running Python loads, which is then adopted.
+/// Does what it is told on standard input, a command a line, and answers each with a line. test_hostile.py speaks to
+/// it. Built as a program, which embeds Python, and as a library that a running Python loads, which is then adopted.
 ///
-/// Words are separated by blanks; texts and memory are written in hexadecimal, "-" where empty. Every answer begins with
-/// a status. An argument that is described again under its number takes the place of the old one.
+/// Words are separated by blanks; texts and memory are written in hexadecimal, "-" where empty. Every answer begins
+/// with a status. An argument that is described again under its number takes the place of the old one.
 ///
 ///   load MODULE FILE {NAME VALUE}            options are texts, cast is 1
 ///   free MODULE | reload MODULE
@@ -151,7 +151,8 @@ class Driver {
     const std::string name = from_hex(word());
     std::vector<fpt_arg> inputs = arguments(), outputs = arguments();
     return told(fpt_module_call(module, name.data(), static_cast<int64_t>(name.size()), inputs.data(),
-                                static_cast<int32_t>(inputs.size()), outputs.data(), static_cast<int32_t>(outputs.size()), nullptr));
+                                static_cast<int32_t>(inputs.size()), outputs.data(),
+                                static_cast<int32_t>(outputs.size()), nullptr));
   }
 
   std::string train() {
@@ -159,8 +160,8 @@ class Driver {
     std::vector<fpt_arg> inputs = arguments(), targets = arguments();
     int32_t completed = -1;
     double loss = -1;
-    const fpt_status status = fpt_module_train(module, inputs.data(), static_cast<int32_t>(inputs.size()), targets.data(),
-                                               static_cast<int32_t>(targets.size()), &completed, &loss);
+    const fpt_status status = fpt_module_train(module, inputs.data(), static_cast<int32_t>(inputs.size()),
+                                               targets.data(), static_cast<int32_t>(targets.size()), &completed, &loss);
     return told(status) + " " + std::to_string(completed) + " " + to_hex(&loss, sizeof loss);
   }
 
@@ -174,7 +175,8 @@ class Driver {
 
 extern "C" __attribute__((visibility("default"))) int driver_main() {
   static Driver& driver = *new Driver;
-  fpt_on_warning([](const char* text, int64_t length) { warnings.append(text, static_cast<std::size_t>(length)) += '\n'; });
+  fpt_on_warning(
+      [](const char* text, int64_t length) { warnings.append(text, static_cast<std::size_t>(length)) += '\n'; });
   for (std::string line; std::getline(std::cin, line);) std::cout << driver.answer(line) << std::endl;
   return 0;
 }

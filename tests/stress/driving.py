@@ -35,7 +35,7 @@ class Driver:
         self.command = [str(build / "bin" / "driver")] if embedded else [
             python, "-c", ADOPTS.format(way), str(build / "bin" / "libdriver_library.so")]
         self.log = log
-        self._lines = open(log, "w")
+        self._lines = open(log, "w")  # noqa: SIM115  closed with the driver
         self._process = subprocess.Popen(
             self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1,
             env={**os.environ, "FTN_PYTORCH_PYTHON": python, **(environment or {})}, preexec_fn=heed_interrupts)

@@ -100,16 +100,17 @@ class Input {
     if (below(6) == 0) {
       const int64_t length = below(4) ? below(200) : below(5) - 2;
       for (int64_t i = 0; i < length; ++i) b.memory[static_cast<std::size_t>(i)] = "ab \xc3\xa9\0xyz  "[below(10)];
-      check(fpt_arg_text(&b.arg, rarely() ? nullptr : reinterpret_cast<char*>(b.memory.data()), length, access), "arg_text");
+      check(fpt_arg_text(&b.arg, rarely() ? nullptr : reinterpret_cast<char*>(b.memory.data()), length, access),
+            "arg_text");
       for (int64_t i = 0; i < length; ++i) b.mask[static_cast<std::size_t>(i)] = 1;
     } else {
       make_array(b, access);
     }
     if (below(4) == 0) {
-      static const char* const names[] = {"i", "x", "out", "a", "\xc3\xa9", "\xe9", "", "self", "a b", "first",
-                                          "a_name_that_is_longer_than_the_sixty_three_characters_that_fit_in_there"};
+      static const char* const too_long = "a_name_that_is_longer_than_the_sixty_three_characters_that_fit_in_there";
+      static const char* names[] = {"i", "x", "out", "a", "\xc3\xa9", "\xe9", "", "self", "a b", "first", too_long};
       const char* name = names[below(11)];
-      check(fpt_arg_name(&b.arg, name, static_cast<int64_t>(std::strlen(name))), "arg_name");
+      check(fpt_arg_name(&b.arg, name, length_of(name)), "arg_name");
     }
     b.may_change = access == FPT_OUT;
     b.before = b.memory;
@@ -150,7 +151,7 @@ class Input {
     for (const auto& b : blocks_) {
       for (std::size_t i = 0; i < b->memory.size(); ++i) {
         if (b->memory[i] == b->before[i]) continue;
-        ASSERT_TRUE(b->mask[i] && (in_place || (b->may_change && !failed))) << what << " wrote byte " << i << ", failed " << failed;
+        ASSERT_TRUE(b->mask[i] && (in_place || (b->may_change && !failed))) << what << " wrote byte " << i;
       }
       b->before = b->memory;
     }
@@ -187,7 +188,7 @@ class Input {
 
   void call_step() {
     static const char* const functions[] = {"same",  "pick",   "named", "fails", "changes", "disturbs",
-                                            "count", "writes", "again", "deep",  "nothing of that name", ""};
+                                            "count", "writes", "again", "deep",  "absent",  ""};
     const int chosen = below(40) ? below(9) : 9 + below(3);
     const char* name = functions[chosen];
     std::vector<fpt_arg> inputs = arguments(4), outputs = arguments(3);
@@ -201,7 +202,7 @@ class Input {
     int32_t completed = -77;
     double loss = -77;
     fpt_status status;
-    const auto nin = static_cast<int32_t>(inputs.size()), nout = static_cast<int32_t>(outputs.size());
+    const auto nin = count_of(inputs), nout = count_of(outputs);
     switch (below(6)) {
       case 0:
         status = fpt_module_forward(module(), inputs.data(), nin, outputs.data(), nout, wanted, below(5) - 1);
@@ -214,8 +215,7 @@ class Input {
         name = "train";
         break;
       default:
-        status = fpt_module_call(module(), name, static_cast<int64_t>(std::strlen(name)), inputs.data(), nin, outputs.data(),
-                                 nout, wanted);
+        status = fpt_module_call(module(), name, length_of(name), inputs.data(), nin, outputs.data(), nout, wanted);
     }
     check(status, name);
     if (status == FPT_OK && wanted) results_.push_back(results);
@@ -240,7 +240,7 @@ class Input {
       case 3:
         return check(fpt_tensor_data(tensor, below(20) - 2, below(8), &data, extents, strides), "tensor_data");
       default: {
-        const fpt_status status = fpt_tensor_set(&tensor, below(4) ? &block().arg : (fpt_tensor_arg(any(tensors_), &arg), &arg));
+        auto status = fpt_tensor_set(&tensor, below(4) ? &block().arg : (fpt_tensor_arg(any(tensors_), &arg), &arg));
         check(status, "tensor_set");
         if (status == FPT_OK) tensors_.push_back(tensor);
       }
@@ -299,7 +299,8 @@ class Input {
         if (status == FPT_OK) tensors_.push_back(tensor);
         return check(status, "results_get");
       case 5:
-        return check(fpt_results_data(results, index, below(20) - 2, below(8), &data, extents, strides), "results_data");
+        return check(fpt_results_data(results, index, below(20) - 2, below(8), &data, extents, strides),
+                     "results_data");
       case 6:
         return check(fpt_results_text(results, index, &text, &length), "results_text");
       default: {
@@ -325,13 +326,13 @@ class Input {
       case 2:
         return check(fpt_module_save(handle, below(2) ? "fail" : "good", 4), "module_save");
       case 3:
-        if (below(2)) return check(fpt_module_checkpoint(handle, "no/such", 7, below(5) - 2, below(5) - 2), "checkpoint");
+        if (below(2)) return check(fpt_module_checkpoint(handle, "no/x", 4, below(5) - 2, below(5) - 2), "checkpoint");
         return check(fpt_module_restore(handle, "x", 1, below(2), below(5) - 2, nullptr), "module_restore");
       case 4:
         handle = 0;
         // nothing of the kind can be loaded, so the modules of this program stay
-        return check(fpt_module_load(&handle, below(5) - 1, below(2) ? "no such file.py" : "\xe9.py", below(2) ? 4 : 0, options.data(),
-                                     static_cast<int32_t>(options.size()), config.data(), static_cast<int32_t>(config.size())),
+        return check(fpt_module_load(&handle, below(5) - 1, below(2) ? "none" : "\xe9.py", below(2) ? 4 : 0,
+                                     options.data(), count_of(options), config.data(), count_of(config)),
                      "module_load");
       case 5:
         return fpt_module_free(any(tensors_));

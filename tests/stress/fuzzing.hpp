@@ -22,6 +22,10 @@ inline bool is_utf8(const char* text, int64_t length) {
   return true;
 }
 
+// Lengths and counts in the types of the C interface.
+inline int64_t length_of(const char* text) { return static_cast<int64_t>(std::strlen(text)); }
+inline int32_t count_of(const std::vector<fpt_arg>& args) { return static_cast<int32_t>(args.size()); }
+
 /// Bytes of an element of each type.
 constexpr int sizes[] = {0, 1, 1, 2, 4, 8, 4, 8, 8, 16, 0, 1, 2, 2, 2, 4, 8};
 
@@ -40,5 +44,6 @@ inline void mark(Block& b, int size, int32_t rank, const int64_t* extents, const
     std::memset(b.mask.data() + offset, 1, static_cast<std::size_t>(size));
     return;
   }
-  for (int64_t i = 0; i < extents[rank - 1]; ++i) mark(b, size, rank - 1, extents, strides, offset + i * strides[rank - 1]);
+  for (int64_t i = 0; i < extents[rank - 1]; ++i)
+    mark(b, size, rank - 1, extents, strides, offset + i * strides[rank - 1]);
 }

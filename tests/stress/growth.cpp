@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /// Memory stays flat, whatever is called however often.
 ///
-/// FPT_GROWTH_CALLS  calls of each kind, default 20000; errors are made a tenth as often, loads and reloads a thousandth
+/// FPT_GROWTH_CALLS  calls of each kind, default 20000; errors are made a tenth as often, loads and reloads a
+/// thousandth
 #include <gtest/gtest.h>
 #include <malloc.h>
 #include <unistd.h>
@@ -63,8 +64,8 @@ class Growth : public testing::Test {
     return arg;
   }
 
-  fpt_status call(const char* name, std::vector<fpt_arg> inputs, std::vector<fpt_arg> outputs = {}, fpt_results* results = nullptr,
-                  fpt_module module = 0) {
+  fpt_status call(const char* name, std::vector<fpt_arg> inputs, std::vector<fpt_arg> outputs = {},
+                  fpt_results* results = nullptr, fpt_module module = 0) {
     return fpt_module_call(module ? module : module_, name, static_cast<int64_t>(std::char_traits<char>::length(name)),
                            inputs.data(), static_cast<int32_t>(inputs.size()), outputs.data(),
                            static_cast<int32_t>(outputs.size()), results);
@@ -127,9 +128,8 @@ TEST_F(Growth, ConversionsAndWritesBack) {
 
 TEST_F(Growth, ModeSafe) {
   const fpt_module safe = load({text("safe", "mode")});
-  expect_flat(calls_of_each_kind() / 4, [&](long) {
-    ASSERT_EQ(call("nothing", {array(x_.data(), 16, FPT_IN)}, {}, nullptr, safe), FPT_OK);
-  });
+  expect_flat(calls_of_each_kind() / 4,
+              [&](long) { ASSERT_EQ(call("nothing", {array(x_.data(), 16, FPT_IN)}, {}, nullptr, safe), FPT_OK); });
   fpt_module_free(safe);
 }
 

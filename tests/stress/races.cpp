@@ -12,10 +12,10 @@
 
 #include "arrays/arg.hpp"
 #include "arrays/copy.hpp"
-#include "torch/dlpack.hpp"
 #include "base/error.hpp"
 #include "base/fpenv.hpp"
 #include "base/handle.hpp"
+#include "torch/dlpack.hpp"
 
 namespace fpt {
 namespace {

@@ -18,7 +18,17 @@ from hypothesis import strategies as st
 
 from conftest import SEED  # type: ignore[attr-defined]
 
-KINDS = {1: "bool", 2: "int8", 3: "int16", 4: "int32", 5: "int64", 6: "float32", 7: "float64", 8: "complex64", 9: "complex128"}
+KINDS = {
+    1: "bool",
+    2: "int8",
+    3: "int16",
+    4: "int32",
+    5: "int64",
+    6: "float32",
+    7: "float64",
+    8: "complex64",
+    9: "complex128",
+}
 OK, DTYPE, SHAPE, STRIDE, INPUT_MODIFIED = 0, 13, 14, 19, 21
 SCRIPT = Path(__file__).parent / "scripts" / "hostile.py"
 
@@ -80,8 +90,11 @@ def axes(draw, count=None):
     return extent, first if count else 0, step, count
 
 
+any_code = st.sampled_from(sorted(KINDS))
+
+
 @st.composite
-def sections(draw, extents=None, codes=st.sampled_from(sorted(KINDS))):
+def sections(draw, extents=None, codes=any_code):
     """A section of up to seven axes whose whole array fits into a block of the driver."""
     code = draw(codes)
     if extents is None:
@@ -188,7 +201,14 @@ def test_results_widen_and_are_narrowed_only_where_that_was_asked_for(lasting, p
     lasting_driver = lasting(prepare)
 
     @with_seed(SEED + 1)
-    @given(st.data(), sections(), st.sampled_from(sorted(KINDS)), st.sampled_from(sorted(KINDS)), st.integers(0, 1), st.booleans())
+    @given(
+        st.data(),
+        sections(),
+        st.sampled_from(sorted(KINDS)),
+        st.sampled_from(sorted(KINDS)),
+        st.integers(0, 1),
+        st.booleans(),
+    )
     def holds(data, source, made, wanted, framework, cast):
         driver = lasting_driver.get()
         assume(source.axes and not (made < 8 <= source.code))
@@ -215,8 +235,8 @@ def test_results_widen_and_are_narrowed_only_where_that_was_asked_for(lasting, p
 
 
 HARMLESS = ["nothing", "keep", "keep view", "forget"]
-OF_TORCH = ["keep memory", "keep data", "keep graph", "gradient", "turn", "resize", "set", "elsewhere", "swap", "add axis",
-            "attribute"]  # fmt: skip
+OF_TORCH = ["keep memory", "keep data", "keep graph", "gradient", "turn", "resize", "set", "elsewhere", "swap",
+            "add axis", "attribute"]  # fmt: skip
 OF_NUMPY = ["reshape", "other type"]
 
 

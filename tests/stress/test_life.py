@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Ends that a script or a user brings about, files that change under a running program, and what is loaded from where."""
+"""Ends that a script or a user brings about, files that change while a program runs, what is loaded from where."""
 
 import os
 import signal
@@ -159,7 +159,18 @@ EVIL = """
     from pathlib import Path
     Path(__file__).with_suffix(".loaded").touch()
 """
-NAMES = ["numpy", "torch", "ftn_pytorch", "_embed", "sitecustomize", "usercustomize", "re", "threading", "resource", "_ftn_pytorch"]
+NAMES = [
+    "numpy",
+    "torch",
+    "ftn_pytorch",
+    "_embed",
+    "sitecustomize",
+    "usercustomize",
+    "re",
+    "threading",
+    "resource",
+    "_ftn_pytorch",
+]
 
 
 @pytest.mark.parametrize("embedded_way", ["embedded", "CDLL"])
@@ -196,7 +207,9 @@ def test_path_of_imports_is_that_of_plain_python_and_two_folders(start, write, t
     _, text = driver.call(0, "path")
     found = [line for line in text.partition("Traceback")[2].splitlines() if line.startswith("/")]
     python = os.environ.get("FTN_PYTORCH_PYTHON", sys.executable)
-    plain = subprocess.run([python, "-P", "-c", "import sys; print(*sys.path, sep='\\n')"], capture_output=True, text=True)
+    plain = subprocess.run(
+        [python, "-P", "-c", "import sys; print(*sys.path, sep='\\n')"], capture_output=True, text=True
+    )
     expected = plain.stdout.splitlines()
     assert found[0] == str(tmp_path / "own")
     (package,) = [folder for folder in found[1:] if folder not in expected]

@@ -27,7 +27,8 @@ std::string script() { return STRESS_SCRIPTS "/threaded.py"; }
 fpt_module load() {
   const std::string file = script();
   fpt_module handle = 0;
-  EXPECT_EQ(fpt_module_load(&handle, 0, file.data(), static_cast<int64_t>(file.size()), nullptr, 0, nullptr, 0), FPT_OK);
+  EXPECT_EQ(fpt_module_load(&handle, 0, file.data(), static_cast<int64_t>(file.size()), nullptr, 0, nullptr, 0),
+            FPT_OK);
   return handle;
 }
 
@@ -47,7 +48,8 @@ fpt_arg array(double* data, int64_t extent, int32_t access) {
 fpt_status call(fpt_module module, const char* name, std::vector<fpt_arg> inputs, std::vector<fpt_arg> outputs = {},
                 fpt_results* results = nullptr) {
   return fpt_module_call(module, name, static_cast<int64_t>(std::char_traits<char>::length(name)), inputs.data(),
-                         static_cast<int32_t>(inputs.size()), outputs.data(), static_cast<int32_t>(outputs.size()), results);
+                         static_cast<int32_t>(inputs.size()), outputs.data(), static_cast<int32_t>(outputs.size()),
+                         results);
 }
 
 /// Numbers that are wrong, statuses that should not be; printed once, counted always.
@@ -196,7 +198,8 @@ TEST_F(Threads, GoBackwardThroughGraphsOfTheirOwn) {
   const fpt_module module = load();
   run([&](int t, long) {
     std::vector<double> x(8, t + 1.0), gradient(8);
-    expect(call(module, "gradient", {array(x.data(), 8, FPT_IN)}, {array(gradient.data(), 8, FPT_OUT)}) == FPT_OK, "gradient");
+    expect(call(module, "gradient", {array(x.data(), 8, FPT_IN)}, {array(gradient.data(), 8, FPT_OUT)}) == FPT_OK,
+           "gradient");
     expect(std::abs(gradient[3] - 3 * x[3] * x[3]) < 1e-9, "number of the gradient");
   });
   fpt_module_free(module);
@@ -211,14 +214,16 @@ TEST_F(Threads, HaveWorkersThatLoadData) {
 }
 
 TEST_F(Threads, CallWhatTorchCompiles) {
-  if (!std::getenv("FPT_THREADS_COMPILE")) GTEST_SKIP() << "takes a minute: FPT_THREADS_COMPILE=1, as make stress sets it";
+  if (!std::getenv("FPT_THREADS_COMPILE"))
+    GTEST_SKIP() << "takes a minute: FPT_THREADS_COMPILE=1, as make stress sets it";
   const fpt_module module = load();
   std::vector<std::thread> running;
   for (int t = 0; t < 3; ++t)
     running.emplace_back([&, t] {
       std::vector<double> x(16, t), y(16, -1);
       for (int i = 0; i < 20; ++i) {
-        expect(call(module, "compiled", {array(x.data(), 16, FPT_IN)}, {array(y.data(), 16, FPT_OUT)}) == FPT_OK, "compiled");
+        expect(call(module, "compiled", {array(x.data(), 16, FPT_IN)}, {array(y.data(), 16, FPT_OUT)}) == FPT_OK,
+               "compiled");
         expect(std::abs(y[5] - (std::sin(x[5]) + 1)) < 1e-12, "number of what was compiled");
       }
     });

@@ -5,7 +5,7 @@ import os
 import pickle
 import warnings
 import zipfile
-from typing import Dict, NamedTuple, Tuple
+from typing import NamedTuple
 
 import torch
 from blend import Blend, examples
@@ -23,15 +23,15 @@ class Weighted(torch.nn.Module):
 class Two(torch.nn.Module):
     """Two inputs, a scalar with a default, two outputs; other methods with other results."""
 
-    def forward(self, a, b, scale: float = 1.0) -> Tuple[torch.Tensor, torch.Tensor]:
+    def forward(self, a, b, scale: float = 1.0) -> tuple[torch.Tensor, torch.Tensor]:
         return a + b * scale, a - b
 
     @torch.jit.export
-    def named(self, x) -> Dict[str, torch.Tensor]:
+    def named(self, x) -> dict[str, torch.Tensor]:
         return {"double": 2 * x, "sum": x.sum()}
 
     @torch.jit.export
-    def scalars(self, n: int, word: str) -> Tuple[int, float, bool, str]:
+    def scalars(self, n: int, word: str) -> tuple[int, float, bool, str]:
         return n + 1, n / 2, n > 0, word + "!"
 
     @torch.jit.export
@@ -51,7 +51,7 @@ class Two(torch.nn.Module):
         return None
 
     @torch.jit.export
-    def nested(self, x) -> Tuple[torch.Tensor, Tuple[torch.Tensor, torch.Tensor]]:
+    def nested(self, x) -> tuple[torch.Tensor, tuple[torch.Tensor, torch.Tensor]]:
         return x, (x, x)
 
     @torch.jit.export
@@ -70,7 +70,7 @@ class Two(torch.nn.Module):
 class Entries(torch.nn.Module):
     """Takes a dictionary."""
 
-    def forward(self, inputs: Dict[str, torch.Tensor]):
+    def forward(self, inputs: dict[str, torch.Tensor]):
         return inputs["a"] - inputs["b"]
 
 
@@ -119,7 +119,9 @@ class Meddler(torch.nn.Module):
 
     def found(self, x):
         sizes = float(x.dim()) * 100 + float(x.size(0)) * 10 + float(x.size(-1))
-        return torch.stack([x.sum().detach(), torch.tensor(sizes), torch.tensor(float(x.requires_grad)), x.flatten()[1].detach()])
+        return torch.stack(
+            [x.sum().detach(), torch.tensor(sizes), torch.tensor(float(x.requires_grad)), x.flatten()[1].detach()]
+        )
 
     @torch.jit.export
     def turn(self, x):
@@ -194,7 +196,13 @@ class Normalised(torch.nn.Module):
 
 def mlp():
     torch.manual_seed(7)
-    layers = [torch.nn.Linear(16, 64), torch.nn.Tanh(), torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 4)]
+    layers = [
+        torch.nn.Linear(16, 64),
+        torch.nn.Tanh(),
+        torch.nn.Linear(64, 64),
+        torch.nn.ReLU(),
+        torch.nn.Linear(64, 4),
+    ]
     return torch.nn.Sequential(*layers)
 
 
@@ -215,8 +223,17 @@ def copy_with(name: str, end: str, content: bytes) -> None:
 
 def write_models():
     models = {
-        "weighted": Weighted(), "two": Two(), "range": Range(), "entries": Entries(), "counter": Counter(), "meddler": Meddler(), "force": Force(),
-        "normalised": Normalised(), "blend": Blend(), "mlp": mlp(), "mlp_eval": mlp().eval(),
+        "weighted": Weighted(),
+        "two": Two(),
+        "range": Range(),
+        "entries": Entries(),
+        "counter": Counter(),
+        "meddler": Meddler(),
+        "force": Force(),
+        "normalised": Normalised(),
+        "blend": Blend(),
+        "mlp": mlp(),
+        "mlp_eval": mlp().eval(),
     }
     for name, model in models.items():
         torch.jit.script(model).save(f"direct_{name}.pt")

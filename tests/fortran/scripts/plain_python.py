@@ -25,11 +25,26 @@ def numbers():
         optimizer.step()
         results.append(loss)
     zeros, tiny = torch.zeros(1 << 15), torch.full((1 << 15,), 1e-40)
-    results += [zeros / zeros, torch.log(zeros), torch.softmax(torch.full((8,), -torch.inf), 0), tiny * 0.5, tiny + tiny]
-    results += [torch.linalg.solve(torch.eye(30) * 1e-30, torch.full((30, 30), 1e30)), torch.linalg.svd(x)[1], x.exp(), x / 3]
+    results += [
+        zeros / zeros,
+        torch.log(zeros),
+        torch.softmax(torch.full((8,), -torch.inf), 0),
+        tiny * 0.5,
+        tiny + tiny,
+    ]
+    results += [
+        torch.linalg.solve(torch.eye(30) * 1e-30, torch.full((30, 30), 1e30)),
+        torch.linalg.svd(x)[1],
+        x.exp(),
+        x / 3,
+    ]
     results += [torch.exp(torch.full((100,), 1000.0)), torch.tensor(5e-324) / 2, net(x)]
     arrays = [result.detach().numpy() for result in results]
-    arrays += [numpy.float64(1e-310) / numpy.arange(1, 50), numpy.linalg.inv(numpy.eye(5) * 1e-160), numpy.float64(1) / 3]
+    arrays += [
+        numpy.float64(1e-310) / numpy.arange(1, 50),
+        numpy.linalg.inv(numpy.eye(5) * 1e-160),
+        numpy.float64(1) / 3,
+    ]
     return b"".join(numpy.asarray(array).tobytes() for array in arrays)
 
 

@@ -62,20 +62,24 @@ def _results():
     z = torch.view_as_complex(torch.arange(4.0).reshape(2, 2))
     n = numpy.arange(6.0).reshape(2, 3)
     return [
-        None, True, 1, -(2**62), 2**70, 1.5, float("nan"), float("inf"), 1 + 2j, "text", "", "\udce9", "x" * 5000, b"bytes",
-        f, f.T, f[:, 1], f[:0], f.float(), f.half(), f.bfloat16(), f.int(), f.to(torch.uint8), f > 2, f.to(torch.complex64),
+        None, True, 1, -(2**62), 2**70, 1.5, float("nan"), float("inf"), 1 + 2j, "text", "", "\udce9", "x" * 5000,
+        b"bytes", f, f.T, f[:, 1], f[:0], f.float(), f.half(), f.bfloat16(), f.int(), f.to(torch.uint8), f > 2,
+        f.to(torch.complex64),
         z, z.conj(), z.conj().imag, torch.tensor(2.0), torch.tensor(3), torch.tensor(True), torch.tensor([]),
         torch._neg_view(f), f.clone().requires_grad_(), torch.nn.Parameter(f.clone()), f.expand(4, 2, 3), f.to_sparse(),
         torch.empty(3, device="meta"), torch.zeros([1] * 9), torch.quantize_per_tensor(f.float(), 0.1, 0, torch.qint8),
         torch.nested.nested_tensor([torch.ones(2), torch.ones(3)]), f.as_subclass(OddTensor), f.to(torch.uint16),
-        n, n.T, n[::-1], n[:, ::2], n.astype("float32"), n.astype(">f8"), n.astype("S3"), numpy.array("text"), n.astype(object),
-        numpy.array(1.5), numpy.float32(2), numpy.bool_(True), numpy.longdouble(1), numpy.ma.masked_array(n), numpy.empty((0, 3)),
+        n, n.T, n[::-1], n[:, ::2], n.astype("float32"), n.astype(">f8"), n.astype("S3"), numpy.array("text"),
+        n.astype(object), numpy.array(1.5), numpy.float32(2), numpy.bool_(True), numpy.longdouble(1),
+        numpy.ma.masked_array(n), numpy.empty((0, 3)),
         numpy.zeros(3, [("a", "f8")]), numpy.array(["2020-01-01"], "M8[D]"), numpy.ones([1] * 8), numpy.zeros(2, "V0"),
-        (), (f,), (f, f), [f, 1.0], (f, "text", None), ((f,),), {}, {"a": f}, {"a": f, "b": 1.0, "é": "x"}, {1: f}, {"a": {"b": f}},
-        Pair(f, 2.0), Record(f, 2.0), Record, torch.max(f, 0), Odd(), OddList([f]), OddList([True, 1.0]), [True, 1.0], (False, f),
-        (True, Odd()), (Odd(), 1.0), (torch.tensor(True), torch.tensor(0.5)), (numpy.bool_(False), numpy.float64(1)), (1.0, True),
-        (True, "loss"), (True, None), (True, 1j), (True, 2**70), (True, float("nan")), [True, 0.5, 1], "ab", memoryview(b"abcd"),
-        range(3), iter([1]), {1, 2}, type, sys, coroutine(), generator(), lambda: 1, NotImplemented, ..., Exception("as a value"),
+        (), (f,), (f, f), [f, 1.0], (f, "text", None), ((f,),), {}, {"a": f}, {"a": f, "b": 1.0, "é": "x"}, {1: f},
+        {"a": {"b": f}}, Pair(f, 2.0), Record(f, 2.0), Record, torch.max(f, 0), Odd(), OddList([f]),
+        OddList([True, 1.0]), [True, 1.0], (False, f), (True, Odd()), (Odd(), 1.0),
+        (torch.tensor(True), torch.tensor(0.5)), (numpy.bool_(False), numpy.float64(1)), (1.0, True), (True, "loss"),
+        (True, None), (True, 1j), (True, 2**70), (True, float("nan")), [True, 0.5, 1], "ab", memoryview(b"abcd"),
+        range(3), iter([1]), {1, 2}, type, sys, coroutine(), generator(), lambda: 1, NotImplemented, ...,
+        Exception("as a value"),
     ]  # fmt: skip
 
 
@@ -100,8 +104,10 @@ def named(**kwargs):
 
 
 def fails(i, *_, **__):
-    kinds = [ValueError("é"), KeyError(1), SystemExit(3), KeyboardInterrupt(), MemoryError(), GeneratorExit(), StopIteration(),
-             RecursionError(), OSError(2, "\udce9"), UnicodeDecodeError("utf-8", b"\xe9", 0, 1, "bad"), Exception("x" * 10000),
+    kinds = [ValueError("é"), KeyError(1), SystemExit(3), KeyboardInterrupt(), MemoryError(), GeneratorExit(),
+             StopIteration(),
+             RecursionError(), OSError(2, "\udce9"), UnicodeDecodeError("utf-8", b"\xe9", 0, 1, "bad"),
+             Exception("x" * 10000),
              BaseException(), ImportError("no"), SyntaxError("bad", ("f", 1, 1, "x")), AssertionError()]  # fmt: skip
     raise kinds[int(i) % len(kinds)]
 

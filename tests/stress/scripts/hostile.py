@@ -7,7 +7,7 @@ ftn_pytorch_framework = FRAMEWORK
 if FRAMEWORK == "torch":
     import torch
 else:
-    import numpy
+    import numpy  # noqa: F401  loaded for what it does to the process
 
 kept = []
 
