@@ -7,7 +7,6 @@
  * belongs to the Fortran modules: it is compiled with the ISO_Fortran_binding.h of the compiler that builds them.
  */
 #include <ISO_Fortran_binding.h>
-
 #include <float.h>
 #include <math.h>
 
@@ -21,31 +20,43 @@
 #define LOGICAL(bits) CFI_type_int_least##bits##_t
 #endif
 
-static int32_t dtype_of(CFI_type_t type)
-{
+static int32_t dtype_of(CFI_type_t type) {
   switch (type) {
-    case CFI_type_int8_t: return FPT_INT8;
-    case CFI_type_int16_t: return FPT_INT16;
-    case CFI_type_int32_t: return FPT_INT32;
-    case CFI_type_int64_t: return FPT_INT64;
-    case CFI_type_float: return FPT_FLOAT32;
-    case CFI_type_double: return FPT_FLOAT64;
-    case CFI_type_float_Complex: return FPT_COMPLEX64;
-    case CFI_type_double_Complex: return FPT_COMPLEX128;
-    case CFI_type_Bool: return FPT_BOOL;
-    case CFI_type_char: return FPT_TEXT;
+    case CFI_type_int8_t:
+      return FPT_INT8;
+    case CFI_type_int16_t:
+      return FPT_INT16;
+    case CFI_type_int32_t:
+      return FPT_INT32;
+    case CFI_type_int64_t:
+      return FPT_INT64;
+    case CFI_type_float:
+      return FPT_FLOAT32;
+    case CFI_type_double:
+      return FPT_FLOAT64;
+    case CFI_type_float_Complex:
+      return FPT_COMPLEX64;
+    case CFI_type_double_Complex:
+      return FPT_COMPLEX128;
+    case CFI_type_Bool:
+      return FPT_BOOL;
+    case CFI_type_char:
+      return FPT_TEXT;
 #ifdef LOGICAL
-    case LOGICAL(16): return FPT_LOGICAL16;
-    case LOGICAL(32): return FPT_LOGICAL32;
-    case LOGICAL(64): return FPT_LOGICAL64;
+    case LOGICAL(16):
+      return FPT_LOGICAL16;
+    case LOGICAL(32):
+      return FPT_LOGICAL32;
+    case LOGICAL(64):
+      return FPT_LOGICAL64;
 #endif
-    default: return FPT_NONE; /* class(*), derived types, real(10), real(16), ...: refused as FPT_ERR_KIND */
+    default:
+      return FPT_NONE; /* class(*), derived types, real(10), real(16), ...: refused as FPT_ERR_KIND */
   }
 }
 
 /* What is wrong with x is recorded in the result, and reported by the call that uses it. */
-static void describe(fpt_arg *arg, const CFI_cdesc_t *x, int32_t access)
-{
+static void describe(fpt_arg *arg, const CFI_cdesc_t *x, int32_t access) {
   const int32_t dtype = dtype_of(x->type);
   if (dtype == FPT_TEXT && x->rank == 0) {
     fpt_arg_text(arg, x->base_addr, (int64_t)x->elem_len, access);
@@ -62,8 +73,7 @@ static void describe(fpt_arg *arg, const CFI_cdesc_t *x, int32_t access)
   if (fpt_arg_array(arg, x->base_addr, dtype, rank, extents, strides, access) == FPT_ERR_KIND) arg->length = x->type;
 }
 
-static void describe_named(fpt_arg *arg, const CFI_cdesc_t *name, const CFI_cdesc_t *x, int32_t access)
-{
+static void describe_named(fpt_arg *arg, const CFI_cdesc_t *name, const CFI_cdesc_t *x, int32_t access) {
   describe(arg, x, access);
   if (dtype_of(name->type) == FPT_TEXT && name->rank == 0)
     fpt_arg_name(arg, name->base_addr, (int64_t)name->elem_len);
@@ -71,18 +81,16 @@ static void describe_named(fpt_arg *arg, const CFI_cdesc_t *name, const CFI_cdes
     fpt_arg_name(arg, NULL, 0);
 }
 
-#define GENERIC(function, access)                                          \
-  fpt_arg function(const CFI_cdesc_t *x)                                   \
-  {                                                                        \
-    fpt_arg arg;                                                           \
-    describe(&arg, x, access);                                             \
-    return arg;                                                            \
-  }                                                                        \
-  fpt_arg function##_named(const CFI_cdesc_t *name, const CFI_cdesc_t *x)  \
-  {                                                                        \
-    fpt_arg arg;                                                           \
-    describe_named(&arg, name, x, access);                                 \
-    return arg;                                                            \
+#define GENERIC(function, access)                                           \
+  fpt_arg function(const CFI_cdesc_t *x) {                                  \
+    fpt_arg arg;                                                            \
+    describe(&arg, x, access);                                              \
+    return arg;                                                             \
+  }                                                                         \
+  fpt_arg function##_named(const CFI_cdesc_t *name, const CFI_cdesc_t *x) { \
+    fpt_arg arg;                                                            \
+    describe_named(&arg, name, x, access);                                  \
+    return arg;                                                             \
   }
 
 GENERIC(fpt_in, FPT_IN)
@@ -98,8 +106,7 @@ GENERIC(fpt_copy, FPT_COPY)
  * @param strides  [rank] in bytes, may be negative
  * @return FPT_OK, or a negated status: the Fortran side has the texts for those, see last_error() of fpt_status.f90
  */
-static fpt_status point(CFI_cdesc_t *pointer, void *data, const int64_t extents[], const int64_t strides[])
-{
+static fpt_status point(CFI_cdesc_t *pointer, void *data, const int64_t extents[], const int64_t strides[]) {
   static int64_t nothing; /* a pointer to no elements must be associated all the same */
   CFI_CDESC_T(CFI_MAX_RANK) storage;
   CFI_cdesc_t *array = (CFI_cdesc_t *)&storage;
@@ -111,18 +118,17 @@ static fpt_status point(CFI_cdesc_t *pointer, void *data, const int64_t extents[
     shape[i] = (CFI_index_t)extents[i];
     lower_bounds[i] = 1;
   }
-  if (CFI_establish(array, data ? data : &nothing, CFI_attribute_other, pointer->type, pointer->elem_len, rank, shape) !=
-      CFI_SUCCESS)
+  if (CFI_establish(array, data ? data : &nothing, CFI_attribute_other, pointer->type, pointer->elem_len, rank,
+                    shape) != CFI_SUCCESS)
     return -FPT_ERR_INTERNAL;
   for (int i = 0; i < rank; ++i) array->dim[i].sm = (CFI_index_t)strides[i];
   return CFI_setpointer(pointer, array, lower_bounds) == CFI_SUCCESS ? FPT_OK : -FPT_ERR_INTERNAL;
 }
 
 /* One name per type, because compilers compare the Fortran interfaces of one name with each other. */
-#define POINT(function)                                                                                       \
-  fpt_status function(CFI_cdesc_t *pointer, void *data, const int64_t extents[], const int64_t strides[])     \
-  {                                                                                                           \
-    return point(pointer, data, extents, strides);                                                            \
+#define POINT(function)                                                                                     \
+  fpt_status function(CFI_cdesc_t *pointer, void *data, const int64_t extents[], const int64_t strides[]) { \
+    return point(pointer, data, extents, strides);                                                          \
   }
 
 POINT(fpt_point_r32)
@@ -136,8 +142,7 @@ POINT(fpt_point_c64)
 POINT(fpt_point_l8)
 
 /* To single precision without raising overflow or invalid, which would end a program that traps them. */
-float fpt_single(double value)
-{
+float fpt_single(double value) {
   volatile double bounded = value; /* conversions before the tests would raise what the tests are to avoid */
   if (isnan(value)) return NAN;
   if (isgreater(value, FLT_MAX)) return INFINITY;

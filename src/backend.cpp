@@ -4,11 +4,11 @@
 #include <atomic>
 #include <filesystem>
 
+#include "base/error.hpp"
 #include "direct/archive.hpp"
 #include "direct/direct_plugin.hpp"
 #include "direct/direct_runner.hpp"
 #include "python/environment.hpp"
-#include "base/error.hpp"
 #include "python/interpreter.hpp"
 #include "script/script_runner.hpp"
 
@@ -43,7 +43,8 @@ std::string conflict() {
   const TorchLocation ours = direct_torch();
   const TorchLocation theirs = Py_IsInitialized() ? torch_of_running_python() : torch_of_chosen_python();
   if (theirs.folder.empty() || same_torch(ours, theirs)) return {};
-  return concat("the direct path was built for ", text_of(ours), ", but the Python of this program has ", text_of(theirs));
+  return concat("the direct path was built for ", text_of(ours), ", but the Python of this program has ",
+                text_of(theirs));
 }
 
 void warn_once(const std::string& text) {
@@ -73,7 +74,8 @@ bool can_run_directly() {
     direct_plugin();
     return true;
   } catch (const Error& error) {
-    warn_once(concat(error.text(), "; saved models run through Python instead. backend=\"python\" in load says so without ",
+    warn_once(concat(error.text(),
+                     "; saved models run through Python instead. backend=\"python\" in load says so without ",
                      "this message."));
     return false;
   }

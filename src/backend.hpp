@@ -12,9 +12,9 @@ namespace fpt {
 
 /// Load a file with the path that its options and its kind ask for; see fpt_module_load().
 ///
-/// backend="auto" takes the direct path for a saved model (kind 1) if the plug-in is there and its torch is the one that
-/// Python uses in this process, or would use; else there is one warning that says why. backend="direct" fails instead.
-/// The direct path starts no interpreter.
+/// backend="auto" takes the direct path for a saved model (kind 1) if the plug-in is there and its torch is the one
+/// that Python uses in this process, or would use; else there is one warning that says why. backend="direct" fails
+/// instead. The direct path starts no interpreter.
 std::unique_ptr<Runner> open_runner(int32_t kind, const std::string& file, const Options& options, Args config);
 
 }  // namespace fpt

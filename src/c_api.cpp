@@ -16,21 +16,15 @@ using namespace fpt;
 namespace {
 
 /// A call of a module. Copies made for it do not outlive it, whether it got as far as using them or not.
-template <class Facts, class Body>
-fpt_status guard_module(fpt_module module, Args first, Args second, const Facts& facts, const Body& body) noexcept {
+template <class Call>
+fpt_status call_module(const CallFacts& facts, const Call& call) noexcept {
   const fpt_status status = guard_call(facts, [&] {
-    const RunnerUse runner(module);
-    body(*runner);
+    const RunnerUse runner(facts.module);
+    call(*runner);
   });
-  discard_copies(first);
-  discard_copies(second);
+  discard_copies(facts.inputs);
+  discard_copies(facts.others);
   return status;
-}
-
-/// The same for what is done with a module as a whole.
-template <class Body>
-fpt_status guard_whole(fpt_module module, std::string_view what, std::string_view file, const Body& body) noexcept {
-  return guard_module(module, {}, {}, [&] { return CallFacts::of_whole(module, what, file); }, body);
 }
 
 void replace_module(fpt_module* module, std::unique_ptr<Runner> runner) {
@@ -64,7 +58,8 @@ fpt_status fpt_set_threads(int64_t n) {
     if (!is_started() && opened_direct_plugin()) return require_direct(direct_plugin().set_threads(n));
     ensure_started();
     const InterpreterLock gil;
-    checked(PyObject_CallFunction(embed("set_threads"), "L", static_cast<long long>(n)), "setting the number of threads");
+    checked(PyObject_CallFunction(embed("set_threads"), "L", static_cast<long long>(n)),
+            "setting the number of threads");
   });
 }
 
@@ -80,10 +75,10 @@ fpt_status fpt_diagnose(const char** text, int64_t* length) {
     const InterpreterLock gil;
     const InterpreterInfo& info = interpreter_info();
     const Ref answer = checked(
-        PyObject_CallFunction(embed("diagnose"), "{s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:i}", "executable", info.executable.c_str(),
-                              "reason", info.reason.c_str(), "library", info.library.c_str(), "floating_point",
-                              mode.c_str(), "core", core.c_str(), "direct_torch", direct.c_str(), "direct_obstacle",
-                              direct_obstacle().c_str(), "openmp_threads", team),
+        PyObject_CallFunction(embed("diagnose"), "{s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:i}", "executable",
+                              info.executable.c_str(), "reason", info.reason.c_str(), "library", info.library.c_str(),
+                              "floating_point", mode.c_str(), "core", core.c_str(), "direct_torch", direct.c_str(),
+                              "direct_obstacle", direct_obstacle().c_str(), "openmp_threads", team),
         "diagnosing");
     const char *wrong = nullptr, *sentence = nullptr, *lines = nullptr;
     if (!PyArg_ParseTuple(answer.get(), "sss", &wrong, &sentence, &lines)) throw_python_error("diagnosing");
@@ -103,7 +98,8 @@ fpt_status fpt_module_load(fpt_module* module, int32_t kind, const char* file, i
   const int64_t begin = time_now(), before = *module;
   std::string backend;
   const fpt_status status = guard_call([&] {
-    std::unique_ptr<Runner> runner = open_runner(kind, trimmed(file, file_len), parse_options({options, noptions}), {config, nconfig});
+    std::unique_ptr<Runner> runner =
+        open_runner(kind, trimmed(file, file_len), parse_options({options, noptions}), {config, nconfig});
     backend = runner->backend();
     replace_module(module, std::move(runner));
   });
@@ -114,7 +110,7 @@ fpt_status fpt_module_load(fpt_module* module, int32_t kind, const char* file, i
 }
 
 fpt_status fpt_module_reload(fpt_module module) {
-  return guard_whole(module, "reload", {}, [](Runner& runner) { runner.reload(); });
+  return call_module(CallFacts::of_whole(module, "reload"), [](Runner& runner) { runner.reload(); });
 }
 
 fpt_status fpt_module_has(fpt_module module, const char* name, int64_t name_len, int32_t* has) {
@@ -131,19 +127,21 @@ fpt_status fpt_module_backend(fpt_module module, const char** text, int64_t* len
 
 fpt_status fpt_module_save(fpt_module module, const char* file, int64_t file_len) {
   const std::string_view name = view_trimmed(file, file_len);
-  return guard_whole(module, "save", name, [&](Runner& runner) { runner.save(std::string(name)); });
+  return call_module(CallFacts::of_whole(module, "save", name),
+                     [&](Runner& runner) { runner.save(std::string(name)); });
 }
 
 fpt_status fpt_module_checkpoint(fpt_module module, const char* folder, int64_t folder_len, int64_t keep,
                                  int64_t step) {
   const std::string_view name = view_trimmed(folder, folder_len);
-  return guard_whole(module, "checkpoint", name, [&](Runner& runner) { runner.checkpoint(std::string(name), keep, step); });
+  return call_module(CallFacts::of_whole(module, "checkpoint", name),
+                     [&](Runner& runner) { runner.checkpoint(std::string(name), keep, step); });
 }
 
 fpt_status fpt_module_restore(fpt_module module, const char* file, int64_t file_len, int32_t fallback, int64_t step,
                               int64_t* found) {
   const std::string_view name = view_trimmed(file, file_len);
-  return guard_whole(module, "restore", name, [&](Runner& runner) {
+  return call_module(CallFacts::of_whole(module, "restore", name), [&](Runner& runner) {
     const int64_t restored = runner.restore(std::string(name), fallback != 0, step);
     if (found) *found = restored;
   });
@@ -152,28 +150,28 @@ fpt_status fpt_module_restore(fpt_module module, const char* file, int64_t file_
 fpt_status fpt_module_forward(fpt_module module, fpt_arg inputs[], int32_t ninputs, fpt_arg outputs[], int32_t noutputs,
                               fpt_results* results, int32_t flags) {
   const Args in{inputs, ninputs}, out{outputs, noutputs};
-  return guard_module(module, in, out, [&] { return CallFacts{module, forward_hook, in, out}; },
-                      [&](Runner& runner) { runner.forward(in, {out, results}, flags); });
+  return call_module(CallFacts{module, forward_hook, in, out},
+                     [&](Runner& runner) { runner.forward(in, {out, results}, flags); });
 }
 
 fpt_status fpt_module_forward_wrap(fpt_module module, fpt_wrap inputs, fpt_tensor* output, int32_t flags) {
-  return guard_module(module, {}, {}, [&] { return CallFacts{module, forward_hook}; }, [&](Runner& runner) {
-    store_tensor(output, runner.forward_list(wrap_at(inputs).get(), flags));
-  });
+  return call_module(CallFacts{module, forward_hook},
+                     [&](Runner& runner) { store_tensor(output, runner.forward_list(wrap_at(inputs).get(), flags)); });
 }
 
 fpt_status fpt_module_train(fpt_module module, fpt_arg inputs[], int32_t ninputs, fpt_arg targets[], int32_t ntargets,
                             int32_t* completed, double* loss) {
   const Args in{inputs, ninputs}, goals{targets, ntargets};
-  return guard_module(module, in, goals, [&] { return CallFacts{module, train_hook, in, goals}; }, [&](Runner& runner) {
+  return call_module(CallFacts{module, train_hook, in, goals}, [&](Runner& runner) {
     const Training training = runner.train(in, goals, false);
     *completed = training.completed;
     *loss = training.loss;
   });
 }
 
-fpt_status fpt_module_train_wrap(fpt_module module, fpt_wrap inputs, fpt_tensor target, int32_t* completed, double* loss) {
-  return guard_module(module, {}, {}, [&] { return CallFacts{module, train_hook}; }, [&](Runner& runner) {
+fpt_status fpt_module_train_wrap(fpt_module module, fpt_wrap inputs, fpt_tensor target, int32_t* completed,
+                                 double* loss) {
+  return call_module(CallFacts{module, train_hook}, [&](Runner& runner) {
     fpt_arg goal = tensor_argument(target);
     const Training training = runner.train(wrap_at(inputs).get(), {&goal, 1}, true);
     *completed = training.completed;
@@ -185,8 +183,8 @@ fpt_status fpt_module_call(fpt_module module, const char* name, int64_t name_len
                            fpt_arg outputs[], int32_t noutputs, fpt_results* results) {
   const Args in{inputs, ninputs}, out{outputs, noutputs};
   const std::string_view function = view_trimmed(name, name_len);
-  return guard_module(module, in, out, [&] { return CallFacts{module, function, in, out}; },
-                      [&](Runner& runner) { runner.call(function, in, {out, results}); });
+  return call_module(CallFacts{module, function, in, out},
+                     [&](Runner& runner) { runner.call(function, in, {out, results}); });
 }
 
 void fpt_module_free(fpt_module module) {

@@ -77,9 +77,7 @@ fpt_status fpt_tensor_data(fpt_tensor tensor, int32_t dtype, int32_t rank, void*
   });
 }
 
-int32_t fpt_tensor_is_set(fpt_tensor tensor) {
-  return find_tensor(tensor) ? 1 : 0;
-}
+int32_t fpt_tensor_is_set(fpt_tensor tensor) { return find_tensor(tensor) ? 1 : 0; }
 
 void* fpt_tensor_address(fpt_tensor tensor) { return find_tensor(tensor); }
 

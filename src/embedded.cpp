@@ -3,26 +3,30 @@
 #include <pybind11/pybind11.h>
 
 #include "base/error.hpp"
-#include "torch/framework.hpp"
 #include "ftn_pytorch.h"
-#include "python/interpreter.hpp"
 #include "observe/log.hpp"
+#include "python/interpreter.hpp"
+#include "torch/framework.hpp"
 
 namespace py = pybind11;
 
 namespace {
 
-/// Into sys.modules by hand: the table of built-in modules is closed where the library is loaded into a Python that runs.
+/// Into sys.modules by hand: the table of built-in modules is closed where the library is loaded into a Python that
+/// runs.
 PyObject* make_module() {
   static py::module_::module_def definition;
   py::module_ module = py::module_::create_extension_module("_ftn_pytorch", nullptr, &definition);
   module.doc() = "What the core of ftn_pytorch offers to its Python package.";
   module.def("version", [] { return FPT_VERSION; }, "Version of the library, 'major.minor.patch'.");
-  module.def("warn", [](const std::string& text) { fpt::warn(text); }, py::arg("text"),
-             "Send a warning to the handler that the program has registered.");
-  module.def("log_level", [] { return static_cast<int>(fpt::log_level()); }, "0: nothing is logged, 1: info, 2: debug.");
-  module.def("log", [](int level, const std::string& text) { fpt::log(static_cast<fpt::LogLevel>(level), text); },
-             py::arg("level"), py::arg("text"), "Write a line into the log of FTN_PYTORCH_LOG.");
+  module.def(
+      "warn", [](const std::string& text) { fpt::warn(text); }, py::arg("text"),
+      "Send a warning to the handler that the program has registered.");
+  module.def(
+      "log_level", [] { return static_cast<int>(fpt::log_level()); }, "0: nothing is logged, 1: info, 2: debug.");
+  module.def(
+      "log", [](int level, const std::string& text) { fpt::log(static_cast<fpt::LogLevel>(level), text); },
+      py::arg("level"), py::arg("text"), "Write a line into the log of FTN_PYTORCH_LOG.");
   module.def("torch_access", [] { return fpt::torch_report(); }, "How the library looks into tensors, one line.");
   py::module_::import("sys").attr("modules")["_ftn_pytorch"] = module;
   return module.release().ptr();

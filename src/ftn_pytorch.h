@@ -97,7 +97,7 @@ enum {
   FPT_COMPLEX64 = 8,
   FPT_COMPLEX128 = 9,
   FPT_TEXT = 10,
-  FPT_UINT8 = 11,     /**< results only, as are the two that follow */
+  FPT_UINT8 = 11, /**< results only, as are the two that follow */
   FPT_FLOAT16 = 12,
   FPT_BFLOAT16 = 13,
   FPT_LOGICAL16 = 14, /**< Fortran logical of 2, 4, 8 bytes: scalars only */
@@ -195,8 +195,8 @@ FPT_API fpt_status fpt_set_threads(int64_t n);
  * @param text    set to the first byte; owned by the library, valid until the next call of this function
  * @param length  set to the length in bytes
  * @return FPT_OK if no line begins with "wrong"; FPT_ERR_VERSION if parts of the installation do not fit each other;
- *         FPT_ERR_IMPORT if neither torch nor NumPy is there, or one is broken; what fpt_init() returns if Python cannot
- *         be started, and then the text says why. The error text is the first line that is wrong.
+ *         FPT_ERR_IMPORT if neither torch nor NumPy is there, or one is broken; what fpt_init() returns if Python
+ * cannot be started, and then the text says why. The error text is the first line that is wrong.
  */
 FPT_API fpt_status fpt_diagnose(const char **text, int64_t *length);
 
@@ -312,14 +312,15 @@ FPT_API fpt_status fpt_module_reload(fpt_module module);
 FPT_API fpt_status fpt_module_has(fpt_module module, const char *name, int64_t name_len, int32_t *has);
 
 /**
- * What runs the file: "script", "torchscript", "exported", "aoti", "onnx", "pickle" or "direct". `text` is owned by the library, valid while the module lives.
+ * What runs the file: "script", "torchscript", "exported", "aoti", "onnx", "pickle" or "direct". `text` is owned by the
+ * library, valid while the module lives.
  */
 FPT_API fpt_status fpt_module_backend(fpt_module module, const char **text, int64_t *length);
 
 /**
  * Write the model to a file: by ftn_pytorch_save(file) of a script, as a checkpoint of its state if it has no such
- * hook, as TorchScript otherwise. "%r" in a name stands for the MPI rank, here and in the two that follow. A file of that
- * name is replaced by a complete one only, apart from what a hook does.
+ * hook, as TorchScript otherwise. "%r" in a name stands for the MPI rank, here and in the two that follow. A file of
+ * that name is replaced by a complete one only, apart from what a hook does.
  *
  * @return FPT_OK, FPT_ERR_FILE (cannot be written), _LOCKED (by another writer), _HOOK, _RESULT_TYPE, _PYTHON
  */

@@ -45,8 +45,7 @@ void* bench_libtorch_load(const char* file, int trains) try {
 void bench_libtorch_wrap(void* handle, int role, void* data, int is_double, int rank, const int64_t* extents,
                          const int64_t* strides) {
   const auto count = static_cast<std::size_t>(rank);
-  const auto tensor = at::from_blob(data, {extents, count}, {strides, count},
-                                       is_double ? at::kDouble : at::kFloat);
+  const auto tensor = at::from_blob(data, {extents, count}, {strides, count}, is_double ? at::kDouble : at::kFloat);
   auto& model = *static_cast<Model*>(handle);
   if (role == is_input) model.inputs.emplace_back(tensor);
   if (role == is_output) model.output = tensor;

@@ -211,7 +211,8 @@ void require_described(const fpt_arg& arg, const std::string& what) {
     case FPT_OK:
       return;
     case FPT_ERR_UNALLOCATED:
-      fail(FPT_ERR_UNALLOCATED, what, " has no memory: allocate the array, or associate the pointer, before it is described");
+      fail(FPT_ERR_UNALLOCATED, what,
+           " has no memory: allocate the array, or associate the pointer, before it is described");
     case FPT_ERR_RANK:
       fail(FPT_ERR_RANK, what, " has rank ", value, "; at most ", FPT_MAX_RANK, " axes can be passed");
     case FPT_ERR_STRIDE:
@@ -224,7 +225,8 @@ void require_described(const fpt_arg& arg, const std::string& what) {
         fail(FPT_ERR_KIND, what, " is an array of default or another kind of logical (", dtype_size(arg.dtype),
              " bytes); only logical(c_bool) arrays have a counterpart in Python");
       fail(FPT_ERR_KIND, what, " has a type or kind without a counterpart in Python (type code ", value,
-           "); integer(1,2,4,8), real(4,8), complex(4,8), logical(c_bool) arrays, logical and character scalars can be passed");
+           "); integer(1,2,4,8), real(4,8), complex(4,8), logical(c_bool) arrays, logical and character scalars can be "
+           "passed");
     case FPT_ERR_ARGUMENT:
       if (value > 1 && arg.name[FPT_MAX_NAME - 1] == '\0')
         fail(FPT_ERR_ARGUMENT, what, " could not be described: with an extent of ", value,

@@ -26,9 +26,8 @@ Loops plan(const Array& source, const Array& target) {
   int count = 0;
   for (int i = 0; i < target.rank; ++i)
     if (target.extents[i] != 1) axes[count++] = i;
-  std::stable_sort(axes, axes + count, [&](int a, int b) {
-    return std::abs(target.strides[a]) < std::abs(target.strides[b]);
-  });
+  std::stable_sort(axes, axes + count,
+                   [&](int a, int b) { return std::abs(target.strides[a]) < std::abs(target.strides[b]); });
   for (int k = 0; k < count; ++k) {
     const int axis = axes[k];
     const int last = loops.rank - 1;
@@ -120,8 +119,8 @@ void copy_words(const Loops& loops, const char* from, char* to) {
 /// The conversions that is_castable() allows: within integers, from them to all numbers, never back from reals or from
 /// complex numbers to others.
 template <class From, class To>
-constexpr bool converts =
-    std::is_integral_v<From> || (std::is_floating_point_v<From> && !std::is_integral_v<To>) || !std::is_arithmetic_v<To>;
+constexpr bool converts = std::is_integral_v<From> || (std::is_floating_point_v<From> && !std::is_integral_v<To>) ||
+                          !std::is_arithmetic_v<To>;
 
 /// Out of line, so that the usual copy stays short.
 [[gnu::noinline]]

@@ -52,7 +52,10 @@ PointerGetAttribute driver() noexcept {
 std::string device_name(Device device) {
   if (device.is_host()) return "cpu";
   // kDLCUDA and kDLROCM, which torch calls alike, kDLMetal, kDLOneAPI
-  const char* type = device.type == 2 || device.type == 10 ? "cuda" : device.type == 8 ? "mps" : device.type == 14 ? "xpu" : "device";
+  const char* type = device.type == 2 || device.type == 10 ? "cuda"
+                     : device.type == 8                    ? "mps"
+                     : device.type == 14                   ? "xpu"
+                                                           : "device";
   return std::string(type) + ":" + std::to_string(device.index);
 }
 
@@ -61,7 +64,8 @@ bool is_device_memory(const void* memory) noexcept {
   if (!get_attribute) return false;
   unsigned type = 0, managed = 0;
   const auto address = static_cast<unsigned long long>(reinterpret_cast<std::uintptr_t>(memory));
-  if (get_attribute(&type, attribute_memory_type, address) != 0) return false;  // not an address CUDA knows: plain host memory
+  if (get_attribute(&type, attribute_memory_type, address) != 0)
+    return false;  // not an address CUDA knows: plain host memory
   get_attribute(&managed, attribute_is_managed, address);
   return type == memory_type_device && managed == 0;
 }

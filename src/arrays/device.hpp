@@ -7,7 +7,8 @@
 
 namespace fpt {
 
-/// A place of memory, in the numbers of DLPack (DLDeviceType and device_id). Arrays of the host alone are passed so far.
+/// A place of memory, in the numbers of DLPack (DLDeviceType and device_id). Arrays of the host alone are passed so
+/// far.
 struct Device {
   static constexpr int32_t host_type = 1;
 

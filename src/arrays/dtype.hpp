@@ -12,8 +12,8 @@ namespace fpt {
 
 enum class DtypeGroup : char {
   none,
-  logical,          ///< one byte, as Python and C have it
-  integer,          ///< signed or unsigned
+  logical,  ///< one byte, as Python and C have it
+  integer,  ///< signed or unsigned
   real,
   complex,
   fortran_logical,  ///< scalars of Fortran only
@@ -28,9 +28,9 @@ enum class DtypeUse : char {
 };
 
 struct DtypeFacts {
-  std::size_t size;          ///< bytes of an element; 0 where elements have no size
-  const char* name;          ///< as torch and NumPy call it: "float32"
-  const char* fortran;       ///< "real(real32)"
+  std::size_t size;     ///< bytes of an element; 0 where elements have no size
+  const char* name;     ///< as torch and NumPy call it: "float32"
+  const char* fortran;  ///< "real(real32)"
   DtypeGroup group;
   DtypeUse use;
   int exact_bits;            ///< integers of this many bits are exact
@@ -106,8 +106,8 @@ constexpr int32_t cast_dtype(int32_t dtype, int32_t real) noexcept {
   return real == FPT_FLOAT32 ? FPT_COMPLEX64 : FPT_COMPLEX128;
 }
 
-/// Call `visit` with a value of the C++ type that has the elements of `dtype`. False, and nothing is called, where C++ has
-/// none: text, half precision.
+/// Call `visit` with a value of the C++ type that has the elements of `dtype`. False, and nothing is called, where C++
+/// has none: text, half precision.
 template <class Visit>
 bool with_type(int32_t dtype, Visit&& visit) {
   switch (dtype) {

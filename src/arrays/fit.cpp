@@ -34,7 +34,8 @@ bool fits_real(double value, int32_t dtype) noexcept {
 CheckedCopy copy_into(const fpt_arg& output, const char* label) {
   require_described(output, "the output");
   if (output.access != FPT_OUT)
-    fail(FPT_ERR_ARGUMENT, label, " was described by torch_in or torch_copy, which cannot receive a result: use torch_out");
+    fail(FPT_ERR_ARGUMENT, label,
+         " was described by torch_in or torch_copy, which cannot receive a result: use torch_out");
   return {};
 }
 
@@ -49,7 +50,8 @@ void set_text(CheckedCopy& copy, std::string_view text, const fpt_arg& output, c
   if (output.dtype != FPT_TEXT)
     fail(FPT_ERR_DTYPE, label, " is a string, but the output is ", dtype_fortran_name(output.dtype));
   if (static_cast<int64_t>(text.size()) > output.length)
-    fail(FPT_ERR_SHAPE, label, " is a string of ", text.size(), " bytes, but the variable has room for ", output.length);
+    fail(FPT_ERR_SHAPE, label, " is a string of ", text.size(), " bytes, but the variable has room for ",
+         output.length);
   copy.text.assign(text);
   copy.text_target = static_cast<char*>(output.data);
   copy.text_length = output.length;
@@ -119,7 +121,8 @@ CheckedCopy fit_array(const Array& seen, const char* type, const fpt_arg& output
   if (!same_shape(copy.source, copy.target)) {
     const Array script_target = same_layout ? copy.target : reversed(copy.target);
     fail(FPT_ERR_SHAPE, label, " has shape ", shape_text(seen), " in Python, but the output needs ",
-         shape_text(script_target), " there (", shape_text(copy.target), " in Fortran): nothing is broadcast or squeezed");
+         shape_text(script_target), " there (", shape_text(copy.target),
+         " in Fortran): nothing is broadcast or squeezed");
   }
   require_type(copy.source, copy.target, cast, label);
   return copy;
@@ -162,7 +165,8 @@ void run_all(std::vector<CheckedCopy>& copies) {
 }
 
 bool copy_plainly(const Array& source, const fpt_arg& output) {
-  if (output.status != FPT_OK || output.access != FPT_OUT || output.handle != 0 || source.dtype != output.dtype) return false;
+  if (output.status != FPT_OK || output.access != FPT_OUT || output.handle != 0 || source.dtype != output.dtype)
+    return false;
   const Array target = array_of(output);
   if (!same_shape(source, target) || overlap(source, target)) return false;
   copy_same_type(source, target);

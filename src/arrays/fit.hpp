@@ -18,7 +18,7 @@ struct CheckedCopy {
   Storage aside;             ///< memory of `source` where it had to be copied first
   unsigned char number[16];  ///< value of a number, which is the source then
   bool is_number = false;
-  std::string text;          ///< for character variables
+  std::string text;  ///< for character variables
   char* text_target = nullptr;
   int64_t text_length = 0;
 
@@ -45,8 +45,8 @@ CheckedCopy fit_array(const Array& seen, const char* type, const fpt_arg& output
 /// Make the copies. The source of one that the target of another overlaps is copied aside before.
 void run_all(std::vector<CheckedCopy>& copies);
 
-/// The most frequent copy without ceremony: an array, in Fortran axis order, of the very type and shape of its output and
-/// elsewhere in memory. False, and nothing is done, if it is another case.
+/// The most frequent copy without ceremony: an array, in Fortran axis order, of the very type and shape of its output
+/// and elsewhere in memory. False, and nothing is done, if it is another case.
 bool copy_plainly(const Array& source, const fpt_arg& output);
 
 }  // namespace fpt

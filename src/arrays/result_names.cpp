@@ -28,8 +28,8 @@ int32_t place_of(const CallName& call, const ResultList& results, const char* wa
     const char* name = results.names[static_cast<std::size_t>(i)];
     if (name && std::strcmp(name, wanted) == 0) return i;
   }
-  fail(FPT_ERR_RESULT_NAME, call, " returned no result called \"", wanted, "\"; there ", results.count == 1 ? "is " : "are ",
-       listed(results));
+  fail(FPT_ERR_RESULT_NAME, call, " returned no result called \"", wanted, "\"; there ",
+       results.count == 1 ? "is " : "are ", listed(results));
 }
 
 }  // namespace
@@ -58,16 +58,16 @@ std::vector<int32_t> pair_outputs(const CallName& call, const ResultList& result
     fail(FPT_ERR_RESULT_NAME, call, " returned ", results.count,
          " results without names for named outputs: return a dict, or leave out the names");
   if (results.count != count)
-    fail(FPT_ERR_RESULT_COUNT, call, " returned ", results.count, results.count == 1 ? " result" : " results", ", but there ",
-         count == 1 ? "is " : "are ", count, count == 1 ? " output" : " outputs");
+    fail(FPT_ERR_RESULT_COUNT, call, " returned ", results.count, results.count == 1 ? " result" : " results",
+         ", but there ", count == 1 ? "is " : "are ", count, count == 1 ? " output" : " outputs");
   for (int32_t i = 0; i < count; ++i) places[static_cast<std::size_t>(i)] = i;
   return places;
 }
 
 std::size_t ResultNames::place(int32_t index) const {
   if (index < 1 || index > count())
-    fail(FPT_ERR_RESULT_NAME, call_, " returned ", count(), count() == 1 ? " result" : " results", "; there is no result ",
-         index);
+    fail(FPT_ERR_RESULT_NAME, call_, " returned ", count(), count() == 1 ? " result" : " results",
+         "; there is no result ", index);
   return static_cast<std::size_t>(index - 1);
 }
 

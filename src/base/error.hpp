@@ -60,6 +60,6 @@ using WarningHandler = void (*)(const char* text, int64_t length);
 void set_warning_handler(WarningHandler handler);
 
 /// Send a warning to the handler, or keep it until there is one.
-void warn(const std::string& text);
+void warn(const std::string& words);
 
 }  // namespace fpt

@@ -10,10 +10,10 @@ namespace {
 
 #if defined(__x86_64__)
 
-constexpr uint32_t default_mxcsr = 0x1F80;      // all masked, round to nearest, no flush to zero, no flags
-constexpr uint32_t mxcsr_modes = 0xFFC0;        // everything but the sticky flags
+constexpr uint32_t default_mxcsr = 0x1F80;  // all masked, round to nearest, no flush to zero, no flags
+constexpr uint32_t mxcsr_modes = 0xFFC0;    // everything but the sticky flags
 constexpr uint32_t mxcsr_masks = 0x1F80;
-constexpr uint16_t default_control = 0x037F;    // x87: all masked, extended precision
+constexpr uint16_t default_control = 0x037F;  // x87: all masked, extended precision
 constexpr uint16_t x87_flags = 0x003F;
 
 uint16_t x87_status() noexcept {
@@ -56,7 +56,8 @@ void restore(const FloatingPoint& saved) noexcept {
     } environment;
     __asm__ volatile("fnstenv %0" : "=m"(environment));
     environment.control = saved.control;
-    environment.status = static_cast<uint16_t>((environment.status & ~(x87_flags | 0x8080u)) | (saved.status & x87_flags));
+    environment.status =
+        static_cast<uint16_t>((environment.status & ~(x87_flags | 0x8080u)) | (saved.status & x87_flags));
     __asm__ volatile("fldenv %0" : : "m"(environment));
   }
 }
@@ -159,7 +160,7 @@ bool in_team(void (*body)(void*), FloatingPoint* caller) noexcept {
 
 }  // namespace
 
-HostState::HostState() noexcept : saved_(read_state()), team_size_(openmp_team_size()), workers_changed_(false) {
+HostState::HostState() noexcept : saved_(read_state()), team_size_(openmp_team_size()) {
   const bool outermost = nested_host_states++ == 0;  // Python may call back into the library: the first one counts
   // before the caller's own registers change: workers that this very region starts get their state from them
   if (outermost && !is_default(saved_)) workers_changed_ = in_team(save_worker, &saved_);

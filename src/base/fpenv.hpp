@@ -42,7 +42,7 @@ class HostState {
  private:
   FloatingPoint saved_;
   int team_size_;
-  bool workers_changed_;
+  bool workers_changed_ = false;
 };
 
 /// One line for diagnosis: which exceptions trap, rounding, flush-to-zero. Of the caller, so ask before HostState.

@@ -12,22 +12,18 @@
 
 namespace fpt {
 
-enum class HandleKind : int64_t {
-  tensor = 1,
-  wrap = 2,
-  results = 3,
-  module = 4,
-  copy = 5
-};
+enum class HandleKind : int64_t { tensor = 1, wrap = 2, results = 3, module = 4, copy = 5 };
 
 /// True for a handle of this kind, whether it names anything or not.
-constexpr bool is_handle_of(HandleKind kind, int64_t handle) noexcept { return handle >> 60 == static_cast<int64_t>(kind); }
+constexpr bool is_handle_of(HandleKind kind, int64_t handle) noexcept {
+  return handle >> 60 == static_cast<int64_t>(kind);
+}
 
 /// Table of the objects of one kind. Looking up takes no lock; inserting and removing do.
 ///
 /// A handle is kind << 60 | generation << 32 | slot. Slots live in chunks that are never freed, so a look-up may
-/// run beside an insertion. Removing an object while another thread uses it is for the caller to prevent, except where all
-/// users hold a Use and whoever frees it calls retire().
+/// run beside an insertion. Removing an object while another thread uses it is for the caller to prevent, except where
+/// all users hold a Use and whoever frees it calls retire().
 template <class T, HandleKind kind>
 class HandleTable {
   /// The state is generation << 32 | users.
@@ -74,8 +70,9 @@ class HandleTable {
   /// The object of a handle, or null.
   T* find(int64_t handle) const noexcept {
     Slot* slot = slot_of(handle);
-    return slot && names(slot->state.load(std::memory_order_acquire), handle) ? slot->object.load(std::memory_order_acquire)
-                                                                             : nullptr;
+    return slot && names(slot->state.load(std::memory_order_acquire), handle)
+               ? slot->object.load(std::memory_order_acquire)
+               : nullptr;
   }
 
   /// Take an object out of the table; null for 0 and stale handles.
@@ -163,7 +160,8 @@ class HandleTable {
   }
 
   void dispose(Slot& slot, int64_t handle) noexcept {
-    const std::unique_ptr<T> object(slot.retired.exchange(nullptr));  // destroyed without the mutex: it may run Python code
+    const std::unique_ptr<T> object(
+        slot.retired.exchange(nullptr));  // destroyed without the mutex: it may run Python code
     if (!object) return;
     const std::lock_guard<std::mutex> lock(mutex_);
     reuse(slot, handle);

@@ -31,7 +31,8 @@ Rank rank() noexcept {
 
 std::string with_rank(std::string name) {
   const std::string number = std::to_string(rank().number);
-  for (std::size_t at = 0; (at = name.find("%r", at)) != std::string::npos; at += number.size()) name.replace(at, 2, number);
+  for (std::size_t at = 0; (at = name.find("%r", at)) != std::string::npos; at += number.size())
+    name.replace(at, 2, number);
   return name;
 }
 

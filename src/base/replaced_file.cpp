@@ -26,7 +26,8 @@ namespace fs = std::filesystem;
   const int reason = errno;
   const fs::path folder = file.parent_path();
   std::error_code ignored;
-  if (reason == ENOENT && !fs::is_directory(folder, ignored)) fail_to_write(file, "there is no folder " + folder.string());
+  if (reason == ENOENT && !fs::is_directory(folder, ignored))
+    fail_to_write(file, "there is no folder " + folder.string());
   fail_to_write(file, std::strerror(reason));
 }
 

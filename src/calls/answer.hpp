@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/// The results of one call as both paths hand them over: a script's as Python objects, a saved model's as tensors of libtorch.
-/// Knows nothing of Python.
+/// The results of one call as both paths hand them over: a script's as Python objects, a saved model's as tensors of
+/// libtorch. Knows nothing of Python.
 #pragma once
 
 #include <cstdint>

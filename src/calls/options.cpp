@@ -36,7 +36,8 @@ std::string suggest(const std::string& found, const Words& valid) {
   const auto nearest = std::min_element(valid.begin(), valid.end(), [&](const std::string& a, const std::string& b) {
     return distance(found, a) < distance(found, b);
   });
-  if (distance(found, *nearest) <= std::max(found.size(), nearest->size()) / 3) text += ". Did you mean '" + *nearest + "'?";
+  if (distance(found, *nearest) <= std::max(found.size(), nearest->size()) / 3)
+    text += ". Did you mean '" + *nearest + "'?";
   return text;
 }
 
@@ -60,12 +61,14 @@ int32_t integer_option(const fpt_arg& option, int32_t largest) {
   int64_t value = -1;
   if (is_value(option)) {
     const Scalar scalar = scalar_of(option);
-    if (const auto* truth = std::get_if<bool>(&scalar)) value = *truth;
-    else if (const auto* integer = std::get_if<int64_t>(&scalar)) value = *integer;
-    else fail(FPT_ERR_ARGUMENT, where(option), " must be a single integer or logical");
+    if (const auto* truth = std::get_if<bool>(&scalar))
+      value = *truth;
+    else if (const auto* integer = std::get_if<int64_t>(&scalar))
+      value = *integer;
+    else
+      fail(FPT_ERR_ARGUMENT, where(option), " must be a single integer or logical");
   }
-  if (value < 0 || value > largest)
-    fail(FPT_ERR_ARGUMENT, where(option), " must be a number between 0 and ", largest);
+  if (value < 0 || value > largest) fail(FPT_ERR_ARGUMENT, where(option), " must be a number between 0 and ", largest);
   return static_cast<int32_t>(value);
 }
 
@@ -75,12 +78,16 @@ const Words& modes() {
 }
 
 void set_mode(Options& chosen, const fpt_arg& option) { chosen.safe = choice(option, modes()) == 1; }
-void set_layout(Options& chosen, const fpt_arg& option) { chosen.same_layout = choice(option, {"reversed", "same"}) == 1; }
+void set_layout(Options& chosen, const fpt_arg& option) {
+  chosen.same_layout = choice(option, {"reversed", "same"}) == 1;
+}
 void set_dtype(Options& chosen, const fpt_arg& option) {
   constexpr int32_t types[] = {FPT_NONE, FPT_FLOAT32, FPT_FLOAT64};
   chosen.real_dtype = types[choice(option, {"keep", "float32", "float64"})];
 }
-void set_inputs(Options& chosen, const fpt_arg& option) { chosen.copies_inputs = choice(option, {"share", "copy"}) == 1; }
+void set_inputs(Options& chosen, const fpt_arg& option) {
+  chosen.copies_inputs = choice(option, {"share", "copy"}) == 1;
+}
 void set_backend(Options& chosen, const fpt_arg& option) {
   chosen.backend = static_cast<Backend>(choice(option, {"auto", "python", "direct"}));
 }
@@ -105,10 +112,17 @@ struct Option {
 };
 
 constexpr Option known_options[] = {
-    {"layout", set_layout},     {"mode", set_mode},       {"dtype", set_dtype},
-    {"inputs", set_inputs},     {"backend", set_backend}, {"device", set_device},
-    {"cast", set_cast},         {"flags", set_flags},     {"compile", set_compile},
-    {"compile_backend", set_compile_backend},             {"weights_only", set_weights_only},
+    {"layout", set_layout},
+    {"mode", set_mode},
+    {"dtype", set_dtype},
+    {"inputs", set_inputs},
+    {"backend", set_backend},
+    {"device", set_device},
+    {"cast", set_cast},
+    {"flags", set_flags},
+    {"compile", set_compile},
+    {"compile_backend", set_compile_backend},
+    {"weights_only", set_weights_only},
 };
 
 const Option& known_option(const std::string& name) {
@@ -123,7 +137,8 @@ const Option& known_option(const std::string& name) {
 void settle_compile(Options& chosen) {
   if (chosen.compile.empty()) {
     if (!chosen.compile_backend.empty())
-      fail(FPT_ERR_ARGUMENT, "compile_backend is '", chosen.compile_backend, "', which has an effect together with compile= only");
+      fail(FPT_ERR_ARGUMENT, "compile_backend is '", chosen.compile_backend,
+           "', which has an effect together with compile= only");
     return;
   }
   if (chosen.compile_backend.empty()) chosen.compile_backend = "inductor";
@@ -137,7 +152,8 @@ void settle_compile(Options& chosen) {
 Options parse_options(Args options) {
   Options chosen;
   const char* mode = std::getenv("FTN_PYTORCH_MODE");
-  const bool has_mode = std::any_of(options.begin(), options.end(), [](const fpt_arg& option) { return std::strcmp(option.name, "mode") == 0; });
+  const bool has_mode = std::any_of(options.begin(), options.end(),
+                                    [](const fpt_arg& option) { return std::strcmp(option.name, "mode") == 0; });
   if (!has_mode && mode && *mode) chosen.safe = choice("the environment variable FTN_PYTORCH_MODE", mode, modes()) == 1;
   for (int32_t i = 0; i < options.count; ++i) {
     const std::string label = argument_label("option", i, options[i]);

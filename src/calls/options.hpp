@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/// Options of fpt_module_load(): the one place that knows their names, values and defaults, for every kind of file. Knows
-/// nothing of Python.
+/// Options of fpt_module_load(): the one place that knows their names, values and defaults, for every kind of file.
+/// Knows nothing of Python.
 #pragma once
 
 #include <string>
@@ -20,9 +20,9 @@ struct Options {
   bool weights_only = true;       ///< a file whose reading would run code of it is refused
   int32_t flags = 0;              ///< FPT_USE_...
   Backend backend = Backend::automatic;
-  std::string device;             ///< empty for the host
-  std::string compile;            ///< mode of torch.compile, empty for not at all
-  std::string compile_backend;    ///< empty without `compile`
+  std::string device;           ///< empty for the host
+  std::string compile;          ///< mode of torch.compile, empty for not at all
+  std::string compile_backend;  ///< empty without `compile`
 
   /// Element type in which the script wants an array of type `dtype`.
   int32_t wanted_dtype(int32_t dtype) const noexcept { return cast_dtype(dtype, real_dtype); }

@@ -17,9 +17,9 @@ namespace fpt {
 
 /// How results are read, settled by the options of a load.
 struct Reading {
-  bool same_layout;    ///< axis order of the script
-  bool cast;           ///< outputs may narrow
-  bool brings_to_host; ///< the computation is on a device, so results come to the host unasked
+  bool same_layout;     ///< axis order of the script
+  bool cast;            ///< outputs may narrow
+  bool brings_to_host;  ///< the computation is on a device, so results come to the host unasked
 };
 
 /// Where the results of a call go.
@@ -50,8 +50,8 @@ class Outputs {
   std::vector<fpt_arg> described_;
 };
 
-/// Copy results into outputs, the i-th into the i-th, or by name. Everything is checked before the first copy; memory that
-/// is already where it should be is left alone. FPT_ERR_RESULT_COUNT, _NAME, _TYPE, _SHAPE, _DTYPE.
+/// Copy results into outputs, the i-th into the i-th, or by name. Everything is checked before the first copy; memory
+/// that is already where it should be is left alone. FPT_ERR_RESULT_COUNT, _NAME, _TYPE, _SHAPE, _DTYPE.
 void deliver(Answer& answer, const CallName& call, const Reading& reading, Args outputs);
 
 /// The one array of a call whose result has to be a tensor. FPT_ERR_RESULT_COUNT, FPT_ERR_RESULT_TYPE.

@@ -20,8 +20,9 @@ struct Training {
   double loss = 0;
 };
 
-/// A loaded file. Methods may be called from any thread, in the floating-point environment of Python and torch (guard.hpp);
-/// each takes the locks that it needs. Inputs that own a copy (torch_copy) are taken over, others are left alone.
+/// A loaded file. Methods may be called from any thread, in the floating-point environment of Python and torch
+/// (guard.hpp); each takes the locks that it needs. Inputs that own a copy (torch_copy) are taken over, others are left
+/// alone.
 class Runner {
  public:
   virtual ~Runner() = default;

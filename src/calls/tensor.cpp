@@ -83,8 +83,8 @@ void require_memory(const Array& array, int32_t dtype, int32_t rank, const std::
   if (!array.device.is_host())
     fail(FPT_ERR_DEVICE, label, " is in device memory: return it with .cpu() from the script, or load with device=");
   if (array.rank != rank)
-    fail(FPT_ERR_RANK, label, " has ", array.rank, " axes, shape ", shape_text(array), " in Fortran order, but the array has rank ",
-         rank);
+    fail(FPT_ERR_RANK, label, " has ", array.rank, " axes, shape ", shape_text(array),
+         " in Fortran order, but the array has rank ", rank);
   if (array.dtype != dtype)
     fail(FPT_ERR_DTYPE, label, " is ", dtype_name(array.dtype), ", but the array is ", dtype_fortran_name(dtype),
          ": nothing is copied here, so the types must agree; copy_to and output arrays convert");

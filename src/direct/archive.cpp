@@ -19,7 +19,8 @@ constexpr uint64_t largest_directory = uint64_t{1} << 28;
 template <class T>
 T number_at(std::string_view bytes, std::size_t at) noexcept {
   T value = 0;
-  for (std::size_t i = sizeof(T); i-- > 0;) value = static_cast<T>(value << 8 | static_cast<unsigned char>(bytes[at + i]));
+  for (std::size_t i = sizeof(T); i-- > 0;)
+    value = static_cast<T>(value << 8 | static_cast<unsigned char>(bytes[at + i]));
   return value;
 }
 

@@ -12,6 +12,6 @@ enum class ModelKind {
   package       ///< AOTInductor package, written by torch._inductor.aoti_compile_and_package
 };
 
-ModelKind kind_of_model(const std::string& file);
+ModelKind kind_of_model(const std::string& path);
 
 }  // namespace fpt

@@ -60,7 +60,8 @@ bool DirectAnswer::copy_from_device(int32_t index, const Array& target) {
 bool DirectAnswer::copy_plain_tensor(const fpt_arg& output, bool same_layout) const {
   if (answer_.count != 1) return false;
   const fpt_direct_value& value = answer_.values[0];
-  if ((value.name && !answer_.is_tuple) || output.name[0] || value.kind != FPT_DIRECT_TENSOR || !value.on_host) return false;
+  if ((value.name && !answer_.is_tuple) || output.name[0] || value.kind != FPT_DIRECT_TENSOR || !value.on_host)
+    return false;
   const Array array = array_of_value(value);
   return copy_plainly(same_layout ? array : reversed(array), output);
 }

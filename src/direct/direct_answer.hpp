@@ -25,8 +25,8 @@ class DirectAnswer : public Answer, public std::enable_shared_from_this<DirectAn
   Tensor tensor(int32_t index, bool same_layout) override;
   bool copy_from_device(int32_t index, const Array& target) override;
 
-  /// The most frequent result: one tensor of the very type and shape of its output. False, and nothing is done, if it is
-  /// another case.
+  /// The most frequent result: one tensor of the very type and shape of its output. False, and nothing is done, if it
+  /// is another case.
   bool copy_plain_tensor(const fpt_arg& output, bool same_layout) const;
 
  private:

@@ -7,8 +7,8 @@
 #include <filesystem>
 #include <mutex>
 
-#include "python/environment.hpp"
 #include "base/error.hpp"
+#include "python/environment.hpp"
 
 namespace fs = std::filesystem;
 
@@ -22,7 +22,8 @@ const char* const built_without =
     "C++ headers";
 
 fs::path plugin_file() {
-  return fs::path(object_file_of(reinterpret_cast<const void*>(&direct_plugin))).parent_path() / "libftn_pytorch_direct.so";
+  return fs::path(object_file_of(reinterpret_cast<const void*>(&direct_plugin))).parent_path() /
+         "libftn_pytorch_direct.so";
 }
 
 const fpt_direct_table& open_plugin() {
@@ -40,7 +41,8 @@ const fpt_direct_table& open_plugin() {
   if (!same_torch(wanted, found))
     fail(FPT_ERR_VERSION, "the direct path was built for ", text_of(wanted), " and found ", text_of(found),
          ": does LD_LIBRARY_PATH or LD_PRELOAD name another libtorch?");
-  table->on_warning([](const char* text, int64_t length) { warn(std::string(text, static_cast<std::size_t>(length))); });
+  table->on_warning(
+      [](const char* text, int64_t length) { warn(std::string(text, static_cast<std::size_t>(length))); });
   return *table;
 }
 

@@ -66,9 +66,11 @@ std::string_view after(std::string_view prefix, std::string_view name) noexcept 
 DirectRunner::DirectRunner(const std::string& name, const Options& options)
     : name_(name), reading_{options.same_layout, options.cast, /*brings_to_host=*/true} {}
 
-std::unique_ptr<Runner> DirectRunner::load(const std::string& file, ModelKind kind, const Options& options, Args config) {
+std::unique_ptr<Runner> DirectRunner::load(const std::string& file, ModelKind kind, const Options& options,
+                                           Args config) {
   if (config.count > 0)
-    fail(FPT_ERR_ARGUMENT, file, " is a saved model, it takes no config: config is handed to ftn_pytorch_setup of a script");
+    fail(FPT_ERR_ARGUMENT, file,
+         " is a saved model, it takes no config: config is handed to ftn_pytorch_setup of a script");
   if (!options.compile.empty())
     fail(FPT_ERR_ARGUMENT, file, " is a saved model, which torch.compile cannot work on: leave out compile=");
   std::unique_ptr<DirectRunner> runner(new DirectRunner(std::filesystem::path(file).stem().string(), options));
@@ -95,7 +97,9 @@ const std::string& DirectRunner::backend() const noexcept {
 }
 
 void DirectRunner::reload() { require_direct(direct_plugin().reload(module_)); }
-void DirectRunner::save(const std::string& file) { require_direct(direct_plugin().save(module_, with_rank(file).c_str())); }
+void DirectRunner::save(const std::string& file) {
+  require_direct(direct_plugin().save(module_, with_rank(file).c_str()));
+}
 void DirectRunner::checkpoint(const std::string&, int64_t, int64_t) { refuse_checkpoints(); }
 
 int64_t DirectRunner::restore(const std::string& file, bool fallback, int64_t step) {
@@ -116,13 +120,16 @@ bool DirectRunner::has(const std::string& name) {
          is_optimizer(after(optimizer_prefix, name));
 }
 
-void DirectRunner::run_plugin(std::string_view method, std::string_view label, Args inputs, int32_t flags, DirectAnswer& answer) {
+void DirectRunner::run_plugin(std::string_view method, std::string_view label, Args inputs, int32_t flags,
+                              DirectAnswer& answer) {
   const PlainArguments plain(inputs, "input", name_of(label));
-  require_direct(direct_plugin().call(module_, method.empty() ? nullptr : method.data(), static_cast<int64_t>(method.size()),
-                                      plain.get(), inputs.count, flags, answer.raw()));
+  require_direct(direct_plugin().call(module_, method.empty() ? nullptr : method.data(),
+                                      static_cast<int64_t>(method.size()), plain.get(), inputs.count, flags,
+                                      answer.raw()));
 }
 
-void DirectRunner::run(std::string_view method, std::string_view label, Args inputs, const Targets& targets, int32_t flags) {
+void DirectRunner::run(std::string_view method, std::string_view label, Args inputs, const Targets& targets,
+                       int32_t flags) {
   const Outputs outputs(targets.outputs);
   const auto hand_out = [&](DirectAnswer& answer) {
     run_plugin(method, label, inputs, flags, answer);
@@ -139,7 +146,9 @@ void DirectRunner::run(std::string_view method, std::string_view label, Args inp
   store_results(targets.results, Results(answer, name_of(label), reading_));
 }
 
-void DirectRunner::forward(Args inputs, const Targets& targets, int32_t flags) { run({}, forward_hook, inputs, targets, flags); }
+void DirectRunner::forward(Args inputs, const Targets& targets, int32_t flags) {
+  run({}, forward_hook, inputs, targets, flags);
+}
 
 void DirectRunner::call(std::string_view name, Args inputs, const Targets& targets) {
   if (name == forward_hook) return run({}, name, inputs, targets, 0);

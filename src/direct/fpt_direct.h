@@ -3,11 +3,12 @@
  * Boundary between libftn_pytorch and libftn_pytorch_direct. Not installed: both are of one build.
  *
  * The plug-in is linked with libtorch, the core is not. The core opens it on demand and gets everything from one table,
- * which fpt_direct_table_get() returns. Structs are plain C, failures are a status and a text, nothing is thrown across.
+ * which fpt_direct_table_get() returns. Structs are plain C, failures are a status and a text, nothing is thrown
+ * across.
  *
- * Arguments that are arrays have their axes in Fortran order, results in the order of the model; strides are in bytes. The
- * plug-in reverses the axes of arguments where the module was loaded so. Arguments are descriptions of memory, scalars and texts: the core resolves handles
- * and torch_copy before.
+ * Arguments that are arrays have their axes in Fortran order, results in the order of the model; strides are in bytes.
+ * The plug-in reverses the axes of arguments where the module was loaded so. Arguments are descriptions of memory,
+ * scalars and texts: the core resolves handles and torch_copy before.
  *
  * Threads: every function may be called from any thread. What waits for what is said in direct-path.md.
  */
@@ -28,14 +29,14 @@ enum { FPT_DIRECT_CHECKED = 0, FPT_DIRECT_SAFE = 1 };
 
 /** Options of a load, checked by the core. Texts are terminated and need not outlive the call. */
 typedef struct fpt_direct_options {
-  const char *name;     /**< what texts call the module */
-  const char *device;   /**< "cuda:1"; NULL for the host */
-  int32_t is_package;   /**< 1: AOTInductor package, 0: TorchScript */
-  int32_t same_layout;  /**< 1: keep the axis order */
-  int32_t float_dtype;  /**< FPT_FLOAT32 or FPT_FLOAT64: what real arrays are cast to; FPT_NONE: nothing */
+  const char *name;    /**< what texts call the module */
+  const char *device;  /**< "cuda:1"; NULL for the host */
+  int32_t is_package;  /**< 1: AOTInductor package, 0: TorchScript */
+  int32_t same_layout; /**< 1: keep the axis order */
+  int32_t float_dtype; /**< FPT_FLOAT32 or FPT_FLOAT64: what real arrays are cast to; FPT_NONE: nothing */
   int32_t copies_inputs;
   int32_t mode;
-  int32_t flags;        /**< FPT_USE_... */
+  int32_t flags; /**< FPT_USE_... */
 } fpt_direct_options;
 
 /** What a value is. */
@@ -43,10 +44,10 @@ enum { FPT_DIRECT_TENSOR = 0, FPT_DIRECT_NUMBER = 1, FPT_DIRECT_TEXT = 2 };
 
 /** One result. */
 typedef struct fpt_direct_value {
-  void *data;               /**< first element, or first byte of a text; NULL on a device */
-  const char *name;         /**< terminated; NULL where results have no names */
+  void *data;       /**< first element, or first byte of a text; NULL on a device */
+  const char *name; /**< terminated; NULL where results have no names */
   int32_t kind;
-  int32_t dtype;            /**< of a number: FPT_BOOL, FPT_INT64, FPT_FLOAT64 or FPT_COMPLEX128 */
+  int32_t dtype; /**< of a number: FPT_BOOL, FPT_INT64, FPT_FLOAT64 or FPT_COMPLEX128 */
   int32_t rank;
   int32_t on_host;
   int64_t extents[FPT_MAX_RANK];
@@ -108,7 +109,8 @@ typedef struct fpt_direct_table {
   void (*release)(void *owner);
   /** Copy tensor `index` of an answer to host memory and set its value accordingly; float16 becomes float32. */
   fpt_status (*to_host)(fpt_direct_answer *answer, int32_t index);
-  /** Copy tensor `index` of an answer, wherever it is, into memory of its own type and shape, axes in the same order. */
+  /** Copy tensor `index` of an answer, wherever it is, into memory of its own type and shape, axes in the same order.
+   */
   fpt_status (*copy_to)(const fpt_direct_answer *answer, int32_t index, const fpt_direct_value *target);
 
   fpt_status (*create_optimizer)(fpt_direct_module *module, const fpt_direct_optimizer *settings);

@@ -61,9 +61,10 @@ fpt_direct_optimizer optimizer_settings(std::string_view name, Args settings) {
     if (setting == std::end(known_settings))
       fail(FPT_ERR_SIGNATURE, "create_optimizer_", name, " has no setting '", given, "'");
     const double value = number_of(arg, setting->logical != nullptr);
-    if (!(value >= setting->lowest && value <= setting->highest) || (setting->highest == 1 && setting->real && value == 1))
-      fail(FPT_ERR_ARGUMENT, "create_optimizer_", name, ": ", given, " is ", value, ", it must be at least ", setting->lowest,
-           setting->highest == 1 ? " and less than 1" : " and finite");
+    if (!(value >= setting->lowest && value <= setting->highest) ||
+        (setting->highest == 1 && setting->real && value == 1))
+      fail(FPT_ERR_ARGUMENT, "create_optimizer_", name, ": ", given, " is ", value, ", it must be at least ",
+           setting->lowest, setting->highest == 1 ? " and less than 1" : " and finite");
     if (setting->real)
       chosen.*setting->real = value;
     else

@@ -9,8 +9,8 @@
 
 namespace fpt {
 
-/// Settings for the optimizer called `name` ("sgd", "adam", "adamw"). FPT_ERR_HOOK for another name, FPT_ERR_SIGNATURE for a
-/// setting that it does not have or that is missing, FPT_ERR_ARGUMENT for a value out of range.
+/// Settings for the optimizer called `name` ("sgd", "adam", "adamw"). FPT_ERR_HOOK for another name, FPT_ERR_SIGNATURE
+/// for a setting that it does not have or that is missing, FPT_ERR_ARGUMENT for a value out of range.
 fpt_direct_optimizer optimizer_settings(std::string_view name, Args settings);
 
 /// True for the name of an optimizer.

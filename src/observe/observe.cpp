@@ -16,8 +16,8 @@
 
 #include "arrays/array.hpp"
 #include "base/error.hpp"
-#include "observe/profile.hpp"
 #include "base/rank.hpp"
+#include "observe/profile.hpp"
 #include "observe/trace.hpp"
 
 namespace fpt {
@@ -61,7 +61,8 @@ void write_profile() {
     std::fwrite(text.data(), 1, text.size(), file);
     std::fclose(file);
   } else {
-    warn(concat("FTN_PYTORCH_PROFILE: ", name_for_rank(profile_target), " cannot be written (", std::strerror(errno), ")"));
+    warn(concat("FTN_PYTORCH_PROFILE: ", name_for_rank(profile_target), " cannot be written (", std::strerror(errno),
+                ")"));
   }
 }
 
@@ -143,7 +144,8 @@ void start_observing() {
     observing.store(true);
     std::atexit(at_exit);
     pthread_atfork(nullptr, nullptr, in_child);
-    log(LogLevel::info, concat("ftn_pytorch ", FPT_VERSION, ", process ", getpid(), ", rank ", rank().number, " of ", rank().count));
+    log(LogLevel::info,
+        concat("ftn_pytorch ", FPT_VERSION, ", process ", getpid(), ", rank ", rank().number, " of ", rank().count));
   });
 }
 
@@ -206,7 +208,8 @@ void Crossing::end(fpt_status status) noexcept {
       if (!facts_.is_of_whole) text += concat(", from Fortran: ", descriptions_of(facts_.inputs));
       if (!facts_.file.empty()) text += concat(", file ", facts_.file);
       if (facts_.others.count > 0) text += concat("; ", descriptions_of(facts_.others));
-      if (!description_.empty()) text += concat(", in the script: ", description_, ", cache: ", hits_, " hits, ", misses_, " misses");
+      if (!description_.empty())
+        text += concat(", in the script: ", description_, ", cache: ", hits_, " hits, ", misses_, " misses");
       if (status != FPT_OK) text += concat(": ", status_name(status), ": ", first_line(last_error()));
       log(logs(LogLevel::debug) ? LogLevel::debug : LogLevel::info, text);
     }
@@ -221,12 +224,15 @@ void report_load(int64_t module, int64_t before, std::string_view file, std::str
   const std::string stem = std::filesystem::path(file).stem().string();
   if (status == FPT_OK) {
     name_module(module, file);
-    log(LogLevel::info, concat("loaded ", file, " as ", name_of(module), ", backend ", backend, ", in ", milliseconds(end - begin)));
+    log(LogLevel::info,
+        concat("loaded ", file, " as ", name_of(module), ", backend ", backend, ", in ", milliseconds(end - begin)));
   } else {
     log(LogLevel::info, concat("could not load ", file, ": ", status_name(status), ": ", first_line(last_error())));
   }
   if (!profile_target.empty()) add_to_profile("load of " + stem, {end - begin, -1}, status != FPT_OK);
-  if (traces()) trace({"load of " + stem, "load", begin, end, concat("\"file\": ", json_text(file), ", \"status\": \"", status_name(status), "\"")});
+  if (traces())
+    trace({"load of " + stem, "load", begin, end,
+           concat("\"file\": ", json_text(file), ", \"status\": \"", status_name(status), "\"")});
 }
 
 }  // namespace fpt

@@ -2,7 +2,7 @@
 /// Observation of calls: FTN_PYTORCH_LOG, _PROFILE, _TRACE and _RECORD. Knows nothing of Python.
 ///
 /// Without these variables a call pays for reading one flag. With one of them, the guard of the C interface (guard.hpp)
-/// runs calls inside observe_call(), and functions of scripts are called through observed_function.hpp.
+/// measures calls, and functions of scripts are called through observed_function.hpp.
 #pragma once
 
 #include <atomic>
@@ -33,11 +33,11 @@ void forget_module(int64_t module);
 /// What a call is about; pointers live as long as it.
 struct CallFacts {
   int64_t module;
-  std::string_view function;        ///< or what is done with the module as a whole: "save"
-  Args inputs = {};
-  Args others = {};                 ///< outputs, or targets of training
-  bool is_of_whole = false;         ///< not a function is called, but the module saved, restored, ...
-  std::string_view file = {};       ///< that this is about
+  std::string_view function;  ///< or what is done with the module as a whole: "save"
+  Args inputs;
+  Args others;               ///< outputs, or targets of training
+  bool is_of_whole = false;  ///< not a function is called, but the module saved, restored, ...
+  std::string_view file;     ///< that this is about
 
   static CallFacts of_whole(int64_t module, std::string_view what, std::string_view file = {}) {
     return {module, what, {}, {}, true, file};
@@ -77,15 +77,6 @@ class Crossing {
 };
 
 inline bool is_observed() noexcept { return __builtin_expect(observing.load(std::memory_order_relaxed), false); }
-
-/// Run `call`, which returns a status, and tell of it.
-template <class Call>
-[[gnu::cold, gnu::noinline]] fpt_status observe_call(const CallFacts& facts, const Call& call) noexcept {
-  Crossing crossing(facts);
-  const fpt_status status = call();
-  crossing.end(status);
-  return status;
-}
 
 /// A module was loaded in the place of another, or could not be: into the log, the table and the trace.
 void report_load(int64_t module, int64_t before, std::string_view file, std::string_view backend, int64_t begin,

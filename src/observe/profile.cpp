@@ -70,7 +70,8 @@ std::string profile_table(int64_t wall) {
   const std::lock_guard<std::mutex> lock(table().mutex);
   if (table().rows.empty()) return {};
   std::vector<std::pair<std::string, Row>> rows(table().rows.begin(), table().rows.end());
-  std::sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.second.whole.total > b.second.whole.total; });
+  std::sort(rows.begin(), rows.end(),
+            [](const auto& a, const auto& b) { return a.second.whole.total > b.second.whole.total; });
   std::size_t width = 8;
   for (const auto& row : rows) width = std::max(width, row.first.size());
   const int name = static_cast<int>(width);

@@ -50,7 +50,8 @@ void append(const std::string& event) {
   }
   // the disk is full: back to what was complete, and no more events
   const int descriptor = file().descriptor.exchange(-1);
-  if (ftruncate(descriptor, file().end) == 0 && pwrite(descriptor, closing.data(), closing.size(), file().end) > 0) close(descriptor);
+  if (ftruncate(descriptor, file().end) == 0 && pwrite(descriptor, closing.data(), closing.size(), file().end) > 0)
+    close(descriptor);
   warn("FTN_PYTORCH_TRACE: the file could not be written any further, the trace ends here");
 }
 
@@ -60,7 +61,8 @@ void start_trace(const std::string& name) {
   const std::string path = name_for_rank(name);
   const int descriptor = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (descriptor < 0)
-    return warn(concat("FTN_PYTORCH_TRACE: ", path, " cannot be written (", std::strerror(errno), "), so nothing is traced"));
+    return warn(
+        concat("FTN_PYTORCH_TRACE: ", path, " cannot be written (", std::strerror(errno), "), so nothing is traced"));
   using namespace std::chrono;
   file().to_epoch = duration_cast<nanoseconds>(system_clock::now().time_since_epoch()).count() -
                     duration_cast<nanoseconds>(steady_clock::now().time_since_epoch()).count();
@@ -76,10 +78,10 @@ void trace(const TraceEvent& event) noexcept {
   if (!traces()) return;
   const int kept = errno;
   try {
-    append(concat("{\"name\": ", json_text(event.name), ", \"cat\": \"", event.category, "\", \"ph\": \"X\", \"ts\": ",
-                  microseconds(event.begin + file().to_epoch), ", \"dur\": ", microseconds(event.end - event.begin),
-                  ", \"pid\": ", rank().number, ", \"tid\": ", syscall(SYS_gettid), ", \"args\": {", event.arguments,
-                  "}}"));
+    append(concat("{\"name\": ", json_text(event.name), ", \"cat\": \"", event.category,
+                  "\", \"ph\": \"X\", \"ts\": ", microseconds(event.begin + file().to_epoch),
+                  ", \"dur\": ", microseconds(event.end - event.begin), ", \"pid\": ", rank().number,
+                  ", \"tid\": ", syscall(SYS_gettid), ", \"args\": {", event.arguments, "}}"));
   } catch (...) {
   }
   errno = kept;

@@ -12,7 +12,9 @@ struct ToTorch {
   c10::IValue operator()(std::string_view value) const { return std::string(value); }
   c10::IValue operator()(std::complex<double> value) const { return c10::complex<double>(value); }
   template <class Number>
-  c10::IValue operator()(Number value) const { return value; }
+  c10::IValue operator()(Number value) const {
+    return value;
+  }
 };
 
 uint32_t version_of(const at::Tensor& tensor) noexcept {
@@ -95,7 +97,8 @@ void Frame::report_kept(const std::string& function, const std::vector<at::Tenso
     });
     if (use.copied || use.moved.defined() || returned || is_unshared(tensor)) continue;
     reported_ = true;
-    warn(concat(function, " kept ", argument_label(use.what, use.index, *use.arg), ", or a view of it, beyond the call. ",
+    warn(concat(function, " kept ", argument_label(use.what, use.index, *use.arg),
+                ", or a view of it, beyond the call. ",
                 "Its memory belongs to Fortran and will change: keep x.clone(), or load with inputs=\"copy\"."));
   }
 }

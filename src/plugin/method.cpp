@@ -118,12 +118,16 @@ std::optional<torch::jit::Module> frozen(const torch::jit::Module& module) {
 }
 
 Method::Method(const torch::jit::Module& module, const std::string& name, const Settings& settings)
-    : label_(settings.label(name == "forward" ? "ftn_pytorch_forward" : name)), name_(name), schema_(&module.get_method(name).function().getSchema()), effects_(effects_of(module, name)) {
+    : label_(settings.label(name == "forward" ? "ftn_pytorch_forward" : name)),
+      name_(name),
+      schema_(&module.get_method(name).function().getSchema()),
+      effects_(effects_of(module, name)) {
   use(module);
 }
 
 void Method::run_as_written() {
-  torch::jit::toGraphFunction(*function_)._set_initial_executor_execution_mode(torch::jit::ExecutorExecutionMode::SIMPLE);
+  torch::jit::toGraphFunction(*function_)
+      ._set_initial_executor_execution_mode(torch::jit::ExecutorExecutionMode::SIMPLE);
 }
 
 void Method::use(const torch::jit::Module& module) {
@@ -177,7 +181,8 @@ void Method::push(const Settings& settings, Frame& frame, Inputs inputs) const {
   }
   for (std::size_t i = 1; i < wanted.size(); ++i) {
     if (given[i]) continue;
-    if (!wanted[i].default_value()) refuse(settings, inputs, concat("missing a required argument: '", wanted[i].name(), "'"));
+    if (!wanted[i].default_value())
+      refuse(settings, inputs, concat("missing a required argument: '", wanted[i].name(), "'"));
     stack[i] = *wanted[i].default_value();
   }
 }
@@ -188,8 +193,10 @@ void Method::push_dictionary(const Settings& settings, Frame& frame, Inputs inpu
   for (int32_t i = 0; i < inputs.count; ++i) {
     const fpt_arg& arg = inputs.args[i];
     if (!arg.name[0])
-      refuse(settings, inputs, "the model takes a dictionary: give the inputs the names of its entries, torch_in(name, x)");
-    entries.insert(std::string(arg.name), argument(settings, frame, arg, i, c10::Argument(arg.name, type->getValueType())));
+      refuse(settings, inputs,
+             "the model takes a dictionary: give the inputs the names of its entries, torch_in(name, x)");
+    entries.insert(std::string(arg.name),
+                   argument(settings, frame, arg, i, c10::Argument(arg.name, type->getValueType())));
   }
   frame.stack[1] = std::move(entries);
 }
@@ -211,8 +218,8 @@ c10::IValue Method::argument(const Settings& settings, Frame& frame, const fpt_a
   } catch (const Error& error) {
     fail(error.status(), argument_label("input", index, arg), " of ", label_, ": ", error.text());
   }
-  fail(FPT_ERR_PYTHON, label_, " expects a value of type '", plain_type(wanted), "' for its argument '",
-       wanted.name(), "', but ", argument_label("input", index, arg), " is ", described(arg, settings.same_layout));
+  fail(FPT_ERR_PYTHON, label_, " expects a value of type '", plain_type(wanted), "' for its argument '", wanted.name(),
+       "', but ", argument_label("input", index, arg), " is ", described(arg, settings.same_layout));
 }
 
 c10::IValue Method::run(Frame& frame, const torch::jit::Module& module) const {

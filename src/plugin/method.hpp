@@ -26,14 +26,14 @@ class Method {
 
   const Effects& effects() const noexcept { return effects_; }
   FramePool& frames() noexcept { return frames_; }
-  /// Have torch run the model's own form as it is written. Otherwise torch rewrites it after a first call, for its gradients
-  /// too, and training that is resumed would differ in the last bits from training that went on.
+  /// Have torch run the model's own form as it is written. Otherwise torch rewrites it after a first call, for its
+  /// gradients too, and training that is resumed would differ in the last bits from training that went on.
   void run_as_written();
   /// Run another form of the same method from now on.
   void use(const torch::jit::Module& module);
 
-  /// Put the model and the arguments of a call on the stack of the frame. Where forward takes one dictionary, named inputs are
-  /// its entries. FPT_ERR_SIGNATURE.
+  /// Put the model and the arguments of a call on the stack of the frame. Where forward takes one dictionary, named
+  /// inputs are its entries. FPT_ERR_SIGNATURE.
   void push(const Settings& settings, Frame& frame, Inputs inputs) const;
   /// Run it; the result.
   c10::IValue run(Frame& frame) const;

@@ -14,8 +14,8 @@ namespace {
 
 enum Kind { sgd = 0, adam = 1, adamw = 2 };
 
-using Kernel = void (*)(at::TensorList, at::TensorList, at::TensorList, at::TensorList, at::TensorList, at::TensorList, double,
-                        double, double, double, double, bool, bool, const std::optional<at::Tensor>&,
+using Kernel = void (*)(at::TensorList, at::TensorList, at::TensorList, at::TensorList, at::TensorList, at::TensorList,
+                        double, double, double, double, double, bool, bool, const std::optional<at::Tensor>&,
                         const std::optional<at::Tensor>&);
 
 at::Tensor as_real(const at::Tensor& tensor) { return tensor.is_complex() ? at::view_as_real(tensor) : tensor; }
@@ -38,7 +38,8 @@ Optimizer::Optimizer(const fpt_direct_optimizer& settings, const torch::jit::Mod
   for (const auto& parameter : module.named_parameters())
     if (parameter.value.requires_grad()) moments_.push_back({parameter.name, parameter.value, {}, {}, {}, 0});
   if (moments_.empty())
-    fail(FPT_ERR_ARGUMENT, file, " has no parameters that can be trained (is it frozen, or exported without --trainable?)");
+    fail(FPT_ERR_ARGUMENT, file,
+         " has no parameters that can be trained (is it frozen, or exported without --trainable?)");
 }
 
 void Optimizer::prepare(Moments& moments) const {
@@ -65,8 +66,9 @@ void Optimizer::step() {
     if (!gradient.defined()) continue;
     auto batch = std::find_if(batches.begin(), batches.end(), [&](const Batch& known) { return known.holds(moments); });
     if (batch == batches.end())
-      batch = batches.insert(batches.end(), {moments.parameter.device(), moments.parameter.scalar_type(), moments.steps,
-                                             {}, {}, {}, {}, {}, {}});
+      batch = batches.insert(
+          batches.end(),
+          {moments.parameter.device(), moments.parameter.scalar_type(), moments.steps, {}, {}, {}, {}, {}, {}});
     prepare(moments);
     batch->parameters.push_back(as_real(moments.parameter));
     batch->gradients.push_back(as_real(gradient));
@@ -80,14 +82,16 @@ void Optimizer::step() {
 }
 
 void Optimizer::step_sgd(Batch& batch, bool first) {
-  at::_fused_sgd_(batch.parameters, batch.gradients, batch.first, settings_.weight_decay, settings_.momentum, settings_.lr,
+  at::_fused_sgd_(batch.parameters, batch.gradients, batch.first, settings_.weight_decay, settings_.momentum,
+                  settings_.lr,
                   /*dampening=*/0, settings_.nesterov != 0, /*maximize=*/false, first && settings_.momentum != 0);
 }
 
 void Optimizer::step_adam(Batch& batch) {
   const at::Tensor count = at::full({}, batch.steps + 1, at::TensorOptions().dtype(at::kFloat).device(batch.device));
   batch.counts.assign(batch.parameters.size(), count);  // the kernels read it only
-  const Kernel kernel = settings_.kind == adam ? static_cast<Kernel>(at::_fused_adam_) : static_cast<Kernel>(at::_fused_adamw_);
+  const Kernel kernel =
+      settings_.kind == adam ? static_cast<Kernel>(at::_fused_adam_) : static_cast<Kernel>(at::_fused_adamw_);
   kernel(batch.parameters, batch.gradients, batch.first, batch.second, batch.largest, batch.counts, settings_.lr,
          settings_.beta1, settings_.beta2, settings_.weight_decay, settings_.eps, settings_.amsgrad != 0,
          /*maximize=*/false, std::nullopt, std::nullopt);

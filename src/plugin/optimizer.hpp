@@ -6,13 +6,14 @@
 
 namespace fpt::direct {
 
-/// What an optimizer keeps of one parameter. Undefined tensors: there has been no step, or this optimizer has no such thing.
+/// What an optimizer keeps of one parameter. Undefined tensors: there has been no step, or this optimizer has no such
+/// thing.
 struct Moments {
-  std::string name;      ///< of the parameter in the model
+  std::string name;  ///< of the parameter in the model
   at::Tensor parameter;
-  at::Tensor first;      ///< momentum_buffer of SGD, exp_avg of Adam
-  at::Tensor second;     ///< exp_avg_sq
-  at::Tensor largest;    ///< max_exp_avg_sq
+  at::Tensor first;    ///< momentum_buffer of SGD, exp_avg of Adam
+  at::Tensor second;   ///< exp_avg_sq
+  at::Tensor largest;  ///< max_exp_avg_sq
   double steps = 0;
 };
 

@@ -30,7 +30,8 @@ struct Logical {
   const char* name;
   int32_t fpt_direct_optimizer::* value;
 };
-constexpr Logical logicals[] = {{"nesterov", &fpt_direct_optimizer::nesterov}, {"amsgrad", &fpt_direct_optimizer::amsgrad}};
+constexpr Logical logicals[] = {{"nesterov", &fpt_direct_optimizer::nesterov},
+                                {"amsgrad", &fpt_direct_optimizer::amsgrad}};
 
 struct Part {
   const char* name;
@@ -161,19 +162,22 @@ std::unique_ptr<Optimizer> optimizer_of_state(const std::string& text, const tor
     if (words.size() == 3 && words[0] == "parameter") {
       const auto found = std::find_if(optimizer->moments().begin(), optimizer->moments().end(),
                                       [&](const Moments& known) { return known.name == words[1]; });
-      if (found == optimizer->moments().end()) reader.refuse("the model has no parameter " + words[1] + " to be trained");
+      if (found == optimizer->moments().end())
+        reader.refuse("the model has no parameter " + words[1] + " to be trained");
       moments = &*found;
       moments->steps = reader.number(words[2]);
       continue;
     }
     const auto part = std::find_if(std::begin(parts), std::end(parts),
                                    [&](const Part& known) { return !words.empty() && words[0] == known.name; });
-    if (part == std::end(parts) || !moments) reader.refuse("a line begins with \"" + (words.empty() ? "" : words[0]) + "\"");
+    if (part == std::end(parts) || !moments)
+      reader.refuse("a line begins with \"" + (words.empty() ? "" : words[0]) + "\"");
     std::string sizes;
     for (const int64_t size : moments->parameter.sizes()) sizes += concat(sizes.empty() ? "" : ",", size);
     const char* type = dtype_name(dtype_of(moments->parameter.scalar_type()));
     if (words.size() < 2 || words[1] != type || (words.size() > 2 ? words[2] : "") != sizes)
-      reader.refuse(concat(words[0], " of ", moments->name, " is not ", type, " of shape ", sizes, ", as the parameter is"));
+      reader.refuse(
+          concat(words[0], " of ", moments->name, " is not ", type, " of shape ", sizes, ", as the parameter is"));
     at::Tensor& tensor = (*moments).*part->tensor;
     tensor = at::empty_like(moments->parameter, at::MemoryFormat::Preserve).detach();
     tensors.push_back(&tensor);

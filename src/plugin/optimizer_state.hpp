@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/// The state of an optimizer as an extra file of a TorchScript archive, which the Python runner reads and writes as well
-/// (runners/optimizer_state.py).
+/// The state of an optimizer as an extra file of a TorchScript archive, which the Python runner reads and writes as
+/// well (runners/optimizer_state.py).
 ///
 /// A text of lines, then the bytes of the tensors one after the other, contiguous and little-endian. Real numbers are
 /// hexadecimal, so that nothing is rounded:
@@ -14,8 +14,8 @@
 ///     second float32 64,16
 ///     end
 ///
-/// A line "parameter" has the name in the model and the number of steps; the lines that follow are its tensors: "first" is
-/// momentum_buffer or exp_avg of torch.optim, "second" exp_avg_sq, "largest" max_exp_avg_sq.
+/// A line "parameter" has the name in the model and the number of steps; the lines that follow are its tensors: "first"
+/// is momentum_buffer or exp_avg of torch.optim, "second" exp_avg_sq, "largest" max_exp_avg_sq.
 #pragma once
 
 #include "plugin/optimizer.hpp"

@@ -19,7 +19,8 @@ using Loader = torch::inductor::AOTIModelPackageLoader;
 /// The status of a refused input by the words of torch; others are failures of the model itself.
 fpt_status status_of(const std::string& text) {
   if (text.find("unmatched dtype") != std::string::npos) return FPT_ERR_DTYPE;
-  if (text.find("dim value") != std::string::npos || text.find("expected size") != std::string::npos) return FPT_ERR_SHAPE;
+  if (text.find("dim value") != std::string::npos || text.find("expected size") != std::string::npos)
+    return FPT_ERR_SHAPE;
   return FPT_ERR_PYTHON;
 }
 
@@ -39,7 +40,8 @@ class PackageModel : public Model {
   double train(Inputs, const fpt_arg&) override { refuse("trained: it is compiled for inference"); }
 
   void call(std::string_view name, Inputs inputs, int32_t, fpt_direct_answer& answer) override {
-    if (!name.empty() && name != "forward") fail(FPT_ERR_HOOK, settings_.file, " has no function ", name, "; it has forward");
+    if (!name.empty() && name != "forward")
+      fail(FPT_ERR_HOOK, settings_.file, " has no function ", name, "; it has forward");
     const std::string label = settings_.label("ftn_pytorch_forward");
     const std::shared_lock lock(mutex_);
     try {
@@ -50,9 +52,10 @@ class PackageModel : public Model {
       const std::string text = message_of(error);
       const fpt_status status = status_of(text);
       if (status == FPT_ERR_PYTHON) rethrow_as(status, label);
-      fail(status, label, ": ", text.substr(0, text.find('\n')),
-           ". Inputs and axes are counted from 0, axes in reverse of the Fortran order unless the model was loaded with "
-           "layout=\"same\".");
+      fail(
+          status, label, ": ", text.substr(0, text.find('\n')),
+          ". Inputs and axes are counted from 0, axes in reverse of the Fortran order unless the model was loaded with "
+          "layout=\"same\".");
     } catch (...) {
       rethrow_as(FPT_ERR_PYTHON, label);
     }
@@ -81,7 +84,8 @@ class PackageModel : public Model {
       setenv("AOTI_RUNTIME_CHECK_INPUTS", "1", /*overwrite=*/0);
       const std::size_t runners = std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, 16);
       const auto index = origin.device ? origin.device->index() : c10::DeviceIndex(-1);
-      state->loader = std::make_unique<Loader>(settings_.file, origin.model, /*run_single_threaded=*/false, runners, index);
+      state->loader =
+          std::make_unique<Loader>(settings_.file, origin.model, /*run_single_threaded=*/false, runners, index);
       const std::vector<std::string> spec = state->loader->get_call_spec();
       state->names = names_of_inputs(parse_tree_spec(spec.at(0), settings_.file), settings_.file);
       state->results = parse_tree_spec(spec.at(1), settings_.file);
@@ -118,13 +122,16 @@ class PackageModel : public Model {
       const std::size_t position = position_of(arg, i, label);
       if (is_value(arg))
         fail(FPT_ERR_SIGNATURE, argument_label("input", i, arg), " of ", label,
-             " is a scalar, which is compiled into the package: leave it out, or pass torch_out of the variable for a tensor");
-      if (tensors[position].defined()) fail(FPT_ERR_SIGNATURE, argument_label("input", i, arg), " of ", label, " is given twice");
+             " is a scalar, which is compiled into the package: leave it out, or pass torch_out of the variable for a "
+             "tensor");
+      if (tensors[position].defined())
+        fail(FPT_ERR_SIGNATURE, argument_label("input", i, arg), " of ", label, " is given twice");
       tensors[position] = frame->contiguous(settings, arg, "input", i);
     }
     for (const at::Tensor& tensor : tensors)
       if (!tensor.defined())
-        fail(FPT_ERR_SIGNATURE, label, " is called with ", inputs.count, inputs.count == 1 ? " input; " : " inputs; ", inputs_text());
+        fail(FPT_ERR_SIGNATURE, label, " is called with ", inputs.count, inputs.count == 1 ? " input; " : " inputs; ",
+             inputs_text());
     const c10::InferenceMode inference(true);
     std::vector<at::Tensor> results = state.loader->run(tensors);
     tensors.clear();
@@ -132,7 +139,8 @@ class PackageModel : public Model {
     const TreeSpec& spec = state.results;
     for (const TreeSpec& child : spec.children)
       if (child.kind != TreeSpec::Kind::leaf)
-        fail(FPT_ERR_RESULT_TYPE, label, " returned a ", child.type, " inside another container; results may not be nested");
+        fail(FPT_ERR_RESULT_TYPE, label, " returned a ", child.type,
+             " inside another container; results may not be nested");
     all->is_tuple = spec.kind != TreeSpec::Kind::dict;
     all->set(std::move(results), spec.kind == TreeSpec::Kind::dict ? spec.keys : std::vector<std::string>(), label);
     frame->finish_compiled(settings);

@@ -83,18 +83,20 @@ std::string plain_version(const std::string& version) { return version.substr(0,
 void check_processor(const std::string& file, const Facts& facts, bool on_host) {
   const std::string machine = recorded(facts, "AOTI_MACHINE");
   if (utsname here{}; uname(&here) == 0 && !machine.empty() && machine != here.machine)
-    fail(FPT_ERR_DEVICE, file, " was compiled for ", machine, " processors, and this is ", here.machine, ": ", compile_again);
+    fail(FPT_ERR_DEVICE, file, " was compiled for ", machine, " processors, and this is ", here.machine, ": ",
+         compile_again);
   const std::string missing = missing_instructions(on_host ? recorded(facts, "AOTI_CPU_ISA") : "");
   if (!missing.empty())
-    fail(FPT_ERR_DEVICE, file, " was compiled for a processor with ", recorded(facts, "AOTI_CPU_ISA"), ", and this one has no ",
-         missing, ": ", compile_again);
+    fail(FPT_ERR_DEVICE, file, " was compiled for a processor with ", recorded(facts, "AOTI_CPU_ISA"),
+         ", and this one has no ", missing, ": ", compile_again);
 }
 
 /// Code for another torch may end it. Our export writes down which it was compiled by; torch itself records none.
 void check_torch(const std::string& file, const Facts& facts) {
   const std::string compiled_by = recorded(facts, "torch_version");
   if (!compiled_by.empty() && plain_version(compiled_by) != plain_version(TORCH_VERSION))
-    fail(FPT_ERR_FORMAT, file, " was compiled by torch ", compiled_by, ", and this is torch ", TORCH_VERSION, ": ", compile_again);
+    fail(FPT_ERR_FORMAT, file, " was compiled by torch ", compiled_by, ", and this is torch ", TORCH_VERSION, ": ",
+         compile_again);
 }
 
 }  // namespace
@@ -107,7 +109,8 @@ PackageOrigin origin_of_package(const std::string& file, const std::optional<at:
     const std::string device = recorded(facts, "AOTI_DEVICE_KEY");
     if (!device.empty() && device != "cpu") origin.device = at::Device(device);
     if (wanted && wanted->type() != (origin.device ? origin.device->type() : at::kCPU))
-      fail(FPT_ERR_DEVICE, file, " was compiled for the device ", device, ", but load was given device=\"", wanted->str(), "\"");
+      fail(FPT_ERR_DEVICE, file, " was compiled for the device ", device, ", but load was given device=\"",
+           wanted->str(), "\"");
     if (wanted) origin.device = wanted;
     check_processor(file, facts, !origin.device);
     check_torch(file, facts);

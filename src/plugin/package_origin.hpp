@@ -14,11 +14,12 @@ struct PackageOrigin {
   std::optional<at::Device> device;  ///< that it was compiled for, other than the host
 };
 
-/// FPT_ERR_FORMAT for a file of another torch or none at all, FPT_ERR_DEVICE for another processor or device than there is,
-/// or than `wanted`.
+/// FPT_ERR_FORMAT for a file of another torch or none at all, FPT_ERR_DEVICE for another processor or device than there
+/// is, or than `wanted`.
 PackageOrigin origin_of_package(const std::string& file, const std::optional<at::Device>& wanted);
 
 /// What to do about a package that does not fit.
-inline constexpr const char* compile_again = "compile it again on this machine with torch._inductor.aoti_compile_and_package";
+inline constexpr const char* compile_again =
+    "compile it again on this machine with torch._inductor.aoti_compile_and_package";
 
 }  // namespace fpt::direct

@@ -3,8 +3,8 @@
 #include <dlfcn.h>
 #include <torch/version.h>
 
-#include "plugin/answer.hpp"
 #include "direct/direct_value.hpp"
+#include "plugin/answer.hpp"
 #include "plugin/failure.hpp"
 #include "plugin/model.hpp"
 

@@ -24,9 +24,9 @@ void linear(Stack& stack) {
   torch::jit::push(stack, x.dim() == 2 ? at::addmm(bias, x, transposed) : at::linear(x, transposed.t(), bias));
 }
 
-const torch::jit::RegisterOperators registered({torch::jit::Operator(
-    "ftn_pytorch::linear(Tensor x, Tensor transposed, Tensor bias) -> Tensor", linear,
-    c10::AliasAnalysisKind::FROM_SCHEMA)});
+const torch::jit::RegisterOperators registered(
+    {torch::jit::Operator("ftn_pytorch::linear(Tensor x, Tensor transposed, Tensor bias) -> Tensor", linear,
+                          c10::AliasAnalysisKind::FROM_SCHEMA)});
 
 /// Activations that have a form in place, which is named like them with an underscore.
 constexpr std::array<const char*, 3> activations = {"aten::relu", "aten::sigmoid", "aten::tanh"};
@@ -35,7 +35,8 @@ std::optional<at::Tensor> constant_matrix(const Value* value, int64_t axes) {
   const auto constant = torch::jit::toIValue(value);
   if (!constant || !constant->isTensor()) return std::nullopt;
   const at::Tensor& tensor = constant->toTensor();
-  const bool plain = tensor.defined() && tensor.layout() == at::kStrided && tensor.dim() == axes && !tensor.is_quantized();
+  const bool plain =
+      tensor.defined() && tensor.layout() == at::kStrided && tensor.dim() == axes && !tensor.is_quantized();
   return plain ? std::optional(tensor) : std::nullopt;
 }
 

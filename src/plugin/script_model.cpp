@@ -4,10 +4,10 @@
 #include <ATen/ops/mse_loss.h>
 #include <c10/util/StringUtil.h>
 
+#include "base/replaced_file.hpp"
 #include "plugin/answer.hpp"
 #include "plugin/failure.hpp"
 #include "plugin/optimizer_state.hpp"
-#include "base/replaced_file.hpp"
 
 namespace fpt::direct {
 namespace {
@@ -15,7 +15,8 @@ namespace {
 // Calls of forward in a row after which a model that was trained counts as finished, and is worth to be frozen again.
 constexpr int calls_before_freezing_again = 50;
 
-torch::jit::Module load_module(const std::string& file, const std::optional<at::Device>& device, std::string* optimizer) {
+torch::jit::Module load_module(const std::string& file, const std::optional<at::Device>& device,
+                               std::string* optimizer) {
   try {
     torch::jit::ExtraFilesMap extra{{optimizer_file, ""}};
     torch::jit::Module module = torch::jit::load(file, device ? *device : at::Device(at::kCPU), extra);
@@ -43,7 +44,9 @@ std::vector<NamedTensor> tensors_of(const torch::jit::Module& module) {
   return tensors;
 }
 
-std::string shape_text(const at::Tensor& tensor) { return concat("(", c10::Join(", ", tensor.sizes()), tensor.dim() == 1 ? ",)" : ")"); }
+std::string shape_text(const at::Tensor& tensor) {
+  return concat("(", c10::Join(", ", tensor.sizes()), tensor.dim() == 1 ? ",)" : ")");
+}
 
 /// Mean squared error, its gradients, and a step; the loss before it.
 double step(Optimizer& optimizer, const c10::IValue& result, const at::Tensor& target, const std::string& label) {
@@ -51,11 +54,11 @@ double step(Optimizer& optimizer, const c10::IValue& result, const at::Tensor& t
     fail(FPT_ERR_RESULT_TYPE, label, " needs a model that returns one tensor, this one returns a ", result.tagKind());
   const at::Tensor& prediction = result.toTensor();
   if (prediction.sizes() != target.sizes())
-    fail(FPT_ERR_SHAPE, label, ": the prediction has shape ", shape_text(prediction), " and the target ", shape_text(target),
-         ": they must be equal, since broadcasting one against the other would train to the mean");
+    fail(FPT_ERR_SHAPE, label, ": the prediction has shape ", shape_text(prediction), " and the target ",
+         shape_text(target), ": they must be equal, since broadcasting one against the other would train to the mean");
   if (prediction.scalar_type() != target.scalar_type())
-    fail(FPT_ERR_DTYPE, label, ": the prediction is ", dtype_name(dtype_of(prediction.scalar_type())), " and the target ",
-         dtype_name(dtype_of(target.scalar_type())), ": they must be of one type");
+    fail(FPT_ERR_DTYPE, label, ": the prediction is ", dtype_name(dtype_of(prediction.scalar_type())),
+         " and the target ", dtype_name(dtype_of(target.scalar_type())), ": they must be of one type");
   const at::Tensor loss = at::mse_loss(prediction, target);
   optimizer.clear_gradients();
   loss.backward();
@@ -156,7 +159,8 @@ void ScriptModel::run(Method& method, Inputs inputs, int32_t flags, fpt_direct_a
   std::unique_ptr<Answer> results = take_answer();
   const bool asked = ((flags | settings_.flags) & FPT_USE_INFERENCE_MODE) != 0 && &method == state_->forward;
   const Effects& effects = method.effects();
-  // Nobody outside sees a gradient. Where the model keeps nothing and computes none itself, it need not prepare for any.
+  // Nobody outside sees a gradient. Where the model keeps nothing and computes none itself, it need not prepare for
+  // any.
   const c10::InferenceMode inference(asked || !(effects.changes_state || effects.uses_gradients));
   const c10::AutoGradMode gradients(!asked && effects.uses_gradients);
   results->set(method.run(*frame), method.label());
@@ -184,7 +188,8 @@ void ScriptModel::restore(const std::string& file) {
   const std::vector<NamedTensor> from = tensors_of(theirs), to = tensors_of(state_->module);
   std::vector<std::string> wrong;
   for (std::size_t i = 0; i < std::max(from.size(), to.size()); ++i)
-    if (i >= from.size() || i >= to.size() || from[i].first != to[i].first || from[i].second.sizes() != to[i].second.sizes())
+    if (i >= from.size() || i >= to.size() || from[i].first != to[i].first ||
+        from[i].second.sizes() != to[i].second.sizes())
       wrong.push_back(i < to.size() ? to[i].first : from[i].first);
   if (!wrong.empty())
     fail(FPT_ERR_FORMAT, file, " holds another model than ", settings_.file, ": they differ in ", joined(wrong));

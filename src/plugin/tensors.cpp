@@ -39,7 +39,8 @@ Axes axes_of(const Array& array, bool same_layout) {
 
 at::ScalarType scalar_type_of(int32_t dtype) {
   if (is_of_tensors(dtype)) return static_cast<at::ScalarType>(dtype_facts(dtype).torch_scalar_type);
-  fail(FPT_ERR_KIND, "an array of type ", dtype_fortran_name(dtype), " has no counterpart in torch: pass it with torch_in");
+  fail(FPT_ERR_KIND, "an array of type ", dtype_fortran_name(dtype),
+       " has no counterpart in torch: pass it with torch_in");
 }
 
 int32_t dtype_of(at::ScalarType type) noexcept {
@@ -86,8 +87,7 @@ bool TensorCache::is_of(const Entry& entry, const fpt_arg& arg) noexcept {
 bool TensorCache::is_untouched(const Entry& entry) noexcept {
   const at::Tensor& tensor = entry.tensor;
   return is_unshared(tensor) && (tensor.const_data_ptr() == entry.array.data || tensor.numel() == 0) &&
-         !tensor.requires_grad() && tensor.sizes() == entry.sizes &&
-         tensor.strides() == entry.strides;
+         !tensor.requires_grad() && tensor.sizes() == entry.sizes && tensor.strides() == entry.strides;
 }
 
 TensorCache::Entry TensorCache::made(const Array& array, bool same_layout) {

@@ -29,8 +29,8 @@ class Parser {
   }
 
   [[noreturn]] void refuse() const {
-    fail(FPT_ERR_FORMAT, file_, " describes its inputs and results in a way that this version does not know: ",
-         text_.substr(0, 200));
+    fail(FPT_ERR_FORMAT, file_,
+         " describes its inputs and results in a way that this version does not know: ", text_.substr(0, 200));
   }
 
  private:
@@ -114,13 +114,15 @@ TreeSpec spec_of(const Json& json, const Parser& parser, const std::string& file
   const auto ends_with = [&](std::string_view end) {
     return spec.type.size() >= end.size() && spec.type.compare(spec.type.size() - end.size(), end.size(), end) == 0;
   };
-  spec.kind = ends_with("tuple")             ? TreeSpec::Kind::tuple
-              : ends_with(".list")           ? TreeSpec::Kind::list
+  spec.kind = ends_with("tuple")                       ? TreeSpec::Kind::tuple
+              : ends_with(".list")                     ? TreeSpec::Kind::list
               : ends_with("dict") || ends_with("Dict") ? TreeSpec::Kind::dict
-                                             : TreeSpec::Kind::other;
+                                                       : TreeSpec::Kind::other;
   if (spec.kind == TreeSpec::Kind::dict)
-    for (const Json& key : Parser(member(json, "context", parser).text, file).whole().items) spec.keys.push_back(key.text);
-  for (const Json& child : member(json, "children_spec", parser).items) spec.children.push_back(spec_of(child, parser, file));
+    for (const Json& key : Parser(member(json, "context", parser).text, file).whole().items)
+      spec.keys.push_back(key.text);
+  for (const Json& child : member(json, "children_spec", parser).items)
+    spec.children.push_back(spec_of(child, parser, file));
   if (spec.kind == TreeSpec::Kind::dict && spec.keys.size() != spec.children.size()) parser.refuse();
   return spec;
 }
@@ -141,8 +143,8 @@ std::vector<std::string> names_of_inputs(const TreeSpec& arguments, const std::s
   std::vector<std::string> names;
   const auto add = [&](const TreeSpec& input, std::string name) {
     if (input.kind != TreeSpec::Kind::leaf)
-      fail(FPT_ERR_FORMAT, file, " takes a ", input.type, " inside a container or by name, which Fortran cannot pass: export the ",
-           "model with tensors");
+      fail(FPT_ERR_FORMAT, file, " takes a ", input.type,
+           " inside a container or by name, which Fortran cannot pass: export the ", "model with tensors");
     names.push_back(std::move(name));
   };
   const auto add_entries = [&](const TreeSpec& group) {
@@ -159,8 +161,8 @@ std::vector<std::string> names_of_inputs(const TreeSpec& arguments, const std::s
   std::sort(sorted.begin(), sorted.end());
   sorted.erase(sorted.begin(), std::upper_bound(sorted.begin(), sorted.end(), ""));
   if (const auto twice = std::adjacent_find(sorted.begin(), sorted.end()); twice != sorted.end())
-    fail(FPT_ERR_FORMAT, file, " has two inputs called ", *twice, ", which Fortran cannot tell apart: export the model with ",
-         "tensors of different names");
+    fail(FPT_ERR_FORMAT, file, " has two inputs called ", *twice,
+         ", which Fortran cannot tell apart: export the model with ", "tensors of different names");
   return names;
 }
 

@@ -21,11 +21,12 @@ struct PythonChoice {
 /// Throws FPT_ERR_INTERPRETER, FPT_ERR_VERSION, FPT_ERR_PYTHONHOME with a sentence that says what to do.
 PythonChoice choose_python(const std::string& python, const std::string& libpython);
 
-/// Folders where a Python executable finds packages, in the order of its sys.path as far as files tell. Path files (.pth)
-/// are not followed.
+/// Folders where a Python executable finds packages, in the order of its sys.path as far as files tell. Path files
+/// (.pth) are not followed.
 std::vector<std::string> package_folders(const std::string& python);
 
-/// Folder that holds the Python package of this library, found relative to the library itself; empty if it is not there.
+/// Folder that holds the Python package of this library, found relative to the library itself; empty if it is not
+/// there.
 std::string python_package_folder();
 
 /// File of the shared object that contains `address`, all links resolved; empty if unknown.

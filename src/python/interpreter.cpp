@@ -15,10 +15,10 @@
 #include <thread>
 #include <utility>
 
-#include "python/crash.hpp"
-#include "python/environment.hpp"
 #include "base/fpenv.hpp"
 #include "observe/observe.hpp"
+#include "python/crash.hpp"
+#include "python/environment.hpp"
 
 #if defined(__GLIBC__)
 extern "C" int __cxa_thread_atexit_impl(void (*destructor)(void*), void* object, void* library) noexcept;
@@ -60,7 +60,8 @@ void leave_at_end_of_thread(PyThreadState* state) {
 void wait_for_leaving_threads() {
   if (threads_leaving.load() == 0) return;
   PyThreadState* state = PyGILState_Check() ? PyEval_SaveThread() : nullptr;
-  for (int i = 0; threads_leaving.load() > 0 && i < 1000; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  for (int i = 0; threads_leaving.load() > 0 && i < 1000; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   if (state) PyEval_RestoreThread(state);
 }
 
@@ -102,7 +103,7 @@ void start(const PythonChoice& choice) {
   PyConfig config;
   PyConfig_InitPythonConfig(&config);
   config.parse_argv = 0;
-  config.configure_c_stdio = 0;  // PYTHONUNBUFFERED is about Python's output, not about the host's
+  config.configure_c_stdio = 0;        // PYTHONUNBUFFERED is about Python's output, not about the host's
   config.install_signal_handlers = 0;  // Ctrl-C and SIGPIPE stay the host's
   config.user_site_directory = 1;
 #if PY_VERSION_HEX >= 0x030B0000
@@ -141,7 +142,8 @@ void prepare(const InterpreterInfo& info) {
     module.attr("on_start")(facts);
     embed_module = module.release().ptr();
   } catch (py::error_already_set& error) {
-    fail(FPT_ERR_IMPORT, "the Python part of ftn_pytorch could not be imported by ", info.executable, ": ", error.what());
+    fail(FPT_ERR_IMPORT, "the Python part of ftn_pytorch could not be imported by ", info.executable, ": ",
+         error.what());
   }
 }
 
@@ -158,8 +160,9 @@ void end_python() {
   Py_XDECREF(result);
 }
 
-/// exit() destroys the thread_local objects of its thread before anything else. atexit() alone would be late: objects that
-/// torch makes when a function of it is first used are destroyed before a handler that was registered earlier runs.
+/// exit() destroys the thread_local objects of its thread before anything else. atexit() alone would be late: objects
+/// that torch makes when a function of it is first used are destroyed before a handler that was registered earlier
+/// runs.
 void at_exit_of_first_thread(void*) {
   static bool done = false;
   if (!std::exchange(done, true)) end_python();
@@ -218,7 +221,8 @@ void ensure_started(const std::string& python) {
   if (!info.adopted) show_traceback_on_crash();
   prepare(info);
   register_exit_handler();
-  log(LogLevel::info, concat("Python ", PY_VERSION, ": ", info.executable, ", chosen by ", info.reason, ", library ", info.library));
+  log(LogLevel::info,
+      concat("Python ", PY_VERSION, ": ", info.executable, ", chosen by ", info.reason, ", library ", info.library));
   interpreter_started.store(true, std::memory_order_release);
 }
 
@@ -265,13 +269,15 @@ void throw_python_error(const std::string& context) {
   const Ref owned_type(type), owned_value(value), owned_traceback(traceback);
 
   const Ref where(PyUnicode_DecodeUTF8(context.data(), static_cast<Py_ssize_t>(context.size()), "backslashreplace"));
-  const Ref description(PyObject_CallMethod(embed_module, "describe_error", "OO", value, where ? where.get() : Py_None));
+  const Ref description(
+      PyObject_CallMethod(embed_module, "describe_error", "OO", value, where ? where.get() : Py_None));
   const char* status = nullptr;
   PyObject* text = nullptr;
   if (description && PyArg_ParseTuple(description.get(), "sU", &status, &text)) {
     // messages may hold lone surrogates (names of files, say), which strict UTF-8 refuses
     const Ref bytes(PyUnicode_AsEncodedString(text, "utf-8", "backslashreplace"));
-    if (bytes) throw Error(status_of_name(status), std::string(PyBytes_AS_STRING(bytes.get()), PyBytes_GET_SIZE(bytes.get())));
+    if (bytes)
+      throw Error(status_of_name(status), std::string(PyBytes_AS_STRING(bytes.get()), PyBytes_GET_SIZE(bytes.get())));
   }
   PyErr_Clear();  // the description failed (no memory, say): the type alone must do
   fail(FPT_ERR_PYTHON, context, ": ", reinterpret_cast<PyTypeObject*>(type)->tp_name);

@@ -17,8 +17,8 @@ void ensure_started(const std::string& python = {});
 extern std::atomic<bool> interpreter_started;
 inline bool is_started() noexcept { return interpreter_started.load(std::memory_order_acquire); }
 
-/// Thread state of a thread that has called: made by its first call and kept until the thread ends, because making one per
-/// call costs five times the call. initial-exec: the general model would call a function in each call.
+/// Thread state of a thread that has called: made by its first call and kept until the thread ends, because making one
+/// per call costs five times the call. initial-exec: the general model would call a function in each call.
 extern __thread PyThreadState* own_state __attribute__((tls_model("initial-exec")));
 
 /// Holds the interpreter lock while it lives. Cheap where the thread has called before, also inside a call.
@@ -47,8 +47,8 @@ class InterpreterLock {
  private:
   enum class Held { before, own_state, foreign_state };
 
-  /// Thread state that the lock is held with, on whatever thread. That of this thread belongs to no other, so finding it
-  /// here means that this thread holds the lock; PyGILState_Check says the same and takes 4 ns longer.
+  /// Thread state that the lock is held with, on whatever thread. That of this thread belongs to no other, so finding
+  /// it here means that this thread holds the lock; PyGILState_Check says the same and takes 4 ns longer.
   static PyThreadState* current_state() noexcept {
 #if PY_VERSION_HEX >= 0x030D0000
     return PyThreadState_GetUnchecked();
@@ -62,16 +62,15 @@ class InterpreterLock {
   PyGILState_STATE foreign_ = PyGILState_UNLOCKED;
 };
 
-/// Run `body`, which lets go of Python objects, with the interpreter lock; not at all where Python has ended. Letting go may
-/// run code of the script, so the floating-point environment is that of calls. For destructors, on any thread.
+/// Run `body`, which lets go of Python objects, with the interpreter lock; not at all where Python has ended. Letting
+/// go may run code of the script, so the floating-point environment is that of calls. For destructors, on any thread.
 void release_with_lock(void (*body)(void* objects), void* objects) noexcept;
 
 /// An owner of Python references that may be let go on any thread, with or without the lock.
 template <class T>
 std::shared_ptr<T> share_references(T* owner) {
-  return std::shared_ptr<T>(owner, [](T* held) {
-    release_with_lock([](void* objects) { delete static_cast<T*>(objects); }, held);
-  });
+  return std::shared_ptr<T>(
+      owner, [](T* held) { release_with_lock([](void* objects) { delete static_cast<T*>(objects); }, held); });
 }
 
 /// Throw the Python error that is set as an Error, described by the Python side. `context` says what was going on.

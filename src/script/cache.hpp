@@ -45,7 +45,7 @@ class SlotCache {
     uint64_t key;             // hash of both
     Entry* following = this;  // the one that was used after it: programs walk through their blocks in order
     Made made;
-    Array script;             // the array in the order of the script
+    Array script;  // the array in the order of the script
   };
 
   /// Element type, rank, access and status of an argument in one word.

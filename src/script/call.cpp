@@ -7,10 +7,10 @@
 #include <variant>
 
 #include "arrays/copy.hpp"
-#include "base/error.hpp"
-#include "python/interpreter.hpp"
 #include "arrays/scalar.hpp"
+#include "base/error.hpp"
 #include "calls/tensor.hpp"
+#include "python/interpreter.hpp"
 
 namespace fpt {
 namespace {
@@ -107,7 +107,8 @@ Ref Call::value_of(fpt_arg& arg, SlotCache& cache, const char* what, int32_t ind
     }
     const bool fits = (script_.framework == Framework::torch) == is_tensor(tensor.object) &&
                       tensor.same_layout == script_.options.same_layout &&
-                      script_.options.wanted_dtype(tensor.array.dtype) == tensor.array.dtype && !script_.options.copies_inputs;
+                      script_.options.wanted_dtype(tensor.array.dtype) == tensor.array.dtype &&
+                      !script_.options.copies_inputs;
     if (fits) return Ref::borrow(tensor.object);
     require_memory(tensor.array, tensor.array.dtype, tensor.array.rank, argument_label(what, index, arg));
     return array_value(arg, arg.access == FPT_OUT, tensor.array, {}, cache, what, index);
@@ -119,10 +120,11 @@ Ref Call::value_of(fpt_arg& arg, SlotCache& cache, const char* what, int32_t ind
 Ref Call::array_value(const fpt_arg& arg, bool writable, const Array& array, Storage storage, SlotCache& cache,
                       const char* what, int32_t index) {
   if (!is_of_tensors(array.dtype) || is_half(array.dtype))
-    fail(FPT_ERR_KIND, argument_label(what, index, arg), " of ", function_.name, " is ", dtype_fortran_name(array.dtype),
+    fail(FPT_ERR_KIND, argument_label(what, index, arg), " of ", function_.name, " is ",
+         dtype_fortran_name(array.dtype),
          ", which can be an output but not an input that the script changes: pass it with torch_in");
-  const Wish wish{script_.framework, script_.options.same_layout, script_.options.wanted_dtype(array.dtype), script_.options.copies_inputs,
-                  !writable};
+  const Wish wish{script_.framework, script_.options.same_layout, script_.options.wanted_dtype(array.dtype),
+                  script_.options.copies_inputs, !writable};
   try {
     if (storage) {
       if (wish.dtype == array.dtype)
@@ -150,7 +152,8 @@ void Call::check_first_call() {
   }
   const Ref kwargs = checked(PyDict_New(), function_.name);
   for (std::size_t i = 0; more_ && i < more_->keywords.size(); ++i)
-    if (PyDict_SetItemString(kwargs.get(), more_->keywords[i].c_str(), stack_[positional_ + 1 + static_cast<int>(i)]) != 0)
+    if (PyDict_SetItemString(kwargs.get(), more_->keywords[i].c_str(), stack_[positional_ + 1 + static_cast<int>(i)]) !=
+        0)
       throw_python_error(function_.name);
   checked(PyObject_CallFunction(embed("first_call"), "OsOO", script_.runner.get(), function_.name.c_str(), args.get(),
                                 kwargs.get()),
@@ -204,7 +207,8 @@ void Call::throw_failure() {
     throw_python_error(concat(function_.name, " of ", script_.name));
   } catch (const Error& error) {
     // NumPy itself guards arrays that were not marked as output
-    if (script_.framework == Framework::numpy && is_value_error && error.text().find("is read-only") != std::string::npos)
+    if (script_.framework == Framework::numpy && is_value_error &&
+        error.text().find("is read-only") != std::string::npos)
       fail(FPT_ERR_INPUT_MODIFIED, error.text(),
            "\nThe script may change only arrays passed with torch_out: pass it so, or change a copy in the script.");
     throw;
@@ -244,8 +248,7 @@ void Call::report_retained() {
       if (!is_retained(fresh.made)) continue;
     }
     function_.reported[position] = true;
-    warn(concat(function_.name, " of ", script_.name, " kept ",
-                argument_label(fresh.what, fresh.index, *fresh.arg),
+    warn(concat(function_.name, " of ", script_.name, " kept ", argument_label(fresh.what, fresh.index, *fresh.arg),
                 ", or a view of it, beyond the call. Its memory belongs to Fortran and will change: keep x.clone(), ",
                 "or load with inputs=\"copy\"."));
   }

@@ -15,7 +15,8 @@ namespace fpt {
 /// Arguments of one call at most, outputs included.
 constexpr int max_arguments = 256;
 
-/// A scalar or string argument as a Python object, and arrays as NumPy arrays that own a copy: for values that outlive the call they came with.
+/// A scalar or string argument as a Python object, and arrays as NumPy arrays that own a copy: for values that outlive
+/// the call they came with.
 Ref detached_value(fpt_arg& arg, bool same_layout, const std::string& label);
 
 /// Collects arguments, calls, and checks afterwards. Used once. With the interpreter lock held.
@@ -92,12 +93,14 @@ class Call {
 
   void add_other(fpt_arg& arg, SlotCache& cache, const char* what, int32_t index, int32_t count);
   Ref value_of(fpt_arg& arg, SlotCache& cache, const char* what, int32_t index);
-  Ref array_value(const fpt_arg& arg, bool writable, const Array& array, Storage storage, SlotCache& cache, const char* what, int32_t index);
+  Ref array_value(const fpt_arg& arg, bool writable, const Array& array, Storage storage, SlotCache& cache,
+                  const char* what, int32_t index);
   Ref invoke_other(int32_t listed);
   Ref vectorcall(PyObject* keyword_names) {
     ++function_.calls;
     Ref result(PyObject_Vectorcall(function_.callable.get(), stack_ + 1,
-                                   static_cast<std::size_t>(positional_) | PY_VECTORCALL_ARGUMENTS_OFFSET, keyword_names));
+                                   static_cast<std::size_t>(positional_) | PY_VECTORCALL_ARGUMENTS_OFFSET,
+                                   keyword_names));
     if (!result) throw_failure();
     return result;
   }

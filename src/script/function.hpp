@@ -51,9 +51,9 @@ struct Function {
   bool has_out = false;   ///< takes the outputs as keyword argument `out`
   uint64_t calls = 0;
   SlotCaches inputs, outputs;
-  std::vector<bool> reported;     ///< positions whose retention has been reported
+  std::vector<bool> reported;  ///< positions whose retention has been reported
   std::vector<std::string> keywords;
-  Ref keyword_names;              ///< tuple of `keywords`
+  Ref keyword_names;  ///< tuple of `keywords`
 };
 
 }  // namespace fpt

@@ -3,10 +3,10 @@
 
 #include <memory>
 
-#include "torch/framework.hpp"
-#include "python/interpreter.hpp"
 #include "observe/observe.hpp"
 #include "observe/trace.hpp"
+#include "python/interpreter.hpp"
+#include "torch/framework.hpp"
 
 namespace fpt {
 namespace {
@@ -28,13 +28,15 @@ void note_failure(const char* what) noexcept {
   const Ref text(value ? PyObject_Str(value) : nullptr);
   const char* words = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
   PyErr_Clear();
-  log(LogLevel::info, concat(what, " failed: ", type ? reinterpret_cast<PyTypeObject*>(type)->tp_name : "", ": ", words ? words : ""));
+  log(LogLevel::info,
+      concat(what, " failed: ", type ? reinterpret_cast<PyTypeObject*>(type)->tp_name : "", ": ", words ? words : ""));
 }
 
 /// Arguments of a vectorcall as tuple and dictionary, and what came of it (null: the exception is set).
 class Passed {
  public:
-  Passed(PyObject* const* args, Py_ssize_t count, PyObject* names) : positional(PyTuple_New(count)), named(PyDict_New()) {
+  Passed(PyObject* const* args, Py_ssize_t count, PyObject* names)
+      : positional(PyTuple_New(count)), named(PyDict_New()) {
     for (Py_ssize_t i = 0; positional && i < count; ++i) {
       Py_INCREF(args[i]);
       PyTuple_SET_ITEM(positional.get(), i, args[i]);
@@ -77,7 +79,8 @@ void call_range(const Ref& function, const char* text) {
 Ref begin_record(const Observed& observed, const Passed& passed) {
   if (!records()) return {};
   const Ref name(PyUnicode_FromString(observed.name.c_str())), flags(PyLong_FromLong(observed.flags));
-  Ref record = ask("record_begin", observed.runner.get(), name.get(), flags.get(), passed.positional.get(), passed.named.get());
+  Ref record =
+      ask("record_begin", observed.runner.get(), name.get(), flags.get(), passed.positional.get(), passed.named.get());
   if (record && record.get() != Py_None) return record;
   record_ended();
   return {};
@@ -85,7 +88,8 @@ Ref begin_record(const Observed& observed, const Passed& passed) {
 
 /// What the function got and gave, as text. The result is null where it raised.
 std::string description_of(const Passed& passed, PyObject* result) {
-  const Ref text = ask("describe_call", passed.positional.get(), passed.named.get(), result ? result : Py_NotImplemented);
+  const Ref text =
+      ask("describe_call", passed.positional.get(), passed.named.get(), result ? result : Py_NotImplemented);
   const char* words = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
   if (!words) PyErr_Clear();
   return words ? words : "";
@@ -161,7 +165,7 @@ Ref observed_function(Ref function, PyObject* runner, const std::string& name, i
     PyErr_Clear();
   }
   const Ref capsule = checked(PyCapsule_New(observed.get(), capsule_name, free_observed), name);
-  observed.release();
+  (void)observed.release();
   return checked(PyCFunction_New(&method, capsule.get()), name);
 }
 

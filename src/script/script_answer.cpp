@@ -36,14 +36,16 @@ bool read_scalar(PyObject* object, Scalar& scalar) {
 
 }  // namespace
 
-ScriptAnswer::ScriptAnswer(PyObject* result, const CallName& call, bool copied_at_once) : is_tuple_(PyTuple_Check(result)) {
+ScriptAnswer::ScriptAnswer(PyObject* result, const CallName& call, bool copied_at_once)
+    : is_tuple_(PyTuple_Check(result)) {
   if (copied_at_once && take_plain_tensors(result)) return;
   const std::string context = concat("the result of ", call);
   const Ref unpacked = checked(PyObject_CallFunctionObjArgs(embed("unpack"), result, nullptr), context);
   PyObject *names = nullptr, *values = nullptr;
   if (!PyArg_ParseTuple(unpacked.get(), "OO!", &names, &PyTuple_Type, &values)) throw_python_error(context);
   if (names != Py_None) names_ = Ref::borrow(names);
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(values); ++i) items_.push_back({Ref::borrow(PyTuple_GET_ITEM(values, i)), {}, false});
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(values); ++i)
+    items_.push_back({Ref::borrow(PyTuple_GET_ITEM(values, i)), {}, false});
 }
 
 /// One tensor or a tuple of tensors: the Python side would not change them.
@@ -82,7 +84,8 @@ Value ScriptAnswer::value(int32_t index) {
 void ScriptAnswer::bring_to_host(int32_t index) {
   const InterpreterLock gil;
   Item& item = items_[static_cast<std::size_t>(index)];
-  item.object = checked(PyObject_CallFunctionObjArgs(embed("to_host"), item.object.get(), nullptr), "copying a result to the host");
+  item.object = checked(PyObject_CallFunctionObjArgs(embed("to_host"), item.object.get(), nullptr),
+                        "copying a result to the host");
   item.view = view_of(item.object.get());
 }
 

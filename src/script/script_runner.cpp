@@ -33,13 +33,13 @@ Ref config_values(Args config, bool same_layout) {
 Ref option_values(const Options& options) {
   const auto text_or_none = [](const std::string& text) { return text.empty() ? nullptr : text.c_str(); };
   return checked(
-      Py_BuildValue("{s:s,s:s,s:s,s:s,s:O,s:z,s:i,s:O,s:z,s:s}", "layout", options.same_layout ? "same" : "reversed", "mode",
-                    options.safe ? "safe" : "checked", "dtype",
+      Py_BuildValue("{s:s,s:s,s:s,s:s,s:O,s:z,s:i,s:O,s:z,s:s}", "layout", options.same_layout ? "same" : "reversed",
+                    "mode", options.safe ? "safe" : "checked", "dtype",
                     options.real_dtype == FPT_NONE ? "keep" : dtype_name(options.real_dtype), "inputs",
                     options.copies_inputs ? "copy" : "share", "cast", options.cast ? Py_True : Py_False, "device",
                     text_or_none(options.device), "flags", static_cast<int>(options.flags), "weights_only",
-                    options.weights_only ? Py_True : Py_False, "compile", text_or_none(options.compile), "compile_backend",
-                    options.compile_backend.c_str()),
+                    options.weights_only ? Py_True : Py_False, "compile", text_or_none(options.compile),
+                    "compile_backend", options.compile_backend.c_str()),
       "options");
 }
 
@@ -84,11 +84,12 @@ std::unique_ptr<Runner> ScriptRunner::load(int32_t kind, const std::string& file
   if (!is_started()) ensure_started();
   const InterpreterLock gil;
   const TorchWatch torch;
-  const Ref values = config_values(config, options.same_layout), chosen = option_values(options), path = text_object(file);
+  const Ref values = config_values(config, options.same_layout), chosen = option_values(options),
+            path = text_object(file);
   std::unique_ptr<ScriptRunner> loaded(new ScriptRunner);
   loaded->script_.options = options;
-  loaded->script_.runner =
-      checked(PyObject_CallFunction(embed("load"), "iOOO", kind, path.get(), chosen.get(), values.get()), "loading " + file);
+  loaded->script_.runner = checked(
+      PyObject_CallFunction(embed("load"), "iOOO", kind, path.get(), chosen.get(), values.get()), "loading " + file);
   loaded->read_attributes();
   torch.look_again();
   return loaded;
@@ -130,12 +131,14 @@ Function& ScriptRunner::function(std::string_view name, int32_t flags) {
   function->flags = flags;
   const std::string context = concat("looking up ", name, " in ", script_.name);
   const Ref key = text_object(name);
-  const Ref bound = checked(PyObject_CallFunction(embed("bind"), "OOi", script_.runner.get(), key.get(), flags), context);
+  const Ref bound =
+      checked(PyObject_CallFunction(embed("bind"), "OOi", script_.runner.get(), key.get(), flags), context);
   PyObject* callable = nullptr;
   int one_list = 0, has_out = 0;
   if (!PyArg_ParseTuple(bound.get(), "Opp", &callable, &one_list, &has_out)) throw_python_error(context);
   function->callable = Ref::borrow(callable);
-  if (observing) function->callable = observed_function(function->callable, script_.runner.get(), function->name, flags);
+  if (observing)
+    function->callable = observed_function(function->callable, script_.runner.get(), function->name, flags);
   function->one_list = one_list != 0;
   function->has_out = has_out != 0;
   functions_.push_back(std::move(function));
@@ -163,14 +166,15 @@ void ScriptRunner::reload() {
 void ScriptRunner::save(const std::string& file) {
   const Busy busy(*this);
   const Ref path = text_object(file);
-  checked(PyObject_CallFunctionObjArgs(embed("save"), script_.runner.get(), path.get(), nullptr), "saving " + script_.name);
+  checked(PyObject_CallFunctionObjArgs(embed("save"), script_.runner.get(), path.get(), nullptr),
+          "saving " + script_.name);
 }
 
 void ScriptRunner::checkpoint(const std::string& folder, int64_t keep, int64_t step) {
   const Busy busy(*this);
   const Ref path = text_object(folder);
-  checked(PyObject_CallFunction(embed("checkpoint"), "OOLL", script_.runner.get(), path.get(), static_cast<long long>(keep),
-                                static_cast<long long>(step)),
+  checked(PyObject_CallFunction(embed("checkpoint"), "OOLL", script_.runner.get(), path.get(),
+                                static_cast<long long>(keep), static_cast<long long>(step)),
           "writing a checkpoint of " + script_.name);
 }
 
@@ -178,8 +182,8 @@ int64_t ScriptRunner::restore(const std::string& file, bool fallback, int64_t st
   const Busy busy(*this);
   const std::string context = "restoring " + script_.name;
   const Ref path = text_object(file);
-  const Ref found = checked(PyObject_CallFunction(embed("restore"), "OOiL", script_.runner.get(), path.get(), fallback ? 1 : 0,
-                                                  static_cast<long long>(step)),
+  const Ref found = checked(PyObject_CallFunction(embed("restore"), "OOiL", script_.runner.get(), path.get(),
+                                                  fallback ? 1 : 0, static_cast<long long>(step)),
                             context);
   const int64_t restored = PyLong_AsLongLong(found.get());
   if (restored == -1 && PyErr_Occurred()) throw_python_error(context);
@@ -189,7 +193,8 @@ int64_t ScriptRunner::restore(const std::string& file, bool fallback, int64_t st
 bool ScriptRunner::has(const std::string& name) {
   const Busy busy(*this);
   const Ref key = text_object(name);
-  const Ref answer = checked(PyObject_CallFunctionObjArgs(embed("has"), script_.runner.get(), key.get(), nullptr), "has");
+  const Ref answer =
+      checked(PyObject_CallFunctionObjArgs(embed("has"), script_.runner.get(), key.get(), nullptr), "has");
   return PyObject_IsTrue(answer.get()) == 1;
 }
 

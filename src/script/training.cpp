@@ -81,7 +81,8 @@ Training training_of(PyObject* result, const CallName& call) {
   }
   if (!read_loss(second.get(), number))
     fail(FPT_ERR_TRAIN_RESULT, call, " must return (is_completed, loss), but the loss is of type ",
-         Py_TYPE(second.get())->tp_name, " and no single real number: reduce it in the script, for example with .mean()");
+         Py_TYPE(second.get())->tp_name,
+         " and no single real number: reduce it in the script, for example with .mean()");
   return {done, number};
 }
 

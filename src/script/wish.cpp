@@ -26,8 +26,7 @@ Made make_wished(const Array& array, const Wish& wish, Array& seen) {
     copy(array, seen);
   }
   const bool owns = storage != nullptr;
-  Made made = make_array(wish.framework, wish.in_script_order(seen), std::move(storage),
-                         wish.read_only && !owns);
+  Made made = make_array(wish.framework, wish.in_script_order(seen), std::move(storage), wish.read_only && !owns);
   if (owns && wish.framework == Framework::numpy) {
     // NumPy has taken a copy of its own
     const View view = view_of(made.object.get());
@@ -52,7 +51,9 @@ void write_back(const Array& seen, const Array& array) {
   if (std::memcmp(before.data, seen.data, count * seen_size) == 0) return;
   copy(array, kept);
   copy(seen, result);
-  const auto element = [](const Array& of, std::size_t i, std::size_t bytes) { return static_cast<char*>(of.data) + i * bytes; };
+  const auto element = [](const Array& of, std::size_t i, std::size_t bytes) {
+    return static_cast<char*>(of.data) + i * bytes;
+  };
   for (std::size_t i = 0; i < count; ++i)
     if (std::memcmp(element(before, i, seen_size), element(seen, i, seen_size), seen_size) == 0)
       std::memcpy(element(result, i, size), element(kept, i, size), size);

@@ -9,9 +9,9 @@ namespace fpt {
 /// What an array has to become for the script.
 struct Wish {
   Framework framework;
-  bool same_layout;   ///< keep the axis order instead of reversing it
-  int32_t dtype;      ///< element type the script gets; that of the array unless a conversion is wanted
-  bool own_memory;    ///< copy the data into memory of the object
+  bool same_layout;  ///< keep the axis order instead of reversing it
+  int32_t dtype;     ///< element type the script gets; that of the array unless a conversion is wanted
+  bool own_memory;   ///< copy the data into memory of the object
   bool read_only;
 
   bool copies(const Array& array) const noexcept { return own_memory || dtype != array.dtype; }

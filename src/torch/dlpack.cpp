@@ -85,7 +85,8 @@ bool has_axes(const Array& array, const int64_t* shape, const int64_t* strides) 
 
 Array array_of(const Tensor& tensor) {
   if (tensor.ndim > FPT_MAX_RANK)
-    fail(FPT_ERR_RANK, "a tensor of ", tensor.ndim, " axes cannot be passed to Fortran; at most ", FPT_MAX_RANK, " can");
+    fail(FPT_ERR_RANK, "a tensor of ", tensor.ndim, " axes cannot be passed to Fortran; at most ", FPT_MAX_RANK,
+         " can");
   Array array;
   array.data = static_cast<char*>(tensor.data) + tensor.byte_offset;
   array.dtype = dtype_of(tensor.dtype);
@@ -93,7 +94,8 @@ Array array_of(const Tensor& tensor) {
   array.device = tensor.device;
   if (array.dtype == FPT_NONE)
     fail(FPT_ERR_DTYPE, "a tensor of element type ", int(tensor.dtype.code), "/", int(tensor.dtype.bits),
-         " bits (DLPack code) has no counterpart in Fortran: convert it in the script, for example with .to(torch.float32)");
+         " bits (DLPack code) has no counterpart in Fortran: convert it in the script, for example with "
+         ".to(torch.float32)");
   const int64_t size = static_cast<int64_t>(dtype_size(array.dtype));
   int64_t contiguous = size;
   for (int i = tensor.ndim - 1; i >= 0; --i) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/// DLPack: the structs of its specification (version 1.3, https://dmlc.github.io/dlpack/latest/c_api.html) under our own
-/// names, and the slots that carry the caller's memory into torch. Knows nothing of Python.
+/// DLPack: the structs of its specification (version 1.3, https://dmlc.github.io/dlpack/latest/c_api.html) under our
+/// own names, and the slots that carry the caller's memory into torch. Knows nothing of Python.
 #pragma once
 
 #include <atomic>
@@ -56,7 +56,8 @@ struct ExchangeApi {
     Version version;
     ExchangeApi* previous;
   } header;
-  int (*allocate)(Tensor* prototype, ManagedVersioned** out, void* context, void (*set_error)(void*, const char*, const char*));
+  int (*allocate)(Tensor* prototype, ManagedVersioned** out, void* context,
+                  void (*set_error)(void*, const char*, const char*));
   int (*from_py_object)(void* object, ManagedVersioned** out);
   int (*to_py_object)(ManagedVersioned* tensor, void** out);
   int (*view)(void* object, Tensor* out);

@@ -4,8 +4,8 @@
 #include <cctype>
 #include <cstring>
 
-#include "python/interpreter.hpp"
 #include "observe/observe.hpp"
+#include "python/interpreter.hpp"
 
 namespace fpt {
 namespace {
@@ -88,15 +88,17 @@ Made make_torch(const Array& array, Storage owned) {
   return made;
 }
 
-/// Type of the elements of a buffer: a letter of Python's module struct, after one for the byte order; 'Z' before that of
-/// its parts for complex numbers.
+/// Type of the elements of a buffer: a letter of Python's module struct, after one for the byte order; 'Z' before that
+/// of its parts for complex numbers.
 int32_t dtype_of_format(const char* format, Py_ssize_t size) {
   if (!format) return FPT_UINT8;
   if (*format == '@' || *format == '=' || *format == '<') ++format;
   const bool complex = *format == 'Z';
   if (complex) ++format;
   if (format[0] == '\0' || format[1] != '\0') return FPT_NONE;
-  const char letter = complex ? static_cast<char>(std::toupper(*format)) : std::strchr("bhilq", *format) ? 'i' : *format;
+  const char letter = complex                         ? static_cast<char>(std::toupper(*format))
+                      : std::strchr("bhilq", *format) ? 'i'
+                                                      : *format;
   return find_dtype([&](const DtypeFacts& facts) {
     return facts.buffer_format == letter && facts.size == static_cast<std::size_t>(size);
   });
@@ -104,7 +106,8 @@ int32_t dtype_of_format(const char* format, Py_ssize_t size) {
 
 Array array_of_buffer(const Py_buffer& buffer) {
   if (buffer.ndim > FPT_MAX_RANK)
-    fail(FPT_ERR_RANK, "an array of ", buffer.ndim, " axes cannot be passed to Fortran; at most ", FPT_MAX_RANK, " can");
+    fail(FPT_ERR_RANK, "an array of ", buffer.ndim, " axes cannot be passed to Fortran; at most ", FPT_MAX_RANK,
+         " can");
   Array array;
   array.data = buffer.buf;
   array.rank = buffer.ndim;

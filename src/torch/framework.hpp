@@ -7,8 +7,8 @@
 #include <cstdint>
 
 #include "arrays/array.hpp"
-#include "torch/dlpack.hpp"
 #include "python/pyref.hpp"
+#include "torch/dlpack.hpp"
 #include "torch/torch_access.hpp"
 
 namespace fpt {

@@ -19,7 +19,7 @@ struct Access {
   PyObject* is_conj = nullptr;
   PyObject *is_inference_mode_enabled = nullptr, *inference_mode = nullptr;  // null where torch has them elsewhere
   PyObject *requires_grad = nullptr, *data_ptr = nullptr, *shape = nullptr, *stride = nullptr;  // names
-  PyObject* dtype = nullptr;                         // name
+  PyObject* dtype = nullptr;                                                                    // name
   PyObject* dtypes[dtype_count] = {};
   PyGetSetDef* requires_grad_getter = nullptr;  // the attribute without looking it up
   TorchSymbols symbols;
@@ -36,7 +36,7 @@ const dlpack::ExchangeApi* find_exchange_api(PyObject* tensor_type) {
 }
 
 /// Truth of an attribute or of a method without arguments; false where asking fails.
-bool is_true(Ref value) {
+bool is_true(const Ref& value) {
   const bool result = value && PyObject_IsTrue(value.get()) == 1;
   PyErr_Clear();
   return result;
@@ -76,7 +76,8 @@ Access& instance() {
   loaded->requires_grad = PyUnicode_InternFromString("requires_grad");
   loaded->dtype = PyUnicode_InternFromString("dtype");
   for (int32_t i = FPT_BOOL; i < dtype_count; ++i)
-    if (is_of_tensors(i)) loaded->dtypes[i] = checked(PyObject_GetAttrString(torch.get(), dtype_name(i)), context).release();
+    if (is_of_tensors(i))
+      loaded->dtypes[i] = checked(PyObject_GetAttrString(torch.get(), dtype_name(i)), context).release();
   loaded->requires_grad_getter = find_getter(type, "requires_grad");
   loaded->data_ptr = PyUnicode_InternFromString("data_ptr");
   loaded->shape = PyUnicode_InternFromString("shape");
@@ -87,8 +88,8 @@ Access& instance() {
 }
 
 /// Keeps inference mode off while it lives. A script may call back into the library from inside torch.inference_mode(),
-/// or leave it on for good, and tensors made there cannot be saved for backward, which the next call may want to do with
-/// a cached one.
+/// or leave it on for good, and tensors made there cannot be saved for backward, which the next call may want to do
+/// with a cached one.
 Ref without_inference_mode(const Access& access) {
   if (!access.is_inference_mode_enabled || !access.inference_mode) return Ref();
   if (!(access.symbols.tells_inference_mode() ? access.symbols.is_inference_mode()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-/// How torch is reached without linking it: DLPack for making tensors and seeing their memory, functions of its libraries
-/// (torch_symbols.hpp) for looking into cached ones. All are found at run time, tested, and replaced one by one where they
-/// are missing, in the end by Python calls.
+/// How torch is reached without linking it: DLPack for making tensors and seeing their memory, functions of its
+/// libraries (torch_symbols.hpp) for looking into cached ones. All are found at run time, tested, and replaced one by
+/// one where they are missing, in the end by Python calls.
 ///
 /// FTN_PYTORCH_EXCHANGE_API=0, FTN_PYTORCH_SHIM=0 and FTN_PYTORCH_CPP_FUNCTIONS=0 switch the fast
 /// ways off, for tests and for finding faults.
@@ -10,8 +10,8 @@
 #include <string>
 
 #include "arrays/array.hpp"
-#include "torch/dlpack.hpp"
 #include "python/pyref.hpp"
+#include "torch/dlpack.hpp"
 
 namespace fpt::torch_access {
 

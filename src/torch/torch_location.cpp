@@ -52,7 +52,9 @@ TorchLocation torch_of_python(const std::string& executable) {
   return {};
 }
 
-bool same_torch(const TorchLocation& a, const TorchLocation& b) { return a.folder == b.folder && a.version == b.version; }
+bool same_torch(const TorchLocation& a, const TorchLocation& b) {
+  return a.folder == b.folder && a.version == b.version;
+}
 
 std::string text_of(const TorchLocation& torch) {
   return concat("torch ", torch.version.empty() ? "of unknown version" : torch.version, " in ", torch.folder);

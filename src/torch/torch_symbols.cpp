@@ -50,7 +50,7 @@ Array self_test_array() {
   return array;
 }
 
-bool is_done(Ref result) {
+bool is_done(const Ref& result) {
   PyErr_Clear();
   return bool(result);
 }

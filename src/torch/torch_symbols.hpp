@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /// Functions that torch's libraries export, found by name without linking them: its stable C functions on tensors, the
-/// "shim" (torch/csrc/inductor/aoti_torch/c/shim.h), and three C++ functions that have no counterpart there. All of them
-/// look and change nothing, in 2 to 4 ns, where Python takes 30 to 50.
+/// "shim" (torch/csrc/inductor/aoti_torch/c/shim.h), and three C++ functions that have no counterpart there. All of
+/// them look and change nothing, in 2 to 4 ns, where Python takes 30 to 50.
 ///
 /// The shim and each of the C++ functions stand for themselves: what is missing in the torch that is there, or does not
 /// say in a self-test what it should, is left out, and torch_access asks DLPack or Python in its place.
