@@ -5,6 +5,7 @@
 #include "arrays/arg.hpp"
 #include "backend.hpp"
 #include "base/error.hpp"
+#include "base/fpenv.hpp"
 #include "calls/runner.hpp"
 #include "direct/direct_plugin.hpp"
 #include "guard.hpp"
@@ -150,19 +151,19 @@ fpt_status fpt_module_restore(fpt_module module, const char* file, int64_t file_
 fpt_status fpt_module_forward(fpt_module module, fpt_arg inputs[], int32_t ninputs, fpt_arg outputs[], int32_t noutputs,
                               fpt_results* results, int32_t flags) {
   const Args in{inputs, ninputs}, out{outputs, noutputs};
-  return call_module(CallFacts{module, forward_hook, in, out},
+  return call_module(CallFacts(module, forward_hook, in, out),
                      [&](Runner& runner) { runner.forward(in, {out, results}, flags); });
 }
 
 fpt_status fpt_module_forward_wrap(fpt_module module, fpt_wrap inputs, fpt_tensor* output, int32_t flags) {
-  return call_module(CallFacts{module, forward_hook},
+  return call_module(CallFacts(module, forward_hook),
                      [&](Runner& runner) { store_tensor(output, runner.forward_list(wrap_at(inputs).get(), flags)); });
 }
 
 fpt_status fpt_module_train(fpt_module module, fpt_arg inputs[], int32_t ninputs, fpt_arg targets[], int32_t ntargets,
                             int32_t* completed, double* loss) {
   const Args in{inputs, ninputs}, goals{targets, ntargets};
-  return call_module(CallFacts{module, train_hook, in, goals}, [&](Runner& runner) {
+  return call_module(CallFacts(module, train_hook, in, goals), [&](Runner& runner) {
     const Training training = runner.train(in, goals, false);
     *completed = training.completed;
     *loss = training.loss;
@@ -171,7 +172,7 @@ fpt_status fpt_module_train(fpt_module module, fpt_arg inputs[], int32_t ninputs
 
 fpt_status fpt_module_train_wrap(fpt_module module, fpt_wrap inputs, fpt_tensor target, int32_t* completed,
                                  double* loss) {
-  return call_module(CallFacts{module, train_hook}, [&](Runner& runner) {
+  return call_module(CallFacts(module, train_hook), [&](Runner& runner) {
     fpt_arg goal = tensor_argument(target);
     const Training training = runner.train(wrap_at(inputs).get(), {&goal, 1}, true);
     *completed = training.completed;
@@ -183,7 +184,7 @@ fpt_status fpt_module_call(fpt_module module, const char* name, int64_t name_len
                            fpt_arg outputs[], int32_t noutputs, fpt_results* results) {
   const Args in{inputs, ninputs}, out{outputs, noutputs};
   const std::string_view function = view_trimmed(name, name_len);
-  return call_module(CallFacts{module, function, in, out},
+  return call_module(CallFacts(module, function, in, out),
                      [&](Runner& runner) { runner.call(function, in, {out, results}); });
 }
 

@@ -34,13 +34,17 @@ void forget_module(int64_t module);
 struct CallFacts {
   int64_t module;
   std::string_view function;  ///< or what is done with the module as a whole: "save"
-  Args inputs;
-  Args others;               ///< outputs, or targets of training
-  bool is_of_whole = false;  ///< not a function is called, but the module saved, restored, ...
-  std::string_view file;     ///< that this is about
+  Args inputs, others;        ///< others: outputs, or targets of training
+  bool is_of_whole = false;   ///< not a function is called, but the module saved, restored, ...
+  std::string_view file;      ///< that this is about
 
+  explicit CallFacts(int64_t module, std::string_view function, Args inputs = {}, Args others = {})
+      : module(module), function(function), inputs(inputs), others(others) {}
   static CallFacts of_whole(int64_t module, std::string_view what, std::string_view file = {}) {
-    return {module, what, {}, {}, true, file};
+    CallFacts facts(module, what);
+    facts.is_of_whole = true;
+    facts.file = file;
+    return facts;
   }
 };
 
