@@ -8,11 +8,11 @@
 namespace fpt {
 namespace {
 
-/// In a process of its own, because a log that has begun goes on: write `text` and end with the number of the error
-/// that was there before.
-[[noreturn]] void log_and_exit(const char* level, LogLevel wanted, const char* text) {
+/// In a process of its own, because a log that has begun goes on: write `text`, to standard error unless a file is
+/// given, and end with the number of the error that was there before.
+[[noreturn]] void log_and_exit(const char* level, LogLevel wanted, const char* text, const char* file = "") {
   setenv("FTN_PYTORCH_LOG", level, 1);
-  unsetenv("FTN_PYTORCH_LOG_FILE");
+  setenv("FTN_PYTORCH_LOG_FILE", file, 1);
   start_log();
   errno = EDOM;
   log(wanted, text);
@@ -24,6 +24,10 @@ const auto unchanged_errno = testing::ExitedWithCode(EDOM);
 TEST(LogDeathTest, HasOneLineForAnEventAndIndentsTheRest) {
   EXPECT_EXIT(log_and_exit("info", LogLevel::info, "first\nsecond"), unchanged_errno,
               " rank 0 thread [0-9]+ info first\n    second\n");
+}
+
+TEST(LogDeathTest, OnAFullDiskChangesNothingForItsCaller) {
+  EXPECT_EXIT(log_and_exit("info", LogLevel::info, "event", "/dev/full"), unchanged_errno, "^$");
 }
 
 TEST(LogDeathTest, EscapesWhatIsNoUtf8) {
