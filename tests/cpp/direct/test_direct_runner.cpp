@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// Saved models in the place of a script, with those of tests/fortran/scripts/make_direct_models.py. What the models
-/// compute and how they take their arguments is in plugin/test_plugin.cpp and tests/fortran/test_direct*.f90.
+/// compute and how they take their arguments is in tests/cpp/plugin and tests/fortran/test_direct*.f90.
 #include "direct/direct_runner.hpp"
 #include "support.hpp"
 
