@@ -1,54 +1,15 @@
 // SPDX-License-Identifier: MIT
-/// The plug-in by its table, as the core uses it, with the models of tests/fortran/scripts/make_direct_models.py.
-#include <dlfcn.h>
-
-#include <array>
+/// The table of the plug-in, failures and answers. It exports nothing else, so these tests stand for the files behind
+/// it: here plugin, failure and answer; test_frame.cpp for frame and tensors; test_method.cpp; test_script_model.cpp
+/// for script_model, rewrite, optimizer and optimizer_state, whose numbers tests/fortran/test_direct_training.f90
+/// compares with those of Python. Packages (package_model, package_origin) are in
+/// tests/fortran/test_direct_package.f90.
 #include <thread>
 
-#include "direct/fpt_direct.h"
-#include "support.hpp"
+#include "plugin/loaded.hpp"
 
 namespace fpt::test {
 namespace {
-
-const fpt_direct_table& plugin() {
-  static const fpt_direct_table* table = [] {
-    void* library = dlopen(std::getenv("FPT_TEST_PLUGIN"), RTLD_NOW | RTLD_LOCAL);
-    EXPECT_NE(library, nullptr) << dlerror();
-    return reinterpret_cast<decltype(&fpt_direct_table_get)>(dlsym(library, FPT_DIRECT_SYMBOL))();
-  }();
-  return *table;
-}
-
-Outcome outcome(fpt_status status) { return {status, status == FPT_OK ? "" : plugin().error_text()}; }
-
-/// A loaded model; values of its latest answer.
-class Loaded {
- public:
-  explicit Loaded(const std::string& name, fpt_direct_options options = {}) {
-    options.name = name.c_str();
-    EXPECT_OK(outcome(plugin().load(("direct_" + name + ".pt").c_str(), &options, &module)));
-  }
-  ~Loaded() {
-    release();
-    plugin().unload(module);
-  }
-  Loaded(const Loaded&) = delete;
-  Loaded& operator=(const Loaded&) = delete;
-
-  Outcome call(const char* name, std::vector<fpt_arg> inputs) {
-    release();
-    return outcome(plugin().call(module, name, name ? static_cast<int64_t>(std::char_traits<char>::length(name)) : 0,
-                                 inputs.data(), static_cast<int32_t>(inputs.size()), 0, &answer));
-  }
-  void release() {
-    if (answer.owner) plugin().release(answer.owner);
-    answer = {};
-  }
-
-  fpt_direct_module* module = nullptr;
-  fpt_direct_answer answer{};
-};
 
 TEST(Plugin, SpeaksThisVersion) {
   EXPECT_EQ(plugin().version, FPT_DIRECT_VERSION);
@@ -77,16 +38,6 @@ TEST(Plugin, TensorIsDescribedInTheOrderOfTheModel) {
   EXPECT_EQ(static_cast<float*>(value.data)[2], 3);
 }
 
-TEST(Plugin, NewContentsOfAKnownArrayAreSeen) {
-  Loaded model("weighted");
-  std::vector<double> x = {1, 2};
-  for (int i = 0; i < 4; ++i) {
-    x[1] = i;
-    ASSERT_OK(model.call(nullptr, {in(x)}));
-    EXPECT_EQ(static_cast<double*>(model.answer.values[0].data)[1], 2 * i);
-  }
-}
-
 TEST(Plugin, AnswerOutlivesItsModelAndItsThread) {
   fpt_direct_answer answer{};
   std::vector<float> x = {1, 2};
@@ -107,48 +58,6 @@ TEST(Plugin, TextOfAFailureBelongsToItsThread) {
   EXPECT_FAILS(model.call("missing", {}), FPT_ERR_HOOK, "missing");
   std::thread([&] { EXPECT_FAILS(model.call("absent", {}), FPT_ERR_HOOK, "absent"); }).join();
   EXPECT_NE(std::string(plugin().error_text()).find("missing"), std::string::npos);
-}
-
-TEST(Plugin, KeptInputIsReportedOnceAndNotUsedAgain) {
-  static std::string warned;
-  plugin().on_warning([](const char* text, int64_t length) { warned.append(text, static_cast<std::size_t>(length)); });
-  Loaded model("counter");
-  std::vector<float> x = {1, 2};
-  ASSERT_OK(model.call("keep", {in(x)}));
-  EXPECT_NE(warned.find("keep of counter kept input 1"), std::string::npos) << warned;
-  warned.clear();
-  ASSERT_OK(model.call("keep", {in(x)}));
-  EXPECT_EQ(warned, "");
-  plugin().on_warning(nullptr);
-}
-
-TEST(Plugin, WhatAModelDoesToItsInputIsGoneInTheNextCall) {
-  plugin().on_warning([](const char*, int64_t) {});  // of inputs that are kept
-  Loaded model("meddler");
-  std::vector<float> x = {1, 2, 3, 4, 5, 6};
-  for (const char* action : {"turn", "add_axis", "resize", "point_elsewhere", "want_gradient", "keep", "keep_view", "keep_graph"})
-    for (int i = 0; i < 5; ++i) {
-      x[5] = static_cast<float>(i);
-      ASSERT_OK(model.call(action, {out(x, {3, 2})})) << action;
-      const auto* found = static_cast<float*>(model.answer.values[0].data);
-      const std::vector<float> expected = {15 + x[5], 223, 0, 2};  // the sum, (2,3) of rank 2, no gradient, in this order
-      EXPECT_EQ(std::vector<float>(found, found + 4), expected) << action << ", call " << i;
-      ASSERT_OK(model.call(nullptr, {in(x, {3, 2})})) << action;
-      const auto* after = static_cast<float*>(model.answer.values[0].data);
-      EXPECT_EQ(std::vector<float>(after, after + 4), expected) << "forward after " << action << ", call " << i;
-    }
-  plugin().on_warning(nullptr);
-}
-
-TEST(Plugin, AnInputThatIsChangedUnaskedIsRefusedInEveryCall) {
-  for (const int32_t mode : {FPT_DIRECT_CHECKED, FPT_DIRECT_SAFE}) {
-    fpt_direct_options options{};
-    options.mode = mode;
-    Loaded model("meddler", options);
-    std::vector<float> x = {1, 2, 3, 4, 5, 6};
-    for (int i = 0; i < 5; ++i)
-      EXPECT_FAILS(model.call("turn", {in(x, {3, 2})}), FPT_ERR_INPUT_MODIFIED, "pass it so") << "call " << i;
-  }
 }
 
 TEST(Plugin, HalfPrecisionWidensOnItsWayToTheHost) {
@@ -175,35 +84,16 @@ TEST(Plugin, TensorIsCopiedToStridedMemory) {
   EXPECT_EQ(y, (std::vector<float>{1, 0, 2, 0}));
 }
 
-TEST(Plugin, DamagedStateOfAnOptimizerIsRefused) {
-  Loaded model("mlp");
-  const fpt_direct_optimizer settings{1, 0, 0, 1e-3, 0, 0, 0.9, 0.999, 1e-8};
-  ASSERT_OK(outcome(plugin().create_optimizer(model.module, &settings)));
-  const Folder folder;
-  const std::string file = (folder.path() / "trained.pt").string();
-  ASSERT_OK(outcome(plugin().save(model.module, file.c_str())));
-  std::ifstream stream(file, std::ios::binary);
-  const std::string whole((std::istreambuf_iterator<char>(stream)), {});
-  // of equal lengths, so that the archive stays one
-  const std::vector<std::array<std::string, 3>> changes = {
-      {"optimizer 1\n", "optimizer 2\n", "later version"},
-      {"kind adam", "kind ogre", "ogre"},
-      {"kind adam", "eps 0x0p0", "settings are missing"},
-      {"lr 0x1.0", "lr -0x10", "lr is -"},
-      {"lr 0x1.0", "lr infini", "is no number"},
-      {"lr 0x1.0", "lq 0x1.0", "begins with \"lq\""},
-      {"parameter 0.bias 0", "parameter 0.bias 4", "left nothing behind"},
-      {"parameter 0.bias 0", "parameter 9.bias 0", "no parameter 9.bias"},
-      {"\nend\n", "\nfin\n", "begins with \"fin\""},
-  };
-  for (const auto& [old, replacement, reason] : changes) {
-    std::string content = whole;
-    const std::size_t at = content.find(old);
-    ASSERT_NE(at, std::string::npos) << old;
-    content.replace(at, replacement.size(), replacement);
-    folder.write("trained.pt", content);
-    EXPECT_FAILS(outcome(plugin().restore(model.module, file.c_str())), FPT_ERR_FORMAT, reason);
-  }
+TEST(Plugin, ResultsThatFortranCannotHaveAreRefused) {
+  Loaded model("two");
+  std::vector<float> x = {1};
+  EXPECT_FAILS(model.call("nested", {in(x)}), FPT_ERR_RESULT_TYPE,
+               "result 2 of nested of two is a container inside another");
+  ASSERT_OK(model.call("nothing", {in(x)}));
+  EXPECT_EQ(model.answer.count, 0);
+  std::vector<std::complex<float>> z = {{1, 2}};
+  ASSERT_OK(model.call("conjugate", {in(z)}));
+  EXPECT_EQ(model.at<std::complex<float>>(0), std::complex<float>(1, -2));
 }
 
 }  // namespace

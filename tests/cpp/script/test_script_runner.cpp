@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 /// Loading, functions, reload, save and restore; two modules at once; modules that go while they are in use.
-#include "script/script_runner.hpp"
+#include <thread>
+
 #include "script.hpp"
+#include "script/script_runner.hpp"
 
 namespace fpt {
 namespace {
@@ -199,8 +201,8 @@ def change():
   EXPECT_EQ(found, 12);
   EXPECT_EQ(script.number("state"), 3);
   found = 5;
-  EXPECT_FAILS(outcome(fpt_module_restore(script.handle(), steps.data(), length, 0, 7, &found)),
-               FPT_ERR_NO_CHECKPOINT, "of step 7, but of 12");
+  EXPECT_FAILS(outcome(fpt_module_restore(script.handle(), steps.data(), length, 0, 7, &found)), FPT_ERR_NO_CHECKPOINT,
+               "of step 7, but of 12");
   EXPECT_EQ(found, 5);
   const Script other("state = []");
   EXPECT_FAILS(outcome(fpt_module_checkpoint(other.handle(), steps.data(), length, 3, -1)), FPT_ERR_LOCKED, "is being");
@@ -220,30 +222,116 @@ fpt_module used_module = 0;
 
 extern "C" __attribute__((visibility("default"))) void test_module_free() { fpt_module_free(used_module); }
 extern "C" __attribute__((visibility("default"))) int test_module_reload() { return fpt_module_reload(used_module); }
+extern "C" __attribute__((visibility("default"))) void test_module_free_elsewhere() {
+  std::thread(test_module_free).join();
+}
+extern "C" __attribute__((visibility("default"))) int test_module_reload_elsewhere() {
+  int status = -1;
+  std::thread([&] { status = test_module_reload(); }).join();
+  return status;
+}
 
 std::string callback(const char* name, void (*function)()) {
   return "import ctypes\n" + std::string(name) + " = ctypes.CFUNCTYPE(ctypes.c_int)(" +
          std::to_string(test::address(reinterpret_cast<void*>(function))) + ")\n";
 }
 
-TEST(ModuleTest, MayBeFreedByItsOwnScript) {
-  const Script script(callback("free", test_module_free) + "def f():\n    free()\n    return 5\n");
-  used_module = script.handle();
-  double value = 0;
-  EXPECT_OK(script.call("f", {}, {out(value)}));
-  EXPECT_EQ(value, 5);
-  EXPECT_FAILS(script.call("f"), FPT_ERR_FREED, "has been freed");
+std::string callback(const char* name, int (*function)()) {
+  return callback(name, reinterpret_cast<void (*)()>(function));
 }
 
-TEST(ModuleTest, MayBeReloadedByItsOwnScript) {
-  const Script script(callback("reload", reinterpret_cast<void (*)()>(test_module_reload)) +
-                      "def f(x):\n    assert reload() == 0\n    return 2 * x\n");
+TEST(ModuleTest, MayBeFreedDuringACallByItsOwnScriptOrAnotherThread) {
+  for (const auto free : {test_module_free, test_module_free_elsewhere}) {
+    const Script script(callback("free", free) + "def f():\n    free()\n    return 5\n");
+    used_module = script.handle();
+    double value = 0;
+    EXPECT_OK(script.call("f", {}, {out(value)}));
+    EXPECT_EQ(value, 5);
+    EXPECT_FAILS(script.call("f"), FPT_ERR_FREED, "has been freed");
+  }
+}
+
+TEST(ModuleTest, MayBeReloadedDuringACallByItsOwnScriptOrAnotherThread) {
+  for (const auto reload : {test_module_reload, test_module_reload_elsewhere}) {
+    Script script(callback("reload", reload) +
+                  "def f(x):\n    assert reload() == 0\n    return 2 * x\n"
+                  "def ftn_pytorch_train(x, target): return reload() == 0, float(x.sum() + target.sum())\n");
+    used_module = script.handle();
+    std::vector<double> x = {3}, y = {0};
+    for (int i = 0; i < 5; ++i) {
+      ASSERT_OK(script.call("f", {in(x)}, {out(y)}));
+      EXPECT_EQ(y[0], 6);
+      ASSERT_OK(script.train({in(x)}, {in(x)}));
+      EXPECT_EQ(script.completed, 1);
+      EXPECT_EQ(script.loss, 6);
+    }
+  }
+}
+
+TEST(ModuleTest, ACallGoesOnWithTheFunctionThatAReloadReplaces) {
+  const Script script(callback("reload", test_module_reload) + R"(
+import gc, os
+def f(depth):
+    if depth == 0:
+        open(__file__, "a").write("\ndef f(depth): return -1\n")
+        assert reload() == 0
+        gc.collect()
+        return 1
+    return 1 + f(depth - 1)
+)");
+  used_module = script.handle();
+  int32_t value = 0;
+  ASSERT_OK(script.call("f", {in(3)}, {out(value)}));
+  EXPECT_EQ(value, 4);
+  ASSERT_OK(script.call("f", {in(3)}, {out(value)}));
+  EXPECT_EQ(value, -1);
+}
+
+int finalizers = 0;  // that ran
+
+extern "C" __attribute__((visibility("default"))) void test_finalizer_reloads() {
+  ++finalizers;
+  EXPECT_OK(outcome(fpt_module_reload(used_module)));
+}
+extern "C" __attribute__((visibility("default"))) void test_finalizer_frees() {
+  ++finalizers;
+  fpt_module_free(used_module);
+  EXPECT_FAILS(outcome(fpt_module_reload(used_module)), FPT_ERR_FREED, "has been freed");
+}
+
+/// A function that the library alone holds after its first call, so that it dies when the library lets go of it.
+const char* const mortal = R"(
+class Mortal:
+    called = False
+    def __call__(self, x):
+        self.called = True
+        globals().pop("f", None)
+        return 2 * x
+    def __del__(self):
+        if self.called: end()
+f = Mortal()
+)";
+
+TEST(ModuleTest, MayBeReloadedByAFinalizerOfWhatAReloadReplaces) {
+  const Script script(callback("end", test_finalizer_reloads) + mortal);
   used_module = script.handle();
   std::vector<double> x = {3}, y = {0};
-  for (int i = 0; i < 5; ++i) {
+  finalizers = 0;
+  for (int i = 1; i <= 3; ++i) {
     ASSERT_OK(script.call("f", {in(x)}, {out(y)}));
     EXPECT_EQ(y[0], 6);
+    ASSERT_OK(outcome(fpt_module_reload(script.handle())));
+    EXPECT_EQ(finalizers, i);
   }
+}
+
+TEST(ModuleTest, IsFreedOnceWhereAFinalizerOfItFreesItToo) {
+  const Script script(callback("end", test_finalizer_frees) + mortal);
+  used_module = script.handle();
+  finalizers = 0;
+  ASSERT_OK(script.call("f", {in(1.0)}));
+  fpt_module_free(script.handle());
+  EXPECT_EQ(finalizers, 1);
 }
 
 }  // namespace

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: MIT
+/// Saved models in the place of a script, with those of tests/fortran/scripts/make_direct_models.py. What the models
+/// compute and how they take their arguments is in tests/cpp/plugin and tests/fortran/test_direct*.f90.
+#include "direct/direct_runner.hpp"
+#include "support.hpp"
+
+namespace fpt {
+namespace {
+
+using test::in;
+using test::named;
+using test::out;
+using test::outcome_of;
+
+using Doubles = std::vector<double>;
+
+std::string file_of(const std::string& name) { return std::filesystem::absolute("direct_" + name + ".pt").string(); }
+
+/// A model, and calls that tell how they ended.
+class Model {
+ public:
+  explicit Model(const std::string& name, const Options& options = {})
+      : runner_(DirectRunner::load(file_of(name), ModelKind::torchscript, options, {})) {}
+
+  Runner* operator->() const { return runner_.get(); }
+
+  test::Outcome forward(std::vector<fpt_arg> inputs, std::vector<fpt_arg> outputs, int64_t* results = nullptr) const {
+    return outcome_of([&] { runner_->forward(args(inputs), {args(outputs), results}, 0); });
+  }
+  test::Outcome call(const std::string& name, std::vector<fpt_arg> inputs = {}, std::vector<fpt_arg> outputs = {},
+                     int64_t* results = nullptr) const {
+    return outcome_of([&] { runner_->call(name, args(inputs), {args(outputs), results}); });
+  }
+  test::Outcome train(std::vector<fpt_arg> inputs, std::vector<fpt_arg> targets, Training* training = nullptr) const {
+    return outcome_of([&] {
+      const Training step = runner_->train(args(inputs), args(targets), false);
+      if (training) *training = step;
+    });
+  }
+
+ private:
+  static Args args(std::vector<fpt_arg>& list) { return {list.data(), static_cast<int32_t>(list.size())}; }
+
+  std::unique_ptr<Runner> runner_;
+};
+
+struct DirectRunnerTest : testing::Test {
+  Doubles x = {1, 2, 3, 4, 5, 6}, y = Doubles(6, -1), z = Doubles(6, -1);
+  int64_t results = 0, tensor = 0;
+  ~DirectRunnerTest() override {
+    fpt_results_free(results);
+    free_tensor(tensor);
+  }
+};
+
+TEST_F(DirectRunnerTest, LoadRefusesWhatASavedModelCannotHave) {
+  const auto load = [](const std::string& file, const Options& options, Args config) {
+    return outcome_of([&] { DirectRunner::load(file, ModelKind::torchscript, options, config); });
+  };
+  fpt_arg rate = named("lr", in(0.1));
+  EXPECT_FAILS(load(file_of("two"), {}, {&rate, 1}), FPT_ERR_ARGUMENT, "takes no config");
+  Options compiled;
+  compiled.compile = "default";
+  EXPECT_FAILS(load(file_of("two"), compiled, {}), FPT_ERR_ARGUMENT, "torch.compile");
+  EXPECT_FAILS(load(file_of("foreign"), {}, {}), FPT_ERR_FORMAT, "direct_foreign.pt cannot be read");
+  Options elsewhere;
+  elsewhere.device = "abacus";
+  EXPECT_FAILS(load(file_of("two"), elsewhere, {}), FPT_ERR_DEVICE, "abacus");
+}
+
+TEST_F(DirectRunnerTest, HasTheMethodsOfTheModelAndWhatTheLibraryDoesForIt) {
+  const Model model("two");
+  EXPECT_EQ(model->backend(), "direct");
+  for (const char* name : {"ftn_pytorch_forward", "ftn_pytorch_train", "ftn_pytorch_save", "ftn_pytorch_restore",
+                           "named", "ftn_pytorch_create_optimizer_adamw"})
+    EXPECT_TRUE(model->has(name)) << name;
+  for (const char* name : {"", "missing", "ftn_pytorch_", "ftn_pytorch_setup", "ftn_pytorch_checkpoint",
+                           "ftn_pytorch_create_optimizer_", "ftn_pytorch_create_optimizer_lion"})
+    EXPECT_FALSE(model->has(name)) << name;
+}
+
+TEST_F(DirectRunnerTest, OneTensorGoesIntoItsOutputInEitherLayout) {
+  ASSERT_OK(Model("weighted").forward({in(x, {3, 2})}, {out(y, {3, 2})}));
+  EXPECT_EQ(y, (Doubles{1, 4, 9, 4, 10, 18})) << "weights along the last axis of the model, the first of Fortran";
+  Options same;
+  same.same_layout = true;
+  ASSERT_OK(Model("weighted", same).forward({in(x, {3, 2})}, {out(y, {3, 2})}));
+  EXPECT_EQ(y, (Doubles{1, 2, 3, 8, 10, 12}));
+}
+
+TEST_F(DirectRunnerTest, ResultsGoByPlaceOrByName) {
+  const Model two("two"), range("range");
+  ASSERT_OK(two.forward({in(x), in(x)}, {out(y), out(z)}));
+  EXPECT_EQ(y[5], 12);
+  EXPECT_EQ(z[5], 0);
+  double sum = 0, low = 0, high = 0;
+  ASSERT_OK(two.call("named", {in(x)}, {named("sum", out(sum)), named("double", out(y))}));
+  EXPECT_EQ(sum, 21);
+  EXPECT_EQ(y[5], 12);
+  ASSERT_OK(range.forward({in(x)}, {out(low), out(high)}));
+  ASSERT_OK(range.forward({in(x)}, {named("high", out(high))}));
+  EXPECT_EQ(low, 1);
+  EXPECT_EQ(high, 6);
+  EXPECT_FAILS(two.call("named", {in(x)}, {out(y), out(sum)}), FPT_ERR_RESULT_NAME,
+               "named of direct_two returned named results");
+  EXPECT_FAILS(two.forward({in(x), in(x)}, {out(y)}), FPT_ERR_RESULT_COUNT,
+               "ftn_pytorch_forward of direct_two returned 2 results");
+}
+
+TEST_F(DirectRunnerTest, NumbersAndTextsAreResultsToo) {
+  int32_t next = 0;
+  double half = 0;
+  bool positive = false;
+  std::string word(6, '-');
+  ASSERT_OK(Model("two").call("scalars", {in(3), in("west")}, {out(next), out(half), out(positive), out(word)}));
+  EXPECT_EQ(next, 4);
+  EXPECT_EQ(half, 1.5);
+  EXPECT_TRUE(positive);
+  EXPECT_EQ(word, "west! ");
+}
+
+TEST_F(DirectRunnerTest, HalfPrecisionIsWidenedOnTheWayOut) {
+  const Model model("two");
+  std::vector<float> single(6);
+  ASSERT_OK(model.call("half", {in(x)}, {out(single)}));
+  EXPECT_EQ(single[5], 6);
+  ASSERT_OK(model.call("half", {in(x)}, {}, &results));
+  EXPECT_FAILS(outcome_of([&] { results_table().at(results).memory(1, FPT_FLOAT32, 1); }), FPT_ERR_DTYPE, "float16");
+  ASSERT_OK(outcome_of([&] { results_table().at(results).copy_to(1, out(y), false); }));
+  EXPECT_EQ(y, x);
+}
+
+TEST_F(DirectRunnerTest, ResultsAndTensorsOutliveTheModel) {
+  {
+    const Model model("weighted");
+    ASSERT_OK(model.forward({in(x)}, {}, &results));
+    fpt_arg input = in(x);
+    store_tensor(&tensor, model->forward_list({&input, 1}, 0));
+  }
+  EXPECT_EQ(static_cast<double*>(results_table().at(results).memory(1, FPT_FLOAT64, 1).data)[5], 36);
+  EXPECT_EQ(static_cast<double*>(tensor_at(tensor).array.data)[5], 36);
+}
+
+TEST_F(DirectRunnerTest, AListGivesOneTensor) {
+  std::vector<fpt_arg> inputs = {in(x), in(x)};
+  EXPECT_FAILS(outcome_of([&] { Model("two")->forward_list({inputs.data(), 2}, 0); }), FPT_ERR_RESULT_COUNT,
+               "returned 2 results");
+}
+
+TEST_F(DirectRunnerTest, ACopyIsTakenOver) {
+  const fpt_arg copy = test::array_arg(x.data(), {6}, FPT_COPY);
+  x.assign(6, 0);
+  ASSERT_OK(Model("weighted").forward({copy}, {out(y)}));
+  EXPECT_EQ(y[5], 36);
+  EXPECT_FAILS(Model("weighted").forward({copy}, {out(y)}), FPT_ERR_FREED, "torch_copy");
+}
+
+TEST_F(DirectRunnerTest, TensorsStandForTheirMemoryUnderTheNameOfTheArgument) {
+  store_tensor(&tensor, Tensor::of_arg(out(z)));
+  z.assign(6, 10);
+  ASSERT_OK(Model("two").forward({named("b", tensor_argument(tensor)), named("a", in(x))},
+                                 {out(y), tensor_argument(tensor)}));
+  EXPECT_EQ(y[5], 16);
+  EXPECT_EQ(z[5], -4) << "a - b, into b itself";
+}
+
+TEST_F(DirectRunnerTest, WhatWasWrongInADescriptionIsToldByTheCall) {
+  EXPECT_FAILS(Model("two").forward({in(x), named("b", test::array_arg<double>(nullptr, {2}))}, {out(y)}),
+               FPT_ERR_UNALLOCATED, "input 2 (\"b\") of ftn_pytorch_forward of direct_two");
+  EXPECT_FAILS(Model("mlp").train({in(x)}, {test::array_arg<double>(nullptr, {2})}), FPT_ERR_UNALLOCATED,
+               "target 1 of ftn_pytorch_train of direct_mlp");
+}
+
+TEST_F(DirectRunnerTest, FailuresOfTheModelLeaveOutputsAlone) {
+  const Model model("two");
+  EXPECT_FAILS(model.call("fails", {in(x, {3, 2})}, {out(y)}), FPT_ERR_PYTHON, "fails of direct_two");
+  EXPECT_FAILS(model.call("missing", {}, {out(y)}), FPT_ERR_HOOK, "has no function missing; it has");
+  EXPECT_FAILS(model.forward({in(x)}, {out(y)}), FPT_ERR_SIGNATURE, "'b'");
+  EXPECT_FAILS(model.forward({in(x), in(x)}, {out(y), out(z, {2, 3})}), FPT_ERR_SHAPE, "output 2");
+  EXPECT_EQ(y, Doubles(6, -1));
+}
+
+struct DirectTraining : testing::Test {
+  std::vector<float> x = std::vector<float>(2 * 16, 0.5f), target = std::vector<float>(2 * 4, 1);
+  fpt_arg input() { return in(x, {16, 2}); }
+  fpt_arg goal() { return in(target, {4, 2}); }
+};
+
+TEST_F(DirectTraining, NeedsAnOptimizerAndOneTarget) {
+  const Model model("mlp");
+  EXPECT_FAILS(model.train({input()}, {goal()}), FPT_ERR_HOOK, "there is no optimizer");
+  EXPECT_FAILS(model.call("ftn_pytorch_create_optimizer_lion", {in(0.1)}), FPT_ERR_HOOK, "sgd, adam, adamw");
+  EXPECT_FAILS(model.call("ftn_pytorch_create_optimizer_sgd", {}), FPT_ERR_SIGNATURE, "learning rate");
+  ASSERT_OK(model.call("ftn_pytorch_create_optimizer_sgd", {in(0.1)}));
+  EXPECT_FAILS(model.train({input()}, {goal(), goal()}), FPT_ERR_SIGNATURE, "was given 2 targets");
+  EXPECT_FAILS(model.train({input()}, {}), FPT_ERR_SIGNATURE, "was given 0 targets");
+  EXPECT_FAILS(model.train({input()}, {in(1.0)}), FPT_ERR_ARGUMENT, "scalar by value");
+}
+
+TEST_F(DirectTraining, TellsTheLossBeforeEachStep) {
+  const Model model("mlp");
+  ASSERT_OK(model.call("ftn_pytorch_create_optimizer_adam", {in(0.01)}));
+  Training first, second;
+  ASSERT_OK(model.train({input()}, {goal()}, &first));
+  ASSERT_OK(model.train({input()}, {goal()}, &second));
+  EXPECT_GT(first.loss, second.loss);
+  EXPECT_GT(second.loss, 0);
+  EXPECT_EQ(first.completed, 0) << "a saved model never says that it is done";
+}
+
+TEST_F(DirectTraining, GoesOnWhereASavedFileEnded) {
+  const test::Folder folder;
+  const std::string file = (folder.path() / "trained.pt").string();
+  const Model model("mlp");
+  ASSERT_OK(model.call("ftn_pytorch_create_optimizer_adam", {in(0.01)}));
+  Training step, again;
+  ASSERT_OK(model.train({input()}, {goal()}));
+  model->save(file);
+  ASSERT_OK(model.train({input()}, {goal()}, &step));
+  EXPECT_EQ(model->restore(file, false, -1), -1) << "no step is known";
+  ASSERT_OK(model.train({input()}, {goal()}, &again));
+  EXPECT_EQ(step.loss, again.loss);
+}
+
+TEST_F(DirectRunnerTest, ReloadBeginsWithTheFileAnew) {
+  const Model model("counter");
+  std::vector<float> count(1), one = {1};
+  for (int i = 1; i <= 3; ++i) ASSERT_OK(model.forward({in(one)}, {out(count)}));
+  EXPECT_EQ(count[0], 3);
+  model->reload();
+  ASSERT_OK(model.forward({in(one)}, {out(count)}));
+  EXPECT_EQ(count[0], 1);
+}
+
+TEST_F(DirectRunnerTest, HasNoCheckpoints) {
+  const test::Folder folder;
+  const std::string place = folder.path().string(), missing = (folder.path() / "none.pt").string();
+  const Model model("counter");
+  EXPECT_FAILS(outcome_of([&] { model->checkpoint(place, 3, -1); }), FPT_ERR_HOOK, "backend=\"python\"");
+  EXPECT_FAILS(outcome_of([&] { model->restore(place, false, -1); }), FPT_ERR_HOOK, "no checkpoints");
+  EXPECT_FAILS(outcome_of([&] { model->restore(file_of("counter"), true, -1); }), FPT_ERR_HOOK, "no checkpoints");
+  EXPECT_FAILS(outcome_of([&] { model->restore(file_of("counter"), false, 3); }), FPT_ERR_HOOK, "no checkpoints");
+  EXPECT_FAILS(outcome_of([&] { model->restore(missing, false, -1); }), FPT_ERR_NO_CHECKPOINT,
+               "none.pt does not exist");
+}
+
+}  // namespace
+}  // namespace fpt

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: MIT
+/// Arguments as tensors that are kept between calls, and what is checked after a call.
+#include <atomic>
+#include <thread>
+
+#include "plugin/loaded.hpp"
+
+namespace fpt::test {
+namespace {
+
+TEST(PluginFrame, NewContentsOfAKnownArrayAreSeen) {
+  Loaded model("weighted");
+  std::vector<double> x = {1, 2};
+  for (int i = 0; i < 4; ++i) {
+    x[1] = i;
+    ASSERT_OK(model.call(nullptr, {in(x)}));
+    EXPECT_EQ(static_cast<double*>(model.answer.values[0].data)[1], 2 * i);
+  }
+}
+
+TEST(PluginFrame, KeptInputIsReportedOnceAndNotUsedAgain) {
+  static std::string warned;
+  plugin().on_warning([](const char* text, int64_t length) { warned.append(text, static_cast<std::size_t>(length)); });
+  Loaded model("counter");
+  std::vector<float> x = {1, 2};
+  ASSERT_OK(model.call("keep", {in(x)}));
+  EXPECT_NE(warned.find("keep of counter kept input 1"), std::string::npos) << warned;
+  warned.clear();
+  ASSERT_OK(model.call("keep", {in(x)}));
+  EXPECT_EQ(warned, "");
+  plugin().on_warning(nullptr);
+}
+
+TEST(PluginFrame, WhatAModelDoesToItsInputIsGoneInTheNextCall) {
+  plugin().on_warning([](const char*, int64_t) {});  // of inputs that are kept
+  Loaded model("meddler");
+  std::vector<float> x = {1, 2, 3, 4, 5, 6};
+  for (const char* action :
+       {"turn", "add_axis", "resize", "point_elsewhere", "want_gradient", "keep", "keep_view", "keep_graph"})
+    for (int i = 0; i < 5; ++i) {
+      x[5] = static_cast<float>(i);
+      ASSERT_OK(model.call(action, {out(x, {3, 2})})) << action;
+      const auto* found = static_cast<float*>(model.answer.values[0].data);
+      const std::vector<float> expected = {15 + x[5], 223, 0,
+                                           2};  // the sum, (2,3) of rank 2, no gradient, in this order
+      EXPECT_EQ(std::vector<float>(found, found + 4), expected) << action << ", call " << i;
+      ASSERT_OK(model.call(nullptr, {in(x, {3, 2})})) << action;
+      const auto* after = static_cast<float*>(model.answer.values[0].data);
+      EXPECT_EQ(std::vector<float>(after, after + 4), expected) << "forward after " << action << ", call " << i;
+    }
+  plugin().on_warning(nullptr);
+}
+
+TEST(PluginFrame, AnInputThatIsChangedUnaskedIsRefusedInEveryCall) {
+  for (const int32_t mode : {FPT_DIRECT_CHECKED, FPT_DIRECT_SAFE}) {
+    fpt_direct_options options{};
+    options.mode = mode;
+    Loaded model("meddler", options);
+    std::vector<float> x = {1, 2, 3, 4, 5, 6};
+    for (int i = 0; i < 5; ++i)
+      EXPECT_FAILS(model.call("turn", {in(x, {3, 2})}), FPT_ERR_INPUT_MODIFIED, "pass it so") << "call " << i;
+  }
+}
+
+TEST(PluginTensors, MoreArraysThanAreKeptTakeTurns) {
+  Loaded model("weighted");
+  std::vector<std::vector<float>> arrays(200, std::vector<float>(2));
+  for (int round = 0; round < 2; ++round)
+    for (std::size_t i = 0; i < arrays.size(); ++i) {
+      arrays[i][1] = static_cast<float>(i);
+      ASSERT_OK(model.call(nullptr, {in(arrays[i])}));
+      ASSERT_EQ(model.at<float>(1), static_cast<float>(2 * i)) << "array " << i;
+    }
+}
+
+TEST(PluginTensors, OneAddressMayHaveAnotherShapeStrideOrType) {
+  Loaded model("weighted");
+  std::vector<double> x = {1, 2, 3, 4, 5, 6};
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_OK(model.call(nullptr, {in(x)}));
+    EXPECT_EQ(model.at<double>(5), 36);
+    ASSERT_OK(model.call(nullptr, {in(x, {2, 3})}));
+    EXPECT_EQ(model.at<double>(5), 12);
+    ASSERT_OK(model.call(nullptr, {array_arg(x.data(), {3}, FPT_IN, {16})}));
+    EXPECT_EQ(model.at<double>(2), 15);
+    ASSERT_OK(model.call(nullptr, {in(x, {3})}));
+    EXPECT_EQ(model.at<double>(2), 9);
+    ASSERT_OK(model.call(nullptr, {array_arg(reinterpret_cast<int64_t*>(x.data()), {0})}));
+    EXPECT_EQ(model.answer.values[0].dtype, FPT_INT64);
+    EXPECT_EQ(model.answer.values[0].extents[0], 0);
+  }
+}
+
+TEST(PluginTensors, BackwardArraysAreRefusedUnlessTheyAreConverted) {
+  std::vector<double> x = {1, 2, 3};
+  const fpt_arg backward = array_arg(&x[2], {3}, FPT_IN, {-8});
+  Loaded model("weighted");
+  EXPECT_FAILS(model.call(nullptr, {backward}), FPT_ERR_STRIDE, "input 1 of ftn_pytorch_forward of weighted: ");
+  fpt_direct_options options{};
+  options.float_dtype = FPT_FLOAT32;
+  Loaded converting("weighted", options);
+  ASSERT_OK(converting.call(nullptr, {backward}));
+  EXPECT_EQ(converting.at<float>(2), 3);
+}
+
+TEST(PluginFrame, WhatIsConvertedGoesBackIntoAnOutputOnly) {
+  fpt_direct_options options{};
+  options.float_dtype = FPT_FLOAT32;
+  Loaded model("two", options);
+  for (int i = 0; i < 4; ++i) {
+    std::vector<double> x = {1, 2, 3}, y = x;
+    ASSERT_OK(model.call("adds", {array_arg(&x[2], {3}, FPT_OUT, {-8})}));
+    EXPECT_EQ(x, (std::vector<double>{2, 3, 4}));
+    ASSERT_OK(model.call("adds", {in(y)})) << "a copy may be changed";
+    EXPECT_EQ(y, (std::vector<double>{1, 2, 3}));
+  }
+}
+
+TEST(PluginFrame, CopiesThatAResultSharesAreNotOverwritten) {
+  fpt_direct_options options{};
+  options.copies_inputs = 1;
+  Loaded model("two", options);
+  std::vector<float> x = {1, 2};
+  ASSERT_OK(model.call("turned", {in(x, {1, 2})}));
+  fpt_direct_answer first{};
+  std::swap(first, model.answer);
+  x = {3, 4};
+  ASSERT_OK(model.call("turned", {in(x, {1, 2})}));
+  EXPECT_EQ(static_cast<float*>(first.values[0].data)[1], 2);
+  EXPECT_EQ(model.at<float>(1), 4);
+  plugin().release(first.owner);
+}
+
+TEST(PluginFrame, ThreadsDoNotShareWhatTheyPass) {
+  Loaded model("weighted");
+  std::vector<std::thread> threads;
+  std::atomic<int> wrong{0};
+  for (int number = 0; number < 8; ++number)
+    threads.emplace_back([&, number] {
+      std::vector<double> x = {0, 0};
+      for (int i = 0; i < 200; ++i) {
+        x[1] = 1000 * number + i;
+        const fpt_arg input = in(x);
+        fpt_direct_answer answer{};
+        if (plugin().call(model.module, nullptr, 0, &input, 1, 0, &answer) != FPT_OK) return void(++wrong);
+        wrong += static_cast<double*>(answer.values[0].data)[1] != 2 * x[1];
+        plugin().release(answer.owner);
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+}  // namespace
+}  // namespace fpt::test
