@@ -28,7 +28,7 @@ program call_overhead
    integer, parameter :: many = 1000, some = 100, several = 10, few = 2
    !> More addresses than the library keeps tensors for (1,024 for each argument), so that each call meets one that it
    !> does not know, in whatever order old ones leave. A prime: each argument meets them all
-   integer, parameter :: pool_size = 4099
+   integer, parameter :: pool_size = 65537
    !> Of a model that calls its script for each block of its domain
    integer, parameter :: block_count = 200
    integer, parameter :: counts(4) = [0, 1, 3, 8]
@@ -66,9 +66,8 @@ program call_overhead
    kept = [torch_in(u1), torch_in(u2), torch_in(u3), torch_in(u4), torch_in(u5), torch_in(u6), torch_in(u7), torch_in(u8)]
    kept_tiny = [torch_in(tiny), torch_in(tiny), torch_in(tiny)]
    kept_result = [torch_out(result)]
-   ! After the last array the first ones follow, so that a call may begin at any of them
-   allocate (pool(64, pool_size + 31), blocks(64, maxval(counts)*block_count + 31))
-   fresh = [(torch_in(pool(:, 1 + mod(i - 1, pool_size):32 + mod(i - 1, pool_size))), i=1, pool_size + maxval(counts))]
+    allocate (pool(64, pool_size + 31), blocks(64, maxval(counts)*block_count + 31))
+   allocate (fresh(some*maxval(counts)))
    walk = [(torch_in(blocks(:, i:i + 31)), i=1, maxval(counts)*block_count)]
    tiny = 1
    x = 0.5
@@ -235,18 +234,21 @@ contains
       nanoseconds = real(now() - start, real64)/(many/block_count*block_count)
    end function walk_calls
 
+   !> Addresses that the library does not remember: there are so many that each has been forgotten when it comes again
    real(real64) function fresh_calls(model, n) result(nanoseconds)
       type(torch_pymodule), intent(in) :: model
       integer, intent(in) :: n
       integer(int64) :: start
       integer :: i
-      integer, save :: first = 1  ! goes on through the pool from turn to turn
+      integer, save :: place = 1  ! goes on through the pool from turn to turn
 
+      do i = 1, some*n
+         fresh(i) = torch_in(pool(:, place:place + 31))
+         place = 1 + mod(place, pool_size)
+      end do
       start = now()
       do i = 1, some
-         call model%forward(fresh(first:first + n - 1))
-         first = first + n
-         if (first > pool_size) first = first - pool_size
+         call model%forward(fresh(n*(i - 1) + 1:n*i))
       end do
       nanoseconds = real(now() - start, real64)/some
    end function fresh_calls

@@ -29,28 +29,43 @@ uint64_t SlotCache::key_of(const Array& array, uint64_t head) noexcept {
 }
 
 SlotCache::Entry* SlotCache::find(const Array& array, uint64_t head, uint64_t key) noexcept {
-  const auto [first, last] = by_key_.equal_range(key);
-  const auto found = std::find_if(first, last, [&](const auto& candidate) {
-    const Entry& entry = *candidate.second;
+  const auto is_it = [&](const Entry& entry) {
     return entry.head == head && entry.array.data == array.data && entry.array.device == array.device &&
            has_axes(entry.array, array.rank, array.extents, array.strides);
-  });
+  };
+  for (std::size_t i = 0; i < max_recent; ++i)
+    if (recent_keys_[i] == key && is_it(recent_[i])) return &recent_[i];
+  const auto [first, last] = lasting_by_key_.equal_range(key);
+  const auto found = std::find_if(first, last, [&](const auto& candidate) { return is_it(*candidate.second); });
   return found != last ? found->second : nullptr;
 }
 
-SlotCache::Entry& SlotCache::add(uint64_t key) {
+SlotCache::Entry& SlotCache::add_lasting(uint64_t key) {
   Entry* entry;
-  if (entries_.size() < max_entries) {
-    entry = &entries_.emplace_back();
+  if (lasting_.size() < max_lasting) {
+    entry = &lasting_.emplace_back();
   } else {
-    entry = &entries_[oldest_];
-    oldest_ = (oldest_ + 1) % max_entries;
-    const auto [first, last] = by_key_.equal_range(entry->key);
-    by_key_.erase(std::find_if(first, last, [&](const auto& candidate) { return candidate.second == entry; }));
+    entry = &lasting_[oldest_lasting_];
+    oldest_lasting_ = (oldest_lasting_ + 1) % max_lasting;
+    const auto [first, last] = lasting_by_key_.equal_range(entry->key);
+    lasting_by_key_.erase(std::find_if(first, last, [&](const auto& candidate) { return candidate.second == entry; }));
   }
   entry->key = key;
-  by_key_.emplace(key, entry);
+  lasting_by_key_.emplace(key, entry);
   return *entry;
+}
+
+SlotCache::Entry& SlotCache::add(uint64_t key) {
+  if (remembered_.empty()) remembered_.resize(max_remembered);
+  uint64_t& remembered = remembered_[key % max_remembered];
+  const bool comes_again = remembered == key;
+  remembered = key;
+  // where more arrays come again than have room, taking places from each other would only cost
+  const bool has_room = lasting_.size() < max_lasting || (comes_again && ++declined_ % 16 == 0);
+  if (comes_again && has_room) return add_lasting(key);
+  const std::size_t place = next_recent_++ % max_recent;
+  recent_keys_[place] = key;
+  return recent_[place];
 }
 
 Ref SlotCache::get(const Array& array, const Wish& wish) {

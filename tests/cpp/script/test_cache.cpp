@@ -210,7 +210,7 @@ INSTANTIATE_TEST_SUITE_P(
 /// More arrays of one shape than the cache holds.
 class Walk : public testing::TestWithParam<std::pair<const char*, const char*>> {
  protected:
-  static constexpr std::size_t blocks = SlotCache::max_entries + 76;
+  static constexpr std::size_t blocks = SlotCache::max_lasting + 76;
   std::vector<std::vector<double>> values = make_values();
 
   static std::vector<std::vector<double>> make_values() {
@@ -247,7 +247,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 /// What a script may keep of a tensor, and the sum of the array in what was kept.
 class Keep : public Walk {};
-static_assert(SlotCache::max_entries == 1024, "1100 blocks in the expressions below");
+static_assert(SlotCache::max_lasting == 1024, "1100 blocks in the expressions below");
 
 TEST_P(Keep, LeavesTheTensorWhereItIs) {
   test::CollectedWarnings ignored;
@@ -271,21 +271,34 @@ INSTANTIATE_TEST_SUITE_P(
                     std::pair{"(weakref.ref(x), x[0, 0].item())", "referent(*k)"}),
     [](const auto& info) { return "N" + std::to_string(info.index); });
 
-TEST_F(Walk, KeepsAsManyObjectsAsTheCacheHolds) {
+TEST_F(Walk, ArraysThatComeAgainKeepTheirObjects) {
   const Script script(std::string(torch_script) +
                       "\nmarked = 0\ndef mark(x):\n  global marked\n  marked += hasattr(x, 'mark'); x.mark = 1\n");
   const auto walk = [&](std::size_t count) {
     for (std::size_t k = 0; k < count; ++k) ASSERT_OK(script.call("mark", {in(values[k], {2, 2})}, {}));
   };
   walk(2);  // make everything afresh
-  walk(SlotCache::max_entries);
+  walk(8);
   EXPECT_TRUE(script.truth("marked == 0"));
-  walk(SlotCache::max_entries);
-  EXPECT_EQ(script.number("marked"), SlotCache::max_entries);
-  walk(blocks);
-  EXPECT_EQ(script.number("marked"), 2 * SlotCache::max_entries) << "the arrays that are new take the place of the oldest";
-  walk(blocks - SlotCache::max_entries);
-  EXPECT_EQ(script.number("marked"), 2 * SlotCache::max_entries);
+  walk(8);
+  EXPECT_EQ(script.number("marked"), 8) << "few arrays are known when they come for the second time";
+  constexpr std::size_t many = 800;
+  static_assert(many < SlotCache::max_lasting);
+  for (int i = 0; i < 8; ++i) walk(many);
+  script.number("globals().update(marked=0) or 0");
+  walk(many);
+  EXPECT_EQ(script.number("marked"), many) << "many after some walks";
+}
+
+TEST_F(Walk, ObjectsOfArraysThatDoNotComeAgainDie) {
+  const Script script(std::string(torch_script) +
+                      "\nimport weakref\nalive = weakref.WeakSet()\ndef watch(x): alive.add(x)\n");
+  for (std::size_t k = 0; k < blocks; ++k) ASSERT_OK(script.call("watch", {in(values[k], {2, 2})}, {}));
+  EXPECT_LT(script.number("len(alive)"), 100);
+  for (int i = 0; i < 8; ++i)
+    for (std::size_t k = 0; k < blocks; ++k) ASSERT_OK(script.call("watch", {in(values[k], {2, 2})}, {}));
+  EXPECT_GT(script.number("len(alive)"), SlotCache::max_lasting - 100);
+  EXPECT_LT(script.number("len(alive)"), SlotCache::max_lasting + 100) << "bounded";
 }
 
 TEST(NumPyMutation, OfShapeOrTypeIsGoneInTheNextCall) {
