@@ -66,19 +66,19 @@ fpt_status fpt_set_threads(int64_t n) {
 
 fpt_status fpt_diagnose(const char** text, int64_t* length) {
   static std::string& report = *new std::string;
-  const std::string mode = floating_point_mode();
+  const char* mode = floating_point_mode();  // of the caller, so before the guard, as the other
   const int team = openmp_team_size();
-  const std::string core = object_file_of(reinterpret_cast<const void*>(&fpt_diagnose));
-  const std::string direct = direct_torch().folder.empty() ? "" : text_of(direct_torch());
   bool is_complete = false;
   const fpt_status status = guard_call([&] {
+    const std::string core = object_file_of(reinterpret_cast<const void*>(&fpt_diagnose));
+    const std::string direct = direct_torch().folder.empty() ? "" : text_of(direct_torch());
     ensure_started();
     const InterpreterLock gil;
     const InterpreterInfo& info = interpreter_info();
     const Ref answer = checked(
         PyObject_CallFunction(embed("diagnose"), "{s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:i}", "executable",
                               info.executable.c_str(), "reason", info.reason.c_str(), "library", info.library.c_str(),
-                              "floating_point", mode.c_str(), "core", core.c_str(), "direct_torch", direct.c_str(),
+                              "floating_point", mode, "core", core.c_str(), "direct_torch", direct.c_str(),
                               "direct_obstacle", direct_obstacle().c_str(), "openmp_threads", team),
         "diagnosing");
     const char *wrong = nullptr, *sentence = nullptr, *lines = nullptr;
@@ -95,10 +95,10 @@ fpt_status fpt_diagnose(const char** text, int64_t* length) {
 
 fpt_status fpt_module_load(fpt_module* module, int32_t kind, const char* file, int64_t file_len, fpt_arg options[],
                            int32_t noptions, fpt_arg config[], int32_t nconfig) {
-  start_observing();
   const int64_t begin = time_now(), before = *module;
   std::string backend;
   const fpt_status status = guard_call([&] {
+    start_observing();
     std::unique_ptr<Runner> runner =
         open_runner(kind, trimmed(file, file_len), parse_options({options, noptions}), {config, nconfig});
     backend = runner->backend();
@@ -106,7 +106,7 @@ fpt_status fpt_module_load(fpt_module* module, int32_t kind, const char* file, i
   });
   discard_copies({options, noptions});
   discard_copies({config, nconfig});
-  if (is_observed()) report_load(*module, before, view_trimmed(file, file_len), backend, begin, status);
+  if (is_observed()) guard([&] { report_load(*module, before, view_trimmed(file, file_len), backend, begin, status); });
   return status;
 }
 
@@ -184,12 +184,14 @@ fpt_status fpt_module_call(fpt_module module, const char* name, int64_t name_len
                            fpt_arg outputs[], int32_t noutputs, fpt_results* results) {
   const Args in{inputs, ninputs}, out{outputs, noutputs};
   const std::string_view function = view_trimmed(name, name_len);
-  return call_module(CallFacts(module, function, in, out),
-                     [&](Runner& runner) { runner.call(function, in, {out, results}); });
+  return call_module(CallFacts(module, function, in, out), [&](Runner& runner) {
+    if (function.empty()) fail(FPT_ERR_HOOK, "the name of the function to call is empty");
+    runner.call(function, in, {out, results});
+  });
 }
 
 void fpt_module_free(fpt_module module) {
-  if (is_observed()) forget_module(module);
+  if (is_observed()) guard([&] { forget_module(module); });
   const HostState host;  // destroying objects of a script may run code of it
   runners().retire(module);
 }

@@ -16,4 +16,8 @@ void copy_converted(const Array& source, const Array& target);
 /// Whichever of the two fits.
 void copy(const Array& source, const Array& target);
 
+/// The way back for an array that was converted into `seen`, which is contiguous and has been worked on: elements that
+/// have changed. The others keep their value, which the conversion may have rounded.
+void copy_back(const Array& seen, const Array& array);
+
 }  // namespace fpt

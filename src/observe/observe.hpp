@@ -38,7 +38,7 @@ struct CallFacts {
   bool is_of_whole = false;   ///< not a function is called, but the module saved, restored, ...
   std::string_view file;      ///< that this is about
 
-  explicit CallFacts(int64_t module, std::string_view function, Args inputs = {}, Args others = {})
+  CallFacts(int64_t module, std::string_view function, Args inputs = {}, Args others = {})
       : module(module), function(function), inputs(inputs), others(others) {}
   static CallFacts of_whole(int64_t module, std::string_view what, std::string_view file = {}) {
     CallFacts facts(module, what);

@@ -43,6 +43,7 @@ std::string microseconds(int64_t nanoseconds) {
 void append(const std::string& event) {
   const std::lock_guard<std::mutex> lock(file().mutex);
   const std::string text = concat(file().end > 1 ? ",\n" : "\n", event, closing);
+  if (!traces()) return;  // another thread has just found the disk full
   const ssize_t written = pwrite(file().descriptor.load(), text.data(), text.size(), file().end);
   if (written == static_cast<ssize_t>(text.size())) {
     file().end += static_cast<off_t>(text.size() - closing.size());
@@ -50,8 +51,9 @@ void append(const std::string& event) {
   }
   // the disk is full: back to what was complete, and no more events
   const int descriptor = file().descriptor.exchange(-1);
-  if (ftruncate(descriptor, file().end) == 0 && pwrite(descriptor, closing.data(), closing.size(), file().end) > 0)
-    close(descriptor);
+  if (ftruncate(descriptor, file().end) == 0)
+    (void)!pwrite(descriptor, closing.data(), closing.size(), file().end);  // best effort: the warning says the rest
+  close(descriptor);
   warn("FTN_PYTORCH_TRACE: the file could not be written any further, the trace ends here");
 }
 

@@ -86,7 +86,7 @@ void Frame::finish_compiled(const Settings& settings) {
 
 void Frame::write_back(const Settings& settings, const Use& use) {
   if (use.moved.defined()) tensor_on(array_of_tensor(*use.host, false), false).copy_(use.moved.detach());
-  if (use.copied) copy(array_of_tensor(*use.host, settings.same_layout), array_of(*use.arg));
+  if (use.copied) copy_back(array_of_tensor(*use.host, settings.same_layout), array_of(*use.arg));
 }
 
 void Frame::report_kept(const std::string& function, const std::vector<at::Tensor>& results) {

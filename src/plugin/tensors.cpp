@@ -8,7 +8,7 @@
 namespace fpt::direct {
 namespace {
 
-constexpr std::size_t max_entries = 64;  // as many as the core keeps
+constexpr std::size_t max_entries = 64;  // for each thread; searched one after the other
 
 struct Axes {
   std::array<int64_t, FPT_MAX_RANK> sizes, strides;

@@ -59,7 +59,9 @@ SlotCache::Entry& SlotCache::add(uint64_t key) {
   if (remembered_.empty()) remembered_.resize(max_remembered);
   uint64_t& remembered = remembered_[key % max_remembered];
   const bool comes_again = remembered == key;
-  remembered = key;
+  // by chance, or two arrays of one place that take turns would make each other forgotten for ever
+  chance_ = chance_ * 6364136223846793005 + 1442695040888963407;
+  if (remembered == 0 || chance_ >> 63 != 0) remembered = key;
   // where more arrays come again than have room, taking places from each other would only cost
   const bool has_room = lasting_.size() < max_lasting || (comes_again && ++declined_ % 16 == 0);
   if (comes_again && has_room) return add_lasting(key);

@@ -89,7 +89,7 @@ class SlotCache {
   std::vector<uint64_t> remembered_;  // keys of arrays that were new, each at the place that its last bits name
   Entry *last_ = nullptr, *expected_ = nullptr;
   std::size_t next_recent_ = 0, oldest_lasting_ = 0, declined_ = 0;
-  uint64_t changes_ = 0;
+  uint64_t changes_ = 0, chance_ = 0;
 };
 
 }  // namespace fpt

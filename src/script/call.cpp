@@ -227,7 +227,7 @@ void Call::check_inputs_unmodified() {
 void Call::finish_other(Ref result, bool kept) {
   // the memory is gone where the script has pointed the tensor elsewhere (x.set_, x.data =)
   for (const WriteBack& back : more_->write_backs)
-    if (is_retained(more_->fresh[back.fresh].made)) write_back(more_->fresh[back.fresh].array, back.target);
+    if (is_retained(more_->fresh[back.fresh].made)) copy_back(more_->fresh[back.fresh].array, back.target);
   result = Ref();
   if (checking_ && !kept) report_retained();
 }

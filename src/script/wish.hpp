@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// What an array becomes for a script, and the way back. With the interpreter lock held.
+/// What an array becomes for a script. With the interpreter lock held.
 #pragma once
 
 #include "torch/framework.hpp"
@@ -24,9 +24,5 @@ void require_host_memory(const Array& array);
 /// An array object on the memory of `array`, or on a converted copy of it, with `seen` set to the memory in Fortran
 /// axis order that the script works on. FPT_ERR_DEVICE, FPT_ERR_STRIDE.
 Made make_wished(const Array& array, const Wish& wish, Array& seen);
-
-/// The way back after a call, for an array that was converted: elements that the script has changed. The others keep
-/// their value, which the conversion may have rounded.
-void write_back(const Array& seen, const Array& array);
 
 }  // namespace fpt

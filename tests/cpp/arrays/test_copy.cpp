@@ -253,5 +253,39 @@ TEST(CopyConverted, ThatIsNotCastableIsADefect) {
   EXPECT_EQ(target, 2);
 }
 
+TEST(CopyBack, OfTheSameTypeIsACopy) {
+  std::vector<double> seen = {1, 2}, x(4, -1);
+  copy_back(array_of(test::out(seen)), array_of(test::array_arg(&x[3], {2}, FPT_OUT, {-16})));
+  EXPECT_EQ(x, (std::vector<double>{-1, 2, -1, 1}));
+}
+
+TEST(CopyBack, OfAConversionTouchesOnlyWhatTheScriptHasChanged) {
+  std::vector<double> x = {0.1, 0.2, 0.3};
+  std::vector<float> seen = {0.1f, 7, 0.3f};
+  copy_back(array_of(test::out(seen)), array_of(test::out(x)));
+  EXPECT_EQ(x, (std::vector<double>{0.1, 7, 0.3})) << "not rounded";
+}
+
+TEST(CopyBack, OfNothingChangedLeavesEveryBitAlone) {
+  std::vector<double> x = {0.1, std::nan("17"), -0.0}, before = x;
+  std::vector<float> seen(x.begin(), x.end());
+  copy_back(array_of(test::out(seen)), array_of(test::out(x)));
+  EXPECT_EQ(std::memcmp(x.data(), before.data(), sizeof(double) * 3), 0);
+}
+
+TEST(CopyBack, SeesTheSignOfZero) {
+  std::vector<double> x = {0.0};
+  std::vector<float> seen = {-0.0f};
+  copy_back(array_of(test::out(seen)), array_of(test::out(x)));
+  EXPECT_TRUE(std::signbit(x[0]));
+}
+
+TEST(CopyBack, OfAConversionReachesEveryStride) {
+  std::vector<double> x = {0.1, 0.2, 0.3, 0.4};
+  std::vector<float> seen = {9, 0.1f};  // of x(3), x(1), in this order
+  copy_back(array_of(test::out(seen)), array_of(test::array_arg(&x[2], {2}, FPT_OUT, {-16})));
+  EXPECT_EQ(x, (std::vector<double>{0.1, 0.2, 9, 0.4}));
+}
+
 }  // namespace
 }  // namespace fpt

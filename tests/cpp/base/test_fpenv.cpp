@@ -64,7 +64,9 @@ TEST_F(FloatingPointState, FlagsThatWereRaisedBeforeStayRaised) {
 TEST_F(FloatingPointState, FlagsOfALaterTrapAreRestoredWithoutTrapping) {
   volatile double result = one / zero;  // raises the flag while nothing traps
   feenableexcept(FE_DIVBYZERO);
-  { const HostState host; }
+  {
+    const HostState host;
+  }
   result = one + one;
   EXPECT_EQ(result, 2);
   EXPECT_TRUE(fetestexcept(FE_DIVBYZERO));
@@ -114,10 +116,14 @@ TEST_F(FloatingPointState, BelongsToTheThread) {
   feenableexcept(FE_DIVBYZERO);
   std::thread([] {
     feenableexcept(FE_INVALID);
-    { const HostState host; }
+    {
+      const HostState host;
+    }
     EXPECT_EQ(fegetexcept(), FE_INVALID | FE_DIVBYZERO) << "inherited, and added";
   }).join();
-  { const HostState host; }
+  {
+    const HostState host;
+  }
   EXPECT_EQ(fegetexcept(), FE_DIVBYZERO);
 }
 

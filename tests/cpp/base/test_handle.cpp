@@ -184,7 +184,9 @@ TEST(HandleUse, OfARetiredObjectThatNobodyUsesEndsAtOnce) {
   Counteds things("a thing", "make");
   int alive = 0;
   const int64_t handle = things.insert(std::make_unique<Counted>(alive));
-  { const Counteds::Use use(things, handle); }
+  {
+    const Counteds::Use use(things, handle);
+  }
   EXPECT_EQ(alive, 1);
   things.retire(handle);
   EXPECT_EQ(alive, 0);

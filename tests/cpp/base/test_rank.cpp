@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 #include "base/rank.hpp"
-
 #include "support.hpp"
 
 namespace fpt {
@@ -11,8 +10,8 @@ using test::Variable;
 class RankTest : public testing::Test {
  protected:
   // the tests may themselves run below a launcher
-  Variable open_mpi{"OMPI_COMM_WORLD_SIZE", nullptr}, mpich{"PMI_SIZE", nullptr}, mvapich{"MV2_COMM_WORLD_SIZE", nullptr},
-      slurm{"SLURM_STEP_NUM_TASKS", nullptr};
+  Variable open_mpi{"OMPI_COMM_WORLD_SIZE", nullptr}, mpich{"PMI_SIZE", nullptr},
+      mvapich{"MV2_COMM_WORLD_SIZE", nullptr}, slurm{"SLURM_STEP_NUM_TASKS", nullptr};
 };
 
 TEST_F(RankTest, WithoutALauncherThereIsOne) {
@@ -23,8 +22,10 @@ TEST_F(RankTest, WithoutALauncherThereIsOne) {
 }
 
 TEST_F(RankTest, EveryLauncherIsUnderstood) {
-  for (const auto& [size, number] : {std::pair{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"}, {"PMI_SIZE", "PMI_RANK"},
-                                     {"MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_RANK"}, {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID"}}) {
+  for (const auto& [size, number] : {std::pair{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"},
+                                     {"PMI_SIZE", "PMI_RANK"},
+                                     {"MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_RANK"},
+                                     {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID"}}) {
     const Variable count(size, "16"), own(number, "12");
     EXPECT_EQ(rank().number, 12) << number;
     EXPECT_EQ(rank().count, 16) << size;

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: MIT
-#include "base/replaced_file.hpp"
-
 #include <sys/resource.h>
 #include <sys/wait.h>
 
@@ -8,6 +6,7 @@
 #include <set>
 #include <sstream>
 
+#include "base/replaced_file.hpp"
 #include "support.hpp"
 
 namespace fpt {
@@ -124,7 +123,8 @@ TEST_F(ReplacedFileTest, PermissionsStayAndLinksAreFollowed) {
 
 TEST_F(ReplacedFileTest, PlacesThatCannotBeWrittenAreTold) {
   const auto outcome = [](const fs::path& place) {
-    return test::outcome_of([&] { replace_file(place.string(), [](std::ostream&) { FAIL() << "nothing to write into"; }); });
+    return test::outcome_of(
+        [&] { replace_file(place.string(), [](std::ostream&) { FAIL() << "nothing to write into"; }); });
   };
   EXPECT_FAILS(outcome(folder.path() / "none" / "model.pt"), FPT_ERR_FILE, "there is no folder");
   EXPECT_FAILS(outcome(folder.path()), FPT_ERR_FILE, "it is a folder");

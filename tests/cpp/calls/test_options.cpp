@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
 #include "calls/options.hpp"
-
 #include "support.hpp"
 
 namespace fpt::test {
 namespace {
 
-Options options_of(std::vector<fpt_arg> options) { return parse_options({options.data(), static_cast<int32_t>(options.size())}); }
+Options options_of(std::vector<fpt_arg> options) {
+  return parse_options({options.data(), static_cast<int32_t>(options.size())});
+}
 
 class OptionsTest : public testing::Test {
  protected:
@@ -27,10 +28,11 @@ TEST_F(OptionsTest, Defaults) {
 }
 
 TEST_F(OptionsTest, EveryOptionIsRead) {
-  const Options options = options_of(
-      {named("layout", in("same")), named("mode", in("safe")), named("dtype", in("float32")), named("inputs", in("copy")),
-       named("cast", in(true)), named("flags", in(2)), named("device", in("cuda:1")), named("backend", in("direct")),
-       named("compile", in("max-autotune")), named("compile_backend", in("inductor")), named("weights_only", in(false))});
+  const Options options =
+      options_of({named("layout", in("same")), named("mode", in("safe")), named("dtype", in("float32")),
+                  named("inputs", in("copy")), named("cast", in(true)), named("flags", in(2)),
+                  named("device", in("cuda:1")), named("backend", in("direct")), named("compile", in("max-autotune")),
+                  named("compile_backend", in("inductor")), named("weights_only", in(false))});
   EXPECT_TRUE(options.same_layout && options.safe && options.copies_inputs && options.cast);
   EXPECT_FALSE(options.weights_only);
   EXPECT_EQ(options.real_dtype, FPT_FLOAT32);
@@ -96,7 +98,8 @@ TEST_F(OptionsTest, CompileIsALogicalOrAMode) {
   EXPECT_EQ(options_of({named("compile", in(true))}).compile, "default");
   EXPECT_EQ(options_of({named("compile", in(true))}).compile_backend, "inductor");
   EXPECT_EQ(options_of({named("compile", in(false))}).compile, "");
-  EXPECT_EQ(options_of({named("compile", in(true)), named("compile_backend", in("aot_eager"))}).compile_backend, "aot_eager");
+  EXPECT_EQ(options_of({named("compile", in(true)), named("compile_backend", in("aot_eager"))}).compile_backend,
+            "aot_eager");
   refused({named("compile", in("fast"))}, "load(..., compile=) is 'fast'; valid are default, reduce-overhead");
   refused({named("compile_backend", in("inductor"))}, "has an effect together with compile= only");
   refused({named("compile", in("max-autotune")), named("compile_backend", in("aot_eager"))}, "not of 'aot_eager'");
@@ -106,7 +109,8 @@ TEST_F(OptionsTest, DescriptionsThatFailedAreTold) {
   refused({in("same")}, "option 1 needs a name");
   fpt_arg unallocated;
   describe_text(unallocated, nullptr, 0, FPT_IN);
-  EXPECT_FAILS(outcome_of([&] { options_of({named("device", unallocated)}); }), FPT_ERR_UNALLOCATED, "option 1 (\"device\")");
+  EXPECT_FAILS(outcome_of([&] { options_of({named("device", unallocated)}); }), FPT_ERR_UNALLOCATED,
+               "option 1 (\"device\")");
 }
 
 }  // namespace

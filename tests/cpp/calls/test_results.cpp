@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 /// The results object: looked into by index or name, without copies.
-#include "calls/results.hpp"
-
 #include <numeric>
 
+#include "calls/results.hpp"
 #include "script.hpp"
 
 namespace fpt {
@@ -150,7 +149,8 @@ TEST_F(ResultsTest, TextIsWhole) {
   int64_t length = 0;
   ASSERT_EQ(fpt_results_text(results.handle, 3, &text, &length), FPT_OK);
   EXPECT_EQ(std::string(text, static_cast<std::size_t>(length)), std::string("west\0east", 9));
-  EXPECT_FAILS(outcome(fpt_results_text(results.handle, 2, &text, &length)), FPT_ERR_DTYPE, "is of type int and no string");
+  EXPECT_FAILS(outcome(fpt_results_text(results.handle, 2, &text, &length)), FPT_ERR_DTYPE,
+               "is of type int and no string");
 }
 
 TEST_F(ResultsTest, AreReplacedUnderTheSameHandle) {

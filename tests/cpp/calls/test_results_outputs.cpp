@@ -278,12 +278,13 @@ TEST_F(OutTest, SeveralOutputsAreAList) {
 }
 
 TEST_F(OutTest, SeveralOutputsWithNamesAreADict) {
-  for (int i = 0; i < 4; ++i)
-    ASSERT_OK(script.call("named", {in(x)}, {named("high", out(a)), named("low", out(b))}));
+  for (int i = 0; i < 4; ++i) ASSERT_OK(script.call("named", {in(x)}, {named("high", out(a)), named("low", out(b))}));
   EXPECT_EQ(a, (Doubles{3, 4}));
   EXPECT_EQ(b, (Doubles{2, 3}));
-  EXPECT_FAILS(script.call("named", {in(x)}, {out(a), named("low", out(b))}), FPT_ERR_RESULT_NAME, "all outputs have names");
-  EXPECT_FAILS(script.call("named", {in(x)}, {named("low", out(b)), out(a)}), FPT_ERR_RESULT_NAME, "all outputs have names");
+  EXPECT_FAILS(script.call("named", {in(x)}, {out(a), named("low", out(b))}), FPT_ERR_RESULT_NAME,
+               "all outputs have names");
+  EXPECT_FAILS(script.call("named", {in(x)}, {named("low", out(b)), out(a)}), FPT_ERR_RESULT_NAME,
+               "all outputs have names");
 }
 
 TEST_F(OutTest, WithoutOutputsThereIsNoSuchArgument) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /// What the door does with a runner, whatever it runs: a runner of the test takes the place of a loaded file.
 #include <cfenv>
+#include <cstring>
 
 #include "calls/runner.hpp"
 #include "script.hpp"
@@ -100,6 +101,14 @@ TEST_F(RunnerTest, GetsWhatTheCallSays) {
   int64_t length = 0;
   ASSERT_OK(outcome(fpt_module_backend(module, &text, &length)));
   EXPECT_EQ(std::string(text, static_cast<std::size_t>(length)), "fake");
+}
+
+TEST_F(RunnerTest, AFunctionWithoutANameIsRefused) {
+  for (const char* name : {"", "   "})
+    EXPECT_FAILS(outcome(fpt_module_call(module, name, static_cast<int64_t>(std::strlen(name)), nullptr, 0, nullptr, 0,
+                                         nullptr)),
+                 FPT_ERR_HOOK, "the name of the function to call is empty");
+  EXPECT_EQ(runner->done, "");
 }
 
 TEST_F(RunnerTest, GetsNamesOfFilesWithoutTrailingBlanks) {

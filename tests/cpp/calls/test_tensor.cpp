@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /// Tensors and argument lists, as the drop-in types use them.
-#include "script.hpp"
 #include "calls/tensor.hpp"
+#include "script.hpp"
 
 namespace fpt {
 namespace {

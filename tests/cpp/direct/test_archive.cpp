@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 #include "direct/archive.hpp"
-
 #include "support.hpp"
 
 namespace fpt::test {

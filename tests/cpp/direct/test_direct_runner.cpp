@@ -79,6 +79,14 @@ TEST_F(DirectRunnerTest, HasTheMethodsOfTheModelAndWhatTheLibraryDoesForIt) {
     EXPECT_FALSE(model->has(name)) << name;
 }
 
+TEST_F(DirectRunnerTest, OfAnInputThatWasCastOnlyWhatTheModelChangedComesBack) {
+  Options single;
+  single.real_dtype = FPT_FLOAT32;
+  x = {0.1, 0.2, 0.3};
+  ASSERT_OK(Model("meddler", single).call("set_first", {out(x)}));
+  EXPECT_EQ(x, (Doubles{5, 0.2, 0.3})) << "the others are not rounded";
+}
+
 TEST_F(DirectRunnerTest, OneTensorGoesIntoItsOutputInEitherLayout) {
   ASSERT_OK(Model("weighted").forward({in(x, {3, 2})}, {out(y, {3, 2})}));
   EXPECT_EQ(y, (Doubles{1, 4, 9, 4, 10, 18})) << "weights along the last axis of the model, the first of Fortran";

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 #include "direct/optimizer_settings.hpp"
-
 #include "support.hpp"
 
 namespace fpt::test {
@@ -11,7 +10,8 @@ fpt_direct_optimizer optimizer_of(const char* name, std::vector<fpt_arg> setting
 }
 
 TEST(OptimizerSettings, AreThoseOfTorch) {
-  const fpt_direct_optimizer sgd = optimizer_of("sgd", {in(0.5f), named("momentum", in(0.9)), named("nesterov", in(true))});
+  const fpt_direct_optimizer sgd =
+      optimizer_of("sgd", {in(0.5f), named("momentum", in(0.9)), named("nesterov", in(true))});
   EXPECT_EQ(sgd.kind, 0);
   EXPECT_EQ(sgd.lr, 0.5);
   EXPECT_EQ(sgd.momentum, 0.9);

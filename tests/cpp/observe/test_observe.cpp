@@ -43,14 +43,6 @@ TEST(Crossing, CountsTheArraysThatAreMadeInside) {
   EXPECT_EQ(outer.arrays_made, 2);
 }
 
-TEST(ObserveCall, RunsTheCallInsideAndReturnsItsStatus) {
-  bool inside = false;
-  EXPECT_EQ(observe_call({0, "f"}, [&] { return inside = Crossing::current() != nullptr, FPT_ERR_SHAPE; }),
-            FPT_ERR_SHAPE);
-  EXPECT_TRUE(inside);
-  EXPECT_EQ(Crossing::current(), nullptr);
-}
-
 TEST(StartObserving, WithoutVariablesObservesNothing) {
   for (const char* name : {"LOG", "PROFILE", "TRACE", "RECORD"}) unsetenv(concat("FTN_PYTORCH_", name).c_str());
   start_observing();

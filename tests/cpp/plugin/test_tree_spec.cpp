@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 #include "plugin/tree_spec.hpp"
-
 #include "support.hpp"
 
 namespace fpt::test {
@@ -62,7 +61,8 @@ TEST(TreeSpecTest, NamesOfInputs) {
 TEST(TreeSpecTest, InputsThatFortranCannotPassAreRefused) {
   const std::string none = dict_of("", ""), pair = dict_of(R"(\"a\", \"b\")", leaf + "," + leaf);
   EXPECT_FAILS(outcome_of([&] { names(tuple_of(leaf + "," + pair), none); }), FPT_ERR_FORMAT, "takes a builtins.dict");
-  EXPECT_FAILS(outcome_of([&] { names(leaf, dict_of(R"(\"fields\")", pair)); }), FPT_ERR_FORMAT, "takes a builtins.dict");
+  EXPECT_FAILS(outcome_of([&] { names(leaf, dict_of(R"(\"fields\")", pair)); }), FPT_ERR_FORMAT,
+               "takes a builtins.dict");
   EXPECT_FAILS(outcome_of([&] { names(pair, dict_of(R"(\"a\")", leaf)); }), FPT_ERR_FORMAT, "two inputs called a");
   EXPECT_FAILS(outcome_of([&] { names_of_inputs(parse(leaf), "net.pt2"); }), FPT_ERR_FORMAT, "does not say");
 }

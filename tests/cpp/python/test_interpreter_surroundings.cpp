@@ -42,7 +42,6 @@ TEST(Surroundings, AffinityStaysWhereOpenMPBindsThreads) {
   std::thread([&] { EXPECT_EQ(affinity(), before) << "of threads that are made later"; }).join();
 }
 
-
 TEST(Surroundings, BuffersOfCStayWhereTheVariableForPythonSaysUnbuffered) {
   const test::Variable unbuffered("PYTHONUNBUFFERED", "1");
   static char output[4096], input[4096];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /// How arguments reach a script. What is checked after the call is in test_call_checks.cpp.
-#include "script/call.hpp"
 #include "script.hpp"
+#include "script/call.hpp"
 
 namespace fpt {
 namespace {

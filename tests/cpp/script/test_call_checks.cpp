@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /// What is looked at after a call: inputs that were changed, memory that was kept, conversions that go back.
-#include "script/call.hpp"
 #include "script.hpp"
+#include "script/call.hpp"
 
 namespace fpt {
 namespace {
@@ -232,9 +232,10 @@ TEST_F(CastTest, WhatTheScriptLeavesAloneKeepsItsPrecision) {
 }
 
 TEST(CastOfAWrap, LeavesArraysAlone) {
-  const Script script("import torch\ndef ftn_pytorch_forward(x): return 2 * x[0]\n"
-                      "def ftn_pytorch_train(x, target): return False, (x[0] - target).sum()",
-                      {option("dtype", "float32")});
+  const Script script(
+      "import torch\ndef ftn_pytorch_forward(x): return 2 * x[0]\n"
+      "def ftn_pytorch_train(x, target): return False, (x[0] - target).sum()",
+      {option("dtype", "float32")});
   std::vector<double> x = {1.0 / 3}, target = {1.0 / 7};
   fpt_wrap wrap = 0;
   fpt_arg arg = out(x);  // as add_array describes it

@@ -120,9 +120,10 @@ TEST(Description, ThatFailsHasItsTextAtOnce) {
   fpt_arg arg;
   const int64_t extent = 1;
   double element = 0;
-  EXPECT_FAILS(test::outcome(fpt_arg_array(&arg, nullptr, FPT_FLOAT64, 1, &extent, nullptr, FPT_IN)), FPT_ERR_UNALLOCATED,
-               "the array has no memory");
-  EXPECT_FAILS(test::outcome(fpt_arg_array(&arg, &element, 99, 1, &extent, nullptr, FPT_IN)), FPT_ERR_KIND, "type code 99");
+  EXPECT_FAILS(test::outcome(fpt_arg_array(&arg, nullptr, FPT_FLOAT64, 1, &extent, nullptr, FPT_IN)),
+               FPT_ERR_UNALLOCATED, "the array has no memory");
+  EXPECT_FAILS(test::outcome(fpt_arg_array(&arg, &element, 99, 1, &extent, nullptr, FPT_IN)), FPT_ERR_KIND,
+               "type code 99");
   EXPECT_FAILS(test::outcome(fpt_arg_text(&arg, nullptr, 3, FPT_IN)), FPT_ERR_UNALLOCATED, "the string");
   fpt_arg_array(&arg, &element, FPT_FLOAT64, 0, nullptr, nullptr, FPT_IN);
   EXPECT_FAILS(test::outcome(fpt_arg_name(&arg, "", 0)), FPT_ERR_ARGUMENT, "its name is empty");

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <limits>
 
-#include "script/script_answer.hpp"
 #include "script.hpp"
+#include "script/script_answer.hpp"
 
 namespace fpt {
 namespace {

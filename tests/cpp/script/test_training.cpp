@@ -2,8 +2,8 @@
 /// What a training function may return.
 #include <cmath>
 
-#include "script/training.hpp"
 #include "script.hpp"
+#include "script/training.hpp"
 
 namespace fpt {
 namespace {

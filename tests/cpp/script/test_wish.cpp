@@ -1,7 +1,4 @@
 // SPDX-License-Identifier: MIT
-#include <cmath>
-#include <cstring>
-
 #include "python/interpreter.hpp"
 #include "script.hpp"
 #include "script/wish.hpp"
@@ -10,7 +7,6 @@ namespace fpt {
 namespace {
 
 using Doubles = std::vector<double>;
-using Floats = std::vector<float>;
 
 /// With the interpreter lock, for both frameworks.
 struct WishTest : testing::TestWithParam<Framework> {
@@ -79,40 +75,6 @@ TEST(WishOfReading, IsKeptByNumPyForMemoryOfTheCallerOnly) {
     const Ref writable(PyObject_GetAttrString(flags.get(), "writeable"));
     EXPECT_EQ(writable.get() == Py_True, own_memory);
   }
-}
-
-TEST(WriteBack, OfTheSameTypeIsACopy) {
-  Doubles seen = {1, 2}, x(4, -1);
-  write_back(array_of(test::out(seen)), array_of(test::array_arg(&x[3], {2}, FPT_OUT, {-16})));
-  EXPECT_EQ(x, (Doubles{-1, 2, -1, 1}));
-}
-
-TEST(WriteBack, OfAConversionTouchesOnlyWhatTheScriptHasChanged) {
-  Doubles x = {0.1, 0.2, 0.3};
-  Floats seen = {0.1f, 7, 0.3f};
-  write_back(array_of(test::out(seen)), array_of(test::out(x)));
-  EXPECT_EQ(x, (Doubles{0.1, 7, 0.3})) << "not rounded";
-}
-
-TEST(WriteBack, OfNothingChangedLeavesEveryBitAlone) {
-  Doubles x = {0.1, std::nan("17"), -0.0}, before = x;
-  Floats seen(x.begin(), x.end());
-  write_back(array_of(test::out(seen)), array_of(test::out(x)));
-  EXPECT_EQ(std::memcmp(x.data(), before.data(), sizeof(double) * 3), 0);
-}
-
-TEST(WriteBack, SeesTheSignOfZero) {
-  Doubles x = {0.0};
-  Floats seen = {-0.0f};
-  write_back(array_of(test::out(seen)), array_of(test::out(x)));
-  EXPECT_TRUE(std::signbit(x[0]));
-}
-
-TEST(WriteBack, OfAConversionReachesEveryStride) {
-  Doubles x = {0.1, 0.2, 0.3, 0.4};
-  Floats seen = {9, 0.1f};  // of x(3), x(1), in this order
-  write_back(array_of(test::out(seen)), array_of(test::array_arg(&x[2], {2}, FPT_OUT, {-16})));
-  EXPECT_EQ(x, (Doubles{0.1, 0.2, 9, 0.4}));
 }
 
 }  // namespace

@@ -2,8 +2,8 @@
 #include <set>
 #include <thread>
 
-#include "torch/dlpack.hpp"
 #include "support.hpp"
+#include "torch/dlpack.hpp"
 
 namespace fpt::dlpack {
 namespace {

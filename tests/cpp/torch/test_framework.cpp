@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /// NumPy scripts: the same arrays in the other framework, and torch stays out of the process's way.
-#include "torch/framework.hpp"
 #include "script.hpp"
+#include "torch/framework.hpp"
 
 namespace fpt {
 namespace {

@@ -3,9 +3,9 @@
 /// the fast ways switched off.
 #include <cstring>
 
-#include "torch/framework.hpp"
 #include "python/interpreter.hpp"
 #include "script.hpp"
+#include "torch/framework.hpp"
 #include "torch/torch_access.hpp"
 
 namespace fpt {

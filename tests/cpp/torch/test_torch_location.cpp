@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
-#include "torch/torch_location.hpp"
-
 #include <patchlevel.h>
 
 #include "support.hpp"
+#include "torch/torch_location.hpp"
 
 namespace fpt::test {
 namespace {

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT
 /// What the functions of torch's libraries say is what Python says.
-#include "torch/torch_symbols.hpp"
-
-#include "torch/framework.hpp"
 #include "python/interpreter.hpp"
 #include "script.hpp"
+#include "torch/framework.hpp"
 #include "torch/torch_access.hpp"
+#include "torch/torch_symbols.hpp"
 
 namespace fpt {
 namespace {
@@ -54,7 +53,8 @@ TEST_F(Symbols, TheShimSeesDataTypeShapeAndStrides) {
   EXPECT_TRUE(shows("x", array));
   EXPECT_TRUE(shows("x.view(2, 3)", array));
   EXPECT_TRUE(shows("x.t()", reversed(array)));
-  for (const char* expression : {"x.t()", "x[:, :2]", "x[1:]", "x.unsqueeze(0)", "x.clone()", "x.view(torch.int64)", "x.sum()"})
+  for (const char* expression :
+       {"x.t()", "x[:, :2]", "x[1:]", "x.unsqueeze(0)", "x.clone()", "x.view(torch.int64)", "x.sum()"})
     EXPECT_FALSE(shows(expression, array)) << expression;
 }
 
@@ -75,7 +75,8 @@ TEST_F(Symbols, GradientsAreToldAsInPython) {
   for (const char* expression :
        {"torch.ones(2)", "torch.ones(2, requires_grad=True)", "torch.ones(2, requires_grad=True) * 2",
         "(torch.ones(2, requires_grad=True) * 2).detach()", "torch.nn.Parameter(torch.ones(2))",
-        "torch.nn.Parameter(torch.ones(2), requires_grad=False)", "torch.ones(2).requires_grad_().requires_grad_(False)"}) {
+        "torch.nn.Parameter(torch.ones(2), requires_grad=False)",
+        "torch.ones(2).requires_grad_().requires_grad_(False)"}) {
     const Ref tensor = evaluate(expression);
     EXPECT_EQ(symbols.requires_grad(tensor.get()), is_true("x.requires_grad", tensor.get())) << expression;
   }
@@ -83,9 +84,9 @@ TEST_F(Symbols, GradientsAreToldAsInPython) {
 
 TEST_F(Symbols, TheNegativeBitIsToldAsInPython) {
   if (!symbols.tells_negative()) GTEST_SKIP() << "the C++ functions are switched off";
-  for (const char* expression : {"torch.ones(2)", "-torch.ones(2)", "torch._neg_view(torch.ones(2))",
-                                 "torch._neg_view(torch._neg_view(torch.ones(2)))",
-                                 "torch.ones(2, dtype=torch.complex64).conj().imag"}) {
+  for (const char* expression :
+       {"torch.ones(2)", "-torch.ones(2)", "torch._neg_view(torch.ones(2))",
+        "torch._neg_view(torch._neg_view(torch.ones(2)))", "torch.ones(2, dtype=torch.complex64).conj().imag"}) {
     const Ref tensor = evaluate(expression);
     EXPECT_EQ(symbols.is_negative(tensor.get()), is_true("x.is_neg()", tensor.get())) << expression;
   }

@@ -124,6 +124,12 @@ class Meddler(torch.nn.Module):
         )
 
     @torch.jit.export
+    def set_first(self, x):
+        found = self.found(x)
+        x[0] = 5.0
+        return found
+
+    @torch.jit.export
     def turn(self, x):
         found = self.found(x)
         x.t_()
