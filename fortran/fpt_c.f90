@@ -52,11 +52,13 @@ module fpt_c
    interface
       function fpt_version() bind(c) result(text)
          import :: c_ptr
+         implicit none
          type(c_ptr) :: text
       end function fpt_version
 
       function fpt_init(python, python_len) bind(c) result(status)
          import :: c_char, c_int32_t, c_int64_t
+         implicit none
          character(kind=c_char), intent(in) :: python(*)
          integer(c_int64_t), value :: python_len
          integer(c_int32_t) :: status
@@ -64,29 +66,34 @@ module fpt_c
 
       subroutine fpt_error_text(text, length) bind(c)
          import :: c_int64_t, c_ptr
+         implicit none
          type(c_ptr), intent(out) :: text
          integer(c_int64_t), intent(out) :: length
       end subroutine fpt_error_text
 
       function fpt_status_name(status) bind(c) result(text)
          import :: c_int32_t, c_ptr
+         implicit none
          integer(c_int32_t), value :: status
          type(c_ptr) :: text
       end function fpt_status_name
 
       subroutine fpt_on_warning(handler) bind(c)
          import :: c_funptr
+         implicit none
          type(c_funptr), value :: handler
       end subroutine fpt_on_warning
 
       function fpt_set_threads(n) bind(c) result(status)
          import :: c_int32_t, c_int64_t
+         implicit none
          integer(c_int64_t), value :: n
          integer(c_int32_t) :: status
       end function fpt_set_threads
 
       function fpt_diagnose(text, length) bind(c) result(status)
          import :: c_int32_t, c_int64_t, c_ptr
+         implicit none
          type(c_ptr), intent(out) :: text
          integer(c_int64_t), intent(out) :: length
          integer(c_int32_t) :: status
@@ -97,6 +104,7 @@ module fpt_c
    interface
       function fpt_arg_array(arg, data, dtype, rank, extents, strides, access) bind(c) result(status)
          import :: c_int32_t, c_int64_t, c_ptr, torch_arg
+         implicit none
          type(torch_arg), target :: arg
          type(c_ptr), value :: data
          integer(c_int32_t), value :: dtype, rank
@@ -107,6 +115,7 @@ module fpt_c
 
       function fpt_arg_text(arg, text, length, access) bind(c) result(status)
          import :: c_char, c_int32_t, c_int64_t, torch_arg
+         implicit none
          type(torch_arg), target :: arg
          character(kind=c_char), intent(in) :: text(*)
          integer(c_int64_t), value :: length
@@ -116,6 +125,7 @@ module fpt_c
 
       function fpt_arg_name(arg, name, length) bind(c) result(status)
          import :: c_char, c_int32_t, c_int64_t, torch_arg
+         implicit none
          type(torch_arg), target :: arg
          character(kind=c_char), intent(in) :: name(*)
          integer(c_int64_t), value :: length
@@ -127,6 +137,7 @@ module fpt_c
    interface
       function fpt_tensor_set(tensor, arg) bind(c) result(status)
          import :: c_int32_t, c_int64_t, torch_arg
+         implicit none
          integer(c_int64_t), intent(inout) :: tensor
          type(torch_arg), target :: arg
          integer(c_int32_t) :: status
@@ -134,6 +145,7 @@ module fpt_c
 
       function fpt_tensor_arg(tensor, arg) bind(c) result(status)
          import :: c_int32_t, c_int64_t, torch_arg
+         implicit none
          integer(c_int64_t), value :: tensor
          type(torch_arg), target :: arg
          integer(c_int32_t) :: status
@@ -141,6 +153,7 @@ module fpt_c
 
       function fpt_tensor_info(tensor, dtype, rank, extents, device) bind(c) result(status)
          import :: c_char, c_int32_t, c_int64_t
+         implicit none
          integer(c_int64_t), value :: tensor
          integer(c_int32_t), intent(inout) :: dtype, rank
          integer(c_int64_t), intent(inout) :: extents(*)
@@ -150,6 +163,7 @@ module fpt_c
 
       function fpt_tensor_data(tensor, dtype, rank, data, extents, strides) bind(c) result(status)
          import :: c_int32_t, c_int64_t, c_ptr
+         implicit none
          integer(c_int64_t), value :: tensor
          integer(c_int32_t), value :: dtype, rank
          type(c_ptr), intent(inout) :: data
@@ -159,18 +173,21 @@ module fpt_c
 
       function fpt_tensor_is_set(tensor) bind(c) result(is_set)
          import :: c_int32_t, c_int64_t
+         implicit none
          integer(c_int64_t), value :: tensor
          integer(c_int32_t) :: is_set
       end function fpt_tensor_is_set
 
       function fpt_tensor_address(tensor) bind(c) result(address)
          import :: c_int64_t, c_ptr
+         implicit none
          integer(c_int64_t), value :: tensor
          type(c_ptr) :: address
       end function fpt_tensor_address
 
       subroutine fpt_tensor_free(tensor) bind(c)
          import :: c_int64_t
+         implicit none
          integer(c_int64_t), value :: tensor
       end subroutine fpt_tensor_free
    end interface
@@ -179,12 +196,14 @@ module fpt_c
    interface
       function fpt_wrap_create(wrap) bind(c) result(status)
          import :: c_int32_t, c_int64_t
+         implicit none
          integer(c_int64_t), intent(inout) :: wrap
          integer(c_int32_t) :: status
       end function fpt_wrap_create
 
       function fpt_wrap_add(wrap, arg) bind(c) result(status)
          import :: c_int32_t, c_int64_t, torch_arg
+         implicit none
          integer(c_int64_t), value :: wrap
          type(torch_arg), target :: arg
          integer(c_int32_t) :: status
@@ -192,12 +211,14 @@ module fpt_c
 
       function fpt_wrap_clear(wrap) bind(c) result(status)
          import :: c_int32_t, c_int64_t
+         implicit none
          integer(c_int64_t), value :: wrap
          integer(c_int32_t) :: status
       end function fpt_wrap_clear
 
       subroutine fpt_wrap_free(wrap) bind(c)
          import :: c_int64_t
+         implicit none
          integer(c_int64_t), value :: wrap
       end subroutine fpt_wrap_free
    end interface
@@ -206,6 +227,7 @@ module fpt_c
    interface
       function fpt_module_load(module, kind, file, file_len, options, noptions, config, nconfig) bind(c) result(status)
          import :: c_char, c_int32_t, c_int64_t, torch_arg
+         implicit none
          integer(c_int64_t), intent(inout) :: module
          integer(c_int32_t), value :: kind
          character(kind=c_char), intent(in) :: file(*)
@@ -219,12 +241,14 @@ module fpt_c
 
       function fpt_module_reload(module) bind(c) result(status)
          import :: c_int32_t, c_int64_t
+         implicit none
          integer(c_int64_t), value :: module
          integer(c_int32_t) :: status
       end function fpt_module_reload
 
       function fpt_module_has(module, name, name_len, has) bind(c) result(status)
          import :: c_char, c_int32_t, c_int64_t
+         implicit none
          integer(c_int64_t), value :: module
          character(kind=c_char), intent(in) :: name(*)
          integer(c_int64_t), value :: name_len
@@ -234,6 +258,7 @@ module fpt_c
 
       function fpt_module_backend(module, text, length) bind(c) result(status)
          import :: c_int32_t, c_int64_t, c_ptr
+         implicit none
          integer(c_int64_t), value :: module
          type(c_ptr), intent(inout) :: text
          integer(c_int64_t), intent(inout) :: length
@@ -242,6 +267,7 @@ module fpt_c
 
       function fpt_module_save(module, file, file_len) bind(c) result(status)
          import :: c_char, c_int32_t, c_int64_t
+         implicit none
          integer(c_int64_t), value :: module
          character(kind=c_char), intent(in) :: file(*)
          integer(c_int64_t), value :: file_len
@@ -250,6 +276,7 @@ module fpt_c
 
       function fpt_module_checkpoint(module, folder, folder_len, keep, step) bind(c) result(status)
          import :: c_char, c_int32_t, c_int64_t
+         implicit none
          integer(c_int64_t), value :: module
          character(kind=c_char), intent(in) :: folder(*)
          integer(c_int64_t), value :: folder_len, keep, step
@@ -258,6 +285,7 @@ module fpt_c
 
       function fpt_module_restore(module, file, file_len, fallback, step, found) bind(c) result(status)
          import :: c_char, c_int32_t, c_int64_t
+         implicit none
          integer(c_int64_t), value :: module
          character(kind=c_char), intent(in) :: file(*)
          integer(c_int64_t), value :: file_len
@@ -269,6 +297,7 @@ module fpt_c
 
       function fpt_module_forward(module, inputs, ninputs, outputs, noutputs, results, flags) bind(c) result(status)
          import :: c_int32_t, c_int64_t, torch_arg
+         implicit none
          integer(c_int64_t), value :: module
          type(torch_arg), target :: inputs(*)
          integer(c_int32_t), value :: ninputs
@@ -281,6 +310,7 @@ module fpt_c
 
       function fpt_module_forward_wrap(module, inputs, output, flags) bind(c) result(status)
          import :: c_int32_t, c_int64_t
+         implicit none
          integer(c_int64_t), value :: module, inputs
          integer(c_int64_t), intent(inout) :: output
          integer(c_int32_t), value :: flags
@@ -289,6 +319,7 @@ module fpt_c
 
       function fpt_module_train(module, inputs, ninputs, targets, ntargets, completed, loss) bind(c) result(status)
          import :: c_double, c_int32_t, c_int64_t, torch_arg
+         implicit none
          integer(c_int64_t), value :: module
          type(torch_arg), target :: inputs(*)
          integer(c_int32_t), value :: ninputs
@@ -301,14 +332,17 @@ module fpt_c
 
       function fpt_module_train_wrap(module, inputs, target, completed, loss) bind(c) result(status)
          import :: c_double, c_int32_t, c_int64_t
+         implicit none
          integer(c_int64_t), value :: module, inputs, target
          integer(c_int32_t), intent(inout) :: completed
          real(c_double), intent(inout) :: loss
          integer(c_int32_t) :: status
       end function fpt_module_train_wrap
 
-      function fpt_module_call(module, name, name_len, inputs, ninputs, outputs, noutputs, results) bind(c) result(status)
+      function fpt_module_call(module, name, name_len, inputs, ninputs, outputs, noutputs, results) bind(c) &
+         result(status)
          import :: c_char, c_int32_t, c_int64_t, torch_arg
+         implicit none
          integer(c_int64_t), value :: module
          character(kind=c_char), intent(in) :: name(*)
          integer(c_int64_t), value :: name_len
@@ -322,6 +356,7 @@ module fpt_c
 
       subroutine fpt_module_free(module) bind(c)
          import :: c_int64_t
+         implicit none
          integer(c_int64_t), value :: module
       end subroutine fpt_module_free
    end interface
@@ -330,6 +365,7 @@ module fpt_c
    interface
       function fpt_results_count(results, count) bind(c) result(status)
          import :: c_int32_t, c_int64_t
+         implicit none
          integer(c_int64_t), value :: results
          integer(c_int32_t), intent(inout) :: count
          integer(c_int32_t) :: status
@@ -337,6 +373,7 @@ module fpt_c
 
       function fpt_results_name(results, index, name, length) bind(c) result(status)
          import :: c_int32_t, c_int64_t, c_ptr
+         implicit none
          integer(c_int64_t), value :: results
          integer(c_int32_t), value :: index
          type(c_ptr), intent(inout) :: name
@@ -346,6 +383,7 @@ module fpt_c
 
       function fpt_results_find(results, name, name_len, index) bind(c) result(status)
          import :: c_char, c_int32_t, c_int64_t
+         implicit none
          integer(c_int64_t), value :: results
          character(kind=c_char), intent(in) :: name(*)
          integer(c_int64_t), value :: name_len
@@ -355,6 +393,7 @@ module fpt_c
 
       function fpt_results_get(results, index, tensor) bind(c) result(status)
          import :: c_int32_t, c_int64_t
+         implicit none
          integer(c_int64_t), value :: results
          integer(c_int32_t), value :: index
          integer(c_int64_t), intent(inout) :: tensor
@@ -363,6 +402,7 @@ module fpt_c
 
       function fpt_results_data(results, index, dtype, rank, data, extents, strides) bind(c) result(status)
          import :: c_int32_t, c_int64_t, c_ptr
+         implicit none
          integer(c_int64_t), value :: results
          integer(c_int32_t), value :: index, dtype, rank
          type(c_ptr), intent(inout) :: data
@@ -372,6 +412,7 @@ module fpt_c
 
       function fpt_results_copy(results, index, output, cast) bind(c) result(status)
          import :: c_int32_t, c_int64_t, torch_arg
+         implicit none
          integer(c_int64_t), value :: results
          integer(c_int32_t), value :: index
          type(torch_arg), target :: output
@@ -381,6 +422,7 @@ module fpt_c
 
       function fpt_results_text(results, index, text, length) bind(c) result(status)
          import :: c_int32_t, c_int64_t, c_ptr
+         implicit none
          integer(c_int64_t), value :: results
          integer(c_int32_t), value :: index
          type(c_ptr), intent(inout) :: text
@@ -390,6 +432,7 @@ module fpt_c
 
       subroutine fpt_results_free(results) bind(c)
          import :: c_int64_t
+         implicit none
          integer(c_int64_t), value :: results
       end subroutine fpt_results_free
    end interface

@@ -92,6 +92,7 @@ module fpt_status
    abstract interface
       !> Receiver of failures that no stat asked for. The program stops when it returns
       subroutine error_handler(code, text)
+         implicit none
          !> One of FTN_PYTORCH_ERR_...
          integer, intent(in) :: code
          !> What would be printed
@@ -130,8 +131,9 @@ contains
       case (BAD_RANGE)
          text = "the result is an integer too large for the variable it was asked into: use integer(int64)"
       case (BAD_STRIDE)
-         text = "the elements of this array do not follow each other in Fortran order, and a pointer with such strides" &
-            // " is not possible with this compiler: copy the array with copy_to, or return x.contiguous() from the script"
+         text = "the elements of this array do not follow each other in Fortran order, and a pointer with such " &
+            // "strides is not possible with this compiler: copy the array with copy_to, or return " &
+            // "x.contiguous() from the script"
       case (BAD_POINTER)
          text = "the Fortran run-time library refused to make a pointer; please report this"
       case default

@@ -44,7 +44,7 @@ class Worker:
     """A started process. ``start_ns`` is from its start until it takes commands."""
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
-        self._log = tempfile.TemporaryFile("w+")
+        self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115 (closed by close)
         start = time.perf_counter_ns()
         self._process = subprocess.Popen(
             command,

@@ -14,16 +14,18 @@ program call_overhead
    interface
       real(c_double) function floor_of_call(n, calls) bind(c)
          import :: c_double, c_int32_t
+         implicit none
          integer(c_int32_t), value :: n, calls
       end function floor_of_call
       real(c_double) function floor_of_tensor(calls) bind(c)
          import :: c_double, c_int32_t
+         implicit none
          integer(c_int32_t), value :: calls
       end function floor_of_tensor
    end interface
 
-   !> Many short turns of everything, of a millisecond or less: the state of a machine that others use too lasts for longer
-   !> than a turn, and for less than the whole
+   !> Many short turns of everything, of a millisecond or less: the state of a machine that others use too lasts for
+   !> longer than a turn, and for less than the whole
    integer, parameter :: repetitions = 500
    integer, parameter :: many = 1000, some = 100, several = 10, few = 2
    !> More addresses than the library keeps tensors for (1,024 for each argument), so that each call meets one that it
@@ -63,7 +65,8 @@ program call_overhead
    call bench%load(script)
    call first%load(script, config=[torch_in("forward", "first3")])
 
-   kept = [torch_in(u1), torch_in(u2), torch_in(u3), torch_in(u4), torch_in(u5), torch_in(u6), torch_in(u7), torch_in(u8)]
+   kept = [torch_in(u1), torch_in(u2), torch_in(u3), torch_in(u4), &
+           torch_in(u5), torch_in(u6), torch_in(u7), torch_in(u8)]
    kept_tiny = [torch_in(tiny), torch_in(tiny), torch_in(tiny)]
    kept_result = [torch_out(result)]
     allocate (pool(64, pool_size + 31), blocks(64, maxval(counts)*block_count + 31))
@@ -75,7 +78,7 @@ program call_overhead
 
    allocate (rows(0))
    do i = 1, size(counts)
-      write (number, '(i0)') counts(i)
+      write (number, "(i0)") counts(i)
       call checked(i)%load(script, config=[torch_in("forward", "empty" // number)])
       call safe(i)%load(script, config=[torch_in("forward", "empty" // number)], mode="safe")
       call add("empty " // number, "kept", i)

@@ -17,8 +17,9 @@ def ftn_pytorch_setup(forward="network"):
     global net, optimizer, ftn_pytorch_forward
     ftn_pytorch_forward = globals()[forward]
     torch.manual_seed(1)
-    layers = [torch.nn.Linear(16, 64), torch.nn.Tanh(), torch.nn.Linear(64, 64), torch.nn.Tanh(), torch.nn.Linear(64, 4)]
-    net = torch.nn.Sequential(*layers)
+    net = torch.nn.Sequential(
+        torch.nn.Linear(16, 64), torch.nn.Tanh(), torch.nn.Linear(64, 64), torch.nn.Tanh(), torch.nn.Linear(64, 4)
+    )
     optimizer = torch.optim.Adam(net.parameters(), lr=1e-3)
 
 

@@ -68,7 +68,7 @@ contains
 
       call open_problem(size, layout(), loaded, called, error, errmsg)
       if (errmsg /= "") call give_up(errmsg)
-      print '(4a, i0, 2(a, f0.3), a)', case, ", ", path, ", N = ", size, ": load ", loaded/1e6_real64, &
+      print "(4a, i0, 2(a, f0.3), a)", case, ", ", path, ", N = ", size, ": load ", loaded/1e6_real64, &
          " ms, first call ", called/1e6_real64, " ms"
       fine = passed(1, error)
       do i = 1, count
@@ -83,12 +83,12 @@ contains
          call print_statistics("creation", created)
          call print_statistics("deletion", freed)
       else
-         print '(2a)', "creation: not available: ", errmsg
+         print "(2a)", "creation: not available: ", errmsg
       end if
       if (case == "large_stride") then
          call open_problem(size, "reversed", loaded, called, error, errmsg)
          if (errmsg /= "") error stop 1
-         print '(a)', "the same with layout=""reversed"""
+         print "(a)", "the same with layout=""reversed"""
          fine = passed(1, error) .and. fine
       end if
       if (.not. fine) error stop 1
@@ -99,7 +99,7 @@ contains
       real(real64), intent(in) :: error
 
       passed = error <= given%tolerance
-      print '(a, i0, 3a, es8.1, a, es8.1, a)', "iteration ", iteration, ": ", trim(merge("PASSED", "FAILED", passed)), &
+      print "(a, i0, 3a, es8.1, a, es8.1, a)", "iteration ", iteration, ": ", trim(merge("PASSED", "FAILED", passed)), &
          ", maximum relative error ", error, " (at most ", given%tolerance, ")"
    end function passed
 
@@ -110,10 +110,10 @@ contains
       real(real64) :: error
       integer :: samples, calls, size, status
 
-      print '(4a)', ">> started 0 Fortran ", compiler_version(), ", ftn_pytorch ", ftn_pytorch_version()
+      print "(4a)", ">> started 0 Fortran ", compiler_version(), ", ftn_pytorch ", ftn_pytorch_version()
       flush (output_unit)
       do
-         read (*, '(a)', iostat=status) line
+         read (*, "(a)", iostat=status) line
          if (status /= 0) exit
          read (line, *) command
          select case (command)
@@ -121,9 +121,9 @@ contains
             read (line, *) command, size
             call open_problem(size, layout(), loaded, called, error, errmsg)
             if (errmsg == "") then
-               print '(a, 2(1x, i0), 2(1x, es12.4))', ">> opened", loaded, called, error, given%tolerance
+               print "(a, 2(1x, i0), 2(1x, es12.4))", ">> opened", loaded, called, error, given%tolerance
             else
-               print '(2a)', ">> unavailable ", one_line(errmsg)
+               print "(2a)", ">> unavailable ", one_line(errmsg)
             end if
          case ("call")
             read (line, *) command, samples, calls
@@ -229,7 +229,7 @@ contains
          call reply(created)
          call reply(freed)
       else
-         print '(2a)', ">> unavailable ", one_line(errmsg)
+         print "(2a)", ">> unavailable ", one_line(errmsg)
       end if
    end subroutine measure_create
 
@@ -256,13 +256,13 @@ contains
    subroutine reply(times)
       integer(int64), intent(in) :: times(:)
 
-      print '(a, *(1x, i0))', ">> times", times
+      print "(a, *(1x, i0))", ">> times", times
    end subroutine reply
 
    subroutine give_up(errmsg)
       character(*), intent(in) :: errmsg
 
-      print '(6a)', case, ", ", path, ": not available: ", errmsg
+      print "(6a)", case, ", ", path, ": not available: ", errmsg
       flush (output_unit)
       stop not_available
    end subroutine give_up
@@ -276,7 +276,7 @@ contains
    end function one_line
 
    subroutine usage()
-      print '(a)', "usage: bench_driver <case> <path> <N> <folder> [calls]", "   paths: " // paths, &
+      print "(a)", "usage: bench_driver <case> <path> <N> <folder> [calls]", "   paths: " // paths, &
          "   cases and folder: as models.py wrote them"
       stop 2
    end subroutine usage

@@ -1,7 +1,8 @@
 ! SPDX-License-Identifier: MIT
 !> The same problems through libtorch as one would call it by hand: see libtorch.cpp.
 module bench_peer
-   use, intrinsic :: iso_c_binding, only : c_associated, c_char, c_double, c_int, c_int64_t, c_null_char, c_null_ptr, c_ptr
+   use, intrinsic :: iso_c_binding, only : c_associated, c_char, c_double, c_int, c_int64_t, &
+      c_null_char, c_null_ptr, c_ptr
    use, intrinsic :: iso_fortran_env, only : real64
    use bench_field, only : field
    use bench_problem, only : problem
@@ -22,6 +23,7 @@ module bench_peer
    interface
       function c_load(file, trains) result(handle) bind(c, name="bench_libtorch_load")
          import :: c_char, c_int, c_ptr
+         implicit none
          character(kind=c_char), intent(in) :: file(*)
          integer(c_int), value :: trains
          type(c_ptr) :: handle
@@ -29,6 +31,7 @@ module bench_peer
 
       subroutine c_wrap(handle, role, data, is_double, rank, extents, strides) bind(c, name="bench_libtorch_wrap")
          import :: c_int, c_int64_t, c_ptr
+         implicit none
          type(c_ptr), value :: handle, data
          integer(c_int), value :: role, is_double, rank
          integer(c_int64_t), intent(in) :: extents(*), strides(*)
@@ -36,6 +39,7 @@ module bench_peer
 
       subroutine c_optimizer(handle, kind, rate) bind(c, name="bench_libtorch_optimizer")
          import :: c_char, c_double, c_ptr
+         implicit none
          type(c_ptr), value :: handle
          character(kind=c_char), intent(in) :: kind(*)
          real(c_double), value :: rate
@@ -43,17 +47,20 @@ module bench_peer
 
       subroutine c_forward(handle) bind(c, name="bench_libtorch_forward")
          import :: c_ptr
+         implicit none
          type(c_ptr), value :: handle
       end subroutine c_forward
 
       function c_train(handle) result(loss) bind(c, name="bench_libtorch_train")
          import :: c_double, c_ptr
+         implicit none
          type(c_ptr), value :: handle
          real(c_double) :: loss
       end function c_train
 
       subroutine c_free(handle) bind(c, name="bench_libtorch_free")
          import :: c_ptr
+         implicit none
          type(c_ptr), value :: handle
       end subroutine c_free
    end interface

@@ -54,8 +54,9 @@ contains
       if (self%trains) count = count - 1
       if (.not. (problem_%has_output .or. self%trains)) errmsg = "pytorch-fortran has no call without a result"
       if (layout /= "reversed") errmsg = "pytorch-fortran has no other order of axes than the reversed one"
-      if (self%trains .and. .not. self%uses_script .and. problem_%optimizer /= "sgd") &
+      if (self%trains .and. .not. self%uses_script .and. problem_%optimizer /= "sgd") then
          errmsg = "pytorch-fortran has no optimizer " // trim(problem_%optimizer) // " for TorchScript"
+      end if
       if (self%uses_script .and. script_in_use) errmsg = "pytorch-fortran opens one script in a process"
       if (errmsg /= "") return
 
@@ -92,7 +93,7 @@ contains
          allocate (script_module)
          call script_module%load(script(:index(script, "/", back=.true.)) // "script_pytorch_fortran.py")
       end if
-      write (number, '(i0)') problem_%size
+      write (number, "(i0)") problem_%size
       call script_module%save(problem_%case // " " // trim(number) // " " // problem_%folder)
       script_in_use = .true.
    end subroutine open_script

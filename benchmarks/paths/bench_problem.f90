@@ -41,7 +41,7 @@ contains
       integer :: unit, status, steps
 
       call free_problem(self)
-      write (number, '(i0)') size
+      write (number, "(i0)") size
       stem = folder // "/" // case // "_" // trim(number)
       inquire (file=stem // "/problem.txt", exist=found)
       if (.not. found) return
@@ -50,7 +50,7 @@ contains
       self%folder = folder
       open (newunit=unit, file=stem // "/problem.txt", status="old", action="read")
       do
-         read (unit, '(a)', iostat=status) line
+         read (unit, "(a)", iostat=status) line
          if (status /= 0) exit
          read (line, *) role
          line = adjustl(line(len_trim(role) + 1:))

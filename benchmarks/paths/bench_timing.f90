@@ -37,7 +37,7 @@ contains
          end do
          sorted(j + 1) = held
       end do
-      print '(a12, 5(2x, a, f14.3), a)', name, "min", sorted(1)/1e3_real64, "mean", sum(sorted)/(n*1e3_real64), &
+      print "(a12, 5(2x, a, f14.3), a)", name, "min", sorted(1)/1e3_real64, "mean", sum(sorted)/(n*1e3_real64), &
          "median", (sorted((n + 1)/2) + sorted(n/2 + 1))/2e3_real64, "p99", &
          sorted(max(1, ceiling(0.99*n)))/1e3_real64, "max", sorted(n)/1e3_real64, "  us"
    end subroutine print_statistics

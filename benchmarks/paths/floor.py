@@ -23,10 +23,9 @@ def reply(*words: Any) -> None:
 
 def python_onnx(case: str, size: int, folder: Path) -> tuple[Callable, Any]:
     """A function without arguments that runs the model between bound buffers, and its result."""
+    import models
     import numpy
     import onnxruntime
-
-    import models
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
@@ -75,9 +74,8 @@ def open_problem(case: str, path: str, size: int, folder: Path) -> tuple[Callabl
 
 def difference(case: str, size: int, folder: Path, value: Any) -> tuple[float, float]:
     """To the expected result, relative to its largest value."""
-    import numpy
-
     import models
+    import numpy
 
     stem = folder / f"{case}_{size}"
     if models.CASES[case].optimizer:

@@ -27,10 +27,8 @@ def ftn_pytorch_setup(case, size, folder, copied=False):
         net = models.make(case, size)
     if models.CASES[case].optimizer:
         optimizer = models.make_optimizer(case, net)
-    if case == "tiny" and not uses_torchscript:
-        ftn_pytorch_forward = models.TINY[size]
-    else:
-        ftn_pytorch_forward = torch.inference_mode()(net)
+    is_plain = case == "tiny" and not uses_torchscript
+    ftn_pytorch_forward = models.TINY[size] if is_plain else torch.inference_mode()(net)
     if copied:
         ftn_pytorch_framework = "numpy"
         ftn_pytorch_forward = with_arrays(ftn_pytorch_forward)

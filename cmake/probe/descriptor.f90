@@ -7,16 +7,19 @@ program descriptor
    interface
       function is_null(x) result(yes) bind(c, name="is_null")
          import :: c_int
+         implicit none
          type(*), dimension(..), target :: x
          integer(c_int) :: yes
       end function is_null
       function is_section(x) result(yes) bind(c, name="is_section")
          import :: c_int
+         implicit none
          type(*), dimension(..), target :: x
          integer(c_int) :: yes
       end function is_section
       function is_text(x) result(yes) bind(c, name="is_text")
          import :: c_int
+         implicit none
          type(*), dimension(..), target :: x
          integer(c_int) :: yes
       end function is_text

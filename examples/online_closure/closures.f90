@@ -15,12 +15,13 @@ module closures
    end type closure
 
    type :: closure_pointer
-      class(closure), pointer :: p
+      class(closure), pointer :: p => null()
    end type closure_pointer
 
    abstract interface
       subroutine evaluate_interface(self, x, tendency)
          import :: closure, dp
+         implicit none
          class(closure), intent(inout) :: self
          !> Slow variables, (nslow, members)
          real(dp), intent(in) :: x(:, :)

@@ -106,7 +106,8 @@ contains
       integer :: stat
       character(:), allocatable :: reason
 
-      call model%forward([torch_in(temperature(:, first:last))], [torch_out(h(:, first:last))], stat=stat, errmsg=reason)
+      call model%forward([torch_in(temperature(:, first:last))], [torch_out(h(:, first:last))], &
+                         stat=stat, errmsg=reason)
       failure = merge(0, 1, stat == FTN_PYTORCH_OK)
       if (failure == 1) print "(a)", reason
    end function forward

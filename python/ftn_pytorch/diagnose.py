@@ -121,7 +121,7 @@ def _interpreter(info: Mapping[str, Any]) -> Iterator[Finding]:
     for variable in ("PYTHONHOME", "PYTHONPATH"):
         if os.environ.get(variable):
             yield Finding(
-                variable, NOTE, os.environ[variable], f"unset {variable} if imports fail: it changes where every Python looks"
+                variable, NOTE, os.environ[variable], f"unset {variable} if imports fail: every Python heeds it"
             )
 
 

@@ -91,11 +91,6 @@ DirectRunner::~DirectRunner() {
   if (module_) direct_plugin().unload(module_);
 }
 
-const std::string& DirectRunner::backend() const noexcept {
-  static const std::string& name = *new std::string("direct");
-  return name;
-}
-
 void DirectRunner::reload() { require_direct(direct_plugin().reload(module_)); }
 void DirectRunner::save(const std::string& file) {
   require_direct(direct_plugin().save(module_, with_rank(file).c_str()));
@@ -113,11 +108,11 @@ int64_t DirectRunner::restore(const std::string& file, bool fallback, int64_t st
   return -1;
 }
 
-bool DirectRunner::has(const std::string& name) {
-  if (name == forward_hook) return direct_plugin().has(module_, "forward") != 0;
-  if (after(own_prefix, name).empty()) return direct_plugin().has(module_, name.c_str()) != 0;
-  return name == train_hook || name == "ftn_pytorch_save" || name == "ftn_pytorch_restore" ||
-         is_optimizer(after(optimizer_prefix, name));
+bool DirectRunner::has(const std::string& function) {
+  if (function == forward_hook) return direct_plugin().has(module_, "forward") != 0;
+  if (after(own_prefix, function).empty()) return direct_plugin().has(module_, function.c_str()) != 0;
+  return function == train_hook || function == "ftn_pytorch_save" || function == "ftn_pytorch_restore" ||
+         is_optimizer(after(optimizer_prefix, function));
 }
 
 void DirectRunner::run_plugin(std::string_view method, std::string_view label, Args inputs, int32_t flags,
@@ -150,10 +145,10 @@ void DirectRunner::forward(Args inputs, const Targets& targets, int32_t flags) {
   run({}, forward_hook, inputs, targets, flags);
 }
 
-void DirectRunner::call(std::string_view name, Args inputs, const Targets& targets) {
-  if (name == forward_hook) return run({}, name, inputs, targets, 0);
-  const std::string_view optimizer = after(optimizer_prefix, name);
-  if (optimizer.empty()) return run(name, name, inputs, targets, 0);
+void DirectRunner::call(std::string_view function, Args inputs, const Targets& targets) {
+  if (function == forward_hook) return run({}, function, inputs, targets, 0);
+  const std::string_view optimizer = after(optimizer_prefix, function);
+  if (optimizer.empty()) return run(function, function, inputs, targets, 0);
   const fpt_direct_optimizer chosen = optimizer_settings(optimizer, inputs);
   require_direct(direct_plugin().create_optimizer(module_, &chosen));
 }

@@ -20,7 +20,7 @@ class DirectRunner : public Runner {
   static std::unique_ptr<Runner> load(const std::string& file, ModelKind kind, const Options& options, Args config);
   ~DirectRunner() override;
 
-  const std::string& backend() const noexcept override;
+  const std::string& backend() const noexcept override { return backend_; }
   bool has(const std::string& function) override;
   void reload() override;
   void save(const std::string& file) override;
@@ -39,7 +39,7 @@ class DirectRunner : public Runner {
   CallName name_of(std::string_view function) const noexcept { return {function, name_}; }
 
   fpt_direct_module* module_ = nullptr;
-  std::string name_;  // for messages
+  std::string name_, backend_ = "direct";  // the name is for messages
   Reading reading_;
 };
 

@@ -97,8 +97,8 @@ std::unique_ptr<Runner> ScriptRunner::load(int32_t kind, const std::string& file
 
 ScriptRunner::~ScriptRunner() {
   if (!Py_IsInitialized()) {  // a host that is Python has ended it: nothing can be let go any more
-    script_.runner.release();
-    for (auto& function : functions_) function.release();
+    (void)script_.runner.release();
+    for (auto& function : functions_) (void)function.release();
     return;
   }
   const InterpreterLock gil;
@@ -190,9 +190,9 @@ int64_t ScriptRunner::restore(const std::string& file, bool fallback, int64_t st
   return restored;
 }
 
-bool ScriptRunner::has(const std::string& name) {
+bool ScriptRunner::has(const std::string& function) {
   const Busy busy(*this);
-  const Ref key = text_object(name);
+  const Ref key = text_object(function);
   const Ref answer =
       checked(PyObject_CallFunctionObjArgs(embed("has"), script_.runner.get(), key.get(), nullptr), "has");
   return PyObject_IsTrue(answer.get()) == 1;
@@ -203,9 +203,9 @@ void ScriptRunner::forward(Args inputs, const Targets& targets, int32_t flags) {
   run(forward_function(flags), inputs, targets);
 }
 
-void ScriptRunner::call(std::string_view name, Args inputs, const Targets& targets) {
+void ScriptRunner::call(std::string_view function, Args inputs, const Targets& targets) {
   const Busy busy(*this);
-  run(function(name, 0), inputs, targets);
+  run(this->function(function, 0), inputs, targets);
 }
 
 void ScriptRunner::run(Function& function, Args inputs, const Targets& targets) {

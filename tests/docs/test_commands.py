@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Commands of ``sh`` blocks and of the running text: programs, files, make targets, presets, subcommands and options exist."""
+"""Commands of ``sh`` blocks and of the running text: programs, files, targets, presets and options exist."""
 
 from __future__ import annotations
 

@@ -11,8 +11,8 @@ ROOT = Path(__file__).resolve().parents[2]
 SRC = ROOT / "src"
 HEADER = (SRC / "ftn_pytorch.h").read_text()
 
-# Lowest first. A file includes files of its own room and of those below; the last room is the door, src/ itself. The script
-# path and the direct path are neighbours that know nothing of each other.
+# Lowest first. A file includes files of its own room and of those below; the last room is the door, src/ itself. The
+# script path and the direct path are neighbours that know nothing of each other.
 ROOMS = ["base", "arrays", "observe", "python", "torch", "calls", "script", "direct", "."]
 STRANGERS = {("script", "direct"), ("direct", "script")}
 SOURCES = sorted(path for room in ROOMS for path in (SRC / room).iterdir() if path.suffix in (".cpp", ".hpp"))
@@ -92,7 +92,8 @@ def test_core_does_not_need_torch() -> None:
 
 def test_plugin_exports_one_function(build_dir: Path) -> None:
     for library in build_dir.glob("lib*/libftn_pytorch_direct.so"):
-        lines = subprocess.run(["nm", "-D", "--defined-only", library], check=True, capture_output=True, text=True).stdout
+        command = ["nm", "-D", "--defined-only", library]
+        lines = subprocess.run(command, check=True, capture_output=True, text=True).stdout
         strong = [line.split()[-1] for line in lines.splitlines() if line.split()[-2] == "T"]
         assert strong == ["fpt_direct_table_get"]
 

@@ -23,7 +23,8 @@ def code_of(path: Path) -> str:
 
 def test_one_interface_for_each_function_in_the_order_of_the_header() -> None:
     functions = re.findall(r"^FPT_API ([^(]*?)(\w+)\(([^;]*)\);", HEADER, re.MULTILINE)
-    interfaces = re.findall(r"^ *(function|subroutine) (\w+)\(([^)]*)\) bind\(c\)", code_of(FORTRAN / "fpt_c.f90"), re.M)
+    code = code_of(FORTRAN / "fpt_c.f90")
+    interfaces = re.findall(r"^ *(function|subroutine) (\w+)\(([^)]*)\) bind\(c\)", code, re.MULTILINE)
     assert [name for _, name, _ in interfaces] == [name for _, name, _ in functions]
     for (result, name, parameters), (kind, _, dummies) in zip(functions, interfaces):
         assert (kind == "subroutine") == (result.strip() == "void"), name
