@@ -119,7 +119,7 @@ fpt_status fpt_module_has(fpt_module module, const char* name, int64_t name_len,
 }
 
 fpt_status fpt_module_backend(fpt_module module, const char** text, int64_t* length) {
-  return guard([&] {
+  return guard_call([&] {
     const std::string& backend = RunnerUse(module)->backend();
     *text = backend.data();
     *length = static_cast<int64_t>(backend.size());
@@ -156,8 +156,10 @@ fpt_status fpt_module_forward(fpt_module module, fpt_arg inputs[], int32_t ninpu
 }
 
 fpt_status fpt_module_forward_wrap(fpt_module module, fpt_wrap inputs, fpt_tensor* output, int32_t flags) {
-  return call_module(CallFacts(module, forward_hook),
-                     [&](Runner& runner) { store_tensor(output, runner.forward_list(wrap_at(inputs).get(), flags)); });
+  return call_module(CallFacts(module, forward_hook), [&](Runner& runner) {
+    HeldArguments list(wrap_at(inputs));
+    store_tensor(output, runner.forward_list(list.get(), flags));
+  });
 }
 
 fpt_status fpt_module_train(fpt_module module, fpt_arg inputs[], int32_t ninputs, fpt_arg targets[], int32_t ntargets,
@@ -174,7 +176,8 @@ fpt_status fpt_module_train_wrap(fpt_module module, fpt_wrap inputs, fpt_tensor 
                                  double* loss) {
   return call_module(CallFacts(module, train_hook), [&](Runner& runner) {
     fpt_arg goal = tensor_argument(target);
-    const Training training = runner.train(wrap_at(inputs).get(), {&goal, 1}, true);
+    HeldArguments list(wrap_at(inputs));
+    const Training training = runner.train(list.get(), {&goal, 1}, true);
     *completed = training.completed;
     *loss = training.loss;
   });

@@ -85,9 +85,9 @@ def unpack(result: Any) -> tuple[tuple[str, ...] | None, tuple[Any, ...]]:
     return results.unpack(result)
 
 
-def to_host(value: Any) -> Any:
-    """A tensor of any device or an array of half precision as one that Fortran can take; other values pass."""
-    return results.to_host(value)
+def to_host(value: Any, widened: bool) -> Any:
+    """An array in host memory, of single in place of half precision if ``widened``; other values pass."""
+    return results.to_host(value, widened)
 
 
 def describe_error(exception: BaseException, context: str) -> tuple[str, str]:

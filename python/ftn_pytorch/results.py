@@ -35,8 +35,8 @@ def unpack(result: Any) -> tuple[Names, tuple[Any, ...]]:
     return names, tuple(_value(value, f"result {name!r}") for name, value in zip(names, values))
 
 
-def to_host(value: Any) -> Any:
-    """An array that Fortran can take: in host memory, and of single in place of half precision. Other values pass.
+def to_host(value: Any, widened: bool) -> Any:
+    """An array in host memory, ``widened``: and of single in place of half precision. Other values pass.
 
     What needs no change is returned as the same object, else a copy.
     """
@@ -44,8 +44,8 @@ def to_host(value: Any) -> Any:
         import torch
 
         value = value.cpu()
-        return value.float() if value.dtype in (torch.float16, torch.bfloat16) else value
-    return value.astype("float32") if is_array(value) and value.dtype == "float16" else value
+        return value.float() if widened and value.dtype in (torch.float16, torch.bfloat16) else value
+    return value.astype("float32") if widened and is_array(value) and value.dtype == "float16" else value
 
 
 def _parts(result: Any) -> tuple[Names, tuple[Any, ...] | None]:

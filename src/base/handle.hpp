@@ -26,11 +26,11 @@ constexpr bool is_handle_of(HandleKind kind, int64_t handle) noexcept {
 /// all users hold a Use and whoever frees it calls retire().
 template <class T, HandleKind kind>
 class HandleTable {
-  /// The state is generation << 32 | users.
+  /// The state is generation << 32 | retired | users: one word, so that whoever takes the last user away sees whether
+  /// the object has been retired. Users of a stale handle count for a moment, too.
   struct Slot {
     std::atomic<uint64_t> state{uint64_t{1} << 32};
     std::atomic<T*> object{nullptr};
-    std::atomic<T*> retired{nullptr};
   };
 
  public:
@@ -88,18 +88,15 @@ class HandleTable {
 
   /// The same for an object that others may use at the moment: it is destroyed as soon as the last Use has ended.
   void retire(int64_t handle) {
-    T* object;
     Slot* slot;
+    uint64_t before;
     {
       std::lock_guard<std::mutex> lock(mutex_);
-      object = find(handle);
-      if (!object) return;
+      if (!find(handle)) return;
       slot = slot_of(handle);
-      slot->state.fetch_add(one_generation);
+      before = slot->state.fetch_add(one_generation | retired);
     }
-    // set after nobody can begin to use it any more; whoever finds it without users, here or in ~Use, takes it out
-    slot->retired.store(object);
-    if ((slot->state.load() & all_users) == 0) dispose(*slot, handle);
+    if ((before & all_users) == 0) dispose(*slot, handle);
   }
 
   /// Keeps an object alive while it is used. FPT_ERR_NOT_LOADED, FPT_ERR_FREED, FPT_ERR_ARGUMENT as at() says.
@@ -119,7 +116,7 @@ class HandleTable {
 
    private:
     void end() noexcept {
-      if ((slot_->state.fetch_sub(1) & all_users) == 1 && slot_->retired.load()) table_.dispose(*slot_, handle_);
+      if ((slot_->state.fetch_sub(1) & low_bits) == (retired | 1)) table_.dispose(*slot_, handle_);
     }
 
     HandleTable& table_;
@@ -131,10 +128,11 @@ class HandleTable {
  private:
   static constexpr uint32_t chunk_size = 1024;
   static constexpr uint32_t max_chunks = 1 << 12;
-  static constexpr uint64_t one_generation = uint64_t{1} << 32, all_users = one_generation - 1;
+  static constexpr uint64_t one_generation = uint64_t{1} << 32, low_bits = one_generation - 1;
+  static constexpr uint64_t retired = uint64_t{1} << 31, all_users = retired - 1;
 
   static bool names(uint64_t state, int64_t handle) noexcept {
-    return ((state ^ static_cast<uint64_t>(handle)) >> 32 & ((1u << 28) - 1)) == 0;
+    return ((state ^ static_cast<uint64_t>(handle)) >> 32 & ((1u << 28) - 1)) == 0 && (state & retired) == 0;
   }
 
   /// Out of line, so that at() can be inlined where it is called often.
@@ -159,10 +157,14 @@ class HandleTable {
     free_.push_front(static_cast<uint32_t>(handle));
   }
 
+  /// Destroy a retired object that nobody uses; of several threads that have seen it so, one does.
   void dispose(Slot& slot, int64_t handle) noexcept {
-    const std::unique_ptr<T> object(
-        slot.retired.exchange(nullptr));  // destroyed without the mutex: it may run Python code
-    if (!object) return;
+    uint64_t state = slot.state.load();
+    do {
+      if ((state & low_bits) != retired) return;
+    } while (!slot.state.compare_exchange_weak(state, state & ~retired));
+    // destroyed without the mutex: it may run Python code
+    const std::unique_ptr<T> object(slot.object.exchange(nullptr));
     const std::lock_guard<std::mutex> lock(mutex_);
     reuse(slot, handle);
   }

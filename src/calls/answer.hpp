@@ -32,12 +32,16 @@ class Answer {
   virtual ResultList list() const = 0;
   /// A result, counted from 0. FPT_ERR_RESULT_TYPE for what Fortran cannot look into. Arrays may lie on a device.
   virtual Value value(int32_t index) = 0;
-  /// Replace an array by one in host memory and of a type that is converted here: float32 for half precision.
-  virtual void bring_to_host(int32_t index) = 0;
-  /// An array as a tensor that keeps it alive.
-  virtual Tensor tensor(int32_t index, bool same_layout) = 0;
-  /// Copy an array on a device into memory of its own type and shape. False where that takes a copy on the host first.
-  virtual bool copy_from_device(int32_t index, const Array& target) = 0;
+  /// A copy of an array in host memory, kept by the answer; the array itself where it is there.
+  virtual Array on_host(int32_t index) = 0;
+  /// The same of a type that is converted here: float32 for half precision.
+  virtual Array convertible(int32_t index) = 0;
+  /// An array as a tensor that keeps it alive; `on_host`: the array of that function.
+  virtual Tensor tensor(int32_t index, bool same_layout, bool on_host) = 0;
+  /// Whether copy_from_device() works.
+  virtual bool copies_from_device() const noexcept = 0;
+  /// Copy an array on a device into host memory of its own type and shape.
+  virtual void copy_from_device(int32_t index, const Array& target) = 0;
 };
 
 }  // namespace fpt

@@ -91,7 +91,10 @@ void set_inputs(Options& chosen, const fpt_arg& option) {
 void set_backend(Options& chosen, const fpt_arg& option) {
   chosen.backend = static_cast<Backend>(choice(option, {"auto", "python", "direct"}));
 }
-void set_device(Options& chosen, const fpt_arg& option) { chosen.device = text_option(option); }
+void set_device(Options& chosen, const fpt_arg& option) {
+  chosen.device = text_option(option);
+  if (chosen.device.empty()) fail(FPT_ERR_DEVICE, where(option), " is empty; use \"cpu\", \"cuda\" or \"cuda:1\"");
+}
 void set_cast(Options& chosen, const fpt_arg& option) { chosen.cast = integer_option(option, 1) != 0; }
 void set_flags(Options& chosen, const fpt_arg& option) {
   chosen.flags = integer_option(option, FPT_USE_DEVICE | FPT_USE_INFERENCE_MODE);

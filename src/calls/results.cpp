@@ -17,20 +17,19 @@ struct Step {
 };
 
 Step step_for(Answer& answer, int32_t index, const fpt_arg& output, const Reading& reading, const char* label) {
-  Value value = answer.value(index);
+  const Value value = answer.value(index);
   if (const auto* scalar = std::get_if<Scalar>(&value.content)) return {fit_scalar(*scalar, output, label)};
-  if (is_half(value.array()->dtype)) {
-    answer.bring_to_host(index);
-    value = answer.value(index);
-  }
-  Step step{fit_array(*value.array(), value.type, output, reading.same_layout, reading.cast, label)};
-  if (value.array()->device.is_host()) return step;
-  if (step.copy.source.dtype == step.copy.target.dtype && !has_negative_stride(step.copy.target)) {
-    step.from_device = index;
-    return step;
-  }
-  answer.bring_to_host(index);
-  return {fit_array(*answer.value(index).array(), value.type, output, reading.same_layout, reading.cast, label)};
+  const auto fit = [&](const Array& array) {
+    return fit_array(array, value.type, output, reading.same_layout, reading.cast, label);
+  };
+  if (is_half(value.array()->dtype)) return {fit(answer.convertible(index))};
+  if (value.array()->device.is_host()) return {fit(*value.array())};
+  if (!answer.copies_from_device()) return {fit(answer.on_host(index))};
+  Step step{fit(*value.array())};
+  if (step.copy.source.dtype != step.copy.target.dtype || has_negative_stride(step.copy.target))
+    return {fit(answer.on_host(index))};
+  step.from_device = index;
+  return step;
 }
 
 void run(Answer& answer, std::vector<Step> steps, bool same_layout) {
@@ -42,20 +41,19 @@ void run(Answer& answer, std::vector<Step> steps, bool same_layout) {
     else
       from_device.push_back(std::move(step));
   run_all(copies);
-  for (Step& step : from_device) {
-    const Array target = same_layout ? step.copy.target : reversed(step.copy.target);
-    if (answer.copy_from_device(step.from_device, target)) continue;
-    answer.bring_to_host(step.from_device);
-    const Array source = *answer.value(step.from_device).array();
-    step.copy.source = same_layout ? source : reversed(source);
-    step.copy.run();
-  }
+  for (const Step& step : from_device)
+    answer.copy_from_device(step.from_device, same_layout ? step.copy.target : reversed(step.copy.target));
+}
+
+/// Whether a result, which has to be an array, is handed out as a copy on the host.
+bool comes_to_host(const Value& value, const Reading& reading) {
+  return reading.brings_to_host && !value.array()->device.is_host();
 }
 
 /// An array; FPT_ERR_RESULT_TYPE for another result.
-Array array_at(Answer& answer, int32_t index, const ResultNames& names) {
-  const Value value = answer.value(index - 1);
-  if (const Array* array = value.array()) return *array;
+Value array_at(Answer& answer, int32_t index, const ResultNames& names) {
+  Value value = answer.value(index - 1);
+  if (value.array()) return value;
   fail(FPT_ERR_RESULT_TYPE, names.label(index), " is of type ", value.type, " and no array: use scalar");
 }
 
@@ -84,10 +82,8 @@ Tensor single_tensor(Answer& answer, const CallName& call, const Reading& readin
     fail(FPT_ERR_RESULT_COUNT, call, " returned ", count,
          " results, but one tensor is expected: use a results argument, or several outputs");
   const Value value = answer.value(0);
-  const Array* array = value.array();
-  if (!array) fail(FPT_ERR_RESULT_TYPE, call, " returned a ", value.type, ", but a tensor is expected");
-  if (reading.brings_to_host && !array->device.is_host()) answer.bring_to_host(0);
-  return answer.tensor(0, reading.same_layout);
+  if (!value.array()) fail(FPT_ERR_RESULT_TYPE, call, " returned a ", value.type, ", but a tensor is expected");
+  return answer.tensor(0, reading.same_layout, comes_to_host(value, reading));
 }
 
 Results::Results(std::shared_ptr<Answer> answer, const CallName& call, const Reading& reading)
@@ -99,21 +95,18 @@ Results::Results(std::shared_ptr<Answer> answer, const CallName& call, const Rea
     names[i] = list.names[i] ? list.names[i] : "";
   }
   names_ = ResultNames(concat(call), std::move(names));
-  for (int32_t i = 0; reading.brings_to_host && i < list.count; ++i) {
-    const Value value = answer_->value(i);
-    if (value.array() && !value.array()->device.is_host()) answer_->bring_to_host(i);
-  }
 }
 
 Tensor Results::tensor(int32_t index) {
   names_.place(index);
-  array_at(*answer_, index, names_);
-  return answer_->tensor(index - 1, reading_.same_layout);
+  const Value value = array_at(*answer_, index, names_);
+  return answer_->tensor(index - 1, reading_.same_layout, comes_to_host(value, reading_));
 }
 
 Array Results::memory(int32_t index, int32_t dtype, int32_t rank) {
   names_.place(index);
-  const Array seen = array_at(*answer_, index, names_);
+  const Value value = array_at(*answer_, index, names_);
+  const Array seen = comes_to_host(value, reading_) ? answer_->on_host(index - 1) : *value.array();
   const Array array = reading_.same_layout ? seen : reversed(seen);
   require_memory(array, dtype, rank, names_.label(index));
   return array;

@@ -116,6 +116,11 @@ void ArgumentList::clear() noexcept {
   args_.clear();
 }
 
+HeldArguments::HeldArguments(const ArgumentList& list) : args_(list.args_) {
+  for (const fpt_arg& arg : args_)
+    if (is_tensor_handle(arg.handle)) owners_.push_back(tensor_at(arg.handle).owner);
+}
+
 ArgumentList& wrap_at(int64_t handle) { return wraps().at(handle); }
 
 void create_wrap(int64_t* handle) {

@@ -55,10 +55,22 @@ class ArgumentList {
   ArgumentList& operator=(const ArgumentList&) = delete;
   void add(const fpt_arg& arg);
   void clear() noexcept;
+
+ private:
+  friend class HeldArguments;
+
+  std::vector<fpt_arg> args_;
+};
+
+/// The arguments of a list for one call, which may change or free the list.
+class HeldArguments {
+ public:
+  explicit HeldArguments(const ArgumentList& list);
   Args get() noexcept { return {args_.data(), static_cast<int32_t>(args_.size())}; }
 
  private:
   std::vector<fpt_arg> args_;
+  std::vector<std::shared_ptr<void>> owners_;  // of tensors among them
 };
 
 ArgumentList& wrap_at(int64_t handle);

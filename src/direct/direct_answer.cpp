@@ -44,17 +44,32 @@ Value DirectAnswer::value(int32_t index) {
   return {scalar, type_name(scalar)};
 }
 
-void DirectAnswer::bring_to_host(int32_t index) { require_direct(direct_plugin().to_host(&answer_, index)); }
-
-Tensor DirectAnswer::tensor(int32_t index, bool same_layout) {
-  return Tensor::of_result(array_of_value(answer_.values[index]), shared_from_this(), nullptr, same_layout);
+Array DirectAnswer::copy_of(int32_t index, bool widened) {
+  const auto known = copies_.find({index, widened});
+  if (known != copies_.end()) return known->second;
+  fpt_direct_value copy{};
+  require_direct(direct_plugin().to_host(&answer_, index, widened, &copy));
+  return copies_[{index, widened}] = array_of_value(copy);
 }
 
-bool DirectAnswer::copy_from_device(int32_t index, const Array& target) {
+Array DirectAnswer::on_host(int32_t index) {
+  const fpt_direct_value& value = answer_.values[index];
+  return value.on_host ? array_of_value(value) : copy_of(index, false);
+}
+
+Array DirectAnswer::convertible(int32_t index) {
+  return is_half(answer_.values[index].dtype) ? copy_of(index, true) : on_host(index);
+}
+
+Tensor DirectAnswer::tensor(int32_t index, bool same_layout, bool on_host) {
+  const Array array = on_host ? this->on_host(index) : array_of_value(answer_.values[index]);
+  return Tensor::of_result(array, shared_from_this(), nullptr, same_layout);
+}
+
+void DirectAnswer::copy_from_device(int32_t index, const Array& target) {
   fpt_direct_value memory{};
   set_memory(memory, target);
   require_direct(direct_plugin().copy_to(&answer_, index, &memory));
-  return true;
 }
 
 bool DirectAnswer::copy_plain_tensor(const fpt_arg& output, bool same_layout) const {

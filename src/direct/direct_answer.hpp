@@ -2,7 +2,9 @@
 /// The results of a model that the plug-in ran. Knows nothing of Python.
 #pragma once
 
+#include <map>
 #include <memory>
+#include <utility>
 
 #include "calls/answer.hpp"
 #include "direct/fpt_direct.h"
@@ -21,16 +23,21 @@ class DirectAnswer : public Answer, public std::enable_shared_from_this<DirectAn
 
   ResultList list() const override;
   Value value(int32_t index) override;
-  void bring_to_host(int32_t index) override;
-  Tensor tensor(int32_t index, bool same_layout) override;
-  bool copy_from_device(int32_t index, const Array& target) override;
+  Array on_host(int32_t index) override;
+  Array convertible(int32_t index) override;
+  Tensor tensor(int32_t index, bool same_layout, bool on_host) override;
+  bool copies_from_device() const noexcept override { return true; }
+  void copy_from_device(int32_t index, const Array& target) override;
 
   /// The most frequent result: one tensor of the very type and shape of its output. False, and nothing is done, if it
   /// is another case.
   bool copy_plain_tensor(const fpt_arg& output, bool same_layout) const;
 
  private:
+  Array copy_of(int32_t index, bool widened);
+
   fpt_direct_answer answer_{};
+  std::map<std::pair<int32_t, bool>, Array> copies_;  // memory of the answer
 };
 
 }  // namespace fpt

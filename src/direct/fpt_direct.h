@@ -22,7 +22,7 @@ extern "C" {
 #endif
 
 /** Version of this header. The core refuses a plug-in of another one. */
-#define FPT_DIRECT_VERSION 2
+#define FPT_DIRECT_VERSION 3
 
 /** Modes of a module, see the option "mode" of fpt_module_load(). */
 enum { FPT_DIRECT_CHECKED = 0, FPT_DIRECT_SAFE = 1 };
@@ -107,8 +107,12 @@ typedef struct fpt_direct_table {
   fpt_status (*call)(fpt_direct_module *module, const char *name, int64_t name_len, const fpt_arg inputs[],
                      int32_t ninputs, int32_t flags, fpt_direct_answer *answer);
   void (*release)(void *owner);
-  /** Copy tensor `index` of an answer to host memory and set its value accordingly; float16 becomes float32. */
-  fpt_status (*to_host)(fpt_direct_answer *answer, int32_t index);
+  /**
+   * Describe a copy of tensor `index` of an answer in host memory. The answer keeps it.
+   *
+   * @param widened  1: half precision becomes float32
+   */
+  fpt_status (*to_host)(const fpt_direct_answer *answer, int32_t index, int32_t widened, fpt_direct_value *copy);
   /** Copy tensor `index` of an answer, wherever it is, into memory of its own type and shape, axes in the same order.
    */
   fpt_status (*copy_to)(const fpt_direct_answer *answer, int32_t index, const fpt_direct_value *target);

@@ -117,29 +117,30 @@ void Answer::add_tensor(at::Tensor tensor, const char* name, bool single, const 
   tensors.push_back(std::move(tensor));
   fpt_direct_value& slot = values.emplace_back();
   slot.name = name;
-  describe(values.size() - 1);
+  describe(slot, tensors.back());
 }
 
-void Answer::describe(std::size_t index) {
-  const at::Tensor& tensor = tensors[index];
-  fpt_direct_value& slot = values[index];
+void Answer::describe(fpt_direct_value& slot, const at::Tensor& tensor) {
   slot.kind = FPT_DIRECT_TENSOR;
   slot.on_host = tensor.is_cpu();
   set_memory(slot, array_of_tensor(tensor, true));
   if (!slot.on_host) slot.data = nullptr;
 }
 
-void Answer::to_host(std::size_t index) {
-  at::Tensor& tensor = tensors[index];
+fpt_direct_value Answer::on_host(std::size_t index, bool widened) {
+  const at::Tensor& tensor = tensors[index];
   const c10::InferenceMode normal(false);
   const bool half = tensor.scalar_type() == at::kHalf || tensor.scalar_type() == at::kBFloat16;
-  tensor = tensor.detach().to(at::kCPU, half ? at::kFloat : tensor.scalar_type());
-  describe(index);
+  copies.push_back(tensor.detach().to(at::kCPU, widened && half ? at::kFloat : tensor.scalar_type()));
+  fpt_direct_value copy{};
+  describe(copy, copies.back());
+  return copy;
 }
 
 void Answer::clear() noexcept {
   values.clear();
   tensors.clear();
+  copies.clear();
   names.clear();
   result = c10::IValue();
   is_tuple = false;

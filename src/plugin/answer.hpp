@@ -10,6 +10,7 @@ namespace fpt::direct {
 struct Answer {
   std::vector<fpt_direct_value> values;
   std::vector<at::Tensor> tensors;  // one per value, undefined for numbers and texts
+  std::vector<at::Tensor> copies;   // on the host
   c10::IValue result;               // holds texts and names
   std::vector<std::string> names;
   bool is_tuple = false;
@@ -18,14 +19,14 @@ struct Answer {
   void set(c10::IValue value, const std::string& what);
   /// The same for tensors with names or, where there are none, without.
   void set(std::vector<at::Tensor> results, std::vector<std::string> result_names, const std::string& what);
-  /// Copy a tensor to host memory, of a type that the core converts.
-  void to_host(std::size_t index);
+  /// A copy of a tensor in host memory, of a type that the core converts if `widened`. Lives as long as the answer.
+  fpt_direct_value on_host(std::size_t index, bool widened);
   void clear() noexcept;
 
  private:
   void add(const c10::IValue& value, const char* name, const std::string& what);
   void add_tensor(at::Tensor tensor, const char* name, bool single, const std::string& what);
-  void describe(std::size_t index);
+  static void describe(fpt_direct_value& slot, const at::Tensor& tensor);
 };
 
 /// Answers are used again by the thread that released them.

@@ -54,14 +54,15 @@ const at::Tensor& Frame::tensor(const Settings& settings, const fpt_arg& arg, co
   use.what = what;
   use.index = index;
   use.copied = copied;
+  if (copied) use.seen = array_of_tensor(*use.host, settings.same_layout);
   return use.used();
 }
 
-void Frame::finish(const Settings& settings, const std::string& function, const std::vector<at::Tensor>& results) {
+void Frame::finish(const std::string& function, const std::vector<at::Tensor>& results) {
   for (Use& use : uses_) {
     if (version_of(use.used()) == use.version) continue;
     if (use.arg->access == FPT_OUT) {
-      write_back(settings, use);
+      write_back(use);
     } else if (!use.copied && !use.moved.defined()) {
       fail(FPT_ERR_INPUT_MODIFIED, argument_label(use.what, use.index, *use.arg), " was changed in place by ", function,
            " but not passed with torch_out: pass it so, or change a copy in the model (x = x.clone())");
@@ -79,14 +80,15 @@ const at::Tensor& Frame::contiguous(const Settings& settings, const fpt_arg& arg
   return use.moved;
 }
 
-void Frame::finish_compiled(const Settings& settings) {
+void Frame::finish_compiled() {
   for (const Use& use : uses_)
-    if (use.arg->access == FPT_OUT) write_back(settings, use);
+    if (use.arg->access == FPT_OUT) write_back(use);
 }
 
-void Frame::write_back(const Settings& settings, const Use& use) {
+void Frame::write_back(const Use& use) {
   if (use.moved.defined()) tensor_on(array_of_tensor(*use.host, false), false).copy_(use.moved.detach());
-  if (use.copied) copy_back(array_of_tensor(*use.host, settings.same_layout), array_of(*use.arg));
+  const bool is_there = use.copied && use.host->const_data_ptr() == use.seen.data;  // else pointed elsewhere (x.set_)
+  if (is_there) copy_back(use.seen, array_of(*use.arg));
 }
 
 void Frame::report_kept(const std::string& function, const std::vector<at::Tensor>& results) {

@@ -26,9 +26,9 @@ class Frame {
 
   /// After the model ran: changed inputs go back or are refused, and those that it kept are reported once.
   /// @param results  may rightly share the memory of inputs
-  void finish(const Settings& settings, const std::string& function, const std::vector<at::Tensor>& results);
+  void finish(const std::string& function, const std::vector<at::Tensor>& results);
   /// The same for compiled code, which keeps nothing and of which torch does not know what it changed.
-  void finish_compiled(const Settings& settings);
+  void finish_compiled();
   /// After a failure.
   void abandon() noexcept { uses_.clear(); }
 
@@ -44,10 +44,11 @@ class Frame {
     const char* what;
     int32_t index;
     bool copied;
+    Array seen;  // a copy as it was made: the model may give its tensor another shape
     const at::Tensor& used() const noexcept { return moved.defined() ? moved : *host; }
   };
 
-  static void write_back(const Settings& settings, const Use& use);
+  static void write_back(const Use& use);
   void report_kept(const std::string& function, const std::vector<at::Tensor>& results);
 
   std::deque<TensorCache> caches_;  // which stay where they are while positions are added

@@ -143,7 +143,7 @@ class PackageModel : public Model {
              " inside another container; results may not be nested");
     all->is_tuple = spec.kind != TreeSpec::Kind::dict;
     all->set(std::move(results), spec.kind == TreeSpec::Kind::dict ? spec.keys : std::vector<std::string>(), label);
-    frame->finish_compiled(settings);
+    frame->finish_compiled();
     hand_out(std::move(all), answer);
   }
 

@@ -105,8 +105,8 @@ constexpr fpt_direct_table table = {
       });
     },
     [](void* owner) { release_answer(std::unique_ptr<Answer>(static_cast<Answer*>(owner))); },
-    [](fpt_direct_answer* answer, int32_t index) {
-      return guard([&] { answer_of(*answer).to_host(static_cast<std::size_t>(index)); });
+    [](const fpt_direct_answer* answer, int32_t index, int32_t widened, fpt_direct_value* copy) {
+      return guard([&] { *copy = answer_of(*answer).on_host(static_cast<std::size_t>(index), widened != 0); });
     },
     [](const fpt_direct_answer* answer, int32_t index, const fpt_direct_value* target) {
       return guard([&] {

@@ -164,7 +164,7 @@ void ScriptModel::run(Method& method, Inputs inputs, int32_t flags, fpt_direct_a
   const c10::InferenceMode inference(asked || !(effects.changes_state || effects.uses_gradients));
   const c10::AutoGradMode gradients(!asked && effects.uses_gradients);
   results->set(method.run(*frame), method.label());
-  frame->finish(settings_, method.label(), results->tensors);
+  frame->finish(method.label(), results->tensors);
   hand_out(std::move(results), answer);
 }
 
@@ -224,7 +224,7 @@ double ScriptModel::train(Inputs inputs, const fpt_arg& target) {
     if (is_value(target)) fail(FPT_ERR_ARGUMENT, "the target of ", label, " is a scalar by value: pass an array");
     const at::Tensor& goal = frame->tensor(settings_, target, "target", 0);
     const double loss = step(*state_->optimizer, forward.run(*frame, state_->module), goal, label);
-    frame->finish(settings_, label, {});
+    frame->finish(label, {});
     return loss;
   } catch (...) {
     rethrow_as(FPT_ERR_PYTHON, label);

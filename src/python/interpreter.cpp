@@ -38,7 +38,7 @@ std::atomic<int> threads_leaving{0};
 void leave_thread(void* state) {
   own_state = nullptr;
   ++threads_leaving;
-  if (!ended.load()) {
+  if (!ended.load() && Py_IsInitialized()) {  // a host that is Python may have ended it
     PyEval_RestoreThread(static_cast<PyThreadState*>(state));
     PyThreadState_Clear(static_cast<PyThreadState*>(state));
     PyThreadState_DeleteCurrent();

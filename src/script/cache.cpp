@@ -48,7 +48,8 @@ SlotCache::Entry& SlotCache::add_lasting(uint64_t key) {
     entry = &lasting_[oldest_lasting_];
     oldest_lasting_ = (oldest_lasting_ + 1) % max_lasting;
     const auto [first, last] = lasting_by_key_.equal_range(entry->key);
-    lasting_by_key_.erase(std::find_if(first, last, [&](const auto& candidate) { return candidate.second == entry; }));
+    const auto old = std::find_if(first, last, [&](const auto& candidate) { return candidate.second == entry; });
+    if (old != last) lasting_by_key_.erase(old);
   }
   entry->key = key;
   lasting_by_key_.emplace(key, entry);

@@ -45,7 +45,7 @@ ScriptAnswer::ScriptAnswer(PyObject* result, const CallName& call, bool copied_a
   if (!PyArg_ParseTuple(unpacked.get(), "OO!", &names, &PyTuple_Type, &values)) throw_python_error(context);
   if (names != Py_None) names_ = Ref::borrow(names);
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(values); ++i)
-    items_.push_back({Ref::borrow(PyTuple_GET_ITEM(values, i)), {}, false});
+    items_.push_back({{Ref::borrow(PyTuple_GET_ITEM(values, i)), {}, false}, {}, {}});
 }
 
 /// One tensor or a tuple of tensors: the Python side would not change them.
@@ -53,8 +53,8 @@ bool ScriptAnswer::take_plain_tensors(PyObject* result) {
   const bool several = PyTuple_CheckExact(result);
   const Py_ssize_t count = several ? PyTuple_GET_SIZE(result) : 1;
   for (Py_ssize_t i = 0; i < count; ++i) {
-    Item item{Ref::borrow(several ? PyTuple_GET_ITEM(result, i) : result), {}, true};
-    if (!view_plain_tensor(item.object.get(), item.view)) return items_.clear(), false;
+    Item item{{Ref::borrow(several ? PyTuple_GET_ITEM(result, i) : result), {}, true}, {}, {}};
+    if (!view_plain_tensor(item.given.object.get(), item.given.view)) return items_.clear(), false;
     items_.push_back(std::move(item));
   }
   return true;
@@ -72,27 +72,35 @@ ResultList ScriptAnswer::list() const {
 
 Value ScriptAnswer::value(int32_t index) {
   const InterpreterLock gil;
-  Item& item = items_[static_cast<std::size_t>(index)];
-  const char* type = Py_TYPE(item.object.get())->tp_name;
+  Seen& given = items_[static_cast<std::size_t>(index)].given;
+  const char* type = Py_TYPE(given.object.get())->tp_name;
   Scalar scalar;
-  if (read_scalar(item.object.get(), scalar)) return {scalar, type};
-  if (!item.viewed) item.view = view_of(item.object.get());
-  item.viewed = true;
-  return {item.view.array, type};
+  if (read_scalar(given.object.get(), scalar)) return {scalar, type};
+  if (!given.viewed) given.view = view_of(given.object.get());
+  given.viewed = true;
+  return {given.view.array, type};
 }
 
-void ScriptAnswer::bring_to_host(int32_t index) {
+ScriptAnswer::Seen& ScriptAnswer::copy_of(int32_t index, Seen Item::* copy, bool widened) {
   const InterpreterLock gil;
   Item& item = items_[static_cast<std::size_t>(index)];
-  item.object = checked(PyObject_CallFunctionObjArgs(embed("to_host"), item.object.get(), nullptr),
-                        "copying a result to the host");
-  item.view = view_of(item.object.get());
+  Seen& seen = item.*copy;
+  if (!seen.viewed) {
+    seen.object = checked(
+        PyObject_CallFunctionObjArgs(embed("to_host"), item.given.object.get(), widened ? Py_True : Py_False, nullptr),
+        "copying a result to the host");
+    seen.view = view_of(seen.object.get());
+    seen.viewed = true;
+  }
+  return seen;
 }
 
-Tensor ScriptAnswer::tensor(int32_t index, bool same_layout) {
+Tensor ScriptAnswer::tensor(int32_t index, bool same_layout, bool on_host) {
   const InterpreterLock gil;
-  const Array array = *value(index).array();
-  auto held = share_references(new Item(items_[static_cast<std::size_t>(index)]));
+  value(index);
+  const Seen& seen = on_host ? copy_of(index, &Item::on_host, false) : items_[static_cast<std::size_t>(index)].given;
+  const Array array = seen.view.array;
+  auto held = share_references(new Seen(seen));
   PyObject* object = held->object.get();
   return Tensor::of_result(array, std::move(held), object, same_layout);
 }

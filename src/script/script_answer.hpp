@@ -18,18 +18,25 @@ class ScriptAnswer : public Answer {
 
   ResultList list() const override;
   Value value(int32_t index) override;
-  void bring_to_host(int32_t index) override;
-  Tensor tensor(int32_t index, bool same_layout) override;
-  bool copy_from_device(int32_t, const Array&) override { return false; }
+  Array on_host(int32_t index) override { return copy_of(index, &Item::on_host, false).view.array; }
+  Array convertible(int32_t index) override { return copy_of(index, &Item::convertible, true).view.array; }
+  Tensor tensor(int32_t index, bool same_layout, bool on_host) override;
+  bool copies_from_device() const noexcept override { return false; }
+  void copy_from_device(int32_t, const Array&) override {}
 
  private:
-  struct Item {
+  /// An object, and the view of an array once it was asked for.
+  struct Seen {
     Ref object;
-    View view;  // of an array, once it was asked for
+    View view;
     bool viewed = false;
+  };
+  struct Item {
+    Seen given, on_host, convertible;
   };
 
   bool take_plain_tensors(PyObject* result);
+  Seen& copy_of(int32_t index, Seen Item::* copy, bool widened);
 
   std::vector<Item> items_;
   Ref names_;  // tuple, or nothing

@@ -90,6 +90,7 @@ std::unique_ptr<Runner> ScriptRunner::load(int32_t kind, const std::string& file
   loaded->script_.options = options;
   loaded->script_.runner = checked(
       PyObject_CallFunction(embed("load"), "iOOO", kind, path.get(), chosen.get(), values.get()), "loading " + file);
+  loaded->script_.name = loaded->attribute("name");
   loaded->read_attributes();
   torch.look_again();
   return loaded;
@@ -116,8 +117,8 @@ std::string ScriptRunner::attribute(const char* name) const {
 }
 
 void ScriptRunner::read_attributes() {
-  script_.name = attribute("name");
-  script_.backend = attribute("backend");
+  // a reload keeps it, and fpt_module_backend() has promised that its memory stays
+  if (std::string backend = attribute("backend"); backend != script_.backend) script_.backend = std::move(backend);
   script_.framework = attribute("framework") == "numpy" ? Framework::numpy : Framework::torch;
   script_.computes_on_device = !attribute("device").empty();
 }
@@ -131,6 +132,7 @@ Function& ScriptRunner::function(std::string_view name, int32_t flags) {
   function->flags = flags;
   const std::string context = concat("looking up ", name, " in ", script_.name);
   const Ref key = text_object(name);
+  const uint64_t reloads = reloads_;
   const Ref bound =
       checked(PyObject_CallFunction(embed("bind"), "OOi", script_.runner.get(), key.get(), flags), context);
   PyObject* callable = nullptr;
@@ -141,6 +143,7 @@ Function& ScriptRunner::function(std::string_view name, int32_t flags) {
     function->callable = observed_function(function->callable, script_.runner.get(), function->name, flags);
   function->one_list = one_list != 0;
   function->has_out = has_out != 0;
+  if (reloads_ != reloads) return this->function(name, flags);  // while Python looked it up
   functions_.push_back(std::move(function));
   return *functions_.back();
 }
@@ -159,6 +162,7 @@ void ScriptRunner::reload() {
   for (auto& function : functions_) retired_.push_back(std::move(function));
   functions_.clear();
   forward_ = train_ = latest_ = nullptr;
+  ++reloads_;
   read_attributes();
   torch.look_again();
 }

@@ -48,7 +48,8 @@ class ScriptRunner : public Runner {
   // among functions_: hooks once they have been called, and the one that was looked up last
   Function *forward_ = nullptr, *train_ = nullptr, *latest_ = nullptr;
   std::vector<std::unique_ptr<Function>> retired_;  // replaced by a reload while calls were running
-  int calls_ = 0;                                   // that are running
+  uint64_t reloads_ = 0;
+  int calls_ = 0;  // that are running
 };
 
 }  // namespace fpt

@@ -159,7 +159,7 @@ def test_script_computes_on_the_gpu_with_host_arrays(load):
     x = torch.ones(3, 2)
     (result,) = _embed.unpack(_embed.bind(runner, FORWARD, 0)[0](x))[1]
     assert result.is_cuda
-    host = _embed.to_host(result)
+    host = _embed.to_host(result, False)
     assert not host.is_cuda
     assert torch.equal(host, result.cpu())
     _embed.bind(runner, "fill", 0)[0](x)

@@ -230,27 +230,27 @@ def test_tensor_without_data_is_refused(torch, fails):
 
 def test_host_values_are_not_copied(torch):
     tensor, array = torch.ones(2), numpy.ones(2)
-    assert results.to_host(tensor).data_ptr() == tensor.data_ptr()
-    assert _embed.to_host(array) is array
+    assert results.to_host(tensor, True).data_ptr() == tensor.data_ptr()
+    assert _embed.to_host(array, True) is array
 
 
 @pytest.mark.parametrize("kind", ["float16", "bfloat16"])
 def test_tensors_of_half_precision_become_single(torch, kind):
     tensor = torch.tensor([[1.5, 2.0, -0.25]]).t().to(getattr(torch, kind))
-    host = _embed.to_host(tensor)
+    host = _embed.to_host(tensor, True)
     assert host.dtype == torch.float32
     assert host.tolist() == [[1.5], [2.0], [-0.25]]
 
 
 def test_arrays_of_half_precision_become_single():
-    host = _embed.to_host(numpy.array([1.5, numpy.inf, -0.25], "float16"))
+    host = _embed.to_host(numpy.array([1.5, numpy.inf, -0.25], "float16"), True)
     assert host.dtype == numpy.float32
     assert host.tolist() == [1.5, numpy.inf, -0.25]
 
 
 @pytest.mark.parametrize("value", [1, 2.5, "text", None, numpy.ones(2, "int16"), numpy.ones(2, "complex64")])
 def test_other_values_pass_on_the_way_to_the_host(value):
-    assert _embed.to_host(value) is value
+    assert _embed.to_host(value, True) is value
 
 
 def test_tensors_of_a_device_are_brought_to_the_host(torch):
@@ -258,4 +258,4 @@ def test_tensors_of_a_device_are_brought_to_the_host(torch):
         def cpu(self):
             return torch.zeros(2)
 
-    assert _embed.to_host(torch.ones(2).as_subclass(Remote)).tolist() == [0, 0]
+    assert _embed.to_host(torch.ones(2).as_subclass(Remote), True).tolist() == [0, 0]

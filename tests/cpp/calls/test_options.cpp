@@ -84,6 +84,10 @@ TEST_F(OptionsTest, UnknownOptionsAndValuesAreRefusedWithTheNextOne) {
   EXPECT_EQ(outcome_of([] { options_of({named("speed", in(1))}); }).text.find("Did you mean"), std::string::npos);
 }
 
+TEST_F(OptionsTest, AnEmptyDeviceIsNoDevice) {
+  EXPECT_FAILS(outcome_of([] { options_of({named("device", in(""))}); }), FPT_ERR_DEVICE, "device=) is empty");
+}
+
 TEST_F(OptionsTest, NumbersHaveARange) {
   refused({named("flags", in(4))}, "load(..., flags=) must be a number between 0 and 3");
   refused({named("flags", in(-1))}, "between 0 and 3");

@@ -43,26 +43,26 @@ class FakeAnswer : public Answer {
 
   ResultList list() const override { return {static_cast<int32_t>(items_.size()), names, false}; }
   Value value(int32_t index) override { return at(index).value; }
-  void bring_to_host(int32_t index) override {
+  Array on_host(int32_t index) override {
     ++brought;
-    Item& item = at(index);
-    if (item.widened.empty())
-      item.value.content = item.hidden;
-    else
-      item.value.content = array_of(test::array_arg(item.widened.data(), {1}));
+    const Item& item = at(index);
+    return item.hidden.data ? item.hidden : *item.value.array();
   }
-  Tensor tensor(int32_t index, bool same_layout) override {
-    return Tensor::of_result(*value(index).array(), {}, nullptr, same_layout);
+  Array convertible(int32_t index) override {
+    std::vector<float>& widened = at(index).widened;
+    return widened.empty() ? on_host(index) : (++brought, array_of(test::array_arg(widened.data(), {1})));
   }
-  bool copy_from_device(int32_t index, const Array& target) override {
+  Tensor tensor(int32_t index, bool same_layout, bool on_host) override {
+    return Tensor::of_result(on_host ? this->on_host(index) : *value(index).array(), {}, nullptr, same_layout);
+  }
+  bool copies_from_device() const noexcept override { return can_copy; }
+  void copy_from_device(int32_t index, const Array& target) override {
     ++asked;
-    if (!copies_from_device) return false;
     copy(at(index).hidden, target);
-    return true;
   }
 
   std::vector<const char*> names;
-  bool copies_from_device = true;
+  bool can_copy = true;
   int asked = 0, brought = 0;
 
  private:
@@ -96,11 +96,11 @@ TEST_F(DeliveryTest, ADeviceCopiesStraightIntoTheOutput) {
 }
 
 TEST_F(DeliveryTest, WhatADeviceCannotCopyIsBroughtToTheHostFirst) {
-  answer.copies_from_device = false;
+  answer.can_copy = false;
   answer.add_on_device(out(x));
   ASSERT_OK(deliver({out(y)}));
   EXPECT_EQ(y, x);
-  EXPECT_EQ(answer.asked, 1);
+  EXPECT_EQ(answer.asked, 0);
   EXPECT_EQ(answer.brought, 1);
 }
 
@@ -124,7 +124,7 @@ TEST_F(DeliveryTest, ADeviceSeesTheOutputInTheOrderOfTheScript) {
   const Reading reversing{false, false, false};
   for (const bool copies : {true, false}) {
     FakeAnswer one;
-    one.copies_from_device = copies;
+    one.can_copy = copies;
     one.add_on_device(test::array_arg(matrix.data(), {2, 3}, FPT_OUT, {24, 8}));
     fpt_arg output = out(target, {3, 2});
     target.assign(6, -1);
@@ -137,6 +137,18 @@ TEST_F(DeliveryTest, NothingIsCopiedFromADeviceBeforeEverythingIsChecked) {
   answer.add_on_device(out(x)).add(out(x, {2, 1}));
   EXPECT_FAILS(deliver({out(y), out(z)}), FPT_ERR_SHAPE, "f of net, output 2: the result has shape (2, 1)");
   EXPECT_EQ(answer.asked, 0);
+  EXPECT_EQ(y, untouched);
+}
+
+TEST_F(DeliveryTest, NothingIsWrittenBeforeAllIsOnTheHostWhereADeviceCannotCopy) {
+  struct Failing : FakeAnswer {
+    Array on_host(int32_t) override { fail(FPT_ERR_PYTHON, "out of device memory"); }
+  } failing;
+  failing.can_copy = false;
+  failing.add(out(x)).add_on_device(out(x));
+  std::vector<fpt_arg> outputs = {out(y), out(z)};
+  EXPECT_FAILS(test::outcome_of([&] { fpt::deliver(failing, call, host, {outputs.data(), 2}); }), FPT_ERR_PYTHON,
+               "f of net, output 2: out of device memory");
   EXPECT_EQ(y, untouched);
 }
 
@@ -219,6 +231,15 @@ TEST_F(KeptResults, StayOnTheDeviceUnlessTheComputationIsThere) {
   EXPECT_EQ(y, x);
   EXPECT_EQ(answer->brought, 0);
   EXPECT_EQ(results({true, false, true}).memory(1, FPT_FLOAT64, 1).data, x.data());
+}
+
+TEST_F(KeptResults, AreStillOnTheDeviceAfterACopyThatTookThemOverTheHost) {
+  answer->can_copy = false;
+  answer->add_on_device(out(x));
+  Results there = results();
+  ASSERT_OK(test::outcome_of([&] { there.copy_to(1, out(y), false); }));
+  EXPECT_EQ(y, x);
+  EXPECT_FALSE(there.tensor(1).array.device.is_host());
 }
 
 TEST_F(KeptResults, AreCopiedWithTheWishOfTheCopyNotOfTheModule) {

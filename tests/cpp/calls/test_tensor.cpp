@@ -289,6 +289,19 @@ TEST_F(WrapTest, TheOutputMayBeOneOfTheInputs) {
   EXPECT_EQ(x[0], 1);
 }
 
+TEST_F(WrapTest, MayBeFreedByTheCallThatUsesIt) {
+  const Script script("import ctypes\nfree = ctypes.CFUNCTYPE(None, ctypes.c_int64)(" +
+                      std::to_string(test::address(reinterpret_cast<void*>(fpt_wrap_free))) +
+                      ")\ndef ftn_pytorch_forward(x, y):\n    free(" + std::to_string(wrap) + ")\n    return x + y\n");
+  Doubles x = {1}, y = {2};
+  add(test::array_arg(x.data(), {1}, FPT_COPY));
+  add(out(y));
+  test::Tensor sum;
+  ASSERT_OK(forward(script, sum));
+  EXPECT_EQ(first(sum), 3);
+  EXPECT_EQ(fpt_wrap_clear(wrap), FPT_ERR_FREED);
+}
+
 TEST_F(WrapTest, IsEmptiedByClearAndByCreatingItAgain) {
   add(in(1.0));
   ASSERT_EQ(fpt_wrap_clear(wrap), FPT_OK);

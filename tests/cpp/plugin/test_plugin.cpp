@@ -65,9 +65,13 @@ TEST(Plugin, HalfPrecisionWidensOnItsWayToTheHost) {
   std::vector<float> x = {0.5f, 2};
   ASSERT_OK(model.call("half", {in(x)}));
   EXPECT_EQ(model.answer.values[0].dtype, FPT_FLOAT16);
-  ASSERT_OK(outcome(plugin().to_host(&model.answer, 0)));
-  EXPECT_EQ(model.answer.values[0].dtype, FPT_FLOAT32);
-  EXPECT_EQ(static_cast<float*>(model.answer.values[0].data)[1], 2);
+  fpt_direct_value widened{}, as_it_is{};
+  ASSERT_OK(outcome(plugin().to_host(&model.answer, 0, 1, &widened)));
+  ASSERT_OK(outcome(plugin().to_host(&model.answer, 0, 0, &as_it_is)));
+  EXPECT_EQ(widened.dtype, FPT_FLOAT32);
+  EXPECT_EQ(static_cast<float*>(widened.data)[1], 2);
+  EXPECT_EQ(as_it_is.dtype, FPT_FLOAT16);
+  EXPECT_EQ(model.answer.values[0].dtype, FPT_FLOAT16) << "the result itself stays";
 }
 
 TEST(Plugin, TensorIsCopiedToStridedMemory) {
