@@ -49,6 +49,12 @@ Tensor Tensor::of_result(const Array& seen, std::shared_ptr<void> owner, PyObjec
   return tensor;
 }
 
+fpt_arg Tensor::named_as(const fpt_arg& reference) const noexcept {
+  fpt_arg named = arg;
+  std::memcpy(named.name, reference.name, sizeof named.name);
+  return named;
+}
+
 Tensor& tensor_at(int64_t handle) { return tensors().at(handle); }
 Tensor* find_tensor(int64_t handle) noexcept { return tensors().find(handle); }
 
@@ -74,9 +80,7 @@ fpt_arg described_output(const fpt_arg& output) {
   if (tensor.owner)
     fail(FPT_ERR_ARGUMENT, "a tensor that a script returned, or that owns a copy, cannot be an output: ",
          "pass the array itself with torch_out");
-  fpt_arg described = tensor.arg;
-  std::memcpy(described.name, output.name, sizeof described.name);
-  return described;
+  return tensor.named_as(output);
 }
 
 void require_memory(const Array& array, int32_t dtype, int32_t rank, const std::string& label) {
@@ -100,8 +104,7 @@ void ArgumentList::add(const fpt_arg& arg) {
       store_tensor(&item.handle, std::move(tensor));
       item.access = FPT_OUT;
     } else {
-      item = tensor.arg;
-      std::memcpy(item.name, arg.name, sizeof item.name);
+      item = tensor.named_as(arg);
     }
   } else {
     require_described(arg, "the argument");

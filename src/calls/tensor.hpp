@@ -25,6 +25,9 @@ struct Tensor {
   static Tensor of_arg(const fpt_arg& arg);
   /// A result; `seen` has its axes in the order of the script.
   static Tensor of_result(const Array& seen, std::shared_ptr<void> owner, PyObject* object, bool same_layout);
+
+  /// `arg` with the name of an argument that refers to the tensor.
+  fpt_arg named_as(const fpt_arg& reference) const noexcept;
 };
 
 /// FPT_ERR_NOT_LOADED, FPT_ERR_FREED.

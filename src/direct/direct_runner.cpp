@@ -2,7 +2,6 @@
 #include "direct/direct_runner.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <filesystem>
 #include <vector>
 
@@ -35,9 +34,7 @@ class PlainArguments {
     if (is_tensor_handle(arg.handle)) {
       const Tensor& tensor = tensor_at(arg.handle);
       require_memory(tensor.array, tensor.array.dtype, tensor.array.rank, label);
-      fpt_arg described = tensor.arg;
-      std::memcpy(described.name, arg.name, sizeof described.name);
-      arg = described;
+      arg = tensor.named_as(arg);
     }
     if (arg.access != FPT_COPY) return;
     storages_.push_back(claim_copy(arg));

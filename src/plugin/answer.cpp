@@ -130,8 +130,8 @@ void Answer::describe(fpt_direct_value& slot, const at::Tensor& tensor) {
 fpt_direct_value Answer::on_host(std::size_t index, bool widened) {
   const at::Tensor& tensor = tensors[index];
   const c10::InferenceMode normal(false);
-  const bool half = tensor.scalar_type() == at::kHalf || tensor.scalar_type() == at::kBFloat16;
-  copies.push_back(tensor.detach().to(at::kCPU, widened && half ? at::kFloat : tensor.scalar_type()));
+  const bool converts = widened && is_half(dtype_of(tensor.scalar_type()));
+  copies.push_back(tensor.detach().to(at::kCPU, converts ? at::kFloat : tensor.scalar_type()));
   fpt_direct_value copy{};
   describe(copy, copies.back());
   return copy;
