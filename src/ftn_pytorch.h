@@ -156,8 +156,9 @@ FPT_API const char *fpt_version(void);
 /**
  * Start the interpreter, or adopt the one that already runs in this process. Optional: loading a module does it.
  *
- * @param python      path of the Python executable to use, not terminated; NULL or length 0 for the order
- *                    FTN_PYTORCH_PYTHON, VIRTUAL_ENV, CONDA_PREFIX, the Python the library was built with
+ * @param python      path of the Python executable to use, not terminated; NULL or length 0 for
+ *                    FTN_PYTORCH_PYTHON, else VIRTUAL_ENV or CONDA_PREFIX if that environment fits (a warning says if
+ *                    not), else the Python the library was built with
  * @param python_len  length of `python` in bytes; trailing blanks are ignored
  * @return FPT_OK (also when it runs already), FPT_ERR_INTERPRETER, FPT_ERR_VERSION, FPT_ERR_PYTHONHOME,
  *         FPT_ERR_IMPORT when the Python part of this library is not found

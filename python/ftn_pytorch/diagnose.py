@@ -132,10 +132,11 @@ def _choice() -> Finding:
         if not value:
             continue
         prefix = Path(value).parents[1] if variable == "FTN_PYTORCH_PYTHON" else Path(value)
+        condition = "" if variable == "FTN_PYTORCH_PYTHON" else ", if it fits"
         if prefix.resolve() == Path(sys.prefix).resolve():
-            return Finding("chosen by", OK, f"{variable}: programs take this Python, too")
+            return Finding("chosen by", OK, f"{variable}: programs take this Python, too{condition}")
         other = value if variable == "FTN_PYTORCH_PYTHON" else f"{value}/bin/python"
-        text = f"{variable} is {value}: programs take that Python and not this one"
+        text = f"{variable} is {value}: programs take that Python and not this one{condition}"
         return Finding("chosen by", NOTE, text, f"run the doctor with {other}")
     text = "this command; programs take the Python of the build, since no variable names another"
     return Finding("chosen by", NOTE, text, f"export FTN_PYTORCH_PYTHON={sys.executable} to make them take this one")

@@ -132,6 +132,59 @@ void require_fitting_home(const fs::path& prefix) {
          our_version, " in ", prefix.string(), ": unset PYTHONHOME, it is not needed");
 }
 
+/// A relative path is relative to the working directory of now, which the program may change later.
+std::string absolute(const std::string& path) {
+  std::error_code error;
+  const fs::path result = fs::absolute(path, error);
+  return error ? path : result.string();
+}
+
+/// The folders that the path files (.pth) of a folder of packages name. Their lines of code are not run.
+void add_path_files(std::vector<std::string>& folders, const fs::path& packages) {
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(packages, error)) {
+    if (entry.path().extension() != ".pth") continue;
+    std::ifstream file(entry.path());
+    for (std::string line; std::getline(file, line);)
+      if (!line.empty() && line.front() != '#' && fs::is_directory(packages / line, error))
+        folders.push_back((packages / line).string());
+  }
+}
+
+bool has_torch(const std::string& python) {
+  for (const fs::path folder : package_folders(python))
+    if (is_there(folder / "torch" / "version.py")) return true;
+  return false;
+}
+
+/// The Python of the active environment if it fits and does not lack the torch of the build's, else the build's.
+/// Returns its prefix. Activating an environment for other work is no order to this library, so it cannot be an error.
+fs::path choose_without_order(PythonChoice& choice, const std::string& libpython) {
+  const std::string build = FPT_BUILD_PYTHON;
+  std::string misfit;
+  for (const char* name : {"VIRTUAL_ENV", "CONDA_PREFIX"}) {
+    const std::string active = variable(name);
+    if (active.empty()) continue;
+    const std::string what = concat(name, " is \"", active, "\"");
+    choice = {absolute(active + "/bin/python"), name, {}};
+    try {
+      fs::path prefix = require_fitting(choice.executable, what, libpython);
+      if (has_torch(choice.executable) || !has_torch(build)) return prefix;
+      misfit = what + ", which has no torch";
+    } catch (const Error& error) {
+      misfit = error.text();
+    }
+    break;
+  }
+  choice = {build, "the Python this library was built with", {}};
+  const std::string what = concat("the Python this library was built with was \"", build, "\"");
+  if (misfit.empty()) return require_fitting(build, "no Python was chosen, and " + what, libpython);
+  choice.warning =
+      concat("The active environment is not used: ", misfit, ". In its place runs ", build,
+             ", the Python this library was built with. FTN_PYTORCH_PYTHON chooses one without this warning.");
+  return require_fitting(build, concat(misfit, "; and ", what), libpython);
+}
+
 }  // namespace
 
 fs::path resolved(const fs::path& path) {
@@ -141,33 +194,19 @@ fs::path resolved(const fs::path& path) {
 }
 
 PythonChoice choose_python(const std::string& python, const std::string& libpython) {
-  const std::string environment = variable("FTN_PYTORCH_PYTHON");
-  const std::string virtual_env = variable("VIRTUAL_ENV");
-  const std::string conda = variable("CONDA_PREFIX");
-
+  const std::string named = variable("FTN_PYTORCH_PYTHON");
   PythonChoice choice;
-  std::string what;
+  fs::path prefix;
   if (!python.empty()) {
-    choice = {python, "argument of ftn_pytorch_init"};
-    what = "ftn_pytorch_init was given the Python \"" + python + "\"";
-  } else if (!environment.empty()) {
-    choice = {environment, "FTN_PYTORCH_PYTHON"};
-    what = "FTN_PYTORCH_PYTHON is \"" + environment + "\"";
-  } else if (!virtual_env.empty()) {
-    choice = {virtual_env + "/bin/python", "VIRTUAL_ENV"};
-    what = "VIRTUAL_ENV is \"" + virtual_env + "\"";
-  } else if (!conda.empty()) {
-    choice = {conda + "/bin/python", "CONDA_PREFIX"};
-    what = "CONDA_PREFIX is \"" + conda + "\"";
+    choice = {absolute(python), "argument of ftn_pytorch_init", {}};
+    prefix = require_fitting(choice.executable, "ftn_pytorch_init was given the Python \"" + python + "\"", libpython);
+  } else if (!named.empty()) {
+    choice = {absolute(named), "FTN_PYTORCH_PYTHON", {}};
+    prefix = require_fitting(choice.executable, "FTN_PYTORCH_PYTHON is \"" + named + "\"", libpython);
   } else {
-    choice = {FPT_BUILD_PYTHON, "the Python this library was built with"};
-    what = concat("no Python was chosen, and the Python this library was built with was \"", FPT_BUILD_PYTHON, "\"");
+    prefix = choose_without_order(choice, libpython);
   }
-  // a relative path is relative to the working directory of the program, which may change later
-  std::error_code error;
-  const fs::path absolute = fs::absolute(choice.executable, error);
-  if (!error) choice.executable = absolute.string();
-  require_fitting_home(require_fitting(choice.executable, what, libpython));
+  require_fitting_home(prefix);
   return choice;
 }
 
@@ -178,19 +217,23 @@ std::vector<std::string> package_folders(const std::string& python) {
     if (!part.empty()) folders.push_back(part);
 
   const std::string version = "python" + our_version;
-  const auto add = [&](const fs::path& prefix) {
-    for (const char* library : {"lib", "lib64"}) folders.push_back(prefix / library / version / "site-packages");
+  const auto add = [&](const fs::path& folder) {
+    folders.push_back(folder);
+    add_path_files(folders, folder);
+  };
+  const auto add_prefix = [&](const fs::path& prefix) {
+    for (const char* library : {"lib", "lib64"}) add(prefix / library / version / "site-packages");
   };
   const VirtualEnvironment environment = read_pyvenv(python);
-  if (environment.found) add(environment.prefix);
+  if (environment.found) add_prefix(environment.prefix);
   if (!environment.sees_system) return folders;
   const std::string home = variable("HOME");
-  if (!home.empty()) folders.push_back(fs::path(home) / ".local" / "lib" / version / "site-packages");
+  if (!home.empty()) add(fs::path(home) / ".local" / "lib" / version / "site-packages");
   const fs::path base = (environment.found ? resolved(environment.home) : resolved(python).parent_path()).parent_path();
-  add(base);
+  add_prefix(base);
   // Debian keeps packages of its own here
-  folders.push_back(fs::path("/usr/local/lib") / version / "dist-packages");
-  folders.push_back(base / "lib" / "python3" / "dist-packages");
+  add(fs::path("/usr/local/lib") / version / "dist-packages");
+  add(base / "lib" / "python3" / "dist-packages");
   return folders;
 }
 

@@ -211,6 +211,7 @@ void ensure_started(const std::string& python) {
     info.reason = choice.reason;
     promote_library(info.library);
     start(choice);
+    if (!choice.warning.empty()) warn(choice.warning);
     own_state = PyEval_SaveThread();
   } else if (info.executable.empty()) {
     info.adopted = true;

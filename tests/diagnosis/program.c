@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A simulation made of its arguments, done one after the other:
  *
+ *   warnings                           print the warnings, as the Fortran modules do
  *   load=FILE  direct=FILE  reload  free    load a script, or a saved model on the direct path
  *   save=FILE  checkpoint=FOLDER  restore=PLACE
  *   forward  copied  train  out  call=NAME  call functions of it, with x(3,2) = 1..6 and y(3,2)
@@ -91,6 +92,8 @@ static void run_in_child(void) {
   tell("fork", FPT_OK, status);
 }
 
+static void print_warning(const char *text, int64_t length) { fprintf(stderr, "warning: %.*s\n", (int)length, text); }
+
 static void leave(int signal_number) {
   (void)signal_number;
   static const char text[] = "the program's own handler\n";
@@ -110,7 +113,9 @@ int main(int count, char *arguments[]) {
   for (int i = 1; i < count; ++i) {
     char *what = arguments[i], *value = strchr(what, '=');
     if (value) *value++ = '\0';
-    if (strcmp(what, "load") == 0)
+    if (strcmp(what, "warnings") == 0)
+      fpt_on_warning(print_warning);
+    else if (strcmp(what, "load") == 0)
       load(value, 0);
     else if (strcmp(what, "direct") == 0)
       load(value, 1);

@@ -36,6 +36,11 @@ struct EnvironmentTest : testing::Test {
     return bin / "python";
   }
 
+  /// torch, which the build's Python may have: an environment without it is not taken then.
+  void add_torch(const std::string& name) {
+    folder.write(name + "/lib/python" + ours + "/site-packages/torch/version.py", "__version__ = '2.0'\n");
+  }
+
   std::string library(const std::string& name) { return (folder.path() / name / "lib" / "libpython.so").string(); }
 
   test::Outcome choose(const std::string& python = {}, const std::string& libpython = {}) {
@@ -43,6 +48,7 @@ struct EnvironmentTest : testing::Test {
   }
 
   PythonChoice choice;
+  const std::string build = choose_python({}, {}).executable;  // no variable names one: that of the build
 };
 
 TEST_F(EnvironmentTest, TheArgumentComesFirst) {
@@ -66,6 +72,7 @@ TEST_F(EnvironmentTest, ThenTheVariableOfThisLibrary) {
 TEST_F(EnvironmentTest, ThenTheActiveVirtualEnvironment) {
   install("base");
   const fs::path venv = make_venv("venv", "base");
+  add_torch("venv");
   install("conda");
   const test::Variable active("VIRTUAL_ENV", (folder.path() / "venv").string());
   const test::Variable other_one("CONDA_PREFIX", (folder.path() / "conda").string());
@@ -76,6 +83,7 @@ TEST_F(EnvironmentTest, ThenTheActiveVirtualEnvironment) {
 
 TEST_F(EnvironmentTest, ThenTheActiveCondaEnvironment) {
   const fs::path conda_python = install("conda");
+  add_torch("conda");
   const test::Variable active("CONDA_PREFIX", (folder.path() / "conda").string());
   ASSERT_OK(choose());
   EXPECT_EQ(choice.executable, conda_python);
@@ -93,7 +101,7 @@ TEST_F(EnvironmentTest, EmptyVariablesAreNotSet) {
   EXPECT_EQ(choice.reason, "the Python this library was built with");
 }
 
-TEST_F(EnvironmentTest, TheFirstThatIsSetDecidesEvenIfItDoesNotFit) {
+TEST_F(EnvironmentTest, TheVariableOfThisLibraryBindsEvenIfItDoesNotFit) {
   install("venv");
   const test::Variable active("VIRTUAL_ENV", (folder.path() / "venv").string());
   const test::Variable variable("FTN_PYTORCH_PYTHON", "/nowhere/python");
@@ -117,9 +125,56 @@ TEST_F(EnvironmentTest, AShimIsNotPythonItself) {
   EXPECT_FAILS(choose(shim.string()), FPT_ERR_INTERPRETER, "sys.executable");
 }
 
-TEST_F(EnvironmentTest, AVirtualEnvironmentThatIsGoneIsNamed) {
-  const test::Variable active("VIRTUAL_ENV", (folder.path() / "gone").string());
-  EXPECT_FAILS(choose(), FPT_ERR_INTERPRETER, "VIRTUAL_ENV is \"" + (folder.path() / "gone").string() + "\"");
+TEST_F(EnvironmentTest, AnActiveEnvironmentThatIsGoneGivesWayToThePythonOfTheBuild) {
+  for (const char* name : {"VIRTUAL_ENV", "CONDA_PREFIX"}) {
+    const std::string gone = (folder.path() / "gone").string();
+    const test::Variable active(name, gone);
+    ASSERT_OK(choose());
+    EXPECT_EQ(choice.executable, build);
+    EXPECT_EQ(choice.reason, "the Python this library was built with");
+    EXPECT_NE(choice.warning.find(concat(name, " is \"", gone, "\"")), std::string::npos) << choice.warning;
+    EXPECT_NE(choice.warning.find("runs " + build), std::string::npos) << choice.warning;
+  }
+}
+
+TEST_F(EnvironmentTest, AnActiveEnvironmentOfAnotherPythonGivesWayToThePythonOfTheBuild) {
+  install("base");
+  make_venv("venv", "base", other + ".2");
+  install("conda");  // the right version, but not the Python library of this process
+  {
+    const test::Variable active("VIRTUAL_ENV", (folder.path() / "venv").string());
+    ASSERT_OK(choose());
+    EXPECT_NE(choice.warning.find("is Python " + other + ".2"), std::string::npos) << choice.warning;
+  }
+  const test::Variable active("CONDA_PREFIX", (folder.path() / "conda").string());
+  const fs::path prefix = resolved(build).parent_path().parent_path();
+  ASSERT_OK(choose({}, (prefix / "lib/libpython.so").string()));
+  EXPECT_EQ(choice.executable, build);
+  EXPECT_NE(choice.warning.find("uses the Python library"), std::string::npos) << choice.warning;
+}
+
+TEST_F(EnvironmentTest, AnActiveEnvironmentWithoutTheTorchOfTheBuildGivesWay) {
+  install("base");
+  const fs::path venv = make_venv("venv", "base");
+  const test::Variable active("VIRTUAL_ENV", (folder.path() / "venv").string());
+  test::Folder packages;
+  packages.write("torch/version.py", "");
+  {
+    // the torch of the build, wherever that is
+    const test::Variable path("PYTHONPATH", packages.path().string());
+    ASSERT_OK(choose());
+    EXPECT_EQ(choice.executable, venv) << "found through PYTHONPATH by both";
+    EXPECT_EQ(choice.warning, "");
+  }
+  bool build_has_torch = false;
+  for (const fs::path folder : package_folders(build))
+    build_has_torch = build_has_torch || fs::exists(folder / "torch" / "version.py");
+  ASSERT_OK(choose());
+  EXPECT_EQ(choice.executable, build_has_torch ? build : venv.string());
+  EXPECT_EQ(choice.warning.find("which has no torch") != std::string::npos, build_has_torch) << choice.warning;
+  folder.write("venv/lib/python" + ours + "/site-packages/own.pth", "# comment\n" + packages.path().string() + "\n");
+  ASSERT_OK(choose());
+  EXPECT_EQ(choice.executable, venv) << "found through a path file";
 }
 
 TEST_F(EnvironmentTest, AVirtualEnvironmentOfAnotherVersionIsRefused) {
