@@ -41,6 +41,16 @@ def reload(runner: Runner) -> None:
         runner.reload()
 
 
+def memory() -> int:
+    """Bytes in use before a load, for ``collect_garbage``."""
+    return process.memory()
+
+
+def collect_garbage(before: int) -> None:
+    """Called when the last reference to a runner, or to functions that a reload has replaced, was let go."""
+    process.collect_garbage(before)
+
+
 def save(runner: Runner, file: str) -> None:
     """Write the model to a file."""
     runner.save(file)

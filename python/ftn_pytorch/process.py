@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import multiprocessing
 import os
 import socket
@@ -31,6 +32,8 @@ _LOCAL_SIZES = (
     "MV2_COMM_WORLD_LOCAL_SIZE",
     "SLURM_STEP_TASKS_PER_NODE",
 )
+
+_LITTLE_MEMORY = 8 << 20
 
 
 class FtnPytorchWarning(UserWarning):
@@ -173,6 +176,26 @@ def settle_threads() -> None:
         # A script may have set a smaller number.
         if local_ranks(os.environ) > 1 and torch.get_num_threads() > share:
             torch.set_num_threads(share)
+
+
+def memory() -> int:
+    """Bytes in use: resident memory of the process, and what torch has given out on GPUs."""
+    with open("/proc/self/statm", encoding="ascii") as sizes:
+        used = int(sizes.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    cuda = getattr(sys.modules.get("torch"), "cuda", None)
+    if cuda is not None and cuda.is_initialized():
+        used += sum(cuda.memory_allocated(number) for number in range(cuda.device_count()))
+    return used
+
+
+def collect_garbage(before: int) -> None:
+    """Free what is left of a script, if more than a little has come since ``memory`` was ``before``.
+
+    The functions of a script refer to its globals, which hold the functions, so that only the collector finds them. It
+    needs 80 ms where torch is loaded, a small script 0.3 ms to load.
+    """
+    if memory() - before > _LITTLE_MEMORY:
+        gc.collect()
 
 
 @contextlib.contextmanager

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "script/script_runner.hpp"
 
+#include <utility>
+
 #include "base/error.hpp"
 #include "observe/observe.hpp"
 #include "python/interpreter.hpp"
@@ -68,9 +70,9 @@ class ScriptRunner::Busy {
  public:
   explicit Busy(ScriptRunner& runner) : runner_(runner) { ++runner_.calls_; }
   ~Busy() {
-    if (--runner_.calls_ > 0 || runner_.retired_.empty()) return;
-    const auto retired = std::move(runner_.retired_);  // destroying them may run Python code that comes back here
-    runner_.retired_.clear();
+    if (--runner_.calls_ > 0 || !std::exchange(runner_.has_garbage_, false)) return;
+    std::exchange(runner_.retired_, {}).clear();  // destroying them may run Python code that comes back here
+    runner_.collect_garbage();
   }
   Busy(const Busy&) = delete;
   Busy& operator=(const Busy&) = delete;
@@ -88,6 +90,8 @@ std::unique_ptr<Runner> ScriptRunner::load(int32_t kind, const std::string& file
             path = text_object(file);
   std::unique_ptr<ScriptRunner> loaded(new ScriptRunner);
   loaded->script_.options = options;
+  const Ref memory = checked(PyObject_CallNoArgs(embed("memory")), "reading the memory in use");
+  loaded->memory_before_ = PyLong_AsLongLong(memory.get());
   loaded->script_.runner = checked(
       PyObject_CallFunction(embed("load"), "iOOO", kind, path.get(), chosen.get(), values.get()), "loading " + file);
   loaded->script_.name = loaded->attribute("name");
@@ -105,6 +109,12 @@ ScriptRunner::~ScriptRunner() {
   const InterpreterLock gil;
   functions_.clear();
   script_.runner = Ref();
+  collect_garbage();
+}
+
+void ScriptRunner::collect_garbage() const noexcept {
+  const Ref done(PyObject_CallFunction(embed("collect_garbage"), "L", memory_before_));
+  if (!done) PyErr_Clear();
 }
 
 std::string ScriptRunner::attribute(const char* name) const {
@@ -158,6 +168,7 @@ Function& ScriptRunner::forward_function(int32_t flags) {
 void ScriptRunner::reload() {
   const Busy busy(*this);
   const TorchWatch torch;
+  has_garbage_ = true;
   checked(PyObject_CallFunctionObjArgs(embed("reload"), script_.runner.get(), nullptr), "reloading " + script_.name);
   for (auto& function : functions_) retired_.push_back(std::move(function));
   functions_.clear();

@@ -36,6 +36,8 @@ class ScriptRunner : public Runner {
 
   ScriptRunner() = default;
   void read_attributes();
+  /// What a script leaves behind holds itself together: give it back now, if it is much.
+  void collect_garbage() const noexcept;
   std::string attribute(const char* name) const;
   /// The function of that name, bound at its first use. FPT_ERR_HOOK if there is none.
   Function& function(std::string_view name, int32_t flags);
@@ -48,6 +50,8 @@ class ScriptRunner : public Runner {
   // among functions_: hooks once they have been called, and the one that was looked up last
   Function *forward_ = nullptr, *train_ = nullptr, *latest_ = nullptr;
   std::vector<std::unique_ptr<Function>> retired_;  // replaced by a reload while calls were running
+  bool has_garbage_ = false;                        // a reload has left some
+  long long memory_before_ = 0;                     // in use before the load, in bytes
   uint64_t reloads_ = 0;
   int calls_ = 0;  // that are running
 };

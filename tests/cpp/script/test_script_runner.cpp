@@ -79,6 +79,35 @@ TEST_F(LoadTest, ReplacesTheModuleThatTheHandleNamed) {
   EXPECT_EQ(has, 1);
 }
 
+/// Megabytes of this process that are resident.
+double resident() {
+  std::ifstream sizes("/proc/self/statm");
+  double all = 0, pages = 0;
+  sizes >> all >> pages;
+  return pages * static_cast<double>(sysconf(_SC_PAGESIZE)) / (1 << 20);
+}
+
+TEST_F(LoadTest, MemoryOfAScriptIsGivenBackByReloadAndFreeAtOnce) {
+  const std::string large = "data = bytearray(b'x') * (64 << 20)\n";
+  ASSERT_OK(load_source("def f(): pass"));  // whatever the first load brings
+  const double before = resident();
+  ASSERT_OK(load_source(large + "def f(): return len(data)"));
+  double length = 0;
+  fpt_arg output = out(length);
+  for (int i = 0; i < 4; ++i) {
+    ASSERT_EQ(fpt_module_call(module, "f", 1, nullptr, 0, &output, 1, nullptr), FPT_OK);
+    ASSERT_OK(outcome(fpt_module_reload(module)));
+    EXPECT_LT(resident(), before + 80) << "reload " << i;
+  }
+  folder.write("script_in_folder.py", large + "def f(): return len(data)\nraise ValueError");
+  EXPECT_EQ(fpt_module_reload(module), FPT_ERR_SCRIPT);
+  EXPECT_LT(resident(), before + 80) << "a reload that failed";
+  fpt_module_free(module);
+  EXPECT_LT(resident(), before + 16) << "free";
+  EXPECT_EQ(load_source(large + "def f(): return len(data)\nraise ValueError").status, FPT_ERR_SCRIPT);
+  EXPECT_LT(resident(), before + 16) << "a load that failed";
+}
+
 TEST_F(LoadTest, HandsTheConfigurationToTheSetup) {
   std::vector<double> levels = {1, 2, 3};
   ASSERT_OK(
