@@ -26,7 +26,9 @@ namespace {
 struct Names {
   std::mutex mutex;
   std::map<int64_t, std::string> modules;
-  std::set<std::string> described;  // functions whose first call is in the log
+  std::map<std::string, std::string> files;  // what each file is called, for good: modules come and go
+  std::set<std::string> used;                // all of these and of the modules
+  std::set<std::string> described;           // functions whose first call is in the log
 };
 
 Names& names() {
@@ -111,14 +113,33 @@ std::string milliseconds(int64_t time) {
   return text;
 }
 
-/// Give a module its name for the table, the log and the trace; several with one stem become "net", "net#2".
-void name_module(int64_t module, std::string_view file) {
-  const std::string stem = std::filesystem::path(file).stem().string();
+/// The first of `name`, `name#2`, ... that is free. With the lock held.
+std::string numbered(const std::string& name, const std::set<std::string>& taken) {
+  std::string result = name;
+  for (int number = 2; taken.count(result) > 0; ++number) result = concat(name, "#", number);
+  return result;
+}
+
+/// What a file is called in the table, the log and the trace: "net", or "net.onnx" beside another file called net.
+std::string name_of_file(std::string_view file) {
+  std::error_code error;
+  const std::filesystem::path given(file), path = std::filesystem::absolute(given, error).lexically_normal();
   const std::lock_guard<std::mutex> lock(names().mutex);
-  std::set<std::string> used;
-  for (const auto& known : names().modules) used.insert(known.second);
-  std::string name = stem;
-  for (int number = 2; used.count(name) > 0; ++number) name = concat(stem, "#", number);
+  std::string& name = names().files[path.string()];
+  if (!name.empty()) return name;
+  const std::string stem = given.stem().string();
+  name = names().used.count(stem) == 0 ? stem : numbered(given.filename().string(), names().used);
+  names().used.insert(name);
+  return name;
+}
+
+/// Give a module its name: that of its file, or "net#2" beside another module of the same file.
+void name_module(int64_t module, const std::string& file_name) {
+  const std::lock_guard<std::mutex> lock(names().mutex);
+  std::set<std::string> taken;
+  for (const auto& known : names().modules) taken.insert(known.second);
+  const std::string name = numbered(file_name, taken);
+  names().used.insert(name);
   names().modules[module] = name;
 }
 
@@ -221,17 +242,17 @@ void report_load(int64_t module, int64_t before, std::string_view file, std::str
                  fpt_status status) {
   if (status == FPT_OK && before != module) forget_module(before);
   const int64_t end = time_now();
-  const std::string stem = std::filesystem::path(file).stem().string();
+  const std::string name = name_of_file(file);
   if (status == FPT_OK) {
-    name_module(module, file);
+    name_module(module, name);
     log(LogLevel::info,
         concat("loaded ", file, " as ", name_of(module), ", backend ", backend, ", in ", milliseconds(end - begin)));
   } else {
     log(LogLevel::info, concat("could not load ", file, ": ", status_name(status), ": ", first_line(last_error())));
   }
-  if (!profile_target.empty()) add_to_profile("load of " + stem, {end - begin, -1}, status != FPT_OK);
+  if (!profile_target.empty()) add_to_profile("load of " + name, {end - begin, -1}, status != FPT_OK);
   if (traces())
-    trace({"load of " + stem, "load", begin, end,
+    trace({"load of " + name, "load", begin, end,
            concat("\"file\": ", json_text(file), ", \"status\": \"", status_name(status), "\"")});
 }
 

@@ -55,6 +55,24 @@ def test_two_modules_of_one_script_have_two_rows(run, script) -> None:
     assert rows["weather.ftn_pytorch_forward"][0] == ["2", "0"]
 
 
+def test_files_of_one_stem_have_rows_of_their_own(run, script, saved_model, tmp_path) -> None:
+    (tmp_path / "net.py").write_text(script.read_text())
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "net.py").write_text(script.read_text())
+    loads = (f"direct={saved_model}", "load=net.py", "load=other/net.py", "load=net.py", "load=net.tar")
+    actions = [action for load in loads for action in (load, "forward")]
+    rows = rows_of(run(*actions, PROFILE=1).stderr)
+    assert {name: int(cells[0][0]) for name, cells in rows.items()} == {
+        "load of net": 1,
+        "load of net.py": 2,
+        "load of net.py#2": 1,
+        "load of net.tar": 1,
+        "net.ftn_pytorch_forward": 1,
+        "net.py.ftn_pytorch_forward": 3,
+        "net.py#2.ftn_pytorch_forward": 1,
+    }
+
+
 def test_table_goes_to_a_file(run, script, tmp_path) -> None:
     ranks = {"PMI_SIZE": "2", "PMI_RANK": "1"}
     done = run(f"load={script}", "forward", PROFILE=tmp_path / "profile.txt", environment=ranks)
