@@ -17,6 +17,7 @@ from .runners import Runner, open_runner
 def on_start(info: dict[str, str]) -> None:
     """Called once after the interpreter was started or adopted; ``info["adopted"]`` is "1" or "0"."""
     process.start(info)
+    observe.started()
 
 
 def load(kind: int, file: str, options: dict[str, Any], config: dict[str, Any]) -> Runner:

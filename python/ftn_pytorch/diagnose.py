@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from . import __version__, config, private_names, process
+from . import __version__, config, private_names, process, variables
 from .device import describe_torch
 from .errors import summary
 
@@ -71,6 +71,9 @@ def findings(info: Mapping[str, Any]) -> list[Finding]:
         found += [_gpu(torch), _threads(torch)]
     found.append(Finding("cores", OK, f"{process.cores()} may be used by each of {_ranks()} rank(s) on this node"))
     found += [Finding("private name", NOTE, name.text()) for name in private_names.missing()]
+    for name, meant in variables.unknown(os.environ).items():
+        text = "set, but nothing reads a variable of this name"
+        found.append(Finding(name, NOTE, text, f"{meant} may be meant" if meant else "unset it"))
     found += _openmp()
     found += _host(known)
     return found

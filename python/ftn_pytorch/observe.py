@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from . import process
+from . import process, variables
 from .values import dtype_name
 
 INFO = 1
@@ -21,6 +22,12 @@ def log(level: int, text: str) -> None:
     host = process.host()
     if host is not None and host.log_level() >= level:
         host.log(level, text.encode("utf-8", "backslashreplace").decode("utf-8"))
+
+
+def started() -> None:
+    """Say which variables have no effect, because nothing reads them."""
+    for name, meant in variables.unknown(os.environ).items():
+        log(INFO, f"{name} is set, but nothing reads a variable of this name{f'; {meant} may be meant' * bool(meant)}")
 
 
 def loaded(runner: Any) -> None:

@@ -7,6 +7,7 @@ import contextlib
 import gc
 import multiprocessing
 import os
+import re
 import socket
 import sys
 import warnings
@@ -30,8 +31,9 @@ _LOCAL_SIZES = (
     "OMPI_COMM_WORLD_LOCAL_SIZE",
     "MPI_LOCALNRANKS",
     "MV2_COMM_WORLD_LOCAL_SIZE",
-    "SLURM_STEP_TASKS_PER_NODE",
 )
+# Modules by which a script may average over ranks without a torch.distributed group.
+_MESSAGE_PASSING = ("mpi4py.MPI", "horovod.torch")
 
 _LITTLE_MEMORY = 8 << 20
 
@@ -225,11 +227,18 @@ def cores() -> int:
 def local_ranks(environment: Mapping[str, str]) -> int:
     """Ranks on this node, 1 if no launcher says otherwise."""
     for name in _LOCAL_SIZES:
-        # Slurm writes "4(x2),3": the number of tasks on the first nodes, then on the others.
-        text = environment.get(name, "").partition("(")[0].partition(",")[0]
-        if text.isdigit():
-            return int(text)
-    return 1
+        if environment.get(name, "").isdigit():
+            return int(environment[name])
+    nodes = _tasks_of_nodes(environment.get("SLURM_STEP_TASKS_PER_NODE", ""))
+    number = environment.get("SLURM_NODEID", "")
+    # The largest number leaves no rank with more threads than it has cores.
+    return nodes[int(number)] if number.isdigit() and int(number) < len(nodes) else max(nodes, default=1)
+
+
+def _tasks_of_nodes(text: str) -> list[int]:
+    """Tasks of each node as Slurm lists them: "4(x2),3" is 4, 4, 3. Empty for what is no such list."""
+    parts = [re.fullmatch(r"([0-9]+)(?:\(x([0-9]+)\))?", part) for part in text.split(",")]
+    return [int(part[1]) for part in parts if part for _ in range(int(part[2] or 1))] if all(parts) else []
 
 
 def rank_and_size() -> tuple[int, int]:
@@ -260,12 +269,12 @@ def job() -> str | None:
 
 
 def warn_of_lone_ranks() -> None:
-    """Warn once, on rank 0, when several ranks train without a torch.distributed group."""
+    """Warn once, on rank 0, when several ranks train and nothing is there by which they could train one network."""
     rank, size = rank_and_size()
-    if rank == 0 and size > 1 and not _in_group():
+    if rank == 0 and size > 1 and not _in_group() and not any(name in sys.modules for name in _MESSAGE_PASSING):
         warn_once(
-            f"ftn_pytorch_train runs on {size} MPI ranks without a torch.distributed group: each rank trains a network "
-            "of its own. Train on one rank, or call torch.distributed.init_process_group in the script."
+            f"ftn_pytorch_train runs on {size} MPI ranks without a torch.distributed group and without mpi4py: each rank "
+            "trains a network of its own. Train on one rank, or call torch.distributed.init_process_group in the script."
         )
 
 

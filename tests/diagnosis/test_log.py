@@ -47,6 +47,12 @@ def test_debug_tells_hits_and_misses_of_each_call(run, script) -> None:
     assert counts == [("0", "1"), ("0", "1"), ("0", "1"), ("1", "0"), ("0", "1")]
 
 
+def test_variables_that_nothing_reads_are_told(run, script) -> None:
+    lines = lines_of(run(f"load={script}", LOG="info", PROFLE="1").stderr)
+    told = [line for line in lines if "nothing reads" in line]
+    assert len(told) == 1 and "FTN_PYTORCH_PROFLE is set" in told[0] and "FTN_PYTORCH_PROFILE may be meant" in told[0]
+
+
 def test_files_of_the_state_are_told(run, script) -> None:
     script.write_text(script.read_text() + "\nkept = numpy.ones(3)\n")
     text = run(f"load={script}", "save=state", "restore=nowhere", LOG="info").stderr

@@ -42,6 +42,25 @@ def test_code_files_are_short_and_licensed(path: Path) -> None:
     assert any("SPDX-License-Identifier: MIT" in line for line in lines[:20])
 
 
+def test_variables_are_known_and_documented() -> None:
+    """Whatever is read from the environment is on the list that tells misspelt ones, and in the documentation."""
+    source = (ROOT / "python" / "ftn_pytorch" / "variables.py").read_text()
+    known = {"FTN_PYTORCH_" + name for name in re.findall(r'"([A-Z_]+)"', source) if not name.startswith("FTN_")}
+    status = re.compile("FTN_PYTORCH_(ERR_.*|OK)")
+    files = [*(ROOT / "src").rglob("*.cpp"), *(ROOT / "python").rglob("*.py"), *(ROOT / "tests").rglob("*.py")]
+    read = {
+        name
+        for path in files
+        for name in re.findall(
+            r'(?:getenv|variable|switched_off|environ\.get|environ)[(\[]"(FTN_PYTORCH_[A-Z_]+)"', path.read_text()
+        )
+    }
+    assert len(read) > 10 and not {name for name in read - known if not status.fullmatch(name)}
+    text = (ROOT / "docs" / "errors.md").read_text() + (ROOT / "docs" / "diagnosis.md").read_text()
+    made_for_tests = {"FTN_PYTORCH_BUILD_DIR", "FTN_PYTORCH_TEST_SEED", "FTN_PYTORCH_TEST_KILLS"}
+    assert not {name for name in known - made_for_tests if name not in text}
+
+
 def test_no_paths_of_a_machine() -> None:
     trace = re.compile(r"/(?:root|home/\w+|work|Users/\w+)/|/tmp/\w+")
     found = [f"{name_of(path)}: {line}" for path in TEXTS if path != Path(__file__).resolve()

@@ -213,6 +213,17 @@ def test_another_python_of_the_environment_is_noted(monkeypatch, variable):
     assert found.verdict == "note" and "run the doctor with /other/bin/python" in found.cure
 
 
+def test_variables_that_nothing_reads_are_noted(monkeypatch):
+    monkeypatch.setenv("FTN_PYTORCH_PROFLE", "1")
+    monkeypatch.setenv("FTN_PYTORCH_ROOT", "/opt")
+    monkeypatch.setenv("FTN_PYTORCH_RECORD_CALLS", "3")
+    found = {finding.name: finding for finding in diagnose.findings({}) if finding.name.startswith("FTN_PYTORCH_")}
+    assert set(found) == {"FTN_PYTORCH_PROFLE", "FTN_PYTORCH_ROOT"}
+    assert {finding.verdict for finding in found.values()} == {"note"}
+    assert found["FTN_PYTORCH_PROFLE"].cure == "FTN_PYTORCH_PROFILE may be meant"
+    assert found["FTN_PYTORCH_ROOT"].cure == "unset it"
+
+
 def test_output_can_have_colours(monkeypatch, capsys):
     pytest.importorskip("rich")
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)

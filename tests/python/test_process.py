@@ -98,6 +98,15 @@ def test_no_warning_without_a_lone_first_rank(load, host, monkeypatch, environme
     assert host.warnings == []
 
 
+@pytest.mark.parametrize("module", ["mpi4py.MPI", "horovod.torch"])
+def test_no_warning_where_the_script_can_pass_messages(load, host, monkeypatch, module):
+    monkeypatch.setenv("PMI_SIZE", "2")
+    monkeypatch.setenv("PMI_RANK", "0")
+    monkeypatch.setitem(process.sys.modules, module, types.ModuleType(module))
+    train(load(SCRIPT))
+    assert host.warnings == []
+
+
 def test_no_warning_in_a_group(load, host, monkeypatch, tmp_path):
     distributed = pytest.importorskip("torch.distributed")
     monkeypatch.setenv("PMI_SIZE", "2")
@@ -154,7 +163,13 @@ def test_number_of_threads_below_one_is_refused(fails, n):
     [
         ({"OMPI_COMM_WORLD_LOCAL_SIZE": "2"}, 4),
         ({"MPI_LOCALNRANKS": "3"}, 2),
-        ({"SLURM_STEP_TASKS_PER_NODE": "4(x2),3"}, 2),
+        ({"SLURM_STEP_TASKS_PER_NODE": "4(x2),3", "SLURM_NODEID": "1"}, 2),
+        ({"SLURM_STEP_TASKS_PER_NODE": "4(x2),2", "SLURM_NODEID": "2"}, 4),
+        ({"SLURM_STEP_TASKS_PER_NODE": "4,3"}, 2),
+        ({"SLURM_STEP_TASKS_PER_NODE": "2,4", "SLURM_NODEID": "7"}, 2),
+        ({"SLURM_STEP_TASKS_PER_NODE": "4,many"}, None),
+        ({"MV2_COMM_WORLD_LOCAL_SIZE": "4"}, 2),
+        ({"MPI_LOCALNRANKS": "two", "MV2_COMM_WORLD_LOCAL_SIZE": "4"}, 2),
         ({"OMPI_COMM_WORLD_LOCAL_SIZE": "100"}, 1),
         ({"OMPI_COMM_WORLD_LOCAL_SIZE": "2", "OMP_NUM_THREADS": "5"}, None),
         ({"OMPI_COMM_WORLD_LOCAL_SIZE": "1"}, None),
