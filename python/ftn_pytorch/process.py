@@ -273,8 +273,9 @@ def warn_of_lone_ranks() -> None:
     rank, size = rank_and_size()
     if rank == 0 and size > 1 and not _in_group() and not any(name in sys.modules for name in _MESSAGE_PASSING):
         warn_once(
-            f"ftn_pytorch_train runs on {size} MPI ranks without a torch.distributed group and without mpi4py: each rank "
-            "trains a network of its own. Train on one rank, or call torch.distributed.init_process_group in the script."
+            f"ftn_pytorch_train runs on {size} MPI ranks without a torch.distributed group and without mpi4py: each "
+            "rank trains a network of its own. Train on one rank, or call torch.distributed.init_process_group in the "
+            "script."
         )
 
 

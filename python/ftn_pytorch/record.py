@@ -17,12 +17,13 @@ Arrays are NumPy files without pickled objects. Needs NumPy.
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import shutil
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,22 @@ FORMAT = 2
 VARIABLE = "FTN_PYTORCH_RECORD"
 CALLS_VARIABLE = "FTN_PYTORCH_RECORD_CALLS"
 DEFAULT_CALLS = 10
+
+
+def _or_end(method: Callable) -> Callable:
+    """Where a file cannot be written (a full disk, say) the recording ends with a warning; the program goes on."""
+
+    @functools.wraps(method)
+    def attempt(*args: Any, **named: Any) -> Any:
+        global _recorder
+        try:
+            return method(*args, **named)
+        except OSError as failure:
+            _recorder = None
+            process.warn(f"{VARIABLE}: the recording ends here: {failure}")
+            return None
+
+    return attempt
 
 
 class Recorder:
@@ -71,6 +88,7 @@ class Recorder:
         torch = sys.modules.get("torch")
         return None if "torch" in state or torch is None else torch.initial_seed()
 
+    @_or_end
     def loaded(self, runner: Any, options: Mapping[str, Any], config: Mapping[str, Any], state: Mapping) -> None:
         """Write what ``runner`` was loaded from; ``state`` is that of ``before_load``."""
         self._modules += 1
@@ -89,6 +107,7 @@ class Recorder:
         }
         store.write(folder, "load", facts)
 
+    @_or_end
     def begin(self, runner: Any, name: str, flags: int, args: tuple, kwargs: Mapping[str, Any]) -> Any:
         """Write a call that is about to be made. Returns what ``end`` needs, None when enough were recorded."""
         if self._calls >= self._limit:
@@ -110,6 +129,7 @@ class Recorder:
         store.write(folder, "call", facts)
         return folder, store, [list(args), dict(kwargs)], time.perf_counter()
 
+    @_or_end
     def end(self, record: tuple, result: Any, failure: BaseException | None) -> None:
         """Write the outcome of a call."""
         if not record:

@@ -55,6 +55,15 @@ std::string indented(std::string_view text) {
   return result;
 }
 
+/// Once: later lines may fit again, where somebody has made room.
+void tell_of_lost_line() {
+  static std::atomic<bool> told{false};
+  const int reason = errno;
+  if (file_ != STDERR_FILENO && !told.exchange(true))
+    warn(concat("FTN_PYTORCH_LOG_FILE: ", std::getenv("FTN_PYTORCH_LOG_FILE"), " could not be written (",
+                std::strerror(reason), "), so lines of the log are missing"));
+}
+
 }  // namespace
 
 void start_log() {
@@ -83,7 +92,10 @@ void log(LogLevel level, std::string_view text) noexcept {
                                     level == LogLevel::debug ? " debug " : " info ", indented(as_utf8(text)), "\n");
     for (std::size_t done = 0; done < line.size();) {
       const ssize_t count = write(file_, line.data() + done, line.size() - done);
-      if (count <= 0 && errno != EINTR) break;
+      if (count <= 0 && errno != EINTR) {
+        tell_of_lost_line();
+        break;
+      }
       if (count > 0) done += static_cast<std::size_t>(count);
     }
   } catch (...) {

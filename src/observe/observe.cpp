@@ -59,13 +59,12 @@ void write_profile() {
     }
     return;
   }
-  if (std::FILE* file = std::fopen(name_for_rank(profile_target).c_str(), "w")) {
-    std::fwrite(text.data(), 1, text.size(), file);
-    std::fclose(file);
-  } else {
-    warn(concat("FTN_PYTORCH_PROFILE: ", name_for_rank(profile_target), " cannot be written (", std::strerror(errno),
-                ")"));
-  }
+  const std::string name = name_for_rank(profile_target);
+  std::FILE* file = std::fopen(name.c_str(), "w");
+  bool is_written = file != nullptr;
+  if (file) is_written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
+  if (file) is_written = std::fclose(file) == 0 && is_written;
+  if (!is_written) warn(concat("FTN_PYTORCH_PROFILE: ", name, " cannot be written (", std::strerror(errno), ")"));
 }
 
 /// exit() runs this after the exit handler of the interpreter, which is registered later: calls made there count too.

@@ -27,7 +27,18 @@ TEST(LogDeathTest, HasOneLineForAnEventAndIndentsTheRest) {
 }
 
 TEST(LogDeathTest, OnAFullDiskChangesNothingForItsCaller) {
-  EXPECT_EXIT(log_and_exit("info", LogLevel::info, "event", "/dev/full"), unchanged_errno, "^$");
+  EXPECT_EXIT(
+      {
+        set_warning_handler(
+            [](const char* text, int64_t length) { fwrite(text, 1, static_cast<std::size_t>(length), stderr); });
+        setenv("FTN_PYTORCH_LOG", "info", 1);
+        setenv("FTN_PYTORCH_LOG_FILE", "/dev/full", 1);
+        start_log();
+        log(LogLevel::info, "one");
+        log_and_exit("info", LogLevel::info, "two", "/dev/full");
+      },
+      unchanged_errno, "^FTN_PYTORCH_LOG_FILE: /dev/full [^:]*No space left[^:]*are missing$")
+      << "told once";
 }
 
 TEST(LogDeathTest, EscapesWhatIsNoUtf8) {
