@@ -100,6 +100,7 @@ void set_flags(Options& chosen, const fpt_arg& option) {
   chosen.flags = integer_option(option, FPT_USE_DEVICE | FPT_USE_INFERENCE_MODE);
 }
 void set_weights_only(Options& chosen, const fpt_arg& option) { chosen.weights_only = integer_option(option, 1) != 0; }
+void set_training(Options& chosen, const fpt_arg& option) { chosen.training = integer_option(option, 1) != 0; }
 void set_compile(Options& chosen, const fpt_arg& option) {
   const Words compile_modes = {"default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"};
   if (option.dtype != FPT_TEXT)
@@ -126,6 +127,7 @@ constexpr Option known_options[] = {
     {"compile", set_compile},
     {"compile_backend", set_compile_backend},
     {"weights_only", set_weights_only},
+    {"training", set_training},
 };
 
 const Option& known_option(const std::string& name) {

@@ -18,6 +18,7 @@ struct Options {
   bool copies_inputs = false;     ///< the script gets memory of its own
   bool cast = false;              ///< results may be narrowed into outputs
   bool weights_only = true;       ///< a file whose reading would run code of it is refused
+  bool training = false;          ///< a saved model predicts in training mode
   int32_t flags = 0;              ///< FPT_USE_...
   Backend backend = Backend::automatic;
   std::string device;           ///< empty for the host

@@ -70,6 +70,9 @@ std::unique_ptr<Runner> DirectRunner::load(const std::string& file, ModelKind ki
          " is a saved model, it takes no config: config is handed to ftn_pytorch_setup of a script");
   if (!options.compile.empty())
     fail(FPT_ERR_ARGUMENT, file, " is a saved model, which torch.compile cannot work on: leave out compile=");
+  if (options.training && kind == ModelKind::package)
+    fail(FPT_ERR_ARGUMENT, file,
+         " is a package of AOTInductor, whose mode was settled when it was compiled: ", "leave out training=");
   std::unique_ptr<DirectRunner> runner(new DirectRunner(std::filesystem::path(file).stem().string(), options));
   fpt_direct_options wanted{};
   wanted.name = runner->name_.c_str();
@@ -80,6 +83,7 @@ std::unique_ptr<Runner> DirectRunner::load(const std::string& file, ModelKind ki
   wanted.copies_inputs = options.copies_inputs;
   wanted.mode = options.safe ? FPT_DIRECT_SAFE : FPT_DIRECT_CHECKED;
   wanted.flags = options.flags;
+  wanted.training = options.training;
   require_direct(direct_plugin().load(file.c_str(), &wanted, &runner->module_));
   return runner;
 }

@@ -22,7 +22,7 @@ extern "C" {
 #endif
 
 /** Version of this header. The core refuses a plug-in of another one. */
-#define FPT_DIRECT_VERSION 3
+#define FPT_DIRECT_VERSION 4
 
 /** Modes of a module, see the option "mode" of fpt_module_load(). */
 enum { FPT_DIRECT_CHECKED = 0, FPT_DIRECT_SAFE = 1 };
@@ -36,7 +36,8 @@ typedef struct fpt_direct_options {
   int32_t float_dtype; /**< FPT_FLOAT32 or FPT_FLOAT64: what real arrays are cast to; FPT_NONE: nothing */
   int32_t copies_inputs;
   int32_t mode;
-  int32_t flags; /**< FPT_USE_... */
+  int32_t flags;    /**< FPT_USE_... */
+  int32_t training; /**< 1: predictions in training mode; not for packages */
 } fpt_direct_options;
 
 /** What a value is. */

@@ -30,7 +30,7 @@ std::string message_of(const std::exception& exception) {
   return text;
 }
 
-void rethrow_as(fpt_status status, const std::string& context) {
+void rethrow_as(fpt_status status, const std::string& context, const std::string& end) {
   try {
     throw;
   } catch (const Error&) {
@@ -40,9 +40,9 @@ void rethrow_as(fpt_status status, const std::string& context) {
   } catch (const std::bad_alloc&) {
     fail(FPT_ERR_MEMORY, context, ": out of memory");
   } catch (const std::exception& error) {
-    fail(status, context, ": ", message_of(error));
+    fail(status, context, ": ", message_of(error), end);
   } catch (...) {
-    fail(status, context, ": an exception of unknown type");
+    fail(status, context, ": an exception of unknown type", end);
   }
 }
 

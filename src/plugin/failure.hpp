@@ -12,7 +12,7 @@ namespace fpt::direct {
 std::string message_of(const std::exception& exception);
 
 /// Throw the exception that is being handled as an Error: FPT_ERR_MEMORY for a lack of memory, `status` for all else.
-/// `context` opens the text.
-[[noreturn]] void rethrow_as(fpt_status status, const std::string& context);
+/// `context` opens the text, `end` closes it.
+[[noreturn]] void rethrow_as(fpt_status status, const std::string& context, const std::string& end = {});
 
 }  // namespace fpt::direct

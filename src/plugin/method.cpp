@@ -1,40 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "plugin/method.hpp"
 
-#include <torch/csrc/jit/ir/alias_analysis.h>
-#include <torch/csrc/jit/passes/freeze_module.h>
-#include <torch/csrc/jit/passes/frozen_graph_optimizations.h>
-#include <torch/csrc/jit/passes/inliner.h>
-
-#include "plugin/rewrite.hpp"
-
 namespace fpt::direct {
 namespace {
-
-using torch::jit::AliasDb;
-using torch::jit::Block;
-using torch::jit::Graph;
-using torch::jit::Node;
-using torch::jit::Value;
-
-template <class Visit>
-void for_each_node(Block* block, const Visit& visit) {
-  for (Node* node : block->nodes()) {
-    visit(node);
-    for (Block* inner : node->blocks()) for_each_node(inner, visit);
-  }
-}
-
-bool is_any_of(const Node* node, std::initializer_list<const char*> names) {
-  const std::string_view kind = node->kind().toQualString();
-  return std::any_of(names.begin(), names.end(), [&](const char* name) { return kind == name; });
-}
-
-std::shared_ptr<Graph> inlined_graph(const torch::jit::Module& module, const std::string& method) {
-  auto graph = torch::jit::toGraphFunction(module.get_method(method).function()).graph()->copy();
-  torch::jit::Inline(*graph);
-  return graph;
-}
 
 std::string plain_type(const c10::Argument& argument) { return argument.type()->repr_str(); }
 
@@ -45,11 +13,12 @@ const char* python_type(const fpt_arg& arg) {
   return is_complex(arg.dtype) ? "complex" : is_real(arg.dtype) ? "float" : "int";
 }
 
-std::string described(const fpt_arg& arg, bool same_layout) {
+std::string described(const fpt_arg& arg, const Settings& settings) {
   const std::string name = arg.name[0] ? concat(arg.name, "=") : "";
   if (is_value(arg)) return name + python_type(arg);
   const Array array = array_of(arg);
-  return concat(name, dtype_name(arg.dtype), " array of shape ", shape_text(same_layout ? array : reversed(array)));
+  return concat(name, dtype_name(settings.wanted_dtype(arg.dtype)), " array of shape ",
+                shape_text(settings.same_layout ? array : reversed(array)));
 }
 
 /// A scalar as the model declares it: Python's rules, under which an int is a float but not the other way round.
@@ -87,34 +56,10 @@ bool takes_tensor(const c10::Type& type) {
 
 }  // namespace
 
-Effects effects_of(const torch::jit::Module& module, const std::string& method) {
-  const std::shared_ptr<Graph> graph = inlined_graph(module, method);
-  Effects effects;
-  torch::jit::ValueSet attributes;
-  for_each_node(graph->block(), [&](Node* node) {
-    if (is_any_of(node, {"aten::grad", "aten::backward", "aten::requires_grad_", "aten::set_grad_enabled",
-                         "aten::_set_grad_enabled", "aten::is_grad_enabled", "prim::Enter"}))
-      effects.uses_gradients = true;
-    if (is_any_of(node, {"prim::SetAttr", "prim::CallMethod", "prim::CallFunction", "prim::fork"}))
-      effects.changes_state = true;
-    if (is_any_of(node, {"aten::batch_norm", "aten::instance_norm"}) && module.is_training())
-      effects.changes_state = true;
-    if (node->kind() == c10::prim::GetAttr) attributes.insert(node->output());
-  });
-  const AliasDb aliases(graph);
-  for_each_node(graph->block(), [&](Node* node) {
-    if (aliases.writesToAlias(node, attributes)) effects.changes_state = true;
-  });
-  return effects;
-}
-
-std::optional<torch::jit::Module> frozen(const torch::jit::Module& module) {
-  // torch::jit::freeze wants evaluation mode, but freezing keeps the mode that the model is in
-  torch::jit::Module copy = module.is_training() ? torch::jit::freeze_module(module) : torch::jit::freeze(module);
-  auto graph = copy.get_method("forward").graph();
-  if (module.is_training()) torch::jit::OptimizeFrozenGraph(graph, /*optimize_numerics=*/false);
-  rewrite_exactly(*graph);
-  return copy;
+std::string described(Inputs inputs, const Settings& settings) {
+  std::string all;
+  for (int32_t i = 0; i < inputs.count; ++i) all += (i ? ", " : "") + described(inputs.args[i], settings);
+  return inputs.count ? concat("(", all, ")") : "no arguments";
 }
 
 Method::Method(const torch::jit::Module& module, const std::string& name, const Settings& settings)
@@ -136,16 +81,14 @@ void Method::use(const torch::jit::Module& module) {
 }
 
 void Method::refuse(const Settings& settings, Inputs inputs, const std::string& reason) const {
-  std::string parameters, passed;
+  std::string parameters;
   for (std::size_t i = 1; i < schema_->arguments().size(); ++i) {
     const c10::Argument& argument = schema_->arguments()[i];
     parameters += concat(i > 1 ? ", " : "", argument.name());
     if (argument.default_value()) parameters += concat("=", *argument.default_value());
   }
-  for (int32_t i = 0; i < inputs.count; ++i)
-    passed += (i ? ", " : "") + described(inputs.args[i], settings.same_layout);
   fail(FPT_ERR_SIGNATURE, "the model ", settings.name, " defines ", name_, "(", parameters, ") and is called with ",
-       inputs.count ? concat("(", passed, ")") : "no arguments", ": ", reason);
+       described(inputs, settings), ": ", reason);
 }
 
 std::size_t Method::position_of(const fpt_arg& arg, int32_t index, const Settings& settings, Inputs inputs) const {
@@ -219,7 +162,7 @@ c10::IValue Method::argument(const Settings& settings, Frame& frame, const fpt_a
     fail(error.status(), argument_label("input", index, arg), " of ", label_, ": ", error.text());
   }
   fail(FPT_ERR_PYTHON, label_, " expects a value of type '", plain_type(wanted), "' for its argument '", wanted.name(),
-       "', but ", argument_label("input", index, arg), " is ", described(arg, settings.same_layout));
+       "', but ", argument_label("input", index, arg), " is ", described(arg, settings));
 }
 
 c10::IValue Method::run(Frame& frame, const torch::jit::Module& module) const {

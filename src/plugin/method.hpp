@@ -1,20 +1,14 @@
 // SPDX-License-Identifier: MIT
-/// A method of a TorchScript model: what it does besides computing, its fast form, and its arguments.
+/// A method of a TorchScript model: its forms, and its arguments.
 #pragma once
 
+#include "plugin/effects.hpp"
 #include "plugin/frame.hpp"
 
 namespace fpt::direct {
 
-/// What a method may do besides computing, told from its graph.
-struct Effects {
-  bool changes_state = false;   ///< writes attributes of the model, statistics of a normalisation among them
-  bool uses_gradients = false;  ///< computes gradients itself, or asks whether they are on
-};
-Effects effects_of(const torch::jit::Module& module, const std::string& method);
-
-/// A copy of the model for forward alone in which parameters are constants; none where that would compute otherwise.
-std::optional<torch::jit::Module> frozen(const torch::jit::Module& module);
+/// Inputs as the model gets them, for texts: "(float32 array of shape (32, 16), scale=float)".
+std::string described(Inputs inputs, const Settings& settings);
 
 /// One method, and what is kept between its calls.
 class Method {

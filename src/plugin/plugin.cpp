@@ -64,6 +64,7 @@ Settings settings_of(const char* file, const fpt_direct_options& options) {
   settings.float_dtype = options.float_dtype;
   settings.mode = options.mode;
   settings.flags = options.flags;
+  settings.training = options.training != 0;
   return settings;
 }
 

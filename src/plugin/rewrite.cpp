@@ -47,6 +47,7 @@ Node* rewrite_linear(torch::jit::Graph& graph, Node* layer) {
   const torch::jit::WithInsertPoint here(layer);
   Value* transposed = graph.insertConstant(weight->detach().t());
   Node* fast = graph.create(c10::Symbol::fromQualString(linear_name), {layer->input(0), transposed, layer->input(2)});
+  fast->copyMetadata(layer);
   fast->insertBefore(layer);
   fast->output()->copyMetadata(layer->output());
   layer->output()->replaceAllUsesWith(fast->output());
@@ -62,6 +63,7 @@ void rewrite_activation(torch::jit::Graph& graph, Node* layer) {
   if (std::find(activations.begin(), activations.end(), name) == activations.end()) return;
   if (activation->owningBlock() != layer->owningBlock()) return;
   Node* in_place = graph.create(c10::Symbol::fromQualString(name + "_"), {layer->output()});
+  in_place->copyMetadata(activation);
   in_place->insertBefore(activation);
   in_place->output()->copyMetadata(activation->output());
   activation->output()->replaceAllUsesWith(in_place->output());

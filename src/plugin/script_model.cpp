@@ -7,6 +7,7 @@
 #include "base/replaced_file.hpp"
 #include "plugin/answer.hpp"
 #include "plugin/failure.hpp"
+#include "plugin/frozen.hpp"
 #include "plugin/optimizer_state.hpp"
 
 namespace fpt::direct {
@@ -44,6 +45,18 @@ std::vector<NamedTensor> tensors_of(const torch::jit::Module& module) {
   return tensors;
 }
 
+/// The type of all parameters that are real; FPT_NONE if there are none or they differ.
+int32_t real_dtype_of(const torch::jit::Module& module) {
+  int32_t found = FPT_NONE;
+  for (const at::Tensor& parameter : module.parameters()) {
+    const int32_t dtype = dtype_of(parameter.scalar_type());
+    if (!parameter.is_floating_point() || dtype == found) continue;
+    if (found != FPT_NONE) return FPT_NONE;
+    found = dtype;
+  }
+  return found;
+}
+
 std::string shape_text(const at::Tensor& tensor) {
   return concat("(", c10::Join(", ", tensor.sizes()), tensor.dim() == 1 ? ",)" : ")");
 }
@@ -58,7 +71,9 @@ double step(Optimizer& optimizer, const c10::IValue& result, const at::Tensor& t
          shape_text(target), ": they must be equal, since broadcasting one against the other would train to the mean");
   if (prediction.scalar_type() != target.scalar_type())
     fail(FPT_ERR_DTYPE, label, ": the prediction is ", dtype_name(dtype_of(prediction.scalar_type())),
-         " and the target ", dtype_name(dtype_of(target.scalar_type())), ": they must be of one type");
+         " and the target ", dtype_name(dtype_of(target.scalar_type())),
+         ": they must be of one type. Declare the target so, or convert real arrays on their way in with load(..., ",
+         "dtype=)");
   const at::Tensor loss = at::mse_loss(prediction, target);
   optimizer.clear_gradients();
   loss.backward();
@@ -75,6 +90,8 @@ std::unique_ptr<ScriptModel::State> ScriptModel::read(const std::string& file) c
   auto state = std::make_unique<State>();
   std::string optimizer;
   state->module = load_module(file, settings_.device, &optimizer);
+  state->mode = Mode(state->module);
+  state->mode.set(settings_.training);
   try {
     for (const torch::jit::Method& method : state->module.get_methods())
       if (method.name().rfind('_', 0) != 0)
@@ -82,6 +99,8 @@ std::unique_ptr<ScriptModel::State> ScriptModel::read(const std::string& file) c
   } catch (...) {
     rethrow_as(FPT_ERR_FORMAT, file + " holds a model that cannot be analysed");
   }
+  for (const auto& method : state->methods)
+    state->replaces_attributes = state->replaces_attributes || method.second->effects().replaces_attributes;
   const auto forward = state->methods.find("forward");
   if (forward != state->methods.end()) {
     state->forward = forward->second.get();
@@ -120,14 +139,14 @@ void ScriptModel::freeze_forward() {
   state_->is_frozen = true;  // tried, whether it can be done or not
   Method* forward = state_->forward;
   if (!forward || forward->effects().changes_state || forward->effects().uses_gradients) return;
-  if (const auto copy = frozen(state_->module)) forward->use(*copy);
+  forward->use(frozen(state_->module));
 }
 
 void ScriptModel::thaw() {
   state_->calls_until_frozen = calls_before_freezing_again;
   if (!state_->forward || (!state_->is_frozen && state_->twin)) return;
   // torch remembers for each piece of code whether it is run to be differentiated, so what trains does not predict
-  const bool can_be_copied = !state_->forward->effects().changes_state;
+  const bool can_be_copied = !state_->replaces_attributes && !state_->forward->effects().changes_state;
   if (!state_->twin) state_->twin = can_be_copied ? state_->module.clone(/*inplace=*/true) : state_->module;
   state_->forward->use(*state_->twin);
   state_->is_frozen = false;
@@ -146,7 +165,9 @@ void ScriptModel::call(std::string_view name, Inputs inputs, int32_t flags, fpt_
     if (!method->effects().changes_state) return run(*method, inputs, flags, answer);
     lock.unlock();
     const std::unique_lock alone(mutex_);
-    run(this->method(name), inputs, flags, answer);
+    Method& changing = this->method(name);
+    if (&changing != state_->forward) thaw();
+    run(changing, inputs, flags, answer);
   } catch (...) {
     rethrow_as(FPT_ERR_PYTHON, settings_.label(name.empty() ? "ftn_pytorch_forward" : name));
   }
@@ -163,9 +184,25 @@ void ScriptModel::run(Method& method, Inputs inputs, int32_t flags, fpt_direct_a
   // any.
   const c10::InferenceMode inference(asked || !(effects.changes_state || effects.uses_gradients));
   const c10::AutoGradMode gradients(!asked && effects.uses_gradients);
-  results->set(method.run(*frame), method.label());
+  try {
+    results->set(method.run(*frame), method.label());
+  } catch (...) {
+    rethrow_as(FPT_ERR_PYTHON, method.label(), called_with(inputs));
+  }
   frame->finish(method.label(), results->tensors);
   hand_out(std::move(results), answer);
+}
+
+std::string ScriptModel::called_with(Inputs inputs) const {
+  std::string text = concat("\nIt was called with ", described(inputs, settings_), ".");
+  const int32_t dtype = real_dtype_of(state_->module);
+  const bool differs = std::any_of(inputs.args, inputs.args + inputs.count, [&](const fpt_arg& arg) {
+    return !is_value(arg) && is_real(arg.dtype) && settings_.wanted_dtype(arg.dtype) != dtype;
+  });
+  if (differs && (dtype == FPT_FLOAT32 || dtype == FPT_FLOAT64))
+    text += concat(" The parameters of the model are ", dtype_name(dtype), ": load(..., dtype=\"", dtype_name(dtype),
+                   "\") converts real arrays on their way in.");
+  return text;
 }
 
 std::unique_ptr<Model> load_script(Settings settings) { return std::make_unique<ScriptModel>(std::move(settings)); }
@@ -210,8 +247,8 @@ void ScriptModel::create_optimizer(const fpt_direct_optimizer& settings) {
 
 double ScriptModel::train(Inputs inputs, const fpt_arg& target) {
   const std::string label = settings_.label("ftn_pytorch_train");
+  const std::unique_lock lock(mutex_);
   try {
-    const std::unique_lock lock(mutex_);
     if (!state_->optimizer)
       fail(FPT_ERR_HOOK, "there is no optimizer: call create_optimizer_sgd, _adam or _adamw before train");
     Method& forward = method({});
@@ -219,6 +256,7 @@ double ScriptModel::train(Inputs inputs, const fpt_arg& target) {
     const c10::InferenceMode normal(false);
     const c10::AutoGradMode gradients(true);
     thaw();
+    const InTraining training(state_->mode, settings_.training);
     frame->begin(settings_);
     forward.push(settings_, *frame, inputs);
     if (is_value(target)) fail(FPT_ERR_ARGUMENT, "the target of ", label, " is a scalar by value: pass an array");
@@ -227,7 +265,7 @@ double ScriptModel::train(Inputs inputs, const fpt_arg& target) {
     frame->finish(label, {});
     return loss;
   } catch (...) {
-    rethrow_as(FPT_ERR_PYTHON, label);
+    rethrow_as(FPT_ERR_PYTHON, label, called_with(inputs));
   }
 }
 

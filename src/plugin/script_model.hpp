@@ -5,6 +5,7 @@
 #include <map>
 
 #include "plugin/method.hpp"
+#include "plugin/mode.hpp"
 #include "plugin/optimizer.hpp"
 
 namespace fpt::direct {
@@ -28,21 +29,24 @@ class ScriptModel : public Model {
   /// What a file holds, ready to be used.
   struct State {
     torch::jit::Module module;
+    Mode mode;
     std::optional<torch::jit::Module> twin;  // the same parameters, with code of its own
     std::unique_ptr<Optimizer> optimizer;
     FramePool training_frames;
     std::map<std::string, std::unique_ptr<Method>, std::less<>> methods;
     Method* forward = nullptr;
-    bool is_frozen = false;
+    bool is_frozen = false, replaces_attributes = false;
     std::atomic<int> calls_until_frozen{0};
   };
 
   std::unique_ptr<State> read(const std::string& file) const;
   Method& method(std::string_view name) const;
   void freeze_forward();
-  /// Parameters are about to change: forward computes with the model itself until that has ended.
+  /// The model is about to change: forward computes with its parameters themselves until that has ended.
   void thaw();
   void run(Method& method, Inputs inputs, int32_t flags, fpt_direct_answer& answer);
+  /// What the text of an exception of the model ends with: what it was called with, and which type it wants.
+  std::string called_with(Inputs inputs) const;
 
   Settings settings_;
   std::unique_ptr<State> state_;

@@ -18,7 +18,6 @@ class Net(torch.nn.Module):
     def __init__(self):
         super().__init__()
         self.layer = torch.nn.Linear(2, 1)
-        self.dropout = torch.nn.Dropout(0.5)
 
     def forward(self, x, scale: float = 1.0):
         return self.layer(x) * scale
@@ -26,10 +25,6 @@ class Net(torch.nn.Module):
     @torch.jit.export
     def difference(self, a, b):
         return a - b
-
-    @torch.jit.export
-    def mode(self, x):
-        return x + 1.0 if self.training else x
 
 
 @pytest.fixture
@@ -99,12 +94,6 @@ def test_flag_for_inference_mode_is_honoured_in_forward_and_load(save, net):
         assert torch.equal(result, net(X))
 
 
-@pytest.mark.parametrize("training", [True, False])
-def test_mode_of_the_model_is_that_of_the_file(save, net, training):
-    net.train(training)
-    assert call(load(save(net)), "mode", torch.zeros(1)).item() == training
-
-
 def test_other_methods_can_be_called(save, net, fails):
     runner = load(save(net))
     assert torch.equal(call(runner, "difference", X, X), torch.zeros(2, 2))
@@ -138,6 +127,21 @@ def test_call_that_fits_passes(save, net):
 def test_exception_in_the_model_is_told(save, net, fails):
     with fails("PYTHON", "shapes cannot be multiplied"):
         call(load(save(net)), FORWARD, torch.ones(2, 3))
+
+
+def test_real_arrays_of_the_other_precision_are_told_with_the_cure(save, net, fails):
+    runner = load(save(net))
+    call(runner, "ftn_pytorch_create_optimizer_sgd", 0.1)
+    advice = (
+        "It was called with (float64 array of shape (2, 2)). The parameters of the model are float32: "
+        'load(..., dtype="float32") converts real arrays on their way in.'
+    )
+    with fails("PYTHON", "same dtype", advice):
+        call(runner, FORWARD, X.double())
+    with fails("PYTHON", "same dtype", advice):
+        call(runner, TRAIN, X.double(), TARGET)
+    with fails("PYTHON", 'load(..., dtype="float64")'):
+        call(load(save(net.double())), FORWARD, X)
 
 
 def test_configuration_is_refused(save, net, fails):

@@ -33,6 +33,8 @@ class Options:
     """``USE_DEVICE`` (which ``device`` tells already) and ``USE_INFERENCE_MODE``."""
     weights_only: bool = True
     """Files whose reading would run code of theirs are refused."""
+    training: bool = False
+    """A saved model predicts in training mode."""
     compile: str | None = None
     """Mode of torch.compile, None for not at all."""
     compile_backend: str = ""
@@ -43,6 +45,11 @@ class Options:
             raise FtnPytorchError(
                 "ARGUMENT", f"{path} is {what}, which torch.compile cannot work on: leave out compile="
             )
+
+    def refuse_training(self, path: str, why: str) -> None:
+        """ARGUMENT where training mode is asked for and the mode cannot be chosen."""
+        if self.training:
+            raise FtnPytorchError("ARGUMENT", f"{path} {why}: leave out training=")
 
 
 def refuse_config(path: str, what: str, config: Mapping[str, Any]) -> None:

@@ -27,6 +27,7 @@ class PickledRunner(SavedRunner):
     framework = TORCH
     kind = formats.PICKLE
     what = "a pickled module"
+    has_modes = True
 
     def _read(self) -> None:
         if self._options.weights_only:
@@ -38,6 +39,7 @@ class PickledRunner(SavedRunner):
         model = self._unpickle(torch, place or "cpu")
         if not isinstance(model, torch.nn.Module):
             raise FtnPytorchError("FORMAT", f"{self.path} holds {_kind(model)}, but no torch.nn.Module. {_ADVICE}")
+        model.train(self._options.training)
         for parameter in model.parameters():
             parameter.requires_grad_(False)
         if self._options.compile is not None:

@@ -21,10 +21,14 @@ class SavedRunner(Runner):
     """What ``formats.identify`` says of the file."""
     what: str
     """The kind in words, with its article."""
+    has_modes = False
+    """The model can be in training or evaluation mode."""
 
     def __init__(self, path: str, options: Options, config: dict[str, Any]) -> None:
         super().__init__(path, options)
         refuse_config(path, self.what, config)
+        if not self.has_modes:
+            options.refuse_training(path, f"is {self.what}, whose mode was settled when it was written")
         self._read()
 
     @abc.abstractmethod

@@ -26,6 +26,7 @@ class ScriptRunner(Runner):
 
     def __init__(self, path: str, options: Options, config: dict[str, Any]) -> None:
         super().__init__(path, options)
+        options.refuse_training(path, "is a script, which sets the mode of its networks itself")
         self._config = config
         self._checkpoint: Any = None
         self._module_name = loading.module_name(path)

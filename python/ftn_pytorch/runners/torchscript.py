@@ -8,13 +8,14 @@ import functools
 import inspect
 import os
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from .. import device, formats, loading, private_names, process
 from ..conventions import FORWARD, RESTORE, SAVE, TRAIN, Convention
-from ..errors import FtnPytorchError, summary
+from ..errors import FtnPytorchError, summary, trace
 from ..framework import TORCH, import_torch
+from ..values import dtype_name, is_tensor
 from . import optimizer_state
 from .base import USE_DEVICE, Options, Runner, refuse_config
 
@@ -27,9 +28,10 @@ class TorchScriptRunner(Runner):
 
     A file may hold the state of an optimizer beside the model: training then goes on where it stopped.
 
-    Training or evaluation mode and the gradient mode are left as they are in the file and in the process; the flag for
-    inference mode runs ``forward`` under torch.inference_mode. Inputs are separate positional arguments, named ones are
-    keyword arguments. Every method of the model can be called by its name.
+    It is in evaluation mode whatever the file says, or in training mode if ``load`` asked for it; while ``train`` runs
+    it is in training mode. The gradient mode is that of the process; the flag for inference mode runs ``forward`` under
+    torch.inference_mode. Inputs are separate positional arguments, named ones are keyword arguments. Every method of
+    the model can be called by its name.
     """
 
     backend = "torchscript"
@@ -125,6 +127,8 @@ class TorchScriptRunner(Runner):
         function = self.require(name)
         if name == FORWARD and self._takes_dictionary():
             function = _with_dictionary(function)
+        if name == FORWARD or name in self._methods():
+            function = self._explaining(function)
         if flags & USE_DEVICE and self.device is None:
             process.warn(f"{self.path} was loaded to run on the host: module_use_device has its effect in load alone")
         return self._for_tensors(function, name == FORWARD, flags)
@@ -148,6 +152,7 @@ class TorchScriptRunner(Runner):
                 model = self._torch.jit.load(path, map_location=self.device or "cpu", _extra_files=extra)
         except (RuntimeError, ValueError) as failure:
             raise FtnPytorchError("FORMAT", f"{path} cannot be read by torch.jit.load: {summary(failure)}") from failure
+        model.train(self._options.training)
         return model, extra[optimizer_state.FILE]
 
     def _read_all(self, path: str) -> tuple[Any, _Optimizer | None]:
@@ -202,13 +207,37 @@ class TorchScriptRunner(Runner):
         optimizer.zero_grad()
         # Rewritten by torch.jit, as from its second call on, the model has gradients that differ in the last bits:
         # training that is resumed would differ from training that went on.
-        with self._torch.jit.optimized_execution(False):
-            prediction = self._model(*args, **named)
+        with self._in_training(), self._torch.jit.optimized_execution(False):
+            prediction = self._explaining(self._model)(*args, **named)
         self._compare(prediction, target)
         loss = self._torch.nn.functional.mse_loss(prediction, target)
         loss.backward()
         optimizer.step()
         return False, loss.item()
+
+    @contextlib.contextmanager
+    def _in_training(self) -> Iterator[None]:
+        """Training mode, and then the mode of predictions again."""
+        model = self._model
+        model.train()
+        try:
+            yield
+        finally:
+            model.train(self._options.training)
+
+    def _explaining(self, function: Callable) -> Callable:
+        """The same function; if the model raises where real arrays are not of its type, the text says what to do."""
+
+        def explaining(*args: Any, **named: Any) -> Any:
+            try:
+                return function(*args, **named)
+            except RuntimeError as failure:
+                advice = _advice_on_types(self._model, (*args, *named.values()))
+                if not advice:
+                    raise
+                raise FtnPytorchError("PYTHON", f"{summary(failure)}\n{advice}\n{trace(failure)}") from failure
+
+        return explaining
 
     def _compare(self, prediction: Any, target: Any) -> None:
         if not isinstance(prediction, self._torch.Tensor):
@@ -224,8 +253,26 @@ class TorchScriptRunner(Runner):
             )
         if prediction.dtype != target.dtype:
             raise FtnPytorchError(
-                "DTYPE", f"the prediction is {prediction.dtype} and the target {target.dtype}: they must be of one type"
+                "DTYPE",
+                f"the prediction is {dtype_name(prediction)} and the target {dtype_name(target)}: they must be of one "
+                "type. Declare the target so, or convert real arrays on their way in with load(..., dtype=)",
             )
+
+
+def _advice_on_types(model: Any, values: Iterable[Any]) -> str:
+    """What to do about real arrays of another type than the parameters; empty if there are none, or several types."""
+    types = {dtype_name(parameter) for parameter in model.parameters() if parameter.is_floating_point()}
+    if types not in ({"float32"}, {"float64"}):
+        return ""
+    (wanted,) = types
+    arrays = [value for value in values if is_tensor(value) and value.is_floating_point()]
+    if all(dtype_name(array) == wanted for array in arrays):
+        return ""
+    given = ", ".join(f"{dtype_name(array)} array of shape {tuple(array.shape)}" for array in arrays)
+    return (
+        f'It was called with ({given}). The parameters of the model are {wanted}: load(..., dtype="{wanted}") converts '
+        "real arrays on their way in."
+    )
 
 
 def _with_dictionary(model: Callable) -> Callable:

@@ -20,7 +20,7 @@ class OptionsTest : public testing::Test {
 
 TEST_F(OptionsTest, Defaults) {
   const Options options = options_of({});
-  EXPECT_FALSE(options.same_layout || options.safe || options.copies_inputs || options.cast);
+  EXPECT_FALSE(options.same_layout || options.safe || options.copies_inputs || options.cast || options.training);
   EXPECT_TRUE(options.weights_only);
   EXPECT_EQ(options.real_dtype, FPT_NONE);
   EXPECT_EQ(options.backend, Backend::automatic);
@@ -28,12 +28,12 @@ TEST_F(OptionsTest, Defaults) {
 }
 
 TEST_F(OptionsTest, EveryOptionIsRead) {
-  const Options options =
-      options_of({named("layout", in("same")), named("mode", in("safe")), named("dtype", in("float32")),
-                  named("inputs", in("copy")), named("cast", in(true)), named("flags", in(2)),
-                  named("device", in("cuda:1")), named("backend", in("direct")), named("compile", in("max-autotune")),
-                  named("compile_backend", in("inductor")), named("weights_only", in(false))});
-  EXPECT_TRUE(options.same_layout && options.safe && options.copies_inputs && options.cast);
+  const Options options = options_of(
+      {named("layout", in("same")), named("mode", in("safe")), named("dtype", in("float32")),
+       named("inputs", in("copy")), named("cast", in(true)), named("flags", in(2)), named("device", in("cuda:1")),
+       named("backend", in("direct")), named("compile", in("max-autotune")), named("compile_backend", in("inductor")),
+       named("weights_only", in(false)), named("training", in(true))});
+  EXPECT_TRUE(options.same_layout && options.safe && options.copies_inputs && options.cast && options.training);
   EXPECT_FALSE(options.weights_only);
   EXPECT_EQ(options.real_dtype, FPT_FLOAT32);
   EXPECT_EQ(options.flags, 2);
@@ -72,7 +72,7 @@ TEST_F(OptionsTest, ModeOfTheEnvironmentIsCheckedWhereItCounts) {
 TEST_F(OptionsTest, UnknownOptionsAndValuesAreRefusedWithTheNextOne) {
   refused({named("layuot", in("same"))}, "load has no option 'layuot'; valid are layout, mode, dtype");
   refused({named("layuot", in("same"))}, ". Did you mean 'layout'?");
-  refused({named("speed", in(1))}, "compile_backend, weights_only");
+  refused({named("speed", in(1))}, "compile_backend, weights_only, training");
   refused({named("layout", in("sideways"))}, "load(..., layout=) is 'sideways'; valid are reversed, same");
   refused({named("layout", in("reverse"))}, "Did you mean 'reversed'?");
   refused({named("layout", in(1))}, "load(..., layout=) must be a string");

@@ -99,6 +99,25 @@ TEST_F(ScriptModelTraining, AModelWithoutParametersHasNoOptimizer) {
                "no parameters that can be trained");
 }
 
+TEST(ScriptModel, WhatAnotherMethodReplacesIsSeenByTheNextPrediction) {
+  Loaded model("scaled");
+  std::vector<float> x = {1}, scale = {1}, target = {0};
+  const auto rescale = [&](float value) {
+    scale[0] = value;
+    ASSERT_OK(model.call("rescale", {in(scale)}));
+    for (int i = 0; i < 60; ++i) {  // enough to be frozen again
+      ASSERT_OK(model.call(nullptr, {in(x)}));
+      ASSERT_EQ(model.at<float>(0), value) << "call " << i;
+    }
+  };
+  for (int i = 0; i < 3; ++i) ASSERT_OK(model.call(nullptr, {in(x)}));  // frozen by now
+  rescale(2);
+  const fpt_direct_optimizer still{0, 0, 0, 0, 0, 0, 0, 0, 0};
+  ASSERT_OK(outcome(plugin().create_optimizer(model.module, &still)));
+  ASSERT_OK(model.train(in(x), in(target)));
+  rescale(3);
+}
+
 TEST(ScriptModel, AReloadThatFailsLeavesTheModelAsItWas) {
   const Folder folder;
   const std::string file = (folder.path() / "counter.pt").string();

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import torch
 from blend import Blend, examples
+from zoo import write_zoo
 
 warnings.simplefilter("ignore", DeprecationWarning)
 
@@ -178,6 +179,23 @@ class Meddler(torch.nn.Module):
         return found
 
 
+class Scaled(torch.nn.Module):
+    """Another method replaces what forward computes with."""
+
+    def __init__(self):
+        super().__init__()
+        self.scale = torch.ones(1)
+        self.weight = torch.nn.Parameter(torch.ones(1))
+
+    def forward(self, x):
+        return x * self.scale * self.weight
+
+    @torch.jit.export
+    def rescale(self, scale):
+        self.scale = scale.clone()
+        return scale
+
+
 class Force(torch.nn.Module):
     """-dE/dx of E = sum x**2: computes a gradient in forward."""
 
@@ -189,15 +207,21 @@ class Force(torch.nn.Module):
         return -gradient
 
 
-class Normalised(torch.nn.Module):
-    """Changes its statistics in training mode."""
+class Modes(torch.nn.Module):
+    """Computes otherwise in training mode, and says which mode it is in."""
 
     def __init__(self):
         super().__init__()
-        self.norm = torch.nn.BatchNorm1d(3)
+        self.norm = torch.nn.BatchNorm1d(1, affine=False)
+        self.dropout = torch.nn.Dropout(0.5)
+        self.weight = torch.nn.Parameter(torch.ones(1))
 
     def forward(self, x):
-        return self.norm(x)
+        return self.dropout(self.norm(x)) * self.weight
+
+    @torch.jit.export
+    def mode(self, x):
+        return x + 1.0 if self.training and self.dropout.training else x * 0.0
 
 
 def mlp():
@@ -236,7 +260,8 @@ def write_models():
         "counter": Counter(),
         "meddler": Meddler(),
         "force": Force(),
-        "normalised": Normalised(),
+        "modes": Modes(),
+        "scaled": Scaled(),
         "blend": Blend(),
         "mlp": mlp(),
         "mlp_eval": mlp().eval(),
@@ -259,3 +284,4 @@ def write_models():
 
 if __name__ == "__main__":
     write_models()
+    write_zoo()
