@@ -10,6 +10,11 @@
 set(FTN_PYTORCH_ARG_RANKS AUTO CACHE STRING "Explicit ranks in torch_in and torch_out: AUTO, ON or OFF")
 set_property(CACHE FTN_PYTORCH_ARG_RANKS PROPERTY STRINGS AUTO ON OFF)
 
+# Behind the flags of the project, which may ask for another dialect, for saved local variables, or for warnings as
+# errors. Threads of the caller may be in one procedure together: -frecursive.
+set(FTN_PYTORCH_GNU_FORTRAN_FLAGS
+  -std=gnu -ffree-form -ffree-line-length-none -frealloc-lhs -fautomatic -frecursive -Wno-error -Wno-pedantic)
+
 # ISO_Fortran_binding.h belongs to the Fortran compiler, and the C compiler may be of another make. Only this header is
 # taken from there: its neighbours may replace headers of the C compiler.
 function(_ftn_pytorch_find_iso_header out)
@@ -32,17 +37,27 @@ function(_ftn_pytorch_find_iso_header out)
   set(${out} "${folder}" PARENT_SCOPE)
 endfunction()
 
-# Does type(*), dimension(..) reach C as the standard says? gfortran 11 compiles it and gets type codes wrong.
-function(_ftn_pytorch_probe_descriptors iso_folder)
-  if(DEFINED CACHE{FTN_PYTORCH_HAVE_DESCRIPTORS})
+# Answer a question about the Fortran compiler, once: is the exit code of a program zero? In a cross build nothing runs,
+# and the answer is that the program compiles.
+#
+#   _ftn_pytorch_probe(<variable> <question> <consequence of a no> <folder of the header> <file of probe/>...)
+function(_ftn_pytorch_probe variable question consequence iso_folder)
+  if(DEFINED CACHE{${variable}})
     return()
   endif()
-  message(CHECK_START "Checking that ${CMAKE_Fortran_COMPILER_ID} Fortran passes descriptors to C")
-  set(folder "${CMAKE_CURRENT_FUNCTION_LIST_DIR}/probe")
-  set(program "${CMAKE_CURRENT_BINARY_DIR}/CMakeFiles/ftn_pytorch_probe")
+  message(CHECK_START "Checking that ${CMAKE_Fortran_COMPILER_ID} Fortran ${question}")
+  list(TRANSFORM ARGN PREPEND "${CMAKE_CURRENT_FUNCTION_LIST_DIR}/probe/" OUTPUT_VARIABLE sources)
+  set(program "${CMAKE_CURRENT_BINARY_DIR}/CMakeFiles/${variable}")
   set(result FALSE)
+  if(CMAKE_Fortran_COMPILER_ID STREQUAL "GNU")
+    list(JOIN FTN_PYTORCH_GNU_FORTRAN_FLAGS " " flags)
+    string(APPEND CMAKE_Fortran_FLAGS " ${flags}")
+  endif()
+  if(CMAKE_C_COMPILER_ID MATCHES "GNU|Clang")
+    string(APPEND CMAKE_C_FLAGS " -std=gnu11 -Wno-error")
+  endif()
   try_compile(compiled "${program}.dir"
-    SOURCES "${folder}/descriptor.f90" "${folder}/descriptor.c"
+    SOURCES ${sources}
     CMAKE_FLAGS "-DINCLUDE_DIRECTORIES=${iso_folder}"
     COPY_FILE "${program}")
   if(compiled AND CMAKE_CROSSCOMPILING)
@@ -56,9 +71,9 @@ function(_ftn_pytorch_probe_descriptors iso_folder)
   if(result)
     message(CHECK_PASS "yes")
   else()
-    message(CHECK_FAIL "no, torch_in and torch_out get explicit ranks")
+    message(CHECK_FAIL "no, ${consequence}")
   endif()
-  set(FTN_PYTORCH_HAVE_DESCRIPTORS ${result} CACHE INTERNAL "type(*), dimension(..) reaches C as it should")
+  set(${variable} ${result} CACHE INTERNAL "${CMAKE_Fortran_COMPILER_ID} Fortran ${question}")
 endfunction()
 
 function(ftn_pytorch_add_fortran target)
@@ -66,12 +81,18 @@ function(ftn_pytorch_add_fortran target)
   _ftn_pytorch_find_iso_header(iso_folder)
   set(ranks ${FTN_PYTORCH_ARG_RANKS})
   if(ranks STREQUAL "AUTO")
-    _ftn_pytorch_probe_descriptors("${iso_folder}")
+    # gfortran 11 compiles it and gets type codes wrong.
+    _ftn_pytorch_probe(FTN_PYTORCH_HAVE_DESCRIPTORS
+      "passes descriptors to C" "torch_in and torch_out get explicit ranks"
+      "${iso_folder}" descriptor.f90 descriptor.c)
     set(ranks ON)
     if(FTN_PYTORCH_HAVE_DESCRIPTORS)
       set(ranks OFF)
     endif()
   endif()
+  _ftn_pytorch_probe(FTN_PYTORCH_HAVE_CLASS_COMPONENTS
+    "passes components of class arrays" "torch_in(c%t) is right in select type only, see docs/fortran-api.md"
+    "${iso_folder}" class_component.f90 class_component.c)
   if(ranks)
     list(FILTER ARG_SOURCES EXCLUDE REGEX "/(fpt_arg\\.f90|fpt_descriptor\\.c)$")
   else()
@@ -84,12 +105,14 @@ function(ftn_pytorch_add_fortran target)
   target_include_directories(${target}
     PUBLIC "$<$<COMPILE_LANGUAGE:Fortran>:${modules}>"
     PRIVATE "$<$<COMPILE_LANGUAGE:C>:${iso_folder}>")
-  # Threads of the caller may be in one procedure together, which a program without this flag may take for recursion.
-  target_compile_options(${target} PRIVATE "$<$<COMPILE_LANG_AND_ID:Fortran,GNU>:-frecursive>")
-  # Fortran reads what C has written, as another type: link-time optimisation must not tell them apart.
-  target_compile_options(${target} PRIVATE "$<$<COMPILE_LANG_AND_ID:C,GNU,Clang>:-fno-strict-aliasing>")
+  # C: Fortran reads what C has written, as another type, and link-time optimisation must not tell them apart.
+  target_compile_options(${target} PRIVATE
+    "$<$<COMPILE_LANG_AND_ID:Fortran,GNU>:${FTN_PYTORCH_GNU_FORTRAN_FLAGS}>"
+    "$<$<COMPILE_LANG_AND_ID:Fortran,LLVMFlang>:-w>"
+    "$<$<COMPILE_LANG_AND_ID:C,GNU,Clang>:-std=gnu11;-Wno-error;-fno-strict-aliasing>")
   set_target_properties(${target} PROPERTIES
     C_STANDARD 11
+    Fortran_FORMAT FREE
     Fortran_MODULE_DIRECTORY "${modules}"
     Fortran_PREPROCESS OFF
     POSITION_INDEPENDENT_CODE ON)

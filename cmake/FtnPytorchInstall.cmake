@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: MIT
-# A relocatable installation: nothing in it but libpython is found by an absolute path.
+# A relocatable installation: only Python, libpython and libtorch are found by absolute paths.
 
 include(CMakePackageConfigHelpers)
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/ftn_pytorch")
 set(pkgconfig_dir "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
 set(fortran_dir "${FTN_PYTORCH_SHARE_DIR}/fortran")
+set(doc_dir "${CMAKE_INSTALL_DATAROOTDIR}/doc/ftn_pytorch")
+file(RELATIVE_PATH python_dir "/${CMAKE_INSTALL_BINDIR}" "/${FTN_PYTORCH_SHARE_DIR}/python")
 
 install(TARGETS ftn_pytorch_core EXPORT ftn_pytorch-targets)
 if(TARGET ftn_pytorch_direct)
@@ -14,6 +16,10 @@ install(FILES src/ftn_pytorch.h DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
 install(FILES ${FTN_PYTORCH_FORTRAN_SOURCES} DESTINATION "${fortran_dir}")
 install(DIRECTORY python/ftn_pytorch DESTINATION "${FTN_PYTORCH_SHARE_DIR}/python"
   PATTERN __pycache__ EXCLUDE)
+configure_file(cmake/ftn_pytorch.in "${PROJECT_BINARY_DIR}/cmake/ftn_pytorch" @ONLY)
+install(PROGRAMS "${PROJECT_BINARY_DIR}/cmake/ftn_pytorch" DESTINATION "${CMAKE_INSTALL_BINDIR}")
+install(FILES CHANGELOG.md CITATION.cff LICENSE README.md SECURITY.md DESTINATION "${doc_dir}")
+install(DIRECTORY docs DESTINATION "${doc_dir}")
 install(DIRECTORY examples DESTINATION "${FTN_PYTORCH_SHARE_DIR}"
   PATTERN __pycache__ EXCLUDE
   REGEX "/examples/CMakeLists\\.txt$" EXCLUDE)
@@ -41,10 +47,14 @@ install(
 install(DIRECTORY cmake/probe DESTINATION "${package_dir}")
 
 # pkg-config
-set(modules ${fortran_files})
-list(REMOVE_ITEM modules fpt_arg_ranks.f90 fpt_descriptor.c)
-list(TRANSFORM modules PREPEND "\${fortran_dir}/")
-list(JOIN modules " " pkgconfig_modules)
+list(REMOVE_ITEM fortran_files fpt_arg_ranks.f90)
+list(TRANSFORM fortran_files PREPEND "\${fortran_dir}/")
+foreach(language IN ITEMS c f90)
+  set(files ${fortran_files})
+  list(FILTER files INCLUDE REGEX "\\.${language}$")
+  list(JOIN files " " pkgconfig_${language}_sources)
+endforeach()
+list(JOIN FTN_PYTORCH_GNU_FORTRAN_FLAGS " " FTN_PYTORCH_GNU_FORTRAN_FLAGS)
 file(RELATIVE_PATH pkgconfig_prefix "/${pkgconfig_dir}" "/")
 configure_file(src/ftn_pytorch.pc.in "${PROJECT_BINARY_DIR}/cmake/ftn_pytorch.pc" @ONLY)
 install(FILES "${PROJECT_BINARY_DIR}/cmake/ftn_pytorch.pc" DESTINATION "${pkgconfig_dir}")

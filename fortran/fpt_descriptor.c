@@ -7,8 +7,6 @@
  * belongs to the Fortran modules: it is compiled with the ISO_Fortran_binding.h of the compiler that builds them.
  */
 #include <ISO_Fortran_binding.h>
-#include <float.h>
-#include <math.h>
 
 #include "ftn_pytorch.h"
 
@@ -140,12 +138,3 @@ POINT(fpt_point_i64)
 POINT(fpt_point_c32)
 POINT(fpt_point_c64)
 POINT(fpt_point_l8)
-
-/* To single precision without raising overflow or invalid, which would end a program that traps them. */
-float fpt_single(double value) {
-  volatile double bounded = value; /* conversions before the tests would raise what the tests are to avoid */
-  if (isnan(value)) return NAN;
-  if (isgreater(value, FLT_MAX)) return INFINITY;
-  if (isless(value, -FLT_MAX)) return -INFINITY;
-  return (float)bounded;
-}

@@ -136,8 +136,8 @@ def test_make(build_dir: Path, tmp_path: Path) -> None:
     for folder in (pkgconfig, fortran):
         folder.mkdir(parents=True)
     shutil.copy(build_dir / "cmake" / "ftn_pytorch.pc", pkgconfig)
-    for source in [*(ROOT / "fortran").glob("*.f90"), *(build_dir / "fortran").glob("*.f90")]:
+    for source in [*(ROOT / "fortran").glob("*.[cf]*"), *(build_dir / "fortran").glob("*.f90")]:
         (fortran / source.name).symlink_to(source)
     steps = run(["make", "--dry-run", "model"], tmp_path, PKG_CONFIG_PATH=str(pkgconfig))
-    for part in ("fortran/fpt_descriptor.c", "fortran/ftn_pytorch.f90", " torch_ftn.o ", "-lftn_pytorch"):
+    for part in ("fortran/fpt_descriptor.c", " fpt_single.o", " -std=gnu", "fortran/ftn_pytorch.f90", " torch_ftn.o ", "-lftn_pytorch"):
         assert part in steps

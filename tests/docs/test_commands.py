@@ -51,6 +51,8 @@ def check(words: list[str], page: Path) -> None:
         check_cmake(arguments)
     elif program == "python":
         check_python(arguments, page)
+    elif program.endswith("/bin/ftn_pytorch"):
+        check_subcommand(arguments, page)
     else:
         built = re.fullmatch(r"build/(?:(\w+)/examples/(\w+)/)?(\w+)", program)
         assert built, f"{program}: no program that is known here"

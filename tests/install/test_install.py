@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
 """An installation as users get it: each test builds a program of theirs, runs it and checks the number it prints."""
 
+import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -9,6 +11,7 @@ from pathlib import Path
 
 import pybind11
 import pytest
+import torch
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -28,9 +31,14 @@ def run(*command: object, cwd: Path, **environment: str) -> str:
     return done.stdout
 
 
+def configure(project: str, folder: Path, *options: str) -> str:
+    """Configure a project of this folder; what CMake says."""
+    return run("cmake", "-S", HERE / project, "-B", folder / "build", "-G", "Ninja", *options, cwd=folder)
+
+
 def build(project: str, folder: Path, *options: str) -> Path:
     """Configure and build a project of this folder; the program."""
-    run("cmake", "-S", HERE / project, "-B", folder / "build", "-G", "Ninja", *options, cwd=folder)
+    configure(project, folder, *options)
     run("cmake", "--build", folder / "build", "--target", "program", cwd=folder)
     return folder / "build" / "program"
 
@@ -72,6 +80,62 @@ def test_find_package_with_wider_default_kinds(prefix: Path, tmp_path: Path) -> 
     assert run(program, SCRIPT, cwd=tmp_path) == "15\n"
 
 
+GNU_FLAGS = {
+    "f2003": "-std=f2003 -fno-realloc-lhs",
+    "f2008": "-std=f2008",
+    "strict": "-std=f2018 -pedantic -Wall -Wextra -Werror",
+    "fixed": "-ffixed-form -fno-automatic",
+    "short": "-ffree-line-length-80",
+}
+
+
+@pytest.mark.parametrize("flags", GNU_FLAGS.values(), ids=GNU_FLAGS)
+def test_flags_of_the_project_do_not_concern_the_modules(
+    flags: str, prefix: Path, cache: dict[str, str], tmp_path: Path
+) -> None:
+    if not cache["CMAKE_Fortran_COMPILER"].endswith("gfortran"):
+        pytest.skip("these are flags of gfortran")
+    c_flags = "-DCMAKE_C_FLAGS=-std=c89 -pedantic-errors -Werror"
+    options = (f"-DCMAKE_PREFIX_PATH={prefix}", f"-DCMAKE_Fortran_FLAGS={flags}", c_flags)
+    assert "passes descriptors to C - yes" in configure("find_package", tmp_path, *options)
+    run("cmake", "--build", tmp_path / "build", "--target", "ftn_pytorch_fortran", cwd=tmp_path)
+
+
+def test_explicit_ranks(prefix: Path, tmp_path: Path) -> None:
+    program = build("find_package", tmp_path, f"-DCMAKE_PREFIX_PATH={prefix}", "-DFTN_PYTORCH_ARG_RANKS=ON")
+    assert run(program, SCRIPT, cwd=tmp_path) == "15\n"
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit:DeprecationWarning")
+def test_direct_path_alone(prefix: Path, tmp_path: Path) -> None:
+    """The plug-in finds libtorch where no Python has loaded it: its environment may be in the source tree."""
+    if not (prefix / "lib" / "libftn_pytorch_direct.so").exists():
+        pytest.skip("built without the direct path")
+    program = build("find_package", tmp_path, f"-DCMAKE_PREFIX_PATH={prefix}", "-DPROGRAM=direct.f90")
+    torch.jit.script(torch.nn.Linear(3, 1)).save(str(tmp_path / "model.pt"))
+    run(program, "model.pt", cwd=tmp_path, FTN_PYTORCH_PYTHON="/there/is/no/python")
+
+
+def test_command(prefix: Path, tmp_path: Path) -> None:
+    command = prefix / "bin" / "ftn_pytorch"
+    assert run(command, "--cmakedir", cwd=tmp_path) == f"{prefix}/lib/cmake/ftn_pytorch\n"
+    (tmp_path / "link").symlink_to(command)
+    python = {"FTN_PYTORCH_PYTHON": sys.executable}
+    found = {
+        line["name"]: line["found"]
+        for line in json.loads(run("./link", "doctor", "--json", cwd=tmp_path, **python))["findings"]
+    }
+    assert found["ftn_pytorch"].endswith(f"{prefix}/lib/libftn_pytorch.so") and "PYTHONPATH" not in found
+    assert attempt(command, "doctor", cwd=tmp_path, VIRTUAL_ENV="/there/is/no").returncode == 127
+
+
+def test_licence_and_documentation_are_installed(prefix: Path) -> None:
+    folder = prefix / "share" / "doc" / "ftn_pytorch"
+    assert (folder / "LICENSE").read_text() == (ROOT / "LICENSE").read_text()
+    for page in [*re.findall(r"\((docs/[\w-]+\.md)", (ROOT / "README.md").read_text()), "README.md"]:
+        assert (folder / page).is_file(), page
+
+
 def test_add_subdirectory(tmp_path: Path) -> None:
     program = build("add_subdirectory", tmp_path, f"-DPython_EXECUTABLE={sys.executable}")
     assert run(program, SCRIPT, cwd=tmp_path) == "15\n"
@@ -107,7 +171,10 @@ def test_makefile(prefix: Path, cache: dict[str, str], tmp_path: Path) -> None:
     for file in (HERE / "makefile" / "Makefile", HERE / "program.f90"):
         shutil.copy(file, tmp_path)
     header = Path(cache["FTN_PYTORCH_ISO_FORTRAN_BINDING"])
-    flags = [] if cache["CMAKE_Fortran_COMPILER"].endswith("gfortran") else [f"CFLAGS=-I{header.parent}"]
+    if cache["CMAKE_Fortran_COMPILER"].endswith("gfortran"):
+        flags = ["FFLAGS=-std=f2008 -ffree-line-length-80 -Wall -Werror"]
+    else:
+        flags = [f"CFLAGS=-I{header.parent}", "module_flags="]
     compiler = f"FC={cache['CMAKE_Fortran_COMPILER']}"
     run("make", compiler, *flags, cwd=tmp_path, PKG_CONFIG_PATH=str(prefix / "lib" / "pkgconfig"))
     assert run(tmp_path / "program", SCRIPT, cwd=tmp_path) == "15\n"
@@ -137,9 +204,10 @@ def test_pip_install(tmp_path: Path) -> None:
     run(sys.executable, "-m", "pip", "wheel", *offline, "-w", tmp_path, sources, cwd=tmp_path)
     fresh = tmp_path / "fresh" / "bin" / "python"
     run(fresh, "-m", "pip", "install", *offline, *tmp_path.glob("*.whl"), cwd=tmp_path)
-    assert run(fresh, "-m", "ftn_pytorch", "--version", cwd=tmp_path).strip().split()[-1] in (
-        ROOT / "src" / "ftn_pytorch.h"
-    ).read_text()
+    assert (
+        run(fresh, "-m", "ftn_pytorch", "--version", cwd=tmp_path).strip().split()[-1]
+        in (ROOT / "src" / "ftn_pytorch.h").read_text()
+    )
 
 
 def test_profile_build_writes_gmon_out(cache: dict[str, str], tmp_path: Path) -> None:
