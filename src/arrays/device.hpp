@@ -26,4 +26,8 @@ std::string device_name(Device device);
 /// no such addresses.
 bool is_device_memory(const void* memory) noexcept;
 
+/// The same for memory that every call asks for: an address that this thread has found on the host before is taken to
+/// be there still.
+bool is_device_memory_again(const void* memory) noexcept;
+
 }  // namespace fpt

@@ -65,6 +65,13 @@ void Outputs::describe() {
   args_.first = described_.data();
 }
 
+void Outputs::refuse(const fpt_arg& arg) const {
+  const auto index = static_cast<int32_t>(&arg - args_.first);
+  fail(FPT_ERR_DEVICE, argument_label("output", index, arg),
+       " is in device memory, into which this version cannot copy: ",
+       "pass the host copy without use_device, and update the device afterwards");
+}
+
 void deliver(Answer& answer, const CallName& call, const Reading& reading, Args outputs) {
   const std::vector<int32_t> places = pair_outputs(call, answer.list(), outputs);
   std::vector<Step> steps;
@@ -116,8 +123,10 @@ void Results::copy_to(int32_t index, const fpt_arg& output, bool cast) {
   names_.place(index);
   Reading reading = reading_;
   reading.cast = cast;
+  fpt_arg described = output;
+  const Outputs outputs({&described, 1});
   std::vector<Step> steps;
-  steps.push_back(step_for(*answer_, index - 1, described_output(output), reading, names_.label(index).c_str()));
+  steps.push_back(step_for(*answer_, index - 1, outputs.get()[0], reading, names_.label(index).c_str()));
   run(*answer_, std::move(steps), reading.same_layout);
 }
 

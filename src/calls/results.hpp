@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "arrays/arg.hpp"
+#include "arrays/device.hpp"
 #include "arrays/result_names.hpp"
 #include "base/handle.hpp"
 #include "calls/answer.hpp"
@@ -29,7 +30,8 @@ struct Targets {
 };
 
 /// The outputs of a call, with the memory that they stand for in place of tensors among them.
-/// FPT_ERR_ARGUMENT for a tensor without memory of the caller.
+/// FPT_ERR_ARGUMENT for a tensor without memory of the caller, FPT_ERR_DEVICE for memory of a device: before anything
+/// is computed for them.
 class Outputs {
  public:
   explicit Outputs(Args args) : args_(args) {
@@ -38,6 +40,8 @@ class Outputs {
         describe();
         break;
       }
+    for (const fpt_arg& arg : args_)
+      if (is_device_memory_again(arg.data)) refuse(arg);
   }
   Outputs(const Outputs&) = delete;
   Outputs& operator=(const Outputs&) = delete;
@@ -45,6 +49,7 @@ class Outputs {
 
  private:
   void describe();
+  [[noreturn]] void refuse(const fpt_arg& arg) const;
 
   Args args_;
   std::vector<fpt_arg> described_;

@@ -35,6 +35,11 @@ Axes axes_of(const Array& array, bool same_layout) {
   return axes;
 }
 
+[[noreturn]] void refuse_device_memory() {
+  fail(FPT_ERR_DEVICE, "the array is in device memory, which this version cannot hand to a model: ",
+       "update the host copy and pass that, without use_device");
+}
+
 }  // namespace
 
 at::ScalarType scalar_type_of(int32_t dtype) {
@@ -63,9 +68,7 @@ Array array_of_tensor(const at::Tensor& tensor, bool same_layout) {
 }
 
 at::Tensor tensor_on(const Array& array, bool same_layout) {
-  if (is_device_memory(array.data))
-    fail(FPT_ERR_DEVICE, "the array is in device memory, which this version cannot hand to a model: ",
-         "update the host copy and pass that, without use_device");
+  if (is_device_memory(array.data)) refuse_device_memory();
   const c10::InferenceMode normal(false);  // a tensor made in inference mode could not be used in training
   const Axes axes = axes_of(array, same_layout);
   return at::from_blob(array.data, axes.size_list(), axes.stride_list(), scalar_type_of(array.dtype));
@@ -118,6 +121,7 @@ const at::Tensor& TensorCache::get(const fpt_arg& arg, bool same_layout) {
 
 const at::Tensor& TensorCache::copied(const fpt_arg& arg, int32_t dtype, bool same_layout) {
   const Array source = array_of(arg);
+  if (is_device_memory_again(source.data)) refuse_device_memory();
   Array target = source;
   target.dtype = dtype;
   set_contiguous(target);

@@ -35,9 +35,13 @@ class FakeAnswer : public Answer {
     seen.device = {2, 1};
     return add_item({array_of(arg), {seen, "Tensor"}, {}});
   }
-  FakeAnswer& add_half(float number) {
+  FakeAnswer& add_half(float number, bool on_device = false) {
     Array seen = array_of(test::array_arg(&unread, {1}));
     seen.dtype = FPT_FLOAT16;
+    if (on_device) {
+      seen.data = nullptr;
+      seen.device = {2, 1};
+    }
     return add_item({{}, {seen, "Tensor"}, {number}});
   }
 
@@ -169,13 +173,18 @@ TEST_F(DeliveryTest, ResultsThatAreTheOutputsOfEachOtherAreSwapped) {
 }
 
 TEST_F(DeliveryTest, HalfPrecisionIsWidenedFirst) {
-  float single = 0;
-  answer.add_half(0.5f);
-  ASSERT_OK(deliver({test::array_arg(&single, {1}, FPT_OUT)}));
-  EXPECT_EQ(single, 0.5f);
-  EXPECT_EQ(answer.brought, 1);
+  float single = 0, from_device = 0;
   int32_t integer = 7;
+  answer.add_half(0.5f);
   EXPECT_FAILS(deliver({test::array_arg(&integer, {1}, FPT_OUT)}), FPT_ERR_DTYPE, "is float32");
+  answer.add_half(0.25f, /*on_device=*/true);
+  for (const bool copies : {true, false}) {
+    answer.can_copy = copies;
+    ASSERT_OK(deliver({test::array_arg(&single, {1}, FPT_OUT), test::array_arg(&from_device, {1}, FPT_OUT)}));
+    EXPECT_EQ(single, 0.5f);
+    EXPECT_EQ(from_device, 0.25f);
+    EXPECT_EQ(answer.asked, 0) << "what a device holds is not of the type of the output";
+  }
 }
 
 TEST_F(DeliveryTest, NumbersAndArraysGoByName) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /// Results into outputs and results objects. Single values are in test_convert.cpp, training in test_train.cpp.
 #include "calls/results.hpp"
+#include "fake_driver.hpp"
 #include "script.hpp"
 
 namespace fpt {
@@ -317,6 +318,21 @@ TEST_F(OutTest, ABackwardOutputCannotBeWrittenInPlaceByTorch) {
 TEST_F(OutTest, AnInputArrayIsNoOutput) {
   EXPECT_FAILS(script.call("returns_none", {in(x)}, {in(a)}), FPT_ERR_ARGUMENT, "use torch_out");
   EXPECT_EQ(a, (Doubles{-1, -1}));
+}
+
+TEST_F(DeliverTest, MemoryOfADeviceIsRefusedBeforeAnythingRuns) {
+  const Script counting("calls = 0\ndef count(x):\n    global calls\n    calls += 1\n    return x + calls\n");
+  const fpt_arg there = test::array_arg(static_cast<double*>(test::device_memory()), {2}, FPT_OUT);
+  for (int i = 0; i < 3; ++i)
+    EXPECT_FAILS(counting.call("count", {in(x)}, {there}), FPT_ERR_DEVICE, "output 1 is in device memory");
+  EXPECT_FAILS(counting.call("count", {in(x)}, {out(a), named("heat", there)}), FPT_ERR_DEVICE, "output 2 (\"heat\")");
+  ASSERT_OK(counting.call("count", {in(x)}, {out(a)}));
+  EXPECT_EQ(a, (Doubles{2, 3})) << "this call is the first that ran";
+  int64_t tensor = 0;
+  fpt_arg described = there;
+  ASSERT_OK(test::outcome(fpt_tensor_set(&tensor, &described)));
+  EXPECT_FAILS(counting.call("count", {in(x)}, {tensor_argument(tensor)}), FPT_ERR_DEVICE, "output 1");
+  free_tensor(tensor);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 /// Saved models in the place of a script, with those of tests/fortran/scripts/make_direct_models.py. What the models
 /// compute and how they take their arguments is in tests/cpp/plugin and tests/fortran/test_direct*.f90.
 #include "direct/direct_runner.hpp"
+#include "fake_driver.hpp"
 #include "support.hpp"
 
 namespace fpt {
@@ -238,6 +239,38 @@ TEST_F(DirectRunnerTest, ReloadBeginsWithTheFileAnew) {
   model->reload();
   ASSERT_OK(model.forward({in(one)}, {out(count)}));
   EXPECT_EQ(count[0], 1);
+}
+
+TEST_F(DirectRunnerTest, MemoryOfADeviceIsRefusedBeforeAnythingRuns) {
+  auto* const there = static_cast<float*>(test::device_memory());
+  const Model model("counter");
+  std::vector<float> count(1), one = {1};
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_FAILS(model.forward({in(one)}, {test::array_arg(there, {1}, FPT_OUT)}), FPT_ERR_DEVICE,
+                 "output 1 is in device memory");
+    EXPECT_FAILS(model.forward({test::array_arg(there, {1})}, {out(count)}), FPT_ERR_DEVICE,
+                 "input 1 of ftn_pytorch_forward of direct_counter: the array is in device memory");
+  }
+  ASSERT_OK(model.forward({in(one)}, {out(count)}, &results));
+  EXPECT_EQ(count[0], 1) << "this call is the first that ran";
+  const auto copy = [&](const fpt_arg& output) { results_table().at(results).copy_to(1, output, true); };
+  EXPECT_FAILS(outcome_of([&] { copy(test::array_arg(there, {1}, FPT_OUT)); }), FPT_ERR_DEVICE, "device memory");
+  Options converting;
+  converting.real_dtype = FPT_FLOAT32;
+  EXPECT_FAILS(Model("weighted", converting).forward({test::array_arg(reinterpret_cast<double*>(there), {1})}, {}),
+               FPT_ERR_DEVICE, "input 1 of ftn_pytorch_forward of direct_weighted");
+}
+
+TEST_F(DirectTraining, TargetsInMemoryOfADeviceAreRefused) {
+  auto* const there = static_cast<float*>(test::device_memory());
+  const Model model("mlp");
+  ASSERT_OK(model.call("ftn_pytorch_create_optimizer_sgd", {in(0.1)}));
+  Training first, second;
+  ASSERT_OK(model.train({input()}, {goal()}, &first));
+  EXPECT_FAILS(model.train({input()}, {test::array_arg(there, {4, 2})}), FPT_ERR_DEVICE, "device memory");
+  EXPECT_FAILS(model.train({test::array_arg(there, {16, 2})}, {goal()}), FPT_ERR_DEVICE, "device memory");
+  ASSERT_OK(model.train({input()}, {goal()}, &second));
+  EXPECT_GT(first.loss, second.loss);
 }
 
 TEST_F(DirectRunnerTest, HasNoCheckpoints) {
