@@ -57,7 +57,8 @@ std::unique_ptr<Runner> load_by_wish(const std::string& path, ModelKind model, c
   if (!fs::is_regular_file(path, error)) fail(FPT_ERR_FILE, path, " does not exist or is no regular file");
   if (model == ModelKind::other)
     fail(FPT_ERR_FORMAT, path, " cannot be loaded with backend=\"direct\": it is no intact TorchScript file ",
-         "(torch.jit.save) and no AOTInductor package (torch._inductor.aoti_compile_and_package)");
+         "(torch.jit.save) and no AOTInductor package (torch._inductor.aoti_compile_and_package) with a name that ends "
+         "in .pt2");
   direct_plugin();
   auto runner = DirectRunner::load(path, model, options, config);
   const std::string reason = conflict();

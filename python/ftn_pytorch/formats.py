@@ -47,7 +47,14 @@ def identify(path: str) -> str:
     with open(path, "rb") as stream:
         start = stream.read(16)
         if start[:4] == b"PK\x03\x04":
-            return _identify_archive(path)
+            kind = _identify_archive(path)
+            if kind == AOTI and extension != ".pt2":
+                raise FtnPytorchError(
+                    "FORMAT",
+                    f"{path} is a package of AOTInductor, which is machine code, under the name of something else. If "
+                    "you trust whoever wrote it, give it a name that ends in .pt2.",
+                )
+            return kind
         if extension == ".py":
             return SCRIPT
         if start[:1] == b"\x80" and start[1:2] <= b"\x05":

@@ -96,6 +96,9 @@ _TREESPEC_LOADS = PrivateName("torch.utils._pytree", "treespec_loads", _PACKAGES
 _TREE_UNFLATTEN = PrivateName(
     "torch.utils._pytree", "tree_unflatten", "packages, and exported programs that take containers, cannot be run"
 )
+_NO_OPERATORS = "exported programs are loaded with weights_only=.false. only"
+_OPERATOR = PrivateName("torch._ops", "OpOverload", _NO_OPERATORS)
+_HIGHER_OPERATOR = PrivateName("torch._ops", "HigherOrderOperator", _NO_OPERATORS)
 _AOTI_COMPILE = PrivateName("torch._inductor", "aoti_compile_and_package", "export --aot has nothing to compile with")
 _ANY_SIZE = PrivateName(
     "torch.fx.experimental._config", "backed_size_oblivious", "packages of export --dynamic-batch refuse a single row"
@@ -129,6 +132,17 @@ def tree_spec(text: str) -> Any:
 def tree_unflatten() -> Callable[[list, Any], Any]:
     """The function that makes containers from a list of leaves and a tree of torch.export."""
     return _TREE_UNFLATTEN.value()
+
+
+def is_operator(name: str) -> bool:
+    """Whether a name such as "torch.ops.aten.add.Tensor" is that of an operator. torch.ops holds functions, too."""
+    found: Any = sys.modules.get("torch")
+    parts = name.split(".")
+    if parts[:2] != ["torch", "ops"]:
+        return False
+    for part in parts[1:]:
+        found = getattr(found, part, None)
+    return isinstance(found, (_OPERATOR.value(), _HIGHER_OPERATOR.value()))
 
 
 def aoti_compile(program: Any, path: str, settings: Mapping[str, Any]) -> None:

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <filesystem>
 #include <fstream>
 #include <string_view>
 
@@ -63,6 +64,8 @@ ModelKind kind_of_model(const std::string& path) {
   if (number_at<uint32_t>(bytes_of(file, 0, 4) + std::string(4, '\0'), 0) != local_header) return ModelKind::other;
 
   const std::string directory = directory_of(file, static_cast<uint64_t>(end));
+  // machine code goes by its own name only
+  const bool may_be_package = std::filesystem::path(path).extension() == ".pt2";
   bool has_constants = false, has_code = false;
   for (std::size_t at = 0; at + size_of_entry <= directory.size();) {
     if (number_at<uint32_t>(directory, at) != directory_entry) return ModelKind::other;
@@ -72,7 +75,7 @@ ModelKind kind_of_model(const std::string& path) {
     // everything lies in one folder, whose name is free: "net/code/...", "net/data.pkl"
     const std::size_t slash = path_inside.find('/');
     path_inside = slash == std::string_view::npos ? std::string_view() : path_inside.substr(slash + 1);
-    if (path_inside.rfind("data/aotinductor/", 0) == 0) return ModelKind::package;
+    if (path_inside.rfind("data/aotinductor/", 0) == 0) return may_be_package ? ModelKind::package : ModelKind::other;
     has_constants = has_constants || path_inside == "constants.pkl";
     has_code = has_code || path_inside.rfind("code/", 0) == 0;
     at += size_of_entry + name + extra + comment;

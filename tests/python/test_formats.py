@@ -29,13 +29,18 @@ def archive(path, *names, content=b""):
         (("m/data.pkl", "m/data/0"), formats.PICKLE),
         (("m/archive_format", "m/models/model.json"), formats.EXPORTED),
         (("serialized_exported_program.json", "version"), formats.EXPORTED),
-        (("m/archive_format", "m/data/aotinductor/model/x.so"), formats.AOTI),
-        (("m/archive_format", "m/models/model.json", "m/data/aotinductor/model/x.so"), formats.AOTI),
     ],
 )
 @pytest.mark.parametrize("file", ["model.py", "model.onnx", "model"])
 def test_content_counts_before_extension(tmp_path, names, kind, file):
     assert formats.identify(archive(tmp_path / file, *names)) == kind
+
+
+@pytest.mark.parametrize("file", ["model.pt2", "MODEL.PT2"])
+@pytest.mark.parametrize("others", [(), ("m/models/model.json",)])
+def test_package_is_told_by_its_folder(tmp_path, file, others):
+    names = ("m/archive_format", "m/data/aotinductor/model/x.so", *others)
+    assert formats.identify(archive(tmp_path / file, *names)) == formats.AOTI
 
 
 @pytest.mark.parametrize("file", ["model.onnx", "model.pt", "model"])

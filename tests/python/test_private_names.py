@@ -123,6 +123,8 @@ NEEDS = {
     "_ARCHIVE_VERSION": private_names.archive_version,
     "_TREESPEC_LOADS": lambda: private_names.tree_spec("[]"),
     "_TREE_UNFLATTEN": private_names.tree_unflatten,
+    "_OPERATOR": lambda: private_names.is_operator("torch.ops.aten.add.Tensor"),
+    "_HIGHER_OPERATOR": lambda: private_names.is_operator("torch.ops.aten.add.Tensor"),
     "_AOTI_COMPILE": lambda: private_names.aoti_compile(None, "net.pt2", {}),
     "_WORKER_START": private_names.compile_in_own_processes,
     "_COMPILE_THREADS": private_names.compile_without_workers,

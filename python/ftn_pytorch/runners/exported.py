@@ -14,6 +14,7 @@ from ..errors import FtnPytorchError, message
 from ..framework import TORCH, import_torch
 from ..values import dtype_name
 from .expected import Input, check
+from .exported_content import without_code
 from .saved import SavedRunner
 from .tree import Tree
 
@@ -36,9 +37,7 @@ class ExportedRunner(SavedRunner):
         options = self._options
         if options.compile is not None:
             compiling.prepare(options.compile_backend, place)
-        if options.weights_only:
-            refuse_code(torch, self.path)
-        program = _load(torch, self.path)
+        program = _load(torch, self.path, options.weights_only)
         if place is not None:
             from torch.export.passes import move_to_device_pass
 
@@ -94,17 +93,24 @@ def _without_guards(program: Any) -> Any:
         return None
 
 
-def _load(torch: Any, path: str) -> Any:
+def _load(torch: Any, path: str, weights_only: bool) -> Any:
     try:
         # torch asks for a name that ends in .pt2 and takes any stream.
-        with open(path, "rb") as stream, _quiet():
-            return torch.export.load(io.BytesIO(stream.read()))
+        with _quiet():
+            return torch.export.load(without_code(torch, path) if weights_only else _content(path))
+    except FtnPytorchError:
+        raise
     except Exception as failure:
         raise FtnPytorchError(
             "FORMAT",
             f"{path} cannot be read by torch.export.load of torch {torch.__version__}: {message(failure)}\n"
             f"{_origin(path)} Export it again with the torch that runs it.",
         ) from failure
+
+
+def _content(path: str) -> io.BytesIO:
+    with open(path, "rb") as stream:
+        return io.BytesIO(stream.read())
 
 
 @contextlib.contextmanager
@@ -129,37 +135,6 @@ def _origin(path: str) -> str:
             schema = program.get("schema_version") if isinstance(program, dict) else None
             return f"It was written by torch {version or 'of an unknown version'}, with schema {schema}."
     return "It was written by torch 2.6 or older."
-
-
-def refuse_code(torch: Any, path: str) -> None:
-    """FORMAT if a pickle in the archive would run code of its own; torch reads some of them without asking."""
-    archive = formats.Archive(path)
-    for name in archive.names:
-        if name.startswith("data/constants/opaque_obj"):
-            found = formats.foreign_names(archive.read(name))
-        elif name.startswith(("data/weights/", "data/constants/", "data/sample_inputs/", "serialized_")):
-            found = _found_code(torch, path, archive.read(name))
-        else:
-            continue
-        if found:
-            raise FtnPytorchError(
-                "FORMAT",
-                f"{path}: reading {name} in it would run code that the file names ({', '.join(found)}). If you trust "
-                "whoever wrote it, load it with weights_only=.false.",
-            )
-
-
-def _found_code(torch: Any, path: str, data: bytes) -> list[str]:
-    """What stands in the way of reading a pickle with weights_only; nothing for plain bytes of tensors."""
-    if data[:4] != b"PK\x03\x04":
-        return formats.foreign_names(data) if data[:1] == b"\x80" else []
-    try:
-        torch.load(io.BytesIO(data), weights_only=True)
-    except Exception as failure:
-        archive = formats.Archive(path, data)
-        found = formats.foreign_names(archive.read("data.pkl")) if "data.pkl" in archive.names else []
-        return found or [message(failure).partition("\n")[0]]
-    return []
 
 
 def _inputs(program: Any, path: str) -> tuple[Tree, list[Input]]:

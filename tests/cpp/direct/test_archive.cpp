@@ -38,11 +38,12 @@ std::string archive_of(const std::vector<std::string>& names, const std::string&
   return bytes + comment;
 }
 
-ModelKind kind_of(const std::string& content) {
+ModelKind kind_of(const std::string& content, const std::string& name = "model") {
   const Folder folder;
-  return kind_of_model(folder.write("model", content).string());
+  return kind_of_model(folder.write(name, content).string());
 }
 
+const std::vector<std::string> package = {"m/archive_format", "m/data/aotinductor/model/x.so"};
 const std::vector<std::string> torchscript = {"net/data.pkl", "net/code/__torch__.py", "net/constants.pkl"};
 
 TEST(Archive, TorchScriptIsToldByItsMembers) {
@@ -52,8 +53,13 @@ TEST(Archive, TorchScriptIsToldByItsMembers) {
 }
 
 TEST(Archive, PackageIsToldByItsFolder) {
-  EXPECT_EQ(kind_of(archive_of({"m/archive_format", "m/data/aotinductor/model/x.so"})), ModelKind::package);
-  EXPECT_EQ(kind_of(archive_of({"m/archive_format", "m/models/model.json"})), ModelKind::other);
+  EXPECT_EQ(kind_of(archive_of(package), "net.pt2"), ModelKind::package);
+  EXPECT_EQ(kind_of(archive_of({"m/archive_format", "m/models/model.json"}), "net.pt2"), ModelKind::other);
+}
+
+TEST(Archive, MachineCodeGoesByItsOwnNameOnly) {
+  for (const char* name : {"net.onnx", "net.pt", "net", "pt2"})
+    EXPECT_EQ(kind_of(archive_of(package), name), ModelKind::other) << name;
 }
 
 TEST(Archive, CommentAtTheEndIsNoObstacle) {
