@@ -76,14 +76,16 @@ def has(runner: Runner, name: str) -> bool:
     return runner.find(name) is not None
 
 
-def bind(runner: Runner, name: str, flags: int) -> tuple[Callable, bool, bool]:
-    """(callable, one_list, has_out) of a function; the script's own function object where it runs on the host.
+def bind(runner: Runner, name: str, flags: int) -> tuple[Callable, bool, bool, bool]:
+    """(callable, one_list, has_out, neglects_out) of a function.
 
+    callable: the script's own function object where it runs on the host.
     one_list: an argument list arrives as one Python list. has_out: there is a keyword parameter ``out``.
+    neglects_out: the function cannot be writing into what it gets there.
     """
     function, convention = runner.bind(name, flags)
     observe.bound(runner, name, convention)
-    return function, convention.one_list, convention.has_out
+    return function, convention.one_list, convention.has_out, convention.neglects_out
 
 
 def first_call(runner: Runner, name: str, args: tuple, kwargs: dict[str, Any]) -> None:

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import ast
 import difflib
 import inspect
 import sys
+import textwrap
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -36,6 +38,8 @@ class Convention(NamedTuple):
     """An argument list (``torch_tensor_wrap``) arrives as one Python list; else its items are separate arguments."""
     has_out: bool
     """There is a keyword parameter ``out`` that takes Fortran-backed arrays to write into."""
+    neglects_out: bool = False
+    """As far as its source tells, the function does not write into them: see ``_neglects``."""
 
 
 def signature_of(function: Callable) -> inspect.Signature | None:
@@ -60,7 +64,8 @@ def convention_of(function: Callable, positional: int, override: str | None) -> 
         one_list = override == "list"
     else:
         one_list = signature is not None and _fits(signature, (None,) * positional, {})
-    return Convention(one_list, signature is not None and _has_out(signature))
+    has_out = signature is not None and _has_out(signature)
+    return Convention(one_list, has_out, has_out and _neglects(function, "out"))
 
 
 def check_override(value: object, where: str) -> str | None:
@@ -81,6 +86,22 @@ def _fits(signature: inspect.Signature, args: tuple, kwargs: Mapping[str, Any]) 
 def _has_out(signature: inspect.Signature) -> bool:
     parameter = signature.parameters.get("out")
     return parameter is not None and parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
+
+
+def _neglects(function: Callable, parameter: str) -> bool:
+    """Whether a function never mentions a parameter, or gives its name another value (``out = 2 * x``).
+
+    False where there is no source to look at.
+    """
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(inspect.unwrap(function))))
+    except (OSError, TypeError, SyntaxError):
+        return False
+    nodes = list(ast.walk(tree))
+    changed_in_place = [node.target for node in nodes if isinstance(node, ast.AugAssign)]
+    uses = [node for node in nodes if isinstance(node, ast.Name) and node.id == parameter]
+    is_assigned = any(isinstance(use.ctx, ast.Store) and use not in changed_in_place for use in uses)
+    return is_assigned or not uses
 
 
 def check_call(name: str, signature: inspect.Signature | None, args: tuple, kwargs: Mapping[str, Any]) -> None:

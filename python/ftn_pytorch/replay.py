@@ -87,7 +87,7 @@ class Replay:
         runner = self._runner(call.facts["module"])
         name = call.facts["function"]
         args, kwargs = call.value(call.facts["arguments"])
-        function, _, _ = _embed.bind(runner, name, call.facts["flags"])
+        function = _embed.bind(runner, name, call.facts["flags"])[0]
         _embed.first_call(runner, name, tuple(args), kwargs)
         _set_random(call.value(call.facts["random"]))
         before = Store()

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <complex>
 #include <cstring>
+#include <functional>
+#include <string_view>
 #include <type_traits>
 
 #include "arrays/arg.hpp"
@@ -168,6 +170,17 @@ void copy_converted(const Array& source, const Array& target) {
     });
   });
   if (!done) no_conversion(source.dtype, target.dtype);
+}
+
+std::size_t digest(const Array& array) {
+  const auto bytes = static_cast<std::size_t>(element_count(array)) * dtype_size(array.dtype);
+  if (is_contiguous(array)) return std::hash<std::string_view>()({static_cast<const char*>(array.data), bytes});
+  const Storage memory = allocate(bytes);
+  Array packed = array;
+  packed.data = memory.get();
+  set_contiguous(packed);
+  copy_same_type(array, packed);
+  return digest(packed);
 }
 
 void copy(const Array& source, const Array& target) {

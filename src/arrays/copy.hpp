@@ -16,6 +16,9 @@ void copy_converted(const Array& source, const Array& target);
 /// Whichever of the two fits.
 void copy(const Array& source, const Array& target);
 
+/// A number made of the elements and their order: another one when, but for a chance of 2^-64, one of them has changed.
+std::size_t digest(const Array& array);
+
 /// The way back for an array that was converted into `seen`, which is contiguous and has been worked on: elements that
 /// have changed. The others keep their value, which the conversion may have rounded.
 void copy_back(const Array& seen, const Array& array);

@@ -165,7 +165,8 @@ void run_all(std::vector<CheckedCopy>& copies) {
 }
 
 bool copy_plainly(const Array& source, const fpt_arg& output) {
-  if (output.status != FPT_OK || output.access != FPT_OUT || output.handle != 0 || source.dtype != output.dtype)
+  if (output.status != FPT_OK || output.access != FPT_OUT || output.handle != 0 || output.name[0] != '\0' ||
+      source.dtype != output.dtype)
     return false;
   const Array target = array_of(output);
   if (!same_shape(source, target) || overlap(source, target)) return false;

@@ -54,9 +54,9 @@ std::vector<int32_t> pair_outputs(const CallName& call, const ResultList& result
   if (!named && has_names && !results.is_tuple)
     fail(FPT_ERR_RESULT_NAME, call, " returned named results (", listed(results),
          "), so the outputs need names: write torch_out(\"name\", x)");
-  if (named && results.count > 1)
-    fail(FPT_ERR_RESULT_NAME, call, " returned ", results.count,
-         " results without names for named outputs: return a dict, or leave out the names");
+  if (named && results.count > 0)
+    fail(FPT_ERR_RESULT_NAME, call, " returned ", results.count, results.count == 1 ? " result" : " results",
+         " without names for named outputs: return a dict, or leave out the names");
   if (results.count != count)
     fail(FPT_ERR_RESULT_COUNT, call, " returned ", results.count, results.count == 1 ? " result" : " results",
          ", but there ", count == 1 ? "is " : "are ", count, count == 1 ? " output" : " outputs");

@@ -71,6 +71,15 @@ SlotCache::Entry& SlotCache::add(uint64_t key) {
   return recent_[place];
 }
 
+void SlotCache::forget(const PyObject* object) noexcept {
+  const auto forget_among = [object](auto& entries) {
+    for (Entry& entry : entries)
+      if (entry.made.object.get() == object) entry.head = no_head;
+  };
+  forget_among(recent_);
+  forget_among(lasting_);
+}
+
 Ref SlotCache::get(const Array& array, const Wish& wish) {
   const uint64_t head = head_of(array, wish.read_only), key = key_of(array, head);
   Entry* known = find(array, head, key);

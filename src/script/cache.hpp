@@ -37,9 +37,13 @@ class SlotCache {
     return entry->made.object.get();
   }
 
+  /// Never use an object again.
+  void forget(const PyObject* object) noexcept;
+
   static constexpr std::size_t max_lasting = 1024;  // enough for a program that calls once per block of columns
 
  private:
+  static constexpr uint64_t no_head = ~uint64_t{0};
   static constexpr std::size_t max_recent = 16, max_remembered = 2048;
 
   struct Entry {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "script/call.hpp"
 
+#include <algorithm>
 #include <complex>
 #include <cstring>
 #include <string_view>
@@ -46,82 +47,66 @@ void Call::push(Ref value) {
   stack_[++count_] = value.release();
 }
 
-void Call::add_other(fpt_arg& arg, SlotCache& cache, const char* what, int32_t index, int32_t count) {
-  push(value_of(arg, cache, what, index));
-  const bool follows_names = more_ && !more_->keywords.empty();
+void Call::add_other(fpt_arg& arg, SlotCache& cache, bool is_alone) {
+  watched_[count_] = nullptr;
+  push(value_of(arg, cache));
   if (arg.name[0]) {
-    more().keywords.emplace_back(arg.name);
-  } else if (follows_names) {
+    add_keyword(arg.name);
+  } else if (more_ && !more_->keywords.empty()) {
     // a target beside named inputs: the only positional argument that can follow keywords gets the name it has
-    if (std::strcmp(what, "target") != 0 || count != 1)
-      fail(FPT_ERR_ARGUMENT, argument_label(what, index, arg), " of ", function_.name,
+    if (std::strcmp(what_, "target") != 0 || !is_alone)
+      fail(FPT_ERR_ARGUMENT, label_of(count_ - 1, arg), " of ", function_.name,
            " has no name but follows named arguments: name all of them, or put those without a name first");
-    more().keywords.emplace_back("target");
+    add_keyword("target");
   } else {
     ++positional_;
   }
 }
 
-void Call::add_out(Args outputs) {
-  const int32_t count = outputs.count;
-  const bool named = count > 1 && outputs[0].name[0] != '\0';
-  Ref several;
-  if (count > 1) several = checked(named ? PyDict_New() : PyList_New(count), "out");
-  for (int32_t i = 0; i < count; ++i) {
-    const auto label = [&] { return argument_label("output", i, outputs[i]); };  // a text costs more than the rest
-    if (outputs[i].status != FPT_OK) require_described(outputs[i], label());
-    if (outputs[i].access != FPT_OUT && outputs[i].rank > 0)
-      fail(FPT_ERR_ARGUMENT, label(), " was described by torch_in or torch_copy, but ", function_.name,
-           " writes into it (its parameter `out`): use torch_out");
-    if (is_value(outputs[i]) || !is_argument(outputs[i].dtype))
-      fail(FPT_ERR_KIND, label(), " cannot be written in place by ", function_.name,
-           ", which has a parameter `out`: arrays and torch_out of a number can");
-    const Array array = array_of(outputs[i]);
-    const Wish wish{script_.framework, script_.options.same_layout, array.dtype, false, false};
-    Ref value;
-    try {
-      value = function_.outputs.at(static_cast<std::size_t>(i)).get(array, wish);
-    } catch (const Error& error) {
-      fail(error.status(), label(), " of ", function_.name, ": ", error.text());
-    }
-    if (named != (outputs[i].name[0] != '\0') && count > 1)
-      fail(FPT_ERR_RESULT_NAME, function_.name, " of ", script_.name, ": either all outputs have names or none has");
-    if (count == 1)
-      push(std::move(value));
-    else if (!named)
-      PyList_SET_ITEM(several.get(), i, value.release());
-    else if (PyDict_SetItemString(several.get(), outputs[i].name, value.get()) != 0)
-      throw_python_error(label());
-  }
-  if (several) push(std::move(several));
-  more().keywords.emplace_back("out");
+void Call::add_keyword(const char* name) {
+  std::vector<std::string>& keywords = more().keywords;
+  if (std::find(keywords.begin(), keywords.end(), name) != keywords.end())
+    fail(FPT_ERR_ARGUMENT, "two arguments of ", function_.name, " are called \"", name, "\"");
+  keywords.emplace_back(name);
 }
 
-Ref Call::value_of(fpt_arg& arg, SlotCache& cache, const char* what, int32_t index) {
-  if (arg.status != FPT_OK) require_described(arg, concat(argument_label(what, index, arg), " of ", function_.name));
+void Call::add_out(Args outputs) {
+  watched_[count_] = nullptr;
+  push(more().out.emplace(script_, function_, outputs, checking_).object());
+  add_keyword("out");
+}
+
+void Call::require_written() const {
+  if (checking_) more_->out->require_written(function_.calls == 1);
+}
+
+std::string Call::label_of(int position, const fpt_arg& arg) const {
+  return position < group_ ? argument_label("input", position, arg) : argument_label(what_, position - group_, arg);
+}
+
+Ref Call::value_of(fpt_arg& arg, SlotCache& cache) {
+  if (arg.status != FPT_OK) require_described(arg, concat(label_of(count_, arg), " of ", function_.name));
   if (is_tensor_handle(arg.handle)) {
     Tensor& tensor = tensor_at(arg.handle);
     if (!tensor.object) {
       if (is_value(tensor.arg)) return scalar_value(tensor.arg);
-      return array_value(arg, tensor.arg.access == FPT_OUT, tensor.array, {}, cache, what, index);
+      return array_value(arg, tensor.arg.access == FPT_OUT, tensor.array, {}, cache);
     }
     const bool fits = (script_.framework == Framework::torch) == is_tensor(tensor.object) &&
                       tensor.same_layout == script_.options.same_layout &&
                       script_.options.wanted_dtype(tensor.array.dtype) == tensor.array.dtype &&
                       !script_.options.copies_inputs;
     if (fits) return Ref::borrow(tensor.object);
-    require_memory(tensor.array, tensor.array.dtype, tensor.array.rank, argument_label(what, index, arg));
-    return array_value(arg, arg.access == FPT_OUT, tensor.array, {}, cache, what, index);
+    require_memory(tensor.array, tensor.array.dtype, tensor.array.rank, label_of(count_, arg));
+    return array_value(arg, arg.access == FPT_OUT, tensor.array, {}, cache);
   }
   if (is_value(arg)) return scalar_value(arg);
-  return array_value(arg, arg.access == FPT_OUT, array_of(arg), claim_copy(arg), cache, what, index);
+  return array_value(arg, arg.access == FPT_OUT, array_of(arg), claim_copy(arg), cache);
 }
 
-Ref Call::array_value(const fpt_arg& arg, bool writable, const Array& array, Storage storage, SlotCache& cache,
-                      const char* what, int32_t index) {
+Ref Call::array_value(const fpt_arg& arg, bool writable, const Array& array, Storage storage, SlotCache& cache) {
   if (!is_of_tensors(array.dtype) || is_half(array.dtype))
-    fail(FPT_ERR_KIND, argument_label(what, index, arg), " of ", function_.name, " is ",
-         dtype_fortran_name(array.dtype),
+    fail(FPT_ERR_KIND, label_of(count_, arg), " of ", function_.name, " is ", dtype_fortran_name(array.dtype),
          ", which can be an output but not an input that the script changes: pass it with torch_in");
   const Wish wish{script_.framework, script_.options.same_layout, script_.options.wanted_dtype(array.dtype),
                   script_.options.copies_inputs, !writable};
@@ -132,62 +117,70 @@ Ref Call::array_value(const fpt_arg& arg, bool writable, const Array& array, Sto
       Array seen;
       return make_wished(array, wish, seen).object;
     }
-    if (!checking_ && !wish.copies(array)) return cache.get(array, wish);
+    const bool owned = wish.copies(array);
+    if (!writable && !owned) watched_[count_] = &arg;
+    if (!checking_ && !owned) return cache.get(array, wish);
     Array seen;
     Made made = make_wished(array, wish, seen);
     Ref value = made.object;
-    if (writable && wish.copies(array)) more().write_backs.push_back({more().fresh.size(), array});
-    more().fresh.push_back({std::move(made), seen, count_, index, &arg, what, writable, wish.copies(array)});
+    if (writable && owned) more().write_backs.push_back({more().fresh.size(), array});
+    more().fresh.push_back({std::move(made), seen, count_, &arg, owned});
     return value;
   } catch (const Error& error) {
-    fail(error.status(), argument_label(what, index, arg), " of ", function_.name, ": ", error.text());
+    fail(error.status(), label_of(count_, arg), " of ", function_.name, ": ", error.text());
   }
 }
 
 void Call::check_first_call() {
   const Ref args = checked(PyTuple_New(positional_), function_.name);
   for (int i = 0; i < positional_; ++i) {
-    Py_INCREF(stack_[i + 1]);
-    PyTuple_SET_ITEM(args.get(), i, stack_[i + 1]);
+    Py_INCREF(passed_[i]);
+    PyTuple_SET_ITEM(args.get(), i, passed_[i]);
   }
   const Ref kwargs = checked(PyDict_New(), function_.name);
   for (std::size_t i = 0; more_ && i < more_->keywords.size(); ++i)
-    if (PyDict_SetItemString(kwargs.get(), more_->keywords[i].c_str(), stack_[positional_ + 1 + static_cast<int>(i)]) !=
-        0)
+    if (PyDict_SetItemString(kwargs.get(), more_->keywords[i].c_str(), passed_[positional_ + static_cast<int>(i)]) != 0)
       throw_python_error(function_.name);
   checked(PyObject_CallFunction(embed("first_call"), "OsOO", script_.runner.get(), function_.name.c_str(), args.get(),
                                 kwargs.get()),
           function_.name);
 }
 
+Ref Call::keyword_names() {
+  const std::vector<std::string>& keywords = more_->keywords;
+  if (function_.keywords == keywords) return function_.keyword_names;
+  Ref names = checked(PyTuple_New(static_cast<Py_ssize_t>(keywords.size())), function_.name);
+  for (std::size_t i = 0; i < keywords.size(); ++i) {
+    PyObject* name = PyUnicode_InternFromString(keywords[i].c_str());
+    if (!name) {
+      PyErr_Clear();
+      fail(FPT_ERR_ARGUMENT, "the name of argument ", positional_ + static_cast<int>(i) + 1, " of ", function_.name,
+           " is not UTF-8");
+    }
+    PyTuple_SET_ITEM(names.get(), static_cast<Py_ssize_t>(i), name);
+  }
+  function_.keywords = keywords;
+  function_.keyword_names = names;
+  return names;
+}
+
 Ref Call::invoke_other(int32_t listed) {
   const bool has_keywords = more_ && !more_->keywords.empty();
+  Ref list;
+  PyObject* row[max_arguments + 2];
   if (listed != no_list && !has_keywords) {
-    Ref list = checked(PyList_New(listed), function_.name);
-    for (int32_t i = 0; i < listed; ++i) PyList_SET_ITEM(list.get(), i, stack_[i + 1]);
-    for (int i = listed + 1; i <= count_; ++i) stack_[i - listed + 1] = stack_[i];
-    count_ = positional_ = count_ - listed + 1;
-    stack_[1] = list.release();
+    list = checked(PyList_New(listed), function_.name);
+    for (int32_t i = 0; i < listed; ++i) PyList_SET_ITEM(list.get(), i, Ref::borrow(stack_[i + 1]).release());
+    row[1] = list.get();
+    positional_ = count_ - listed + 1;
+    std::copy(stack_ + 1 + listed, stack_ + 1 + count_, row + 2);
+    passed_ = row + 1;
   }
-  if (has_keywords && function_.keywords != more_->keywords) {
-    const std::vector<std::string>& keywords = more_->keywords;
-    Ref names = checked(PyTuple_New(static_cast<Py_ssize_t>(keywords.size())), function_.name);
-    for (std::size_t i = 0; i < keywords.size(); ++i) {
-      PyObject* name = PyUnicode_InternFromString(keywords[i].c_str());
-      if (!name) {
-        PyErr_Clear();
-        fail(FPT_ERR_ARGUMENT, "the name of argument ", positional_ + static_cast<int>(i) + 1, " of ", function_.name,
-             " is not UTF-8");
-      }
-      PyTuple_SET_ITEM(names.get(), static_cast<Py_ssize_t>(i), name);
-    }
-    function_.keywords = keywords;
-    function_.keyword_names = std::move(names);
-  }
+  // held here: what Python runs before the call may let another thread call the function by other names
+  const Ref names = has_keywords ? keyword_names() : Ref();
   if (function_.calls == 0) check_first_call();
-  const Ref names = has_keywords ? function_.keyword_names : Ref();
   Ref result = vectorcall(names.get());
-  if (checking_) check_inputs_unmodified();
+  if (watches_) check_inputs_unmodified();
   return result;
 }
 
@@ -215,13 +208,11 @@ void Call::throw_failure() {
   }
 }
 
-void Call::check_inputs_unmodified() {
-  if (!more_) return;
-  for (const Fresh& fresh : more_->fresh)
-    if (!fresh.writable && !fresh.owned && version_of(fresh.made.object.get(), script_.framework) != 0)
-      fail(FPT_ERR_INPUT_MODIFIED, argument_label(fresh.what, fresh.index, *fresh.arg), " was changed in place by ",
-           function_.name, " of ", script_.name,
-           " but not passed with torch_out: pass it so, or change a copy in the script (x = x.clone())");
+void Call::refuse_modified(int position) {
+  function_.inputs.at(static_cast<std::size_t>(position)).forget(stack_[position + 1]);
+  fail(FPT_ERR_INPUT_MODIFIED, label_of(position, *watched_[position]), " was changed in place by ", function_.name,
+       " of ", script_.name,
+       " but not passed with torch_out: pass it so, or change a copy in the script (x = x.clone())");
 }
 
 void Call::finish_other(Ref result, bool kept) {
@@ -248,7 +239,7 @@ void Call::report_retained() {
       if (!is_retained(fresh.made)) continue;
     }
     function_.reported[position] = true;
-    warn(concat(function_.name, " of ", script_.name, " kept ", argument_label(fresh.what, fresh.index, *fresh.arg),
+    warn(concat(function_.name, " of ", script_.name, " kept ", label_of(fresh.position, *fresh.arg),
                 ", or a view of it, beyond the call. Its memory belongs to Fortran and will change: keep x.clone(), ",
                 "or load with inputs=\"copy\"."));
   }

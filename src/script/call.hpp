@@ -4,11 +4,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "arrays/arg.hpp"
 #include "script/function.hpp"
+#include "script/out_argument.hpp"
 
 namespace fpt {
 
@@ -29,35 +31,45 @@ class Call {
         function_(function),
         checking_(script.options.safe || function.calls < checked_calls),
         may_use_cache_(!checking_ && script.passes_arrays_as_they_are()),
-        framework_(script.framework) {}
+        framework_(script.framework),
+        watches_(framework_ == Framework::torch && (checking_ || torch_access::tells_version_at_once())) {}
   ~Call() {
     for (int i = 1; i <= count_; ++i) Py_DECREF(stack_[i]);
   }
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
 
+  /// @param what  "input", or "target" for those that follow the inputs
   void add(Args args, const char* what) {
+    what_ = what;
+    group_ = count_;
     for (int32_t i = 0; i < args.count; ++i) {
       fpt_arg& arg = args[i];
       SlotCache& cache = function_.inputs.at(static_cast<std::size_t>(count_));
       PyObject* known = may_use_cache_ && !arg.name[0] && !more_ ? cache.hit(arg, framework_) : nullptr;
       if (known && count_ < max_arguments) {
         Py_INCREF(known);
+        watched_[count_] = arg.access == FPT_IN ? &arg : nullptr;
         stack_[++count_] = known;
         ++positional_;
       } else {
-        add_other(arg, cache, what, i, args.count);
+        add_other(arg, cache, args.count == 1);
       }
     }
   }
   /// Pass the outputs as keyword argument `out`.
   void add_out(Args outputs);
+  /// After a call that got them and returned nothing. FPT_ERR_RESULT_COUNT if they were not written, where that is
+  /// looked at.
+  void require_written() const;
 
   /// The result of the function. FPT_ERR_PYTHON with the traceback, FPT_ERR_INPUT_MODIFIED, ...
   /// @param listed  this many arguments, the first ones, arrive as one list
   Ref invoke(int32_t listed = no_list) {
     if (listed != no_list || more_ || function_.calls == 0) return invoke_other(listed);
-    return vectorcall(nullptr);
+    Ref result = vectorcall(nullptr);
+    if (watches_) check_inputs_unmodified();
+    return result;
   }
   static constexpr int32_t no_list = -1;
 
@@ -75,10 +87,8 @@ class Call {
     Made made;
     Array array;
     int position;  // of the argument, from 0
-    int index;     // within its group
     const fpt_arg* arg;
-    const char* what;
-    bool writable, owned;
+    bool owned;
   };
   struct WriteBack {
     std::size_t fresh;  // index of the conversion
@@ -89,16 +99,18 @@ class Call {
     std::vector<Fresh> fresh;
     std::vector<WriteBack> write_backs;
     std::vector<std::string> keywords;
+    std::optional<OutArgument> out;
   };
 
-  void add_other(fpt_arg& arg, SlotCache& cache, const char* what, int32_t index, int32_t count);
-  Ref value_of(fpt_arg& arg, SlotCache& cache, const char* what, int32_t index);
-  Ref array_value(const fpt_arg& arg, bool writable, const Array& array, Storage storage, SlotCache& cache,
-                  const char* what, int32_t index);
+  void add_other(fpt_arg& arg, SlotCache& cache, bool is_alone);
+  void add_keyword(const char* name);
+  Ref value_of(fpt_arg& arg, SlotCache& cache);
+  Ref array_value(const fpt_arg& arg, bool writable, const Array& array, Storage storage, SlotCache& cache);
+  Ref keyword_names();
   Ref invoke_other(int32_t listed);
   Ref vectorcall(PyObject* keyword_names) {
     ++function_.calls;
-    Ref result(PyObject_Vectorcall(function_.callable.get(), stack_ + 1,
+    Ref result(PyObject_Vectorcall(function_.callable.get(), passed_,
                                    static_cast<std::size_t>(positional_) | PY_VECTORCALL_ARGUMENTS_OFFSET,
                                    keyword_names));
     if (!result) throw_failure();
@@ -108,7 +120,13 @@ class Call {
   void push(Ref value);
   void check_first_call();
   [[noreturn]] void throw_failure();
-  void check_inputs_unmodified();
+  void check_inputs_unmodified() {
+    for (int i = 0; i < count_; ++i)
+      if (watched_[i] && torch_access::version(stack_[i + 1]) != 0) refuse_modified(i);
+  }
+  [[noreturn]] void refuse_modified(int position);
+  /// "input 2", "target 1" for the argument of that position.
+  std::string label_of(int position, const fpt_arg& arg) const;
   void report_retained();
   More& more() {
     if (!more_) more_ = std::make_unique<More>();
@@ -120,10 +138,15 @@ class Call {
   bool checking_;
   bool may_use_cache_;  // without a closer look
   Framework framework_;
+  bool watches_;  // inputs for changes
   int count_ = 0;
   int positional_ = 0;
+  const char* what_ = "input";
+  int group_ = 0;  // where the arguments begin that are called so
   std::unique_ptr<More> more_;
-  PyObject* stack_[max_arguments + 2];  // the first entry is scratch space of the callee
+  PyObject** passed_ = stack_ + 1;
+  PyObject* stack_[max_arguments + 2];         // the first entry is scratch space of the callee
+  const fpt_arg* watched_[max_arguments + 1];  // arrays that the script must not change, null for others
 };
 
 }  // namespace fpt

@@ -47,8 +47,9 @@ struct Function {
   std::string name;
   int32_t flags = 0;
   Ref callable;
-  bool one_list = false;  ///< a torch_tensor_wrap arrives as one list
-  bool has_out = false;   ///< takes the outputs as keyword argument `out`
+  bool one_list = false;      ///< a torch_tensor_wrap arrives as one list
+  bool has_out = false;       ///< takes the outputs as keyword argument `out`
+  bool neglects_out = false;  ///< its code never looks at `out`, or gives the name another value
   uint64_t calls = 0;
   SlotCaches inputs, outputs;
   std::vector<bool> reported;  ///< positions whose retention has been reported

@@ -146,13 +146,15 @@ Function& ScriptRunner::function(std::string_view name, int32_t flags) {
   const Ref bound =
       checked(PyObject_CallFunction(embed("bind"), "OOi", script_.runner.get(), key.get(), flags), context);
   PyObject* callable = nullptr;
-  int one_list = 0, has_out = 0;
-  if (!PyArg_ParseTuple(bound.get(), "Opp", &callable, &one_list, &has_out)) throw_python_error(context);
+  int one_list = 0, has_out = 0, neglects_out = 0;
+  if (!PyArg_ParseTuple(bound.get(), "Oppp", &callable, &one_list, &has_out, &neglects_out))
+    throw_python_error(context);
   function->callable = Ref::borrow(callable);
   if (observing)
     function->callable = observed_function(function->callable, script_.runner.get(), function->name, flags);
   function->one_list = one_list != 0;
   function->has_out = has_out != 0;
+  function->neglects_out = neglects_out != 0;
   if (reloads_ != reloads) return this->function(name, flags);  // while Python looked it up
   functions_.push_back(std::move(function));
   return *functions_.back();
@@ -231,6 +233,7 @@ void ScriptRunner::run(Function& function, Args inputs, const Targets& targets) 
   if (in_place) call.add_out(outputs.get());
   Ref result = call.invoke();
   const bool is_done = in_place && result.get() == Py_None;
+  if (is_done) call.require_written();
   hand_out(function, result.get(), is_done ? Args() : outputs.get(), targets.results);
   call.finish(std::move(result), targets.results != nullptr);
 }

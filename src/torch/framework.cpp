@@ -156,9 +156,7 @@ bool is_unchanged(const Made& made, const Array& array, Framework framework) {
 }
 
 int64_t version_of(PyObject* object, Framework framework) {
-  if (framework != Framework::torch) return 0;
-  const Ref version = checked(PyObject_GetAttrString(object, "_version"), "reading a tensor's version counter");
-  return PyLong_AsLongLong(version.get());
+  return framework == Framework::torch ? torch_access::version(object) : 0;
 }
 
 bool torch_is_imported() {

@@ -31,8 +31,8 @@ Made make_array(Framework framework, const Array& array, Storage owned, bool rea
 /// After our own reference is gone: does anything still refer to the memory?
 bool is_retained(const Made& made) noexcept;
 
-/// True if a cached object is still exactly what was made of `array`: data, shape, strides, no gradient. Nobody else
-/// may hold it.
+/// True if a cached object is still exactly what was made of `array`: data, shape, strides, nothing of autograd. Nobody
+/// else may hold it.
 bool is_unchanged(const Made& made, const Array& array, Framework framework);
 
 /// Number of in-place changes torch has counted; always 0 for NumPy, which refuses them.

@@ -10,6 +10,16 @@
 namespace fpt::torch_access {
 namespace {
 
+/// An attribute, and the C function behind it, which spares looking it up; null if it has none.
+struct Attribute {
+  PyObject* name = nullptr;
+  PyGetSetDef* getter = nullptr;
+
+  Ref of(PyObject* tensor) const {
+    return Ref(getter ? getter->get(tensor, getter->closure) : PyObject_GetAttr(tensor, name));
+  }
+};
+
 struct Access {
   PyTypeObject* tensor_type = nullptr;
   PyObject* parameter_type = nullptr;
@@ -18,10 +28,9 @@ struct Access {
   PyObject* is_neg = nullptr;
   PyObject* is_conj = nullptr;
   PyObject *is_inference_mode_enabled = nullptr, *inference_mode = nullptr;  // null where torch has them elsewhere
-  PyObject *requires_grad = nullptr, *data_ptr = nullptr, *shape = nullptr, *stride = nullptr;  // names
-  PyObject* dtype = nullptr;                                                                    // name
+  PyObject *data_ptr = nullptr, *shape = nullptr, *stride = nullptr, *dtype = nullptr;  // names
   PyObject* dtypes[dtype_count] = {};
-  PyGetSetDef* requires_grad_getter = nullptr;  // the attribute without looking it up
+  Attribute requires_grad, grad;
   TorchSymbols symbols;
 };
 
@@ -42,12 +51,12 @@ bool is_true(const Ref& value) {
   return result;
 }
 
-/// The C function behind an attribute, null if it is no such attribute.
-PyGetSetDef* find_getter(PyObject* type, const char* name) {
+Attribute find_attribute(PyObject* type, const char* name) {
   const Ref descriptor(PyObject_GetAttrString(type, name));
   PyErr_Clear();
   const bool found = descriptor && Py_IS_TYPE(descriptor.get(), &PyGetSetDescr_Type);
-  return found ? reinterpret_cast<PyGetSetDescrObject*>(descriptor.get())->d_getset : nullptr;  // lives with its type
+  return {PyUnicode_InternFromString(name),  // the getter lives with its type
+          found ? reinterpret_cast<PyGetSetDescrObject*>(descriptor.get())->d_getset : nullptr};
 }
 
 Access* access_made = nullptr;
@@ -73,12 +82,12 @@ Access& instance() {
   loaded->is_inference_mode_enabled = PyObject_GetAttrString(torch.get(), "is_inference_mode_enabled");
   loaded->inference_mode = PyObject_GetAttrString(torch_c.get(), "_InferenceMode");
   PyErr_Clear();
-  loaded->requires_grad = PyUnicode_InternFromString("requires_grad");
   loaded->dtype = PyUnicode_InternFromString("dtype");
   for (int32_t i = FPT_BOOL; i < dtype_count; ++i)
     if (is_of_tensors(i))
       loaded->dtypes[i] = checked(PyObject_GetAttrString(torch.get(), dtype_name(i)), context).release();
-  loaded->requires_grad_getter = find_getter(type, "requires_grad");
+  loaded->requires_grad = find_attribute(type, "requires_grad");
+  loaded->grad = find_attribute(type, "grad");
   loaded->data_ptr = PyUnicode_InternFromString("data_ptr");
   loaded->shape = PyUnicode_InternFromString("shape");
   loaded->stride = PyUnicode_InternFromString("stride");
@@ -108,12 +117,11 @@ bool equals(PyObject* sequence, const int64_t* values, int32_t count, int64_t un
   return true;
 }
 
-bool requires_grad(const Access& access, PyObject* tensor) {
-  if (access.symbols.tells_requires_grad()) return access.symbols.requires_grad(tensor);
-  const PyGetSetDef* getter = access.requires_grad_getter;
-  const Ref value(getter ? getter->get(tensor, getter->closure) : PyObject_GetAttr(tensor, access.requires_grad));
-  if (!value) PyErr_Clear();
-  return value.get() != Py_False;  // a tensor that does not say counts as changed
+bool has_autograd(const Access& access, PyObject* tensor) {
+  if (access.symbols.tells_autograd()) return access.symbols.has_autograd(tensor);
+  const Ref wanted = access.requires_grad.of(tensor), gradient = access.grad.of(tensor);
+  if (!wanted || !gradient) PyErr_Clear();
+  return wanted.get() != Py_False || gradient.get() != Py_None;  // a tensor that does not say counts as changed
 }
 
 bool view_is_unchanged(const dlpack::ExchangeApi& api, PyObject* tensor, const Array& array) {
@@ -194,10 +202,20 @@ Array view(PyObject* tensor, Ref& keep) {
 
 bool is_unchanged(PyObject* tensor, const Array& array) {
   const Access& access = *access_made;  // there is a tensor, so torch has been accessed
-  if (requires_grad(access, tensor)) return false;
+  if (has_autograd(access, tensor)) return false;
   if (access.symbols.has_shim()) return access.symbols.shows(tensor, array);
   return access.api ? view_is_unchanged(*access.api, tensor, array) : attributes_are_unchanged(access, tensor, array);
 }
+
+int64_t version(PyObject* tensor) {
+  const Access& access = *access_made;  // as above
+  if (access.symbols.tells_version()) return access.symbols.version(tensor);
+  const Ref version(PyObject_GetAttrString(tensor, "_version"));
+  if (!version) return PyErr_Clear(), 0;
+  return PyLong_AsLongLong(version.get());
+}
+
+bool tells_version_at_once() noexcept { return access_made && access_made->symbols.tells_version(); }
 
 std::string describe() {
   const Access& access = instance();

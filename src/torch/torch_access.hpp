@@ -30,8 +30,14 @@ Ref import_slot(dlpack::Slot* slot);
 /// View of a strided tensor; `keep` receives what must live as long as the view.
 Array view(PyObject* tensor, Ref& keep);
 
-/// Data pointer, element type, shape and strides are those of `array`, and no gradient is required.
+/// Data pointer, element type, shape and strides are those of `array`, and autograd has attached nothing.
 bool is_unchanged(PyObject* tensor, const Array& array);
+
+/// Number of in-place changes that torch has counted; 0 for a tensor of inference mode, whose changes it does not
+/// count.
+int64_t version(PyObject* tensor);
+/// Whether that takes nanoseconds, so that every call can ask.
+bool tells_version_at_once() noexcept;
 
 /// Which of the ways are in use.
 std::string describe();

@@ -101,10 +101,17 @@ void TorchSymbols::find_shim(PyObject* tensor, PyObject* other) {
 }
 
 void TorchSymbols::find_cpp_functions(PyObject* tensor, PyObject* other) {
-  const auto is_needed = [&] { return is_done(Ref(PyObject_CallMethod(other, "requires_grad_", nullptr))); };
-  if (!find_function(requires_grad_, c10_library, "_ZNK3c1010TensorImpl13requires_gradEv") || requires_grad(tensor) ||
-      requires_grad(other) || !is_needed() || requires_grad(tensor) || !requires_grad(other))
-    requires_grad_ = nullptr;
+  const auto wants = [&](PyObject* gradient) {
+    return is_done(Ref(PyObject_CallMethod(other, "requires_grad_", "O", gradient)));
+  };
+  const auto shows_that = [&] { return !has_autograd(tensor) && has_autograd(other); };
+  if (!find_function(autograd_meta_, c10_library, "_ZNK3c1010TensorImpl13autograd_metaEv") || has_autograd(tensor) ||
+      has_autograd(other) || !wants(Py_True) || !shows_that() || !wants(Py_False) || !shows_that())
+    autograd_meta_ = nullptr;
+  const auto changes = [&] { return is_done(Ref(PyObject_CallMethod(tensor, "zero_", nullptr))); };
+  if (!find_function(version_, torch_library, "_ZNK2at10TensorBase8_versionEv") || version(tensor) != 0 || !changes() ||
+      version(tensor) != 1)
+    version_ = nullptr;
   const Ref torch(PyImport_ImportModule("torch"));
   const Ref negated(torch ? PyObject_CallMethod(torch.get(), "_neg_view", "O", tensor) : nullptr);
   if (!is_done(negated) || !find_function(is_neg_, torch_library, "_ZN2at6native6is_negERKNS_6TensorE") ||

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// Functions that torch's libraries export, found by name without linking them: its stable C functions on tensors, the
-/// "shim" (torch/csrc/inductor/aoti_torch/c/shim.h), and three C++ functions that have no counterpart there. All of
+/// "shim" (torch/csrc/inductor/aoti_torch/c/shim.h), and four C++ functions that have no counterpart there. All of
 /// them look and change nothing, in 2 to 4 ns, where Python takes 30 to 50.
 ///
 /// The shim and each of the C++ functions stand for themselves: what is missing in the torch that is there, or does not
@@ -25,10 +25,22 @@ class TorchSymbols {
   /// Through the shim: whether data pointer, element type, shape and strides of a tensor are those of `array`.
   bool shows(PyObject* tensor, const Array& array) const;
 
-  bool tells_requires_grad() const noexcept { return requires_grad_; }
-  bool requires_grad(PyObject* tensor) const {
+  bool tells_autograd() const noexcept { return autograd_meta_; }
+  /// Whether autograd has attached anything to a tensor: it requires a gradient, did so, or holds one. No operation on
+  /// a tensor that stays without gradients does that.
+  bool has_autograd(PyObject* tensor) const {
     const void* impl = impl_of(tensor);
-    return !impl || requires_grad_(impl);
+    return !impl || autograd_meta_(impl);
+  }
+
+  bool tells_version() const noexcept { return version_; }
+  /// Number of in-place changes of a tensor; 0 for one of inference mode, which counts none.
+  int64_t version(PyObject* tensor) const noexcept {
+    try {
+      return version_(handle_of(tensor));
+    } catch (...) {
+      return 0;
+    }
   }
 
   bool tells_negative() const noexcept { return is_neg_; }
@@ -39,7 +51,7 @@ class TorchSymbols {
   bool is_inference_mode() const { return is_inference_mode_enabled_(); }
 
   int32_t count_of_cpp_functions() const noexcept {
-    return int(tells_requires_grad()) + int(tells_negative()) + int(tells_inference_mode());
+    return int(tells_autograd()) + int(tells_version()) + int(tells_negative()) + int(tells_inference_mode());
   }
 
  private:
@@ -57,7 +69,8 @@ class TorchSymbols {
   int32_t (*get_dtype_)(void* tensor, int32_t* result) = nullptr;
   int32_t (*get_sizes_)(void* tensor, int64_t** result) = nullptr;
   int32_t (*get_strides_)(void* tensor, int64_t** result) = nullptr;
-  bool (*requires_grad_)(const void* impl) = nullptr;
+  const void* (*autograd_meta_)(const void* impl) = nullptr;
+  int64_t (*version_)(const void* tensor) = nullptr;
   bool (*is_neg_)(const void* tensor) = nullptr;
   bool (*is_inference_mode_enabled_)() = nullptr;
   std::size_t impl_offset_ = 0;

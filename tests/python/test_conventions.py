@@ -147,6 +147,31 @@ def test_out_counts_only_as_a_keyword_parameter(load, parameters, has_out):
     assert convention(load(f"def ftn_pytorch_forward({parameters}): pass\n"))[1] is has_out
 
 
+@pytest.mark.parametrize(
+    ("body", "neglects_out"),
+    [
+        ("out = 2 * x", True),
+        ("y = 2 * x", True),
+        ("if x: out[0] = x\n    else: out = x", True),
+        ("(out := 2 * x)", True),
+        ("out[...] = 2 * x", False),
+        ("out += x", False),
+        ("y = out; y[...] = x", False),
+        ("f(x, out=out)", False),
+        ("return [out.copy_(x) for _ in x]", False),
+    ],
+)
+@pytest.mark.parametrize("decorator", ["", "@functools.lru_cache\n"])
+def test_a_function_that_gives_out_another_meaning_neglects_it(load, decorator, body, neglects_out):
+    text = f"import functools\n{decorator}def ftn_pytorch_forward(x, out):\n    {body}\n"
+    assert convention(load(text))[2] is neglects_out
+
+
+def test_a_function_without_out_or_without_source_neglects_nothing(load):
+    assert convention(load("def ftn_pytorch_forward(x): pass\n"))[2] is False
+    assert convention(load("exec('def ftn_pytorch_forward(x, out): pass')\n"))[2] is False
+
+
 # ---- binding
 
 

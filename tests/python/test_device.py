@@ -128,7 +128,7 @@ def test_change_of_an_argument_that_needs_gradients_is_copied_back():
 
 def test_functions_of_a_script_are_wrapped(load, anywhere):
     runner = load(SCRIPT, device="cpu:0")
-    function, one_list, has_out = _embed.bind(runner, FORWARD, 0)
+    function, one_list, has_out, _ = _embed.bind(runner, FORWARD, 0)
     assert (one_list, has_out) == (True, False)
     assert function.__wrapped__.__globals__[FORWARD] is function.__wrapped__
     assert function(torch.ones(3, 2)).shape == (3, 1)

@@ -51,7 +51,7 @@ def load(path, **options):
 
 
 def forward_of(runner):
-    function, one_list, has_out = _embed.bind(runner, FORWARD, 0)
+    function, one_list, has_out, _ = _embed.bind(runner, FORWARD, 0)
     assert (one_list, has_out) == (False, True)
     return function
 
@@ -256,7 +256,7 @@ def test_names_may_be_none_that_python_has(model):
 def test_input_called_out_is_an_input(model):
     path = model([("Neg", ["out"], ["y"])], [("out", FLOAT, [2])], [("y", FLOAT, [2])])
     runner = load(path)
-    function, _, has_out = _embed.bind(runner, FORWARD, 0)
+    function, _, has_out, _ = _embed.bind(runner, FORWARD, 0)
     assert not has_out
     assert function(array(1, 2))[0].tolist() == [-1, -2]
 

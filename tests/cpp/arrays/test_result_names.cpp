@@ -39,8 +39,6 @@ TEST(PairOutputs, WithNamesGoesByNameAndMayLeaveResultsOut) {
   EXPECT_EQ(pair({2, Names{"a", "b"}, false}, {"b", "b"}), (Places{1, 1})) << "one result may go into two variables";
 }
 
-TEST(PairOutputs, OneNamelessResultGoesIntoOneNamedOutput) { EXPECT_EQ(pair({1, {}, false}, {"y"}), (Places{0})); }
-
 TEST(PairOutputs, NamesThatAreMissingAreToldWithThoseThereAre) {
   EXPECT_FAILS(refused({2, Names{"a", "b"}, false}, {"c"}), FPT_ERR_RESULT_NAME,
                "f of net returned no result called \"c\"; there are \"a\", \"b\"");
@@ -51,6 +49,8 @@ TEST(PairOutputs, NamesThatAreMissingAreToldWithThoseThereAre) {
 TEST(PairOutputs, WhereOnlyOneSideHasNamesIsRefused) {
   EXPECT_FAILS(refused({1, Names{"a"}, false}, {""}), FPT_ERR_RESULT_NAME, "the outputs need names");
   EXPECT_FAILS(refused({2, {}, false}, {"a", "b"}), FPT_ERR_RESULT_NAME, "return a dict");
+  EXPECT_FAILS(refused({1, {}, false}, {"a", "b"}), FPT_ERR_RESULT_NAME, "1 result without names");
+  EXPECT_FAILS(refused({1, {}, false}, {"a"}), FPT_ERR_RESULT_NAME, "1 result without names");
   EXPECT_FAILS(refused({2, Names{"a", "b"}, false}, {"a", ""}), FPT_ERR_RESULT_NAME,
                "all outputs have names or none has");
   EXPECT_FAILS(refused({2, Names{"a", "b"}, false}, {"", "a"}), FPT_ERR_RESULT_NAME,
@@ -61,7 +61,7 @@ TEST(PairOutputs, CountsMustAgree) {
   EXPECT_FAILS(refused({0, {}, false}, {""}), FPT_ERR_RESULT_COUNT, "returned 0 results, but there is 1 output");
   EXPECT_FAILS(refused({1, {}, false}, {"", ""}), FPT_ERR_RESULT_COUNT, "returned 1 result, but there are 2 outputs");
   EXPECT_FAILS(refused({2, {}, false}, {""}), FPT_ERR_RESULT_COUNT, "returned 2 results, but there is 1 output");
-  EXPECT_FAILS(refused({1, {}, false}, {"a", "b"}), FPT_ERR_RESULT_COUNT, "there are 2 outputs");
+  EXPECT_FAILS(refused({0, {}, false}, {"a"}), FPT_ERR_RESULT_COUNT, "returned 0 results, but there is 1 output");
 }
 
 struct ResultNamesTest : testing::Test {

@@ -80,9 +80,11 @@ TEST_F(DeliverTest, NamedResultsGoByName) {
   EXPECT_EQ(b, (Doubles{3, 4}));
 }
 
-TEST_F(DeliverTest, ASingleResultGoesIntoANamedOutputToo) {
-  ASSERT_OK(script().call("one", {in(x)}, {named("y", out(a))}));
-  EXPECT_EQ(a, (Doubles{2, 3}));
+TEST_F(DeliverTest, AResultWithoutANameDoesNotGoIntoANamedOutput) {
+  EXPECT_FAILS(script().call("one", {in(x)}, {named("y", out(a))}), FPT_ERR_RESULT_NAME,
+               "returned 1 result without names for named outputs");
+  EXPECT_FAILS(wrong("3.5", {named("y", out(a[0]))}), FPT_ERR_RESULT_NAME, "leave out the names");
+  EXPECT_EQ(a, untouched);
 }
 
 TEST_F(DeliverTest, NamedResultsNeedNamedOutputs) {
@@ -230,94 +232,6 @@ TEST_F(DeliverTest, AResultThatOverlapsItsOutputIsReadFirst) {
     ASSERT_OK(script.call("turn", {in(square)}, {out(square, {2, 2})}));
     EXPECT_EQ(square, (Doubles{1, 3, 2, 4}));
   }
-}
-
-const char* const with_out = R"(
-import torch
-def returns_none(x, *, out): torch.add(x, 1, out=out)
-def returns_out(x, *, out): return torch.add(x, 1, out=out)
-def ignores(x, out=None): return x + 2
-def several(x, *, out):
-    torch.add(x, 1, out=out[0])
-    torch.add(x, 2, out=out[1])
-def named(x, *, out):
-    torch.add(x, 1, out=out["low"])
-    torch.add(x, 2, out=out["high"])
-def writes_and_fails(x, *, out):
-    out[0] = 99
-    raise ValueError("too late")
-def kind(x, *, out): out.fill_(float(out.dim())); return None
-)";
-
-struct OutTest : testing::Test {
-  Script script{with_out};
-  Doubles x = {1, 2}, a = {-1, -1}, b = {-1, -1};
-};
-
-TEST_F(OutTest, TheFunctionMayWriteInPlaceAndReturnNothing) {
-  for (int i = 0; i < 4; ++i) {
-    a = {-1, -1};
-    ASSERT_OK(script.call("returns_none", {in(x)}, {out(a)}));
-    EXPECT_EQ(a, (Doubles{2, 3}));
-  }
-}
-
-TEST_F(OutTest, TheFunctionMayReturnWhatItWasGiven) {
-  for (int i = 0; i < 4; ++i) ASSERT_OK(script.call("returns_out", {in(x)}, {out(a)}));
-  EXPECT_EQ(a, (Doubles{2, 3}));
-}
-
-TEST_F(OutTest, TheFunctionMayIgnoreItAndReturnAResult) {
-  for (int i = 0; i < 4; ++i) ASSERT_OK(script.call("ignores", {in(x)}, {out(a)}));
-  EXPECT_EQ(a, (Doubles{3, 4}));
-}
-
-TEST_F(OutTest, SeveralOutputsAreAList) {
-  for (int i = 0; i < 4; ++i) ASSERT_OK(script.call("several", {in(x)}, {out(a), out(b)}));
-  EXPECT_EQ(a, (Doubles{2, 3}));
-  EXPECT_EQ(b, (Doubles{3, 4}));
-}
-
-TEST_F(OutTest, SeveralOutputsWithNamesAreADict) {
-  for (int i = 0; i < 4; ++i) ASSERT_OK(script.call("named", {in(x)}, {named("high", out(a)), named("low", out(b))}));
-  EXPECT_EQ(a, (Doubles{3, 4}));
-  EXPECT_EQ(b, (Doubles{2, 3}));
-  EXPECT_FAILS(script.call("named", {in(x)}, {out(a), named("low", out(b))}), FPT_ERR_RESULT_NAME,
-               "all outputs have names");
-  EXPECT_FAILS(script.call("named", {in(x)}, {named("low", out(b)), out(a)}), FPT_ERR_RESULT_NAME,
-               "all outputs have names");
-}
-
-TEST_F(OutTest, WithoutOutputsThereIsNoSuchArgument) {
-  EXPECT_OK(script.call("ignores", {in(x)}));
-  EXPECT_FAILS(script.call("returns_none", {in(x)}), FPT_ERR_SIGNATURE, "out");
-}
-
-TEST_F(OutTest, AScalarVariableIsAnArrayWithoutAxes) {
-  double value = -1;
-  for (int i = 0; i < 4; ++i) ASSERT_OK(script.call("kind", {in(x)}, {out(value)}));
-  EXPECT_EQ(value, 0);
-}
-
-TEST_F(OutTest, WhatWasWrittenBeforeAFailureStays) {
-  EXPECT_EQ(script.call("writes_and_fails", {in(x)}, {out(a)}).status, FPT_ERR_PYTHON);
-  EXPECT_EQ(a, (Doubles{99, -1})) << "the documented exception from the rule";
-}
-
-TEST_F(OutTest, TextAndValuesCannotBeWrittenInPlace) {
-  std::string text(10, ' ');
-  EXPECT_FAILS(script.call("returns_none", {in(x)}, {out(text)}), FPT_ERR_KIND, "output 1 cannot be written in place");
-  EXPECT_FAILS(script.call("returns_none", {in(x)}, {in(1.0)}), FPT_ERR_KIND, "torch_out of a number");
-}
-
-TEST_F(OutTest, ABackwardOutputCannotBeWrittenInPlaceByTorch) {
-  EXPECT_FAILS(script.call("returns_none", {in(x)}, {test::array_arg(&a[1], {2}, FPT_OUT, {-8})}), FPT_ERR_STRIDE,
-               "output 1");
-}
-
-TEST_F(OutTest, AnInputArrayIsNoOutput) {
-  EXPECT_FAILS(script.call("returns_none", {in(x)}, {in(a)}), FPT_ERR_ARGUMENT, "use torch_out");
-  EXPECT_EQ(a, (Doubles{-1, -1}));
 }
 
 TEST_F(DeliverTest, MemoryOfADeviceIsRefusedBeforeAnythingRuns) {

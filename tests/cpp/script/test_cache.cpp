@@ -18,7 +18,7 @@ kept, seen = [], []
 def total(x): seen.append(id(x)); return float(x.sum())
 def both(x, y): return float((x * 2 + y).sum())
 def meets(x, action):
-    before = float(x.sum()), str(tuple(x.shape)), str(x.dtype), x.requires_grad
+    before = float(x.sum()), str(tuple(x.shape)), str(x.dtype), x.requires_grad or x.grad is not None
     other = torch.full((4,), 9.0, dtype=x.dtype)
     eval(action, globals(), dict(x=x, other=other))
     return str(before)
@@ -198,6 +198,7 @@ INSTANTIATE_TEST_SUITE_P(
     Torch, Mutation,
     testing::Values(std::pair{"requires_grad_", "x.requires_grad_()"},
                     std::pair{"backward", "(x.requires_grad_() * 2).sum().backward()"},
+                    std::pair{"gradient", "[x.requires_grad_(), x.sum().backward(), x.requires_grad_(False)]"},
                     std::pair{"resize_", "x.resize_(1)"}, std::pair{"t_", "x.t_()"},
                     std::pair{"unsqueeze_", "x.unsqueeze_(0)"}, std::pair{"set_", "x.set_(other)"},
                     std::pair{"data", "setattr(x, 'data', other)"},

@@ -186,6 +186,18 @@ TEST_F(CallTest, NamedArgumentsMayFollowUnnamedOnes) {
   for (int i = 0; i < 4; ++i) EXPECT_EQ(text_of("after", {in(x), named("dt", in(0.5))}), "7.0 0.5");
 }
 
+TEST_F(CallTest, TwoArgumentsOfOneNameAreRefused) {
+  const Script takes_all("def f(*positional, **values): return float(len(values))");
+  double count = 0;
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_FAILS(
+        takes_all.call("f", {in(1.0), named("a", in(1.0)), named("b", in(2.0)), named("a", in(3.0))}, {out(count)}),
+        FPT_ERR_ARGUMENT, "two arguments of f are called \"a\"");
+    ASSERT_OK(takes_all.call("f", {named("a", in(1.0)), named("b", in(2.0))}, {out(count)}));
+    EXPECT_EQ(count, 2);
+  }
+}
+
 TEST_F(CallTest, AnUnnamedArgumentAfterANamedOneIsRefused) {
   EXPECT_FAILS(script().call("after", {named("dt", in(0.5)), in(1.0)}), FPT_ERR_ARGUMENT,
                "input 2 of after has no name but follows named arguments");

@@ -30,7 +30,7 @@ TEST_F(TorchAccess, SaysWhichWaysAreUsed) {
   const std::string report = torch_report();
   EXPECT_EQ(test::contains(report, "exchange API"), is_on("FTN_PYTORCH_EXCHANGE_API")) << report;
   EXPECT_EQ(test::contains(report, "C shim"), is_on("FTN_PYTORCH_SHIM")) << report;
-  EXPECT_EQ(test::contains(report, "3 C++ functions"), is_on("FTN_PYTORCH_CPP_FUNCTIONS")) << report;
+  EXPECT_EQ(test::contains(report, "4 C++ functions"), is_on("FTN_PYTORCH_CPP_FUNCTIONS")) << report;
 }
 
 TEST_F(TorchAccess, MadeTensorIsUnchangedUntilSomethingIs) {
@@ -51,10 +51,13 @@ TEST_F(TorchAccess, MadeTensorIsUnchangedUntilSomethingIs) {
 }
 
 TEST_F(TorchAccess, AGradientIsAChange) {
-  Made made = make_array(Framework::torch, array, nullptr, false);
-  EXPECT_TRUE(torch_access::is_unchanged(made.object.get(), array));
-  ASSERT_EQ(PyObject_SetAttrString(made.object.get(), "requires_grad", Py_True), 0);
-  EXPECT_FALSE(torch_access::is_unchanged(made.object.get(), array));
+  for (const char* attribute : {"requires_grad", "grad"}) {
+    Made made = make_array(Framework::torch, array, nullptr, false);
+    EXPECT_TRUE(torch_access::is_unchanged(made.object.get(), array));
+    const Ref value = evaluate(attribute == std::string("grad") ? "torch.ones(2, 3, dtype=torch.float64)" : "True");
+    ASSERT_EQ(PyObject_SetAttrString(made.object.get(), attribute, value.get()), 0);
+    EXPECT_FALSE(torch_access::is_unchanged(made.object.get(), array)) << attribute;
+  }
 }
 
 TEST_F(TorchAccess, AnotherImplementationIsAChange) {

@@ -35,10 +35,11 @@ struct Symbols : testing::Test {
 TEST_F(Symbols, AreLeftOutOneByOne) {
   const bool wants_functions = !torch_access::is_switched_off("FTN_PYTORCH_CPP_FUNCTIONS");
   EXPECT_EQ(symbols.has_shim(), !torch_access::is_switched_off("FTN_PYTORCH_SHIM"));
-  EXPECT_EQ(symbols.tells_requires_grad(), wants_functions);
+  EXPECT_EQ(symbols.tells_autograd(), wants_functions);
+  EXPECT_EQ(symbols.tells_version(), wants_functions);
   EXPECT_EQ(symbols.tells_negative(), wants_functions);
   EXPECT_EQ(symbols.tells_inference_mode(), wants_functions);
-  EXPECT_EQ(symbols.count_of_cpp_functions(), wants_functions ? 3 : 0);
+  EXPECT_EQ(symbols.count_of_cpp_functions(), wants_functions ? 4 : 0);
   const TorchSymbols none;
   EXPECT_FALSE(none.has_shim());
   EXPECT_EQ(none.count_of_cpp_functions(), 0);
@@ -70,16 +71,32 @@ TEST_F(Symbols, TheShimKnowsEveryElementType) {
   }
 }
 
-TEST_F(Symbols, GradientsAreToldAsInPython) {
-  if (!symbols.tells_requires_grad()) GTEST_SKIP() << "the C++ functions are switched off";
+TEST_F(Symbols, WhatAutogradHasAttachedIsTold) {
+  if (!symbols.tells_autograd()) GTEST_SKIP() << "the C++ functions are switched off";
+  for (const char* expression : {"torch.ones(2)", "(torch.ones(2, requires_grad=True) * 2).detach()",
+                                 "torch.nn.Parameter(torch.ones(2), requires_grad=False)",
+                                 "torch.ones(2).requires_grad_(False)", "[x := torch.ones(2), x.add_(1), x.sum()][0]",
+                                 "[x := torch.ones(2), x * torch.ones(2, requires_grad=True)][0]"})
+    EXPECT_FALSE(symbols.has_autograd(evaluate(expression).get())) << expression;
   for (const char* expression :
-       {"torch.ones(2)", "torch.ones(2, requires_grad=True)", "torch.ones(2, requires_grad=True) * 2",
-        "(torch.ones(2, requires_grad=True) * 2).detach()", "torch.nn.Parameter(torch.ones(2))",
-        "torch.nn.Parameter(torch.ones(2), requires_grad=False)",
-        "torch.ones(2).requires_grad_().requires_grad_(False)"}) {
+       {"torch.ones(2, requires_grad=True)", "torch.ones(2, requires_grad=True) * 2",
+        "torch.nn.Parameter(torch.ones(2))", "torch.ones(2).requires_grad_().requires_grad_(False)",
+        "[x := torch.ones(2), setattr(x, 'grad', torch.ones(2))][0]"})
+    EXPECT_TRUE(symbols.has_autograd(evaluate(expression).get())) << expression;
+}
+
+TEST_F(Symbols, VersionsAreToldAsInPython) {
+  if (!symbols.tells_version()) GTEST_SKIP() << "the C++ functions are switched off";
+  for (const char* expression :
+       {"torch.ones(2)", "torch.ones(2).add_(1)", "torch.ones(2).add_(1).mul_(2)", "torch.ones(2).t_()",
+        "[x := torch.ones(2), x[0].add_(1)][0]", "[x := torch.ones(2), x.numpy().fill(1)][0]",
+        "[x := torch.ones(2), x.data.add_(1)][0]"}) {
     const Ref tensor = evaluate(expression);
-    EXPECT_EQ(symbols.requires_grad(tensor.get()), is_true("x.requires_grad", tensor.get())) << expression;
+    const Ref version(PyObject_GetAttrString(tensor.get(), "_version"));
+    EXPECT_EQ(symbols.version(tensor.get()), PyLong_AsLongLong(version.get())) << expression;
   }
+  const Ref inside = evaluate("torch._C._InferenceMode(True)");
+  EXPECT_EQ(symbols.version(evaluate("torch.ones(2).add_(1)").get()), 0) << "not counted";
 }
 
 TEST_F(Symbols, TheNegativeBitIsToldAsInPython) {
