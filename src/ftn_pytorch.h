@@ -163,7 +163,9 @@ FPT_API const char *fpt_version(void);
  * @return FPT_OK (also when it runs already), FPT_ERR_INTERPRETER, FPT_ERR_VERSION, FPT_ERR_PYTHONHOME,
  *         FPT_ERR_IMPORT when the Python part of this library is not found
  *
- * The interpreter is never finalized. An exit handler runs Python's own exit functions and flushes its output.
+ * The library never finalizes the interpreter. Where the program has started it and does so, later calls into Python
+ * fail with FPT_ERR_INTERPRETER, and what is released later is leaked. An exit handler runs Python's own exit functions
+ * and flushes its output.
  */
 FPT_API fpt_status fpt_init(const char *python, int64_t python_len);
 

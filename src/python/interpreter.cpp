@@ -38,7 +38,7 @@ std::atomic<int> threads_leaving{0};
 void leave_thread(void* state) {
   own_state = nullptr;
   ++threads_leaving;
-  if (!ended.load() && Py_IsInitialized()) {  // a host that is Python may have ended it
+  if (!ended.load() && may_use_python()) {
     PyEval_RestoreThread(static_cast<PyThreadState*>(state));
     PyThreadState_Clear(static_cast<PyThreadState*>(state));
     PyThreadState_DeleteCurrent();
@@ -124,6 +124,22 @@ void start(const PythonChoice& choice) {
   sigaction(SIGINT, &interrupt, nullptr);
 }
 
+/// Python is about to end, with its lock held: no call begins any more. Those of other threads get up to two seconds,
+/// and those that wait for the lock just now get it at least once.
+void let_calls_end() {
+  python_end.store(PythonEnd::ending, std::memory_order_relaxed);
+  for (int i = 0; i < 5 || (calls_running > 0 && i < 2000); ++i) {
+    const py::gil_scoped_release others;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+/// The program that started Python may end it.
+void watch_for_the_end() {
+  py::module_::import("atexit").attr("register")(py::cpp_function(let_calls_end));
+  Py_AtExit([] { python_end.store(PythonEnd::ended, std::memory_order_relaxed); });
+}
+
 /// With the lock held: our Python package, and what it does at the start.
 void prepare(const InterpreterInfo& info) {
   try {
@@ -140,6 +156,7 @@ void prepare(const InterpreterInfo& info) {
     facts["library"] = info.library;
     facts["adopted"] = info.adopted ? "1" : "0";
     module.attr("on_start")(facts);
+    if (info.adopted) watch_for_the_end();
     embed_module = module.release().ptr();
   } catch (py::error_already_set& error) {
     fail(FPT_ERR_IMPORT, "the Python part of ftn_pytorch could not be imported by ", info.executable, ": ",
@@ -186,6 +203,8 @@ std::unique_lock<std::mutex> lock_without_interpreter(std::mutex& mutex) {
 }  // namespace
 
 std::atomic<bool> interpreter_started{false};
+std::atomic<PythonEnd> python_end{PythonEnd::none};
+int calls_running = 0;
 __thread PyThreadState* own_state = nullptr;
 
 bool provide_core_module(PyObject* (*make)()) noexcept {
@@ -227,6 +246,18 @@ void ensure_started(const std::string& python) {
   interpreter_started.store(true, std::memory_order_release);
 }
 
+bool may_use_python() noexcept {
+  const PythonEnd end = python_end.load();
+  if (end == PythonEnd::ended || !Py_IsInitialized()) return false;
+  return end == PythonEnd::none || PyGILState_Check();
+}
+
+void InterpreterLock::require_python() {
+  if (!may_use_python())
+    fail(FPT_ERR_INTERPRETER, "the program has ended the Python that it had started (Py_Finalize): ",
+         "nothing that runs in Python can be called any more");
+}
+
 void InterpreterLock::acquire_elsewhere() noexcept {
   if (PyGILState_Check()) {
     held_ = Held::before;
@@ -243,7 +274,7 @@ void InterpreterLock::acquire_elsewhere() noexcept {
 }
 
 void release_with_lock(void (*body)(void* objects), void* objects) noexcept {
-  if (!Py_IsInitialized()) return;
+  if (!may_use_python()) return;
   const HostState host;
   const InterpreterLock gil;
   body(objects);

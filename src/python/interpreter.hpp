@@ -17,14 +17,27 @@ void ensure_started(const std::string& python = {});
 extern std::atomic<bool> interpreter_started;
 inline bool is_started() noexcept { return interpreter_started.load(std::memory_order_acquire); }
 
+/// What a program that is Python has done with it: since `ending` only those who hold the lock may go on, for Python
+/// ends other threads where they wait for it, and that ends a program in C++.
+enum class PythonEnd { none, ending, ended };
+extern std::atomic<PythonEnd> python_end;
+
+/// Calls into Python that have begun and not ended; read and written with the lock.
+extern int calls_running;
+
+/// False where Python has ended, or is ending and this thread does not hold its lock.
+bool may_use_python() noexcept;
+
 /// Thread state of a thread that has called: made by its first call and kept until the thread ends, because making one
 /// per call costs five times the call. initial-exec: the general model would call a function in each call.
 extern __thread PyThreadState* own_state __attribute__((tls_model("initial-exec")));
 
-/// Holds the interpreter lock while it lives. Cheap where the thread has called before, also inside a call.
+/// Holds the interpreter lock while it lives. Cheap where the thread has called before, also inside a call. Throws
+/// FPT_ERR_INTERPRETER unless may_use_python().
 class InterpreterLock {
  public:
-  InterpreterLock() noexcept {
+  InterpreterLock() {
+    if (python_end.load(std::memory_order_relaxed) != PythonEnd::none) require_python();
     PyThreadState* own = own_state;
     if (!own) {
       acquire_elsewhere();
@@ -56,13 +69,14 @@ class InterpreterLock {
     return _PyThreadState_UncheckedGet();
 #endif
   }
+  static void require_python();
   void acquire_elsewhere() noexcept;
 
   Held held_;
   PyGILState_STATE foreign_ = PyGILState_UNLOCKED;
 };
 
-/// Run `body`, which lets go of Python objects, with the interpreter lock; not at all where Python has ended. Letting
+/// Run `body`, which lets go of Python objects, with the interpreter lock; not at all unless may_use_python(). Letting
 /// go may run code of the script, so the floating-point environment is that of calls. For destructors, on any thread.
 void release_with_lock(void (*body)(void* objects), void* objects) noexcept;
 

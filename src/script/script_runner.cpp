@@ -68,8 +68,12 @@ CallName name_of(const Script& script, const Function& function) { return {funct
 /// A call in progress: with the lock, and with what a reload replaces meanwhile kept until it has ended.
 class ScriptRunner::Busy {
  public:
-  explicit Busy(ScriptRunner& runner) : runner_(runner) { ++runner_.calls_; }
+  explicit Busy(ScriptRunner& runner) : runner_(runner) {
+    ++runner_.calls_;
+    ++calls_running;
+  }
   ~Busy() {
+    --calls_running;
     if (--runner_.calls_ > 0 || !std::exchange(runner_.has_garbage_, false)) return;
     std::exchange(runner_.retired_, {}).clear();  // destroying them may run Python code that comes back here
     runner_.collect_garbage();
@@ -101,7 +105,7 @@ std::unique_ptr<Runner> ScriptRunner::load(int32_t kind, const std::string& file
 }
 
 ScriptRunner::~ScriptRunner() {
-  if (!Py_IsInitialized()) {  // a host that is Python has ended it: nothing can be let go any more
+  if (!may_use_python()) {  // a host that is Python has ended it: nothing can be let go any more
     (void)script_.runner.release();
     for (auto& function : functions_) (void)function.release();
     return;
