@@ -224,6 +224,12 @@ _SCRIPT_CORE = PrivateName(
 _SCRIPT_METHODS = PrivateName("torch._C:ScriptModule", "_method_names", _SCRIPT_CORE.without)
 _METADATA = PrivateName("torch:nn.Module", "_metadata", "checkpoints do not keep the versions of layers", "state_dict")
 
+_RENAMES = "checkpoints of modules that rename their parameters are refused"
+_LOAD_HOOKS = PrivateName(
+    "torch:nn.Module", "_load_state_dict_pre_hooks", _RENAMES, "register_load_state_dict_pre_hook"
+)
+_LOAD_OWN = PrivateName("torch:nn.Module", "_load_from_state_dict", _RENAMES)
+
 
 def version_of(tensor: Any) -> int:
     """How often a tensor was changed in place. No public name; comparing the numbers would read all of them."""
@@ -243,6 +249,15 @@ def metadata_of(state: Any) -> Any:
 def set_metadata(state: Any, metadata: Any) -> None:
     """The reverse."""
     setattr(state, _METADATA.name, metadata)
+
+
+def changes_state_when_loaded(module: Any) -> bool:
+    """True if load_state_dict of a module may take names or shapes other than its own. No public name lists hooks."""
+    own = _LOAD_OWN.value()
+    return any(
+        getattr(each, _LOAD_HOOKS.name, None) or getattr(type(each), _LOAD_OWN.name, own) is not own
+        for each in module.modules()
+    )
 
 
 # ---- ONNX Runtime

@@ -4,7 +4,8 @@
 A value becomes JSON, in which what JSON does not know is a dict with the key ``~``: ``{"~": "tuple", "items": [...]}``.
 Tensors and NumPy arrays go into a dict beside it, under the path that leads to them ("net/0.weight"). Numbers, texts
 and arrays come back bit for bit. Known are None, bool, int, float, complex, str, bytes, list, tuple and named
-tuples, dict, OrderedDict, defaultdict (as dict), Counter, set, frozenset, deque, numbers and arrays of NumPy, tensors.
+tuples, dict, OrderedDict, defaultdict (as dict), Counter, set, frozenset, deque, numbers and arrays of NumPy, tensors;
+in checkpoints also objects of a user's own classes, see ``instances``.
 """
 
 from __future__ import annotations
@@ -15,13 +16,15 @@ from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from . import private_names
+from . import instances, private_names
 
 TAG = "~"
 OBJECT = "object"
+INSTANCE = "instance"
+CYCLE = "cycle"
 UNKNOWN = "unknown"
 
-# Finds the class of a named tuple by its name, None if there is none.
+# Finds the class of a named tuple or of an own object by its name, None if there is none.
 FindType = Callable[[str], Any]
 
 
@@ -56,11 +59,10 @@ def dtype_name(array: Any) -> str:
 
 
 class Encoder:
-    """Collects the arrays of all values that it encodes. ``live`` gives the tree of an object that has a state."""
+    """Collects the arrays of all values that it encodes."""
 
-    def __init__(self, live: Callable[[Encoder, Any, str], Any] | None = None) -> None:
+    def __init__(self) -> None:
         self.arrays: dict[str, Any] = {}
-        self._live = live
 
     def encode(self, value: Any, path: str) -> Any:
         """The tree of a value; Unstorable if there is something in it that is not known."""
@@ -69,13 +71,13 @@ class Encoder:
         except RecursionError:
             raise Unstorable(f"{path} contains itself, or is nested too deeply") from None
 
-    def encode_state(self, value: Any, path: str) -> Any:
-        """The tree of what an object gave as its state, in which there are no more objects with a state."""
-        live, self._live = self._live, None
-        try:
-            return self._encode(value, path)
-        finally:
-            self._live = live
+    def _other(self, value: Any, path: str) -> Any:
+        """The tree of an object that is no value, None if there is none."""
+        return None
+
+    def _values(self, values: Any, path: str) -> Any:
+        """The tree of a container whose items can be replaced, but not changed."""
+        return self._encode(list(values), path)
 
     def _encode(self, value: Any, path: str) -> Any:
         kind = type(value)
@@ -89,7 +91,7 @@ class Encoder:
             return self._tensor(value, path)
         if is_array(value) or is_number(value):
             return self._array(value, path)
-        tree = self._live(self, value, path) if self._live is not None else None
+        tree = self._other(value, path)
         return tree if tree is not None else self._tagged(value, path)
 
     def _items(self, values: Any, path: str) -> list:
@@ -112,12 +114,12 @@ class Encoder:
         if kind in (bytes, bytearray):
             return {TAG: kind.__name__, "data": base64.b64encode(value).decode()}
         if kind in (set, frozenset):
-            return {TAG: kind.__name__, "items": self.encode_state(list(value), path)}
+            return {TAG: kind.__name__, "items": self._values(value, path)}
         if isinstance(value, tuple) and (kind is tuple or hasattr(kind, "_fields")):
             tree = {TAG: "tuple", "items": self._items(value, path)}
             return tree if kind is tuple else {**tree, "type": f"{kind.__module__}:{kind.__qualname__}"}
         if kind is deque:
-            return {TAG: "deque", "items": self.encode_state(list(value), path), "maxlen": value.maxlen}
+            return {TAG: "deque", "items": self._values(value, path), "maxlen": value.maxlen}
         if kind is Counter:
             return {TAG: "Counter", "items": self._pairs(value, path)}
         if kind is OrderedDict:
@@ -189,6 +191,10 @@ def decode(tree: Any, arrays: Mapping[str, Any], find_type: FindType) -> Any:
     if tag in ("bytes", "bytearray"):
         data = base64.b64decode(tree["data"])
         return data if tag == "bytes" else bytearray(data)
+    if tag == CYCLE:
+        raise Unstorable("it holds an object that refers to itself, which cannot be made anew")
+    if tag == INSTANCE:
+        return _instance(tree, arrays, find_type)
     items = decode(tree["items"], arrays, find_type)
     if tag == "tuple":
         return _tuple(items, tree.get("type"), find_type)
@@ -211,6 +217,15 @@ def _tuple(items: list, name: str | None, find_type: FindType) -> Any:
     if not (isinstance(kind, type) and issubclass(kind, tuple) and len(getattr(kind, "_fields", ())) == len(items)):
         raise Unstorable(f"it holds named tuples of {name.replace(':', '.')}, which has other fields or is not there")
     return kind._make(items)  # type: ignore[attr-defined]
+
+
+def _instance(tree: Mapping[str, Any], arrays: Mapping[str, Any], find_type: FindType) -> Any:
+    kind = find_type(tree["type"])
+    if not (isinstance(kind, type) and instances.is_plain(kind)):
+        raise Unstorable(f"it holds objects of {tree['type'].replace(':', '.')}, which is no class of the script here")
+    return instances.make(
+        kind, decode(tree["fields"], arrays, find_type), decode(tree.get("content"), arrays, find_type)
+    )
 
 
 def _to_device(tensor: Any, tree: Mapping[str, Any]) -> Any:

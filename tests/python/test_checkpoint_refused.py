@@ -13,17 +13,13 @@ import torch
 
 from ftn_pytorch import process
 from ftn_pytorch.checkpoint import Checkpoint, file, payload
-from ftn_pytorch.checkpoint.objects import tree_of
-from ftn_pytorch.values import Encoder, Unstorable, decode
+from ftn_pytorch.checkpoint.capture import Collector
+from ftn_pytorch.values import Unstorable, decode
 
 Sample = collections.namedtuple("Sample", "x y")
 
 
 # ---- what cannot be kept
-
-
-class Unknown:
-    pass
 
 
 LOOP = []
@@ -33,7 +29,7 @@ LOOP.append(LOOP)
 @pytest.mark.parametrize(
     ("value", "text"),
     [
-        ({"a": [Unknown()]}, "values/a/0 is of type"),
+        ({"a": [iter([])]}, "values/a/0 is of type"),
         ({"a": np.array([None])}, "values/a is a NumPy array of object"),
         ({"a": torch.zeros(1, device="meta")}, "meta"),
         ({"a": LOOP}, "contains itself"),
@@ -60,8 +56,10 @@ def net(*sizes, dtype=torch.float32):
     return torch.nn.Sequential(*(torch.nn.Linear(a, b, dtype=dtype) for a, b in zip(sizes, sizes[1:])))
 
 
-def adam(*sizes):
-    return torch.optim.Adam(net(*sizes).parameters())
+def trained(optimizer, *sizes):
+    """A network and its optimizer."""
+    network = net(*sizes)
+    return {"nets": [network], "opt": optimizer(network.parameters())}
 
 
 @pytest.mark.parametrize(
@@ -77,10 +75,14 @@ def adam(*sizes):
         ),
         ({"net": net(3, 4)}, {"net": net(3, 4), "buffer": []}, ["the file has no 'buffer'"]),
         ({"net": net(3, 4), "buffer": []}, {"net": net(3, 4)}, ["there is no 'buffer' here"]),
-        ({"opt": adam(3, 4)}, {"opt": adam(3, 4, 1)}, ["groups of [2] parameters in the file and of [4] here"]),
         (
-            {"opt": adam(3, 4)},
-            {"opt": torch.optim.SGD(net(3, 4).parameters(), 0.1)},
+            trained(torch.optim.Adam, 3, 4),
+            trained(torch.optim.Adam, 3, 4, 1),
+            ["groups of [2] parameters in the file and of [4] here"],
+        ),
+        (
+            trained(torch.optim.Adam, 3, 4),
+            trained(torch.optim.SGD, 3, 4),
             ["of type torch.Adam in the file and torch.SGD"],
         ),
         ({"nets": [net(1, 1)]}, {"nets": [net(1, 1), net(1, 1)]}, ["nets has 1 items in the file and 2 here"]),
@@ -134,6 +136,58 @@ def test_an_object_that_refuses_its_state_leaves_all_others_as_they_were(tmp_pat
         Checkpoint(new).restore(path)
     assert (new["a"].value, new["b"], new["c"].value) == (2, [2], [2])
     assert torch.equal(new["n"][0].weight, weight) and random.getstate() == dice
+
+
+def test_a_module_that_refuses_comes_last_and_leaves_all_as_it_was(tmp_path, fails):
+    def make(seed):
+        torch.manual_seed(seed)
+        one, two = net(2, 2), torch.nn.Sequential(torch.nn.BatchNorm1d(2), torch.nn.Linear(2, 2))
+        adam = torch.optim.Adam([*one.parameters(), *two.parameters()], 0.1 * seed)
+        two(one(torch.rand(3, 2))).sum().backward()
+        adam.step()
+        return {"adam": adam, "one": one, "two": two}
+
+    def numbers(named):
+        states = [named[name].state_dict() for name in ("one", "two")]
+        moments = [state["exp_avg"] for state in named["adam"].state.values()]
+        return [each.clone() for each in (*states[0].values(), *states[1].values(), *moments)]
+
+    path = Checkpoint(make(1)).save(str(tmp_path / "state"))
+    new = make(2)
+    new["two"].eval()
+
+    def refuse(module, _):
+        raise ValueError("not this state")
+
+    new["two"].register_load_state_dict_post_hook(refuse)
+    before, first = numbers(new), next(iter(new["adam"].state.values()))
+    with fails("FORMAT", "ValueError: not this state"):
+        Checkpoint(new).restore(path)
+    assert all(map(torch.equal, before, numbers(new)))
+    assert new["adam"].param_groups[0]["lr"] == 0.2 and not new["two"].training
+    assert next(iter(new["adam"].state.values())) is first
+
+
+def test_a_module_that_renames_what_it_loads_gets_what_it_asked_for(tmp_path, fails):
+    class Renamed(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.body = torch.nn.Linear(2, 2)
+            self.register_load_state_dict_pre_hook(self.rename)
+
+        @staticmethod
+        def rename(module, state, prefix, *_):
+            for name in [name for name in state if name.startswith(prefix + "old.")]:
+                state[name.replace("old.", "body.")] = state.pop(name)
+
+    old, new = torch.nn.ModuleDict({"old": torch.nn.Linear(2, 2)}), Renamed()
+    Checkpoint(net=new).restore(Checkpoint(net=old).save(str(tmp_path / "state")))
+    assert torch.equal(new.body.weight, old["old"].weight)
+    path = Checkpoint(net=torch.nn.ModuleDict({"other": torch.nn.Linear(2, 2)})).save(str(tmp_path / "other"))
+    before = new.body.weight.clone()
+    with fails("FORMAT", "does not fit", "other.weight"):
+        Checkpoint(net=new).restore(path)
+    assert torch.equal(new.body.weight, before)
 
 
 def test_a_named_tuple_that_has_changed_is_told(tmp_path, fails, monkeypatch):
@@ -222,7 +276,7 @@ def test_a_later_format_is_told_with_both_numbers(tmp_path, fails, monkeypatch):
 
 
 def test_decoding_makes_no_objects():
-    encoder = Encoder(tree_of)
+    encoder = Collector()
     tree = encoder.encode(net(1, 1), "net")
     with pytest.raises((KeyError, Unstorable)):
         decode(tree, encoder.arrays, lambda name: None)

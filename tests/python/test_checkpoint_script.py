@@ -135,24 +135,6 @@ def test_what_is_state(load, tmp_path, fails, text, kept):
     _embed.restore(runner, str(tmp_path / "state"))
 
 
-HIDDEN = """
-import torch
-class Learner:
-    def __init__(self): self.net = torch.nn.Linear(1, 1)
-learner = Learner()
-"""
-
-
-def test_a_network_inside_an_object_that_cannot_tell_is_not_lost_in_silence(load, tmp_path, fails):
-    with fails("HOOK", "learner is of the class Learner, which holds net", "state_dict", "ftn_pytorch_state"):
-        _embed.save(load(HIDDEN), str(tmp_path / "state"))
-    told = HIDDEN + "    def state_dict(self): return self.net.state_dict()\n"
-    told = told.replace("learner = Learner()\n", "") + "    def load_state_dict(self, s): self.net.load_state_dict(s)\n"
-    runner = load(told + "learner = Learner()\n", name="told.py")
-    _embed.save(runner, str(tmp_path / "state"))
-    assert set(Checkpoint.read(str(tmp_path / "state"))["objects"]) == {"learner"}
-
-
 @pytest.mark.parametrize(
     ("text", "status", "piece"),
     [

@@ -12,10 +12,13 @@ from typing import Any
 
 from .. import __version__, process, random_states
 from ..errors import FtnPytorchError, report, summary
-from ..values import Encoder, Unstorable, decode, find_imported_type, is_tensor, loaded
+from ..values import Unstorable, decode, find_imported_type, is_tensor, loaded
 from . import file, folder, payload
-from .objects import Rebind, Restorer, plain, tree_of
+from .capture import Collector
+from .restoring import Rebind, Restorer, plain
 
+# In the description of a file: fields of objects that were not kept. Files of before, which held less, lack it.
+_LEFT_OUT = "left_out"
 _FALLS_BACK = ("CORRUPT", "FORMAT", "FILE")
 
 
@@ -119,26 +122,47 @@ class Checkpoint:
         """How a name is bound to another value, None if it cannot be."""
         return None
 
+    def _was_left_out(self, name: str, value: Any) -> bool:
+        """True for what files without ``left_out`` in their description do not hold."""
+        return False
+
     def _find_type(self, name: str) -> Any:
-        """Class of named tuples."""
+        """Class of named tuples, and of objects of a user's own classes."""
         return find_imported_type(name)
 
     def _write(self, path: str, step: int | None) -> None:
-        encoder = Encoder(tree_of)
+        encoder = Collector()
         try:
             state = {
                 "objects": {name: encoder.encode(value, name) for name, value in self._collect().items()},
                 "config": encoder.encode(_on_host(self.config or {}), "config"),
                 "random": encoder.encode(random_states.capture(), "random"),
             }
+            self._check_kept(encoder, path)
         except Unstorable as failure:
             raise FtnPytorchError(
                 "RESULT_TYPE",
                 f"{path} cannot be written: {failure}, which no checkpoint can hold. Keep tensors, arrays, numbers, "
                 "strings and lists or dicts of them, or give the object that holds it state_dict and load_state_dict",
             ) from failure
-        about = describe(step, payload.kind_of(encoder.arrays))
+        about = {**describe(step, payload.kind_of(encoder.arrays)), _LEFT_OUT: sorted(encoder.left_out)}
         file.write(path, about, lambda stream: payload.write(stream, state, encoder.arrays))
+
+    def _check_kept(self, encoder: Collector, path: str) -> None:
+        """RESULT_TYPE if something would be lost that a restart needs, a warning if that may be so."""
+        for lost in encoder.orphans():
+            raise FtnPytorchError(
+                "RESULT_TYPE",
+                f"{path} is not written: {lost}, which nothing that is kept holds, so that a restart would lose it. "
+                "Give the network a name beside the optimizer (net = helpers.net), and name it in ftn_pytorch_state "
+                "or Checkpoint(...) where there is one",
+            )
+        for place, kind in encoder.lost.items():
+            process.warn_once(f"{self._label()}{place} is {kind}, which is not kept in checkpoints")
+
+    def _label(self) -> str:
+        """What messages begin with."""
+        return ""
 
     def _read(self, path: str) -> Any:
         """Content of a file, nothing of it applied yet."""
@@ -155,7 +179,9 @@ class Checkpoint:
         try:
             live, saved = self._collect(), state["objects"]
             for name in sorted(set(live) | set(saved)):
-                if name not in saved:
+                if name not in saved and _LEFT_OUT not in about and self._was_left_out(name, live[name]):
+                    process.warn(f"{path} is of an earlier version, which did not keep {name}: it stays as it is")
+                elif name not in saved:
                     restorer.misfits.append(f"the file has no {name!r}")
                 elif name not in live and self._rebinder(name) is None:
                     restorer.misfits.append(f"there is no {name!r} here")

@@ -2,36 +2,33 @@
 """Checkpoints of a script that does not know of them: what among its names is state, and hooks of its own.
 
 Of the names of a script these are state: objects that have one (modules, optimizers, schedulers, scalers, random
-generators, see ``objects``), lists and dicts of such objects, arrays, lists, dicts, sets and deques, and numbers, texts
-and None that one of its functions declares ``global`` and assigns to. Not state are names in capital letters
-(constants), names with ``__`` at both ends, hooks and declarations (``ftn_pytorch_...``), modules, classes and
-functions. ``ftn_pytorch_state = ["net", "step"]`` names the state instead; so does a ``Checkpoint`` among the names.
+generators, see ``objects``), lists and dicts of such objects, arrays, lists, dicts, sets and deques, objects of own
+classes, and numbers, texts and None that one of its functions declares ``global`` and assigns to. Not state are names
+in capital letters (constants) without anything to train, names with ``__`` at both ends, hooks and declarations
+(``ftn_pytorch_...``), modules, classes and functions. ``ftn_pytorch_state = ["net", "step"]`` names the state instead;
+so does a ``Checkpoint`` among the names.
 """
 
 from __future__ import annotations
 
-import inspect
 import os
 import shutil
 import tempfile
-from collections import Counter, OrderedDict, defaultdict, deque
-from collections.abc import Callable, Iterator, Mapping
-from types import CodeType, ModuleType
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from .. import loading
+from .. import instances, observe, process
 from ..errors import FtnPytorchError
-from ..values import Encoder, Unstorable, find_imported_type, is_array, is_number, is_tensor, loaded
-from . import file
+from ..values import find_imported_type, is_tensor
+from . import file, names
 from .base import Checkpoint, describe
+from .capture import Collector
 from .folder import Session
-from .objects import Rebind, holds_objects, tree_of
+from .objects import is_optimizer
+from .restoring import Rebind
 
 STATE = "ftn_pytorch_state"
 _HOOKED = "hook"
-_PREFIX = "ftn_pytorch_"
-_CONTAINERS = (list, dict, defaultdict, OrderedDict, Counter, set, deque, bytearray)
-_SCALARS = (type(None), bool, int, float, complex, str, bytes, tuple)
 
 
 class ScriptCheckpoint(Checkpoint):
@@ -43,12 +40,14 @@ class ScriptCheckpoint(Checkpoint):
         self._script = path
         self._namespace: dict[str, Any] = {}
         self._assigned: set[str] = set()
+        self._left = names.Left()
+        self._told = ""
 
     def use(self, namespace: dict[str, Any]) -> None:
         """Go on with these names, those of the script, which are others after it was loaded again."""
         if namespace is not self._namespace:
             self._namespace = namespace
-            self._assigned = _assigned_names(namespace)
+            self._assigned = names.assigned_in(namespace)
 
     def hooked(self, save: Callable[[str], None], restore: Callable[[str], None]) -> Checkpoint:
         """The same for a script with hooks: they write and read what is kept."""
@@ -66,62 +65,66 @@ class ScriptCheckpoint(Checkpoint):
             )
         if own:
             return own[0]._collect()
+        self._left = names.Left()
         declared = self._namespace.get(STATE)
-        return self._declared(declared) if declared is not None else self._found()
+        if declared is not None:
+            return self._declared(declared)
+        found, self._left = names.find(self._namespace, self._assigned)
+        return found
 
-    def _declared(self, names: Any) -> dict[str, Any]:
-        if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+    def _is_declared(self) -> bool:
+        return STATE in self._namespace or any(isinstance(each, Checkpoint) for each in self._namespace.values())
+
+    def _declared(self, listed: Any) -> dict[str, Any]:
+        if isinstance(listed, str) or not all(isinstance(name, str) for name in listed):
             raise FtnPytorchError(
-                "SCRIPT", f'{self._script}: {STATE} is {names!r}, it must be a list of names, ["net"]'
+                "SCRIPT", f'{self._script}: {STATE} is {listed!r}, it must be a list of names, ["net"]'
             )
-        missing = [name for name in names if name not in self._namespace]
+        missing = [name for name in listed if name not in self._namespace]
         if missing:
             raise FtnPytorchError(
                 "SCRIPT", f"{self._script}: {STATE} names {', '.join(missing)}, which it does not define"
             )
-        return {name: self._namespace[name] for name in names}
+        return {name: self._namespace[name] for name in listed}
 
-    def _found(self) -> dict[str, Any]:
-        seen: set[int] = set()
-        found = {}
-        for name, value in self._namespace.items():
-            if name.startswith(_PREFIX) or (name.startswith("__") and name.endswith("__")):
-                continue
-            if self._is_state(name, value) and not (holds_objects(value) and id(value) in seen):
-                seen.add(id(value))
-                found[name] = value
-        return found
+    def _check_kept(self, encoder: Collector, path: str) -> None:
+        if not self._is_declared():
+            self._check_hidden(encoder, path)
+        super()._check_kept(encoder, path)
+        for name, kind in self._left.lost.items():
+            process.warn_once(f"{self._script}: {name} is {kind}, which is not kept in checkpoints")
+        left = {**self._left, **encoder.left_out, **encoder.lost}
+        told = ", ".join(f"{name} ({why})" for name, why in left.items()) or "nothing"
+        if told != self._told:
+            kept = ", ".join(self._collect())
+            observe.log(observe.INFO, f"{self._script}: kept in checkpoints: {kept}; left out: {told}")
+            self._told = told
 
-    def _is_state(self, name: str, value: Any) -> bool:
-        if holds_objects(value):
-            return True
-        if isinstance(value, _SCALARS) or is_number(value):
-            return name in self._assigned and _is_storable(value)
-        if is_tensor(value) or is_array(value) or type(value) in _CONTAINERS:
-            return not name.isupper() and _is_storable(value)
-        self._refuse_hidden_objects(name, value)
-        return False
-
-    def _refuse_hidden_objects(self, name: str, value: Any) -> None:
-        """An object with a network inside, of a class that cannot tell its state, would be lost without a word."""
-        if isinstance(value, (type, ModuleType)) or inspect.isroutine(value):
-            return
-        attributes = getattr(value, "__dict__", None)
-        inside = (
-            [] if not isinstance(attributes, dict) else [key for key, each in attributes.items() if holds_objects(each)]
+    def _check_hidden(self, encoder: Collector, path: str) -> None:
+        lost: dict[str, Any] = {}
+        for place, value in names.hidden(self._namespace):
+            if not (encoder.keeps(value) or names.is_at_rest(value) or any(value is each for each in lost.values())):
+                lost[place] = value
+        advice = (
+            f"give each a name of the script (net = helpers.net), or say in {STATE} what is to be kept, "
+            "or define ftn_pytorch_save and ftn_pytorch_restore"
         )
-        if inside and self._is_own(type(value).__module__):
+        if any(is_optimizer(value) for value in lost.values()) or any(encoder.orphans()):
+            listed = ", ".join(lost) or "a tensor that its optimizer changes"
+            found = "; ".join(encoder.orphans())
             raise FtnPytorchError(
-                "HOOK",
-                f"{self._script}: {name} is of the class {type(value).__qualname__}, which holds {', '.join(inside)} "
-                f"and has no state_dict and load_state_dict. Give it these two methods, or define ftn_pytorch_save and "
-                f"ftn_pytorch_restore, or name in {STATE} what is to be kept",
+                "RESULT_TYPE",
+                f"{path} is not written: a restart would lose {listed}, which no name of {self._script} leads to"
+                f"{f' ({found})' if found else ''}: {advice}",
             )
+        for place in lost:
+            process.warn_once(f"{self._script}: {place} is not kept in checkpoints: {advice}")
 
-    def _is_own(self, module: str) -> bool:
-        """True for the script itself and for modules beside it."""
-        origin = getattr(loaded(module), "__file__", None) or ""
-        return module == self._namespace.get("__name__") or os.path.dirname(origin) == os.path.dirname(self._script)
+    def _label(self) -> str:
+        return f"{self._script}: "
+
+    def _was_left_out(self, name: str, value: Any) -> bool:
+        return not self._is_declared() and (instances.is_plain(type(value)) or (is_tensor(value) and name.isupper()))
 
     def _rebinder(self, name: str) -> Rebind | None:
         if any(isinstance(value, Checkpoint) for value in self._namespace.values()):
@@ -183,31 +186,3 @@ class _HookedCheckpoint(Checkpoint):
 def is_checkpoint(path: str) -> bool:
     """True for a file that ``checkpoint`` has written, and not a hook by itself."""
     return file.description(path) is not None
-
-
-def _is_storable(value: Any) -> bool:
-    try:
-        Encoder(tree_of).encode(value, "")
-    except Unstorable:
-        return False
-    return True
-
-
-def _assigned_names(namespace: Mapping[str, Any]) -> set[str]:
-    """Global names that functions of a script assign to."""
-    name = namespace.get("__name__")
-    codes = (code for value in namespace.values() for code in _codes_of(value, name))
-    return {assigned for code in codes for assigned in loading.names_of(code, "STORE_GLOBAL")}
-
-
-def _codes_of(value: Any, module: str | None) -> Iterator[CodeType]:
-    """Code of a function or class that the script defines, also below decorators."""
-    if getattr(value, "__module__", None) != module:
-        return
-    parts = list(vars(value).values()) if isinstance(value, type) else [value]
-    for part in parts:
-        function = getattr(part, "fget", None) or getattr(part, "__func__", part)
-        function = inspect.unwrap(function) if callable(function) else None
-        code = getattr(function, "__code__", None)
-        if isinstance(code, CodeType):
-            yield code

@@ -1,0 +1,354 @@
+# SPDX-License-Identifier: MIT
+"""Putting trees back into live values, all of them or none.
+
+Tensors, arrays, lists, dicts and objects are changed in place wherever that is possible, so that whoever refers to
+them, such as an optimizer to its parameters, sees what was restored. Numbers and texts can only be bound again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import functools
+from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+from .. import instances, private_names
+from ..values import CYCLE, INSTANCE, OBJECT, TAG, FindType, decode, is_array, is_tensor, loaded
+from .objects import Access, access_to, holds, is_module, is_optimizer, is_trainable, label_of
+
+Rebind = Callable[[Any], None]
+Undo = Callable[[], Any]
+_DICTS = (dict, defaultdict, OrderedDict, Counter)
+_DICT_TAGS = ("dict", "OrderedDict", "Counter")
+
+
+class _Step(NamedTuple):
+    do: Callable[[], Any]
+    prepare_undo: Callable[[], Undo]
+
+
+class Restorer:
+    """Puts trees back into live values. ``misfits`` says what does not fit; then nothing may be changed."""
+
+    def __init__(self, arrays: Mapping[str, Any], find_type: FindType) -> None:
+        self._arrays, self._find_type = arrays, find_type
+        self.misfits: list[str] = []
+        self._steps: list[_Step] = []
+        self._modules: list[_Step] = []
+        self._taken: dict[int, Any] = {}
+
+    def value_of(self, tree: Any) -> Any:
+        return decode(tree, self._arrays, self._find_type)
+
+    def add(self, live: Any, tree: Any, path: str, rebind: Rebind | None) -> None:
+        """Check one value and note what is to be done. ``rebind`` replaces the value where that is possible."""
+        if _has_tag(tree, OBJECT):
+            self._add_object(live, tree, path)
+        elif _has_objects(tree) and not _has_tag(tree, INSTANCE):
+            self._add_container(live, tree, path)
+        else:
+            self._add_plain(live, tree, path, rebind)
+
+    def add_action(self, do: Callable[[], Any], prepare_undo: Callable[[], Undo]) -> None:
+        self._steps.append(_Step(do, prepare_undo))
+
+    def run(self) -> None:
+        """Put everything back. If an object refuses its state, all get their old one again."""
+        undo: list[Undo] = []
+        try:
+            # Modules and optimizers come last: they have been compared with their state, and a copy of it is large.
+            for step in self._steps + self._modules:
+                undo.append(step.prepare_undo())
+                step.do()
+        except BaseException:
+            for back in reversed(undo):
+                # An object that refuses its old state as well must not keep the others from theirs.
+                with contextlib.suppress(Exception):
+                    back()
+            raise
+
+    def _add_object(self, live: Any, tree: dict, path: str) -> None:
+        access, name = access_to(live), label_of(live)
+        if access is None or (name != tree["type"] and not is_module(live)):
+            self.misfits.append(f"{path} is of type {tree['type']} in the file and {name} here")
+            return
+        state = self.value_of(tree["state"])
+        if is_module(live) and isinstance(state, Mapping):
+            misfits = _misfits_of_module(live.state_dict(), state, path)
+            # What refuses to load a state refuses it then, and what was loaded before is undone.
+            self.misfits += [] if private_names.changes_state_when_loaded(live) else misfits
+            training = tree.get("training", {})
+            self._modules.append(_Step(lambda: _load_module(live, state, training), lambda: _undo_of_module(live)))
+        elif is_optimizer(live):
+            self._compare_groups(live.state_dict(), state, path)
+            self._modules.append(_Step(lambda: access.put(state), lambda: _undo_of_optimizer(live, access)))
+        else:
+            self.add_action(lambda: access.put(state), lambda: _undo_of(access))
+
+    def _compare_groups(self, ours: Mapping[str, Any], theirs: Any, path: str) -> None:
+        here, there = ([len(group["params"]) for group in state["param_groups"]] for state in (ours, theirs))
+        if here != there:
+            self.misfits.append(f"{path} has groups of {there} parameters in the file and of {here} here")
+
+    def _add_container(self, live: Any, tree: Any, path: str) -> None:
+        if isinstance(tree, dict) and (TAG not in tree or tree[TAG] in ("dict", "OrderedDict")):
+            pairs = (
+                list(tree.items()) if TAG not in tree else [(self.value_of(key), each) for key, each in tree["items"]]
+            )
+            if not isinstance(live, dict) or set(live) != {key for key, _ in pairs}:
+                keys = sorted(map(str, live)) if isinstance(live, dict) else type(live).__qualname__
+                self.misfits.append(f"{path} has {_listed([str(key) for key, _ in pairs])} in the file and {keys} here")
+                return
+            for key, each in pairs:
+                self.add(live[key], each, f"{path}/{key}", functools.partial(live.__setitem__, key))
+            return
+        items = tree if isinstance(tree, list) else tree["items"]
+        if not isinstance(live, (list, tuple)) or len(live) != len(items):
+            found = len(live) if isinstance(live, (list, tuple)) else type(live).__qualname__
+            self.misfits.append(f"{path} has {len(items)} items in the file and {found} here")
+            return
+        for index, each in enumerate(items):
+            rebind = functools.partial(live.__setitem__, index) if isinstance(live, list) else None
+            self.add(live[index], each, f"{path}/{index}", rebind)
+
+    def _add_plain(self, live: Any, tree: Any, path: str, rebind: Rebind | None) -> None:
+        value = self._merged(live, tree, path)
+        if value is live:
+            return
+        if rebind is not None:
+            self.add_action(lambda: rebind(value), lambda: lambda: rebind(live))
+        elif is_tensor(live) or is_array(live) or type(live) is not type(value) or live != value:
+            self.misfits.append(f"{path} {_difference(value, live) or 'cannot be changed in place'}")
+
+    def _merged(self, live: Any, tree: Any, path: str) -> Any:
+        """What takes the place of a live value: itself if it can take what the tree holds, or else a new one."""
+        if _has_tag(tree, CYCLE):
+            return live
+        if _has_tag(tree, INSTANCE):
+            merged = self._merged_instance(live, tree, path)
+        elif type(live) in (list, tuple) and (isinstance(tree, list) or _has_tag(tree, "tuple")):
+            merged = self._merged_items(live, tree, path)
+        elif type(live) in _DICTS and isinstance(tree, dict) and tree.get(TAG, "dict") in _DICT_TAGS:
+            merged = self._merged_mapping(live, tree, path)
+        else:
+            merged = self._replaced(live, self.value_of(tree))
+        if merged is not live and holds(live, is_trainable):
+            self._refuse_lost(live, merged, path)
+        return merged
+
+    def _merged_instance(self, live: Any, tree: dict, path: str) -> Any:
+        kind, name = type(live), tree["type"].partition(":")[2]
+        if not instances.is_plain(kind) or kind.__qualname__ != name:
+            if not _has_objects(tree):
+                return self.value_of(tree)
+            self.misfits.append(f"{path} is of type {name} in the file and {kind.__qualname__} here")
+            return live
+        before = instances.fields(live)
+        for name, each in tree["fields"].items():
+            self.add(before.get(name), each, f"{path}.{name}", functools.partial(instances.set_field, live, name))
+        if "content" in tree:
+            items = instances.content(live)
+            self._refill(live, self._new_content(items, tree["content"], path), items)
+        return live
+
+    def _new_content(self, items: Any, tree: Any, path: str) -> Any:
+        """The items that a container gets."""
+        if isinstance(items, list):
+            return [*self._each(items, tree, path), *map(self.value_of, tree[len(items) :])]
+        if isinstance(items, dict):
+            pairs = self._pairs(tree)
+            for key in items.keys() - pairs.keys():
+                self._refuse_lost(items[key], None, f"{path}/{key}")
+            return {
+                key: self._merged(items[key], each, f"{path}/{key}") if key in items else self.value_of(each)
+                for key, each in pairs.items()
+            }
+        return self.value_of(tree)
+
+    def _each(self, items: Iterable[Any], trees: list, path: str) -> list:
+        live = list(items)
+        for index in range(len(trees), len(live)):
+            self._refuse_lost(live[index], None, f"{path}/{index}")
+        return [self._merged(one, each, f"{path}/{index}") for index, (one, each) in enumerate(zip(live, trees))]
+
+    def _pairs(self, tree: Any) -> dict:
+        return {self.value_of(key): each for key, each in tree["items"]} if TAG in tree else tree
+
+    def _merged_items(self, live: Any, tree: Any, path: str) -> Any:
+        if type(live) is list and isinstance(tree, list):
+            self._refill(live, self._new_content(live, tree, path), list(live))
+            return live
+        if type(live) is tuple and isinstance(tree, dict) and len(tree["items"]) == len(live) and "type" not in tree:
+            items = self._each(live, tree["items"], path)
+            return live if all(one is each for one, each in zip(items, live)) else tuple(items)
+        return self.value_of(tree)
+
+    def _merged_mapping(self, live: Any, tree: dict, path: str) -> Any:
+        self._refill(live, self._new_content(live, tree, path), dict(live))
+        return live
+
+    def _refill(self, live: Any, new: Any, before: Any) -> None:
+        self.add_action(lambda: instances.refill(live, new), lambda: lambda: instances.refill(live, before))
+
+    def _replaced(self, live: Any, value: Any) -> Any:
+        put = _in_place(live, value)
+        if put is None:
+            return value
+        if is_tensor(live) or is_array(live):
+            taken = self._taken.setdefault(id(live), value)
+            if taken is not value:
+                # One array under two names; where the file has two values the second name gets an array of its own.
+                return live if _is_equal(taken, value) else value
+        self.add_action(lambda: put(value), lambda: _back_in_place(put, live))
+        return live
+
+    def _refuse_lost(self, live: Any, value: Any, path: str) -> None:
+        """A tensor that is trained must stay itself: its optimizer would go on with what nobody uses any more."""
+        if holds(live, is_trainable):
+            why = _difference(value, live) if value is not None else "is not in the file"
+            self.misfits.append(f"{path} {why or 'cannot be changed in place'}")
+
+
+def plain(tree: Any) -> Any:
+    """A tree with the states of objects in place of the objects."""
+    if isinstance(tree, list):
+        return [plain(each) for each in tree]
+    if not isinstance(tree, dict):
+        return tree
+    return tree["state"] if _has_tag(tree, OBJECT) else {key: plain(each) for key, each in tree.items()}
+
+
+def _has_tag(tree: Any, tag: str) -> bool:
+    return isinstance(tree, dict) and tree.get(TAG) == tag
+
+
+def _has_objects(tree: Any) -> bool:
+    if isinstance(tree, list):
+        return any(map(_has_objects, tree))
+    return isinstance(tree, dict) and (_has_tag(tree, OBJECT) or any(map(_has_objects, tree.values())))
+
+
+def _misfits_of_module(ours: Mapping[str, Any], theirs: Mapping[str, Any], path: str) -> list[str]:
+    """Compared first: load_state_dict has copied what fits by the time that it finds what does not."""
+    missing = [name for name in ours if name not in theirs]
+    unexpected = [name for name in theirs if name not in ours]
+    misfits = [f"{path}: the file lacks {_listed(missing)}"] if missing else []
+    if unexpected:
+        misfits.append(f"{path}: this one has no place for {_listed(unexpected)}")
+    both = [name for name in ours if name in theirs]
+    differences = ((name, _difference(theirs[name], ours[name])) for name in both)
+    return misfits + [f"{path}/{name} {difference}" for name, difference in differences if difference]
+
+
+def _load_module(module: Any, state: Mapping[str, Any], training: Mapping[str, bool]) -> None:
+    module.load_state_dict(state)
+    for name, each in module.named_modules():
+        each.training = training.get(name, each.training)
+
+
+def _undo_of(access: Access) -> Undo:
+    before = copy.deepcopy(access.get())
+    return lambda: access.put(before)
+
+
+def _undo_of_module(module: Any) -> Undo:
+    """By the tensors themselves: what refused a state may refuse the old one, too."""
+    is_lazy = loaded("torch").nn.parameter.is_lazy
+    tensors = [each for each in (*module.parameters(), *module.buffers()) if not is_lazy(each)]
+    # On the host, since a device that the network fills has no room for another.
+    before = [(each, each.detach().to("cpu", copy=True)) for each in tensors]
+    training = [(each, each.training) for each in module.modules()]
+
+    def undo() -> None:
+        for live, old in before:
+            _copy_tensor(live, old)
+        for each, mode in training:
+            each.training = mode
+
+    return undo
+
+
+def _undo_of_optimizer(optimizer: Any, access: Access) -> Undo:
+    if type(optimizer).load_state_dict is not loaded("torch").optim.Optimizer.load_state_dict:
+        return _undo_of(access)
+    # It replaces both, and leaves the old ones as they are.
+    state, groups = optimizer.state, optimizer.param_groups
+
+    def undo() -> None:
+        optimizer.state, optimizer.param_groups = state, groups
+
+    return undo
+
+
+def _in_place(live: Any, value: Any) -> Callable[[Any], Any] | None:
+    """How the contents of ``live`` are replaced; None if it is to be bound again."""
+    if is_tensor(live):
+        fits = is_tensor(value) and not _difference(value, live) and _can_be_changed(live)
+        return (lambda new: _copy_tensor(live, new)) if fits else None
+    if is_array(live):
+        fits = is_array(value) and live.flags.writeable and not _difference(value, live)
+        return (lambda new: live.__setitem__(..., new)) if fits else None
+    if isinstance(live, deque) and isinstance(value, deque) and live.maxlen == value.maxlen:
+        return lambda new: _refill(live, new)
+    if type(live) is set and isinstance(value, set):
+        return functools.partial(instances.refill, live)
+    if type(live) is bytearray and isinstance(value, bytearray):
+        return lambda new: live.__setitem__(slice(None), new)
+    return None
+
+
+def _can_be_changed(tensor: Any) -> bool:
+    """False for tensors of inference mode, and where elements share memory."""
+    overlaps = any(stride == 0 and size > 1 for stride, size in zip(_strides(tensor), tensor.shape))
+    return not tensor.is_inference() and not overlaps
+
+
+def _strides(tensor: Any) -> tuple[int, ...]:
+    return tensor.stride() if tensor.layout == loaded("torch").strided else ()
+
+
+def _refill(live: deque, new: deque) -> None:
+    live.clear()
+    live.extend(new)
+
+
+def _back_in_place(put: Callable[[Any], Any], live: Any) -> Undo:
+    before = live.detach().clone() if is_tensor(live) else copy.copy(live)
+    return lambda: put(before)
+
+
+def _copy_tensor(live: Any, new: Any) -> None:
+    with loaded("torch").no_grad():
+        live.copy_(new)
+
+
+def _is_equal(one: Any, other: Any) -> bool:
+    if is_tensor(one):
+        return is_tensor(other) and _difference(one, other) == "" and bool(loaded("torch").equal(one, other))
+    return is_array(other) and _difference(one, other) == "" and one.tobytes() == other.tobytes()
+
+
+def _difference(theirs: Any, ours: Any) -> str:
+    """How two values differ in what cannot be changed, empty if they do not."""
+    if is_tensor(theirs) and is_tensor(ours):
+        if loaded("torch").nn.parameter.is_lazy(ours):
+            return ""
+    elif not (is_array(theirs) and is_array(ours)):
+        if isinstance(theirs, deque) and isinstance(ours, deque):
+            return f"has maxlen {theirs.maxlen} in the file and {ours.maxlen} here"
+        kinds = [type(value).__qualname__ for value in (theirs, ours)]
+        return f"is of type {kinds[0]} in the file and {kinds[1]} here" if kinds[0] != kinds[1] else ""
+    for what, there, here in (
+        ("shape", tuple(theirs.shape), tuple(ours.shape)),
+        ("type", theirs.dtype, ours.dtype),
+    ):
+        if there != here:
+            return f"has {what} {there} in the file and {here} here"
+    return ""
+
+
+def _listed(names: list[str]) -> str:
+    shown = ", ".join(names[:5])
+    return f"{shown} and {len(names) - 5} more" if len(names) > 5 else shown
