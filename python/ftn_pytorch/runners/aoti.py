@@ -121,11 +121,12 @@ def _explained(failure: RuntimeError, where: str) -> Exception:
     text = str(failure)
     for words, status in (("unmatched dtype", "DTYPE"), ("dim value", "SHAPE"), ("expected size", "SHAPE")):
         if words in text:
-            return FtnPytorchError(
-                status,
-                f"{where}: {text.partition(chr(10))[0]}. Inputs and axes are counted from 0, axes in reverse of the "
-                'Fortran order unless the model was loaded with layout="same".',
-            )
+            refused = f"{where}: {text.partition(chr(10))[0]}. Inputs are counted from 0"
+            if status == "DTYPE":
+                cure = "Packages convert no types: one that Fortran lacks must be made in the model"
+                return FtnPytorchError(status, f"{refused}. {cure}.")
+            order = "and axes, too, in reverse of the Fortran order unless the model was loaded with"
+            return FtnPytorchError(status, f'{refused}, {order} layout="same".')
     return failure
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from ..errors import FtnPytorchError
 from ..shapes import Shape, mismatch
 from ..values import dtype_name
+from .narrowed import advice, is_narrow
 
 
 @dataclass(frozen=True)
@@ -61,8 +62,8 @@ def check(inputs: Sequence[Input], values: Sequence[Any], where: str) -> None:
         if entry.dtype is not None and found != entry.dtype:
             raise FtnPytorchError(
                 "DTYPE",
-                f"{where}: {name} is an array of {found}, the model expects {entry.dtype}. Declare the Fortran array "
-                f"so{_cast_hint(found, entry.dtype)}.",
+                f"{where}: {name} is an array of {found}, the model expects {entry.dtype}. "
+                f"{_cast_hint(found, entry.dtype)}.",
             )
         if entry.shape is not None:
             _check_shape(entry, name, tuple(shape), sizes, where)
@@ -79,9 +80,12 @@ def _check_shape(entry: Input, name: str, found: tuple, sizes: dict[str, tuple[i
 
 
 def _cast_hint(found: str, wanted: str) -> str:
+    if is_narrow(wanted):
+        return advice(wanted)
+    declare = "Declare the Fortran array so"
     if found.startswith("float") and wanted in ("float32", "float64"):
-        return f', or load the model with dtype="{wanted}"'
-    return ""
+        return f'{declare}, or load the model with dtype="{wanted}"'
+    return declare
 
 
 def _listed(inputs: Sequence[Input]) -> str:

@@ -15,6 +15,7 @@ from ..framework import TORCH, import_torch
 from ..values import dtype_name
 from .expected import Input, check
 from .exported_content import without_code
+from .narrowed import is_narrow, narrowed
 from .saved import SavedRunner
 from .tree import Tree
 
@@ -72,7 +73,14 @@ class ExportedRunner(SavedRunner):
                 seen.add(key)
             return model(*args, **named)
 
-        return forward
+        if not any(is_narrow(entry.dtype) for entry in inputs):
+            return forward
+
+        def forward_narrowed(*args: Any, **named: Any) -> Any:
+            flat = tree.flat(args, named, where)
+            return forward(*[narrowed(entry.dtype, x, f"{where}: {entry.name}") for entry, x in zip(inputs, flat)])
+
+        return forward_narrowed
 
     def _ask_torch(self, args: Any, named: Any, where: str) -> None:
         """Run the guards of the program: sizes that follow from each other, and limits of sizes."""

@@ -27,6 +27,7 @@ _TYPES = {
     "tensor(uint8)": "uint8",
     **{f"tensor(int{bits})": f"int{bits}" for bits in (8, 16, 32, 64)},
 }
+_INPUT_TYPES = {**_TYPES, **{f"tensor(uint{bits})": f"uint{bits}" for bits in (16, 32, 64)}}
 
 
 class OnnxRunner(SavedRunner):
@@ -100,7 +101,7 @@ class OnnxRunner(SavedRunner):
         return self.require(name), Convention(one_list=False, has_out=self._bindings.has_out)
 
     def _input(self, entry: Any, what: str) -> Input:
-        dtype = _TYPES.get(entry.type)
+        dtype = (_INPUT_TYPES if what == "input" else _TYPES).get(entry.type)
         if dtype is None:
             raise FtnPytorchError(
                 "FORMAT",

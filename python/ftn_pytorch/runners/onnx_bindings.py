@@ -6,11 +6,14 @@ from __future__ import annotations
 import functools
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from .. import private_names
 from ..errors import FtnPytorchError
+from ..shapes import Shape
 from .expected import Input, arrange, check
+from .narrowed import is_narrow, narrowed
 
 _Key = tuple[Any, ...]
 # Gives an array: one of the caller, who holds it during a call, or one of our own.
@@ -43,7 +46,9 @@ class Bindings:
         self.has_out = all(entry.name != "out" for entry in inputs)
         names = tuple(str(entry.name) for entry in outputs)
         self._result_type = type("Outputs", (tuple,), {"_fields": names})
-        known_sizes = {size for entry in inputs for size in entry.shape or () if isinstance(size, str)}
+        # ONNX Runtime does not hold a model to the names of its sizes: they explain a failure, and refuse nothing.
+        self._needed = [replace(entry, shape=_without_names(entry.shape)) for entry in inputs]
+        known_sizes = {size for entry in inputs for size in entry.shape or () if _is_name(size)}
         # Shapes that depend on the data are found out by trying.
         self._shapes_follow = all(
             entry.shape is not None and all(isinstance(size, int) or size in known_sizes for size in entry.shape)
@@ -88,7 +93,7 @@ class Bindings:
         """A call that is not prepared."""
         values = arrange(self._inputs, args, named, self._where)
         arrays = [self._convert(entry, value) for entry, value in zip(self._inputs, values)]
-        check(self._inputs, arrays, self._where)
+        check(self._needed, arrays, self._where)
         sizes = tuple(array.shape for array in arrays)
         shapes = self._output_shapes.get(sizes)
         targets = self._targets(out)
@@ -108,7 +113,11 @@ class Bindings:
 
     def _run_once(self, arrays: Sequence[Any], sizes: _Key) -> Any:
         feed = {entry.name: array for entry, array in zip(self._inputs, arrays)}
-        results = self._session.run([entry.name for entry in self._outputs], feed)
+        try:
+            results = self._session.run([entry.name for entry in self._outputs], feed)
+        except Exception:
+            check(self._inputs, arrays, self._where)
+            raise
         if len(self._output_shapes) > 255:
             self._output_shapes.clear()
         self._output_shapes[sizes] = [result.shape for result in results]
@@ -150,10 +159,17 @@ class Bindings:
                 isinstance(value, (float, complex)) and not str(entry.dtype).startswith("float")
             ):
                 raise FtnPytorchError("DTYPE", f"{self._where}: {entry.name} is {value!r}, the model expects {entry}")
-            return numpy.asarray(value, dtype=entry.dtype)
+            if not is_narrow(entry.dtype):
+                return numpy.asarray(value, dtype=entry.dtype)
+            value = numpy.asarray(value)
+        if is_narrow(entry.dtype):
+            return narrowed(entry.dtype, value, f"{self._where}: {entry.name}")
         if self._dtype != "keep" and value.dtype.kind == "f" and str(value.dtype) != self._dtype:
             return value.astype(self._dtype)
         return value
+
+    def _narrowed(self, entry: Input, source: _Source) -> Any:
+        return narrowed(entry.dtype, source(), f"{self._where}: {entry.name}")
 
     def _prepare(
         self, values: Sequence[Any], arrays: Sequence[Any], outs: Sequence[Any], shapes: Sequence[tuple[int, ...]]
@@ -166,7 +182,9 @@ class Bindings:
         for entry, value, array in zip(self._inputs, values, arrays):
             if array is not value or not value.flags.c_contiguous:
                 array = numpy.array(array, order="C")
-                copies.append((array, weakref.ref(value)))
+                source: _Source = weakref.ref(value)
+                narrow = is_narrow(entry.dtype)
+                copies.append((array, functools.partial(self._narrowed, entry, source) if narrow else source))
             sources.append(weakref.ref(value) if array is value else functools.partial(_same, array))
             if array.size == 0:
                 return None
@@ -227,3 +245,12 @@ class Bindings:
 
 def _same(array: Any) -> Any:
     return array
+
+
+def _is_name(size: Any) -> bool:
+    """Whether a size has a name that tells it from others; exporters write "?" for any size."""
+    return isinstance(size, str) and size.isidentifier()
+
+
+def _without_names(shape: Shape | None) -> Shape | None:
+    return None if shape is None else tuple(None if isinstance(size, str) else size for size in shape)
