@@ -95,6 +95,10 @@ fpt_status describe_array(fpt_arg& arg, void* data, int32_t dtype, int32_t rank,
   }
 
   const int64_t size = static_cast<int64_t>(dtype_size(dtype));
+  // what is read here and now
+  if (access == FPT_COPY || (rank == 0 && access == FPT_IN)) {
+    if (is_device_memory(data)) return refuse(arg, FPT_ERR_DEVICE, 0);
+  }
   if (rank == 0) {
     if (access == FPT_OUT) return FPT_OK;
     if (fortran_logical) {
@@ -154,6 +158,7 @@ fpt_status describe_text(fpt_arg& arg, const char* text, int64_t length, int32_t
     arg.length = length;
     return FPT_OK;
   }
+  if (is_device_memory(text)) return refuse(arg, FPT_ERR_DEVICE, 0);
   const int64_t kept = trimmed_length(text, length);
   arg.length = kept;
   if (kept <= FPT_MAX_INLINE_TEXT)
@@ -218,6 +223,9 @@ void require_described(const fpt_arg& arg, const std::string& what) {
     case FPT_ERR_STRIDE:
       fail(FPT_ERR_STRIDE, what, " has elements of ", dtype_size(arg.dtype), " bytes every ", value,
            " bytes, which no tensor can express: pass torch_copy of it");
+    case FPT_ERR_DEVICE:
+      fail(FPT_ERR_DEVICE, what, " is in device memory, which this version cannot read: update the host copy and ",
+           "describe that, without use_device");
     case FPT_ERR_MEMORY:
       fail(FPT_ERR_MEMORY, "no memory for a copy of ", what, " (", value, " bytes)");
     case FPT_ERR_KIND:

@@ -4,10 +4,11 @@
 #include <dlfcn.h>
 #include <link.h>
 
-#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+
+#include "base/error.hpp"
 
 namespace fpt {
 namespace {
@@ -48,6 +49,16 @@ PointerGetAttribute driver() noexcept {
   return found.load(std::memory_order_relaxed);
 }
 
+bool asked_of_driver(std::uintptr_t address) noexcept {
+  const PointerGetAttribute get_attribute = driver();
+  if (!get_attribute) return false;
+  unsigned type = 0, managed = 0;
+  if (get_attribute(&type, attribute_memory_type, address) != 0)
+    return false;  // not an address CUDA knows: plain host memory
+  get_attribute(&managed, attribute_is_managed, address);
+  return type == memory_type_device && managed == 0;
+}
+
 }  // namespace
 
 std::string device_name(Device device) {
@@ -61,24 +72,19 @@ std::string device_name(Device device) {
 }
 
 bool is_device_memory(const void* memory) noexcept {
-  const PointerGetAttribute get_attribute = driver();
-  if (!get_attribute) return false;
-  unsigned type = 0, managed = 0;
-  const auto address = static_cast<unsigned long long>(reinterpret_cast<std::uintptr_t>(memory));
-  if (get_attribute(&type, attribute_memory_type, address) != 0)
-    return false;  // not an address CUDA knows: plain host memory
-  get_attribute(&managed, attribute_is_managed, address);
-  return type == memory_type_device && managed == 0;
+  static std::atomic<const void*> of_host[64] = {};
+  const auto address = reinterpret_cast<std::uintptr_t>(memory);
+  std::atomic<const void*>& known = of_host[(address >> 4 ^ address >> 12) % 64];
+  if (known.load(std::memory_order_relaxed) == memory) return false;
+  if (asked_of_driver(address)) return true;
+  known.store(memory, std::memory_order_relaxed);
+  return false;
 }
 
-bool is_device_memory_again(const void* memory) noexcept {
-  // The driver takes up to a microsecond to say that it does not know an address.
-  static thread_local std::array<const void*, 64> on_host{};
-  const void*& place = on_host[reinterpret_cast<std::uintptr_t>(memory) / 64 % on_host.size()];
-  if (place == memory) return false;
-  if (is_device_memory(memory)) return true;
-  place = memory;
-  return false;
+void require_host_memory(const void* memory) {
+  if (is_device_memory(memory))
+    fail(FPT_ERR_DEVICE, "the array is in device memory, which this version cannot use: ",
+         "update the host copy and pass that, without use_device");
 }
 
 }  // namespace fpt

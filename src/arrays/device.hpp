@@ -24,10 +24,11 @@ std::string device_name(Device device);
 
 /// True if `memory` is an address of device memory, which the host cannot read. A process without the CUDA driver has
 /// no such addresses.
+///
+/// Addresses that belonged to the host are remembered, a few at a time: a call asks of the same ones again and again.
 bool is_device_memory(const void* memory) noexcept;
 
-/// The same for memory that every call asks for: an address that this thread has found on the host before is taken to
-/// be there still.
-bool is_device_memory_again(const void* memory) noexcept;
+/// FPT_ERR_DEVICE for memory that the host cannot read or write.
+void require_host_memory(const void* memory);
 
 }  // namespace fpt

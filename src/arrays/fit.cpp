@@ -36,6 +36,7 @@ CheckedCopy copy_into(const fpt_arg& output, const char* label) {
   if (output.access != FPT_OUT)
     fail(FPT_ERR_ARGUMENT, label,
          " was described by torch_in or torch_copy, which cannot receive a result: use torch_out");
+  require_host_memory(output.data);
   return {};
 }
 
@@ -169,7 +170,7 @@ bool copy_plainly(const Array& source, const fpt_arg& output) {
       source.dtype != output.dtype)
     return false;
   const Array target = array_of(output);
-  if (!same_shape(source, target) || overlap(source, target)) return false;
+  if (!same_shape(source, target) || overlap(source, target) || is_device_memory(output.data)) return false;
   copy_same_type(source, target);
   return true;
 }

@@ -41,7 +41,7 @@ class Outputs {
         break;
       }
     for (const fpt_arg& arg : args_)
-      if (is_device_memory_again(arg.data)) refuse(arg);
+      if (is_device_memory(arg.data)) refuse(arg);
   }
   Outputs(const Outputs&) = delete;
   Outputs& operator=(const Outputs&) = delete;

@@ -35,11 +35,6 @@ Axes axes_of(const Array& array, bool same_layout) {
   return axes;
 }
 
-[[noreturn]] void refuse_device_memory() {
-  fail(FPT_ERR_DEVICE, "the array is in device memory, which this version cannot hand to a model: ",
-       "update the host copy and pass that, without use_device");
-}
-
 }  // namespace
 
 at::ScalarType scalar_type_of(int32_t dtype) {
@@ -68,7 +63,7 @@ Array array_of_tensor(const at::Tensor& tensor, bool same_layout) {
 }
 
 at::Tensor tensor_on(const Array& array, bool same_layout) {
-  if (is_device_memory(array.data)) refuse_device_memory();
+  require_host_memory(array.data);
   const c10::InferenceMode normal(false);  // a tensor made in inference mode could not be used in training
   const Axes axes = axes_of(array, same_layout);
   return at::from_blob(array.data, axes.size_list(), axes.stride_list(), scalar_type_of(array.dtype));
@@ -86,11 +81,12 @@ bool TensorCache::is_of(const Entry& entry, const fpt_arg& arg) noexcept {
   return true;
 }
 
-/// A model may keep its input, resize it, or point it at other memory.
+/// A model may keep its input, resize it, point it at other memory, or leave a gradient in it.
 bool TensorCache::is_untouched(const Entry& entry) noexcept {
   const at::Tensor& tensor = entry.tensor;
   return is_unshared(tensor) && (tensor.const_data_ptr() == entry.array.data || tensor.numel() == 0) &&
-         !tensor.requires_grad() && tensor.sizes() == entry.sizes && tensor.strides() == entry.strides;
+         !tensor.unsafeGetTensorImpl()->autograd_meta() && tensor.sizes() == entry.sizes &&
+         tensor.strides() == entry.strides;
 }
 
 TensorCache::Entry TensorCache::made(const Array& array, bool same_layout) {
@@ -121,7 +117,7 @@ const at::Tensor& TensorCache::get(const fpt_arg& arg, bool same_layout) {
 
 const at::Tensor& TensorCache::copied(const fpt_arg& arg, int32_t dtype, bool same_layout) {
   const Array source = array_of(arg);
-  if (is_device_memory_again(source.data)) refuse_device_memory();
+  require_host_memory(source.data);
   Array target = source;
   target.dtype = dtype;
   set_contiguous(target);

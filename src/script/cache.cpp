@@ -88,7 +88,7 @@ Ref SlotCache::get(const Array& array, const Wish& wish) {
     return known->made.object;
   }
   const uint64_t changes = changes_;
-  require_host_memory(array);
+  require_host_memory(array.data);
   const Array script = wish.in_script_order(array);
   Made made = make_array(wish.framework, script, nullptr, wish.read_only);
   const Ref object = made.object;

@@ -2,18 +2,11 @@
 #include "script/wish.hpp"
 
 #include "arrays/copy.hpp"
-#include "base/error.hpp"
 
 namespace fpt {
 
-void require_host_memory(const Array& array) {
-  if (is_device_memory(array.data))
-    fail(FPT_ERR_DEVICE, "the array is in device memory, which this version cannot hand to Python: ",
-         "update the host copy and pass that, without use_device");
-}
-
 Made make_wished(const Array& array, const Wish& wish, Array& seen) {
-  require_host_memory(array);
+  require_host_memory(array.data);
   seen = array;
   Storage storage;
   if (wish.copies(array)) {

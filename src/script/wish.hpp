@@ -18,9 +18,6 @@ struct Wish {
   Array in_script_order(const Array& array) const noexcept { return same_layout ? array : reversed(array); }
 };
 
-/// FPT_ERR_DEVICE for memory that the host cannot read.
-void require_host_memory(const Array& array);
-
 /// An array object on the memory of `array`, or on a converted copy of it, with `seen` set to the memory in Fortran
 /// axis order that the script works on. FPT_ERR_DEVICE, FPT_ERR_STRIDE.
 Made make_wished(const Array& array, const Wish& wish, Array& seen);

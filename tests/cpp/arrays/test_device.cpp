@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "arrays/device.hpp"
+#include "arrays/fit.hpp"
 #include "support.hpp"
 
 namespace {
@@ -23,18 +24,60 @@ extern "C" __attribute__((visibility("default"))) int cuPointerGetAttribute(void
 namespace fpt {
 namespace {
 
+/// An address that nobody has asked of before: what belonged to the host is remembered.
+double* another_address() {
+  static double memory[100];
+  static std::size_t next = 0;
+  return &memory[next += 3];
+}
+
 bool is_device(bool known, unsigned type, unsigned managed) {
   is_known = known;
   device_type = type;
   is_managed = managed;
-  double memory = 0;
-  return is_device_memory(&memory);
+  return is_device_memory(another_address());
 }
 
 TEST(DeviceMemory, IsNotWhatTheDriverHasNeverSeen) { EXPECT_FALSE(is_device(false, 2, 0)); }
 TEST(DeviceMemory, IsNotPinnedHostMemory) { EXPECT_FALSE(is_device(true, 1, 0)); }
 TEST(DeviceMemory, IsNotManagedMemory) { EXPECT_FALSE(is_device(true, 2, 1)); }
 TEST(DeviceMemory, IsMemoryOfADevice) { EXPECT_TRUE(is_device(true, 2, 0)); }
+
+/// All memory is that of a device until the end of the scope, apart from what was asked of before.
+struct Device : testing::Test {
+  Device() {
+    EXPECT_TRUE(is_device(true, 2, 0));
+    memory[0] = memory[1] = 7;
+  }
+  ~Device() override { is_known = false; }
+  double* memory = another_address();
+};
+
+TEST_F(Device, MemoryIsNotReadWhereItIsDescribed) {
+  const auto refused = [](const fpt_arg& arg) { return test::outcome_of([&] { require_described(arg, "input 1"); }); };
+  EXPECT_FAILS(refused(test::array_arg(memory, {2}, FPT_COPY)), FPT_ERR_DEVICE, "input 1 is in device memory");
+  EXPECT_FAILS(refused(test::array_arg(memory, {}, FPT_COPY)), FPT_ERR_DEVICE, "describe that, without use_device");
+  EXPECT_FAILS(refused(test::array_arg(memory, {}, FPT_IN)), FPT_ERR_DEVICE, "input 1 is in device memory");
+  fpt_arg text;
+  describe_text(text, reinterpret_cast<const char*>(memory), 8, FPT_IN);
+  EXPECT_FAILS(refused(text), FPT_ERR_DEVICE, "input 1 is in device memory");
+  EXPECT_EQ(test::array_arg(memory, {2}, FPT_IN).status, FPT_OK) << "only its address is taken";
+  EXPECT_EQ(test::array_arg(memory, {}, FPT_OUT).status, FPT_OK);
+}
+
+TEST_F(Device, MemoryIsNotWrittenByResults) {
+  double value = 1;
+  const Array source = array_of(test::array_arg(&value, {1}, FPT_OUT));
+  const fpt_arg output = test::array_arg(memory, {1}, FPT_OUT), scalar = test::array_arg(memory, {}, FPT_OUT);
+  fpt_arg text;
+  describe_text(text, reinterpret_cast<const char*>(memory), 8, FPT_OUT);
+  EXPECT_FALSE(copy_plainly(source, output));
+  EXPECT_FAILS(test::outcome_of([&] { fit_array(source, "Tensor", output, false, false, "it"); }), FPT_ERR_DEVICE,
+               "without use_device");
+  EXPECT_FAILS(test::outcome_of([&] { fit_scalar(1.0, scalar, "it"); }), FPT_ERR_DEVICE, "without use_device");
+  EXPECT_FAILS(test::outcome_of([&] { fit_scalar(std::string_view("a"), text, "it"); }), FPT_ERR_DEVICE, "device");
+  EXPECT_EQ(memory[0], 7);
+}
 
 }  // namespace
 }  // namespace fpt

@@ -35,8 +35,8 @@ TEST(PluginFrame, WhatAModelDoesToItsInputIsGoneInTheNextCall) {
   plugin().on_warning([](const char*, int64_t) {});  // of inputs that are kept
   Loaded model("meddler");
   std::vector<float> x = {1, 2, 3, 4, 5, 6};
-  for (const char* action :
-       {"turn", "add_axis", "resize", "point_elsewhere", "want_gradient", "keep", "keep_view", "keep_graph"})
+  for (const char* action : {"turn", "add_axis", "resize", "point_elsewhere", "want_gradient", "leave_gradient", "keep",
+                             "keep_view", "keep_graph"})
     for (int i = 0; i < 5; ++i) {
       x[5] = static_cast<float>(i);
       ASSERT_OK(model.call(action, {out(x, {3, 2})})) << action;

@@ -161,6 +161,15 @@ class Meddler(torch.nn.Module):
         return found
 
     @torch.jit.export
+    def leave_gradient(self, x):
+        found = self.found(x)
+        x.requires_grad_(True)
+        x.sum().backward()
+        x.requires_grad_(False)
+        found[2] = x.grad.sum() - 6.0  # nothing, unless it is added to that of an earlier call
+        return found
+
+    @torch.jit.export
     def keep(self, x):
         found = self.found(x)
         self.last = x
