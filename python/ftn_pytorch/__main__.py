@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""``python -m ftn_pytorch``: where things are, which version, what is found, exporting, replaying calls."""
+"""``python -m ftn_pytorch``: where things are, what is found, exporting, looking at sources, replaying calls."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from . import __version__, config, diagnose, export, replay
+from . import __version__, config, diagnose, export, lint, replay
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -24,15 +24,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     doctor.add_argument("--json", action="store_true", help="for programs")
     help_export = "write a network of a script to a file that Fortran loads, and check it"
     export.add_arguments(commands.add_parser("export", help=help_export, description=help_export))
+    help_lint = "find arguments of torch_in and its like in Fortran sources that compilers accept and that go wrong"
+    lint.add_arguments(commands.add_parser("lint", help=help_lint, description=help_lint))
     help_replay = "run calls again that FTN_PYTORCH_RECORD has recorded, and compare"
     replay.add_arguments(commands.add_parser("replay", help=help_replay, description=help_replay))
     chosen = parser.parse_args(arguments)
     if chosen.cmakedir and chosen.command is None:
         return _print_cmakedir()
     if chosen.command is None or chosen.cmakedir:
-        parser.error("give one of --version, --cmakedir, doctor, export, replay")
-    if chosen.command in ("export", "replay"):
-        return {"export": export, "replay": replay}[chosen.command].run(chosen)
+        parser.error("give one of --version, --cmakedir, doctor, export, lint, replay")
+    if chosen.command in ("export", "lint", "replay"):
+        return {"export": export, "lint": lint, "replay": replay}[chosen.command].run(chosen)
     found = diagnose.findings({})
     diagnose.show(found, chosen.json)
     return 1 if any(finding.verdict == diagnose.WRONG for finding in found) else 0

@@ -139,5 +139,12 @@ def test_make(build_dir: Path, tmp_path: Path) -> None:
     for source in [*(ROOT / "fortran").glob("*.[cf]*"), *(build_dir / "fortran").glob("*.f90")]:
         (fortran / source.name).symlink_to(source)
     steps = run(["make", "--dry-run", "model"], tmp_path, PKG_CONFIG_PATH=str(pkgconfig))
-    for part in ("fortran/fpt_descriptor.c", " fpt_single.o", " -std=gnu", "fortran/ftn_pytorch.f90", " torch_ftn.o ", "-lftn_pytorch"):
-        assert part in steps
+    parts = (
+        "fpt_descriptor.c",
+        " fpt_single.o",
+        " -std=gnu",
+        "fortran/ftn_pytorch.f90",
+        " torch_ftn.o ",
+        "-lftn_pytorch",
+    )
+    assert [part for part in parts if part not in steps] == []
