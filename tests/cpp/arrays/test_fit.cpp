@@ -50,9 +50,11 @@ TEST(FitScalar, NumbersOutOfRangeAreRefused) {
   float single = 5;
   EXPECT_FAILS(fit(int64_t{128}, small), FPT_ERR_DTYPE, "an integer too large for integer(int8)");
   EXPECT_FAILS(fit(int64_t{-129}, small), FPT_ERR_DTYPE, "too large");
-  EXPECT_FAILS(fit(1e39, single), FPT_ERR_DTYPE, "a number too large for real(real32)");
+  for (const double number : {1e39, -1e39})
+    EXPECT_FAILS(fit(number, single), FPT_ERR_DTYPE, "a number too large for real(real32)");
   std::complex<float> number = 5;
-  EXPECT_FAILS(fit(std::complex<double>(0, -1e39), number), FPT_ERR_DTYPE, "too large");
+  for (const std::complex<double> value : {std::complex<double>(0, -1e39), {-1e39, 0}, {1e39, 0}})
+    EXPECT_FAILS(fit(value, number), FPT_ERR_DTYPE, "too large");
   EXPECT_EQ(small, 5);
   EXPECT_EQ(single, 5);
   EXPECT_OK(fit(std::numeric_limits<double>::infinity(), single));

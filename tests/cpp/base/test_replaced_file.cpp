@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
+#include <dlfcn.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include <csignal>
@@ -8,6 +10,20 @@
 
 #include "base/replaced_file.hpp"
 #include "support.hpp"
+
+namespace {
+
+// What the test wants to know of a sync, and what it lets it answer.
+bool (*on_sync)(int descriptor) = nullptr;
+
+}  // namespace
+
+/// In place of libc's, which is called unless the test makes it fail.
+extern "C" int fsync(int descriptor) {
+  if (on_sync && !on_sync(descriptor)) return errno = EIO, -1;
+  static const auto real = reinterpret_cast<int (*)(int)>(dlsym(RTLD_NEXT, "fsync"));
+  return real(descriptor);
+}
 
 namespace fpt {
 namespace {
@@ -99,6 +115,44 @@ TEST_F(ReplacedFileTest, AFileSystemThatTakesNoMoreLeavesTheOldOne) {
   EXPECT_FAILS(outcome, FPT_ERR_FILE, "model.pt cannot be written: it was taken in part only");
   EXPECT_EQ(content_of(file), "first");
   EXPECT_EQ(names(), std::set<std::string>{"model.pt"});
+}
+
+/// Files and folders in the order in which they were synced, each with the content of the file by then.
+std::vector<std::pair<std::string, std::string>> synced;
+fs::path watched;
+
+bool note_sync(int descriptor) {
+  const fs::path path = fs::read_symlink("/proc/self/fd/" + std::to_string(descriptor));
+  synced.emplace_back(path.filename().string(), content_of(watched));
+  return true;
+}
+
+TEST_F(ReplacedFileTest, IsOnTheDiskBeforeItTakesTheNameAndTheNameBeforeItReturns) {
+  EXPECT_OK(write("first"));
+  synced.clear();
+  watched = file;
+  on_sync = note_sync;
+  const test::Outcome outcome = write("second");
+  on_sync = nullptr;
+  EXPECT_OK(outcome);
+  const std::string part = concat(".model.pt.", getpid(), ".part"), here = folder.path().filename().string();
+  EXPECT_EQ(synced, (std::vector<std::pair<std::string, std::string>>{{part, "first"}, {here, "second"}}));
+}
+
+TEST_F(ReplacedFileTest, ADiskThatLosesItLeavesTheOldOne) {
+  EXPECT_OK(write("first"));
+  on_sync = [](int) { return false; };
+  const test::Outcome outcome = write("second");
+  on_sync = nullptr;
+  EXPECT_FAILS(outcome, FPT_ERR_FILE, "model.pt cannot be written: Input/output error");
+  EXPECT_EQ(content_of(file), "first");
+  EXPECT_EQ(names(), std::set<std::string>{"model.pt"});
+}
+
+TEST_F(ReplacedFileTest, IsLockedUnderTheNameThatThePythonSideUses) {
+  replace_file(file.string(), [&](std::ostream&) {
+    EXPECT_EQ(names(), (std::set<std::string>{".model.pt.lock", concat(".model.pt.", getpid(), ".part")}));
+  });
 }
 
 TEST_F(ReplacedFileTest, ASecondWriterIsTold) {
