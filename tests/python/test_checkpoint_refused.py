@@ -190,6 +190,29 @@ def test_a_module_that_renames_what_it_loads_gets_what_it_asked_for(tmp_path, fa
     assert torch.equal(new.body.weight, before)
 
 
+class View:
+    """State that belongs to another object."""
+
+    def __init__(self, owner):
+        self.owner = owner
+
+    def state_dict(self):
+        return {"value": self.owner.value}
+
+    def load_state_dict(self, state):
+        self.owner.value = state["value"]
+
+
+def test_objects_that_share_state_are_put_back_last_first(tmp_path, fails):
+    owner = Picky(1)
+    live = {"a": owner, "b": View(owner), "c": Picky(3)}
+    path = Checkpoint(live).save(str(tmp_path / "state"))
+    owner.value, live["c"].refuses = 2, True
+    with fails("FORMAT", "ValueError: I want another state"):
+        Checkpoint(live).restore(path)
+    assert owner.value == 2
+
+
 def test_a_named_tuple_that_has_changed_is_told(tmp_path, fails, monkeypatch):
     path = Checkpoint(values=[Sample(1, 2)]).save(str(tmp_path / "state"))
     monkeypatch.setitem(globals(), "Sample", collections.namedtuple("Sample", "x y z"))

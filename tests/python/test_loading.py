@@ -233,6 +233,15 @@ def test_failed_load_leaves_no_trace(load, write, fails):
     assert set(sys.modules) == modules
 
 
+def test_failed_reload_puts_back_the_name_after_what_the_script_did_to_it(load, write, fails):
+    runner = load(EMPTY)
+    before = sys.modules["model"]
+    write("model.py", "import sys, types\nsys.modules['model'] = types.ModuleType('model')\nraise ValueError\n")
+    with fails("SCRIPT"):
+        _embed.reload(runner)
+    assert sys.modules["model"] is before
+
+
 def test_failed_load_keeps_modules_of_others(load, fails):
     sys.modules.pop("this", None)
     with fails("SCRIPT"):

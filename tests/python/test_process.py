@@ -185,6 +185,25 @@ def test_ranks_of_a_node_share_its_cores(load, torch, monkeypatch, environment, 
     assert torch.get_num_threads() == (threads or 7)
 
 
+def test_a_single_rank_keeps_more_threads_than_it_has_cores(load, torch, monkeypatch):
+    monkeypatch.setenv("OMPI_COMM_WORLD_LOCAL_SIZE", "1")
+    monkeypatch.setattr(process, "cores", lambda: 2)
+    torch.set_num_threads(7)
+    load("import torch\n")
+    assert torch.get_num_threads() == 7
+
+
+@pytest.mark.parametrize(("ranks", "threads"), [("1", 6), ("4", 1), ("2", 3), (None, 6)])
+def test_other_pools_get_the_share_of_a_rank(monkeypatch, ranks, threads):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.setattr(process, "cores", lambda: 6)
+    if ranks:
+        monkeypatch.setenv("OMPI_COMM_WORLD_LOCAL_SIZE", ranks)
+    assert process.threads() == threads
+    monkeypatch.setenv("OMP_NUM_THREADS", "5,2")
+    assert process.threads() == 5
+
+
 def test_smaller_number_that_the_script_set_stays(load, torch, monkeypatch):
     monkeypatch.setenv("OMPI_COMM_WORLD_LOCAL_SIZE", "2")
     monkeypatch.setattr(process, "cores", lambda: 8)
