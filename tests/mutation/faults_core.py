@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: MIT
+"""Faults in the core that tests must notice. Add one when a defect has got past the tests."""
+
+from __future__ import annotations
+
+from fault import Fault, ctest, gtest, pytest
+
+CORE, EMBED = "test_core", "test_embed"
+PROGRAM = "diagnosis_program"
+
+CORE_FAULTS = [
+    # ---- src/base
+    Fault(
+        "the file is not synced",
+        "src/base/replaced_file.cpp",
+        "fsync(descriptor.get()) != 0 || rename",
+        "rename",
+        gtest(CORE, "ReplacedFile*"),
+    ),
+    Fault(
+        "the folder is not synced",
+        "src/base/replaced_file.cpp",
+        "(void)fsync(descriptor.get());",
+        "(void)0;",
+        gtest(CORE, "ReplacedFile*"),
+    ),
+    Fault(
+        "another name of the lock",
+        "src/base/replaced_file.cpp",
+        '.string() + ".lock")',
+        '.string() + ".lck")',
+        gtest(CORE, "ReplacedFile*"),
+    ),
+    Fault(
+        "parts of killed writers stay",
+        "src/base/replaced_file.cpp",
+        "if (lock.is_held()) remove_parts(path);",
+        "",
+        gtest(CORE, "ReplacedFile*"),
+    ),
+    Fault(
+        "the first rank is none",
+        "src/base/rank.cpp",
+        "number_of(number) >= 0",
+        "number_of(number) > 0",
+        gtest(CORE, "RankTest*"),
+    ),
+    Fault(
+        "a hidden file has an extension",
+        "src/base/rank.cpp",
+        "dot > slash + 1",
+        "dot > slash",
+        gtest(CORE, "RankTest*"),
+    ),
+    Fault("an overlong byte is UTF-8", "src/base/error.cpp", "first < 0xC2 ? 0", "first < 0xC0 ? 0", gtest(CORE, "*")),
+    Fault(
+        "a nested call saves the workers again",
+        "src/base/fpenv.cpp",
+        "if (nested_host_states > 0) return;  //",
+        "//",
+        ctest("^test_openmp|^test_core$", "test_openmp", CORE),
+    ),
+    # ---- src/arrays
+    Fault("an overflow to -Inf", "src/arrays/fit.cpp", "std::abs(value) <=", "value <=", gtest(CORE, "Fit*")),
+    Fault(
+        "integers below the range",
+        "src/arrays/fit.cpp",
+        "value >= std::numeric_limits<Number>::min() &&",
+        "",
+        gtest(CORE, "Fit*"),
+    ),
+    Fault(
+        "a result over its own output",
+        "src/arrays/fit.cpp",
+        "return this != &other || !is_in_place();",
+        "return this != &other;",
+        gtest(CORE, "*"),
+    ),
+    Fault(
+        "the stride of one element counts",
+        "src/arrays/arg.cpp",
+        "stride % size != 0 && extents[i] > 1",
+        "stride % size != 0",
+        gtest(CORE, "*"),
+    ),
+    Fault(
+        "arrays that touch overlap",
+        "src/arrays/array.cpp",
+        "one.begin < other.end &&",
+        "one.begin <= other.end &&",
+        gtest(CORE, "*"),
+    ),
+    # ---- src/observe
+    Fault(
+        "a full log is told for each line", "src/observe/log.cpp", "&& !told.exchange(true)", "", gtest(CORE, "Log*")
+    ),
+    Fault(
+        "a full disk breaks the trace",
+        "src/observe/trace.cpp",
+        "if (ftruncate(descriptor, file().end) == 0)",
+        "if (false)",
+        gtest(CORE, "Trace*"),
+    ),
+    Fault(
+        "a child is observed",
+        "src/observe/observe.cpp",
+        "void in_child() { observing.store(false); }",
+        "void in_child() {}",
+        pytest("diagnosis/test_profile.py", PROGRAM),
+    ),
+    # ---- src/python
+    Fault(
+        "3.1 is the beginning of 3.11",
+        "src/python/environment.cpp",
+        'rfind(our_version + ".", 0)',
+        "rfind(our_version, 0)",
+        gtest(CORE, "Environment*"),
+    ),
+    Fault(
+        "an environment without torch is taken",
+        "src/python/environment.cpp",
+        "if (has_torch(choice.executable) || !has_torch(build)) return prefix;",
+        "return prefix;",
+        gtest(CORE, "Environment*"),
+    ),
+    Fault(
+        "calls begin while Python ends",
+        "src/python/interpreter.cpp",
+        "python_end.store(PythonEnd::ending, std::memory_order_relaxed);",
+        "",
+        pytest("diagnosis/test_python_host.py", "ftn_pytorch_core"),
+    ),
+    # ---- src/torch
+    Fault(
+        "another version of torch is the same",
+        "src/torch/torch_location.cpp",
+        "a.folder == b.folder && a.version == b.version",
+        "a.folder == b.folder",
+        gtest(CORE, "*Torch*"),
+    ),
+    Fault(
+        "a kept view of NumPy is not seen",
+        "src/torch/framework.cpp",
+        "if (Py_REFCNT(made.memory.get()) != 2) return false;",
+        "",
+        gtest(EMBED, "*Cache*:NumPy*"),
+    ),
+    # ---- src/calls
+    Fault(
+        "every word is near",
+        "src/calls/options.cpp",
+        "std::max(found.size(), nearest->size()) / 3",
+        "std::max(found.size(), nearest->size())",
+        gtest(CORE, "*Option*"),
+    ),
+    Fault(
+        "negative strides from a device",
+        "src/calls/results.cpp",
+        " || has_negative_stride(step.copy.target))",
+        ")",
+        gtest(EMBED, "*"),
+    ),
+    # ---- src/script
+    Fault(
+        "a cache that was changed meanwhile",
+        "src/script/cache.cpp",
+        "if (changes_ != changes) known = find(array, head, key);",
+        "(void)changes;",
+        gtest(EMBED, "*CacheReentry*"),
+    ),
+    Fault(
+        "one name twice",
+        "src/script/call.cpp",
+        "if (std::find(keywords.begin(), keywords.end(), name) != keywords.end())",
+        "if (false)",
+        gtest(EMBED, "*"),
+    ),
+    Fault(
+        "a reload while a function is looked up",
+        "src/script/script_runner.cpp",
+        "if (reloads_ != reloads) return this->function(name, flags);",
+        "(void)reloads;",
+        gtest(EMBED, "*ModuleTest*:*LoadTest*"),
+    ),
+    Fault(
+        "memory of a script stays",
+        "src/script/script_runner.cpp",
+        "  has_garbage_ = true;\n",
+        "",
+        gtest(EMBED, "LoadTest*"),
+    ),
+    Fault(
+        "inputs are not watched",
+        "src/script/call.cpp",
+        "if (!writable && !owned) watched_[count_] = &arg;",
+        "",
+        gtest(EMBED, "*"),
+    ),
+    # ---- src, the doors
+    Fault(
+        "no memory is a defect",
+        "src/guard.cpp",
+        "remember_error(FPT_ERR_MEMORY,",
+        "remember_error(FPT_ERR_INTERNAL,",
+        gtest(CORE, "Guard*"),
+    ),
+]
