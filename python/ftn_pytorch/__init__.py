@@ -18,4 +18,8 @@ def __getattr__(name: str) -> Any:
         from .checkpoint import Checkpoint
 
         return Checkpoint
+    if name == "lock":
+        from .process import lock
+
+        return lock
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

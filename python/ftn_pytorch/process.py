@@ -10,6 +10,7 @@ import os
 import re
 import socket
 import sys
+import threading
 import warnings
 import weakref
 from collections.abc import Iterator, Mapping
@@ -76,7 +77,9 @@ def library_version() -> str | None:
 
 
 def warn(text: str) -> None:
-    """Hand a warning to the Fortran program, or to Python's ``warnings`` where there is none."""
+    """Hand a warning to the Fortran program, or to Python's ``warnings`` where there is none; in a job with the rank."""
+    rank, size = rank_and_size()
+    text = f"rank {rank}: {text}" if size > 1 else text
     library = host()
     if library is None:
         warnings.warn(text, FtnPytorchWarning, stacklevel=2)
@@ -90,6 +93,25 @@ def warn_once(text: str) -> None:
     if text not in _state.warnings:
         _state.warnings.add(text)
         warn(text)
+
+
+def lock() -> threading.RLock:
+    """The one lock of this process for the state of scripts: checkpoints are written and restored with it.
+
+    A thread of a script that changes state takes it (``with ftn_pytorch.lock():``). Do not call Fortran meanwhile.
+    """
+    return _locks[0]
+
+
+_locks = [threading.RLock()]
+
+
+def _renew_lock() -> None:
+    # Another thread of the parent may have held it, which is not there in the child.
+    _locks[0] = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_renew_lock)
 
 
 def start(info: Mapping[str, str]) -> None:

@@ -76,6 +76,18 @@ class InterpreterLock {
   PyGILState_STATE foreign_ = PyGILState_UNLOCKED;
 };
 
+/// Lets go of the lock, which this thread holds, while it lives.
+class InterpreterPause {
+ public:
+  InterpreterPause() noexcept : state_(PyEval_SaveThread()) {}
+  ~InterpreterPause() { PyEval_RestoreThread(state_); }
+  InterpreterPause(const InterpreterPause&) = delete;
+  InterpreterPause& operator=(const InterpreterPause&) = delete;
+
+ private:
+  PyThreadState* const state_;
+};
+
 /// Run `body`, which lets go of Python objects, with the interpreter lock; not at all unless may_use_python(). Letting
 /// go may run code of the script, so the floating-point environment is that of calls. For destructors, on any thread.
 void release_with_lock(void (*body)(void* objects), void* objects) noexcept;

@@ -68,13 +68,10 @@ CallName name_of(const Script& script, const Function& function) { return {funct
 /// A call in progress: with the lock, and with what a reload replaces meanwhile kept until it has ended.
 class ScriptRunner::Busy {
  public:
-  explicit Busy(ScriptRunner& runner) : runner_(runner) {
-    ++runner_.calls_;
-    ++calls_running;
-  }
+  explicit Busy(ScriptRunner& runner) : runner_(runner), call_(runner.turns_) { ++calls_running; }
   ~Busy() {
     --calls_running;
-    if (--runner_.calls_ > 0 || !std::exchange(runner_.has_garbage_, false)) return;
+    if (runner_.turns_.calls() > 1 || !std::exchange(runner_.has_garbage_, false)) return;
     std::exchange(runner_.retired_, {}).clear();  // destroying them may run Python code that comes back here
     runner_.collect_garbage();
   }
@@ -84,6 +81,20 @@ class ScriptRunner::Busy {
  private:
   const InterpreterLock gil_;
   ScriptRunner& runner_;
+  const Turns::Call call_;
+};
+
+/// Reads or replaces all state: with the lock, and while no other thread calls.
+class ScriptRunner::Alone {
+ public:
+  explicit Alone(ScriptRunner& runner) : alone_(runner.turns_) { ++calls_running; }
+  ~Alone() { --calls_running; }
+  Alone(const Alone&) = delete;
+  Alone& operator=(const Alone&) = delete;
+
+ private:
+  const InterpreterLock gil_;
+  const Turns::Alone alone_;
 };
 
 std::unique_ptr<Runner> ScriptRunner::load(int32_t kind, const std::string& file, const Options& options, Args config) {
@@ -185,14 +196,14 @@ void ScriptRunner::reload() {
 }
 
 void ScriptRunner::save(const std::string& file) {
-  const Busy busy(*this);
+  const Alone alone(*this);
   const Ref path = text_object(file);
   checked(PyObject_CallFunctionObjArgs(embed("save"), script_.runner.get(), path.get(), nullptr),
           "saving " + script_.name);
 }
 
 void ScriptRunner::checkpoint(const std::string& folder, int64_t keep, int64_t step) {
-  const Busy busy(*this);
+  const Alone alone(*this);
   const Ref path = text_object(folder);
   checked(PyObject_CallFunction(embed("checkpoint"), "OOLL", script_.runner.get(), path.get(),
                                 static_cast<long long>(keep), static_cast<long long>(step)),
@@ -200,7 +211,7 @@ void ScriptRunner::checkpoint(const std::string& folder, int64_t keep, int64_t s
 }
 
 int64_t ScriptRunner::restore(const std::string& file, bool fallback, int64_t step) {
-  const Busy busy(*this);
+  const Alone alone(*this);
   const std::string context = "restoring " + script_.name;
   const Ref path = text_object(file);
   const Ref found = checked(PyObject_CallFunction(embed("restore"), "OOiL", script_.runner.get(), path.get(),

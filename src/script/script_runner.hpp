@@ -9,6 +9,7 @@
 
 #include "calls/runner.hpp"
 #include "script/function.hpp"
+#include "script/turns.hpp"
 
 namespace fpt {
 
@@ -33,6 +34,7 @@ class ScriptRunner : public Runner {
 
  private:
   class Busy;
+  class Alone;
 
   ScriptRunner() = default;
   void read_attributes();
@@ -53,7 +55,7 @@ class ScriptRunner : public Runner {
   bool has_garbage_ = false;                        // a reload has left some
   long long memory_before_ = 0;                     // in use before the load, in bytes
   uint64_t reloads_ = 0;
-  int calls_ = 0;  // that are running
+  Turns turns_;
 };
 
 }  // namespace fpt

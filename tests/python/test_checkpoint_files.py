@@ -115,6 +115,18 @@ def test_nothing_to_restore_has_a_status_of_its_own(tmp_path, fails, checkpoint)
 # ---- places that cannot be written
 
 
+def test_folders_are_made_when_they_are_first_known(tmp_path, fails, checkpoint):
+    checkpoint.write(str(tmp_path / "a" / "b" / "rank%r"))
+    assert names(tmp_path / "a" / "b") == ["rank0"]
+    with fails("NO_CHECKPOINT", "c/rank0 does not exist"):
+        checkpoint.restore(str(tmp_path / "c" / "rank%r"))
+    assert names(tmp_path / "c") == []
+    (tmp_path / "file").write_text("")
+    warns = pytest.warns(process.FtnPytorchWarning, match="/file/d cannot be made in .*/file: Not a directory: nothing")
+    with warns, fails("NO_CHECKPOINT", "does not exist"):
+        checkpoint.restore(str(tmp_path / "file" / "d" / "rank%r"))
+
+
 def test_places_that_cannot_be_written_are_told(tmp_path, fails, checkpoint):
     (tmp_path / "file").write_text("")
     (tmp_path / "folder").mkdir()
@@ -130,8 +142,8 @@ def test_places_that_cannot_be_written_are_told(tmp_path, fails, checkpoint):
             checkpoint.save(str(tmp_path / name))
     with fails("FILE", "is a file"):
         checkpoint.write(str(tmp_path / "file"))
-    with fails("FILE", "there is no folder"):
-        checkpoint.write(str(tmp_path / "no" / "folder"))
+    with fails("FILE", "file/steps/rank0 cannot be made in", "/file: Not a directory"):
+        checkpoint.write(str(tmp_path / "file" / "steps" / "rank%r"))
     assert names(tmp_path) == ["file", "folder", "pipe"]
 
 

@@ -64,7 +64,7 @@ class Checkpoint:
         this job has written it, RESULT_TYPE if something cannot be stored.
         """
         target = file.resolve(path)
-        with file.locked(target):
+        with process.lock(), file.locked(target):
             _refuse_other_rank(target)
             self._write(target, step)
         return target
@@ -72,11 +72,12 @@ class Checkpoint:
     def write(self, path: str, *, keep: int = 3, step: int | None = None) -> str:
         """Write the next file of a folder and keep the newest ``keep`` of them; returns its absolute path.
 
-        ``step`` names the file and orders the files; by default one more than the last. The folder is made if only
-        itself is missing, and locked for other writers from now on. Errors are those of ``save``, and ARGUMENT for a
+        ``step`` names the file and orders the files; by default one more than the last. The folder is made if it is
+        missing, and locked for other writers from now on. Errors are those of ``save``, and ARGUMENT for a
         step that comes before one that is there.
         """
-        return self._session.write(file.resolve(path), keep, step, self._write)
+        with process.lock():
+            return self._session.write(file.resolve(path), keep, step, self._write)
 
     def restore(self, path: str, *, step: int | None = None, fallback: bool = False) -> int | None:
         """Put back what a file holds, or the newest file of a folder; returns its step.
@@ -87,13 +88,15 @@ class Checkpoint:
         """
         place = file.resolve(path)
         if not os.path.exists(place):
+            folder.prepare(place)
             raise FtnPytorchError("NO_CHECKPOINT", f"{place} does not exist, so there is nothing to restore")
-        if not os.path.isdir(place):
-            return self._apply(self._read(place), place)
-        entry, content = self._read_newest(place, step, fallback)
-        self._apply(content, entry.path)
-        self._session.went_on_from(place, entry.step)
-        return entry.step
+        with process.lock():
+            if not os.path.isdir(place):
+                return self._apply(self._read(place), place)
+            entry, content = self._read_newest(place, step, fallback)
+            self._apply(content, entry.path)
+            self._session.went_on_from(place, entry.step)
+            return entry.step
 
     @staticmethod
     def read(path: str) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 from collections.abc import Callable
@@ -52,6 +51,26 @@ def candidates(folder: str, step: int | None) -> list[Entry]:
     raise FtnPytorchError("NO_CHECKPOINT", f"the folder {folder} holds no checkpoint of step {step}, but of {steps}")
 
 
+def prepare(place: str) -> None:
+    """Make the folder that a place lies in, which a restart asks for at the start of a run: a warning if it cannot.
+
+    The first checkpoint would tell it after hours. The place itself may become a file.
+    """
+    parent = os.path.dirname(place)
+    try:
+        os.makedirs(parent, exist_ok=True)
+    except OSError as failure:
+        process.warn(f"{_not_made(parent, failure)}: nothing can be written to {place}")
+
+
+def _not_made(folder: str, failure: OSError) -> str:
+    """The folder that is in the way, which may be one of those above."""
+    there = folder
+    while not os.path.exists(there):
+        there = os.path.dirname(there)
+    return f"the folder {folder} cannot be made in {there}: {failure.strerror}"
+
+
 class Session:
     """What one owner, such as a loaded module, does with folders. It holds their locks as long as it lives."""
 
@@ -92,11 +111,12 @@ class Session:
         held = self._locks.get(folder)
         if held is not None and held.is_held():
             return
-        with contextlib.suppress(OSError):
-            # Only itself: a missing parent is rather a name that was written wrongly, and is told by the lock.
-            os.mkdir(folder)
         if os.path.exists(folder) and not os.path.isdir(folder):
             raise FtnPytorchError("FILE", f"{folder} is a file; checkpoint() needs a folder")
+        try:
+            os.makedirs(folder, exist_ok=True)
+        except OSError as failure:
+            raise FtnPytorchError("FILE", _not_made(folder, failure)) from failure
         self._locks[folder] = Lock(os.path.join(folder, _LOCK), f"the folder {folder}")
 
     @staticmethod

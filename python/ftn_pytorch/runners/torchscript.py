@@ -60,7 +60,7 @@ class TorchScriptRunner(Runner):
 
         extra = {} if self._optimizer is None else {optimizer_state.FILE: self._optimizer.dumps()}
         path = resolve(file)
-        with locked(path), replaced(path) as stream, _quiet():
+        with process.lock(), locked(path), replaced(path) as stream, _quiet():
             self._torch.jit.save(self._model, stream, _extra_files=extra)
 
     def checkpoint(self, folder: str, keep: int, step: int | None) -> None:
