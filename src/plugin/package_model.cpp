@@ -8,6 +8,7 @@
 #include "plugin/answer.hpp"
 #include "plugin/failure.hpp"
 #include "plugin/frame.hpp"
+#include "plugin/package_inputs.hpp"
 #include "plugin/package_origin.hpp"
 #include "plugin/tree_spec.hpp"
 
@@ -16,12 +17,29 @@ namespace {
 
 using Loader = torch::inductor::AOTIModelPackageLoader;
 
-/// The status of a refused input by the words of torch; others are failures of the model itself.
-fpt_status status_of(const std::string& text) {
-  if (text.find("unmatched dtype") != std::string::npos) return FPT_ERR_DTYPE;
-  if (text.find("dim value") != std::string::npos || text.find("expected size") != std::string::npos)
-    return FPT_ERR_SHAPE;
-  return FPT_ERR_PYTHON;
+constexpr const char* about_axes =
+    " Axes are counted from 0, in reverse of the Fortran order unless the model was loaded with layout=\"same\".";
+
+/// FPT_ERR_DTYPE or FPT_ERR_SHAPE for an input that the code does not take.
+void check(const ExpectedInput& expected, const at::Tensor& tensor, const std::string& label) {
+  const std::string found = dtype_name(dtype_of(tensor.scalar_type()));
+  if (!expected.dtype.empty() && found != expected.dtype) {
+    const bool can_be_cast = tensor.is_floating_point() && (expected.dtype == "float32" || expected.dtype == "float64");
+    fail(FPT_ERR_DTYPE, label, " is an array of ", found, ", the model expects ", expected.dtype,
+         ". Declare the Fortran array so",
+         can_be_cast ? ", or convert real arrays on their way in with load(..., dtype=\"" + expected.dtype + "\")" : "",
+         ".");
+  }
+  for (const auto& [axis, sizes] : expected.sizes) {
+    const int64_t size = axis < tensor.dim() ? tensor.size(axis) : -1;
+    if (size >= sizes.least && size <= sizes.most) continue;
+    const bool is_limit = sizes.least != sizes.most;
+    fail(FPT_ERR_SHAPE, label, " has shape ", shape_text(array_of_tensor(tensor, true)), ", the model expects ",
+         !is_limit            ? "size "
+         : size < sizes.least ? "at least "
+                              : "at most ",
+         size < sizes.least ? sizes.least : sizes.most, " on axis ", axis, ".", about_axes);
+  }
 }
 
 class PackageModel : public Model {
@@ -46,16 +64,6 @@ class PackageModel : public Model {
     const std::shared_lock lock(mutex_);
     try {
       run(inputs, label, answer);
-    } catch (const Error&) {
-      throw;
-    } catch (const std::exception& error) {
-      const std::string text = message_of(error);
-      const fpt_status status = status_of(text);
-      if (status == FPT_ERR_PYTHON) rethrow_as(status, label);
-      fail(
-          status, label, ": ", text.substr(0, text.find('\n')),
-          ". Inputs and axes are counted from 0, axes in reverse of the Fortran order unless the model was loaded with "
-          "layout=\"same\".");
     } catch (...) {
       rethrow_as(FPT_ERR_PYTHON, label);
     }
@@ -65,6 +73,7 @@ class PackageModel : public Model {
   struct State {
     std::unique_ptr<Loader> loader;
     std::vector<std::string> names;  // of the inputs, empty for those without
+    std::vector<ExpectedInput> expected;
     TreeSpec results;
     Settings settings;  // of the load, with the device that the package was compiled for
     FramePool frames;
@@ -89,6 +98,7 @@ class PackageModel : public Model {
       const std::vector<std::string> spec = state->loader->get_call_spec();
       state->names = names_of_inputs(parse_tree_spec(spec.at(0), settings_.file), settings_.file);
       state->results = parse_tree_spec(spec.at(1), settings_.file);
+      state->expected = expected_inputs(origin.source, state->names.size());
     } catch (...) {
       rethrow_as(FPT_ERR_FORMAT, concat(settings_.file, " cannot be loaded by torch ", TORCH_VERSION,
                                         " (was it compiled with another one? then ", compile_again, ")"));
@@ -109,6 +119,24 @@ class PackageModel : public Model {
     for (const std::string& name : state_->names)
       text += (text.empty() ? ": " : "; ") + (name.empty() ? "an input without name" : name);
     return concat("it has ", state_->names.size(), state_->names.size() == 1 ? " input" : " inputs", text);
+  }
+
+  /// What the code computes; of a failure, what is wrong with the inputs where that is it.
+  std::vector<at::Tensor> computed(const std::vector<at::Tensor>& tensors, const std::string& label) {
+    try {
+      return state_->loader->run(tensors);
+    } catch (const std::exception& error) {
+      for (std::size_t i = 0; i < tensors.size(); ++i) {
+        const std::string& name = state_->names[i];
+        check(state_->expected[i], tensors[i], concat(label, ": ", name.empty() ? concat("input ", i + 1) : name));
+      }
+      const std::string text = message_of(error);
+      if (text.find("expected size") != std::string::npos)  // sizes that have to agree
+        fail(FPT_ERR_SHAPE, label, ": ", text.substr(0, text.find('\n')), ".", about_axes);
+      // up to torch 2.12 the code keeps the reason to itself
+      rethrow_as(FPT_ERR_PYTHON, label,
+                 text.find("API call failed") == std::string::npos ? "" : " (the reason is on standard error)");
+    }
   }
 
   void run(Inputs inputs, const std::string& label, fpt_direct_answer& answer) {
@@ -133,7 +161,7 @@ class PackageModel : public Model {
         fail(FPT_ERR_SIGNATURE, label, " is called with ", inputs.count, inputs.count == 1 ? " input; " : " inputs; ",
              inputs_text());
     const c10::InferenceMode inference(true);
-    std::vector<at::Tensor> results = state.loader->run(tensors);
+    std::vector<at::Tensor> results = computed(tensors, label);
     tensors.clear();
     std::unique_ptr<Answer> all = take_answer();
     const TreeSpec& spec = state.results;

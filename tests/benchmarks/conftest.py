@@ -54,8 +54,10 @@ class Pretended(Setting):
 @pytest.fixture
 def setting():
     manifest = {
-        "problems": {"mlp_32": {"stem": "mlp", "parameters": 5508, "flops": 1000},
-                     "mlp_256": {"stem": "mlp", "parameters": 5508, "flops": 8000}},
+        "problems": {
+            "mlp_32": {"stem": "mlp", "parameters": 5508, "flops": 1000},
+            "mlp_256": {"stem": "mlp", "parameters": 5508, "flops": 8000},
+        },
         "missing": {"mlp.pt2": "no compiler"},
         "refused": {},
     }
@@ -67,9 +69,20 @@ def document(setting):
     """Results of one case on pretended workers, complete as in the file."""
     outcome = measure_case("mlp", [32], ["python", "script", "direct", "pt2"], setting, QUICK, lambda text: None)
     return {
-        "seconds": 60.0, "driver": "compiler", "models": setting.manifest["problems"],
-        "versions": {"python": "3"}, "effort": {}, "uses_torchscript": False,
-        "machine": {"processor": "P", "cores": 2, "core_used": 1, "memory_gib": 1, "system": "S", "load_before": 0,
-                    "load_after": 1},
+        "seconds": 60.0,
+        "driver": "compiler",
+        "models": setting.manifest["problems"],
+        "versions": {"python": "3"},
+        "effort": {},
+        "uses_torchscript": False,
+        "machine": {
+            "processor": "P",
+            "cores": 2,
+            "core_used": 1,
+            "memory_gib": 1,
+            "system": "S",
+            "load_before": 0,
+            "load_after": 1,
+        },
         **vars(outcome),
     }

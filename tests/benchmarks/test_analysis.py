@@ -32,8 +32,9 @@ def test_a_drift_of_the_machine_does_not_show_in_ratio_and_difference():
     assert summary.difference(other, floor) == 10
 
 
-@pytest.mark.parametrize("ask", [lambda: summary.summarize([]), lambda: summary.ratio([], []),
-                                 lambda: summary.difference([[1.0]], [])])
+@pytest.mark.parametrize(
+    "ask", [lambda: summary.summarize([]), lambda: summary.ratio([], []), lambda: summary.difference([[1.0]], [])]
+)
 def test_nothing_cannot_be_summarized(ask):
     with pytest.raises(ValueError, match="no "):
         ask()
@@ -84,7 +85,9 @@ def test_aims_are_judged_by_the_numbers(document):
 
 def test_ftorch_is_the_one_to_compare_with_where_it_was_measured(document):
     script = next(row for row in document["results"] if row["path"] == "script")
-    others = [{**script, "path": path, "call_us": {"min": factor}}
-              for path, factor in (("direct", 1), ("libtorch", 2), ("ftorch", 0.8))]
+    others = [
+        {**script, "path": path, "call_us": {"min": factor}}
+        for path, factor in (("direct", 1), ("libtorch", 2), ("ftorch", 0.8))
+    ]
     assert ("mlp 32, direct: beside libtorch by hand", "yes", "0.500, at most 1") in report.aims(others[:2])
     assert ("mlp 32, direct: beside FTorch", "no", "1.250, at most 1") in report.aims(others)

@@ -10,8 +10,11 @@ from analysis.plan import PATHS
 
 def rows_of_overhead():
     ways = [way for way in overhead.STYLES if not way.startswith("kept, ")]
-    return [{"case": f"empty {n}", "way": way, "difference_us": 0.1 * (place + 1) * (n + 1), "ratio": 2.0}
-            for place, way in enumerate(ways) for n in (1, 3, 8)]
+    return [
+        {"case": f"empty {n}", "way": way, "difference_us": 0.1 * (place + 1) * (n + 1), "ratio": 2.0}
+        for place, way in enumerate(ways)
+        for n in (1, 3, 8)
+    ]
 
 
 def test_pictures_are_small_and_of_the_sizes_there_are(document, tmp_path):
@@ -20,7 +23,8 @@ def test_pictures_are_small_and_of_the_sizes_there_are(document, tmp_path):
     written = figures.draw({**document, "results": document["results"] + more + trained}, tmp_path)
     written += overhead.draw(rows_of_overhead(), tmp_path / "call_overhead")
     assert [file.name for file in written] == [
-        f"{name}.{suffix}" for name in ("mlp", "training", "cold_start", "call_overhead") for suffix in ("png", "svg")]
+        f"{name}.{suffix}" for name in ("mlp", "training", "cold_start", "call_overhead") for suffix in ("png", "svg")
+    ]
     for file in written:
         assert file.read_bytes().startswith(b"\x89PNG" if file.suffix == ".png" else b"<?xml")
         assert 5_000 < file.stat().st_size < 100_000
@@ -31,8 +35,9 @@ def test_the_same_results_give_the_same_picture(document, tmp_path):
     assert [file.read_bytes() for file in first] == [file.read_bytes() for file in second]
 
 
-@pytest.mark.parametrize("lowest, highest", [
-    (0.53, 1.03), (0.15, 1.4), (0.97, 1.02), (1, 424), (0.026, 13), (1e4, 2e6)])
+@pytest.mark.parametrize(
+    "lowest, highest", [(0.53, 1.03), (0.15, 1.4), (0.97, 1.02), (1, 424), (0.026, 13), (1e4, 2e6)]
+)
 def test_an_axis_has_several_labels_within_its_range(lowest, highest):
     figure, panel = style.plt.subplots()
     style.plain_log_axis(panel.yaxis, lowest, highest)
@@ -45,10 +50,13 @@ def test_an_axis_has_several_labels_within_its_range(lowest, highest):
     style.plt.close(figure)
 
 
-@pytest.mark.parametrize("styles", [
-    {path: figures.STYLES[path] for path in PATHS},
-    {way: look[1:] for way, look in overhead.STYLES.items()},
-])
+@pytest.mark.parametrize(
+    "styles",
+    [
+        {path: figures.STYLES[path] for path in PATHS},
+        {way: look[1:] for way, look in overhead.STYLES.items()},
+    ],
+)
 def test_every_line_has_a_colour_and_a_marker_of_its_own(styles):
     colors, markers, _ = zip(*styles.values())
     assert len(set(colors)) == len(set(markers)) == len(styles)

@@ -25,17 +25,24 @@ def test_times_ratios_and_cold_start_come_from_the_answers(document):
     assert (cold["load_ms"], cold["first_call_ms"]) == (2, 1) and cold["start_ms"] > 0 and cold["peak_mib"] > 1
 
 
-@pytest.mark.parametrize("path, reason", [
-    ("onnx", "there is no such thing"),
-    ("copy", "the process ended with code 1: out of luck"),
-    ("compiled", "the process ended with code 1: out of luck"),
-    ("torchscript", "the process answered: garbled garbled garbled garbled garbled"),
-])
+@pytest.mark.parametrize(
+    "path, reason",
+    [
+        ("onnx", "there is no such thing"),
+        ("copy", "the process ended with code 1: out of luck"),
+        ("compiled", "the process ended with code 1: out of luck"),
+        ("torchscript", "the process answered: garbled garbled garbled garbled garbled"),
+    ],
+)
 def test_a_worker_that_fails_is_a_line_of_the_result_and_the_others_are_measured(setting, path, reason):
     outcome = measure(setting, path, "python", "script", sizes=(32, 256))
     assert outcome.unavailable == [{"case": "mlp", "size": size, "path": path, "reason": reason} for size in (32, 256)]
     assert [(row["size"], row["path"]) for row in outcome.results] == [
-        (32, "python"), (32, "script"), (256, "python"), (256, "script")]
+        (32, "python"),
+        (32, "script"),
+        (256, "python"),
+        (256, "script"),
+    ]
 
 
 def test_a_path_that_cannot_be_created_again_keeps_its_calls(setting):
@@ -48,13 +55,13 @@ def test_a_path_that_cannot_be_created_again_keeps_its_calls(setting):
 
 
 def test_a_run_without_plain_python_has_no_ratios(setting):
-    row, = measure(setting, "script").results
+    (row,) = measure(setting, "script").results
     assert "ratio" not in row and row["call_us"]["min"] == 10.1
 
 
 def test_a_program_that_cannot_be_started_is_a_line_of_the_result(setting, monkeypatch):
     monkeypatch.setattr(type(setting), "command", lambda self, case, path: ["./there-is-no-such-program"])
-    line, = measure(setting, "script").unavailable
+    (line,) = measure(setting, "script").unavailable
     assert "there-is-no-such-program" in line["reason"]
 
 

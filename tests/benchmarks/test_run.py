@@ -44,10 +44,13 @@ def test_a_file_has_a_line_for_each_row(document, tmp_path):
     assert script["call_us"]["median"] == 10.1
 
 
-@pytest.mark.parametrize("arguments, said", [
-    (["--build", "nowhere"], "cmake --build nowhere --target bench_driver"),
-    (["--from", "nothing.json"], "nothing.json"),
-])
+@pytest.mark.parametrize(
+    "arguments, said",
+    [
+        (["--build", "nowhere"], "cmake --build nowhere --target bench_driver"),
+        (["--from", "nothing.json"], "nothing.json"),
+    ],
+)
 def test_what_is_missing_is_said(main, arguments, said, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main(arguments) == 2
@@ -63,8 +66,9 @@ def test_a_file_of_another_kind_is_refused(main, text, tmp_path, capsys):
 
 def test_cases_are_those_of_the_models():
     code = "import json, models; print(json.dumps({name: case.sizes for name, case in models.CASES.items()}))"
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT / "benchmarks", capture_output=True, text=True,
-                          timeout=120, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT / "benchmarks", capture_output=True, text=True, timeout=120, check=True
+    )
     assert json.loads(done.stdout) == {name: list(case.sizes) for name, case in CASES.items()}
     assert all(case.quick in case.sizes for case in CASES.values())
 
@@ -74,10 +78,26 @@ def test_end_to_end_on_the_built_driver(build_dir, tmp_path):
     driver = build_dir / "benchmarks" / "paths" / "bench_driver"
     if not driver.is_file():
         pytest.skip("this build has no benchmarks")
-    command = [sys.executable, "benchmarks/paths/run.py", "--quick", "--case", "tiny", "--build", str(build_dir),
-               "--output", str(tmp_path), "--path", "python", "--path", "script", "--path", "direct"]
-    done = subprocess.run(command, cwd=ROOT, env=dict(os.environ), capture_output=True, text=True, timeout=120,
-                          check=False)
+    command = [
+        sys.executable,
+        "benchmarks/paths/run.py",
+        "--quick",
+        "--case",
+        "tiny",
+        "--build",
+        str(build_dir),
+        "--output",
+        str(tmp_path),
+        "--path",
+        "python",
+        "--path",
+        "script",
+        "--path",
+        "direct",
+    ]
+    done = subprocess.run(
+        command, cwd=ROOT, env=dict(os.environ), capture_output=True, text=True, timeout=120, check=False
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     found = files.read(tmp_path / "results.json")
     measured = {row["path"] for row in found["results"]} | {row["path"] for row in found["unavailable"]}

@@ -32,7 +32,10 @@ def load(build_dir, cache, model):
         inherited = {name: value for name, value in os.environ.items() if name not in ("VIRTUAL_ENV", "PYTHONPATH")}
         done = subprocess.run(
             [build_dir / "tests" / "c" / "choose_backend", file, backend, *arguments],
-            capture_output=True, text=True, timeout=120, check=False,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
             env={**inherited, "FTN_PYTORCH_PYTHON": cache["Python_EXECUTABLE"], **environment},
         )
         assert done.returncode in (0, 1), done.stderr

@@ -30,7 +30,11 @@ def run(request, build_dir, tmp_path):
         program = build_dir / "tests" / "diagnosis" / "diagnosis_program"
         done = subprocess.run(
             [program, f"{request.param}=net.pt", *actions],
-            capture_output=True, text=True, timeout=120, check=True, cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=True,
+            cwd=tmp_path,
             env={**inherited, "FTN_PYTORCH_PYTHON": sys.executable, **environment},
         )
         return done.stdout

@@ -103,10 +103,14 @@ contains
       long = 1
       double = 1
       short = 0
-      call expect_call([torch_in(double), inputs(2:4)], FTN_PYTORCH_ERR_DTYPE, "unmatched dtype")
-      call expect_call([inputs(1), torch_in("index", short), inputs(3:4)], FTN_PYTORCH_ERR_DTYPE, "input_handles[1]")
-      call expect_call([torch_in(wide), inputs(2:4)], FTN_PYTORCH_ERR_SHAPE, "expected: 3, but got: 4")
-      call expect_call([torch_in(long), inputs(2:4)], FTN_PYTORCH_ERR_SHAPE, "expected size")
+      call expect_call([torch_in(double), inputs(2:4)], FTN_PYTORCH_ERR_DTYPE, &
+         "input 1 is an array of float64, the model expects float32. Declare the Fortran array so, or convert real " // &
+         "arrays on their way in with load(..., dtype=""float32"")")
+      call expect_call([inputs(1), torch_in("index", short), inputs(3:4)], FTN_PYTORCH_ERR_DTYPE, &
+         "index is an array of int32, the model expects int64. Declare the Fortran array so.")
+      call expect_call([torch_in(wide), inputs(2:4)], FTN_PYTORCH_ERR_SHAPE, &
+         "input 1 has shape (5, 4), the model expects size 3 on axis 1")
+      call expect_call([torch_in(long), inputs(2:4)], FTN_PYTORCH_ERR_SHAPE, "expected size", old_torch="on standard error")
       call expect_call(inputs(1:3), FTN_PYTORCH_ERR_SIGNATURE, &
          "is called with 3 inputs; it has 4 inputs: an input without name; index; mask; shift")
       call expect_call([inputs, torch_in(x)], FTN_PYTORCH_ERR_SIGNATURE, "has no input 5; it has 4 inputs")
@@ -114,7 +118,7 @@ contains
       call expect_call([torch_in(x), torch_in(index), inputs(2:4)], FTN_PYTORCH_ERR_SIGNATURE, "(""index"") of ")
       call expect_call([inputs(1:3), torch_in("shift", 1.0)], FTN_PYTORCH_ERR_SIGNATURE, "is a scalar")
       index(2) = rows
-      call expect_call(inputs, FTN_PYTORCH_ERR_PYTHON, "index out of bounds")
+      call expect_call(inputs, FTN_PYTORCH_ERR_PYTHON, "index out of bounds", old_torch="on standard error")
       index(2) = 0
       call model%forward(inputs, outputs)
       call expect(is_right(), "and fitting inputs after all of these")
@@ -153,20 +157,36 @@ contains
       call expect(is_right(), "a package in which the model has a name of its own")
    end subroutine runs_whatever_it_is_called
 
-   !> A call that fails and leaves the outputs as they were
-   subroutine expect_call(given, status, part)
+   !> A call that fails and leaves the outputs as they were. Before torch 2.13 packages keep some reasons to themselves
+   subroutine expect_call(given, status, part, old_torch)
       type(torch_arg), target, intent(in) :: given(:)
       integer, intent(in) :: status
       character(*), intent(in) :: part
+      character(*), intent(in), optional :: old_torch
 
       character(:), allocatable :: errmsg
       integer :: stat
+      logical :: is_kept
 
+      errmsg = ""
       call model%forward(given, outputs, stat=stat, errmsg=errmsg)
-      call expect_status(stat, status, part, errmsg)
-      if (stat /= FTN_PYTORCH_OK) call expect_text(errmsg, part, part // ": reason")
+      is_kept = .false.
+      if (present(old_torch)) is_kept = stat == FTN_PYTORCH_ERR_PYTHON .and. index_of(errmsg, old_torch) > 0
+      if (.not. is_kept) then
+         call expect_status(stat, status, part, errmsg)
+         if (stat /= FTN_PYTORCH_OK) call expect_text(errmsg, part, part // ": reason")
+      end if
       call expect(all(weighted == 0) .and. all(moved == 0) .and. all(picked == 0), part // ": nothing is written")
    end subroutine expect_call
+
+   !> The intrinsic function, whose name is that of an input here
+   pure integer function index_of(text, part)
+      character(*), intent(in) :: text, part
+
+      intrinsic :: index
+
+      index_of = index(text, part)
+   end function index_of
 
    subroutine expect_load(kind, status, part)
       character(*), intent(in) :: kind, part

@@ -112,7 +112,10 @@ def test_exports_are_the_functions_of_the_header(build_dir: Path) -> None:
 def test_header_stands_alone(language: str, tmp_path: Path) -> None:
     compiler, suffix = ("gcc", ".c") if language == "c11" else ("g++", ".cpp")
     source = tmp_path / f"alone{suffix}"
-    source.write_text('#include "ftn_pytorch.h"\n_Static_assert(sizeof(fpt_arg) == 256, "");\n'.replace(
-        "_Static_assert", "static_assert" if suffix == ".cpp" else "_Static_assert"))
+    source.write_text(
+        '#include "ftn_pytorch.h"\n_Static_assert(sizeof(fpt_arg) == 256, "");\n'.replace(
+            "_Static_assert", "static_assert" if suffix == ".cpp" else "_Static_assert"
+        )
+    )
     flags = [f"-std={language}", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only", f"-I{SRC}"]
     subprocess.run([compiler, *flags, source], check=True)

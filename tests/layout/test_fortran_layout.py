@@ -29,8 +29,11 @@ def test_one_interface_for_each_function_in_the_order_of_the_header() -> None:
     for (result, name, parameters), (kind, _, dummies) in zip(functions, interfaces):
         assert (kind == "subroutine") == (result.strip() == "void"), name
         parameters = re.sub(r"\(\*(\w+)\)\([^)]*\)", r"\1", parameters)  # a function pointer
-        names = [] if parameters == "void" else [re.findall(r"\w+", each)[-1] for each in
-                                                 re.sub(r"\[\w*\]", "", parameters).split(",")]
+        names = (
+            []
+            if parameters == "void"
+            else [re.findall(r"\w+", each)[-1] for each in re.sub(r"\[\w*\]", "", parameters).split(",")]
+        )
         assert [dummy.strip() for dummy in dummies.split(",") if dummy.strip()] == names, name
 
 

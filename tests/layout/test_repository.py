@@ -63,8 +63,13 @@ def test_variables_are_known_and_documented() -> None:
 
 def test_no_paths_of_a_machine() -> None:
     trace = re.compile(r"/(?:root|home/\w+|work|Users/\w+)/|/tmp/\w+")
-    found = [f"{name_of(path)}: {line}" for path in TEXTS if path != Path(__file__).resolve()
-             for line in path.read_text().splitlines() if trace.search(line)]
+    found = [
+        f"{name_of(path)}: {line}"
+        for path in TEXTS
+        if path != Path(__file__).resolve()
+        for line in path.read_text().splitlines()
+        if trace.search(line)
+    ]
     assert found == []
 
 

@@ -32,13 +32,22 @@ class Driver:
     def __init__(self, build: Path, way: str, log: Path, environment: dict[str, str] | None = None) -> None:
         python = os.environ.get("FTN_PYTORCH_PYTHON", sys.executable)
         embedded = way == "embedded"
-        self.command = [str(build / "bin" / "driver")] if embedded else [
-            python, "-c", ADOPTS.format(way), str(build / "bin" / "libdriver_library.so")]
+        self.command = (
+            [str(build / "bin" / "driver")]
+            if embedded
+            else [python, "-c", ADOPTS.format(way), str(build / "bin" / "libdriver_library.so")]
+        )
         self.log = log
         self._lines = open(log, "w")  # noqa: SIM115  closed with the driver
         self._process = subprocess.Popen(
-            self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1,
-            env={**os.environ, "FTN_PYTORCH_PYTHON": python, **(environment or {})}, preexec_fn=heed_interrupts)
+            self.command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            bufsize=1,
+            env={**os.environ, "FTN_PYTORCH_PYTHON": python, **(environment or {})},
+            preexec_fn=heed_interrupts,
+        )
 
     @property
     def pid(self) -> int:
@@ -91,8 +100,9 @@ class Driver:
         return unhex(self.tell("read", block)[1])
 
     def array(self, arg: int, block: int, offset: int, dtype: int, extents, strides, access: int, name: str = ""):
-        return self.outcome("array", arg, block, offset, dtype, len(extents), *extents, *strides, access,
-                            to_hex(name.encode()))
+        return self.outcome(
+            "array", arg, block, offset, dtype, len(extents), *extents, *strides, access, to_hex(name.encode())
+        )
 
     def text(self, arg: int, text: str | bytes, name: str = "") -> tuple[int, str]:
         raw = text if isinstance(text, bytes) else text.encode()

@@ -84,7 +84,11 @@ def test_interrupt_during_a_long_call_is_an_exception_where_python_is_the_progra
 
 def test_failure_in_a_thread_of_the_script_stays_there(start, write, way):
     driver = start(way)
-    driver.load(0, write("threads.py", """
+    driver.load(
+        0,
+        write(
+            "threads.py",
+            """
         import threading
         threading.excepthook = lambda failure: seen.append(failure.exc_value)
         seen = []
@@ -93,13 +97,19 @@ def test_failure_in_a_thread_of_the_script_stays_there(start, write, way):
             thread.start()
             thread.join()
             assert isinstance(seen[0], ZeroDivisionError)
-    """))
+    """,
+        ),
+    )
     assert driver.call(0, "start") == (OK, "")
 
 
 def test_memory_that_runs_out_in_python_is_told_and_survived(start, write, way):
     driver = start(way)
-    driver.load(0, write("hungry.py", """
+    driver.load(
+        0,
+        write(
+            "hungry.py",
+            """
         import resource, torch
         def ftn_pytorch_setup():
             size = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
@@ -107,7 +117,9 @@ def test_memory_that_runs_out_in_python_is_told_and_survived(start, write, way):
         def python(): return [bytearray(1 << 20) for i in range(1000)] and None
         def torch_(): return torch.ones(1 << 28) and None
         def stays(): pass
-    """))
+    """,
+        ),
+    )
     for function in ("python", "torch_", "python"):
         status, text = driver.call(0, function)
         assert status == MEMORY, text
@@ -182,12 +194,15 @@ def test_nothing_is_loaded_from_the_working_directory(build_dir, logs, write, tm
     for name in NAMES:
         write(f"world/{name}.py", EVIL)
     world.chmod(0o777)
-    script = write("own/script.py", """
+    script = write(
+        "own/script.py",
+        """
         import re, threading
         import numpy, torch
         def ftn_pytorch_setup():
             assert numpy.ones(1)[0] == 1 and torch.ones(1)[0] == 1
-    """)
+    """,
+    )
     before = os.getcwd()
     os.chdir(world)
     try:

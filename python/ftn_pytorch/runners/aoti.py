@@ -5,15 +5,18 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 from .. import device, formats, private_names, process
 from ..errors import FtnPytorchError, message
 from ..framework import TORCH, import_torch
 from .base import Options
+from .expected import ABOUT_AXES, Input, check
 from .saved import SavedRunner
 from .tree import Tree
 
@@ -81,6 +84,7 @@ class AotiRunner(SavedRunner):
         self._tree = Tree(specs[0], (), self.path)
         process.settle_threads()
         self._torch, self._loader, self._out_spec = torch, loader, specs[1]
+        self._expected = _expected_inputs(archive, name, len(self._tree.names))
         self.device = place
 
     def _place(self, compiled_for: str) -> str | None:
@@ -98,7 +102,7 @@ class AotiRunner(SavedRunner):
         return place
 
     def _forward(self) -> Callable:
-        tree, out_spec, where = self._tree, self._out_spec, f"forward of {self.name}"
+        tree, out_spec, expected, where = self._tree, self._out_spec, self._expected, f"forward of {self.name}"
         run, unflatten, tensor = self._loader.boxed_run, private_names.tree_unflatten(), self._torch.Tensor
 
         def forward(*args: Any, **named: Any) -> Any:
@@ -109,24 +113,68 @@ class AotiRunner(SavedRunner):
                 if isinstance(value, tensor)
             ]
             try:
-                return unflatten(run(values), out_spec)
+                return unflatten(run(values.copy()), out_spec)  # which is emptied
             except RuntimeError as failure:
+                for number, (entry, value) in enumerate(zip(expected, values)):
+                    wanted = entry.input(tree.names[number] or f"input {number + 1}", value)
+                    check([wanted], [value], where, converts=False)
                 raise _explained(failure, where) from failure
 
         return forward
 
 
+@dataclass
+class _Expected:
+    """What the code expects of an input, as far as it is known: type, and sizes by axis."""
+
+    dtype: str | None = None
+    sizes: dict[int, int] = field(default_factory=dict)
+    least: dict[int, int] = field(default_factory=dict)
+    most: dict[int, int] = field(default_factory=dict)
+
+    def input(self, name: str, value: Any) -> Input:
+        """The same for the number of axes of a value, with the limit that it exceeds as the size that is expected."""
+        axes = max([value.dim(), *(axis + 1 for axis in self.sizes)])
+        shape: list[Any] = [self.sizes.get(axis) for axis in range(axes)]
+        for axis, size in enumerate(value.shape):
+            if size < self.least.get(axis, 0) or size > self.most.get(axis, size):
+                shape[axis] = self.least[axis] if size < self.least.get(axis, 0) else self.most[axis]
+        return Input(name, self.dtype, tuple(shape))
+
+
+def _expected_inputs(archive: formats.Archive, name: str, count: int) -> list[_Expected]:
+    """Read from the source of the wrapper, in which every check carries the text of its failure.
+
+    The code looks at its inputs itself; this is for the reason, which torch before 2.13 does not tell.
+    """
+    entries = (entry for entry in archive.names if entry.startswith(f"data/aotinductor/{name}/"))
+    source = next(
+        (archive.read(entry).decode(errors="replace") for entry in entries if entry.endswith(".wrapper.cpp")), ""
+    )
+    found = [_Expected() for _ in range(count)]
+    for number, expected in enumerate(found):
+        label = rf'"input_handles\[{number}\]: '
+        before, is_checked, _ = source.partition(f'"input_handles[{number}]: unmatched dtype')
+        dtypes = re.findall(r"aoti_torch_dtype_(\w+)\(", before)
+        if is_checked and dtypes:
+            expected.dtype = dtypes[-1]
+        for words, end, sizes in (
+            ("unmatched dim value at", "expected: ", expected.sizes),
+            ("dim value is too small at", ">= ", expected.least),
+            ("dim value is too large at", "<= ", expected.most),
+        ):
+            checks = re.findall(rf"{label}{words} (\d+), .*?{end}(\d+)", source, re.DOTALL)
+            sizes.update((int(axis), int(size)) for axis, size in checks)
+    return found
+
+
 def _explained(failure: RuntimeError, where: str) -> Exception:
-    """The refusal of an input with its status; other failures as they are."""
+    """Sizes that do not agree with their status; other failures as they are, with the place of the reason."""
     text = str(failure)
-    for words, status in (("unmatched dtype", "DTYPE"), ("dim value", "SHAPE"), ("expected size", "SHAPE")):
-        if words in text:
-            refused = f"{where}: {text.partition(chr(10))[0]}. Inputs are counted from 0"
-            if status == "DTYPE":
-                cure = "Packages convert no types: one that Fortran lacks must be made in the model"
-                return FtnPytorchError(status, f"{refused}. {cure}.")
-            order = "and axes, too, in reverse of the Fortran order unless the model was loaded with"
-            return FtnPytorchError(status, f'{refused}, {order} layout="same".')
+    if "expected size" in text:
+        return FtnPytorchError("SHAPE", f"{where}: {text.partition(chr(10))[0]}. {ABOUT_AXES}")
+    if "API call failed" in text:  # torch before 2.13
+        return FtnPytorchError("PYTHON", f"{where}: {text.partition(chr(10))[0]} (the reason is on standard error)")
     return failure
 
 

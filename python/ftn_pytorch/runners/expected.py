@@ -12,6 +12,8 @@ from ..shapes import Shape, mismatch
 from ..values import dtype_name
 from .narrowed import advice, is_narrow
 
+ABOUT_AXES = 'Axes are counted from 0, in reverse of the Fortran order unless the model was loaded with layout="same".'
+
 
 @dataclass(frozen=True)
 class Input:
@@ -48,8 +50,11 @@ def arrange(inputs: Sequence[Input], args: Sequence[Any], named: Mapping[str, An
     return [values[place] for place in range(len(inputs))]
 
 
-def check(inputs: Sequence[Input], values: Sequence[Any], where: str) -> None:
-    """DTYPE or SHAPE if arrays are not what the inputs expect. Plain numbers pass for inputs without axes."""
+def check(inputs: Sequence[Input], values: Sequence[Any], where: str, converts: bool = True) -> None:
+    """DTYPE or SHAPE if arrays are not what the inputs expect. Plain numbers pass for inputs without axes.
+
+    ``converts``: the runner makes inputs of types that Fortran lacks (``narrowed``), for the advice.
+    """
     sizes: dict[str, tuple[int, str]] = {}
     for number, (entry, value) in enumerate(zip(inputs, values), 1):
         name = entry.name or f"input {number}"
@@ -63,7 +68,7 @@ def check(inputs: Sequence[Input], values: Sequence[Any], where: str) -> None:
             raise FtnPytorchError(
                 "DTYPE",
                 f"{where}: {name} is an array of {found}, the model expects {entry.dtype}. "
-                f"{_cast_hint(found, entry.dtype)}.",
+                f"{_cast_hint(found, entry.dtype, converts)}.",
             )
         if entry.shape is not None:
             _check_shape(entry, name, tuple(shape), sizes, where)
@@ -74,17 +79,16 @@ def _check_shape(entry: Input, name: str, found: tuple, sizes: dict[str, tuple[i
     if wrong:
         raise FtnPytorchError(
             "SHAPE",
-            f"{where}: {name} has shape {found}, the model expects {entry}: {wrong}. Axes are counted from 0, in "
-            'reverse of the Fortran order unless the model was loaded with layout="same".',
+            f"{where}: {name} has shape {found}, the model expects {entry}: {wrong}. {ABOUT_AXES}",
         )
 
 
-def _cast_hint(found: str, wanted: str) -> str:
+def _cast_hint(found: str, wanted: str, converts: bool) -> str:
     if is_narrow(wanted):
-        return advice(wanted)
+        return advice(wanted) if converts else "Packages convert no types: one that Fortran lacks must be made in the model"
     declare = "Declare the Fortran array so"
     if found.startswith("float") and wanted in ("float32", "float64"):
-        return f'{declare}, or load the model with dtype="{wanted}"'
+        return f'{declare}, or convert real arrays on their way in with load(..., dtype="{wanted}")'
     return declare
 
 

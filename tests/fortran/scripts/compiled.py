@@ -21,4 +21,3 @@ def eager(x):
 
 def is_compiled():
     return torch._dynamo.utils.counters["stats"]["unique_graphs"]
-

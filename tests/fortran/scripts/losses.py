@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Losses that a program with floating-point traps must survive, and arithmetic that would end it."""
+
 import torch
 
 
