@@ -79,7 +79,7 @@ function(fpt_fortran_test name)
   foreach(flags IN LISTS ARG_OPTIMIZE)
     string(REGEX REPLACE "[^A-Za-z0-9]+" "_" suffix "${flags}")
     if("-flto" IN_LIST flags AND NOT fpt_have_lto)
-      message(STATUS "${name}: this compiler has no link-time optimisation, ${flags} is left out")
+      message(STATUS "${name}: no link-time optimisation with these compilers, ${flags} is left out")
     else()
       _fpt_fortran_program(${name}${suffix} "${flags}")
       _fpt_register(${name}${suffix} ${name}${suffix} ${ARG_ARGS})
@@ -118,6 +118,11 @@ endfunction()
 if("Fortran" IN_LIST languages)
   include(CheckIPOSupported)
   check_ipo_supported(RESULT fpt_have_lto OUTPUT ignored LANGUAGES C Fortran)
+  # Each language is checked alone, but a library has both, and GCC reads the intermediate code of its own version only.
+  if(CMAKE_C_COMPILER_ID STREQUAL "GNU" AND CMAKE_Fortran_COMPILER_ID STREQUAL "GNU"
+     AND NOT CMAKE_C_COMPILER_VERSION VERSION_EQUAL CMAKE_Fortran_COMPILER_VERSION)
+    set(fpt_have_lto FALSE)
+  endif()
 endif()
 
 # flags: those of a compiler, or `checked`

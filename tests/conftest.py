@@ -2,6 +2,7 @@
 """What the Python tests of all folders share."""
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -24,3 +25,12 @@ def cache(build_dir: Path) -> dict[str, str]:
     lines = (build_dir / "CMakeCache.txt").read_text().splitlines()
     entries = (line.partition("=") for line in lines if "=" in line and not line.startswith(("#", "//")))
     return {name.partition(":")[0]: value for name, _, value in entries}
+
+
+@pytest.fixture(scope="session")
+def is_gnu_fortran(cache: dict[str, str]) -> bool:
+    """Whether the Fortran compiler of the build is gfortran, whatever it is called."""
+    compiler = cache.get("CMAKE_Fortran_COMPILER")
+    if not compiler:
+        return False
+    return "GNU Fortran" in subprocess.run([compiler, "--version"], capture_output=True, text=True, check=True).stdout

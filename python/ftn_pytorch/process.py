@@ -77,7 +77,7 @@ def library_version() -> str | None:
 
 
 def warn(text: str) -> None:
-    """Hand a warning to the Fortran program, or to Python's ``warnings`` where there is none; in a job with the rank."""
+    """Hand a warning, in a job with the rank, to the Fortran program or to ``warnings`` where there is none."""
     rank, size = rank_and_size()
     text = f"rank {rank}: {text}" if size > 1 else text
     library = host()

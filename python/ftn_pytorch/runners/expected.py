@@ -85,7 +85,7 @@ def _check_shape(entry: Input, name: str, found: tuple, sizes: dict[str, tuple[i
 
 def _cast_hint(found: str, wanted: str, converts: bool) -> str:
     if is_narrow(wanted):
-        return advice(wanted) if converts else "Packages convert no types: one that Fortran lacks must be made in the model"
+        return advice(wanted) if converts else "Packages convert no types: make one that Fortran lacks in the model"
     declare = "Declare the Fortran array so"
     if found.startswith("float") and wanted in ("float32", "float64"):
         return f'{declare}, or convert real arrays on their way in with load(..., dtype="{wanted}")'

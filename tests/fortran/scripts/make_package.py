@@ -58,7 +58,8 @@ def write_packages():
     facts = "wrapper_metadata.json"
     copy_with("package_instructions.pt2", facts, replaced(b'AOTI_CPU_ISA": "', b'AOTI_CPU_ISA": "AVX4096 '))
     copy_with("package_processor.pt2", facts, replaced(platform.machine().encode(), b"riscv128"))
-    copy_with("package_device.pt2", facts, replaced(b'KEY": "cpu"', b'KEY": "cuda"'))
+    # a device that no machine with these tests has
+    copy_with("package_device.pt2", facts, replaced(b'KEY": "cpu"', b'KEY": "mps"'))
     copy_with("package_torch.pt2", facts, replaced(torch.__version__.encode(), b"1.99.0"))
     copy_with("package_archive.pt2", "archive_version", replaced(b"0", b"99"))
     copy_with("package_library.pt2", ".so", lambda library: b"no library")
