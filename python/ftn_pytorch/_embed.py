@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from . import arrived, errors, observe, process, record, results
 from . import diagnose as _diagnose
-from . import errors, observe, process, record, results
 from .runners import Runner, open_runner
 
 
@@ -106,6 +106,11 @@ def to_host(value: Any, widened: bool) -> Any:
 def describe_error(exception: BaseException, context: str) -> tuple[str, str]:
     """Status name without prefix and text of any exception; ``context`` opens the text unless it is empty."""
     return errors.describe(exception, context)
+
+
+def describe_arguments(runner: Runner, name: str, args: tuple, kwargs: dict[str, Any], failure: str) -> str:
+    """What a function was called with when it failed, a line each; ``failure`` is the text about that."""
+    return arrived.describe(runner.signature(name), args, kwargs, runner.layout, failure)
 
 
 def set_threads(n: int) -> None:

@@ -12,15 +12,21 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from . import private_names
-from .errors import FtnPytorchError
+from .errors import FtnPytorchError, did_you_mean
 from .shapes import Shape, mismatch
 
+PREFIX = "ftn_pytorch_"
 FORWARD = "ftn_pytorch_forward"
 TRAIN = "ftn_pytorch_train"
 SAVE = "ftn_pytorch_save"
 RESTORE = "ftn_pytorch_restore"
 OVERRIDE = "ftn_pytorch_convention"
 SHAPES = "ftn_pytorch_shapes"
+SETUP = "ftn_pytorch_setup"
+STATE = "ftn_pytorch_state"
+FRAMEWORK = "ftn_pytorch_framework"
+HOOKS = (FORWARD, TRAIN, SAVE, RESTORE, SETUP, STATE, OVERRIDE, SHAPES, FRAMEWORK)
+"""All names that the library looks for in a script."""
 
 # From Python 3.14 on annotations are evaluated when they are asked for, which fails for names that only type checkers
 # import.
@@ -68,6 +74,20 @@ def convention_of(function: Callable, positional: int, override: str | None) -> 
     return Convention(one_list, has_out, has_out and _neglects(function, "out"))
 
 
+def misspelt_hooks(names: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Names of a script that begin as those of hooks do and are none, each with the hook that is probably meant.
+
+    Whoever has that hook as well means something else. Calls of a missing forward or train say so themselves.
+    """
+    found = []
+    silent = {hook.removeprefix(PREFIX): hook for hook in HOOKS if hook not in (FORWARD, TRAIN, *names)}
+    for name in names:
+        if name.startswith(PREFIX) and name not in HOOKS:
+            close = difflib.get_close_matches(name.removeprefix(PREFIX), silent, n=1)
+            found += [(name, silent[meant]) for meant in close]
+    return found
+
+
 def check_override(value: object, where: str) -> str | None:
     """The script's ``ftn_pytorch_convention``: "list", "args" or None; SCRIPT for anything else."""
     if value in ("list", "args", None):
@@ -113,8 +133,12 @@ def check_call(name: str, signature: inspect.Signature | None, args: tuple, kwar
     except TypeError as failure:
         plain = [parameter.replace(annotation=inspect.Parameter.empty) for parameter in signature.parameters.values()]
         wanted = signature.replace(parameters=plain, return_annotation=inspect.Signature.empty)
+        takes_all = any(parameter.kind is parameter.VAR_KEYWORD for parameter in signature.parameters.values())
+        unknown = [key for key in kwargs if key not in signature.parameters and not takes_all]
+        hint = f"; there is no {unknown[0]!r}{did_you_mean(unknown[0], signature.parameters)}" if unknown else ""
         raise FtnPytorchError(
-            "SIGNATURE", f"the script defines {name}{wanted} and is called with {_passed(args, kwargs)}: {failure}"
+            "SIGNATURE",
+            f"the script defines {name}{wanted} and is called with {_passed(args, kwargs)}: {failure}{hint}",
         ) from failure
 
 
@@ -148,9 +172,8 @@ def parse_shapes(value: Any, functions: Iterable[Callable], where: str) -> dict[
         anything |= any(parameter.kind is parameter.VAR_KEYWORD for parameter in signature.parameters.values())
     for name, shape in value.items():
         if name not in known and not anything:
-            close = difflib.get_close_matches(str(name), known, n=1)
-            hint = f"; did you mean {close[0]!r}?" if close else ""
-            raise FtnPytorchError("SCRIPT", f"{where}: {SHAPES} names {name!r}, no function has such a parameter{hint}")
+            text = f"{where}: {SHAPES} names {name!r}, no function has such a parameter"
+            raise FtnPytorchError("SCRIPT", text + did_you_mean(str(name), known))
         for one in shape if isinstance(shape, list) else [shape]:
             if not isinstance(one, tuple) or not all(_is_size(size) for size in one):
                 raise FtnPytorchError(
@@ -170,7 +193,7 @@ def check_shapes(
 ) -> None:
     """SHAPE if an argument does not have the shape declared for its parameter, in the axis order that Python sees."""
     sizes: dict[str, tuple[int, str]] = {}
-    for name, value in _by_name(signature, args, kwargs).items():
+    for name, value in by_name(signature, args, kwargs).items():
         if name not in declared:
             continue
         shape = declared[name]
@@ -184,7 +207,8 @@ def check_shapes(
                 _check_shape(f"{name}[{number}]", item, one, sizes)
 
 
-def _by_name(signature: inspect.Signature | None, args: tuple, kwargs: Mapping[str, Any]) -> dict[str, Any]:
+def by_name(signature: inspect.Signature | None, args: tuple, kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """Values of a call by the names of the parameters; TypeError if the call does not fit the signature."""
     if signature is None:
         return dict(kwargs)
     values = dict(signature.bind(*args, **kwargs).arguments)

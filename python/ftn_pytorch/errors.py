@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import sys
 import traceback
+from collections.abc import Iterable
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
@@ -24,6 +26,12 @@ class FtnPytorchError(Exception):
 
     def __str__(self) -> str:
         return self.text
+
+
+def did_you_mean(found: str, valid: Iterable[str]) -> str:
+    """ "; did you mean 'x'?" where a valid name is close to the one that was found, else an empty text."""
+    close = difflib.get_close_matches(found, list(valid), n=1)
+    return f"; did you mean {close[0]!r}?" if close else ""
 
 
 def describe(exception: BaseException, context: str) -> tuple[str, str]:

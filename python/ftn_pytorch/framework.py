@@ -8,13 +8,13 @@ import sys
 from types import ModuleType
 from typing import Any
 
+from .conventions import FRAMEWORK as OVERRIDE
 from .errors import FtnPytorchError
 from .loading import import_text, imports
 from .values import is_array, is_tensor
 
 NUMPY = "numpy"
 TORCH = "torch"
-OVERRIDE = "ftn_pytorch_framework"
 
 # Scripts whose load brought torch into the process by a way that is not seen in their names. A second instance of the
 # same file must be told the same.

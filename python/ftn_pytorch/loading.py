@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 import dis
 import importlib.machinery
 import importlib.util
@@ -16,7 +15,7 @@ from types import CodeType, ModuleType
 from typing import Any
 
 from . import process
-from .errors import FtnPytorchError, message, report, summary, trace
+from .errors import FtnPytorchError, did_you_mean, message, report, summary, trace
 
 # Folders that loads put on sys.path. Scripts of the same stem in several of them do not hide modules.
 _script_folders: set[str] = set()
@@ -48,8 +47,7 @@ def _similar(file: str, path: str) -> str:
     neighbours: list[str] = []
     with contextlib.suppress(OSError):
         neighbours = os.listdir(folder)
-    close = difflib.get_close_matches(name, neighbours, n=1)
-    return f"{hint}; did you mean {close[0]!r}?" if close else hint
+    return hint + did_you_mean(name, neighbours)
 
 
 def module_name(path: str) -> str:

@@ -131,18 +131,23 @@ Ref Call::array_value(const fpt_arg& arg, bool writable, const Array& array, Sto
   }
 }
 
-void Call::check_first_call() {
-  const Ref args = checked(PyTuple_New(positional_), function_.name);
+Call::Passed Call::passed() const {
+  Ref args = checked(PyTuple_New(positional_), function_.name);
   for (int i = 0; i < positional_; ++i) {
     Py_INCREF(passed_[i]);
     PyTuple_SET_ITEM(args.get(), i, passed_[i]);
   }
-  const Ref kwargs = checked(PyDict_New(), function_.name);
+  Ref kwargs = checked(PyDict_New(), function_.name);
   for (std::size_t i = 0; more_ && i < more_->keywords.size(); ++i)
     if (PyDict_SetItemString(kwargs.get(), more_->keywords[i].c_str(), passed_[positional_ + static_cast<int>(i)]) != 0)
       throw_python_error(function_.name);
-  checked(PyObject_CallFunction(embed("first_call"), "OsOO", script_.runner.get(), function_.name.c_str(), args.get(),
-                                kwargs.get()),
+  return {std::move(args), std::move(kwargs)};
+}
+
+void Call::check_first_call() {
+  const Passed all = passed();
+  checked(PyObject_CallFunction(embed("first_call"), "OsOO", script_.runner.get(), function_.name.c_str(),
+                                all.args.get(), all.kwargs.get()),
           function_.name);
 }
 
@@ -162,6 +167,15 @@ Ref Call::keyword_names() {
   function_.keywords = keywords;
   function_.keyword_names = names;
   return names;
+}
+
+std::string Call::with_arguments(const std::string& failure) const {
+  const Passed all = passed();
+  const Ref text(PyObject_CallFunction(embed("describe_arguments"), "OsOOs", script_.runner.get(),
+                                       function_.name.c_str(), all.args.get(), all.kwargs.get(), failure.c_str()));
+  const char* lines = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
+  if (!lines) PyErr_Clear();  // arguments may be objects whose description fails
+  return lines && *lines ? concat(failure, "\n", lines) : failure;
 }
 
 Ref Call::invoke_other(int32_t listed) {
@@ -204,7 +218,8 @@ void Call::throw_failure() {
         error.text().find("is read-only") != std::string::npos)
       fail(FPT_ERR_INPUT_MODIFIED, error.text(),
            "\nThe script may change only arrays passed with torch_out: pass it so, or change a copy in the script.");
-    throw;
+    if (error.status() != FPT_ERR_PYTHON) throw;
+    fail(error.status(), with_arguments(error.text()));
   }
 }
 

@@ -118,8 +118,15 @@ class Call {
   }
   void finish_other(Ref result, bool kept);
   void push(Ref value);
+  /// The arguments as Python would collect them: a tuple and a dict.
+  struct Passed {
+    Ref args, kwargs;
+  };
+  Passed passed() const;
   void check_first_call();
   [[noreturn]] void throw_failure();
+  /// The text of a failure of the function, with what it was called with.
+  std::string with_arguments(const std::string& failure) const;
   void check_inputs_unmodified() {
     for (int i = 0; i < count_; ++i)
       if (watched_[i] && torch_access::version(stack_[i + 1]) != 0) refuse_modified(i);

@@ -91,9 +91,9 @@ GNU_FLAGS = {
 
 @pytest.mark.parametrize("flags", GNU_FLAGS.values(), ids=GNU_FLAGS)
 def test_flags_of_the_project_do_not_concern_the_modules(
-    flags: str, prefix: Path, cache: dict[str, str], tmp_path: Path
+    flags: str, prefix: Path, is_gnu_fortran: bool, tmp_path: Path
 ) -> None:
-    if not cache["CMAKE_Fortran_COMPILER"].endswith("gfortran"):
+    if not is_gnu_fortran:
         pytest.skip("these are flags of gfortran")
     c_flags = "-DCMAKE_C_FLAGS=-std=c89 -pedantic-errors -Werror"
     options = (f"-DCMAKE_PREFIX_PATH={prefix}", f"-DCMAKE_Fortran_FLAGS={flags}", c_flags)

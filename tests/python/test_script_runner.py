@@ -105,7 +105,7 @@ def ftn_pytorch_foward(x): return x
 
 def test_missing_function_is_told_with_those_there_are(load, fails):
     runner = load(FUNCTIONS)
-    with fails("HOOK", "model.py has no function ftn_pytorch_forward", "it has diagnose, ftn_pytorch_foward.", "mean"):
+    with fails("HOOK", "model.py has no function ftn_pytorch_forward", "it has diagnose, ftn_pytorch_foward;", "mean"):
         _embed.bind(runner, FORWARD, 0)
 
 
@@ -178,3 +178,29 @@ def test_save_that_would_do_nothing_is_refused(load, fails):
 def test_exception_in_restore_keeps_its_traceback(load, fails):
     with fails("PYTHON", "FileNotFoundError", "model.py"):
         _embed.restore(load(STORE), "/no/such/file")
+
+
+# ---- misspelt names
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("ftn_pytorch_setpu", "setup"), ("ftn_pytorch_shape", "shapes"), ("ftn_pytorch_load_restore", "restore")],
+)
+def test_hook_that_is_misspelt_is_warned_of_once(load, name, meant):
+    text = f"def {name}(): raise ValueError\n"
+    with pytest.warns(UserWarning, match=f"defines {name}, .* did you mean 'ftn_pytorch_{meant}'"):
+        runner = load(text)
+    _embed.reload(runner)
+
+
+def test_function_beside_the_hook_that_it_resembles_is_none_misspelt(load):
+    load("def ftn_pytorch_setup(): pass\ndef ftn_pytorch_setup_2(): pass\ndef ftn_pytorch_forward_2(): pass\n")
+
+
+def test_keyword_that_is_misspelt_is_told(load, fails):
+    runner = load("def ftn_pytorch_forward(temperature): pass\n")
+    with fails("SIGNATURE", "there is no 'temprature'; did you mean 'temperature'?"):
+        _embed.first_call(runner, "ftn_pytorch_forward", (), {"temprature": 1})
+    with fails("SIGNATURE", "did you mean 'size'?"):
+        load("def ftn_pytorch_setup(size=1): pass\n", {"sise": 2})

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import abc
-import difflib
 import inspect
 import os
 from collections.abc import Callable, Mapping
@@ -13,7 +12,7 @@ from typing import Any
 
 from .. import conventions, device, process
 from ..conventions import TRAIN, Convention
-from ..errors import FtnPytorchError
+from ..errors import FtnPytorchError, did_you_mean
 
 USE_DEVICE = 1
 USE_INFERENCE_MODE = 2
@@ -131,10 +130,8 @@ class Runner(abc.ABC):
         if function is not None:
             return function
         there = self.functions()
-        close = difflib.get_close_matches(name, there, n=1)
         listed = f"it has {', '.join(there)}" if there else "it has none"
-        hint = f". Did you mean {close[0]!r}?" if close else ""
-        raise FtnPytorchError("HOOK", f"{self.path} has no function {name}; {listed}{hint}")
+        raise FtnPytorchError("HOOK", f"{self.path} has no function {name}; {listed}{did_you_mean(name, there)}")
 
 
 def _under_inference_mode(function: Callable) -> Callable:

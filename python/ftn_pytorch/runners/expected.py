@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..errors import FtnPytorchError
+from ..errors import FtnPytorchError, did_you_mean
 from ..shapes import Shape, mismatch
 from ..values import dtype_name
 from .narrowed import advice, is_narrow
@@ -40,7 +40,8 @@ def arrange(inputs: Sequence[Input], args: Sequence[Any], named: Mapping[str, An
     for name, value in named.items():
         place = places.get(name)
         if place is None:
-            raise FtnPytorchError("SIGNATURE", f"{where} has no input {name!r}; {_listed(inputs)}")
+            hint = did_you_mean(name, places)
+            raise FtnPytorchError("SIGNATURE", f"{where} has no input {name!r}; {_listed(inputs)}{hint}")
         if place in values:
             raise FtnPytorchError("SIGNATURE", f"{where} is given its input {name!r} twice, by position and by name")
         values[place] = value

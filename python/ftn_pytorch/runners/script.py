@@ -11,12 +11,10 @@ from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any
 
-from .. import compiling, conventions, device, framework, loading, process
-from ..conventions import FORWARD, RESTORE, SAVE, TRAIN, Convention
+from .. import arrived, compiling, conventions, device, framework, loading, process
+from ..conventions import FORWARD, RESTORE, SAVE, SETUP, TRAIN, Convention
 from ..errors import FtnPytorchError
 from .base import Options, Runner
-
-SETUP = "ftn_pytorch_setup"
 
 
 class ScriptRunner(Runner):
@@ -42,6 +40,8 @@ class ScriptRunner(Runner):
         with loading.undone_on_failure(self.path, self._module_name):
             torch_was_loaded = framework.is_torch_loaded()
             module = loading.execute(self.path, self._module_name)
+            for name, meant in conventions.misspelt_hooks(vars(module)):
+                process.warn_once(f"{self.path} defines {name}, which nothing looks for; did you mean {meant!r}?")
             self._set_up(module, framework.decide(module, self.path, torch_was_loaded))
             chosen = framework.decide(module, self.path, torch_was_loaded)
             place = device.resolve(self._options.device, chosen)
@@ -76,9 +76,14 @@ class ScriptRunner(Runner):
             return
         if not callable(setup):
             raise FtnPytorchError("HOOK", f"{self.path}: {SETUP} is of type {type(setup).__name__}, not a function")
-        conventions.check_call(SETUP, conventions.signature_of(setup), (), self._config)
+        signature = conventions.signature_of(setup)
+        conventions.check_call(SETUP, signature, (), self._config)
         config = {name: framework.fresh(value, chosen) for name, value in self._config.items()}
-        self._expect_done(SETUP, "SCRIPT", loading.run(self.path, setup, **config))
+        try:
+            self._expect_done(SETUP, "SCRIPT", loading.run(self.path, setup, **config))
+        except FtnPytorchError as failure:
+            passed = arrived.describe(signature, (), config, self.layout, failure.text)
+            raise FtnPytorchError(failure.status, f"{failure.text}\n{passed}".rstrip()) from failure
 
     def save(self, file: str) -> None:
         if self._has_hook(SAVE):

@@ -228,6 +228,17 @@ TEST_F(CallTest, ASignatureThatDoesNotFitIsToldBeforeTheFunctionRuns) {
   EXPECT_FAILS(script().call("shape", {in(1.0), in(2.0)}), FPT_ERR_SIGNATURE, "shape");
 }
 
+TEST(CallFailure, EndsWithWhatArrived) {
+  const Script script("import torch\ndef fails(x, n=1, *, out=None): return x @ torch.ones(3, 1)");
+  std::vector<float> values(30), result(10);
+  for (int i = 0; i < 4; ++i) {
+    const test::Outcome outcome = script.call("fails", {in(values, {10, 3}), named("n", in(5))});
+    EXPECT_FAILS(outcome, FPT_ERR_PYTHON, "\n  x: float32 (3, 10), Fortran (10, 3)\n  n: 5\n");
+    EXPECT_FAILS(outcome, FPT_ERR_PYTHON, "layout=\"same\"");
+  }
+  EXPECT_FAILS(script.call("fails", {in(values, {10, 3})}, {out(result)}), FPT_ERR_PYTHON, "\n  out: float32 (10,)");
+}
+
 TEST(CallFailure, IsAPythonErrorWithTracebackAndTheNextCallWorks) {
   const Script script(R"(
 def inner(x):

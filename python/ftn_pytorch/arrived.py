@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: MIT
+"""What a function was called with, for the end of the text about its exception."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from .conventions import by_name
+from .values import dtype_name
+
+_SHAPE_WORDS = re.compile(r"shape|size|dimension|\baxis\b|\bdim\b|broadcast|aligned", re.IGNORECASE)
+_ORDER = 'The axes are in reverse of the Fortran order; load(..., layout="same") keeps the Fortran order.'
+
+
+def describe(
+    signature: inspect.Signature | None, args: tuple, kwargs: Mapping[str, Any], layout: str, failure: str
+) -> str:
+    """A line for each argument, such as "x: float32 (3, 10), Fortran (10, 3)"; empty without arguments.
+
+    ``failure`` is the text about the exception. If it may be about shapes, a line on ``layout`` follows.
+    """
+    try:
+        named = by_name(signature, args, kwargs)
+    except TypeError:
+        named = {**{f"argument {number}": value for number, value in enumerate(args, 1)}, **kwargs}
+    reverses = layout == "reversed"
+    lines = [f"  {name}: {_kind(value, reverses)}" for name, value in _single(named)]
+    if not lines:
+        return ""
+    order = [_ORDER] if reverses and any("Fortran" in line for line in lines) and _SHAPE_WORDS.search(failure) else []
+    return "\n".join(["It was called with", *lines, *order])
+
+
+def _single(named: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for name, value in named.items():
+        if isinstance(value, (list, tuple)):
+            yield from ((f"{name}[{number}]", item) for number, item in enumerate(value))
+        elif isinstance(value, dict):
+            yield from ((f"{name}[{key!r}]", item) for key, item in value.items())
+        else:
+            yield name, value
+
+
+def _kind(value: Any, reverses: bool) -> str:
+    if hasattr(value, "shape") and hasattr(value, "dtype"):
+        shape = tuple(value.shape)
+        fortran = f", Fortran {shape[::-1]}" if reverses and len(shape) > 1 else ""
+        return f"{dtype_name(value)} {shape}{fortran}"
+    text = repr(value)
+    return text if len(text) < 60 else f"{type(value).__name__} {text[:57]}..."
