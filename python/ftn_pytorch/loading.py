@@ -10,11 +10,11 @@ import importlib.util
 import linecache
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from types import CodeType, ModuleType
 from typing import Any
 
-from . import process
+from . import process, shadowing
 from .errors import FtnPytorchError, did_you_mean, message, report, summary, trace
 
 # Folders that loads put on sys.path. Scripts of the same stem in several of them do not hide modules.
@@ -67,34 +67,37 @@ def module_name(path: str) -> str:
 
 
 def _hides_module(stem: str, path: str) -> bool:
-    try:
-        found = importlib.util.find_spec(stem)
-    except (ImportError, ValueError):
-        return False
-    # Without an origin it is a mere folder of that name, which a file comes before.
-    if found is None or found.origin is None or os.path.dirname(found.origin) in _script_folders:
-        return False
-    return not os.path.exists(found.origin) or not os.path.samefile(found.origin, path)
+    origin = shadowing.installed(stem, {*_script_folders, os.path.dirname(path)})
+    return origin is not None and (not os.path.exists(origin) or not os.path.samefile(origin, path))
 
 
 @contextlib.contextmanager
 def undone_on_failure(path: str, name: str) -> Iterator[None]:
     """Put the script's directory first on ``sys.path``; when the body fails, leave no trace of it.
 
+    IMPORT if that would hide from everybody what this package itself imports, and has not imported yet.
+
     Undone are the module called ``name``, imports of modules of the directory, and every change of ``sys.path``. On
     success the directory stays, so that functions can import neighbours later, and so that workers of multiprocessing
     find the script.
     """
     folder = os.path.dirname(path)
+    for needed, text in shadowing.explain(shadowing.NEEDED, folder, _script_folders).items():
+        if needed not in sys.modules:
+            raise FtnPytorchError("IMPORT", f"{path} cannot be loaded: {text}")
     paths, modules, previous = list(sys.path), set(sys.modules), sys.modules.get(name)
     sys.path[:] = [folder, *(other for other in paths if other != folder)]
     try:
         yield
-    except BaseException:
+    except BaseException as failure:
+        neighbours = [new for new in set(sys.modules) - modules if _is_neighbour(new, folder)]
+        explained = _with_hidden_modules(failure, {new.partition(".")[0] for new in neighbours} - {name}, folder)
         sys.path[:] = paths
         restore_module(name, previous)
-        for new in [new for new in set(sys.modules) - modules if _is_neighbour(new, folder)]:
-            del sys.modules[new]
+        for new in neighbours:
+            sys.modules.pop(new, None)
+        if explained is not failure:
+            raise explained from failure
         raise
     _script_folders.add(folder)
 
@@ -120,8 +123,12 @@ def execute(path: str, name: str) -> ModuleType:
     # Tracebacks take lines from here; a source changed within the clock's resolution would not be seen to be another.
     linecache.cache.pop(path, None)
     sys.modules[name] = module
-    run(path, exec, code, vars(module))
+    try:
+        run(path, exec, code, vars(module))
+    except FtnPytorchError as failure:
+        raise _with_hidden_modules(failure, _imported(code), os.path.dirname(path)) from failure
     _warn_of_foreign_neighbours(path, code)
+    _warn_of_hidden_modules(path, code)
     return module
 
 
@@ -157,10 +164,16 @@ def run(path: str, function: Callable, /, *args: Any, **kwargs: Any) -> Any:
 
 def import_text(path: str, failure: ImportError) -> str:
     """What was imported, for which interpreter, and where it was looked for."""
+    begin = f"{path} needs what is not there: {summary(failure)}\n"
+    if "relative import" in str(failure):
+        advice = 'A script is no part of a package. Its folder is searched: write "import name" for a file beside it.'
+        return f"{begin}{advice}\n{trace(failure)}"
+    if not isinstance(failure, ModuleNotFoundError):
+        return begin + trace(failure)
     version = ".".join(map(str, sys.version_info[:3]))
     searched = "\n".join(f"  {folder}" for folder in sys.path)
     return (
-        f"{path} needs what is not there: {summary(failure)}\n"
+        f"{begin}"
         f"The interpreter is {sys.executable} (Python {version}). Install the module for it, or name another "
         f"interpreter with FTN_PYTORCH_PYTHON. These folders were searched:\n{searched}\n{trace(failure)}"
     )
@@ -169,6 +182,11 @@ def import_text(path: str, failure: ImportError) -> str:
 def imports(code: CodeType) -> Iterator[str]:
     """Names of the modules that a piece of code, or a function defined in it, imports."""
     return names_of(code, "IMPORT_NAME")
+
+
+def _imported(code: CodeType) -> set[str]:
+    """Top-level names of what it imports; relative imports have none."""
+    return {name.partition(".")[0] for name in imports(code)} - {""}
 
 
 def names_of(code: CodeType, instruction: str) -> Iterator[str]:
@@ -184,8 +202,24 @@ def names_of(code: CodeType, instruction: str) -> Iterator[str]:
 def _warn_of_foreign_neighbours(path: str, code: CodeType) -> None:
     """Python imports a name once: a script may get the ``helpers`` that lies beside another script."""
     folder = os.path.dirname(path)
-    for name in {imported.partition(".")[0] for imported in imports(code)}:
+    for name in _imported(code):
         beside = os.path.join(folder, f"{name}.py")
         used = getattr(sys.modules.get(name), "__file__", None)
         if used and beside != path and os.path.isfile(beside) and not os.path.samefile(beside, used):
             process.warn(f"{path} imports {name!r} and got {used}, not {beside}: rename one of the two")
+
+
+def _warn_of_hidden_modules(path: str, code: CodeType) -> None:
+    """Warn of neighbours that the script gets, or would get, in place of installed modules."""
+    folder = os.path.dirname(path)
+    for name, text in shadowing.explain(_imported(code), folder, _script_folders).items():
+        if name not in sys.modules or _is_neighbour(name, folder):
+            process.warn_once(text)
+
+
+def _with_hidden_modules(failure: BaseException, names: Iterable[str], folder: str) -> BaseException:
+    """The failure of a load, with what the folder of the script hides of these names."""
+    if not isinstance(failure, FtnPytorchError):
+        return failure
+    hiding = [text for text in shadowing.explain(names, folder, _script_folders).values() if text not in failure.text]
+    return FtnPytorchError(failure.status, "\n".join([failure.text, *hiding])) if hiding else failure

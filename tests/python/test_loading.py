@@ -292,3 +292,74 @@ def test_traceback_after_reload_shows_the_new_source(load, write, fails, tmp_pat
     _embed.reload(runner)
     with fails("PYTHON", "raise ValueError('new')"):
         _embed.bind(runner, "ftn_pytorch_forward", 0)[0]()
+
+
+# ---- relative imports, names that hide others
+
+
+@pytest.mark.parametrize("line", ["from . import helpers", "from .helpers import value", "from ..helpers import value"])
+def test_relative_import_is_told_without_anything_to_install(load, write, line):
+    write("helpers.py", "value = 1\n")
+    with pytest.raises(FtnPytorchError) as caught:
+        load(f"{line}\n{EMPTY}")
+    assert caught.value.status == "IMPORT"
+    assert 'write "import name"' in caught.value.text
+    assert "nstall" not in caught.value.text
+
+
+def test_missing_name_of_a_module_is_nothing_to_install(load):
+    with pytest.raises(FtnPytorchError) as caught:
+        load("from json import no_such_name\n")
+    assert "no_such_name" in caught.value.text
+    assert "nstall" not in caught.value.text
+
+
+def test_second_script_does_not_take_the_name_of_an_installed_module(load):
+    load(EMPTY)
+    assert "this" not in sys.modules
+    with pytest.warns(UserWarning, match="has the name of a Python module"):
+        assert name_of(load(EMPTY, name="this.py")) == "this__2"
+
+
+@pytest.mark.parametrize("form", ["{}.py", "{}/__init__.py"])
+@pytest.mark.parametrize("name", ["torch", "numpy"])
+def test_file_that_hides_what_the_library_needs_is_refused(write, python, name, form):
+    pytest.importorskip(name)
+    hiding = write(form.format(name), EMPTY)
+    other, script = write("other/model.py", EMPTY), write("model.py", EMPTY)
+    code = f"""
+        import sys
+        from ftn_pytorch import _embed
+        def load(path):
+            try: _embed.load(0, path, {{}}, {{}})
+            except Exception as failure: print(failure.status, failure.text)
+        for path in sys.argv[1:]: load(path)
+        print("{name}" in sys.modules)
+        import {name}
+        print({name}.zeros(1).shape)
+        load(sys.argv[2])
+    """
+    printed = python(code, other, script, hiding).splitlines()
+    # a package is loaded from its own folder, which hides nothing
+    refused = (script, hiding) if form == "{}.py" else (script,)
+    assert len(printed) == len(refused) + 2
+    for line, path in zip(printed, refused):
+        assert line.startswith(f"IMPORT {path} cannot be loaded: {hiding} hides the module {name!r} of Python (")
+        assert line.endswith("rename the file")
+    assert printed[-2] == "False"
+    assert "1" in printed[-1]
+
+
+@pytest.mark.filterwarnings("ignore:.*has the name of a Python module")
+def test_script_that_imports_itself_in_place_of_a_module_is_told(load, fails):
+    assert "this" not in sys.modules
+    with fails("SCRIPT", "AttributeError", "this.py hides the module 'this' of Python ("):
+        load("import this\nthis.nothing\n", name="this.py")
+    assert "this" not in sys.modules
+
+
+def test_neighbour_that_hides_another_module_is_warned_of(load, write):
+    hiding = write("this.py", "value = 1\n")
+    with pytest.warns(UserWarning, match="this.py hides the module 'this' of Python"):
+        load("def ftn_pytorch_forward():\n    import this\n    return this.value\n")
+    assert hiding
