@@ -79,6 +79,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--dtype", default="float32", help="type of inputs that name none, and of the parameters (default float32)"
     )
+    parser.add_argument(
+        "--checkpoint",
+        metavar="PATH",
+        help="restore the script from this file, or from the newest checkpoint of this folder, before its network is "
+        "written",
+    )
     parser.add_argument("--dynamic-batch", action="store_true", help="the first axis of all inputs may have any size")
     parser.add_argument(
         "--aot",
@@ -114,7 +120,7 @@ def _run(chosen: argparse.Namespace) -> int:
         raise FtnPytorchError("ARGUMENT", f"--dtype {chosen.dtype}: there are {', '.join(TOLERANCES)}")
     specs = [InputSpec.parse(text, chosen.dtype) for text in chosen.input]
     torch = import_torch(chosen.source)
-    module = build(torch, chosen.source).to(getattr(torch, chosen.dtype)).eval()
+    module = build(torch, chosen.source, chosen.checkpoint).to(getattr(torch, chosen.dtype)).eval()
     if not chosen.trainable:
         for parameter in module.parameters():
             parameter.requires_grad_(False)
@@ -136,12 +142,17 @@ def _run(chosen: argparse.Namespace) -> int:
     return check(torch, module, specs, output, chosen.tolerance, chosen.dynamic_batch)
 
 
-def build(torch: Any, source: str) -> Any:
-    """The module that ``script.py:name`` means; FILE, HOOK, or what the script raises."""
+def build(torch: Any, source: str, checkpoint: str | None = None) -> Any:
+    """The module that ``script.py:name`` means; FILE, HOOK, or what the script raises.
+
+    ``checkpoint``: the script is set up with the config of that, restored, and must have the module under that name.
+    """
     script, colon, name = source.rpartition(":")
     if not colon or not name:
         raise FtnPytorchError("ARGUMENT", f"{source!r} names no network: write script.py:name")
     path = loading.find(script)
+    if checkpoint is not None:
+        return _restored(torch, path, name, checkpoint)
     module_name = loading.module_name(path)
     with loading.undone_on_failure(path, module_name):
         script_module = loading.execute(path, module_name)
@@ -157,6 +168,28 @@ def build(torch: Any, source: str) -> Any:
         found = loading.run(path, found)
     if not isinstance(found, torch.nn.Module):
         raise FtnPytorchError("HOOK", f"{source} gave a {type(found).__name__}, not a torch.nn.Module")
+    return found
+
+
+def _restored(torch: Any, path: str, name: str, checkpoint: str) -> Any:
+    from .checkpoint import Checkpoint
+
+    config: dict[str, Any] = {}
+    try:
+        config = Checkpoint.read(checkpoint).get("config", {})
+    except FtnPytorchError as failure:
+        # A file that a hook of the script wrote tells no config; only the hook knows whether it is one.
+        if failure.status != "FORMAT":
+            raise
+    runner = _embed.load(0, path, {}, config)
+    _embed.restore(runner, checkpoint)
+    found = runner.require(name)
+    if not isinstance(found, torch.nn.Module):
+        raise FtnPytorchError(
+            "HOOK",
+            f"{path}: {name!r} is no network but a {type(found).__name__}, and what it made would be a new one: with "
+            "--checkpoint, name the network that the script keeps",
+        )
     return found
 
 
@@ -265,11 +298,13 @@ def check(
         try:
             wanted, found = _by_name(module(*inputs)), _by_name(forward(*given))
         except Exception as failure:
-            if rows != 1:
-                raise
-            # Compiled convolutions want two, and some networks do; the file is right for those who never pass one.
-            print(f"check{where}: refused, the file takes two or more: {failure}", file=sys.stderr)
-            continue
+            if rows == 1:
+                # Compiled convolutions want two, and some networks do; the file is right for those who never pass one.
+                print(f"check{where}: refused, the file takes two or more: {failure}", file=sys.stderr)
+                continue
+            fixed = "; a traced model may have kept the size of its example" * (rows is not None)
+            print(f"check{where}: FAILED: {summary(failure)}{fixed}", file=sys.stderr)
+            return 1
         if len(wanted) != len(found):
             print(f"check{where}: {len(found)} results, eager torch has {len(wanted)}: FAILED", file=sys.stderr)
             return 1

@@ -38,32 +38,34 @@ CALLS_VARIABLE = "FTN_PYTORCH_RECORD_CALLS"
 DEFAULT_CALLS = 10
 
 
-def _or_end(method: Callable) -> Callable:
-    """Where a file cannot be written (a full disk, say) the recording ends with a warning; the program goes on."""
+def _ends_recording(method: Callable) -> Callable:
+    """A method whose failure ends the recording, with a warning, and never the call that is recorded."""
 
     @functools.wraps(method)
-    def attempt(*args: Any, **named: Any) -> Any:
-        global _recorder
+    def guarded(self: Recorder, *args: Any) -> Any:
+        if self.ended:
+            return None
         try:
-            return method(*args, **named)
-        except OSError as failure:
-            _recorder = None
-            process.warn(f"{VARIABLE}: the recording ends here: {failure}")
+            return method(self, *args)
+        except Exception as failure:
+            self.ended = True
+            process.warn(f"{VARIABLE}: nothing more is recorded: {summary(failure)}")
             return None
 
-    return attempt
+    return guarded
 
 
 class Recorder:
     """Writes modules and calls of this process into a folder."""
 
     def __init__(self, folder: Path, limit: int) -> None:
+        self.ended = False
         self._folder = folder
         self._limit = limit
         self._calls = 0
         self._modules = 0
         self._numbers: dict[int, int] = {}
-        if (folder / "record.json").exists():
+        if any(any(folder.glob(pattern)) for pattern in ("record.json", "module-*", "call-*")):
             raise FileExistsError(f"{folder} holds a recording already: remove it, or name another folder")
         folder.mkdir(parents=True, exist_ok=True)
         torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
@@ -88,7 +90,7 @@ class Recorder:
         torch = sys.modules.get("torch")
         return None if "torch" in state or torch is None else torch.initial_seed()
 
-    @_or_end
+    @_ends_recording
     def loaded(self, runner: Any, options: Mapping[str, Any], config: Mapping[str, Any], state: Mapping) -> None:
         """Write what ``runner`` was loaded from; ``state`` is that of ``before_load``."""
         self._modules += 1
@@ -105,9 +107,9 @@ class Recorder:
             "random": store.add(dict(state), "random"),
             "torch_seed": self._seed(state),
         }
-        store.write(folder, "load", facts)
+        _write(store, folder, "load", facts)
 
-    @_or_end
+    @_ends_recording
     def begin(self, runner: Any, name: str, flags: int, args: tuple, kwargs: Mapping[str, Any]) -> Any:
         """Write a call that is about to be made. Returns what ``end`` needs, None when enough were recorded."""
         if self._calls >= self._limit:
@@ -126,11 +128,11 @@ class Recorder:
             "arguments": store.add([list(args), dict(kwargs)]),
             "random": store.add(random_states.capture(), "random"),
         }
-        store.write(folder, "call", facts)
+        _write(store, folder, "call", facts)
         return folder, store, [list(args), dict(kwargs)], time.perf_counter()
 
-    @_or_end
-    def end(self, record: tuple, result: Any, failure: BaseException | None) -> None:
+    @_ends_recording
+    def end(self, record: tuple | None, result: Any, failure: BaseException | None) -> None:
         """Write the outcome of a call."""
         if not record:
             return
@@ -156,7 +158,13 @@ def write_outcome(folder: Path, outcome: Mapping[str, Any], changes: Mapping[str
     """``result.json`` and ``result.npz`` of a call; ``changes`` are arguments that the function changed in place."""
     store = Store()
     facts = {"outcome": store.add(dict(outcome)), "changes": store.add(dict(changes), "changes"), "seconds": seconds}
-    store.write(folder, "result", facts)
+    _write(store, folder, "result", facts)
+
+
+def _write(store: Store, folder: Path, name: str, facts: Mapping[str, Any]) -> None:
+    store.write(folder, name, facts)
+    for text in store.unknown:
+        process.warn_once(f"{VARIABLE}: {folder / name}.json lacks a value, so this call cannot be replayed: {text}")
 
 
 _recorder: Recorder | None = None

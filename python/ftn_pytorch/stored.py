@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 from .values import TAG, UNKNOWN, Encoder, Unstorable, decode, dtype_name, find_imported_type, is_tensor
 
-# Types of torch that NumPy lacks, stored as integers of their size.
-_FOREIGN = {"bfloat16": "int16"}
+# What types of torch that NumPy lacks are stored as, by their size.
+_STAND_INS = {1: "uint8", 2: "int16", 4: "int32", 8: "int64"}
 
 
 class _Kept(NamedTuple):
@@ -27,6 +27,11 @@ class _Kept(NamedTuple):
 class Store(Encoder):
     """Collects values for a file. Arrays are copied, unknown objects become their description."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.unknown: list[str] = []
+        """What could not be stored, and why."""
+
     def add(self, value: Any, path: str = "") -> Any:
         """The JSON tree that stands for a value; ``path`` tells arrays of several values from each other."""
         return self.encode(value, path)
@@ -34,7 +39,8 @@ class Store(Encoder):
     def _encode(self, value: Any, path: str) -> Any:
         try:
             return super()._encode(value, path)
-        except Unstorable:
+        except Unstorable as failure:
+            self.unknown.append(str(failure))
             return {TAG: UNKNOWN, "type": f"{type(value).__module__}.{type(value).__qualname__}"}
 
     def _kept(self, array: Any) -> _Kept:
@@ -42,12 +48,7 @@ class Store(Encoder):
 
         dtype, plain = None, array
         if is_tensor(array):
-            import torch
-
-            dtype, plain = dtype_name(array), array.cpu()
-            if dtype in _FOREIGN:
-                plain = plain.contiguous().view(getattr(torch, _FOREIGN[dtype]))
-            plain = plain.numpy()
+            dtype, plain = dtype_name(array), _in_numpy(array.cpu())
         # A view of Fortran memory is to be laid out the same way when it is read.
         size = plain.dtype.itemsize
         strides = [stride // size if size else 0 for stride in plain.strides]
@@ -74,6 +75,20 @@ class Store(Encoder):
         part = folder / f"{name}.json.part"
         part.write_text(json.dumps({**facts, "arrays": arrays}, indent=1), encoding="utf-8")
         os.replace(part, folder / f"{name}.json")
+
+
+def _in_numpy(tensor: Any) -> Any:
+    """A tensor in NumPy, as integers where that lacks its type; Unstorable where the memory holds more than numbers."""
+    import torch
+
+    try:
+        return tensor.numpy()
+    except (TypeError, RuntimeError):
+        pass
+    try:
+        return tensor.contiguous().view(getattr(torch, _STAND_INS[tensor.element_size()])).numpy()
+    except (TypeError, RuntimeError, KeyError) as failure:
+        raise Unstorable(f"a {tensor.layout} tensor of {tensor.dtype} cannot be stored") from failure
 
 
 def _same_bytes(one: Any, other: Any) -> bool:
@@ -105,7 +120,7 @@ class Stored:
         import torch
 
         tensor = torch.from_numpy(array)
-        return tensor.view(getattr(torch, facts["torch"])) if facts["torch"] in _FOREIGN else tensor
+        return tensor if dtype_name(tensor) == facts["torch"] else tensor.view(getattr(torch, facts["torch"]))
 
 
 def _laid_out(numpy: Any, array: Any, strides: list[int]) -> Any:

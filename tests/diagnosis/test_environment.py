@@ -29,7 +29,7 @@ def test_a_recording_that_cannot_go_on_is_told_once(run, script, tmp_path) -> No
     done = run(*actions, RECORD=tmp_path / "calls")
     assert done.stdout.count("forward FTN_PYTORCH_OK 12") == 3
     assert done.stderr.count("warning: ") == 1
-    assert "FTN_PYTORCH_RECORD: the recording ends here: " in done.stderr
+    assert "FTN_PYTORCH_RECORD: nothing more is recorded: " in done.stderr
     (tmp_path / "other" / "module-1").mkdir(parents=True)
     done = run(*actions, RECORD=tmp_path / "other")
     assert "load FTN_PYTORCH_OK" in done.stdout and done.stdout.count("forward FTN_PYTORCH_OK 12") == 3

@@ -4,6 +4,7 @@
 import importlib
 import json
 import os
+import subprocess
 import sys
 import types
 
@@ -310,3 +311,17 @@ def test_missing_cmake_package_is_told_with_where_it_was_looked_for(capsys, tmp_
     assert captured.out == ""
     assert "cmake --install" in captured.err
     assert str(tmp_path / "python") in captured.err
+
+
+@pytest.mark.parametrize("command", [["doctor"], ["doctor", "--json"]])
+def test_reader_that_goes_away_is_no_failure_to_tell(command):
+    folder = os.path.dirname(os.path.dirname(os.path.abspath(__main__.__file__)))
+    end_to_read, end_to_write = os.pipe()
+    os.close(end_to_read)
+    with os.fdopen(end_to_write, "w") as stream:
+        done = subprocess.run(
+            [sys.executable, "-m", "ftn_pytorch", *command],
+            stdout=stream, stderr=subprocess.PIPE, text=True, check=False, env={**os.environ, "PYTHONPATH": folder},
+        )  # fmt: skip
+    assert "Traceback" not in done.stderr and "BrokenPipe" not in done.stderr
+    assert done.returncode == 1

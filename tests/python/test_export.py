@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from ftn_pytorch import __main__, export
+from ftn_pytorch import __main__, _embed, export
 from ftn_pytorch.errors import FtnPytorchError
 
 torch = pytest.importorskip("torch")
@@ -29,6 +29,8 @@ MODEL = """
         def forward(self, x):
             torch._check(x.shape[0] >= 2)
             return x + 1
+    class Sized(torch.nn.Module):
+        def forward(self, x): return torch.stack([x[i] for i in range(x.shape[0])]) + x
     def build_model(): return Net()
     def pairs(): return Pairs()
     def random(): return Random()
@@ -190,3 +192,44 @@ def test_options_have_help():
     parser = argparse.ArgumentParser()
     export.add_arguments(parser)
     assert all(action.help for action in parser._actions)
+
+
+def test_traced_model_that_kept_its_size_is_told(command):
+    code, out, err = command("Sized", "--input", "4x3", "--to", "pt", "--trace", "--dynamic-batch")
+    assert code == 1
+    assert "check: result 1" in out
+    assert "check with 7 rows: FAILED: RuntimeError" in err and "kept the size of its example" in err
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("kind", ["folder", "file"])
+def test_restored_network_is_exported(write, tmp_path, monkeypatch, capsys, kind):
+    monkeypatch.chdir(tmp_path)
+    write(
+        "trained.py",
+        """
+        import torch
+        def ftn_pytorch_setup(width):
+            global net
+            net = torch.nn.Linear(3, width)
+        def build(): return net
+    """,
+    )
+    runner = _embed.load(0, "trained.py", {}, {"width": 2})
+    net = runner.require("net")
+    with torch.no_grad():
+        net.weight.fill_(7)
+    if kind == "folder":
+        _embed.checkpoint(runner, "state")
+    else:
+        _embed.save(runner, "state")
+    options = ["--input", "4x3", "--to", "pt2", "--output", "net.pt2", "--checkpoint"]
+    assert __main__.main(["export", "trained.py:net", *options, "state"]) == 0
+    found = _embed.bind(_embed.load(1, "net.pt2", {}, {}), "ftn_pytorch_forward", 0)[0](torch.ones(4, 3))
+    assert torch.allclose(found, net(torch.ones(4, 3)))
+    assert (found > 20).all()
+    capsys.readouterr()
+    assert __main__.main(["export", "trained.py:build", *options, "state"]) == 1
+    assert "name the network that the script keeps" in capsys.readouterr().err
+    assert __main__.main(["export", "trained.py:net", *options, "nothing"]) == 1
+    assert "nothing" in capsys.readouterr().err

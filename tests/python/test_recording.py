@@ -114,3 +114,44 @@ def test_changes_are_arrays_that_are_different_now(tmp_path):
     changes = store.changes([args, kwargs])
     assert list(changes) == ["/0/1/0", "/1/out"]
     assert changes["/1/out"] is kwargs["out"]
+
+
+# ---- what cannot be recorded
+
+
+@pytest.mark.parametrize("dtype", ["float8_e5m2", "float8_e4m3fn", "complex32", "uint16"])
+def test_types_that_numpy_lacks_come_back(tmp_path, dtype):
+    torch = pytest.importorskip("torch")
+    value = torch.arange(6, dtype=torch.uint8).view(3, 2).to(torch.float32).to(getattr(torch, dtype))
+    found = there_and_back(tmp_path, value)
+    assert found.dtype == value.dtype
+    assert torch.equal(found.to(torch.complex64), value.to(torch.complex64))
+
+
+@pytest.mark.parametrize("kind", ["object", "sparse"])
+def test_array_that_cannot_be_stored_is_warned_of(load, recorder, tmp_path, kind):
+    torch = pytest.importorskip("torch")
+    value = numpy.array([None]) if kind == "object" else torch.eye(3).to_sparse()
+    runner = load("def ftn_pytorch_forward(x): return 1\n")
+    with pytest.warns(UserWarning, match=f"call.json lacks a value, so this call cannot be replayed: .*{kind}"):
+        assert call(runner, value) == 1
+
+
+@pytest.mark.parametrize("name", ["record.json", "module-1", "call-0001"])
+def test_folder_with_a_recording_is_kept_and_nothing_is_recorded(load, tmp_path, monkeypatch, name):
+    (tmp_path / "calls" / name).mkdir(parents=True)
+    monkeypatch.setenv("FTN_PYTORCH_RECORD", str(tmp_path / "calls"))
+    monkeypatch.setattr(record, "_tried", False)
+    with pytest.warns(UserWarning, match="nothing is recorded: .* holds a recording already"):
+        runner = load("def ftn_pytorch_forward(x): return 2 * x\n")
+    assert call(runner, numpy.ones(2)).tolist() == [2, 2]
+    assert [entry.name for entry in (tmp_path / "calls").iterdir()] == [name]
+
+
+@pytest.mark.parametrize("obstacle", ["module-1", "call-0001"])
+def test_recording_that_fails_ends_and_the_call_goes_on(load, recorder, tmp_path, obstacle):
+    (tmp_path / "calls" / obstacle).write_text("in the way")
+    with pytest.warns(UserWarning, match="nothing more is recorded: FileExistsError"):
+        runner = load("def ftn_pytorch_forward(x): return 2 * x\n")
+        assert call(runner, numpy.ones(2)).tolist() == [2, 2]
+    assert call(runner, numpy.ones(2)).tolist() == [2, 2]
