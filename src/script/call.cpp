@@ -90,7 +90,7 @@ Ref Call::value_of(fpt_arg& arg, SlotCache& cache) {
     Tensor& tensor = tensor_at(arg.handle);
     if (!tensor.object) {
       if (is_value(tensor.arg)) return scalar_value(tensor.arg);
-      return array_value(arg, tensor.arg.access == FPT_OUT, tensor.array, {}, cache);
+      return array_value(arg, tensor.arg.access == FPT_OUT, tensor.array, tensor.owner, cache);
     }
     const bool fits = (script_.framework == Framework::torch) == is_tensor(tensor.object) &&
                       tensor.same_layout == script_.options.same_layout &&
@@ -98,25 +98,24 @@ Ref Call::value_of(fpt_arg& arg, SlotCache& cache) {
                       !script_.options.copies_inputs;
     if (fits) return Ref::borrow(tensor.object);
     require_memory(tensor.array, tensor.array.dtype, tensor.array.rank, label_of(count_, arg));
-    return array_value(arg, arg.access == FPT_OUT, tensor.array, {}, cache);
+    return array_value(arg, arg.access == FPT_OUT, tensor.array, tensor.owner, cache);
   }
   if (is_value(arg)) return scalar_value(arg);
   return array_value(arg, arg.access == FPT_OUT, array_of(arg), claim_copy(arg), cache);
 }
 
-Ref Call::array_value(const fpt_arg& arg, bool writable, const Array& array, Storage storage, SlotCache& cache) {
+Ref Call::array_value(const fpt_arg& arg, bool writable, const Array& array, std::shared_ptr<void> owner,
+                      SlotCache& cache) {
   if (!is_of_tensors(array.dtype) || is_half(array.dtype))
     fail(FPT_ERR_KIND, label_of(count_, arg), " of ", function_.name, " is ", dtype_fortran_name(array.dtype),
          ", which can be an output but not an input that the script changes: pass it with torch_in");
   const Wish wish{script_.framework, script_.options.same_layout, script_.options.wanted_dtype(array.dtype),
                   script_.options.copies_inputs, !writable};
   try {
-    if (storage) {
-      if (wish.dtype == array.dtype)
-        return make_array(wish.framework, wish.in_script_order(array), std::move(storage), false).object;
-      Array seen;
-      return make_wished(array, wish, seen).object;
-    }
+    // what the script keeps of memory with an owner lives on; a torch_copy, which nobody else has, is a copy already
+    const bool is_copy = owner.use_count() == 1 && wish.dtype == array.dtype;
+    if (owner && (is_copy || !wish.copies(array)))
+      return make_array(wish.framework, wish.in_script_order(array), std::move(owner), false).object;
     const bool owned = wish.copies(array);
     if (!writable && !owned) watched_[count_] = &arg;
     if (!checking_ && !owned) return cache.get(array, wish);

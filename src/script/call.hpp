@@ -105,7 +105,7 @@ class Call {
   void add_other(fpt_arg& arg, SlotCache& cache, bool is_alone);
   void add_keyword(const char* name);
   Ref value_of(fpt_arg& arg, SlotCache& cache);
-  Ref array_value(const fpt_arg& arg, bool writable, const Array& array, Storage storage, SlotCache& cache);
+  Ref array_value(const fpt_arg& arg, bool writable, const Array& array, std::shared_ptr<void> owner, SlotCache& cache);
   Ref keyword_names();
   Ref invoke_other(int32_t listed);
   Ref vectorcall(PyObject* keyword_names) {
@@ -128,8 +128,8 @@ class Call {
   /// The text of a failure of the function, with what it was called with.
   std::string with_arguments(const std::string& failure) const;
   void check_inputs_unmodified() {
-    for (int i = 0; i < count_; ++i)
-      if (watched_[i] && torch_access::version(stack_[i + 1]) != 0) refuse_modified(i);
+    const int changed = torch_access::first_changed(stack_ + 1, watched_, count_);
+    if (changed >= 0) refuse_modified(changed);
   }
   [[noreturn]] void refuse_modified(int position);
   /// "input 2", "target 1" for the argument of that position.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "script/wish.hpp"
 
+#include "arrays/arg.hpp"
 #include "arrays/copy.hpp"
 
 namespace fpt {
@@ -8,22 +9,16 @@ namespace fpt {
 Made make_wished(const Array& array, const Wish& wish, Array& seen) {
   require_host_memory(array.data);
   seen = array;
-  Storage storage;
+  std::shared_ptr<void> owner;
   if (wish.copies(array)) {
     seen.dtype = wish.dtype;
     set_contiguous(seen);
-    storage = allocate(static_cast<std::size_t>(element_count(seen)) * dtype_size(seen.dtype));
-    seen.data = storage.get();
+    owner = allocate(static_cast<std::size_t>(element_count(seen)) * dtype_size(seen.dtype));
+    seen.data = owner.get();
     copy(array, seen);
   }
-  const bool owns = storage != nullptr;
-  Made made = make_array(wish.framework, wish.in_script_order(seen), std::move(storage), wish.read_only && !owns);
-  if (owns && wish.framework == Framework::numpy) {
-    // NumPy has taken a copy of its own
-    const View view = view_of(made.object.get());
-    seen.data = view.array.data;
-  }
-  return made;
+  const bool owns = owner != nullptr;
+  return make_array(wish.framework, wish.in_script_order(seen), std::move(owner), wish.read_only && !owns);
 }
 
 }  // namespace fpt

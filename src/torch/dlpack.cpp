@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "torch/dlpack.hpp"
 
-#include <cstdlib>
+#include <utility>
 
 #include "base/error.hpp"
 
@@ -13,8 +13,7 @@ std::atomic<Slot*> free_slots{nullptr};
 uint64_t last_serial = 0;
 
 void release(Slot* slot) noexcept {
-  std::free(slot->owned);
-  slot->owned = nullptr;
+  slot->owned.reset();
   slot->alive.store(false, std::memory_order_release);
   Slot* head = free_slots.load(std::memory_order_relaxed);
   do {
@@ -44,7 +43,7 @@ Slot* pop() {
 
 }  // namespace
 
-Slot* take_slot(const Array& array, Storage owned) {
+Slot* take_slot(const Array& array, std::shared_ptr<void> owned) {
   Slot* slot = pop();
   Tensor& tensor = slot->versioned.tensor;
   tensor.data = array.data;
@@ -57,7 +56,7 @@ Slot* take_slot(const Array& array, Storage owned) {
     slot->shape[i] = array.extents[i];
     slot->strides[i] = array.strides[i] >> shift;
   }
-  slot->owned = owned.release();
+  slot->owned = std::move(owned);
   slot->serial = ++last_serial;
   slot->alive.store(true, std::memory_order_relaxed);
   return slot;

@@ -5,8 +5,8 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 
-#include "arrays/arg.hpp"
 #include "arrays/array.hpp"
 
 namespace fpt::dlpack {
@@ -74,7 +74,7 @@ struct Slot {
   int64_t strides[FPT_MAX_RANK];
   std::atomic<bool> alive{false};
   uint64_t serial = 0;  // tells apart the arrays a slot has carried
-  void* owned = nullptr;
+  std::shared_ptr<void> owned;
   Slot* next = nullptr;
 
   /// The same for torch without the exchange API. On demand: it takes as long as filling the slot.
@@ -85,8 +85,8 @@ struct Slot {
 };
 
 /// A slot filled with `array`, axes in the order the script sees. With the interpreter lock held.
-/// @param owned  memory that is released with the last tensor; null for memory of the caller
-Slot* take_slot(const Array& array, Storage owned);
+/// @param owned  let go with the last tensor; null for memory of the caller
+Slot* take_slot(const Array& array, std::shared_ptr<void> owned);
 
 /// Give back a slot that torch did not take.
 void drop_slot(Slot* slot) noexcept;

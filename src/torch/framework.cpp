@@ -50,15 +50,46 @@ const NumPy& numpy() {
   return *(instance = new NumPy(loaded));
 }
 
-Made make_numpy(const Array& array, Storage owned, bool read_only) {
+/// Memory with an owner that is no Python object, as NumPy wants to see it.
+struct OwnedMemory {
+  PyObject head;
+  std::shared_ptr<void> owner;
+  Range range;
+
+  static Ref make(std::shared_ptr<void> owner, const Range& range) {
+    static PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(deallocate)},
+                                  {Py_bf_getbuffer, reinterpret_cast<void*>(get_buffer)},
+                                  {0, nullptr}};
+    static PyType_Spec spec = {"_ftn_pytorch.OwnedMemory", sizeof(OwnedMemory), 0, Py_TPFLAGS_DEFAULT, slots};
+    static PyObject* type = checked(PyType_FromSpec(&spec), "a type of memory").release();
+    Ref object = checked(PyType_GenericAlloc(reinterpret_cast<PyTypeObject*>(type), 0), "wrapping an array");
+    auto* memory = reinterpret_cast<OwnedMemory*>(object.get());
+    new (&memory->owner) std::shared_ptr<void>(std::move(owner));
+    memory->range = range;
+    return object;
+  }
+
+ private:
+  static int get_buffer(PyObject* self, Py_buffer* view, int flags) {
+    const Range& range = reinterpret_cast<OwnedMemory*>(self)->range;
+    return PyBuffer_FillInfo(view, self, const_cast<char*>(range.begin), range.end - range.begin, 0, flags);
+  }
+  static void deallocate(PyObject* self) {
+    PyTypeObject* type = Py_TYPE(self);
+    reinterpret_cast<OwnedMemory*>(self)->owner.~shared_ptr();
+    type->tp_free(self);
+    Py_DECREF(type);
+  }
+};
+
+Made make_numpy(const Array& array, std::shared_ptr<void> owned, bool read_only) {
   const NumPy& np = numpy();
   if (!np.dtypes[array.dtype]) fail(FPT_ERR_KIND, "NumPy has no type for ", dtype_fortran_name(array.dtype));
   const Range range = memory_range(array);
   Made made;
   char* begin = const_cast<char*>(range.begin);
   if (owned) {
-    // NumPy wants an owner that it can reference, which memory of the C allocator has not
-    made.memory = checked(PyByteArray_FromStringAndSize(begin, range.end - range.begin), "copying an array");
+    made.memory = OwnedMemory::make(std::move(owned), range);
   } else {
     made.memory = checked(PyMemoryView_FromMemory(begin, range.end - range.begin, read_only ? PyBUF_READ : PyBUF_WRITE),
                           "wrapping an array");
@@ -71,7 +102,7 @@ Made make_numpy(const Array& array, Storage owned, bool read_only) {
   return made;
 }
 
-Made make_torch(const Array& array, Storage owned) {
+Made make_torch(const Array& array, std::shared_ptr<void> owned) {
   if (has_negative_stride(array)) {
     Array positive = array;  // the stride of a single element is never used, but torch refuses to see a negative one
     for (int i = 0; i < array.rank; ++i)
@@ -126,7 +157,7 @@ Array array_of_buffer(const Py_buffer& buffer) {
 
 }  // namespace
 
-Made make_array(Framework framework, const Array& array, Storage owned, bool read_only) {
+Made make_array(Framework framework, const Array& array, std::shared_ptr<void> owned, bool read_only) {
   count_array();
   return framework == Framework::torch ? make_torch(array, std::move(owned))
                                        : make_numpy(array, std::move(owned), read_only);

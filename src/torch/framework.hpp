@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include "arrays/array.hpp"
 #include "python/pyref.hpp"
@@ -24,9 +25,9 @@ struct Made {
 };
 
 /// Wrap memory; nothing is copied. FPT_ERR_STRIDE for negative strides and torch, which would abort the process.
-/// @param owned      memory to release with the object, or null
+/// @param owned      owner of the memory, let go with whatever refers to it; null for memory of the caller
 /// @param read_only  NumPy refuses writing; torch has no such state
-Made make_array(Framework framework, const Array& array, Storage owned, bool read_only);
+Made make_array(Framework framework, const Array& array, std::shared_ptr<void> owned, bool read_only);
 
 /// After our own reference is gone: does anything still refer to the memory?
 bool is_retained(const Made& made) noexcept;

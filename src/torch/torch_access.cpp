@@ -215,6 +215,12 @@ int64_t version(PyObject* tensor) {
   return PyLong_AsLongLong(version.get());
 }
 
+int first_changed(PyObject* const* tensors, const fpt_arg* const* watched, int count) {
+  for (int i = 0; i < count; ++i)
+    if (watched[i] && version(tensors[i]) != 0) return i;
+  return -1;
+}
+
 bool tells_version_at_once() noexcept { return access_made && access_made->symbols.tells_version(); }
 
 std::string describe() {

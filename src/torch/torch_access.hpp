@@ -10,6 +10,7 @@
 #include <string>
 
 #include "arrays/array.hpp"
+#include "ftn_pytorch.h"
 #include "python/pyref.hpp"
 #include "torch/dlpack.hpp"
 
@@ -38,6 +39,9 @@ bool is_unchanged(PyObject* tensor, const Array& array);
 int64_t version(PyObject* tensor);
 /// Whether that takes nanoseconds, so that every call can ask.
 bool tells_version_at_once() noexcept;
+/// Position of the first of `count` tensors that has been changed since it was made, -1 if there is none. Those whose
+/// place in `watched` is null are not looked at.
+int first_changed(PyObject* const* tensors, const fpt_arg* const* watched, int count);
 
 /// Which of the ways are in use.
 std::string describe();

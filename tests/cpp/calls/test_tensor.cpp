@@ -169,6 +169,43 @@ TEST_F(TensorTest, OfACopyOwnsIt) {
   }
 }
 
+TEST_F(TensorTest, WhatAScriptKeepsOfACopyOrAResultOutlivesTheTensor) {
+  test::CollectedWarnings warnings;
+  for (const char* framework : {"torch", "numpy"})
+    for (const char* layout : {"same", "reversed"}) {
+      const Script keeps("import " + std::string(framework) + "\nkept = []\ndef keep(x): kept.append(x[1:])\n",
+                         {option("layout", layout)});
+      std::vector<Doubles> others;  // takes the place of what is freed too early
+      for (int i = 0; i < 5; ++i) {
+        Doubles x(1000, i);
+        test::Tensor copy(test::array_arg(x.data(), {1000}, FPT_COPY)), result;
+        get(result, "twice", {in(x)});
+        ASSERT_OK(keeps.call("keep", {copy.arg()}));
+        ASSERT_OK(keeps.call("keep", {result.arg()}));
+        fpt_tensor_free(copy.handle);
+        fpt_tensor_free(result.handle);
+        for (int k = 0; k < 4; ++k) others.emplace_back(1000, -7);
+      }
+      EXPECT_EQ(keeps.text("[float(k.sum()) for k in kept]"),
+                "[0.0, 0.0, 999.0, 1998.0, 1998.0, 3996.0, 2997.0, 5994.0, 3996.0, 7992.0]")
+          << framework;
+    }
+  EXPECT_EQ(warnings.all(), "") << "nothing here belongs to Fortran";
+}
+
+TEST_F(TensorTest, OfACopyMayBeChangedByScriptsOfAnyFramework) {
+  Doubles x = {1, 2, 3};
+  const test::Tensor tensor(test::array_arg(x.data(), {3}, FPT_COPY));
+  for (const char* framework : {"torch", "numpy"}) {
+    const Script script("import " + std::string(framework) + "\ndef add(x): x += 1\n");
+    for (int i = 0; i < 3; ++i) ASSERT_OK(script.call("add", {tensor.arg()}));
+  }
+  Doubles y(3);
+  ASSERT_OK(script().call("twice", {tensor.arg()}, {out(y)}));
+  EXPECT_EQ(y, (Doubles{14, 16, 18}));
+  EXPECT_EQ(x, (Doubles{1, 2, 3}));
+}
+
 TEST_F(TensorTest, OfAScalarRefersToTheVariable) {
   double x = 1;
   const test::Tensor tensor(out(x));

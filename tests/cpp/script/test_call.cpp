@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 /// How arguments reach a script. What is checked after the call is in test_call_checks.cpp.
+#include <thread>
+
 #include "script.hpp"
 #include "script/call.hpp"
 
@@ -196,6 +198,32 @@ TEST_F(CallTest, TwoArgumentsOfOneNameAreRefused) {
     ASSERT_OK(takes_all.call("f", {named("a", in(1.0)), named("b", in(2.0))}, {out(count)}));
     EXPECT_EQ(count, 2);
   }
+}
+
+TEST(KeywordNames, OfFirstCallsFromTwoThreadsAreTheirOwn) {
+  const Script script(R"(
+import threading, time
+from ftn_pytorch.runners.script import ScriptRunner
+original, arrived = ScriptRunner.first_call, threading.Semaphore(0)
+def first_call(self, name, args, kwargs):
+    original(self, name, args, kwargs)
+    if name == 'f':
+        arrived.release()
+        while arrived._value < 2: time.sleep(1e-3)
+ScriptRunner.first_call = first_call
+def end(): ScriptRunner.first_call = original
+def f(**values): return ' '.join(values)
+)");
+  std::string names[2] = {std::string(10, ' '), std::string(10, ' ')};
+  const auto call = [&](int i) {
+    EXPECT_OK(script.call("f", {named(i ? "b" : "a", in(1.0)), named("x", in(1.0))}, {out(names[i])}));
+  };
+  std::thread other(call, 0);
+  call(1);
+  other.join();
+  ASSERT_OK(script.call("end"));
+  EXPECT_EQ(names[0], "a x       ");
+  EXPECT_EQ(names[1], "b x       ");
 }
 
 TEST_F(CallTest, AnUnnamedArgumentAfterANamedOneIsRefused) {

@@ -322,6 +322,10 @@ extern "C" __attribute__((visibility("default"))) void test_finalizer_reloads() 
   ++finalizers;
   EXPECT_OK(outcome(fpt_module_reload(used_module)));
 }
+/// The same for objects in cycles, some of which die after their module.
+extern "C" __attribute__((visibility("default"))) void test_late_finalizer_reloads() {
+  if (fpt_module_reload(used_module) == FPT_OK) ++finalizers;
+}
 extern "C" __attribute__((visibility("default"))) void test_finalizer_frees() {
   ++finalizers;
   fpt_module_free(used_module);
@@ -352,6 +356,31 @@ TEST(ModuleTest, MayBeReloadedByAFinalizerOfWhatAReloadReplaces) {
     ASSERT_OK(outcome(fpt_module_reload(script.handle())));
     EXPECT_EQ(finalizers, i);
   }
+}
+
+TEST(ModuleTest, MayBeReloadedByAFinalizerAtTheEndOfACall) {
+  const Script script(callback("end", test_late_finalizer_reloads) + callback("reload", test_module_reload) + R"(
+import torch
+class Mortal:
+    def __del__(self): end()
+class Function(Mortal):
+    def __call__(self, x):
+        assert reload() == 0
+        x.mark = Mortal()
+        result = 2 * x
+        result.mark = Mortal()
+        return result
+f = Function()
+)");
+  used_module = script.handle();
+  std::vector<double> x = {3}, y = {0};
+  finalizers = 0;
+  for (int i = 1; i <= 5; ++i) {
+    ASSERT_OK(script.call("f", {in(x)}, {out(y)}));
+    EXPECT_EQ(y[0], 6);
+    ASSERT_OK(script.call("f", {in(x)}));
+  }
+  EXPECT_GT(finalizers, 20) << "of the function that is replaced, of the argument and of the result";
 }
 
 TEST(ModuleTest, IsFreedOnceWhereAFinalizerOfItFreesItToo) {
