@@ -102,7 +102,7 @@ GENERIC(fpt_copy, FPT_COPY)
  * @param data     first element; NULL only for an array without elements
  * @param extents  [rank] in elements, Fortran order
  * @param strides  [rank] in bytes, may be negative
- * @return FPT_OK, or a negated status: the Fortran side has the texts for those, see last_error() of fpt_status.f90
+ * @return FPT_OK, or a negated status: the Fortran side has the texts for those, see get_last_error of fpt_status.f90
  */
 static fpt_status point(CFI_cdesc_t *pointer, void *data, const int64_t extents[], const int64_t strides[]) {
   static int64_t nothing; /* a pointer to no elements must be associated all the same */

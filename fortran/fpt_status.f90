@@ -5,13 +5,16 @@
 !> present, receives the reason of a failure and keeps its value on success; without stat a failure stops the program.
 !> That tail is written out in each procedure (macro settle of fpt_kinds.fypp), because gfortran loses the length of a
 !> deferred-length argument that is forwarded to another optional argument.
+!>
+!> No procedure of the library calls a function whose result is of deferred length: where one is called, gfortran keeps
+!> the length in static memory, which all threads share.
 module fpt_status
    use, intrinsic :: iso_c_binding, only : c_associated, c_char, c_f_pointer, c_int32_t, c_int64_t, c_null_char, c_ptr
    use fpt_c, only : fpt_error_text
    implicit none
    private
 
-   public :: last_error, give_up, text_at, terminated_text_at, ftn_pytorch_on_error
+   public :: get_last_error, give_up, text_at, length_at, ftn_pytorch_on_error
 
    !> Success
    integer, parameter, public :: FTN_PYTORCH_OK = 0
@@ -78,7 +81,7 @@ module fpt_status
    !> Another process, or another rank, writes that file or folder
    integer, parameter, public :: FTN_PYTORCH_ERR_LOCKED = 31
 
-   ! Failures that only the Fortran side can see are negative on their way to last_error, which knows their texts;
+   ! Failures that only the Fortran side can see are negative on their way to get_last_error, which knows their texts;
    ! all others have theirs in the C library.
    !> Key of a result that is neither an integer nor a character
    integer(c_int32_t), parameter, public :: BAD_KEY = -FTN_PYTORCH_ERR_ARGUMENT
@@ -117,10 +120,11 @@ contains
    end subroutine ftn_pytorch_on_error
 
    !> Reason of a failure
-   function last_error(status) result(text)
+   subroutine get_last_error(status, text)
       !> What the failed call returned
       integer(c_int32_t), intent(in) :: status
-      character(:), allocatable :: text
+      !> Receives the reason
+      character(:), allocatable, intent(inout) :: text
 
       type(c_ptr) :: address
       integer(c_int64_t) :: length
@@ -140,7 +144,7 @@ contains
          call fpt_error_text(address, length)
          text = text_at(address, length)
       end select
-   end function last_error
+   end subroutine get_last_error
 
    !> End the program as the user arranged it: registered handler, then error stop with the reason
    subroutine give_up(status)
@@ -149,7 +153,7 @@ contains
 
       character(:), allocatable :: text
 
-      text = last_error(status)
+      call get_last_error(status, text)
       if (associated(registered)) call registered(int(abs(status)), text)
       error stop text
    end subroutine give_up
@@ -160,12 +164,11 @@ contains
       type(c_ptr), intent(in) :: address
       !> Length in bytes
       integer(c_int64_t), intent(in) :: length
-      character(:), allocatable :: text
+      character(length) :: text
 
       character(kind=c_char), pointer :: bytes(:)
       integer(c_int64_t) :: i
 
-      allocate (character(length) :: text)
       if (length == 0) return
       call c_f_pointer(address, bytes, [length])
       do i = 1, length
@@ -173,22 +176,19 @@ contains
       end do
    end function text_at
 
-   !> Copy of a null-terminated text
-   function terminated_text_at(address) result(text)
+   !> Length in bytes of a null-terminated text
+   function length_at(address) result(length)
       !> First byte, or null for no text
       type(c_ptr), intent(in) :: address
-      character(:), allocatable :: text
-
-      character(kind=c_char), pointer :: bytes(:)
       integer(c_int64_t) :: length
 
+      character(kind=c_char), pointer :: bytes(:)
+
       length = 0
-      if (c_associated(address)) then
-         call c_f_pointer(address, bytes, [huge(length)])
-         do while (bytes(length + 1) /= c_null_char)
-            length = length + 1
-         end do
-      end if
-      text = text_at(address, length)
-   end function terminated_text_at
+      if (.not. c_associated(address)) return
+      call c_f_pointer(address, bytes, [huge(length)])
+      do while (bytes(length + 1) /= c_null_char)
+         length = length + 1
+      end do
+   end function length_at
 end module fpt_status

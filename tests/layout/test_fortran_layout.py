@@ -54,6 +54,21 @@ def test_constants_are_those_of_the_header() -> None:
     assert kinds and set(kinds) <= set(constants)
 
 
+def test_no_function_of_deferred_length_is_called() -> None:
+    """gfortran keeps the length of such a result in static memory of the caller, which all threads share."""
+    code = {path: code_of(path) for path in FORTRAN.glob("*.f*")}
+    function_of = re.compile(r"^ *function (\S+)\([^)]*\) result\((\w+)\)$(.*?)^ *end function", re.M | re.S)
+    deferred = {
+        function[1].rpartition("$")[2]  # ${stem}$_backend
+        for text in code.values()
+        for function in function_of.finditer(text)
+        if re.search(rf"character\(:\), allocatable :: {function[2]}$", function[3], re.M)
+    }
+    assert {"ftn_pytorch_version", "_backend"} <= deferred
+    called = re.compile(rf"^(?! *function ).*(?<!\w)(?!fpt_)[\w$]*?({'|'.join(deferred)})\(.*$", re.M)
+    assert {path.name: called.findall(text) for path, text in code.items() if called.search(text)} == {}
+
+
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: path.name)
 def test_modules_hide_nothing(path: Path) -> None:
     code = code_of(path)
