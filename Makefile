@@ -3,7 +3,7 @@
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
-.PHONY: help demo check test stress bench clean
+.PHONY: help first demo check test stress bench clean
 
 ifeq ($(origin FC),default)
 FC := gfortran
@@ -17,16 +17,26 @@ configure = cmake --preset $(1) -B build/$(1)$(tag) -DPython_EXECUTABLE="$$FTN_P
 ctest = ctest --test-dir build/$(1)$(tag) --output-on-failure --no-tests=error $(2) | tee build/$(1)$(tag)/ctest.log
 
 help:
-	@echo 'make demo   install what is missing, build, and train a closure inside a running Fortran model'
+	@echo 'make first  install what is missing, build, and run the first program of README.md: a minute'
+	@echo 'make demo   install what is missing, build, and train a closure inside a running Fortran model: three minutes'
 	@echo 'make check  install what is missing, and look at the sources: a minute'
-	@echo 'make test   make check, build, and run all tests'
+	@echo 'make test   make check, build, and run all tests: half an hour on two cores'
 	@echo 'make stress run for ten minutes what make test runs for seconds: fuzzing, threads, memory, sanitizers'
 	@echo 'make bench  measure what a call costs, and all paths to a network side by side'
 	@echo 'make clean  remove build/ and out/; .venv stays'
+	@echo 'Installing takes some minutes more, the first time.'
 	@echo
 	@echo 'FC=flang-new-19            another Fortran compiler'
 	@echo 'FTN_PYTORCH_PYTHON=python  an environment of your own in place of .venv; so does an active VIRTUAL_ENV'
 	@echo 'FTN_PYTORCH_TORCH=torch==2.11.0  another torch in .venv'
+
+first:
+	@cmake/setup.sh demo
+	@echo '== Build'
+	@$(environment); $(call configure,release)
+	@$(environment); cmake --build build/release$(tag) --target first
+	@echo '== examples/first/first.f90 trains the network of first.py'
+	@$(environment); cd examples/first && '$(CURDIR)/build/release$(tag)/examples/first/first'
 
 demo:
 	@cmake/setup.sh demo

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from pages import PAGES, ROOT, UNTESTED_PAGES
+from pages import BLOCKS, PAGES, ROOT, UNTESTED_PAGES
 
 SOURCES = [
     path
@@ -65,3 +65,11 @@ def test_citation_has_the_version_of_the_library() -> None:
     version = re.search(r'FPT_VERSION "(.+)"', (ROOT / "src" / "ftn_pytorch.h").read_text())
     cited = re.search(r"^version: (.+)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
     assert version and cited and version[1] == cited[1]
+
+
+@pytest.mark.parametrize("file", ["first.py", "first.f90"])
+def test_the_first_program_is_that_of_the_example(file: str) -> None:
+    language = {"first.py": "python", "first.f90": "fortran"}[file]
+    block = next(block for block in BLOCKS if block.page == ROOT / "README.md" and block.language == language)
+    licence, text = (ROOT / "examples" / "first" / file).read_text().split("\n", 1)
+    assert "SPDX" in licence and text == block.text
