@@ -43,9 +43,11 @@ class Setting:
         """Why a path cannot run this, known before it is tried."""
         if path in PEERS and not Path(f"{self.driver}_{PEERS[path]}").is_file():
             return f"the benchmark was built without {PATHS[path]}"
+        problem = self.manifest["problems"].get(f"{case}_{size}")
+        if problem is None:
+            return "models.py failed before it had written this size"
         reason = self.manifest["refused"].get(case, {}).get(path)
-        stem = self.manifest["problems"][f"{case}_{size}"]["stem"]
-        return reason or self.manifest["missing"].get(f"{stem}.{SUFFIXES.get(path)}")
+        return reason or self.manifest["missing"].get(f"{problem['stem']}.{SUFFIXES.get(path)}")
 
 
 @dataclass

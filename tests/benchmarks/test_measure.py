@@ -45,6 +45,13 @@ def test_a_worker_that_fails_is_a_line_of_the_result_and_the_others_are_measured
     ]
 
 
+def test_a_size_whose_models_could_not_be_written_is_a_line_of_the_result(setting):
+    outcome = measure(setting, "python", "script", sizes=(512, 32))
+    assert [(line["size"], line["path"]) for line in outcome.unavailable] == [(512, "python"), (512, "script")]
+    assert outcome.unavailable[0]["reason"].startswith("models.py failed")
+    assert {row["size"] for row in outcome.results} == {32}
+
+
 def test_a_path_that_cannot_be_created_again_keeps_its_calls(setting):
     outcome = measure(setting, "python", "python-onnx")
     row = next(row for row in outcome.results if row["path"] == "python-onnx")
