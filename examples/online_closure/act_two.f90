@@ -25,7 +25,7 @@ module act_two
    integer, parameter :: warm_up = nint(10/interval), steps_per_sample = 2
 
    ! Closures in the order in which their scores are kept
-   integer, parameter :: learning = 1, frozen = 2, linear = 3, quartic = 4
+   integer, parameter :: learning = 1, frozen = 2, linear = 3, quartic = 4, quartic_all = 5
 
 contains
 
@@ -36,20 +36,21 @@ contains
 
       type(full_model) :: model
       type(network), target :: nets(learning:frozen)
-      type(polynomial_closure), target :: fit(linear:quartic)
-      type(closure_pointer) :: all(learning:quartic)
+      type(polynomial_closure), target :: fit(linear:quartic_all)
+      type(closure_pointer) :: all(learning:quartic_all)
       type(run_history) :: past
-      real(dp), dimension(learning:quartic) :: before, after
+      real(dp), dimension(learning:quartic_all) :: before, after
       character(len=:), allocatable :: file
       integer :: i
 
       print "(a)", "", "Second act: K = 36, J = 10. The forcing steps from 10 to 20 while the model runs."
       call fit(linear)%create("linear in X(k)", [3], degree=1)
       call fit(quartic)%create("degree 4 in X(k)", [3], degree=4)
+      call fit(quartic_all)%create("degree 4 in X(k-2..k+2)", [1, 2, 3, 4, 5], degree=4)
       call nets(learning)%load("network that keeps learning", chosen%script, &
          [torch_in("seed", chosen%seeds + 1), torch_in("steps", 2*learned*steps_per_sample), &
           torch_in("steps_per_call", steps_per_sample), torch_in("memory", 1000), torch_in("warm_up", warm_up*nslow)])
-      do i = linear, quartic
+      do i = linear, quartic_all
          all(i)%p => fit(i)
       end do
       do i = learning, frozen
@@ -59,9 +60,9 @@ contains
       call model%start(nslow, nfast, forcing_before, spin_up=20.0_dp, dt=full_dt)
       call past%begin(closures=size(all), networks=1)
       print "(a)", "   time    F   Adam step     loss   share of time   held-out R2", &
-         "                                      in Python     learning  frozen  linear  degree 4"
+         "                                      in Python     learning  frozen  linear  degree 4  five inputs"
       call run_learning(model, all(:learning), nets(learning), past, fit)
-      do i = linear, quartic
+      do i = linear, quartic_all
          call fit(i)%solve()
       end do
       ! The frozen network is the learning one as it is now: the same script again, with a state of its own
@@ -77,7 +78,7 @@ contains
 
       print "(a)", "", "R2 on 50 time units right after learning, nobody learning any more"
       print "(t37, a)", "F = 10    F = 20"
-      do i = learning, quartic
+      do i = learning, quartic_all
          print "(3x, a, f7.3, f10.3)", all(i)%p%name, before(i), after(i)
       end do
       call claims%claim("second act: R2 of the learning network, 200 time units after the step", &

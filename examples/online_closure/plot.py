@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The picture of the example, from arrays that the program hands over by name.
+"""The pictures of the example, from arrays that the program hands over by name.
 
-``python plot.py <output directory>`` draws it again from the data of a finished run.
+``python plot.py <output directory>`` draws them again from the data of a finished run.
 """
 
 import sys
@@ -14,10 +14,22 @@ matplotlib.use("Agg")  # no window, no display
 import matplotlib.pyplot as plt  # noqa: E402
 from matplotlib.colors import LogNorm  # noqa: E402
 
-DATA, PICTURE = "online_closure.npz", "online_closure.png"
+DATA, PICTURE, TALK = "online_closure.npz", "online_closure.png", "online_closure_talk.png"
 
 # Okabe and Ito (2008): told apart by everyone
-TRUTH, LINEAR, QUARTIC, NETWORK, FROZEN = "black", "#E69F00", "#009E73", "#0072B2", "#CC79A7"
+TRUTH, LINEAR, QUARTIC, POLYNOMIAL, NETWORK = "black", "#E69F00", "#009E73", "#D55E00", "#0072B2"
+FROZEN = "#CC79A7"
+# LINEAR and QUARTIC see X(k) alone, POLYNOMIAL is the best one: of degree 4 in the five inputs of the network
+NAMES = {
+    LINEAR: "linear in $X_k$",
+    QUARTIC: "degree 4 in $X_k$",
+    POLYNOMIAL: "degree 4, five inputs",
+    NETWORK: "network, five inputs",
+}
+# The fits that are shown, by their place among all
+FITS = {0: LINEAR, 1: QUARTIC, 3: POLYNOMIAL}
+SKILL, SINCE = "held-out R$^2$", "time since the step (time units)"
+SKILLS = (0.42, 1)
 STYLE = {
     "font.size": 11,
     "axes.titlesize": 12.5,
@@ -50,93 +62,116 @@ def keep(**items):
 def draw():
     np.savez_compressed(folder / DATA, **kept)
     with plt.rc_context(STYLE):
-        figure = plt.figure(figsize=(16, 10), layout="constrained")
-        figure.get_layout_engine().set(w_pad=0.07, h_pad=0.05)
-        figure.suptitle("Lorenz '96: networks learn the fast variables inside the running Fortran model", weight="bold")
-        top, middle, bottom = figure.subfigures(3, 1, height_ratios=[0.72, 1.1, 1])
-        draw_hovmoeller(top.subplots(1, 3, sharex=True, sharey=True), kept)
-        panels = middle.subplot_mosaic("abcd;abed", height_ratios=[2, 1])
-        draw_tendency(panels["a"], kept)
-        draw_error(panels["b"], kept)
-        draw_distribution(panels["c"], panels["e"], kept)
-        draw_correlation(panels["d"], kept)
-        panels = bottom.subplots(2, 2, width_ratios=[1, 1.35], height_ratios=[2.2, 1], sharex="col", sharey="row")
-        draw_first_act(*panels[:, 0], kept)
-        draw_second_act(*panels[:, 1], kept)
-        for letter, panel in zip("abcdefghi", [panel for panel in figure.axes if panel.get_title("left")]):
-            panel.set_title(rf"$\bf{{{letter}}}$  {panel.get_title('left')}")
-        figure.savefig(folder / PICTURE, dpi=150)
-        plt.close(figure)
+        draw_all(kept)
+    with plt.rc_context(STYLE | {"font.size": 15, "axes.titlesize": 17, "legend.fontsize": 14, "lines.linewidth": 2.5}):
+        draw_talk(kept)
+
+
+def draw_all(d):
+    figure = plt.figure(figsize=(16, 10), layout="constrained")
+    figure.get_layout_engine().set(w_pad=0.07, h_pad=0.05)
+    figure.suptitle("Lorenz '96: networks learn the fast variables inside the running Fortran model", weight="bold")
+    top, middle, bottom = figure.subfigures(3, 1, height_ratios=[0.72, 1.1, 1])
+    draw_hovmoeller(top.subplots(1, 3, sharex=True, sharey=True), d)
+    panels = middle.subplot_mosaic("abcd;abed", height_ratios=[2, 1])
+    draw_tendency(panels["a"], d)
+    draw_error(panels["b"], d)
+    draw_distribution(panels["c"], panels["e"], d)
+    draw_correlation(panels["d"], d)
+    panels = bottom.subplots(2, 2, width_ratios=[1, 1.35], height_ratios=[2.2, 1], sharex="col", sharey="row")
+    draw_first_skill(panels[0, 0], d)
+    draw_first_loss(panels[1, 0], d)
+    draw_second_skill(panels[0, 1], d)
+    draw_second_loss(panels[1, 1], d)
+    for letter, panel in zip("abcdefghi", [panel for panel in figure.axes if panel.get_title("left")]):
+        panel.set_title(rf"$\bf{{{letter}}}$  {panel.get_title('left')}")
+    figure.savefig(folder / PICTURE, dpi=150)
+    plt.close(figure)
+
+
+def draw_talk(d):
+    """What a listener can take in at once: forecasts are better, and learning on keeps them so."""
+    figure, (error, skill) = plt.subplots(1, 2, figsize=(16, 6.5), width_ratios=[1, 1.35], layout="constrained")
+    draw_error(error, d)
+    draw_second_skill(skill, d)
+    error.set(title="Forecasts with what was learned: mean error")
+    skill.set(title="The forcing changes while the model runs", xlabel=SINCE, ylabel=SKILL)
+    figure.savefig(folder / TALK, dpi=90)
+    plt.close(figure)
 
 
 def draw_hovmoeller(panels, d):
     time = np.arange(len(d["shown_truth"])) * d["interval"]
     edges = np.append(time, time[-1] + d["interval"]) - d["interval"] / 2
     limits = {"cmap": "viridis", "vmin": -12, "vmax": 16}
+    differences = {"cmap": "RdBu_r", "vmin": -16, "vmax": 16}
     difference = d["shown_network"] - d["shown_truth"]
     shown = [
-        ("Full model: X in space and time", d["shown_truth"], limits),
-        ("Reduced model with the network, same start", d["shown_network"], limits),
-        ("Difference (dashed: end of valid time)", difference, {"cmap": "RdBu_r", "vmin": -16, "vmax": 16}),
+        ("Full model: X in space and time", d["shown_truth"], limits, "$X_k$"),
+        ("Reduced model with the network, same start", d["shown_network"], limits, "$X_k$"),
+        ("Difference (dashed: end of valid time)", difference, differences, "network - full"),
     ]
-    for panel, (title, x, options) in zip(panels, shown):
+    for panel, (title, x, options, label) in zip(panels, shown):
         sectors = np.arange(x.shape[1] + 1) + 0.5
         mesh = panel.pcolormesh(edges, sectors, x.T, rasterized=True, **options)
         panel.axvline(d["shown_valid"], color="white" if options is limits else "black", ls="--", lw=1.5)
         panel.set(title=title, xlabel="lead time (time units)", yticks=[2, 4, 6, 8])
         panel.spines[:].set_visible(False)
-        panel.figure.colorbar(mesh, ax=panel, pad=0.015, aspect=12)
+        panel.figure.colorbar(mesh, ax=panel, pad=0.015, aspect=12, label=label)
     panels[0].set_ylabel("sector k")
 
 
 def draw_tendency(panel, d):
-    x, u, network = (d[name].ravel() for name in ("test_x", "test_u", "test_network"))
+    x, u = d["test_x"].ravel(), d["test_u"].ravel()
     panel.hist2d(x, u, bins=110, range=[[-13, 17], [-21, 13]], cmap="Greys", norm=LogNorm(1, 10_000), rasterized=True)
     order = np.argsort(d["curve_x"].ravel())
     line = d["curve_x"].ravel()[order]
-    for curve, colour, label in zip(d["curves"], (LINEAR, QUARTIC), ("linear", "degree 4")):
-        panel.plot(line, curve.ravel()[order], color=colour, lw=2.4, label=label)
-    # The network sees the neighbours too: for one X it has many answers, of which this is the range
-    edges = np.arange(-13, 17.5, 0.5)
-    groups = [network[(x >= left) & (x < left + 0.5)] for left in edges]
-    centre = np.array([left + 0.25 for left, group in zip(edges, groups) if len(group) >= 100])
-    groups = [group for group in groups if len(group) >= 100]
-    low, high = np.transpose([np.percentile(group, [5, 95]) for group in groups])
-    mean = [group.mean() for group in groups]
-    panel.fill_between(centre, low, high, color=NETWORK, alpha=0.3, lw=0)
-    for edge in (low, high):
+    for curve, colour in zip(d["curves"], (LINEAR, QUARTIC)):
+        panel.plot(line, curve.ravel()[order], color=colour, lw=2.4, label=NAMES[colour])
+    # What sees the neighbours too has many answers for one X, of which this is the range
+    centre, mean, *edges = spread(x, d["test_polynomial"].ravel())
+    panel.plot(centre, mean, color=POLYNOMIAL, lw=1.6, ls="--", label=f"{NAMES[POLYNOMIAL]}: mean, 5-95 %")
+    for edge in edges:
+        panel.plot(centre, edge, color=POLYNOMIAL, lw=1, ls="--")
+    centre, mean, *edges = spread(x, d["test_network"].ravel())
+    panel.fill_between(centre, *edges, color=NETWORK, alpha=0.3, lw=0)
+    for edge in edges:
         panel.plot(centre, edge, color=NETWORK, lw=1)
-    panel.plot(centre, mean, color=NETWORK, lw=2.4, label="network: mean, 5-95 %")
+    panel.plot(centre, mean, color=NETWORK, lw=2.4, label=f"{NAMES[NETWORK]}: mean, 5-95 %")
     panel.set(title="What the fast variables do to X", xlabel="$X_k$", ylabel="sub-grid tendency")
-    panel.set(xlim=(-13, 17), ylim=(-21, 13))
-    panel.legend(loc="lower left")
+    panel.set(xlim=(-13, 17), ylim=(-21, 25))
+    panel.legend(loc="upper right", bbox_to_anchor=(1.04, 1.03), fontsize="small")
+
+
+def spread(x, values):
+    """By classes of X: their centres, the mean of the values, and the limits of the middle 90 %."""
+    groups = {left + 0.25: values[(x >= left) & (x < left + 0.5)] for left in np.arange(-13, 17.5, 0.5)}
+    groups = {centre: group for centre, group in groups.items() if len(group) >= 100}
+    low, high = np.transpose([np.percentile(group, [5, 95]) for group in groups.values()])
+    return np.array(list(groups)), [group.mean() for group in groups.values()], low, high
 
 
 def draw_error(panel, d):
     fits, limit = int(d["fits"]), float(d["limit"])
     time = (np.arange(d["error"].shape[1]) + 1) * d["interval"]
-    groups = [
-        ("linear", LINEAR, d["error"][0], d["valid"][0]),
-        ("degree 4", QUARTIC, d["error"][1], d["valid"][1]),
-        ("network", NETWORK, np.concatenate(d["error"][fits:], axis=1), d["valid"][fits:]),
-    ]
-    for name, colour, error, valid in groups:
-        if name != "degree 4":
+    groups = [(colour, d["error"][i], d["valid"][i]) for i, colour in FITS.items()]
+    groups.append((NETWORK, np.concatenate(d["error"][fits:], axis=1), d["valid"][fits:]))
+    for colour, error, valid in groups:
+        if colour in (LINEAR, NETWORK):
             panel.fill_between(time, *np.percentile(error, [10, 90], axis=1), color=colour, alpha=0.22, lw=0)
-        panel.plot(time, error.mean(axis=1), color=colour, label=f"{name}: valid for {valid.mean():.2f}")
+        panel.plot(time, error.mean(axis=1), color=colour, label=f"{NAMES[colour]}: valid for {valid.mean():.2f}")
         panel.plot(valid.mean(), limit, "o", color=colour, ms=8, mec="white", zorder=5)
     panel.axhline(limit, color="0.4", lw=1, ls=":")
-    panel.text(5, limit, "half a standard deviation", ha="right", va="top", color="0.3", fontsize=10)
+    panel.text(5, limit, "half a standard deviation", ha="right", va="top", color="0.3", fontsize="small")
     panel.set(title="Forecast error: mean, 10-90 %", xlabel="lead time (time units)", ylabel="error of X")
-    panel.set(xlim=(0, 5), ylim=(0, 12.5))
+    panel.set(xlim=(0, 5), ylim=(0, 13.5))
     panel.legend(loc="upper left")
 
 
 CLIMATES = (
     ("full model", TRUTH, "-", 3.2),
-    ("linear", LINEAR, "-", 1.6),
-    ("degree 4", QUARTIC, "-", 1.6),
-    ("network", NETWORK, "--", 2.2),
+    *((NAMES[colour], colour, "-", 1.6) for colour in FITS.values()),
+    (NAMES[NETWORK], NETWORK, "--", 2.2),
 )
 
 
@@ -158,49 +193,60 @@ def draw_correlation(panel, d):
     panel.legend(loc="upper right")
 
 
-def draw_first_act(skill, loss, d):
-    time = centres(d["time_1"])
-    skill.plot(time, d["r2_1"], color=NETWORK, lw=1.3)
-    loss.plot(time, d["loss_1"], color=NETWORK, lw=1.3)
-    fits = int(d["fits"])
-    skill.axhline(d["r2"][0], color=LINEAR, ls="--")
-    skill.axhline(d["r2"][1], color=QUARTIC, ls="--")
-    end = time[-1]
-    skill.text(end, d["r2"][fits:].mean() + 0.02, f"network, {d['r2_1'].shape[1]} seeds", color=NETWORK, ha="right")
-    skill.text(end, d["r2"][1] + 0.005, "degree 4, all samples", color=QUARTIC, ha="right", va="bottom")
-    skill.text(end, d["r2"][0] - 0.015, "linear, all samples", color=LINEAR, ha="right", va="top")
-    skill.set(title="First act: networks learn while the full model runs", ylabel="held-out R$^2$", ylim=(0.48, 1))
-    loss.set(xlabel="model time (time units)", ylabel="loss", yscale="log", xlim=(0, None), ylim=(0.05, 0.5))
-    loss.set_yticks([0.1, 0.3], ["0.1", "0.3"])
-    loss.minorticks_off()
+def draw_first_skill(panel, d):
+    time, fits = centres(d["time_1"]), int(d["fits"])
+    panel.plot(time, d["r2_1"], color=NETWORK, lw=1.3)
+    levels = {colour: d["r2"][i] for i, colour in FITS.items()}
+    for colour, level in levels.items():
+        panel.hlines(level, 0, time[-1], color=colour, ls="--")
+    levels[NETWORK] = d["r2"][fits:].mean() + 0.03
+    for colour, level in levels.items():
+        panel.text(time[-1] + 8, level, NAMES[colour], color=colour, va="center")
+    panel.set(title="First act: networks learn while the full model runs", ylabel=SKILL, ylim=SKILLS)
 
 
-def draw_second_act(skill, loss, d):
-    step = float(d["step_2"])
-    time = centres(d["time_2"]) - step
-    learning, frozen, linear, quartic = d["r2_2"].T
-    skill.plot(time, quartic, color=QUARTIC)
-    skill.plot(time, linear, color=LINEAR)
-    skill.plot(time, frozen, color=FROZEN)
-    skill.plot(time, learning, color=NETWORK, lw=2.4)
-    loss.plot(time, d["loss_2"], color=NETWORK)
-    last = time[-1] + 4
+def draw_first_loss(panel, d):
+    panel.plot(centres(d["time_1"]), d["loss_1"], color=NETWORK, lw=1.3)
+    panel.set(xlabel="model time (time units)", ylabel="loss (share\nof variance)")
+    panel.set(yscale="log", xlim=(0, 820), ylim=(0.05, 0.5))
+    panel.set_yticks([0.1, 0.3], ["0.1", "0.3"])
+    panel.minorticks_off()
+
+
+def draw_second_skill(panel, d):
+    time = second_axis(panel, d)
+    learning, frozen, linear, quartic, polynomial = d["r2_2"].T
     after = time > 0
     for r2, colour, label, place in (
-        (learning, NETWORK, "keeps learning", "bottom"),
+        (linear, LINEAR, f"{NAMES[LINEAR]}, F = 10", "center"),
         (frozen, FROZEN, "frozen at F = 10", "top"),
-        (linear, LINEAR, "linear, F = 10", "center"),
+        (learning, NETWORK, "keeps learning", "bottom"),
     ):
-        skill.text(last, r2[after][-5:].mean(), label, color=colour, va=place)
-    skill.text(8, 0.485, f"degree 4, F = 10: R$^2$ = {quartic[after].mean():.1f}", color=QUARTIC, va="bottom")
-    for panel in (skill, loss):
-        panel.axvline(0, color="0.3", lw=1.2, ls=":")
-        for start, end in gaps(time, np.isnan(d["loss_2"][:, 0])):
-            panel.axvspan(start, end, color="0.93", lw=0, zorder=0)
-    skill.text(-4, 0.985, "F = 10", ha="right", va="top")
-    skill.text(4, 0.985, "F = 20", ha="left", va="top")
-    skill.set(title="Second act: the forcing changes (grey: tests, nobody learns)")
-    loss.set(xlabel="time since the step (time units)", xlim=(time[0], last + 62), xticks=range(-200, 201, 100))
+        panel.plot(time, r2, color=colour, lw=plt.rcParams["lines.linewidth"] * (1.3 if r2 is learning else 1))
+        panel.text(time[-1] + 4, r2[after][-5:].mean(), label, color=colour, va=place)
+    for r2, colour, height in ((quartic, QUARTIC, 0.43), (polynomial, POLYNOMIAL, 0.48)):
+        panel.plot(time, r2, color=colour)
+        said = f"{NAMES[colour]}, F = 10: R$^2$ = {r2[after].mean():.1f}"
+        panel.text(8, height, said, color=colour, va="bottom")
+    panel.text(-4, 0.985, "F = 10", ha="right", va="top")
+    panel.text(4, 0.985, "F = 20", ha="left", va="top")
+    panel.set(title="Second act: the forcing changes (grey: tests, nobody learns)", ylim=SKILLS)
+
+
+def draw_second_loss(panel, d):
+    panel.plot(second_axis(panel, d), d["loss_2"], color=NETWORK)
+    panel.text(8, 0.45, "rises as the buffer fills with F = 20, which is harder to predict", va="top", fontsize="small")
+    panel.set(xlabel=SINCE)
+
+
+def second_axis(panel, d):
+    """Times since the step at the centres of the windows; marks the step and where nobody learns."""
+    time = centres(d["time_2"]) - float(d["step_2"])
+    panel.axvline(0, color="0.3", lw=1.2, ls=":")
+    for start, end in gaps(time, np.isnan(d["loss_2"][:, 0])):
+        panel.axvspan(start, end, color="0.93", lw=0, zorder=0)
+    panel.set(xlim=(time[0], time[-1] + 78), xticks=range(-200, 201, 100))
+    return time
 
 
 def centres(window_ends):
