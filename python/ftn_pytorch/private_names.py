@@ -253,7 +253,9 @@ def set_metadata(state: Any, metadata: Any) -> None:
 
 def changes_state_when_loaded(module: Any) -> bool:
     """True if load_state_dict of a module may take names or shapes other than its own. No public name lists hooks."""
-    own = _LOAD_OWN.value()
+    import torch
+
+    own = getattr(torch.nn.Module, _LOAD_OWN.name, None)
     return any(
         getattr(each, _LOAD_HOOKS.name, None) or getattr(type(each), _LOAD_OWN.name, own) is not own
         for each in module.modules()

@@ -56,13 +56,16 @@ void Turns::wait(const Condition& is_free) {
 }
 
 void Turns::wait_for_call() {
-  wait([&] { return owner_ ? is_open() : waiting_ == 0 || innermost; });
+  ++held_;
+  wait([&] { return owner_ ? is_open() : waiting_ == 0 || innermost || passes_ > 0; });
+  --held_;
+  if (passes_ > 0) --passes_;
 }
 
 Turns::Alone::Alone(Turns& turns) : turns_(turns) {
   ++turns.wanted_;
   ++turns.waiting_;
-  wait([&] { return turns.calls_ == turns.parked_ && turns.is_open(); });
+  wait([&] { return turns.calls_ == turns.parked_ && turns.is_open() && (turns.passes_ == 0 || turns.owner_); });
   --turns.waiting_;
   turns.owner_ = this_thread();
   ++turns.depth_;
@@ -70,7 +73,10 @@ Turns::Alone::Alone(Turns& turns) : turns_(turns) {
 
 Turns::Alone::~Alone() {
   --turns_.wanted_;
-  if (--turns_.depth_ == 0) turns_.owner_ = nullptr;
+  if (--turns_.depth_ == 0) {
+    turns_.owner_ = nullptr;
+    turns_.passes_ = turns_.held_;
+  }
   tell_waiting();
 }
 

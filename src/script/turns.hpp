@@ -66,6 +66,8 @@ class Turns {
   int wanted_ = 0, waiting_ = 0;  // who are or want to be alone, and those among them who wait
   const void* owner_ = nullptr;   // the thread that is alone
   int depth_ = 0;                 // how often
+  int held_ = 0;                  // calls that wait
+  int passes_ = 0;                // those among them that go before anybody is alone again
 };
 
 }  // namespace fpt
