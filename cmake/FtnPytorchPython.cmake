@@ -21,10 +21,16 @@ if(NOT Python_Interpreter_FOUND)
 endif()
 execute_process(
   COMMAND "${Python_EXECUTABLE}" -c
-          "import sys, sysconfig; print(sys.executable, sysconfig.get_config_var('Py_ENABLE_SHARED') or 0, sep=';')"
+          "import sys; from sysconfig import get_config_var as var\nprint(sys.executable, var('Py_ENABLE_SHARED') or 0, \
+var('Py_GIL_DISABLED') or 0, sep=';')"
   OUTPUT_VARIABLE answer OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
 list(GET answer 0 FTN_PYTORCH_BUILD_PYTHON) # never a shim, unlike Python_EXECUTABLE
 list(GET answer 1 shared)
+list(GET answer 2 free_threaded)
+if(free_threaded)
+  message(FATAL_ERROR
+    "${Python_EXECUTABLE} is a free-threaded Python, and this library needs one with the global interpreter lock.")
+endif()
 if(NOT shared)
   message(FATAL_ERROR
     "${Python_EXECUTABLE} has no shared libpython, so it cannot be embedded. Use a Python that was configured with "

@@ -40,6 +40,8 @@ path, var = sys.executable, sysconfig.get_config_var
 library = os.path.join(var("LIBDIR") or "", var("LDLIBRARY") or "")
 if sys.version_info < (3, 10):
     sys.exit(f"{path} is older than Python 3.10")
+if var("Py_GIL_DISABLED"):
+    sys.exit(f"{path} is a free-threaded Python, without the global interpreter lock")
 if not var("Py_ENABLE_SHARED"):
     sys.exit(f"{path} was built without a shared libpython")
 if not os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.h")) or not os.path.exists(library):

@@ -85,6 +85,11 @@ bool is_under(const fs::path& file, const fs::path& folder) {
        ": choose a Python ", our_version, ", or build the library again with -DPython_EXECUTABLE naming this one");
 }
 
+/// python3.13t: without running it, only the name tells.
+bool is_free_threaded(const fs::path& executable) {
+  return resolved(executable).filename() == "python" + our_version + "t";
+}
+
 /// Prefix of the Python installation behind an executable that has been found to fit.
 fs::path require_fitting(const fs::path& executable, const std::string& what, const std::string& libpython) {
   std::error_code error;
@@ -97,6 +102,7 @@ fs::path require_fitting(const fs::path& executable, const std::string& what, co
   if (magic[0] == '#' && magic[1] == '!')
     fail(FPT_ERR_INTERPRETER, what, ", which is a script (a pyenv shim, perhaps) and not Python itself: ",
          "give what this Python prints for sys.executable");
+  if (is_free_threaded(executable)) fail_free_threaded(what);
 
   const VirtualEnvironment environment = read_pyvenv(executable);
   if (!environment.version.empty() && environment.version != our_version &&
@@ -186,6 +192,11 @@ fs::path choose_without_order(PythonChoice& choice, const std::string& libpython
 }
 
 }  // namespace
+
+void fail_free_threaded(const std::string& what) {
+  fail(FPT_ERR_VERSION, what, ", which is a free-threaded Python: choose a Python ", our_version,
+       " with the global interpreter lock");
+}
 
 fs::path resolved(const fs::path& path) {
   std::error_code error;

@@ -11,6 +11,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -233,6 +234,7 @@ void ensure_started(const std::string& python) {
     if (!choice.warning.empty()) warn(choice.warning);
     own_state = PyEval_SaveThread();
   } else if (info.executable.empty()) {
+    if (std::strstr(Py_GetVersion(), "free-threading")) fail_free_threaded("the program is a Python");
     info.adopted = true;
     info.executable = "the Python that runs in this process";
     info.reason = "adopted";

@@ -167,6 +167,17 @@ def test_a_package_that_cmake_misses_is_named(missing: str, tmp_path: Path) -> N
     assert f"{missing} is missing. Install it with: {python} -m pip install {missing}" in text
 
 
+def test_a_free_threaded_python_is_refused(tmp_path: Path) -> None:
+    run(sys.executable, "-m", "venv", "--without-pip", tmp_path / "free", cwd=tmp_path)
+    python = tmp_path / "free" / "bin" / "python"
+    packages = run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=tmp_path).strip()
+    (Path(packages) / "free.pth").write_text("import sysconfig; sysconfig.get_config_vars()['Py_GIL_DISABLED'] = 1\n")
+    done = attempt("cmake", "-S", HERE / "add_subdirectory", "-B", tmp_path / "build", "-G", "Ninja",
+                   f"-DPython_EXECUTABLE={python}", cwd=tmp_path)  # fmt: skip
+    assert done.returncode != 0
+    assert "is a free-threaded Python, and this library needs one" in " ".join(done.stderr.split())
+
+
 def test_makefile(prefix: Path, cache: dict[str, str], is_gnu_fortran: bool, tmp_path: Path) -> None:
     for file in (HERE / "makefile" / "Makefile", HERE / "program.f90"):
         shutil.copy(file, tmp_path)

@@ -196,6 +196,14 @@ TEST_F(EnvironmentTest, AnInstallationOfAnotherVersionIsRefused) {
                "is Python " + other + ", but this library was built for Python " + ours);
 }
 
+TEST_F(EnvironmentTest, AFreeThreadedPythonIsRefused) {
+  install("base");
+  const std::string python = folder.write("base/bin/python" + ours + "t", "\177ELF", true).string();
+  EXPECT_FAILS(choose(python), FPT_ERR_VERSION, "is a free-threaded Python: choose a Python " + ours);
+  fs::create_symlink(python, folder.path() / "base/bin/python-link");
+  EXPECT_EQ(choose((folder.path() / "base/bin/python-link").string()).status, FPT_ERR_VERSION);
+}
+
 TEST_F(EnvironmentTest, AnInstallationWithoutItsLibraryIsIncomplete) {
   const fs::path python = folder.write("base/bin/python", "\177ELF", true);
   EXPECT_FAILS(choose(python.string()), FPT_ERR_INTERPRETER,
