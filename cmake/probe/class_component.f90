@@ -4,6 +4,9 @@
 module class_component
    use, intrinsic :: iso_c_binding, only: c_double, c_int
    implicit none
+   private
+
+   public :: child, parent, stride_of, stride_of_second
 
    type :: parent
       real(c_double) :: first = 1, second = 2

@@ -126,7 +126,8 @@ def test_command(prefix: Path, tmp_path: Path) -> None:
         for line in json.loads(run("./link", "doctor", "--json", cwd=tmp_path, **python))["findings"]
     }
     assert found["ftn_pytorch"].endswith(f"{prefix}/lib/libftn_pytorch.so") and "PYTHONPATH" not in found
-    assert attempt(command, "doctor", cwd=tmp_path, VIRTUAL_ENV="/there/is/no").returncode == 127
+    assert run(command, "--version", cwd=tmp_path, VIRTUAL_ENV="/there/is/none")  # that of the build
+    assert attempt(command, "--version", cwd=tmp_path, FTN_PYTORCH_PYTHON="/there/is/none").returncode == 127
 
 
 def test_licence_and_documentation_are_installed(prefix: Path) -> None:
