@@ -44,7 +44,10 @@ extern "C" {
 #define FPT_MAX_RANK 7
 /** Longest name of an argument, in characters. */
 #define FPT_MAX_NAME 63
-/** Longest text that is stored inside an fpt_arg; longer text is interned for the life of the process. */
+/**
+ * Longest text that is stored inside an fpt_arg. Of longer ones the library keeps those that were described or passed
+ * last: 256, and as many more as fit into 16 MiB. An argument whose text has gone gives FPT_ERR_FREED.
+ */
 #define FPT_MAX_INLINE_TEXT 111
 
 /** Result of a call. Fortran: FTN_PYTORCH_OK and FTN_PYTORCH_ERR_..., the same values. */
@@ -220,7 +223,7 @@ FPT_API fpt_status fpt_diagnose(const char **text, int64_t *length);
 FPT_API fpt_status fpt_arg_array(fpt_arg *arg, void *data, int32_t dtype, int32_t rank, const int64_t extents[],
                                  const int64_t strides[], int32_t access);
 
-/** Describe a text of `length` bytes. Trailing blanks do not count; the text is copied or interned. */
+/** Describe a text of `length` bytes. Trailing blanks do not count; the text is copied, see FPT_MAX_INLINE_TEXT. */
 FPT_API fpt_status fpt_arg_text(fpt_arg *arg, const char *text, int64_t length, int32_t access);
 
 /** Give an argument its keyword name; trailing blanks do not count. FPT_ERR_ARGUMENT when too long or empty. */

@@ -4,11 +4,10 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <mutex>
 #include <new>
-#include <unordered_set>
 
 #include "arrays/copy.hpp"
+#include "arrays/texts.hpp"
 #include "base/error.hpp"
 #include "base/handle.hpp"
 
@@ -24,14 +23,6 @@ using Copies = HandleTable<Copy, HandleKind::copy>;
 Copies& copies() {
   static Copies& table = *new Copies("an argument made by torch_copy", "torch_copy");
   return table;
-}
-
-// Long texts live as long as the process, once each: an fpt_arg has no owner that could release them.
-const std::string& intern(std::string text) {
-  static std::mutex& mutex = *new std::mutex;
-  static auto& texts = *new std::unordered_set<std::string>;
-  std::lock_guard<std::mutex> lock(mutex);
-  return *texts.insert(std::move(text)).first;
 }
 
 fpt_status refuse(fpt_arg& arg, fpt_status status, int64_t value) {
@@ -164,7 +155,7 @@ fpt_status describe_text(fpt_arg& arg, const char* text, int64_t length, int32_t
   if (kept <= FPT_MAX_INLINE_TEXT)
     std::memcpy(arg.u.text, text, static_cast<std::size_t>(kept));
   else
-    arg.data = const_cast<char*>(intern(std::string(text, static_cast<std::size_t>(kept))).data());
+    keep_text(arg, std::string(text, static_cast<std::size_t>(kept)));
   return FPT_OK;
 }
 

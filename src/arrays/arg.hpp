@@ -43,7 +43,7 @@ Array array_of(const fpt_arg& arg) noexcept;
 /// An argument that describes memory which is there for the asking: an output.
 fpt_arg argument_of(const Array& array) noexcept;
 
-/// The text of an argument of type FPT_TEXT; lives as long as the argument does.
+/// The text of an argument of type FPT_TEXT; lives as long as the argument and its text_owner() do.
 std::string_view text_of(const fpt_arg& arg) noexcept;
 
 /// "input 2 (\"dt\")" with a name, "input 2" without; `index` from 0.

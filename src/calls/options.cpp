@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "arrays/scalar.hpp"
+#include "arrays/texts.hpp"
 #include "base/error.hpp"
 
 namespace fpt {
@@ -45,6 +46,7 @@ std::string where(const fpt_arg& option) { return concat("load(..., ", option.na
 
 std::string text_option(const fpt_arg& option) {
   if (option.dtype != FPT_TEXT) fail(FPT_ERR_ARGUMENT, where(option), " must be a string");
+  const auto owner = text_owner(option, where(option));
   return std::string(text_of(option));
 }
 

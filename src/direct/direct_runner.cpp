@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <vector>
 
+#include "arrays/texts.hpp"
 #include "base/error.hpp"
 #include "base/rank.hpp"
 #include "direct/direct_plugin.hpp"
@@ -18,7 +19,7 @@ class PlainArguments {
  public:
   PlainArguments(Args args, const char* what, const CallName& call) : args_(args) {
     const bool plain = std::all_of(args.begin(), args.end(), [](const fpt_arg& arg) {
-      return arg.status == FPT_OK && arg.handle == 0 && arg.access != FPT_COPY;
+      return arg.status == FPT_OK && arg.handle == 0 && arg.access != FPT_COPY && !has_kept_text(arg);
     });
     if (plain) return;
     resolved_.assign(args.begin(), args.end());
@@ -36,6 +37,7 @@ class PlainArguments {
       require_memory(tensor.array, tensor.array.dtype, tensor.array.rank, label);
       arg = tensor.named_as(arg);
     }
+    if (auto text = text_owner(arg, label)) texts_.push_back(std::move(text));
     if (arg.access != FPT_COPY) return;
     storages_.push_back(claim_copy(arg));
     arg.access = FPT_IN;
@@ -45,6 +47,7 @@ class PlainArguments {
   Args args_;
   std::vector<fpt_arg> resolved_;
   std::vector<Storage> storages_;
+  std::vector<std::shared_ptr<const std::string>> texts_;
 };
 
 constexpr std::string_view own_prefix = "ftn_pytorch_", optimizer_prefix = "ftn_pytorch_create_optimizer_";

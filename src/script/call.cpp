@@ -9,6 +9,7 @@
 
 #include "arrays/copy.hpp"
 #include "arrays/scalar.hpp"
+#include "arrays/texts.hpp"
 #include "base/error.hpp"
 #include "calls/tensor.hpp"
 #include "python/interpreter.hpp"
@@ -26,7 +27,10 @@ struct ToPython {
   }
 };
 
-Ref scalar_value(const fpt_arg& arg) { return checked(std::visit(ToPython(), scalar_of(arg)), "passing a scalar"); }
+Ref scalar_value(const fpt_arg& arg) {
+  const auto owner = has_kept_text(arg) ? text_owner(arg, arg.name[0] ? arg.name : "an argument") : nullptr;
+  return checked(std::visit(ToPython(), scalar_of(arg)), "passing a scalar");
+}
 
 }  // namespace
 

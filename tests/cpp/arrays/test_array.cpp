@@ -71,6 +71,7 @@ TEST(Array, OverlapMeansACommonByte) {
   first.data = memory;
   second.data = memory + 4;
   EXPECT_FALSE(overlap(first, second));
+  EXPECT_FALSE(overlap(second, first));
   second.data = memory + 3;
   EXPECT_TRUE(overlap(first, second));
   second.data = memory + 7;

@@ -100,6 +100,17 @@ TEST_F(OpenMPTest, TheWorkersTrapAgainWhenTorchHasUsedASmallerTeam) {
   EXPECT_EQ(threads_that_trap(), team);
 }
 
+TEST_F(OpenMPTest, WorkersThatTrapOtherwiseThanTheCallerGoOnSo) {
+  feenableexcept(traps);
+#pragma omp parallel num_threads(team)
+  if (omp_get_thread_num() > 0) feenableexcept(FE_INVALID);
+  number("work");
+  int alike = 0;
+#pragma omp parallel num_threads(team) reduction(+ : alike)
+  alike += fegetexcept() == (omp_get_thread_num() > 0 ? FE_INVALID : traps);
+  EXPECT_EQ(alike, team);
+}
+
 TEST_F(OpenMPTest, FlushToZeroOfTheWorkersDoesNotReachTorch) {
 #if defined(__x86_64__)
 #pragma omp parallel num_threads(team)

@@ -32,6 +32,13 @@ TEST_F(RankTest, EveryLauncherIsUnderstood) {
   }
 }
 
+TEST_F(RankTest, TheFirstOneIsOneOfAll) {
+  const Variable count("PMI_SIZE", "16"), own("PMI_RANK", "0");
+  EXPECT_EQ(rank().number, 0);
+  EXPECT_EQ(rank().count, 16);
+  EXPECT_EQ(name_for_rank("trace.json"), "trace.0.json");
+}
+
 TEST_F(RankTest, NonsenseIsNoLauncher) {
   for (const char* nonsense : {"many", "", "-1", "4x"}) {
     const Variable count("PMI_SIZE", nonsense), own("PMI_RANK", "1");

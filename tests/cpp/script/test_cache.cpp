@@ -304,6 +304,19 @@ TEST_F(Walk, ObjectsOfArraysThatDoNotComeAgainDie) {
   EXPECT_LT(script.number("alive()"), SlotCache::max_lasting + 100) << "bounded";
 }
 
+TEST(NumPyMutation, AnArrayOfWhichAViewWasKeptIsMadeAfresh) {
+  test::CollectedWarnings ignored;
+  const Script script(std::string(numpy_script) +
+                      "\nimport weakref\nagain, last = [], lambda: None\ndef watch(x, keeps):\n  global last\n"
+                      "  again.append(last() is x); last = weakref.ref(x)\n  if keeps: kept.append(x[1:])\n");
+  std::vector<double> x = {1, 2, 3, 4};
+  for (const bool keeps : {false, true}) {
+    script.truth("again.clear() is None");
+    for (int i = 0; i < calls; ++i) ASSERT_OK(script.call("watch", {in(x), in(keeps)}));
+    EXPECT_TRUE(script.truth(keeps ? "not any(again[1:])" : "again[-1]")) << script.text("again");
+  }
+}
+
 TEST(NumPyMutation, OfShapeOrTypeIsGoneInTheNextCall) {
   const Script script(numpy_script);
   std::vector<double> x = {1, 2, 3, 4};
