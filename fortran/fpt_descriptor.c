@@ -7,6 +7,7 @@
  * belongs to the Fortran modules: it is compiled with the ISO_Fortran_binding.h of the compiler that builds them.
  */
 #include <ISO_Fortran_binding.h>
+#include <stdio.h>
 
 #include "ftn_pytorch.h"
 
@@ -53,6 +54,36 @@ static int32_t dtype_of(CFI_type_t type) {
   }
 }
 
+/* What a program calls a type that dtype_of() does not know, for the text of the error. */
+static void name_type(char *text, size_t size, CFI_type_t type) {
+  const char *name = type == CFI_type_struct  ? "a derived type"
+                     : type == CFI_type_cptr  ? "type(c_ptr)"
+                     : type == CFI_type_char  ? "an array of character"
+                     : type == CFI_type_other ? "class(*) or class(t)"
+                                              : NULL;
+#ifdef CFI_type_mask
+  static const char *const intrinsic[] = {"integer", "logical", "real", "complex", "character"};
+  const int number = type & CFI_type_mask, kind = type >> CFI_type_kind_shift;
+  if (!name && number >= CFI_type_Integer && number <= CFI_type_Character) {
+    snprintf(text, size, "%s(kind=%d)", intrinsic[number - CFI_type_Integer], kind);
+    return;
+  }
+#elif defined CFI_type_extended_double /* flang */
+  if (!name)
+    name = type == CFI_type_int128_t                                                          ? "integer(kind=16)"
+           : type == CFI_type_half_float                                                      ? "real(kind=2)"
+           : type == CFI_type_bfloat                                                          ? "real(kind=3)"
+           : type == CFI_type_extended_double || type == CFI_type_long_double                 ? "real(kind=10)"
+           : type == CFI_type_float128                                                        ? "real(kind=16)"
+           : type == CFI_type_extended_double_Complex || type == CFI_type_long_double_Complex ? "complex(kind=10)"
+           : type == CFI_type_float128_Complex                                                ? "complex(kind=16)"
+           : type == CFI_type_char16_t                                                        ? "character(kind=2)"
+           : type == CFI_type_char32_t                                                        ? "character(kind=4)"
+                                                                                              : NULL;
+#endif
+  snprintf(text, size, "%s", name ? name : "a type of the compiler's own");
+}
+
 /* What is wrong with x is recorded in the result, and reported by the call that uses it. */
 static void describe(fpt_arg *arg, const CFI_cdesc_t *x, int32_t access) {
   const int32_t dtype = dtype_of(x->type);
@@ -68,7 +99,8 @@ static void describe(fpt_arg *arg, const CFI_cdesc_t *x, int32_t access) {
     extents[i] = x->dim[i].extent; /* -1 for the last axis of an assumed-size array */
     strides[i] = x->dim[i].sm;
   }
-  if (fpt_arg_array(arg, x->base_addr, dtype, rank, extents, strides, access) == FPT_ERR_KIND) arg->length = x->type;
+  if (fpt_arg_array(arg, x->base_addr, dtype, rank, extents, strides, access) == FPT_ERR_KIND && arg->dtype == FPT_NONE)
+    name_type(arg->u.text, sizeof arg->u.text, x->type);
 }
 
 static void describe_named(fpt_arg *arg, const CFI_cdesc_t *name, const CFI_cdesc_t *x, int32_t access) {

@@ -20,12 +20,20 @@ namespace {
 template <class Call>
 fpt_status call_module(const CallFacts& facts, const Call& call) noexcept {
   const fpt_status status = guard_call(facts, [&] {
+    require_arguments(facts.inputs);
+    require_arguments(facts.others);
     const RunnerUse runner(facts.module);
     call(*runner);
   });
   discard_copies(facts.inputs);
   discard_copies(facts.others);
   return status;
+}
+
+/// What fpt_diagnose() has found.
+std::string& diagnosis() {
+  static std::string& text = *new std::string;
+  return text;
 }
 
 void replace_module(fpt_module* module, std::unique_ptr<Runner> runner) {
@@ -65,7 +73,6 @@ fpt_status fpt_set_threads(int64_t n) {
 }
 
 fpt_status fpt_diagnose(const char** text, int64_t* length) {
-  static std::string& report = *new std::string;
   const char* mode = floating_point_mode();  // of the caller, so before the guard, as the other
   const int team = openmp_team_size();
   bool is_complete = false;
@@ -83,21 +90,30 @@ fpt_status fpt_diagnose(const char** text, int64_t* length) {
         "diagnosing");
     const char *wrong = nullptr, *sentence = nullptr, *lines = nullptr;
     if (!PyArg_ParseTuple(answer.get(), "sss", &wrong, &sentence, &lines)) throw_python_error("diagnosing");
-    report = lines;
+    diagnosis() = lines;
     is_complete = true;
     if (*wrong) fail(status_of_name(wrong), sentence);
   });
-  if (!is_complete) report = last_error();
-  *text = report.data();
-  *length = static_cast<int64_t>(report.size());
+  *text = "";
+  *length = 0;
+  guard([&] {
+    if (!is_complete) diagnosis() = last_error();
+    *text = diagnosis().data();
+    *length = static_cast<int64_t>(diagnosis().size());
+  });
   return status;
 }
 
 fpt_status fpt_module_load(fpt_module* module, int32_t kind, const char* file, int64_t file_len, fpt_arg options[],
                            int32_t noptions, fpt_arg config[], int32_t nconfig) {
-  const int64_t begin = time_now(), before = *module;
+  const int64_t begin = time_now();
+  int64_t before = 0;
   std::string backend;
   const fpt_status status = guard_call([&] {
+    if (!module) fail(FPT_ERR_ARGUMENT, "there is no variable for the module");
+    before = *module;
+    require_arguments({options, noptions});
+    require_arguments({config, nconfig});
     start_observing();
     std::unique_ptr<Runner> runner =
         open_runner(kind, trimmed(file, file_len), parse_options({options, noptions}), {config, nconfig});
@@ -106,7 +122,8 @@ fpt_status fpt_module_load(fpt_module* module, int32_t kind, const char* file, i
   });
   discard_copies({options, noptions});
   discard_copies({config, nconfig});
-  if (is_observed()) guard([&] { report_load(*module, before, view_trimmed(file, file_len), backend, begin, status); });
+  if (is_observed() && module)
+    guard([&] { report_load(*module, before, view_trimmed(file, file_len), backend, begin, status); });
   return status;
 }
 

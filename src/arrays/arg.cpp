@@ -51,6 +51,14 @@ void clear(fpt_arg& arg) noexcept {
   arg.status = FPT_OK;
 }
 
+constexpr int8_t no_access = -1;
+
+bool set_access(fpt_arg& arg, int32_t access) noexcept {
+  const bool is_known = access >= FPT_IN && access <= FPT_COPY;
+  arg.access = is_known ? static_cast<int8_t>(access) : no_access;
+  return is_known;
+}
+
 }  // namespace
 
 void FreeDeleter::operator()(void* memory) const noexcept { std::free(memory); }
@@ -74,8 +82,7 @@ fpt_status describe_array(fpt_arg& arg, void* data, int32_t dtype, int32_t rank,
   clear(arg);
   arg.data = data;
   arg.dtype = static_cast<int16_t>(dtype);
-  arg.access = static_cast<int8_t>(access);
-  if (access < FPT_IN || access > FPT_COPY) return refuse(arg, FPT_ERR_ARGUMENT, access);
+  if (!set_access(arg, access)) return refuse(arg, FPT_ERR_ARGUMENT, access);
   if (rank < 0 || rank > FPT_MAX_RANK) return refuse(arg, FPT_ERR_RANK, rank);
   arg.rank = static_cast<int8_t>(rank);
   if (!data) return refuse(arg, FPT_ERR_UNALLOCATED, 0);
@@ -142,7 +149,7 @@ fpt_status describe_array(fpt_arg& arg, void* data, int32_t dtype, int32_t rank,
 fpt_status describe_text(fpt_arg& arg, const char* text, int64_t length, int32_t access) {
   clear(arg);
   arg.dtype = FPT_TEXT;
-  arg.access = static_cast<int8_t>(access);
+  if (!set_access(arg, access)) return refuse(arg, FPT_ERR_ARGUMENT, access);
   if (!text || length < 0) return refuse(arg, text ? FPT_ERR_ARGUMENT : FPT_ERR_UNALLOCATED, length);
   if (access == FPT_OUT) {
     arg.data = const_cast<char*>(text);
@@ -223,10 +230,14 @@ void require_described(const fpt_arg& arg, const std::string& what) {
       if (is_logical(arg.dtype))
         fail(FPT_ERR_KIND, what, " is an array of default or another kind of logical (", dtype_size(arg.dtype),
              " bytes); only logical(c_bool) arrays have a counterpart in Python");
-      fail(FPT_ERR_KIND, what, " has a type or kind without a counterpart in Python (type code ", value,
+      fail(FPT_ERR_KIND, what, " has a type or kind without a counterpart in Python (",
+           arg.u.text[0] ? arg.u.text : concat("type code ", value),
            "); integer(1,2,4,8), real(4,8), complex(4,8), logical(c_bool) arrays, logical and character scalars can be "
            "passed");
     case FPT_ERR_ARGUMENT:
+      if (arg.access == no_access)
+        fail(FPT_ERR_ARGUMENT, what, " was described with the access ", value, ", which is none of FPT_IN, FPT_OUT, ",
+             "FPT_COPY");
       if (value > 1 && arg.name[FPT_MAX_NAME - 1] == '\0')
         fail(FPT_ERR_ARGUMENT, what, " could not be described: with an extent of ", value,
              " it reaches over more than 2^63 bytes, counting empty axes as one element");
@@ -250,6 +261,7 @@ Storage claim_copy(const fpt_arg& arg) {
 }
 
 void discard_copies(Args args) noexcept {
+  if (!args.first) return;
   for (const fpt_arg& arg : args)
     if (arg.access == FPT_COPY && arg.handle != 0) copies().remove(arg.handle);
 }

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "arrays/array.hpp"
+#include "base/error.hpp"
 #include "ftn_pytorch.h"
 
 namespace fpt {
@@ -18,7 +19,7 @@ struct Args {
   int32_t count = 0;
 
   fpt_arg* begin() const noexcept { return first; }
-  fpt_arg* end() const noexcept { return first + count; }
+  fpt_arg* end() const noexcept { return first + (count > 0 ? count : 0); }
   fpt_arg& operator[](int32_t index) const noexcept { return first[index]; }
 };
 
@@ -54,6 +55,12 @@ void require_described(const fpt_arg& arg, const std::string& what);
 
 /// Take over the storage of a torch_copy argument; empty for every other argument. FPT_ERR_FREED if it was taken.
 Storage claim_copy(const fpt_arg& arg);
+
+/// FPT_ERR_ARGUMENT for a negative number of arguments, or for none where some are announced.
+inline void require_arguments(Args args) {
+  if (args.count < 0 || (args.count > 0 && !args.first))
+    fail(FPT_ERR_ARGUMENT, "the number of arguments is ", args.count, args.first ? "" : ", but there are none");
+}
 
 /// Release what torch_copy stored for arguments of a call that failed before it used them.
 void discard_copies(Args args) noexcept;

@@ -96,8 +96,10 @@ CheckedCopy fit_scalar(const Scalar& value, const fpt_arg& output, const char* l
     in_range = fits_integer(*integer, target);
   } else if (const auto* real = std::get_if<double>(&value)) {
     set_number(copy, FPT_FLOAT64, *real);
-    fits = is_real(target) || is_complex(target);
-    in_range = fits_real(*real, target);
+    // an integer that no 64 bits can hold arrives as a real number
+    const bool is_huge = std::abs(*real) >= 0x1p63 && std::isfinite(*real);
+    fits = is_real(target) || is_complex(target) || (is_huge && !is_logical(target));
+    in_range = fits_real(*real, target) && (is_real(target) || is_complex(target));
   } else if (const auto* number = std::get_if<std::complex<double>>(&value)) {
     set_number(copy, FPT_COMPLEX128, *number);
     fits = is_complex(target);

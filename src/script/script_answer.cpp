@@ -18,7 +18,14 @@ bool read_scalar(PyObject* object, Scalar& scalar) {
   } else if (PyLong_Check(object)) {
     int overflow = 0;
     scalar = static_cast<int64_t>(PyLong_AsLongLongAndOverflow(object, &overflow));
-    if (overflow) fail(FPT_ERR_DTYPE, "the result is an integer too large for 64 bits, which no variable can hold");
+    if (overflow) {
+      const double real = PyLong_AsDouble(object);
+      if (PyErr_Occurred()) {
+        PyErr_Clear();
+        fail(FPT_ERR_DTYPE, "the result is an integer too large for any variable");
+      }
+      scalar = real;
+    }
   } else if (PyFloat_Check(object)) {
     scalar = PyFloat_AS_DOUBLE(object);
   } else if (PyComplex_Check(object)) {

@@ -57,9 +57,9 @@ contains
       t = "text"
       call refused(torch_in(l), FTN_PYTORCH_ERR_KIND, "default logical array", "logical(c_bool)")
       call refused(torch_out(l), FTN_PYTORCH_ERR_KIND, "default logical output", "logical(c_bool)")
-      call refused(torch_in(r), FTN_PYTORCH_ERR_KIND, "extended precision", "counterpart")
-      call refused(torch_in(c), FTN_PYTORCH_ERR_KIND, "derived type", "counterpart")
-      call refused(torch_in(t), FTN_PYTORCH_ERR_KIND, "array of texts", "counterpart")
+      call refused(torch_in(r), FTN_PYTORCH_ERR_KIND, "extended precision", "real(kind=")
+      call refused(torch_in(c), FTN_PYTORCH_ERR_KIND, "derived type", "a derived type")
+      call refused(torch_in(t), FTN_PYTORCH_ERR_KIND, "array of texts", "character")
    end subroutine without_counterpart
 
    !> Rank, extents and strides

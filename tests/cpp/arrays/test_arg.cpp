@@ -124,6 +124,27 @@ TEST(Arg, OfAnUnknownTypeIsRefused) {
   }
 }
 
+TEST(Arg, OfATypeThatTheCompilerNamesIsToldByThatName) {
+  double value = 0;
+  fpt_arg arg;
+  describe_array(arg, &value, FPT_NONE, 0, nullptr, nullptr, FPT_IN);
+  std::strcpy(arg.u.text, "real(kind=16)");
+  EXPECT_FAILS(required(arg), FPT_ERR_KIND, "without a counterpart in Python (real(kind=16)); integer(1,2,4,8)");
+}
+
+TEST(Arg, OfAnAccessThatIsNoneIsRefused) {
+  double value = 0;
+  const int64_t extent = 1;
+  for (const int32_t wrong : {-1, 3, 256, 258, INT32_MAX}) {
+    const std::string text = "described with the access " + std::to_string(wrong);
+    fpt_arg arg;
+    EXPECT_EQ(describe_array(arg, &value, FPT_FLOAT64, 1, &extent, nullptr, wrong), FPT_ERR_ARGUMENT);
+    EXPECT_FAILS(required(arg), FPT_ERR_ARGUMENT, text);
+    EXPECT_EQ(describe_text(arg, "text", 4, wrong), FPT_ERR_ARGUMENT);
+    EXPECT_FAILS(required(arg), FPT_ERR_ARGUMENT, text);
+  }
+}
+
 TEST(Arg, OfADefaultLogicalArrayIsRefusedWithAdvice) {
   int32_t values[3] = {};
   const int64_t extent = 3;

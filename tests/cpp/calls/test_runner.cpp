@@ -111,6 +111,25 @@ TEST_F(RunnerTest, AFunctionWithoutANameIsRefused) {
   EXPECT_EQ(runner->done, "");
 }
 
+TEST_F(RunnerTest, NumbersOfArgumentsThatCannotBeAreRefused) {
+  fpt_arg args[2] = {in(1.0), in(2.0)};
+  fpt_module loaded = 0;
+  int32_t completed = 0;
+  double loss = 0;
+  for (const int32_t wrong : {-1, INT32_MIN, 2}) {
+    fpt_arg* given = wrong > 0 ? nullptr : args;
+    EXPECT_FAILS(outcome(fpt_module_call(module, "f", 1, given, wrong, nullptr, 0, nullptr)), FPT_ERR_ARGUMENT,
+                 "the number of arguments is " + std::to_string(wrong));
+    EXPECT_FAILS(outcome(fpt_module_call(module, "f", 1, args, 2, given, wrong, nullptr)), FPT_ERR_ARGUMENT, "number");
+    EXPECT_FAILS(outcome(fpt_module_forward(module, given, wrong, nullptr, 0, nullptr, 0)), FPT_ERR_ARGUMENT, "number");
+    EXPECT_FAILS(outcome(fpt_module_train(module, args, 2, given, wrong, &completed, &loss)), FPT_ERR_ARGUMENT, "");
+    EXPECT_FAILS(outcome(fpt_module_load(&loaded, 0, "x.py", 4, given, wrong, nullptr, 0)), FPT_ERR_ARGUMENT, "number");
+    EXPECT_FAILS(outcome(fpt_module_load(&loaded, 0, "x.py", 4, nullptr, 0, given, wrong)), FPT_ERR_ARGUMENT, "number");
+  }
+  EXPECT_FAILS(outcome(fpt_module_load(nullptr, 0, "x.py", 4, nullptr, 0, nullptr, 0)), FPT_ERR_ARGUMENT,
+               "no variable for the module");
+}
+
 TEST_F(RunnerTest, GetsNamesOfFilesWithoutTrailingBlanks) {
   ASSERT_OK(outcome(fpt_module_save(module, "state ", 6)));
   EXPECT_EQ(runner->done, "save state");

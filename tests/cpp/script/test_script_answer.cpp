@@ -74,9 +74,12 @@ TEST_F(ConvertTest, NumbersOutOfRangeAreRefused) {
   EXPECT_FAILS(refused<int8_t>("128"), FPT_ERR_DTYPE, "an integer too large for integer(int8)");
   EXPECT_FAILS(refused<int16_t>("-32769"), FPT_ERR_DTYPE, "integer(int16)");
   EXPECT_FAILS(refused<int32_t>("2**31"), FPT_ERR_DTYPE, "integer(int32)");
-  EXPECT_FAILS(refused<int64_t>("2**63"), FPT_ERR_DTYPE, "too large for 64 bits");
+  EXPECT_FAILS(refused<int64_t>("2**63"), FPT_ERR_DTYPE, "too large for integer(int64)");
+  EXPECT_FAILS(refused<int8_t>("-2**70"), FPT_ERR_DTYPE, "too large for integer(int8)");
+  EXPECT_FAILS(refused<float>("10**39"), FPT_ERR_DTYPE, "too large for real(real32)");
   EXPECT_FAILS(refused<double>("10**400"), FPT_ERR_DTYPE, "too large");
   EXPECT_FAILS(refused<float>("1e39"), FPT_ERR_DTYPE, "too large for real(real32)");
+  EXPECT_FAILS(refused<float>("-1e39"), FPT_ERR_DTYPE, "too large for real(real32)");
   EXPECT_FAILS(refused<std::complex<float>>("1e39j"), FPT_ERR_DTYPE, "too large for complex(real32)");
 }
 
