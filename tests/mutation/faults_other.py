@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from fault import Fault, ctest, pytest
 
-PLUGIN = ctest("test_plugin$", "test_plugin", "ftn_pytorch_direct")
+PLUGIN = ctest("^test_plugin$", "test_plugin", "ftn_pytorch_direct")
 
 OTHER_FAULTS = [
     # ---- src/direct and src/plugin
@@ -32,7 +32,7 @@ OTHER_FAULTS = [
         "src/plugin/tensors.cpp",
         "seen.extents[i] > 1 ? seen.strides[i] / size : following;",
         "seen.strides[i] / size;",
-        ctest("test_plugin$|test_direct_package$", "test_plugin", "test_direct_package", "ftn_pytorch_direct"),
+        ctest("^test_(plugin|direct_package)$", "test_plugin", "test_direct_package", "ftn_pytorch_direct"),
     ),
     # ---- fortran
     Fault(
@@ -54,7 +54,7 @@ OTHER_FAULTS = [
         "fortran/fpt_kinds.fypp",
         "if (.not. present(stat)) call give_up(status)",
         "",
-        ctest("^test_stop", "test_stop"),
+        ctest("^test_stop$", "test_stop"),
     ),
     Fault(
         "a failed step says whether it is complete",
