@@ -99,7 +99,8 @@ def refill(value: Any, new: Any) -> None:
 
 def make(kind: type, named: dict[str, Any], items: Any) -> Any:
     """A new object of a plain class."""
-    made = _base(kind).__new__(kind)
+    base: Any = _base(kind)
+    made = base.__new__(kind)
     for name, each in named.items():
         set_field(made, name, each)
     if items is not None:

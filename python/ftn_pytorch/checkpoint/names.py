@@ -6,7 +6,7 @@ from __future__ import annotations
 import inspect
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Iterator, Mapping
-from types import CodeType, FunctionType, ModuleType
+from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from .. import instances, loading
@@ -96,8 +96,14 @@ def _codes_of(value: Any, module: str | None) -> Iterator[CodeType]:
 
 
 def _function_of(value: Any) -> FunctionType | None:
-    function = getattr(value, "fget", None) or getattr(value, "__func__", value)
-    function = inspect.unwrap(function) if callable(function) else None
+    if isinstance(value, property):
+        value = value.fget
+    elif isinstance(value, (classmethod, staticmethod, MethodType)):
+        value = value.__func__
+    try:
+        function = inspect.unwrap(value) if callable(value) else None
+    except Exception:  # of a __getattr__ of the script
+        return None
     return function if isinstance(function, FunctionType) else None
 
 
