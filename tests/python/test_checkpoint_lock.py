@@ -69,6 +69,15 @@ def test_the_rank_goes_into_names(tmp_path, checkpoint, rank):
     assert names(tmp_path) == ["rank0", "rank1", "state.0", "state.1"]
 
 
+def test_a_rank_that_goes_on_from_the_file_of_another_is_told(tmp_path, checkpoint, rank):
+    rank(0)
+    path = checkpoint.save(str(tmp_path / "state"))
+    checkpoint.restore(path)
+    rank(1)
+    with pytest.warns(process.FtnPytorchWarning, match="^rank 1: .*state was written by rank 0: random states"):
+        checkpoint.restore(path)
+
+
 def test_two_ranks_that_save_one_file_one_after_the_other_are_told(tmp_path, fails, checkpoint, rank):
     path = str(tmp_path / "state")
     rank(0)

@@ -205,6 +205,7 @@ class Checkpoint:
                 "FORMAT", f"{path} does not fit what is to be restored: {report(failure)}"
             ) from failure
         self._warn_of_config(config, path)
+        _warn_of_other_rank(about, path)
         return about.get("step")
 
     def _read_newest(self, place: str, step: int | None, fallback: bool) -> tuple[folder.Entry, Any]:
@@ -274,6 +275,16 @@ def _refuse_other_rank(path: str) -> None:
             "LOCKED",
             f"{path} was written by rank {about['rank']} of this job, and this is rank {rank}: give each rank a name "
             "of its own by writing %r for the rank, or write on one rank",
+        )
+
+
+def _warn_of_other_rank(about: Mapping[str, Any], path: str) -> None:
+    """Ranks that all go on from the file of one draw the same random numbers, and train on the samples of that one."""
+    rank, ranks = process.rank_and_size()
+    if ranks > 1 and about.get("ranks", 1) > 1 and about.get("rank") != rank:
+        process.warn_once(
+            f"{path} was written by rank {about['rank']}: random states, buffers and config are those of that rank. "
+            "Where ranks train together each needs a file of its own: write %r for the rank"
         )
 
 
