@@ -20,15 +20,20 @@ using Loader = torch::inductor::AOTIModelPackageLoader;
 constexpr const char* about_axes =
     " Axes are counted from 0, in reverse of the Fortran order unless the model was loaded with layout=\"same\".";
 
+std::string cure_for(const std::string& wanted, bool is_given_real) {
+  const int32_t dtype = find_dtype([&](const DtypeFacts& facts) { return wanted == facts.name; });
+  if (!is_argument(dtype)) return "Packages convert no types: make one that Fortran lacks in the model";
+  const std::string declare = "Declare the Fortran array so";
+  if (!is_given_real || !is_real(dtype)) return declare;
+  return declare + ", or convert real arrays on their way in with load(..., dtype=\"" + wanted + "\")";
+}
+
 /// FPT_ERR_DTYPE or FPT_ERR_SHAPE for an input that the code does not take.
 void check(const ExpectedInput& expected, const at::Tensor& tensor, const std::string& label) {
   const std::string found = dtype_name(dtype_of(tensor.scalar_type()));
   if (!expected.dtype.empty() && found != expected.dtype) {
-    const bool can_be_cast = tensor.is_floating_point() && (expected.dtype == "float32" || expected.dtype == "float64");
-    fail(FPT_ERR_DTYPE, label, " is an array of ", found, ", the model expects ", expected.dtype,
-         ". Declare the Fortran array so",
-         can_be_cast ? ", or convert real arrays on their way in with load(..., dtype=\"" + expected.dtype + "\")" : "",
-         ".");
+    fail(FPT_ERR_DTYPE, label, " is an array of ", found, ", the model expects ", expected.dtype, ". ",
+         cure_for(expected.dtype, tensor.is_floating_point()), ".");
   }
   for (const auto& [axis, sizes] : expected.sizes) {
     const int64_t size = axis < tensor.dim() ? tensor.size(axis) : -1;
