@@ -32,7 +32,7 @@ contains
       real(real32) :: mode(1)
 
       mode = 0
-      call model%call("mode", [torch_in([0.0])], [torch_out(mode)])
+      call model%call("mode", [torch_copy([0.0])], [torch_out(mode)])
       in_training = mode(1) > 0
    end function in_training
 
