@@ -79,6 +79,9 @@ contains
       completed = .true.
       call model%train_step([torch_in(x)], [torch_in(t)], loss, completed)
       call expect(.not. completed, "train_step")
+      completed = .true.
+      call model%train_step([torch_in(x)], [torch_in(1.0)], loss, completed, stat=stat)
+      call expect(stat /= 0 .and. completed, "train_step: a failure leaves completed alone")
       call list%create()
       call list%add_array(x)
       call target%from_array(t)

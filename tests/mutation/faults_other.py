@@ -40,14 +40,7 @@ OTHER_FAULTS = [
         "fortran/fpt_kinds.fypp",
         "if (present(stat)) stat = int(abs(status))",
         "if (present(stat)) stat = int(status)",
-        ctest(
-            "^test_(errmsg|module|pymodule|runtime|checkpoint)$",
-            "test_errmsg",
-            "test_module",
-            "test_pymodule",
-            "test_runtime",
-            "test_checkpoint",
-        ),
+        ctest("^test_(results|tensor)$", "test_results", "test_tensor"),
     ),
     Fault(
         "a failure goes on",
@@ -144,14 +137,14 @@ OTHER_FAULTS = [
         "python/ftn_pytorch/checkpoint/folder.py",
         "listed(folder)[keep:]",
         "listed(folder)[keep + 1:]",
-        pytest("python/test_checkpoint.py"),
+        pytest("python/test_checkpoint_files.py"),
     ),
     Fault(
         "the step that was reached is written again",
         "python/ftn_pytorch/checkpoint/folder.py",
         "entry.step <= reached",
         "entry.step < reached",
-        pytest("python/test_checkpoint.py"),
+        pytest("python/test_checkpoint_files.py"),
     ),
     Fault(
         "the conjugate bit of a result",

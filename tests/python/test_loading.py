@@ -252,10 +252,13 @@ def test_failed_load_keeps_modules_of_others(load, fails):
 # ---- reload
 
 
-def test_reload_runs_the_current_source(load, write):
+def test_reload_runs_the_current_source(load, write, monkeypatch, tmp_path):
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
     runner = load("def ftn_pytorch_forward(): return 1\n")
-    # Same size and, as a rule, the same second: byte code on disk would count as current.
+    # Of the same size and time: byte code on disk would count as current.
+    time = os.stat(tmp_path / "model.py").st_mtime_ns
     write("model.py", "def ftn_pytorch_forward(): return 2\n")
+    os.utime(tmp_path / "model.py", ns=(time, time))
     before = sys.modules["model"]
     _embed.reload(runner)
     assert _embed.bind(runner, "ftn_pytorch_forward", 0)[0]() == 2
