@@ -10,11 +10,11 @@ from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from .. import instances, loading
+from ..conventions import PREFIX
 from ..values import Unstorable, is_array, is_number, is_tensor
 from .capture import Collector, holds_state, type_of
 from .objects import access_to, holds, holds_objects, is_module, is_trainable
 
-PREFIX = "ftn_pytorch_"
 _CONTAINERS = (list, dict, defaultdict, OrderedDict, Counter, set, deque, bytearray)
 _SCALARS = (type(None), bool, int, float, complex, str, bytes, tuple)
 

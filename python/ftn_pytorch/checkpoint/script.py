@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from .. import instances, observe, process
+from ..conventions import STATE
 from ..errors import FtnPytorchError
 from ..values import find_imported_type, is_tensor
 from . import file, names
@@ -27,7 +28,6 @@ from .folder import Session
 from .objects import is_optimizer
 from .restoring import Rebind
 
-STATE = "ftn_pytorch_state"
 _HOOKED = "hook"
 
 
