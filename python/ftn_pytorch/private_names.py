@@ -226,7 +226,7 @@ _METADATA = PrivateName("torch:nn.Module", "_metadata", "checkpoints do not keep
 
 _RENAMES = "checkpoints of modules that rename their parameters are refused"
 _LOAD_HOOKS = PrivateName(
-    "torch:nn.Module", "_load_state_dict_pre_hooks", _RENAMES, "register_load_state_dict_pre_hook"
+    "torch:nn.Module", "_load_state_dict_pre_hooks", _RENAMES, "_load_from_state_dict"
 )
 _LOAD_OWN = PrivateName("torch:nn.Module", "_load_from_state_dict", _RENAMES)
 

@@ -12,6 +12,7 @@ import textwrap
 import pytest
 import torch
 
+from forking import without_devices
 from ftn_pytorch import _embed, errors
 from ftn_pytorch.checkpoint import Checkpoint
 
@@ -280,7 +281,10 @@ def warm():
 
 @pytest.mark.usefixtures("warm")
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_training_that_is_killed_goes_on_bit_for_bit_or_is_refused(kind, write, tmp_path):
+def test_a_training_that_is_killed_goes_on_bit_for_bit_or_is_refused(request, kind, write, tmp_path):
+    if torch.cuda.is_available():
+        without_devices(f"{__file__}::{request.node.name}")
+        return
     text, outcome = KINDS[kind]
     if "lightning" in text and importlib.util.find_spec("lightning") is None:
         pytest.skip("Lightning is not installed")

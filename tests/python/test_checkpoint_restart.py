@@ -4,7 +4,6 @@
 import os
 import random
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 import torch
 
 from checkpoint_training import Training
+from forking import without_devices
 from ftn_pytorch.checkpoint import Checkpoint, file, folder
 
 KILLS = int(os.environ.get("FTN_PYTORCH_TEST_KILLS", "200"))
@@ -74,15 +74,9 @@ def kill_one(place, delay):
     return [int.from_bytes(reported[at : at + 4], "little") for at in range(0, len(reported), 4)]
 
 
-def without_devices(test):
-    """Run a test that forks in a process that sees no GPU: autograd has threads for those, and refuses to be forked."""
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"{__file__}::{test}"]
-    subprocess.run(command, env={**os.environ, "CUDA_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": ""}, check=True)
-
-
 def test_a_kill_at_any_moment_loses_nothing_but_the_step_in_progress(tmp_path):
     if torch.cuda.is_available():
-        without_devices("test_a_kill_at_any_moment_loses_nothing_but_the_step_in_progress")
+        without_devices(f"{__file__}::test_a_kill_at_any_moment_loses_nothing_but_the_step_in_progress")
         return
     print(f"seed {SEED}, {KILLS} kills; to repeat: FTN_PYTORCH_TEST_SEED={SEED} FTN_PYTORCH_TEST_KILLS={KILLS}")
     dice = random.Random(SEED)

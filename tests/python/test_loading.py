@@ -14,6 +14,12 @@ from ftn_pytorch.errors import FtnPytorchError
 EMPTY = "def ftn_pytorch_forward(): return 1\n"
 
 
+@pytest.fixture(autouse=True)
+def no_leftovers(isolated):
+    """A runner of an earlier test that only the collector finds still has the name "model"."""
+    gc.collect()
+
+
 def name_of(runner):
     return _embed.bind(runner, "ftn_pytorch_forward", 0)[0].__module__
 

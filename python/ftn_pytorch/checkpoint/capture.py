@@ -8,6 +8,7 @@ import gc
 import logging
 import pathlib
 import re
+import threading
 import types
 from collections.abc import Iterator
 from typing import Any
@@ -18,7 +19,7 @@ from .objects import access_to, holds, is_module, is_optimizer, label_of
 
 # What a script makes of these comes back when it runs again.
 _STATELESS = (types.ModuleType, logging.Logger, pathlib.PurePath, re.Pattern, enum.Enum)
-_STATELESS_MODULES = ("__future__", "_thread", "threading", "typing", "torch")
+_STATELESS_MODULES = ("__future__", type(threading.Lock()).__module__, "threading", "typing", "torch")
 
 
 class Collector(Encoder):

@@ -54,8 +54,11 @@ def candidates(folder: str, step: int | None) -> list[Entry]:
 def prepare(place: str) -> None:
     """Make the folder that a place lies in, which a restart asks for at the start of a run: a warning if it cannot.
 
-    The first checkpoint would tell it after hours. The place itself may become a file.
+    The first checkpoint would tell it after hours. A name with an extension is that of a file, and ``save`` makes no
+    folders.
     """
+    if os.path.splitext(place)[1]:
+        return
     parent = os.path.dirname(place)
     try:
         os.makedirs(parent, exist_ok=True)
