@@ -220,6 +220,7 @@ MAKES_A_FOLDER = [
     guard,
     guard_that_hides_in_a_lambda,
 ]
+READ_SINCE_2_13 = [opaque_object, opaque_object_of_a_dotted_name]
 OTHERS = [
     custom_object,
     operator_that_is_a_function,
@@ -250,6 +251,8 @@ def test_program_with_code_is_refused(attack, entries, tmp_path, fails):
 
 @pytest.mark.parametrize("attack", MAKES_A_FOLDER, ids=lambda attack: attack.__name__)
 def test_the_same_program_runs_its_code_where_that_is_asked_for(attack, entries, tmp_path):
+    if attack in READ_SINCE_2_13 and torch.__version__ < (2, 13):
+        pytest.skip("this torch reads no opaque objects")
     changed = dict(entries)
     attack(changed, tmp_path / "run")
     with contextlib.suppress(Exception):
