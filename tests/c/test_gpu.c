@@ -32,6 +32,8 @@ static const char script[] =
     "def device_seen(): return where\n"
     "def double_in_place(x): x.mul_(2)\n"
     "def on_gpu(): return torch.arange(6.0, device='cuda').reshape(2, 3)\n"
+    "def half_on_gpu(): return torch.arange(6.0, device='cuda').reshape(2, 3).half()\n"
+    "def same(x): return x\n"
     "kept = None\n"
     "def address_on_gpu():\n"
     "    global kept\n"
@@ -135,6 +137,11 @@ int main(void) {
   const int64_t shape[] = {3, 2};
   fpt_arg_array(&out, six, FPT_FLOAT32, 2, shape, NULL, FPT_OUT);
   check(call(cpu, "on_gpu", NULL, 0, &out, 1, NULL) == FPT_OK && six[5] == 5, "a result on the GPU reaches an output");
+  memset(six, 0, sizeof six);
+  check(call(cpu, "half_on_gpu", NULL, 0, &out, 1, NULL) == FPT_OK && six[5] == 5, "half precision is widened");
+  memset(six, 0, sizeof six);
+  check(call(cpu, "half_on_gpu", NULL, 0, NULL, 0, &results) == FPT_OK, "a half result on the GPU is kept");
+  check(fpt_results_copy(results, 1, &out, 0) == FPT_OK && six[5] == 5, "and can be copied");
   void *data;
   int64_t extents[FPT_MAX_RANK], strides[FPT_MAX_RANK];
   check(call(cpu, "on_gpu", NULL, 0, NULL, 0, &results) == FPT_OK, "a result on the GPU is kept");
@@ -150,6 +157,16 @@ int main(void) {
   const int64_t eight = 8;
   fpt_arg_array(&in, (void *)(intptr_t)address, FPT_FLOAT32, 1, &eight, NULL, FPT_IN);
   check(call(cpu, "double_in_place", &in, 1, NULL, 0, NULL) == FPT_ERR_DEVICE, "passed as an array it is refused");
+  fpt_arg_array(&in, (void *)(intptr_t)address, FPT_FLOAT32, 1, &eight, NULL, FPT_COPY);
+  check(call(cpu, "same", &in, 1, NULL, 0, NULL) == FPT_ERR_DEVICE, "so is a copy of it");
+  fpt_arg_array(&in, (void *)(intptr_t)address, FPT_FLOAT32, 0, NULL, NULL, FPT_IN);
+  check(call(cpu, "same", &in, 1, NULL, 0, NULL) == FPT_ERR_DEVICE, "and a number in it");
+  fpt_arg_array(&in, numbers, FPT_FLOAT32, 1, &four, NULL, FPT_IN);
+  fpt_arg_array(&out, (void *)(intptr_t)address, FPT_FLOAT32, 1, &four, NULL, FPT_OUT);
+  for (int i = 0; i < 4; ++i)
+    check(call(cpu, "same", &in, 1, &out, 1, NULL) == FPT_ERR_DEVICE, "as an output it is refused in every call");
+  check(call(cpu, "same", &in, 1, NULL, 0, &results) == FPT_OK, "a result on the host");
+  check(fpt_results_copy(results, 1, &out, 0) == FPT_ERR_DEVICE, "is not copied to the GPU");
 
   printf("on a GPU: %d checks passed\n", passed);
   return 0;
