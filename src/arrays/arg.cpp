@@ -93,10 +93,8 @@ fpt_status describe_array(fpt_arg& arg, void* data, int32_t dtype, int32_t rank,
   }
 
   const int64_t size = static_cast<int64_t>(dtype_size(dtype));
-  // what is read here and now
-  if (access == FPT_COPY || (rank == 0 && access == FPT_IN)) {
-    if (is_device_memory(data)) return refuse(arg, FPT_ERR_DEVICE, 0);
-  }
+  const bool is_read = access == FPT_COPY || (rank == 0 && access == FPT_IN);
+  if (is_read && is_device_memory(data)) return refuse(arg, FPT_ERR_DEVICE, 0);
   if (rank == 0) {
     if (access == FPT_OUT) return FPT_OK;
     if (fortran_logical) {

@@ -277,9 +277,14 @@ void InterpreterLock::acquire_elsewhere() noexcept {
 
 void release_with_lock(void (*body)(void* objects), void* objects) noexcept {
   if (!may_use_python()) return;
-  const HostState host;
-  const InterpreterLock gil;
-  body(objects);
+  try {
+    const HostState host;
+    const InterpreterLock gil;
+    body(objects);
+  } catch (const Error&) {
+    // Python has ended meanwhile, and what it owned leaks
+    return;
+  }
 }
 
 Ref checked(PyObject* object, const std::string& context) {

@@ -81,7 +81,7 @@ void Call::add_out(Args outputs) {
 }
 
 void Call::require_written() const {
-  if (checking_) more_->out->require_written(function_.calls == 1);
+  if (checking_ && more_ && more_->out) more_->out->require_written(function_.calls == 1);
 }
 
 std::string Call::label_of(int position, const fpt_arg& arg) const {
