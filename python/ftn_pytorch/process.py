@@ -203,8 +203,9 @@ def settle_threads() -> None:
 
 
 def memory() -> int:
-    """Bytes in use: resident memory of the process, and what torch has given out on GPUs."""
-    with open("/proc/self/statm", encoding="ascii") as sizes:
+    """Bytes in use: resident memory of the process where /proc tells, and what torch has given out on GPUs."""
+    used = 0
+    with contextlib.suppress(OSError), open("/proc/self/statm", encoding="ascii") as sizes:
         used = int(sizes.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     cuda = getattr(sys.modules.get("torch"), "cuda", None)
     if cuda is not None and cuda.is_initialized():
