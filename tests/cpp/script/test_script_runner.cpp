@@ -383,6 +383,27 @@ f = Function()
   EXPECT_GT(finalizers, 20) << "of the function that is replaced, of the argument and of the result";
 }
 
+TEST(ModuleTest, MayBeReloadedWhileAFunctionIsLookedUp) {
+  const Script script(callback("reload", test_module_reload) + R"(
+import inspect, sys
+sys.ftn_pytorch_loads = getattr(sys, "ftn_pytorch_loads", 0) + 1
+class Function:
+    load = sys.ftn_pytorch_loads
+    @property
+    def __signature__(self):
+        if self.load == 1: assert reload() == 0
+        return inspect.Signature()
+    def __call__(self): return float(self.load)
+f = Function()
+)");
+  used_module = script.handle();
+  for (int i = 0; i < 3; ++i) {
+    double load = 0;
+    ASSERT_OK(script.call("f", {}, {out(load)}));
+    EXPECT_EQ(load, 2) << "the function of the module that was replaced";
+  }
+}
+
 TEST(ModuleTest, IsFreedOnceWhereAFinalizerOfItFreesItToo) {
   const Script script(callback("end", test_finalizer_frees) + mortal);
   used_module = script.handle();
