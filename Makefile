@@ -20,7 +20,7 @@ help:
 	@echo 'make first  install what is missing, build, and run the first program of README.md: a minute'
 	@echo 'make demo   install what is missing, build, and train a closure inside a running Fortran model: three minutes'
 	@echo 'make check  install what is missing, and look at the sources: a minute'
-	@echo 'make test   make check, build, and run all tests: half an hour on two cores'
+	@echo 'make test   make check, build, and run all tests: twenty minutes on two cores'
 	@echo 'make stress run for ten minutes what make test runs for seconds: fuzzing, threads, memory, sanitizers'
 	@echo 'make bench  measure what a call costs, and all paths to a network side by side'
 	@echo 'make clean  remove build/ and out/; .venv stays'
