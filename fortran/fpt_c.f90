@@ -16,11 +16,14 @@ module fpt_c
    public :: fpt_version, fpt_init, fpt_error_text, fpt_status_name, fpt_on_warning, fpt_set_threads, fpt_diagnose
    public :: fpt_arg_array, fpt_arg_text, fpt_arg_name
    public :: fpt_tensor_set, fpt_tensor_arg, fpt_tensor_info, fpt_tensor_data, fpt_tensor_is_set
-   public :: fpt_tensor_address, fpt_tensor_free
+   public :: fpt_tensor_address, fpt_tensor_free, fpt_tensor_from, fpt_tensor_own, fpt_tensor_end_owner
+   public :: fpt_tensor_assign, fpt_tensor_operate, fpt_tensor_fail, fpt_tensor_gradient, fpt_tensor_copy
+   public :: fpt_scope_begin, fpt_scope_end, fpt_scope_keep, fpt_scope_gradients
    public :: fpt_wrap_create, fpt_wrap_add, fpt_wrap_clear, fpt_wrap_free
    public :: fpt_module_load, fpt_module_reload, fpt_module_has, fpt_module_backend, fpt_module_save
    public :: fpt_module_checkpoint, fpt_module_restore, fpt_module_forward, fpt_module_forward_wrap, fpt_module_train
-   public :: fpt_module_train_wrap, fpt_module_call, fpt_module_free
+   public :: fpt_module_train_wrap, fpt_module_call, fpt_module_call_tensor, fpt_torch_call, fpt_module_create
+   public :: fpt_module_free
    public :: fpt_results_count, fpt_results_name, fpt_results_find, fpt_results_get, fpt_results_data
    public :: fpt_results_copy, fpt_results_text, fpt_results_free
 
@@ -34,6 +37,11 @@ module fpt_c
 
    !> What the script may do with an argument
    integer(c_int32_t), parameter, public :: FPT_IN = 0, FPT_OUT = 1, FPT_COPY = 2
+
+   !> Operators
+   integer(c_int32_t), parameter, public :: FPT_ADD = 0, FPT_SUBTRACT = 1, FPT_MULTIPLY = 2, FPT_DIVIDE = 3, &
+      FPT_POWER = 4, FPT_EQUAL = 5, FPT_NOT_EQUAL = 6, FPT_LESS = 7, FPT_LESS_EQUAL = 8, FPT_GREATER = 9, &
+      FPT_GREATER_EQUAL = 10, FPT_MATMUL = 11
 
    !> Flags of forward and of torch_module%load
    integer(c_int32_t), parameter, public :: FPT_USE_DEVICE = 1, FPT_USE_INFERENCE_MODE = 2
@@ -190,6 +198,105 @@ module fpt_c
          implicit none
          integer(c_int64_t), value :: tensor
       end subroutine fpt_tensor_free
+
+      function fpt_tensor_from(tensor, arg, same_layout) bind(c) result(status)
+         import :: c_int32_t, c_int64_t, torch_arg
+         implicit none
+         integer(c_int64_t), intent(inout) :: tensor
+         type(torch_arg), target :: arg
+         integer(c_int32_t), value :: same_layout
+         integer(c_int32_t) :: status
+      end function fpt_tensor_from
+
+      subroutine fpt_tensor_own(tensor, home) bind(c)
+         import :: c_int64_t
+         implicit none
+         integer(c_int64_t), value :: tensor
+         integer(c_int64_t), intent(in) :: home
+      end subroutine fpt_tensor_own
+
+      subroutine fpt_tensor_end_owner(tensor, home) bind(c)
+         import :: c_int64_t
+         implicit none
+         integer(c_int64_t), value :: tensor
+         integer(c_int64_t), intent(in) :: home
+      end subroutine fpt_tensor_end_owner
+
+      function fpt_tensor_assign(left, right) bind(c) result(status)
+         import :: c_int32_t, c_int64_t
+         implicit none
+         integer(c_int64_t), intent(inout) :: left
+         integer(c_int64_t), value :: right
+         integer(c_int32_t) :: status
+      end function fpt_tensor_assign
+
+      function fpt_tensor_operate(operation, left, right, scalar, tensor) bind(c) result(status)
+         import :: c_int32_t, c_int64_t, torch_arg
+         implicit none
+         integer(c_int32_t), value :: operation
+         integer(c_int64_t), value :: left, right
+         type(torch_arg), optional, target :: scalar
+         integer(c_int64_t), intent(inout) :: tensor
+         integer(c_int32_t) :: status
+      end function fpt_tensor_operate
+
+      subroutine fpt_tensor_fail(tensor, status) bind(c)
+         import :: c_int32_t, c_int64_t
+         implicit none
+         integer(c_int64_t), intent(inout) :: tensor
+         integer(c_int32_t), value :: status
+      end subroutine fpt_tensor_fail
+
+      function fpt_tensor_gradient(tensor, gradient) bind(c) result(status)
+         import :: c_int32_t, c_int64_t
+         implicit none
+         integer(c_int64_t), value :: tensor
+         integer(c_int64_t), intent(inout) :: gradient
+         integer(c_int32_t) :: status
+      end function fpt_tensor_gradient
+
+      function fpt_tensor_copy(tensor, output, cast) bind(c) result(status)
+         import :: c_int32_t, c_int64_t, torch_arg
+         implicit none
+         integer(c_int64_t), value :: tensor
+         type(torch_arg), target :: output
+         integer(c_int32_t), value :: cast
+         integer(c_int32_t) :: status
+      end function fpt_tensor_copy
+   end interface
+
+   ! ---- scopes ------------------------------------------------------------------------------------------------------
+   interface
+      function fpt_scope_begin(scope, name, name_len) bind(c) result(status)
+         import :: c_char, c_int32_t, c_int64_t
+         implicit none
+         integer(c_int64_t), intent(inout) :: scope
+         character(kind=c_char), intent(in) :: name(*)
+         integer(c_int64_t), value :: name_len
+         integer(c_int32_t) :: status
+      end function fpt_scope_begin
+
+      function fpt_scope_end(scope) bind(c) result(status)
+         import :: c_int32_t, c_int64_t
+         implicit none
+         integer(c_int64_t), value :: scope
+         integer(c_int32_t) :: status
+      end function fpt_scope_end
+
+      function fpt_scope_keep(scope, tensor) bind(c) result(status)
+         import :: c_int32_t, c_int64_t
+         implicit none
+         integer(c_int64_t), value :: scope, tensor
+         integer(c_int32_t) :: status
+      end function fpt_scope_keep
+
+      function fpt_scope_gradients(scope, wanted) bind(c) result(status)
+         import :: c_int32_t, c_int64_t
+         implicit none
+         integer(c_int64_t), value :: scope
+         integer(c_int32_t), value :: wanted
+         integer(c_int32_t) :: status
+      end function fpt_scope_gradients
    end interface
 
    ! ---- argument lists ----------------------------------------------------------------------------------------------
@@ -353,6 +460,45 @@ module fpt_c
          integer(c_int64_t), intent(inout), optional :: results
          integer(c_int32_t) :: status
       end function fpt_module_call
+
+      function fpt_module_call_tensor(module, name, name_len, inputs, ninputs, tensor) bind(c) result(status)
+         import :: c_char, c_int32_t, c_int64_t, torch_arg
+         implicit none
+         integer(c_int64_t), value :: module
+         character(kind=c_char), intent(in) :: name(*)
+         integer(c_int64_t), value :: name_len
+         type(torch_arg), optional, target :: inputs(*)
+         integer(c_int32_t), value :: ninputs
+         integer(c_int64_t), intent(inout) :: tensor
+         integer(c_int32_t) :: status
+      end function fpt_module_call_tensor
+
+      function fpt_torch_call(name, name_len, inputs, ninputs, outputs, noutputs, results, tensor, layout) bind(c) &
+         result(status)
+         import :: c_char, c_int32_t, c_int64_t, torch_arg
+         implicit none
+         character(kind=c_char), intent(in) :: name(*)
+         integer(c_int64_t), value :: name_len
+         type(torch_arg), optional, target :: inputs(*)
+         integer(c_int32_t), value :: ninputs
+         type(torch_arg), optional, target :: outputs(*)
+         integer(c_int32_t), value :: noutputs
+         integer(c_int64_t), intent(inout), optional :: results, tensor
+         integer(c_int32_t), value :: layout
+         integer(c_int32_t) :: status
+      end function fpt_torch_call
+
+      function fpt_module_create(object, factory, name, name_len, inputs, ninputs) bind(c) result(status)
+         import :: c_char, c_int32_t, c_int64_t, torch_arg
+         implicit none
+         integer(c_int64_t), intent(inout) :: object
+         integer(c_int64_t), value :: factory
+         character(kind=c_char), intent(in) :: name(*)
+         integer(c_int64_t), value :: name_len
+         type(torch_arg), optional, target :: inputs(*)
+         integer(c_int32_t), value :: ninputs
+         integer(c_int32_t) :: status
+      end function fpt_module_create
 
       subroutine fpt_module_free(module) bind(c)
          import :: c_int64_t

@@ -89,6 +89,10 @@ module fpt_status
    integer(c_int32_t), parameter, public :: BAD_RANGE = -FTN_PYTORCH_ERR_DTYPE
    !> Strides that no pointer can have
    integer(c_int32_t), parameter, public :: BAD_STRIDE = -FTN_PYTORCH_ERR_STRIDE
+   !> Array of tensors on the left of an assignment that is not there, or of another shape
+   integer(c_int32_t), parameter, public :: BAD_ASSIGNMENT = -FTN_PYTORCH_ERR_SHAPE
+   !> Axis order that is none
+   integer(c_int32_t), parameter, public :: BAD_LAYOUT = -FTN_PYTORCH_ERR_KIND
    !> Pointer that the compiler's run-time library would not make
    integer(c_int32_t), parameter, public :: BAD_POINTER = -FTN_PYTORCH_ERR_INTERNAL
 
@@ -138,6 +142,11 @@ contains
          text = "the elements of this array do not follow each other in Fortran order, and a pointer with such " &
             // "strides is not possible with this compiler: copy the array with copy_to, or return " &
             // "x.contiguous() from the script"
+      case (BAD_ASSIGNMENT)
+         text = "an array of torch_tensor is assigned to one of another shape, or to one that is not allocated: no " &
+            // "defined assignment allocates"
+      case (BAD_LAYOUT)
+         text = 'the layout must be "reversed" or "same"'
       case (BAD_POINTER)
          text = "the Fortran run-time library refused to make a pointer; please report this"
       case default

@@ -41,6 +41,7 @@
 !> a variable ends its life. Copies are aliases and die with the first one that is released.
 module ftn_pytorch
    use fpt_arg, only : torch_arg, torch_copy, torch_in, torch_out
+   use fpt_call, only : torch_call
    use fpt_module, only : torch_module, torch_pymodule, torch_use_device => module_use_device, &
       torch_use_inference_mode => module_use_inference_mode
    use fpt_results, only : torch_results
@@ -55,7 +56,9 @@ module ftn_pytorch
       FTN_PYTORCH_ERR_FREED, FTN_PYTORCH_ERR_INTERPRETER, FTN_PYTORCH_ERR_VERSION, FTN_PYTORCH_ERR_PYTHONHOME, &
       FTN_PYTORCH_ERR_MEMORY, FTN_PYTORCH_ERR_INTERNAL, FTN_PYTORCH_ERR_NO_CHECKPOINT, FTN_PYTORCH_ERR_CORRUPT, &
       FTN_PYTORCH_ERR_LOCKED
-   use fpt_tensor, only : torch_tensor
+   use fpt_operators
+   use fpt_scope, only : torch_scope
+   use fpt_tensor, only : assignment(=), torch_tensor
    use fpt_wrap, only : torch_tensor_wrap
    implicit none
    public

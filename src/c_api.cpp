@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: MIT
 /// Bodies of the C interface, part one: the library and modules.
+#include <atomic>
 #include <cstring>
+#include <mutex>
 
 #include "arrays/arg.hpp"
 #include "backend.hpp"
 #include "base/error.hpp"
 #include "base/fpenv.hpp"
+#include "calls/argument_list.hpp"
 #include "calls/runner.hpp"
 #include "direct/direct_plugin.hpp"
 #include "guard.hpp"
 #include "python/environment.hpp"
 #include "python/interpreter.hpp"
+#include "script/script_runner.hpp"
 
 using namespace fpt;
 
@@ -34,6 +38,26 @@ fpt_status call_module(const CallFacts& facts, const Call& call) noexcept {
 std::string& diagnosis() {
   static std::string& text = *new std::string;
   return text;
+}
+
+/// The functions of torch as a module, one for each axis order, as long as the process.
+fpt_module torch_module(bool same_layout) {
+  static std::mutex mutex;
+  static std::atomic<fpt_module> modules[2];
+  std::atomic<fpt_module>& module = modules[same_layout];
+  if (const fpt_module known = module.load(std::memory_order_acquire)) return known;
+  start_observing();
+  std::unique_ptr<Runner> made = ScriptRunner::torch_functions(same_layout);
+  const std::lock_guard<std::mutex> lock(mutex);
+  if (module == 0) module = runners().insert(std::move(made));
+  return module;
+}
+
+/// Axis order of the first tensor among arguments for which it matters.
+bool layout_of(Args args) {
+  for (const fpt_arg& arg : args)
+    if (is_tensor_handle(arg.handle)) return tensor_at(arg.handle)->same_layout();
+  return false;
 }
 
 void replace_module(fpt_module* module, std::unique_ptr<Runner> runner) {
@@ -208,6 +232,47 @@ fpt_status fpt_module_call(fpt_module module, const char* name, int64_t name_len
     if (function.empty()) fail(FPT_ERR_HOOK, "the name of the function to call is empty");
     runner.call(function, in, {out, results});
   });
+}
+
+fpt_status fpt_module_call_tensor(fpt_module module, const char* name, int64_t name_len, fpt_arg inputs[],
+                                  int32_t ninputs, fpt_tensor* tensor) {
+  const Args in{inputs, ninputs};
+  const std::string_view function = view_trimmed(name, name_len);
+  return call_module(CallFacts(module, function, in), [&](Runner& runner) {
+    TensorPtr made;
+    runner.call(function, in, {{}, nullptr, &made});
+    store_tensor(tensor, std::move(made));
+  });
+}
+
+fpt_status fpt_torch_call(const char* name, int64_t name_len, fpt_arg inputs[], int32_t ninputs, fpt_arg outputs[],
+                          int32_t noutputs, fpt_results* results, fpt_tensor* tensor, int32_t layout) {
+  const Args in{inputs, ninputs}, out{outputs, noutputs};
+  const std::string_view function = view_trimmed(name, name_len);
+  fpt_module torch = 0;
+  const fpt_status status = guard_call([&] {
+    require_arguments(in);
+    torch = torch_module(layout < 0 ? layout_of(in) : layout != 0);
+  });
+  if (status != FPT_OK) return discard_copies(in), discard_copies(out), status;
+  return call_module(CallFacts(torch, function, in, out), [&](Runner& runner) {
+    TensorPtr made;
+    runner.call(function, in, {out, results, tensor ? &made : nullptr});
+    if (tensor) *tensor = insert_result(std::move(made));
+  });
+}
+
+fpt_status fpt_module_create(fpt_module* object, fpt_module factory, const char* name, int64_t name_len,
+                             fpt_arg inputs[], int32_t ninputs) {
+  const Args in{inputs, ninputs};
+  const std::string_view function = view_trimmed(name, name_len);
+  fpt_module maker = factory;
+  const fpt_status status = guard_call([&] {
+    if (maker == 0) maker = torch_module(false);
+  });
+  if (status != FPT_OK) return discard_copies(in), status;
+  return call_module(CallFacts(maker, function, in),
+                     [&](Runner& runner) { replace_module(object, runner.create(function, in)); });
 }
 
 void fpt_module_free(fpt_module module) {

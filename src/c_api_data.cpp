@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-/// Bodies of the C interface, part two: arguments, tensors, lists and results.
+/// Bodies of the C interface, part two: arguments, lists and results.
 #include <algorithm>
 
 #include "arrays/arg.hpp"
+#include "calls/argument_list.hpp"
 #include "calls/results.hpp"
 #include "calls/tensor.hpp"
 #include "guard.hpp"
@@ -15,12 +16,6 @@ namespace {
 fpt_status told(const fpt_arg& arg, const char* what) {
   if (arg.status == FPT_OK) return FPT_OK;
   return guard([&] { require_described(arg, what); });
-}
-
-void hand_out(const Array& array, void** data, int64_t extents[], int64_t strides[]) {
-  *data = array.data;
-  std::copy_n(array.extents, array.rank, extents);
-  std::copy_n(array.strides, array.rank, strides);
 }
 
 }  // namespace
@@ -43,45 +38,6 @@ fpt_status fpt_arg_name(fpt_arg* arg, const char* name, int64_t length) {
   name_arg(*arg, name, length);
   return told(*arg, "the argument");
 }
-
-fpt_status fpt_tensor_set(fpt_tensor* tensor, fpt_arg* arg) {
-  return guard([&] { store_tensor(tensor, Tensor::of_arg(*arg)); });
-}
-
-fpt_status fpt_tensor_arg(fpt_tensor tensor, fpt_arg* arg) {
-  const fpt_status status = guard([&] { *arg = tensor_argument(tensor); });
-  if (status == FPT_OK) return FPT_OK;
-  *arg = argument_of({});
-  arg->status = status;
-  return status;
-}
-
-fpt_status fpt_tensor_info(fpt_tensor tensor, int32_t* dtype, int32_t* rank, int64_t extents[], char device[]) {
-  return guard([&] {
-    const Array& array = tensor_at(tensor).array;
-    *dtype = array.dtype;
-    *rank = array.rank;
-    int64_t strides[FPT_MAX_RANK];
-    get_axes(array, extents, strides);
-    const std::string name = device_name(array.device);
-    device[name.copy(device, 31)] = '\0';
-  });
-}
-
-fpt_status fpt_tensor_data(fpt_tensor tensor, int32_t dtype, int32_t rank, void** data, int64_t extents[],
-                           int64_t strides[]) {
-  return guard([&] {
-    const Array& array = tensor_at(tensor).array;
-    require_memory(array, dtype, rank, "the tensor");
-    hand_out(array, data, extents, strides);
-  });
-}
-
-int32_t fpt_tensor_is_set(fpt_tensor tensor) { return find_tensor(tensor) ? 1 : 0; }
-
-void* fpt_tensor_address(fpt_tensor tensor) { return find_tensor(tensor); }
-
-void fpt_tensor_free(fpt_tensor tensor) { free_tensor(tensor); }
 
 fpt_status fpt_wrap_create(fpt_wrap* wrap) {
   return guard([&] { create_wrap(wrap); });
@@ -119,7 +75,7 @@ fpt_status fpt_results_get(fpt_results results, int32_t index, fpt_tensor* tenso
 
 fpt_status fpt_results_data(fpt_results results, int32_t index, int32_t dtype, int32_t rank, void** data,
                             int64_t extents[], int64_t strides[]) {
-  return guard_call([&] { hand_out(results_table().at(results).memory(index, dtype, rank), data, extents, strides); });
+  return guard_call([&] { hand_out_memory(results_table().at(results).memory(index, dtype, rank), data, extents, strides); });
 }
 
 fpt_status fpt_results_copy(fpt_results results, int32_t index, fpt_arg* output, int32_t cast) {

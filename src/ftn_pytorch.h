@@ -150,6 +150,7 @@ typedef int64_t fpt_tensor;
 typedef int64_t fpt_wrap;
 typedef int64_t fpt_results;
 typedef int64_t fpt_module;
+typedef int64_t fpt_scope;
 
 /* ---- library ------------------------------------------------------------------------------------------------ */
 
@@ -266,6 +267,69 @@ FPT_API fpt_status fpt_tensor_info(fpt_tensor tensor, int32_t *dtype, int32_t *r
 FPT_API fpt_status fpt_tensor_data(fpt_tensor tensor, int32_t dtype, int32_t rank, void **data, int64_t extents[],
                                    int64_t strides[]);
 
+/**
+ * The same as fpt_tensor_set(), with the axis order in which torch sees the memory: 0 reversed, 1 that of Fortran.
+ */
+FPT_API fpt_status fpt_tensor_from(fpt_tensor *tensor, fpt_arg *arg, int32_t same_layout);
+
+/**
+ * Let a variable own its tensor: fpt_tensor_end_owner() for the same address frees it. Inside a scope nothing is owned,
+ * and what an owner leaves there ends with the scope.
+ *
+ * @param home  address that identifies the variable; copies of the handle that a compiler makes lie elsewhere
+ */
+FPT_API void fpt_tensor_own(fpt_tensor tensor, const void *home);
+FPT_API void fpt_tensor_end_owner(fpt_tensor tensor, const void *home);
+
+/**
+ * Assign. A tensor made of an array of the caller gets the values of the other, which must have its shape and type, and
+ * the graph behind them; any other becomes a new handle of what `right` names. A tensor assigned to itself stays.
+ *
+ * @return FPT_OK, FPT_ERR_SHAPE, _DTYPE, _PYTHON (torch refuses: in-place change of a leaf that requires gradients)
+ */
+FPT_API fpt_status fpt_tensor_assign(fpt_tensor *left, fpt_tensor right);
+
+/** Operators of fpt_tensor_operate(), as Python has them for tensors and numbers. */
+enum {
+  FPT_ADD = 0,
+  FPT_SUBTRACT = 1,
+  FPT_MULTIPLY = 2,
+  FPT_DIVIDE = 3,
+  FPT_POWER = 4,
+  FPT_EQUAL = 5,
+  FPT_NOT_EQUAL = 6,
+  FPT_LESS = 7,
+  FPT_LESS_EQUAL = 8,
+  FPT_GREATER = 9,
+  FPT_GREATER_EQUAL = 10,
+  FPT_MATMUL = 11 /**< product of the matrices as Fortran sees them */
+};
+
+/**
+ * Apply an operator to two tensors, or to a tensor and a scalar.
+ *
+ * @param left    a tensor, or 0 for `scalar`
+ * @param right   a tensor, or 0 for `scalar`
+ * @param scalar  NULL, or a scalar of access FPT_IN that takes the place of the one that is 0
+ * @param tensor  set to a new tensor. After a failure it carries that: whatever uses it fails with the same status and
+ *                text, so that expressions need no checks inside. Lives until the scope ends or it is freed.
+ */
+FPT_API fpt_status fpt_tensor_operate(int32_t operation, fpt_tensor left, fpt_tensor right, fpt_arg *scalar,
+                                      fpt_tensor *tensor);
+
+/** Make a new tensor that carries the last failure of this thread, as fpt_tensor_operate() does. */
+FPT_API void fpt_tensor_fail(fpt_tensor *tensor, fpt_status status);
+
+/**
+ * The gradient of a tensor, whatever it is when it is used: after every backward the new one.
+ *
+ * @param gradient  see fpt_tensor_set(). Using it before there is a gradient fails with FPT_ERR_ARGUMENT.
+ */
+FPT_API fpt_status fpt_tensor_gradient(fpt_tensor tensor, fpt_tensor *gradient);
+
+/** Copy a tensor into an array or scalar; shapes must agree, types may widen, and narrow if cast is not 0. */
+FPT_API fpt_status fpt_tensor_copy(fpt_tensor tensor, fpt_arg *output, int32_t cast);
+
 /** 1 if the handle names a tensor with contents, else 0. */
 FPT_API int32_t fpt_tensor_is_set(fpt_tensor tensor);
 
@@ -274,6 +338,26 @@ FPT_API void *fpt_tensor_address(fpt_tensor tensor);
 
 /** Release a tensor; 0 and stale handles are fine. Memory of the caller is not touched. */
 FPT_API void fpt_tensor_free(fpt_tensor tensor);
+
+/* ---- scopes ------------------------------------------------------------------------------------------------- */
+
+/**
+ * Open a scope of this thread, inside those that are open. Tensors that are made in it die at its end, or when they are
+ * freed; outside of every scope they live until they are freed, or their owner ends.
+ *
+ * @param scope  in: 0, or what it was set to before: a scope that was not ended is ended, with a warning; out: the scope
+ * @param name   for messages, may be empty
+ */
+FPT_API fpt_status fpt_scope_begin(fpt_scope *scope, const char *name, int64_t name_len);
+
+/** End a scope, and with a warning those that are still open inside. FPT_ERR_ARGUMENT: not open on this thread. */
+FPT_API fpt_status fpt_scope_end(fpt_scope scope);
+
+/** Let a tensor of the scope live as long as the scope outside, or without one until it is freed. */
+FPT_API fpt_status fpt_scope_keep(fpt_scope scope, fpt_tensor tensor);
+
+/** Switch gradients on (1) or off (0) for this thread until the scope, its innermost one, ends. */
+FPT_API fpt_status fpt_scope_gradients(fpt_scope scope, int32_t wanted);
 
 /* ---- argument lists (torch_tensor_wrap) --------------------------------------------------------------------- */
 
@@ -394,6 +478,34 @@ FPT_API fpt_status fpt_module_train_wrap(fpt_module module, fpt_wrap inputs, fpt
  */
 FPT_API fpt_status fpt_module_call(fpt_module module, const char *name, int64_t name_len, fpt_arg inputs[],
                                    int32_t ninputs, fpt_arg outputs[], int32_t noutputs, fpt_results *results);
+
+/** Call any function of the module whose result is one tensor, which keeps the graph that torch gave it. */
+FPT_API fpt_status fpt_module_call_tensor(fpt_module module, const char *name, int64_t name_len, fpt_arg inputs[],
+                                          int32_t ninputs, fpt_tensor *tensor);
+
+/**
+ * Call a function of torch, or a method of its tensors: "nn.functional.softmax", "cumsum", "Tensor.clamp_". Tensors
+ * among the inputs arrive as what they are, graph included.
+ *
+ * @param layout   axis order of arrays and results, 0 reversed, 1 that of Fortran, -1 that of the first tensor among the
+ *                 inputs, else 0
+ * @param outputs  [noutputs] arrays that receive the results
+ * @param results  NULL, or as in fpt_module_call()
+ * @param tensor   NULL, or a tensor that becomes the one result. A new handle is made for it in any case.
+ */
+FPT_API fpt_status fpt_torch_call(const char *name, int64_t name_len, fpt_arg inputs[], int32_t ninputs,
+                                  fpt_arg outputs[], int32_t noutputs, fpt_results *results, fpt_tensor *tensor,
+                                  int32_t layout);
+
+/**
+ * Make an object that is used like a module: an optimizer, a scheduler, a loss.
+ *
+ * @param object   as in fpt_module_load()
+ * @param factory  module whose function makes it, 0 for torch
+ * @param name     of that function, one of "ftn_pytorch_optimizer", "ftn_pytorch_scheduler", ...
+ */
+FPT_API fpt_status fpt_module_create(fpt_module *object, fpt_module factory, const char *name, int64_t name_len,
+                                     fpt_arg inputs[], int32_t ninputs);
 
 /** Release a module; 0 and stale handles are fine. A call that is running keeps what it needs until it returns. */
 FPT_API void fpt_module_free(fpt_module module);

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from . import arrived, errors, observe, process, record, results
+from . import arrived, errors, observe, process, record, results, tensors
 from . import diagnose as _diagnose
 from .runners import Runner, open_runner
+from .runners.torch_functions import TorchFunctions
 
 
 def on_start(info: dict[str, str]) -> None:
@@ -34,6 +35,28 @@ def load(kind: int, file: str, options: dict[str, Any], config: dict[str, Any]) 
     if recorder:
         recorder.loaded(runner, options, config, state)
     return runner
+
+
+def torch_functions(same_layout: int) -> Runner:
+    """The functions of torch as a runner, for arrays of one axis order."""
+    runner = TorchFunctions("same" if same_layout else "reversed")
+    observe.loaded(runner)
+    return runner
+
+
+def adapt(tensor: Any, dtype: str | None, is_reversed: bool, copied: bool) -> Any:
+    """A tensor of another type, axis order or memory; see ``tensors.adapt``."""
+    return tensors.adapt(tensor, dtype, is_reversed, copied)
+
+
+def write_through(target: Any, value: Any, same_layout: bool, overlaps: bool) -> None:
+    """Assign to a tensor made of an array: SHAPE, DTYPE, or what torch raises; see ``tensors.write_through``."""
+    tensors.write_through(target, value, same_layout, overlaps)
+
+
+def describe_operands(left: Any, right: Any, same_layout: int) -> str:
+    """What the operands of a failed operator were, a line each."""
+    return tensors.describe_operands(left, right, bool(same_layout))
 
 
 def reload(runner: Runner) -> None:

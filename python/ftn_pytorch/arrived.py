@@ -27,7 +27,7 @@ def describe(
     except TypeError:
         named = {**{f"argument {number}": value for number, value in enumerate(args, 1)}, **kwargs}
     reverses = layout == "reversed"
-    lines = [f"  {name}: {_kind(value, reverses)}" for name, value in _single(named)]
+    lines = [f"  {name}: {kind(value, reverses)}" for name, value in _single(named)]
     if not lines:
         return ""
     order = [_ORDER] if reverses and any("Fortran" in line for line in lines) and _SHAPE_WORDS.search(failure) else []
@@ -44,7 +44,8 @@ def _single(named: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
             yield name, value
 
 
-def _kind(value: Any, reverses: bool) -> str:
+def kind(value: Any, reverses: bool) -> str:
+    """Type and shape of an array, as Python and as Fortran see it; a number or text as it is."""
     if hasattr(value, "shape") and hasattr(value, "dtype"):
         shape = tuple(value.shape)
         fortran = f", Fortran {shape[::-1]}" if reverses and len(shape) > 1 else ""

@@ -20,8 +20,8 @@ _ALLOWED = "tensors, NumPy arrays, numbers, strings, or a tuple, dict, dataclass
 def unpack(result: Any) -> tuple[Names, tuple[Any, ...]]:
     """Names (None if the results have none) and values of a result.
 
-    Values are strided torch.Tensor objects without gradient, conjugate or negative bit, numpy.ndarray, bool, int,
-    float, complex or str. Memory is shared with what the function returned. None has no values. A NumPy scalar becomes
+    Values are strided torch.Tensor objects (with the graph behind them) without conjugate or negative bit,
+    numpy.ndarray, bool, int, float, complex or str. Memory is shared with what the function returned. None has no values. A NumPy scalar becomes
     an array of rank 0, so that it keeps its type; numpy.bool_ and numpy.str_ become bool and str. Raises RESULT_TYPE
     for all else, DEVICE for tensors without data.
     """
@@ -113,10 +113,8 @@ def _tensor(value: Any, what: str) -> Any:
         raise FtnPytorchError("RESULT_TYPE", f"{what} is {advice}")
     if value.device.type == "meta":
         raise FtnPytorchError("DEVICE", f"{what} is a tensor on the device 'meta', which holds no numbers")
-    if type(value) is not torch.Tensor:
+    if type(value) not in (torch.Tensor, torch.nn.Parameter):
         value = value.as_subclass(torch.Tensor)
-    if value.requires_grad:
-        value = value.detach()
     return value.resolve_conj().resolve_neg()
 
 

@@ -222,6 +222,8 @@ void require_described(const fpt_arg& arg, const std::string& what) {
     case FPT_ERR_DEVICE:
       fail(FPT_ERR_DEVICE, what, " is in device memory, which this version cannot read: update the host copy and ",
            "describe that, without use_device");
+    case FPT_ERR_NOT_LOADED:
+      fail(FPT_ERR_NOT_LOADED, what, " is a tensor without contents: call from_array, or assign something, first");
     case FPT_ERR_MEMORY:
       fail(FPT_ERR_MEMORY, "no memory for a copy of ", what, " (", value, " bytes)");
     case FPT_ERR_KIND:

@@ -31,6 +31,15 @@ inline void get_axes(const Array& array, int64_t* extents, int64_t* strides) noe
   }
 }
 
+/// What an array looks like to a caller who knows its rank.
+inline void hand_out_memory(const Array& array, void** data, int64_t* extents, int64_t* strides) noexcept {
+  *data = array.data;
+  for (int32_t i = 0; i < array.rank; ++i) {
+    extents[i] = array.extents[i];
+    strides[i] = array.strides[i];
+  }
+}
+
 int64_t element_count(const Array& array) noexcept;
 bool is_contiguous(const Array& array) noexcept;
 bool has_negative_stride(const Array& array) noexcept;

@@ -31,6 +31,7 @@ class HandleTable {
   struct Slot {
     std::atomic<uint64_t> state{uint64_t{1} << 32};
     std::atomic<T*> object{nullptr};
+    std::atomic<const char*> end{nullptr};  // of the object that was here last, for messages; null: it was freed
   };
 
  public:
@@ -76,11 +77,13 @@ class HandleTable {
   }
 
   /// Take an object out of the table; null for 0 and stale handles.
-  std::unique_ptr<T> remove(int64_t handle) {
+  /// @param end  why it ended, if it was not freed, in memory that stays: what using its handle fails with
+  std::unique_ptr<T> remove(int64_t handle, const char* end = nullptr) {
     std::lock_guard<std::mutex> lock(mutex_);
     T* object = find(handle);
     if (!object) return nullptr;
     Slot& slot = *slot_of(handle);
+    slot.end.store(end, std::memory_order_relaxed);
     slot.state.fetch_add(one_generation);
     reuse(slot, handle);
     return std::unique_ptr<T>(object);
@@ -139,6 +142,10 @@ class HandleTable {
   [[noreturn, gnu::cold, gnu::noinline]] void refuse(int64_t handle) const {
     if (handle == 0) fail(FPT_ERR_NOT_LOADED, "this is not ", noun_, " yet: call ", maker_, " first");
     if (!is_handle_of(kind, handle)) fail(FPT_ERR_ARGUMENT, "this is a handle, but not that of ", noun_);
+    const Slot* slot = slot_of(handle);
+    const bool ended_last = slot && names(slot->state.load() - one_generation, handle);
+    if (const char* end = ended_last ? slot->end.load(std::memory_order_relaxed) : nullptr)
+      fail(FPT_ERR_FREED, "this was ", noun_, ' ', end);
     fail(FPT_ERR_FREED, "this was ", noun_, " and has been freed: call ", maker_, " again before it is used");
   }
 

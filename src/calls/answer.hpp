@@ -36,8 +36,8 @@ class Answer {
   virtual Array on_host(int32_t index) = 0;
   /// The same of a type that is converted here: float32 for half precision.
   virtual Array convertible(int32_t index) = 0;
-  /// An array as a tensor that keeps it alive; `on_host`: the array of that function.
-  virtual Tensor tensor(int32_t index, bool same_layout, bool on_host) = 0;
+  /// An array as a tensor that keeps it alive, with the graph behind it; `on_host`: the array of that function.
+  virtual TensorPtr tensor(int32_t index, bool same_layout, bool on_host) = 0;
   /// Whether copy_from_device() works.
   virtual bool copies_from_device() const noexcept = 0;
   /// Copy an array on a device into host memory of its own type and shape.

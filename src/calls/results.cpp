@@ -83,7 +83,7 @@ void deliver(Answer& answer, const CallName& call, const Reading& reading, Args 
   run(answer, std::move(steps), reading.same_layout);
 }
 
-Tensor single_tensor(Answer& answer, const CallName& call, const Reading& reading) {
+TensorPtr single_tensor(Answer& answer, const CallName& call, const Reading& reading) {
   const int32_t count = answer.list().count;
   if (count != 1)
     fail(FPT_ERR_RESULT_COUNT, call, " returned ", count,
@@ -104,7 +104,7 @@ Results::Results(std::shared_ptr<Answer> answer, const CallName& call, const Rea
   names_ = ResultNames(concat(call), std::move(names));
 }
 
-Tensor Results::tensor(int32_t index) {
+TensorPtr Results::tensor(int32_t index) {
   names_.place(index);
   const Value value = array_at(*answer_, index, names_);
   return answer_->tensor(index - 1, reading_.same_layout, comes_to_host(value, reading_));

@@ -27,6 +27,7 @@ struct Reading {
 struct Targets {
   Args outputs;
   fpt_results* results = nullptr;
+  TensorPtr* tensor = nullptr;  ///< receives the one result
 };
 
 /// The outputs of a call, with the memory that they stand for in place of tensors among them.
@@ -60,7 +61,7 @@ class Outputs {
 void deliver(Answer& answer, const CallName& call, const Reading& reading, Args outputs);
 
 /// The one array of a call whose result has to be a tensor. FPT_ERR_RESULT_COUNT, FPT_ERR_RESULT_TYPE.
-Tensor single_tensor(Answer& answer, const CallName& call, const Reading& reading);
+TensorPtr single_tensor(Answer& answer, const CallName& call, const Reading& reading);
 
 /// What torch_results holds.
 class Results {
@@ -68,7 +69,7 @@ class Results {
   Results(std::shared_ptr<Answer> answer, const CallName& call, const Reading& reading);
 
   const ResultNames& names() const noexcept { return names_; }
-  Tensor tensor(int32_t index);
+  TensorPtr tensor(int32_t index);
   /// Memory of an array, not copied. FPT_ERR_RESULT_TYPE, FPT_ERR_DTYPE, FPT_ERR_RANK, FPT_ERR_DEVICE.
   Array memory(int32_t index, int32_t dtype, int32_t rank);
   void copy_to(int32_t index, const fpt_arg& output, bool cast);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -39,9 +40,11 @@ class Runner {
   /// Call the function that predicts. @param flags  FPT_USE_...
   virtual void forward(Args inputs, const Targets& targets, int32_t flags) = 0;
   /// The same for a torch_tensor_wrap; its one tensor.
-  virtual Tensor forward_list(Args inputs, int32_t flags) = 0;
+  virtual TensorPtr forward_list(Args inputs, int32_t flags) = 0;
   /// Call any function by its name.
   virtual void call(std::string_view function, Args inputs, const Targets& targets) = 0;
+  /// An object that a function of that name makes. FPT_ERR_HOOK where there is none.
+  virtual std::unique_ptr<Runner> create(std::string_view function, Args inputs) = 0;
   /// @param is_list  the inputs are those of a torch_tensor_wrap
   virtual Training train(Args inputs, Args targets, bool is_list) = 0;
 };

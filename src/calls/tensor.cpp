@@ -4,68 +4,215 @@
 #include <cstring>
 #include <utility>
 
-#include "base/error.hpp"
+#include "arrays/scalar.hpp"
+#include "calls/scopes.hpp"
+#include "python/interpreter.hpp"
+#include "torch/framework.hpp"
 
 namespace fpt {
 namespace {
 
-using Tensors = HandleTable<Tensor, HandleKind::tensor>;
-using Wraps = HandleTable<ArgumentList, HandleKind::wrap>;
+/// What a handle names. Variables share what it refers to.
+struct Named {
+  TensorPtr tensor;
+  const void* home = nullptr;  // variable whose end frees it
+  bool is_bound = false;       // made of an array: assignment writes into that
+  bool is_counted = false;     // result of an operation outside of every scope
+
+  explicit Named(TensorPtr tensor) noexcept : tensor(std::move(tensor)) {}
+  ~Named() {
+    if (is_counted) --counted;
+  }
+  Named(const Named&) = delete;
+  Named& operator=(const Named&) = delete;
+
+  static std::atomic<int64_t> counted;
+};
+
+std::atomic<int64_t> Named::counted{0};
+constexpr int64_t many_results = 100000;
+
+using Tensors = HandleTable<Named, HandleKind::tensor>;
 
 Tensors& tensors() {
   static Tensors& table = *new Tensors("a tensor with contents", "from_array, or pass it as output of a call,");
   return table;
 }
 
-Wraps& wraps() {
-  static Wraps& table = *new Wraps("a list of tensors", "create");
-  return table;
-}
-
 }  // namespace
 
-Tensor Tensor::of_arg(const fpt_arg& arg) {
+TensorPtr Tensor::of_arg(const fpt_arg& arg, bool same_layout) {
   require_described(arg, "the array");
   if (is_tensor_handle(arg.handle)) return tensor_at(arg.handle);
   if (arg.dtype == FPT_TEXT) fail(FPT_ERR_KIND, "a string cannot become a tensor: pass it with torch_in");
-  Tensor tensor;
-  tensor.arg = arg;
+  TensorPtr tensor(new Tensor(Kind::memory, same_layout));
+  tensor->arg_ = arg;
   if (Storage storage = claim_copy(arg)) {
-    tensor.owner = std::move(storage);
-    tensor.arg.access = FPT_IN;
-    tensor.arg.handle = 0;
+    tensor->owner_ = std::move(storage);
+    tensor->arg_.access = FPT_IN;
+    tensor->arg_.handle = 0;
   }
-  tensor.array = array_of(tensor.arg);
+  tensor->array_ = array_of(tensor->arg_);
+  tensor->looked_ = true;
   return tensor;
 }
 
-Tensor Tensor::of_result(const Array& seen, std::shared_ptr<void> owner, PyObject* object, bool same_layout) {
-  Tensor tensor;
-  tensor.array = same_layout ? seen : reversed(seen);
-  tensor.arg = argument_of(tensor.array);
-  tensor.owner = std::move(owner);
-  tensor.object = object;
-  tensor.same_layout = same_layout;
+TensorPtr Tensor::of_memory(const Array& seen, std::shared_ptr<void> owner, bool same_layout) {
+  TensorPtr tensor(new Tensor(Kind::memory, same_layout));
+  tensor->array_ = same_layout ? seen : reversed(seen);
+  tensor->arg_ = argument_of(tensor->array_);
+  tensor->owner_ = std::move(owner);
+  tensor->looked_ = true;
   return tensor;
 }
 
-fpt_arg Tensor::named_as(const fpt_arg& reference) const noexcept {
-  fpt_arg named = arg;
-  std::memcpy(named.name, reference.name, sizeof named.name);
-  return named;
+TensorPtr Tensor::of_object(Ref object, bool same_layout) {
+  TensorPtr tensor(new Tensor(Kind::object, same_layout));
+  tensor->object_ = std::move(object);
+  return tensor;
 }
 
-Tensor& tensor_at(int64_t handle) { return tensors().at(handle); }
-Tensor* find_tensor(int64_t handle) noexcept { return tensors().find(handle); }
-
-void store_tensor(int64_t* handle, Tensor tensor) {
-  if (Tensor* known = tensors().find(*handle))
-    std::swap(*known, tensor);  // what it held ends here
-  else
-    *handle = tensors().insert(std::make_unique<Tensor>(std::move(tensor)));
+TensorPtr Tensor::gradient_of(TensorPtr tensor) {
+  TensorPtr gradient(new Tensor(Kind::gradient, tensor->same_layout_));
+  gradient->source_ = std::move(tensor);
+  return gradient;
 }
 
-void free_tensor(int64_t handle) noexcept { tensors().remove(handle); }
+TensorPtr Tensor::of_failure(const Error& error) {
+  TensorPtr tensor(new Tensor(Kind::failure, false));
+  tensor->failure_ = std::make_unique<const Error>(error);
+  return tensor;
+}
+
+Tensor::~Tensor() {
+  if (!object_ && !seen_) return;
+  PyObject* references[] = {object_.release(), seen_.release()};
+  release_with_lock(
+      [](void* objects) {
+        auto** owned = static_cast<PyObject**>(objects);
+        Py_XDECREF(owned[0]);
+        Py_XDECREF(owned[1]);
+      },
+      references);
+}
+
+bool Tensor::is_value() const noexcept { return kind_ == Kind::memory && fpt::is_value(arg_); }
+
+void Tensor::refresh_gradient() {
+  const Ref gradient = checked(PyObject_GetAttrString(source_->torch_object(), "grad"), "a gradient");
+  if (gradient.get() == Py_None)
+    fail(FPT_ERR_ARGUMENT, "there is no gradient yet: call backward first, for a tensor with requires_grad");
+  if (gradient.get() != object_.get()) object_ = gradient;
+}
+
+void Tensor::look() {
+  const InterpreterLock gil;
+  if (kind_ == Kind::gradient) refresh_gradient();
+  View view;
+  if (!view_plain_tensor(object_.get(), view)) {
+    // with the conjugate or negative bit resolved, which no view shows
+    const Ref unpacked = checked(PyObject_CallOneArg(embed("unpack"), object_.get()), "looking into a tensor");
+    PyObject *names = nullptr, *values = nullptr;
+    if (!PyArg_ParseTuple(unpacked.get(), "OO!", &names, &PyTuple_Type, &values))
+      throw_python_error("looking into a tensor");
+    view = view_of(PyTuple_GET_ITEM(values, 0));
+  }
+  array_ = same_layout_ ? view.array : reversed(view.array);
+  seen_ = std::move(view.keep);
+  looked_.store(true, std::memory_order_release);
+}
+
+const Array& Tensor::array() {
+  if (kind_ == Kind::gradient || !looked_.load(std::memory_order_acquire)) look();
+  return array_;
+}
+
+fpt_arg Tensor::described_as(const fpt_arg& reference) {
+  fpt_arg described = kind_ == Kind::memory ? arg_ : argument_of(array());
+  std::memcpy(described.name, reference.name, sizeof described.name);
+  return described;
+}
+
+PyObject* Tensor::object() {
+  if (kind_ == Kind::gradient) refresh_gradient();
+  return object_.get();
+}
+
+PyObject* Tensor::torch_object() {
+  if (PyObject* known = object()) return known;
+  if (is_value()) {  // a tensor of its own memory, since the value has none
+    const std::shared_ptr<void> memory = allocate(sizeof arg_.u.value);
+    std::memcpy(memory.get(), arg_.u.value, sizeof arg_.u.value);
+    Array scalar = array_;
+    scalar.data = memory.get();
+    object_ = make_array(Framework::torch, scalar, memory, false).object;
+  } else {
+    require_host_memory(array_.data);
+    object_ = make_array(Framework::torch, same_layout_ ? array_ : reversed(array_), owner_, false).object;
+  }
+  return object_.get();
+}
+
+TensorPtr tensor_at(int64_t handle) {
+  const TensorPtr& tensor = tensors().at(handle).tensor;
+  if (const Error* failure = tensor->failure()) throw Error(*failure);
+  return tensor;
+}
+
+TensorPtr find_tensor(int64_t handle) noexcept {
+  const Named* named = tensors().find(handle);
+  return named ? named->tensor : nullptr;
+}
+
+bool is_tensor_set(int64_t handle) noexcept {
+  const Named* named = tensors().find(handle);
+  return named && !named->tensor->failure();
+}
+
+int64_t insert_unscoped(TensorPtr tensor) { return tensors().insert(std::make_unique<Named>(std::move(tensor))); }
+
+void store_tensor(int64_t* handle, TensorPtr tensor) {
+  const bool is_bound = tensor->is_of_caller();
+  Named* named = tensors().find(*handle);
+  if (named) {
+    std::swap(named->tensor, tensor);  // what it held ends here
+  } else {
+    *handle = insert_unscoped(std::move(tensor));
+    add_to_scope(*handle);
+    named = tensors().find(*handle);
+  }
+  named->is_bound = is_bound;
+}
+
+int64_t insert_result(TensorPtr tensor) {
+  const int64_t handle = insert_unscoped(std::move(tensor));
+  if (add_to_scope(handle)) return handle;
+  tensors().find(handle)->is_counted = true;
+  static std::atomic<bool> warned{false};
+  if (++Named::counted > many_results && !warned.exchange(true))
+    warn(concat("more than ", many_results, " results of operations on tensors are alive, made outside of every scope: ",
+                "put them between scope%begin() and scope%end(), or call free"));
+  return handle;
+}
+
+bool is_bound(int64_t handle) noexcept {
+  const Named* named = tensors().find(handle);
+  return named && named->is_bound;
+}
+
+void free_tensor(int64_t handle, const char* end) noexcept { tensors().remove(handle, end); }
+
+void own_tensor(int64_t handle, const void* home) noexcept {
+  Named* named = tensors().find(handle);
+  if (named && !is_in_scope()) named->home = home;
+}
+
+void end_owner(int64_t handle, const void* home) noexcept {
+  Named* named = tensors().find(handle);
+  if (!named || named->home != home) return;
+  named->home = nullptr;
+  if (!add_to_scope(handle)) free_tensor(handle);
+}
 
 fpt_arg tensor_argument(int64_t handle) {
   tensor_at(handle);
@@ -76,11 +223,11 @@ fpt_arg tensor_argument(int64_t handle) {
 
 fpt_arg described_output(const fpt_arg& output) {
   if (!is_tensor_handle(output.handle)) return output;
-  const Tensor& tensor = tensor_at(output.handle);
-  if (tensor.owner)
+  const TensorPtr tensor = tensor_at(output.handle);
+  if (!tensor->is_of_caller())
     fail(FPT_ERR_ARGUMENT, "a tensor that a script returned, or that owns a copy, cannot be an output: ",
          "pass the array itself with torch_out");
-  return tensor.named_as(output);
+  return tensor->described_as(output);
 }
 
 void require_memory(const Array& array, int32_t dtype, int32_t rank, const std::string& label) {
@@ -93,46 +240,5 @@ void require_memory(const Array& array, int32_t dtype, int32_t rank, const std::
     fail(FPT_ERR_DTYPE, label, " is ", dtype_name(array.dtype), ", but the array is ", dtype_fortran_name(dtype),
          ": nothing is copied here, so the types must agree; copy_to and output arrays convert");
 }
-
-void ArgumentList::add(const fpt_arg& arg) {
-  fpt_arg item = arg;
-  const bool owns = is_tensor_handle(arg.handle) || (arg.access == FPT_COPY && arg.rank > 0 && arg.dtype != FPT_TEXT);
-  if (owns) {
-    Tensor tensor = Tensor::of_arg(arg);
-    if (tensor.owner) {
-      item.handle = 0;
-      store_tensor(&item.handle, std::move(tensor));
-      item.access = FPT_OUT;
-    } else {
-      item = tensor.named_as(arg);
-    }
-  } else {
-    require_described(arg, "the argument");
-  }
-  if (args_.size() == args_.capacity()) args_.reserve(2 * args_.size() + 4);
-  args_.push_back(item);
-}
-
-void ArgumentList::clear() noexcept {
-  for (const fpt_arg& arg : args_)
-    if (is_tensor_handle(arg.handle)) free_tensor(arg.handle);
-  args_.clear();
-}
-
-HeldArguments::HeldArguments(const ArgumentList& list) : args_(list.args_) {
-  for (const fpt_arg& arg : args_)
-    if (is_tensor_handle(arg.handle)) owners_.push_back(tensor_at(arg.handle).owner);
-}
-
-ArgumentList& wrap_at(int64_t handle) { return wraps().at(handle); }
-
-void create_wrap(int64_t* handle) {
-  if (ArgumentList* known = wraps().find(*handle))
-    known->clear();
-  else
-    *handle = wraps().insert(std::make_unique<ArgumentList>());
-}
-
-void free_wrap(int64_t handle) noexcept { wraps().remove(handle); }
 
 }  // namespace fpt

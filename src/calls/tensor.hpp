@@ -1,42 +1,108 @@
 // SPDX-License-Identifier: MIT
-/// The objects behind torch_tensor and torch_tensor_wrap.
+/// The objects behind torch_tensor.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "arrays/arg.hpp"
 #include "arrays/array.hpp"
+#include "base/error.hpp"
 #include "base/handle.hpp"
 #include "python/pyref.hpp"
 
 namespace fpt {
 
-/// Memory that calls can read, or write where it is the caller's. A plain value: copies share what owns the memory.
-struct Tensor {
-  fpt_arg arg{};                ///< describes `array`, or is a scalar by value
-  Array array;                  ///< axes in Fortran order
-  std::shared_ptr<void> owner;  ///< of the memory, released on any thread; null for memory of the caller
-  PyObject* object = nullptr;   ///< array object of a script on this memory, which `owner` holds; else null
-  bool same_layout = false;     ///< axis order in which a script sees `object`
+class Tensor;
+using TensorPtr = std::shared_ptr<Tensor>;
 
-  /// Argument, or another tensor that an argument refers to. Takes a torch_copy over.
-  static Tensor of_arg(const fpt_arg& arg);
-  /// A result; `seen` has its axes in the order of the script.
-  static Tensor of_result(const Array& seen, std::shared_ptr<void> owner, PyObject* object, bool same_layout);
+/// What a torch_tensor stands for: memory of the caller or a result, a scalar, a tensor of torch, the gradient of one, or
+/// an operation that failed. Handles share it: assigning one torch_tensor to another copies nothing.
+class Tensor {
+ public:
+  /// Argument, or the tensor that an argument refers to. Takes a torch_copy over.
+  /// @param same_layout  axis order in which torch sees the memory
+  static TensorPtr of_arg(const fpt_arg& arg, bool same_layout = false);
+  /// Memory of a result, with its axes in the order of the script, as long as `owner` lives.
+  static TensorPtr of_memory(const Array& seen, std::shared_ptr<void> owner, bool same_layout);
+  /// An array object of Python. With the interpreter lock.
+  static TensorPtr of_object(Ref object, bool same_layout);
+  /// Whatever gradient `tensor` has when this is used.
+  static TensorPtr gradient_of(TensorPtr tensor);
+  /// Using it fails with `error`.
+  static TensorPtr of_failure(const Error& error);
 
-  /// `arg` with the name of an argument that refers to the tensor.
-  fpt_arg named_as(const fpt_arg& reference) const noexcept;
+  ~Tensor();
+  Tensor(const Tensor&) = delete;
+  Tensor& operator=(const Tensor&) = delete;
+
+  /// What an operation failed with whose result this is, else null.
+  const Error* failure() const noexcept { return failure_.get(); }
+  /// A scalar of Fortran, which has no memory.
+  bool is_value() const noexcept;
+  /// Memory of the caller.
+  bool is_of_caller() const noexcept { return kind_ == Kind::memory && !owner_; }
+  bool same_layout() const noexcept { return same_layout_; }
+
+  /// Memory, axes in the order of Fortran, as long as owner() lives. A tensor of torch is looked into when this is first
+  /// asked. FPT_ERR_ARGUMENT for a gradient that is not there, FPT_ERR_RANK for more than FPT_MAX_RANK axes.
+  const Array& array();
+  /// Of what array() shows, or of the value; null for memory of the caller.
+  const std::shared_ptr<void>& owner() const noexcept { return owner_; }
+  /// The tensor described as memory or as a value, with the name of an argument that refers to it.
+  fpt_arg described_as(const fpt_arg& reference);
+
+  /// The array object of Python, borrowed; null where none was made yet. With the interpreter lock, as what follows.
+  PyObject* object();
+  /// The tensor of torch, made of the memory if need be, and the same as long as the tensor lives.
+  PyObject* torch_object();
+
+ private:
+  enum class Kind : uint8_t { memory, object, gradient, failure };
+
+  Tensor(Kind kind, bool same_layout) noexcept : kind_(kind), same_layout_(same_layout) {}
+  struct Made;
+  void look();
+  void refresh_gradient();
+
+  Kind kind_;
+  bool same_layout_;
+  std::atomic<bool> looked_{false};  // array_ is there
+  Array array_;
+  fpt_arg arg_;  // of memory
+  std::shared_ptr<void> owner_;
+  Ref object_, seen_;  // seen_: what array_ shows, where that is not the object itself
+  TensorPtr source_;   // of a gradient
+  std::unique_ptr<const Error> failure_;
 };
 
-/// FPT_ERR_NOT_LOADED, FPT_ERR_FREED.
-Tensor& tensor_at(int64_t handle);
-Tensor* find_tensor(int64_t handle) noexcept;
+/// FPT_ERR_NOT_LOADED, FPT_ERR_FREED, and what an operation failed with whose result this is.
+TensorPtr tensor_at(int64_t handle);
+/// What a handle names, a failure included; null for nothing.
+TensorPtr find_tensor(int64_t handle) noexcept;
+/// Whether a handle names anything but a failure.
+bool is_tensor_set(int64_t handle) noexcept;
 constexpr bool is_tensor_handle(int64_t handle) noexcept { return is_handle_of(HandleKind::tensor, handle); }
-/// New contents for a handle, which becomes a new one if it was 0 or stale.
-void store_tensor(int64_t* handle, Tensor tensor);
-void free_tensor(int64_t handle) noexcept;
+
+/// New contents for a handle. One that is 0 or stale becomes a new one, which belongs to the innermost scope of this
+/// thread (scopes.hpp).
+void store_tensor(int64_t* handle, TensorPtr tensor);
+/// Whether a handle was made of an array of the caller, into which assignment writes. Other names of the same tensor
+/// were not.
+bool is_bound(int64_t handle) noexcept;
+/// A new handle, for the result of an operation. Those outside of every scope are counted.
+int64_t insert_result(TensorPtr tensor);
+/// A handle that belongs to no scope.
+int64_t insert_unscoped(TensorPtr tensor);
+/// @param end  see HandleTable::remove()
+void free_tensor(int64_t handle, const char* end = nullptr) noexcept;
+
+/// Let the variable at `home` own its tensor: it is freed with the variable. Does nothing within a scope.
+void own_tensor(int64_t handle, const void* home) noexcept;
+/// The variable at `home` ends its life.
+void end_owner(int64_t handle, const void* home) noexcept;
 
 /// An argument that refers to a tensor. FPT_ERR_NOT_LOADED, FPT_ERR_FREED.
 fpt_arg tensor_argument(int64_t handle);
@@ -48,36 +114,5 @@ fpt_arg described_output(const fpt_arg& output);
 /// Host memory of a tensor for a caller that expects `dtype` and `rank`. FPT_ERR_DTYPE, FPT_ERR_RANK, FPT_ERR_DEVICE.
 /// `label` names it in messages: "result 1".
 void require_memory(const Array& array, int32_t dtype, int32_t rank, const std::string& label);
-
-/// Arguments of a torch_tensor_wrap. Tensors among them are private duplicates.
-class ArgumentList {
- public:
-  ArgumentList() = default;
-  ~ArgumentList() { clear(); }
-  ArgumentList(const ArgumentList&) = delete;
-  ArgumentList& operator=(const ArgumentList&) = delete;
-  void add(const fpt_arg& arg);
-  void clear() noexcept;
-
- private:
-  friend class HeldArguments;
-
-  std::vector<fpt_arg> args_;
-};
-
-/// The arguments of a list for one call, which may change or free the list.
-class HeldArguments {
- public:
-  explicit HeldArguments(const ArgumentList& list);
-  Args get() noexcept { return {args_.data(), static_cast<int32_t>(args_.size())}; }
-
- private:
-  std::vector<fpt_arg> args_;
-  std::vector<std::shared_ptr<void>> owners_;  // of tensors among them
-};
-
-ArgumentList& wrap_at(int64_t handle);
-void create_wrap(int64_t* handle);
-void free_wrap(int64_t handle) noexcept;
 
 }  // namespace fpt

@@ -61,9 +61,9 @@ Array DirectAnswer::convertible(int32_t index) {
   return is_half(answer_.values[index].dtype) ? copy_of(index, true) : on_host(index);
 }
 
-Tensor DirectAnswer::tensor(int32_t index, bool same_layout, bool on_host) {
+TensorPtr DirectAnswer::tensor(int32_t index, bool same_layout, bool on_host) {
   const Array array = on_host ? this->on_host(index) : array_of_value(answer_.values[index]);
-  return Tensor::of_result(array, shared_from_this(), nullptr, same_layout);
+  return Tensor::of_memory(array, shared_from_this(), same_layout);
 }
 
 void DirectAnswer::copy_from_device(int32_t index, const Array& target) {

@@ -25,7 +25,7 @@ class DirectAnswer : public Answer, public std::enable_shared_from_this<DirectAn
   Value value(int32_t index) override;
   Array on_host(int32_t index) override;
   Array convertible(int32_t index) override;
-  Tensor tensor(int32_t index, bool same_layout, bool on_host) override;
+  TensorPtr tensor(int32_t index, bool same_layout, bool on_host) override;
   bool copies_from_device() const noexcept override { return true; }
   void copy_from_device(int32_t index, const Array& target) override;
 

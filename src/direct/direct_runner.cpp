@@ -33,9 +33,10 @@ class PlainArguments {
   void resolve(fpt_arg& arg, const std::string& label) {
     require_described(arg, label);
     if (is_tensor_handle(arg.handle)) {
-      const Tensor& tensor = tensor_at(arg.handle);
-      require_memory(tensor.array, tensor.array.dtype, tensor.array.rank, label);
-      arg = tensor.named_as(arg);
+      tensors_.push_back(tensor_at(arg.handle));
+      Tensor& tensor = *tensors_.back();
+      if (!tensor.is_value()) require_memory(tensor.array(), tensor.array().dtype, tensor.array().rank, label);
+      arg = tensor.described_as(arg);
     }
     if (auto text = text_owner(arg, label)) texts_.push_back(std::move(text));
     if (arg.access != FPT_COPY) return;
@@ -46,6 +47,7 @@ class PlainArguments {
 
   Args args_;
   std::vector<fpt_arg> resolved_;
+  std::vector<TensorPtr> tensors_;
   std::vector<Storage> storages_;
   std::vector<std::shared_ptr<const std::string>> texts_;
 };
@@ -136,6 +138,12 @@ void DirectRunner::run(std::string_view method, std::string_view label, Args inp
     if (wanted.count == 0 || (wanted.count == 1 && answer.copy_plain_tensor(wanted[0], reading_.same_layout))) return;
     deliver(answer, name_of(label), reading_, wanted);
   };
+  if (targets.tensor) {
+    const auto answer = std::make_shared<DirectAnswer>();
+    hand_out(*answer);
+    *targets.tensor = single_tensor(*answer, name_of(label), reading_);
+    return;
+  }
   if (!targets.results) {
     DirectAnswer answer;  // on the stack: nothing of it is kept
     return hand_out(answer);
@@ -157,10 +165,14 @@ void DirectRunner::call(std::string_view function, Args inputs, const Targets& t
   require_direct(direct_plugin().create_optimizer(module_, &chosen));
 }
 
-Tensor DirectRunner::forward_list(Args inputs, int32_t flags) {
+TensorPtr DirectRunner::forward_list(Args inputs, int32_t flags) {
   const auto answer = std::make_shared<DirectAnswer>();
   run_plugin({}, forward_hook, inputs, flags, *answer);
   return single_tensor(*answer, name_of(forward_hook), reading_);
+}
+
+std::unique_ptr<Runner> DirectRunner::create(std::string_view function, Args) {
+  fail(FPT_ERR_HOOK, name_of(function), " needs Python: load the model with backend=\"python\"");
 }
 
 Training DirectRunner::train(Args inputs, Args targets, bool) {

@@ -27,8 +27,9 @@ class DirectRunner : public Runner {
   void checkpoint(const std::string& folder, int64_t keep, int64_t step) override;
   int64_t restore(const std::string& file, bool fallback, int64_t step) override;
   void forward(Args inputs, const Targets& targets, int32_t flags) override;
-  Tensor forward_list(Args inputs, int32_t flags) override;
+  TensorPtr forward_list(Args inputs, int32_t flags) override;
   void call(std::string_view function, Args inputs, const Targets& targets) override;
+  std::unique_ptr<Runner> create(std::string_view function, Args inputs) override;
   Training train(Args inputs, Args targets, bool is_list) override;
 
  private:

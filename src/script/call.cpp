@@ -2,41 +2,31 @@
 #include "script/call.hpp"
 
 #include <algorithm>
-#include <complex>
 #include <cstring>
-#include <string_view>
-#include <variant>
 
 #include "arrays/copy.hpp"
-#include "arrays/scalar.hpp"
-#include "arrays/texts.hpp"
 #include "base/error.hpp"
+#include "calls/python_value.hpp"
 #include "calls/tensor.hpp"
 #include "python/interpreter.hpp"
 
 namespace fpt {
 namespace {
 
-struct ToPython {
-  PyObject* operator()(bool value) const { return PyBool_FromLong(value); }
-  PyObject* operator()(int64_t value) const { return PyLong_FromLongLong(value); }
-  PyObject* operator()(double value) const { return PyFloat_FromDouble(value); }
-  PyObject* operator()(std::complex<double> value) const { return PyComplex_FromDoubles(value.real(), value.imag()); }
-  PyObject* operator()(std::string_view value) const {
-    return PyUnicode_DecodeUTF8(value.data(), static_cast<Py_ssize_t>(value.size()), "replace");
-  }
-};
-
-Ref scalar_value(const fpt_arg& arg) {
-  const auto owner = has_kept_text(arg) ? text_owner(arg, arg.name[0] ? arg.name : "an argument") : nullptr;
-  return checked(std::visit(ToPython(), scalar_of(arg)), "passing a scalar");
+/// A tensor of torch as the script wants it, with the graph behind it.
+Ref adapted(PyObject* object, const Tensor& tensor, int32_t dtype, const Options& options) {
+  const Ref context(PyUnicode_FromString(dtype == FPT_NONE ? "" : dtype_name(dtype)));
+  return checked(PyObject_CallFunctionObjArgs(embed("adapt"), object, context.get(),
+                                              tensor.same_layout() == options.same_layout ? Py_False : Py_True,
+                                              options.copies_inputs ? Py_True : Py_False, nullptr),
+                 "passing a tensor");
 }
 
 }  // namespace
 
 Ref detached_value(fpt_arg& arg, bool same_layout, const std::string& label) {
   if (is_tensor_handle(arg.handle)) fail(FPT_ERR_ARGUMENT, label, " is a tensor: pass the array itself");
-  if (is_value(arg)) return scalar_value(arg);
+  if (is_value(arg)) return python_value(arg);
   if (!is_argument(arg.dtype))
     fail(FPT_ERR_KIND, label, " is ", dtype_fortran_name(arg.dtype), " passed by reference: pass it with torch_in");
   const Storage claimed = claim_copy(arg);
@@ -90,22 +80,31 @@ std::string Call::label_of(int position, const fpt_arg& arg) const {
 
 Ref Call::value_of(fpt_arg& arg, SlotCache& cache) {
   if (arg.status != FPT_OK) require_described(arg, concat(label_of(count_, arg), " of ", function_.name));
-  if (is_tensor_handle(arg.handle)) {
-    Tensor& tensor = tensor_at(arg.handle);
-    if (!tensor.object) {
-      if (is_value(tensor.arg)) return scalar_value(tensor.arg);
-      return array_value(arg, tensor.arg.access == FPT_OUT, tensor.array, tensor.owner, cache);
-    }
-    const bool fits = (script_.framework == Framework::torch) == is_tensor(tensor.object) &&
-                      tensor.same_layout == script_.options.same_layout &&
-                      script_.options.wanted_dtype(tensor.array.dtype) == tensor.array.dtype &&
-                      !script_.options.copies_inputs;
-    if (fits) return Ref::borrow(tensor.object);
-    require_memory(tensor.array, tensor.array.dtype, tensor.array.rank, label_of(count_, arg));
-    return array_value(arg, arg.access == FPT_OUT, tensor.array, tensor.owner, cache);
-  }
-  if (is_value(arg)) return scalar_value(arg);
+  if (is_tensor_handle(arg.handle)) return tensor_value(arg, cache);
+  if (is_value(arg)) return python_value(arg);
   return array_value(arg, arg.access == FPT_OUT, array_of(arg), claim_copy(arg), cache);
+}
+
+Ref Call::tensor_value(fpt_arg& arg, SlotCache& cache) {
+  const TensorPtr kept = tensor_at(arg.handle);
+  Tensor& tensor = *kept;
+  const bool wants_torch = script_.framework == Framework::torch;
+  if (tensor.is_value() && !tensor.object()) return python_value(tensor.described_as(arg));
+  PyObject* object = script_.keeps_tensors ? tensor.torch_object() : tensor.object();
+  if (!object) return array_value(arg, tensor.described_as(arg).access == FPT_OUT, tensor.array(), tensor.owner(), cache);
+  if (wants_torch && is_tensor(object)) {
+    const bool same_layout = tensor.same_layout() == script_.options.same_layout;
+    if (same_layout && script_.passes_arrays_as_they_are()) return Ref::borrow(object);
+    const int32_t dtype = tensor.array().dtype, wanted = script_.options.wanted_dtype(dtype);
+    if (same_layout && wanted == dtype && !script_.options.copies_inputs) return Ref::borrow(object);
+    return adapted(object, tensor, wanted == dtype ? FPT_NONE : wanted, script_.options);
+  }
+  const Array& array = tensor.array();
+  if (!wants_torch && !is_tensor(object) && tensor.same_layout() == script_.options.same_layout &&
+      script_.options.wanted_dtype(array.dtype) == array.dtype && !script_.options.copies_inputs)
+    return Ref::borrow(object);
+  require_memory(array, array.dtype, array.rank, label_of(count_, arg));
+  return array_value(arg, arg.access == FPT_OUT, array, kept, cache);
 }
 
 Ref Call::array_value(const fpt_arg& arg, bool writable, const Array& array, std::shared_ptr<void> owner,
@@ -132,6 +131,15 @@ Ref Call::array_value(const fpt_arg& arg, bool writable, const Array& array, std
   } catch (const Error& error) {
     fail(error.status(), label_of(count_, arg), " of ", function_.name, ": ", error.text());
   }
+}
+
+bool Call::requires_gradients() const {
+  for (int i = 1; i <= count_; ++i) {
+    if (!is_tensor(stack_[i])) continue;
+    const Ref wanted = checked(PyObject_GetAttrString(stack_[i], "requires_grad"), "an argument");
+    if (wanted.get() == Py_True) return true;
+  }
+  return false;
 }
 
 Call::Passed Call::passed() const {

@@ -73,6 +73,9 @@ class Call {
   }
   static constexpr int32_t no_list = -1;
 
+  /// Whether any argument asks torch to compute gradients.
+  bool requires_gradients() const;
+
   /// After the result has been delivered or stored: conversions go back into inputs marked as output, and kept
   /// storage is reported. `kept` says that results were handed out, which may rightly share the memory of inputs.
   void finish(Ref result, bool kept) {
@@ -105,6 +108,7 @@ class Call {
   void add_other(fpt_arg& arg, SlotCache& cache, bool is_alone);
   void add_keyword(const char* name);
   Ref value_of(fpt_arg& arg, SlotCache& cache);
+  Ref tensor_value(fpt_arg& arg, SlotCache& cache);
   Ref array_value(const fpt_arg& arg, bool writable, const Array& array, std::shared_ptr<void> owner, SlotCache& cache);
   Ref keyword_names();
   Ref invoke_other(int32_t listed);

@@ -20,6 +20,7 @@ struct Script {
   Options options;
   Framework framework = Framework::torch;
   bool computes_on_device = false;
+  bool keeps_tensors = false;  ///< memory of a torch_tensor is one and the same tensor of torch in every call
 
   Reading reading() const noexcept { return {options.same_layout, options.cast, computes_on_device}; }
   /// True if every array reaches the script as it is.

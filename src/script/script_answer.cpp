@@ -102,14 +102,10 @@ ScriptAnswer::Seen& ScriptAnswer::copy_of(int32_t index, Seen Item::* copy, bool
   return seen;
 }
 
-Tensor ScriptAnswer::tensor(int32_t index, bool same_layout, bool on_host) {
+TensorPtr ScriptAnswer::tensor(int32_t index, bool same_layout, bool on_host) {
   const InterpreterLock gil;
-  value(index);
   const Seen& seen = on_host ? copy_of(index, &Item::on_host, false) : items_[static_cast<std::size_t>(index)].given;
-  const Array array = seen.view.array;
-  auto held = share_references(new Seen(seen));
-  PyObject* object = held->object.get();
-  return Tensor::of_result(array, std::move(held), object, same_layout);
+  return Tensor::of_object(seen.object, same_layout);
 }
 
 bool copy_plain_tensor(PyObject* result, const fpt_arg& output, bool same_layout) {

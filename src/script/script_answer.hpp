@@ -20,7 +20,7 @@ class ScriptAnswer : public Answer {
   Value value(int32_t index) override;
   Array on_host(int32_t index) override { return copy_of(index, &Item::on_host, false).view.array; }
   Array convertible(int32_t index) override { return copy_of(index, &Item::convertible, true).view.array; }
-  Tensor tensor(int32_t index, bool same_layout, bool on_host) override;
+  TensorPtr tensor(int32_t index, bool same_layout, bool on_host) override;
   bool copies_from_device() const noexcept override { return false; }
   void copy_from_device(int32_t, const Array&) override {}
 

@@ -56,9 +56,21 @@ class TorchWatch {
   const bool had_torch_ = torch_is_imported();
 };
 
+/// What pytorch-fortran's tensors hold: they know nothing of gradients, and a graph would keep all that it was made of.
+Ref without_graph(Ref result) {
+  if (!is_tensor(result.get())) return result;
+  return checked(PyObject_CallMethod(result.get(), "detach", nullptr), "a result without its graph");
+}
+
 /// A coroutine or a generator means that the function has done nothing yet.
 bool is_unfinished(PyObject* result) {
   return PyCoro_CheckExact(result) || PyGen_CheckExact(result) || PyAsyncGen_CheckExact(result);
+}
+
+TensorPtr one_tensor(PyObject* result, const CallName& call, const Reading& reading) {
+  if (is_tensor(result) && !reading.brings_to_host) return Tensor::of_object(Ref::borrow(result), reading.same_layout);
+  ScriptAnswer answer(result, call, /*copied_at_once=*/false);
+  return single_tensor(answer, call, reading);
 }
 
 CallName name_of(const Script& script, const Function& function) { return {function.name, script.name}; }
@@ -113,6 +125,35 @@ std::unique_ptr<Runner> ScriptRunner::load(int32_t kind, const std::string& file
   loaded->read_attributes();
   torch.look_again();
   return loaded;
+}
+
+std::unique_ptr<ScriptRunner> ScriptRunner::of_object(Ref runner, const Options& options) {
+  std::unique_ptr<ScriptRunner> made(new ScriptRunner);
+  made->script_.options = options;
+  made->script_.runner = std::move(runner);
+  made->script_.keeps_tensors = true;
+  made->script_.name = made->attribute("name");
+  made->read_attributes();
+  return made;
+}
+
+std::unique_ptr<Runner> ScriptRunner::torch_functions(bool same_layout) {
+  if (!is_started()) ensure_started();
+  const InterpreterLock gil;
+  const TorchWatch torch;
+  Options options;
+  options.same_layout = same_layout;
+  auto made = of_object(checked(PyObject_CallFunction(embed("torch_functions"), "i", same_layout), "torch"), options);
+  torch.look_again();
+  return made;
+}
+
+std::unique_ptr<Runner> ScriptRunner::create(std::string_view name, Args inputs) {
+  const Busy busy(*this);
+  Function& maker = function(name, 0);
+  Call call(script_, maker);
+  call.add(inputs, "input");
+  return of_object(call.invoke(), script_.options);
 }
 
 ScriptRunner::~ScriptRunner() {
@@ -249,31 +290,32 @@ void ScriptRunner::run(Function& function, Args inputs, const Targets& targets) 
   Ref result = call.invoke();
   const bool is_done = in_place && result.get() == Py_None;
   if (is_done) call.require_written();
-  hand_out(function, result.get(), is_done ? Args() : outputs.get(), targets.results);
-  call.finish(std::move(result), targets.results != nullptr);
+  hand_out(function, result.get(), is_done ? Args() : outputs.get(), targets);
+  call.finish(std::move(result), targets.results || targets.tensor);
 }
 
-void ScriptRunner::hand_out(const Function& function, PyObject* result, Args outputs, fpt_results* results) {
+void ScriptRunner::hand_out(const Function& function, PyObject* result, Args outputs, const Targets& targets) {
   const Reading reading = script_.reading();
   const CallName name = name_of(script_, function);
   if (outputs.count > 0 && !(outputs.count == 1 && copy_plain_tensor(result, outputs[0], reading.same_layout))) {
     ScriptAnswer answer(result, name, /*copied_at_once=*/true);
     deliver(answer, name, reading, outputs);
   }
-  if (results)
-    store_results(results, Results(share_references(new ScriptAnswer(result, name, false)), name, reading));
-  else if (outputs.count == 0 && is_unfinished(result))
+  if (targets.tensor) *targets.tensor = one_tensor(result, name, reading);
+  if (targets.results)
+    store_results(targets.results, Results(share_references(new ScriptAnswer(result, name, false)), name, reading));
+  else if (outputs.count == 0 && !targets.tensor && is_unfinished(result))
     ScriptAnswer(result, name, false);  // says what is wrong
 }
 
-Tensor ScriptRunner::forward_list(Args inputs, int32_t flags) {
+TensorPtr ScriptRunner::forward_list(Args inputs, int32_t flags) {
   const Busy busy(*this);
   Function& function = forward_function(flags);
   Call call(script_, function);
   call.add(inputs, "input");
   Ref result = call.invoke(function.one_list ? inputs.count : Call::no_list);
-  ScriptAnswer answer(result.get(), name_of(script_, function), false);
-  Tensor tensor = single_tensor(answer, name_of(script_, function), script_.reading());
+  if (!call.requires_gradients()) result = without_graph(std::move(result));
+  TensorPtr tensor = one_tensor(result.get(), name_of(script_, function), script_.reading());
   call.finish(std::move(result), true);
   return tensor;
 }

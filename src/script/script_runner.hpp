@@ -19,6 +19,8 @@ class ScriptRunner : public Runner {
   /// @param kind    what is expected, see fpt_module_load()
   /// @param config  named values, handed to ftn_pytorch_setup
   static std::unique_ptr<Runner> load(int32_t kind, const std::string& file, const Options& options, Args config);
+  /// The functions of torch. Starts the interpreter if it does not run.
+  static std::unique_ptr<Runner> torch_functions(bool same_layout);
   ~ScriptRunner() override;
 
   const std::string& backend() const noexcept override { return script_.backend; }
@@ -28,8 +30,9 @@ class ScriptRunner : public Runner {
   void checkpoint(const std::string& folder, int64_t keep, int64_t step) override;
   int64_t restore(const std::string& file, bool fallback, int64_t step) override;
   void forward(Args inputs, const Targets& targets, int32_t flags) override;
-  Tensor forward_list(Args inputs, int32_t flags) override;
+  TensorPtr forward_list(Args inputs, int32_t flags) override;
   void call(std::string_view function, Args inputs, const Targets& targets) override;
+  std::unique_ptr<Runner> create(std::string_view function, Args inputs) override;
   Training train(Args inputs, Args targets, bool is_list) override;
 
  private:
@@ -45,7 +48,9 @@ class ScriptRunner : public Runner {
   Function& function(std::string_view name, int32_t flags);
   Function& forward_function(int32_t flags);
   void run(Function& function, Args inputs, const Targets& targets);
-  void hand_out(const Function& function, PyObject* result, Args outputs, fpt_results* results);
+  void hand_out(const Function& function, PyObject* result, Args outputs, const Targets& targets);
+  /// A runner for an object of the Python package that has tensors as arguments.
+  static std::unique_ptr<ScriptRunner> of_object(Ref runner, const Options& options);
 
   Script script_;
   std::vector<std::unique_ptr<Function>> functions_;

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: MIT
+"""Functions of torch that name axes or shapes, for callers that count axes as Fortran does.
+
+A tensor of layout "reversed" has its axes in torch in reverse of their order in Fortran, one of layout "same" in the
+same order. Axes and shapes of the arguments are those of Fortran; axes count from 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .arrived import kind
+from .errors import FtnPytorchError, did_you_mean
+
+
+class FortranFunctions:
+    """For tensors of one layout. Shapes and orders are integer tensors of rank 1, or tuples."""
+
+    def __init__(self, layout: str) -> None:
+        self._is_reversed = layout == "reversed"
+
+    def create(self, kind: str, shape: Any, dtype: str, device: str, requires_grad: bool, *values: Any) -> Any:
+        """torch.empty, zeros, ones, rand, randn (``kind``) or full, with its value."""
+        import torch
+
+        return getattr(torch, kind)(self._shape(shape), *values, **_kind(dtype, device), requires_grad=requires_grad)
+
+    def spread(self, kind: str, dtype: str, device: str, requires_grad: bool, *values: Any) -> Any:
+        """torch.arange, linspace or eye (``kind``), of numbers."""
+        import torch
+
+        return getattr(torch, kind)(*values, **_kind(dtype, device), requires_grad=requires_grad)
+
+    def like(self, kind: str, tensor: Any) -> Any:
+        """torch.empty_like, zeros_like, ..."""
+        import torch
+
+        return getattr(torch, kind + "_like")(tensor)
+
+    def to(self, tensor: Any, dtype: str, device: str, non_blocking: bool) -> Any:
+        """Of another type or on another device; the tensor itself if it is that already."""
+        return tensor.to(**_kind(dtype, device), non_blocking=non_blocking)
+
+    def reduce(self, kind: str, tensor: Any, axis: int, keepdim: bool) -> Any:
+        """torch.sum, mean, ... (``kind``) along an axis, or over all of them where it is 0. Values without places."""
+        import torch
+
+        function = getattr(torch, kind)
+        if axis == 0:
+            return function(tensor)
+        result = function(tensor, self._axis(axis, tensor.dim()), keepdim=keepdim)
+        return result[0] if isinstance(result, tuple) else result
+
+    def place(self, kind: str, tensor: Any, axis: int) -> Any:
+        """torch.argmax, argmin: where along an axis, from 1."""
+        import torch
+
+        return getattr(torch, kind)(tensor, self._axis(axis, tensor.dim())) + 1
+
+    def along(self, kind: str, tensor: Any, axis: int) -> Any:
+        """torch.softmax, log_softmax, cumsum, cumprod, flip (``kind``) along an axis."""
+        import torch
+
+        return getattr(torch, kind)(tensor, (self._axis(axis, tensor.dim()),) if kind == "flip" else self._axis(axis, tensor.dim()))
+
+    def join(self, kind: str, axis: int, *tensors: Any) -> Any:
+        """torch.cat, stack (``kind``); stack makes the axis."""
+        import torch
+
+        rank = tensors[0].dim() + (kind == "stack")
+        return getattr(torch, kind)(tensors, self._axis(axis, rank))
+
+    def reshape(self, tensor: Any, shape: Any) -> Any:
+        """The elements in the same order; one extent may be -1."""
+        return tensor.reshape(self._shape(shape))
+
+    def permute(self, tensor: Any, order: Any) -> Any:
+        """Axis i of the result is axis order(i) of the tensor."""
+        axes = [self._axis(int(axis), tensor.dim()) for axis in order]
+        return tensor.permute(axes[::-1] if self._is_reversed else axes)
+
+    def slice(self, tensor: Any, axis: int, first: int, last: int, step: int) -> Any:
+        """Elements first to last of an axis, both included: a view. ``last`` 0 means the end."""
+        place = self._axis(axis, tensor.dim())
+        extent = tensor.shape[place]
+        last = last or extent
+        if not (1 <= first and last <= extent and step >= 1):
+            raise FtnPytorchError(
+                "ARGUMENT", f"there is no section {first}:{last}:{step} of an axis with {extent} elements"
+            )
+        section = [slice(None)] * tensor.dim()
+        section[place] = slice(first - 1, last, step)
+        return tensor[tuple(section)]
+
+    def overwrite(self, tensor: Any, value: Any) -> None:
+        """Copy values of the same shape, or a number, into a tensor."""
+        import torch
+
+        if isinstance(value, torch.Tensor) and value.shape != tensor.shape:
+            wrong = f"the tensor is {kind(tensor, self._is_reversed)}, the array {kind(value, self._is_reversed)}"
+            raise FtnPytorchError("SHAPE", f"{wrong}; nothing is broadcast")
+        with torch.no_grad():
+            tensor.copy_(value) if isinstance(value, torch.Tensor) else tensor.fill_(value)
+
+    def requires_grad(self, tensor: Any) -> bool:
+        """Whether gradients with respect to a tensor are computed."""
+        return tensor.requires_grad
+
+    def set_requires_grad(self, tensor: Any, wanted: bool) -> None:
+        """Switch that on or off."""
+        tensor.requires_grad_(wanted)
+
+    def backward(self, tensor: Any, retain_graph: bool, gradient: Any = None) -> None:
+        """Compute gradients; the graph goes unless it is to stay."""
+        tensor.backward(gradient, retain_graph=retain_graph)
+
+    def zero_grad(self, tensor: Any) -> None:
+        """Forget the gradient."""
+        tensor.grad = None
+
+    def text(self, tensor: Any) -> str:
+        """The tensor as Python prints it."""
+        return str(tensor)
+
+    def strides(self, tensor: Any) -> Any:
+        """Distances of neighbours along each axis, in elements."""
+        import torch
+
+        return torch.tensor(self._shape(tensor.stride()), dtype=torch.int64)
+
+    def _shape(self, shape: Sequence[Any]) -> list[int]:
+        extents = [int(extent) for extent in shape]
+        return extents[::-1] if self._is_reversed else extents
+
+    def _axis(self, axis: int, rank: int) -> int:
+        """An axis of torch, from 0, for one of Fortran, from 1."""
+        if not 1 <= axis <= rank:
+            raise FtnPytorchError("ARGUMENT", f"there is no axis {axis} in a tensor of rank {rank}: axes count from 1")
+        return rank - axis if self._is_reversed else axis - 1
+
+
+def _kind(dtype: str, device: str) -> dict[str, Any]:
+    """Keyword arguments of torch for what is not empty."""
+    import torch
+
+    kind: dict[str, Any] = {"device": device} if device else {}
+    if dtype:
+        kind["dtype"] = torch_dtype(torch, dtype)
+    return kind
+
+
+def torch_dtype(torch: Any, name: str) -> Any:
+    """An element type of torch by its name, "float32"; ARGUMENT if there is none."""
+    found = getattr(torch, name.removeprefix("torch."), None)
+    if isinstance(found, torch.dtype):
+        return found
+    kinds = [other for other, value in vars(torch).items() if isinstance(value, torch.dtype)]
+    raise FtnPytorchError("ARGUMENT", f"torch has no element type {name!r}{did_you_mean(name, kinds)}")

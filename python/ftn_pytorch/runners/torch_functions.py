@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: MIT
+"""The functions of torch as a runner: what ``torch_call`` and the named functions of Fortran call."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from ..conventions import Convention
+from ..errors import FtnPytorchError, did_you_mean
+from ..fortran_functions import FortranFunctions, torch_dtype
+from ..framework import TORCH, import_torch
+from .base import Options, Runner
+
+_FORTRAN = "fortran."
+
+
+class TorchFunctions(Runner):
+    """Functions by their names below ``torch``, methods of tensors as "Tensor.add_" or, where torch has no function of
+    that name, by their names alone. "fortran.sum" and others are those of ``FortranFunctions``.
+
+    A text passed as ``dtype`` is the name of one. An integer array of rank 1 becomes a tuple where
+    a function refuses a tensor, so shapes and axes can be passed.
+    """
+
+    backend = "torch"
+    framework = TORCH
+    device = None
+
+    def __init__(self, layout: str) -> None:
+        super().__init__("torch", Options(layout=layout))
+        self._torch = import_torch("torch_call")
+        self._fortran = FortranFunctions(layout)
+
+    def find(self, name: str) -> Callable | None:
+        if name.startswith(_FORTRAN):
+            return getattr(self._fortran, name.removeprefix(_FORTRAN), None)
+        found = self._below_torch(name)
+        if found is None and "." not in name:
+            found = getattr(self._torch.Tensor, name, None)
+        return found if callable(found) else None
+
+    def _below_torch(self, name: str) -> Any:
+        found: Any = self._torch
+        *folders, last = name.split(".")
+        for folder in folders:
+            inside = getattr(found, folder, None)
+            if inside is None and inspect.ismodule(found):
+                try:
+                    inside = importlib.import_module(f"{found.__name__}.{folder}")
+                except ImportError:
+                    return None
+            found = inside
+        return getattr(found, last, None)
+
+    def functions(self) -> list[str]:
+        return []
+
+    def require(self, name: str) -> Callable:
+        function = self.find(name)
+        if function is not None:
+            return function
+        folder, _, last = name.rpartition(".")
+        place = self._below_torch(folder) if folder else self._torch
+        near = [other for other in dir(place) if not other.startswith("_")] if place is not None else []
+        if not folder:
+            near += dir(self._torch.Tensor)
+        hint = did_you_mean(last, near)
+        raise FtnPytorchError("HOOK", f"torch has no function {name}, and its tensors no method of that name{hint}")
+
+    def signature(self, name: str) -> inspect.Signature | None:
+        """None: torch checks arguments itself, and says more."""
+        return None
+
+    def bind(self, name: str, flags: int) -> tuple[Callable, Convention]:
+        function = self.require(name)
+        if not name.startswith(_FORTRAN):
+            function = functools.partial(_call, self._torch, function)
+        return function, Convention(one_list=False, has_out=False)
+
+    def reload(self) -> None:
+        raise FtnPytorchError("HOOK", "torch is not reloaded")
+
+    def save(self, file: str) -> None:
+        raise FtnPytorchError("HOOK", "torch has no state to save")
+
+    def checkpoint(self, folder: str, keep: int, step: int | None) -> None:
+        raise FtnPytorchError("HOOK", "torch has no state to save")
+
+    def restore(self, file: str, fallback: bool = False, step: int | None = None) -> int | None:
+        raise FtnPytorchError("HOOK", "torch has no state to restore")
+
+
+def _call(torch: Any, function: Callable, *args: Any, **named: Any) -> Any:
+    if isinstance(named.get("dtype"), str):
+        named["dtype"] = torch_dtype(torch, named["dtype"])
+    try:
+        return function(*args, **named)
+    except TypeError:
+        tuples = [_as_tuple(torch, value) for value in args]
+        named_tuples = {name: _as_tuple(torch, value) for name, value in named.items()}
+        if not any(isinstance(value, tuple) for value in (*tuples, *named_tuples.values())):
+            raise
+    return function(*tuples, **named_tuples)
+
+
+def _as_tuple(torch: Any, value: Any) -> Any:
+    if isinstance(value, torch.Tensor) and value.dim() == 1 and value.dtype in (torch.int32, torch.int64):
+        return tuple(value.tolist())
+    return value

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: MIT
+"""Tensors that Fortran holds: what the core asks for beside operators."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .arrived import kind
+from .errors import FtnPytorchError
+
+
+def adapt(tensor: Any, dtype: str | None, is_reversed: bool, copied: bool) -> Any:
+    """A tensor for a function that wants another type or the other axis order, or memory of its own; with its graph."""
+    import torch
+
+    if is_reversed:
+        tensor = reversed_view(tensor)
+    if dtype:
+        return tensor.to(getattr(torch, dtype), copy=copied)
+    return tensor.clone() if copied else tensor
+
+
+def reversed_view(tensor: Any) -> Any:
+    """The same memory with the axes in the other order."""
+    return tensor.permute(tuple(range(tensor.dim()))[::-1])
+
+
+def write_through(target: Any, value: Any, same_layout: bool, overlaps: bool) -> None:
+    """Write a value into a tensor made of an array, which has the graph of the value from then on.
+
+    SHAPE, DTYPE: nothing is broadcast or converted. ``overlaps``: the value may lie in the memory that is written.
+    """
+    wrong = "SHAPE" if target.shape != value.shape else "DTYPE" if target.dtype != value.dtype else ""
+    if wrong:
+        raise FtnPytorchError(
+            wrong,
+            f"the array is {kind(target, not same_layout)}, and what is assigned to its tensor "
+            f"{kind(value, not same_layout)}; nothing is broadcast or converted",
+        )
+    if target.grad_fn is not None:
+        target.detach_()  # the graph of earlier values would grow with every assignment
+    target.copy_(value.clone() if overlaps else value)
+
+
+def describe_operands(left: Any, right: Any, same_layout: bool) -> str:
+    """Lines that say what the operands of a failed operator were."""
+    return f"  left: {kind(left, not same_layout)}\n  right: {kind(right, not same_layout)}"

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: MIT
+/// Bodies of the C interface, part three: tensors, operators, scopes.
+#include <algorithm>
+
+#include "arrays/fit.hpp"
+#include "calls/operators.hpp"
+#include "calls/results.hpp"
+#include "calls/scopes.hpp"
+#include "guard.hpp"
+#include "python/interpreter.hpp"
+#include "script/script_answer.hpp"
+
+using namespace fpt;
+
+namespace {
+
+/// A scalar operand has no tensor.
+TensorPtr operand_at(int64_t handle, const fpt_arg* scalar) {
+  return handle == 0 && scalar ? nullptr : tensor_at(handle);
+}
+
+}  // namespace
+
+extern "C" {
+
+fpt_status fpt_tensor_set(fpt_tensor* tensor, fpt_arg* arg) { return fpt_tensor_from(tensor, arg, 0); }
+
+fpt_status fpt_tensor_from(fpt_tensor* tensor, fpt_arg* arg, int32_t same_layout) {
+  return guard([&] { store_tensor(tensor, Tensor::of_arg(*arg, same_layout != 0)); });
+}
+
+fpt_status fpt_tensor_arg(fpt_tensor tensor, fpt_arg* arg) {
+  const fpt_status status = guard([&] { *arg = tensor_argument(tensor); });
+  if (status == FPT_OK) return FPT_OK;
+  *arg = argument_of({});
+  arg->handle = tensor;  // a call that uses it says the same
+  if (!is_tensor_handle(tensor)) arg->status = status;
+  return status;
+}
+
+fpt_status fpt_tensor_info(fpt_tensor tensor, int32_t* dtype, int32_t* rank, int64_t extents[], char device[]) {
+  return guard_call([&] {
+    const TensorPtr held = tensor_at(tensor);
+    const Array& array = held->array();
+    *dtype = array.dtype;
+    *rank = array.rank;
+    int64_t strides[FPT_MAX_RANK];
+    get_axes(array, extents, strides);
+    const std::string name = device_name(array.device);
+    device[name.copy(device, 31)] = '\0';
+  });
+}
+
+fpt_status fpt_tensor_data(fpt_tensor tensor, int32_t dtype, int32_t rank, void** data, int64_t extents[],
+                           int64_t strides[]) {
+  return guard_call([&] {
+    const TensorPtr held = tensor_at(tensor);
+    const Array& array = held->array();
+    require_memory(array, dtype, rank, "the tensor");
+    hand_out_memory(array, data, extents, strides);
+  });
+}
+
+int32_t fpt_tensor_is_set(fpt_tensor tensor) { return is_tensor_set(tensor) ? 1 : 0; }
+
+void* fpt_tensor_address(fpt_tensor tensor) { return find_tensor(tensor).get(); }
+
+void fpt_tensor_free(fpt_tensor tensor) { free_tensor(tensor); }
+
+void fpt_tensor_own(fpt_tensor tensor, const void* home) { own_tensor(tensor, home); }
+
+void fpt_tensor_end_owner(fpt_tensor tensor, const void* home) { end_owner(tensor, home); }
+
+fpt_status fpt_tensor_assign(fpt_tensor* left, fpt_tensor right) {
+  return guard_call([&] { assign_tensor(left, right); });
+}
+
+fpt_status fpt_tensor_operate(int32_t operation, fpt_tensor left, fpt_tensor right, fpt_arg* scalar,
+                              fpt_tensor* tensor) {
+  const fpt_status status = guard_call([&] {
+    const TensorPtr first = operand_at(left, scalar), second = operand_at(right, scalar);
+    ensure_started();
+    const InterpreterLock gil;
+    *tensor = insert_result(operate(operation, first, second, scalar));
+  });
+  if (status != FPT_OK) fpt_tensor_fail(tensor, status);
+  return status;
+}
+
+void fpt_tensor_fail(fpt_tensor* tensor, fpt_status status) {
+  *tensor = 0;
+  guard([&] { *tensor = insert_result(Tensor::of_failure(Error(status, last_error()))); });
+}
+
+fpt_status fpt_tensor_gradient(fpt_tensor tensor, fpt_tensor* gradient) {
+  return guard([&] { store_tensor(gradient, Tensor::gradient_of(tensor_at(tensor))); });
+}
+
+fpt_status fpt_tensor_copy(fpt_tensor tensor, fpt_arg* output, int32_t cast) {
+  return guard_call([&] {
+    const TensorPtr held = tensor_at(tensor);
+    const Outputs outputs({output, 1});
+    const Reading reading{held->same_layout(), cast != 0, /*brings_to_host=*/true};
+    if (held->is_value() || held->is_of_caller()) {
+      std::vector<CheckedCopy> copies;
+      const fpt_arg described = held->described_as(*output);
+      copies.push_back(held->is_value()
+                           ? fit_scalar(scalar_of(described), outputs.get()[0], "the tensor")
+                           : fit_array(held->same_layout() ? held->array() : reversed(held->array()), "Tensor",
+                                       outputs.get()[0], held->same_layout(), reading.cast, "the tensor"));
+      return run_all(copies);
+    }
+    ensure_started();
+    const InterpreterLock gil;
+    const CallName name{"copy_to", "a tensor"};
+    ScriptAnswer answer(held->torch_object(), name, /*copied_at_once=*/true);
+    deliver(answer, name, reading, outputs.get());
+  });
+}
+
+fpt_status fpt_scope_begin(fpt_scope* scope, const char* name, int64_t name_len) {
+  return guard_call([&] { begin_scope(scope, view_trimmed(name, name_len)); });
+}
+
+fpt_status fpt_scope_end(fpt_scope scope) {
+  return guard_call([&] { end_scope(scope); });
+}
+
+fpt_status fpt_scope_keep(fpt_scope scope, fpt_tensor tensor) {
+  return guard([&] { keep_in_scope(scope, tensor); });
+}
+
+fpt_status fpt_scope_gradients(fpt_scope scope, int32_t wanted) {
+  return guard_call([&] { set_gradients(scope, wanted != 0); });
+}
+
+}  // extern "C"

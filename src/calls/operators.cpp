@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: MIT
+#include "calls/operators.hpp"
+
+#include <iterator>
+
+#include "base/error.hpp"
+#include "calls/python_value.hpp"
+#include "python/interpreter.hpp"
+
+namespace fpt {
+namespace {
+
+PyObject* power(PyObject* left, PyObject* right) { return PyNumber_Power(left, right, Py_None); }
+
+template <int comparison>
+PyObject* compare(PyObject* left, PyObject* right) {
+  return PyObject_RichCompare(left, right, comparison);
+}
+
+/// In the order of the constants in ftn_pytorch.h.
+constexpr struct {
+  PyObject* (*function)(PyObject*, PyObject*);
+  const char* text;
+} operations[] = {
+    {PyNumber_Add, "+"},     {PyNumber_Subtract, "-"}, {PyNumber_Multiply, "*"}, {PyNumber_TrueDivide, "/"},
+    {power, "**"},           {compare<Py_EQ>, "=="},   {compare<Py_NE>, "/="},   {compare<Py_LT>, "<"},
+    {compare<Py_LE>, "<="},  {compare<Py_GT>, ">"},    {compare<Py_GE>, ">="},   {PyNumber_MatrixMultiply, "matmul"},
+};
+static_assert(std::size(operations) == FPT_MATMUL + 1, "one row for each operator");
+
+Ref operand(const TensorPtr& tensor, const fpt_arg* scalar) {
+  return tensor ? Ref::borrow(tensor->torch_object()) : python_value(*scalar);
+}
+
+/// With the axes in the other order, as another view of the same memory.
+Ref reversed_view(PyObject* object) {
+  return checked(PyObject_CallFunctionObjArgs(embed("adapt"), object, Py_None, Py_True, Py_False, nullptr),
+                 "reversing axes");
+}
+
+[[noreturn]] void throw_failure(const char* operation, const Ref& left, const Ref& right, bool same_layout) {
+  try {
+    throw_python_error(operation);
+  } catch (const Error& error) {
+    const Ref lines(PyObject_CallFunction(embed("describe_operands"), "OOi", left.get(), right.get(), same_layout));
+    const char* text = lines ? PyUnicode_AsUTF8(lines.get()) : nullptr;
+    if (!text) PyErr_Clear();
+    throw Error(error.status(), text ? concat(error.text(), '\n', text) : error.text());
+  }
+}
+
+}  // namespace
+
+TensorPtr operate(int32_t operation, const TensorPtr& left, const TensorPtr& right, const fpt_arg* scalar) {
+  if (operation < 0 || operation > FPT_MATMUL) fail(FPT_ERR_ARGUMENT, "there is no operator ", operation);
+  const auto [function, text] = operations[operation];
+  Ref first = operand(left, scalar), second = operand(right, scalar);
+  bool same_layout = (left ? left : right)->same_layout();
+  if (left && right && same_layout != right->same_layout()) {
+    if (left->array().rank < right->array().rank) {
+      first = reversed_view(first.get());
+      same_layout = !same_layout;
+    } else {
+      second = reversed_view(second.get());
+    }
+  }
+  // the product of the matrices that Fortran sees: (A B) transposed is B transposed, A transposed
+  if (operation == FPT_MATMUL && !same_layout) std::swap(first, second);
+  Ref result(function(first.get(), second.get()));
+  if (!result) throw_failure(text, first, second, same_layout);
+  return Tensor::of_object(std::move(result), same_layout);
+}
+
+void assign_tensor(int64_t* left, int64_t right) {
+  const TensorPtr value = find_tensor(right), target = find_tensor(*left);
+  if (value && value == target) return;
+  if (!target || !is_bound(*left)) {
+    *left = value ? insert_result(value) : right;  // no tensor, or one that is gone: using it says so
+    return;
+  }
+  tensor_at(right);
+  ensure_started();
+  const InterpreterLock gil;
+  PyObject* source = value->torch_object();
+  const Ref reversed = value->same_layout() == target->same_layout() ? Ref::borrow(source) : reversed_view(source);
+  const bool overlaps = value->array().device.is_host() && overlap(value->array(), target->array());
+  checked(PyObject_CallFunctionObjArgs(embed("write_through"), target->torch_object(), reversed.get(),
+                                       target->same_layout() ? Py_True : Py_False, overlaps ? Py_True : Py_False,
+                                       nullptr),
+          "assigning to a tensor made of an array");
+}
+
+}  // namespace fpt

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: MIT
+/// Scopes: what is made in one dies at its end. Each thread has scopes of its own, one inside the other.
+///
+/// Compilers copy, move and finalize handles without telling, so no tensor dies by itself while a copy of its handle may
+/// be in use. A scope knows when that is over.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace fpt {
+
+/// Open a scope inside those of this thread.
+/// @param scope  in: a scope of this variable that was never ended is ended first, with a warning; out: identifies it
+void begin_scope(int64_t* scope, std::string_view name);
+/// End a scope, and those inside it with a warning. FPT_ERR_ARGUMENT if it is not open on this thread.
+void end_scope(int64_t scope);
+/// Move a tensor that was made in a scope to the scope outside. FPT_ERR_ARGUMENT if it is not open on this thread.
+void keep_in_scope(int64_t scope, int64_t tensor);
+/// Compute gradients, or none, until the scope ends. FPT_ERR_ARGUMENT if it is not the innermost one of this thread.
+void set_gradients(int64_t scope, bool wanted);
+
+/// Whether this thread is within a scope.
+bool is_in_scope() noexcept;
+/// Let a tensor end with the innermost scope of this thread; false without one.
+bool add_to_scope(int64_t tensor);
+
+}  // namespace fpt
