@@ -63,7 +63,7 @@ fpt_status fpt_tensor_data(fpt_tensor tensor, int32_t dtype, int32_t rank, void*
 
 int32_t fpt_tensor_is_set(fpt_tensor tensor) { return is_tensor_set(tensor) ? 1 : 0; }
 
-void* fpt_tensor_address(fpt_tensor tensor) { return find_tensor(tensor).get(); }
+void* fpt_tensor_address(fpt_tensor tensor) { return const_cast<void*>(tensor_address(tensor)); }
 
 void fpt_tensor_free(fpt_tensor tensor) { free_tensor(tensor); }
 

@@ -169,6 +169,8 @@ bool is_tensor_set(int64_t handle) noexcept {
   return named && !named->tensor->failure();
 }
 
+const void* tensor_address(int64_t handle) noexcept { return tensors().find(handle); }
+
 int64_t insert_unscoped(TensorPtr tensor) { return tensors().insert(std::make_unique<Named>(std::move(tensor))); }
 
 void store_tensor(int64_t* handle, TensorPtr tensor) {

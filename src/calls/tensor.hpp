@@ -84,6 +84,8 @@ TensorPtr tensor_at(int64_t handle);
 TensorPtr find_tensor(int64_t handle) noexcept;
 /// Whether a handle names anything but a failure.
 bool is_tensor_set(int64_t handle) noexcept;
+/// Address that identifies a handle, null for nothing.
+const void* tensor_address(int64_t handle) noexcept;
 constexpr bool is_tensor_handle(int64_t handle) noexcept { return is_handle_of(HandleKind::tensor, handle); }
 
 /// New contents for a handle. One that is 0 or stale becomes a new one, which belongs to the innermost scope of this

@@ -56,8 +56,8 @@ class FakeAnswer : public Answer {
     std::vector<float>& widened = at(index).widened;
     return widened.empty() ? on_host(index) : (++brought, array_of(test::array_arg(widened.data(), {1})));
   }
-  Tensor tensor(int32_t index, bool same_layout, bool on_host) override {
-    return Tensor::of_result(on_host ? this->on_host(index) : *value(index).array(), {}, nullptr, same_layout);
+  TensorPtr tensor(int32_t index, bool same_layout, bool on_host) override {
+    return Tensor::of_memory(on_host ? this->on_host(index) : *value(index).array(), {}, same_layout);
   }
   bool copies_from_device() const noexcept override { return can_copy; }
   void copy_from_device(int32_t index, const Array& target) override {
@@ -212,7 +212,7 @@ TEST(SingleTensor, IsTheOneArrayThereIs) {
   Doubles x = {1, 2};
   const auto refused = [](FakeAnswer& answer) { return test::outcome_of([&] { single_tensor(answer, call, host); }); };
   FakeAnswer one, none, two, number;
-  EXPECT_EQ(single_tensor(one.add(out(x)), call, host).array.data, x.data());
+  EXPECT_EQ(single_tensor(one.add(out(x)), call, host)->array().data, x.data());
   EXPECT_FAILS(refused(none), FPT_ERR_RESULT_COUNT, "f of net returned 0 results, but one tensor is expected");
   EXPECT_FAILS(refused(two.add(out(x)).add(out(x))), FPT_ERR_RESULT_COUNT, "returned 2 results");
   EXPECT_FAILS(refused(number.add(1.5)), FPT_ERR_RESULT_TYPE, "returned a float");
@@ -221,8 +221,8 @@ TEST(SingleTensor, IsTheOneArrayThereIs) {
 TEST(SingleTensor, ComesToTheHostWhereTheComputationIsOnADevice) {
   Doubles x = {1, 2};
   FakeAnswer there, here;
-  EXPECT_FALSE(single_tensor(there.add_on_device(out(x)), call, host).array.device.is_host());
-  EXPECT_TRUE(single_tensor(here.add_on_device(out(x)), call, {true, false, true}).array.device.is_host());
+  EXPECT_FALSE(single_tensor(there.add_on_device(out(x)), call, host)->array().device.is_host());
+  EXPECT_TRUE(single_tensor(here.add_on_device(out(x)), call, {true, false, true})->array().device.is_host());
 }
 
 struct KeptResults : testing::Test {
@@ -248,7 +248,7 @@ TEST_F(KeptResults, AreStillOnTheDeviceAfterACopyThatTookThemOverTheHost) {
   Results there = results();
   ASSERT_OK(test::outcome_of([&] { there.copy_to(1, out(y), false); }));
   EXPECT_EQ(y, x);
-  EXPECT_FALSE(there.tensor(1).array.device.is_host());
+  EXPECT_FALSE(there.tensor(1)->array().device.is_host());
 }
 
 TEST_F(KeptResults, AreCopiedWithTheWishOfTheCopyNotOfTheModule) {

@@ -35,12 +35,17 @@ class FakeRunner : public Runner {
     if (takes_copies) taken = claim_copy(inputs[0]);
     if (during) during();
   }
-  Tensor forward_list(Args inputs, int32_t flags) override {
+  TensorPtr forward_list(Args inputs, int32_t flags) override {
     did(concat("forward_list ", inputs.count, " ", flags));
     return Tensor::of_arg(inputs[0]);
   }
   void call(std::string_view function, Args inputs, const Targets& targets) override {
-    did(concat("call ", function, " ", inputs.count, " ", targets.outputs.count));
+    did(concat("call ", function, " ", inputs.count, " ", targets.outputs.count, targets.tensor ? " tensor" : ""));
+    if (targets.tensor) *targets.tensor = Tensor::of_arg(inputs[0]);
+  }
+  std::unique_ptr<Runner> create(std::string_view function, Args inputs) override {
+    did(concat("create ", function, " ", inputs.count));
+    return std::make_unique<FakeRunner>(&made);
   }
   Training train(Args inputs, Args targets, bool is_list) override {
     did(concat("train ", inputs.count, " ", targets.count, is_list ? " list" : ""));
@@ -48,6 +53,7 @@ class FakeRunner : public Runner {
   }
 
   std::string done;
+  FakeRunner* made = nullptr;
   fpt_status failure = FPT_OK;
   bool takes_copies = false;
   Storage taken;

@@ -96,11 +96,11 @@ TEST(DirectAnswer, LivesAsLongAsATensorOfIt) {
   Given given({tensor(x, {2, 3})});
   const std::weak_ptr<DirectAnswer> watched = given.answer;
   {
-    const Tensor kept = given.answer->tensor(0, false, false);
+    const TensorPtr kept = given.answer->tensor(0, false, false);
     given.answer.reset();
     EXPECT_FALSE(watched.expired());
-    EXPECT_EQ(shape_text(kept.array), "(3, 2)") << "in Fortran order";
-    EXPECT_EQ(kept.object, nullptr);
+    EXPECT_EQ(shape_text(kept->array()), "(3, 2)") << "in Fortran order";
+    EXPECT_EQ(kept->object(), nullptr);
   }
   EXPECT_TRUE(watched.expired());
 }

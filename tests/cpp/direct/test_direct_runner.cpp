@@ -147,7 +147,7 @@ TEST_F(DirectRunnerTest, ResultsAndTensorsOutliveTheModel) {
     store_tensor(&tensor, model->forward_list({&input, 1}, 0));
   }
   EXPECT_EQ(static_cast<double*>(results_table().at(results).memory(1, FPT_FLOAT64, 1).data)[5], 36);
-  EXPECT_EQ(static_cast<double*>(tensor_at(tensor).array.data)[5], 36);
+  EXPECT_EQ(static_cast<double*>(tensor_at(tensor)->array().data)[5], 36);
 }
 
 TEST_F(DirectRunnerTest, AListGivesOneTensor) {
