@@ -21,7 +21,11 @@ using TensorPtr = std::shared_ptr<Tensor>;
 /// What a torch_tensor stands for: memory of the caller or a result, a scalar, a tensor of torch, the gradient of one, or
 /// an operation that failed. Handles share it: assigning one torch_tensor to another copies nothing.
 class Tensor {
+  enum class Kind : uint8_t { memory, object, gradient, failure };
+
  public:
+  /// For the functions that follow.
+  Tensor(Kind kind, bool same_layout) noexcept : kind_(kind), same_layout_(same_layout) {}
   /// Argument, or the tensor that an argument refers to. Takes a torch_copy over.
   /// @param same_layout  axis order in which torch sees the memory
   static TensorPtr of_arg(const fpt_arg& arg, bool same_layout = false);
@@ -60,18 +64,14 @@ class Tensor {
   PyObject* torch_object();
 
  private:
-  enum class Kind : uint8_t { memory, object, gradient, failure };
-
-  Tensor(Kind kind, bool same_layout) noexcept : kind_(kind), same_layout_(same_layout) {}
-  struct Made;
   void look();
   void refresh_gradient();
 
   Kind kind_;
   bool same_layout_;
   std::atomic<bool> looked_{false};  // array_ is there
-  Array array_;
-  fpt_arg arg_;  // of memory
+  std::unique_ptr<Array> array_;
+  std::unique_ptr<fpt_arg> arg_;  // of memory
   std::shared_ptr<void> owner_;
   Ref object_, seen_;  // seen_: what array_ shows, where that is not the object itself
   TensorPtr source_;   // of a gradient

@@ -277,6 +277,7 @@ void InterpreterLock::acquire_elsewhere() noexcept {
 
 void release_with_lock(void (*body)(void* objects), void* objects) noexcept {
   if (!may_use_python()) return;
+  if (own_state && InterpreterLock::current_state() == own_state) return body(objects);
   try {
     const HostState host;
     const InterpreterLock gil;

@@ -58,6 +58,7 @@ class InterpreterLock {
   InterpreterLock& operator=(const InterpreterLock&) = delete;
 
  private:
+  friend void release_with_lock(void (*body)(void* objects), void* objects) noexcept;
   enum class Held { before, own_state, foreign_state };
 
   /// Thread state that the lock is held with, on whatever thread. That of this thread belongs to no other, so finding
@@ -89,7 +90,8 @@ class InterpreterPause {
 };
 
 /// Run `body`, which lets go of Python objects, with the interpreter lock; not at all unless may_use_python(). Letting
-/// go may run code of the script, so the floating-point environment is that of calls. For destructors, on any thread.
+/// go may run code of the script, so the floating-point environment is that of calls, which a thread that holds the lock
+/// has already. For destructors, on any thread.
 void release_with_lock(void (*body)(void* objects), void* objects) noexcept;
 
 /// An owner of Python references that may be let go on any thread, with or without the lock.

@@ -16,11 +16,15 @@ from ..framework import TORCH, import_torch
 from .base import Options, Runner
 
 _FORTRAN = "fortran."
+_PLAIN = "plain."
 
 
 class TorchFunctions(Runner):
     """Functions by their names below ``torch``, methods of tensors as "Tensor.add_" or, where torch has no function of
     that name, by their names alone. "fortran.sum" and others are those of ``FortranFunctions``.
+
+    "plain.exp" is torch.exp itself, without what follows: for callers that know what it takes. A leading "torch." is
+    passed over.
 
     A text passed as ``dtype`` is the name of one. An integer array of rank 1 becomes a tuple where
     a function refuses a tensor, so shapes and axes can be passed.
@@ -38,6 +42,7 @@ class TorchFunctions(Runner):
     def find(self, name: str) -> Callable | None:
         if name.startswith(_FORTRAN):
             return getattr(self._fortran, name.removeprefix(_FORTRAN), None)
+        name = name.removeprefix(_PLAIN).removeprefix("torch.")
         found = self._below_torch(name)
         if found is None and "." not in name:
             found = getattr(self._torch.Tensor, name, None)
@@ -63,7 +68,7 @@ class TorchFunctions(Runner):
         function = self.find(name)
         if function is not None:
             return function
-        folder, _, last = name.rpartition(".")
+        folder, _, last = name.removeprefix("torch.").rpartition(".")
         place = self._below_torch(folder) if folder else self._torch
         near = [other for other in dir(place) if not other.startswith("_")] if place is not None else []
         if not folder:
@@ -77,7 +82,7 @@ class TorchFunctions(Runner):
 
     def bind(self, name: str, flags: int) -> tuple[Callable, Convention]:
         function = self.require(name)
-        if not name.startswith(_FORTRAN):
+        if not name.startswith((_FORTRAN, _PLAIN)):
             function = functools.partial(_call, self._torch, function)
         return function, Convention(one_list=False, has_out=False)
 
