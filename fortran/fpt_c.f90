@@ -179,26 +179,6 @@ module fpt_c
          integer(c_int32_t) :: status
       end function fpt_tensor_data
 
-      function fpt_tensor_is_set(tensor) bind(c) result(is_set)
-         import :: c_int32_t, c_int64_t
-         implicit none
-         integer(c_int64_t), value :: tensor
-         integer(c_int32_t) :: is_set
-      end function fpt_tensor_is_set
-
-      function fpt_tensor_address(tensor) bind(c) result(address)
-         import :: c_int64_t, c_ptr
-         implicit none
-         integer(c_int64_t), value :: tensor
-         type(c_ptr) :: address
-      end function fpt_tensor_address
-
-      subroutine fpt_tensor_free(tensor) bind(c)
-         import :: c_int64_t
-         implicit none
-         integer(c_int64_t), value :: tensor
-      end subroutine fpt_tensor_free
-
       function fpt_tensor_from(tensor, arg, same_layout) bind(c) result(status)
          import :: c_int32_t, c_int64_t, torch_arg
          implicit none
@@ -263,6 +243,26 @@ module fpt_c
          integer(c_int32_t), value :: cast
          integer(c_int32_t) :: status
       end function fpt_tensor_copy
+
+      function fpt_tensor_is_set(tensor) bind(c) result(is_set)
+         import :: c_int32_t, c_int64_t
+         implicit none
+         integer(c_int64_t), value :: tensor
+         integer(c_int32_t) :: is_set
+      end function fpt_tensor_is_set
+
+      function fpt_tensor_address(tensor) bind(c) result(address)
+         import :: c_int64_t, c_ptr
+         implicit none
+         integer(c_int64_t), value :: tensor
+         type(c_ptr) :: address
+      end function fpt_tensor_address
+
+      subroutine fpt_tensor_free(tensor) bind(c)
+         import :: c_int64_t
+         implicit none
+         integer(c_int64_t), value :: tensor
+      end subroutine fpt_tensor_free
    end interface
 
    ! ---- scopes ------------------------------------------------------------------------------------------------------

@@ -33,10 +33,10 @@ class FortranFunctions:
         return getattr(torch, kind)(*values, **_kind(dtype, device), requires_grad=requires_grad)
 
     def like(self, kind: str, tensor: Any) -> Any:
-        """torch.empty_like, zeros_like, ..."""
+        """torch.empty_like, zeros_like, ... (``kind``)."""
         import torch
 
-        return getattr(torch, kind + "_like")(tensor)
+        return getattr(torch, kind)(tensor)
 
     def to(self, tensor: Any, dtype: str, device: str, non_blocking: bool) -> Any:
         """Of another type or on another device; the tensor itself if it is that already."""

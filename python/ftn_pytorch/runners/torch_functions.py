@@ -30,12 +30,12 @@ class TorchFunctions(Runner):
     a function refuses a tensor, so shapes and axes can be passed.
     """
 
-    backend = "torch"
     framework = TORCH
     device = None
 
     def __init__(self, layout: str) -> None:
         super().__init__("torch", Options(layout=layout))
+        self.backend = self.name
         self._torch = import_torch("torch_call")
         self._fortran = FortranFunctions(layout)
 
