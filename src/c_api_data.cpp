@@ -75,7 +75,8 @@ fpt_status fpt_results_get(fpt_results results, int32_t index, fpt_tensor* tenso
 
 fpt_status fpt_results_data(fpt_results results, int32_t index, int32_t dtype, int32_t rank, void** data,
                             int64_t extents[], int64_t strides[]) {
-  return guard_call([&] { hand_out_memory(results_table().at(results).memory(index, dtype, rank), data, extents, strides); });
+  return guard_call(
+      [&] { hand_out_memory(results_table().at(results).memory(index, dtype, rank), data, extents, strides); });
 }
 
 fpt_status fpt_results_copy(fpt_results results, int32_t index, fpt_arg* output, int32_t cast) {

@@ -72,7 +72,8 @@ void fpt_tensor_own(fpt_tensor tensor, const void* home) { own_tensor(tensor, ho
 void fpt_tensor_end_owner(fpt_tensor tensor, const void* home) { end_owner(tensor, home); }
 
 fpt_status fpt_tensor_assign(fpt_tensor* left, fpt_tensor right) {
-  return guard_call([&] { assign_tensor(left, right); });
+  const auto assign = [&] { assign_tensor(left, right); };
+  return is_bound(*left) ? guard_call(assign) : guard(assign);  // another name needs no Python
 }
 
 fpt_status fpt_tensor_operate(int32_t operation, fpt_tensor left, fpt_tensor right, fpt_arg* scalar,
@@ -119,11 +120,11 @@ fpt_status fpt_tensor_copy(fpt_tensor tensor, fpt_arg* output, int32_t cast) {
 }
 
 fpt_status fpt_scope_begin(fpt_scope* scope, const char* name, int64_t name_len) {
-  return guard_call([&] { begin_scope(scope, view_trimmed(name, name_len)); });
+  return guard([&] { begin_scope(scope, view_trimmed(name, name_len)); });
 }
 
 fpt_status fpt_scope_end(fpt_scope scope) {
-  return guard_call([&] { end_scope(scope); });
+  return guard([&] { end_scope(scope); });
 }
 
 fpt_status fpt_scope_keep(fpt_scope scope, fpt_tensor tensor) {

@@ -345,7 +345,8 @@ FPT_API void fpt_tensor_free(fpt_tensor tensor);
  * Open a scope of this thread, inside those that are open. Tensors that are made in it die at its end, or when they are
  * freed; outside of every scope they live until they are freed, or their owner ends.
  *
- * @param scope  in: 0, or what it was set to before: a scope that was not ended is ended, with a warning; out: the scope
+ * @param scope  in: 0, or what it was set to before: a scope that was not ended is ended, with a warning; out: the
+ * scope
  * @param name   for messages, may be empty
  */
 FPT_API fpt_status fpt_scope_begin(fpt_scope *scope, const char *name, int64_t name_len);
@@ -487,8 +488,8 @@ FPT_API fpt_status fpt_module_call_tensor(fpt_module module, const char *name, i
  * Call a function of torch, or a method of its tensors: "nn.functional.softmax", "cumsum", "Tensor.clamp_". Tensors
  * among the inputs arrive as what they are, graph included.
  *
- * @param layout   axis order of arrays and results, 0 reversed, 1 that of Fortran, -1 that of the first tensor among the
- *                 inputs, else 0
+ * @param layout   axis order of arrays and results, 0 reversed, 1 that of Fortran, -1 that of the first tensor among
+ * the inputs, else 0
  * @param outputs  [noutputs] arrays that receive the results
  * @param results  NULL, or as in fpt_module_call()
  * @param tensor   NULL, or a tensor that becomes the one result. A new handle is made for it in any case.

@@ -22,9 +22,9 @@ constexpr struct {
   PyObject* (*function)(PyObject*, PyObject*);
   const char* text;
 } operations[] = {
-    {PyNumber_Add, "+"},     {PyNumber_Subtract, "-"}, {PyNumber_Multiply, "*"}, {PyNumber_TrueDivide, "/"},
-    {power, "**"},           {compare<Py_EQ>, "=="},   {compare<Py_NE>, "/="},   {compare<Py_LT>, "<"},
-    {compare<Py_LE>, "<="},  {compare<Py_GT>, ">"},    {compare<Py_GE>, ">="},   {PyNumber_MatrixMultiply, "matmul"},
+    {PyNumber_Add, "+"},    {PyNumber_Subtract, "-"}, {PyNumber_Multiply, "*"}, {PyNumber_TrueDivide, "/"},
+    {power, "**"},          {compare<Py_EQ>, "=="},   {compare<Py_NE>, "/="},   {compare<Py_LT>, "<"},
+    {compare<Py_LE>, "<="}, {compare<Py_GT>, ">"},    {compare<Py_GE>, ">="},   {PyNumber_MatrixMultiply, "matmul"},
 };
 static_assert(std::size(operations) == FPT_MATMUL + 1, "one row for each operator");
 
@@ -84,10 +84,10 @@ void assign_tensor(int64_t* left, int64_t right) {
   PyObject* source = value->torch_object();
   const Ref reversed = value->same_layout() == target->same_layout() ? Ref::borrow(source) : reversed_view(source);
   const bool overlaps = value->array().device.is_host() && overlap(value->array(), target->array());
-  checked(PyObject_CallFunctionObjArgs(embed("write_through"), target->torch_object(), reversed.get(),
-                                       target->same_layout() ? Py_True : Py_False, overlaps ? Py_True : Py_False,
-                                       nullptr),
-          "assigning to a tensor made of an array");
+  checked(
+      PyObject_CallFunctionObjArgs(embed("write_through"), target->torch_object(), reversed.get(),
+                                   target->same_layout() ? Py_True : Py_False, overlaps ? Py_True : Py_False, nullptr),
+      "assigning to a tensor made of an array");
 }
 
 }  // namespace fpt

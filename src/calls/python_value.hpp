@@ -7,8 +7,8 @@
 
 namespace fpt {
 
-/// A scalar or string that an argument holds (is_value), as bool, int, float, complex or str. FPT_ERR_FREED for a string
-/// that is not kept any more.
+/// A scalar or string that an argument holds (is_value), as bool, int, float, complex or str. FPT_ERR_FREED for a
+/// string that is not kept any more.
 Ref python_value(const fpt_arg& arg);
 
 }  // namespace fpt

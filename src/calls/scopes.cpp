@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/fpenv.hpp"
 #include "calls/tensor.hpp"
 #include "python/interpreter.hpp"
 #include "torch/framework.hpp"
@@ -70,7 +71,8 @@ void end_innermost() {
   scopes.pop_back();
   if (scope.tensors.empty() && !scope.gradients) return;
   if (!may_use_python()) return;
-  const InterpreterLock gil;  // once for all that is let go of
+  const HostState host;       // letting go may run code of a script
+  const InterpreterLock gil;  // once for all of them
   for (auto tensor = scope.tensors.rbegin(); tensor != scope.tensors.rend(); ++tensor) free_tensor(*tensor, scope.end);
   if (scope.gradients) exchange_gradients(*scope.gradients);
 }

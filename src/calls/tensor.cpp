@@ -192,7 +192,8 @@ int64_t insert_result(TensorPtr tensor) {
   tensors().find(handle)->is_counted = true;
   static std::atomic<bool> warned{false};
   if (++Named::counted > many_results && !warned.exchange(true))
-    warn(concat("more than ", many_results, " results of operations on tensors are alive, made outside of every scope: ",
+    warn(concat("more than ", many_results,
+                " results of operations on tensors are alive, made outside of every scope: ",
                 "put them between scope%begin() and scope%end(), or call free"));
   return handle;
 }

@@ -18,8 +18,8 @@ namespace fpt {
 class Tensor;
 using TensorPtr = std::shared_ptr<Tensor>;
 
-/// What a torch_tensor stands for: memory of the caller or a result, a scalar, a tensor of torch, the gradient of one, or
-/// an operation that failed. Handles share it: assigning one torch_tensor to another copies nothing.
+/// What a torch_tensor stands for: memory of the caller or a result, a scalar, a tensor of torch, the gradient of one,
+/// or an operation that failed. Handles share it: assigning one torch_tensor to another copies nothing.
 class Tensor {
   enum class Kind : uint8_t { memory, object, gradient, failure };
 
@@ -50,8 +50,8 @@ class Tensor {
   bool is_of_caller() const noexcept { return kind_ == Kind::memory && !owner_; }
   bool same_layout() const noexcept { return same_layout_; }
 
-  /// Memory, axes in the order of Fortran, as long as owner() lives. A tensor of torch is looked into when this is first
-  /// asked. FPT_ERR_ARGUMENT for a gradient that is not there, FPT_ERR_RANK for more than FPT_MAX_RANK axes.
+  /// Memory, axes in the order of Fortran, as long as owner() lives. A tensor of torch is looked into when this is
+  /// first asked. FPT_ERR_ARGUMENT for a gradient that is not there, FPT_ERR_RANK for more than FPT_MAX_RANK axes.
   const Array& array();
   /// Of what array() shows, or of the value; null for memory of the caller.
   const std::shared_ptr<void>& owner() const noexcept { return owner_; }

@@ -91,7 +91,8 @@ Ref Call::tensor_value(fpt_arg& arg, SlotCache& cache) {
   const bool wants_torch = script_.framework == Framework::torch;
   if (tensor.is_value() && !tensor.object()) return python_value(tensor.described_as(arg));
   PyObject* object = script_.keeps_tensors ? tensor.torch_object() : tensor.object();
-  if (!object) return array_value(arg, tensor.described_as(arg).access == FPT_OUT, tensor.array(), tensor.owner(), cache);
+  if (!object)
+    return array_value(arg, tensor.described_as(arg).access == FPT_OUT, tensor.array(), tensor.owner(), cache);
   if (wants_torch && is_tensor(object)) {
     const bool same_layout = tensor.same_layout() == script_.options.same_layout;
     if (same_layout && script_.passes_arrays_as_they_are()) return Ref::borrow(object);
