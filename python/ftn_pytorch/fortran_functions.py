@@ -62,7 +62,9 @@ class FortranFunctions:
         """torch.softmax, log_softmax, cumsum, cumprod, flip (``kind``) along an axis."""
         import torch
 
-        return getattr(torch, kind)(tensor, (self._axis(axis, tensor.dim()),) if kind == "flip" else self._axis(axis, tensor.dim()))
+        return getattr(torch, kind)(
+            tensor, (self._axis(axis, tensor.dim()),) if kind == "flip" else self._axis(axis, tensor.dim())
+        )
 
     def join(self, kind: str, axis: int, *tensors: Any) -> Any:
         """torch.cat, stack (``kind``); stack makes the axis."""
@@ -85,7 +87,7 @@ class FortranFunctions:
         place = self._axis(axis, tensor.dim())
         extent = tensor.shape[place]
         last = last or extent
-        if not (1 <= first and last <= extent and step >= 1):
+        if not (first >= 1 and last <= extent and step >= 1):
             raise FtnPytorchError(
                 "ARGUMENT", f"there is no section {first}:{last}:{step} of an axis with {extent} elements"
             )

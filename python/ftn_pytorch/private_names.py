@@ -225,9 +225,7 @@ _SCRIPT_METHODS = PrivateName("torch._C:ScriptModule", "_method_names", _SCRIPT_
 _METADATA = PrivateName("torch:nn.Module", "_metadata", "checkpoints do not keep the versions of layers", "state_dict")
 
 _RENAMES = "checkpoints of modules that rename their parameters are refused"
-_LOAD_HOOKS = PrivateName(
-    "torch:nn.Module", "_load_state_dict_pre_hooks", _RENAMES, "_load_from_state_dict"
-)
+_LOAD_HOOKS = PrivateName("torch:nn.Module", "_load_state_dict_pre_hooks", _RENAMES, "_load_from_state_dict")
 _LOAD_OWN = PrivateName("torch:nn.Module", "_load_from_state_dict", _RENAMES)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .. import conventions, device, process
+from .. import conventions, device, differentiation, process
 from ..conventions import TRAIN, Convention
 from ..errors import FtnPytorchError, did_you_mean
 
@@ -125,7 +125,10 @@ class Runner(abc.ABC):
         return conventions.signature_of(self.require(name))
 
     def require(self, name: str) -> Callable:
-        """``find``, or HOOK with the functions there are."""
+        """``find``, or HOOK with the functions there are. Also derivatives of functions, see ``differentiation``."""
+        wanted = differentiation.parse(name)
+        if wanted is not None:
+            return differentiation.derivative(wanted, self.require(wanted[2]), self.layout == "reversed")
         function = self.find(name)
         if function is not None:
             return function
