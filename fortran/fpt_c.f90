@@ -18,6 +18,7 @@ module fpt_c
    public :: fpt_tensor_set, fpt_tensor_arg, fpt_tensor_info, fpt_tensor_data, fpt_tensor_is_set
    public :: fpt_tensor_address, fpt_tensor_free, fpt_tensor_from, fpt_tensor_own, fpt_tensor_end_owner
    public :: fpt_tensor_assign, fpt_tensor_operate, fpt_tensor_fail, fpt_tensor_gradient, fpt_tensor_copy
+   public :: fpt_procedure_register
    public :: fpt_scope_begin, fpt_scope_end, fpt_scope_keep, fpt_scope_gradients
    public :: fpt_wrap_create, fpt_wrap_add, fpt_wrap_clear, fpt_wrap_free
    public :: fpt_module_load, fpt_module_reload, fpt_module_has, fpt_module_backend, fpt_module_save
@@ -297,6 +298,20 @@ module fpt_c
          integer(c_int32_t), value :: wanted
          integer(c_int32_t) :: status
       end function fpt_scope_gradients
+   end interface
+
+   ! ---- procedures --------------------------------------------------------------------------------------------------
+   interface
+      function fpt_procedure_register(name, name_len, forward, adjoint, context, noutputs) bind(c) result(status)
+         import :: c_char, c_funptr, c_int32_t, c_int64_t, c_ptr
+         implicit none
+         character(kind=c_char), intent(in) :: name(*)
+         integer(c_int64_t), value :: name_len
+         type(c_funptr), value :: forward, adjoint
+         type(c_ptr), value :: context
+         integer(c_int32_t), value :: noutputs
+         integer(c_int32_t) :: status
+      end function fpt_procedure_register
    end interface
 
    ! ---- argument lists ----------------------------------------------------------------------------------------------

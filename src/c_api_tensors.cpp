@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-/// Bodies of the C interface, part three: tensors, operators, scopes.
+/// Bodies of the C interface, part three: tensors, operators, scopes, procedures.
 #include <algorithm>
 
 #include "arrays/fit.hpp"
 #include "calls/operators.hpp"
+#include "calls/procedures.hpp"
 #include "calls/results.hpp"
 #include "calls/scopes.hpp"
 #include "guard.hpp"
@@ -129,6 +130,11 @@ fpt_status fpt_scope_end(fpt_scope scope) {
 
 fpt_status fpt_scope_keep(fpt_scope scope, fpt_tensor tensor) {
   return guard([&] { keep_in_scope(scope, tensor); });
+}
+
+fpt_status fpt_procedure_register(const char* name, int64_t name_len, fpt_procedure forward, fpt_procedure adjoint,
+                                  void* context, int32_t noutputs) {
+  return guard([&] { register_procedure(trimmed(name, name_len), forward, adjoint, context, noutputs); });
 }
 
 fpt_status fpt_scope_gradients(fpt_scope scope, int32_t wanted) {

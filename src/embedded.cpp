@@ -3,6 +3,7 @@
 #include <pybind11/pybind11.h>
 
 #include "base/error.hpp"
+#include "calls/procedures.hpp"
 #include "ftn_pytorch.h"
 #include "observe/log.hpp"
 #include "python/interpreter.hpp"
@@ -12,11 +13,24 @@ namespace py = pybind11;
 
 namespace {
 
+/// Failures of the core as the exception of the package, which keeps the status.
+void translate(std::exception_ptr failure) {
+  try {
+    if (failure) std::rethrow_exception(failure);
+  } catch (const fpt::Error& error) {
+    const std::string status =
+        std::string(fpt::status_name(error.status())).substr(std::string("FTN_PYTORCH_ERR_").size());
+    const py::object type = py::module_::import("ftn_pytorch.errors").attr("FtnPytorchError");
+    PyErr_SetObject(type.ptr(), py::make_tuple(status, error.text()).ptr());
+  }
+}
+
 /// Into sys.modules by hand: the table of built-in modules is closed where the library is loaded into a Python that
 /// runs.
 PyObject* make_module() {
   static py::module_::module_def definition;
   py::module_ module = py::module_::create_extension_module("_ftn_pytorch", nullptr, &definition);
+  py::register_local_exception_translator(&translate);
   module.doc() = "What the core of ftn_pytorch offers to its Python package.";
   module.def("version", [] { return FPT_VERSION; }, "Version of the library, 'major.minor.patch'.");
   module.def(
@@ -28,6 +42,15 @@ PyObject* make_module() {
       "log", [](int level, const std::string& text) { fpt::log(static_cast<fpt::LogLevel>(level), text); },
       py::arg("level"), py::arg("text"), "Write a line into the log of FTN_PYTORCH_LOG.");
   module.def("torch_access", [] { return fpt::torch_report(); }, "How the library looks into tensors, one line.");
+  module.def("outputs_of_procedure", &fpt::outputs_of_procedure, py::arg("name"),
+             "Number of tensors that a procedure of the program makes.");
+  module.def(
+      "call_procedure",
+      [](const std::string& name, bool adjoint, const py::tuple& tensors, int count) {
+        return py::reinterpret_steal<py::tuple>(fpt::call_procedure(name, adjoint, tensors.ptr(), count).release());
+      },
+      py::arg("name"), py::arg("adjoint"), py::arg("tensors"), py::arg("count"),
+      "Call a procedure of the program; a tuple of the tensors that it made.");
   py::module_::import("sys").attr("modules")["_ftn_pytorch"] = module;
   return module.release().ptr();
 }

@@ -360,6 +360,32 @@ FPT_API fpt_status fpt_scope_keep(fpt_scope scope, fpt_tensor tensor);
 /** Switch gradients on (1) or off (0) for this thread until the scope, its innermost one, ends. */
 FPT_API fpt_status fpt_scope_gradients(fpt_scope scope, int32_t wanted);
 
+/* ---- procedures ---------------------------------------------------------------------------------------------- */
+
+/**
+ * A procedure of the program that Python calls, and torch for gradients. It runs without Python's lock and may call this
+ * library, on the thread that called it: that of the call which led to it.
+ *
+ * @param context  as registered
+ * @param inputs   [ninputs] tensors, valid until it returns; it must not change them. For an adjoint: the inputs of the
+ *                 procedure, followed by the gradients of its outputs.
+ * @param outputs  [noutputs] in: 0; out: tensors that it has made. For an adjoint: the gradients of the inputs.
+ * @return 0, or any other number for a failure
+ */
+typedef int32_t (*fpt_procedure)(void *context, const fpt_tensor inputs[], int32_t ninputs, fpt_tensor outputs[],
+                                 int32_t noutputs);
+
+/**
+ * Make a procedure known to Python: ftn_pytorch.procedure(name), or fpt_torch_call() with "ftn_pytorch.name".
+ *
+ * @param adjoint   NULL: gradients cannot pass it
+ * @param context   handed to both, never looked at; lives as long as they are registered
+ * @param noutputs  number of tensors that it makes, at least 1
+ * @return FPT_OK, FPT_ERR_ARGUMENT. A procedure of that name is replaced.
+ */
+FPT_API fpt_status fpt_procedure_register(const char *name, int64_t name_len, fpt_procedure forward,
+                                          fpt_procedure adjoint, void *context, int32_t noutputs);
+
 /* ---- argument lists (torch_tensor_wrap) --------------------------------------------------------------------- */
 
 /** Make an empty list, or empty the one that *wrap names. Release with fpt_wrap_free(). */

@@ -22,4 +22,8 @@ def __getattr__(name: str) -> Any:
         from .process import lock
 
         return lock
+    if name == "procedure":
+        from .procedures import procedure
+
+        return procedure
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -132,6 +132,9 @@ thread_local FloatingPoint worker_state;
 thread_local bool worker_saved = false;
 // initial-exec: read in each call, and the general model would call a function for it
 __attribute__((tls_model("initial-exec"))) thread_local int nested_host_states = 0;
+// What the outermost HostState of this thread has put aside: the state of the caller, and its team size.
+thread_local FloatingPoint* caller_state = nullptr;
+thread_local int caller_team_size = 0;
 // Team size that Python has set on this thread, which it finds again in the next call; 0: that of the caller.
 __attribute__((tls_model("initial-exec"))) thread_local int python_team_size = 0;
 
@@ -166,6 +169,8 @@ HostState::HostState() noexcept : saved_(read_state()), team_size_(openmp_team_s
   if (outermost && !is_default(saved_)) workers_changed_ = in_team(save_worker, &saved_);
   set_default(saved_);
   if (!outermost) return;
+  caller_state = &saved_;
+  caller_team_size = team_size_;
   if (python_team_size > 0 && python_team_size != team_size_) openmp().set_threads(python_team_size);
 }
 
@@ -176,8 +181,21 @@ HostState::~HostState() {
     if (now != team_size_) openmp().set_threads(team_size_);
   }
   if (workers_changed_) in_team(restore_worker, &saved_);
-  --nested_host_states;
+  if (--nested_host_states == 0) caller_state = nullptr;
   restore(saved_);
+}
+
+CallerState::CallerState() noexcept : saved_(read_state()), team_size_(openmp_team_size()) {
+  if (!caller_state) return;
+  if (team_size_ != caller_team_size) openmp().set_threads(caller_team_size);
+  restore(*caller_state);
+}
+
+CallerState::~CallerState() {
+  if (!caller_state) return;
+  *caller_state = read_state();
+  restore(saved_);
+  if (openmp_team_size() != team_size_) openmp().set_threads(team_size_);
 }
 
 int openmp_team_size() noexcept {

@@ -45,6 +45,20 @@ class HostState {
   bool workers_changed_ = false;
 };
 
+/// The environment and team size of the caller while it lives, inside a HostState of this thread: for procedures of the
+/// caller that Python calls. The caller finds the sticky flags that they have raised. Does nothing outside.
+class CallerState {
+ public:
+  CallerState() noexcept;
+  ~CallerState();
+  CallerState(const CallerState&) = delete;
+  CallerState& operator=(const CallerState&) = delete;
+
+ private:
+  FloatingPoint saved_;
+  int team_size_;
+};
+
 /// One line for diagnosis: which exceptions trap, rounding, flush-to-zero. Of the caller, so ask before HostState.
 const char* floating_point_mode() noexcept;
 

@@ -13,10 +13,12 @@ from ..conventions import Convention
 from ..errors import FtnPytorchError, did_you_mean
 from ..fortran_functions import FortranFunctions, torch_dtype
 from ..framework import TORCH, import_torch
+from ..procedures import procedure
 from .base import Options, Runner
 
 _FORTRAN = "fortran."
 _PLAIN = "plain."
+_PROCEDURE = "ftn_pytorch."
 
 
 class TorchFunctions(Runner):
@@ -24,7 +26,7 @@ class TorchFunctions(Runner):
     that name, by their names alone. "fortran.sum" and others are those of ``FortranFunctions``.
 
     "plain.exp" is torch.exp itself, without what follows: for callers that know what it takes. A leading "torch." is
-    passed over.
+    passed over. "ftn_pytorch.advection" is a procedure of the program.
 
     A text passed as ``dtype`` is the name of one. An integer array of rank 1 becomes a tuple where
     a function refuses a tensor, so shapes and axes can be passed.
@@ -42,6 +44,8 @@ class TorchFunctions(Runner):
     def find(self, name: str) -> Callable | None:
         if name.startswith(_FORTRAN):
             return getattr(self._fortran, name.removeprefix(_FORTRAN), None)
+        if name.startswith(_PROCEDURE):
+            return procedure(name.removeprefix(_PROCEDURE))
         name = name.removeprefix(_PLAIN).removeprefix("torch.")
         found = self._below_torch(name)
         if found is None and "." not in name:

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT
+#include "calls/procedures.hpp"
+
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/fpenv.hpp"
+#include "calls/scopes.hpp"
+#include "calls/tensor.hpp"
+#include "python/interpreter.hpp"
+
+namespace fpt {
+namespace {
+
+struct Procedure {
+  fpt_procedure forward, adjoint;
+  void* context;
+  int32_t outputs;
+};
+
+std::mutex procedures_mutex;
+
+std::map<std::string, Procedure>& procedures() {
+  static auto& known = *new std::map<std::string, Procedure>;
+  return known;
+}
+
+Procedure procedure_at(const std::string& name) {
+  const std::lock_guard<std::mutex> lock(procedures_mutex);
+  const auto found = procedures().find(name);
+  if (found != procedures().end()) return found->second;
+  std::string names;
+  for (const auto& [known, procedure] : procedures()) names += (names.empty() ? "" : ", ") + known;
+  fail(FPT_ERR_HOOK, "the program has registered no procedure \"", name,
+       "\": ", names.empty() ? "there is none" : "there are " + names);
+}
+
+/// A scope of the procedure: what it makes, and the handles of its arguments, end with it.
+class ProcedureScope {
+ public:
+  explicit ProcedureScope(const std::string& name) { begin_scope(&scope_, name); }
+  ~ProcedureScope() {
+    try {
+      end_scope(scope_);
+    } catch (const Error&) {
+      return;  // the procedure has ended the scope outside, and this one with it
+    }
+  }
+  ProcedureScope(const ProcedureScope&) = delete;
+  ProcedureScope& operator=(const ProcedureScope&) = delete;
+
+ private:
+  int64_t scope_ = 0;
+};
+
+}  // namespace
+
+void register_procedure(std::string name, fpt_procedure forward, fpt_procedure adjoint, void* context,
+                        int32_t outputs) {
+  if (name.empty()) fail(FPT_ERR_ARGUMENT, "the name of a procedure is empty");
+  if (!forward) fail(FPT_ERR_ARGUMENT, "procedure \"", name, "\" is null");
+  if (outputs < 1) fail(FPT_ERR_ARGUMENT, "procedure \"", name, "\" needs one output at least, and has ", outputs);
+  const std::lock_guard<std::mutex> lock(procedures_mutex);
+  procedures()[std::move(name)] = {forward, adjoint, context, outputs};
+}
+
+int32_t outputs_of_procedure(const std::string& name) { return procedure_at(name).outputs; }
+
+Ref call_procedure(const std::string& name, bool adjoint, PyObject* tensors, int32_t count) {
+  const Procedure procedure = procedure_at(name);
+  const auto function = adjoint ? procedure.adjoint : procedure.forward;
+  const std::string label = concat(adjoint ? "the adjoint of procedure \"" : "procedure \"", name, '"');
+  if (!function)
+    fail(FPT_ERR_HOOK, "procedure \"", name, "\" was registered without an adjoint, so torch finds no gradient");
+  const ProcedureScope scope(name);
+  std::vector<int64_t> inputs, outputs(static_cast<std::size_t>(count), 0);
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tensors); ++i)
+    inputs.push_back(insert_result(Tensor::of_object(Ref::borrow(PyTuple_GET_ITEM(tensors, i)), false)));
+  int32_t status;
+  {
+    const InterpreterPause pause;
+    const CallerState caller;
+    status = function(procedure.context, inputs.data(), static_cast<int32_t>(inputs.size()), outputs.data(), count);
+  }
+  if (status != 0) fail(FPT_ERR_PYTHON, label, " failed with status ", status);
+  Ref made = checked(PyTuple_New(count), label);
+  for (int32_t i = 0; i < count; ++i) {
+    const int64_t handle = outputs[static_cast<std::size_t>(i)];
+    if (!find_tensor(handle))
+      fail(FPT_ERR_RESULT_COUNT, label, " has not made its output ", i + 1, ": call outputs(", i + 1,
+           ")%empty(shape), or assign something to it");
+    const TensorPtr tensor = tensor_at(handle);
+    PyTuple_SET_ITEM(made.get(), i, Ref::borrow(tensor->torch_object()).release());
+  }
+  return made;
+}
+
+}  // namespace fpt
