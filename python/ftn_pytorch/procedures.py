@@ -28,7 +28,7 @@ def procedure(name: str) -> Callable:
     return call
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _function(name: str) -> Any:
     import torch
 
@@ -76,8 +76,8 @@ class _Caller:
             if result.shape != tensor.shape:
                 raise FtnPytorchError(
                     "SHAPE",
-                    f"{self._label()} made a gradient {number} of shape {tuple(result.shape)[::-1]} for an input of shape "
-                    f"{tuple(tensor.shape)[::-1]}, in Fortran order",
+                    f"{self._label()} made gradient {number} of shape {tuple(result.shape)[::-1]} for an input of "
+                    f"shape {tuple(tensor.shape)[::-1]}, in Fortran order",
                 )
         return made
 

@@ -20,10 +20,10 @@ _ALLOWED = "tensors, NumPy arrays, numbers, strings, or a tuple, dict, dataclass
 def unpack(result: Any) -> tuple[Names, tuple[Any, ...]]:
     """Names (None if the results have none) and values of a result.
 
-    Values are strided torch.Tensor objects without conjugate or negative bit, with the graph behind them, numpy.ndarray,
-    bool, int, float, complex or str. Memory is shared with what the function returned. None has no values. A NumPy
-    scalar becomes an array of rank 0, so that it keeps its type; numpy.bool_ and numpy.str_ become bool and str. Raises
-    RESULT_TYPE for all else, DEVICE for tensors without data.
+    Values are strided torch.Tensor objects without conjugate or negative bit (with the graph behind them), arrays of
+    NumPy, bool, int, float, complex or str. Memory is shared with what the function returned. None has no values. A
+    NumPy scalar becomes an array of rank 0, so that it keeps its type; numpy.bool_ and numpy.str_ become bool and str.
+    Raises RESULT_TYPE for all else, DEVICE for tensors without data.
     """
     if result is None:
         return None, ()

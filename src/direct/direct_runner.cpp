@@ -159,6 +159,8 @@ void DirectRunner::forward(Args inputs, const Targets& targets, int32_t flags) {
 
 void DirectRunner::call(std::string_view function, Args inputs, const Targets& targets) {
   if (function == forward_hook) return run({}, function, inputs, targets, 0);
+  if (function.find(':') != std::string_view::npos)
+    fail(FPT_ERR_HOOK, "derivatives of a saved model need Python: load it with backend=\"python\"");
   const std::string_view optimizer = after(optimizer_prefix, function);
   if (optimizer.empty()) return run(function, function, inputs, targets, 0);
   const fpt_direct_optimizer chosen = optimizer_settings(optimizer, inputs);

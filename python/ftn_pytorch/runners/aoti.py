@@ -53,6 +53,7 @@ class AotiRunner(SavedRunner):
     """
 
     backend = "aoti"
+    is_differentiable = False
     framework = TORCH
     kind = formats.AOTI
     what = "a package of AOTInductor"

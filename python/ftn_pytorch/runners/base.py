@@ -68,6 +68,9 @@ class Runner(abc.ABC):
     framework: str
     device: str | None
 
+    is_differentiable = True
+    """torch computes, so it can follow what depends on what."""
+
     def __init__(self, path: str, options: Options) -> None:
         self.path = path
         self.name = os.path.splitext(os.path.basename(path))[0]
@@ -128,6 +131,10 @@ class Runner(abc.ABC):
         """``find``, or HOOK with the functions there are. Also derivatives of functions, see ``differentiation``."""
         wanted = differentiation.parse(name)
         if wanted is not None:
+            if not self.is_differentiable:
+                raise FtnPytorchError(
+                    "HOOK", f"{self.path} cannot be differentiated: it holds no operations that torch could follow"
+                )
             return differentiation.derivative(wanted, self.require(wanted[2]), self.layout == "reversed")
         function = self.find(name)
         if function is not None:

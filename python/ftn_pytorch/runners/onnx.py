@@ -38,6 +38,7 @@ class OnnxRunner(SavedRunner):
     """
 
     backend = "onnx"
+    is_differentiable = False
     framework = NUMPY
     kind = formats.ONNX
     what = "an ONNX model"

@@ -1,0 +1,232 @@
+! SPDX-License-Identifier: MIT
+!> Procedures of the program as functions of torch.
+module procedures_of_the_test
+   use, intrinsic :: ieee_arithmetic, only : ieee_get_halting_mode, ieee_invalid, ieee_support_halting
+   use, intrinsic :: iso_fortran_env, only : real64
+   use ftn_pytorch
+   implicit none
+   public
+
+   logical :: halts_in_the_procedure = .false.
+   type(torch_pymodule) :: model
+
+contains
+
+   subroutine cube(inputs, outputs, stat)
+      type(torch_tensor), intent(in) :: inputs(:)
+      type(torch_tensor), intent(inout) :: outputs(:)
+      integer, intent(inout) :: stat
+
+      real(real64), pointer :: x(:, :), y(:, :)
+
+      call inputs(1)%to_array(x, stat)
+      if (stat /= FTN_PYTORCH_OK) return
+      call outputs(1)%empty(shape(x), dtype="float64")
+      call outputs(1)%to_array(y)
+      y = x**3
+      if (ieee_support_halting(ieee_invalid)) call ieee_get_halting_mode(ieee_invalid, halts_in_the_procedure)
+   end subroutine cube
+
+   subroutine cube_adjoint(inputs, outputs, stat)
+      type(torch_tensor), intent(in) :: inputs(:)
+      type(torch_tensor), intent(inout) :: outputs(:)
+      integer, intent(inout) :: stat
+
+      real(real64), pointer :: x(:, :), gradient(:, :), y(:, :)
+
+      call inputs(1)%to_array(x)
+      call inputs(2)%to_array(gradient)
+      call outputs(1)%empty(shape(x), dtype="float64")
+      call outputs(1)%to_array(y)
+      y = 3*x**2*gradient
+      stat = 0
+   end subroutine cube_adjoint
+
+   !> Two results, by operations of torch
+   subroutine split(inputs, outputs, stat)
+      type(torch_tensor), intent(in) :: inputs(:)
+      type(torch_tensor), intent(inout) :: outputs(:)
+      integer, intent(inout) :: stat
+
+      outputs(1) = torch_clone(torch_slice(inputs(1), 2, last=1))
+      outputs(2) = torch_clone(torch_slice(inputs(1), 2, first=2))
+      stat = 0
+   end subroutine split
+
+   subroutine failing(inputs, outputs, stat)
+      type(torch_tensor), intent(in) :: inputs(:)
+      type(torch_tensor), intent(inout) :: outputs(:)
+      integer, intent(inout) :: stat
+
+      outputs = inputs
+      stat = 7
+   end subroutine failing
+
+   subroutine idle(inputs, outputs, stat)
+      type(torch_tensor), intent(in) :: inputs(:)
+      type(torch_tensor), intent(inout) :: outputs(:)
+      integer, intent(inout) :: stat
+
+      if (size(inputs) + size(outputs) < 2) stat = 1
+   end subroutine idle
+
+   subroutine vandal(inputs, outputs, stat)
+      type(torch_tensor), intent(in) :: inputs(:)
+      type(torch_tensor), intent(inout) :: outputs(:)
+      integer, intent(inout) :: stat
+
+      real(real64), pointer :: x(:, :)
+
+      outputs(1) = torch_clone(inputs(1))
+      call inputs(1)%to_array(x, stat)
+      x = 0
+   end subroutine vandal
+
+   !> An operation that fails, and a library call that says so
+   subroutine mistaken(inputs, outputs, stat)
+      type(torch_tensor), intent(in) :: inputs(:)
+      type(torch_tensor), intent(inout) :: outputs(:)
+      integer, intent(inout) :: stat
+
+      outputs(1) = torch_sum(inputs(1), dim=5)
+      stat = 0
+   end subroutine mistaken
+
+   !> Calls the module that called it
+   subroutine nested(inputs, outputs, stat)
+      type(torch_tensor), intent(in) :: inputs(:)
+      type(torch_tensor), intent(inout) :: outputs(:)
+      integer, intent(inout) :: stat
+
+      call model%forward([inputs(1)%arg()], outputs(1), stat=stat)
+   end subroutine nested
+
+   subroutine long_gradient(inputs, outputs, stat)
+      type(torch_tensor), intent(in) :: inputs(:)
+      type(torch_tensor), intent(inout) :: outputs(:)
+      integer, intent(inout) :: stat
+
+      stat = size(inputs) - 2
+      call outputs(1)%zeros([7])
+   end subroutine long_gradient
+end module procedures_of_the_test
+
+program test_procedures
+   use, intrinsic :: ieee_arithmetic, only : ieee_get_halting_mode, ieee_invalid, ieee_support_halting
+   use, intrinsic :: iso_c_binding, only : c_bool
+   use, intrinsic :: iso_fortran_env, only : real64
+   use check, only : expect, expect_status, expect_text, finish, script
+   use ftn_pytorch
+   use procedures_of_the_test
+   implicit none
+
+   real(real64), target :: x(3, 2), y(3, 2)
+   character(:), allocatable :: errmsg
+   integer :: stat
+
+   call random_number(x)
+   call model%load(script("procedures.py"))
+   call model%forward([torch_in(x)], [torch_out(y)], stat=stat, errmsg=errmsg)
+   call expect_status(stat, FTN_PYTORCH_ERR_HOOK, "a procedure that is not registered", errmsg)
+   call expect_text(errmsg, "there is none", "a procedure that is not registered")
+   call torch_register("cube", cube, cube_adjoint)
+   call torch_register("split", split, outputs=2)
+   call torch_register("failing", failing)
+   call torch_register("idle", idle)
+   call torch_register("vandal", vandal)
+   call torch_register("mistaken", mistaken)
+   call torch_register("nested", nested)
+   call torch_register("long gradient", cube, long_gradient)
+   call computes()
+   call has_gradients()
+   call trains()
+   call fails_clearly()
+   call finish()
+
+contains
+
+   subroutine computes()
+      real(real64), target :: half(3, 1)
+      type(torch_tensor) :: result
+      logical :: halts
+
+      call model%forward([torch_in(x)], [torch_out(y)])
+      call expect(all(abs(y - 2*x**3) < 1e-14_real64), "a procedure in a script")
+      halts = .false.
+      if (ieee_support_halting(ieee_invalid)) call ieee_get_halting_mode(ieee_invalid, halts)
+      call expect(halts .eqv. halts_in_the_procedure, "a procedure has the floating-point environment of the program")
+      call torch_call("ftn_pytorch.cube", [torch_in(x)], result)
+      call result%copy_to(torch_out(y))
+      call expect(all(abs(y - x**3) < 1e-14_real64), "a procedure by torch_call")
+      call model%call("halves", [torch_in(x)], [torch_out(half)])
+      call expect(all(abs(half(:, 1) - (x(:, 1) - x(:, 2))) < 1e-14_real64), "a procedure with two results")
+      call model%call("call", [torch_in("nested"), torch_in(x)], [torch_out(y)])
+      call expect(all(abs(y - 2*x**3) < 1e-14_real64), "a procedure that calls the script again")
+   end subroutine computes
+
+   subroutine has_gradients()
+      type(torch_tensor) :: input, loss, gradient
+      logical(c_bool), target :: fits
+
+      call model%call("fits", [torch_in(x)], [torch_out(fits)])
+      call expect(logical(fits), "gradcheck")
+      call input%from_array(x)
+      call input%set_requires_grad()
+      call model%forward([input%arg()], loss)
+      loss = torch_sum(loss)
+      call loss%backward()
+      call input%grad(gradient)
+      call gradient%copy_to(torch_out(y))
+      call expect(all(abs(y - 6*x**2) < 1e-13_real64), "backward through a procedure")
+      call model%adjoint("ftn_pytorch_forward", [torch_in(x)], [torch_in(x)], [torch_out(y)])
+      call expect(all(abs(y - 6*x**3) < 1e-13_real64), "adjoint of a script with a procedure")
+   end subroutine has_gradients
+
+   subroutine trains()
+      real(real64), target :: field(8, 4), target(8, 4)
+      real(real64) :: loss, first
+      logical :: done
+      integer :: step
+
+      call random_number(field)
+      target = field**3
+      do step = 1, 400
+         done = model%train([torch_in(field)], [torch_in(target)], loss)
+         if (step == 1) first = loss
+      end do
+      call expect(loss < 1e-4_real64*first .and. .not. done, "training through a procedure")
+   end subroutine trains
+
+   subroutine fails_clearly()
+      type(torch_tensor) :: result
+
+      call model%call("call", [torch_in("failing"), torch_in(x)], result, stat, errmsg)
+      call expect_status(stat, FTN_PYTORCH_ERR_PYTHON, "a procedure that fails", errmsg)
+      call expect_text(errmsg, 'procedure "failing" failed with status 7', "a procedure that fails")
+      call model%call("call", [torch_in("idle"), torch_in(x)], result, stat, errmsg)
+      call expect_status(stat, FTN_PYTORCH_ERR_RESULT_COUNT, "a procedure that makes nothing", errmsg)
+      call model%call("call", [torch_in("mistaken"), torch_in(x)], result, stat, errmsg)
+      call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "a procedure whose operation failed", errmsg)
+      call expect_text(errmsg, "there is no axis 5", "a procedure whose operation failed")
+      call model%call("call", [torch_in("unheard"), torch_in(x)], result, stat, errmsg)
+      call expect_status(stat, FTN_PYTORCH_ERR_HOOK, "an unknown procedure", errmsg)
+      call expect_text(errmsg, "cube", "an unknown procedure: which there are")
+      call model%call("call", [torch_in("vandal"), torch_copy(x)], result, stat, errmsg)
+      call expect_status(stat, FTN_PYTORCH_ERR_INPUT_MODIFIED, "a procedure that changes its input", errmsg)
+      call model%call("gradient", [torch_in("idle"), torch_in(x)], result, stat, errmsg)
+      call expect_status(stat, FTN_PYTORCH_ERR_RESULT_COUNT, "a gradient of nothing", errmsg)
+      call model%call("gradient", [torch_in("split"), torch_in(x)], result, stat, errmsg)
+      call expect_status(stat, FTN_PYTORCH_ERR_PYTHON, "several results have no sum", errmsg)
+      call model%call("gradient", [torch_in("nested"), torch_in(x)], result, stat, errmsg)
+      call expect_status(stat, FTN_PYTORCH_ERR_HOOK, "a gradient without an adjoint", errmsg)
+      call expect_text(errmsg, "without an adjoint", "a gradient without an adjoint")
+      call model%call("gradient", [torch_in("long gradient"), torch_in(x)], result, stat, errmsg)
+      call expect_status(stat, FTN_PYTORCH_ERR_SHAPE, "a gradient of another shape", errmsg)
+      call model%call("of_a_number", [torch_arg ::], result, stat, errmsg)
+      call expect_status(stat, FTN_PYTORCH_ERR_PYTHON, "a procedure of a number", errmsg)
+      call torch_register("", cube, stat=stat, errmsg=errmsg)
+      call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "a procedure without a name", errmsg)
+      call torch_register("none", cube, outputs=0, stat=stat, errmsg=errmsg)
+      call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "a procedure without outputs", errmsg)
+   end subroutine fails_clearly
+end program test_procedures
