@@ -285,5 +285,12 @@ TEST_F(DirectRunnerTest, HasNoCheckpoints) {
                "none.pt does not exist");
 }
 
+TEST_F(DirectRunnerTest, LeavesDerivativesAndObjectsToPython) {
+  const Model model("two");
+  EXPECT_FAILS(model.call("ftn_pytorch_adjoint:1:ftn_pytorch_forward", {in(x)}, {out(y)}), FPT_ERR_HOOK,
+               "backend=\"python\"");
+  EXPECT_FAILS(outcome_of([&] { model->create("ftn_pytorch_optimizer", {}); }), FPT_ERR_HOOK, "backend=\"python\"");
+}
+
 }  // namespace
 }  // namespace fpt
