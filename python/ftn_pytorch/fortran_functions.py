@@ -7,11 +7,14 @@ same order. Axes and shapes of the arguments are those of Fortran; axes count fr
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import Any
 
 from .arrived import kind
 from .errors import FtnPytorchError, did_you_mean
+from .tensors import reversed_view
 
 
 class FortranFunctions:
@@ -20,73 +23,102 @@ class FortranFunctions:
     def __init__(self, layout: str) -> None:
         self._is_reversed = layout == "reversed"
 
-    def create(self, kind: str, shape: Any, dtype: str, device: str, requires_grad: bool, *values: Any) -> Any:
-        """torch.empty, zeros, ones, rand, randn (``kind``) or full, with its value."""
+    def find(self, name: str) -> Callable | None:
+        """A function by its name, "reshape", or one that stands for several of torch, "reduce.sum"."""
+        own, _, name_in_torch = name.partition(".")
+        found = getattr(self, own, None)
+        return functools.partial(found, name_in_torch) if found and name_in_torch else found
+
+    def create(self, name: str, shape: Any, dtype: str, device: str, requires_grad: bool, *values: Any) -> Any:
+        """torch.empty, zeros, ones, rand, randn (``name``) or full, with its value."""
         import torch
 
-        return getattr(torch, kind)(self._shape(shape), *values, **_kind(dtype, device), requires_grad=requires_grad)
+        return getattr(torch, name)(self._shape(shape), *values, **_kind(dtype, device), requires_grad=requires_grad)
 
-    def spread(self, kind: str, dtype: str, device: str, requires_grad: bool, *values: Any) -> Any:
-        """torch.arange, linspace or eye (``kind``), of numbers."""
+    def spread(self, name: str, dtype: str, device: str, requires_grad: bool, *values: Any) -> Any:
+        """torch.arange, linspace or eye (``name``), of numbers."""
         import torch
 
-        return getattr(torch, kind)(*values, **_kind(dtype, device), requires_grad=requires_grad)
+        return getattr(torch, name)(*values, **_kind(dtype, device), requires_grad=requires_grad)
 
-    def like(self, kind: str, tensor: Any) -> Any:
-        """torch.empty_like, zeros_like, ... (``kind``)."""
+    def like(self, name: str, tensor: Any, dtype: str, device: str, requires_grad: bool) -> Any:
+        """torch.empty_like, zeros_like, ... (``name``)."""
         import torch
 
-        return getattr(torch, kind)(tensor)
+        return getattr(torch, name)(tensor, **_kind(dtype, device), requires_grad=requires_grad)
 
     def to(self, tensor: Any, dtype: str, device: str, non_blocking: bool) -> Any:
         """Of another type or on another device; the tensor itself if it is that already."""
         return tensor.to(**_kind(dtype, device), non_blocking=non_blocking)
 
-    def reduce(self, kind: str, tensor: Any, axis: int, keepdim: bool) -> Any:
-        """torch.sum, mean, ... (``kind``) along an axis, or over all of them where it is 0. Values without places."""
+    def reduce(self, name: str, tensor: Any, axis: int, keepdim: bool) -> Any:
+        """torch.sum, mean, linalg.vector_norm, ... (``name``) along an axis, or over all of them where it is 0.
+
+        Of functions that also give places, the values. Not all of them know ``keepdim``.
+        """
         import torch
 
-        function = getattr(torch, kind)
+        function = attrgetter(name)(torch)
         if axis == 0:
-            return function(tensor)
-        result = function(tensor, self._axis(axis, tensor.dim()), keepdim=keepdim)
-        return result[0] if isinstance(result, tuple) else result
+            everything = {"dim": tuple(range(tensor.dim()))} if name == "logsumexp" else {}
+            result = function(tensor, **everything)
+            return result.reshape((1,) * tensor.dim()) if keepdim else result
+        place = self._axis(axis, tensor.dim())
+        result = _values(function(tensor, dim=place))
+        return result.unsqueeze(place) if keepdim else result
 
-    def place(self, kind: str, tensor: Any, axis: int) -> Any:
-        """torch.argmax, argmin: where along an axis, from 1."""
+    def place(self, name: str, tensor: Any, axis: int) -> Any:
+        """torch.argmax, argmin: where along an axis, or among all elements in Fortran's order where it is 0; from 1."""
         import torch
 
-        return getattr(torch, kind)(tensor, self._axis(axis, tensor.dim())) + 1
+        function = getattr(torch, name)
+        if axis == 0:
+            return function(self._reversed(tensor)) + 1
+        return function(tensor, self._axis(axis, tensor.dim())) + 1
 
-    def along(self, kind: str, tensor: Any, axis: int) -> Any:
-        """torch.softmax, log_softmax, cumsum, cumprod, flip (``kind``) along an axis."""
+    def along(self, name: str, tensor: Any, axis: int) -> Any:
+        """torch.softmax, cumsum, flip, sort, ... (``name``) along an axis. Of functions that also give places, the values."""
         import torch
 
-        return getattr(torch, kind)(
-            tensor, (self._axis(axis, tensor.dim()),) if kind == "flip" else self._axis(axis, tensor.dim())
-        )
+        place = self._axis(axis, tensor.dim())
+        axes = {"dims": (place,)} if name == "flip" else {"dim": place}
+        return _values(getattr(torch, name)(tensor, **axes))
 
-    def join(self, kind: str, axis: int, *tensors: Any) -> Any:
-        """torch.cat, stack (``kind``); stack makes the axis."""
+    def loss(self, name: str, values: Any, target: Any, reduction: str) -> Any:
+        """torch.nn.functional.mse_loss, ... (``name``); ``reduction`` "" is torch's default.
+
+        Numbers of classes may be of any integer type; torch wants int64.
+        """
         import torch
 
-        rank = tensors[0].dim() + (kind == "stack")
-        return getattr(torch, kind)(tensors, self._axis(axis, rank))
+        if name in ("cross_entropy", "nll_loss") and not (target.is_floating_point() or target.is_complex()):
+            target = target.long()
+        options = {"reduction": reduction} if reduction else {}
+        return getattr(torch.nn.functional, name)(values, target, **options)
+
+    def join(self, name: str, axis: int, *tensors: Any) -> Any:
+        """torch.cat, stack (``name``); stack makes the axis."""
+        import torch
+
+        if not tensors:
+            raise FtnPytorchError("ARGUMENT", "there are no tensors to join")
+        rank = tensors[0].dim() + (name == "stack")
+        return getattr(torch, name)(tensors, self._axis(axis, rank))
 
     def reshape(self, tensor: Any, shape: Any) -> Any:
-        """The elements in the same order; one extent may be -1."""
-        return tensor.reshape(self._shape(shape))
+        """The elements in Fortran's order; one extent may be -1."""
+        return self._reversed(self._reversed(tensor).reshape([int(extent) for extent in shape][::-1]))
 
     def permute(self, tensor: Any, order: Any) -> Any:
         """Axis i of the result is axis order(i) of the tensor."""
         axes = [self._axis(int(axis), tensor.dim()) for axis in order]
         return tensor.permute(axes[::-1] if self._is_reversed else axes)
 
-    def slice(self, tensor: Any, axis: int, first: int, last: int, step: int) -> Any:
-        """Elements first to last of an axis, both included: a view. ``last`` 0 means the end."""
+    def slice(self, tensor: Any, axis: int, first: int, step: int, last: int | None = None) -> Any:
+        """Elements first to last of an axis, both included, or to the end: a view."""
         place = self._axis(axis, tensor.dim())
         extent = tensor.shape[place]
-        last = last or extent
+        last = extent if last is None else last
         if not (first >= 1 and last <= extent and step >= 1):
             raise FtnPytorchError(
                 "ARGUMENT", f"there is no section {first}:{last}:{step} of an axis with {extent} elements"
@@ -135,11 +167,20 @@ class FortranFunctions:
         extents = [int(extent) for extent in shape]
         return extents[::-1] if self._is_reversed else extents
 
+    def _reversed(self, tensor: Any) -> Any:
+        """A view whose order of elements in torch is that of Fortran."""
+        return tensor if self._is_reversed else reversed_view(tensor)
+
     def _axis(self, axis: int, rank: int) -> int:
         """An axis of torch, from 0, for one of Fortran, from 1."""
         if not 1 <= axis <= rank:
             raise FtnPytorchError("ARGUMENT", f"there is no axis {axis} in a tensor of rank {rank}: axes count from 1")
         return rank - axis if self._is_reversed else axis - 1
+
+
+def _values(result: Any) -> Any:
+    """The first of several results."""
+    return result[0] if isinstance(result, tuple) else result
 
 
 def _kind(dtype: str, device: str) -> dict[str, Any]:

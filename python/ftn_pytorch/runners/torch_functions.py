@@ -23,7 +23,7 @@ _PROCEDURE = "ftn_pytorch."
 
 class TorchFunctions(Runner):
     """Functions by their names below ``torch``, methods of tensors as "Tensor.add_" or, where torch has no function of
-    that name, by their names alone. "fortran.sum" and others are those of ``FortranFunctions``.
+    that name, by their names alone. "fortran.reshape" and others are those of ``FortranFunctions``.
 
     "plain.exp" is torch.exp itself, without what follows: for callers that know what it takes. A leading "torch." is
     passed over. "ftn_pytorch.advection" is a procedure of the program.
@@ -43,7 +43,7 @@ class TorchFunctions(Runner):
 
     def find(self, name: str) -> Callable | None:
         if name.startswith(_FORTRAN):
-            return getattr(self._fortran, name.removeprefix(_FORTRAN), None)
+            return self._fortran.find(name.removeprefix(_FORTRAN))
         if name.startswith(_PROCEDURE):
             return procedure(name.removeprefix(_PROCEDURE))
         name = name.removeprefix(_PLAIN).removeprefix("torch.")
