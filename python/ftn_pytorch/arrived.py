@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import re
 from collections.abc import Iterator, Mapping
@@ -22,10 +23,10 @@ def describe(
 
     ``failure`` is the text about the exception. If it may be about shapes, a line on ``layout`` follows.
     """
-    try:
-        named = by_name(signature, args, kwargs)
-    except TypeError:
-        named = {**{f"argument {number}": value for number, value in enumerate(args, 1)}, **kwargs}
+    named = {**{f"argument {number}": value for number, value in enumerate(args, 1)}, **kwargs}
+    if signature is not None:
+        with contextlib.suppress(TypeError):  # that is the exception, then
+            named = by_name(signature, args, kwargs)
     reverses = layout == "reversed"
     lines = [f"  {name}: {kind(value, reverses)}" for name, value in _single(named)]
     if not lines:

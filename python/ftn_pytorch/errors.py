@@ -10,6 +10,8 @@ import traceback
 from collections.abc import Iterable
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+# Files that call a function of torch for the caller, whose arguments it refuses
+_PASS_ON = {os.path.join(_PACKAGE, "fortran_functions.py"), os.path.join(_PACKAGE, "runners", "torch_functions.py")}
 
 
 class FtnPytorchError(Exception):
@@ -65,8 +67,9 @@ def _is_memory_error_of_torch(exception: BaseException) -> bool:
 
 
 def report(exception: BaseException) -> str:
-    """One line that says what happened, followed by the traceback."""
-    return f"{summary(exception)}\n{trace(exception)}"
+    """One line that says what happened, followed by the traceback if there is one."""
+    first, shown = summary(exception), trace(exception)
+    return shown if shown.startswith(first) else f"{first}\n{shown}"
 
 
 def summary(exception: BaseException) -> str:
@@ -97,7 +100,7 @@ def _drop_own_frames(described: traceback.TracebackException) -> None:
         one = pending.pop()
         frames = [frame for frame in one.stack if not _is_own(frame.filename)]
         # A defect of this package has no other frames; then they are all there is to go by.
-        if frames:
+        if frames or (one.stack and one.stack[-1].filename in _PASS_ON):
             one.stack[:] = frames
         related = (one.__cause__, one.__context__, *(getattr(one, "exceptions", None) or ()))
         pending.extend(other for other in related if other is not None)
