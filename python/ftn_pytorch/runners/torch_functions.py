@@ -74,9 +74,13 @@ class TorchFunctions(Runner):
             return function
         folder, _, last = name.removeprefix("torch.").rpartition(".")
         place = self._below_torch(folder) if folder else self._torch
-        near = [other for other in dir(place) if not other.startswith("_")] if place is not None else []
-        if not folder:
-            near += dir(self._torch.Tensor)
+        places = [] if place is None else [place] if folder else [place, self._torch.Tensor]
+        near = {
+            other
+            for one in places
+            for other in dir(one)
+            if not other.startswith("_") and callable(getattr(one, other, None)) and other != last
+        }
         hint = did_you_mean(last, near)
         raise FtnPytorchError("HOOK", f"torch has no function {name}, and its tensors no method of that name{hint}")
 
