@@ -65,8 +65,8 @@ TensorPtr operate(int32_t operation, const TensorPtr& left, const TensorPtr& rig
     }
   }
   // the product of the matrices that Fortran sees: (A B) transposed is B transposed, A transposed
-  if (operation == FPT_MATMUL && !same_layout) std::swap(first, second);
-  Ref result(function(first.get(), second.get()));
+  const bool swaps = operation == FPT_MATMUL && !same_layout;
+  Ref result(function((swaps ? second : first).get(), (swaps ? first : second).get()));
   if (!result) throw_failure(text, first, second, same_layout);
   return Tensor::of_object(std::move(result), same_layout);
 }
