@@ -51,15 +51,15 @@ class FortranFunctions:
         """Of another type or on another device; the tensor itself if it is that already."""
         return tensor.to(**_kind(dtype, device), non_blocking=non_blocking)
 
-    def reduce(self, name: str, tensor: Any, axis: int, keepdim: bool) -> Any:
-        """torch.sum, mean, linalg.vector_norm, ... (``name``) along an axis, or over all of them where it is 0.
+    def reduce(self, name: str, tensor: Any, keepdim: bool, axis: int | None = None) -> Any:
+        """torch.sum, mean, linalg.vector_norm, ... (``name``) along an axis, or over all of them.
 
         Of functions that also give places, the values. Not all of them know ``keepdim``.
         """
         import torch
 
         function = attrgetter(name)(torch)
-        if axis == 0:
+        if axis is None:
             everything = {"dim": tuple(range(tensor.dim()))} if name == "logsumexp" else {}
             result = function(tensor, **everything)
             return result.reshape((1,) * tensor.dim()) if keepdim else result
@@ -67,12 +67,12 @@ class FortranFunctions:
         result = _values(function(tensor, dim=place))
         return result.unsqueeze(place) if keepdim else result
 
-    def place(self, name: str, tensor: Any, axis: int) -> Any:
-        """torch.argmax, argmin: where along an axis, or among all elements in Fortran's order where it is 0; from 1."""
+    def place(self, name: str, tensor: Any, axis: int | None = None) -> Any:
+        """torch.argmax, argmin: where along an axis, or among all elements in Fortran's order; from 1."""
         import torch
 
         function = getattr(torch, name)
-        if axis == 0:
+        if axis is None:
             return function(self._reversed(tensor)) + 1
         return function(tensor, self._axis(axis, tensor.dim())) + 1
 
