@@ -91,8 +91,6 @@ module fpt_status
    integer(c_int32_t), parameter, public :: BAD_STRIDE = -FTN_PYTORCH_ERR_STRIDE
    !> Array of tensors on the left of an assignment that is not there, or of another shape
    integer(c_int32_t), parameter, public :: BAD_ASSIGNMENT = -FTN_PYTORCH_ERR_SHAPE
-   !> Axis order that is none
-   integer(c_int32_t), parameter, public :: BAD_LAYOUT = -FTN_PYTORCH_ERR_KIND
    !> Pointer that the compiler's run-time library would not make
    integer(c_int32_t), parameter, public :: BAD_POINTER = -FTN_PYTORCH_ERR_INTERNAL
 
@@ -145,8 +143,6 @@ contains
       case (BAD_ASSIGNMENT)
          text = "an array of torch_tensor is assigned to one of another shape, or to one that is not allocated: no " &
             // "defined assignment allocates"
-      case (BAD_LAYOUT)
-         text = 'the layout must be "reversed" or "same"'
       case (BAD_POINTER)
          text = "the Fortran run-time library refused to make a pointer; please report this"
       case default

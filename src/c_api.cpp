@@ -252,7 +252,7 @@ fpt_status fpt_torch_call(const char* name, int64_t name_len, fpt_arg inputs[], 
   fpt_module torch = 0;
   const fpt_status status = guard_call([&] {
     require_arguments(in);
-    torch = torch_module(layout < 0 ? layout_of(in) : layout != 0);
+    torch = torch_module(layout == -1 ? layout_of(in) : is_same_layout(layout));
   });
   if (status != FPT_OK) return discard_copies(in), discard_copies(out), status;
   return call_module(CallFacts(torch, function, in, out), [&](Runner& runner) {

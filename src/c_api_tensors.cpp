@@ -27,7 +27,7 @@ extern "C" {
 fpt_status fpt_tensor_set(fpt_tensor* tensor, fpt_arg* arg) { return fpt_tensor_from(tensor, arg, 0); }
 
 fpt_status fpt_tensor_from(fpt_tensor* tensor, fpt_arg* arg, int32_t same_layout) {
-  return guard([&] { store_tensor(tensor, Tensor::of_arg(*arg, same_layout != 0)); });
+  return guard([&] { store_tensor(tensor, Tensor::of_arg(*arg, is_same_layout(same_layout))); });
 }
 
 fpt_status fpt_tensor_arg(fpt_tensor tensor, fpt_arg* arg) {

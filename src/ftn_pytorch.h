@@ -269,6 +269,7 @@ FPT_API fpt_status fpt_tensor_data(fpt_tensor tensor, int32_t dtype, int32_t ran
 
 /**
  * The same as fpt_tensor_set(), with the axis order in which torch sees the memory: 0 reversed, 1 that of Fortran.
+ * FPT_ERR_ARGUMENT for another number.
  */
 FPT_API fpt_status fpt_tensor_from(fpt_tensor *tensor, fpt_arg *arg, int32_t same_layout);
 

@@ -41,6 +41,11 @@ Tensors& tensors() {
 
 }  // namespace
 
+bool is_same_layout(int32_t layout) {
+  if (layout != 0 && layout != 1) fail(FPT_ERR_ARGUMENT, "the layout must be \"reversed\" or \"same\"");
+  return layout == 1;
+}
+
 TensorPtr Tensor::of_arg(const fpt_arg& arg, bool same_layout) {
   require_described(arg, "the array");
   if (is_tensor_handle(arg.handle)) return tensor_at(arg.handle);

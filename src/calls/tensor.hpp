@@ -15,6 +15,9 @@
 
 namespace fpt {
 
+/// Axis order by its number in the interface: 0 reversed, 1 that of Fortran. FPT_ERR_ARGUMENT.
+bool is_same_layout(int32_t layout);
+
 class Tensor;
 using TensorPtr = std::shared_ptr<Tensor>;
 
