@@ -77,7 +77,7 @@ class FortranFunctions:
         return function(tensor, self._axis(axis, tensor.dim())) + 1
 
     def along(self, name: str, tensor: Any, axis: int) -> Any:
-        """torch.softmax, cumsum, flip, sort, ... (``name``) along an axis. Of functions that also give places, the values."""
+        """torch.softmax, cumsum, flip, sort, ... (``name``) along an axis. Of values and places, the values."""
         import torch
 
         place = self._axis(axis, tensor.dim())

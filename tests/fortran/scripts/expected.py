@@ -39,10 +39,7 @@ def reduction(result, layout, name, x, axis, keepdim):
 
     def expected():
         called = attrgetter(name)(torch)
-        if axis == 0 and name != "logsumexp":
-            value = called(x)
-        else:
-            value = called(x, dim=axes if axis == 0 else axes[0])
+        value = called(x) if axis == 0 and name != "logsumexp" else called(x, dim=axes if axis == 0 else axes[0])
         value = value if isinstance(value, torch.Tensor) else value.values
         return value.reshape([1 if i in axes else n for i, n in enumerate(x.shape)]) if keepdim else value
 
@@ -77,6 +74,13 @@ def join(result, layout, name, axis, x, y):
     return compare(result, lambda: getattr(torch, name)((x, y), rank - axis if layout == "reversed" else axis - 1))
 
 
+def maker(result, name, dtype, *args):
+    """``args``: a shape as an array of rank 1, numbers."""
+    torch.manual_seed(7)
+    values = [tuple(arg.tolist()) if isinstance(arg, torch.Tensor) else arg for arg in args]
+    return compare(result, lambda: getattr(torch, name)(*values, dtype=getattr(torch, dtype)))
+
+
 def torch_axis(layout, x, axis):
     return x.dim() - axis if layout == "reversed" else axis - 1
 
@@ -96,4 +100,5 @@ def compare(result, expected):
 
 
 def bits(tensor):
-    return tensor.detach().resolve_conj().resolve_neg().contiguous().numpy().tobytes()
+    resolved = tensor.detach().resolve_conj().resolve_neg().contiguous()
+    return bytes(resolved.reshape(-1).view(torch.uint8).numpy())
