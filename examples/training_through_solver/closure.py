@@ -2,6 +2,7 @@
 """A closure for a coarse solver, trained a priori (on single steps) and a posteriori (through the solver)."""
 
 import torch
+
 from ftn_pytorch import procedure
 
 torch.set_num_threads(1)
