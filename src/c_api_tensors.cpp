@@ -15,9 +15,9 @@ using namespace fpt;
 
 namespace {
 
-/// A scalar operand has no tensor.
-TensorPtr operand_at(int64_t handle, const fpt_arg* scalar) {
-  return handle == 0 && scalar ? nullptr : tensor_at(handle);
+/// Null for the operand that is a scalar: the one without a handle, beside one that has one.
+TensorPtr operand_at(int64_t handle, int64_t other, const fpt_arg* scalar) {
+  return handle == 0 && other != 0 && scalar ? nullptr : tensor_at(handle);
 }
 
 }  // namespace
@@ -80,7 +80,7 @@ fpt_status fpt_tensor_assign(fpt_tensor* left, fpt_tensor right) {
 fpt_status fpt_tensor_operate(int32_t operation, fpt_tensor left, fpt_tensor right, fpt_arg* scalar,
                               fpt_tensor* tensor) {
   const fpt_status status = guard_call([&] {
-    const TensorPtr first = operand_at(left, scalar), second = operand_at(right, scalar);
+    const TensorPtr first = operand_at(left, right, scalar), second = operand_at(right, left, scalar);
     ensure_started();
     const InterpreterLock gil;
     *tensor = insert_result(operate(operation, first, second, scalar));
@@ -140,5 +140,7 @@ fpt_status fpt_procedure_register(const char* name, int64_t name_len, fpt_proced
 fpt_status fpt_scope_gradients(fpt_scope scope, int32_t wanted) {
   return guard_call([&] { set_gradients(scope, wanted != 0); });
 }
+
+int32_t fpt_scope_is_open() { return is_in_scope() ? 1 : 0; }
 
 }  // extern "C"

@@ -361,6 +361,9 @@ FPT_API fpt_status fpt_scope_keep(fpt_scope scope, fpt_tensor tensor);
 /** Switch gradients on (1) or off (0) for this thread until the scope, its innermost one, ends. */
 FPT_API fpt_status fpt_scope_gradients(fpt_scope scope, int32_t wanted);
 
+/** 1 if this thread is within a scope: what is made now ends with it, and needs no owner. */
+FPT_API int32_t fpt_scope_is_open(void);
+
 /* ---- procedures ---------------------------------------------------------------------------------------------- */
 
 /**
