@@ -89,7 +89,7 @@ Ref Call::tensor_value(fpt_arg& arg, SlotCache& cache) {
   const TensorPtr kept = tensor_at(arg.handle);
   Tensor& tensor = *kept;
   const bool wants_torch = script_.framework == Framework::torch;
-  if (tensor.is_value() && !tensor.object()) return python_value(tensor.described_as(arg));
+  if (!script_.keeps_tensors && tensor.is_value() && !tensor.object()) return python_value(tensor.described_as(arg));
   PyObject* object = script_.keeps_tensors ? tensor.torch_object() : tensor.object();
   if (!object)
     return array_value(arg, tensor.described_as(arg).access == FPT_OUT, tensor.array(), tensor.owner(), cache);
