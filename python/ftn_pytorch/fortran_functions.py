@@ -16,6 +16,12 @@ from .arrived import kind
 from .errors import FtnPytorchError, did_you_mean
 from .tensors import reversed_view
 
+# Those of torch whose values reach Fortran
+_DTYPES = (
+    *("bool", "uint8", "int8", "int16", "int32", "int64"),
+    *("float16", "bfloat16", "float32", "float64", "complex64", "complex128"),
+)
+
 
 class FortranFunctions:
     """For tensors of one layout. Shapes and orders are integer tensors of rank 1, or tuples."""
@@ -198,5 +204,4 @@ def torch_dtype(torch: Any, name: str) -> Any:
     found = getattr(torch, name.removeprefix("torch."), None)
     if isinstance(found, torch.dtype):
         return found
-    kinds = [other for other, value in vars(torch).items() if isinstance(value, torch.dtype)]
-    raise FtnPytorchError("ARGUMENT", f"torch has no element type {name!r}{did_you_mean(name, kinds)}")
+    raise FtnPytorchError("ARGUMENT", f"torch has no element type {name!r}{did_you_mean(name, _DTYPES)}")

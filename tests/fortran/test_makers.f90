@@ -54,7 +54,7 @@ contains
       do i = 1, size(names)
          call t%ones([2, 3], dtype=trim(names(i)))
          call expect(t%dtype() == trim(names(i)), "type " // names(i))
-         call agrees(t, "ones", trim(names(i)), [torch_in([3, 2])])
+         call agrees(t, "ones", trim(names(i)), [torch_copy([3, 2])])
          call t%empty([2], dtype=trim(names(i)), device="cpu")
          call expect(t%dtype() == trim(names(i)), "empty of type " // names(i))
       end do
@@ -72,23 +72,23 @@ contains
 
       call torch_call("manual_seed", [torch_in(7)])
       call t%rand([2, 3])
-      call agrees(t, "rand", "float32", [torch_in([3, 2])])
+      call agrees(t, "rand", "float32", [torch_copy([3, 2])])
       call torch_call("manual_seed", [torch_in(7)])
       call t%randn([2, 3], dtype="float64")
-      call agrees(t, "randn", "float64", [torch_in([3, 2])])
+      call agrees(t, "randn", "float64", [torch_copy([3, 2])])
    end subroutine random_numbers
 
    subroutine values_everywhere()
       type(torch_tensor) :: t
 
       call t%full([2, 3], 1.5)
-      call agrees(t, "full", "float32", [torch_in([3, 2]), torch_in(1.5)])
+      call agrees(t, "full", "float32", [torch_copy([3, 2]), torch_in(1.5)])
       call t%full([2, 3], 0.1d0, dtype="float64")
-      call agrees(t, "full", "float64", [torch_in([3, 2]), torch_in(0.1d0)])
+      call agrees(t, "full", "float64", [torch_copy([3, 2]), torch_in(0.1d0)])
       call t%full([2, 3], 7)
-      call agrees(t, "full", "int64", [torch_in([3, 2]), torch_in(7)])
+      call agrees(t, "full", "int64", [torch_copy([3, 2]), torch_in(7)])
       call t%full([2_int64], 5000000000_int64)
-      call agrees(t, "full", "int64", [torch_in([2]), torch_in(5000000000_int64)])
+      call agrees(t, "full", "int64", [torch_copy([2]), torch_in(5000000000_int64)])
       call t%full([2_int64, 3_int64], 2.5d0, layout="same", requires_grad=.true.)
       call expect(all(t%shape() == [2, 3]) .and. all(t%stride() == [3, 1]) .and. t%requires_grad(), "full with options")
    end subroutine values_everywhere
