@@ -16,6 +16,7 @@ program test_torch_call
    call results_of_every_kind()
    call arrays_are_not_copied()
    call layouts()
+   call foreign_results()
    call refuses()
    call texts_of_torch()
    call scope%end()
@@ -143,7 +144,7 @@ contains
    end subroutine results_of_every_kind
 
    subroutine arrays_are_not_copied()
-      real(real64), target :: a(2, 3)
+      real(real64), target :: a(2, 3), b(2, 3)
       real(real64), pointer :: p(:, :)
       type(torch_tensor) :: y
 
@@ -153,6 +154,10 @@ contains
       call torch_call("Tensor.detach", [torch_in(a)], y)
       call y%to_array(p)
       call expect(associated(p, a), "a view of an array")
+      b = 0
+      call y%from_array(b)
+      call torch_call("add", [torch_in(a), torch_in(1d0), y%arg("out")])
+      call expect(all(b == 4), "out of torch is an array")
    end subroutine arrays_are_not_copied
 
    subroutine layouts()
@@ -175,6 +180,29 @@ contains
       call torch_call("add", [x%arg(), torch_in(a)], y)
       call expect(all(y%shape() == [2, 3]), "arrays follow the first tensor")
    end subroutine layouts
+
+   !> What has no counterpart in Fortran
+   subroutine foreign_results()
+      real(real32), target :: a(2, 3)
+      type(torch_tensor) :: x, y
+      type(torch_results) :: results
+      integer :: stat
+      character(:), allocatable :: errmsg
+
+      a = 1
+      call x%from_array(a)
+      call torch_call("Tensor.to_sparse", [x%arg()], y)
+      call y%copy_to(torch_out(a), stat=stat, errmsg=errmsg)
+      call expect_status(stat, FTN_PYTORCH_ERR_RESULT_TYPE, "values of a sparse tensor", errmsg)
+      call expect_text(errmsg, "torch.sparse_coo", "text for a sparse tensor")
+      y = torch_sum(y)
+      call y%copy_to(torch_out(a(1, 1)))
+      call expect(a(1, 1) == 6, "a sparse tensor can be reduced")
+      call torch_call("nn.Linear", [torch_in(3), torch_in(4)], results, stat=stat, errmsg=errmsg)
+      call expect_status(stat, FTN_PYTORCH_ERR_RESULT_TYPE, "an object", errmsg)
+      call torch_call("Tensor.tolist", [x%arg()], results, stat=stat, errmsg=errmsg)
+      call expect_status(stat, FTN_PYTORCH_ERR_RESULT_TYPE, "lists in a list", errmsg)
+   end subroutine foreign_results
 
    subroutine refuses()
       real(real32), target :: a(2, 3)
