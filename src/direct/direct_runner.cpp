@@ -59,6 +59,10 @@ std::string_view after(std::string_view prefix, std::string_view name) noexcept 
   return name.substr(0, prefix.size()) == prefix ? name.substr(prefix.size()) : std::string_view();
 }
 
+[[noreturn]] void refuse(const CallName& function) {
+  fail(FPT_ERR_HOOK, function, " needs Python: load the model with backend=\"python\"");
+}
+
 [[noreturn]] void refuse_checkpoints() {
   fail(FPT_ERR_HOOK, "the direct path has no checkpoints: load the model with backend=\"python\"");
 }
@@ -162,6 +166,7 @@ void DirectRunner::call(std::string_view function, Args inputs, const Targets& t
   if (function.find(':') != std::string_view::npos)
     fail(FPT_ERR_HOOK, "derivatives of a saved model need Python: load it with backend=\"python\"");
   const std::string_view optimizer = after(optimizer_prefix, function);
+  if (optimizer.empty() && !after(own_prefix, function).empty()) refuse(name_of(function));
   if (optimizer.empty()) return run(function, function, inputs, targets, 0);
   const fpt_direct_optimizer chosen = optimizer_settings(optimizer, inputs);
   require_direct(direct_plugin().create_optimizer(module_, &chosen));
@@ -173,9 +178,7 @@ TensorPtr DirectRunner::forward_list(Args inputs, int32_t flags) {
   return single_tensor(*answer, name_of(forward_hook), reading_);
 }
 
-std::unique_ptr<Runner> DirectRunner::create(std::string_view function, Args) {
-  fail(FPT_ERR_HOOK, name_of(function), " needs Python: load the model with backend=\"python\"");
-}
+std::unique_ptr<Runner> DirectRunner::create(std::string_view function, Args) { refuse(name_of(function)); }
 
 Training DirectRunner::train(Args inputs, Args targets, bool) {
   const CallName call = name_of(train_hook);

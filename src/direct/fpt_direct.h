@@ -22,7 +22,7 @@ extern "C" {
 #endif
 
 /** Version of this header. The core refuses a plug-in of another one. */
-#define FPT_DIRECT_VERSION 4
+#define FPT_DIRECT_VERSION 5
 
 /** Modes of a module, see the option "mode" of fpt_module_load(). */
 enum { FPT_DIRECT_CHECKED = 0, FPT_DIRECT_SAFE = 1 };
@@ -69,7 +69,7 @@ typedef struct fpt_direct_answer {
 typedef struct fpt_direct_optimizer {
   int32_t kind; /**< 0: SGD, 1: Adam, 2: AdamW */
   int32_t nesterov, amsgrad;
-  double lr, momentum, weight_decay, beta1, beta2, eps;
+  double lr, momentum, weight_decay, beta1, beta2, eps, dampening;
 } fpt_direct_optimizer;
 
 typedef struct fpt_direct_module fpt_direct_module;

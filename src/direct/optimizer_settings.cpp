@@ -23,6 +23,7 @@ constexpr double unlimited = 1e300;
 constexpr Setting known_settings[] = {
     {"lr", 7, 0, unlimited, &fpt_direct_optimizer::lr, nullptr},
     {"momentum", 1, 0, unlimited, &fpt_direct_optimizer::momentum, nullptr},
+    {"dampening", 1, -unlimited, unlimited, &fpt_direct_optimizer::dampening, nullptr},
     {"nesterov", 1, 0, 1, nullptr, &fpt_direct_optimizer::nesterov},
     {"weight_decay", 7, 0, unlimited, &fpt_direct_optimizer::weight_decay, nullptr},
     {"beta1", 6, 0, 1, &fpt_direct_optimizer::beta1, nullptr},
@@ -71,8 +72,8 @@ fpt_direct_optimizer optimizer_settings(std::string_view name, Args settings) {
       chosen.*setting->logical = value != 0;
   }
   if (chosen.lr < 0) fail(FPT_ERR_SIGNATURE, "create_optimizer_", name, " needs a learning rate, lr");
-  if (chosen.nesterov && chosen.momentum <= 0)
-    fail(FPT_ERR_ARGUMENT, "create_optimizer_sgd: nesterov needs a momentum greater than 0");
+  if (chosen.nesterov && (chosen.momentum <= 0 || chosen.dampening != 0))
+    fail(FPT_ERR_ARGUMENT, "create_optimizer_sgd: nesterov needs a momentum greater than 0, and no dampening");
   return chosen;
 }
 

@@ -83,8 +83,8 @@ void Optimizer::step() {
 
 void Optimizer::step_sgd(Batch& batch, bool first) {
   at::_fused_sgd_(batch.parameters, batch.gradients, batch.first, settings_.weight_decay, settings_.momentum,
-                  settings_.lr,
-                  /*dampening=*/0, settings_.nesterov != 0, /*maximize=*/false, first && settings_.momentum != 0);
+                  settings_.lr, settings_.dampening, settings_.nesterov != 0, /*maximize=*/false,
+                  first && settings_.momentum != 0);
 }
 
 void Optimizer::step_adam(Batch& batch) {

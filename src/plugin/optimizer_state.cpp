@@ -26,6 +26,9 @@ constexpr Real reals[] = {{"lr", &fpt_direct_optimizer::lr},
                           {"beta2", &fpt_direct_optimizer::beta2},
                           {"eps", &fpt_direct_optimizer::eps}};
 
+/// Written only where there is one: a setting that came later, which versions before it do not know.
+constexpr const char* dampening = "dampening";
+
 struct Logical {
   const char* name;
   int32_t fpt_direct_optimizer::* value;
@@ -97,6 +100,7 @@ void read_setting(const Reader& reader, const std::vector<std::string>& words, f
     settings.kind = static_cast<int32_t>(kind - kinds);
     return;
   }
+  if (words[0] == dampening) return void(settings.dampening = reader.number(words[1]));
   for (const Real& real : reals)
     if (words[0] == real.name) return void(settings.*real.value = reader.number(words[1]));
   for (const Logical& logical : logicals)
@@ -110,6 +114,7 @@ void check(const Reader& reader, const Optimizer& optimizer) {
   for (const Real& real : reals)
     if (const double value = settings.*real.value; !std::isfinite(value) || value < 0)
       reader.refuse(concat(real.name, " is ", value));
+  if (!std::isfinite(settings.dampening)) reader.refuse(concat(dampening, " is ", settings.dampening));
   const bool is_adam = settings.kind != 0;
   for (const Moments& moments : optimizer.moments()) {
     if (!std::isfinite(moments.steps) || moments.steps < 0)
@@ -127,6 +132,7 @@ std::string text_of_state(const Optimizer& optimizer) {
   const fpt_direct_optimizer& settings = optimizer.settings();
   std::string head = concat(first_line, "\nkind ", kinds[settings.kind], "\n"), body;
   for (const Real& real : reals) head += concat(real.name, " ", hexadecimal(settings.*real.value), "\n");
+  if (settings.dampening != 0) head += concat(dampening, " ", hexadecimal(settings.dampening), "\n");
   for (const Logical& logical : logicals) head += concat(logical.name, " ", settings.*logical.value, "\n");
   for (const Moments& moments : optimizer.moments()) {
     head += concat("parameter ", moments.name, " ", static_cast<int64_t>(moments.steps), "\n");
@@ -152,7 +158,10 @@ std::unique_ptr<Optimizer> optimizer_of_state(const std::string& text, const tor
   settings.kind = -1;
   std::size_t known = 0;
   std::vector<std::string> words = reader.line();
-  for (; words.size() == 2; words = reader.line(), ++known) read_setting(reader, words, settings);
+  for (; words.size() == 2; words = reader.line()) {
+    read_setting(reader, words, settings);
+    known += words[0] != dampening;
+  }
   if (settings.kind < 0 || known != 1 + std::size(reals) + std::size(logicals)) reader.refuse("settings are missing");
   auto optimizer = std::make_unique<Optimizer>(settings, module, file);
 

@@ -8,8 +8,8 @@ program test_direct_training
    use ftn_pytorch
    implicit none
 
-   character(*), parameter :: optimizers(*) = [character(16) :: "sgd", "sgd momentum", "sgd nesterov", "adam", &
-      "adam amsgrad", "adamw", "adamw decay"]
+   character(*), parameter :: optimizers(*) = [character(16) :: "sgd", "sgd momentum", "sgd nesterov", &
+      "sgd dampening", "adam", "adam amsgrad", "adamw", "adamw decay"]
    integer, parameter :: steps = 12
    real(real32), target :: x(16, 32), t(4, 32)
    type(torch_module) :: starter
@@ -29,6 +29,8 @@ program test_direct_training
    end do
    call resumes("sgd momentum", "python", "python")
    call resumes("sgd momentum", "direct", "python")
+   call resumes("sgd dampening", "direct", "python")
+   call resumes("sgd dampening", "python", "direct")
    call resumes("adam amsgrad", "python", "python")
    call resumes("adam amsgrad", "direct", "python")
    call resumes("adam amsgrad", "python", "direct")
@@ -50,6 +52,8 @@ contains
          call model%create_optimizer_sgd(0.05_real64, momentum=0.9_real64, weight_decay=0.01_real64)
       case ("sgd nesterov")
          call model%create_optimizer_sgd(0.05, momentum=0.9, nesterov=.true.)
+      case ("sgd dampening")
+         call model%create_optimizer_sgd(0.05, momentum=0.9, dampening=0.25)
       case ("adam")
          call model%create_optimizer_adam(1e-2)
       case ("adam amsgrad")
@@ -184,6 +188,8 @@ contains
       call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "a negative learning rate", errmsg)
       call model%create_optimizer_sgd(0.1, nesterov=.true., stat=stat, errmsg=errmsg)
       call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "nesterov without momentum", errmsg)
+      call model%create_optimizer_sgd(0.1, momentum=0.9, nesterov=.true., dampening=0.5, stat=stat, errmsg=errmsg)
+      call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "nesterov with dampening", errmsg)
       call model%create_optimizer_adam(0.1, beta1=1.0, stat=stat, errmsg=errmsg)
       call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "beta1 = 1", errmsg)
       call model%create_optimizer_sgd(0.1)

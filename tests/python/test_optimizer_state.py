@@ -19,6 +19,7 @@ OPTIMIZERS = {
     "sgd": ("sgd", {"lr": 0.1}),
     "momentum": ("sgd", {"lr": 0.1, "momentum": 0.9, "weight_decay": 0.01}),
     "nesterov": ("sgd", {"lr": 0.1, "momentum": 0.9, "nesterov": True}),
+    "dampening": ("sgd", {"lr": 0.1, "momentum": 0.9, "dampening": 0.25}),
     "adam": ("adam", {"lr": 0.01}),
     "amsgrad": ("adam", {"lr": 0.01, "beta1": 0.8, "beta2": 0.99, "eps": 1e-6, "weight_decay": 0.1, "amsgrad": True}),
     "adamw": ("adamw", {"lr": 0.01, "weight_decay": 0.1}),

@@ -22,6 +22,8 @@ CLASSES = {"sgd": "SGD", "adam": "Adam", "adamw": "AdamW"}
 _FIRST_LINE = "ftn_pytorch optimizer 1"
 _REALS = ("lr", "momentum", "weight_decay", "beta1", "beta2", "eps")
 _LOGICALS = ("nesterov", "amsgrad")
+_LATER = ("dampening",)
+"""Reals that are written where they are not zero: versions before them do not know them."""
 _PARTS = {
     "sgd": {"first": "momentum_buffer"},
     "adam": {"first": "exp_avg", "second": "exp_avg_sq", "largest": "max_exp_avg_sq"},
@@ -36,6 +38,7 @@ def dumps(kind: str, optimizer: Any, parameters: Mapping[str, Any]) -> bytes:
     settings = {**group, "beta1": betas[0], "beta2": betas[1]}
     lines = [_FIRST_LINE, f"kind {kind}"]
     lines += [f"{name} {float(settings.get(name) or 0).hex()}" for name in _REALS]
+    lines += [f"{name} {float(settings[name]).hex()}" for name in _LATER if settings.get(name)]
     lines += [f"{name} {int(bool(settings.get(name)))}" for name in _LOGICALS]
     body = []
     for name, parameter in parameters.items():
@@ -82,7 +85,7 @@ def _parse(data: bytes, parameters: Mapping[str, Any]) -> tuple[str, dict[str, A
             kind = rest[0]
             if kind not in CLASSES:
                 raise ValueError(f"there is no optimizer {kind!r}")
-        elif first in _REALS:
+        elif first in _REALS + _LATER:
             settings[first] = float.fromhex(rest[0])
         elif first in _LOGICALS:
             settings[first] = bool(int(rest[0]))
@@ -109,6 +112,7 @@ def _parse(data: bytes, parameters: Mapping[str, Any]) -> tuple[str, dict[str, A
             at += size
     if not kind:
         raise ValueError("settings are missing: kind")
+    settings = {**dict.fromkeys(_LATER, 0.0), **settings}
     missing = settings_of(kind) - set(settings)
     if missing:
         raise ValueError(f"settings are missing: {', '.join(sorted(missing))}")
@@ -130,7 +134,7 @@ def _needed(kind: str, settings: Mapping[str, Any]) -> set[str]:
 
 def settings_of(kind: str) -> set[str]:
     """Names of the settings that an optimizer has."""
-    own = {"momentum", "nesterov"} if kind == "sgd" else {"beta1", "beta2", "eps", "amsgrad"}
+    own = {"momentum", "nesterov", "dampening"} if kind == "sgd" else {"beta1", "beta2", "eps", "amsgrad"}
     return {"lr", "weight_decay"} | own
 
 

@@ -16,6 +16,8 @@ TEST(OptimizerSettings, AreThoseOfTorch) {
   EXPECT_EQ(sgd.lr, 0.5);
   EXPECT_EQ(sgd.momentum, 0.9);
   EXPECT_EQ(sgd.nesterov, 1);
+  EXPECT_EQ(sgd.dampening, 0);
+  EXPECT_EQ(optimizer_of("sgd", {in(0.5), named("dampening", in(-0.25))}).dampening, -0.25);
   const fpt_direct_optimizer adamw = optimizer_of("adamw", {named("lr", in(1))});
   EXPECT_EQ(adamw.kind, 2);
   EXPECT_EQ(adamw.weight_decay, 0.01);
@@ -34,6 +36,9 @@ TEST(OptimizerSettings, ThatMakeNoSenseAreRefused) {
   refused("sgd", {in(0.1), named("beta1", in(0.5))}, FPT_ERR_SIGNATURE, "'beta1'");
   refused("adam", {in(0.1), named("beta1", in(1.0))}, FPT_ERR_ARGUMENT, "less than 1");
   refused("sgd", {in(0.1), named("nesterov", in(true))}, FPT_ERR_ARGUMENT, "momentum greater than 0");
+  refused("sgd", {in(0.1), named("momentum", in(0.9)), named("dampening", in(0.5)), named("nesterov", in(true))},
+          FPT_ERR_ARGUMENT, "no dampening");
+  refused("adam", {in(0.1), named("dampening", in(0.5))}, FPT_ERR_SIGNATURE, "'dampening'");
 }
 
 }  // namespace
