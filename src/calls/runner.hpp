@@ -52,7 +52,7 @@ class Runner {
 using RunnerTable = HandleTable<Runner, HandleKind::module>;
 
 inline RunnerTable& runners() {
-  static RunnerTable& table = *new RunnerTable("a module", "load");
+  static RunnerTable& table = *new RunnerTable("a module or an object of torch", "load, or create,");
   return table;
 }
 

@@ -187,7 +187,8 @@ class Checkpoint:
                 elif name not in saved:
                     restorer.misfits.append(f"the file has no {name!r}")
                 elif name not in live and self._rebinder(name) is None:
-                    restorer.misfits.append(f"there is no {name!r} here")
+                    advice = ": create it before restore" if name.startswith("torch_") else ""
+                    restorer.misfits.append(f"there is no {name!r} here{advice}")
                 else:
                     restorer.add(live.get(name), saved[name], name, self._rebinder(name))
             saved_random = restorer.value_of(state["random"])

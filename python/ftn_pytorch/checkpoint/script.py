@@ -34,9 +34,11 @@ _HOOKED = "hook"
 class ScriptCheckpoint(Checkpoint):
     """The state among the names of a script, looked for whenever it is written or read."""
 
-    def __init__(self, path: str, config: Mapping[str, Any]) -> None:
+    def __init__(self, path: str, config: Mapping[str, Any], attached: Callable[[], dict[str, Any]] = dict) -> None:
+        """``attached``: objects beside the names of the script, with names that no script can have."""
         super().__init__()
         self.config = config
+        self._attached = attached
         self._script = path
         self._namespace: dict[str, Any] = {}
         self._assigned: set[str] = set()
@@ -51,6 +53,10 @@ class ScriptCheckpoint(Checkpoint):
 
     def hooked(self, save: Callable[[str], None], restore: Callable[[str], None]) -> Checkpoint:
         """The same for a script with hooks: they write and read what is kept."""
+        for name in self._attached():
+            process.warn_once(
+                f"{self._script}: {name} is not in what ftn_pytorch_save writes: call save for it, with another file"
+            )
         return _HookedCheckpoint(save, restore, self._script, self._session)
 
     def is_empty(self) -> bool:
@@ -58,6 +64,9 @@ class ScriptCheckpoint(Checkpoint):
         return not self._collect()
 
     def _collect(self) -> dict[str, Any]:
+        return {**self._own(), **self._attached()}
+
+    def _own(self) -> dict[str, Any]:
         own = [value for value in self._namespace.values() if isinstance(value, Checkpoint)]
         if len(own) > 1:
             raise FtnPytorchError(

@@ -6,11 +6,12 @@ from __future__ import annotations
 import abc
 import inspect
 import os
+import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .. import conventions, device, differentiation, process
+from .. import conventions, device, differentiation, parameters, process
 from ..conventions import TRAIN, Convention
 from ..errors import FtnPytorchError, did_you_mean
 
@@ -80,6 +81,26 @@ class Runner(abc.ABC):
         self.inputs = options.inputs
         self.cast = options.cast
         self._options = options
+        self._attached: list[tuple[str, weakref.ref]] = []
+
+    def networks(self) -> dict[str, Any]:
+        """Modules of torch, and parameters outside of any, by name; those of a saved model have an empty name."""
+        return {}
+
+    def attach(self, kind: str, made: Any) -> None:
+        """Keep the state of an object that Fortran made for this model in its checkpoints, as long as both live."""
+        self._attached = [known for known in self._attached if known[1]() is not None]
+        self._attached.append((kind, weakref.ref(made)))
+
+    def attached(self) -> dict[str, Any]:
+        """What was attached and lives, "torch_optimizer.1": numbered in the order in which it was made."""
+        found: dict[str, Any] = {}
+        for kind, reference in self._attached:
+            made = reference()
+            if made is not None:
+                number = sum(name.startswith(f"{kind}.") for name in found) + 1
+                found[f"{kind}.{number}"] = made.state()
+        return found
 
     @abc.abstractmethod
     def reload(self) -> None:
@@ -111,7 +132,7 @@ class Runner(abc.ABC):
 
     def _for_tensors(self, function: Callable, predicts: bool, flags: int) -> tuple[Callable, Convention]:
         """What ``bind`` returns for a function of a saved model: on the device, and if it predicts as the flags say."""
-        if predicts and (flags | self._options.flags) & USE_INFERENCE_MODE:
+        if predicts and (flags | self._options.flags) & USE_INFERENCE_MODE and not self._options.training:
             function = _under_inference_mode(function)
         if self.device is not None:
             function = device.on_device(function, self.device)
@@ -139,15 +160,20 @@ class Runner(abc.ABC):
         function = self.find(name)
         if function is not None:
             return function
+        if parameters.is_own(name):
+            raise parameters.refusal(self.path)
         there = self.functions()
         listed = f"it has {', '.join(there)}" if there else "it has none"
         raise FtnPytorchError("HOOK", f"{self.path} has no function {name}; {listed}{did_you_mean(name, there)}")
 
 
 def _under_inference_mode(function: Callable) -> Callable:
+    """Except where an input requires gradients: a result of inference mode has none."""
     from torch import inference_mode
 
     def predict(*args: Any, **named: Any) -> Any:
+        if any(getattr(value, "requires_grad", False) for value in (*args, *named.values())):
+            return function(*args, **named)
         with inference_mode():
             return function(*args, **named)
 

@@ -48,11 +48,15 @@ class ExportedRunner(SavedRunner):
         model = _without_guards(program) or guarded
         for parameter in (*guarded.parameters(), *model.parameters()):
             parameter.requires_grad_(False)
+        network = model
         if options.compile is not None:
             model = torch.compile(model, mode=options.compile, backend=options.compile_backend)
         process.settle_threads()
         self._torch, self._tree, self._inputs, self._model, self._guarded = torch, tree, inputs, model, guarded
-        self.device = place
+        self._network, self.device = network, place
+
+    def networks(self) -> dict[str, Any]:
+        return {"": self._network}
 
     def _forward(self) -> Callable:
         model, tree, inputs, where = self._model, self._tree, self._inputs, f"forward of {self.name}"

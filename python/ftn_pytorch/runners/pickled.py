@@ -20,7 +20,8 @@ _ADVICE = (
 class PickledRunner(SavedRunner):
     """A whole module written by torch.save, which is read by running code that the file names: only if asked for.
 
-    The classes must be importable; the folder of the file is searched first. No gradients are recorded.
+    The classes must be importable; the folder of the file is searched first. Parameters require gradients only in
+    training mode.
     """
 
     backend = "pickle"
@@ -40,8 +41,8 @@ class PickledRunner(SavedRunner):
         if not isinstance(model, torch.nn.Module):
             raise FtnPytorchError("FORMAT", f"{self.path} holds {_kind(model)}, but no torch.nn.Module. {_ADVICE}")
         model.train(self._options.training)
-        for parameter in model.parameters():
-            parameter.requires_grad_(False)
+        if not self._options.training:
+            model.requires_grad_(False)
         if self._options.compile is not None:
             compiling.compile_module(torch, model, self._options.compile, self._options.compile_backend)
         process.settle_threads()
@@ -62,6 +63,9 @@ class PickledRunner(SavedRunner):
             raise FtnPytorchError(
                 "FORMAT", f"{self.path} cannot be read by torch.load: {message(failure)}"
             ) from failure
+
+    def networks(self) -> dict[str, Any]:
+        return {"": self._model}
 
     def _forward(self) -> Callable:
         return self._model

@@ -8,7 +8,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from .. import formats, loading
+from .. import formats, loading, parameters
 from ..conventions import FORWARD, Convention
 from ..errors import FtnPytorchError
 from .base import Options, Runner, refuse_config
@@ -57,7 +57,7 @@ class SavedRunner(Runner):
         raise FtnPytorchError("HOOK", f"{self.path} is {self.what}, which reads no other state: load the other file")
 
     def find(self, name: str) -> Callable | None:
-        return self._forward() if name == FORWARD else None
+        return self._forward() if name == FORWARD else parameters.own_function(self, name)
 
     def functions(self) -> list[str]:
         return [FORWARD]
@@ -68,4 +68,4 @@ class SavedRunner(Runner):
         return None
 
     def bind(self, name: str, flags: int) -> tuple[Callable, Convention]:
-        return self._for_tensors(self.require(name), True, flags)
+        return self._for_tensors(self.require(name), name == FORWARD, flags)

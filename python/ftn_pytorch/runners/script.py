@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any
 
-from .. import arrived, compiling, conventions, device, framework, loading, process
+from .. import arrived, compiling, conventions, device, framework, loading, parameters, process
 from ..conventions import FORWARD, RESTORE, SAVE, SETUP, TRAIN, Convention
 from ..errors import FtnPytorchError
 from .base import Options, Runner
@@ -116,7 +116,7 @@ class ScriptRunner(Runner):
         from ..checkpoint.script import ScriptCheckpoint
 
         if self._checkpoint is None:
-            self._checkpoint = ScriptCheckpoint(self.path, self._config)
+            self._checkpoint = ScriptCheckpoint(self.path, self._config, self.attached)
         self._checkpoint.use(vars(self._module))
         if self._has_hook(SAVE) and self._has_hook(RESTORE):
             save = functools.partial(self._call_with_file, SAVE)
@@ -141,9 +141,12 @@ class ScriptRunner(Runner):
             text = f"{self.path}: {name} did nothing, because it contains yield or is declared with async def"
             raise FtnPytorchError(status, f"{text}; make it a plain function")
 
+    def networks(self) -> dict[str, Any]:
+        return parameters.networks_in(vars(self._module))
+
     def find(self, name: str) -> Callable | None:
         function = vars(self._module).get(name)
-        return function if callable(function) else None
+        return function if callable(function) else parameters.own_function(self, name)
 
     def functions(self) -> list[str]:
         return _functions_of(self._module)

@@ -19,6 +19,8 @@ from .base import Options, Runner
 _FORTRAN = "fortran."
 _PLAIN = "plain."
 _PROCEDURE = "ftn_pytorch."
+# Makers of objects by their modules, which few programs need.
+_MAKERS = {"ftn_pytorch_optimizer": (".optimizer", "for_tensors"), "ftn_pytorch_loss": (".loss", "create")}
 
 
 class TorchFunctions(Runner):
@@ -42,6 +44,9 @@ class TorchFunctions(Runner):
         self._fortran = FortranFunctions(layout)
 
     def find(self, name: str) -> Callable | None:
+        if name in _MAKERS:
+            module, maker = _MAKERS[name]
+            return getattr(importlib.import_module(module, __package__), maker)
         if name.startswith(_FORTRAN):
             return self._fortran.find(name.removeprefix(_FORTRAN))
         if name.startswith(_PROCEDURE):
@@ -90,7 +95,7 @@ class TorchFunctions(Runner):
 
     def bind(self, name: str, flags: int) -> tuple[Callable, Convention]:
         function = self.require(name)
-        if not name.startswith((_FORTRAN, _PLAIN)):
+        if name not in _MAKERS and not name.startswith((_FORTRAN, _PLAIN)):
             function = functools.partial(_call, self._torch, function)
         return function, Convention(one_list=False, has_out=False)
 

@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from .. import device, formats, loading, private_names, process
+from .. import device, formats, loading, parameters, private_names, process
 from ..conventions import FORWARD, RESTORE, SAVE, TRAIN, Convention
 from ..errors import FtnPytorchError, summary, trace
 from ..framework import TORCH, import_torch
@@ -85,7 +85,7 @@ class TorchScriptRunner(Runner):
             objects["optimizer"] = self._optimizer.torch_optimizer
         if self._checkpoint is None:
             self._checkpoint = Checkpoint()
-        return self._checkpoint.of(objects)
+        return self._checkpoint.of({**objects, **self.attached()})
 
     def _copy_from(self, path: str) -> None:
         """Copy what a TorchScript file holds into the model, and the state of the optimizer if it has one."""
@@ -111,7 +111,10 @@ class TorchScriptRunner(Runner):
         own: dict[str, Callable] = {TRAIN: self._train, SAVE: self.save, RESTORE: self.restore}
         if name in own:
             return own[name]
-        return getattr(self._model, name) if name in self._methods() else None
+        return getattr(self._model, name) if name in self._methods() else parameters.own_function(self, name)
+
+    def networks(self) -> dict[str, Any]:
+        return {"": self._model}
 
     def functions(self) -> list[str]:
         return [FORWARD, TRAIN, SAVE, RESTORE, *_OPTIMIZERS, *self._methods()]

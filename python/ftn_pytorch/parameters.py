@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: MIT
+"""Parameters of a loaded model by name, and functions that every runner adds to its own."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from types import ModuleType
+from typing import Any
+
+from . import instances, private_names
+from .errors import FtnPytorchError
+from .values import loaded
+
+PARAMETERS = "ftn_pytorch_parameters"
+OPTIMIZER = "ftn_pytorch_optimizer"
+AVERAGED = "ftn_pytorch_averaged"
+
+
+def is_own(name: str) -> bool:
+    """True for the functions that this adds."""
+    return name in (PARAMETERS, OPTIMIZER, AVERAGED)
+
+
+def own_function(runner: Any, name: str) -> Callable | None:
+    """One of these functions, None where the model has nothing that it could work on."""
+    if not is_own(name) or not runner.networks():
+        return None
+    if name == PARAMETERS:
+        return functools.partial(named, runner)
+    from .runners import averaged, optimizer
+
+    return functools.partial(optimizer.for_model if name == OPTIMIZER else averaged.for_model, runner)
+
+
+def refusal(path: str) -> FtnPytorchError:
+    """The failure for a model without."""
+    return FtnPytorchError(
+        "HOOK",
+        f"{path} has no parameters that can be reached: those of scripts, TorchScript models, programs of torch.export "
+        "and pickled modules can be, and a script needs a name for each of its networks",
+    )
+
+
+def named(runner: Any) -> dict[str, Any]:
+    """Parameters by name, "net.0.weight", each one once.
+
+    In a script the name of the network comes first. ARGUMENT if a lazy one has no shape yet.
+    """
+    return dict(_each(runner, "named_parameters"))
+
+
+def trainable(runner: Any) -> list[Any]:
+    """Those that require gradients; ARGUMENT if none does."""
+    found = [each for each in named(runner).values() if each.requires_grad]
+    if not found:
+        raise FtnPytorchError(
+            "ARGUMENT",
+            f"no parameter of {runner.path} requires gradients, so there is nothing to train: fetch them with "
+            "parameters(...) and call set_requires_grad, unless the model was frozen when it was written",
+        )
+    return found
+
+
+def buffers(runner: Any) -> list[Any]:
+    """Buffers of all networks, such as the statistics of batch normalization."""
+    return [each for _, each in _each(runner, "named_buffers")]
+
+
+def networks_in(namespace: Mapping[str, Any]) -> dict[str, Any]:
+    """Networks among the names of a script, also in lists, dicts and objects of own classes, and lone parameters."""
+    if loaded("torch") is None:
+        return {}
+    found: dict[str, Any] = {}
+    seen: set[int] = set()
+    for name, value in list(namespace.items()):
+        is_code = inspect.isroutine(value) or isinstance(value, (type, ModuleType))
+        if not is_code and not name.startswith("__"):
+            _search(name, value, found, seen)
+    return found
+
+
+def _search(path: str, value: Any, found: dict[str, Any], seen: set[int]) -> None:
+    from .checkpoint.objects import access_to, is_module, is_trainable
+
+    if id(value) in seen:
+        return
+    seen.add(id(value))
+    if is_module(value) or is_trainable(value) or type(value) is loaded("torch").nn.Parameter:
+        found[path] = value
+    elif access_to(value) is None:
+        for name, part in _parts(value):
+            _search(f"{path}.{name}", part, found, seen)
+
+
+def _parts(value: Any) -> Iterator[tuple[Any, Any]]:
+    if isinstance(value, dict):
+        yield from value.items()
+    elif isinstance(value, (list, tuple)):
+        yield from enumerate(value)
+    if instances.is_plain(type(value)):
+        yield from instances.fields(value).items()
+
+
+def _each(runner: Any, kind: str) -> Iterator[tuple[str, Any]]:
+    torch = loaded("torch")
+    is_lazy = torch.nn.parameter.is_lazy
+    seen: set[int] = set()
+    for path, value in runner.networks().items():
+        if isinstance(value, torch.nn.Module):
+            inside = getattr(private_names.uncompiled(value), kind)()
+        else:
+            inside = [("", value)] if kind == "named_parameters" else []
+        for name, each in inside:
+            full = f"{path}.{name}".strip(".")
+            if is_lazy(each):
+                raise FtnPytorchError("ARGUMENT", f"{full} of {runner.path} has no shape before the first forward")
+            if id(each) not in seen:
+                seen.add(id(each))
+                yield full, each

@@ -1,0 +1,274 @@
+# SPDX-License-Identifier: MIT
+"""Every optimizer of torch, as Fortran makes and steps it, beside plain Python that does the same."""
+
+import ctypes
+
+import pytest
+
+from ftn_pytorch import _embed
+from ftn_pytorch.runners import objects
+
+torch = pytest.importorskip("torch")
+
+OPTIMIZERS = objects.classes((torch.optim,), torch.optim.Optimizer)
+SCRIPT = """
+    import torch
+    torch.manual_seed(7)
+    net = torch.nn.Sequential(torch.nn.Linear(3, 5, bias={bias}), torch.nn.Tanh(), torch.nn.Linear(5, 1, bias={bias}))
+
+    def ftn_pytorch_forward(x):
+        return net(x)
+"""
+X = torch.linspace(-1, 1, 30).reshape(10, 3)
+Y = X.sum(1, keepdim=True).sin()
+
+
+@pytest.fixture
+def model(load, request):
+    """The runner of a script; Muon takes matrices only."""
+    kind = request.getfixturevalue("kind") if "kind" in request.fixturenames else ""
+    return load(SCRIPT.format(bias=kind != "Muon"))
+
+
+def called(runner, name, *args, **named):
+    """A call as the core makes it."""
+    function, *_ = _embed.bind(runner, name, 0)
+    _embed.first_call(runner, name, args, named)
+    return function(*args, **named)
+
+
+def network(runner):
+    return runner.networks()["net"]
+
+
+def gradients(net, sparse):
+    """Gradients of the loss, or sparse ones where an optimizer takes nothing else."""
+    for each in net.parameters():
+        each.grad = None
+    loss = ((net(X) - Y) ** 2).mean()
+    loss.backward()
+    for each in net.parameters() if sparse else ():
+        each.grad = each.grad.to_sparse()
+    return loss
+
+
+def one_step(kind, runner, made):
+    net = network(runner)
+    if made.needs_closure:
+        called(made, "step_with", *fortran_closure(made, net))
+    else:
+        gradients(net, kind == "SparseAdam")
+        called(made, "step")
+
+
+def fortran_closure(made, net):
+    """What Fortran passes: addresses of a procedure and of its context."""
+
+    @ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
+    def procedure(context):
+        called(made, "take_loss", ((net(X) - Y) ** 2).mean())
+        return 0
+
+    made.test_closure = procedure
+    return ctypes.cast(procedure, ctypes.c_void_p).value, 0
+
+
+def plain_step(kind, net, optimizer):
+    def closure():
+        optimizer.zero_grad()
+        loss = ((net(X) - Y) ** 2).mean()
+        loss.backward()
+        return loss
+
+    if kind == "LBFGS":
+        optimizer.step(closure)
+    else:
+        gradients(net, kind == "SparseAdam")
+        optimizer.step()
+
+
+def weights(net):
+    return [each.detach().clone() for each in net.parameters()]
+
+
+def same(one, other):
+    return all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
+
+
+@pytest.mark.parametrize("kind", OPTIMIZERS)
+def test_each_optimizer_steps_as_in_python_and_resumes_with_the_same_bits(kind, model, load, tmp_path):
+    reference = network(load(SCRIPT.format(bias=kind != "Muon"), name="reference.py"))
+    begin = weights(reference)
+    plain = getattr(torch.optim, kind)
+    fused = {"fused": True} if "fused" in plain.__init__.__code__.co_varnames else {}
+    plain = plain(reference.parameters(), lr=0.01, **fused)
+
+    made = called(model, "ftn_pytorch_optimizer", kind, lr=0.01)
+    for step in range(6):
+        if step == 3:
+            _embed.checkpoint(model, str(tmp_path / "kept"))
+            called(made, "zero_grad")
+            _embed.save(made, str(tmp_path / "optimizer"))
+            halfway = weights(network(model))
+        one_step(kind, model, made)
+        plain_step(kind, reference, plain)
+    assert not same(begin, weights(reference)), "nothing was trained"
+    assert same(weights(network(model)), weights(reference))
+
+    again = load(SCRIPT.format(bias=kind != "Muon"), name="again.py")
+    remade = called(again, "ftn_pytorch_optimizer", kind, lr=0.5)
+    _embed.restore(again, str(tmp_path / "kept"))
+    for _ in range(3):
+        one_step(kind, again, remade)
+    assert same(weights(network(again)), weights(reference))
+
+    net = network(again)
+    with torch.no_grad():
+        for each, old in zip(net.parameters(), halfway, strict=True):
+            each.copy_(old)
+    remade = called(again, "ftn_pytorch_optimizer", kind, lr=0.5)
+    _embed.restore(remade, str(tmp_path / "optimizer"))
+    for _ in range(3):
+        one_step(kind, again, remade)
+    assert same(weights(network(again)), weights(reference))
+
+
+def torch_runner():
+    return _embed.torch_functions(0)
+
+
+def leaf(*shape):
+    return torch.ones(*shape, requires_grad=True)
+
+
+def test_the_fused_kernel_is_used_where_there_is_one_unless_another_form_is_asked_for(model):
+    assert called(model, "ftn_pytorch_optimizer", "AdamW").held.param_groups[0]["fused"] is True
+    assert called(model, "ftn_pytorch_optimizer", "AdamW", foreach=True).held.param_groups[0]["fused"] is None
+    assert called(model, "ftn_pytorch_optimizer", "AdamW", fused=False).held.param_groups[0]["fused"] is False
+    complex_one = torch.ones(2, dtype=torch.complex64, requires_grad=True)
+    made = called(torch_runner(), "ftn_pytorch_optimizer", "SGD", complex_one)
+    assert not made.held.param_groups[0]["fused"]
+
+
+def test_groups_have_settings_of_their_own(fails):
+    first, second = leaf(2), leaf(3)
+    made = called(torch_runner(), "ftn_pytorch_optimizer", "AdamW", first, lr=0.1, betas=torch.tensor([0.8, 0.9]))
+    called(made, "add_group", second, lr=0.01)
+    assert [group["lr"] for group in made.held.param_groups] == [0.1, 0.01]
+    assert called(made, "get", "lr", 2) == 0.01
+    assert called(made, "get", "betas", 0).tolist() == pytest.approx([0.8, 0.9], rel=1e-6)
+    called(made, "set", 2, lr=0.5, amsgrad=1)
+    assert [group["lr"] for group in made.held.param_groups] == [0.1, 0.5]
+    assert [group["amsgrad"] for group in made.held.param_groups] == [False, True]
+    called(made, "set", 0, lr=0.25)
+    assert [group["lr"] for group in made.held.param_groups] == [0.25, 0.25]
+    with fails("ARGUMENT", "no group 3", "from 1 to 2"):
+        called(made, "set", 3, lr=0.5)
+    with fails("SIGNATURE", "no setting 'weigth_decay'", "did you mean 'weight_decay'?"):
+        called(made, "set", 0, weigth_decay=0.5)
+    with fails("ARGUMENT", "'lr'", "must be a number", "'fast'"):
+        called(made, "set", 0, lr="fast")
+    with fails("ARGUMENT", "refuses the group", "some parameters appear in more than one"):
+        called(made, "add_group", second)
+
+
+def test_gradients_are_clipped_by_norm_and_by_value():
+    tensor = leaf(4)
+    made = called(torch_runner(), "ftn_pytorch_optimizer", "SGD", tensor)
+    tensor.grad = torch.full((4,), 3.0)
+    assert called(made, "clip_norm", 1.5, 2.0) == pytest.approx(6)
+    assert tensor.grad.tolist() == pytest.approx([0.75] * 4)
+    called(made, "clip_value", 0.5)
+    assert tensor.grad.tolist() == pytest.approx([0.5] * 4)
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "wanted"),
+    [
+        ("AdanW", {}, ("ARGUMENT", "no optimizer 'AdanW'", "did you mean 'AdamW'?")),
+        ("Optimizer", {}, ("ARGUMENT", "no optimizer 'Optimizer'")),
+        ("AdamW", {"beta": 1.0}, ("SIGNATURE", "no option 'beta'", "did you mean 'betas'?")),
+        ("AdamW", {"lr": "fast"}, ("ARGUMENT", "'lr'", "must be a number", "'fast'")),
+        ("AdamW", {"amsgrad": "yes"}, ("ARGUMENT", "'amsgrad'", "must be a logical", "'yes'")),
+        ("AdamW", {"betas": 0.9}, ("ARGUMENT", "'betas'", "an array of 2 numbers")),
+        ("AdamW", {"lr": -1.0}, ("ARGUMENT", "AdamW refuses lr=-1.0", "Invalid learning rate")),
+    ],
+)
+def test_what_torch_does_not_know_is_refused(kind, options, wanted, model, fails):
+    with fails(*wanted):
+        called(model, "ftn_pytorch_optimizer", kind, **options)
+
+
+def test_a_step_needs_gradients_and_lbfgs_a_closure(model, fails):
+    made = called(model, "ftn_pytorch_optimizer", "SGD", lr=0.1)
+    with fails("ARGUMENT", "none of the 4 parameters of SGD has a gradient", "call backward"):
+        called(made, "step")
+    made = called(model, "ftn_pytorch_optimizer", "LBFGS")
+    with fails("SIGNATURE", "LBFGS computes the loss several times", "closure"):
+        called(made, "step")
+
+
+def test_a_closure_that_fails_says_why(model, fails):
+    made = called(model, "ftn_pytorch_optimizer", "LBFGS")
+
+    def run(body):
+        procedure = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(body)
+        called(made, "step_with", ctypes.cast(procedure, ctypes.c_void_p).value, 0)
+
+    def refused(context):
+        called(made, "refuse", "FTN_PYTORCH_ERR_SHAPE", "1 is not 2")
+        return 1
+
+    def constant(context):
+        called(made, "take_loss", torch.ones(()))
+        return 0
+
+    with fails("SHAPE", "the closure failed: 1 is not 2"):
+        run(refused)
+    with fails("ARGUMENT", "was not computed from anything that requires gradients"):
+        run(constant)
+
+
+def test_there_must_be_something_to_train(load, fails, model):
+    with fails("ARGUMENT", "there are no parameters to train"):
+        called(torch_runner(), "ftn_pytorch_optimizer", "SGD")
+    with fails("ARGUMENT", "parameter 2 requires no gradients"):
+        called(torch_runner(), "ftn_pytorch_optimizer", "SGD", leaf(1), torch.ones(1))
+    with fails("ARGUMENT", "parameter 1 is the result of an operation"):
+        called(torch_runner(), "ftn_pytorch_optimizer", "SGD", 2 * leaf(1))
+    with fails("ARGUMENT", "argument 2 is no tensor"):
+        called(torch_runner(), "ftn_pytorch_optimizer", "SGD", leaf(1), 0.5)
+    for each in called(model, "ftn_pytorch_parameters").values():
+        each.requires_grad_(False)
+    with fails("ARGUMENT", "no parameter of", "requires gradients", "set_requires_grad"):
+        called(model, "ftn_pytorch_optimizer", "SGD")
+    plain = load("import torch\ndef ftn_pytorch_forward(x):\n    return x\n", name="plain.py")
+    with fails("HOOK", "no parameters that can be reached"):
+        called(plain, "ftn_pytorch_optimizer", "SGD")
+
+
+def test_a_restart_needs_the_same_optimizers(model, load, fails, tmp_path):
+    first = called(model, "ftn_pytorch_optimizer", "SGD")
+    second = called(model, "ftn_pytorch_optimizer", "Adam")
+    assert list(model.attached()) == ["torch_optimizer.1", "torch_optimizer.2"]
+    _embed.checkpoint(model, str(tmp_path / "kept"))
+    del first
+    assert list(model.attached()) == ["torch_optimizer.1"]
+    assert model.attached()["torch_optimizer.1"] is second.held
+    again = load(SCRIPT.format(bias=True), name="again.py")
+    with fails("FORMAT", "there is no 'torch_optimizer.1' here: create it before restore"):
+        _embed.restore(again, str(tmp_path / "kept"))
+    made = called(again, "ftn_pytorch_optimizer", "Adam"), called(again, "ftn_pytorch_optimizer", "SGD")
+    with fails("FORMAT", "torch_optimizer.1 is of type torch.SGD in the file and torch.Adam here"):
+        _embed.restore(again, str(tmp_path / "kept"))
+    del made
+
+
+def test_a_script_with_hooks_is_told_that_they_do_not_keep_the_optimizer(load, tmp_path):
+    hooks = "\n    def ftn_pytorch_save(file):\n        torch.save(net.state_dict(), file)\n"
+    hooks += "\n    def ftn_pytorch_restore(file):\n        pass\n"
+    model = load(SCRIPT.format(bias=True) + hooks)
+    made = called(model, "ftn_pytorch_optimizer", "SGD")
+    with pytest.warns(UserWarning, match="torch_optimizer.1 is not in what ftn_pytorch_save writes"):
+        _embed.checkpoint(model, str(tmp_path / "kept"))
+    del made
