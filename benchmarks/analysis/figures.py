@@ -112,7 +112,7 @@ def _bars(title: str, rows: Sequence[Mapping[str, Any]], file: Path) -> list[Pat
         panel.axvline(1, color="black", linestyle="--", linewidth=1)
         panel.set_xlim(0, 1.65 * largest)
         panel.set_xlabel("time relative to plain Python")
-        panel.set_title(f"{CASES[case].title}\n{CASES[case].unit}: {size}", fontsize=11)
+        panel.set_title(f"{CASES[case].title}\n{CASES[case].unit}: {size}", fontsize=10)
         panel.grid(True, axis="x", alpha=0.3)
         panel.set_yticks(range(len(paths)), [PATHS[path] for path in paths])
     figure.suptitle(f"{title}: fastest call on one core; shorter is faster")
