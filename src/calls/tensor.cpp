@@ -199,7 +199,7 @@ int64_t insert_result(TensorPtr tensor) {
   if (++Named::counted > many_results && !warned.exchange(true))
     warn(concat("more than ", many_results,
                 " results of operations on tensors are alive, made outside of every scope: ",
-                "put them between scope%begin() and scope%end(), or call free"));
+                "put them between scope%begin() and scope%end()"));
   return handle;
 }
 

@@ -17,7 +17,7 @@ module passes
    integer, save :: pass_number = 0
 
    !> A forgotten block has 32 bytes at least, and half of that is tolerated in each pass that is counted
-   integer, parameter :: warm_up = 40, counted = 300
+   integer, parameter :: warm_up = 40
 
    character(:), allocatable, save :: current
 
@@ -44,7 +44,7 @@ module passes
 contains
 
    !> Pass through a situation
-   subroutine run(name, situation, in_scopes, lost)
+   subroutine run(name, situation, in_scopes, lost, times)
       !> For messages
       character(*), intent(in) :: name
       !> One pass
@@ -53,14 +53,18 @@ contains
       logical, intent(in), optional :: in_scopes
       !> Bytes that the compiler itself forgets in each pass, default 0
       integer, intent(in), optional :: lost
+      !> Passes that are counted, default 300
+      integer, intent(in), optional :: times
 
       type(torch_scope) :: scope
       integer(int64) :: before, growth, tolerated
-      integer :: i
+      integer :: i, counted
       logical :: with_scopes
 
       with_scopes = .true.
       if (present(in_scopes)) with_scopes = in_scopes
+      counted = 300
+      if (present(times)) counted = times
       current = name
       if (.not. three%is_set()) call make(three, 3)
       if (.not. five%is_set()) call make(five, 5)

@@ -23,17 +23,24 @@ contains
 end module stop_handler
 
 program test_stop
+   use, intrinsic :: iso_fortran_env, only : real32, real64
    use check, only : script
    use ftn_pytorch
    use stop_handler, only : handle
    implicit none
 
    type(torch_pymodule) :: model
-   type(torch_tensor) :: tensor
+   type(torch_tensor) :: tensor, other, list(2)
+   type(torch_scope) :: scope
+   real(real64), target :: two(2), three(3)
+   real(real32), target :: single(3)
    character(:), allocatable :: errmsg
    character(16) :: how
    real, pointer :: p(:)
 
+   two = 2
+   three = 3
+   single = 3
    call get_command_argument(1, how)
    if (how == "load") call model%load("no_such_script.py")
    call model%load(script("failing.py"))
@@ -53,6 +60,27 @@ program test_stop
       print "(a)", tensor%dtype()
    case ("tensor")
       call tensor%to_array(p)
+   case ("expression")
+      call other%from_array(two)
+      call tensor%from_array(three)
+      other = torch_sum(tensor*2 - other)**2
+      call other%print()
+   case ("assign_shape")
+      call other%from_array(two)
+      call tensor%from_array(three)
+      tensor = other
+   case ("assign_type")
+      call other%from_array(single)
+      call tensor%from_array(three)
+      tensor = other
+   case ("assign_leaf")
+      call tensor%from_array(three)
+      call tensor%set_requires_grad()
+      tensor = tensor*2
+   case ("assign_list")
+      list = [tensor, tensor, tensor]
+   case ("scope")
+      call scope%end()
    end select
    print "(a)", "the program went on"
 end program test_stop

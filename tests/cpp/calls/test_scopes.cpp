@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: MIT
+/// Scopes, owners and names of tensors by their handles.
+#include <string_view>
+#include <thread>
+
+#include "calls/scopes.hpp"
+#include "script.hpp"
+
+namespace fpt {
+namespace {
+
+using test::out;
+using test::outcome;
+
+using Doubles = std::vector<double>;
+
+struct Scope {
+  fpt_scope handle = 0;
+  explicit Scope(std::string_view name = "") { begin(name); }
+  ~Scope() { fpt_scope_end(handle); }
+  Scope(const Scope&) = delete;
+  Scope& operator=(const Scope&) = delete;
+  void begin(std::string_view name = "") {
+    EXPECT_EQ(fpt_scope_begin(&handle, name.data(), static_cast<int64_t>(name.size())), FPT_OK);
+  }
+  test::Outcome end() const { return outcome(fpt_scope_end(handle)); }
+};
+
+struct ScopeTest : testing::Test {
+  Doubles x = {1, 2};
+
+  fpt_tensor made() {
+    fpt_tensor handle = 0;
+    fpt_arg arg = out(x);
+    EXPECT_EQ(fpt_tensor_set(&handle, &arg), FPT_OK);
+    return handle;
+  }
+  static test::Outcome used(fpt_tensor tensor) {
+    fpt_arg arg;
+    return outcome(fpt_tensor_arg(tensor, &arg));
+  }
+};
+
+TEST_F(ScopeTest, IsOpenOnItsThread) {
+  EXPECT_EQ(fpt_scope_is_open(), 0);
+  const Scope scope;
+  EXPECT_EQ(fpt_scope_is_open(), 1);
+  std::thread([] { EXPECT_EQ(fpt_scope_is_open(), 0); }).join();
+  ASSERT_OK(scope.end());
+  EXPECT_EQ(fpt_scope_is_open(), 0);
+}
+
+TEST_F(ScopeTest, EndsWhatWasMadeInItAndNothingElse) {
+  const test::Tensor before(out(x));
+  const Scope scope("step");
+  const fpt_tensor inside = made();
+  EXPECT_OK(used(inside));
+  ASSERT_OK(scope.end());
+  EXPECT_FAILS(used(inside), FPT_ERR_FREED, "of the scope \"step\", which has ended");
+  EXPECT_OK(used(before.handle));
+}
+
+TEST_F(ScopeTest, IsNamedByItsOwnTensorsOnly) {
+  const Scope one("one"), two("two");
+  const fpt_tensor inner = made();
+  ASSERT_OK(two.end());
+  const fpt_tensor outer = made();
+  ASSERT_OK(one.end());
+  EXPECT_FAILS(used(inner), FPT_ERR_FREED, "\"two\"");
+  EXPECT_FAILS(used(outer), FPT_ERR_FREED, "\"one\"");
+}
+
+TEST_F(ScopeTest, TellsATensorThatWasFreedFromOneThatEnded) {
+  const Scope scope("step");
+  const fpt_tensor freed = made(), ended = made();
+  fpt_tensor_free(freed);
+  ASSERT_OK(scope.end());
+  EXPECT_FAILS(used(freed), FPT_ERR_FREED, "has been freed");
+  EXPECT_FAILS(used(ended), FPT_ERR_FREED, "which has ended");
+}
+
+TEST_F(ScopeTest, IsForgottenWhenManyOthersHadThePlace) {
+  const Scope scope("step");
+  const fpt_tensor ended = made();
+  ASSERT_OK(scope.end());
+  for (int i = 0; i < 5000; ++i) fpt_tensor_free(made());
+  EXPECT_FAILS(used(ended), FPT_ERR_FREED, "has been freed");
+}
+
+TEST_F(ScopeTest, OfAnotherThreadCannotBeUsed) {
+  const Scope scope;
+  const fpt_tensor tensor = made();
+  std::thread([&] {
+    EXPECT_FAILS(outcome(fpt_scope_end(scope.handle)), FPT_ERR_ARGUMENT, "not open on this thread");
+    EXPECT_FAILS(outcome(fpt_scope_keep(scope.handle, tensor)), FPT_ERR_ARGUMENT, "not open on this thread");
+    EXPECT_FAILS(outcome(fpt_scope_gradients(scope.handle, 0)), FPT_ERR_ARGUMENT, "not open on this thread");
+    EXPECT_OK(used(tensor)) << "its tensors can";
+  }).join();
+  ASSERT_OK(scope.end());
+  EXPECT_FAILS(scope.end(), FPT_ERR_ARGUMENT, "call begin first");
+}
+
+TEST_F(ScopeTest, EndsBesideOtherThreads) {
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < 4; ++thread)
+    threads.emplace_back([this] {
+      for (int i = 0; i < 500; ++i) {
+        const Scope scope;
+        const fpt_tensor tensor = made();
+        EXPECT_OK(used(tensor));
+        EXPECT_OK(scope.end());
+        EXPECT_EQ(used(tensor).status, FPT_ERR_FREED);
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST_F(ScopeTest, KeepsForTheScopeOutsideOrForEver) {
+  const Scope outer;
+  Scope inner;
+  const fpt_tensor tensor = made();
+  EXPECT_OK(outcome(fpt_scope_keep(inner.handle, tensor)));
+  EXPECT_OK(outcome(fpt_scope_keep(inner.handle, tensor))) << "again";
+  ASSERT_OK(inner.end());
+  ASSERT_OK(used(tensor));
+  ASSERT_OK(outcome(fpt_scope_keep(outer.handle, tensor)));
+  ASSERT_OK(outer.end());
+  EXPECT_OK(used(tensor));
+  fpt_tensor_free(tensor);
+}
+
+TEST_F(ScopeTest, ThatIsForgottenEndsWithAWarning) {
+  const test::CollectedWarnings warnings;
+  const Scope outer("outer");
+  Scope forgotten("forgotten");
+  const fpt_tensor tensor = made();
+  ASSERT_OK(outer.end());
+  EXPECT_EQ(used(tensor).status, FPT_ERR_FREED);
+  EXPECT_NE(warnings.all().find("scope \"forgotten\" was never ended"), std::string::npos) << warnings.all();
+  Scope again("again");
+  const fpt_tensor first = made();
+  again.begin("again");
+  EXPECT_EQ(used(first).status, FPT_ERR_FREED);
+  EXPECT_NE(warnings.all().find("scope \"again\" begins again"), std::string::npos) << warnings.all();
+}
+
+TEST_F(ScopeTest, BeginsWithWhateverNumberTheVariableHad) {
+  fpt_scope made_up = 123456789;
+  ASSERT_EQ(fpt_scope_begin(&made_up, "", 0), FPT_OK);
+  EXPECT_NE(made_up, 123456789);
+  EXPECT_EQ(fpt_scope_end(made_up), FPT_OK);
+}
+
+TEST_F(ScopeTest, KeepsNewContentsWhereTheHandleWasMade) {
+  const test::Tensor before(out(x));
+  fpt_tensor handle = before.handle;
+  const Scope scope;
+  Doubles y = {3};
+  fpt_arg arg = out(y);
+  ASSERT_EQ(fpt_tensor_set(&handle, &arg), FPT_OK);
+  EXPECT_EQ(handle, before.handle);
+  ASSERT_OK(scope.end());
+  EXPECT_OK(used(handle));
+}
+
+struct OwnerTest : ScopeTest {
+  int64_t home = 0, elsewhere = 0;
+};
+
+TEST_F(OwnerTest, ReleasesItsTensorAtItsAddressOnly) {
+  home = made();
+  fpt_tensor_own(home, &home);
+  elsewhere = home;  // as a compiler copies it
+  fpt_tensor_end_owner(elsewhere, &elsewhere);
+  EXPECT_OK(used(home));
+  fpt_tensor_end_owner(home, &home);
+  EXPECT_FAILS(used(home), FPT_ERR_FREED, "has been freed");
+  fpt_tensor_end_owner(home, &home);
+  fpt_tensor_end_owner(0, &home);
+}
+
+TEST_F(OwnerTest, WithoutOneATensorLives) {
+  home = made();
+  fpt_tensor_end_owner(home, &home);
+  EXPECT_OK(used(home));
+  fpt_tensor_free(home);
+}
+
+TEST_F(OwnerTest, IsTheLatestOne) {
+  home = elsewhere = made();
+  fpt_tensor_own(home, &home);
+  fpt_tensor_own(elsewhere, &elsewhere);
+  fpt_tensor_end_owner(home, &home);
+  EXPECT_OK(used(home));
+  fpt_tensor_end_owner(elsewhere, &elsewhere);
+  EXPECT_EQ(used(home).status, FPT_ERR_FREED);
+}
+
+TEST_F(OwnerTest, LeavesItsTensorToTheScopeInWhichItEnds) {
+  home = made();
+  fpt_tensor_own(home, &home);
+  const Scope scope;
+  fpt_tensor_end_owner(home, &home);
+  EXPECT_OK(used(home)) << "nothing dies within a scope";
+  ASSERT_OK(scope.end());
+  EXPECT_FAILS(used(home), FPT_ERR_FREED, "which has ended");
+}
+
+TEST_F(OwnerTest, DoesNotComeAboutWithinAScope) {
+  const Scope scope;
+  home = made();
+  fpt_tensor_own(home, &home);
+  EXPECT_OK(outcome(fpt_scope_keep(scope.handle, home)));
+  ASSERT_OK(scope.end());
+  fpt_tensor_end_owner(home, &home);
+  EXPECT_OK(used(home));
+  fpt_tensor_free(home);
+}
+
+TEST_F(OwnerTest, DoesNotReleaseOtherNames) {
+  home = made();
+  fpt_tensor_own(home, &home);
+  fpt_tensor other = 0;
+  ASSERT_EQ(fpt_tensor_assign(&other, home), FPT_OK);
+  EXPECT_NE(other, home);
+  fpt_tensor_end_owner(home, &home);
+  EXPECT_OK(used(other));
+  fpt_tensor_free(other);
+}
+
+}  // namespace
+}  // namespace fpt
