@@ -2,6 +2,8 @@
 """The Fortran modules mirror the header and keep the rules that hold optimizers off (docs/architecture.md)."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -67,6 +69,18 @@ def test_no_function_of_deferred_length_is_called() -> None:
     assert {"ftn_pytorch_version", "_backend"} <= deferred
     called = re.compile(rf"^(?! *function ).*(?<!\w)(?!fpt_)[\w$]*?({'|'.join(deferred)})\(.*$", re.M)
     assert {path.name: called.findall(text) for path, text in code.items() if called.search(text)} == {}
+
+
+def test_every_function_of_tensors_is_documented() -> None:
+    """docs/tensors.md lists what fpt_functions exports."""
+    module = subprocess.run(
+        [sys.executable, "-m", "fypp", FORTRAN / "fpt_functions.fypp"], check=True, capture_output=True, text=True
+    ).stdout
+    exported = {name for line in re.findall(r"^ *public :: (.*)$", module, re.MULTILINE) for name in line.split(", ")}
+    text = (ROOT / "docs" / "tensors.md").read_text()
+    rows = re.findall(r"^\| `\([^|]*\| (.*)$", text, re.MULTILINE)
+    listed = [name for row in rows for name in re.findall(r"`(torch_\w+)`", row)]
+    assert len(exported) > 100 and sorted(listed) == sorted(exported)
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: path.name)
