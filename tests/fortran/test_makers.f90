@@ -41,7 +41,7 @@ contains
       call expect(t%rank() == 0 .and. size(t%shape()) == 0 .and. size(t%stride()) == 0, "rank 0")
       call t%ones([0, 3])
       call expect(all(t%shape() == [0, 3]), "zero size")
-      call expect(t%device() == "cpu" .and. t%dtype() == "float32" .and. .not. t%requires_grad(), "what is the default")
+      call expect(t%device() == "cpu" .and. t%dtype() == "float32" .and. .not. t%requires_grad(), "the defaults")
    end subroutine shapes
 
    subroutine kinds()

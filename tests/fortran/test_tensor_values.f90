@@ -1,5 +1,5 @@
 ! SPDX-License-Identifier: MIT
-!> Values of tensors go to and from Fortran: of arrays, results, views, and what torch only marks as conjugate or negative.
+!> Values of tensors go to and from Fortran: of arrays, results, views, and of what torch marks as conjugate or negative.
 program test_tensor_values
    use, intrinsic :: iso_c_binding, only : c_bool
    use, intrinsic :: iso_fortran_env, only : int8, int16, int32, int64, real32, real64
@@ -38,7 +38,7 @@ contains
       a = reshape([(real(i, real64), i=1, 12)], [4, 3])
       call x%from_array(torch_in(a), layout=layout)
       y = torch_slice(x, 1, first=2, step=2)
-      call expect(all(y%shape() == [2, 3]) .and. all(y%stride() == [2, 4]), layout // ": shape and strides of a section")
+      call expect(all(y%shape() == [2, 3]) .and. all(y%stride() == [2, 4]), layout // ": extents of a section")
       call y%copy_to(torch_out(found))
       call expect(all(found == a(2::2, :)), layout // ": values of a section")
       if (with_descriptors()) then
@@ -107,7 +107,7 @@ contains
       z = [(1d0, 2d0), (3d0, -4d0), (0d0, 5d0)]
       call x%from_array(z)
       y = torch_conj(x)
-      call expect(all(y%shape() == [3]) .and. y%dtype() == "complex128" .and. all(y%stride() == [1]), "kind of a conjugate")
+      call expect(all(y%shape() == [3]) .and. y%dtype() == "complex128" .and. all(y%stride() == [1]), "a conjugate")
       call y%copy_to(torch_out(found))
       call expect(all(found == conjg(z)), "copy of a conjugate")
       call y%to_array(p)
@@ -314,7 +314,7 @@ contains
       rewind (unit)
       read (unit, "(a)") lines
       close (unit)
-      call expect(lines(1) == "tensor([[0., 1.]," .and. lines(2) == "        [2., 3.]])", "a tensor is printed as in Python")
+      call expect(lines(1) == "tensor([[0., 1.]," .and. lines(2) == "        [2., 3.]])", "printed as in Python")
       call x%print()
    end subroutine is_printed
 

@@ -272,7 +272,7 @@ contains
       call expect_text(errmsg, "add of torch: RuntimeError: The size of tensor a (2) must match", "the text of torch")
       call expect_text(errmsg, "argument 1: float32 (3, 2), Fortran (2, 3)", "both shapes of the first argument")
       call expect_text(errmsg, "argument 2: float32 (3, 4), Fortran (4, 3)", "both shapes of the second argument")
-      call expect(index(errmsg, "RuntimeError") == index(errmsg, "RuntimeError", back=.true.), "the text stands there once")
+      call expect(index(errmsg, "RuntimeError") == index(errmsg, "RuntimeError", back=.true.), "said once")
       call torch_call("softmax", [x%arg(), torch_in("dmi", 1)], z, stat=stat, errmsg=errmsg)
       call expect_status(stat, FTN_PYTORCH_ERR_PYTHON, "an unknown keyword", errmsg)
       call expect_text(errmsg, "dmi: 1", "the unknown keyword")
