@@ -51,6 +51,14 @@ PyObject* make_module() {
       },
       py::arg("name"), py::arg("adjoint"), py::arg("tensors"), py::arg("count"),
       "Call a procedure of the program; a tuple of the tensors that it made.");
+  module.def(
+      "call_closure",
+      [](std::uintptr_t closure, std::uintptr_t context) {
+        const auto function = reinterpret_cast<fpt_procedure>(closure);  // NOLINT(performance-no-int-to-ptr)
+        auto* what = reinterpret_cast<void*>(context);                   // NOLINT(performance-no-int-to-ptr)
+        return py::reinterpret_steal<py::tuple>(fpt::call_closure(function, what).release());
+      },
+      py::arg("closure"), py::arg("context"), "Call a closure of the program by its address; its tensor, in a tuple.");
   py::module_::import("sys").attr("modules")["_ftn_pytorch"] = module;
   return module.release().ptr();
 }

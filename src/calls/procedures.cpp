@@ -55,6 +55,31 @@ class ProcedureScope {
   int64_t scope_ = 0;
 };
 
+/// What a procedure makes of tensors. `unmade` says what is wrong with a tensor that it did not make.
+template <class Unmade>
+Ref run(const std::string& label, const std::string& scope_name, fpt_procedure function, void* context,
+        PyObject* tensors, int32_t count, const Unmade& unmade) {
+  const ProcedureScope scope(scope_name);
+  std::vector<int64_t> inputs, outputs(static_cast<std::size_t>(count), 0);
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tensors); ++i)
+    inputs.push_back(insert_result(Tensor::of_object(Ref::borrow(PyTuple_GET_ITEM(tensors, i)), false)));
+  int32_t status;
+  {
+    const InterpreterPause pause;
+    const CallerState caller;
+    status = function(context, inputs.data(), static_cast<int32_t>(inputs.size()), outputs.data(), count);
+  }
+  if (status != 0) fail(FPT_ERR_PYTHON, label, " failed with status ", status);
+  Ref made = checked(PyTuple_New(count), label);
+  for (int32_t i = 0; i < count; ++i) {
+    const int64_t handle = outputs[static_cast<std::size_t>(i)];
+    if (!find_tensor(handle)) fail(FPT_ERR_RESULT_COUNT, label, unmade(i + 1));
+    const TensorPtr tensor = tensor_at(handle);
+    PyTuple_SET_ITEM(made.get(), i, Ref::borrow(tensor->torch_object()).release());
+  }
+  return made;
+}
+
 }  // namespace
 
 void register_procedure(std::string name, fpt_procedure forward, fpt_procedure adjoint, void* context,
@@ -74,27 +99,17 @@ Ref call_procedure(const std::string& name, bool adjoint, PyObject* tensors, int
   const std::string label = concat(adjoint ? "the adjoint of procedure \"" : "procedure \"", name, '"');
   if (!function)
     fail(FPT_ERR_HOOK, "procedure \"", name, "\" was registered without an adjoint, so torch finds no gradient");
-  const ProcedureScope scope(name);
-  std::vector<int64_t> inputs, outputs(static_cast<std::size_t>(count), 0);
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tensors); ++i)
-    inputs.push_back(insert_result(Tensor::of_object(Ref::borrow(PyTuple_GET_ITEM(tensors, i)), false)));
-  int32_t status;
-  {
-    const InterpreterPause pause;
-    const CallerState caller;
-    status = function(procedure.context, inputs.data(), static_cast<int32_t>(inputs.size()), outputs.data(), count);
-  }
-  if (status != 0) fail(FPT_ERR_PYTHON, label, " failed with status ", status);
-  Ref made = checked(PyTuple_New(count), label);
-  for (int32_t i = 0; i < count; ++i) {
-    const int64_t handle = outputs[static_cast<std::size_t>(i)];
-    if (!find_tensor(handle))
-      fail(FPT_ERR_RESULT_COUNT, label, " has not made its output ", i + 1, ": call outputs(", i + 1,
-           ")%empty(shape), or assign something to it");
-    const TensorPtr tensor = tensor_at(handle);
-    PyTuple_SET_ITEM(made.get(), i, Ref::borrow(tensor->torch_object()).release());
-  }
-  return made;
+  return run(label, name, function, procedure.context, tensors, count, [](int32_t output) {
+    return concat(" has not made its output ", output, ": call outputs(", output,
+                  ")%empty(shape), or assign something to it");
+  });
+}
+
+Ref call_closure(fpt_procedure closure, void* context) {
+  const std::string name = "the closure";
+  const Ref none = checked(PyTuple_New(0), name);
+  return run(name, name, closure, context, none.get(), 1,
+             [](int32_t) { return std::string(" has made no loss: assign one to its argument"); });
 }
 
 }  // namespace fpt

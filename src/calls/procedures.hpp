@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// Procedures of the program that Python calls by their names.
+/// Procedures of the program that Python calls.
 #pragma once
 
 #include <string>
@@ -21,5 +21,9 @@ int32_t outputs_of_procedure(const std::string& name);
 /// @param count    number of tensors that it makes
 /// FPT_ERR_HOOK, FPT_ERR_PYTHON for a status that it returned, FPT_ERR_RESULT_COUNT for a tensor that it did not make.
 Ref call_procedure(const std::string& name, bool adjoint, PyObject* tensors, int32_t count);
+
+/// The same for one without a name and inputs, which makes one tensor: that tensor, with its graph, in a tuple. What it
+/// failed with is the failure of this.
+Ref call_closure(fpt_procedure closure, void* context);
 
 }  // namespace fpt

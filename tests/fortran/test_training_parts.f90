@@ -57,9 +57,10 @@ contains
 
       call optimizer%step(fails, stat=stat, errmsg=errmsg)
       call expect_status(stat, FTN_PYTORCH_ERR_PYTHON, "a closure that fails ends the step with its status")
-      call expect_text(errmsg, "the closure failed", "and the text")
+      call expect_text(errmsg, "Fortran (1, 20)", "and the text")
       call optimizer%step(forgets, stat=stat, errmsg=errmsg)
-      call expect_status(stat, FTN_PYTORCH_ERR_NOT_LOADED, "so does one that leaves no loss")
+      call expect_status(stat, FTN_PYTORCH_ERR_RESULT_COUNT, "so does one that leaves no loss")
+      call expect_text(errmsg, "the closure has made no loss", "and says so")
       call optimizer%step(stat=stat, errmsg=errmsg)
       call expect_status(stat, FTN_PYTORCH_ERR_SIGNATURE, "LBFGS needs a closure")
       call expect_text(errmsg, "closure", "and says so")

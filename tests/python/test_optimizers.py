@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Every optimizer of torch, as Fortran makes and steps it, beside plain Python that does the same."""
 
-import ctypes
+import sys
+import types
 
 import pytest
 
@@ -52,25 +53,27 @@ def gradients(net, sparse):
     return loss
 
 
-def one_step(kind, runner, made):
+def one_step(kind, runner, made, step_with):
     net = network(runner)
     if made.needs_closure:
-        called(made, "step_with", *fortran_closure(made, net))
+        step_with(made, lambda: ((net(X) - Y) ** 2).mean())
     else:
         gradients(net, kind == "SparseAdam")
         called(made, "step")
 
 
-def fortran_closure(made, net):
-    """What Fortran passes: addresses of a procedure and of its context."""
+@pytest.fixture
+def step_with(monkeypatch):
+    """step_with(made, closure): a step where the core calls a closure, here a function of Python."""
 
-    @ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
-    def procedure(context):
-        called(made, "take_loss", ((net(X) - Y) ** 2).mean())
-        return 0
+    def step_with(made, closure):
+        core = types.SimpleNamespace(call_closure=lambda address, context: (closure(),))
+        function, *_ = _embed.bind(made, "step_with", 0)
+        with monkeypatch.context() as patch:
+            patch.setitem(sys.modules, "_ftn_pytorch", core)
+            return function(1, 0)
 
-    made.test_closure = procedure
-    return ctypes.cast(procedure, ctypes.c_void_p).value, 0
+    return step_with
 
 
 def plain_step(kind, net, optimizer):
@@ -96,7 +99,7 @@ def same(one, other):
 
 
 @pytest.mark.parametrize("kind", OPTIMIZERS)
-def test_each_optimizer_steps_as_in_python_and_resumes_with_the_same_bits(kind, model, load, tmp_path):
+def test_each_optimizer_steps_as_in_python_and_resumes_with_the_same_bits(kind, model, load, tmp_path, step_with):
     reference = network(load(SCRIPT.format(bias=kind != "Muon"), name="reference.py"))
     begin = weights(reference)
     plain = getattr(torch.optim, kind)
@@ -110,7 +113,7 @@ def test_each_optimizer_steps_as_in_python_and_resumes_with_the_same_bits(kind, 
             called(made, "zero_grad")
             _embed.save(made, str(tmp_path / "optimizer"))
             halfway = weights(network(model))
-        one_step(kind, model, made)
+        one_step(kind, model, made, step_with)
         plain_step(kind, reference, plain)
     assert not same(begin, weights(reference)), "nothing was trained"
     assert same(weights(network(model)), weights(reference))
@@ -119,7 +122,7 @@ def test_each_optimizer_steps_as_in_python_and_resumes_with_the_same_bits(kind, 
     remade = called(again, "ftn_pytorch_optimizer", kind, lr=0.5)
     _embed.restore(again, str(tmp_path / "kept"))
     for _ in range(3):
-        one_step(kind, again, remade)
+        one_step(kind, again, remade, step_with)
     assert same(weights(network(again)), weights(reference))
 
     net = network(again)
@@ -129,7 +132,7 @@ def test_each_optimizer_steps_as_in_python_and_resumes_with_the_same_bits(kind, 
     remade = called(again, "ftn_pytorch_optimizer", kind, lr=0.5)
     _embed.restore(remade, str(tmp_path / "optimizer"))
     for _ in range(3):
-        one_step(kind, again, remade)
+        one_step(kind, again, remade, step_with)
     assert same(weights(network(again)), weights(reference))
 
 
@@ -208,25 +211,10 @@ def test_a_step_needs_gradients_and_lbfgs_a_closure(model, fails):
         called(made, "step")
 
 
-def test_a_closure_that_fails_says_why(model, fails):
+def test_a_closure_must_compute_a_loss_of_the_parameters(model, fails, step_with):
     made = called(model, "ftn_pytorch_optimizer", "LBFGS")
-
-    def run(body):
-        procedure = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(body)
-        called(made, "step_with", ctypes.cast(procedure, ctypes.c_void_p).value, 0)
-
-    def refused(context):
-        called(made, "refuse", "FTN_PYTORCH_ERR_SHAPE", "1 is not 2")
-        return 1
-
-    def constant(context):
-        called(made, "take_loss", torch.ones(()))
-        return 0
-
-    with fails("SHAPE", "the closure failed: 1 is not 2"):
-        run(refused)
     with fails("ARGUMENT", "was not computed from anything that requires gradients"):
-        run(constant)
+        step_with(made, lambda: torch.ones(()))
 
 
 def test_there_must_be_something_to_train(load, fails, model):

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,8 +12,6 @@ from ..errors import FtnPytorchError, did_you_mean, summary
 from ..framework import import_torch
 from .base import Runner
 from .objects import ObjectRunner, check_type, class_of, make, plain_options
-
-_FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
 
 
 def for_model(runner: Runner, kind: str, /, **options: Any) -> OptimizerRunner:
@@ -37,7 +34,7 @@ class OptimizerRunner(ObjectRunner):
     """
 
     offered = (
-        "step", "step_with", "take_loss", "refuse", "zero_grad", "add_group", "get", "set", "clip_norm", "clip_value",
+        "step", "step_with", "zero_grad", "add_group", "get", "set", "clip_norm", "clip_value",
         "scheduler", "scaler",
     )  # fmt: skip
 
@@ -47,8 +44,6 @@ class OptimizerRunner(ObjectRunner):
         super().__init__(kind, _make(found, _checked(torch, tensors), plain_options(options)))
         self._torch = torch
         self.model: Runner | None = None
-        self._loss: Any = None
-        self._failure: FtnPytorchError | None = None
         closure = inspect.signature(self.held.step).parameters.get("closure")
         self.needs_closure = closure is not None and closure.default is inspect.Parameter.empty
 
@@ -73,21 +68,18 @@ class OptimizerRunner(ObjectRunner):
                 "loss before step, and zero_grad after it",
             )
 
-    def step_with(self, procedure: int, context: int) -> float:
-        """A step with a procedure of C, ``int32_t (void *context)``, that hands the loss to ``take_loss``.
+    def step_with(self, address: int, context: int) -> float:
+        """A step with a closure of the program that makes the loss. Returns the first loss.
 
-        Gradients are cleared before it and computed after it. Returns the first loss. The procedure returns 0, or
-        something else after it has told ``refuse`` why.
+        Gradients are cleared before each call of it and computed after it.
         """
-        call = _FUNCTION(procedure)
+        import _ftn_pytorch
+
         first: list[float] = []
 
         def closure() -> Any:
             self.held.zero_grad()
-            self._loss = self._failure = None
-            if call(context) != 0:
-                raise self._failure or FtnPytorchError("ARGUMENT", "the closure failed")
-            loss, self._loss = self._loss, None
+            (loss,) = _ftn_pytorch.call_closure(address, context)
             if not loss.requires_grad:
                 raise FtnPytorchError(
                     "ARGUMENT",
@@ -101,14 +93,6 @@ class OptimizerRunner(ObjectRunner):
 
         self.held.step(closure)
         return first[0]
-
-    def take_loss(self, loss: Any) -> None:
-        """The loss that a closure has computed."""
-        self._loss = loss
-
-    def refuse(self, status: str, text: str) -> None:
-        """Why a closure has failed; the status by its full name."""
-        self._failure = FtnPytorchError(status.removeprefix("FTN_PYTORCH_ERR_"), f"the closure failed: {text}")
 
     def zero_grad(self) -> None:
         """Forget the gradients."""

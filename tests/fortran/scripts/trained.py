@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A network whose training loop is written in Fortran. It knows nothing of that."""
 
 import torch
