@@ -19,7 +19,7 @@ module fpt_c
    public :: fpt_tensor_address, fpt_tensor_free, fpt_tensor_from, fpt_tensor_own, fpt_tensor_end_owner
    public :: fpt_tensor_assign, fpt_tensor_operate, fpt_tensor_fail, fpt_tensor_gradient, fpt_tensor_copy
    public :: fpt_procedure_register
-   public :: fpt_scope_begin, fpt_scope_end, fpt_scope_keep, fpt_scope_gradients, fpt_scope_is_open
+   public :: fpt_scope_begin, fpt_scope_end, fpt_scope_keep, fpt_scope_autocast, fpt_scope_gradients, fpt_scope_is_open
    public :: fpt_wrap_create, fpt_wrap_add, fpt_wrap_clear, fpt_wrap_free
    public :: fpt_module_load, fpt_module_reload, fpt_module_has, fpt_module_backend, fpt_module_save
    public :: fpt_module_checkpoint, fpt_module_restore, fpt_module_forward, fpt_module_forward_wrap, fpt_module_train
@@ -290,6 +290,17 @@ module fpt_c
          integer(c_int64_t), value :: scope, tensor
          integer(c_int32_t) :: status
       end function fpt_scope_keep
+
+      function fpt_scope_autocast(scope, device, device_len, dtype, dtype_len) bind(c) result(status)
+         import :: c_char, c_int32_t, c_int64_t
+         implicit none
+         integer(c_int64_t), value :: scope
+         character(kind=c_char), intent(in) :: device(*)
+         integer(c_int64_t), value :: device_len
+         character(kind=c_char), intent(in) :: dtype(*)
+         integer(c_int64_t), value :: dtype_len
+         integer(c_int32_t) :: status
+      end function fpt_scope_autocast
 
       function fpt_scope_gradients(scope, wanted) bind(c) result(status)
          import :: c_int32_t, c_int64_t

@@ -137,6 +137,11 @@ fpt_status fpt_procedure_register(const char* name, int64_t name_len, fpt_proced
   return guard([&] { register_procedure(trimmed(name, name_len), forward, adjoint, context, noutputs); });
 }
 
+fpt_status fpt_scope_autocast(fpt_scope scope, const char* device, int64_t device_len, const char* dtype,
+                              int64_t dtype_len) {
+  return guard_call([&] { enter_autocast(scope, trimmed(device, device_len), trimmed(dtype, dtype_len)); });
+}
+
 fpt_status fpt_scope_gradients(fpt_scope scope, int32_t wanted) {
   return guard_call([&] { set_gradients(scope, wanted != 0); });
 }

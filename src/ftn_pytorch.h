@@ -358,6 +358,15 @@ FPT_API fpt_status fpt_scope_end(fpt_scope scope);
 /** Let a tensor of the scope live as long as the scope outside, or without one until it is freed. */
 FPT_API fpt_status fpt_scope_keep(fpt_scope scope, fpt_tensor tensor);
 
+/**
+ * torch.autocast on this thread until the scope, its innermost one, ends.
+ *
+ * @param device  type of device, "cuda"; length 0: "cpu"
+ * @param dtype   element type to compute with, "bfloat16"; length 0: that of torch for the device
+ */
+FPT_API fpt_status fpt_scope_autocast(fpt_scope scope, const char *device, int64_t device_len, const char *dtype,
+                                      int64_t dtype_len);
+
 /** Switch gradients on (1) or off (0) for this thread until the scope, its innermost one, ends. */
 FPT_API fpt_status fpt_scope_gradients(fpt_scope scope, int32_t wanted);
 
@@ -367,8 +376,8 @@ FPT_API int32_t fpt_scope_is_open(void);
 /* ---- procedures ---------------------------------------------------------------------------------------------- */
 
 /**
- * A procedure of the program that Python calls, and torch for gradients. It runs without Python's lock and may call this
- * library, on the thread that called it: that of the call which led to it.
+ * A procedure of the program that Python calls, and torch for gradients. It runs without Python's lock and may call
+ * this library, on the thread that called it: that of the call which led to it.
  *
  * @param context  as registered
  * @param inputs   [ninputs] tensors, valid until it returns; it must not change them. For an adjoint: the inputs of the

@@ -59,6 +59,11 @@ def describe_operands(left: Any, right: Any, same_layout: int) -> str:
     return tensors.describe_operands(left, right, bool(same_layout))
 
 
+def enter_autocast(device: str, dtype: str) -> Any:
+    """torch.autocast, entered; see ``tensors.enter_autocast``."""
+    return tensors.enter_autocast(device, dtype)
+
+
 def reload(runner: Runner) -> None:
     """Read the runner's file again. On failure it stays as it was, on success every function must be bound again."""
     with process.affinity_kept():

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from .arrived import kind
-from .errors import FtnPytorchError
+from .errors import FtnPytorchError, summary
 
 
 def adapt(tensor: Any, dtype: str | None, is_reversed: bool, copied: bool) -> Any:
@@ -45,3 +45,21 @@ def write_through(target: Any, value: Any, same_layout: bool, overlaps: bool) ->
 def describe_operands(left: Any, right: Any, same_layout: bool) -> str:
     """Lines that say what the operands of a failed operator were."""
     return f"  left: {kind(left, not same_layout)}\n  right: {kind(right, not same_layout)}"
+
+
+def enter_autocast(device: str, dtype: str) -> Any:
+    """torch.autocast on this thread until its ``__exit__``; ARGUMENT for what torch does not know.
+
+    ``device``: type of device, empty for "cpu". ``dtype``: empty for that of torch for the device.
+    """
+    import torch
+
+    from .fortran_functions import torch_dtype
+
+    wanted = torch_dtype(torch, dtype) if dtype else None
+    try:
+        context = torch.autocast(device or "cpu", dtype=wanted)
+    except (RuntimeError, ValueError) as failure:
+        raise FtnPytorchError("ARGUMENT", f"autocast is not possible: {summary(failure)}") from failure
+    context.__enter__()
+    return context

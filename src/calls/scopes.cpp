@@ -23,7 +23,8 @@ struct Scope {
   const char* end;  // what using a tensor of it fails with afterwards
   std::string name;
   std::vector<int64_t> tensors;
-  std::optional<bool> gradients;  // what the mode was before the scope changed it
+  std::optional<bool> gradients;     // what the mode was before the scope changed it
+  std::vector<PyObject*> autocasts;  // entered, owned; a thread that ends without ending the scope leaves them
 };
 
 thread_local std::vector<Scope> scopes;
@@ -53,6 +54,11 @@ Scope& open_scope(int64_t serial) {
   return scopes[place];
 }
 
+void require_innermost(int64_t serial, const char* what) {
+  if (&open_scope(serial) != &scopes.back())
+    fail(FPT_ERR_ARGUMENT, "only the innermost scope can switch ", what, ", and ", label(scopes.back()), " is inside");
+}
+
 bool exchange_gradients(bool wanted) {
   static PyObject *is_enabled = nullptr, *set_enabled = nullptr;
   const char* context = "switching gradients";
@@ -69,12 +75,17 @@ bool exchange_gradients(bool wanted) {
 void end_innermost() {
   const Scope scope = std::move(scopes.back());
   scopes.pop_back();
-  if (scope.tensors.empty() && !scope.gradients) return;
+  if (scope.tensors.empty() && !scope.gradients && scope.autocasts.empty()) return;
   if (!may_use_python()) return;
   const HostState host;       // letting go may run code of a script
   const InterpreterLock gil;  // once for all of them
   for (auto tensor = scope.tensors.rbegin(); tensor != scope.tensors.rend(); ++tensor) free_tensor(*tensor, scope.end);
   if (scope.gradients) exchange_gradients(*scope.gradients);
+  for (auto context = scope.autocasts.rbegin(); context != scope.autocasts.rend(); ++context) {
+    const Ref entered(*context);
+    const Ref left(PyObject_CallMethod(*context, "__exit__", "OOO", Py_None, Py_None, Py_None));
+    if (!left) PyErr_Clear();
+  }
 }
 
 /// End the scopes inside the one at `place`, which their variables have forgotten.
@@ -100,7 +111,7 @@ void begin_scope(int64_t* scope, std::string_view name) {
     last_end = end_of(name);
     last_name = name;
   }
-  scopes.push_back({++begun, last_end, std::string(name), {}, {}});
+  scopes.push_back({++begun, last_end, std::string(name), {}, {}, {}});
   *scope = scopes.back().serial;
 }
 
@@ -120,12 +131,20 @@ void keep_in_scope(int64_t scope, int64_t tensor) {
 }
 
 void set_gradients(int64_t scope, bool wanted) {
-  if (&open_scope(scope) != &scopes.back())
-    fail(FPT_ERR_ARGUMENT, "only the innermost scope can switch gradients, and ", label(scopes.back()), " is inside");
+  require_innermost(scope, "gradients");
   ensure_started();
   const InterpreterLock gil;
   const bool before = exchange_gradients(wanted);
   if (!scopes.back().gradients) scopes.back().gradients = before;
+}
+
+void enter_autocast(int64_t scope, const std::string& device, const std::string& dtype) {
+  require_innermost(scope, "autocast");
+  ensure_started();
+  const InterpreterLock gil;
+  Ref entered =
+      checked(PyObject_CallFunction(embed("enter_autocast"), "ss", device.c_str(), dtype.c_str()), "autocast");
+  scopes.back().autocasts.push_back(entered.release());
 }
 
 bool is_in_scope() noexcept { return !scopes.empty(); }

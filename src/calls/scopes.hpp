@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 namespace fpt {
@@ -19,6 +20,9 @@ void end_scope(int64_t scope);
 void keep_in_scope(int64_t scope, int64_t tensor);
 /// Compute gradients, or none, until the scope ends. FPT_ERR_ARGUMENT if it is not the innermost one of this thread.
 void set_gradients(int64_t scope, bool wanted);
+/// torch.autocast on this thread until the scope ends; empty texts for torch's defaults. FPT_ERR_ARGUMENT if it is not
+/// the innermost one of this thread, or torch does not know the device or the element type.
+void enter_autocast(int64_t scope, const std::string& device, const std::string& dtype);
 
 /// Whether this thread is within a scope.
 bool is_in_scope() noexcept;

@@ -1,17 +1,57 @@
 ! SPDX-License-Identifier: MIT
+!> Closures for LBFGS
+module closures
+   use ftn_pytorch
+   implicit none
+
+   type(torch_pymodule) :: model
+   type(torch_tensor) :: x, y
+   integer :: calls
+
+contains
+
+   !> The loss of the model, and a count
+   subroutine closure(loss)
+      type(torch_tensor), intent(inout) :: loss
+
+      type(torch_tensor) :: prediction
+
+      calls = calls + 1
+      call model%forward([x%arg()], prediction)
+      loss = torch_mean((prediction - y)**2)
+   end subroutine closure
+
+   !> Shapes that do not fit
+   subroutine fails(loss)
+      type(torch_tensor), intent(inout) :: loss
+
+      type(torch_tensor) :: prediction, long
+
+      call model%forward([x%arg()], prediction)
+      call long%zeros([3, 7])
+      loss = torch_mean(prediction - long)
+   end subroutine fails
+
+   !> No loss
+   subroutine forgets(loss)
+      type(torch_tensor), intent(inout) :: loss
+
+      call loss%free()
+   end subroutine forgets
+end module closures
+
 !> What belongs to a training loop in Fortran, each by itself: closures, groups, schedulers, scalers, averages, losses.
 program test_training_parts
    use, intrinsic :: iso_fortran_env, only : int64, real32, real64
    use ftn_pytorch
    use check
+   use closures
    implicit none
 
    integer, parameter :: n = 20
    real(real64), target :: points(2, n), wanted(1, n)
-   type(torch_tensor) :: x, y
-   type(torch_pymodule) :: model
    character(:), allocatable :: errmsg
-   integer :: stat, i, calls
+   integer :: stat, i
 
    do i = 1, n
       points(:, i) = [real(i, real64)/n - 0.5d0, sin(real(i, real64))]
@@ -24,6 +64,7 @@ program test_training_parts
    call tensors_are_trained()
    call schedulers_work_together()
    call scaler_leaves_out_steps()
+   call autocast_ends_with_its_scope()
    call averages_are_swapped()
    call losses_take_what_they_need()
    call finish()
@@ -67,35 +108,6 @@ contains
       call optimizer%step(closure, losses(1))
       call expect(losses(1) < losses(4), "and goes on afterwards")
    end subroutine closure_is_called_by_lbfgs
-
-   !> The loss of the model, and a count
-   subroutine closure(loss)
-      type(torch_tensor), intent(inout) :: loss
-
-      type(torch_tensor) :: prediction
-
-      calls = calls + 1
-      call model%forward([x%arg()], prediction)
-      loss = torch_mean((prediction - y)**2)
-   end subroutine closure
-
-   !> Shapes that do not fit
-   subroutine fails(loss)
-      type(torch_tensor), intent(inout) :: loss
-
-      type(torch_tensor) :: prediction, long
-
-      call model%forward([x%arg()], prediction)
-      call long%zeros([3, 7])
-      loss = torch_mean(prediction - long)
-   end subroutine fails
-
-   !> No loss
-   subroutine forgets(loss)
-      type(torch_tensor), intent(inout) :: loss
-
-      call loss%free()
-   end subroutine forgets
 
    subroutine tensors_are_trained()
       type(torch_tensor) :: weight, bias, loss
@@ -196,6 +208,41 @@ contains
       end do
       call expect(scaler%get_scale() == 1024, "the scale has grown and been halved")
    end subroutine scaler_leaves_out_steps
+
+   subroutine autocast_ends_with_its_scope()
+      type(torch_tensor) :: a, b, product
+      type(torch_scope) :: outer, inner
+
+      call a%ones([2, 2], dtype="float32", requires_grad=.true.)
+      call b%ones([2, 2], dtype="float32")
+      call outer%begin()
+      call outer%autocast(dtype="bfloat16")
+      product = matmul(a, b)
+      call expect(product%dtype() == "bfloat16", "operators compute in lower precision")
+      call inner%begin()
+      call outer%autocast(stat=stat, errmsg=errmsg)
+      call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "only the innermost scope can switch")
+      call inner%autocast("cpu", "float16")
+      product = matmul(b, b)
+      call expect(product%dtype() == "float16", "a scope inside has its own")
+      call inner%end()
+      product = matmul(a, b)
+      call expect(product%dtype() == "bfloat16", "which ends with it")
+      product = torch_sum(product)
+      call product%backward()
+      call outer%autocast(dtype="float17", stat=stat, errmsg=errmsg)
+      call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "an element type that there is not")
+      call expect_text(errmsg, "did you mean 'float16'?", "and the nearest")
+      call outer%autocast(device="abacus", stat=stat, errmsg=errmsg)
+      call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "a device that there is not")
+      call outer%end()
+      call a%grad(product)
+      call expect(product%dtype() == "float32", "gradients are those of the tensors")
+      product = matmul(a, b)
+      call expect(product%dtype() == "float32", "nothing is left when the scope has ended")
+      call outer%autocast(stat=stat)
+      call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "a scope that is not open")
+   end subroutine autocast_ends_with_its_scope
 
    subroutine averages_are_swapped()
       type(torch_averaged) :: mean, moving
