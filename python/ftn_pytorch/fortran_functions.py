@@ -97,10 +97,10 @@ class FortranFunctions:
         """
         import torch
 
+        function = getattr(torch.nn.functional, name)
         if name in ("cross_entropy", "nll_loss") and not (target.is_floating_point() or target.is_complex()):
             target = target.long()
-        options = {"reduction": reduction} if reduction else {}
-        return getattr(torch.nn.functional, name)(values, target, **options)
+        return function(values, target, reduction=reduction) if reduction else function(values, target)
 
     def join(self, name: str, axis: int, *tensors: Any) -> Any:
         """torch.cat, stack (``name``); stack makes the axis."""

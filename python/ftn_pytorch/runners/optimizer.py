@@ -61,7 +61,7 @@ class OptimizerRunner(ObjectRunner):
             raise FtnPytorchError(
                 "SIGNATURE", f"{self.name} computes the loss several times in a step: call step with a closure"
             )
-        if all(each.grad is None for each in self._tensors()):
+        if all(each.grad is None for group in self.held.param_groups for each in group["params"]):
             raise FtnPytorchError(
                 "ARGUMENT",
                 f"none of the {len(self._tensors())} parameters of {self.name} has a gradient: call backward of the "
