@@ -31,7 +31,8 @@ program test_stop
 
    type(torch_pymodule) :: model
    type(torch_tensor) :: tensor, other, list(2)
-   type(torch_scope) :: scope
+   type(torch_tensor), allocatable :: unallocated(:)
+   type(torch_scope) :: scope, forgotten
    real(real64), target :: two(2), three(3)
    real(real32), target :: single(3)
    character(:), allocatable :: errmsg
@@ -42,6 +43,13 @@ program test_stop
    three = 3
    single = 3
    call get_command_argument(1, how)
+   if (how == "warning") then
+      ! a program that loads no module is warned, too
+      call scope%begin("outer")
+      call forgotten%begin("forgotten")
+      call scope%end()
+      stop
+   end if
    if (how == "load") call model%load("no_such_script.py")
    call model%load(script("failing.py"))
    select case (how)
@@ -79,6 +87,8 @@ program test_stop
       tensor = tensor*2
    case ("assign_list")
       list = [tensor, tensor, tensor]
+   case ("unallocated")
+      unallocated = [tensor, tensor]
    case ("scope")
       call scope%end()
    end select

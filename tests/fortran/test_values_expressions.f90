@@ -1,7 +1,7 @@
 ! SPDX-License-Identifier: MIT
-!> Tensors in expressions: wherever Fortran takes a value, results of operations are what they should be, and none stays.
+!> Tensors in expressions: wherever Fortran takes a value, results of operations are right, and none stays.
 module expressions
-   use, intrinsic :: iso_fortran_env, only : int32, real32, real64
+   use, intrinsic :: iso_fortran_env, only : int8, int16, int32, int64, real32, real64
    use check, only : expect
    use ftn_pytorch
    use passes, only : are, five, is, make, three
@@ -220,7 +220,7 @@ contains
       c = 1.0_real32 + c
       c = c*2.0_real64
       call is(c, 10)
-      c = c + 1_1 + 1_2 + 1_8
+      c = c + 1_int8 + 1_int16 + 1_int64
       call is(c, 13)
    end subroutine kinds_of_scalars
 

@@ -1,0 +1,29 @@
+! SPDX-License-Identifier: MIT
+!> associate names an expression. gfortran 12 does that wrongly for every type with an allocatable component: it releases
+!> the components of the name before the name has a value.
+module associates
+   use ftn_pytorch
+   use passes, only : five, is, three
+   implicit none
+   public
+
+contains
+
+   subroutine name_for_an_expression()
+      associate (value => three*five)
+         call is(value, 15)
+         call is(value + value, 30)
+         call is(value, 15)
+      end associate
+   end subroutine name_for_an_expression
+end module associates
+
+program test_values_associate
+   use associates
+   use check, only : finish
+   use passes, only : run
+   implicit none
+
+   call run("associate of an expression", name_for_an_expression)
+   call finish()
+end program test_values_associate
