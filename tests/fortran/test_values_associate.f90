@@ -1,6 +1,6 @@
 ! SPDX-License-Identifier: MIT
-!> associate names an expression. gfortran 12 does that wrongly for every type with an allocatable component: it releases
-!> the components of the name before the name has a value.
+!> associate names an expression. gfortran 12 does that wrongly for types with allocatable components: it releases the
+!> components of the name before the name has a value.
 module associates
    use ftn_pytorch
    use passes, only : five, is, three
