@@ -52,7 +52,7 @@ fpt_direct_optimizer optimizer_settings(std::string_view name, Args settings) {
   const auto kind = static_cast<int32_t>(std::find(std::begin(optimizers), std::end(optimizers), name) - optimizers);
   if (kind == static_cast<int32_t>(std::size(optimizers)))
     fail(FPT_ERR_HOOK, "there is no optimizer ", name, "; there are sgd, adam, adamw");
-  fpt_direct_optimizer chosen{kind, 0, 0, -1, 0, kind == 2 ? 1e-2 : 0, 0.9, 0.999, 1e-8};
+  fpt_direct_optimizer chosen{kind, 0, 0, -1, 0, kind == 2 ? 1e-2 : 0, 0.9, 0.999, 1e-8, 0};
   for (int32_t i = 0; i < settings.count; ++i) {
     const fpt_arg& arg = settings[i];
     const std::string_view given = arg.name[0] ? arg.name : i == 0 ? "lr" : "";

@@ -22,6 +22,7 @@ program test_training
    call parameters_are_those_of_the_model()
    call loop_is_that_of_python()
    call restart_goes_on_with_the_same_bits()
+   call objects_end_with_their_variables()
    call what_is_wrong_is_told()
    call finish()
 
@@ -163,6 +164,42 @@ contains
       call again%free()
       call model%free()
    end subroutine restart_goes_on_with_the_same_bits
+
+   !> A file with the state of an optimizer cannot be read where there is none
+   subroutine objects_end_with_their_variables()
+      type(torch_pymodule) :: model, again
+      type(torch_optimizer), allocatable :: kept
+      type(torch_scheduler) :: scheduler
+
+      call load(model)
+      call load(again)
+      call make_and_forget(model)
+      call model%save("test_training_without")
+      call again%restore("test_training_without", stat=stat, errmsg=errmsg)
+      call expect_status(stat, FTN_PYTORCH_OK, "an optimizer is freed with its variable", errmsg)
+      allocate (kept)
+      call create(model, kept, scheduler)
+      call model%save("test_training_with")
+      call again%restore("test_training_with", stat=stat, errmsg=errmsg)
+      call expect_status(stat, FTN_PYTORCH_ERR_FORMAT, "one that lives is in the file", errmsg)
+      call expect_text(errmsg, "create it before restore", "which the text explains")
+      deallocate (kept)
+      call scheduler%free()
+      call model%save("test_training_without")
+      call again%restore("test_training_without", stat=stat, errmsg=errmsg)
+      call expect_status(stat, FTN_PYTORCH_OK, "an allocatable one as well", errmsg)
+   end subroutine objects_end_with_their_variables
+
+   subroutine make_and_forget(model)
+      type(torch_pymodule), intent(in) :: model
+
+      type(torch_optimizer) :: optimizer
+      type(torch_scheduler) :: scheduler
+      type(torch_averaged) :: average
+
+      call create(model, optimizer, scheduler)
+      call average%create(model)
+   end subroutine make_and_forget
 
    subroutine what_is_wrong_is_told()
       type(torch_pymodule) :: model
