@@ -14,7 +14,7 @@ namespace py = pybind11;
 namespace {
 
 /// Failures of the core as the exception of the package, which keeps the status.
-void translate(std::exception_ptr failure) {
+void translate(std::exception_ptr failure) {  // NOLINT(performance-unnecessary-value-param): what pybind11 calls
   try {
     if (failure) std::rethrow_exception(failure);
   } catch (const fpt::Error& error) {

@@ -115,7 +115,7 @@ contains
    !> <M dx, g> = <dx, M'g>, and the gradient against finite differences
    subroutine check_the_adjoint()
       real(real64), parameter :: tiny_step = 1e-6_real64
-      real(real64) :: fields(points, 0:steps), other(points, 0:steps), changes(points, 0:steps), gradients(points, 0:steps)
+      real(real64), dimension(points, 0:steps) :: fields, other, changes, gradients
       real(real64) :: change(points), gradient(points), mismatch
       integer :: step
 
@@ -156,7 +156,8 @@ contains
       open (newunit=unit, file="assimilation.csv", action="write", status="replace")
       write (unit, "(a)") "point,truth,guess,uncorrected,analysis,observation"
       do i = 1, points
-         write (unit, "(i0, 4(',', f9.5), ',', a)") i, truth(i, 0), guess(i), uncorrected(i), analysis(i), observed(i, mask)
+         write (unit, "(i0, 4(',', f9.5), ',', a)") &
+            i, truth(i, 0), guess(i), uncorrected(i), analysis(i), observed(i, mask)
       end do
       close (unit)
    end subroutine report

@@ -1,9 +1,9 @@
 ! SPDX-License-Identifier: MIT
 !> Incremental 4D-Var: which field at the beginning fits the first guess and the observations of a whole window best?
 !>
-!> The cost is (x - guess)' B^-1 (x - guess)/2 + sum (H x_t - y_t)^2/(2 sigma^2). Each outer iteration makes it a quadratic
-!> function by the tangent of the forecast, and conjugate gradients find the minimum. The increment is B^(1/2) v, which
-!> makes the first term v'v/2.
+!> The cost is (x - guess)' B^-1 (x - guess)/2 + sum (H x_t - y_t)^2/(2 sigma^2). Each outer iteration makes it a
+!> quadratic function by the tangent of the forecast, and conjugate gradients find the minimum. The increment is
+!> B^(1/2) v, which makes the first term v'v/2.
 module variational
    use, intrinsic :: iso_fortran_env, only : real64
    use window, only : forecast, forecast_adjoint, forecast_tangent, points, steps

@@ -1,5 +1,5 @@
 ! SPDX-License-Identifier: MIT
-!> The forecast over a window of time, its tangent and its adjoint: advection in Fortran, the learnt correction in Python.
+!> The forecast over a window of time, its tangent and its adjoint: advection in Fortran, the correction in Python.
 module window
    use, intrinsic :: iso_fortran_env, only : real64
    use advection, only : advect, advect_adjoint
@@ -54,7 +54,9 @@ contains
       do step = 1, steps
          advected = advect(fields(:, step - 1))
          moved = advect(changes(:, step - 1))
-         if (is_corrected) call network%tangent("correction", [torch_in(advected)], [torch_in(moved)], [torch_out(added)])
+         if (is_corrected) then
+            call network%tangent("correction", [torch_in(advected)], [torch_in(moved)], [torch_out(added)])
+         end if
          changes(:, step) = moved + added
       end do
    end subroutine forecast_tangent
@@ -75,7 +77,9 @@ contains
       added = 0
       do step = steps, 1, -1
          advected = advect(fields(:, step - 1))
-         if (is_corrected) call network%adjoint("correction", [torch_in(advected)], [torch_in(later)], [torch_out(added)])
+         if (is_corrected) then
+            call network%adjoint("correction", [torch_in(advected)], [torch_in(later)], [torch_out(added)])
+         end if
          later = advect_adjoint(later + added) + gradients(:, step - 1)
       end do
       gradient = later

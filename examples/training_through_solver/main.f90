@@ -1,6 +1,6 @@
 ! SPDX-License-Identifier: MIT
-!> A closure for a coarse solver is trained twice: a priori, on single steps, and a posteriori, on runs of 20 steps through
-!> the Fortran solver and its adjoint. What counts is the error of long runs from fields that neither has seen.
+!> A closure for a coarse solver is trained twice: a priori, on single steps, and a posteriori, on runs of 20 steps
+!> through the Fortran solver and its adjoint. What counts is the error of long runs from fields that neither has seen.
 program training_through_solver
    use, intrinsic :: iso_c_binding, only : c_bool
    use, intrinsic :: iso_fortran_env, only : real64
@@ -40,8 +40,9 @@ program training_through_solver
       print "(3a, f7.4)", "closure ", names(i), ": error of long runs ", errors(long_run, i)
    end do
    call write_errors()
-   if (.not. (errors(long_run, 3) < 0.8_real64*errors(long_run, 2) .and. errors(long_run, 2) < errors(long_run, 1))) &
+   if (.not. (errors(long_run, 3) < 0.8_real64*errors(long_run, 2) .and. errors(long_run, 2) < errors(long_run, 1))) then
       error stop "training through the solver should be better, and any closure better than none"
+   end if
 
 contains
 

@@ -95,8 +95,8 @@ def _tangent(function: _Differentiable, count: int, *args: Any, **named: Any) ->
 
     # gradients backward are not wanted, and cost memory
     with torch.inference_mode(False), torch.no_grad(), forward_ad.dual_level():
-        args = [dual(value) for value in inputs]
-        names, results = function.outputs(args, {name: dual(value) for name, value in named.items()})
+        changed = [dual(value) for value in inputs]
+        names, results = function.outputs(changed, {name: dual(value) for name, value in named.items()})
         tangents = [forward_ad.unpack_dual(value).tangent for value in results]
     if all(tangent is None for tangent in tangents):
         function.refuse_constant()
@@ -179,9 +179,10 @@ def _without_modes(function: Callable) -> Callable:
 
     # every decorator that torch makes of a mode is the same code
     code = torch.no_grad()(lambda: None).__code__
-    while getattr(function, "__code__", None) is code:
-        function = function.__wrapped__
-    return function
+    below: Any = function
+    while getattr(below, "__code__", None) is code:
+        below = below.__wrapped__
+    return below
 
 
 _KINDS: dict[str, Callable] = {"tangent": _tangent, "adjoint": _adjoint, "jacobian": _jacobian}

@@ -90,8 +90,8 @@ class InterpreterPause {
 };
 
 /// Run `body`, which lets go of Python objects, with the interpreter lock; not at all unless may_use_python(). Letting
-/// go may run code of the script, so the floating-point environment is that of calls, which a thread that holds the lock
-/// has already. For destructors, on any thread.
+/// go may run code of the script, so the floating-point environment is that of calls, which a thread that holds the
+/// lock has already. For destructors, on any thread.
 void release_with_lock(void (*body)(void* objects), void* objects) noexcept;
 
 /// An owner of Python references that may be let go on any thread, with or without the lock.

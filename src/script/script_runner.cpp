@@ -148,9 +148,9 @@ std::unique_ptr<Runner> ScriptRunner::torch_functions(bool same_layout) {
   return made;
 }
 
-std::unique_ptr<Runner> ScriptRunner::create(std::string_view name, Args inputs) {
+std::unique_ptr<Runner> ScriptRunner::create(std::string_view function, Args inputs) {
   const Busy busy(*this);
-  Function& maker = function(name, 0);
+  Function& maker = this->function(function, 0);
   Call call(script_, maker);
   call.add(inputs, "input");
   return of_object(call.invoke(), script_.options);

@@ -45,8 +45,8 @@ contains
    end subroutine shapes
 
    subroutine kinds()
-      character(*), parameter :: names(12) = [character(10) :: "float32", "float64", "int8", "int16", "int32", "int64", &
-         "uint8", "complex64", "complex128", "bool", "float16", "bfloat16"]
+      character(*), parameter :: names(12) = [character(10) :: "float32", "float64", "int8", "int16", "int32", &
+         "int64", "uint8", "complex64", "complex128", "bool", "float16", "bfloat16"]
       type(torch_tensor) :: t
       character(:), allocatable :: name, errmsg
       integer :: i, stat

@@ -1,5 +1,6 @@
 ! SPDX-License-Identifier: MIT
-!> Values of tensors go to and from Fortran: of arrays, results, views, and of what torch marks as conjugate or negative.
+!> Values of tensors go to and from Fortran: of arrays, results, views, and of what torch marks as conjugate or
+!> negative.
 program test_tensor_values
    use, intrinsic :: iso_c_binding, only : c_bool
    use, intrinsic :: iso_fortran_env, only : int8, int16, int32, int64, real32, real64
