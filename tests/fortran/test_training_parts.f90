@@ -276,6 +276,8 @@ contains
    subroutine losses_take_what_they_need()
       type(torch_loss) :: loss_of
       type(torch_tensor) :: a, b, c, loss
+      type(torch_results) :: parameters
+      integer, target :: cutoffs(2)
       real(real64), target :: anchor(2, 1), near(2, 1), far(2, 1), weights(3), scores(3, 2)
       integer(int64), target :: classes(2)
       real(real64) :: value, cross
@@ -307,5 +309,12 @@ contains
       call loss%copy_to(torch_out(value))
       cross = (4*(log(2 + exp(1d0)) - 1) + 1*(log(2 + exp(2d0)) - 2))/5
       call expect(abs(value - cross) < 1d-12, "an option that is an array is copied")
+      call loss_of%parameters(parameters, stat=stat)
+      call expect_status(stat, FTN_PYTORCH_ERR_HOOK, "a loss without parameters")
+      cutoffs = [1, 2]
+      call loss_of%create("AdaptiveLogSoftmaxWithLoss", [torch_in("in_features", 3), torch_in("n_classes", 4), &
+         torch_in("cutoffs", cutoffs)])
+      call loss_of%parameters(parameters)
+      call expect(parameters%name(1) == "head.weight", "and one with some")
    end subroutine losses_take_what_they_need
 end program test_training_parts
