@@ -120,7 +120,8 @@ contains
       call create(model, optimizer, scheduler)
       call train(model, optimizer, scheduler, losses, rates)
       call load(reference)
-      call reference%call("train_here", [x%arg(), y%arg(), torch_in(steps)], [torch_out(same_losses), torch_out(same_rates)])
+      call reference%call("train_here", [x%arg(), y%arg(), torch_in(steps)], &
+         [torch_out(same_losses), torch_out(same_rates)])
       call expect(all(losses == same_losses), "the losses are those of Python bit for bit")
       call expect(all(rates == same_rates), "and so are the learning rates")
       call expect(losses(steps) < losses(1), "the loss falls")

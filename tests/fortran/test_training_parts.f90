@@ -3,6 +3,9 @@
 module closures
    use ftn_pytorch
    implicit none
+   private
+
+   public :: model, x, y, calls, closure, fails, forgets
 
    type(torch_pymodule) :: model
    type(torch_tensor) :: x, y
