@@ -2,6 +2,7 @@
 """Functions that call procedures of the program."""
 
 import torch
+
 from ftn_pytorch import procedure
 
 cube = procedure("cube")
