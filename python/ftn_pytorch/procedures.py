@@ -44,6 +44,10 @@ def _function(name: str) -> Any:
         def backward(ctx: Any, *gradients: Any) -> Any:
             return adjoint(*ctx.saved_tensors, *gradients)
 
+        @staticmethod
+        def jvp(ctx: Any, *tangents: Any) -> Any:
+            raise FtnPytorchError("HOOK", f"procedure {name!r} has an adjoint at most, and no tangent")
+
     forward = _Caller(torch, name, adjoint=False)
     adjoint = _Caller(torch, name, adjoint=True)
     Procedure.__name__ = name
