@@ -91,7 +91,10 @@ def _tangent(function: _Differentiable, count: int, *args: Any, **named: Any) ->
     remaining = iter(function.paired(directions, arrays, "tangent", "input"))
 
     def dual(value: Any) -> Any:
-        return forward_ad.make_dual(value.detach(), next(remaining)) if _is_differentiable(value) else value
+        if not _is_differentiable(value):
+            return value
+        # copies: a function that changes its input in place changes the tangent with it
+        return forward_ad.make_dual(value.detach().clone(), next(remaining).detach().clone())
 
     # gradients backward are not wanted, and cost memory
     with torch.inference_mode(False), torch.no_grad(), forward_ad.dual_level():
@@ -106,15 +109,13 @@ def _tangent(function: _Differentiable, count: int, *args: Any, **named: Any) ->
 
 def _adjoint(function: _Differentiable, count: int, *args: Any, **named: Any) -> Any:
     """Gradients of the inputs for the gradients of the results, which are the first ``count`` arguments."""
-    import torch
-
     directions, inputs = args[:count], args[count:]
     leaves, results = _followed(function, inputs, named)
-    return _gradients(torch, results, leaves, function.paired(directions, results, "gradient", "output"))
+    return _gradients(function, results, leaves, function.paired(directions, results, "gradient", "output"))
 
 
 def _jacobian(function: _Differentiable, count: int, *args: Any, **named: Any) -> Any:
-    """All derivatives of one result with respect to one input. Axes of the result come before those of the input."""
+    """All derivatives of one real result with respect to one real input, the axes of the result first."""
     import torch
 
     leaves, results = _followed(function, args, named)
@@ -125,11 +126,16 @@ def _jacobian(function: _Differentiable, count: int, *args: Any, **named: Any) -
             "that of one input and one output: use tangent or adjoint",
         )
     (leaf,), (result,) = leaves, results
+    if leaf.is_complex() or result.is_complex():
+        # torch's gradients are conjugate, and one number is not enough unless the function is holomorphic
+        raise FtnPytorchError(
+            "ARGUMENT", f"{function.name} is complex, a Jacobian is that of real arrays: use tangent or adjoint"
+        )
     rows = torch.empty((result.numel(), *leaf.shape), dtype=leaf.dtype, device=leaf.device)
-    unit = torch.zeros_like(result)
+    unit = torch.zeros_like(result, memory_format=torch.contiguous_format)
     for number in range(result.numel()):
         unit.view(-1)[number] = 1
-        (rows[number],) = _gradients(torch, results, leaves, (unit,), retain_graph=True)
+        (rows[number],) = _gradients(function, results, leaves, (unit,), retain_graph=True)
         unit.view(-1)[number] = 0
     return rows.reshape(*result.shape, *leaf.shape)
 
@@ -144,20 +150,26 @@ def _followed(function: _Differentiable, inputs: tuple, named: dict[str, Any]) -
         if not _is_differentiable(value):
             return value
         leaves.append(value.detach().requires_grad_())
-        return leaves[-1]
+        return leaves[-1].clone()  # which may be changed in place, as no leaf may
 
     with torch.inference_mode(False), torch.enable_grad():
         args = [leaf(value) for value in inputs]
         _, results = function.outputs(args, {name: leaf(value) for name, value in named.items()})
-    if not any(result.requires_grad for result in results):
+    if not leaves or not any(result.requires_grad for result in results):
         function.refuse_constant()
     return leaves, results
 
 
 def _gradients(
-    torch: Any, results: list[Any], leaves: list[Any], directions: Sequence[Any], retain_graph: bool = False
+    function: _Differentiable,
+    results: list[Any],
+    leaves: list[Any],
+    directions: Sequence[Any],
+    retain_graph: bool = False,
 ) -> Any:
-    """Gradients of the leaves; nothing else is given one."""
+    """Gradients of the leaves; nothing else is given one. ARGUMENT where parameters alone have made the results."""
+    import torch
+
     followed = [(result, direction) for result, direction in zip(results, directions) if result.requires_grad]
     gradients = torch.autograd.grad(
         [result for result, _ in followed],
@@ -166,6 +178,8 @@ def _gradients(
         retain_graph=retain_graph,
         allow_unused=True,
     )
+    if all(gradient is None for gradient in gradients):
+        function.refuse_constant()
     return tuple(torch.zeros_like(leaf) if gradient is None else gradient for leaf, gradient in zip(leaves, gradients))
 
 

@@ -115,6 +115,43 @@ def test_inputs_keep_their_values_and_have_no_gradient_afterwards(torch, net, tm
     assert x.grad is None and not x.requires_grad
 
 
+def test_functions_that_work_in_place_change_only_what_is_theirs(torch, tmp_path):
+    runner = runner_of(tmp_path, "def f(x): return x.mul_(2) ** 2\n")
+    x, direction = torch.tensor([1.0, 2.0]), torch.tensor([3.0, 5.0])
+    for kind in ("tangent", "adjoint"):
+        (found,) = derivative(runner, f"ftn_pytorch_{kind}:1:f", direction, x)
+        assert torch.equal(found, torch.tensor([24.0, 80.0]))
+        assert x.tolist() == [1, 2] and direction.tolist() == [3, 5]
+
+
+@pytest.mark.parametrize(("kind", "count"), [("tangent", 1), ("adjoint", 1), ("jacobian", 0)])
+def test_results_of_parameters_alone_are_refused(torch, tmp_path, kind, count):
+    source = "import torch\nw = torch.ones(2, requires_grad=True)\ndef f(x): return w * x.detach()\n"
+    runner = runner_of(tmp_path, source)
+    with pytest.raises(FtnPytorchError, match=r"detach\(\)"):
+        derivative(runner, f"ftn_pytorch_{kind}:{count}:f", *count * [torch.ones(2)], torch.ones(2))
+
+
+def test_an_adjoint_without_real_inputs_is_refused(torch, tmp_path):
+    runner = runner_of(tmp_path, "import torch\nw = torch.ones(2, requires_grad=True)\ndef f(n): return w * n\n")
+    with pytest.raises(FtnPytorchError, match="depends on its inputs"):
+        derivative(runner, "ftn_pytorch_adjoint:1:f", torch.ones(2), torch.tensor([1, 2]))
+
+
+def test_jacobian_of_a_result_that_is_not_contiguous(torch, tmp_path):
+    runner = runner_of(tmp_path, "def f(x): return (x * x).T\n")
+    x = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    found = derivative(runner, "ftn_pytorch_jacobian:0:f", x)
+    assert torch.equal(found, torch.func.jacrev(lambda x: (x * x).T)(x))
+
+
+@pytest.mark.parametrize("result", ["x * x", "x.abs()", "x.real * 1j"])
+def test_a_complex_jacobian_is_refused(torch, tmp_path, result):
+    runner = runner_of(tmp_path, f"def f(x): return {result}\n")
+    with pytest.raises(FtnPytorchError, match="f is complex"):
+        derivative(runner, "ftn_pytorch_jacobian:0:f", torch.tensor([1 + 2j]))
+
+
 @pytest.mark.parametrize(
     ("name", "wanted"),
     [
