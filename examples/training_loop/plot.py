@@ -29,7 +29,7 @@ def main(table: str = "training_loop.csv", picture: str = "training_loop.png") -
         )
     axes.axhline(NOISE**2, color="0.6", linewidth=0.8, linestyle="--", zorder=0)
     axes.annotate("variance of the noise", (1, NOISE**2), (4, -11), textcoords="offset points", color="0.4")
-    axes.set(xlabel="epoch", ylabel="mean squared error", yscale="log", xlim=(1, epochs[-1]))
+    axes.set(xlabel="epoch", ylabel="mean squared error", yscale="log", xlim=(1, epochs[-1]), ylim=(5e-4, 0.3))
     axes.set_title("Loss of the training and of the validation", loc="left", fontsize="medium")
     axes.spines[["top", "right"]].set_visible(False)
     figure.savefig(picture, dpi=110)
