@@ -226,7 +226,7 @@ TEST_F(RunnerTest, CopiesThatItTookAreItsOwn) {
 TEST_F(RunnerTest, CopiesForAModuleThatIsNotThereAreReleased) {
   fpt_arg input = copy_of_x(), output = copy_of_x();
   EXPECT_FAILS(outcome(fpt_module_forward(0, &input, 1, &output, 1, nullptr, 0)), FPT_ERR_NOT_LOADED,
-               "call load first");
+               "call load, or create, first");
   EXPECT_TRUE(is_released(input) && is_released(output));
   fpt_arg option = copy_of_x(), config = copy_of_x();
   fpt_module none = 0;

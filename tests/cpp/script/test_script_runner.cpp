@@ -138,7 +138,7 @@ TEST_F(LoadTest, OfAHandleOfAnotherKindIsRefused) {
   std::vector<double> x = {1};
   const test::Tensor tensor(out(x));
   EXPECT_FAILS(outcome(fpt_module_reload(tensor.handle)), FPT_ERR_ARGUMENT, "not that of a module");
-  EXPECT_FAILS(outcome(fpt_module_reload(0)), FPT_ERR_NOT_LOADED, "call load first");
+  EXPECT_FAILS(outcome(fpt_module_reload(0)), FPT_ERR_NOT_LOADED, "call load, or create, first");
   fpt_module_free(tensor.handle);
   EXPECT_EQ(fpt_tensor_is_set(tensor.handle), 1);
 }
