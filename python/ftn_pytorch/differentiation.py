@@ -61,11 +61,12 @@ class _Differentiable:
         for number, (direction, array) in enumerate(zip(directions, arrays), 1):
             if array.dim() == 0 and isinstance(direction, (int, float, complex)):
                 direction = array.new_tensor(direction)
-            pair = f"{what} {number} is {self._kind(direction)}, {whose} {number} of {self.name} is {self._kind(array)}"
-            if not is_tensor(direction) or direction.shape != array.shape:
-                raise FtnPytorchError("SHAPE", pair)
-            if direction.dtype != array.dtype:
-                raise FtnPytorchError("DTYPE", pair)
+            same_shape = is_tensor(direction) and direction.shape == array.shape
+            if not same_shape or direction.dtype != array.dtype:
+                raise FtnPytorchError(
+                    "DTYPE" if same_shape else "SHAPE",
+                    f"{what} {number} is {self._kind(direction)}, {whose} {number} of {self.name} is {self._kind(array)}",
+                )
             pairs.append(direction)
         return pairs
 
