@@ -65,7 +65,8 @@ class _Differentiable:
             if not same_shape or direction.dtype != array.dtype:
                 raise FtnPytorchError(
                     "DTYPE" if same_shape else "SHAPE",
-                    f"{what} {number} is {self._kind(direction)}, {whose} {number} of {self.name} is {self._kind(array)}",
+                    f"{what} {number} is {self._kind(direction)}, "
+                    f"{whose} {number} of {self.name} is {self._kind(array)}",
                 )
             pairs.append(direction)
         return pairs
