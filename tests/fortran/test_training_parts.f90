@@ -259,7 +259,7 @@ contains
       call model%parameters(parameters)
       call parameters%get("scale", scale)
       do i = 1, 3
-         call torch_call("fortran.overwrite", [scale%arg(), torch_in(real(i, real64))])
+         call torch_call("fortran.overwrite", [scale%arg(), torch_copy(real(i, real64))])
          call mean%update()
          call moving%update()
       end do

@@ -116,7 +116,11 @@ class ScriptRunner(Runner):
         from ..checkpoint.script import ScriptCheckpoint
 
         if self._checkpoint is None:
-            self._checkpoint = ScriptCheckpoint(self.path, self._config, self.attached)
+            # not held by its checkpoint: the folder of that is unlocked as soon as the runner is let go
+            itself = weakref.ref(self)
+            self._checkpoint = ScriptCheckpoint(
+                self.path, self._config, lambda: runner.attached() if (runner := itself()) else {}
+            )
         self._checkpoint.use(vars(self._module))
         if self._has_hook(SAVE) and self._has_hook(RESTORE):
             save = functools.partial(self._call_with_file, SAVE)
