@@ -16,7 +16,8 @@ module fpt_c
    public :: fpt_version, fpt_init, fpt_error_text, fpt_status_name, fpt_on_warning, fpt_set_threads, fpt_diagnose
    public :: fpt_arg_array, fpt_arg_text, fpt_arg_name
    public :: fpt_tensor_set, fpt_tensor_arg, fpt_tensor_info, fpt_tensor_data, fpt_tensor_is_set
-   public :: fpt_tensor_address, fpt_tensor_free, fpt_tensor_from, fpt_tensor_own, fpt_tensor_end_owner
+   public :: fpt_tensor_address, fpt_tensor_free, fpt_tensor_from, fpt_tensor_own, fpt_tensor_disown
+   public :: fpt_tensor_end_owner
    public :: fpt_tensor_assign, fpt_tensor_operate, fpt_tensor_fail, fpt_tensor_gradient, fpt_tensor_copy
    public :: fpt_procedure_register
    public :: fpt_scope_begin, fpt_scope_end, fpt_scope_keep, fpt_scope_autocast, fpt_scope_gradients, fpt_scope_is_open
@@ -189,18 +190,24 @@ module fpt_c
          integer(c_int32_t) :: status
       end function fpt_tensor_from
 
-      subroutine fpt_tensor_own(tensor, home) bind(c)
+      subroutine fpt_tensor_own(home, before) bind(c)
          import :: c_int64_t
          implicit none
-         integer(c_int64_t), value :: tensor
          integer(c_int64_t), intent(in) :: home
+         integer(c_int64_t), value :: before
       end subroutine fpt_tensor_own
 
-      subroutine fpt_tensor_end_owner(tensor, home) bind(c)
+      subroutine fpt_tensor_disown(home, before) bind(c)
          import :: c_int64_t
          implicit none
-         integer(c_int64_t), value :: tensor
          integer(c_int64_t), intent(in) :: home
+         integer(c_int64_t), value :: before
+      end subroutine fpt_tensor_disown
+
+      subroutine fpt_tensor_end_owner(home) bind(c)
+         import :: c_int64_t
+         implicit none
+         integer(c_int64_t), intent(inout) :: home
       end subroutine fpt_tensor_end_owner
 
       function fpt_tensor_assign(left, right) bind(c) result(status)

@@ -68,9 +68,11 @@ void* fpt_tensor_address(fpt_tensor tensor) { return const_cast<void*>(tensor_ad
 
 void fpt_tensor_free(fpt_tensor tensor) { free_tensor(tensor); }
 
-void fpt_tensor_own(fpt_tensor tensor, const void* home) { own_tensor(tensor, home); }
+void fpt_tensor_own(const fpt_tensor* home, fpt_tensor before) { own_tensor(home, before); }
 
-void fpt_tensor_end_owner(fpt_tensor tensor, const void* home) { end_owner(tensor, home); }
+void fpt_tensor_disown(const fpt_tensor* home, fpt_tensor before) { disown_tensor(home, before); }
+
+void fpt_tensor_end_owner(fpt_tensor* home) { end_owner(home); }
 
 fpt_status fpt_tensor_assign(fpt_tensor* left, fpt_tensor right) {
   const auto assign = [&] { assign_tensor(left, right); };

@@ -274,13 +274,19 @@ FPT_API fpt_status fpt_tensor_data(fpt_tensor tensor, int32_t dtype, int32_t ran
 FPT_API fpt_status fpt_tensor_from(fpt_tensor *tensor, fpt_arg *arg, int32_t same_layout);
 
 /**
- * Let a variable own its tensor: fpt_tensor_end_owner() for the same address frees it. Inside a scope nothing is owned,
- * and what an owner leaves there ends with the scope.
+ * Let a variable own the tensor that it names: fpt_tensor_end_owner() for the same address frees it. Inside a scope
+ * nothing is owned, and what an owner leaves there ends with the scope. fpt_tensor_disown() says that the variable has
+ * got another tensor, which it does not own.
  *
- * @param home  address that identifies the variable; copies of the handle that a compiler makes lie elsewhere
+ * @param home    the variable; copies of the handle that a compiler makes lie elsewhere
+ * @param before  what the variable named until now; it is freed if the variable owned it
  */
-FPT_API void fpt_tensor_own(fpt_tensor tensor, const void *home);
-FPT_API void fpt_tensor_end_owner(fpt_tensor tensor, const void *home);
+FPT_API void fpt_tensor_own(const fpt_tensor *home, fpt_tensor before);
+FPT_API void fpt_tensor_disown(const fpt_tensor *home, fpt_tensor before);
+
+/** The variable at `home` ends its life. Any address may be given: it is read only if a variable there owned a tensor.
+ */
+FPT_API void fpt_tensor_end_owner(fpt_tensor *home);
 
 /**
  * Assign. A tensor made of an array of the caller gets the values of the other, which must have its shape and type, and

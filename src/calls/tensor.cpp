@@ -2,6 +2,8 @@
 #include "calls/tensor.hpp"
 
 #include <cstring>
+#include <mutex>
+#include <unordered_set>
 #include <utility>
 
 #include "arrays/scalar.hpp"
@@ -15,9 +17,9 @@ namespace {
 /// What a handle names. Variables share what it refers to.
 struct Named {
   TensorPtr tensor;
-  const void* home = nullptr;  // variable whose end frees it
-  bool is_bound = false;       // made of an array: assignment writes into that
-  bool is_counted = false;     // result of an operation outside of every scope
+  const int64_t* home = nullptr;  // variable whose end frees it
+  bool is_bound = false;          // made of an array: assignment writes into that
+  bool is_counted = false;        // result of an operation outside of every scope
 
   explicit Named(TensorPtr tensor) noexcept : tensor(std::move(tensor)) {}
   ~Named() {
@@ -37,6 +39,33 @@ using Tensors = HandleTable<Named, HandleKind::tensor>;
 Tensors& tensors() {
   static Tensors& table = *new Tensors("a tensor with contents", "from_array, or pass it as output of a call,");
   return table;
+}
+
+/// Addresses of variables that own a tensor, or owned one that ended before them. A compiler may name any address when
+/// it finalizes (gfortran 11 and 12 miss the elements of an array component), so none is read that is not here.
+class Homes {
+ public:
+  void add(const int64_t* home) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    count_ = (homes_.insert(home), homes_.size());
+  }
+  bool remove(const int64_t* home) noexcept {
+    if (count_ == 0) return false;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const bool was_there = homes_.erase(home) > 0;
+    count_ = homes_.size();
+    return was_there;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::unordered_set<const int64_t*> homes_;
+  std::atomic<std::size_t> count_{0};
+};
+
+Homes& homes() {
+  static Homes& variables = *new Homes;
+  return variables;
 }
 
 }  // namespace
@@ -210,16 +239,21 @@ bool is_bound(int64_t handle) noexcept {
 
 void free_tensor(int64_t handle, const char* end) noexcept { tensors().remove(handle, end); }
 
-void own_tensor(int64_t handle, const void* home) noexcept {
-  Named* named = tensors().find(handle);
-  if (named && !is_in_scope()) named->home = home;
+void own_tensor(const int64_t* home, int64_t before) {
+  disown_tensor(home, before);
+  Named* named = is_in_scope() ? nullptr : tensors().find(*home);
+  if (!named) return;
+  homes().add(home);
+  named->home = home;
 }
 
-void end_owner(int64_t handle, const void* home) noexcept {
-  Named* named = tensors().find(handle);
-  if (!named || named->home != home) return;
-  named->home = nullptr;
-  if (!add_to_scope(handle)) free_tensor(handle);
+void disown_tensor(const int64_t* home, int64_t before) noexcept {
+  Named* named = before == *home ? nullptr : tensors().find(before);
+  if (named && named->home == home && !add_to_scope(before)) free_tensor(before);
+}
+
+void end_owner(int64_t* home) noexcept {
+  if (homes().remove(home)) disown_tensor(home, std::exchange(*home, 0));
 }
 
 fpt_arg tensor_argument(int64_t handle) {

@@ -1,7 +1,7 @@
 ! SPDX-License-Identifier: MIT
 !> Outside of scopes a variable owns what it got by from_array, from a maker or from a call: it is released with the
-!> variable, and not with copies that the compiler makes. The argument says how often each situation is passed through.
-!> flang 19 forgets one or two owners, of 32 bytes each, when types that contain them are copied.
+!> variable, and not with copies that the compiler makes. Results of functions have no owner then, and gfortran 11 and
+!> 12 miss the elements of array components. The argument says how often each situation is passed through.
 module lifetimes
    use, intrinsic :: iso_fortran_env, only : real32, real64
    use check, only : expect, script
@@ -128,8 +128,6 @@ contains
       call are(x, [1, 2, 3])
       u = named_three()
       if (u%value%is_set()) call is(u%value, 3)
-      call a%free()
-      call x%free()
    end subroutine results_of_functions
 
    subroutine copies_of_a_type()
@@ -168,6 +166,8 @@ contains
       allocate (g(2))
       call make(g(2)%leaves(3), 5)
       call is(g(2)%leaves(3), 5)
+      call f%leaves%free()
+      call g(2)%leaves%free()
    end subroutine fixed_arrays
 
    subroutine allocatable_arrays()
@@ -230,8 +230,8 @@ program test_lifetimes
    call run("of a call", of_a_call, in_scopes=.false., times=times)
    call run("new contents", new_contents, in_scopes=.false., times=times)
    call run("freed by hand", freed_by_hand, in_scopes=.false., times=times)
-   call run("results of functions", results_of_functions, in_scopes=.false., times=times)
-   call run("copies of a type", copies_of_a_type, in_scopes=.false., lost=64, times=times)
+   call run("results of functions", results_of_functions, times=times)
+   call run("copies of a type", copies_of_a_type, in_scopes=.false., times=times)
    call run("fixed arrays", fixed_arrays, in_scopes=.false., times=times)
    call run("allocatable arrays", allocatable_arrays, in_scopes=.false., times=times)
    call run("intent(out)", intent_out, in_scopes=.false., times=times)

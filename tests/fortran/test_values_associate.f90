@@ -1,6 +1,6 @@
 ! SPDX-License-Identifier: MIT
 !> associate names an expression. gfortran 12 does that wrongly for types with allocatable components: it releases the
-!> components of the name before the name has a value.
+!> components of the name before the name has a value. So torch_tensor has none.
 module associates
    use ftn_pytorch
    use passes, only : five, is, three

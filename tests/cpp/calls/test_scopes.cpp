@@ -164,66 +164,112 @@ TEST_F(ScopeTest, KeepsNewContentsWhereTheHandleWasMade) {
 }
 
 struct OwnerTest : ScopeTest {
-  int64_t home = 0, elsewhere = 0;
+  /// A variable that owns a tensor.
+  void owns(fpt_tensor& variable) {
+    variable = made();
+    fpt_tensor_own(&variable, 0);
+  }
+
+  fpt_tensor home = 0, elsewhere = 0;
 };
 
 TEST_F(OwnerTest, ReleasesItsTensorAtItsAddressOnly) {
-  home = made();
-  fpt_tensor_own(home, &home);
-  elsewhere = home;  // as a compiler copies it
-  fpt_tensor_end_owner(elsewhere, &elsewhere);
-  EXPECT_OK(used(home));
-  fpt_tensor_end_owner(home, &home);
-  EXPECT_FAILS(used(home), FPT_ERR_FREED, "has been freed");
-  fpt_tensor_end_owner(home, &home);
-  fpt_tensor_end_owner(0, &home);
+  owns(home);
+  const fpt_tensor handle = elsewhere = home;  // as a compiler copies it
+  fpt_tensor_end_owner(&elsewhere);
+  EXPECT_OK(used(handle));
+  EXPECT_EQ(elsewhere, handle);
+  fpt_tensor_end_owner(&home);
+  EXPECT_FAILS(used(handle), FPT_ERR_FREED, "has been freed");
+  EXPECT_EQ(home, 0);
+  fpt_tensor_end_owner(&home);
 }
 
 TEST_F(OwnerTest, WithoutOneATensorLives) {
   home = made();
-  fpt_tensor_end_owner(home, &home);
+  fpt_tensor_end_owner(&home);
   EXPECT_OK(used(home));
   fpt_tensor_free(home);
 }
 
+TEST_F(OwnerTest, IsNotReadBeforeItOwnsATensor) {
+  owns(elsewhere);
+  fpt_tensor_end_owner(reinterpret_cast<fpt_tensor*>(std::uintptr_t{8}));
+  fpt_tensor_end_owner(&elsewhere);
+}
+
+TEST_F(OwnerTest, DoesNotReleaseWhatAnotherVariableAtItsAddressNames) {
+  owns(home);
+  const fpt_tensor moved = home;  // and the variable is gone, untold
+  home = 0;
+  fpt_tensor_end_owner(&home);
+  EXPECT_OK(used(moved));
+  home = made();
+  fpt_tensor_own(&home, 0);
+  EXPECT_OK(used(moved));
+  fpt_tensor_end_owner(&home);
+  EXPECT_OK(used(moved));
+  fpt_tensor_free(moved);
+}
+
 TEST_F(OwnerTest, IsTheLatestOne) {
-  home = elsewhere = made();
-  fpt_tensor_own(home, &home);
-  fpt_tensor_own(elsewhere, &elsewhere);
-  fpt_tensor_end_owner(home, &home);
-  EXPECT_OK(used(home));
-  fpt_tensor_end_owner(elsewhere, &elsewhere);
-  EXPECT_EQ(used(home).status, FPT_ERR_FREED);
+  owns(home);
+  const fpt_tensor handle = elsewhere = home;
+  fpt_tensor_own(&elsewhere, 0);
+  fpt_tensor_end_owner(&home);
+  EXPECT_OK(used(handle));
+  fpt_tensor_end_owner(&elsewhere);
+  EXPECT_EQ(used(handle).status, FPT_ERR_FREED);
+}
+
+TEST_F(OwnerTest, ReleasesWhatItNamedBefore) {
+  owns(home);
+  const fpt_tensor first = home;
+  owns(home);
+  EXPECT_OK(used(first)) << "that was another variable";
+  const fpt_tensor second = home;
+  home = made();
+  fpt_tensor_own(&home, second);
+  EXPECT_EQ(used(second).status, FPT_ERR_FREED);
+  const fpt_tensor third = home;
+  home = made();
+  fpt_tensor_disown(&home, third);
+  EXPECT_EQ(used(third).status, FPT_ERR_FREED);
+  const fpt_tensor fourth = home;
+  fpt_tensor_disown(&home, fourth);
+  fpt_tensor_end_owner(&home);
+  EXPECT_OK(used(fourth)) << "the variable does not own it";
+  fpt_tensor_free(first);
+  fpt_tensor_free(fourth);
 }
 
 TEST_F(OwnerTest, LeavesItsTensorToTheScopeInWhichItEnds) {
-  home = made();
-  fpt_tensor_own(home, &home);
+  owns(home);
+  const fpt_tensor handle = home;
   const Scope scope;
-  fpt_tensor_end_owner(home, &home);
-  EXPECT_OK(used(home)) << "nothing dies within a scope";
+  fpt_tensor_end_owner(&home);
+  EXPECT_OK(used(handle)) << "nothing dies within a scope";
   ASSERT_OK(scope.end());
-  EXPECT_FAILS(used(home), FPT_ERR_FREED, "which has ended");
+  EXPECT_FAILS(used(handle), FPT_ERR_FREED, "which has ended");
 }
 
 TEST_F(OwnerTest, DoesNotComeAboutWithinAScope) {
   const Scope scope;
-  home = made();
-  fpt_tensor_own(home, &home);
+  owns(home);
+  const fpt_tensor handle = home;
   EXPECT_OK(outcome(fpt_scope_keep(scope.handle, home)));
   ASSERT_OK(scope.end());
-  fpt_tensor_end_owner(home, &home);
-  EXPECT_OK(used(home));
-  fpt_tensor_free(home);
+  fpt_tensor_end_owner(&home);
+  EXPECT_OK(used(handle));
+  fpt_tensor_free(handle);
 }
 
 TEST_F(OwnerTest, DoesNotReleaseOtherNames) {
-  home = made();
-  fpt_tensor_own(home, &home);
+  owns(home);
   fpt_tensor other = 0;
   ASSERT_EQ(fpt_tensor_assign(&other, home), FPT_OK);
   EXPECT_NE(other, home);
-  fpt_tensor_end_owner(home, &home);
+  fpt_tensor_end_owner(&home);
   EXPECT_OK(used(other));
   fpt_tensor_free(other);
 }
