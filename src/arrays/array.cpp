@@ -3,7 +3,10 @@
 
 #include <algorithm>
 
+#include "base/error.hpp"
+
 namespace fpt {
+
 int64_t element_count(const Array& array) noexcept {
   int64_t count = 1;
   for (int i = 0; i < array.rank; ++i) count *= array.extents[i];
@@ -26,6 +29,13 @@ bool has_negative_stride(const Array& array) noexcept {
 
 bool same_shape(const Array& a, const Array& b) noexcept {
   return a.rank == b.rank && std::equal(a.extents, a.extents + a.rank, b.extents);
+}
+
+void require_alignment(const Array& array) {
+  if (is_misaligned(array.data, array.dtype))
+    fail(FPT_ERR_ARGUMENT, "the array of type ", dtype_fortran_name(array.dtype), " begins at an address that is no ",
+         "multiple of ", dtype_size(array.dtype), " bytes, as torch needs it to compute in place: pass torch_copy of ",
+         "it, or put it first in its type");
 }
 
 Range memory_range(const Array& array) noexcept {

@@ -45,6 +45,14 @@ bool is_contiguous(const Array& array) noexcept;
 bool has_negative_stride(const Array& array) noexcept;
 bool same_shape(const Array& a, const Array& b) noexcept;
 
+/// A complex array at an address that is no multiple of its elements' size. Fortran aligns complex numbers as their
+/// parts, c10::complex wants the whole aligned, and torch crashes on others.
+inline bool is_misaligned(const void* data, int32_t dtype) noexcept {
+  return is_complex(dtype) && reinterpret_cast<std::uintptr_t>(data) % dtype_size(dtype) != 0;
+}
+/// FPT_ERR_ARGUMENT for such an array, where it cannot be copied.
+void require_alignment(const Array& array);
+
 /// Lowest address and the one after the highest of the memory that an array touches.
 struct Range {
   const char* begin;

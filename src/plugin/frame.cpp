@@ -41,7 +41,7 @@ const at::Tensor& Frame::tensor(const Settings& settings, const fpt_arg& arg, co
   const std::size_t position = uses_.size();
   if (caches_.size() <= position) caches_.resize(position + 1);
   const int32_t wanted = settings.wanted_dtype(arg.dtype);
-  const bool copied = wanted != arg.dtype || settings.copies_inputs;
+  const bool copied = wanted != arg.dtype || settings.copies_inputs || is_misaligned(arg.data, arg.dtype);
   Use& use = uses_.emplace_back();
   use.host = copied ? &caches_[position].copied(arg, wanted, settings.same_layout)
                     : &caches_[position].get(arg, settings.same_layout);

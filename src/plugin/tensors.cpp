@@ -64,6 +64,7 @@ Array array_of_tensor(const at::Tensor& tensor, bool same_layout) {
 
 at::Tensor tensor_on(const Array& array, bool same_layout) {
   require_host_memory(array.data);
+  require_alignment(array);
   const c10::InferenceMode normal(false);  // a tensor made in inference mode could not be used in training
   const Axes axes = axes_of(array, same_layout);
   return at::from_blob(array.data, axes.size_list(), axes.stride_list(), scalar_type_of(array.dtype));

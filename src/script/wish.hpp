@@ -14,7 +14,9 @@ struct Wish {
   bool own_memory;   ///< copy the data into memory of the object
   bool read_only;
 
-  bool copies(const Array& array) const noexcept { return own_memory || dtype != array.dtype; }
+  bool copies(const Array& array) const noexcept {
+    return own_memory || dtype != array.dtype || (framework == Framework::torch && is_misaligned(array.data, array.dtype));
+  }
   Array in_script_order(const Array& array) const noexcept { return same_layout ? array : reversed(array); }
 };
 

@@ -112,6 +112,7 @@ Made make_torch(const Array& array, std::shared_ptr<void> owned) {
       }
     return make_torch(positive, std::move(owned));
   }
+  require_alignment(array);
   Made made;
   made.slot = dlpack::take_slot(array, std::move(owned));
   made.serial = made.slot->serial;

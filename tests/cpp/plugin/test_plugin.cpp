@@ -100,5 +100,14 @@ TEST(Plugin, ResultsThatFortranCannotHaveAreRefused) {
   EXPECT_EQ(model.at<std::complex<float>>(0), std::complex<float>(1, -2));
 }
 
+TEST(Plugin, ComplexArraysNeedNotLieAtMultiplesOfTheirSize) {
+  Loaded model("two");
+  alignas(8) float memory[7] = {0, 1, 2, 3, 4, 5, 6};
+  for (float* begin : {memory, memory + 1}) {
+    ASSERT_OK(model.call("conjugate", {array_arg(reinterpret_cast<std::complex<float>*>(begin), {3})}));
+    EXPECT_EQ(model.at<std::complex<float>>(2), std::complex<float>(begin[4], -begin[5]));
+  }
+}
+
 }  // namespace
 }  // namespace fpt::test
