@@ -13,7 +13,8 @@ module fpt_c
    private
 
    public :: torch_arg
-   public :: fpt_version, fpt_init, fpt_error_text, fpt_status_name, fpt_on_warning, fpt_set_threads, fpt_diagnose
+   public :: fpt_version, fpt_init, fpt_init_device, fpt_error_text, fpt_status_name, fpt_on_warning, fpt_set_threads
+   public :: fpt_diagnose
    public :: fpt_arg_array, fpt_arg_text, fpt_arg_name
    public :: fpt_tensor_set, fpt_tensor_arg, fpt_tensor_info, fpt_tensor_data, fpt_tensor_is_set
    public :: fpt_tensor_address, fpt_tensor_free, fpt_tensor_from, fpt_tensor_own, fpt_tensor_disown
@@ -25,7 +26,7 @@ module fpt_c
    public :: fpt_module_load, fpt_module_reload, fpt_module_has, fpt_module_backend, fpt_module_save
    public :: fpt_module_checkpoint, fpt_module_restore, fpt_module_forward, fpt_module_forward_wrap, fpt_module_train
    public :: fpt_module_train_wrap, fpt_module_call, fpt_module_call_tensor, fpt_torch_call, fpt_module_create
-   public :: fpt_module_free
+   public :: fpt_module_free, fpt_module_set_stream, fpt_module_wait
    public :: fpt_results_count, fpt_results_name, fpt_results_find, fpt_results_get, fpt_results_data
    public :: fpt_results_copy, fpt_results_text, fpt_results_free
 
@@ -73,6 +74,14 @@ module fpt_c
          integer(c_int64_t), value :: python_len
          integer(c_int32_t) :: status
       end function fpt_init
+
+      function fpt_init_device(device, device_len) bind(c) result(status)
+         import :: c_char, c_int32_t, c_int64_t
+         implicit none
+         character(kind=c_char), intent(in) :: device(*)
+         integer(c_int64_t), value :: device_len
+         integer(c_int32_t) :: status
+      end function fpt_init_device
 
       subroutine fpt_error_text(text, length) bind(c)
          import :: c_int64_t, c_ptr
@@ -526,6 +535,23 @@ module fpt_c
          integer(c_int32_t), value :: layout
          integer(c_int32_t) :: status
       end function fpt_torch_call
+
+      function fpt_module_set_stream(module, queue, stream, waits) bind(c) result(status)
+         import :: c_int32_t, c_int64_t, c_ptr
+         implicit none
+         integer(c_int64_t), value :: module
+         integer(c_int32_t), intent(in), optional :: queue
+         type(c_ptr), value :: stream
+         integer(c_int32_t), value :: waits
+         integer(c_int32_t) :: status
+      end function fpt_module_set_stream
+
+      function fpt_module_wait(module) bind(c) result(status)
+         import :: c_int32_t, c_int64_t
+         implicit none
+         integer(c_int64_t), value :: module
+         integer(c_int32_t) :: status
+      end function fpt_module_wait
 
       function fpt_module_create(object, factory, name, name_len, inputs, ninputs) bind(c) result(status)
          import :: c_char, c_int32_t, c_int64_t, torch_arg

@@ -6,6 +6,7 @@
 
 #include "arrays/arg.hpp"
 #include "backend.hpp"
+#include "base/cuda_context.hpp"
 #include "base/error.hpp"
 #include "base/fpenv.hpp"
 #include "calls/argument_list.hpp"
@@ -74,6 +75,10 @@ const char* fpt_version(void) { return FPT_VERSION; }
 
 fpt_status fpt_init(const char* python, int64_t python_len) {
   return guard_call([&] { ensure_started(trimmed(python, python_len)); });
+}
+
+fpt_status fpt_init_device(const char* device, int64_t device_len) {
+  return guard([&] { make_primary_context_current(gpu_of_name(trimmed(device, device_len).c_str())); });
 }
 
 void fpt_error_text(const char** text, int64_t* length) {
@@ -260,6 +265,17 @@ fpt_status fpt_torch_call(const char* name, int64_t name_len, fpt_arg inputs[], 
     runner.call(function, in, {out, results, tensor ? &made : nullptr});
     if (tensor) *tensor = insert_result(std::move(made));
   });
+}
+
+fpt_status fpt_module_set_stream(fpt_module module, const int32_t* queue, void* stream, int32_t waits) {
+  return guard_call([&] {
+    const RunnerUse runner(module);
+    runner->set_stream(queue ? stream_of_queue(*queue) : stream, waits != 0);
+  });
+}
+
+fpt_status fpt_module_wait(fpt_module module) {
+  return guard_call([&] { RunnerUse(module)->wait(); });
 }
 
 fpt_status fpt_module_create(fpt_module* object, fpt_module factory, const char* name, int64_t name_len,

@@ -105,7 +105,8 @@ fpt_status fpt_tensor_copy(fpt_tensor tensor, fpt_arg* output, int32_t cast) {
     const TensorPtr held = tensor_at(tensor);
     const Outputs outputs({output, 1});
     const Reading reading{held->same_layout(), cast != 0, /*brings_to_host=*/true};
-    if (held->is_value() || held->is_of_caller()) {
+    const bool is_known = held->is_value() || held->is_of_caller();
+    if (is_known && held->array().device.is_host() && outputs.device().is_host()) {
       std::vector<CheckedCopy> copies;
       const fpt_arg described = held->described_as(*output);
       copies.push_back(held->is_value()
@@ -119,6 +120,7 @@ fpt_status fpt_tensor_copy(fpt_tensor tensor, fpt_arg* output, int32_t cast) {
     const CallName name{"copy_to", "a tensor"};
     ScriptAnswer answer(held->torch_object(), name, /*copied_at_once=*/true);
     deliver(answer, name, reading, outputs.get());
+    if (!outputs.device().is_host()) answer.wait(outputs.device());
   });
 }
 

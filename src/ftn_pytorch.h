@@ -174,6 +174,16 @@ FPT_API const char *fpt_version(void);
 FPT_API fpt_status fpt_init(const char *python, int64_t python_len);
 
 /**
+ * Make the primary CUDA context of a GPU, which torch uses, current on this thread. Runtimes of OpenACC and OpenMP
+ * adopt the context that is current when they start; one of their own costs 0.3 ms at every change between it and
+ * torch's.
+ *
+ * @param device  "cuda" (GPU 0), "cuda:1", or "cuda:local": rank of this process on its node modulo the number of GPUs
+ * FPT_ERR_DEVICE.
+ */
+FPT_API fpt_status fpt_init_device(const char *device, int64_t device_len);
+
+/**
  * Text of the last failure of the calling thread. For an exception of the script: type, message and traceback.
  *
  * @param text    set to the first byte; owned by the library, valid until the next failure of this thread
@@ -542,6 +552,21 @@ FPT_API fpt_status fpt_module_call_tensor(fpt_module module, const char *name, i
 FPT_API fpt_status fpt_torch_call(const char *name, int64_t name_len, fpt_arg inputs[], int32_t ninputs,
                                   fpt_arg outputs[], int32_t noutputs, fpt_results *results, fpt_tensor *tensor,
                                   int32_t layout);
+
+/**
+ * Let calls of a module work on a CUDA stream of the program. Arrays on devices are ready when what was put on the
+ * stream before is done.
+ *
+ * @param queue   queue of OpenACC whose stream is used; null: `stream`
+ * @param stream  cudaStream_t, null for the default stream
+ * @param waits   1: a call with arrays on a device returns when its work is done; 0: it returns before, and results are
+ *                there for what the program puts on the stream afterwards, or after fpt_module_wait()
+ * FPT_ERR_HOOK for the direct path, FPT_ERR_DEVICE for NumPy, and for a queue without a stream.
+ */
+FPT_API fpt_status fpt_module_set_stream(fpt_module module, const int32_t *queue, void *stream, int32_t waits);
+
+/** Until the work of calls that did not wait is done. */
+FPT_API fpt_status fpt_module_wait(fpt_module module);
 
 /**
  * Make an object that is used like a module: an optimizer, a scheduler, a loss.

@@ -4,6 +4,7 @@
 #include <exception>
 #include <new>
 
+#include "base/cuda_context.hpp"
 #include "base/error.hpp"
 #include "base/fpenv.hpp"
 
@@ -26,6 +27,7 @@ fpt_status guard(Body body) noexcept {
 
 fpt_status guard_call(Body body) noexcept {
   const HostState host;
+  const CallerContext context;
   return guard(body);
 }
 

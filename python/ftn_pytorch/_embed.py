@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from . import arrived, errors, observe, process, record, results, tensors
+from . import arrived, device, errors, observe, process, record, results, tensors
 from . import diagnose as _diagnose
 from .runners import Runner, open_runner
 from .runners.torch_functions import TorchFunctions
@@ -62,6 +62,36 @@ def describe_operands(left: Any, right: Any, same_layout: int) -> str:
 def enter_autocast(device: str, dtype: str) -> Any:
     """torch.autocast, entered; see ``tensors.enter_autocast``."""
     return tensors.enter_autocast(device, dtype)
+
+
+def start_device(name: str) -> None:
+    """Before an array on a device is first passed: DEVICE; see ``device.start``."""
+    device.start(name)
+
+
+def move(tensor: Any, place: str, dtype: str) -> Any:
+    """A copy of an array on a device; see ``device.move``."""
+    return device.move(tensor, place, dtype)
+
+
+def move_back(copy: Any, tensor: Any) -> None:
+    """Write a changed copy back; see ``device.move_back``."""
+    device.move_back(copy, tensor)
+
+
+def wait_for_device(name: str) -> None:
+    """Until the work on torch's current stream is done; see ``device.wait``."""
+    device.wait(name)
+
+
+def enter_stream(address: int) -> Any:
+    """Work on a stream of the program; see ``device.enter_stream``."""
+    return device.enter_stream(address)
+
+
+def leave_stream(before: Any) -> None:
+    """Undo that."""
+    device.leave_stream(before)
 
 
 def reload(runner: Runner) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Computing on a device: host arrays in, computation there, host results (brought back by ``results.to_host``)."""
+"""Computing on a device: arrays of the host are moved there and back, those that are there are used as they are."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ def describe_torch(torch: Any) -> str:
 
 
 def on_device(function: Callable, device: str) -> Callable:
-    """``function`` with tensors moved to ``device``; what it changed in place is copied back into the host arrays.
+    """``function`` with tensors moved to ``device``; what it changed in place is copied back into the arrays.
 
-    Tensors inside lists are moved too. Results stay where the function left them. A host array is written only if the
-    function changed its copy, as told by torch's version counter.
+    Tensors inside lists are moved too, those on the device already are passed as they are. Results stay where the
+    function left them. An array is written only if the function changed its copy, as told by torch's version counter.
     """
 
     @functools.wraps(function, updated=())
@@ -69,13 +69,13 @@ def on_device(function: Callable, device: str) -> Callable:
 
 
 class _Moves:
-    """The tensors of one call: on the host, on the device, and the version of the latter before the call."""
+    """The tensors of one call: as they came, on the device, and the version of the latter before the call."""
 
     def __init__(self, device: str) -> None:
         import torch
 
         self._tensor = torch.Tensor
-        self._device = device
+        self._device = torch.device(device)
         self._moved: list[tuple[Any, Any, int]] = []
 
     def move(self, value: Any) -> Any:
@@ -83,14 +83,72 @@ class _Moves:
             return [self.move(item) for item in value]
         if not isinstance(value, self._tensor):
             return value
+        if self._is_there(value.device):
+            return value
         there = value.to(self._device, copy=True)
         self._moved.append((value, there, private_names.version_of(there)))
         return there
 
+    def _is_there(self, device: Any) -> bool:
+        if device.type != self._device.type:
+            return False
+        import torch
+
+        index = self._device.index
+        return device.index == (torch.cuda.current_device() if index is None and device.type == "cuda" else index)
+
     def copy_back(self) -> None:
         for here, there, version in self._moved:
             if private_names.version_of(there) != version:
-                here.copy_(there.detach())
+                move_back(there, here)
+
+
+def move(tensor: Any, device: str, dtype: str) -> Any:
+    """A copy of a tensor on ``device`` and of ``dtype``; where one is empty, that of the tensor."""
+    import torch
+
+    wanted = getattr(torch, dtype) if dtype else tensor.dtype
+    return tensor.to(device or tensor.device, wanted, copy=True)
+
+
+def move_back(copy: Any, tensor: Any) -> None:
+    """Write the values of a copy into the array that it was made of."""
+    tensor.copy_(copy.detach())
+
+
+def start(name: str) -> None:
+    """Make a device ready for memory that torch did not make; DEVICE if it cannot be used."""
+    import torch
+
+    try:
+        torch.empty(0, device=name)
+    except (RuntimeError, AssertionError, NotImplementedError) as failure:
+        raise FtnPytorchError(
+            "DEVICE", f"the array is in memory of {name}, which torch cannot use: {failure}\n{describe_torch(torch)}"
+        ) from failure
+
+
+def wait(name: str) -> None:
+    """Until what torch was asked to do on its current stream of a device, empty for the current one, is done."""
+    import torch
+
+    torch.cuda.current_stream(name or None).synchronize()
+
+
+def enter_stream(address: int) -> Any:
+    """Let torch work on a stream of the program; the stream that was current before, for ``leave_stream``."""
+    import torch
+
+    before = torch.cuda.current_stream()
+    torch.cuda.set_stream(torch.cuda.ExternalStream(address) if address else torch.cuda.default_stream())
+    return before
+
+
+def leave_stream(before: Any) -> None:
+    """Let torch work on the stream that was current before."""
+    import torch
+
+    torch.cuda.set_stream(before)
 
 
 def move_modules(namespace: dict[str, Any], device: str) -> None:

@@ -187,6 +187,12 @@ Array array_of(const fpt_arg& arg) noexcept {
   return array;
 }
 
+Array placed_array_of(const fpt_arg& arg) noexcept {
+  Array array = array_of(arg);
+  array.device = device_of(arg.data);
+  return array;
+}
+
 fpt_arg argument_of(const Array& array) noexcept {
   fpt_arg arg;
   clear(arg);

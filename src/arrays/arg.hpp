@@ -41,6 +41,9 @@ fpt_status name_arg(fpt_arg& arg, const char* name, int64_t length);
 /// The memory an argument describes. Only for arguments that are arrays, or scalars passed by reference.
 Array array_of(const fpt_arg& arg) noexcept;
 
+/// The same with the place of the memory, for which the driver of CUDA may be asked.
+Array placed_array_of(const fpt_arg& arg) noexcept;
+
 /// An argument that describes memory which is there for the asking: an output.
 fpt_arg argument_of(const Array& array) noexcept;
 

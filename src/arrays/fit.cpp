@@ -36,7 +36,6 @@ CheckedCopy copy_into(const fpt_arg& output, const char* label) {
   if (output.access != FPT_OUT)
     fail(FPT_ERR_ARGUMENT, label,
          " was described by torch_in or torch_copy, which cannot receive a result: use torch_out");
-  require_host_memory(output.data);
   return {};
 }
 
@@ -44,7 +43,10 @@ CheckedCopy copy_into(const fpt_arg& output, const char* label) {
 void set_variable(CheckedCopy& copy, const fpt_arg& output, const char* type, const char* label) {
   if (output.dtype == FPT_TEXT)
     fail(FPT_ERR_DTYPE, label, " is of type ", type, ", but the output is a character variable");
-  copy.target = array_of(output);
+  copy.target = placed_array_of(output);
+  if (!copy.target.device.is_host() && !is_of_tensors(copy.target.dtype))
+    fail(FPT_ERR_KIND, label, " goes into ", dtype_fortran_name(output.dtype), " on ", device_name(copy.target.device),
+         ", a type that torch does not have: pass a host variable");
 }
 
 void set_text(CheckedCopy& copy, std::string_view text, const fpt_arg& output, const char* label) {
@@ -53,6 +55,7 @@ void set_text(CheckedCopy& copy, std::string_view text, const fpt_arg& output, c
   if (static_cast<int64_t>(text.size()) > output.length)
     fail(FPT_ERR_SHAPE, label, " is a string of ", text.size(), " bytes, but the variable has room for ",
          output.length);
+  require_host_memory(output.data);
   copy.text.assign(text);
   copy.text_target = static_cast<char*>(output.data);
   copy.text_length = output.length;

@@ -11,7 +11,7 @@
 
 namespace fpt {
 
-/// A copy that has been checked and not been made yet.
+/// A copy that has been checked and not been made yet. Those between memory of the host are made here.
 struct CheckedCopy {
   Array source;
   Array target;
@@ -26,6 +26,7 @@ struct CheckedCopy {
   bool is_in_place() const noexcept;
   /// The source of `other`, which may be this copy, is overwritten by this one before or while it is read.
   bool spoils(const CheckedCopy& other) const noexcept;
+  bool is_on_host() const noexcept { return source.device.is_host() && target.device.is_host(); }
   void set_source_aside();
   void run();
 };
@@ -42,7 +43,8 @@ CheckedCopy fit_scalar(const Scalar& value, const fpt_arg& output, const char* l
 CheckedCopy fit_array(const Array& seen, const char* type, const fpt_arg& output, bool same_layout, bool cast,
                       const char* label);
 
-/// Make the copies. The source of one that the target of another overlaps is copied aside before.
+/// Make the copies, which are on the host. The source of one that the target of another overlaps is copied aside
+/// before.
 void run_all(std::vector<CheckedCopy>& copies);
 
 /// The most frequent copy without ceremony: an array, in Fortran axis order, of the very type and shape of its output

@@ -15,6 +15,10 @@ constexpr const char* variables[][2] = {
     {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID"},
 };
 
+constexpr const char* local_variables[] = {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID",
+                                           "MV2_COMM_WORLD_LOCAL_RANK",  "SLURM_LOCALID",
+                                           "PALS_LOCAL_RANKID",          "LOCAL_RANK"};
+
 int number_of(const char* variable) noexcept {
   const char* text = std::getenv(variable);
   if (!text || !*text || text[std::strspn(text, "0123456789")] != '\0') return -1;
@@ -27,6 +31,12 @@ Rank rank() noexcept {
   for (const auto& [size, number] : variables)
     if (number_of(size) > 0 && number_of(number) >= 0) return {number_of(number), number_of(size)};
   return {};
+}
+
+int local_rank() noexcept {
+  for (const char* variable : local_variables)
+    if (const int number = number_of(variable); number >= 0) return number;
+  return 0;
 }
 
 std::string with_rank(std::string name) {

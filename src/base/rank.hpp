@@ -14,6 +14,10 @@ struct Rank {
 /// From the variables of Open MPI, MPICH (PMI), MVAPICH2 and Slurm, in this order; 0 of 1 where there are none.
 Rank rank() noexcept;
 
+/// Rank among those on this node, by the variables of Open MPI, MPICH and Intel MPI, MVAPICH2, Slurm, PALS and
+/// torchrun; 0 where there are none.
+int local_rank() noexcept;
+
 /// `name` with every "%r" replaced by the rank.
 std::string with_rank(std::string name);
 

@@ -38,10 +38,11 @@ class Answer {
   virtual Array convertible(int32_t index) = 0;
   /// An array as a tensor that keeps it alive, with the graph behind it; `on_host`: the array of that function.
   virtual TensorPtr tensor(int32_t index, bool same_layout, bool on_host) = 0;
-  /// Whether copy_from_device() works.
-  virtual bool copies_from_device() const noexcept = 0;
-  /// Copy an array on a device into host memory of its own type and shape.
-  virtual void copy_from_device(int32_t index, const Array& target) = 0;
+  /// Copy between memory of which one at least is on a device, by torch, which converts. Shapes agree. What goes to a
+  /// device may still be under way on torch's stream afterwards.
+  virtual void copy(const Array& source, const Array& target) = 0;
+  /// Until torch has done what it was asked to do on a device.
+  virtual void wait(Device device) = 0;
 };
 
 }  // namespace fpt

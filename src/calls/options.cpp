@@ -10,6 +10,7 @@
 
 #include "arrays/scalar.hpp"
 #include "arrays/texts.hpp"
+#include "base/cuda_driver.hpp"
 #include "base/error.hpp"
 
 namespace fpt {
@@ -96,6 +97,7 @@ void set_backend(Options& chosen, const fpt_arg& option) {
 void set_device(Options& chosen, const fpt_arg& option) {
   chosen.device = text_option(option);
   if (chosen.device.empty()) fail(FPT_ERR_DEVICE, where(option), " is empty; use \"cpu\", \"cuda\" or \"cuda:1\"");
+  if (chosen.device == "cuda:local") chosen.device = concat("cuda:", gpu_of_name(chosen.device.c_str()));
 }
 void set_cast(Options& chosen, const fpt_arg& option) { chosen.cast = integer_option(option, 1) != 0; }
 void set_flags(Options& chosen, const fpt_arg& option) {

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <vector>
 
+#include "base/cuda_context.hpp"
 #include "base/error.hpp"
 #include "base/fpenv.hpp"
 #include "calls/scopes.hpp"
@@ -66,6 +67,7 @@ Ref run(const std::string& label, const std::string& scope_name, fpt_procedure f
   int32_t status;
   {
     const InterpreterPause pause;
+    const CallerContextAgain gpu;
     const CallerState caller;
     status = function(context, inputs.data(), static_cast<int32_t>(inputs.size()), outputs.data(), count);
   }

@@ -10,39 +10,43 @@
 namespace fpt {
 namespace {
 
-/// A checked copy of one result; one from a device goes straight into the variable where the types agree.
-struct Step {
-  CheckedCopy copy;
-  int32_t from_device = -1;  // index of the result
-};
-
-Step step_for(Answer& answer, int32_t index, const fpt_arg& output, const Reading& reading, const char* label) {
+CheckedCopy copy_for(Answer& answer, int32_t index, const fpt_arg& output, const Reading& reading, const char* label) {
   const Value value = answer.value(index);
-  if (const auto* scalar = std::get_if<Scalar>(&value.content)) return {fit_scalar(*scalar, output, label)};
+  if (const auto* scalar = std::get_if<Scalar>(&value.content)) return fit_scalar(*scalar, output, label);
   const auto fit = [&](const Array& array) {
     return fit_array(array, value.type, output, reading.same_layout, reading.cast, label);
   };
-  if (is_half(value.array()->dtype)) return {fit(answer.convertible(index))};
-  if (value.array()->device.is_host()) return {fit(*value.array())};
-  if (!answer.copies_from_device()) return {fit(answer.on_host(index))};
-  Step step{fit(*value.array())};
-  if (step.copy.source.dtype != step.copy.target.dtype || has_negative_stride(step.copy.target))
-    return {fit(answer.on_host(index))};
-  step.from_device = index;
-  return step;
+  const Array& array = *value.array();
+  const bool goes_to_host = output.dtype == FPT_TEXT || !is_device_memory(output.data);
+  if (is_half(array.dtype) && goes_to_host) return fit(answer.convertible(index));
+  CheckedCopy copy = fit(array);
+  if (array.device.is_host() || !goes_to_host) return copy;
+  // what torch can copy straight into the variable
+  const bool is_plain = copy.source.dtype == copy.target.dtype && !has_negative_stride(copy.target) &&
+                        !is_misaligned(copy.target.data, copy.target.dtype);
+  if (!is_plain) return fit(answer.on_host(index));
+  return copy;
 }
 
-void run(Answer& answer, std::vector<Step> steps, bool same_layout) {
-  std::vector<CheckedCopy> copies;
-  std::vector<Step> from_device;
-  for (Step& step : steps)
-    if (step.from_device < 0)
-      copies.push_back(std::move(step.copy));
-    else
-      from_device.push_back(std::move(step));
-  run_all(copies);
-  for (const Step& step : from_device)
-    answer.copy_from_device(step.from_device, same_layout ? step.copy.target : reversed(step.copy.target));
+/// @param places  of the results that the copies are of
+void run(Answer& answer, std::vector<CheckedCopy> steps, const std::vector<int32_t>& places, bool same_layout) {
+  std::vector<Array> aside(steps.size());  // sources on a device that another copy overwrites
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const auto spoils = [&](const CheckedCopy& other) { return other.spoils(steps[i]); };
+    if (steps[i].is_on_host() || std::none_of(steps.begin(), steps.end(), spoils)) continue;
+    const Array seen = answer.on_host(places[i]);
+    aside[i] = same_layout ? seen : reversed(seen);
+  }
+  std::vector<CheckedCopy> on_host, across;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    if (aside[i].data) steps[i].source = aside[i];
+    (steps[i].is_on_host() ? on_host : across).push_back(std::move(steps[i]));
+  }
+  run_all(on_host);
+  for (CheckedCopy& copy : across) {
+    if (copy.is_number) copy.source.data = copy.number;
+    if (!copy.is_in_place()) answer.copy(copy.source, copy.target);
+  }
 }
 
 /// Whether a result, which has to be an array, is handed out as a copy on the host.
@@ -65,22 +69,21 @@ void Outputs::describe() {
   args_.first = described_.data();
 }
 
-void Outputs::refuse(const fpt_arg& arg) const {
+void Outputs::refuse(const fpt_arg& arg, const std::string& reason) const {
   const auto index = static_cast<int32_t>(&arg - args_.first);
-  fail(FPT_ERR_DEVICE, argument_label("output", index, arg),
-       " is in device memory, into which this version cannot copy: ",
-       "pass the host copy without use_device, and update the device afterwards");
+  fail(FPT_ERR_DEVICE, argument_label("output", index, arg), " is in memory of ", device_name(device_of(arg.data)),
+       ": ", reason);
 }
 
 void deliver(Answer& answer, const CallName& call, const Reading& reading, Args outputs) {
   const std::vector<int32_t> places = pair_outputs(call, answer.list(), outputs);
-  std::vector<Step> steps;
+  std::vector<CheckedCopy> steps;
   for (int32_t i = 0; i < outputs.count; ++i) try {
-      steps.push_back(step_for(answer, places[static_cast<std::size_t>(i)], outputs[i], reading, "the result"));
+      steps.push_back(copy_for(answer, places[static_cast<std::size_t>(i)], outputs[i], reading, "the result"));
     } catch (const Error& error) {
       fail(error.status(), call, ", ", argument_label("output", i, outputs[i]), ": ", error.text());
     }
-  run(answer, std::move(steps), reading.same_layout);
+  run(answer, std::move(steps), places, reading.same_layout);
 }
 
 TensorPtr single_tensor(Answer& answer, const CallName& call, const Reading& reading) {
@@ -125,9 +128,10 @@ void Results::copy_to(int32_t index, const fpt_arg& output, bool cast) {
   reading.cast = cast;
   fpt_arg described = output;
   const Outputs outputs({&described, 1});
-  std::vector<Step> steps;
-  steps.push_back(step_for(*answer_, index - 1, outputs.get()[0], reading, names_.label(index).c_str()));
-  run(*answer_, std::move(steps), reading.same_layout);
+  std::vector<CheckedCopy> steps;
+  steps.push_back(copy_for(*answer_, index - 1, outputs.get()[0], reading, names_.label(index).c_str()));
+  run(*answer_, std::move(steps), {index - 1}, reading.same_layout);
+  if (!outputs.device().is_host()) answer_->wait(outputs.device());
 }
 
 std::string_view Results::text(int32_t index) {

@@ -31,28 +31,46 @@ struct Targets {
 };
 
 /// The outputs of a call, with the memory that they stand for in place of tensors among them.
-/// FPT_ERR_ARGUMENT for a tensor without memory of the caller, FPT_ERR_DEVICE for memory of a device: before anything
-/// is computed for them.
+/// FPT_ERR_ARGUMENT for a tensor without memory of the caller, FPT_ERR_DEVICE for memory of a device where results
+/// cannot go there: before anything is computed for them.
 class Outputs {
  public:
-  explicit Outputs(Args args) : args_(args) {
+  explicit Outputs(Args args, bool may_be_on_device = true) : args_(args) {
     for (const fpt_arg& arg : args)
       if (is_tensor_handle(arg.handle)) {
         describe();
         break;
       }
     for (const fpt_arg& arg : args_)
-      if (is_device_memory(arg.data)) refuse(arg);
+      if (const Device device = device_of(arg.data); !device.is_host()) {
+        if (!may_be_on_device) refuse(arg, "results of NumPy cannot go there");
+        on_device_ = &arg;
+        device_ = device;
+      }
   }
   Outputs(const Outputs&) = delete;
   Outputs& operator=(const Outputs&) = delete;
   Args get() const noexcept { return args_; }
+  /// Of an output that is on a device; else the host.
+  Device device() const noexcept { return device_; }
+  /// Before anything is computed: FPT_ERR_DEVICE if `start`, which may fail so, cannot use that device.
+  template <class Start>
+  void start_device(const Start& start) const {
+    if (device_.is_host()) return;
+    try {
+      start(device_);
+    } catch (const Error& error) {
+      refuse(*on_device_, error.text());
+    }
+  }
 
  private:
   void describe();
-  [[noreturn]] void refuse(const fpt_arg& arg) const;
+  [[noreturn]] void refuse(const fpt_arg& arg, const std::string& reason) const;
 
   Args args_;
+  Device device_;
+  const fpt_arg* on_device_ = nullptr;
   std::vector<fpt_arg> described_;
 };
 

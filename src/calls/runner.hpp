@@ -47,6 +47,12 @@ class Runner {
   virtual std::unique_ptr<Runner> create(std::string_view function, Args inputs) = 0;
   /// @param is_list  the inputs are those of a torch_tensor_wrap
   virtual Training train(Args inputs, Args targets, bool is_list) = 0;
+
+  /// Let calls work on a CUDA stream of the program, null for the default one.
+  /// @param waits  a call with arrays on a device returns when its work is done
+  virtual void set_stream(void* stream, bool waits) = 0;
+  /// Until the work of calls is done.
+  virtual void wait() = 0;
 };
 
 using RunnerTable = HandleTable<Runner, HandleKind::module>;

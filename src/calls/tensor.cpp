@@ -86,7 +86,7 @@ TensorPtr Tensor::of_arg(const fpt_arg& arg, bool same_layout) {
     tensor->arg_->access = FPT_IN;
     tensor->arg_->handle = 0;
   }
-  tensor->array_ = std::make_unique<Array>(array_of(*tensor->arg_));
+  tensor->array_ = std::make_unique<Array>(tensor->owner_ ? array_of(*tensor->arg_) : placed_array_of(*tensor->arg_));
   tensor->looked_ = true;
   return tensor;
 }
@@ -181,7 +181,6 @@ PyObject* Tensor::torch_object() {
     scalar.data = memory.get();
     object_ = make_array(Framework::torch, scalar, memory, false).object;
   } else {
-    require_host_memory(array_->data);
     object_ = make_array(Framework::torch, same_layout_ ? *array_ : reversed(*array_), owner_, false).object;
   }
   return object_.get();

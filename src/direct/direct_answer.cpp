@@ -54,7 +54,7 @@ Array DirectAnswer::copy_of(int32_t index, bool widened) {
 
 Array DirectAnswer::on_host(int32_t index) {
   const fpt_direct_value& value = answer_.values[index];
-  return value.on_host ? array_of_value(value) : copy_of(index, false);
+  return is_on_host(value) ? array_of_value(value) : copy_of(index, false);
 }
 
 Array DirectAnswer::convertible(int32_t index) {
@@ -66,16 +66,19 @@ TensorPtr DirectAnswer::tensor(int32_t index, bool same_layout, bool on_host) {
   return Tensor::of_memory(array, shared_from_this(), same_layout);
 }
 
-void DirectAnswer::copy_from_device(int32_t index, const Array& target) {
-  fpt_direct_value memory{};
-  set_memory(memory, target);
-  require_direct(direct_plugin().copy_to(&answer_, index, &memory));
+void DirectAnswer::copy(const Array& source, const Array& target) {
+  fpt_direct_value from{}, to{};
+  set_memory(from, source);
+  set_memory(to, target);
+  require_direct(direct_plugin().copy(&from, &to));
 }
+
+void DirectAnswer::wait(Device device) { require_direct(direct_plugin().wait(device.type, device.index)); }
 
 bool DirectAnswer::copy_plain_tensor(const fpt_arg& output, bool same_layout) const {
   if (answer_.count != 1) return false;
   const fpt_direct_value& value = answer_.values[0];
-  if ((value.name && !answer_.is_tuple) || output.name[0] || value.kind != FPT_DIRECT_TENSOR || !value.on_host)
+  if ((value.name && !answer_.is_tuple) || output.name[0] || value.kind != FPT_DIRECT_TENSOR || !is_on_host(value))
     return false;
   const Array array = array_of_value(value);
   return copy_plainly(same_layout ? array : reversed(array), output);

@@ -26,8 +26,8 @@ class DirectAnswer : public Answer, public std::enable_shared_from_this<DirectAn
   Array on_host(int32_t index) override;
   Array convertible(int32_t index) override;
   TensorPtr tensor(int32_t index, bool same_layout, bool on_host) override;
-  bool copies_from_device() const noexcept override { return true; }
-  void copy_from_device(int32_t index, const Array& target) override;
+  void copy(const Array& source, const Array& target) override;
+  void wait(Device device) override;
 
   /// The most frequent result: one tensor of the very type and shape of its output. False, and nothing is done, if it
   /// is another case.

@@ -35,7 +35,8 @@ class PlainArguments {
     if (is_tensor_handle(arg.handle)) {
       tensors_.push_back(tensor_at(arg.handle));
       Tensor& tensor = *tensors_.back();
-      if (!tensor.is_value()) require_memory(tensor.array(), tensor.array().dtype, tensor.array().rank, label);
+      if (!tensor.is_value() && !tensor.is_of_caller())
+        require_memory(tensor.array(), tensor.array().dtype, tensor.array().rank, label);
       arg = tensor.described_as(arg);
     }
     if (auto text = text_owner(arg, label)) texts_.push_back(std::move(text));
@@ -136,11 +137,13 @@ void DirectRunner::run_plugin(std::string_view method, std::string_view label, A
 void DirectRunner::run(std::string_view method, std::string_view label, Args inputs, const Targets& targets,
                        int32_t flags) {
   const Outputs outputs(targets.outputs);
+  outputs.start_device([](Device device) { require_direct(direct_plugin().wait(device.type, device.index)); });
   const auto hand_out = [&](DirectAnswer& answer) {
     run_plugin(method, label, inputs, flags, answer);
     const Args wanted = outputs.get();
     if (wanted.count == 0 || (wanted.count == 1 && answer.copy_plain_tensor(wanted[0], reading_.same_layout))) return;
     deliver(answer, name_of(label), reading_, wanted);
+    if (!outputs.device().is_host()) answer.wait(outputs.device());
   };
   if (targets.tensor) {
     const auto answer = std::make_shared<DirectAnswer>();
@@ -188,6 +191,10 @@ Training DirectRunner::train(Args inputs, Args targets, bool) {
   Training training;
   require_direct(direct_plugin().train(module_, plain.get(), inputs.count, target.get(), &training.loss));
   return training;
+}
+
+void DirectRunner::set_stream(void*, bool) {
+  fail(FPT_ERR_HOOK, "a stream of the program needs Python: load the model with backend=\"python\"");
 }
 
 }  // namespace fpt

@@ -31,6 +31,8 @@ class DirectRunner : public Runner {
   void call(std::string_view function, Args inputs, const Targets& targets) override;
   std::unique_ptr<Runner> create(std::string_view function, Args inputs) override;
   Training train(Args inputs, Args targets, bool is_list) override;
+  void set_stream(void* stream, bool waits) override;
+  void wait() override {}
 
  private:
   DirectRunner(const std::string& name, const Options& options);

@@ -22,7 +22,7 @@ extern "C" {
 #endif
 
 /** Version of this header. The core refuses a plug-in of another one. */
-#define FPT_DIRECT_VERSION 5
+#define FPT_DIRECT_VERSION 6
 
 /** Modes of a module, see the option "mode" of fpt_module_load(). */
 enum { FPT_DIRECT_CHECKED = 0, FPT_DIRECT_SAFE = 1 };
@@ -45,12 +45,12 @@ enum { FPT_DIRECT_TENSOR = 0, FPT_DIRECT_NUMBER = 1, FPT_DIRECT_TEXT = 2 };
 
 /** One result. */
 typedef struct fpt_direct_value {
-  void *data;       /**< first element, or first byte of a text; NULL on a device */
+  void *data;       /**< first element, or first byte of a text */
   const char *name; /**< terminated; NULL where results have no names */
   int32_t kind;
   int32_t dtype; /**< of a number: FPT_BOOL, FPT_INT64, FPT_FLOAT64 or FPT_COMPLEX128 */
   int32_t rank;
-  int32_t on_host;
+  int32_t device_type, device_index; /**< of a tensor, as in DLPack: 1 and 0 for the host */
   int64_t extents[FPT_MAX_RANK];
   int64_t strides[FPT_MAX_RANK];
   int64_t length;           /**< of a text, in bytes */
@@ -114,9 +114,13 @@ typedef struct fpt_direct_table {
    * @param widened  1: half precision becomes float32
    */
   fpt_status (*to_host)(const fpt_direct_answer *answer, int32_t index, int32_t widened, fpt_direct_value *copy);
-  /** Copy tensor `index` of an answer, wherever it is, into memory of its own type and shape, axes in the same order.
+  /**
+   * Copy memory, wherever it is, into memory of its shape, axes in the same order. Converts. What goes to a device may
+   * be under way afterwards.
    */
-  fpt_status (*copy_to)(const fpt_direct_answer *answer, int32_t index, const fpt_direct_value *target);
+  fpt_status (*copy)(const fpt_direct_value *source, const fpt_direct_value *target);
+  /** Until what libtorch was asked to do on a device is done. */
+  fpt_status (*wait)(int32_t device_type, int32_t device_index);
 
   fpt_status (*create_optimizer)(fpt_direct_module *module, const fpt_direct_optimizer *settings);
   /** One step on the mean squared error; *loss is the one before the step. */

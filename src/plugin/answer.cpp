@@ -88,7 +88,7 @@ void Answer::add(const c10::IValue& value, const char* name, const std::string& 
   fpt_direct_value& slot = values.emplace_back();
   tensors.emplace_back();
   slot.name = name;
-  slot.on_host = 1;
+  slot.device_type = Device::host_type;
   if (value.isBool()) return set_number<uint8_t>(slot, FPT_BOOL, value.toBool());
   if (value.isInt()) return set_number<int64_t>(slot, FPT_INT64, value.toInt());
   if (value.isDouble()) return set_number<double>(slot, FPT_FLOAT64, value.toDouble());
@@ -122,9 +122,7 @@ void Answer::add_tensor(at::Tensor tensor, const char* name, bool single, const 
 
 void Answer::describe(fpt_direct_value& slot, const at::Tensor& tensor) {
   slot.kind = FPT_DIRECT_TENSOR;
-  slot.on_host = tensor.is_cpu();
   set_memory(slot, array_of_tensor(tensor, true));
-  if (!slot.on_host) slot.data = nullptr;
 }
 
 fpt_direct_value Answer::on_host(std::size_t index, bool widened) {

@@ -41,21 +41,31 @@ const at::Tensor& Frame::tensor(const Settings& settings, const fpt_arg& arg, co
   const std::size_t position = uses_.size();
   if (caches_.size() <= position) caches_.resize(position + 1);
   const int32_t wanted = settings.wanted_dtype(arg.dtype);
-  const bool copied = wanted != arg.dtype || settings.copies_inputs || is_misaligned(arg.data, arg.dtype);
+  const bool converts = wanted != arg.dtype || settings.copies_inputs || is_misaligned(arg.data, arg.dtype);
+  const bool copied = converts && !is_device_memory(arg.data);
   Use& use = uses_.emplace_back();
-  use.host = copied ? &caches_[position].copied(arg, wanted, settings.same_layout)
-                    : &caches_[position].get(arg, settings.same_layout);
-  if (settings.device) {
+  use.arg = &arg;
+  use.given = copied ? &caches_[position].copied(arg, wanted, settings.same_layout)
+                     : &caches_[position].get(arg, settings.same_layout);
+  const bool moves = settings.device ? use.given->device() != *settings.device : !use.given->is_cpu();
+  if (moves || converts != copied) {
+    if (!settings.device && !copies_told_ && !use.given->is_cpu()) tell_of_copies(settings, what, index);
     const c10::InferenceMode normal(false);
-    use.moved = use.host->to(*settings.device, use.host->scalar_type(), /*non_blocking=*/false, /*copy=*/true);
+    const at::ScalarType type = copied ? use.given->scalar_type() : scalar_type_of(wanted);
+    use.moved = use.given->to(settings.device.value_or(at::kCPU), type, /*non_blocking=*/false, /*copy=*/true);
   }
   use.version = version_of(use.used());
-  use.arg = &arg;
   use.what = what;
   use.index = index;
   use.copied = copied;
-  if (copied) use.seen = array_of_tensor(*use.host, settings.same_layout);
+  if (copied) use.seen = array_of_tensor(*use.given, settings.same_layout);
   return use.used();
+}
+
+void Frame::tell_of_copies(const Settings& settings, const char* what, int32_t index) {
+  copies_told_ = true;
+  warn(concat(argument_label(what, index, *uses_.back().arg), " of ", settings.name,
+              " is on a GPU and the model on the host: it is copied in every call. Load with device=\"cuda\""));
 }
 
 void Frame::finish(const std::string& function, const std::vector<at::Tensor>& results) {
@@ -69,6 +79,13 @@ void Frame::finish(const std::string& function, const std::vector<at::Tensor>& r
     }
   }
   if (checking_ && !reported_) report_kept(function, results);
+  wait_for_inputs();
+}
+
+/// The caller may write into them as soon as the call has returned.
+void Frame::wait_for_inputs() const {
+  for (const Use& use : uses_)
+    if (!use.given->is_cpu()) return wait_for(array_of_tensor(*use.given, false).device);
 }
 
 const at::Tensor& Frame::contiguous(const Settings& settings, const fpt_arg& arg, const char* what, int32_t index) {
@@ -83,17 +100,18 @@ const at::Tensor& Frame::contiguous(const Settings& settings, const fpt_arg& arg
 void Frame::finish_compiled() {
   for (const Use& use : uses_)
     if (use.arg->access == FPT_OUT) write_back(use);
+  wait_for_inputs();
 }
 
 void Frame::write_back(const Use& use) {
-  if (use.moved.defined()) tensor_on(array_of_tensor(*use.host, false), false).copy_(use.moved.detach());
-  const bool is_there = use.copied && use.host->const_data_ptr() == use.seen.data;  // else pointed elsewhere (x.set_)
+  if (use.moved.defined()) tensor_on(array_of_tensor(*use.given, false), false).copy_(use.moved.detach());
+  const bool is_there = use.copied && use.given->const_data_ptr() == use.seen.data;  // else pointed elsewhere (x.set_)
   if (is_there) copy_back(use.seen, array_of(*use.arg));
 }
 
 void Frame::report_kept(const std::string& function, const std::vector<at::Tensor>& results) {
   for (const Use& use : uses_) {
-    const at::Tensor& tensor = *use.host;
+    const at::Tensor& tensor = *use.given;
     const bool returned = std::any_of(results.begin(), results.end(), [&](const at::Tensor& result) {
       return result.storage().unsafeGetStorageImpl() == tensor.storage().unsafeGetStorageImpl();
     });

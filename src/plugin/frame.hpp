@@ -37,18 +37,20 @@ class Frame {
 
  private:
   struct Use {
-    const at::Tensor* host;
-    at::Tensor moved;  // on the device of the model, if it has one
+    const at::Tensor* given;
+    at::Tensor moved;  // to the device of the model, where the memory is elsewhere
     uint32_t version;
     const fpt_arg* arg;
     const char* what;
     int32_t index;
     bool copied;
     Array seen;  // a copy as it was made: the model may give its tensor another shape
-    const at::Tensor& used() const noexcept { return moved.defined() ? moved : *host; }
+    const at::Tensor& used() const noexcept { return moved.defined() ? moved : *given; }
   };
 
   static void write_back(const Use& use);
+  void tell_of_copies(const Settings& settings, const char* what, int32_t index);
+  void wait_for_inputs() const;
   void report_kept(const std::string& function, const std::vector<at::Tensor>& results);
 
   std::deque<TensorCache> caches_;  // which stay where they are while positions are added
@@ -56,6 +58,7 @@ class Frame {
   uint64_t calls_ = 0;
   bool checking_ = false;
   bool reported_ = false;
+  bool copies_told_ = false;
 };
 
 /// Frames of one function: each thread finds the one it used last, without a lock.

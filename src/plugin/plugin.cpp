@@ -35,7 +35,7 @@ fpt_status guard(Body&& body) noexcept {
 }
 
 /// A device that can be used; FPT_ERR_DEVICE. None for the host.
-std::optional<at::Device> device_of(const char* text) {
+std::optional<at::Device> usable_device(const char* text) {
   if (!text) return std::nullopt;
   std::optional<at::Device> device;
   try {
@@ -47,7 +47,8 @@ std::optional<at::Device> device_of(const char* text) {
   if (device->is_cpu()) return std::nullopt;
   if (device->is_meta()) fail(FPT_ERR_DEVICE, "device=\"meta\" holds no numbers, nothing can be computed there");
   try {
-    at::empty_strided({1}, {1}, at::TensorOptions().device(*device).dtype(at::kFloat)).zero_();
+    // with an index, which "cuda" has not
+    device = at::empty_strided({1}, {1}, at::TensorOptions().device(*device).dtype(at::kFloat)).zero_().device();
   } catch (const std::exception& error) {
     fail(FPT_ERR_DEVICE, "device=\"", text, "\" cannot be used: ", message_of(error));
   }
@@ -58,7 +59,7 @@ Settings settings_of(const char* file, const fpt_direct_options& options) {
   Settings settings;
   settings.file = file;
   settings.name = options.name;
-  settings.device = device_of(options.device);
+  settings.device = usable_device(options.device);
   settings.same_layout = options.same_layout != 0;
   settings.copies_inputs = options.copies_inputs != 0;
   settings.float_dtype = options.float_dtype;
@@ -109,12 +110,10 @@ constexpr fpt_direct_table table = {
     [](const fpt_direct_answer* answer, int32_t index, int32_t widened, fpt_direct_value* copy) {
       return guard([&] { *copy = answer_of(*answer).on_host(static_cast<std::size_t>(index), widened != 0); });
     },
-    [](const fpt_direct_answer* answer, int32_t index, const fpt_direct_value* target) {
-      return guard([&] {
-        tensor_on(array_of_value(*target), true)
-            .copy_(answer_of(*answer).tensors[static_cast<std::size_t>(index)].detach());
-      });
+    [](const fpt_direct_value* source, const fpt_direct_value* target) {
+      return guard([&] { tensor_on(array_of_value(*target), true).copy_(tensor_on(array_of_value(*source), true)); });
     },
+    [](int32_t device_type, int32_t device_index) { return guard([&] { wait_for({device_type, device_index}); }); },
     [](fpt_direct_module* module, const fpt_direct_optimizer* settings) {
       return guard([&] { module->model->create_optimizer(*settings); });
     },

@@ -1,12 +1,25 @@
 // SPDX-License-Identifier: MIT
 #include "plugin/tensors.hpp"
 
+#include <c10/core/impl/VirtualGuardImpl.h>
+
 #include <array>
 
+#include "arrays/arg.hpp"
 #include "arrays/device.hpp"
 
 namespace fpt::direct {
 namespace {
+
+constexpr int32_t cuda_type = 2;  // kDLCUDA
+
+at::Device at_device(Device device) {
+  if (device.is_host()) return at::kCPU;
+  if (!c10::impl::hasDeviceGuardImpl(at::kCUDA))
+    fail(FPT_ERR_DEVICE, "the array is in memory of ", device_name(device), ", which this libtorch cannot use: it was ",
+         "built for the host only");
+  return {at::kCUDA, static_cast<c10::DeviceIndex>(device.index)};
+}
 
 constexpr std::size_t max_entries = 64;  // for each thread; searched one after the other
 
@@ -52,6 +65,7 @@ Array array_of_tensor(const at::Tensor& tensor, bool same_layout) {
   array.data = tensor.data_ptr();
   array.dtype = dtype_of(tensor.scalar_type());
   array.rank = static_cast<int32_t>(tensor.dim());
+  if (!tensor.is_cpu()) array.device = {cuda_type, tensor.get_device()};
   const auto size = static_cast<int64_t>(tensor.element_size());
   const at::IntArrayRef sizes = tensor.sizes(), strides = tensor.strides();
   for (int32_t i = 0; i < array.rank; ++i) {
@@ -63,11 +77,22 @@ Array array_of_tensor(const at::Tensor& tensor, bool same_layout) {
 }
 
 at::Tensor tensor_on(const Array& array, bool same_layout) {
-  require_host_memory(array.data);
   require_alignment(array);
   const c10::InferenceMode normal(false);  // a tensor made in inference mode could not be used in training
   const Axes axes = axes_of(array, same_layout);
-  return at::from_blob(array.data, axes.size_list(), axes.stride_list(), scalar_type_of(array.dtype));
+  const at::Device device = at_device(array.device);
+  return at::for_blob(array.data, axes.size_list())
+      .strides(axes.stride_list())
+      .options(at::TensorOptions(scalar_type_of(array.dtype)).device(device))
+      .target_device(device)
+      .make_tensor();
+}
+
+void wait_for(Device device) {
+  if (device.is_host()) return;
+  const at::Device there = at_device(device);
+  const c10::impl::VirtualGuardImpl guard(there.type());
+  guard.synchronizeStream(guard.getStream(there));
 }
 
 bool is_unshared(const at::Tensor& tensor) noexcept {
@@ -103,10 +128,13 @@ const at::Tensor& TensorCache::get(const fpt_arg& arg, bool same_layout) {
   }
   if (at < entries_.size()) {
     next_ = at + 1 < entries_.size() ? at + 1 : 0;
+    // a GPU's address may be another one's by now
+    const Device device = entries_[at].array.device;
+    if (!device.is_host() && device_of(arg.data) != device) entries_[at] = made(placed_array_of(arg), same_layout);
     if (!is_untouched(entries_[at])) entries_[at] = made(entries_[at].array, same_layout);
     return entries_[at].tensor;
   }
-  Entry fresh = made(array_of(arg), same_layout);
+  Entry fresh = made(placed_array_of(arg), same_layout);
   if (entries_.size() < max_entries) {
     entries_.push_back(std::move(fresh));
     return entries_.back().tensor;
@@ -118,7 +146,6 @@ const at::Tensor& TensorCache::get(const fpt_arg& arg, bool same_layout) {
 
 const at::Tensor& TensorCache::copied(const fpt_arg& arg, int32_t dtype, bool same_layout) {
   const Array source = array_of(arg);
-  require_host_memory(source.data);
   Array target = source;
   target.dtype = dtype;
   set_contiguous(target);

@@ -10,11 +10,14 @@ at::ScalarType scalar_type_of(int32_t dtype);
 /// FPT_NONE for a type that does not cross the boundary.
 int32_t dtype_of(at::ScalarType type) noexcept;
 
-/// View of a tensor in host memory, axes in Fortran order.
+/// View of a tensor, axes in Fortran order.
 Array array_of_tensor(const at::Tensor& tensor, bool same_layout);
 
-/// The tensor of an array, without a copy. FPT_ERR_STRIDE for negative strides.
+/// The tensor of an array, wherever that is, without a copy. FPT_ERR_STRIDE for negative strides.
 at::Tensor tensor_on(const Array& array, bool same_layout);
+
+/// Until what torch was asked to do on the current stream of a device is done.
+void wait_for(Device device);
 
 /// True if nobody else refers to the tensor or to its memory.
 bool is_unshared(const at::Tensor& tensor) noexcept;
@@ -24,7 +27,7 @@ class TensorCache {
  public:
   /// Tensor on the memory of an argument that is passed as it is. Valid until the next call of this function.
   const at::Tensor& get(const fpt_arg& arg, bool same_layout);
-  /// Copy of an argument in memory of torch, of another type perhaps. Valid likewise.
+  /// Copy of an argument on the host in memory of torch, of another type perhaps. Valid likewise.
   const at::Tensor& copied(const fpt_arg& arg, int32_t dtype, bool same_layout);
 
  private:

@@ -12,7 +12,8 @@ uint64_t SlotCache::head_of(const Array& array, bool read_only) noexcept {
   arg.rank = static_cast<int8_t>(array.rank);
   arg.access = read_only ? FPT_IN : FPT_OUT;
   arg.status = FPT_OK;
-  return head_of(arg);
+  // no argument has this head: hit() looks at host memory only, since another GPU may have got the address meanwhile
+  return array.device.is_host() ? head_of(arg) : ~head_of(arg);
 }
 
 uint64_t SlotCache::key_of(const Array& array, uint64_t head) noexcept {
@@ -88,7 +89,6 @@ Ref SlotCache::get(const Array& array, const Wish& wish) {
     return known->made.object;
   }
   const uint64_t changes = changes_;
-  require_host_memory(array.data);
   const Array script = wish.in_script_order(array);
   Made made = make_array(wish.framework, script, nullptr, wish.read_only);
   const Ref object = made.object;

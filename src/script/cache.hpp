@@ -22,7 +22,8 @@ namespace fpt {
 /// in ways that no count shows, such as x.numpy().
 class SlotCache {
  public:
-  /// The object for `array`, from the cache where it is still untouched, else made. For wishes that copy nothing.
+  /// The object for `array`, whose device is the one where it is now, from the cache where it is still untouched, else
+  /// made. For wishes that copy nothing.
   Ref get(const Array& array, const Wish& wish);
 
   /// The hot path: the cached object for an array that is passed as it is, if it is the one expected next; null where

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "arrays/copy.hpp"
 #include "base/error.hpp"
@@ -82,7 +83,9 @@ Ref Call::value_of(fpt_arg& arg, SlotCache& cache) {
   if (arg.status != FPT_OK) require_described(arg, concat(label_of(count_, arg), " of ", function_.name));
   if (is_tensor_handle(arg.handle)) return tensor_value(arg, cache);
   if (is_value(arg)) return python_value(arg);
-  return array_value(arg, arg.access == FPT_OUT, array_of(arg), claim_copy(arg), cache);
+  Storage copy = claim_copy(arg);
+  const Array array = copy ? array_of(arg) : placed_array_of(arg);
+  return array_value(arg, arg.access == FPT_OUT, array, std::move(copy), cache);
 }
 
 Ref Call::tensor_value(fpt_arg& arg, SlotCache& cache) {
@@ -116,6 +119,13 @@ Ref Call::array_value(const fpt_arg& arg, bool writable, const Array& array, std
   const Wish wish{script_.framework, script_.options.same_layout, script_.options.wanted_dtype(array.dtype),
                   script_.options.copies_inputs, !writable};
   try {
+    if (!array.device.is_host()) {
+      if (script_.framework != Framework::torch)
+        fail(FPT_ERR_DEVICE, "the array is in memory of ", device_name(array.device),
+             ", and the script uses NumPy, which knows the host only: pass a host array");
+      device_ = array.device;
+      if (wish.copies(array) || script_.is_on_host) return moved_value(arg, writable, array, wish);
+    }
     // what the script keeps of memory with an owner lives on; a torch_copy, which nobody else has, is a copy already
     const bool is_copy = owner.use_count() == 1 && wish.dtype == array.dtype;
     if (owner && (is_copy || !wish.copies(array)))
@@ -132,6 +142,19 @@ Ref Call::array_value(const fpt_arg& arg, bool writable, const Array& array, std
   } catch (const Error& error) {
     fail(error.status(), label_of(count_, arg), " of ", function_.name, ": ", error.text());
   }
+}
+
+Ref Call::moved_value(const fpt_arg& arg, bool writable, const Array& array, const Wish& wish) {
+  if (script_.is_on_host && !std::exchange(script_.copies_told, true))
+    warn(concat(
+        label_of(count_, arg), " of ", function_.name, " of ", script_.name, " is on ", device_name(array.device),
+        " and the model on the host: it is copied in every call. Load with device=\"", device_name(array.device), '"'));
+  Ref there = make_array(wish.framework, wish.in_script_order(array), nullptr, false).object;
+  Ref copy = checked(PyObject_CallFunction(embed("move"), "Oss", there.get(), script_.is_on_host ? "cpu" : "",
+                                           wish.dtype == array.dtype ? "" : dtype_name(wish.dtype)),
+                     "copying an array");
+  if (writable) more().moved.push_back({std::move(there), copy, torch_access::version(copy.get())});
+  return copy;
 }
 
 bool Call::requires_gradients() const {
@@ -246,6 +269,9 @@ void Call::finish_other(Ref result, bool kept) {
   // the memory is gone where the script has pointed the tensor elsewhere (x.set_, x.data =)
   for (const WriteBack& back : more_->write_backs)
     if (is_retained(more_->fresh[back.fresh].made)) copy_back(more_->fresh[back.fresh].array, back.target);
+  for (const Moved& array : more_->moved)
+    if (torch_access::version(array.copy.get()) != array.version)
+      checked(PyObject_CallFunction(embed("move_back"), "OO", array.copy.get(), array.there.get()), "copying an array");
   result = Ref();
   if (checking_ && !kept) report_retained();
 }

@@ -76,6 +76,12 @@ class Call {
   /// Whether any argument asks torch to compute gradients.
   bool requires_gradients() const;
 
+  /// After everything else: what the call does with arrays on devices, `other` among them, is done.
+  void wait(Device other = {}) const {
+    const Device device = other.is_host() ? device_ : other;
+    if (!device.is_host() && script_.waits) wait_for(device);
+  }
+
   /// After the result has been delivered or stored: conversions go back into inputs marked as output, and kept
   /// storage is reported. `kept` says that results were handed out, which may rightly share the memory of inputs.
   void finish(Ref result, bool kept) {
@@ -97,10 +103,16 @@ class Call {
     std::size_t fresh;  // index of the conversion
     Array target;
   };
+  /// An array on a device that the script gets as a copy: of another type, or on the host.
+  struct Moved {
+    Ref there, copy;
+    int64_t version;  // of the copy before the call
+  };
   /// What most calls do without.
   struct More {
     std::vector<Fresh> fresh;
     std::vector<WriteBack> write_backs;
+    std::vector<Moved> moved;  // to be written back
     std::vector<std::string> keywords;
     std::optional<OutArgument> out;
   };
@@ -110,6 +122,7 @@ class Call {
   Ref value_of(fpt_arg& arg, SlotCache& cache);
   Ref tensor_value(fpt_arg& arg, SlotCache& cache);
   Ref array_value(const fpt_arg& arg, bool writable, const Array& array, std::shared_ptr<void> owner, SlotCache& cache);
+  Ref moved_value(const fpt_arg& arg, bool writable, const Array& array, const Wish& wish);
   Ref keyword_names();
   Ref invoke_other(int32_t listed);
   Ref vectorcall(PyObject* keyword_names) {
@@ -153,6 +166,7 @@ class Call {
   int count_ = 0;
   int positional_ = 0;
   const char* what_ = "input";
+  Device device_;  // of an argument that is on one
   int group_ = 0;  // where the arguments begin that are called so
   std::unique_ptr<More> more_;
   PyObject** passed_ = stack_ + 1;

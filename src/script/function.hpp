@@ -20,6 +20,11 @@ struct Script {
   Options options;
   Framework framework = Framework::torch;
   bool computes_on_device = false;
+  bool is_on_host = false;  ///< arrays on devices are copied for it
+  mutable bool copies_told = false;
+  void* stream = nullptr;      ///< of the program, on which torch works
+  bool has_stream = false;     ///< which may be the default one, null
+  bool waits = true;           ///< calls with arrays on a device return when the work is done
   bool keeps_tensors = false;  ///< memory of a torch_tensor is one and the same tensor of torch in every call
 
   Reading reading() const noexcept { return {options.same_layout, options.cast, computes_on_device}; }

@@ -40,7 +40,7 @@ OutArgument::OutArgument(const Script& script, Function& function, Args outputs,
            ", which has a parameter `out`: arrays and torch_out of a number can");
     if (named && PyDict_GetItemString(object_.get(), output.name))
       fail(FPT_ERR_ARGUMENT, "two outputs of ", function.name, " are called \"", output.name, "\"");
-    const Array array = array_of(output);
+    const Array array = placed_array_of(output);
     const Wish wish{script.framework, script.options.same_layout, array.dtype, false, false};
     Ref value;
     try {
@@ -48,7 +48,7 @@ OutArgument::OutArgument(const Script& script, Function& function, Args outputs,
     } catch (const Error& error) {
       fail(error.status(), label(), " of ", function.name, ": ", error.text());
     }
-    if (watched && element_count(array) > 0)
+    if (watched && element_count(array) > 0 && array.device.is_host())
       watched_.push_back({value, array, version_of(value.get(), script.framework), digest(array), i});
     if (!several)
       object_ = std::move(value);

@@ -108,6 +108,13 @@ TensorPtr ScriptAnswer::tensor(int32_t index, bool same_layout, bool on_host) {
   return Tensor::of_object(seen.object, same_layout);
 }
 
+void ScriptAnswer::copy(const Array& source, const Array& target) {
+  const InterpreterLock gil;
+  const Ref from = make_array(Framework::torch, source, nullptr, false).object,
+            to = make_array(Framework::torch, target, nullptr, false).object;
+  checked(PyObject_CallMethod(to.get(), "copy_", "O", from.get()), "copying a result");
+}
+
 bool copy_plain_tensor(PyObject* result, const fpt_arg& output, bool same_layout) {
   View view;
   return view_plain_tensor(result, view) && copy_plainly(same_layout ? view.array : reversed(view.array), output);

@@ -21,8 +21,8 @@ class ScriptAnswer : public Answer {
   Array on_host(int32_t index) override { return copy_of(index, &Item::on_host, false).view.array; }
   Array convertible(int32_t index) override { return copy_of(index, &Item::convertible, true).view.array; }
   TensorPtr tensor(int32_t index, bool same_layout, bool on_host) override;
-  bool copies_from_device() const noexcept override { return false; }
-  void copy_from_device(int32_t, const Array&) override {}
+  void copy(const Array& source, const Array& target) override;
+  void wait(Device device) override { wait_for(device); }
 
  private:
   /// An object, and the view of an array once it was asked for.

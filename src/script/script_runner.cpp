@@ -96,6 +96,31 @@ class ScriptRunner::Busy {
   const Turns::Call call_;
 };
 
+/// Lets torch work on the stream that the program has set for the module, as long as this lives.
+class StreamUse {
+ public:
+  explicit StreamUse(const Script& script) {
+    if (script.has_stream)
+      before_ = checked(
+          PyObject_CallFunction(embed("enter_stream"), "K",
+                                static_cast<unsigned long long>(reinterpret_cast<std::uintptr_t>(script.stream))),
+          "working on a stream");
+  }
+  ~StreamUse() {
+    if (!before_) return;
+    PyObject *type, *value, *traceback;  // of a call that failed
+    PyErr_Fetch(&type, &value, &traceback);
+    const Ref done(PyObject_CallFunctionObjArgs(embed("leave_stream"), before_.get(), nullptr));
+    if (!done) PyErr_Clear();
+    PyErr_Restore(type, value, traceback);
+  }
+  StreamUse(const StreamUse&) = delete;
+  StreamUse& operator=(const StreamUse&) = delete;
+
+ private:
+  Ref before_;
+};
+
 /// Reads or replaces all state: with the lock, and while no other thread calls.
 class ScriptRunner::Alone {
  public:
@@ -187,6 +212,8 @@ void ScriptRunner::read_attributes() {
   if (std::string backend = attribute("backend"); backend != script_.backend) script_.backend = std::move(backend);
   script_.framework = attribute("framework") == "numpy" ? Framework::numpy : Framework::torch;
   script_.computes_on_device = !attribute("device").empty();
+  const bool is_saved = script_.backend != "script" && !script_.keeps_tensors;
+  script_.is_on_host = script_.options.device == "cpu" || (is_saved && !script_.computes_on_device);
 }
 
 Function& ScriptRunner::function(std::string_view name, int32_t flags) {
@@ -282,7 +309,9 @@ void ScriptRunner::call(std::string_view function, Args inputs, const Targets& t
 }
 
 void ScriptRunner::run(Function& function, Args inputs, const Targets& targets) {
-  const Outputs outputs(targets.outputs);
+  const StreamUse stream(script_);
+  const Outputs outputs(targets.outputs, /*may_be_on_device=*/script_.framework == Framework::torch);
+  outputs.start_device([](Device device) { start_device(device); });
   Call call(script_, function);
   call.add(inputs, "input");
   const bool in_place = function.has_out && outputs.get().count > 0;
@@ -292,6 +321,7 @@ void ScriptRunner::run(Function& function, Args inputs, const Targets& targets) 
   if (is_done) call.require_written();
   hand_out(function, result.get(), is_done ? Args() : outputs.get(), targets);
   call.finish(std::move(result), targets.results || targets.tensor);
+  call.wait(outputs.device());
 }
 
 void ScriptRunner::hand_out(const Function& function, PyObject* result, Args outputs, const Targets& targets) {
@@ -311,25 +341,44 @@ void ScriptRunner::hand_out(const Function& function, PyObject* result, Args out
 TensorPtr ScriptRunner::forward_list(Args inputs, int32_t flags) {
   const Busy busy(*this);
   Function& function = forward_function(flags);
+  const StreamUse stream(script_);
   Call call(script_, function);
   call.add(inputs, "input");
   Ref result = call.invoke(function.one_list ? inputs.count : Call::no_list);
   if (!call.requires_gradients()) result = without_graph(std::move(result));
   TensorPtr tensor = one_tensor(result.get(), name_of(script_, function), script_.reading());
   call.finish(std::move(result), true);
+  call.wait();
   return tensor;
 }
 
 Training ScriptRunner::train(Args inputs, Args targets, bool is_list) {
   const Busy busy(*this);
   Function& function = train_ ? *train_ : *(train_ = &this->function(train_hook, 0));
+  const StreamUse stream(script_);
   Call call(script_, function);
   call.add(inputs, "input");
   call.add(targets, "target");
   Ref result = call.invoke(is_list && function.one_list ? inputs.count : Call::no_list);
   const Training training = training_of(result.get(), name_of(script_, function));
   call.finish(std::move(result), false);
+  call.wait();
   return training;
+}
+
+void ScriptRunner::set_stream(void* stream, bool waits) {
+  const Busy busy(*this);
+  if (script_.framework != Framework::torch) fail(FPT_ERR_DEVICE, script_.name, " uses NumPy, which has no streams");
+  script_.stream = stream;
+  script_.has_stream = true;
+  script_.waits = waits;
+}
+
+void ScriptRunner::wait() {
+  const Busy busy(*this);
+  if (!script_.has_stream) return;  // every call has waited
+  const StreamUse stream(script_);
+  checked(PyObject_CallFunction(embed("wait_for_device"), "s", ""), "waiting");
 }
 
 }  // namespace fpt

@@ -7,10 +7,10 @@
 namespace fpt {
 
 Made make_wished(const Array& array, const Wish& wish, Array& seen) {
-  require_host_memory(array.data);
   seen = array;
   std::shared_ptr<void> owner;
   if (wish.copies(array)) {
+    require_host_memory(array.data);
     seen.dtype = wish.dtype;
     set_contiguous(seen);
     owner = allocate(static_cast<std::size_t>(element_count(seen)) * dtype_size(seen.dtype));

@@ -15,13 +15,14 @@ struct Wish {
   bool read_only;
 
   bool copies(const Array& array) const noexcept {
-    return own_memory || dtype != array.dtype || (framework == Framework::torch && is_misaligned(array.data, array.dtype));
+    return own_memory || dtype != array.dtype ||
+           (framework == Framework::torch && is_misaligned(array.data, array.dtype));
   }
   Array in_script_order(const Array& array) const noexcept { return same_layout ? array : reversed(array); }
 };
 
-/// An array object on the memory of `array`, or on a converted copy of it, with `seen` set to the memory in Fortran
-/// axis order that the script works on. FPT_ERR_DEVICE, FPT_ERR_STRIDE.
+/// An array object on the memory of `array`, or on a converted copy of it (host memory only), with `seen` set to the
+/// memory in Fortran axis order that the script works on. FPT_ERR_DEVICE, FPT_ERR_STRIDE.
 Made make_wished(const Array& array, const Wish& wish, Array& seen);
 
 }  // namespace fpt

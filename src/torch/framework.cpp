@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "torch/framework.hpp"
 
+#include <algorithm>
 #include <cctype>
 #include <cstring>
+#include <vector>
 
 #include "observe/observe.hpp"
 #include "python/interpreter.hpp"
@@ -113,6 +115,7 @@ Made make_torch(const Array& array, std::shared_ptr<void> owned) {
     return make_torch(positive, std::move(owned));
   }
   require_alignment(array);
+  if (!array.device.is_host()) start_device(array.device);
   Made made;
   made.slot = dlpack::take_slot(array, std::move(owned));
   made.serial = made.slot->serial;
@@ -162,6 +165,19 @@ Made make_array(Framework framework, const Array& array, std::shared_ptr<void> o
   count_array();
   return framework == Framework::torch ? make_torch(array, std::move(owned))
                                        : make_numpy(array, std::move(owned), read_only);
+}
+
+void start_device(Device device) {
+  static std::vector<Device>& started = *new std::vector<Device>;
+  if (std::find(started.begin(), started.end(), device) != started.end()) return;
+  const InterpreterLock gil;
+  checked(PyObject_CallFunction(embed("start_device"), "s", device_name(device).c_str()), "using a device");
+  started.push_back(device);
+}
+
+void wait_for(Device device) {
+  const InterpreterLock gil;
+  checked(PyObject_CallFunction(embed("wait_for_device"), "s", device_name(device).c_str()), "waiting for a device");
 }
 
 bool is_retained(const Made& made) noexcept {

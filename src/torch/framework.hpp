@@ -24,10 +24,17 @@ struct Made {
   uint64_t serial = 0;
 };
 
-/// Wrap memory; nothing is copied. FPT_ERR_STRIDE for negative strides and torch, which would abort the process.
+/// Wrap memory; nothing is copied. FPT_ERR_STRIDE for negative strides and torch, which would abort the process;
+/// FPT_ERR_DEVICE for memory of a device that torch cannot use.
 /// @param owned      owner of the memory, let go with whatever refers to it; null for memory of the caller
 /// @param read_only  NumPy refuses writing; torch has no such state
 Made make_array(Framework framework, const Array& array, std::shared_ptr<void> owned, bool read_only);
+
+/// Let torch use memory of a device that it did not make. Once for each; FPT_ERR_DEVICE.
+void start_device(Device device);
+
+/// Until what torch was asked to do on its current stream of a device is done. Others may have the lock meanwhile.
+void wait_for(Device device);
 
 /// After our own reference is gone: does anything still refer to the memory?
 bool is_retained(const Made& made) noexcept;

@@ -14,10 +14,11 @@ bool is_known = false;
 
 extern "C" __attribute__((visibility("default"))) int cuPointerGetAttribute(void* data, int attribute,
                                                                             unsigned long long) {
-  constexpr int memory_type = 2, managed = 8;
+  constexpr int memory_type = 2, managed = 8, ordinal = 9;
   if (!is_known) return 1;  // CUDA_ERROR_INVALID_VALUE: memory that the driver has never seen
   if (attribute == memory_type) *static_cast<unsigned*>(data) = device_type;
   if (attribute == managed) *static_cast<unsigned*>(data) = is_managed;
+  if (attribute == ordinal) *static_cast<int*>(data) = 3;
   return 0;
 }
 
@@ -41,7 +42,10 @@ bool is_device(bool known, unsigned type, unsigned managed) {
 TEST(DeviceMemory, IsNotWhatTheDriverHasNeverSeen) { EXPECT_FALSE(is_device(false, 2, 0)); }
 TEST(DeviceMemory, IsNotPinnedHostMemory) { EXPECT_FALSE(is_device(true, 1, 0)); }
 TEST(DeviceMemory, IsNotManagedMemory) { EXPECT_FALSE(is_device(true, 2, 1)); }
-TEST(DeviceMemory, IsMemoryOfADevice) { EXPECT_TRUE(is_device(true, 2, 0)); }
+TEST(DeviceMemory, IsMemoryOfADevice) {
+  EXPECT_TRUE(is_device(true, 2, 0));
+  EXPECT_EQ(device_name(device_of(another_address())), "cuda:3");
+}
 
 /// All memory is that of a device until the end of the scope, apart from what was asked of before.
 struct Device : testing::Test {
@@ -72,10 +76,12 @@ TEST_F(Device, MemoryIsNotWrittenByResults) {
   fpt_arg text;
   describe_text(text, reinterpret_cast<const char*>(memory), 8, FPT_OUT);
   EXPECT_FALSE(copy_plainly(source, output));
-  EXPECT_FAILS(test::outcome_of([&] { fit_array(source, "Tensor", output, false, false, "it"); }), FPT_ERR_DEVICE,
-               "without use_device");
-  EXPECT_FAILS(test::outcome_of([&] { fit_scalar(1.0, scalar, "it"); }), FPT_ERR_DEVICE, "without use_device");
-  EXPECT_FAILS(test::outcome_of([&] { fit_scalar(std::string_view("a"), text, "it"); }), FPT_ERR_DEVICE, "device");
+  EXPECT_FALSE(fit_array(source, "Tensor", output, false, false, "it").is_on_host());
+  EXPECT_FALSE(fit_scalar(1.0, scalar, "it").is_on_host());
+  EXPECT_FAILS(test::outcome_of([&] { fit_scalar(std::string_view("a"), text, "it"); }), FPT_ERR_DEVICE, "use_device");
+  fpt_arg logical = scalar;
+  logical.dtype = FPT_LOGICAL32;
+  EXPECT_FAILS(test::outcome_of([&] { fit_scalar(true, logical, "it"); }), FPT_ERR_KIND, "a type that torch does not");
   EXPECT_EQ(memory[0], 7);
 }
 

@@ -238,7 +238,7 @@ TEST_F(DeliverTest, MemoryOfADeviceIsRefusedBeforeAnythingRuns) {
   const Script counting("calls = 0\ndef count(x):\n    global calls\n    calls += 1\n    return x + calls\n");
   const fpt_arg there = test::array_arg(static_cast<double*>(test::device_memory()), {2}, FPT_OUT);
   for (int i = 0; i < 3; ++i)
-    EXPECT_FAILS(counting.call("count", {in(x)}, {there}), FPT_ERR_DEVICE, "output 1 is in device memory");
+    EXPECT_FAILS(counting.call("count", {in(x)}, {there}), FPT_ERR_DEVICE, "output 1 is in memory of cuda:0: ");
   EXPECT_FAILS(counting.call("count", {in(x)}, {out(a), named("heat", there)}), FPT_ERR_DEVICE, "output 2 (\"heat\")");
   ASSERT_OK(counting.call("count", {in(x)}, {out(a)}));
   EXPECT_EQ(a, (Doubles{2, 3})) << "this call is the first that ran";

@@ -51,6 +51,10 @@ class FakeRunner : public Runner {
     did(concat("train ", inputs.count, " ", targets.count, is_list ? " list" : ""));
     return {1, 0.5};
   }
+  void set_stream(void* stream, bool waits) override {
+    did(concat("stream ", stream == this ? "mine" : "none", waits ? " waits" : ""));
+  }
+  void wait() override { did("wait"); }
 
   std::string done;
   FakeRunner* made = nullptr;
@@ -107,6 +111,17 @@ TEST_F(RunnerTest, GetsWhatTheCallSays) {
   int64_t length = 0;
   ASSERT_OK(outcome(fpt_module_backend(module, &text, &length)));
   EXPECT_EQ(std::string(text, static_cast<std::size_t>(length)), "fake");
+}
+
+TEST_F(RunnerTest, GetsTheStreamOfTheProgram) {
+  ASSERT_OK(outcome(fpt_module_set_stream(module, nullptr, runner, 1)));
+  EXPECT_EQ(runner->done, "stream mine waits");
+  ASSERT_OK(outcome(fpt_module_set_stream(module, nullptr, nullptr, 0)));
+  EXPECT_EQ(runner->done, "stream none");
+  ASSERT_OK(outcome(fpt_module_wait(module)));
+  EXPECT_EQ(runner->done, "wait");
+  const int32_t queue = 3;
+  EXPECT_FAILS(outcome(fpt_module_set_stream(module, &queue, nullptr, 1)), FPT_ERR_DEVICE, "OpenACC");
 }
 
 TEST_F(RunnerTest, AFunctionWithoutANameIsRefused) {

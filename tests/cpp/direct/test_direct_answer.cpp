@@ -29,7 +29,7 @@ fpt_direct_value tensor(Doubles& memory, const std::vector<int64_t>& extents, co
   fpt_direct_value value{};
   set_memory(value, reversed(array_of(out(memory, std::vector<int64_t>(extents.rbegin(), extents.rend())))));
   value.kind = FPT_DIRECT_TENSOR;
-  value.on_host = 1;
+  value.device_type = 1;
   value.name = name;
   return value;
 }
@@ -80,14 +80,15 @@ TEST(DirectAnswer, TextMayHoldAnyByte) {
 TEST(DirectAnswer, TensorsHaveTheirMemoryAndTheirPlace) {
   Doubles x(6);
   fpt_direct_value far = tensor(x, {2, 3});
-  far.on_host = 0;
-  far.data = nullptr;
+  far.device_type = 2;
+  far.device_index = 3;
   const Given given({tensor(x, {2, 3}), far});
   const Value here = given.answer->value(0), there = given.answer->value(1);
   EXPECT_EQ(here.array()->data, x.data());
   EXPECT_EQ(shape_text(*here.array()), "(2, 3)");
   EXPECT_TRUE(here.array()->device.is_host());
-  EXPECT_FALSE(there.array()->device.is_host());
+  EXPECT_TRUE((there.array()->device == Device{2, 3}));
+  EXPECT_EQ(there.array()->data, x.data());
   EXPECT_STREQ(here.type, "Tensor");
 }
 
@@ -121,7 +122,7 @@ TEST(PlainTensor, IsNoOtherCase) {
     return given.answer->copy_plain_tensor(output, false);
   };
   fpt_direct_value far = tensor(x, {2});
-  far.on_host = 0;
+  far.device_type = 2;
   EXPECT_FALSE(copied(Given({tensor(x, {2}), tensor(x, {2})}), out(y))) << "two results";
   EXPECT_FALSE(copied(Given(std::vector<fpt_direct_value>()), out(y))) << "none";
   EXPECT_FALSE(copied(Given({tensor(x, {2}, "flux")}), out(y))) << "a dict";

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: MIT
+#include "base/cuda_driver.hpp"
+
+#include <dlfcn.h>
+#include <link.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <type_traits>
+
+#include "base/error.hpp"
+#include "base/rank.hpp"
+
+namespace fpt {
+namespace {
+
+constexpr const char* library = "libcuda.so.1";
+
+/// Number of objects that have been loaded into the process so far. Looking for the driver takes 30 us, so it is done
+/// again only when it can have come.
+unsigned long long loaded_objects() noexcept {
+  unsigned long long count = 0;
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, std::size_t, void* result) {
+        *static_cast<unsigned long long*>(result) = info->dlpi_adds;
+        return 1;
+      },
+      &count);
+  return count;
+}
+
+const CudaDriver* find_driver() noexcept {
+  void* loaded = dlopen(library, RTLD_NOW | RTLD_NOLOAD);
+  const auto symbol = [loaded](const char* name) {
+    void* found = dlsym(RTLD_DEFAULT, name);
+    return found || !loaded ? found : dlsym(loaded, name);
+  };
+  static CudaDriver driver;
+  const auto find = [&symbol](auto& function, const char* name) {
+    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(symbol(name));
+  };
+  find(driver.pointer_attribute, "cuPointerGetAttribute");
+  if (!driver.pointer_attribute) return nullptr;
+  find(driver.get_context, "cuCtxGetCurrent");
+  find(driver.set_context, "cuCtxSetCurrent");
+  find(driver.device_of_context, "cuCtxGetDevice");
+  find(driver.device_count, "cuDeviceGetCount");
+  find(driver.retain_primary, "cuDevicePrimaryCtxRetain");
+  find(driver.register_memory, "cuMemHostRegister_v2");
+  find(driver.unregister_memory, "cuMemHostUnregister");
+  return &driver;
+}
+
+}  // namespace
+
+std::atomic<const CudaDriver*> cuda_detail::known{nullptr};
+
+const CudaDriver* cuda_driver() noexcept {
+  static std::atomic<unsigned long long> looked_at{0};
+  if (const CudaDriver* driver = known_cuda_driver()) return driver;
+  const unsigned long long now = loaded_objects();
+  if (looked_at.load(std::memory_order_relaxed) == now) return nullptr;
+  static std::mutex mutex;
+  const std::lock_guard<std::mutex> lock(mutex);
+  if (!known_cuda_driver()) cuda_detail::known.store(find_driver(), std::memory_order_release);
+  looked_at.store(now, std::memory_order_relaxed);
+  return known_cuda_driver();
+}
+
+const CudaDriver& open_cuda_driver() {
+  void* loaded = cuda_driver() ? nullptr : dlopen(library, RTLD_NOW | RTLD_GLOBAL);
+  const CudaDriver* driver = cuda_driver();
+  if (!driver) {
+    const char* reason = loaded ? "it lacks functions" : dlerror();
+    fail(FPT_ERR_DEVICE, "the driver of CUDA cannot be used: ", reason ? reason : "unknown reason");
+  }
+  static const auto initialize =
+      reinterpret_cast<int (*)(unsigned)>(loaded ? dlsym(loaded, "cuInit") : dlsym(RTLD_DEFAULT, "cuInit"));
+  if (initialize)
+    if (const int error = initialize(0))
+      fail(FPT_ERR_DEVICE, "the driver of CUDA finds no GPU that can be used (error ", error, ")");
+  return *driver;
+}
+
+int gpu_of_name(const char* name) {
+  if (std::strcmp(name, "cuda") == 0) return 0;
+  const auto refuse = [name] {
+    fail(FPT_ERR_DEVICE, "device is '", name, R"('; use "cuda", "cuda:1" or "cuda:local")");
+  };
+  if (std::strncmp(name, "cuda:", 5) != 0) refuse();
+  const CudaDriver& driver = open_cuda_driver();
+  int count = 0;
+  if (!driver.device_count || driver.device_count(&count) != 0 || count < 1)
+    fail(FPT_ERR_DEVICE, "the driver of CUDA finds no GPU that can be used");
+  const char* number = name + 5;
+  if (std::strcmp(number, "local") == 0) return local_rank() % count;
+  if (!*number || number[std::strspn(number, "0123456789")] != '\0') refuse();
+  const int index = std::atoi(number);
+  if (index >= count)
+    fail(FPT_ERR_DEVICE, "device is '", name, "', but the driver of CUDA finds ", count, count == 1 ? " GPU" : " GPUs");
+  return index;
+}
+
+}  // namespace fpt

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT
+/// Functions of the CUDA driver (CUDA Driver API, https://docs.nvidia.com/cuda/cuda-driver-api/), found by name:
+/// nothing is linked with it, and a process without GPUs never loads it.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+
+namespace fpt {
+
+using CudaContext = void*;  // CUcontext
+
+/// Every function returns 0 or an error. Null where the driver lacks it.
+struct CudaDriver {
+  int (*pointer_attribute)(void* value, int attribute, unsigned long long pointer);
+  int (*get_context)(CudaContext* context);
+  int (*set_context)(CudaContext context);
+  int (*device_of_context)(int* device);  // of the current one
+  int (*device_count)(int* count);
+  int (*retain_primary)(CudaContext* context, int device);
+  int (*register_memory)(void* memory, std::size_t bytes, unsigned flags);
+  int (*unregister_memory)(void* memory);
+};
+
+namespace cuda_detail {
+extern std::atomic<const CudaDriver*> known;
+}
+
+/// The driver if it has been found before; else null.
+inline const CudaDriver* known_cuda_driver() noexcept { return cuda_detail::known.load(std::memory_order_acquire); }
+
+/// The driver if the process has loaded it; else null. Looking takes 20 ns where there is none.
+const CudaDriver* cuda_driver() noexcept;
+
+/// The driver, loaded and initialized. FPT_ERR_DEVICE.
+const CudaDriver& open_cuda_driver();
+
+/// GPU of a name: 0 for "cuda", 1 for "cuda:1", for "cuda:local" the rank of this process on its node modulo the number
+/// of GPUs. FPT_ERR_DEVICE for others.
+int gpu_of_name(const char* name);
+
+}  // namespace fpt
