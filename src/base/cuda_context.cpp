@@ -53,7 +53,7 @@ CallerContext::CallerContext() noexcept {
 
 CallerContext::~CallerContext() {
   if (--nested > 0 || !of_caller) return;
-  const CudaContext before = of_caller, now = current_context();
+  CudaContext before = of_caller, now = current_context();
   of_caller = nullptr;
   if (now == before) return;
   if (now) warn_of_two(before, now);
@@ -66,7 +66,7 @@ CallerContextAgain::CallerContextAgain() noexcept : inside_(current_context()) {
 
 CallerContextAgain::~CallerContextAgain() {
   if (nested == 0) return;
-  const CudaContext now = current_context();
+  CudaContext now = current_context();
   of_caller = now;
   if (inside_ && now != inside_) known_cuda_driver()->set_context(inside_);
 }

@@ -75,27 +75,6 @@ TensorPtr one_tensor(PyObject* result, const CallName& call, const Reading& read
 
 CallName name_of(const Script& script, const Function& function) { return {function.name, script.name}; }
 
-}  // namespace
-
-/// A call in progress: with the lock, and with what a reload replaces meanwhile kept until it has ended.
-class ScriptRunner::Busy {
- public:
-  explicit Busy(ScriptRunner& runner) : runner_(runner), call_(runner.turns_) { ++calls_running; }
-  ~Busy() {
-    --calls_running;
-    if (runner_.turns_.calls() > 1 || !std::exchange(runner_.has_garbage_, false)) return;
-    std::exchange(runner_.retired_, {}).clear();  // destroying them may run Python code that comes back here
-    runner_.collect_garbage();
-  }
-  Busy(const Busy&) = delete;
-  Busy& operator=(const Busy&) = delete;
-
- private:
-  const InterpreterLock gil_;
-  ScriptRunner& runner_;
-  const Turns::Call call_;
-};
-
 /// Lets torch work on the stream that the program has set for the module, as long as this lives.
 class StreamUse {
  public:
@@ -119,6 +98,27 @@ class StreamUse {
 
  private:
   Ref before_;
+};
+
+}  // namespace
+
+/// A call in progress: with the lock, and with what a reload replaces meanwhile kept until it has ended.
+class ScriptRunner::Busy {
+ public:
+  explicit Busy(ScriptRunner& runner) : runner_(runner), call_(runner.turns_) { ++calls_running; }
+  ~Busy() {
+    --calls_running;
+    if (runner_.turns_.calls() > 1 || !std::exchange(runner_.has_garbage_, false)) return;
+    std::exchange(runner_.retired_, {}).clear();  // destroying them may run Python code that comes back here
+    runner_.collect_garbage();
+  }
+  Busy(const Busy&) = delete;
+  Busy& operator=(const Busy&) = delete;
+
+ private:
+  const InterpreterLock gil_;
+  ScriptRunner& runner_;
+  const Turns::Call call_;
 };
 
 /// Reads or replaces all state: with the lock, and while no other thread calls.
