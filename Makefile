@@ -3,7 +3,7 @@
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
-.PHONY: help first demo check test stress bench clean
+.PHONY: help first demo check test test-gpu stress bench clean
 
 ifeq ($(origin FC),default)
 FC := gfortran
@@ -21,12 +21,14 @@ help:
 	@echo 'make demo   install what is missing, build, and train a closure inside a running Fortran model: three minutes'
 	@echo 'make check  install what is missing, and look at the sources: a minute'
 	@echo 'make test   make check, build, and run all tests: twenty minutes on two cores'
+	@echo 'make test-gpu  build and run the tests of arrays on a GPU; they are skipped where there is none'
 	@echo 'make stress run for ten minutes what make test runs for seconds: fuzzing, threads, memory, sanitizers'
 	@echo 'make bench  measure what a call costs, and all paths to a network side by side'
 	@echo 'make clean  remove build/ and out/; .venv stays'
 	@echo 'Installing takes some minutes more, the first time.'
 	@echo
 	@echo 'FC=flang-new-19            another Fortran compiler'
+	@echo 'FTN_PYTORCH_OFFLOAD_FLAGS=-fopenacc  what that compiler needs for OpenACC on a GPU: for test-gpu'
 	@echo 'FTN_PYTORCH_PYTHON=python  an environment of your own in place of .venv; so does an active VIRTUAL_ENV'
 	@echo 'FTN_PYTORCH_TORCH=torch==2.11.0  another torch in .venv'
 
@@ -74,6 +76,14 @@ endif
 	@echo '== Closing lines'
 	@grep -h 'tests passed' $(patsubst %,build/%$(tag)/ctest.log,dev $(if $(tag),,asan tsan))
 	@tail -n 1 build/pytest.log
+
+# Each program says in a sentence why it is skipped.
+test-gpu: export FTN_PYTORCH_OFFLOAD_FLAGS ?= -fopenacc
+test-gpu:
+	@cmake/setup.sh test
+	@$(environment); $(call configure,dev,-DFTN_PYTORCH_OFFLOAD_FLAGS="$$FTN_PYTORCH_OFFLOAD_FLAGS")
+	@$(environment); cmake --build build/dev$(tag) --target gpu_tests
+	@$(environment); $(call ctest,dev,-L '^gpu$$' --verbose -j 1)
 
 # The first four say how much: each input, call, example and kill is one more chance to fail.
 stress: export FPT_FUZZ_INPUTS ?= 120000

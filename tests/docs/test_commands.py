@@ -21,7 +21,7 @@ sys.path.insert(0, str(ROOT / "benchmarks"))
 from analysis.machine import MALLOC  # noqa: E402
 
 PRESETS = {each["name"] for each in json.loads((ROOT / "CMakePresets.json").read_text())["configurePresets"]}
-TARGETS = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+TARGETS = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 EXAMPLES = {path.parent.name for path in (ROOT / "examples").glob("*/CMakeLists.txt")}
 # Files that the commands of a block write, or that a user brings along.
 MADE = re.compile(r"build/\w+\.(pt|txt)|model\.py|new\.py|calls|output")
