@@ -38,7 +38,8 @@ static const char script[] =
     "def address_on_gpu():\n"
     "    global kept\n"
     "    kept = torch.ones(8, device='cuda')\n"
-    "    return kept.data_ptr()\n";
+    "    return kept.data_ptr()\n"
+    "def sum_on_gpu(): return kept.sum().item()\n";
 
 static int passed = 0;
 
@@ -156,17 +157,29 @@ int main(void) {
   check(call(cpu, "address_on_gpu", NULL, 0, &answer, 1, NULL) == FPT_OK && address != 0, "an address on the GPU");
   const int64_t eight = 8;
   fpt_arg_array(&in, (void *)(intptr_t)address, FPT_FLOAT32, 1, &eight, NULL, FPT_IN);
-  check(call(cpu, "double_in_place", &in, 1, NULL, 0, NULL) == FPT_ERR_DEVICE, "passed as an array it is refused");
+  check(call(cpu, "double_in_place", &in, 1, NULL, 0, NULL) == FPT_ERR_INPUT_MODIFIED,
+        "an array on the GPU is that of a script, which may not change an input");
+  fpt_arg_array(&in, (void *)(intptr_t)address, FPT_FLOAT32, 1, &eight, NULL, FPT_OUT);
+  check(call(cpu, "double_in_place", &in, 1, NULL, 0, NULL) == FPT_OK, "but an output");
+  float total = 0;
+  fpt_arg_array(&answer, &total, FPT_FLOAT32, 0, NULL, NULL, FPT_OUT);
+  check(call(cpu, "sum_on_gpu", NULL, 0, &answer, 1, NULL) == FPT_OK && total == 4 * 8, "both times in its memory");
   fpt_arg_array(&in, (void *)(intptr_t)address, FPT_FLOAT32, 1, &eight, NULL, FPT_COPY);
-  check(call(cpu, "same", &in, 1, NULL, 0, NULL) == FPT_ERR_DEVICE, "so is a copy of it");
+  check(call(cpu, "same", &in, 1, NULL, 0, NULL) == FPT_ERR_DEVICE, "a copy of it is not described");
   fpt_arg_array(&in, (void *)(intptr_t)address, FPT_FLOAT32, 0, NULL, NULL, FPT_IN);
-  check(call(cpu, "same", &in, 1, NULL, 0, NULL) == FPT_ERR_DEVICE, "and a number in it");
+  check(call(cpu, "same", &in, 1, NULL, 0, NULL) == FPT_ERR_DEVICE, "nor a number in it");
   fpt_arg_array(&in, numbers, FPT_FLOAT32, 1, &four, NULL, FPT_IN);
   fpt_arg_array(&out, (void *)(intptr_t)address, FPT_FLOAT32, 1, &four, NULL, FPT_OUT);
-  for (int i = 0; i < 4; ++i)
-    check(call(cpu, "same", &in, 1, &out, 1, NULL) == FPT_ERR_DEVICE, "as an output it is refused in every call");
+  for (int i = 0; i < 4; ++i) check(call(cpu, "same", &in, 1, &out, 1, NULL) == FPT_OK, "as an output it is written");
+  total = 0;
+  for (int i = 0; i < 4; ++i) total += numbers[i];
+  const float expected = total + 4 * 4;
+  check(call(cpu, "sum_on_gpu", NULL, 0, &answer, 1, NULL) == FPT_OK && total == expected,
+        "with the numbers of the host");
   check(call(cpu, "same", &in, 1, NULL, 0, &results) == FPT_OK, "a result on the host");
-  check(fpt_results_copy(results, 1, &out, 0) == FPT_ERR_DEVICE, "is not copied to the GPU");
+  fpt_arg_array(&out, (void *)(intptr_t)(address + 16), FPT_FLOAT32, 1, &four, NULL, FPT_OUT);
+  check(fpt_results_copy(results, 1, &out, 0) == FPT_OK, "is copied to the GPU");
+  check(call(cpu, "sum_on_gpu", NULL, 0, &answer, 1, NULL) == FPT_OK && total == 2 * (expected - 16), "as well");
 
   printf("on a GPU: %d checks passed\n", passed);
   return 0;

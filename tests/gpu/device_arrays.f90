@@ -69,9 +69,11 @@ contains
       real(real64), intent(inout), target :: x(n, m), y(n, m)
 
       type(torch_results) :: results
+      type(torch_tensor) :: tensor
       real(real64) :: here(n, m), total
       real(real64), pointer :: seen(:, :)
-      integer :: i, j
+      integer(int64) :: address
+      integer :: i, j, stat
 
       !$acc enter data create(x, y)
       !$acc parallel loop collapse(2) present(x, y)
@@ -89,8 +91,11 @@ contains
       call expect(all(y == reshape([((i*j/2d0, i=1, n), j=1, m)], [n, m])), "copy_to writes a result on the GPU there")
       call results%copy_to("half", here)
       call expect(all(here == y), "copy_to brings a result to the host")
-      call results%to_array("half", seen)
-      call expect(all(seen == y), "to_array points to a copy on the host")
+      call results%to_array("half", seen, stat=stat)
+      call expect_status(stat, FTN_PYTORCH_ERR_DEVICE, "no pointer of Fortran to memory of the GPU")
+      call results%get("half", tensor)
+      call torch_call("Tensor.data_ptr", [tensor%arg()], [torch_out(address)])
+      call expect(address /= 0, "but its address")
       call results%scalar("total", total)
       call expect(abs(total - n*(n + 1)*m*(m + 1)/4d0) < 1d-9, "a number comes to the host")
       !$acc exit data delete(x, y)
