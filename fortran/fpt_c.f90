@@ -15,7 +15,7 @@ module fpt_c
    public :: torch_arg
    public :: fpt_version, fpt_init, fpt_init_device, fpt_error_text, fpt_status_name, fpt_on_warning, fpt_set_threads
    public :: fpt_diagnose
-   public :: fpt_arg_array, fpt_arg_text, fpt_arg_name
+   public :: fpt_arg_array, fpt_arg_memory, fpt_arg_text, fpt_arg_name
    public :: fpt_tensor_set, fpt_tensor_arg, fpt_tensor_info, fpt_tensor_data, fpt_tensor_is_set
    public :: fpt_tensor_address, fpt_tensor_free, fpt_tensor_from, fpt_tensor_own, fpt_tensor_disown
    public :: fpt_tensor_end_owner
@@ -131,6 +131,19 @@ module fpt_c
          integer(c_int32_t), value :: access
          integer(c_int32_t) :: status
       end function fpt_arg_array
+
+      function fpt_arg_memory(arg, data, dtype, dtype_len, rank, extents, access) bind(c) result(status)
+         import :: c_char, c_int32_t, c_int64_t, c_ptr, torch_arg
+         implicit none
+         type(torch_arg), target :: arg
+         type(c_ptr), value :: data
+         character(kind=c_char), intent(in) :: dtype(*)
+         integer(c_int64_t), value :: dtype_len
+         integer(c_int32_t), value :: rank
+         integer(c_int64_t), intent(in) :: extents(*)
+         integer(c_int32_t), value :: access
+         integer(c_int32_t) :: status
+      end function fpt_arg_memory
 
       function fpt_arg_text(arg, text, length, access) bind(c) result(status)
          import :: c_char, c_int32_t, c_int64_t, torch_arg

@@ -28,6 +28,12 @@ fpt_status fpt_arg_array(fpt_arg* arg, void* data, int32_t dtype, int32_t rank, 
   return told(*arg, "the array");
 }
 
+fpt_status fpt_arg_memory(fpt_arg* arg, void* data, const char* dtype, int64_t dtype_len, int32_t rank,
+                          const int64_t extents[], int32_t access) {
+  describe_memory(*arg, data, view_trimmed(dtype, dtype_len), rank, extents, access);
+  return told(*arg, "the array");
+}
+
 fpt_status fpt_arg_text(fpt_arg* arg, const char* text, int64_t length, int32_t access) {
   const fpt_status status = guard([&] { describe_text(*arg, text, length, access); });
   if (status != FPT_OK) arg->status = status;

@@ -234,6 +234,15 @@ FPT_API fpt_status fpt_diagnose(const char **text, int64_t *length);
 FPT_API fpt_status fpt_arg_array(fpt_arg *arg, void *data, int32_t dtype, int32_t rank, const int64_t extents[],
                                  const int64_t strides[], int32_t access);
 
+/**
+ * Describe contiguous memory by the name of its element type, the same as fpt_arg_array() otherwise.
+ *
+ * @param data       NULL is fine where there are no elements
+ * @param dtype      as torch calls it, "float32", not terminated; FPT_ERR_ARGUMENT for one that arrays cannot have
+ */
+FPT_API fpt_status fpt_arg_memory(fpt_arg *arg, void *data, const char *dtype, int64_t dtype_len, int32_t rank,
+                                  const int64_t extents[], int32_t access);
+
 /** Describe a text of `length` bytes. Trailing blanks do not count; the text is copied, see FPT_MAX_INLINE_TEXT. */
 FPT_API fpt_status fpt_arg_text(fpt_arg *arg, const char *text, int64_t length, int32_t access);
 

@@ -91,7 +91,8 @@ def _described(node: Node) -> tuple[str, Node | None]:
     else:
         return "", None
     given = arguments(node)
-    if not known or not given:
+    describes_an_address = node.type == "call_expression" and len(given) > 2
+    if not known or not given or describes_an_address:
         return called, None
     for each in given:
         if each.type == "keyword_argument" and text(each.child_by_field_name("name")) == keyword:

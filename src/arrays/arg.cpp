@@ -51,6 +51,14 @@ void clear(fpt_arg& arg) noexcept {
   arg.status = FPT_OK;
 }
 
+/// "bool, int8, ..."
+std::string argument_types() {
+  std::string names;
+  for (const DtypeFacts& facts : dtype_table)
+    if (facts.use == DtypeUse::argument) names.append(names.empty() ? "" : ", ").append(facts.name);
+  return names;
+}
+
 constexpr int8_t no_access = -1;
 
 bool set_access(fpt_arg& arg, int32_t access) noexcept {
@@ -142,6 +150,22 @@ fpt_status describe_array(fpt_arg& arg, void* data, int32_t dtype, int32_t rank,
     return refuse(arg, FPT_ERR_MEMORY, bytes);
   }
   return FPT_OK;
+}
+
+fpt_status describe_memory(fpt_arg& arg, void* data, std::string_view dtype, int32_t rank, const int64_t* extents,
+                           int32_t access) {
+  const int32_t found =
+      find_dtype([&](const DtypeFacts& facts) { return facts.use == DtypeUse::argument && dtype == facts.name; });
+  if (found == FPT_NONE) {
+    clear(arg);
+    set_access(arg, access);
+    dtype.copy(arg.u.text, FPT_MAX_INLINE_TEXT);
+    return refuse(arg, FPT_ERR_ARGUMENT, 0);
+  }
+  alignas(16) static char nothing[16];  // allocators return null for no bytes
+  const bool is_empty =
+      rank <= FPT_MAX_RANK && std::find(extents, extents + std::max(rank, 0), 0) != extents + std::max(rank, 0);
+  return describe_array(arg, !data && is_empty ? nothing : data, found, rank, extents, nullptr, access);
 }
 
 fpt_status describe_text(fpt_arg& arg, const char* text, int64_t length, int32_t access) {
@@ -244,6 +268,8 @@ void require_described(const fpt_arg& arg, const std::string& what) {
       if (arg.access == no_access)
         fail(FPT_ERR_ARGUMENT, what, " was described with the access ", value, ", which is none of FPT_IN, FPT_OUT, ",
              "FPT_COPY");
+      if (arg.dtype == FPT_NONE && arg.handle == 0)
+        fail(FPT_ERR_ARGUMENT, "the element type of ", what, " is '", arg.u.text, "'; valid are ", argument_types());
       if (value > 1 && arg.name[FPT_MAX_NAME - 1] == '\0')
         fail(FPT_ERR_ARGUMENT, what, " could not be described: with an extent of ", value,
              " it reaches over more than 2^63 bytes, counting empty axes as one element");

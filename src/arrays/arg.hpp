@@ -35,6 +35,9 @@ Storage allocate(std::size_t bytes);
 /// Fill `arg`; never throws for a bad description, but records it in arg.status, which is also returned.
 fpt_status describe_array(fpt_arg& arg, void* data, int32_t dtype, int32_t rank, const int64_t* extents,
                           const int64_t* strides, int32_t access);
+/// The same for contiguous memory of a type that has the name `dtype`.
+fpt_status describe_memory(fpt_arg& arg, void* data, std::string_view dtype, int32_t rank, const int64_t* extents,
+                           int32_t access);
 fpt_status describe_text(fpt_arg& arg, const char* text, int64_t length, int32_t access);
 fpt_status name_arg(fpt_arg& arg, const char* name, int64_t length);
 

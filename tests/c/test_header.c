@@ -83,6 +83,10 @@ static void test_descriptions(void) {
   CHECK_OK(fpt_arg_name(&arg, "u   ", 4));
   CHECK(strcmp(arg.name, "u") == 0);
   CHECK(fpt_arg_array(&arg, NULL, FPT_FLOAT64, 1, &n, NULL, FPT_IN) == FPT_ERR_UNALLOCATED);
+  CHECK_OK(fpt_arg_memory(&arg, values, "float64 ", 8, 1, &n, FPT_IN));
+  CHECK(arg.data == values && arg.dtype == FPT_FLOAT64 && arg.u.array.extents[0] == n);
+  CHECK(fpt_arg_memory(&arg, values, "double", 6, 1, &n, FPT_IN) == FPT_ERR_ARGUMENT);
+  CHECK(error_contains("the element type of the array is 'double'; valid are bool, int8,"));
   CHECK_OK(fpt_arg_text(&arg, "text  ", 6, FPT_IN));
   CHECK(arg.length == 4);
   memset(&arg, 0xFF, sizeof arg);

@@ -120,6 +120,8 @@ def test_finds(line: str, wrong: str, cure: str, tmp_path: Path) -> None:
         "a = torch_in(one%u)",
         "a = torch_in(c(1)%u)",
         'a = torch_in("dt", 0.5*dt)',
+        "a = torch_in(c_loc(x), shape(x), real_ // bits)",
+        'a = torch_out("x", c_loc(x), [n], trim(names(i)))',
         "a = torch_in(-1)",
         "a = torch_in(real(dt, 4))",
         "a = torch_in(sum(x))",
