@@ -14,7 +14,7 @@ KNOWN = {
         *("PYTHON", "MODE", "VARIANT", "TRIAL_LOAD", "LOG", "LOG_FILE", "PROFILE", "TRACE", "RECORD", "RECORD_CALLS"),
         *("FAULTHANDLER", "SHIM", "CPP_FUNCTIONS", "EXCHANGE_API"),
         # read by make and the tests
-        *("TORCH", "BUILD_DIR", "TEST_SEED", "TEST_KILLS"),
+        *("TORCH", "OFFLOAD_FLAGS", "BUILD_DIR", "TEST_SEED", "TEST_KILLS"),
     )
 }
 
