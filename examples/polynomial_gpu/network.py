@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A function of one variable. It computes where load(..., device=...) says, and neither knows nor cares where that is."""
+"""A network of one variable. It computes where load(..., device=...) says."""
 
 import torch
 from torch import nn

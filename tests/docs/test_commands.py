@@ -83,7 +83,8 @@ def check_cmake(arguments: list[str]) -> None:
         elif option in ("--build", "--install") and not value.startswith("-") and value != "build":
             assert value.removeprefix("build/") in PRESETS
         elif option.startswith("-D"):
-            assert re.match(r"-D(CMAKE_(BUILD_TYPE|PREFIX_PATH)|Python_EXECUTABLE|FTN_PYTORCH_OFFLOAD_FLAGS)=", option), option
+            names = "CMAKE_BUILD_TYPE|CMAKE_PREFIX_PATH|Python_EXECUTABLE|FTN_PYTORCH_OFFLOAD_FLAGS"
+            assert re.match(rf"-D({names})=", option), option
         elif option.startswith("-"):
             known = ("-S", "-B", "--build", "--install", "--prefix", "--test-dir", "--output-on-failure")
             assert option in known, option
