@@ -1,0 +1,71 @@
+! SPDX-License-Identifier: MIT
+!> One case with arrays of the host, page-locked arrays of the host, and arrays of OpenACC on the GPU.
+!>
+!>     bench_gpu <functions.py> mlp|train_step|unet <size>
+!>
+!> Says "ready"; then reads "way calls" from standard input and answers with the seconds that these calls took. The way
+!> "check" answers with the largest difference between the results of the three ways, relative to the largest result.
+program bench_gpu
+   use, intrinsic :: iso_fortran_env, only : int64, real32, real64
+   use openacc, only : acc_device_nvidia, acc_get_num_devices
+   use ftn_pytorch
+   implicit none
+
+   type(torch_pymodule) :: model
+   real(real32), allocatable :: fields(:, :, :, :), field(:, :, :, :), pinned_fields(:, :, :, :), pinned_field(:, :, :, :)
+   real(real32), allocatable :: x(:, :), y(:, :), pinned_x(:, :), pinned_y(:, :)
+   character(4096) :: script
+   character(16) :: name, number
+   integer :: n
+
+   call get_command_argument(1, script)
+   call get_command_argument(2, name)
+   call get_command_argument(3, number)
+   read (number, *) n
+   if (acc_get_num_devices(acc_device_nvidia) == 0) then
+      error stop "OpenACC has no GPU here, or this program was not compiled for one"
+   end if
+   call ftn_pytorch_init(device="cuda:0")
+   call model%load(script, config=[torch_in("name", trim(name)), torch_in("size", n)], device="cuda:0")
+   if (name == "unet") then
+      allocate (fields(128, 128, 3, n), field(128, 128, 1, n), pinned_fields(128, 128, 3, n), pinned_field(128, 128, 1, n))
+      call random_number(fields)
+      pinned_fields = fields
+      call torch_pin(pinned_fields)
+      call torch_pin(pinned_field)
+      call answer_fields(fields, field, pinned_fields, pinned_field)
+      call torch_unpin(pinned_fields)
+      call torch_unpin(pinned_field)
+   else
+      allocate (x(16, n), y(4, n), pinned_x(16, n), pinned_y(4, n))
+      call random_number(x)
+      call random_number(y)
+      pinned_x = x
+      pinned_y = y
+      call torch_pin(pinned_x)
+      call torch_pin(pinned_y)
+      call answer_batches(x, y, pinned_x, pinned_y, n)
+      call torch_unpin(pinned_x)
+      call torch_unpin(pinned_y)
+   end if
+
+contains
+
+   ! gfortran 12 takes arrays of explicit shape in use_device, but no allocatable ones: so there is one for each rank
+
+   subroutine answer_batches(x, y, pinned_x, pinned_y, n)
+      integer, intent(in) :: n
+      real(real32), intent(inout) :: x(16, n), y(4, n), pinned_x(16, n), pinned_y(4, n)
+
+      real(real32) :: from_host(4, n), from_pinned(4, n)
+      include "answer.inc"
+   end subroutine answer_batches
+
+   subroutine answer_fields(x, y, pinned_x, pinned_y)
+      real(real32), intent(inout) :: x(128, 128, 3, n), y(128, 128, 1, n)
+      real(real32), intent(inout) :: pinned_x(128, 128, 3, n), pinned_y(128, 128, 1, n)
+
+      real(real32) :: from_host(128, 128, 1, n), from_pinned(128, 128, 1, n)
+      include "answer.inc"
+   end subroutine answer_fields
+end program bench_gpu

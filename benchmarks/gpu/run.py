@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: MIT
+"""Calls with arrays of the host, page-locked ones and arrays on the GPU, beside plain Python with tensors on the GPU.
+
+python benchmarks/gpu/run.py [--build build/release] [--output out/benchmarks] [--rounds 40]
+
+For each case a Fortran program and a Python program live at the same time, on one core, and take turns. The table and
+gpu.json have the medians of all rounds, in microseconds for a call.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+from analysis import machine  # noqa: E402
+
+CASES = [("mlp", 32), ("mlp", 4096), ("mlp", 262144), ("unet", 1), ("train_step", 32), ("train_step", 4096)]
+WAYS = {
+    "host": "host arrays",
+    "pinned": "pinned host arrays",
+    "device": "arrays on the GPU",
+    "python": "Python, tensors on the GPU",
+}
+TOLERANCE = 1e-4
+ROUND_SECONDS = 0.03
+
+
+def main() -> int:
+    """Measure, write gpu.json and gpu.md, print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", type=Path, default=Path("build/release"))
+    parser.add_argument("--output", type=Path, default=Path("out/benchmarks"))
+    parser.add_argument("--rounds", type=int, default=40)
+    chosen = parser.parse_args()
+    program = chosen.build / "benchmarks" / "gpu" / "bench_gpu"
+    if not program.is_file():
+        return refuse(f"there is no {program}: cmake --build {chosen.build} --target bench_gpu")
+    import torch
+
+    if not torch.cuda.is_available():
+        return refuse("torch has no GPU here: nothing is measured")
+    os.sched_setaffinity(0, {machine.last_core()})
+    document = {
+        "machine": machine.describe_machine(),
+        "versions": machine.versions(),
+        "gpu": torch.cuda.get_device_name(0),
+        "unit": "us for a call",
+        "rounds": chosen.rounds,
+        "results": [measure(program, name, size, chosen.rounds) for name, size in CASES],
+    }
+    document["machine"]["load_after"] = machine.load()
+    chosen.output.mkdir(parents=True, exist_ok=True)
+    (chosen.output / "gpu.json").write_text(json.dumps(document, indent=1) + "\n")
+    text = table(document)
+    (chosen.output / "gpu.md").write_text(text)
+    print(text, end="")
+    return 0
+
+
+def refuse(reason: str) -> int:
+    print(reason, file=sys.stderr)
+    return 2
+
+
+def measure(program: Path, name: str, size: int, rounds: int) -> dict:
+    """All ways of one case: medians and quartiles."""
+    fortran = start([str(program), str(HERE / "functions.py"), name, str(size)])
+    python = start([sys.executable, str(HERE / "functions.py"), name, str(size)])
+    if name != "train_step":
+        difference = ask(fortran, "check 1")
+        if not difference <= TOLERANCE:
+            raise RuntimeError(f"{name} {size}: the ways differ by {difference}")
+    sides = {way: python if way == "python" else fortran for way in WAYS}
+    calls = {}
+    for way, process in sides.items():
+        ask(process, f"{way} 20")
+        calls[way] = max(1, round(ROUND_SECONDS / (ask(process, f"{way} 20") / 20)))
+    times: dict[str, list[float]] = {way: [] for way in WAYS}
+    for _ in range(rounds):
+        for way, process in sides.items():
+            times[way].append(ask(process, f"{way} {calls[way]}") / calls[way] * 1e6)
+    for process in (fortran, python):
+        process.stdin.close()
+        if process.wait() != 0:
+            raise RuntimeError(f"{name} {size}: a program ended with exit code {process.returncode}")
+    return {
+        "case": name,
+        "size": size,
+        "ways": {
+            way: {
+                "median": round(statistics.median(each), 2),
+                "quartiles": [round(value, 2) for value in statistics.quantiles(each)[::2]],
+                "calls": calls[way],
+            }
+            for way, each in times.items()
+        },
+    }
+
+
+def table(document: dict) -> str:
+    """Markdown."""
+    lines = [
+        f"{document['gpu']}, {document['machine']['processor']}, torch {document['versions']['torch']}: "
+        f"{document['unit']}, median of {document['rounds']} rounds\n",
+        f"| case | size | {' | '.join(WAYS.values())} |",
+        "|---|---" + "|---" * len(WAYS) + "|",
+    ]
+    for result in document["results"]:
+        medians = " | ".join(f"{result['ways'][way]['median']:.1f}" for way in WAYS)
+        lines.append(f"| {result['case']} | {result['size']} | {medians} |")
+    return "\n".join(lines) + "\n"
+
+
+def start(command: list[str]) -> subprocess.Popen[str]:
+    environment = {**os.environ, **machine.worker_environment()}
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
+    assert process.stdout
+    if process.stdout.readline().strip() != "ready":
+        raise RuntimeError(f"{' '.join(command)} did not start")
+    return process
+
+
+def ask(process: subprocess.Popen[str], request: str) -> float:
+    assert process.stdin and process.stdout
+    print(request, file=process.stdin, flush=True)
+    return float(process.stdout.readline())
+
+
+if __name__ == "__main__":
+    sys.exit(main())
