@@ -43,7 +43,7 @@ module ftn_pytorch
    use fpt_arg, only : torch_arg, torch_copy, torch_in, torch_out
    use fpt_call, only : torch_call
    use fpt_functions
-   use fpt_memory, only : torch_in, torch_out
+   use fpt_memory, only : torch_in, torch_out, torch_pin, torch_unpin
    use fpt_module, only : torch_module, torch_pymodule, torch_use_device => module_use_device, &
       torch_use_inference_mode => module_use_inference_mode
    use fpt_results, only : torch_results

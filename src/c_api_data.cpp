@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "arrays/arg.hpp"
+#include "arrays/pinned.hpp"
 #include "calls/argument_list.hpp"
 #include "calls/results.hpp"
 #include "calls/tensor.hpp"
@@ -43,6 +44,14 @@ fpt_status fpt_arg_text(fpt_arg* arg, const char* text, int64_t length, int32_t 
 fpt_status fpt_arg_name(fpt_arg* arg, const char* name, int64_t length) {
   name_arg(*arg, name, length);
   return told(*arg, "the argument");
+}
+
+fpt_status fpt_pin(const fpt_arg* arg) {
+  return guard_call([&] { pin(*arg); });
+}
+
+fpt_status fpt_unpin(const fpt_arg* arg) {
+  return guard_call([&] { unpin(*arg); });
 }
 
 fpt_status fpt_wrap_create(fpt_wrap* wrap) {

@@ -249,6 +249,21 @@ FPT_API fpt_status fpt_arg_text(fpt_arg *arg, const char *text, int64_t length, 
 /** Give an argument its keyword name; trailing blanks do not count. FPT_ERR_ARGUMENT when too long or empty. */
 FPT_API fpt_status fpt_arg_name(fpt_arg *arg, const char *name, int64_t length);
 
+/**
+ * Lock the pages of an array on the host in memory, in place, so that GPUs copy it faster. It takes about as long as a
+ * copy: for arrays that stay. fpt_unpin() must be called before the memory is released. Otherwise the driver goes on to
+ * copy from the old pages, and what gets the address next arrives with old values, without an error.
+ *
+ * The elements must follow each other. Needs a GPU that this thread uses: call fpt_init_device() before. An array
+ * without elements is fine.
+ *
+ * @param arg  array of access FPT_IN or FPT_OUT; fpt_unpin() takes one that begins at the same address
+ * @return FPT_OK, FPT_ERR_DEVICE (no driver of CUDA, no GPU in use; memory of a device or managed memory), _ARGUMENT
+ *         (pinned already, or not pinned; no array of the program), _STRIDE, _MEMORY, and what was wrong with `arg`
+ */
+FPT_API fpt_status fpt_pin(const fpt_arg *arg);
+FPT_API fpt_status fpt_unpin(const fpt_arg *arg);
+
 /* ---- tensors ------------------------------------------------------------------------------------------------ */
 
 /**

@@ -163,9 +163,9 @@ fpt_status describe_memory(fpt_arg& arg, void* data, std::string_view dtype, int
     return refuse(arg, FPT_ERR_ARGUMENT, 0);
   }
   alignas(16) static char nothing[16];  // allocators return null for no bytes
-  const bool is_empty =
-      rank <= FPT_MAX_RANK && std::find(extents, extents + std::max(rank, 0), 0) != extents + std::max(rank, 0);
-  return describe_array(arg, !data && is_empty ? nothing : data, found, rank, extents, nullptr, access);
+  const int32_t axes = rank <= FPT_MAX_RANK ? std::max(rank, 0) : 0;
+  if (!data && std::count(extents, extents + axes, 0) > 0) data = nothing;
+  return describe_array(arg, data, found, rank, extents, nullptr, access);
 }
 
 fpt_status describe_text(fpt_arg& arg, const char* text, int64_t length, int32_t access) {

@@ -88,6 +88,8 @@ static void test_descriptions(void) {
   CHECK(fpt_arg_memory(&arg, values, "double", 6, 1, &n, FPT_IN) == FPT_ERR_ARGUMENT);
   CHECK(error_contains("the element type of the array is 'double'; valid are bool, int8,"));
   CHECK_OK(fpt_arg_text(&arg, "text  ", 6, FPT_IN));
+  CHECK(fpt_pin(&arg) == FPT_ERR_ARGUMENT);
+  CHECK(fpt_unpin(&arg) == FPT_ERR_ARGUMENT);
   CHECK(arg.length == 4);
   memset(&arg, 0xFF, sizeof arg);
   CHECK(fpt_arg_text(&arg, NULL, 1, FPT_IN) == FPT_ERR_UNALLOCATED);

@@ -1,5 +1,5 @@
 ! SPDX-License-Identifier: MIT
-!> Memory at an address, which no Fortran array describes.
+!> Memory at an address, which no Fortran array describes, and pages that stay where they are.
 program test_memory
    use, intrinsic :: iso_c_binding, only : c_bool, c_loc, c_null_ptr, c_ptr
    use, intrinsic :: iso_fortran_env, only : int64, real32, real64
@@ -16,6 +16,7 @@ program test_memory
    call names_are_kept()
    call nothing_is_described()
    call refused_by_the_call()
+   call pinned()
    call finish()
 
 contains
@@ -112,6 +113,38 @@ contains
          "more than 2^63 bytes")
       call refused(torch_in("", c_loc(memory), [3], "int8"), FTN_PYTORCH_ERR_ARGUMENT, "its name is empty")
    end subroutine refused_by_the_call
+
+   subroutine pinned()
+      real(real64), target :: x(3, 4)
+      logical(c_bool), target :: has_gpu
+      character(:), allocatable :: errmsg
+      integer :: stat
+
+      call torch_call("cuda.is_available", [torch_arg ::], [torch_out(has_gpu)])
+      if (has_gpu) then
+         call ftn_pytorch_init(device="cuda")
+         call torch_pin(torch_in(x))
+         call torch_pin(torch_out(x), stat, errmsg)
+         call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "an array is pinned once", errmsg)
+         call torch_unpin(torch_in(c_loc(x), [12], "float64"))
+         call torch_unpin(torch_in(x), stat, errmsg)
+         call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "what is not pinned is not released", errmsg)
+      else
+         call torch_pin(torch_in(x), stat, errmsg)
+         call expect_status(stat, FTN_PYTORCH_ERR_DEVICE, "no driver, or no GPU", errmsg)
+         call expect_text(errmsg, "the driver of CUDA", "its text")
+         call torch_unpin(torch_in(x), stat)
+         call expect_status(stat, FTN_PYTORCH_ERR_DEVICE, "nor is anything released")
+      end if
+      call torch_pin(torch_in(x(:2, :)), stat, errmsg)
+      call expect_status(stat, FTN_PYTORCH_ERR_STRIDE, "a section is not pinned", errmsg)
+      call torch_pin(torch_in(c_null_ptr, [3], "int8"), stat, errmsg)
+      call expect_status(stat, FTN_PYTORCH_ERR_UNALLOCATED, "nor memory that is not there", errmsg)
+      call torch_pin(torch_in("a text"), stat, errmsg)
+      call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "nor a text", errmsg)
+      call torch_pin(torch_in(x(:, :0)))
+      call torch_unpin(torch_in(x(:, :0)))
+   end subroutine pinned
 
    !> The script sees these elements at this place
    subroutine seen(x, place, dtype, extents, strides)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "arrays/device.hpp"
 #include "arrays/fit.hpp"
+#include "arrays/pinned.hpp"
 #include "support.hpp"
 
 namespace {
@@ -83,6 +84,14 @@ TEST_F(Device, MemoryIsNotWrittenByResults) {
   logical.dtype = FPT_LOGICAL32;
   EXPECT_FAILS(test::outcome_of([&] { fit_scalar(true, logical, "it"); }), FPT_ERR_KIND, "a type that torch does not");
   EXPECT_EQ(memory[0], 7);
+}
+
+TEST_F(Device, MemoryIsNotPinned) {
+  const auto pinned = [&] { return test::outcome_of([&] { pin(test::array_arg(memory, {2})); }); };
+  EXPECT_FAILS(pinned(), FPT_ERR_DEVICE, "the array is in memory of cuda:3, which GPUs reach as it is");
+  is_managed = 1;
+  EXPECT_FAILS(pinned(), FPT_ERR_DEVICE, "the array is in managed memory, which GPUs reach as it is");
+  EXPECT_FAILS(test::outcome_of([&] { unpin(test::array_arg(memory, {2})); }), FPT_ERR_DEVICE, "managed memory");
 }
 
 }  // namespace
