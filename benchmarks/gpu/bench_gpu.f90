@@ -12,7 +12,8 @@ program bench_gpu
    implicit none
 
    type(torch_pymodule) :: model
-   real(real32), allocatable :: fields(:, :, :, :), field(:, :, :, :), pinned_fields(:, :, :, :), pinned_field(:, :, :, :)
+   real(real32), allocatable :: fields(:, :, :, :), field(:, :, :, :)
+   real(real32), allocatable :: pinned_fields(:, :, :, :), pinned_field(:, :, :, :)
    real(real32), allocatable :: x(:, :), y(:, :), pinned_x(:, :), pinned_y(:, :)
    character(4096) :: script
    character(16) :: name, number
@@ -28,7 +29,8 @@ program bench_gpu
    call ftn_pytorch_init(device="cuda:0")
    call model%load(script, config=[torch_in("name", trim(name)), torch_in("size", n)], device="cuda:0")
    if (name == "unet") then
-      allocate (fields(128, 128, 3, n), field(128, 128, 1, n), pinned_fields(128, 128, 3, n), pinned_field(128, 128, 1, n))
+      allocate (fields(128, 128, 3, n), field(128, 128, 1, n))
+      allocate (pinned_fields(128, 128, 3, n), pinned_field(128, 128, 1, n))
       call random_number(fields)
       pinned_fields = fields
       call torch_pin(pinned_fields)

@@ -50,6 +50,7 @@ contains
       !> Root mean square of what is wrong on samples that no step has seen
       real(real64), intent(out) :: error
 
+      real(real64) :: total
       real(real32) :: loss
       integer :: step, i
 
@@ -67,12 +68,12 @@ contains
       !$acc host_data use_device(x, prediction)
       call model%forward([torch_in(x)], [torch_out(prediction)])
       !$acc end host_data
-      error = 0
-      !$acc parallel loop present(y, prediction) reduction(+:error) copy(error)
+      total = 0
+      !$acc parallel loop present(y, prediction) reduction(+:total) copy(total)
       do i = 1, n
-         error = error + (prediction(1, i) - y(1, i))**2
+         total = total + (prediction(1, i) - y(1, i))**2
       end do
-      error = sqrt(error/n)
+      error = sqrt(total/n)
       !$acc exit data delete(x, y, prediction)
    end subroutine learn
 
