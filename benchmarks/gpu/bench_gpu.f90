@@ -33,22 +33,22 @@ program bench_gpu
       allocate (pinned_fields(128, 128, 3, n), pinned_field(128, 128, 1, n))
       call random_number(fields)
       pinned_fields = fields
-      call torch_pin(pinned_fields)
-      call torch_pin(pinned_field)
+      call torch_pin(torch_in(pinned_fields))
+      call torch_pin(torch_in(pinned_field))
       call answer_fields(fields, field, pinned_fields, pinned_field)
-      call torch_unpin(pinned_fields)
-      call torch_unpin(pinned_field)
+      call torch_unpin(torch_in(pinned_fields))
+      call torch_unpin(torch_in(pinned_field))
    else
       allocate (x(16, n), y(4, n), pinned_x(16, n), pinned_y(4, n))
       call random_number(x)
       call random_number(y)
       pinned_x = x
       pinned_y = y
-      call torch_pin(pinned_x)
-      call torch_pin(pinned_y)
+      call torch_pin(torch_in(pinned_x))
+      call torch_pin(torch_in(pinned_y))
       call answer_batches(x, y, pinned_x, pinned_y, n)
-      call torch_unpin(pinned_x)
-      call torch_unpin(pinned_y)
+      call torch_unpin(torch_in(pinned_x))
+      call torch_unpin(torch_in(pinned_y))
    end if
 
 contains
