@@ -60,7 +60,7 @@ contains
       do pass = 1, 10
          call model%forward([torch_in(x)], [torch_out(y)])
          call model%forward([torch_in(x(1:n:2, :))], [torch_out(y(2:n:2, :))])
-         call model%call("triple", [torch_out(x)])
+         call model%call("triple", [torch_out(y)])
       end do
       call stop_profiler(copies, bytes)
       call expect(copies == 0 .and. bytes == 0, "arrays on the GPU are not copied")
