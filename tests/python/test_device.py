@@ -29,6 +29,12 @@ def anywhere(monkeypatch):
     monkeypatch.setattr(device, "resolve", lambda text, framework: text)
 
 
+@pytest.fixture
+def elsewhere(monkeypatch):
+    """Take the host for a device that no array is on."""
+    monkeypatch.setattr(device._Moves, "_is_there", lambda moves, place: False)
+
+
 # ---- which device
 
 
@@ -63,7 +69,7 @@ def test_device_needs_torch(load, fails):
 # ---- the wrapper
 
 
-def test_arguments_are_copies_and_the_result_is_returned_as_it_is():
+def test_arguments_are_copies_and_the_result_is_returned_as_it_is(elsewhere):
     seen = []
 
     def function(*args, **kwargs):
@@ -81,7 +87,7 @@ def test_arguments_are_copies_and_the_result_is_returned_as_it_is():
     assert torch.equal(seen[3], x)
 
 
-def test_changes_in_place_are_copied_back():
+def test_changes_in_place_are_copied_back(elsewhere):
     def function(x, inputs, *, y):
         x.add_(1)
         inputs[0].mul_(3)
@@ -94,14 +100,14 @@ def test_changes_in_place_are_copied_back():
     assert z.tolist() == [[3, 3], [3, 3]]
 
 
-def test_arrays_that_were_not_changed_are_not_written():
+def test_arrays_that_were_not_changed_are_not_written(elsewhere):
     x = torch.ones(2)
     version = x._version
     device.on_device(lambda x: x + 1, "cpu")(x)
     assert x._version == version
 
 
-def test_changes_under_inference_mode_are_copied_back():
+def test_changes_under_inference_mode_are_copied_back(elsewhere):
     x = torch.zeros(2)
 
     @torch.inference_mode()
@@ -112,7 +118,7 @@ def test_changes_under_inference_mode_are_copied_back():
     assert x.tolist() == [1, 1]
 
 
-def test_change_of_an_argument_that_needs_gradients_is_copied_back():
+def test_change_of_an_argument_that_needs_gradients_is_copied_back(elsewhere):
     def function(x):
         x.add_(1)
         x.requires_grad_()
@@ -121,6 +127,52 @@ def test_change_of_an_argument_that_needs_gradients_is_copied_back():
     device.on_device(function, "cpu")(x)
     assert x.tolist() == [1, 1]
     assert not x.requires_grad
+
+
+def test_arrays_that_are_there_are_passed_as_they_are():
+    x, y = torch.zeros(2), torch.zeros(2)
+    assert device.on_device(lambda x, inputs: (x, inputs[0]), "cpu")(x, [y]) == (x, y)
+
+
+@needs_cuda
+def test_arrays_of_the_current_gpu_are_those_of_a_device_without_an_index():
+    x = torch.zeros(2, device="cuda:0")
+    assert device.on_device(lambda x: x, "cuda")(x) is x
+    assert device.on_device(lambda x: x, "cuda:0")(torch.zeros(2)).is_cuda
+
+
+# ---- arrays on a device
+
+
+@pytest.mark.parametrize(("dtype", "expected"), [("", torch.float32), ("float64", torch.float64)])
+def test_a_copy_has_the_wanted_type_and_goes_back(dtype, expected):
+    x = torch.ones(3)
+    there = device.move(x, "cpu", dtype)
+    assert there.dtype == expected
+    assert there.data_ptr() != x.data_ptr()
+    there.requires_grad_()
+    with torch.no_grad():
+        there.mul_(2)
+    device.move_back(there, x)
+    assert x.tolist() == [2, 2, 2]
+    assert not x.requires_grad
+
+
+@needs_no_cuda
+def test_memory_of_a_device_that_torch_cannot_use_is_refused(fails):
+    with fails("DEVICE", "the array is in memory of cuda:0, which torch cannot use", "was built for the CPU only"):
+        device.start("cuda:0")
+
+
+@needs_cuda
+def test_work_goes_to_the_stream_of_the_program():
+    stream, usual = torch.cuda.Stream(), torch.cuda.current_stream()
+    before = device.enter_stream(stream.cuda_stream)
+    assert torch.cuda.current_stream() == stream
+    device.wait("")
+    device.leave_stream(before)
+    assert torch.cuda.current_stream() == usual
+    device.leave_stream(device.enter_stream(0))
 
 
 # ---- runners
