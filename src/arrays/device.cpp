@@ -13,7 +13,6 @@ namespace {
 // CUpointer_attribute
 constexpr int attribute_memory_type = 2, attribute_is_managed = 8, attribute_device_ordinal = 9;
 constexpr unsigned memory_type_device = 2;
-constexpr int32_t cuda_type = 2;  // kDLCUDA
 
 Device asked_of_driver(std::uintptr_t address) noexcept {
   const CudaDriver* driver = cuda_driver_in_call();
@@ -25,7 +24,7 @@ Device asked_of_driver(std::uintptr_t address) noexcept {
   if (type != memory_type_device || managed != 0) return {};
   int gpu = 0;
   driver->pointer_attribute(&gpu, attribute_device_ordinal, address);
-  return {cuda_type, gpu};
+  return {Device::cuda_type, gpu};
 }
 
 }  // namespace

@@ -9,12 +9,13 @@ namespace fpt {
 
 /// A place of memory, in the numbers of DLPack (DLDeviceType and device_id).
 struct Device {
-  static constexpr int32_t host_type = 1;
+  static constexpr int32_t host_type = 1, cuda_type = 2;
 
   int32_t type = host_type;
   int32_t index = 0;
 
   bool is_host() const noexcept { return type == host_type; }
+  bool is_cuda() const noexcept { return type == cuda_type; }
   friend bool operator!=(Device a, Device b) noexcept { return !(a == b); }
   friend bool operator==(Device a, Device b) noexcept { return a.type == b.type && a.index == b.index; }
 };

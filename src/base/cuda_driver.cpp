@@ -47,6 +47,7 @@ const CudaDriver* find_driver() noexcept {
   find(driver.device_of_context, "cuCtxGetDevice");
   find(driver.device_count, "cuDeviceGetCount");
   find(driver.retain_primary, "cuDevicePrimaryCtxRetain");
+  find(driver.synchronize_stream, "cuStreamSynchronize");
   find(driver.register_memory, "cuMemHostRegister_v2");
   find(driver.unregister_memory, "cuMemHostUnregister");
   return &driver;

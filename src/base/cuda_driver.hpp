@@ -18,6 +18,7 @@ struct CudaDriver {
   int (*device_of_context)(int* device);  // of the current one
   int (*device_count)(int* count);
   int (*retain_primary)(CudaContext* context, int device);
+  int (*synchronize_stream)(void* stream);
   int (*register_memory)(void* memory, std::size_t bytes, unsigned flags);
   int (*unregister_memory)(void* memory);
 };

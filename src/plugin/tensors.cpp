@@ -11,8 +11,6 @@
 namespace fpt::direct {
 namespace {
 
-constexpr int32_t cuda_type = 2;  // kDLCUDA
-
 at::Device at_device(Device device) {
   if (device.is_host()) return at::kCPU;
   if (!c10::impl::hasDeviceGuardImpl(at::kCUDA))
@@ -65,7 +63,7 @@ Array array_of_tensor(const at::Tensor& tensor, bool same_layout) {
   array.data = tensor.data_ptr();
   array.dtype = dtype_of(tensor.scalar_type());
   array.rank = static_cast<int32_t>(tensor.dim());
-  if (!tensor.is_cpu()) array.device = {cuda_type, tensor.get_device()};
+  if (!tensor.is_cpu()) array.device = {Device::cuda_type, tensor.get_device()};
   const auto size = static_cast<int64_t>(tensor.element_size());
   const at::IntArrayRef sizes = tensor.sizes(), strides = tensor.strides();
   for (int32_t i = 0; i < array.rank; ++i) {

@@ -153,7 +153,7 @@ Ref Call::moved_value(const fpt_arg& arg, bool writable, const Array& array, con
   Ref copy = checked(PyObject_CallFunction(embed("move"), "Oss", there.get(), script_.is_on_host ? "cpu" : "",
                                            wish.dtype == array.dtype ? "" : dtype_name(wish.dtype)),
                      "copying an array");
-  if (writable) more().moved.push_back({std::move(there), copy, torch_access::version(copy.get())});
+  more().moved.push_back({std::move(there), copy, torch_access::version(copy.get()), &arg, count_});
   return copy;
 }
 
@@ -230,7 +230,16 @@ Ref Call::invoke_other(int32_t listed) {
   if (function_.calls == 0) check_first_call();
   Ref result = vectorcall(names.get());
   if (watches_) check_inputs_unmodified();
+  if (more_) check_copies_unmodified();
   return result;
+}
+
+void Call::check_copies_unmodified() {
+  for (const Moved& array : more_->moved)
+    if (array.arg->access != FPT_OUT && array.is_changed()) {
+      watched_[array.position] = array.arg;
+      refuse_modified(array.position);
+    }
 }
 
 void Call::throw_failure() {
@@ -270,7 +279,7 @@ void Call::finish_other(Ref result, bool kept) {
   for (const WriteBack& back : more_->write_backs)
     if (is_retained(more_->fresh[back.fresh].made)) copy_back(more_->fresh[back.fresh].array, back.target);
   for (const Moved& array : more_->moved)
-    if (torch_access::version(array.copy.get()) != array.version)
+    if (array.is_changed())
       checked(PyObject_CallFunction(embed("move_back"), "OO", array.copy.get(), array.there.get()), "copying an array");
   result = Ref();
   if (checking_ && !kept) report_retained();

@@ -107,12 +107,15 @@ class Call {
   struct Moved {
     Ref there, copy;
     int64_t version;  // of the copy before the call
+    const fpt_arg* arg;
+    int position;
+    bool is_changed() const { return torch_access::version(copy.get()) != version; }
   };
   /// What most calls do without.
   struct More {
     std::vector<Fresh> fresh;
     std::vector<WriteBack> write_backs;
-    std::vector<Moved> moved;  // to be written back
+    std::vector<Moved> moved;
     std::vector<std::string> keywords;
     std::optional<OutArgument> out;
   };
@@ -148,6 +151,7 @@ class Call {
     const int changed = torch_access::first_changed(stack_ + 1, watched_, count_);
     if (changed >= 0) refuse_modified(changed);
   }
+  void check_copies_unmodified();
   [[noreturn]] void refuse_modified(int position);
   /// "input 2", "target 1" for the argument of that position.
   std::string label_of(int position, const fpt_arg& arg) const;

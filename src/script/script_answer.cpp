@@ -117,7 +117,8 @@ void ScriptAnswer::copy(const Array& source, const Array& target) {
 
 bool copy_plain_tensor(PyObject* result, const fpt_arg& output, bool same_layout) {
   View view;
-  return view_plain_tensor(result, view) && copy_plainly(same_layout ? view.array : reversed(view.array), output);
+  return view_plain_tensor(result, view) && view.array.device.is_host() &&
+         copy_plainly(same_layout ? view.array : reversed(view.array), output);
 }
 
 }  // namespace fpt

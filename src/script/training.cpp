@@ -17,7 +17,7 @@ bool is_number(PyObject* value) { return PyLong_Check(value) || PyFloat_Check(va
 bool view_scalar(PyObject* value, View& view, bool& plain) {
   if (is_number(value) || !is_array(value)) return false;
   try {
-    plain = view_plain_tensor(value, view);
+    plain = view_plain_tensor(value, view) && view.array.device.is_host();
     if (!plain) view = view_of(value);
   } catch (const Error&) {
     return false;

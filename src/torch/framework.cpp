@@ -6,6 +6,7 @@
 #include <cstring>
 #include <vector>
 
+#include "base/cuda_driver.hpp"
 #include "observe/observe.hpp"
 #include "python/interpreter.hpp"
 
@@ -177,6 +178,13 @@ void start_device(Device device) {
 
 void wait_for(Device device) {
   const InterpreterLock gil;
+  const CudaDriver* driver = known_cuda_driver();
+  void* stream = nullptr;
+  if (driver && driver->synchronize_stream && torch_access::current_stream(device, stream)) {
+    const InterpreterPause others;
+    if (driver->synchronize_stream(stream) == 0) return;
+  }
+  // says what is wrong
   checked(PyObject_CallFunction(embed("wait_for_device"), "s", device_name(device).c_str()), "waiting for a device");
 }
 

@@ -52,8 +52,8 @@ struct View {
   Ref keep;
 };
 
-/// Fill `view` if the object is a torch tensor in host memory that needs no further treatment: no subclass that may
-/// intercept operations, no conjugate or negative bit. The usual result, and the fast way to look at it.
+/// Fill `view` if the object is a torch tensor, on the host or a GPU, that needs no further treatment: no subclass that
+/// may intercept operations, no conjugate or negative bit. The usual result, and the fast way to look at it.
 bool view_plain_tensor(PyObject* object, View& view);
 
 /// True for any torch tensor.

@@ -159,7 +159,7 @@ bool view_plain(PyObject* object, Array& array) {
   if (!access.api) return false;
   dlpack::Tensor view;
   if (access.api->view(object, &view) != 0) return PyErr_Clear(), false;
-  if (!view.device.is_host()) return false;
+  if (!view.device.is_host() && !view.device.is_cuda()) return false;
   array = dlpack::array_of(view);
   if (is_complex(array.dtype) && is_true(Ref(PyObject_CallOneArg(access.is_conj, object)))) return false;
   if (!array.data && element_count(array) > 0) return false;
@@ -219,6 +219,12 @@ int first_changed(PyObject* const* tensors, const fpt_arg* const* watched, int c
   for (int i = 0; i < count; ++i)
     if (watched[i] && version(tensors[i]) != 0) return i;
   return -1;
+}
+
+bool current_stream(Device device, void*& stream) {
+  const Access& access = instance();
+  if (!access.api || !access.api->current_stream) return false;
+  return access.api->current_stream(device.type, device.index, &stream) == 0 || (PyErr_Clear(), false);
 }
 
 bool tells_version_at_once() noexcept { return access_made && access_made->symbols.tells_version(); }

@@ -21,8 +21,8 @@ bool is_switched_off(const char* variable);
 
 bool is_tensor(PyObject* object);
 
-/// View of a torch.Tensor or Parameter itself, in host memory, with neither the conjugate nor the negative bit set,
-/// which the view of DLPack ignores. False for every other object, and where the exchange API is missing.
+/// View of a torch.Tensor or Parameter itself, on the host or a GPU, with neither the conjugate nor the negative bit
+/// set, which the view of DLPack ignores. False for every other object, and where the exchange API is missing.
 bool view_plain(PyObject* object, Array& array);
 
 /// A tensor on the memory of a slot; torch takes the slot over.
@@ -42,6 +42,9 @@ bool tells_version_at_once() noexcept;
 /// Position of the first of `count` tensors that has been changed since it was made, -1 if there is none. Those whose
 /// place in `watched` is null are not looked at.
 int first_changed(PyObject* const* tensors, const fpt_arg* const* watched, int count);
+
+/// The stream (cudaStream_t) on which torch works on a device; false where torch does not tell.
+bool current_stream(Device device, void*& stream);
 
 /// Which of the ways are in use.
 std::string describe();

@@ -168,10 +168,10 @@ def test_memory_of_a_device_that_torch_cannot_use_is_refused(fails):
 def test_work_goes_to_the_stream_of_the_program():
     stream, usual = torch.cuda.Stream(), torch.cuda.current_stream()
     before = device.enter_stream(stream.cuda_stream)
-    assert torch.cuda.current_stream() == stream
+    assert torch.cuda.current_stream().cuda_stream == stream.cuda_stream
     device.wait("")
     device.leave_stream(before)
-    assert torch.cuda.current_stream() == usual
+    assert torch.cuda.current_stream().cuda_stream == usual.cuda_stream
     device.leave_stream(device.enter_stream(0))
 
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /// Saved models in the place of a script, with those of tests/fortran/scripts/make_direct_models.py. What the models
 /// compute and how they take their arguments is in tests/cpp/plugin and tests/fortran/test_direct*.f90.
+#include "direct/direct_plugin.hpp"
 #include "direct/direct_runner.hpp"
 #include "fake_driver.hpp"
 #include "support.hpp"
@@ -242,6 +243,7 @@ TEST_F(DirectRunnerTest, ReloadBeginsWithTheFileAnew) {
 }
 
 TEST_F(DirectRunnerTest, MemoryOfADeviceIsRefusedBeforeAnythingRuns) {
+  if (direct_plugin().wait(2, 0) == FPT_OK) GTEST_SKIP() << "this libtorch can use a GPU";
   auto* const there = static_cast<float*>(test::device_memory());
   const Model model("counter");
   std::vector<float> count(1), one = {1};
@@ -262,6 +264,7 @@ TEST_F(DirectRunnerTest, MemoryOfADeviceIsRefusedBeforeAnythingRuns) {
 }
 
 TEST_F(DirectTraining, TargetsInMemoryOfADeviceAreRefused) {
+  if (direct_plugin().wait(2, 0) == FPT_OK) GTEST_SKIP() << "this libtorch can use a GPU";
   auto* const there = static_cast<float*>(test::device_memory());
   const Model model("mlp");
   ASSERT_OK(model.call("ftn_pytorch_create_optimizer_sgd", {in(0.1)}));
