@@ -58,7 +58,8 @@ contains
       call model%call("add_one", [torch_out(c_loc(u), shape(u, kind=int64), "float32")])
       call expect(all(u == v + 1), "a function changes memory in place")
       flags = [.true., .false., .true., .true.]
-      call torch_call("count_nonzero", [torch_in(c_loc(flags), [4], "bool")], [torch_out(c_loc(memory), [integer ::], "int64")])
+      call torch_call("count_nonzero", [torch_in(c_loc(flags), [4], "bool")], &
+         [torch_out(c_loc(memory), [integer ::], "int64")])
       call expect(memory(1) == 3, "logicals go in, a scalar comes out")
       number = 2.5_real64
       call model%call("kind", [torch_in(c_loc(number), [integer ::], "float64")], results)
@@ -95,12 +96,15 @@ contains
    end subroutine nothing_is_described
 
    subroutine refused_by_the_call()
-      call refused(torch_in(c_null_ptr, [3], "float32"), FTN_PYTORCH_ERR_UNALLOCATED, "input 1 of add_one has no memory")
-      call refused(torch_out(c_null_ptr, [integer ::], "float32"), FTN_PYTORCH_ERR_UNALLOCATED, "input 1 of add_one has no memory")
-      call refused(torch_in("x", c_null_ptr, [3], "float32"), FTN_PYTORCH_ERR_UNALLOCATED, 'input 1 ("x") of add_one has no memory')
+      call refused(torch_in(c_null_ptr, [3], "float32"), &
+         FTN_PYTORCH_ERR_UNALLOCATED, "input 1 of add_one has no memory")
+      call refused(torch_out(c_null_ptr, [integer ::], "float32"), &
+         FTN_PYTORCH_ERR_UNALLOCATED, "input 1 of add_one has no memory")
+      call refused(torch_in("x", c_null_ptr, [3], "float32"), &
+         FTN_PYTORCH_ERR_UNALLOCATED, 'input 1 ("x") of add_one has no memory')
       call refused(torch_in(c_loc(memory), [3], "flaot32"), FTN_PYTORCH_ERR_ARGUMENT, &
-         "the element type of input 1 of add_one is 'flaot32'; valid are bool, int8, int16, int32, int64, float32, float64, " // &
-         "complex64, complex128")
+         "the element type of input 1 of add_one is 'flaot32'; valid are bool, int8, int16, int32, int64, " // &
+         "float32, float64, complex64, complex128")
       call refused(torch_in("x", c_loc(memory), [3], ""), FTN_PYTORCH_ERR_ARGUMENT, &
          'the element type of input 1 ("x") of add_one is ''''; valid are bool')
       ! what only results have, and what is no name of a type
