@@ -40,6 +40,7 @@ const CudaDriver* find_driver() noexcept {
   const auto find = [&symbol](auto& function, const char* name) {
     function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(symbol(name));
   };
+  find(driver.initialize, "cuInit");
   find(driver.pointer_attribute, "cuPointerGetAttribute");
   if (!driver.pointer_attribute) return nullptr;
   find(driver.get_context, "cuCtxGetCurrent");
@@ -76,11 +77,8 @@ const CudaDriver& open_cuda_driver() {
     const char* reason = loaded ? "it lacks functions" : dlerror();
     fail(FPT_ERR_DEVICE, "the driver of CUDA cannot be used: ", reason ? reason : "unknown reason");
   }
-  static const auto initialize =
-      reinterpret_cast<int (*)(unsigned)>(loaded ? dlsym(loaded, "cuInit") : dlsym(RTLD_DEFAULT, "cuInit"));
-  if (initialize)
-    if (const int error = initialize(0))
-      fail(FPT_ERR_DEVICE, "the driver of CUDA finds no GPU that can be used (error ", error, ")");
+  if (const int error = driver->initialize ? driver->initialize(0) : 0)
+    fail(FPT_ERR_DEVICE, "the driver of CUDA finds no GPU that can be used (error ", error, ")");
   return *driver;
 }
 

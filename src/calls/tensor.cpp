@@ -47,7 +47,8 @@ class Homes {
  public:
   void add(const int64_t* home) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    count_ = (homes_.insert(home), homes_.size());
+    homes_.insert(home);
+    count_ = homes_.size();
   }
   bool remove(const int64_t* home) noexcept {
     if (count_ == 0) return false;
