@@ -76,6 +76,8 @@ class _Moves:
 
         self._tensor = torch.Tensor
         self._device = torch.device(device)
+        if self._device.type == "cuda" and self._device.index is None:
+            self._device = torch.device("cuda", torch.cuda.current_device())
         self._moved: list[tuple[Any, Any, int]] = []
 
     def move(self, value: Any) -> Any:
@@ -90,12 +92,7 @@ class _Moves:
         return there
 
     def _is_there(self, device: Any) -> bool:
-        if device.type != self._device.type:
-            return False
-        import torch
-
-        index = self._device.index
-        return device.index == (torch.cuda.current_device() if index is None and device.type == "cuda" else index)
+        return device == self._device
 
     def copy_back(self) -> None:
         for here, there, version in self._moved:
