@@ -13,13 +13,13 @@ import argparse
 import json
 import os
 import statistics
-import subprocess
 import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 from analysis import machine  # noqa: E402
+from analysis.turns import ask, start  # noqa: E402
 
 CASES = [("mlp", 32), ("mlp", 4096), ("mlp", 262144), ("unet", 1), ("train_step", 32), ("train_step", 4096)]
 WAYS = {
@@ -71,8 +71,9 @@ def refuse(reason: str) -> int:
 
 def measure(program: Path, name: str, size: int, rounds: int) -> dict:
     """All ways of one case: medians and quartiles."""
-    fortran = start([str(program), str(HERE / "functions.py"), name, str(size)])
-    python = start([sys.executable, str(HERE / "functions.py"), name, str(size)])
+    environment = machine.worker_environment()
+    fortran = start([str(program), str(HERE / "functions.py"), name, str(size)], environment)
+    python = start([sys.executable, str(HERE / "functions.py"), name, str(size)], environment)
     if name != "train_step":
         difference = ask(fortran, "check 1")
         if not difference <= TOLERANCE:
@@ -116,21 +117,6 @@ def table(document: dict) -> str:
         medians = " | ".join(f"{result['ways'][way]['median']:.1f}" for way in WAYS)
         lines.append(f"| {result['case']} | {result['size']} | {medians} |")
     return "\n".join(lines) + "\n"
-
-
-def start(command: list[str]) -> subprocess.Popen[str]:
-    environment = {**os.environ, **machine.worker_environment()}
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
-    assert process.stdout
-    if process.stdout.readline().strip() != "ready":
-        raise RuntimeError(f"{' '.join(command)} did not start")
-    return process
-
-
-def ask(process: subprocess.Popen[str], request: str) -> float:
-    assert process.stdin and process.stdout
-    print(request, file=process.stdin, flush=True)
-    return float(process.stdout.readline())
 
 
 if __name__ == "__main__":

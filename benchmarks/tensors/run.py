@@ -9,11 +9,13 @@ Both processes live at the same time, on one core, and take turns. The fastest o
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+from analysis.turns import ask, start  # noqa: E402
+
 CALLS = {"scope": 2000, "expression": 500, "function": 500, "training": 50}
 ROUNDS = 100
 
@@ -38,20 +40,6 @@ def main(build: str = "build/release") -> int:
         ours, floor = best[case, "Fortran"], best[case, "Python"]
         print(f"| {case} | {ours:.2f} us | {floor:.2f} us | {ours - floor:+.2f} us | {ours / floor:.3f} |")
     return 0
-
-
-def start(command: list[str]) -> subprocess.Popen[str]:
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    assert process.stdout
-    if process.stdout.readline().strip() != "ready":
-        raise RuntimeError(f"{command[0]} did not start")
-    return process
-
-
-def ask(process: subprocess.Popen[str], request: str) -> float:
-    assert process.stdin and process.stdout
-    print(request, file=process.stdin, flush=True)
-    return float(process.stdout.readline())
 
 
 if __name__ == "__main__":
