@@ -10,7 +10,7 @@ file(RELATIVE_PATH python_dir "/${CMAKE_INSTALL_BINDIR}" "/${FTN_PYTORCH_SHARE_D
 
 install(TARGETS ftn_pytorch_core EXPORT ftn_pytorch-targets)
 if(TARGET ftn_pytorch_direct)
-  install(TARGETS ftn_pytorch_direct LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+  install(TARGETS ftn_pytorch_direct ftn_pytorch_recording LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 endif()
 install(FILES src/ftn_pytorch.h DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
 install(FILES ${FTN_PYTORCH_FORTRAN_SOURCES} DESTINATION "${fortran_dir}")

@@ -26,4 +26,8 @@ def __getattr__(name: str) -> Any:
         from .procedures import procedure
 
         return procedure
+    if name == "recorded":
+        from .recording import recorded
+
+        return recorded
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -34,3 +34,13 @@ def prefixes() -> Iterator[Path]:
         for entry in filter(None, os.environ.get(variable, "").split(os.pathsep)):
             yield Path(entry)
     yield Path(sys.prefix)
+
+
+def library() -> str:
+    """Path of the library that this package was installed or built with, empty if there is none."""
+    # not resolved: a build tree has the package as a link
+    package = Path(__file__).absolute().parent
+    for prefix in [*prefixes(), package.parents[2], package.parents[3]]:
+        for file in (*prefix.glob("lib*/libftn_pytorch.so"), *prefix.glob("lib/*/libftn_pytorch.so")):
+            return str(file)
+    return ""

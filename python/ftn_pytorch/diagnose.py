@@ -57,7 +57,7 @@ def findings(info: Mapping[str, Any]) -> list[Finding]:
     shows whether they work.
     """
     known = {**process.start_info(), **info}
-    core = known.get("core") or _core_beside_package()
+    core = known.get("core") or config.library()
     found = [*_interpreter(known), *_library(core), _abi(core)]
     numpy, finding = _package("numpy", "scripts without torch cannot be given arrays", "python -m pip install numpy")
     found.append(finding)
@@ -143,15 +143,6 @@ def _choice() -> Finding:
         return Finding("chosen by", NOTE, text, f"run the doctor with {other}")
     text = "this command; programs take the Python of the build, since no variable names another"
     return Finding("chosen by", NOTE, text, f"export FTN_PYTORCH_PYTHON={sys.executable} to make them take this one")
-
-
-def _core_beside_package() -> str:
-    """Path of the library that this package was installed or built with, empty if there is none."""
-    package = Path(__file__).absolute().parent
-    for prefix in [*config.prefixes(), package.parents[2], package.parents[3]]:
-        for file in (*prefix.glob("lib*/libftn_pytorch.so"), *prefix.glob("lib/*/libftn_pytorch.so")):
-            return str(file)
-    return ""
 
 
 def _library(core: str) -> Iterator[Finding]:

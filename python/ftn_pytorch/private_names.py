@@ -84,7 +84,8 @@ class PrivateName:
 
 def missing() -> list[PrivateName]:
     """All names of this module that are gone. Imports torch._dynamo and ONNX Runtime, which takes a second."""
-    return [name for name in globals().values() if isinstance(name, PrivateName) and not name.is_there()]
+    names = [each for value in globals().values() for each in (value if isinstance(value, tuple) else (value,))]
+    return [name for name in names if isinstance(name, PrivateName) and not name.is_there()]
 
 
 # ---- packages of AOTInductor, exported programs
@@ -213,6 +214,39 @@ def uncompiled(module: Any) -> Any:
     if "torch._dynamo" not in sys.modules or not isinstance(module, _WRAPPER.value()):
         return module
     return _WRAPPED.of(module)
+
+
+# ---- recorded functions
+
+_RECORDED = "recorded functions run as if they were not recorded"
+_DISPATCH_MODE = PrivateName("torch.utils._python_dispatch", "TorchDispatchMode", _RECORDED)
+_SCHEMA = PrivateName("torch._ops:OpOverload", "_schema", _RECORDED, "__init__")
+_HOOKS = tuple(
+    PrivateName(owner, name, "hooks of networks and optimizers are not seen where functions are recorded", "__init__")
+    for owner, names in (
+        ("torch:nn.Module", ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")),
+        ("torch:optim.Optimizer", ("_optimizer_step_pre_hooks", "_optimizer_step_post_hooks")),
+    )
+    for name in names
+)
+_TENSOR_HOOKS = tuple(
+    PrivateName("torch:Tensor", name, _HOOKS[0].without) for name in ("_backward_hooks", "_post_accumulate_grad_hooks")
+)
+
+
+def dispatch_mode() -> type:
+    """The class of modes that see every operator call; used all over, and documented nowhere."""
+    return _DISPATCH_MODE.value()
+
+
+def schema_of(operator: Any) -> Any:
+    """Names, defaults and aliases of the arguments of an operator."""
+    return _SCHEMA.of(operator)
+
+
+def has_hooks(value: Any) -> bool:
+    """True for a module, an optimizer or a tensor that somebody has given a hook."""
+    return any(getattr(value, hook.name, None) for hook in (*_HOOKS, *_TENSOR_HOOKS))
 
 
 # ---- tensors and models

@@ -105,6 +105,7 @@ void set_flags(Options& chosen, const fpt_arg& option) {
 }
 void set_weights_only(Options& chosen, const fpt_arg& option) { chosen.weights_only = integer_option(option, 1) != 0; }
 void set_training(Options& chosen, const fpt_arg& option) { chosen.training = integer_option(option, 1) != 0; }
+void set_record(Options& chosen, const fpt_arg& option) { chosen.record = integer_option(option, 1) != 0; }
 void set_compile(Options& chosen, const fpt_arg& option) {
   const Words compile_modes = {"default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"};
   if (option.dtype != FPT_TEXT)
@@ -132,6 +133,7 @@ constexpr Option known_options[] = {
     {"compile_backend", set_compile_backend},
     {"weights_only", set_weights_only},
     {"training", set_training},
+    {"record", set_record},
 };
 
 const Option& known_option(const std::string& name) {
@@ -172,6 +174,8 @@ Options parse_options(Args options) {
   }
   if (chosen.device.empty() && (chosen.flags & FPT_USE_DEVICE)) chosen.device = "cuda";
   settle_compile(chosen);
+  if (chosen.record && !chosen.compile.empty())
+    fail(FPT_ERR_ARGUMENT, "load is given both record= and compile=: what torch.compile has made cannot be recorded");
   return chosen;
 }
 

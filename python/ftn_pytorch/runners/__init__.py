@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from .. import formats, loading
+from ..errors import FtnPytorchError
 from .aoti import AotiRunner
 from .base import Options, Runner
 from .exported import ExportedRunner
@@ -30,4 +31,7 @@ _RUNNERS: dict[str, Callable[[str, Options, dict[str, Any]], Runner]] = {
 def open_runner(file: str, options: Mapping[str, Any], config: Mapping[str, Any]) -> Runner:
     """Load a file with the runner for its kind; ``options`` are fields of ``Options``."""
     path = loading.find(file)
-    return _RUNNERS[formats.identify(path)](path, Options(**options), dict(config))
+    kind, chosen = formats.identify(path), Options(**options)
+    if chosen.record and kind != formats.SCRIPT:
+        raise FtnPytorchError("ARGUMENT", f"{path} is a saved model, which has no Python code to record: leave out record=")
+    return _RUNNERS[kind](path, chosen, dict(config))

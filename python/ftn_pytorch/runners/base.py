@@ -35,6 +35,8 @@ class Options:
     """Files whose reading would run code of theirs are refused."""
     training: bool = False
     """A saved model predicts in training mode."""
+    record: bool = False
+    """The hooks of a script are recorded, see ``recording``."""
     compile: str | None = None
     """Mode of torch.compile, None for not at all."""
     compile_backend: str = ""

@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: MIT
+"""A call of a function, made and recorded: what came out, and the tape, or why there is none."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from .. import private_names
+from . import settings
+from .settings import Number, Trials
+from .tape import Operation, Recorder, Slot, address_of, in_place, without_unused
+from .watch import Watch
+
+_PLAIN = (bool, int, float, complex, str, bytes, type(None))
+
+
+class Unrecordable(Exception):
+    """The reason, a sentence without its end."""
+
+
+@dataclass
+class Tape:
+    """What src/recording/module.cpp needs to make the call again. Tensors stand in tuples of one."""
+
+    slots: int
+    inputs: list[int]
+    """Slot of each tensor among the arguments."""
+    constants: list[tuple[int, Any]]
+    """Tensors that are there before a call, and views of such."""
+    operations: list[tuple[str, str, list[tuple[str, Any]], list[list[int]]]]
+    first_write: int
+    """Before that operation a failed run has changed nothing and drawn no random number."""
+    results: list[int]
+    bindings: list[tuple[Any, Any, Any]]
+    numbers: list[Number]
+    gradients_before: list[tuple[Any, bool, Any]]
+    """Parameter, whether it has a gradient before the call, and that gradient if it is read or added to."""
+    gradients_after: list[tuple[Any, int]]
+    """Parameter and slot of its new gradient; -1 for none."""
+    outside: list[tuple[Any]]
+    written: list[tuple[Any]]
+    written_inputs: list[int]
+    steps: list[Operation] = field(repr=False)
+    """The operations as they were recorded."""
+    generators: list[Any] = field(default_factory=list)
+    paths: list[str] = field(default_factory=list)
+    """What the bindings are called."""
+    template: Any = None
+    """The result, with an ``Item`` for each tensor."""
+
+
+@dataclass(frozen=True)
+class Item:
+    """Stands for a tensor of a result."""
+
+    number: int
+
+
+def leaves(value: Any) -> Iterator[Any]:
+    """What containers hold, in the order of the extension."""
+    if type(value) in (tuple, list):
+        for each in value:
+            yield from leaves(each)
+    elif type(value) is dict:
+        for each in value.values():
+            yield from leaves(each)
+    else:
+        yield value
+
+
+def tensors_in(args: tuple, named: dict[str, Any]) -> list[Any]:
+    return [leaf for leaf in leaves((args, named)) if isinstance(leaf, torch.Tensor)]
+
+
+def record(function: Callable, args: tuple, named: dict[str, Any], others: tuple) -> tuple[Any, Tape | str]:
+    """The result of a call, and its tape, or the reason that there is none. The call is made as it always is."""
+    watch = Watch(function, others)
+    before = [(parameter, parameter.grad) for parameter in watch.parameters()]
+    rates = [(source, source.value()) for optimizer in watch.optimizers for source in settings.sources_of(optimizer)]
+    recorder = Recorder(tensors_in(args, named))
+    with Trials(recorder) as trials, recorder:
+        result = function(*args, **named)
+    try:
+        if recorder.obstacle:
+            raise Unrecordable(recorder.obstacle)
+        _require_pure(watch, rates, trials)
+        return result, _tape(recorder, watch, before, result, _numbers(recorder, trials))
+    except Unrecordable as reason:
+        return result, str(reason)
+
+
+def _require_pure(watch: Watch, rates: list, trials: Trials) -> None:
+    if hooks := watch.hooks():
+        raise Unrecordable(f"{hooks} would not be called")
+    changed = watch.changed()
+    if changed is not None:
+        text = f"it changes {changed.path}"
+        if isinstance(changed.value, (int, float, str)):
+            text += f" ({changed.value!r} before a call, {changed.now()!r} after it)"
+        raise Unrecordable(f"{text}: what is no tensor must not change in a call")
+    for source, value in rates:
+        if source.value() != value:
+            raise Unrecordable(f"it changes {source.key!r} of an optimizer: let the scheduler step outside of it")
+    for step in trials.steps:
+        if not any(step.optimizer is known for known in watch.optimizers):
+            kind = type(step.optimizer).__name__
+            raise Unrecordable(f"no name that it uses leads to its {kind}: give it as optimizer=")
+
+
+def _numbers(recorder: Recorder, trials: Trials) -> dict[tuple[int, int], Number]:
+    found: dict[tuple[int, int], Number] = {}
+    for step in trials.steps:
+        numbers, obstacle = settings.find(step, recorder)
+        if obstacle:
+            raise Unrecordable(obstacle)
+        found.update(numbers)
+    return found
+
+
+def _tape(recorder: Recorder, watch: Watch, before: list, result: Any, numbers: dict[tuple[int, int], Number]) -> Tape:
+    outside = recorder.outside
+    reached = {id(parameter) for parameter in watch.parameters()} | {id(each.value) for each in watch.bindings}
+    for tensor in outside.values():
+        if tensor.requires_grad and id(tensor) not in reached:
+            raise Unrecordable("it uses a parameter that none of its names leads to")
+    after = []
+    for parameter, gradient in before:
+        if parameter.grad is not gradient:
+            slot = -1 if parameter.grad is None else recorder.known(parameter.grad)
+            if slot is None:
+                raise Unrecordable("it sets a gradient that no operation has computed")
+            after.append((parameter, slot))
+    results: list[int] = []
+    template = _template(result, recorder, results)
+    if any(slot in outside and id(outside[slot]) not in reached for slot in results):
+        raise Unrecordable("it returns a tensor that no recorded operation has made")
+    steps = without_unused(recorder.operations, {*results, *(slot for _, slot in after)})
+    steps = in_place(steps, {*results, *recorder.inputs, *(slot for _, slot in after)})
+    kept = {*recorder.inputs, *outside, *recorder.derived, *results, *(slot for _, slot in after)}
+    listed: list[Number] = []
+    operations = []
+    for operation, last in zip(steps, _last_uses(steps, kept)):
+        place = operation.number
+        known = {index: numbers[place, index] for index in range(len(operation.arguments)) if (place, index) in numbers}
+        operations.append(_described(operation, last, known, listed))
+    writes = {address for operation in steps for address in operation.writes}
+    written = {number: tensor for number, tensor in outside.items() if address_of(tensor) in writes}
+    inputs = list(zip(recorder.inputs, recorder.held_inputs))
+    written_inputs = [place for place, (_, tensor) in enumerate(inputs) if address_of(tensor) in writes]
+    changed = {address_of(tensor) for tensor in (*written.values(), *(inputs[place][1] for place in written_inputs))}
+    first = (place for place, each in enumerate(steps) if each.is_random or each.writes & changed)
+    return Tape(
+        slots=recorder.count,
+        inputs=recorder.inputs,
+        constants=[*outside.items(), *recorder.derived.items()],
+        operations=operations,
+        first_write=min(first, default=len(steps)),
+        results=results,
+        bindings=[binding[:3] for binding in watch.bindings],
+        numbers=listed,
+        gradients_before=[
+            (parameter, gradient is not None, gradient if gradient is not None and _is_used(gradient, recorder) else None)
+            for parameter, gradient in before
+        ],
+        gradients_after=after,
+        outside=[(tensor,) for tensor in outside.values()],
+        written=[(tensor,) for tensor in written.values()],
+        written_inputs=written_inputs,
+        steps=steps,
+        generators=recorder.generators,
+        paths=[binding.path for binding in watch.bindings],
+        template=template,
+    )
+
+
+def _is_used(gradient: Any, recorder: Recorder) -> bool:
+    return any(tensor is gradient for tensor in recorder.outside.values())
+
+
+def _template(value: Any, recorder: Recorder, results: list[int]) -> Any:
+    if isinstance(value, torch.Tensor):
+        slot = recorder.known(value)
+        if slot is None:
+            raise Unrecordable("it returns a tensor that no recorded operation has made")
+        results.append(slot)
+        return Item(len(results) - 1)
+    if isinstance(value, tuple):
+        items = [_template(each, recorder, results) for each in value]
+        return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+    if type(value) is list:
+        return [_template(each, recorder, results) for each in value]
+    if type(value) is dict:
+        return {name: _template(each, recorder, results) for name, each in value.items()}
+    if isinstance(value, _PLAIN):
+        return value
+    raise Unrecordable(f"it returns a {type(value).__name__}; tensors, constants and containers of them can be recorded")
+
+
+def filler(template: Any) -> Callable[[tuple], Any]:
+    """``filled`` for one template."""
+    if template == Item(0):
+        return operator.itemgetter(0)
+    return functools.partial(filled, template)
+
+
+def filled(template: Any, tensors: tuple) -> Any:
+    """A result."""
+    if isinstance(template, Item):
+        return tensors[template.number]
+    if isinstance(template, tuple):
+        items = [filled(each, tensors) for each in template]
+        return type(template)(*items) if hasattr(template, "_fields") else tuple(items)
+    if isinstance(template, list):
+        return [filled(each, tensors) for each in template]
+    if isinstance(template, dict):
+        return {name: filled(each, tensors) for name, each in template.items()}
+    return template
+
+
+def _last_uses(steps: list[Operation], kept: set[int]) -> list[set[int]]:
+    """Slots that each operation is the last one to need."""
+    seen = set(kept)
+    found = []
+    for operation in reversed(steps):
+        slots = set(operation.slots())
+        found.append(slots - seen)
+        seen |= slots
+    return found[::-1]
+
+
+def _described(
+    operation: Operation, last: set[int], known: dict[int, Number], listed: list[Number]
+) -> tuple[str, str, list[tuple[str, Any]], list[list[int]]]:
+    """Name, overload, arguments and results, as ``operation_of`` in src/recording/module.cpp takes them."""
+    arguments: list[tuple[str, Any]] = []
+    flat = list(operation.slots())
+    for index, value in enumerate(operation.arguments):
+        if index in known:
+            listed.append(known[index])
+            arguments.append(("number", len(listed) - 1))
+        elif isinstance(value, Slot):
+            # moved only if the call is given it once
+            is_last = value.number in last and flat.count(value.number) == 1
+            arguments.append(("last" if is_last else "slot", value.number))
+        elif isinstance(value, list) and any(isinstance(item, Slot) for item in value):
+            arguments.append(("list", [-1 if item is None else item.number for item in value]))
+        else:
+            arguments.append(("value", value))
+    schema = private_names.schema_of(operation.operator)
+    return schema.name, schema.overload_name, arguments, operation.results

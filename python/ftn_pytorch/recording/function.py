@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: MIT
+"""``recorded``: a function whose calls are recorded, checked and then made again without Python."""
+
+from __future__ import annotations
+
+import functools
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from .. import observe, process
+from ..errors import FtnPytorchError
+from . import checking, library
+from .build import Tape, filler, leaves, record
+
+_WARM_UP = 2
+_ATTEMPTS = 3
+_LIMIT = 8
+_LASTING = 100
+
+
+def recorded(
+    function: Callable | None = None, *, optimizer: Any = None, checks: int = 3, tolerance: float = 0.0
+) -> Any:
+    """Decorator of a function that computes with tensors only: after some calls it runs without Python.
+
+    The first calls are made as they are, one is recorded, and the next ``checks`` calls are made both ways and compared:
+    bit for bit, or up to ``tolerance``, relative to the largest value. What is new (shapes, types, modes) is recorded
+    anew; a function that cannot be recorded goes on as it is, and one warning says why. docs/recording.md has the rules.
+
+    optimizer: one, or a list of them, where no name that the function uses leads to it. Its learning rate and its other
+    numbers are read in each call.
+
+    The results carry no gradients; call ``backward`` inside. What is returned has the attribute ``recording``, see
+    ``RecordedFunction``. ARGUMENT if ``checks`` or ``tolerance`` make no sense.
+    """
+    if function is None:
+        return functools.partial(recorded, optimizer=optimizer, checks=checks, tolerance=tolerance)
+    if not callable(function):
+        raise FtnPytorchError("ARGUMENT", f"recorded is given a {type(function).__name__}, which cannot be called")
+    if checks < 0 or tolerance < 0:
+        raise FtnPytorchError("ARGUMENT", f"checks={checks} and tolerance={tolerance} must not be negative")
+    others = tuple(optimizer) if isinstance(optimizer, (list, tuple)) else (() if optimizer is None else (optimizer,))
+    recording = RecordedFunction(function, others, checks, tolerance)
+
+    # a network has fields, which a function does not need
+    @functools.wraps(function, updated=())
+    def call(*args: Any, **named: Any) -> Any:
+        return recording(args, named)
+
+    call.recording = recording  # type: ignore[attr-defined]
+    return call
+
+
+@dataclass
+class _Variant:
+    """One set of shapes, types and modes."""
+
+    calls: int = 0
+    attempts: int = 0
+    tape: Tape | None = None
+    replay: Any = None
+    fill: Any = None
+    checks: int = 0
+
+
+class RecordedFunction:
+    """The recordings of one function.
+
+    ``obstacle`` says why it runs as it is, empty if it does not; ``operations`` are the operator calls of the newest
+    recording, 0 as long as there is none. ``is_ready``: calls like the last one run without Python.
+    """
+
+    def __init__(self, function: Callable, others: tuple, checks: int, tolerance: float) -> None:
+        self.name = getattr(function, "__qualname__", type(function).__name__)
+        self.obstacle = ""
+        self.operations = 0
+        self._function = function
+        self._others = others
+        self._checks = checks
+        self._tolerance = tolerance
+        self._variants: dict[Any, _Variant] = {}
+        self._ready: tuple[_Variant, ...] = ()
+        self._lost = 0
+        self._lock = threading.Lock()
+
+    @property
+    def is_ready(self) -> bool:
+        return bool(self._ready)
+
+    def __call__(self, args: tuple, named: dict[str, Any]) -> Any:
+        for variant in self._ready:
+            found = variant.replay.run(args, named)
+            if found is not NotImplemented:
+                return variant.fill(found)
+        # One thread records; the others compute meanwhile.
+        if self.obstacle or not self._lock.acquire(blocking=False):
+            return self._as_it_is(args, named)
+        try:
+            return self._next(args, named)
+        finally:
+            self._lock.release()
+
+    def _as_it_is(self, args: tuple, named: dict[str, Any]) -> Any:
+        return without_graph(self._function(*args, **named))
+
+    def _next(self, args: tuple, named: dict[str, Any]) -> Any:
+        if library.obstacle():
+            self._give_up(library.obstacle())
+            return self._as_it_is(args, named)
+        variant = self._variant(args, named)
+        if variant is None:
+            return self._as_it_is(args, named)
+        if variant.replay is not None and variant.checks == 0:
+            if not self._may_go_on(variant):
+                return self._as_it_is(args, named)
+        elif variant.replay is not None:
+            return self._check(variant, args, named)
+        variant.calls += 1
+        if variant.calls <= _WARM_UP:
+            return self._as_it_is(args, named)
+        return self._record(variant, args, named)
+
+    def _variant(self, args: tuple, named: dict[str, Any]) -> _Variant | None:
+        """That of a call; None where there are too many."""
+        key = _key(args, named)
+        if key not in self._variants:
+            if len(self._variants) == _LIMIT:
+                del self._variants[next(iter(self._variants))]
+                self._lose("its arguments are of other shapes, types or values in each call")
+            self._variants[key] = _Variant()
+        return None if self.obstacle else self._variants[key]
+
+    def _may_go_on(self, variant: _Variant) -> bool:
+        """After a recording did not hold for a call: False if the call has to be made as it is, and nothing changes."""
+        kind, index = variant.replay.why()
+        assert variant.tape is not None
+        if kind in ("failure", "arguments", "modes"):
+            return False
+        meant = {
+            "binding": lambda: f"{variant.tape.paths[index]} is another one",  # type: ignore[union-attr]
+            "gradient": lambda: "gradients are not set as they were",
+            "memory": lambda: "a tensor has other memory",
+            "number": lambda: "a number of an optimizer has become zero, or no number",
+        }[kind]()
+        observe.log(observe.INFO, f"{self.name}: recorded anew, because {meant}")
+        self._ready = tuple(each for each in self._ready if each is not variant)
+        if variant.replay.runs < _LASTING:
+            self._lose(f"what it uses changes from call to call: {meant}")
+        variant.calls, variant.replay, variant.tape = _WARM_UP - 1, None, None
+        return not self.obstacle
+
+    def _lose(self, why: str) -> None:
+        self._lost += 1
+        if self._lost > _LIMIT:
+            self._give_up(why)
+
+    def _record(self, variant: _Variant, args: tuple, named: dict[str, Any]) -> Any:
+        start = time.perf_counter()
+        result, tape = record(self._function, args, named, self._others)
+        if isinstance(tape, str):
+            variant.attempts += 1
+            # what is made in first calls has another chance
+            if variant.attempts == _ATTEMPTS:
+                self._give_up(tape)
+            return without_graph(result)
+        variant.replay, variant.tape, variant.checks = library.module().Replay(args, named, tape), tape, self._checks
+        variant.fill = filler(tape.template)
+        self.operations = len(tape.operations)
+        took = time.perf_counter() - start
+        observe.log(observe.INFO, f"{self.name}: recorded in {took:.2f} s, {self.operations} operations")
+        if self._checks == 0:
+            self._ready = (variant, *self._ready)
+        return without_graph(result)
+
+    def _check(self, variant: _Variant, args: tuple, named: dict[str, Any]) -> Any:
+        assert variant.tape is not None
+        call = checking.Call(self._function, args, named)
+        result, difference = call.both_ways(variant.replay, variant.tape, self._tolerance)
+        if difference:
+            self._give_up(difference)
+        elif difference is None:
+            self._may_go_on(variant)
+        else:
+            variant.checks -= 1
+            if variant.checks == 0:
+                self._ready = (variant, *self._ready)
+        return without_graph(result)
+
+    def _give_up(self, why: str) -> None:
+        self.obstacle = why
+        self._ready = ()
+        self._variants.clear()
+        process.warn_once(f"{self.name} is not recorded: {why}")
+
+
+def without_graph(value: Any) -> Any:
+    """A result whose tensors carry no gradients."""
+    if isinstance(value, torch.Tensor):
+        return value.detach() if value.requires_grad else value
+    if isinstance(value, tuple):
+        items = [without_graph(each) for each in value]
+        return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+    if type(value) is list:
+        return [without_graph(each) for each in value]
+    if type(value) is dict:
+        return {name: without_graph(each) for name, each in value.items()}
+    return value
+
+
+def _key(args: tuple, named: dict[str, Any]) -> Any:
+    """What decides on which recording a call is like; the extension compares the same."""
+    described: list[Any] = [_structure((args, named))]
+    for leaf in leaves((args, named)):
+        if isinstance(leaf, torch.Tensor):
+            strides = leaf.stride() if leaf.layout == torch.strided else ()
+            described.append((leaf.shape, strides, leaf.dtype, leaf.device, leaf.requires_grad))
+        else:
+            described.append((type(leaf), leaf if isinstance(leaf, (int, float, complex, str, bytes)) else id(leaf)))
+    devices = ("cpu", "cuda")
+    modes = [(torch.is_autocast_enabled(each), torch.get_autocast_dtype(each)) for each in devices]
+    return (*described, torch.is_grad_enabled(), torch.is_inference_mode_enabled(), *modes)
+
+
+def _structure(value: Any) -> Any:
+    if type(value) in (tuple, list):
+        return (type(value), *map(_structure, value))
+    if type(value) is dict:
+        return tuple((name, _structure(each)) for name, each in value.items())
+    return None

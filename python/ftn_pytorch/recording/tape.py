@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: MIT
+"""A call of a function as a list of operator calls: the recorder that writes it, and the tape that is left of it.
+
+torch shows a mode of ``__torch_dispatch__`` every operator call below autograd and autocast, the backward pass and the
+step of an optimizer among them. The recorder lets each call happen and notes it, so the call that is recorded computes
+what it would have computed anyway.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import os
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch.utils.weak import WeakIdKeyDictionary
+
+from .. import private_names
+
+_OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_TORCH = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
+_ACTIVATIONS = ("aten::relu", "aten::sigmoid", "aten::tanh")
+_FOLDED = ("aten::detach", "aten::alias", "aten::lift_fresh")
+
+
+@dataclass(frozen=True)
+class Slot:
+    """Stands for a tensor of a recording."""
+
+    number: int
+
+
+@dataclass
+class Operation:
+    """One call of an operator."""
+
+    operator: Any
+    arguments: list[Any]
+    """In the order of the schema, all of them; tensors are slots."""
+    results: list[list[int]]
+    """The slots of each result, several for a list of tensors; -1 for what is no new tensor."""
+    writes: set[int]
+    """Storages that it changes in place."""
+    place: str
+    """File and line of the user's code."""
+    number: int = 0
+    """Place among all operations of the call."""
+    makes_memory: bool = False
+    """The result, one tensor, shares its memory with nothing that was there before."""
+
+    @property
+    def name(self) -> str:
+        return str(self.operator).removesuffix(".default")
+
+    @property
+    def is_random(self) -> bool:
+        return torch.Tag.nondeterministic_seeded in self.operator.tags
+
+    def slots(self) -> Iterator[int]:
+        """Slots that it reads, or writes in place."""
+        for argument in self.arguments:
+            for item in argument if isinstance(argument, list) else (argument,):
+                if isinstance(item, Slot):
+                    yield item.number
+
+
+class Recorder(private_names.dispatch_mode()):  # type: ignore[misc]
+    """While it is entered, the calls of this thread are noted.
+
+    ``obstacle`` says why what was noted is of no use, if it is. Nothing is raised: the call goes on as it is. Tensors
+    that come from outside are held, others are not: autograd takes a gradient as it is if nobody else holds it, and
+    copies it otherwise.
+    """
+
+    def __init__(self, inputs: Sequence[Any], with_values: bool = False) -> None:
+        super().__init__()
+        self.obstacle = ""
+        self.operations: list[Operation] = []
+        self.outside: dict[int, Any] = {}
+        self.derived: dict[int, Any] = {}
+        self.generators: list[Any] = []
+        self.is_paused = False
+        self.stepping: Any = None
+        """The optimizer that makes a step."""
+        self.values: list[Any] | None = [] if with_values else None
+        self._count = 0
+        self._slots: Any = WeakIdKeyDictionary()
+        self._folded: set[int] = set()
+        self.held_inputs = list(inputs)
+        self.inputs = [self.slot_of(tensor, is_input=True) for tensor in inputs]
+
+    def slot_of(self, tensor: Any, is_input: bool = False) -> int:
+        known = self._slots.get(tensor)
+        if known is not None:
+            return known
+        number = self._new(tensor)
+        if not is_input:
+            self.outside[number] = tensor
+            if tensor.layout != torch.strided:
+                self._refuse(f"it uses a tensor of layout {tensor.layout}")
+        return number
+
+    def known(self, tensor: Any) -> int | None:
+        return self._slots.get(tensor)
+
+    def _new(self, tensor: Any) -> int:
+        number = self._count
+        self._count += 1
+        self._slots[tensor] = number
+        return number
+
+    @property
+    def count(self) -> int:
+        return self._count
+
+    @contextlib.contextmanager
+    def aside(self) -> Iterator[list[Operation]]:
+        """What is noted meanwhile goes into a list of its own."""
+        kept, self.operations = self.operations, []
+        try:
+            yield self.operations
+        finally:
+            self.operations = kept
+
+    def _refuse(self, why: str) -> None:
+        if not self.obstacle:
+            self.obstacle = f"{place_of_user()}: {why}"
+
+    def __torch_dispatch__(self, operator: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if self.obstacle or self.is_paused or operator.namespace == "profiler":
+            return operator(*args, **kwargs)
+        self._check(operator, types)
+        arguments, writes = self._encode(operator, args, kwargs)
+        inputs = {address_of(each) for each in _tensors((*args, *kwargs.values()))}
+        result = operator(*args, **kwargs)
+        name = private_names.schema_of(operator).name
+        inner = arguments[0] if arguments else None
+        if name in _FOLDED and isinstance(inner, Slot):
+            self._slots[result] = inner.number
+            self._folded.add(inner.number)
+            return result
+        if torch.Tag.inplace_view in operator.tags and isinstance(inner, Slot):
+            # one slot stands for several tensors then, which have shapes of their own
+            if {inner.number} & (self._folded | {*self.inputs, *self.outside, *self.derived}):
+                self._refuse(f"the shape of a tensor is changed in place ({operator})")
+        if writes or not self._derive(arguments, result):
+            made = Operation(operator, arguments, self._results(result), writes, place_of_user(), len(self.operations))
+            if isinstance(result, torch.Tensor):
+                made.makes_memory = address_of(result) not in inputs
+            self.operations.append(made)
+            if self.values is not None:
+                self.values.append(_copies(result))
+        return result
+
+    def _check(self, operator: Any, types: Any) -> None:
+        strange = [each for each in types if each not in (torch.Tensor, torch.nn.Parameter)]
+        if strange:
+            self._refuse(f"it uses tensors of the class {strange[0].__name__}")
+        tags = operator.tags
+        if torch.Tag.data_dependent_output in tags:
+            self._refuse(self._of_number(operator))
+        if torch.Tag.dynamic_output_shape in tags:
+            self._refuse(f"the shape of a result depends on numbers in tensors ({operator})")
+
+    def _of_number(self, operator: Any) -> str:
+        if self.stepping is None:
+            return (
+                f"a number is taken out of a tensor ({operator}), and what follows may depend on it; leave it a tensor, "
+                "and take the number outside of the recorded function"
+            )
+        kind = type(self.stepping)
+        cure = "; make it with fused=True" if "fused" in inspect.signature(kind).parameters else ""
+        return f"the step of {kind.__name__} takes numbers out of its state{cure}"
+
+    def _encode(self, operator: Any, args: Any, kwargs: Any) -> tuple[list[Any], set[int]]:
+        """Arguments in the order of the schema, and the storages that are written."""
+        found, writes = [], set()
+        for place, declared in enumerate(private_names.schema_of(operator).arguments):
+            value = args[place] if place < len(args) else kwargs.get(declared.name, declared.default_value)
+            found.append(self._encoded(value))
+            if declared.alias_info is not None and declared.alias_info.is_write:
+                writes |= {address_of(tensor) for tensor in _tensors([value])}
+        return found, writes
+
+    def _encoded(self, value: Any) -> Any:
+        if isinstance(value, torch.Tensor):
+            return Slot(self.slot_of(value))
+        if isinstance(value, (list, tuple)) and any(isinstance(item, torch.Tensor) for item in value):
+            return [None if item is None else Slot(self.slot_of(item)) for item in value]
+        if isinstance(value, torch.Generator) and value not in self.generators:
+            self.generators.append(value)
+        return value
+
+    def _derive(self, arguments: list[Any], result: Any) -> bool:
+        """Views of what comes from outside are made once; they show what that holds later, too."""
+        numbers = [item for each in arguments for item in (each if isinstance(each, list) else [each])]
+        slots = [item.number for item in numbers if isinstance(item, Slot)]
+        if not slots or not isinstance(result, torch.Tensor) or self._slots.get(result) is not None:
+            return False
+        sources = [self.outside.get(slot, self.derived.get(slot)) for slot in slots]
+        if any(source is None for source in sources) or address_of(result) != address_of(sources[0]):
+            return False
+        if result.numel() == 0:
+            return False
+        number = self._new(result)
+        self.derived[number] = torch.ops.aten.detach(result)
+        return True
+
+    def _results(self, result: Any) -> list[list[int]]:
+        whole = result if isinstance(result, tuple) else () if result is None else (result,)
+        found = []
+        for each in whole:
+            tensors = each if isinstance(each, (list, tuple)) else (each,)
+            found.append(
+                [
+                    self._new(tensor) if isinstance(tensor, torch.Tensor) and self._slots.get(tensor) is None else -1
+                    for tensor in tensors
+                ]
+            )
+        return found
+
+
+def address_of(tensor: Any) -> int:
+    """Of the storage, which views share; 0 where there is none."""
+    try:
+        return tensor.untyped_storage().data_ptr()
+    except (RuntimeError, NotImplementedError):
+        return 0
+
+
+def _tensors(values: Any) -> Iterator[Any]:
+    for value in values:
+        for each in value if isinstance(value, (list, tuple)) else (value,):
+            if isinstance(each, torch.Tensor):
+                yield each
+
+
+def _copies(result: Any) -> list[Any]:
+    whole = result if isinstance(result, (list, tuple)) else [result]
+    return [each.detach().clone() if isinstance(each, torch.Tensor) else None for each in whole]
+
+
+def place_of_user() -> str:
+    """File and line of the innermost code that belongs neither to torch nor to this package."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if not file.startswith((_TORCH, _OWN, "<")):
+            return f"{os.path.basename(file)}:{frame.f_lineno}"
+        frame = frame.f_back  # type: ignore[assignment]
+    return "the recorded function"
+
+
+def without_unused(operations: list[Operation], needed: set[int]) -> list[Operation]:
+    """The operations whose results somebody sees; those that are random, write or only check something stay."""
+    kept, needed = [], set(needed)
+    for operation in reversed(operations):
+        made = {slot for slots in operation.results for slot in slots}
+        if made & needed or not made or operation.is_random or operation.writes:
+            needed |= set(operation.slots())
+            kept.append(operation)
+    return kept[::-1]
+
+
+def in_place(operations: list[Operation], kept: set[int]) -> list[Operation]:
+    """Activations of what nobody else needs write over it, which gives the same numbers and saves memory of their own."""
+    uses: Counter[int] = Counter(slot for operation in operations for slot in operation.slots())
+    makers = {slots[0]: each for each in operations for slots in each.results if each.makes_memory and len(slots) == 1}
+    changed = []
+    for operation in operations:
+        schema = private_names.schema_of(operation.operator)
+        inner = operation.arguments[0] if operation.arguments else None
+        if schema.name in _ACTIVATIONS and not schema.overload_name and isinstance(inner, Slot):
+            if uses[inner.number] == 1 and inner.number in makers and inner.number not in kept:
+                form = getattr(torch.ops.aten, schema.name.removeprefix("aten::") + "_").default
+                operation = replace(operation, operator=form)
+        changed.append(operation)
+    return changed

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: MIT
+/// The Python module `_ftn_pytorch_recording`: recorded functions that run without Python. It is an extension module of
+/// its own, so that scripts can use it without a Fortran program, and the rest of the library never needs torch's Python
+/// binding.
+#include "recording/tape.hpp"
+#include "recording/validity.hpp"
+
+namespace fpt::recording {
+namespace {
+
+std::vector<int32_t> integers(const py::handle& list) { return py::cast<std::vector<int32_t>>(list); }
+
+/// ("slot" | "last" | "number", index), ("list", indices) or ("value", object).
+Argument argument_of(const py::tuple& described, const c10::Argument& declared) {
+  const auto kind = py::cast<std::string>(described[0]);
+  Argument made;
+  const bool is_tensor = declared.type()->kind() == c10::TypeKind::TensorType;
+  if (kind == "value") {
+    const py::object value = described[1];
+    // operators of tensors take numbers, too, which count less when types are decided
+    if (is_tensor && !value.is_none())
+      made.value = at::native::wrapped_scalar_tensor(torch::jit::toIValue(value, c10::NumberType::get()).toScalar());
+    else
+      made.value = torch::jit::toIValue(value, declared.type());
+  } else if (kind == "list") {
+    made.kind = Argument::Kind::list;
+    made.items = integers(described[1]);
+    c10::TypePtr type = declared.type();
+    if (const auto optional = type->cast<c10::OptionalType>()) type = optional->getElementType();
+    const auto list = type->cast<c10::ListType>();
+    made.may_be_none = list && list->getElementType()->kind() == c10::TypeKind::OptionalType;
+  } else {
+    made.kind = kind == "slot" ? Argument::Kind::slot : kind == "last" ? Argument::Kind::last : Argument::Kind::number;
+    made.index = py::cast<int32_t>(described[1]);
+    made.is_wrapped = is_tensor && made.kind == Argument::Kind::number;
+  }
+  return made;
+}
+
+/// (name, overload, arguments in the order of the schema, slots of results)
+Operation operation_of(const py::tuple& described) {
+  const auto name = py::cast<std::string>(described[0]), overload = py::cast<std::string>(described[1]);
+  Operation made{c10::Dispatcher::singleton().findSchemaOrThrow(name.c_str(), overload.c_str()), {}, {}};
+  const auto& declared = made.handle.schema().arguments();
+  std::size_t place = 0;
+  for (const auto& argument : described[2])
+    made.arguments.push_back(argument_of(py::reinterpret_borrow<py::tuple>(argument), declared.at(place++)));
+  for (const auto& slots : described[3]) made.results.push_back(integers(slots));
+  return made;
+}
+
+template <class Made, class Make>
+std::vector<Made> all_of(const py::iterable& described, const Make& make) {
+  std::vector<Made> made;
+  for (const auto& each : described) made.push_back(make(py::reinterpret_borrow<py::tuple>(each)));
+  return made;
+}
+
+Number::Source source_of(const py::tuple& described) {
+  return {described[0], described[1], py::cast<Py_ssize_t>(described[2])};
+}
+
+Number number_of(const py::tuple& described) {
+  Number made{static_cast<Number::Form>(py::cast<int>(described[0])), source_of(described[1]), {}};
+  if (made.form == Number::Form::decay) made.q = source_of(described[2]);
+  return made;
+}
+
+at::Tensor tensor_of(const py::handle& object) { return THPVariable_Unpack(object.ptr()); }
+
+/// Raises the C++ exception in flight in Python, as torch does it.
+[[noreturn]] void rethrow_in_python() {
+  torch::translate_exception_to_python(std::current_exception());
+  throw py::error_already_set();
+}
+
+/// A recorded function: arguments as they were, what it depends on, its calls, and what comes out. The members that are
+/// lists come from `recording/tape.py`, which says what they are.
+class Replay {
+ public:
+  Replay(const py::tuple& args, const py::dict& named, const py::object& tape)
+      : signature_(args, named),
+        modes_(Modes::current()),
+        tape_(py::cast<int32_t>(tape.attr("slots")),
+              all_of<std::pair<int32_t, at::Tensor>>(
+                  tape.attr("constants"), [](const py::tuple& pair) { return std::pair(py::cast<int32_t>(pair[0]), tensor_of(pair[1])); }),
+              all_of<Operation>(tape.attr("operations"), operation_of)),
+        first_write_(py::cast<std::size_t>(tape.attr("first_write"))),
+        inputs_(integers(tape.attr("inputs"))),
+        results_(integers(tape.attr("results"))),
+        bindings_(all_of<Binding>(tape.attr("bindings"), [](const py::tuple& each) { return Binding{each[0], each[1], each[2]}; })),
+        numbers_(all_of<Number>(tape.attr("numbers"), number_of)),
+        before_(all_of<GradientBefore>(tape.attr("gradients_before"), [](const py::tuple& each) {
+          return GradientBefore{tensor_of(each[0]), py::cast<bool>(each[1]), each[2].is_none() ? at::Tensor() : tensor_of(each[2])};
+        })),
+        memory_(all_of<Memory>(tape.attr("outside"), [](const py::tuple& each) { return Memory(tensor_of(each[0])); })),
+        after_(all_of<std::pair<at::Tensor, int32_t>>(
+            tape.attr("gradients_after"), [](const py::tuple& pair) { return std::pair(tensor_of(pair[0]), py::cast<int32_t>(pair[1])); })),
+        written_(all_of<at::Tensor>(tape.attr("written"), [](const py::tuple& each) { return tensor_of(each[0]); })),
+        written_inputs_(integers(tape.attr("written_inputs"))) {}
+
+  /// A tuple of tensors, or NotImplemented: nothing was done, and why() tells the reason.
+  py::object run(const py::tuple& args, const py::dict& named) {
+    std::vector<at::Tensor> inputs;
+    std::vector<double> numbers;
+    why_ = mismatch(args, named, inputs, numbers);
+    if (!why_.is_none()) return py::reinterpret_borrow<py::object>(Py_NotImplemented);
+    Frame frame = take_frame();
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      if (inputs_[i] >= 0) frame.slots[static_cast<std::size_t>(inputs_[i])] = inputs[i];
+    std::exception_ptr failure;
+    {
+      const py::gil_scoped_release others;
+      try {
+        tape_.run(frame, numbers);
+      } catch (...) {
+        failure = std::current_exception();
+      }
+    }
+    if (failure) {
+      if (frame.position >= first_write_) {
+        try {
+          std::rethrow_exception(failure);
+        } catch (...) {
+          rethrow_in_python();
+        }
+      }
+      why_ = py::make_tuple("failure", frame.position);
+      return py::reinterpret_borrow<py::object>(Py_NotImplemented);
+    }
+    return finish(frame, inputs);
+  }
+
+  py::object why() const { return why_; }
+  int64_t runs() const noexcept { return runs_; }
+
+ private:
+  /// None, or (kind, index) of the first thing that is not as it was.
+  py::object mismatch(const py::tuple& args, const py::dict& named, std::vector<at::Tensor>& inputs,
+                      std::vector<double>& numbers) const {
+    if (!(Modes::current() == modes_) || is_intercepted()) return py::make_tuple("modes", 0);
+    if (!signature_.matches(args.ptr(), named.ptr(), inputs)) return py::make_tuple("arguments", 0);
+    const auto first = [](const char* kind, const auto& all) -> py::object {
+      for (std::size_t i = 0; i < all.size(); ++i)
+        if (!all[i].holds()) return py::make_tuple(kind, i);
+      return py::none();
+    };
+    if (py::object found = first("binding", bindings_); !found.is_none()) return found;
+    if (py::object found = first("gradient", before_); !found.is_none()) return found;
+    if (py::object found = first("memory", memory_); !found.is_none()) return found;
+    for (std::size_t i = 0; i < numbers_.size(); ++i) {
+      const auto number = numbers_[i].read();
+      if (!number) return py::make_tuple("number", i);
+      numbers.push_back(*number);
+    }
+    return py::none();
+  }
+
+  Frame take_frame() {
+    if (idle_.empty()) return tape_.frame();
+    Frame frame = std::move(idle_.back());
+    idle_.pop_back();
+    return frame;
+  }
+
+  py::object finish(Frame& frame, const std::vector<at::Tensor>& inputs) {
+    for (const auto& [parameter, slot] : after_)
+      parameter.mutable_grad() = slot < 0 ? at::Tensor() : frame.slots[static_cast<std::size_t>(slot)].toTensor();
+    const auto bump = [](const at::Tensor& tensor) {
+      if (!tensor.is_inference()) torch::autograd::impl::bump_version(tensor);
+    };
+    for (const at::Tensor& tensor : written_) bump(tensor);
+    for (const int32_t input : written_inputs_) bump(inputs[static_cast<std::size_t>(input)]);
+    py::tuple results(results_.size());
+    for (std::size_t i = 0; i < results_.size(); ++i)
+      results[i] = py::reinterpret_steal<py::object>(
+          THPVariable_Wrap(frame.slots[static_cast<std::size_t>(results_[i])].toTensor()));
+    tape_.clear(frame);
+    idle_.push_back(std::move(frame));
+    ++runs_;
+    return results;
+  }
+
+  Signature signature_;
+  Modes modes_;
+  Tape tape_;
+  std::size_t first_write_;
+  std::vector<int32_t> inputs_, results_;
+  std::vector<Binding> bindings_;
+  std::vector<Number> numbers_;
+  std::vector<GradientBefore> before_;
+  std::vector<Memory> memory_;
+  std::vector<std::pair<at::Tensor, int32_t>> after_;
+  std::vector<at::Tensor> written_;
+  std::vector<int32_t> written_inputs_;
+  std::vector<Frame> idle_;
+  py::object why_ = py::none();
+  int64_t runs_ = 0;
+};
+
+void require_torch_of_the_build() {
+  const auto found = py::cast<std::string>(py::str(py::module_::import("torch").attr("__version__")));
+  if (found.compare(0, found.find('+'), TORCH_VERSION) != 0)
+    throw py::import_error("it was built for torch " TORCH_VERSION ", and this is torch " + found);
+}
+
+}  // namespace
+}  // namespace fpt::recording
+
+PYBIND11_MODULE(_ftn_pytorch_recording, module) {
+  namespace py = pybind11;
+  using fpt::recording::Replay;
+  fpt::recording::require_torch_of_the_build();
+  module.doc() = "Recorded functions of ftn_pytorch.recording, run without Python.";
+  py::class_<Replay>(module, "Replay")
+      .def(py::init<const py::tuple&, const py::dict&, const py::object&>(), py::arg("args"), py::arg("named"),
+           py::arg("tape"))
+      .def("run", &Replay::run, py::arg("args"), py::arg("named"),
+           "A tuple of tensors, or NotImplemented if the recording does not hold for this call.")
+      .def_property_readonly("runs", &Replay::runs, "How often it has run.")
+      .def("why", &Replay::why, "What did not hold in the last call: (kind, index), or None.");
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT
+#include "recording/tape.hpp"
+
+namespace fpt::recording {
+namespace {
+
+c10::IValue tensors_of(const Argument& argument, const std::vector<c10::IValue>& slots) {
+  if (argument.may_be_none) {
+    c10::List<std::optional<at::Tensor>> list;
+    list.reserve(argument.items.size());
+    for (const int32_t slot : argument.items)
+      list.push_back(slot < 0 ? std::optional<at::Tensor>() : slots[static_cast<std::size_t>(slot)].toTensor());
+    return list;
+  }
+  c10::List<at::Tensor> list;
+  list.reserve(argument.items.size());
+  for (const int32_t slot : argument.items) list.push_back(slots[static_cast<std::size_t>(slot)].toTensor());
+  return list;
+}
+
+c10::IValue number_of(const Argument& argument, double number) {
+  return argument.is_wrapped ? c10::IValue(at::native::wrapped_scalar_tensor(number)) : c10::IValue(number);
+}
+
+void keep(std::vector<c10::IValue>& slots, const std::vector<int32_t>& places, c10::IValue&& result) {
+  if (places.size() == 1 && !result.isTensorList()) {
+    if (places[0] >= 0) slots[static_cast<std::size_t>(places[0])] = std::move(result);
+    return;
+  }
+  const auto tensors = result.toTensorVector();
+  for (std::size_t i = 0; i < places.size(); ++i)
+    if (places[i] >= 0) slots[static_cast<std::size_t>(places[i])] = tensors.at(i);
+}
+
+}  // namespace
+
+Tape::Tape(int32_t slots, std::vector<std::pair<int32_t, at::Tensor>> constants, std::vector<Operation> operations)
+    : slots_(static_cast<std::size_t>(slots)), operations_(std::move(operations)) {
+  for (auto& [slot, tensor] : constants) slots_[static_cast<std::size_t>(slot)] = std::move(tensor);
+}
+
+Frame Tape::frame() const {
+  Frame made{slots_, {}};
+  made.stack.reserve(32);
+  return made;
+}
+
+void Tape::run(Frame& frame, const std::vector<double>& numbers) const {
+  // The calls were recorded there. Casts of autocast are among them.
+  const at::AutoDispatchBelowADInplaceOrView below_autograd;
+  const c10::impl::ExcludeDispatchKeyGuard below_autocast(c10::autocast_dispatch_keyset);
+  auto& [slots, stack, position] = frame;
+  for (position = 0; position < operations_.size(); ++position) {
+    const Operation& operation = operations_[position];
+    stack.clear();
+    for (const Argument& argument : operation.arguments) switch (argument.kind) {
+        case Argument::Kind::slot:
+          stack.push_back(slots[static_cast<std::size_t>(argument.index)]);
+          break;
+        case Argument::Kind::last:
+          stack.push_back(std::move(slots[static_cast<std::size_t>(argument.index)]));
+          break;
+        case Argument::Kind::list:
+          stack.push_back(tensors_of(argument, slots));
+          break;
+        case Argument::Kind::value:
+          stack.push_back(argument.value);
+          break;
+        case Argument::Kind::number:
+          stack.push_back(number_of(argument, numbers[static_cast<std::size_t>(argument.index)]));
+          break;
+      }
+    operation.handle.callBoxed(stack);
+    for (std::size_t i = 0; i < operation.results.size(); ++i)
+      keep(slots, operation.results[i], std::move(stack[i]));
+  }
+  stack.clear();
+}
+
+void Tape::clear(Frame& frame) const {
+  for (std::size_t i = 0; i < slots_.size(); ++i)
+    if (slots_[i].isNone()) frame.slots[i] = c10::IValue();
+}
+
+}  // namespace fpt::recording

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT
+/// A recorded function: calls of operators with what they are given, run one after the other below autograd.
+/// Knows nothing of Python.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "recording/torch.hpp"
+
+namespace fpt::recording {
+
+/// What a call is given, or a list of that.
+struct Argument {
+  enum class Kind : uint8_t {
+    slot,    ///< the tensor in slot `index`
+    last,    ///< the same, and nobody needs it afterwards
+    list,    ///< the tensors in the slots `items`; -1 for None
+    value,   ///< `value`
+    number,  ///< number `index` of those that every run is given
+  };
+  Kind kind = Kind::value;
+  bool is_wrapped = false;   ///< a number where the operator wants a tensor
+  bool may_be_none = false;  ///< items of a list of optional tensors
+  int32_t index = -1;
+  std::vector<int32_t> items;
+  c10::IValue value;
+};
+
+/// One call. A result goes into a slot, a list of tensors into several; -1: it is not needed.
+struct Operation {
+  c10::OperatorHandle handle;
+  std::vector<Argument> arguments;
+  std::vector<std::vector<int32_t>> results;
+};
+
+/// Memory of one run: the slots hold constants all the time, and other tensors as long as a call needs them.
+struct Frame {
+  std::vector<c10::IValue> slots;
+  torch::jit::Stack stack;
+  std::size_t position = 0;  ///< call that is made, for failures
+};
+
+class Tape {
+ public:
+  Tape(int32_t slots, std::vector<std::pair<int32_t, at::Tensor>> constants, std::vector<Operation> operations);
+
+  Frame frame() const;
+  /// Run all calls on a frame whose inputs are set. Throws what an operator throws; the frame is of no use then.
+  void run(Frame& frame, const std::vector<double>& numbers) const;
+  /// Let all tensors of a run go; constants stay.
+  void clear(Frame& frame) const;
+
+ private:
+  std::vector<c10::IValue> slots_;
+  std::vector<Operation> operations_;
+};
+
+}  // namespace fpt::recording

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: MIT
+#include "recording/validity.hpp"
+
+namespace fpt::recording {
+namespace {
+
+enum Container : int { tuple_of, list_of, dict_of };
+
+/// Hand containers and leaves to a visitor; false as soon as that says so.
+template <class Visitor>
+bool walk(PyObject* object, Visitor& visitor) {
+  if (PyTuple_CheckExact(object) || PyList_CheckExact(object)) {
+    const Py_ssize_t size = PySequence_Fast_GET_SIZE(object);
+    if (!visitor.container(PyTuple_CheckExact(object) ? tuple_of : list_of, size)) return false;
+    for (Py_ssize_t i = 0; i < size; ++i)
+      if (!walk(PySequence_Fast_GET_ITEM(object, i), visitor)) return false;
+    return true;
+  }
+  if (PyDict_CheckExact(object)) {
+    if (!visitor.container(dict_of, PyDict_GET_SIZE(object))) return false;
+    PyObject *key, *value;
+    for (Py_ssize_t place = 0; PyDict_Next(object, &place, &key, &value);)
+      if (!visitor.key(key) || !walk(value, visitor)) return false;
+    return true;
+  }
+  return visitor.leaf(object);
+}
+
+bool is_plain_value(PyObject* object) {
+  return PyFloat_CheckExact(object) || PyLong_CheckExact(object) || PyUnicode_CheckExact(object) ||
+         PyBytes_CheckExact(object) || PyComplex_CheckExact(object);
+}
+
+bool is_same_value(PyObject* one, PyObject* other) noexcept {
+  if (one == other) return true;
+  if (Py_TYPE(one) != Py_TYPE(other) || !is_plain_value(one)) return false;
+  const int equal = PyObject_RichCompareBool(one, other, Py_EQ);
+  if (equal < 0) PyErr_Clear();
+  return equal == 1;
+}
+
+}  // namespace
+
+struct Signature::Learning {
+  Signature& made;
+  std::vector<PyObject*> objects;
+
+  bool container(int kind, Py_ssize_t size) { return made.containers_.emplace_back(kind, size), true; }
+  bool key(PyObject* key) { return made.keys_.push_back(py::reinterpret_borrow<py::object>(key)), true; }
+  bool leaf(PyObject* object) {
+    Leaf leaf;
+    leaf.same_as = static_cast<std::size_t>(std::find(objects.begin(), objects.end(), object) - objects.begin());
+    objects.push_back(object);
+    if (THPVariable_Check(object)) {
+      const at::Tensor& tensor = THPVariable_Unpack(object);
+      leaf.sizes.assign(tensor.sizes().begin(), tensor.sizes().end());
+      leaf.strides.assign(tensor.strides().begin(), tensor.strides().end());
+      leaf.type = tensor.scalar_type();
+      leaf.device = tensor.device();
+      leaf.requires_grad = tensor.requires_grad();
+    } else {
+      leaf.value = py::reinterpret_borrow<py::object>(object);
+    }
+    made.leaves_.push_back(std::move(leaf));
+    return true;
+  }
+};
+
+struct Signature::Matching {
+  const Signature& known;
+  std::vector<at::Tensor>& tensors;
+  std::size_t containers = 0, keys = 0, leaves = 0;
+  c10::SmallVector<PyObject*, 8> objects;
+
+  bool container(int kind, Py_ssize_t size) {
+    return containers < known.containers_.size() && known.containers_[containers++] == std::pair(kind, size);
+  }
+  bool key(PyObject* key) { return keys < known.keys_.size() && is_same_value(known.keys_[keys++].ptr(), key); }
+  bool leaf(PyObject* object) {
+    if (leaves >= known.leaves_.size()) return false;
+    const Leaf& leaf = known.leaves_[leaves];
+    objects.push_back(object);
+    if (leaf.value) return ++leaves, is_same_value(leaf.value.ptr(), object);
+    if (!THPVariable_Check(object)) return false;
+    const at::Tensor& tensor = THPVariable_Unpack(object);
+    if (tensor.layout() != at::kStrided || tensor.scalar_type() != leaf.type || tensor.sizes() != at::IntArrayRef(leaf.sizes) ||
+        tensor.strides() != at::IntArrayRef(leaf.strides) || tensor.device() != leaf.device ||
+        tensor.requires_grad() != leaf.requires_grad || tensor.is_conj() || tensor.is_neg())
+      return false;
+    const auto first = std::find(objects.begin(), objects.end(), object) - objects.begin();
+    if (static_cast<std::size_t>(first) != leaf.same_as) return false;
+    tensors.push_back(tensor);
+    return ++leaves, true;
+  }
+};
+
+Signature::Signature(const py::tuple& args, const py::dict& named) {
+  Learning learning{*this, {}};
+  walk(args.ptr(), learning);
+  walk(named.ptr(), learning);
+}
+
+bool Signature::matches(PyObject* args, PyObject* named, std::vector<at::Tensor>& tensors) const {
+  Matching matching{*this, tensors, 0, 0, 0, {}};
+  return walk(args, matching) && walk(named, matching) && matching.leaves == leaves_.size();
+}
+
+bool Binding::holds() const noexcept {
+  PyObject *whole = container.ptr(), *now = nullptr;
+  if (key.is_none()) {
+    const Py_ssize_t size = PyDict_Check(whole) ? PyDict_GET_SIZE(whole) : PySequence_Size(whole);
+    return size == PyLong_AsSsize_t(value.ptr());
+  }
+  if (PyDict_Check(whole)) {
+    now = PyDict_GetItemWithError(whole, key.ptr());
+    if (!now) PyErr_Clear();
+  } else if (PyList_Check(whole)) {
+    const Py_ssize_t place = PyLong_AsSsize_t(key.ptr());
+    now = place < PyList_GET_SIZE(whole) ? PyList_GET_ITEM(whole, place) : nullptr;
+  } else if (PyCell_Check(whole)) {
+    now = PyCell_GET(whole);
+  }
+  return now && is_same_value(now, value.ptr());
+}
+
+Modes Modes::current() {
+  return {c10::GradMode::is_enabled(),
+          c10::InferenceMode::is_enabled(),
+          at::autocast::is_autocast_enabled(at::kCPU),
+          at::autocast::is_autocast_enabled(at::kCUDA),
+          at::autocast::get_autocast_dtype(at::kCPU),
+          at::autocast::get_autocast_dtype(at::kCUDA)};
+}
+
+bool Modes::operator==(const Modes& other) const noexcept {
+  return grad == other.grad && inference == other.inference && autocast_cpu == other.autocast_cpu &&
+         autocast_cuda == other.autocast_cuda && (!autocast_cpu || cpu_type == other.cpu_type) &&
+         (!autocast_cuda || cuda_type == other.cuda_type);
+}
+
+bool is_intercepted() {
+  return c10::impl::TorchDispatchModeTLS::stack_len() > 0 ||
+         c10::impl::tls_is_dispatch_key_included(c10::DispatchKey::FuncTorchDynamicLayerFrontMode);
+}
+
+bool GradientBefore::holds() const {
+  const at::Tensor& now = parameter.grad();
+  return now.defined() == is_there && (!same.defined() || now.is_same(same));
+}
+
+Memory::Memory(at::Tensor of) : tensor(std::move(of)), data(tensor.const_data_ptr()) {
+  sizes.assign(tensor.sizes().begin(), tensor.sizes().end());
+}
+
+bool Memory::holds() const { return tensor.const_data_ptr() == data && tensor.sizes() == at::IntArrayRef(sizes); }
+
+std::optional<double> Number::Source::read() const noexcept {
+  PyObject* now = PyDict_GetItemWithError(group.ptr(), key.ptr());
+  if (now && item >= 0) now = PyTuple_CheckExact(now) && item < PyTuple_GET_SIZE(now) ? PyTuple_GET_ITEM(now, item) : nullptr;
+  if (!now || !PyNumber_Check(now) || THPVariable_Check(now)) return PyErr_Clear(), std::nullopt;
+  const double value = PyFloat_AsDouble(now);
+  if ((value == -1 && PyErr_Occurred()) || value == 0) return PyErr_Clear(), std::nullopt;
+  return value;
+}
+
+std::optional<double> Number::read() const noexcept {
+  const auto first = p.read();
+  if (!first) return first;
+  switch (form) {
+    case Form::itself:
+      return first;
+    case Form::negative:
+      return -*first;
+    case Form::complement:
+      return 1 - *first;
+    case Form::decay:
+      break;
+  }
+  const auto second = q.read();
+  if (!second) return second;
+  const double product = *first * *second;
+  return 1 - product;
+}
+
+}  // namespace fpt::recording

@@ -1,0 +1,453 @@
+# SPDX-License-Identifier: MIT
+"""Recorded functions give the numbers of the functions as they are, bit for bit, and notice what changes."""
+
+import copy
+import os
+import threading
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from ftn_pytorch import Checkpoint, recorded  # noqa: E402
+from ftn_pytorch.process import FtnPytorchWarning  # noqa: E402
+from ftn_pytorch.recording import library  # noqa: E402
+
+CALLS = 14
+
+
+@pytest.fixture(autouse=True)
+def extension(monkeypatch):
+    """The extension of the build under test."""
+    monkeypatch.setenv("ftn_pytorch_ROOT", os.environ.get("FTN_PYTORCH_BUILD_DIR", ""))
+    if library.obstacle():
+        pytest.skip(library.obstacle())
+
+
+class Problem:
+    """A network, an optimizer and a step; the same for the same arguments."""
+
+    def __init__(self, record, optimizer=None, loss=None, layers=None, bias=True):
+        torch.manual_seed(0)
+        nn = torch.nn
+        self.net = nn.Sequential(
+            nn.Linear(5, 8, bias=bias), nn.Tanh(), *(layers() if layers else []), nn.Linear(8, 3, bias=bias)
+        )
+        self.optimizer = (optimizer or (lambda p: torch.optim.SGD(p, lr=0.1)))(self.net.parameters())
+        self.schedule = torch.optim.lr_scheduler.ExponentialLR(self.optimizer, 0.95)
+        net, made, loss = self.net, self.optimizer, loss or torch.nn.functional.mse_loss
+
+        def step(x, y):
+            made.zero_grad()
+            value = loss(net(x), y)
+            value.backward()
+            made.step()
+            return value
+
+        self.step = recorded(step) if record else step
+
+    def run(self, calls=CALLS, targets=lambda: torch.randn(7, 3)):
+        torch.manual_seed(7)
+        losses = []
+        for _ in range(calls):
+            losses.append(self.step(torch.randn(7, 5), targets()).item())
+            self.schedule.step()
+        return losses
+
+    def tensors(self):
+        state = self.optimizer.state_dict()["state"]
+        kept = [value for each in state.values() for value in each.values() if isinstance(value, torch.Tensor)]
+        return [*self.net.state_dict().values(), *(p.grad for p in self.net.parameters()), *kept]
+
+
+def assert_same(one, other):
+    assert len(one) == len(other)
+    for a, b in zip(one, other):
+        assert torch.equal(a, b)
+
+
+def assert_replays(is_ready=True, targets=lambda: torch.randn(7, 3), **settings):
+    """The same losses, parameters, gradients and states both ways."""
+    plain, replayed = Problem(False, **settings), Problem(True, **settings)
+    assert plain.run(targets=targets) == replayed.run(targets=targets)
+    assert_same(plain.tensors(), replayed.tensors())
+    assert replayed.step.recording.is_ready == is_ready, replayed.step.recording.obstacle
+    return replayed.step.recording
+
+
+OPTIMIZERS = {
+    "SGD": {"lr": 0.1},
+    "SGD, momentum": {"lr": 0.1, "momentum": 0.9, "dampening": 0.1},
+    "SGD, Nesterov": {"lr": 0.1, "momentum": 0.9, "nesterov": True, "weight_decay": 0.01},
+    "SGD, fused": {"lr": 0.1, "momentum": 0.9, "fused": True},
+    "SGD, foreach, maximize": {"lr": 0.01, "momentum": 0.9, "foreach": True, "maximize": True},
+    "Adam, fused": {"lr": 1e-3, "fused": True},
+    "Adam, equal numbers": {"lr": 1e-3, "eps": 1e-3, "weight_decay": 1e-3, "fused": True},
+    "Adam, amsgrad": {"lr": 1e-3, "amsgrad": True, "fused": True},
+    "AdamW, fused": {"lr": 1e-3, "weight_decay": 0.1, "fused": True},
+    "RMSprop": {"lr": 1e-3},
+    "RMSprop, centered": {"lr": 1e-3, "momentum": 0.9, "centered": True, "weight_decay": 0.01},
+    "Adagrad, fused": {"lr": 0.01, "lr_decay": 0.01, "fused": True},
+    "Adadelta": {"lr": 0.9},
+    "Adadelta, weight decay": {"lr": 0.9, "weight_decay": 0.01},
+}
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_optimizers_with_a_schedule(name):
+    kind, settings = getattr(torch.optim, name.split(",")[0]), OPTIMIZERS[name]
+    assert_replays(optimizer=lambda parameters: kind(parameters, **settings))
+
+
+UNRECORDED = {
+    "Adam": ({}, "make it with fused=True"),
+    "AdamW": ({}, "make it with fused=True"),
+    "Adagrad": ({}, "make it with fused=True"),
+    "Adamax": ({}, "the step of Adamax takes numbers out of its state"),
+    "NAdam": ({}, "the step of NAdam takes numbers out of its state"),
+    "RAdam": ({}, "the step of RAdam takes numbers out of its state"),
+    "ASGD": ({}, "the step of ASGD takes numbers out of its state"),
+    "Adafactor": ({}, "the step of Adafactor takes numbers out of its state"),
+    "Rprop": ({}, "in a way that is not known"),
+}
+
+
+@pytest.mark.parametrize("name", UNRECORDED)
+def test_optimizers_that_say_why_not(name):
+    settings, why = UNRECORDED[name]
+    kind = getattr(torch.optim, name)
+    with pytest.warns(FtnPytorchWarning, match=why):
+        assert_replays(is_ready=False, optimizer=lambda parameters: kind(parameters, **settings))
+
+
+def test_a_learning_rate_that_is_a_tensor():
+    assert_replays(optimizer=lambda p: torch.optim.Adam(p, lr=torch.tensor(1e-3), fused=True))
+
+
+def test_groups_with_numbers_of_their_own():
+    def make(parameters):
+        parameters = list(parameters)
+        groups = [{"params": parameters[:2], "lr": 0.01}, {"params": parameters[2:], "weight_decay": 0.01}]
+        return torch.optim.AdamW(groups, lr=1e-3, fused=True)
+
+    assert_replays(optimizer=make)
+
+
+functional = torch.nn.functional
+LOSSES = {
+    "mse": (functional.mse_loss, None),
+    "l1": (functional.l1_loss, None),
+    "smooth l1": (functional.smooth_l1_loss, None),
+    "huber": (functional.huber_loss, None),
+    "binary cross entropy": (functional.binary_cross_entropy_with_logits, lambda: torch.rand(7, 3)),
+    "cross entropy": (functional.cross_entropy, lambda: torch.randint(3, (7,))),
+    "negative log likelihood": (lambda x, y: functional.nll_loss(x.log_softmax(1), y), lambda: torch.randint(3, (7,))),
+    "poisson": (functional.poisson_nll_loss, lambda: torch.rand(7, 3)),
+    "divergence": (lambda x, y: functional.kl_div(x.log_softmax(1), y), lambda: torch.rand(7, 3).softmax(1)),
+    "gaussian": (lambda x, y: functional.gaussian_nll_loss(x[:, :1], y[:, :1], x[:, 1:2].exp()), None),
+    "cosine": (lambda x, y: functional.cosine_embedding_loss(x, y, torch.ones(7)), None),
+    "soft margin": (functional.soft_margin_loss, lambda: torch.randint(2, (7, 3)) * 2.0 - 1),
+}
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_losses(name):
+    loss, targets = LOSSES[name]
+    settings = {"targets": targets} if targets else {}
+    if name == "gaussian":  # compares numbers of the variance on the host
+        with pytest.warns(FtnPytorchWarning, match="a number is taken out of a tensor"):
+            assert_replays(is_ready=False, loss=loss, **settings)
+    else:
+        assert_replays(loss=loss, **settings)
+
+
+nn = torch.nn
+LAYERS = {
+    "dropout": lambda: [nn.Dropout(0.3)],
+    "batch norm": lambda: [nn.BatchNorm1d(8)],
+    "layer norm": lambda: [nn.LayerNorm(8)],
+    "relu": lambda: [nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 8), nn.Sigmoid()],
+    "in place": lambda: [nn.Linear(8, 8), nn.ReLU(inplace=True), nn.GELU(), nn.SiLU()],
+    "convolution": lambda: [nn.Unflatten(1, (1, 8)), nn.Conv1d(1, 2, 3, padding=1), nn.MaxPool1d(2), nn.Flatten()],
+    "recurrent": lambda: [nn.Unflatten(1, (2, 4)), nn.GRU(4, 4, batch_first=True), First(), nn.Flatten()],
+    "attention": lambda: [nn.Unflatten(1, (2, 4)), nn.TransformerEncoderLayer(4, 2, 8, batch_first=True), nn.Flatten()],
+}
+
+
+class First(nn.Module):
+    def forward(self, pair):
+        return pair[0]
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_layers(name):
+    assert_replays(layers=LAYERS[name])
+
+
+def test_clipped_gradients_and_noise():
+    def run(record):
+        problem = Problem(False)
+        net, made = problem.net, problem.optimizer
+
+        def step(x, y):
+            made.zero_grad()
+            loss = ((net(x + 0.01 * torch.randn_like(x)) - y) ** 2).mean() + 1e-4 * sum(
+                p.square().sum() for p in net.parameters()
+            )
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(net.parameters(), 0.5)
+            made.step()
+            return loss
+
+        problem.step = recorded(step) if record else step
+        return problem.run(), problem.tensors(), problem
+
+    plain, replayed = run(False), run(True)
+    assert plain[0] == replayed[0]
+    assert_same(plain[1], replayed[1])
+    assert replayed[2].step.recording.is_ready
+
+
+def test_gradients_that_add_up_over_calls():
+    def run(record):
+        problem = Problem(False)
+        net, made = problem.net, problem.optimizer
+
+        def collect(x, y):
+            loss = functional.mse_loss(net(x), y)
+            loss.backward()
+            return loss
+
+        collect = recorded(collect) if record else collect
+        losses = []
+        torch.manual_seed(7)
+        for call in range(40):
+            losses.append(collect(torch.randn(7, 5), torch.randn(7, 3)).item())
+            if call % 4 == 3:
+                made.step()
+                made.zero_grad(set_to_none=False)
+        return losses, problem.tensors(), collect
+
+    plain, replayed = run(False), run(True)
+    assert plain[0] == replayed[0]
+    assert_same(plain[1], replayed[1])
+    assert replayed[2].recording.is_ready
+
+
+def test_calls_before_between_and_after_are_mixed_freely():
+    plain, replayed = Problem(False), Problem(True)
+    as_it_is, recording = replayed.step.__wrapped__, replayed.step
+    expected = plain.run() + plain.run(30)
+    found = replayed.run()
+    assert recording.recording.is_ready
+    calls = iter(range(30))
+    replayed.step = lambda x, y: (recording if next(calls) % 3 else as_it_is)(x, y)
+    assert found + replayed.run(30) == expected
+    assert_same(plain.tensors(), replayed.tensors())
+
+
+def test_what_others_write_is_seen():
+    replayed, plain = Problem(True), Problem(False)
+    assert replayed.run() == plain.run()
+    for problem in (replayed, plain):
+        with torch.no_grad():
+            problem.net[0].weight.mul_(0.5)
+        problem.net.load_state_dict({name: value + 1 for name, value in problem.net.state_dict().items()})
+        problem.optimizer.param_groups[0]["lr"] = 0.05
+    assert replayed.step.recording.is_ready
+    assert replayed.run(5) == plain.run(5)
+
+
+REPLACED = {
+    "parameter": lambda p: setattr(p.net[0], "weight", nn.Parameter(torch.full((8, 5), 0.1))),
+    "assigned": lambda p: p.net.load_state_dict(copy.deepcopy(p.net.state_dict()), assign=True),
+    "memory": lambda p: setattr(p.net[0].weight, "data", torch.full((8, 5), 0.1)),
+    "layer": lambda p: p.net.__setitem__(1, nn.ReLU()),
+    "mode": lambda p: p.net.eval(),
+    "state": lambda p: p.optimizer.load_state_dict(copy.deepcopy(p.optimizer.state_dict())),
+    "zero": lambda p: p.optimizer.param_groups[0].__setitem__("momentum", 0),
+    "gradient": lambda p: p.optimizer.zero_grad(),
+}
+
+
+@pytest.mark.parametrize("name", REPLACED)
+def test_what_is_replaced_is_noticed(name):
+    made = [Problem(record, lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9)) for record in (False, True)]
+    losses = []
+    for problem in made:
+        before = problem.run()
+        REPLACED[name](problem)
+        losses.append((before, problem.run(), problem.net(torch.ones(1, 5)).tolist()))
+    assert losses[0] == losses[1]
+    assert made[1].step.recording.is_ready
+
+
+def test_a_network_of_the_same_name_is_another_one(load):
+    text = """
+        import torch
+        from ftn_pytorch import recorded
+        torch.manual_seed(1)
+        net = torch.nn.Linear(2, 1)
+        @recorded
+        def apply(x):
+            return net(x)
+        def replace():
+            global net
+            net = torch.nn.Linear(2, 1)
+        def plain(x):
+            return net(x).detach()
+    """
+    runner = load(text)
+    names = {name: runner.find(name) for name in ("apply", "plain", "replace")}
+    x = torch.randn(3, 2)
+    for _ in range(3):
+        for _ in range(8):
+            assert torch.equal(names["apply"](x), names["plain"](x))
+        assert names["apply"].recording.is_ready
+        names["replace"]()
+
+
+def test_shapes_types_and_strides_have_recordings_of_their_own():
+    net = nn.Linear(4, 2).double()
+
+    @recorded
+    def apply(x, factor=1.0):
+        return {"y": net(x) * factor, "both": (x.sum(), [x.mean(), 3])}
+
+    inputs = [torch.randn(5, 4).double(), torch.randn(4, 5).double().t(), torch.randn(1, 4).double()]
+    for _ in range(8):
+        for x in inputs:
+            for named in ({}, {"factor": 2.0}):
+                found, expected = apply(x, **named), apply.__wrapped__(x, **named)
+                assert torch.equal(found["y"], expected["y"]) and not found["y"].requires_grad
+                assert torch.equal(found["both"][1][0], expected["both"][1][0]) and found["both"][1][1] == 3
+    assert apply.recording.is_ready and not apply.recording.obstacle
+    with pytest.raises(RuntimeError, match="mat1 and mat2"):
+        apply(torch.randn(2, 3).double())
+    assert torch.equal(apply(inputs[0])["y"], net(inputs[0]))
+
+
+def test_modes_have_recordings_of_their_own():
+    net = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 2))
+    apply, x = recorded(lambda x: net(x)), torch.randn(3, 4)
+    for _ in range(8):
+        assert apply(x).dtype == torch.float32
+        with torch.autocast("cpu", torch.bfloat16):
+            assert torch.equal(apply(x), net(x))
+        with torch.inference_mode():
+            assert torch.equal(apply(x), net(x))
+    assert apply.recording.is_ready
+    assert torch.equal(torch.vmap(apply)(x), net(x))
+
+
+def test_inputs_that_are_written_count_as_changed():
+    @recorded
+    def double(x):
+        x[0] *= 2
+        return x.sum()
+
+    for _ in range(8):
+        x = torch.ones(3)
+        before = x._version
+        assert double(x) == 4 and x.tolist() == [2, 1, 1]
+        assert x._version > before
+    assert double.recording.is_ready
+
+
+def test_arguments_that_are_one_tensor():
+    @recorded
+    def add(x, y):
+        y += 1
+        return x + y
+
+    x, y = torch.zeros(2), torch.zeros(2)
+    for _ in range(8):
+        assert add(x.zero_(), y.zero_()).tolist() == [1, 1]
+        assert add(x.zero_(), x).tolist() == [2, 2]
+
+
+def test_derivatives_inside(load):
+    net = nn.Sequential(nn.Linear(3, 5), nn.Tanh(), nn.Linear(5, 1)).double()
+
+    @recorded
+    def forces(x):
+        x = x.detach().requires_grad_()
+        (slope,) = torch.autograd.grad(net(x).sum(), x)
+        return -slope
+
+    for _ in range(8):
+        x = torch.randn(4, 3).double()
+        assert torch.equal(forces(x), forces.__wrapped__(x))
+    assert forces.recording.is_ready
+
+
+def test_a_failure_gives_the_text_of_the_function():
+    @recorded
+    def solve(a, b):
+        return torch.linalg.solve(a, b)
+
+    a, b = torch.eye(3), torch.randn(3, 1)
+    for _ in range(8):
+        assert torch.equal(solve(a, b), b)
+    with pytest.raises(RuntimeError) as plain:
+        solve.__wrapped__(torch.zeros(3, 3), b)
+    with pytest.raises(RuntimeError) as found:
+        solve(torch.zeros(3, 3), b)
+    assert str(found.value) == str(plain.value)
+    assert torch.equal(solve(a, b), b)
+
+
+def test_threads_share_a_recording():
+    net = nn.Sequential(nn.Linear(4, 16), nn.Tanh(), nn.Linear(16, 2))
+    apply = recorded(lambda x: net(x))
+    for _ in range(8):
+        apply(torch.ones(3, 4))
+    wrong = []
+
+    def work(number):
+        x = torch.full((3, 4), float(number))
+        expected = net(x).detach()
+        wrong.extend(number for _ in range(300) if not torch.equal(apply(x), expected))
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_a_checkpoint_in_the_middle_goes_on_to_the_same_numbers(tmp_path):
+    def make():
+        problem = Problem(True, lambda p: torch.optim.Adam(p, lr=1e-3, fused=True))
+        kept = Checkpoint({"net": problem.net, "optimizer": problem.optimizer, "schedule": problem.schedule})
+        return problem, kept
+
+    problem, kept = make()
+    problem.run()
+    kept.save(str(tmp_path / "file.ckpt"))
+    expected = problem.run()
+    again, kept = make()
+    again.run(9)
+    assert again.step.recording.is_ready
+    kept.restore(str(tmp_path / "file.ckpt"))
+    assert again.run() == expected
+    assert again.step.recording.is_ready
+    assert_same(problem.tensors(), again.tensors())
+
+
+def test_memory_stays_flat():
+    problem = Problem(True, lambda p: torch.optim.Adam(p, lr=1e-3, fused=True))
+    x, y = torch.randn(7, 5), torch.randn(7, 3)
+
+    def resident():
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * 4096
+
+    for _ in range(2000):
+        problem.step(x, y)
+    before = resident()
+    for _ in range(20000):
+        problem.step(x, y)
+    assert problem.step.recording.is_ready
+    assert resident() - before < 4 << 20
