@@ -68,9 +68,9 @@ Number number_of(const py::tuple& described) {
 
 at::Tensor tensor_of(const py::handle& object) { return THPVariable_Unpack(object.ptr()); }
 
-/// Raises the C++ exception in flight in Python, as torch does it.
-[[noreturn]] void rethrow_in_python() {
-  torch::translate_exception_to_python(std::current_exception());
+/// Raises an exception of C++ in Python, as torch does it.
+[[noreturn]] void rethrow_in_python(const std::exception_ptr& failure) {
+  torch::translate_exception_to_python(failure);
   throw py::error_already_set();
 }
 
@@ -106,29 +106,51 @@ class Replay {
     why_ = mismatch(args, named, inputs, numbers);
     if (!why_.is_none()) return py::reinterpret_borrow<py::object>(Py_NotImplemented);
     Frame frame = take_frame();
-    for (std::size_t i = 0; i < inputs.size(); ++i)
-      if (inputs_[i] >= 0) frame.slots[static_cast<std::size_t>(inputs_[i])] = inputs[i];
-    std::exception_ptr failure;
-    {
-      const py::gil_scoped_release others;
-      try {
-        tape_.run(frame, numbers);
-      } catch (...) {
-        failure = std::current_exception();
-      }
-    }
-    if (failure) {
-      if (frame.position >= first_write_) {
-        try {
-          std::rethrow_exception(failure);
-        } catch (...) {
-          rethrow_in_python();
-        }
-      }
+    if (const std::exception_ptr failure = compute(frame, inputs, numbers)) {
+      if (frame.position >= first_write_) rethrow_in_python(failure);
       why_ = py::make_tuple("failure", frame.position);
       return py::reinterpret_borrow<py::object>(Py_NotImplemented);
     }
-    return finish(frame, inputs);
+    for (const auto& [parameter, slot] : after_) parameter.mutable_grad() = tensor_in(frame, slot);
+    count_writes(inputs);
+    py::object results = tensors_in(frame, results_);
+    put_back(std::move(frame));
+    return results;
+  }
+
+  /// The tensors and numbers of a call for which the recording holds, or NotImplemented.
+  py::object given(const py::tuple& args, const py::dict& named) {
+    std::vector<at::Tensor> inputs;
+    std::vector<double> numbers;
+    why_ = mismatch(args, named, inputs, numbers);
+    if (!why_.is_none()) return py::reinterpret_borrow<py::object>(Py_NotImplemented);
+    py::list tensors;
+    for (const at::Tensor& input : inputs) tensors.append(py::reinterpret_steal<py::object>(THPVariable_Wrap(input)));
+    return py::make_tuple(tensors, numbers);
+  }
+
+  /// The operators alone: tuples of results and of new gradients.
+  py::object launch(const py::list& tensors, const std::vector<double>& numbers) {
+    std::vector<at::Tensor> inputs;
+    for (const auto& tensor : tensors) inputs.push_back(tensor_of(tensor));
+    Frame frame = take_frame();
+    if (const std::exception_ptr failure = compute(frame, inputs, numbers)) rethrow_in_python(failure);
+    std::vector<int32_t> gradients;
+    for (const auto& each : after_) gradients.push_back(each.second);
+    py::object made = py::make_tuple(tensors_in(frame, results_), tensors_in(frame, gradients));
+    put_back(std::move(frame));
+    return made;
+  }
+
+  /// What a run does besides, after the operators were made elsewhere.
+  void settle(const py::list& tensors, const py::tuple& gradients) {
+    for (std::size_t i = 0; i < after_.size(); ++i) {
+      const at::Tensor made = gradients[i].is_none() ? at::Tensor() : tensor_of(gradients[i]);
+      if (!made.is_same(after_[i].first.grad())) after_[i].first.mutable_grad() = made;
+    }
+    std::vector<at::Tensor> inputs;
+    for (const auto& tensor : tensors) inputs.push_back(tensor_of(tensor));
+    count_writes(inputs);
   }
 
   py::object why() const { return why_; }
@@ -163,22 +185,42 @@ class Replay {
     return frame;
   }
 
-  py::object finish(Frame& frame, const std::vector<at::Tensor>& inputs) {
-    for (const auto& [parameter, slot] : after_)
-      parameter.mutable_grad() = slot < 0 ? at::Tensor() : frame.slots[static_cast<std::size_t>(slot)].toTensor();
-    const auto bump = [](const at::Tensor& tensor) {
-      if (!tensor.is_inference()) torch::autograd::impl::bump_version(tensor);
-    };
-    for (const at::Tensor& tensor : written_) bump(tensor);
-    for (const int32_t input : written_inputs_) bump(inputs[static_cast<std::size_t>(input)]);
-    py::tuple results(results_.size());
-    for (std::size_t i = 0; i < results_.size(); ++i)
-      results[i] = py::reinterpret_steal<py::object>(
-          THPVariable_Wrap(frame.slots[static_cast<std::size_t>(results_[i])].toTensor()));
+  void put_back(Frame&& frame) {
     tape_.clear(frame);
     idle_.push_back(std::move(frame));
+  }
+
+  std::exception_ptr compute(Frame& frame, const std::vector<at::Tensor>& inputs,
+                             const std::vector<double>& numbers) const {
+    for (std::size_t i = 0; i < inputs.size(); ++i) frame.slots[static_cast<std::size_t>(inputs_[i])] = inputs[i];
+    const py::gil_scoped_release others;
+    try {
+      tape_.run(frame, numbers);
+    } catch (...) {
+      return std::current_exception();
+    }
+    return nullptr;
+  }
+
+  static at::Tensor tensor_in(const Frame& frame, int32_t slot) {
+    return slot < 0 ? at::Tensor() : frame.slots[static_cast<std::size_t>(slot)].toTensor();
+  }
+
+  static py::object tensors_in(const Frame& frame, const std::vector<int32_t>& slots) {
+    py::tuple tensors(slots.size());
+    for (std::size_t i = 0; i < slots.size(); ++i)
+      tensors[i] = py::reinterpret_steal<py::object>(THPVariable_Wrap(tensor_in(frame, slots[i])));
+    return tensors;
+  }
+
+  /// As autograd counts them, for those who have kept a tensor for their backward pass.
+  void count_writes(const std::vector<at::Tensor>& inputs) {
+    const auto count = [](const at::Tensor& tensor) {
+      if (!tensor.is_inference()) torch::autograd::impl::bump_version(tensor);
+    };
+    for (const at::Tensor& tensor : written_) count(tensor);
+    for (const int32_t input : written_inputs_) count(inputs[static_cast<std::size_t>(input)]);
     ++runs_;
-    return results;
   }
 
   Signature signature_;
@@ -217,6 +259,12 @@ PYBIND11_MODULE(_ftn_pytorch_recording, module) {
            py::arg("tape"))
       .def("run", &Replay::run, py::arg("args"), py::arg("named"),
            "A tuple of tensors, or NotImplemented if the recording does not hold for this call.")
+      .def("given", &Replay::given, py::arg("args"), py::arg("named"),
+           "The tensors and the numbers of optimizers of a call, or NotImplemented as for run().")
+      .def("launch", &Replay::launch, py::arg("tensors"), py::arg("numbers"),
+           "The operators alone: a tuple of results, and one of gradients.")
+      .def("settle", &Replay::settle, py::arg("tensors"), py::arg("gradients"),
+           "What run() does besides: gradients of parameters, and counting what was written.")
       .def_property_readonly("runs", &Replay::runs, "How often it has run.")
       .def("why", &Replay::why, "What did not hold in the last call: (kind, index), or None.");
 }

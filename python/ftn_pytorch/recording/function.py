@@ -14,8 +14,8 @@ import torch
 
 from .. import observe, process
 from ..errors import FtnPytorchError
-from . import checking, library
-from .build import Tape, filler, leaves, record
+from . import checking, graphs, library
+from .build import Tape, filler, leaves, record, tensors_in
 
 _WARM_UP = 2
 _ATTEMPTS = 3
@@ -169,6 +169,8 @@ class RecordedFunction:
                 self._give_up(tape)
             return without_graph(result)
         variant.replay, variant.tape, variant.checks = library.module().Replay(args, named, tape), tape, self._checks
+        if graphs.concerns(tape, tensors_in(args, named)):
+            variant.replay = graphs.GraphReplay(variant.replay, tape, self.name)
         variant.fill = filler(tape.template)
         self.operations = len(tape.operations)
         took = time.perf_counter() - start

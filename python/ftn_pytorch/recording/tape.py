@@ -25,6 +25,7 @@ from .. import private_names
 _OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _TORCH = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
 _ACTIVATIONS = ("aten::relu", "aten::sigmoid", "aten::tanh")
+_MOVES = ("aten._to_copy.default", "aten.copy_.default")
 _FOLDED = ("aten::detach", "aten::alias", "aten::lift_fresh")
 
 
@@ -50,6 +51,8 @@ class Operation:
     """File and line of the user's code."""
     number: int = 0
     """Place among all operations of the call."""
+    on_host: bool = False
+    """It makes or writes a tensor in host memory."""
     makes_memory: bool = False
     """The result, one tensor, shares its memory with nothing that was there before."""
 
@@ -136,7 +139,8 @@ class Recorder(private_names.dispatch_mode()):  # type: ignore[misc]
         if self.obstacle or self.is_paused or operator.namespace == "profiler":
             return operator(*args, **kwargs)
         self._check(operator, types)
-        arguments, writes = self._encode(operator, args, kwargs)
+        arguments, written = self._encode(operator, args, kwargs)
+        writes = {address_of(tensor) for tensor in written}
         inputs = {address_of(each) for each in _tensors((*args, *kwargs.values()))}
         result = operator(*args, **kwargs)
         name = private_names.schema_of(operator).name
@@ -151,6 +155,10 @@ class Recorder(private_names.dispatch_mode()):  # type: ignore[misc]
                 self._refuse(f"the shape of a tensor is changed in place ({operator})")
         if writes or not self._derive(arguments, result):
             made = Operation(operator, arguments, self._results(result), writes, place_of_user(), len(self.operations))
+            if str(operator) in _MOVES and isinstance(result, torch.Tensor) and result.is_cuda:
+                # the same numbers, and a stream of a graph cannot be waited for
+                made.arguments[_place_of(operator, "non_blocking")] = True
+            made.on_host = any(each.is_cpu for each in (*_tensors([result]), *written))
             if isinstance(result, torch.Tensor):
                 made.makes_memory = address_of(result) not in inputs
             self.operations.append(made)
@@ -178,15 +186,17 @@ class Recorder(private_names.dispatch_mode()):  # type: ignore[misc]
         cure = "; make it with fused=True" if "fused" in inspect.signature(kind).parameters else ""
         return f"the step of {kind.__name__} takes numbers out of its state{cure}"
 
-    def _encode(self, operator: Any, args: Any, kwargs: Any) -> tuple[list[Any], set[int]]:
-        """Arguments in the order of the schema, and the storages that are written."""
-        found, writes = [], set()
+    def _encode(self, operator: Any, args: Any, kwargs: Any) -> tuple[list[Any], list[Any]]:
+        """Arguments in the order of the schema, and the tensors that are written."""
+        found, written = [], []
         for place, declared in enumerate(private_names.schema_of(operator).arguments):
             value = args[place] if place < len(args) else kwargs.get(declared.name, declared.default_value)
             found.append(self._encoded(value))
-            if declared.alias_info is not None and declared.alias_info.is_write:
-                writes |= {address_of(tensor) for tensor in _tensors([value])}
-        return found, writes
+            is_written = declared.alias_info is not None and declared.alias_info.is_write
+            if is_written or (declared.name in ("running_mean", "running_var") and "batch_norm" in str(operator)):
+                # the schema of batch normalisations does not tell
+                written += _tensors([value])
+        return found, written
 
     def _encoded(self, value: Any) -> Any:
         if isinstance(value, torch.Tensor):
@@ -232,6 +242,10 @@ def address_of(tensor: Any) -> int:
         return tensor.untyped_storage().data_ptr()
     except (RuntimeError, NotImplementedError):
         return 0
+
+
+def _place_of(operator: Any, name: str) -> int:
+    return [each.name for each in private_names.schema_of(operator).arguments].index(name)
 
 
 def _tensors(values: Any) -> Iterator[Any]:

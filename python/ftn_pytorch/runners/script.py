@@ -48,14 +48,16 @@ class ScriptRunner(Runner):
             if place is not None:
                 device.move_modules(vars(module), place)
             compiled = self._compile(module, chosen, place)
-            hooks = self._record(module, chosen)
+            if self._options.record and chosen != framework.TORCH:
+                text = f"{self.path} uses NumPy, which cannot be recorded: leave out record="
+                raise FtnPytorchError("ARGUMENT", text)
             override = conventions.check_override(vars(module).get(conventions.OVERRIDE), self.path)
             functions = [vars(module)[name] for name in _functions_of(module)]
             declared = vars(module).get(conventions.SHAPES, {})
             shapes = conventions.parse_shapes(declared, functions, self.path)
         process.settle_threads()
         self._module, self._override, self._shapes, self._compiled = module, override, shapes, compiled
-        self._hooks = hooks
+        self._hooks: dict[str, Callable] = {}
         self.framework, self.device = chosen, place
 
     def _compile(self, module: ModuleType, chosen: str, place: str | None) -> Callable | None:
@@ -69,17 +71,13 @@ class ScriptRunner(Runner):
         compiling.prepare(backend, place)
         return compiling.compile_script(vars(module), mode, backend, self.path)
 
-    def _record(self, module: ModuleType, chosen: str) -> dict[str, Callable]:
-        """What takes the place of the hooks that compute, by name."""
-        if not self._options.record:
-            return {}
-        if chosen != framework.TORCH:
-            raise FtnPytorchError("ARGUMENT", f"{self.path} uses NumPy, which cannot be recorded: leave out record=")
+    def _recorded(self, name: str, function: Callable) -> Callable:
+        """The function, or what is recorded of it; what the script has recorded itself stays a part of a Python one."""
+        if not self._options.record or name not in (FORWARD, TRAIN) or hasattr(function, "recording"):
+            return function
         from ..recording import recorded
 
-        found = {name: vars(module)[name] for name in (FORWARD, TRAIN) if name in vars(module)}
-        # a hook that calls what the script has recorded itself has a part that is to stay Python
-        return {name: recorded(hook) for name, hook in found.items() if not hasattr(hook, "recording")}
+        return self._hooks.setdefault(name, recorded(function))
 
     def _set_up(self, module: ModuleType, chosen: str) -> None:
         setup = vars(module).get(SETUP)
@@ -177,10 +175,9 @@ class ScriptRunner(Runner):
         convention = conventions.convention_of(function, positional, override)
         if name == FORWARD and self._compiled is not None:
             function = self._compiled
-        function = self._hooks.get(name, function)
-        if self.device is None:
-            return function, convention
-        return device.on_device(function, self.device), convention._replace(has_out=False)
+        if self.device is not None:
+            function, convention = device.on_device(function, self.device), convention._replace(has_out=False)
+        return self._recorded(name, function), convention
 
     def first_call(self, name: str, args: tuple, kwargs: Mapping[str, Any]) -> None:
         super().first_call(name, args, kwargs)
