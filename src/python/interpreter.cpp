@@ -155,6 +155,7 @@ void prepare(const InterpreterInfo& info) {
     facts["executable"] = info.executable;
     facts["reason"] = info.reason;
     facts["library"] = info.library;
+    facts["core"] = object_file_of(reinterpret_cast<const void*>(&python_package_folder));
     facts["adopted"] = info.adopted ? "1" : "0";
     module.attr("on_start")(facts);
     if (info.adopted) watch_for_the_end();

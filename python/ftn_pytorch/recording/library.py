@@ -9,7 +9,7 @@ import os
 import sysconfig
 from typing import Any
 
-from .. import config
+from .. import config, process
 
 _NAME = "_ftn_pytorch_recording"
 
@@ -36,7 +36,7 @@ def obstacle() -> str:
 def _find() -> None:
     import torch  # noqa: F401  the extension needs its libraries
 
-    core = config.library()
+    core = process.start_info().get("core") or config.library()
     file = os.path.join(os.path.dirname(core), f"{_NAME}.{sysconfig.get_config_var('SOABI')}.so")
     if not core or not os.path.isfile(file):
         wanted = f"{file} is missing" if core else "the library is not found from here: name its prefix in CMAKE_PREFIX_PATH"
