@@ -212,10 +212,10 @@ def make_inputs(name: str, size: int) -> tuple[torch.Tensor, ...]:
     return CASES[name].inputs(size)
 
 
-def make_optimizer(name: str, net: nn.Module) -> torch.optim.Optimizer:
-    """As torch.optim makes it by default."""
+def make_optimizer(name: str, net: nn.Module, **settings: Any) -> torch.optim.Optimizer:
+    """As torch.optim makes it by default, or with settings."""
     kind = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD}[CASES[name].optimizer]
-    return kind(net.parameters(), lr=LEARNING_RATES[CASES[name].optimizer])
+    return kind(net.parameters(), lr=LEARNING_RATES[CASES[name].optimizer], **settings)
 
 
 def train_step(net: nn.Module, optimizer: torch.optim.Optimizer, x: torch.Tensor, target: torch.Tensor) -> torch.Tensor:

@@ -1,7 +1,7 @@
 ! SPDX-License-Identifier: MIT
 !> One case with arrays of the host, page-locked arrays of the host, and arrays of OpenACC on the GPU.
 !>
-!>     bench_gpu <functions.py> mlp|train_step|unet <size>
+!>     bench_gpu <functions.py> mlp|train_step|unet <size> [recorded]
 !>
 !> Says "ready"; then reads "way calls" from standard input and answers with the seconds that these calls took. The way
 !> "check" answers with the largest difference between the results of the three ways, relative to the largest result.
@@ -18,16 +18,19 @@ program bench_gpu
    character(4096) :: script
    character(16) :: name, number
    integer :: n
+   logical :: is_recorded
 
    call get_command_argument(1, script)
    call get_command_argument(2, name)
    call get_command_argument(3, number)
    read (number, *) n
+   is_recorded = command_argument_count() > 3
    if (acc_get_num_devices(acc_device_nvidia) == 0) then
       error stop "OpenACC has no GPU here, or this program was not compiled for one"
    end if
    call ftn_pytorch_init(device="cuda:0")
-   call model%load(script, config=[torch_in("name", trim(name)), torch_in("size", n)], device="cuda:0")
+   call model%load(script, config=[torch_in("name", trim(name)), torch_in("size", n), torch_in("fused", is_recorded)], &
+      device="cuda:0", record=is_recorded)
    if (name == "unet") then
       allocate (fields(128, 128, 3, n), field(128, 128, 1, n))
       allocate (pinned_fields(128, 128, 3, n), pinned_field(128, 128, 1, n))

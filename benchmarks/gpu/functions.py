@@ -16,11 +16,12 @@ import models  # noqa: E402
 net = optimizer = None
 
 
-def ftn_pytorch_setup(name, size):
+def ftn_pytorch_setup(name, size, fused=False):
+    """fused: the form of the optimizer that can be recorded."""
     global net, optimizer
     torch.set_num_threads(1)
     net = models.make(name, size).to("cuda")
-    optimizer = models.make_optimizer(name, net) if models.CASES[name].optimizer else None
+    optimizer = models.make_optimizer(name, net, fused=fused or None) if models.CASES[name].optimizer else None
 
 
 @torch.inference_mode()

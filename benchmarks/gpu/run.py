@@ -26,6 +26,9 @@ WAYS = {
     "host": "host arrays",
     "pinned": "pinned host arrays",
     "device": "arrays on the GPU",
+    "recorded host": "recorded, host arrays",
+    "recorded pinned": "recorded, pinned",
+    "recorded device": "recorded, on the GPU",
     "python": "Python, tensors on the GPU",
 }
 TOLERANCE = 1e-4
@@ -72,22 +75,28 @@ def refuse(reason: str) -> int:
 def measure(program: Path, name: str, size: int, rounds: int) -> dict:
     """All ways of one case: medians and quartiles."""
     environment = machine.worker_environment()
-    fortran = start([str(program), str(HERE / "functions.py"), name, str(size)], environment)
+    command = [str(program), str(HERE / "functions.py"), name, str(size)]
+    fortran, recorded = start(command, environment), start([*command, "recorded"], environment)
     python = start([sys.executable, str(HERE / "functions.py"), name, str(size)], environment)
     if name != "train_step":
-        difference = ask(fortran, "check 1")
-        if not difference <= TOLERANCE:
-            raise RuntimeError(f"{name} {size}: the ways differ by {difference}")
-    sides = {way: python if way == "python" else fortran for way in WAYS}
+        for process in (fortran, recorded):
+            difference = max(ask(process, "check 1") for _ in range(8))
+            if not difference <= TOLERANCE:
+                raise RuntimeError(f"{name} {size}: the ways differ by {difference}")
+
+    def seconds(way: str, calls: int) -> float:
+        process = python if way == "python" else recorded if way.startswith("recorded") else fortran
+        return ask(process, f"{way.split()[-1]} {calls}")
+
     calls = {}
-    for way, process in sides.items():
-        ask(process, f"{way} 20")
-        calls[way] = max(1, round(ROUND_SECONDS / (ask(process, f"{way} 20") / 20)))
+    for way in WAYS:
+        seconds(way, 20)
+        calls[way] = max(1, round(ROUND_SECONDS / (seconds(way, 20) / 20)))
     times: dict[str, list[float]] = {way: [] for way in WAYS}
     for _ in range(rounds):
-        for way, process in sides.items():
-            times[way].append(ask(process, f"{way} {calls[way]}") / calls[way] * 1e6)
-    for process in (fortran, python):
+        for way in WAYS:
+            times[way].append(seconds(way, calls[way]) / calls[way] * 1e6)
+    for process in (fortran, recorded, python):
         process.stdin.close()
         if process.wait() != 0:
             raise RuntimeError(f"{name} {size}: a program ended with exit code {process.returncode}")

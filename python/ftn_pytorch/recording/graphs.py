@@ -19,12 +19,16 @@ from . import checking
 from .build import Tape
 
 _CAPTURES = 8
+# Above that, one thread takes longer to copy into a buffer than the driver takes with pages that are not locked.
+_STAGED_BYTES = 8 << 20
 _alive: weakref.WeakSet[GraphReplay] = weakref.WeakSet()
 
 
 def concerns(tape: Tape, inputs: list[Any]) -> bool:
-    """True where everything is computed on one GPU."""
+    """True where everything is computed on a GPU, and what comes from the host is small enough to be staged."""
     tensors = [tensor for (tensor,) in tape.outside] + inputs
+    if sum(tensor.nbytes for tensor in inputs if tensor.is_cpu) > _STAGED_BYTES:
+        return False
     return any(tensor.is_cuda for tensor in tensors) and not any(operation.on_host for operation in tape.steps)
 
 
