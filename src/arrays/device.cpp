@@ -10,21 +10,9 @@
 namespace fpt {
 namespace {
 
-// CUpointer_attribute
-constexpr int attribute_memory_type = 2, attribute_is_managed = 8, attribute_device_ordinal = 9;
-constexpr unsigned memory_type_device = 2;
-
-Device asked_of_driver(std::uintptr_t address) noexcept {
-  const CudaDriver* driver = cuda_driver_in_call();
-  if (!driver) return {};
-  unsigned type = 0, managed = 0;
-  if (driver->pointer_attribute(&type, attribute_memory_type, address) != 0)
-    return {};  // not an address CUDA knows: plain host memory
-  driver->pointer_attribute(&managed, attribute_is_managed, address);
-  if (type != memory_type_device || managed != 0) return {};
-  int gpu = 0;
-  driver->pointer_attribute(&gpu, attribute_device_ordinal, address);
-  return {Device::cuda_type, gpu};
+Device asked_of_driver(const void* memory) noexcept {
+  const CudaPointer known = cuda_pointer(cuda_driver_in_call(), memory);
+  return known.is_of_device ? Device{Device::cuda_type, known.gpu} : Device{};
 }
 
 }  // namespace
@@ -44,7 +32,7 @@ Device device_of(const void* memory) noexcept {
   const auto address = reinterpret_cast<std::uintptr_t>(memory);
   std::atomic<const void*>& known = of_host[(address >> 4 ^ address >> 12) % 64];
   if (known.load(std::memory_order_relaxed) == memory) return {};
-  const Device device = asked_of_driver(address);
+  const Device device = asked_of_driver(memory);
   if (device.is_host()) known.store(memory, std::memory_order_relaxed);
   return device;
 }

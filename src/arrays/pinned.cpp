@@ -10,7 +10,6 @@ namespace fpt {
 namespace {
 
 constexpr unsigned for_all_contexts = 1;  // CU_MEMHOSTREGISTER_PORTABLE
-constexpr int attribute_is_managed = 8;   // CUpointer_attribute
 constexpr int error_invalid_value = 1, error_out_of_memory = 2, error_invalid_context = 201,
               error_already_registered = 712, error_not_registered = 713;  // CUresult
 
@@ -27,10 +26,9 @@ Array pages_of(const fpt_arg& arg) {
 }
 
 void require_pageable(const Array& array, const CudaDriver& driver) {
-  unsigned managed = 0;
-  driver.pointer_attribute(&managed, attribute_is_managed, reinterpret_cast<std::uintptr_t>(array.data));
-  if (managed != 0 || !array.device.is_host())
-    fail(FPT_ERR_DEVICE, "the array is in ", managed != 0 ? "managed memory" : "memory of " + device_name(array.device),
+  const bool is_managed = cuda_pointer(&driver, array.data).is_managed;
+  if (is_managed || !array.device.is_host())
+    fail(FPT_ERR_DEVICE, "the array is in ", is_managed ? "managed memory" : "memory of " + device_name(array.device),
          ", which GPUs reach as it is: pin host memory only");
 }
 

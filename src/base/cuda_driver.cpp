@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <link.h>
 
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
@@ -68,6 +69,20 @@ const CudaDriver* cuda_driver() noexcept {
   if (!known_cuda_driver()) cuda_detail::known.store(find_driver(), std::memory_order_release);
   looked_at.store(now, std::memory_order_relaxed);
   return known_cuda_driver();
+}
+
+CudaPointer cuda_pointer(const CudaDriver* driver, const void* memory) noexcept {
+  constexpr int attribute_memory_type = 2, attribute_is_managed = 8, attribute_gpu = 9;  // CUpointer_attribute
+  constexpr unsigned type_device = 2;
+  const auto address = reinterpret_cast<std::uintptr_t>(memory);
+  unsigned type = 0, managed = 0;
+  CudaPointer found;
+  if (!driver || driver->pointer_attribute(&type, attribute_memory_type, address) != 0) return found;
+  driver->pointer_attribute(&managed, attribute_is_managed, address);
+  found.is_managed = managed != 0;
+  found.is_of_device = type == type_device && !found.is_managed;
+  if (found.is_of_device) driver->pointer_attribute(&found.gpu, attribute_gpu, address);
+  return found;
 }
 
 const CudaDriver& open_cuda_driver() {

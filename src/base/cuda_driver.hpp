@@ -34,6 +34,14 @@ inline const CudaDriver* known_cuda_driver() noexcept { return cuda_detail::know
 /// The driver if the process has loaded it; else null. Looking takes 20 ns where there is none.
 const CudaDriver* cuda_driver() noexcept;
 
+/// What the driver knows of an address; nothing of memory that CUDA has never seen, nor without a driver.
+struct CudaPointer {
+  bool is_of_device = false;  ///< the host cannot use it: no managed and no pinned memory
+  bool is_managed = false;
+  int gpu = 0;
+};
+CudaPointer cuda_pointer(const CudaDriver* driver, const void* memory) noexcept;
+
 /// The driver, loaded and initialized. FPT_ERR_DEVICE.
 const CudaDriver& open_cuda_driver();
 
