@@ -59,11 +59,12 @@ def _describe(exception: BaseException) -> tuple[str, str]:
 
 
 def _is_memory_error_of_torch(exception: BaseException) -> bool:
-    # On a device torch has a type for it; on the host it is a RuntimeError like any other.
+    # On a device torch has a type for it; on the host, and out of TorchScript, it is a RuntimeError like any other.
     kind = getattr(sys.modules.get("torch"), "OutOfMemoryError", None)
     if isinstance(kind, type) and isinstance(exception, kind):
         return True
-    return isinstance(exception, RuntimeError) and "DefaultCPUAllocator: " in str(exception)
+    text = str(exception) if isinstance(exception, RuntimeError) else ""
+    return "DefaultCPUAllocator: " in text or "CUDA out of memory. " in text
 
 
 def report(exception: BaseException) -> str:

@@ -19,6 +19,12 @@ void cut(std::string& text, std::string_view begin) {
   }
 }
 
+/// The interpreter of TorchScript throws std::runtime_error, whatever was thrown inside it.
+bool tells_lack_of_memory(const std::string& text) noexcept {
+  return text.find("DefaultCPUAllocator: ") != std::string::npos ||
+         text.find("CUDA out of memory. ") != std::string::npos;
+}
+
 }  // namespace
 
 std::string message_of(const std::exception& exception) {
@@ -40,7 +46,9 @@ void rethrow_as(fpt_status status, const std::string& context, const std::string
   } catch (const std::bad_alloc&) {
     fail(FPT_ERR_MEMORY, context, ": out of memory");
   } catch (const std::exception& error) {
-    fail(status, context, ": ", message_of(error), end);
+    const std::string text = message_of(error);
+    if (tells_lack_of_memory(text)) fail(FPT_ERR_MEMORY, context, ": ", text);
+    fail(status, context, ": ", text, end);
   } catch (...) {
     fail(status, context, ": an exception of unknown type", end);
   }

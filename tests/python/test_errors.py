@@ -98,6 +98,9 @@ def test_missing_memory_of_a_device_has_the_same_status(load):
     pytest.importorskip("torch")
     runner = load("import torch\ndef ftn_pytorch_forward(): raise torch.OutOfMemoryError('full')\n")
     assert described(runner)[0] == "MEMORY"
+    told = "The following operation failed in the TorchScript interpreter. CUDA out of memory. Tried to allocate 1 GiB."
+    runner = load(f"def ftn_pytorch_forward(): raise RuntimeError({told!r})\n")
+    assert described(runner)[0] == "MEMORY"
 
 
 def test_exception_that_cannot_be_printed_is_still_described(load):

@@ -72,5 +72,12 @@ TEST(PluginFailure, TheLineOfTheModelIsTold) {
     EXPECT_FAILS(model.call(nullptr, {in(wrong, {4, 2})}), FPT_ERR_PYTHON, "x0 = torch.add(x, (_0).forward(x, ))");
 }
 
+TEST(PluginFailure, MissingMemoryHasItsOwnStatus) {
+  Loaded model("two");
+  for (int call = 0; call < 3; ++call)
+    EXPECT_FAILS(model.call("ones", {in(int64_t{1} << 48)}), FPT_ERR_MEMORY, "you tried to allocate 1125899906842624");
+  EXPECT_OK(model.call("ones", {in(int64_t{3})}));
+}
+
 }  // namespace
 }  // namespace fpt::test

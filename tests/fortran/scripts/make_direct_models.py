@@ -44,6 +44,10 @@ class Two(torch.nn.Module):
         return x.t()
 
     @torch.jit.export
+    def ones(self, n: int):
+        return torch.ones([n])
+
+    @torch.jit.export
     def half(self, x):
         return x.to(torch.float16)
 
