@@ -249,5 +249,24 @@ TEST_F(DeliverTest, MemoryOfADeviceIsRefusedBeforeAnythingRuns) {
   free_tensor(tensor);
 }
 
+TEST_F(DeliverTest, NumPyGetsNoMemoryOfADevice) {
+  const Script counting(
+      "ftn_pytorch_framework = 'numpy'\ncalls = 0\n"
+      "def count(x, y=0):\n    global calls\n    calls += 1\n    return x + calls\n");
+  auto* const memory = static_cast<double*>(test::device_memory());
+  const fpt_arg there = test::array_arg(memory, {2});
+  const char* const text = " of count: the array is in memory of cuda:0, and the script uses NumPy";
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_FAILS(counting.call("count", {there}, {out(a)}), FPT_ERR_DEVICE, std::string("input 1") + text);
+    EXPECT_FAILS(counting.call("count", {in(x), named("y", there)}, {out(a)}), FPT_ERR_DEVICE,
+                 std::string("input 2 (\"y\")") + text);
+    EXPECT_FAILS(counting.call("count", {test::array_arg(memory, {2}, FPT_OUT)}), FPT_ERR_DEVICE, text);
+    EXPECT_FAILS(counting.call("count", {in(x)}, {test::array_arg(memory, {2}, FPT_OUT)}), FPT_ERR_DEVICE,
+                 "output 1 is in memory of cuda:0: results of NumPy cannot go there");
+  }
+  ASSERT_OK(counting.call("count", {in(x)}, {out(a)}));
+  EXPECT_EQ(a, (Doubles{2, 3})) << "this call is the first that ran";
+}
+
 }  // namespace
 }  // namespace fpt
