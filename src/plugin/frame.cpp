@@ -49,7 +49,7 @@ const at::Tensor& Frame::tensor(const Settings& settings, const fpt_arg& arg, co
                      : &caches_[position].get(arg, settings.same_layout);
   const bool moves = settings.device ? use.given->device() != *settings.device : !use.given->is_cpu();
   if (moves || converts != copied) {
-    if (!settings.device && !copies_told_ && !use.given->is_cpu()) tell_of_copies(settings, what, index);
+    if (moves && !use.given->is_cpu() && !copies_told_) tell_of_copies(settings, what, index);
     const c10::InferenceMode normal(false);
     const at::ScalarType type = copied ? use.given->scalar_type() : scalar_type_of(wanted);
     use.moved = use.given->to(settings.device.value_or(at::kCPU), type, /*non_blocking=*/false, /*copy=*/true);
@@ -64,8 +64,10 @@ const at::Tensor& Frame::tensor(const Settings& settings, const fpt_arg& arg, co
 
 void Frame::tell_of_copies(const Settings& settings, const char* what, int32_t index) {
   copies_told_ = true;
-  warn(concat(argument_label(what, index, *uses_.back().arg), " of ", settings.name,
-              " is on a GPU and the model on the host: it is copied in every call. Load with device=\"cuda\""));
+  const std::string there = uses_.back().given->device().str();
+  warn(concat(argument_label(what, index, *uses_.back().arg), " of ", settings.name, " is on ", there,
+              " and the model on ", settings.device ? settings.device->str() : "the host",
+              ": it is copied in every call. Load with device=\"", there, '"'));
 }
 
 void Frame::finish(const std::string& function, const std::vector<at::Tensor>& results) {
