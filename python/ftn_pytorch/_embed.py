@@ -84,14 +84,14 @@ def wait_for_device(name: str) -> None:
     device.wait(name)
 
 
-def enter_stream(address: int) -> Any:
+def enter_stream(address: int, name: str) -> Any:
     """Work on a stream of the program; see ``device.enter_stream``."""
-    return device.enter_stream(address)
+    return device.enter_stream(address, name)
 
 
-def leave_stream(before: Any) -> None:
+def leave_stream(entered: Any) -> None:
     """Undo that."""
-    device.leave_stream(before)
+    device.leave_stream(entered)
 
 
 def reload(runner: Runner) -> None:

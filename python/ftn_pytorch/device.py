@@ -7,7 +7,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from . import private_names
+from . import private_names, process
 from .errors import FtnPytorchError
 from .framework import NUMPY
 
@@ -87,6 +87,11 @@ class _Moves:
             return value
         if self._is_there(value.device):
             return value
+        if value.device.type != "cpu":
+            process.warn_once(
+                f"memory of {value.device} is copied to {self._device}, where the model is, in every call: "
+                f'load with device="{value.device}"'
+            )
         there = value.to(self._device, copy=True)
         self._moved.append((value, there, private_names.version_of(there)))
         return there
@@ -132,20 +137,20 @@ def wait(name: str) -> None:
     torch.cuda.current_stream(name or None).synchronize()
 
 
-def enter_stream(address: int) -> Any:
-    """Let torch work on a stream of the program; the stream that was current before, for ``leave_stream``."""
+def enter_stream(address: int, device: str) -> Any:
+    """Let torch work on a stream of the program, of a GPU or of the current one; the argument of ``leave_stream``."""
     import torch
 
-    before = torch.cuda.current_stream()
-    torch.cuda.set_stream(torch.cuda.ExternalStream(address) if address else torch.cuda.default_stream())
-    return before
+    there = device or None
+    stream = torch.cuda.ExternalStream(address, there) if address else torch.cuda.default_stream(there)
+    entered = torch.cuda.stream(stream)  # which knows that another GPU may be current, with a stream of its own
+    entered.__enter__()
+    return entered
 
 
-def leave_stream(before: Any) -> None:
-    """Let torch work on the stream that was current before."""
-    import torch
-
-    torch.cuda.set_stream(before)
+def leave_stream(entered: Any) -> None:
+    """Let torch work on the GPU and the streams that were current before."""
+    entered.__exit__(None, None, None)
 
 
 def move_modules(namespace: dict[str, Any], device: str) -> None:

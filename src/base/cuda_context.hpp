@@ -36,6 +36,13 @@ class CallerContextAgain {
 /// the context that is current when they start. FPT_ERR_DEVICE.
 void make_primary_context_current(int gpu);
 
+/// A CUDA stream that the program has chosen for the calls of a module.
+struct ChosenStream {
+  void* stream = nullptr;  ///< cudaStream_t, null for the default one
+  bool is_chosen = false;  ///< else calls work on torch's current stream
+  bool waits = true;       ///< calls with arrays on a device return when the work is done
+};
+
 /// The CUDA stream of a queue of OpenACC (`async(1)`), by the runtime that the process has. FPT_ERR_DEVICE.
 void* stream_of_queue(int queue);
 

@@ -70,6 +70,27 @@ std::string_view after(std::string_view prefix, std::string_view name) noexcept 
 
 }  // namespace
 
+/// libtorch works on the stream that the program has set for the module, if any, as long as this lives.
+class DirectRunner::StreamUse {
+ public:
+  explicit StreamUse(DirectRunner& runner) {
+    if (runner.has_stream_.load(std::memory_order_acquire)) enter(runner.module_, runner.stream());
+  }
+  StreamUse(const fpt_direct_module* module, const ChosenStream& chosen) { enter(module, chosen); }
+  ~StreamUse() {
+    if (entered_) direct_plugin().leave_stream(entered_);
+  }
+  StreamUse(const StreamUse&) = delete;
+  StreamUse& operator=(const StreamUse&) = delete;
+
+ private:
+  void enter(const fpt_direct_module* module, const ChosenStream& chosen) {
+    require_direct(direct_plugin().enter_stream(module, chosen.stream, chosen.waits, &entered_));
+  }
+
+  void* entered_ = nullptr;
+};
+
 DirectRunner::DirectRunner(const std::string& name, const Options& options)
     : name_(name), reading_{options.same_layout, options.cast, /*brings_to_host=*/true} {}
 
@@ -138,6 +159,7 @@ void DirectRunner::run_plugin(std::string_view method, std::string_view label, A
 
 void DirectRunner::run(std::string_view method, std::string_view label, Args inputs, const Targets& targets,
                        int32_t flags) {
+  const StreamUse stream(*this);
   const Outputs outputs(targets.outputs);
   outputs.start_device([](Device device) { require_direct(direct_plugin().wait(device.type, device.index)); });
   const auto hand_out = [&](DirectAnswer& answer) {
@@ -178,6 +200,7 @@ void DirectRunner::call(std::string_view function, Args inputs, const Targets& t
 }
 
 TensorPtr DirectRunner::forward_list(Args inputs, int32_t flags) {
+  const StreamUse stream(*this);
   const auto answer = std::make_shared<DirectAnswer>();
   run_plugin({}, forward_hook, inputs, flags, *answer);
   return single_tensor(*answer, name_of(forward_hook), reading_);
@@ -189,14 +212,32 @@ Training DirectRunner::train(Args inputs, Args targets, bool) {
   const CallName call = name_of(train_hook);
   if (targets.count != 1)
     fail(FPT_ERR_SIGNATURE, call, " was given ", targets.count, " targets; a saved model is trained on one");
+  const StreamUse stream(*this);
   const PlainArguments plain(inputs, "input", call), target(targets, "target", call);
   Training training;
   require_direct(direct_plugin().train(module_, plain.get(), inputs.count, target.get(), &training.loss));
   return training;
 }
 
-void DirectRunner::set_stream(void*, bool) {
-  fail(FPT_ERR_HOOK, "a stream of the program needs Python: load the model with backend=\"python\"");
+ChosenStream DirectRunner::stream() {
+  const std::lock_guard<std::mutex> lock(stream_mutex_);
+  return stream_;
+}
+
+void DirectRunner::set_stream(void* stream, bool waits) {
+  const ChosenStream chosen{stream, true, waits};
+  StreamUse(module_, chosen);  // refuses what calls could not use
+  const std::lock_guard<std::mutex> lock(stream_mutex_);
+  stream_ = chosen;
+  has_stream_.store(true, std::memory_order_release);
+}
+
+void DirectRunner::wait() {
+  if (!has_stream_.load(std::memory_order_acquire)) return;  // every call has waited
+  ChosenStream chosen = stream();
+  chosen.waits = true;
+  const StreamUse entered(module_, chosen);
+  require_direct(direct_plugin().wait(Device::cuda_type, -1));
 }
 
 }  // namespace fpt

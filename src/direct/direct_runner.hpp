@@ -2,10 +2,13 @@
 /// Saved models that the plug-in runs. Knows nothing of Python, and needs no lock: the plug-in has its own.
 #pragma once
 
+#include <atomic>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 
+#include "base/cuda_context.hpp"
 #include "calls/options.hpp"
 #include "calls/runner.hpp"
 #include "direct/archive.hpp"
@@ -32,18 +35,25 @@ class DirectRunner : public Runner {
   std::unique_ptr<Runner> create(std::string_view function, Args inputs) override;
   Training train(Args inputs, Args targets, bool is_list) override;
   void set_stream(void* stream, bool waits) override;
-  void wait() override {}
+  void wait() override;
 
  private:
+  class StreamUse;
+
   DirectRunner(const std::string& name, const Options& options);
   /// Run a method, forward if it has no name, and hand its results out. @param label  names it in messages
   void run(std::string_view method, std::string_view label, Args inputs, const Targets& targets, int32_t flags);
   void run_plugin(std::string_view method, std::string_view label, Args inputs, int32_t flags, DirectAnswer& answer);
+  /// What set_stream() has chosen.
+  ChosenStream stream();
   CallName name_of(std::string_view function) const noexcept { return {function, name_}; }
 
   fpt_direct_module* module_ = nullptr;
   std::string name_, backend_ = "direct";  // the name is for messages
   Reading reading_;
+  std::atomic<bool> has_stream_{false};
+  std::mutex stream_mutex_;
+  ChosenStream stream_;
 };
 
 }  // namespace fpt

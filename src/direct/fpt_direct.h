@@ -22,7 +22,7 @@ extern "C" {
 #endif
 
 /** Version of this header. The core refuses a plug-in of another one. */
-#define FPT_DIRECT_VERSION 6
+#define FPT_DIRECT_VERSION 7
 
 /** Modes of a module, see the option "mode" of fpt_module_load(). */
 enum { FPT_DIRECT_CHECKED = 0, FPT_DIRECT_SAFE = 1 };
@@ -119,8 +119,18 @@ typedef struct fpt_direct_table {
    * be under way afterwards.
    */
   fpt_status (*copy)(const fpt_direct_value *source, const fpt_direct_value *target);
-  /** Until what libtorch was asked to do on a device is done. */
+  /** Until what libtorch was asked to do on a device is done, that of the current one for index -1. */
   fpt_status (*wait)(int32_t device_type, int32_t device_index);
+  /**
+   * Work on a CUDA stream of the program, of the GPU of the module, on this thread until leave_stream().
+   *
+   * @param stream   cudaStream_t, NULL for the default one
+   * @param waits    0: wait() and calls do not wait for what is under way
+   * @param entered  set on success; to be given to leave_stream()
+   * FPT_ERR_DEVICE.
+   */
+  fpt_status (*enter_stream)(const fpt_direct_module *module, void *stream, int32_t waits, void **entered);
+  void (*leave_stream)(void *entered);
 
   fpt_status (*create_optimizer)(fpt_direct_module *module, const fpt_direct_optimizer *settings);
   /** One step on the mean squared error; *loss is the one before the step. */

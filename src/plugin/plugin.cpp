@@ -7,9 +7,11 @@
 #include "plugin/answer.hpp"
 #include "plugin/failure.hpp"
 #include "plugin/model.hpp"
+#include "plugin/stream.hpp"
 
 struct fpt_direct_module {
   std::unique_ptr<fpt::direct::Model> model;
+  std::optional<at::Device> device;  // none for the host
 };
 
 namespace fpt::direct {
@@ -90,8 +92,9 @@ constexpr fpt_direct_table table = {
     [](const char* file, const fpt_direct_options* options, fpt_direct_module** module) {
       return guard([&] {
         Settings settings = settings_of(file, *options);
+        const std::optional<at::Device> device = settings.device;
         auto model = options->is_package ? load_package(std::move(settings)) : load_script(std::move(settings));
-        *module = new fpt_direct_module{std::move(model)};
+        *module = new fpt_direct_module{std::move(model), device};
       });
     },
     [](fpt_direct_module* module) { delete module; },
@@ -114,6 +117,10 @@ constexpr fpt_direct_table table = {
       return guard([&] { tensor_on(array_of_value(*target), true).copy_(tensor_on(array_of_value(*source), true)); });
     },
     [](int32_t device_type, int32_t device_index) { return guard([&] { wait_for({device_type, device_index}); }); },
+    [](const fpt_direct_module* module, void* stream, int32_t waits, void** entered) {
+      return guard([&] { *entered = enter_stream(stream, module->device, waits != 0); });
+    },
+    [](void* entered) { leave_stream(entered); },
     [](fpt_direct_module* module, const fpt_direct_optimizer* settings) {
       return guard([&] { module->model->create_optimizer(*settings); });
     },

@@ -16,7 +16,7 @@ Array array_of_tensor(const at::Tensor& tensor, bool same_layout);
 /// The tensor of an array, wherever that is, without a copy. FPT_ERR_STRIDE for negative strides.
 at::Tensor tensor_on(const Array& array, bool same_layout);
 
-/// Until what torch was asked to do on the current stream of a device is done.
+/// Until what torch was asked to do on the current stream of a device is done, unless this thread does not wait.
 void wait_for(Device device);
 
 /// True if nobody else refers to the tensor or to its memory.

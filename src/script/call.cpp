@@ -124,7 +124,7 @@ Ref Call::array_value(const fpt_arg& arg, bool writable, const Array& array, std
         fail(FPT_ERR_DEVICE, "the array is in memory of ", device_name(array.device),
              ", and the script uses NumPy, which knows the host only: pass a host array");
       device_ = array.device;
-      if (wish.copies(array) || script_.is_on_host) return moved_value(arg, writable, array, wish);
+      if (wish.copies(array) || script_.place.is_host) return moved_value(arg, array, wish);
     }
     // what the script keeps of memory with an owner lives on; a torch_copy, which nobody else has, is a copy already
     const bool is_copy = owner.use_count() == 1 && wish.dtype == array.dtype;
@@ -144,13 +144,13 @@ Ref Call::array_value(const fpt_arg& arg, bool writable, const Array& array, std
   }
 }
 
-Ref Call::moved_value(const fpt_arg& arg, bool writable, const Array& array, const Wish& wish) {
-  if (script_.is_on_host && !std::exchange(script_.copies_told, true))
+Ref Call::moved_value(const fpt_arg& arg, const Array& array, const Wish& wish) {
+  if (script_.place.is_host && !std::exchange(script_.place.copies_told, true))
     warn(concat(
         label_of(count_, arg), " of ", function_.name, " of ", script_.name, " is on ", device_name(array.device),
         " and the model on the host: it is copied in every call. Load with device=\"", device_name(array.device), '"'));
   Ref there = make_array(wish.framework, wish.in_script_order(array), nullptr, false).object;
-  Ref copy = checked(PyObject_CallFunction(embed("move"), "Oss", there.get(), script_.is_on_host ? "cpu" : "",
+  Ref copy = checked(PyObject_CallFunction(embed("move"), "Oss", there.get(), script_.place.is_host ? "cpu" : "",
                                            wish.dtype == array.dtype ? "" : dtype_name(wish.dtype)),
                      "copying an array");
   more().moved.push_back({std::move(there), copy, torch_access::version(copy.get()), &arg, count_});

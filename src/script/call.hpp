@@ -79,7 +79,7 @@ class Call {
   /// After everything else: what the call does with arrays on devices, `other` among them, is done.
   void wait(Device other = {}) const {
     const Device device = other.is_host() ? device_ : other;
-    if (!device.is_host() && script_.waits) wait_for(device);
+    if (!device.is_host() && script_.place.stream.waits) wait_for(device);
   }
 
   /// After the result has been delivered or stored: conversions go back into inputs marked as output, and kept
@@ -125,7 +125,7 @@ class Call {
   Ref value_of(fpt_arg& arg, SlotCache& cache);
   Ref tensor_value(fpt_arg& arg, SlotCache& cache);
   Ref array_value(const fpt_arg& arg, bool writable, const Array& array, std::shared_ptr<void> owner, SlotCache& cache);
-  Ref moved_value(const fpt_arg& arg, bool writable, const Array& array, const Wish& wish);
+  Ref moved_value(const fpt_arg& arg, const Array& array, const Wish& wish);
   Ref keyword_names();
   Ref invoke_other(int32_t listed);
   Ref vectorcall(PyObject* keyword_names) {

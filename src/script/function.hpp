@@ -7,11 +7,20 @@
 #include <string>
 #include <vector>
 
+#include "base/cuda_context.hpp"
 #include "calls/options.hpp"
 #include "calls/results.hpp"
 #include "script/cache.hpp"
 
 namespace fpt {
+
+/// Where a script computes.
+struct Place {
+  std::string device;    ///< arrays are copied there and results to the host; empty: where its arrays are
+  bool is_host = false;  ///< arrays on devices are copied for it
+  mutable bool copies_told = false;
+  ChosenStream stream;
+};
 
 /// What load and reload settle.
 struct Script {
@@ -19,15 +28,10 @@ struct Script {
   std::string name, backend;
   Options options;
   Framework framework = Framework::torch;
-  bool computes_on_device = false;
-  bool is_on_host = false;  ///< arrays on devices are copied for it
-  mutable bool copies_told = false;
-  void* stream = nullptr;      ///< of the program, on which torch works
-  bool has_stream = false;     ///< which may be the default one, null
-  bool waits = true;           ///< calls with arrays on a device return when the work is done
+  Place place;
   bool keeps_tensors = false;  ///< memory of a torch_tensor is one and the same tensor of torch in every call
 
-  Reading reading() const noexcept { return {options.same_layout, options.cast, computes_on_device}; }
+  Reading reading() const noexcept { return {options.same_layout, options.cast, !place.device.empty()}; }
   /// True if every array reaches the script as it is.
   bool passes_arrays_as_they_are() const noexcept { return options.real_dtype == FPT_NONE && !options.copies_inputs; }
 };

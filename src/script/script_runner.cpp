@@ -80,17 +80,19 @@ CallName name_of(const Script& script, const Function& function) { return {funct
 class StreamUse {
  public:
   explicit StreamUse(const Script& script) {
-    if (script.has_stream)
-      before_ = checked(
-          PyObject_CallFunction(embed("enter_stream"), "K",
-                                static_cast<unsigned long long>(reinterpret_cast<std::uintptr_t>(script.stream))),
-          "working on a stream");
+    if (script.place.stream.is_chosen)
+      entered_ =
+          checked(PyObject_CallFunction(
+                      embed("enter_stream"), "Ks",
+                      static_cast<unsigned long long>(reinterpret_cast<std::uintptr_t>(script.place.stream.stream)),
+                      script.place.device.c_str()),
+                  "working on a stream");
   }
   ~StreamUse() {
-    if (!before_) return;
+    if (!entered_) return;
     PyObject *type, *value, *traceback;  // of a call that failed
     PyErr_Fetch(&type, &value, &traceback);
-    const Ref done(PyObject_CallFunctionObjArgs(embed("leave_stream"), before_.get(), nullptr));
+    const Ref done(PyObject_CallFunctionObjArgs(embed("leave_stream"), entered_.get(), nullptr));
     if (!done) PyErr_Clear();
     PyErr_Restore(type, value, traceback);
   }
@@ -98,7 +100,7 @@ class StreamUse {
   StreamUse& operator=(const StreamUse&) = delete;
 
  private:
-  Ref before_;
+  Ref entered_;
 };
 
 }  // namespace
@@ -212,9 +214,9 @@ void ScriptRunner::read_attributes() {
   // a reload keeps it, and fpt_module_backend() has promised that its memory stays
   if (std::string backend = attribute("backend"); backend != script_.backend) script_.backend = std::move(backend);
   script_.framework = attribute("framework") == "numpy" ? Framework::numpy : Framework::torch;
-  script_.computes_on_device = !attribute("device").empty();
+  script_.place.device = attribute("device");
   const bool is_saved = script_.backend != "script" && !script_.keeps_tensors;
-  script_.is_on_host = script_.options.device == "cpu" || (is_saved && !script_.computes_on_device);
+  script_.place.is_host = script_.options.device == "cpu" || (is_saved && script_.place.device.empty());
 }
 
 Function& ScriptRunner::function(std::string_view name, int32_t flags) {
@@ -370,14 +372,12 @@ Training ScriptRunner::train(Args inputs, Args targets, bool is_list) {
 void ScriptRunner::set_stream(void* stream, bool waits) {
   const Busy busy(*this);
   if (script_.framework != Framework::torch) fail(FPT_ERR_DEVICE, script_.name, " uses NumPy, which has no streams");
-  script_.stream = stream;
-  script_.has_stream = true;
-  script_.waits = waits;
+  script_.place.stream = {stream, true, waits};
 }
 
 void ScriptRunner::wait() {
   const Busy busy(*this);
-  if (!script_.has_stream) return;  // every call has waited
+  if (!script_.place.stream.is_chosen) return;  // every call has waited
   const StreamUse stream(script_);
   checked(PyObject_CallFunction(embed("wait_for_device"), "s", ""), "waiting");
 }

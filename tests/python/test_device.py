@@ -3,7 +3,7 @@
 
 import pytest
 
-from ftn_pytorch import _embed, device
+from ftn_pytorch import _embed, device, process
 
 torch = pytest.importorskip("torch")
 
@@ -134,6 +134,14 @@ def test_arrays_that_are_there_are_passed_as_they_are():
     assert device.on_device(lambda x, inputs: (x, inputs[0]), "cpu")(x, [y]) == (x, y)
 
 
+def test_memory_of_another_device_is_copied_which_is_told_once():
+    x = torch.zeros(2, device="meta")  # of which every copy is on the same device again, and has no numbers
+    with pytest.warns(process.FtnPytorchWarning, match=r'memory of meta is copied to meta:7.*device="meta"') as told:
+        for _ in range(3):
+            assert device.on_device(lambda x: x, "meta:7")(x) is not x
+    assert len(told) == 1
+
+
 @needs_cuda
 def test_arrays_of_the_current_gpu_are_those_of_a_device_without_an_index():
     x = torch.zeros(2, device="cuda:0")
@@ -167,12 +175,24 @@ def test_memory_of_a_device_that_torch_cannot_use_is_refused(fails):
 @needs_cuda
 def test_work_goes_to_the_stream_of_the_program():
     stream, usual = torch.cuda.Stream(), torch.cuda.current_stream()
-    before = device.enter_stream(stream.cuda_stream)
+    entered = device.enter_stream(stream.cuda_stream, "")
     assert torch.cuda.current_stream().cuda_stream == stream.cuda_stream
     device.wait("")
-    device.leave_stream(before)
+    device.leave_stream(entered)
     assert torch.cuda.current_stream().cuda_stream == usual.cuda_stream
-    device.leave_stream(device.enter_stream(0))
+    device.leave_stream(device.enter_stream(0, ""))
+
+
+@pytest.mark.skipif(torch.cuda.device_count() < 2, reason="there are fewer than two GPUs")
+def test_a_stream_of_another_gpu_leaves_no_trace():
+    here, there = torch.cuda.current_device(), 1 - torch.cuda.current_device()
+    usual = torch.cuda.current_stream(there)
+    stream = torch.cuda.Stream(there)
+    entered = device.enter_stream(stream.cuda_stream, f"cuda:{there}")
+    assert torch.cuda.current_stream().cuda_stream == stream.cuda_stream
+    device.leave_stream(entered)
+    assert torch.cuda.current_device() == here
+    assert torch.cuda.current_stream(there).cuda_stream == usual.cuda_stream
 
 
 # ---- runners

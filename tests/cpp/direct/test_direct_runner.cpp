@@ -276,6 +276,16 @@ TEST_F(DirectTraining, TargetsInMemoryOfADeviceAreRefused) {
   EXPECT_GT(first.loss, second.loss);
 }
 
+TEST_F(DirectRunnerTest, AStreamNeedsALibtorchThatKnowsThem) {
+  if (direct_plugin().wait(2, 0) == FPT_OK) GTEST_SKIP() << "this libtorch can use a GPU";
+  const Model model("counter");
+  std::vector<float> count(1), one = {1};
+  EXPECT_FAILS(outcome_of([&] { model->set_stream(nullptr, false); }), FPT_ERR_DEVICE, "knows no streams of CUDA");
+  ASSERT_OK(model.forward({in(one)}, {out(count)}));
+  EXPECT_EQ(count[0], 1) << "a refused stream is none";
+  ASSERT_OK(outcome_of([&] { model->wait(); }));
+}
+
 TEST_F(DirectRunnerTest, HasNoCheckpoints) {
   const test::Folder folder;
   const std::string place = folder.path().string(), missing = (folder.path() / "none.pt").string();
