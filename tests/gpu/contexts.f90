@@ -7,7 +7,7 @@ program contexts
    use, intrinsic :: iso_fortran_env, only : real64
    use check, only : expect, finish, script
    use ftn_pytorch
-   use gpu, only : count_warnings, require_gpu, warnings_with
+   use gpu, only : count_warnings, require_gpus, warnings_with
    implicit none
 
    integer, parameter :: n = 1000, rounds = 30
@@ -16,7 +16,7 @@ program contexts
    real(real64) :: x(n), y(n)
 
    call get_command_argument(1, first)
-   call require_gpu()
+   call require_gpus(1)
    call count_warnings()
    if (first == "torch") call ftn_pytorch_init(device="cuda:0")
    call fill(x, n, 0)

@@ -1,11 +1,13 @@
 ! SPDX-License-Identifier: MIT
-!> Arrays of OpenACC as inputs and outputs: the script computes in their memory on the GPU.
+!> Arrays of OpenACC, or of OpenMP, as inputs and outputs: the script computes in their memory on the GPU. The compiler
+!> is told one of the two, and takes the directives of the other for comments.
 program device_arrays
    use, intrinsic :: iso_c_binding, only : c_loc
    use, intrinsic :: iso_fortran_env, only : int32, int64, real32, real64
    use check, only : expect, expect_status, expect_text, finish, script
    use ftn_pytorch
-   use gpu, only : device_address, require_gpu
+   use gpu, only : require_gpus
+   use offloading, only : device_address
    implicit none
 
    integer, parameter :: rows = 6, columns = 3
@@ -15,7 +17,7 @@ program device_arrays
    integer(int32) :: i32(rows, columns), j32(rows, columns)
    integer(int64) :: i64(rows, columns), j64(rows, columns)
 
-   call require_gpu()
+   call require_gpus(1)
    call ftn_pytorch_init(device="cuda:0")
    call model%load(script("device.py"))
    call of_float32(x32, y32, rows, columns)
@@ -76,7 +78,9 @@ contains
       integer :: i, j, stat
 
       !$acc enter data create(x, y)
+      !$omp target enter data map(alloc: x, y)
       !$acc parallel loop collapse(2) present(x, y)
+      !$omp target teams distribute parallel do collapse(2)
       do j = 1, m
          do i = 1, n
             x(i, j) = i*j
@@ -84,10 +88,13 @@ contains
          end do
       end do
       !$acc host_data use_device(x, y)
+      !$omp target data use_device_addr(x, y)
       call model%call("named", [torch_in(x)], results)
       call results%copy_to("half", y)
       !$acc end host_data
+      !$omp end target data
       !$acc update self(y)
+      !$omp target update from(y)
       call expect(all(y == reshape([((i*j/2d0, i=1, n), j=1, m)], [n, m])), "copy_to writes a result on the GPU there")
       call results%copy_to("half", here)
       call expect(all(here == y), "copy_to brings a result to the host")
@@ -99,6 +106,7 @@ contains
       call results%scalar("total", total)
       call expect(abs(total - n*(n + 1)*m*(m + 1)/4d0) < 1d-9, "a number comes to the host")
       !$acc exit data delete(x, y)
+      !$omp target exit data map(delete: x, y)
    end subroutine results_of
 
    !> Only torch_out allows a script to change an array
@@ -111,18 +119,25 @@ contains
 
       x = 2
       !$acc enter data copyin(x)
+      !$omp target enter data map(to: x)
       !$acc host_data use_device(x)
+      !$omp target data use_device_addr(x)
       call model%call("triple", [torch_out(x)])
       !$acc end host_data
+      !$omp end target data
       call expect(all(x == 2), "the host's array is another one")
       !$acc update self(x)
+      !$omp target update from(x)
       call expect(all(x == 6), "a script changes an array on the GPU")
       !$acc host_data use_device(x)
+      !$omp target data use_device_addr(x)
       call model%call("triple", [torch_in(x)], stat=stat, errmsg=errmsg)
       !$acc end host_data
+      !$omp end target data
       call expect_status(stat, FTN_PYTORCH_ERR_INPUT_MODIFIED, "without torch_out it is refused", errmsg)
       if (stat /= FTN_PYTORCH_OK) call expect_text(errmsg, "torch_out", "with what to do")
       !$acc exit data delete(x)
+      !$omp target exit data map(delete: x)
    end subroutine changed_in_place
 
    !> Gradient steps of y = w x from w = 0, beside the same in Fortran
@@ -135,7 +150,9 @@ contains
       integer :: step, i, j
 
       !$acc enter data create(x, y)
+      !$omp target enter data map(alloc: x, y)
       !$acc parallel loop collapse(2) present(x, y)
+      !$omp target teams distribute parallel do collapse(2)
       do j = 1, m
          do i = 1, n
             x(i, j) = 1.0/i
@@ -143,21 +160,28 @@ contains
          end do
       end do
       !$acc update self(x, y)
+      !$omp target update from(x, y)
       weight = 0
       call trained%load(script("line.py"), device="cuda")
       do step = 1, 5
          !$acc host_data use_device(x, y)
+         !$omp target data use_device_addr(x, y)
          call trained%train_step([torch_in(x)], [torch_in(y)], loss)
          !$acc end host_data
+         !$omp end target data
          wanted = sum((weight*x - y)**2)/(n*m)
          weight = weight - 0.1*sum(2*(weight*x - y)*x)/(n*m)
          call expect(abs(loss - wanted) <= 1e-5*wanted, "loss of a training step on the GPU")
       end do
       !$acc host_data use_device(x, y)
+      !$omp target data use_device_addr(x, y)
       call trained%forward([torch_in(x)], [torch_out(y)])
       !$acc end host_data
+      !$omp end target data
       !$acc update self(y)
+      !$omp target update from(y)
       call expect(all(abs(y - weight*x) < 1e-5), "the trained weight")
       !$acc exit data delete(x, y)
+      !$omp target exit data map(delete: x, y)
    end subroutine trains
 end program device_arrays

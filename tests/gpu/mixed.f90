@@ -4,14 +4,14 @@ program mixed
    use, intrinsic :: iso_fortran_env, only : int64, real32
    use check, only : expect, expect_status, expect_text, finish, script
    use ftn_pytorch
-   use gpu, only : count_warnings, require_gpu, warnings_with
+   use gpu, only : count_warnings, require_gpus, warnings_with
    implicit none
 
    integer, parameter :: rows = 4, columns = 3
    type(torch_pymodule) :: model
    real(real32) :: x(rows, columns), y(rows, columns)
 
-   call require_gpu()
+   call require_gpus(1)
    call ftn_pytorch_init(device="cuda:0")
    call count_warnings()
    call model%load(script("device.py"))

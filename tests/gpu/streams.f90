@@ -4,7 +4,7 @@ program streams
    use, intrinsic :: iso_fortran_env, only : int64, real32
    use check, only : expect, expect_status, finish, script
    use ftn_pytorch
-   use gpu, only : require_gpu
+   use gpu, only : require_gpus
    implicit none
 
    integer, parameter :: size_of_arrays = 4000000, queue = 1
@@ -12,7 +12,7 @@ program streams
    real(real32), allocatable :: x(:), y(:)
 
    allocate (x(size_of_arrays), y(size_of_arrays))
-   call require_gpu()
+   call require_gpus(1)
    call ftn_pytorch_init(device="cuda:0")
    call model%load(script("stream.py"))
    call in_order(x, y, size_of_arrays)

@@ -4,14 +4,14 @@ program zero_copies
    use, intrinsic :: iso_fortran_env, only : int64, real32
    use check, only : expect, finish, script
    use ftn_pytorch
-   use gpu, only : require_gpu
+   use gpu, only : require_gpus
    implicit none
 
    integer, parameter :: rows = 64, columns = 100
    type(torch_pymodule) :: profiler, model, line
    real(real32) :: x(rows, columns), y(rows, columns)
 
-   call require_gpu()
+   call require_gpus(1)
    call ftn_pytorch_init(device="cuda:0")
    call profiler%load(script("profiler.py"))
    call model%load(script("device.py"), device="cuda")
