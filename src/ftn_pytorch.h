@@ -586,7 +586,7 @@ FPT_API fpt_status fpt_torch_call(const char *name, int64_t name_len, fpt_arg in
  * @param stream  cudaStream_t, null for the default stream
  * @param waits   1: a call with arrays on a device returns when its work is done; 0: it returns before, and results are
  *                there for what the program puts on the stream afterwards, or after fpt_module_wait()
- * FPT_ERR_HOOK for the direct path, FPT_ERR_DEVICE for NumPy, and for a queue without a stream.
+ * FPT_ERR_DEVICE for NumPy, for a queue without a stream, and on the direct path for a torch without CUDA.
  */
 FPT_API fpt_status fpt_module_set_stream(fpt_module module, const int32_t *queue, void *stream, int32_t waits);
 
