@@ -52,8 +52,8 @@ contains
          all(i)%p => fit(i)
       end do
       do i = 1, size(nets)
-         call nets(i)%load("network", chosen%script, [torch_in("seed", i), torch_in("steps", chosen%steps), &
-                                                      torch_in("warm_up", warm_up*nslow)])
+         call nets(i)%load("network", chosen%script, chosen%device, &
+            [torch_in("seed", i), torch_in("steps", chosen%steps), torch_in("warm_up", warm_up*nslow)])
          all(fits + i)%p => nets(i)
       end do
 

@@ -47,7 +47,7 @@ contains
       call fit(linear)%create("linear in X(k)", [3], degree=1)
       call fit(quartic)%create("degree 4 in X(k)", [3], degree=4)
       call fit(quartic_all)%create("degree 4 in X(k-2..k+2)", [1, 2, 3, 4, 5], degree=4)
-      call nets(learning)%load("network that keeps learning", chosen%script, &
+      call nets(learning)%load("network that keeps learning", chosen%script, chosen%device, &
          [torch_in("seed", chosen%seeds + 1), torch_in("steps", 2*learned*steps_per_sample), &
           torch_in("steps_per_call", steps_per_sample), torch_in("memory", 1000), torch_in("warm_up", warm_up*nslow)])
       do i = linear, quartic_all
@@ -68,7 +68,7 @@ contains
       ! The frozen network is the learning one as it is now: the same script again, with a state of its own
       file = chosen%folder//"/network_at_f10.pt"
       call nets(learning)%save(file)
-      call nets(frozen)%load("network frozen at F = 10", chosen%script, [torch_in("seed", 0)])
+      call nets(frozen)%load("network frozen at F = 10", chosen%script, chosen%device, [torch_in("seed", 0)])
       call nets(frozen)%restore(file)
 
       call run_test(model, all, past, before)

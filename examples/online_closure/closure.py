@@ -52,10 +52,14 @@ def progress():
     return {"steps": learner.steps_done, "samples": learner.samples_seen, "parameters": parameters}
 
 
-class Learner:
-    """The network, its optimizer, the running average of its weights, and the replay buffer."""
+class Learner(nn.Module):
+    """The network, its optimizer, the running average of its weights, and the replay buffer.
+
+    A module, so that all of it moves when the program loads the script with ``device="cuda"``.
+    """
 
     def __init__(self, seed, width, lr, batch, capacity, warm_up, steps, steps_per_call, memory):
+        super().__init__()
         self.batch, self.warm_up, self.memory = batch, warm_up, memory
         self.steps, self.steps_per_call = steps, steps_per_call
         self.steps_done = self.samples_seen = 0
@@ -70,8 +74,8 @@ class Learner:
         # over the latest steps does the same to the noise, at any time: it is what predicts.
         self.average = copy.deepcopy(self.network).requires_grad_(False)
 
-        self.x = torch.empty(capacity, 5)
-        self.target = torch.empty(capacity)
+        self.register_buffer("x", torch.empty(capacity, 5))
+        self.register_buffer("target", torch.empty(capacity))
         # Shift and scale of the inputs, and of the target. Taken once, from the samples of the warm-up.
         self.scales = {"x": (torch.zeros(5), torch.ones(5)), "target": (torch.zeros(()), torch.ones(()))}
 

@@ -29,16 +29,16 @@ module network_closure
 
 contains
 
-   !> Load the script once more; what `options` names goes to its setup function
-   subroutine load(self, name, script, options)
+   !> Load the script once more, onto a device; what `options` names goes to its setup function
+   subroutine load(self, name, script, device, options)
       class(network), intent(inout) :: self
-      character(len=*), intent(in) :: name, script
+      character(len=*), intent(in) :: name, script, device
       type(torch_arg), target :: options(:)
 
       self%name = name
       ! The model computes in double, the network in single precision: inputs are converted on the way in, results on
       ! the way out
-      call self%script%load(script, config=options, dtype="float32")
+      call self%script%load(script, config=options, dtype="float32", device=device)
    end subroutine load
 
    !> One forward pass for all members of an ensemble

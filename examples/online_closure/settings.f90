@@ -23,11 +23,13 @@ module settings
       integer :: seeds = 3
       !> Adam steps that each of them takes in the first act
       integer :: steps = 12000
+      !> Where the networks are: "cpu", "cuda", "cuda:1"
+      character(len=:), allocatable :: device
       logical :: picture = .true.
    end type options
 
    character(len=*), parameter :: usage = &
-      "usage: online_closure <closure.py> <output directory> [--seeds n] [--steps n] [--no-picture]"
+      "usage: online_closure <closure.py> <output directory> [--seeds n] [--steps n] [--device d] [--no-picture]"
 
 contains
 
@@ -40,6 +42,7 @@ contains
       chosen%script = argument(1)
       chosen%folder = argument(2)
       chosen%plot_script = chosen%script(:index(chosen%script, "/", back=.true.))//"plot.py"
+      chosen%device = "cpu"
       i = 3
       do while (i <= command_argument_count())
          select case (argument(i))
@@ -47,6 +50,8 @@ contains
             chosen%seeds = count_after(i, least=1)
          case ("--steps")
             chosen%steps = count_after(i, least=1000)
+         case ("--device")
+            chosen%device = value_after(i)
          case ("--no-picture")
             chosen%picture = .false.
          case default
@@ -56,7 +61,17 @@ contains
       end do
    end function read_options
 
-   !> The number that follows argument i, which moves on to it
+   !> What follows argument i, which moves on to it
+   function value_after(i) result(text)
+      integer, intent(inout) :: i
+      character(len=:), allocatable :: text
+
+      i = i + 1
+      if (i > command_argument_count()) call refuse(argument(i - 1)//" needs a value")
+      text = argument(i)
+   end function value_after
+
+   !> The same as a number
    integer function count_after(i, least) result(n)
       integer, intent(inout) :: i
       integer, intent(in) :: least
@@ -64,9 +79,7 @@ contains
       character(len=:), allocatable :: text
       integer :: stat
 
-      i = i + 1
-      if (i > command_argument_count()) call refuse(argument(i - 1)//" needs a number")
-      text = argument(i)
+      text = value_after(i)
       read (text, *, iostat=stat) n
       if (stat /= 0) call refuse(argument(i - 1)//" needs a number, not "//text)
       if (n < least) call refuse(argument(i - 1)//" "//text//" is too small")
