@@ -2,7 +2,7 @@
 !> Arrays of OpenACC, or of OpenMP, as inputs and outputs: the script computes in their memory on the GPU. The compiler
 !> is told one of the two, and takes the directives of the other for comments.
 program device_arrays
-   use, intrinsic :: iso_c_binding, only : c_loc
+   use, intrinsic :: iso_c_binding, only : c_loc, c_null_ptr, c_ptr
    use, intrinsic :: iso_fortran_env, only : int32, int64, real32, real64
    use check, only : expect, expect_status, expect_text, finish, script
    use ftn_pytorch
@@ -24,6 +24,7 @@ program device_arrays
    call of_float64(x64, y64, rows, columns)
    call of_int32(i32, j32, rows, columns)
    call of_int64(i64, j64, rows, columns)
+   call found_by_host_address()
    call results_of(x64, y64, rows, columns)
    call changed_in_place(x32, rows, columns)
    call trains(x32, y32, rows, columns)
@@ -64,6 +65,27 @@ contains
       character(*), parameter :: dtype = "int64"
       include "device_kind.inc"
    end subroutine of_int64
+
+   !> Allocatable arrays, by what the runtime knows of their addresses on the host
+   subroutine found_by_host_address()
+      real(real32), allocatable, target :: x(:, :), y(:, :)
+      type(c_ptr) :: from, to
+
+      allocate (x(rows, columns), y(rows, columns))
+      call random_number(x)
+      y = 0
+      !$acc enter data copyin(x, y)
+      !$omp target enter data map(to: x, y)
+      from = transfer(device_address(c_loc(x)), c_null_ptr)
+      to = transfer(device_address(c_loc(y)), c_null_ptr)
+      call model%forward([torch_in(from, shape(x), "float32")], [torch_out(to, shape(y), "float32")])
+      call expect(all(y == 0), "the host's array is not written")
+      !$acc update self(y)
+      !$omp target update from(y)
+      call expect(all(y == 2*x + 1), "allocatable arrays by their addresses")
+      !$acc exit data delete(x, y)
+      !$omp target exit data map(delete: x, y)
+   end subroutine found_by_host_address
 
    !> torch_results of what was computed on the GPU, there and on the host
    subroutine results_of(x, y, n, m)
