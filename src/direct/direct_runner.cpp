@@ -226,7 +226,7 @@ ChosenStream DirectRunner::stream() {
 
 void DirectRunner::set_stream(void* stream, bool waits) {
   const ChosenStream chosen{stream, true, waits};
-  StreamUse(module_, chosen);  // refuses what calls could not use
+  const StreamUse tried(module_, chosen);  // refuses what calls could not use
   const std::lock_guard<std::mutex> lock(stream_mutex_);
   stream_ = chosen;
   has_stream_.store(true, std::memory_order_release);

@@ -18,8 +18,8 @@ contains
       integer, intent(in) :: least
 
       if (number_of_gpus() >= least) return
-      print "(2(a, i0))", "skipped: NVIDIA GPUs wanted: ", least, ", here and for what this program was compiled for: ", &
-         number_of_gpus()
+      print "(2(a, i0))", "skipped: NVIDIA GPUs here for what this was compiled for: ", number_of_gpus(), &
+         ", wanted: ", least
       stop 77, quiet=.true.
    end subroutine require_gpus
 

@@ -1,6 +1,6 @@
 ! SPDX-License-Identifier: MIT
-!> Too little memory on the GPU: a status, a text that says who holds how much, arrays as they were, and the next call is
-!> right.
+!> Too little memory on the GPU: a status, a text that says who holds how much, arrays as they were, and the next call
+!> is right.
 program out_of_memory
    use, intrinsic :: iso_fortran_env, only : int64, real32
    use check, only : expect, expect_status, expect_text, finish, script
