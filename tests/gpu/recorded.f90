@@ -5,7 +5,7 @@ program recorded
    use, intrinsic :: iso_fortran_env, only : int64, real32, real64
    use check, only : expect, finish, script
    use ftn_pytorch
-   use gpu, only : require_gpu
+   use gpu, only : require_gpus
    implicit none
 
    integer, parameter :: rows = 64, calls = 60
@@ -15,7 +15,7 @@ program recorded
    allocate (x(2, rows), target(2, rows), y(2, rows))
    call random_number(x)
    target = sin(x)
-   call require_gpu()
+   call require_gpus(1)
    call ftn_pytorch_init(device="cuda:0")
    call compare(on_device=.false., tensor_rate=.false.)
    call compare(on_device=.true., tensor_rate=.false.)
