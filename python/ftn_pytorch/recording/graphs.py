@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: MIT
 """Recordings whose tensors are on a GPU, as CUDA graphs: one launch in place of one for each operator.
 
-A graph works on the addresses that it was captured with. So each input has a buffer, on the device, or pinned where the
-array is in host memory, and results are copied out of the graph's memory before the next call overwrites it. A number
-of an optimizer becomes part of the graph; where one changes, a new graph is captured.
+A graph works on the addresses that it was captured with. Arrays on the device are read there as long as their addresses
+are those of the first call. Others have buffers, on the device, or pinned where the array is in host memory. Results are
+copied out of the graph's memory, which the next call overwrites. A number of an optimizer becomes part of the graph;
+where one changes, a new graph is captured.
 """
 
 from __future__ import annotations
 
 import atexit
 import weakref
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -32,46 +34,59 @@ def concerns(tape: Tape, inputs: list[Any]) -> bool:
     return any(tensor.is_cuda for tensor in tensors) and not any(operation.on_host for operation in tape.steps)
 
 
+@dataclass
+class _Captured:
+    """A graph, and the memory that it works on."""
+
+    graph: Any
+    numbers: list[float]
+    buffers: list[Any]
+    """None for inputs that are read where they are."""
+    results: tuple
+    gradients: tuple
+
+
 class GraphReplay:
-    """Runs like ``Replay`` of the extension, through a graph."""
+    """Runs like ``Replay`` of the extension, through graphs: one for arrays on the device at the addresses of the first
+    call, and one with buffers for any others."""
 
     def __init__(self, replay: Any, tape: Tape, name: str) -> None:
         self._replay, self._tape, self._name = replay, tape, name
-        self._graph: Any = None
-        self._numbers: list[float] | None = None
-        self._captures = 0
-        self._buffers: list[Any] = []
+        self._graphs: dict[Any, _Captured] = {}
+        self._addresses: tuple = ()
         self._staged: Any = None
         """Event after which buffers in host memory may be written again."""
-        self._results: tuple = ()
-        self._gradients: tuple = ()
+        self.captures = 0
         if not _alive:
             atexit.register(reset_all)
         _alive.add(self)
 
     def run(self, args: tuple, named: dict[str, Any]) -> Any:
         """A tuple of tensors, or NotImplemented."""
-        if self._captures > _CAPTURES:
+        if self.captures > _CAPTURES:
             return self._replay.run(args, named)
         given = self._replay.given(args, named)
         if given is NotImplemented:
             return given
         inputs, numbers = given
-        if self._graph is None or numbers != self._numbers:
-            self._capture(inputs, numbers)
-            if self._graph is None:
+        addresses = tuple([tensor.data_ptr() if tensor.is_cuda else 0 for tensor in inputs])
+        if not self._graphs:
+            self._addresses = addresses
+        place = addresses if addresses == self._addresses else None
+        captured = self._graphs.get(place)
+        if captured is None or captured.numbers != numbers:
+            captured = self._capture(place, inputs, numbers)
+            if captured is None:
                 return self._replay.run(args, named)
-        if self._staged is not None:
-            self._staged.synchronize()
-        for buffer, tensor in zip(self._buffers, inputs):
-            buffer.copy_(tensor)
-        self._graph.replay()
+        self._fill(captured.buffers, inputs)
+        captured.graph.replay()
         if self._staged is not None:
             self._staged.record()
-        for place in self._tape.written_inputs:
-            inputs[place].copy_(self._buffers[place])
-        self._replay.settle(inputs, self._gradients)
-        return tuple(result.clone() for result in self._results)
+        for written in self._tape.written_inputs:
+            if captured.buffers[written] is not None:
+                inputs[written].copy_(captured.buffers[written])
+        self._replay.settle(inputs, captured.gradients)
+        return tuple([result.clone() for result in captured.results])
 
     def why(self) -> Any:
         return self._replay.why()
@@ -81,29 +96,31 @@ class GraphReplay:
         return self._replay.runs
 
     def reset(self) -> None:
-        """Let the graph go; the next call captures another one."""
-        if self._graph is not None:
-            self._graph.reset()
-            self._graph = None
+        """Let the graphs go; the next call captures another one."""
+        while self._graphs:
+            self._graphs.popitem()[1].graph.reset()
 
-    def _capture(self, inputs: list[Any], numbers: list[float]) -> None:
-        self.reset()
-        self._captures += 1
-        if self._captures > _CAPTURES:
-            observe.log(
-                observe.INFO,
-                f"{self._name}: no CUDA graph, because numbers of its optimizer change too often; give the learning "
-                "rate as a tensor on the device",
-            )
-            return
-        if not self._buffers:
-            self._buffers = [torch.empty_like(each, pin_memory=each.is_cpu) for each in inputs]
-            if any(each.is_cpu for each in inputs):
-                self._staged = torch.cuda.Event()
-        for buffer, tensor in zip(self._buffers, inputs):
-            buffer.copy_(tensor)
-        before = checking.State(self._tape, self._buffers)
-        device = next(each.device for each in (*(t for (t,) in self._tape.outside), *self._buffers) if each.is_cuda)
+    def _fill(self, buffers: list[Any], inputs: list[Any]) -> None:
+        if self._staged is not None:
+            self._staged.synchronize()
+        for buffer, tensor in zip(buffers, inputs):
+            if buffer is not None:
+                buffer.copy_(tensor)
+
+    def _capture(self, place: Any, inputs: list[Any], numbers: list[float]) -> _Captured | None:
+        if place in self._graphs:
+            self._graphs.pop(place).graph.reset()
+        self.captures += 1
+        if self.captures > _CAPTURES:
+            return self._without("numbers of its optimizer change too often; give the learning rate as a tensor")
+        stays = [tensor.is_cuda and place is not None for tensor in inputs]
+        buffers = [None if here else torch.empty_like(t, pin_memory=t.is_cpu) for here, t in zip(stays, inputs)]
+        if self._staged is None and any(tensor.is_cpu for tensor in inputs):
+            self._staged = torch.cuda.Event()
+        self._fill(buffers, inputs)
+        used = [tensor if buffer is None else buffer for buffer, tensor in zip(buffers, inputs)]
+        before = checking.State(self._tape, used)
+        device = next(each.device for each in (*(t for (t,) in self._tape.outside), *used) if each.is_cuda)
         graph = torch.cuda.CUDAGraph()
         try:
             with torch.cuda.device(device):
@@ -111,17 +128,21 @@ class GraphReplay:
                 aside.wait_stream(torch.cuda.current_stream())
                 with torch.cuda.stream(aside):
                     # libraries that torch calls prepare themselves in their first calls, which cannot be captured
-                    self._replay.launch(self._buffers, numbers)
+                    self._replay.launch(used, numbers)
                 torch.cuda.current_stream().wait_stream(aside)
                 before.restore()
                 # other threads may go on using the device meanwhile
                 with torch.cuda.graph(graph, capture_error_mode="thread_local"):
-                    self._results, self._gradients = self._replay.launch(self._buffers, numbers)
+                    results, gradients = self._replay.launch(used, numbers)
         except RuntimeError as failure:
-            self._captures = _CAPTURES + 1
-            observe.log(observe.INFO, f"{self._name}: no CUDA graph, because {str(failure).splitlines()[0]}")
-            return
-        self._graph, self._numbers = graph, numbers
+            return self._without(str(failure).splitlines()[0])
+        self._graphs[place] = _Captured(graph, numbers, buffers, results, gradients)
+        return self._graphs[place]
+
+    def _without(self, why: str) -> None:
+        self.reset()
+        self.captures = _CAPTURES + 1
+        observe.log(observe.INFO, f"{self._name}: no CUDA graph, because {why}")
 
 
 def reset_all() -> None:
