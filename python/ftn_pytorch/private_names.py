@@ -244,6 +244,12 @@ def schema_of(operator: Any) -> Any:
     return _SCHEMA.of(operator)
 
 
+def hooks_of(value: Any) -> list[dict]:
+    """The dicts that hold the hooks of a module or an optimizer."""
+    found = [getattr(value, hook.name, None) for hook in _HOOKS]
+    return [each for each in found if isinstance(each, dict)]
+
+
 def has_hooks(value: Any) -> bool:
     """True for a module, an optimizer or a tensor that somebody has given a hook."""
     return any(getattr(value, hook.name, None) for hook in (*_HOOKS, *_TENSOR_HOOKS))

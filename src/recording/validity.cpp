@@ -83,9 +83,10 @@ struct Signature::Matching {
     if (leaf.value) return ++leaves, is_same_value(leaf.value.ptr(), object);
     if (!THPVariable_Check(object)) return false;
     const at::Tensor& tensor = THPVariable_Unpack(object);
-    if (tensor.layout() != at::kStrided || tensor.scalar_type() != leaf.type || tensor.sizes() != at::IntArrayRef(leaf.sizes) ||
-        tensor.strides() != at::IntArrayRef(leaf.strides) || tensor.device() != leaf.device ||
-        tensor.requires_grad() != leaf.requires_grad || tensor.is_conj() || tensor.is_neg())
+    if (tensor.layout() != at::kStrided || tensor.scalar_type() != leaf.type ||
+        tensor.sizes() != at::IntArrayRef(leaf.sizes) || tensor.strides() != at::IntArrayRef(leaf.strides) ||
+        tensor.device() != leaf.device || tensor.requires_grad() != leaf.requires_grad || tensor.is_conj() ||
+        tensor.is_neg())
       return false;
     const auto first = std::find(objects.begin(), objects.end(), object) - objects.begin();
     if (static_cast<std::size_t>(first) != leaf.same_as) return false;
@@ -108,7 +109,7 @@ bool Signature::matches(PyObject* args, PyObject* named, std::vector<at::Tensor>
 bool Binding::holds() const noexcept {
   PyObject *whole = container.ptr(), *now = nullptr;
   if (key.is_none()) {
-    const Py_ssize_t size = PyDict_Check(whole) ? PyDict_GET_SIZE(whole) : PySequence_Size(whole);
+    const Py_ssize_t size = PyDict_Check(whole) ? PyDict_GET_SIZE(whole) : PyObject_Size(whole);
     return size == PyLong_AsSsize_t(value.ptr());
   }
   if (PyDict_Check(whole)) {
@@ -119,6 +120,10 @@ bool Binding::holds() const noexcept {
     now = place < PyList_GET_SIZE(whole) ? PyList_GET_ITEM(whole, place) : nullptr;
   } else if (PyCell_Check(whole)) {
     now = PyCell_GET(whole);
+  } else {
+    const auto slot = py::reinterpret_steal<py::object>(PyObject_GetAttr(whole, key.ptr()));
+    if (!slot) PyErr_Clear();
+    return slot && is_same_value(slot.ptr(), value.ptr());
   }
   return now && is_same_value(now, value.ptr());
 }
@@ -156,7 +161,8 @@ bool Memory::holds() const { return tensor.const_data_ptr() == data && tensor.si
 
 std::optional<double> Number::Source::read() const noexcept {
   PyObject* now = PyDict_GetItemWithError(group.ptr(), key.ptr());
-  if (now && item >= 0) now = PyTuple_CheckExact(now) && item < PyTuple_GET_SIZE(now) ? PyTuple_GET_ITEM(now, item) : nullptr;
+  if (now && item >= 0)
+    now = PyTuple_CheckExact(now) && item < PyTuple_GET_SIZE(now) ? PyTuple_GET_ITEM(now, item) : nullptr;
   if (!now || !PyNumber_Check(now) || THPVariable_Check(now)) return PyErr_Clear(), std::nullopt;
   const double value = PyFloat_AsDouble(now);
   if ((value == -1 && PyErr_Occurred()) || value == 0) return PyErr_Clear(), std::nullopt;

@@ -2,6 +2,7 @@
 """Functions that cannot be recorded go on as they are, and one sentence says why."""
 
 import os
+import types
 
 import pytest
 
@@ -165,21 +166,15 @@ def test_hooks():
 
 
 def test_an_optimizer_that_nothing_leads_to():
-    class Hidden:
-        """Keeps it where no field shows it."""
-
-        __slots__ = ("get",)
-
     inner = torch.nn.Linear(3, 1)
-    hidden = Hidden()
     made = torch.optim.SGD(inner.parameters(), lr=0.1)
-    hidden.get = made
+    hidden = types.MappingProxyType({"made": made})  # which is not looked into
 
     def step(x):
-        hidden.get.zero_grad()
+        hidden["made"].zero_grad()
         loss = inner(x).sum()
         loss.backward()
-        hidden.get.step()
+        hidden["made"].step()
         return loss
 
     apply = recorded(step)
@@ -193,12 +188,8 @@ def test_an_optimizer_that_nothing_leads_to():
 
 
 def test_a_parameter_that_nothing_leads_to():
-    class Hidden:
-        __slots__ = ("get",)
-
-    hidden = Hidden()
-    hidden.get = torch.nn.Parameter(torch.ones(3))
-    apply = recorded(lambda x: x * hidden.get)
+    hidden = types.MappingProxyType({"weight": torch.nn.Parameter(torch.ones(3))})
+    apply = recorded(lambda x: x * hidden["weight"])
     with pytest.warns(FtnPytorchWarning, match="a parameter that none of its names leads to"):
         for _ in range(CALLS):
             apply(X)
@@ -311,7 +302,11 @@ def test_an_extension_that_is_missing(monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     "text, options, piece",
     [
-        ("import numpy\ndef ftn_pytorch_forward(x): return numpy.add(x, 1)", {}, "uses NumPy, which cannot be recorded"),
+        (
+            "import numpy\ndef ftn_pytorch_forward(x): return numpy.add(x, 1)",
+            {},
+            "uses NumPy, which cannot be recorded",
+        ),
     ],
 )
 def test_record_option(load, fails, text, options, piece):

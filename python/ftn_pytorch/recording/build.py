@@ -80,7 +80,8 @@ def tensors_in(args: tuple, named: dict[str, Any]) -> list[Any]:
 
 def record(function: Callable, args: tuple, named: dict[str, Any], others: tuple) -> tuple[Any, Tape | str]:
     """The result of a call, and its tape, or the reason that there is none. The call is made as it always is."""
-    watch = Watch(function, others)
+    given = [leaf for leaf in leaves((args, named)) if not isinstance(leaf, (torch.Tensor, *_PLAIN))]
+    watch = Watch(function, (*others, *given))
     before = [(parameter, parameter.grad) for parameter in watch.parameters()]
     rates = [(source, source.value()) for optimizer in watch.optimizers for source in settings.sources_of(optimizer)]
     recorder = Recorder(tensors_in(args, named))
@@ -125,7 +126,7 @@ def _numbers(recorder: Recorder, trials: Trials) -> dict[tuple[int, int], Number
 
 def _tape(recorder: Recorder, watch: Watch, before: list, result: Any, numbers: dict[tuple[int, int], Number]) -> Tape:
     outside = recorder.outside
-    reached = {id(parameter) for parameter in watch.parameters()} | {id(each.value) for each in watch.bindings}
+    reached = {id(tensor) for tensor in (*watch.parameters(), *watch.tensors)}
     for tensor in outside.values():
         if tensor.requires_grad and id(tensor) not in reached:
             raise Unrecordable("it uses a parameter that none of its names leads to")
@@ -165,7 +166,11 @@ def _tape(recorder: Recorder, watch: Watch, before: list, result: Any, numbers: 
         bindings=[binding[:3] for binding in watch.bindings],
         numbers=listed,
         gradients_before=[
-            (parameter, gradient is not None, gradient if gradient is not None and _is_used(gradient, recorder) else None)
+            (
+                parameter,
+                gradient is not None,
+                gradient if gradient is not None and _is_used(gradient, recorder) else None,
+            )
             for parameter, gradient in before
         ],
         gradients_after=after,
@@ -199,7 +204,9 @@ def _template(value: Any, recorder: Recorder, results: list[int]) -> Any:
         return {name: _template(each, recorder, results) for name, each in value.items()}
     if isinstance(value, _PLAIN):
         return value
-    raise Unrecordable(f"it returns a {type(value).__name__}; tensors, constants and containers of them can be recorded")
+    raise Unrecordable(
+        f"it returns a {type(value).__name__}; tensors, constants and containers of them can be recorded"
+    )
 
 
 def filler(template: Any) -> Callable[[tuple], Any]:

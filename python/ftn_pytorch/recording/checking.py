@@ -96,9 +96,7 @@ class Call:
                 return f"{name} is no longer called; "
             for value, other in zip(values or [], outcome):
                 if not is_same(value, other, tolerance):
-                    return (
-                        f"{name} ({operation.place}) gives {_shown(value)}, and {_shown(other)} from the recording; "
-                    )
+                    return f"{name} ({operation.place}) gives {_shown(value)}, and {_shown(other)} from the recording; "
         return ""
 
 
