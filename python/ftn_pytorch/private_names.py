@@ -239,6 +239,11 @@ def dispatch_mode() -> type:
     return _DISPATCH_MODE.value()
 
 
+def has_schema(operator: Any) -> bool:
+    """False for operators that are given functions, such as torch.cond."""
+    return hasattr(operator, _SCHEMA.name)
+
+
 def schema_of(operator: Any) -> Any:
     """Names, defaults and aliases of the arguments of an operator."""
     return _SCHEMA.of(operator)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /// The Python module `_ftn_pytorch_recording`: recorded functions that run without Python. It is an extension module of
-/// its own, so that scripts can use it without a Fortran program, and the rest of the library never needs torch's Python
-/// binding.
+/// its own, so that scripts can use it without a Fortran program, and the rest of the library never needs torch's
+/// Python binding.
 #include "recording/tape.hpp"
 #include "recording/validity.hpp"
 
@@ -83,19 +83,24 @@ class Replay {
         modes_(Modes::current()),
         tape_(py::cast<int32_t>(tape.attr("slots")),
               all_of<std::pair<int32_t, at::Tensor>>(
-                  tape.attr("constants"), [](const py::tuple& pair) { return std::pair(py::cast<int32_t>(pair[0]), tensor_of(pair[1])); }),
+                  tape.attr("constants"),
+                  [](const py::tuple& pair) { return std::pair(py::cast<int32_t>(pair[0]), tensor_of(pair[1])); }),
               all_of<Operation>(tape.attr("operations"), operation_of)),
         first_write_(py::cast<std::size_t>(tape.attr("first_write"))),
         inputs_(integers(tape.attr("inputs"))),
         results_(integers(tape.attr("results"))),
-        bindings_(all_of<Binding>(tape.attr("bindings"), [](const py::tuple& each) { return Binding{each[0], each[1], each[2]}; })),
+        bindings_(all_of<Binding>(tape.attr("bindings"),
+                                  [](const py::tuple& each) { return Binding{each[0], each[1], each[2]}; })),
         numbers_(all_of<Number>(tape.attr("numbers"), number_of)),
-        before_(all_of<GradientBefore>(tape.attr("gradients_before"), [](const py::tuple& each) {
-          return GradientBefore{tensor_of(each[0]), py::cast<bool>(each[1]), each[2].is_none() ? at::Tensor() : tensor_of(each[2])};
-        })),
+        before_(all_of<GradientBefore>(tape.attr("gradients_before"),
+                                       [](const py::tuple& each) {
+                                         return GradientBefore{tensor_of(each[0]), py::cast<bool>(each[1]),
+                                                               each[2].is_none() ? at::Tensor() : tensor_of(each[2])};
+                                       })),
         memory_(all_of<Memory>(tape.attr("outside"), [](const py::tuple& each) { return Memory(tensor_of(each[0])); })),
         after_(all_of<std::pair<at::Tensor, int32_t>>(
-            tape.attr("gradients_after"), [](const py::tuple& pair) { return std::pair(tensor_of(pair[0]), py::cast<int32_t>(pair[1])); })),
+            tape.attr("gradients_after"),
+            [](const py::tuple& pair) { return std::pair(tensor_of(pair[0]), py::cast<int32_t>(pair[1])); })),
         written_(all_of<at::Tensor>(tape.attr("written"), [](const py::tuple& each) { return tensor_of(each[0]); })),
         written_inputs_(integers(tape.attr("written_inputs"))) {}
 
@@ -103,8 +108,8 @@ class Replay {
   py::object run(const py::tuple& args, const py::dict& named) {
     std::vector<at::Tensor> inputs;
     std::vector<double> numbers;
-    why_ = mismatch(args, named, inputs, numbers);
-    if (!why_.is_none()) return py::reinterpret_borrow<py::object>(Py_NotImplemented);
+    if (is_refused(mismatch(args, named, inputs, numbers)))
+      return py::reinterpret_borrow<py::object>(Py_NotImplemented);
     Frame frame = take_frame();
     if (const std::exception_ptr failure = compute(frame, inputs, numbers)) {
       if (frame.position >= first_write_) rethrow_in_python(failure);
@@ -113,7 +118,7 @@ class Replay {
     }
     for (const auto& [parameter, slot] : after_) parameter.mutable_grad() = tensor_in(frame, slot);
     count_writes(inputs);
-    py::object results = tensors_in(frame, results_);
+    py::object results = results_in(frame);
     put_back(std::move(frame));
     return results;
   }
@@ -122,8 +127,8 @@ class Replay {
   py::object given(const py::tuple& args, const py::dict& named) {
     std::vector<at::Tensor> inputs;
     std::vector<double> numbers;
-    why_ = mismatch(args, named, inputs, numbers);
-    if (!why_.is_none()) return py::reinterpret_borrow<py::object>(Py_NotImplemented);
+    if (is_refused(mismatch(args, named, inputs, numbers)))
+      return py::reinterpret_borrow<py::object>(Py_NotImplemented);
     py::list tensors;
     for (const at::Tensor& input : inputs) tensors.append(py::reinterpret_steal<py::object>(THPVariable_Wrap(input)));
     return py::make_tuple(tensors, numbers);
@@ -137,7 +142,8 @@ class Replay {
     if (const std::exception_ptr failure = compute(frame, inputs, numbers)) rethrow_in_python(failure);
     std::vector<int32_t> gradients;
     for (const auto& each : after_) gradients.push_back(each.second);
-    py::object made = py::make_tuple(tensors_in(frame, results_), tensors_in(frame, gradients));
+    py::object made =
+        py::make_tuple(results_in(frame), tensors_of(gradients, [&](int32_t slot) { return tensor_in(frame, slot); }));
     put_back(std::move(frame));
     return made;
   }
@@ -153,10 +159,18 @@ class Replay {
     count_writes(inputs);
   }
 
+  /// Reason of the last call for which it did not hold.
   py::object why() const { return why_; }
   int64_t runs() const noexcept { return runs_; }
 
  private:
+  /// Other threads may have run it when why() is asked for, which must go on to tell one of the reasons.
+  bool is_refused(py::object&& mismatch) {
+    if (mismatch.is_none()) return false;
+    why_ = std::move(mismatch);
+    return true;
+  }
+
   /// None, or (kind, index) of the first thing that is not as it was.
   py::object mismatch(const py::tuple& args, const py::dict& named, std::vector<at::Tensor>& inputs,
                       std::vector<double>& numbers) const {
@@ -202,15 +216,26 @@ class Replay {
     return nullptr;
   }
 
+  /// What was there before a call comes out as another tensor of the same memory, without gradients.
+  at::Tensor result_in(const Frame& frame, int32_t slot) const {
+    const at::Tensor tensor = tensor_in(frame, slot);
+    return tape_.is_constant(slot) || tensor.requires_grad() ? tensor.detach() : tensor;
+  }
+
   static at::Tensor tensor_in(const Frame& frame, int32_t slot) {
     return slot < 0 ? at::Tensor() : frame.slots[static_cast<std::size_t>(slot)].toTensor();
   }
 
-  static py::object tensors_in(const Frame& frame, const std::vector<int32_t>& slots) {
+  template <class Get>
+  static py::object tensors_of(const std::vector<int32_t>& slots, const Get& get) {
     py::tuple tensors(slots.size());
     for (std::size_t i = 0; i < slots.size(); ++i)
-      tensors[i] = py::reinterpret_steal<py::object>(THPVariable_Wrap(tensor_in(frame, slots[i])));
+      tensors[i] = py::reinterpret_steal<py::object>(THPVariable_Wrap(get(slots[i])));
     return tensors;
+  }
+
+  py::object results_in(const Frame& frame) const {
+    return tensors_of(results_, [&](int32_t slot) { return result_in(frame, slot); });
   }
 
   /// As autograd counts them, for those who have kept a tensor for their backward pass.
@@ -236,7 +261,7 @@ class Replay {
   std::vector<at::Tensor> written_;
   std::vector<int32_t> written_inputs_;
   std::vector<Frame> idle_;
-  py::object why_ = py::none();
+  py::object why_ = py::make_tuple("arguments", 0);
   int64_t runs_ = 0;
 };
 
@@ -266,5 +291,6 @@ PYBIND11_MODULE(_ftn_pytorch_recording, module) {
       .def("settle", &Replay::settle, py::arg("tensors"), py::arg("gradients"),
            "What run() does besides: gradients of parameters, and counting what was written.")
       .def_property_readonly("runs", &Replay::runs, "How often it has run.")
-      .def("why", &Replay::why, "What did not hold in the last call: (kind, index), or None.");
+      .def("why", &Replay::why, "What did not hold when it last did not: (kind, index).");
+  module.def("is_intercepted", &fpt::recording::is_intercepted, "Whether operators of this thread go elsewhere.");
 }

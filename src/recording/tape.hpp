@@ -47,6 +47,8 @@ class Tape {
   Tape(int32_t slots, std::vector<std::pair<int32_t, at::Tensor>> constants, std::vector<Operation> operations);
 
   Frame frame() const;
+  /// True for a slot that holds the same tensor in every run.
+  bool is_constant(int32_t slot) const { return slot >= 0 && !slots_[static_cast<std::size_t>(slot)].isNone(); }
   /// Run all calls on a frame whose inputs are set. Throws what an operator throws; the frame is of no use then.
   void run(Frame& frame, const std::vector<double>& numbers) const;
   /// Let all tensors of a run go; constants stay.

@@ -131,16 +131,21 @@ bool Binding::holds() const noexcept {
 Modes Modes::current() {
   return {c10::GradMode::is_enabled(),
           c10::InferenceMode::is_enabled(),
+          torch::autograd::AnomalyMode::is_enabled(),
+          at::globalContext().deterministicAlgorithms(),
           at::autocast::is_autocast_enabled(at::kCPU),
           at::autocast::is_autocast_enabled(at::kCUDA),
           at::autocast::get_autocast_dtype(at::kCPU),
-          at::autocast::get_autocast_dtype(at::kCUDA)};
+          at::autocast::get_autocast_dtype(at::kCUDA),
+          c10::get_default_dtype_as_scalartype(),
+          at::impl::PythonTorchFunctionTLS::stack_len()};
 }
 
 bool Modes::operator==(const Modes& other) const noexcept {
-  return grad == other.grad && inference == other.inference && autocast_cpu == other.autocast_cpu &&
-         autocast_cuda == other.autocast_cuda && (!autocast_cpu || cpu_type == other.cpu_type) &&
-         (!autocast_cuda || cuda_type == other.cuda_type);
+  return grad == other.grad && inference == other.inference && anomaly == other.anomaly &&
+         deterministic == other.deterministic && default_type == other.default_type && functions == other.functions &&
+         autocast_cpu == other.autocast_cpu && autocast_cuda == other.autocast_cuda &&
+         (!autocast_cpu || cpu_type == other.cpu_type) && (!autocast_cuda || cuda_type == other.cuda_type);
 }
 
 bool is_intercepted() {
@@ -149,15 +154,23 @@ bool is_intercepted() {
 }
 
 bool GradientBefore::holds() const {
+  if (torch::autograd::impl::get_autograd_meta(parameter) &&
+      (!torch::autograd::impl::hooks(parameter).empty() || torch::autograd::impl::post_acc_grad_hooks(parameter)))
+    return false;
   const at::Tensor& now = parameter.grad();
   return now.defined() == is_there && (!same.defined() || now.is_same(same));
 }
 
-Memory::Memory(at::Tensor of) : tensor(std::move(of)), data(tensor.const_data_ptr()) {
+Memory::Memory(at::Tensor of)
+    : tensor(std::move(of)), data(tensor.const_data_ptr()), requires_grad(tensor.requires_grad()) {
   sizes.assign(tensor.sizes().begin(), tensor.sizes().end());
+  strides.assign(tensor.strides().begin(), tensor.strides().end());
 }
 
-bool Memory::holds() const { return tensor.const_data_ptr() == data && tensor.sizes() == at::IntArrayRef(sizes); }
+bool Memory::holds() const {
+  return tensor.const_data_ptr() == data && tensor.requires_grad() == requires_grad &&
+         tensor.sizes() == at::IntArrayRef(sizes) && tensor.strides() == at::IntArrayRef(strides);
+}
 
 std::optional<double> Number::Source::read() const noexcept {
   PyObject* now = PyDict_GetItemWithError(group.ptr(), key.ptr());

@@ -37,8 +37,8 @@ class Signature {
   std::vector<Leaf> leaves_;
 };
 
-/// A name, an item or a field that must go on to mean what it meant. Containers are dicts, lists and cells; without a key,
-/// it is their length.
+/// A name, an item or a field that must go on to mean what it meant. Containers are dicts, lists and cells; without a
+/// key, it is their length.
 struct Binding {
   py::object container, key, value;
   bool holds() const noexcept;
@@ -46,8 +46,9 @@ struct Binding {
 
 /// Modes of torch that decide on what a function does.
 struct Modes {
-  bool grad, inference, autocast_cpu, autocast_cuda;
-  at::ScalarType cpu_type, cuda_type;
+  bool grad, inference, anomaly, deterministic, autocast_cpu, autocast_cuda;
+  at::ScalarType cpu_type, cuda_type, default_type;
+  int64_t functions;  ///< modes of __torch_function__
 
   static Modes current();
   bool operator==(const Modes& other) const noexcept;
@@ -56,7 +57,7 @@ struct Modes {
 /// True where the calls of this thread go elsewhere before they are made: torch.vmap, modes of a script.
 bool is_intercepted();
 
-/// The gradient of a parameter as the recorded function found it.
+/// The gradient of a parameter as the recorded function found it, and no hook that waits for it.
 struct GradientBefore {
   at::Tensor parameter;
   bool is_there;
@@ -65,11 +66,12 @@ struct GradientBefore {
   bool holds() const;
 };
 
-/// A tensor from outside; its memory must stay.
+/// A tensor from outside; its memory must stay, and whether gradients are wanted.
 struct Memory {
   at::Tensor tensor;
   const void* data;
-  c10::SmallVector<int64_t, 5> sizes;
+  c10::SmallVector<int64_t, 5> sizes, strides;
+  bool requires_grad;
 
   explicit Memory(at::Tensor of);
   bool holds() const;

@@ -31,6 +31,10 @@ def branch(x):
     return x if x.sum() > 3 else -x
 
 
+def listed(x):
+    return x * max(x.flatten().tolist())
+
+
 def selected(x):
     return x[x > 2].sum()
 
@@ -90,7 +94,7 @@ def strange_result(x):
 
 
 def not_a_result_of_torch(x):
-    return torch.from_numpy((x.numpy() * 2).copy())
+    return torch.frombuffer(bytearray(8), dtype=torch.float32)
 
 
 def stepping_with_a_closure(x):
@@ -106,6 +110,7 @@ def stepping_with_a_closure(x):
 REASONS = {
     item: ("test_recorded_refused.py:", "a number is taken out of a tensor"),
     branch: ("test_recorded_refused.py:", "a number is taken out of a tensor"),
+    listed: ("test_recorded_refused.py:", "a number is taken out of a tensor (Tensor.tolist)"),
     selected: ("the shape of a result depends on numbers in tensors",),
     reshaped: ("the shape of a tensor is changed in place",),
     counts: ("it changes counter", "before a call"),
@@ -203,10 +208,10 @@ def test_numbers_that_change_in_each_call():
 
 
 def test_what_is_computed_out_of_sight_shows_when_it_is_checked():
-    """NumPy computes on the memory of tensors, which torch does not see."""
+    """Others read the memory of tensors, which torch does not see."""
 
     def step(x):
-        factor = torch.from_numpy(x.numpy() * 2)
+        factor = torch.frombuffer(bytearray((x * 2).untyped_storage()), dtype=torch.float32)
         return x * factor
 
     apply = recorded(step)

@@ -215,7 +215,7 @@ def test_a_change_is_seen(name, restored):
     apply, change = CASES[name]()
     function = apply.func if isinstance(apply, functools.partial) else apply
     x = torch.arange(6.0).reshape(2, 3)
-    plain = functools.partial(getattr(function, "__wrapped__"), *getattr(apply, "args", ()))
+    plain = functools.partial(function.__wrapped__, *getattr(apply, "args", ()))
     if isinstance(apply, types.MethodType):
         plain = functools.partial(plain, apply.__self__)
     for _ in range(8):

@@ -13,6 +13,7 @@ import torch
 
 from .. import private_names
 from . import settings
+from .outside import Outside
 from .settings import Number, Trials
 from .tape import Operation, Recorder, Slot, address_of, in_place, without_unused
 from .watch import Watch
@@ -82,10 +83,12 @@ def record(function: Callable, args: tuple, named: dict[str, Any], others: tuple
     """The result of a call, and its tape, or the reason that there is none. The call is made as it always is."""
     given = [leaf for leaf in leaves((args, named)) if not isinstance(leaf, (torch.Tensor, *_PLAIN))]
     watch = Watch(function, (*others, *given))
+    if hooks := watch.hooks():
+        return function(*args, **named), f"{hooks} would not be called"
     before = [(parameter, parameter.grad) for parameter in watch.parameters()]
     rates = [(source, source.value()) for optimizer in watch.optimizers for source in settings.sources_of(optimizer)]
     recorder = Recorder(tensors_in(args, named))
-    with Trials(recorder) as trials, recorder:
+    with Trials(recorder) as trials, Outside(recorder), recorder:
         result = function(*args, **named)
     try:
         if recorder.obstacle:
@@ -97,8 +100,6 @@ def record(function: Callable, args: tuple, named: dict[str, Any], others: tuple
 
 
 def _require_pure(watch: Watch, rates: list, trials: Trials) -> None:
-    if hooks := watch.hooks():
-        raise Unrecordable(f"{hooks} would not be called")
     changed = watch.changed()
     if changed is not None:
         text = f"it changes {changed.path}"

@@ -29,9 +29,11 @@ class State:
         self.random = [generator.get_state() for generator in self.generators]
 
     def restore(self) -> None:
+        # Writing counts for autograd, and is not possible everywhere: only what was written by the call is written again.
         with torch.no_grad():
             for tensor, copy in zip(self.tensors, self.copies):
-                tensor.copy_(copy)
+                if not is_same(tensor, copy, 0):
+                    tensor.copy_(copy)
         for parameter, gradient in self.gradients:
             parameter.grad = gradient
         for generator, state in zip(self.generators, self.random):
@@ -59,15 +61,19 @@ class Call:
         result = self._function(*self._args, **self._named)
         after = State(tape, self._inputs)
         before.restore()
-        found = replay.run(self._args, self._named)
-        if found is NotImplemented:
+        try:
+            found = replay.run(self._args, self._named)
+            if found is NotImplemented:
+                return result, "an operation fails in the recording" if replay.why()[0] == "failure" else None
+            found = filled(tape.template, found)
+            difference = self._difference(after, State(tape, self._inputs), result, found, tolerance)
+            if difference:
+                before.restore()
+                difference = f"{self._first_difference(tape, before, tolerance)}{difference}"
+        except Exception as failure:
+            return result, f"the recording fails: {str(failure).partition(chr(10))[0]}"
+        finally:
             after.restore()
-            return result, None
-        difference = self._difference(after, State(tape, self._inputs), result, filled(tape.template, found), tolerance)
-        if difference:
-            before.restore()
-            difference = f"{self._first_difference(tape, before, tolerance)}{difference}"
-        after.restore()
         return result, difference
 
     def _difference(self, one: State, other: State, result: Any, found: Any, tolerance: float) -> str:
@@ -134,7 +140,7 @@ def is_same(value: Any, other: Any, tolerance: float) -> bool:
         return value is other or value == other
     if value.dtype != other.dtype or value.shape != other.shape:
         return False
-    one, two = value.detach().contiguous().reshape(-1), other.detach().contiguous().reshape(-1)
+    one, two = (each.detach().resolve_conj().resolve_neg().contiguous().reshape(-1) for each in (value, other))
     if one.numel() == 0 or torch.equal(one.view(torch.uint8), two.view(torch.uint8)):
         return True
     if tolerance == 0 or not (one.is_floating_point() or one.is_complex()):

@@ -16,6 +16,7 @@ from .. import observe, process
 from ..errors import FtnPytorchError
 from . import checking, graphs, library
 from .build import Tape, filler, leaves, record, tensors_in
+from .tape import is_ordinary
 
 _WARM_UP = 2
 _ATTEMPTS = 3
@@ -97,8 +98,8 @@ class RecordedFunction:
             found = variant.replay.run(args, named)
             if found is not NotImplemented:
                 return variant.fill(found)
-        # One thread records; the others compute meanwhile.
-        if self.obstacle or not self._lock.acquire(blocking=False):
+        # One thread records; the others compute meanwhile. So does what is called while another function is recorded.
+        if self.obstacle or library.is_intercepted() or not self._lock.acquire(blocking=False):
             return self._as_it_is(args, named)
         try:
             return self._next(args, named)
@@ -168,7 +169,12 @@ class RecordedFunction:
             if variant.attempts == _ATTEMPTS:
                 self._give_up(tape)
             return without_graph(result)
-        variant.replay, variant.tape, variant.checks = library.module().Replay(args, named, tape), tape, self._checks
+        try:
+            replay = library.module().Replay(args, named, tape)
+        except (RuntimeError, TypeError, ValueError) as failure:
+            self._give_up(f"an operation cannot be called from C++: {str(failure).partition(chr(10))[0]}")
+            return without_graph(result)
+        variant.replay, variant.tape, variant.checks = replay, tape, self._checks
         if graphs.concerns(tape, tensors_in(args, named)):
             variant.replay = graphs.GraphReplay(variant.replay, tape, self.name)
         variant.fill = filler(tape.template)
@@ -219,12 +225,13 @@ def _key(args: tuple, named: dict[str, Any]) -> Any:
     described: list[Any] = [_structure((args, named))]
     for leaf in leaves((args, named)):
         if isinstance(leaf, torch.Tensor):
-            strides = leaf.stride() if leaf.layout == torch.strided else ()
-            described.append((leaf.shape, strides, leaf.dtype, leaf.device, leaf.requires_grad))
+            shape = (leaf.shape, leaf.stride()) if is_ordinary(leaf) else ()
+            described.append((shape, leaf.dtype, leaf.device, leaf.requires_grad))
         else:
             described.append((type(leaf), leaf if isinstance(leaf, (int, float, complex, str, bytes)) else id(leaf)))
     devices = ("cpu", "cuda")
     modes = [(torch.is_autocast_enabled(each), torch.get_autocast_dtype(each)) for each in devices]
+    modes += [torch.is_anomaly_enabled(), torch.are_deterministic_algorithms_enabled(), torch.get_default_dtype()]
     return (*described, torch.is_grad_enabled(), torch.is_inference_mode_enabled(), *modes)
 
 

@@ -33,6 +33,11 @@ def obstacle() -> str:
     return "" if module() is not None else _Found.obstacle or ""
 
 
+def is_intercepted() -> bool:
+    """True where the operators of this thread go elsewhere before they are called: a recorder, torch.vmap."""
+    return module() is not None and module().is_intercepted()
+
+
 def _find() -> None:
     import torch  # noqa: F401  the extension needs its libraries
 

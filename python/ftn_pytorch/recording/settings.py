@@ -8,6 +8,7 @@ depends on the numbers; it must be one of them, or one of the forms below, in bo
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -68,6 +69,7 @@ class Trials:
         self.steps: list[Steps] = []
         self._recorder = recorder
         self._is_trial = False
+        self._thread = threading.get_ident()
         self._hooks: list[Any] = []
 
     def __enter__(self) -> Trials:
@@ -85,7 +87,7 @@ class Trials:
 
     def _before(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         recorder = self._recorder
-        if self._is_trial or recorder.obstacle:
+        if self._is_trial or recorder.obstacle or self._is_elsewhere():
             return
         if any(callable(value) for value in (*args[1:], *kwargs.values())):
             recorder.obstacle = f"the step of {type(optimizer).__name__} is given a closure"
@@ -99,7 +101,13 @@ class Trials:
             self._is_trial = False
         self.steps.append(Steps(optimizer, len(recorder.operations), trial=trial))
 
+    def _is_elsewhere(self) -> bool:
+        """The hooks are those of all threads."""
+        return threading.get_ident() != self._thread
+
     def _after(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        if self._is_elsewhere():
+            return
         if not self._is_trial:
             self._recorder.stepping = None
         if not self._is_trial and self.steps and self.steps[-1].optimizer is optimizer:
@@ -111,7 +119,9 @@ class Trials:
         recorder.is_paused = True
         tensors = list(_tensors_of(optimizer))
         copies = [tensor.detach().clone() for tensor in tensors]
-        known = [(group, dict(group)) for group in optimizer.param_groups]
+        # an optimizer of the user may count in fields of its own; state may be made in the first step
+        known = [(each, dict(each)) for each in (vars(optimizer), *optimizer.param_groups, optimizer.state)]
+        known += [(each, dict(each)) for each in optimizer.state.values() if isinstance(each, dict)]
         for place, source in enumerate(sources_of(optimizer)):
             _set(source, _other(source.value(), place))
         recorder.is_paused = False
@@ -119,8 +129,9 @@ class Trials:
             optimizer.step()
         finally:
             recorder.is_paused = True
-            for group, before in known:
-                group.update(before)
+            for container, before in known:
+                container.clear()
+                container.update(before)
             with torch.no_grad():
                 for tensor, copy in zip(tensors, copies):
                     tensor.copy_(copy)

@@ -54,7 +54,7 @@ class Operation:
     on_host: bool = False
     """It makes or writes a tensor in host memory."""
     makes_memory: bool = False
-    """The result, one tensor, shares its memory with nothing that was there before."""
+    """The result, one tensor of floating point numbers, shares its memory with nothing that was there before."""
 
     @property
     def name(self) -> str:
@@ -80,6 +80,8 @@ class Recorder(private_names.dispatch_mode()):  # type: ignore[misc]
     copies it otherwise.
     """
 
+    supports_higher_order_operators = True
+
     def __init__(self, inputs: Sequence[Any], with_values: bool = False) -> None:
         super().__init__()
         self.obstacle = ""
@@ -104,14 +106,14 @@ class Recorder(private_names.dispatch_mode()):  # type: ignore[misc]
         number = self._new(tensor)
         if not is_input:
             self.outside[number] = tensor
-            if tensor.layout != torch.strided:
-                self._refuse(f"it uses a tensor of layout {tensor.layout}")
         return number
 
     def known(self, tensor: Any) -> int | None:
         return self._slots.get(tensor)
 
     def _new(self, tensor: Any) -> int:
+        if not is_ordinary(tensor):
+            self.refuse(f"it uses a {'nested tensor' if tensor.is_nested else f'tensor of layout {tensor.layout}'}")
         number = self._count
         self._count += 1
         self._slots[tensor] = number
@@ -130,12 +132,14 @@ class Recorder(private_names.dispatch_mode()):  # type: ignore[misc]
         finally:
             self.operations = kept
 
-    def _refuse(self, why: str) -> None:
+    def refuse(self, why: str) -> None:
         if not self.obstacle:
             self.obstacle = f"{place_of_user()}: {why}"
 
     def __torch_dispatch__(self, operator: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
+        if not private_names.has_schema(operator):
+            self.refuse(f"it calls {operator}, which is given functions")
         if self.obstacle or self.is_paused or operator.namespace == "profiler":
             return operator(*args, **kwargs)
         self._check(operator, types)
@@ -152,7 +156,7 @@ class Recorder(private_names.dispatch_mode()):  # type: ignore[misc]
         if torch.Tag.inplace_view in operator.tags and isinstance(inner, Slot):
             # one slot stands for several tensors then, which have shapes of their own
             if {inner.number} & (self._folded | {*self.inputs, *self.outside, *self.derived}):
-                self._refuse(f"the shape of a tensor is changed in place ({operator})")
+                self.refuse(f"the shape of a tensor is changed in place ({operator})")
         if writes or not self._derive(arguments, result):
             made = Operation(operator, arguments, self._results(result), writes, place_of_user(), len(self.operations))
             if str(operator) in _MOVES and isinstance(result, torch.Tensor) and result.is_cuda:
@@ -160,7 +164,7 @@ class Recorder(private_names.dispatch_mode()):  # type: ignore[misc]
                 made.arguments[_place_of(operator, "non_blocking")] = True
             made.on_host = any(each.is_cpu for each in (*_tensors([result]), *written))
             if isinstance(result, torch.Tensor):
-                made.makes_memory = address_of(result) not in inputs
+                made.makes_memory = result.is_floating_point() and address_of(result) not in inputs
             self.operations.append(made)
             if self.values is not None:
                 self.values.append(_copies(result))
@@ -169,14 +173,14 @@ class Recorder(private_names.dispatch_mode()):  # type: ignore[misc]
     def _check(self, operator: Any, types: Any) -> None:
         strange = [each for each in types if each not in (torch.Tensor, torch.nn.Parameter)]
         if strange:
-            self._refuse(f"it uses tensors of the class {strange[0].__name__}")
+            self.refuse(f"it uses tensors of the class {strange[0].__name__}")
         tags = operator.tags
         if torch.Tag.data_dependent_output in tags:
-            self._refuse(self._of_number(operator))
+            self.refuse(self.of_number(operator))
         if torch.Tag.dynamic_output_shape in tags:
-            self._refuse(f"the shape of a result depends on numbers in tensors ({operator})")
+            self.refuse(f"the shape of a result depends on numbers in tensors ({operator})")
 
-    def _of_number(self, operator: Any) -> str:
+    def of_number(self, operator: Any) -> str:
         if self.stepping is None:
             return (
                 f"a number is taken out of a tensor ({operator}), and what follows may depend on it; leave it a tensor, "
@@ -234,6 +238,11 @@ class Recorder(private_names.dispatch_mode()):  # type: ignore[misc]
                 ]
             )
         return found
+
+
+def is_ordinary(tensor: Any) -> bool:
+    """True for a tensor that has strides."""
+    return tensor.layout == torch.strided and not tensor.is_nested
 
 
 def address_of(tensor: Any) -> int:

@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: MIT
+"""What is done around calls of a recorded function comes out as it does without recording: each case is run both ways."""
+
+import os
+import threading
+import warnings
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from ftn_pytorch import recorded  # noqa: E402
+from ftn_pytorch.process import FtnPytorchWarning  # noqa: E402
+from ftn_pytorch.recording import library  # noqa: E402
+from ftn_pytorch.recording.function import without_graph  # noqa: E402
+
+nn = torch.nn
+CALLS = 14
+
+
+@pytest.fixture(autouse=True)
+def extension(monkeypatch):
+    monkeypatch.setenv("ftn_pytorch_ROOT", os.environ.get("FTN_PYTORCH_BUILD_DIR", ""))
+    if library.obstacle():
+        pytest.skip(library.obstacle())
+
+
+def x():
+    return torch.randn(4, 3)
+
+
+def step_of(net, optimizer):
+    def step(x):
+        optimizer.zero_grad()
+        loss = net(x).square().sum()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    return step
+
+
+def frozen_later(record):
+    net = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 1))
+    step = record(step_of(net, torch.optim.SGD(net.parameters(), lr=0.1)))
+    for call in range(3 * CALLS):
+        if call % 10 == 9:
+            net[0].requires_grad_(call == 19)
+        yield step(x()), *net.parameters()
+
+
+def hook_of_a_parameter_later(record):
+    net = nn.Linear(3, 1)
+    step = record(step_of(net, torch.optim.SGD(net.parameters(), lr=0.1)))
+    for call in range(CALLS):
+        if call == 9:
+            net.weight.register_hook(lambda gradient: gradient * 2)
+        yield step(x()), net.weight
+
+
+def hook_of_an_optimizer(record):
+    net, seen = nn.Linear(3, 1), torch.zeros(1)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    optimizer.register_step_post_hook(lambda *given: seen.add_(1))
+    step = record(step_of(net, optimizer))
+    for _ in range(CALLS):
+        yield step(x()), seen
+
+
+class Counting(torch.optim.Optimizer):
+    """Counts in Python."""
+
+    def __init__(self, parameters, lr):
+        super().__init__(parameters, {"lr": lr})
+        self.steps = 0
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        self.steps += 1
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                state = self.state[parameter]
+                state["step"] = state.get("step", 0) + 1
+                parameter.add_(parameter.grad, alpha=-group["lr"] / (state["step"] + self.steps))
+
+
+def optimizer_of_the_user(record):
+    net = nn.Linear(3, 1)
+    step = record(step_of(net, Counting(net.parameters(), 0.1)))
+    for _ in range(CALLS):
+        yield step(x()), net.weight
+
+
+def state_made_in_the_recorded_call(record):
+    first, second = nn.Linear(3, 3), nn.Linear(3, 1)
+    first.requires_grad_(False)
+    net = nn.Sequential(first, second)
+    step = record(step_of(net, torch.optim.Adam(net.parameters(), lr=0.1, fused=True)))
+    for call in range(CALLS):
+        if call == 2:
+            first.requires_grad_(True)
+        yield step(x()), *net.parameters()
+
+
+def other_threads_train(record):
+    net, other = nn.Linear(3, 1), nn.Linear(3, 1)
+    aside = Counting(other.parameters(), 0.1)
+    inner = step_of(net, torch.optim.SGD(net.parameters(), lr=0.1))
+    beside = step_of(other, aside)
+
+    def step(x):
+        thread = threading.Thread(target=beside, args=(torch.ones(4, 3),))
+        thread.start()
+        thread.join()
+        return inner(x)
+
+    for call in range(CALLS):
+        # the threads of calls that are recorded or checked: later there are none
+        found = step(x()) if call < 2 else (recorded_step := record(step) if call == 2 else recorded_step)(x())
+        yield found, net.weight
+        if call >= 4:
+            break
+    yield other.weight, torch.tensor(aside.steps)
+
+
+def gradients_of_leaves(record):
+    weight = {"w": torch.ones(3, requires_grad=True)}
+
+    def slope(x):
+        loss = (x * weight["w"]).square().sum()
+        loss.backward()
+        return loss
+
+    slope = record(slope)
+    for _ in range(CALLS):
+        yield slope(x()), weight["w"].grad
+        with torch.no_grad():
+            weight["w"] -= 0.1 * weight["w"].grad
+        weight["w"].grad = None
+
+
+def gradients_of_arguments(record):
+    net = nn.Linear(3, 1)
+    slope = record(lambda x: net(x).sum().backward())
+    for _ in range(CALLS):
+        given = x().requires_grad_()
+        slope(given)
+        yield given.grad, net.weight.grad
+
+
+def gradients_before_arguments(record):
+    before, net = nn.Linear(3, 3), nn.Linear(3, 1)
+
+    def slope(x):
+        loss = net(x).sum()
+        loss.backward()
+        return loss
+
+    slope = record(slope)
+    for _ in range(CALLS):
+        before.zero_grad()
+        yield slope(before(x())), before.weight.grad, net.weight.grad
+
+
+def a_graph_waits_for_its_backward_pass(record):
+    net = nn.Sequential(nn.Linear(3, 3), nn.Tanh(), nn.Linear(3, 1))
+    apply = record(lambda x: net(x))
+    for _ in range(CALLS):
+        net.zero_grad()
+        loss = net(x()).sum()
+        yield apply(x()), loss
+        loss.backward()
+        yield (net[0].weight.grad,)
+
+
+def memory_that_cannot_be_written(record):
+    with torch.inference_mode():
+        one = torch.full((3,), 2.0)
+    two = torch.ones(1).expand(3)
+    apply = record(lambda x: x * one + two)
+    for _ in range(CALLS):
+        yield (apply(x()),)
+
+
+def results_that_were_there_before(record):
+    net, table = nn.Linear(3, 1), torch.arange(6.0).reshape(2, 3)
+    apply = record(lambda x: (net.weight, net.weight.detach(), table[0:2], x))
+    for _ in range(CALLS):
+        found = apply(x())
+        yield found
+        found[2].t_()
+
+
+def numbers_read_by_python(record):
+    by_list = record(lambda x: x * 100 if max(x.flatten().tolist()) > 10 else x)
+    by_array = record(lambda x: x * 100 if x.numpy().max() > 10 else x)
+    for call in range(CALLS):
+        given = x() + (20 if call > 9 else 0)
+        yield by_list(given), by_array(given)
+
+
+def layouts(record):
+    matrix = record(lambda a: torch.sparse.mm(a, torch.ones(3, 2)))
+    ragged = record(lambda a: a * 2)
+    table = nn.Embedding(10, 3, sparse=True)
+    step = record(step_of(table, torch.optim.SGD(table.parameters(), lr=0.1)))
+    for _ in range(CALLS):
+        nested = ragged(torch.nested.nested_tensor([torch.ones(2), torch.ones(3)]))
+        yield matrix(torch.eye(3).to_sparse()), step(torch.randint(10, (4,))), table.weight, *nested.unbind()
+
+
+def activation_of_whole_numbers(record):
+    apply = record(lambda x: torch.sigmoid(x.argmax(1)))
+    for _ in range(CALLS):
+        yield (apply(x()),)
+
+
+def lazily_conjugated(record):
+    apply = record(lambda x: x.conj())
+    for _ in range(CALLS):
+        yield (apply(torch.randn(3, dtype=torch.cfloat)).resolve_conj(),)
+
+
+# What is said, where the function goes on as it is
+CASES = {
+    frozen_later: "",
+    hook_of_a_parameter_later: "a hook of a parameter would not be called",
+    hook_of_an_optimizer: "a hook of SGD would not be called",
+    optimizer_of_the_user: "it changes",
+    state_made_in_the_recorded_call: "",
+    other_threads_train: "",
+    gradients_of_leaves: "",
+    gradients_of_arguments: "gradients flow into",
+    gradients_before_arguments: "gradients flow into",
+    a_graph_waits_for_its_backward_pass: "",
+    memory_that_cannot_be_written: "",
+    results_that_were_there_before: "",
+    numbers_read_by_python: "a number is taken out of a tensor (Tensor.tolist)",
+    layouts: "it uses a nested tensor",
+    activation_of_whole_numbers: "",
+    lazily_conjugated: "",
+}
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
+def test_the_same_both_ways(case):
+    made = []
+
+    def plain(function):
+        return lambda *args: without_graph(function(*args))
+
+    def record(function):
+        made.append(recorded(function))
+        return made[-1]
+
+    found = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", FtnPytorchWarning)
+        for each in (plain, record):
+            torch.manual_seed(0)
+            found.append([[(t.detach().clone(), t.requires_grad) for t in tensors] for tensors in case(each)])
+    for one, other in zip(*found, strict=True):
+        for (a, grad), (b, same) in zip(one, other, strict=True):
+            assert torch.equal(a, b) and grad == same
+    said = " ".join(str(each.message) for each in caught if issubclass(each.category, FtnPytorchWarning))
+    assert (CASES[case] in said) if CASES[case] else not said
+    assert all(each.recording.is_ready for each in made) == (not said) or case in (frozen_later, other_threads_train)
