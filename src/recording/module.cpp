@@ -163,6 +163,15 @@ class Replay {
   py::object why() const { return why_; }
   int64_t runs() const noexcept { return runs_; }
 
+  /// Hand each object of Python that it holds to a visitor: what it watches leads back to the recorded function.
+  template <class Visit>
+  void visit(const Visit& object) {
+    signature_.visit(object);
+    for (Binding& each : bindings_) object(each.container), object(each.key), object(each.value);
+    for (Number& each : numbers_)
+      for (Number::Source* source : {&each.p, &each.q}) object(source->group), object(source->key);
+  }
+
  private:
   /// Other threads may have run it when why() is asked for, which must go on to tell one of the reasons.
   bool is_refused(py::object&& mismatch) {
@@ -265,6 +274,25 @@ class Replay {
   int64_t runs_ = 0;
 };
 
+/// Lets Python's collector see the cycles that a recording is part of.
+void take_part_in_collection(PyHeapTypeObject* heap_type) {
+  PyTypeObject& type = heap_type->ht_type;
+  type.tp_flags |= Py_TPFLAGS_HAVE_GC;
+  type.tp_traverse = [](PyObject* self, visitproc visit, void* arg) {
+    Py_VISIT(Py_TYPE(self));
+    int found = 0;
+    if (py::detail::is_holder_constructed(self))
+      py::cast<Replay&>(py::handle(self)).visit([&](const py::object& each) {
+        if (each && !found) found = visit(each.ptr(), arg);
+      });
+    return found;
+  };
+  type.tp_clear = [](PyObject* self) {
+    py::cast<Replay&>(py::handle(self)).visit([](py::object& each) { each = py::none(); });
+    return 0;
+  };
+}
+
 void require_torch_of_the_build() {
   const auto found = py::cast<std::string>(py::str(py::module_::import("torch").attr("__version__")));
   if (found.compare(0, found.find('+'), TORCH_VERSION) != 0)
@@ -279,7 +307,7 @@ PYBIND11_MODULE(_ftn_pytorch_recording, module) {
   using fpt::recording::Replay;
   fpt::recording::require_torch_of_the_build();
   module.doc() = "Recorded functions of ftn_pytorch.recording, run without Python.";
-  py::class_<Replay>(module, "Replay")
+  py::class_<Replay>(module, "Replay", py::custom_type_setup(fpt::recording::take_part_in_collection))
       .def(py::init<const py::tuple&, const py::dict&, const py::object&>(), py::arg("args"), py::arg("named"),
            py::arg("tape"))
       .def("run", &Replay::run, py::arg("args"), py::arg("named"),

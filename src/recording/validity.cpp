@@ -110,6 +110,7 @@ bool Binding::holds() const noexcept {
   PyObject *whole = container.ptr(), *now = nullptr;
   if (key.is_none()) {
     const Py_ssize_t size = PyDict_Check(whole) ? PyDict_GET_SIZE(whole) : PyObject_Size(whole);
+    if (size < 0) PyErr_Clear();
     return size == PyLong_AsSsize_t(value.ptr());
   }
   if (PyDict_Check(whole)) {

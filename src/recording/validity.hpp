@@ -20,6 +20,13 @@ class Signature {
   /// The tensors of a call of the same containers, shapes, strides, types, devices and other values.
   bool matches(PyObject* args, PyObject* named, std::vector<at::Tensor>& tensors) const;
 
+  /// Hand each object of Python that it holds to a visitor.
+  template <class Visit>
+  void visit(const Visit& object) {
+    for (Leaf& leaf : leaves_) object(leaf.value);
+    for (py::object& key : keys_) object(key);
+  }
+
  private:
   struct Leaf {
     py::object value;  ///< what is no tensor

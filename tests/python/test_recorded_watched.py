@@ -4,9 +4,11 @@
 import argparse
 import dataclasses
 import functools
+import gc
 import os
 import sys
 import types
+import weakref
 
 import pytest
 
@@ -226,3 +228,27 @@ def test_a_change_is_seen(name, restored):
     first = lambda value: value[0] if isinstance(value, tuple) else value  # noqa: E731
     assert torch.equal(first(after), first(plain(x)))
     assert not torch.equal(first(after), first(before))
+
+
+def test_a_recording_goes_with_what_it_watches():
+    class Trainer:
+        def __init__(self):
+            self.net = nn.Linear(3, 1)
+            self.optimizer = torch.optim.SGD(self.net.parameters(), lr=0.1)
+            self.step = recorded(self.train)
+
+        def train(self, x):
+            self.optimizer.zero_grad()
+            loss = self.net(x).sum()
+            loss.backward()
+            self.optimizer.step()
+            return loss
+
+    made = Trainer()
+    for _ in range(8):
+        made.step(torch.ones(2, 3))
+    assert made.step.recording.is_ready
+    net, step = weakref.ref(made.net), weakref.ref(made.step.recording)
+    del made
+    gc.collect()
+    assert net() is None and step() is None

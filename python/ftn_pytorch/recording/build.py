@@ -83,8 +83,8 @@ def record(function: Callable, args: tuple, named: dict[str, Any], others: tuple
     """The result of a call, and its tape, or the reason that there is none. The call is made as it always is."""
     given = [leaf for leaf in leaves((args, named)) if not isinstance(leaf, (torch.Tensor, *_PLAIN))]
     watch = Watch(function, (*others, *given))
-    if hooks := watch.hooks():
-        return function(*args, **named), f"{hooks} would not be called"
+    if obstacle := watch.obstacle():
+        return function(*args, **named), obstacle
     before = [(parameter, parameter.grad) for parameter in watch.parameters()]
     rates = [(source, source.value()) for optimizer in watch.optimizers for source in settings.sources_of(optimizer)]
     recorder = Recorder(tensors_in(args, named))
@@ -198,7 +198,7 @@ def _template(value: Any, recorder: Recorder, results: list[int]) -> Any:
         return Item(len(results) - 1)
     if isinstance(value, tuple):
         items = [_template(each, recorder, results) for each in value]
-        return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+        return like(value, items)
     if type(value) is list:
         return [_template(each, recorder, results) for each in value]
     if type(value) is dict:
@@ -208,6 +208,26 @@ def _template(value: Any, recorder: Recorder, results: list[int]) -> Any:
     raise Unrecordable(
         f"it returns a {type(value).__name__}; tensors, constants and containers of them can be recorded"
     )
+
+
+def like(value: tuple, items: list[Any]) -> tuple:
+    """A tuple of the same class, which may be a named one, or one of torch.return_types."""
+    kind: Any = type(value)
+    if hasattr(kind, "_make"):
+        return kind._make(items)
+    return kind(items) if hasattr(kind, "n_sequence_fields") else tuple(items)
+
+
+def parts(value: Any) -> Iterator[Any]:
+    """What the containers of a result hold."""
+    if isinstance(value, (tuple, list)):
+        for each in value:
+            yield from parts(each)
+    elif isinstance(value, dict):
+        for each in value.values():
+            yield from parts(each)
+    else:
+        yield value
 
 
 def filler(template: Any) -> Callable[[tuple], Any]:
@@ -223,7 +243,7 @@ def filled(template: Any, tensors: tuple) -> Any:
         return tensors[template.number]
     if isinstance(template, tuple):
         items = [filled(each, tensors) for each in template]
-        return type(template)(*items) if hasattr(template, "_fields") else tuple(items)
+        return like(template, items)
     if isinstance(template, list):
         return [filled(each, tensors) for each in template]
     if isinstance(template, dict):

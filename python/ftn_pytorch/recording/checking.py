@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from .. import private_names
-from .build import Tape, filled, leaves, tensors_in
+from .build import Tape, filled, parts, tensors_in
 from .tape import Operation, Recorder, Slot
 
 
@@ -58,7 +58,13 @@ class Call:
     def both_ways(self, replay: Any, tape: Tape, tolerance: float) -> tuple[Any, str | None]:
         """The result, and in what the two differ: empty if in nothing, None if the recording does not hold here."""
         before = State(tape, self._inputs)
-        result = self._function(*self._args, **self._named)
+        # A function that gives other numbers may count or draw them in Python, so there is one call of it, not a second
+        # one that looks for the reason.
+        recorder = Recorder(self._inputs, with_values=True)
+        with recorder:
+            result = self._function(*self._args, **self._named)
+        if recorder.obstacle:
+            return result, recorder.obstacle
         after = State(tape, self._inputs)
         before.restore()
         try:
@@ -69,7 +75,7 @@ class Call:
             difference = self._difference(after, State(tape, self._inputs), result, found, tolerance)
             if difference:
                 before.restore()
-                difference = f"{self._first_difference(tape, before, tolerance)}{difference}"
+                difference = f"{self._first_difference(tape, recorder, tolerance)}{difference}"
         except Exception as failure:
             return result, f"the recording fails: {str(failure).partition(chr(10))[0]}"
         finally:
@@ -77,32 +83,24 @@ class Call:
         return result, difference
 
     def _difference(self, one: State, other: State, result: Any, found: Any, tolerance: float) -> str:
-        pairs = [("a result", *pair) for pair in zip(leaves(result), leaves(found))]
+        pairs = [("a result", *pair) for pair in zip(parts(result), parts(found))]
         pairs += [(name, value, again) for (name, value), (_, again) in zip(one.numbers(), other.numbers())]
         for name, value, again in pairs:
             if not is_same(value, again, tolerance):
                 return f"{name} is {_shown(value)}, and {_shown(again)} from the recording"
         return ""
 
-    def _first_difference(self, tape: Tape, before: State, tolerance: float) -> str:
+    def _first_difference(self, tape: Tape, recorder: Recorder, tolerance: float) -> str:
         """ "mse_loss (model.py:7) gives ...; ": the first operation that is another one, or gives something else."""
-        recorder = Recorder(self._inputs, with_values=True)
-        with recorder:
-            self._function(*self._args, **self._named)
-        before.restore()
-        if recorder.obstacle:
-            return f"{recorder.obstacle}; "
-        names = [each.name for each in tape.steps]
-        again = steps_again(tape, self._inputs)
-        real = iter(zip(recorder.operations, recorder.values or []))
-        for name, outcome in zip(names, again):
-            # what nobody needs was left out of the recording
-            operation, values = next(((o, v) for o, v in real if o.name == name), (None, None))
-            if operation is None:
-                return f"{name} is no longer called; "
-            for value, other in zip(values or [], outcome):
+        real = list(zip(recorder.operations, recorder.values or []))
+        for step, outcome in zip(tape.steps, steps_again(tape, self._inputs)):
+            # what nobody needs was left out of the recording, and some write in place there
+            operation, values = real[step.number] if step.number < len(real) else (step, None)
+            if values is None or operation.name.replace("_", "") != step.name.replace("_", ""):
+                return f"{step.name} ({step.place}) is no longer called; "
+            for value, other in zip(values, outcome):
                 if not is_same(value, other, tolerance):
-                    return f"{name} ({operation.place}) gives {_shown(value)}, and {_shown(other)} from the recording; "
+                    return f"{step.name} ({step.place}) gives {_shown(value)}, and {_shown(other)} from the recording; "
         return ""
 
 

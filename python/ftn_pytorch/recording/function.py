@@ -15,7 +15,7 @@ import torch
 from .. import observe, process
 from ..errors import FtnPytorchError
 from . import checking, graphs, library
-from .build import Tape, filler, leaves, record, tensors_in
+from .build import Tape, filler, leaves, like, record, tensors_in
 from .tape import is_ordinary
 
 _WARM_UP = 2
@@ -212,7 +212,7 @@ def without_graph(value: Any) -> Any:
         return value.detach() if value.requires_grad else value
     if isinstance(value, tuple):
         items = [without_graph(each) for each in value]
-        return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+        return like(value, items)
     if type(value) is list:
         return [without_graph(each) for each in value]
     if type(value) is dict:

@@ -26,6 +26,7 @@ _OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _TORCH = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
 _ACTIVATIONS = ("aten::relu", "aten::sigmoid", "aten::tanh")
 _MOVES = ("aten._to_copy.default", "aten.copy_.default")
+_KEPT_BYTES = 64 << 20
 _FOLDED = ("aten::detach", "aten::alias", "aten::lift_fresh")
 
 
@@ -93,6 +94,8 @@ class Recorder(private_names.dispatch_mode()):  # type: ignore[misc]
         self.stepping: Any = None
         """The optimizer that makes a step."""
         self.values: list[Any] | None = [] if with_values else None
+        """Copies of the results, as many as are kept."""
+        self._room = _KEPT_BYTES
         self._count = 0
         self._slots: Any = WeakIdKeyDictionary()
         self._folded: set[int] = set()
@@ -142,7 +145,7 @@ class Recorder(private_names.dispatch_mode()):  # type: ignore[misc]
             self.refuse(f"it calls {operator}, which is given functions")
         if self.obstacle or self.is_paused or operator.namespace == "profiler":
             return operator(*args, **kwargs)
-        self._check(operator, types)
+        self._check(operator, types, args)
         arguments, written = self._encode(operator, args, kwargs)
         writes = {address_of(tensor) for tensor in written}
         inputs = {address_of(each) for each in _tensors((*args, *kwargs.values()))}
@@ -167,17 +170,17 @@ class Recorder(private_names.dispatch_mode()):  # type: ignore[misc]
                 made.makes_memory = result.is_floating_point() and address_of(result) not in inputs
             self.operations.append(made)
             if self.values is not None:
-                self.values.append(_copies(result))
+                self.values.append(self._copies(result))
         return result
 
-    def _check(self, operator: Any, types: Any) -> None:
+    def _check(self, operator: Any, types: Any, args: Any) -> None:
         strange = [each for each in types if each not in (torch.Tensor, torch.nn.Parameter)]
         if strange:
             self.refuse(f"it uses tensors of the class {strange[0].__name__}")
         tags = operator.tags
         if torch.Tag.data_dependent_output in tags:
             self.refuse(self.of_number(operator))
-        if torch.Tag.dynamic_output_shape in tags:
+        if torch.Tag.dynamic_output_shape in tags and not _has_whole_indices(operator, args):
             self.refuse(f"the shape of a result depends on numbers in tensors ({operator})")
 
     def of_number(self, operator: Any) -> str:
@@ -226,6 +229,12 @@ class Recorder(private_names.dispatch_mode()):  # type: ignore[misc]
         self.derived[number] = torch.ops.aten.detach(result)
         return True
 
+    def _copies(self, result: Any) -> list[Any]:
+        whole = result if isinstance(result, (list, tuple)) else [result]
+        tensors = [each if isinstance(each, torch.Tensor) else None for each in whole]
+        self._room -= sum(each.nbytes for each in tensors if each is not None)
+        return [] if self._room < 0 else [None if each is None else each.detach().clone() for each in tensors]
+
     def _results(self, result: Any) -> list[list[int]]:
         whole = result if isinstance(result, tuple) else () if result is None else (result,)
         found = []
@@ -253,6 +262,13 @@ def address_of(tensor: Any) -> int:
         return 0
 
 
+def _has_whole_indices(operator: Any, args: Any) -> bool:
+    """True for x[i] with integers in i: the shape is that of i, other than with a mask."""
+    return operator is torch.ops.aten.index.Tensor and all(
+        each is None or each.dtype not in (torch.bool, torch.uint8) for each in args[1]
+    )
+
+
 def _place_of(operator: Any, name: str) -> int:
     return [each.name for each in private_names.schema_of(operator).arguments].index(name)
 
@@ -262,11 +278,6 @@ def _tensors(values: Any) -> Iterator[Any]:
         for each in value if isinstance(value, (list, tuple)) else (value,):
             if isinstance(each, torch.Tensor):
                 yield each
-
-
-def _copies(result: Any) -> list[Any]:
-    whole = result if isinstance(result, (list, tuple)) else [result]
-    return [each.detach().clone() if isinstance(each, torch.Tensor) else None for each in whole]
 
 
 def place_of_user() -> str:

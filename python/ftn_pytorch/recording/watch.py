@@ -60,6 +60,7 @@ class Watch:
         self.optimizers: list[Any] = []
         self.tensors: list[Any] = []
         self._reads_settings = False
+        self._unseen = ""
         self._seen: set[int] = set()
         self._todo: deque[tuple[Any, str]] = deque([(function, ""), *((each, "") for each in others)])
         while self._todo:
@@ -74,17 +75,19 @@ class Watch:
         """The first binding that means something else now."""
         return next((binding for binding in self.bindings if not binding.holds()), None)
 
-    def hooks(self) -> str:
-        """What runs code of the user when a module is called or a gradient is there; empty if nothing does."""
+    def obstacle(self) -> str:
+        """What cannot be watched, or runs code of the user when a module is called or a gradient is there; else empty."""
+        if self._unseen:
+            return self._unseen
         for module in self.modules:
             if private_names.has_hooks(module):
-                return f"a hook of {type(module).__name__}"
+                return f"a hook of {type(module).__name__} would not be called"
         for optimizer in self.optimizers:
             if private_names.has_hooks(optimizer):
-                return f"a hook of {type(optimizer).__name__}"
+                return f"a hook of {type(optimizer).__name__} would not be called"
         for parameter in self.parameters():
             if private_names.has_hooks(parameter):
-                return "a hook of a parameter"
+                return "a hook of a parameter would not be called"
         return ""
 
     def parameters(self) -> Iterator[Any]:
@@ -103,6 +106,8 @@ class Watch:
             self._function(value, path)
         elif isinstance(value, type):
             self._class(value, path)
+        elif isinstance(value, torch.jit.ScriptModule):
+            self._unseen = f"{path} is a TorchScript model, whose fields cannot be watched; use the network that it was made of"
         elif isinstance(value, torch.nn.Module):
             self._module_of_torch(value, path)
             self._todo.append((type(value), type(value).__name__))
@@ -169,6 +174,8 @@ class Watch:
         if not isinstance(value, tuple):
             self._bind_length(value, path)
         if len(value) > _LARGE:
+            if "." not in path:
+                self._unseen = f"{path} has more than {_LARGE} items, too many to be watched; make it a tensor"
             return
         for key, each in value.items() if isinstance(value, dict) else enumerate(value):
             if isinstance(value, tuple):
