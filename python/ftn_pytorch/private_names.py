@@ -229,6 +229,10 @@ _HOOKS = tuple(
     )
     for name in names
 )
+_COMMON_HOOKS = tuple(
+    PrivateName("torch.nn.modules.module", f"_global_{name}_hooks", _HOOKS[0].without)
+    for name in ("forward", "forward_pre", "backward", "backward_pre")
+)
 _TENSOR_HOOKS = tuple(
     PrivateName("torch:Tensor", name, _HOOKS[0].without) for name in ("_backward_hooks", "_post_accumulate_grad_hooks")
 )
@@ -253,6 +257,11 @@ def hooks_of(value: Any) -> list[dict]:
     """The dicts that hold the hooks of a module or an optimizer."""
     found = [getattr(value, hook.name, None) for hook in _HOOKS]
     return [each for each in found if isinstance(each, dict)]
+
+
+def hooks_of_all_modules() -> list[dict]:
+    """The same for hooks that torch.nn.modules.module.register_module_forward_hook and its like have set."""
+    return [hook.value() for hook in _COMMON_HOOKS]
 
 
 def has_hooks(value: Any) -> bool:

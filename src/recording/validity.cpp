@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "recording/validity.hpp"
 
+#include <bit>
+
 namespace fpt::recording {
 namespace {
 
@@ -34,6 +36,8 @@ bool is_plain_value(PyObject* object) {
 bool is_same_value(PyObject* one, PyObject* other) noexcept {
   if (one == other) return true;
   if (Py_TYPE(one) != Py_TYPE(other) || !is_plain_value(one)) return false;
+  if (PyFloat_CheckExact(one))  // 0 and -0 differ, and not a number is the same as itself
+    return std::bit_cast<uint64_t>(PyFloat_AS_DOUBLE(one)) == std::bit_cast<uint64_t>(PyFloat_AS_DOUBLE(other));
   const int equal = PyObject_RichCompareBool(one, other, Py_EQ);
   if (equal < 0) PyErr_Clear();
   return equal == 1;
@@ -121,10 +125,11 @@ bool Binding::holds() const noexcept {
     now = place < PyList_GET_SIZE(whole) ? PyList_GET_ITEM(whole, place) : nullptr;
   } else if (PyCell_Check(whole)) {
     now = PyCell_GET(whole);
-  } else {
-    const auto slot = py::reinterpret_steal<py::object>(PyObject_GetAttr(whole, key.ptr()));
-    if (!slot) PyErr_Clear();
-    return slot && is_same_value(slot.ptr(), value.ptr());
+  } else {  // an item of another sequence, or a slot
+    const auto found = py::reinterpret_steal<py::object>(PyLong_Check(key.ptr()) ? PyObject_GetItem(whole, key.ptr())
+                                                                                 : PyObject_GetAttr(whole, key.ptr()));
+    if (!found) PyErr_Clear();
+    return found && is_same_value(found.ptr(), value.ptr());
   }
   return now && is_same_value(now, value.ptr());
 }

@@ -2,6 +2,7 @@
 """What a recorded function depends on is seen when it changes after the recording, wherever it is kept."""
 
 import argparse
+import collections
 import dataclasses
 import functools
 import gc
@@ -116,6 +117,25 @@ def of_set():
     return made_of(lambda x: x * 2 if "double" in flags else x, lambda: flags.add("double"))
 
 
+def of_queue():
+    held = collections.deque([1.0, 2.0], maxlen=2)
+    return made_of(lambda x: x * held[0], lambda: held.append(3.0))
+
+
+def of_sign():
+    held = {"zero": -0.0}
+    return made_of(lambda x: (x + 1) / held["zero"], lambda: held.update(zero=0.0))
+
+
+def of_all_networks(request):
+    net = nn.Linear(3, 3)
+
+    def change():
+        request.addfinalizer(nn.modules.module.register_module_forward_hook(lambda module, args, y: y * 2).remove)
+
+    return made_of(lambda x: net(x), change)
+
+
 def of_cached():
     held = {"scale": 2.0}
     cached = functools.lru_cache(lambda factor: held["scale"] * factor)
@@ -192,6 +212,9 @@ CASES = {
     "command line": lambda: of_object(argparse.Namespace()),
     "slots": lambda: of_object(Slotted()),
     "set": of_set,
+    "queue": of_queue,
+    "sign of zero": of_sign,
+    "hook of all networks": of_all_networks,
     "cached function": of_cached,
     "recorded function inside": of_inner,
     "field of an argument": of_argument,
@@ -213,8 +236,9 @@ def restored(monkeypatch):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_change_is_seen(name, restored):
-    apply, change = CASES[name]()
+def test_a_change_is_seen(name, restored, request):
+    case = CASES[name]
+    apply, change = case(request) if case is of_all_networks else case()
     function = apply.func if isinstance(apply, functools.partial) else apply
     x = torch.arange(6.0).reshape(2, 3)
     plain = functools.partial(function.__wrapped__, *getattr(apply, "args", ()))

@@ -228,7 +228,8 @@ def _key(args: tuple, named: dict[str, Any]) -> Any:
             shape = (leaf.shape, leaf.stride()) if is_ordinary(leaf) else ()
             described.append((shape, leaf.dtype, leaf.device, leaf.requires_grad))
         else:
-            described.append((type(leaf), leaf if isinstance(leaf, (int, float, complex, str, bytes)) else id(leaf)))
+            value = leaf if isinstance(leaf, (int, complex, str, bytes)) else id(leaf)
+            described.append((type(leaf), leaf.hex() if isinstance(leaf, float) else value))
     devices = ("cpu", "cuda")
     modes = [(torch.is_autocast_enabled(each), torch.get_autocast_dtype(each)) for each in devices]
     modes += [torch.is_anomaly_enabled(), torch.are_deterministic_algorithms_enabled(), torch.get_default_dtype()]

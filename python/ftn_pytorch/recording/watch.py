@@ -38,7 +38,7 @@ class Binding(NamedTuple):
         try:
             if self.key is None:
                 return len(self.container)
-            if isinstance(self.container, (dict, list)):
+            if isinstance(self.container, (dict, list, deque)):
                 return self.container[self.key]
             return getattr(self.container, "cell_contents" if self.key == 0 else self.key)
         except (AttributeError, KeyError, IndexError, ValueError):
@@ -70,6 +70,9 @@ class Watch:
                 self._look(value, path)
         if self._reads_settings:
             self._bind_settings()
+        if self.modules:
+            for hooks in private_names.hooks_of_all_modules():
+                self._bind_length(hooks, "hooks of all networks")
 
     def changed(self) -> Binding | None:
         """The first binding that means something else now."""
@@ -79,6 +82,8 @@ class Watch:
         """What cannot be watched, or runs code of the user when a module is called or a gradient is there; else empty."""
         if self._unseen:
             return self._unseen
+        if self.modules and any(private_names.hooks_of_all_modules()):
+            return "a hook of all networks would not be called"
         for module in self.modules:
             if private_names.has_hooks(module):
                 return f"a hook of {type(module).__name__} would not be called"
@@ -107,7 +112,9 @@ class Watch:
         elif isinstance(value, type):
             self._class(value, path)
         elif isinstance(value, torch.jit.ScriptModule):
-            self._unseen = f"{path} is a TorchScript model, whose fields cannot be watched; use the network that it was made of"
+            self._unseen = (
+                f"{path} is a TorchScript model, whose fields cannot be watched; use the network that it was made of"
+            )
         elif isinstance(value, torch.nn.Module):
             self._module_of_torch(value, path)
             self._todo.append((type(value), type(value).__name__))
@@ -115,9 +122,9 @@ class Watch:
             self._optimizer(value, path)
         elif instances.is_plain(type(value)) or isinstance(value, _NAMESPACES):
             self._object(value, path)
-        elif isinstance(value, (dict, list, tuple)):
+        elif isinstance(value, (dict, list, tuple, deque)):
             self._items(value, path)
-        elif isinstance(value, (deque, set)):
+        elif isinstance(value, set):
             self._bind_length(value, path)
         elif isinstance(value, functools.partial):
             self._todo += [(each, path) for each in (value.func, *value.args, *value.keywords.values())]
