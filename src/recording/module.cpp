@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /// The Python module `_ftn_pytorch_recording`: recorded functions that run without Python. It is an extension module of
-/// its own, so that scripts can use it without a Fortran program, and the rest of the library never needs torch's Python
-/// binding.
+/// its own, so that scripts can use it without a Fortran program, and the rest of the library never needs torch's
+/// Python binding.
 #include "recording/tape.hpp"
 #include "recording/validity.hpp"
 
@@ -83,19 +83,24 @@ class Replay {
         modes_(Modes::current()),
         tape_(py::cast<int32_t>(tape.attr("slots")),
               all_of<std::pair<int32_t, at::Tensor>>(
-                  tape.attr("constants"), [](const py::tuple& pair) { return std::pair(py::cast<int32_t>(pair[0]), tensor_of(pair[1])); }),
+                  tape.attr("constants"),
+                  [](const py::tuple& pair) { return std::pair(py::cast<int32_t>(pair[0]), tensor_of(pair[1])); }),
               all_of<Operation>(tape.attr("operations"), operation_of)),
         first_write_(py::cast<std::size_t>(tape.attr("first_write"))),
         inputs_(integers(tape.attr("inputs"))),
         results_(integers(tape.attr("results"))),
-        bindings_(all_of<Binding>(tape.attr("bindings"), [](const py::tuple& each) { return Binding{each[0], each[1], each[2]}; })),
+        bindings_(all_of<Binding>(tape.attr("bindings"),
+                                  [](const py::tuple& each) { return Binding{each[0], each[1], each[2]}; })),
         numbers_(all_of<Number>(tape.attr("numbers"), number_of)),
-        before_(all_of<GradientBefore>(tape.attr("gradients_before"), [](const py::tuple& each) {
-          return GradientBefore{tensor_of(each[0]), py::cast<bool>(each[1]), each[2].is_none() ? at::Tensor() : tensor_of(each[2])};
-        })),
+        before_(all_of<GradientBefore>(tape.attr("gradients_before"),
+                                       [](const py::tuple& each) {
+                                         return GradientBefore{tensor_of(each[0]), py::cast<bool>(each[1]),
+                                                               each[2].is_none() ? at::Tensor() : tensor_of(each[2])};
+                                       })),
         memory_(all_of<Memory>(tape.attr("outside"), [](const py::tuple& each) { return Memory(tensor_of(each[0])); })),
         after_(all_of<std::pair<at::Tensor, int32_t>>(
-            tape.attr("gradients_after"), [](const py::tuple& pair) { return std::pair(tensor_of(pair[0]), py::cast<int32_t>(pair[1])); })),
+            tape.attr("gradients_after"),
+            [](const py::tuple& pair) { return std::pair(tensor_of(pair[0]), py::cast<int32_t>(pair[1])); })),
         written_(all_of<at::Tensor>(tape.attr("written"), [](const py::tuple& each) { return tensor_of(each[0]); })),
         written_inputs_(integers(tape.attr("written_inputs"))) {}
 

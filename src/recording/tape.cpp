@@ -71,8 +71,7 @@ void Tape::run(Frame& frame, const std::vector<double>& numbers) const {
           break;
       }
     operation.handle.callBoxed(stack);
-    for (std::size_t i = 0; i < operation.results.size(); ++i)
-      keep(slots, operation.results[i], std::move(stack[i]));
+    for (std::size_t i = 0; i < operation.results.size(); ++i) keep(slots, operation.results[i], std::move(stack[i]));
   }
   stack.clear();
 }

@@ -83,9 +83,10 @@ struct Signature::Matching {
     if (leaf.value) return ++leaves, is_same_value(leaf.value.ptr(), object);
     if (!THPVariable_Check(object)) return false;
     const at::Tensor& tensor = THPVariable_Unpack(object);
-    if (tensor.layout() != at::kStrided || tensor.scalar_type() != leaf.type || tensor.sizes() != at::IntArrayRef(leaf.sizes) ||
-        tensor.strides() != at::IntArrayRef(leaf.strides) || tensor.device() != leaf.device ||
-        tensor.requires_grad() != leaf.requires_grad || tensor.is_conj() || tensor.is_neg())
+    if (tensor.layout() != at::kStrided || tensor.scalar_type() != leaf.type ||
+        tensor.sizes() != at::IntArrayRef(leaf.sizes) || tensor.strides() != at::IntArrayRef(leaf.strides) ||
+        tensor.device() != leaf.device || tensor.requires_grad() != leaf.requires_grad || tensor.is_conj() ||
+        tensor.is_neg())
       return false;
     const auto first = std::find(objects.begin(), objects.end(), object) - objects.begin();
     if (static_cast<std::size_t>(first) != leaf.same_as) return false;
@@ -156,7 +157,8 @@ bool Memory::holds() const { return tensor.const_data_ptr() == data && tensor.si
 
 std::optional<double> Number::Source::read() const noexcept {
   PyObject* now = PyDict_GetItemWithError(group.ptr(), key.ptr());
-  if (now && item >= 0) now = PyTuple_CheckExact(now) && item < PyTuple_GET_SIZE(now) ? PyTuple_GET_ITEM(now, item) : nullptr;
+  if (now && item >= 0)
+    now = PyTuple_CheckExact(now) && item < PyTuple_GET_SIZE(now) ? PyTuple_GET_ITEM(now, item) : nullptr;
   if (!now || !PyNumber_Check(now) || THPVariable_Check(now)) return PyErr_Clear(), std::nullopt;
   const double value = PyFloat_AsDouble(now);
   if ((value == -1 && PyErr_Occurred()) || value == 0) return PyErr_Clear(), std::nullopt;

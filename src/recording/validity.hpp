@@ -37,8 +37,8 @@ class Signature {
   std::vector<Leaf> leaves_;
 };
 
-/// A name, an item or a field that must go on to mean what it meant. Containers are dicts, lists and cells; without a key,
-/// it is their length.
+/// A name, an item or a field that must go on to mean what it meant. Containers are dicts, lists and cells; without a
+/// key, it is their length.
 struct Binding {
   py::object container, key, value;
   bool holds() const noexcept;

@@ -149,10 +149,10 @@ class Recorder(private_names.dispatch_mode()):  # type: ignore[misc]
             self._slots[result] = inner.number
             self._folded.add(inner.number)
             return result
-        if torch.Tag.inplace_view in operator.tags and isinstance(inner, Slot):
-            # one slot stands for several tensors then, which have shapes of their own
-            if {inner.number} & (self._folded | {*self.inputs, *self.outside, *self.derived}):
-                self._refuse(f"the shape of a tensor is changed in place ({operator})")
+        # one slot may stand for several tensors, which have shapes of their own
+        shared = self._folded | {*self.inputs, *self.outside, *self.derived}
+        if torch.Tag.inplace_view in operator.tags and isinstance(inner, Slot) and inner.number in shared:
+            self._refuse(f"the shape of a tensor is changed in place ({operator})")
         if writes or not self._derive(arguments, result):
             made = Operation(operator, arguments, self._results(result), writes, place_of_user(), len(self.operations))
             if str(operator) in _MOVES and isinstance(result, torch.Tensor) and result.is_cuda:
@@ -179,8 +179,8 @@ class Recorder(private_names.dispatch_mode()):  # type: ignore[misc]
     def _of_number(self, operator: Any) -> str:
         if self.stepping is None:
             return (
-                f"a number is taken out of a tensor ({operator}), and what follows may depend on it; leave it a tensor, "
-                "and take the number outside of the recorded function"
+                f"a number is taken out of a tensor ({operator}), and what follows may depend on it; leave it a "
+                "tensor, and take the number outside of the recorded function"
             )
         kind = type(self.stepping)
         cure = "; make it with fused=True" if "fused" in inspect.signature(kind).parameters else ""
@@ -188,7 +188,8 @@ class Recorder(private_names.dispatch_mode()):  # type: ignore[misc]
 
     def _encode(self, operator: Any, args: Any, kwargs: Any) -> tuple[list[Any], list[Any]]:
         """Arguments in the order of the schema, and the tensors that are written."""
-        found, written = [], []
+        found: list[Any] = []
+        written: list[Any] = []
         for place, declared in enumerate(private_names.schema_of(operator).arguments):
             value = args[place] if place < len(args) else kwargs.get(declared.name, declared.default_value)
             found.append(self._encoded(value))
@@ -283,16 +284,16 @@ def without_unused(operations: list[Operation], needed: set[int]) -> list[Operat
 
 
 def in_place(operations: list[Operation], kept: set[int]) -> list[Operation]:
-    """Activations of what nobody else needs write over it, which gives the same numbers and saves memory of their own."""
+    """Activations of what nobody else needs write over it: the same numbers, and no memory of their own."""
     uses: Counter[int] = Counter(slot for operation in operations for slot in operation.slots())
     makers = {slots[0]: each for each in operations for slots in each.results if each.makes_memory and len(slots) == 1}
     changed = []
     for operation in operations:
         schema = private_names.schema_of(operation.operator)
         inner = operation.arguments[0] if operation.arguments else None
-        if schema.name in _ACTIVATIONS and not schema.overload_name and isinstance(inner, Slot):
-            if uses[inner.number] == 1 and inner.number in makers and inner.number not in kept:
-                form = getattr(torch.ops.aten, schema.name.removeprefix("aten::") + "_").default
-                operation = replace(operation, operator=form)
+        is_activation = schema.name in _ACTIVATIONS and not schema.overload_name and isinstance(inner, Slot)
+        if is_activation and uses[inner.number] == 1 and inner.number in makers and inner.number not in kept:
+            form = getattr(torch.ops.aten, schema.name.removeprefix("aten::") + "_").default
+            operation = replace(operation, operator=form)
         changed.append(operation)
     return changed
