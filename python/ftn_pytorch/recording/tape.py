@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import inspect
 import os
-import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -56,9 +55,12 @@ class Operation:
     makes_memory: bool = False
     """The result, one tensor, shares its memory with nothing that was there before."""
 
+    label: str = ""
+
     @property
     def name(self) -> str:
-        return str(self.operator).removesuffix(".default")
+        """As the function called it."""
+        return self.label or str(self.operator).removesuffix(".default")
 
     @property
     def is_random(self) -> bool:
@@ -171,6 +173,8 @@ class Recorder(private_names.dispatch_mode()):  # type: ignore[misc]
         if strange:
             self._refuse(f"it uses tensors of the class {strange[0].__name__}")
         tags = operator.tags
+        if operator.namespace == "c10d":
+            self._refuse(f"it waits for other ranks in {operator}; ftn_pytorch.average_gradients can be recorded")
         if torch.Tag.data_dependent_output in tags:
             self._refuse(self._of_number(operator))
         if torch.Tag.dynamic_output_shape in tags:
@@ -263,20 +267,20 @@ def _copies(result: Any) -> list[Any]:
 
 def place_of_user() -> str:
     """File and line of the innermost code that belongs neither to torch nor to this package."""
-    frame = sys._getframe(1)
+    frame = inspect.currentframe()
     while frame is not None:
         file = frame.f_code.co_filename
         if not file.startswith((_TORCH, _OWN, "<")):
             return f"{os.path.basename(file)}:{frame.f_lineno}"
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     return "the recorded function"
 
 
 def without_unused(operations: list[Operation], needed: set[int]) -> list[Operation]:
-    """The operations whose results somebody sees; those that are random, write or only check something stay."""
+    """The operations whose results somebody sees; those that are random, write, check or wait stay."""
     kept, needed = [], set(needed)
     for operation in reversed(operations):
-        made = {slot for slots in operation.results for slot in slots}
+        made = {slot for slots in operation.results for slot in slots if slot >= 0}
         if made & needed or not made or operation.is_random or operation.writes:
             needed |= set(operation.slots())
             kept.append(operation)
@@ -291,9 +295,10 @@ def in_place(operations: list[Operation], kept: set[int]) -> list[Operation]:
     for operation in operations:
         schema = private_names.schema_of(operation.operator)
         inner = operation.arguments[0] if operation.arguments else None
-        is_activation = schema.name in _ACTIVATIONS and not schema.overload_name and isinstance(inner, Slot)
-        if is_activation and uses[inner.number] == 1 and inner.number in makers and inner.number not in kept:
+        number = inner.number if isinstance(inner, Slot) else -1
+        is_activation = schema.name in _ACTIVATIONS and not schema.overload_name
+        if is_activation and uses[number] == 1 and number in makers and number not in kept:
             form = getattr(torch.ops.aten, schema.name.removeprefix("aten::") + "_").default
-            operation = replace(operation, operator=form)
+            operation = replace(operation, operator=form, label=operation.name)
         changed.append(operation)
     return changed

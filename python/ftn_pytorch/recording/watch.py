@@ -108,11 +108,10 @@ class Watch:
 
     def _module_of_torch(self, module: Any, path: str) -> None:
         self.modules.append(module)
-        fields = vars(module)
-        for name in ("_parameters", "_buffers", "_modules"):
-            for inner, each in fields[name].items():
-                self._bind(fields[name], inner, each, f"{path}.{inner}".lstrip("."))
-        self._fields(fields, path)
+        for table in private_names.tables_of(module):
+            for name, each in table.items():
+                self._bind(table, name, each, f"{path}.{name}".lstrip("."))
+        self._fields(vars(module), path)
 
     def _fields(self, fields: dict[str, Any], path: str) -> None:
         for name, value in fields.items():
