@@ -93,6 +93,15 @@ class RecordedFunction:
     def is_ready(self) -> bool:
         return bool(self._ready)
 
+    def reset(self) -> None:
+        """Forget all recordings; the next calls begin anew. Before ``destroy_process_group``: it waits for CUDA graphs."""
+        with self._lock:
+            for variant in self._variants.values():
+                if isinstance(variant.replay, graphs.GraphReplay):
+                    variant.replay.reset()
+            self._ready, self._lost = (), 0
+            self._variants.clear()
+
     def __call__(self, args: tuple, named: dict[str, Any]) -> Any:
         for variant in self._ready:
             found = variant.replay.run(args, named)
