@@ -94,7 +94,7 @@ class RecordedFunction:
         return bool(self._ready)
 
     def reset(self) -> None:
-        """Forget all recordings; the next calls begin anew. Before ``destroy_process_group``: it waits for CUDA graphs."""
+        """Forget all recordings. To be called before ``destroy_process_group``, which waits for CUDA graphs."""
         with self._lock:
             for variant in self._variants.values():
                 if isinstance(variant.replay, graphs.GraphReplay):
