@@ -134,8 +134,8 @@ class Guard:
             )
         if self.returns == 1:
             process.warn(
-                f"Guard: the loss became {value:.6g} where {self._mean:.6g} is usual. Weights and optimizer are those of "
-                "the last good copy again. `returns` counts how often that happens; it is not told again"
+                f"Guard: the loss became {value:.6g} where {self._mean:.6g} is usual. Weights and optimizer are those "
+                "of the last good copy again. `returns` counts how often that happens; it is not told again"
             )
 
 
