@@ -61,6 +61,8 @@ class Replay(Dataset):
         self._dtype, self._device, self._limit, self._folder = dtype, device, memory_limit, folder
         self._random = torch.Generator().manual_seed(seed)
         self._columns: tuple[torch.Tensor, ...] = ()
+        # What was found to fit last, which is what comes next in nearly every call.
+        self._fitting: list[tuple[torch.Size, torch.dtype]] = []
         self._priorities = Priorities(capacity) if kind == "prioritised" else None
         self.held_out: Replay | None = None
         if held_out:
@@ -82,7 +84,9 @@ class Replay(Dataset):
         if isinstance(rows, (int, slice)):
             return tuple(column[: len(self)][rows] for column in self._columns or [torch.empty(0)])
         rows = torch.as_tensor(rows)
-        return tuple(column.index_select(0, rows.to(column.device)) for column in self._columns)
+        if self._columns and not self._columns[0].is_cpu:
+            rows = rows.to(self._columns[0].device)
+        return tuple([column.index_select(0, rows) for column in self._columns])
 
     @torch.no_grad()
     def add(self, *columns: torch.Tensor) -> None:
@@ -93,7 +97,7 @@ class Replay(Dataset):
         """
         arrived = [torch.as_tensor(column) for column in columns]
         n = self._check(arrived)
-        held_out = self.held_out is not None and self._is_held_out(self._calls)
+        held_out = self._share > 0 and self._is_held_out(self._calls)
         if not held_out and not self._columns:
             self._allocate([(tuple(column.shape[1:]), self._dtype or column.dtype) for column in arrived], arrived[0])
         if held_out:
@@ -207,13 +211,16 @@ class Replay(Dataset):
 
     def _check(self, arrived: Sequence[torch.Tensor]) -> int:
         """How many samples these are; raises if they do not fit."""
-        extents = [column.shape[0] if column.ndim else None for column in arrived]
-        if not arrived or None in extents or len(set(extents)) > 1:
+        extents = {column.shape[:1] for column in arrived}
+        if len(extents) != 1 or () in extents:
             raise FtnPytorchError(
                 "SHAPE",
                 f"Replay: add got arrays of shapes {[tuple(column.shape) for column in arrived]}; the first axis "
                 "counts samples, the same number in each",
             )
+        forms = [(column.shape[1:], column.dtype) for column in arrived]
+        if forms == self._fitting:
+            return arrived[0].shape[0]
         if self._columns:
             here, there = ([tuple(column.shape[1:]) for column in each] for each in (self._columns, arrived))
             if here != there:
@@ -224,6 +231,8 @@ class Replay(Dataset):
                 raise FtnPytorchError(
                     "DTYPE", f"Replay: array {number} is {column.dtype}, which does not become {wanted} as it is kept"
                 )
+        if self._columns:
+            self._fitting = forms
         return arrived[0].shape[0]
 
     def _is_held_out(self, call: int) -> bool:
@@ -244,7 +253,8 @@ class Replay(Dataset):
         start = (self.seen + skipped) % self.capacity
         until_end = min(n - skipped, self.capacity - start)
         for column, given in zip(self._columns, arrived):
-            column[start : start + until_end].copy_(given[skipped : skipped + until_end])
+            source = given if until_end == n else given[skipped : skipped + until_end]
+            column.narrow(0, start, until_end).copy_(source)
             if skipped + until_end < n:
                 column[: n - skipped - until_end].copy_(given[skipped + until_end :])
         if self._priorities is not None:

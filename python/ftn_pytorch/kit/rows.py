@@ -30,10 +30,10 @@ class Rows:
         try:
             if self._file is None:
                 self._open(step)
-            names = tuple(values)
-            if names != self._names:
-                values = self._widened(values)
-            self._file.write(f"{step},{','.join([_text(value) for value in values.values()])}\n")
+            if tuple(values) != self._names:
+                self._take(values)
+            texts = [repr(values[name]) if name in values else "" for name in self._names or ()]
+            self._file.write(f"{step},{','.join(texts)}\n")
             if time.monotonic() - self._flushed > 1:
                 self.flush()
         except OSError as failure:
@@ -81,25 +81,20 @@ class Rows:
             file.truncate(end)
         self._names = tuple(header.decode().strip().split(",")[1:])
 
-    def _widened(self, values: Mapping[str, float]) -> Mapping[str, Any]:
-        """The values in the order of the columns; new names become new columns of the whole file."""
+    def _take(self, values: Mapping[str, float]) -> None:
+        """New names become new columns of the whole file."""
         if self._names is None:
             self._names = tuple(values)
             self._file.write(",".join(["step", *values]) + "\n")
-            return values
         names = (*self._names, *(name for name in values if name not in self._names))
-        if names != self._names:
-            self._file.close()
-            part = f"{self.path}.part"
-            with open(self.path, encoding="utf-8", newline="") as old, open(part, "w", encoding="utf-8") as new:
-                writer = csv.writer(new, lineterminator="\n")
-                writer.writerow(["step", *names])
-                writer.writerows(row + [""] * (1 + len(names) - len(row)) for row in list(csv.reader(old))[1:])
-            os.replace(part, self.path)
-            self._names = names
-            self._file = open(self.path, "a", encoding="utf-8", newline="")  # noqa: SIM115
-        return {name: values.get(name, "") for name in names}
-
-
-def _text(value: Any) -> str:
-    return "" if value == "" else repr(value)
+        if names == self._names:
+            return
+        self.close()
+        part = f"{self.path}.part"
+        with open(self.path, encoding="utf-8", newline="") as old, open(part, "w", encoding="utf-8") as new:
+            writer = csv.writer(new, lineterminator="\n")
+            writer.writerow(["step", *names])
+            writer.writerows(row + [""] * (1 + len(names) - len(row)) for row in list(csv.reader(old))[1:])
+        os.replace(part, self.path)
+        self._names = names
+        self._file = open(self.path, "a", encoding="utf-8", newline="")  # noqa: SIM115
