@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Scripts that have parts of the kit among their names: their checkpoints keep them without a word."""
 
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -47,13 +49,13 @@ def ftn_pytorch_train(x, target):
 """
 
 
-def train(runner, first, last):
+def train(runner, first, last, columns=2):
     step, forward = (_embed.bind(runner, f"ftn_pytorch_{name}", 0)[0] for name in ("train", "forward"))
     for number in range(first, last):
         random = torch.Generator().manual_seed(number)
-        x = torch.randn(5, 2, generator=random)
-        loss = step(x, x.sum(1, keepdim=True))[1]
-        yield loss.detach(), *forward(3 * x)
+        x = torch.randn(5, columns, generator=random)
+        loss = step(x, x.sum(1, keepdim=True) if columns == 2 else x.sum(1))[1]
+        yield torch.as_tensor(loss).detach(), *forward(3 * x)
 
 
 @pytest.mark.filterwarnings("ignore::ftn_pytorch.process.FtnPytorchWarning")
@@ -93,3 +95,22 @@ def test_a_config_that_changed_is_an_error_and_the_training_goes_on_as_it_was(lo
     refused = list(train(other, 20, 30))
     torch.manual_seed(6)
     assert all(torch.equal(one, each) for pair in zip(refused, train(same, 20, 30)) for one, each in zip(*pair))
+
+
+def test_the_online_closure_restarts_bit_for_bit(tmp_path):
+    source = Path(__file__).parents[2] / "examples" / "online_closure" / "closure.py"
+    config = {"seed": 3, "warm_up": 200, "capacity": 1000, "width": 8}
+
+    def load(name):
+        (tmp_path / f"{name}.py").write_text(source.read_text())
+        return _embed.load(0, str(tmp_path / f"{name}.py"), {}, config)
+
+    whole = list(train(load("whole"), 0, 120, columns=5))
+    runner = load("first")
+    found = list(train(runner, 0, 70, columns=5))
+    _embed.checkpoint(runner, str(tmp_path / "checkpoints"), 1, 70)
+    runner = load("second")
+    _embed.restore(runner, str(tmp_path / "checkpoints"), False, -1)
+    found += train(runner, 70, 120, columns=5)
+    assert len({float(loss) for loss, *_ in whole}) > 50
+    assert all(torch.equal(one, other) for pair in zip(whole, found) for one, other in zip(*pair))
