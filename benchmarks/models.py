@@ -181,13 +181,14 @@ class Case:
 
 
 LOOP = "its loop over the elements would be unrolled into N x N operations"
+UNROLLED = ("pt2", "onnx", "compiled", "recorded", "python-recorded")
 TRAINED = "a model of this format cannot be trained"
 CASES = {
     "tiny": Case(Tiny, lambda n: tuple(uniform(4, dtype=torch.float64) for _ in range(n)), (0, 1, 3, 8), "arrays", 0,
                  batched=False, per_size=True, refused=(("compiled", "there is nothing to compile"),)),
     "mlp": Case(mlp, lambda n: (uniform(n, 16),), (1, 32, 256, 1024, 4096), "batch", 1e-5),
     "large_stride": Case(lambda n: LargeStride(), lambda n: (uniform(n, n),), (64, 128, 256, 512), "N of N x N", 0,
-                         batched=False, refused=(("pt2", LOOP), ("onnx", LOOP), ("compiled", LOOP))),
+                         batched=False, refused=tuple((path, LOOP) for path in UNROLLED)),
     "cgdrag": Case(lambda n: GravityWaveDrag(), columns, (1, 64, 1024), "columns", 1e-12),
     # Convolutions that are compiled for a batch of any size refuse a batch of one.
     "resnet18": Case(resnet18, lambda n: (uniform(n, 3, 224, 224),), (1, 10), "images", 1e-4, batched=False,

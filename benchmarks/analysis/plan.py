@@ -10,6 +10,8 @@ FLOOR = "python"
 PATHS = {
     "python": "plain Python",
     "script": "script, eager",
+    "recorded": "script, recorded",
+    "python-recorded": "script, recorded, from Python",
     "compiled": "script, compiled",
     "copy": "script, arrays copied",
     "torchscript": "TorchScript in Python",
@@ -22,7 +24,7 @@ PATHS = {
     "pytorch-fortran": "pytorch-fortran, TorchScript",
     "pytorch-fortran-script": "pytorch-fortran, script",
 }
-IN_PYTHON = ("python", "python-onnx")
+IN_PYTHON = ("python", "python-recorded", "python-onnx")
 # Paths of libraries of others, and what the name of the driver of each library ends with.
 PEERS = {
     "libtorch": "libtorch",

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Calls with arrays of the host, page-locked ones and arrays on the GPU, beside plain Python with tensors on the GPU.
 
-python benchmarks/gpu/run.py [--build build/release] [--output out/benchmarks] [--rounds 40]
+python benchmarks/gpu/run.py [--build build/release] [--output out/benchmarks] [--rounds 40] [--plot]
+python benchmarks/gpu/run.py --from out/benchmarks/gpu.json --output benchmarks/gpu --plot    measure nothing
 
 For each case a Fortran program and a Python program live at the same time, on one core, and take turns. The table and
 gpu.json have the medians of all rounds, in microseconds for a call.
@@ -31,6 +32,7 @@ WAYS = {
     "recorded device": "recorded, on the GPU",
     "python": "Python, tensors on the GPU",
 }
+COLOURS = {"host": "#D55E00", "pinned": "#E69F00", "device": "#0072B2", "python": "#999999"}
 TOLERANCE = 1e-4
 ROUND_SECONDS = 0.03
 
@@ -41,7 +43,11 @@ def main() -> int:
     parser.add_argument("--build", type=Path, default=Path("build/release"))
     parser.add_argument("--output", type=Path, default=Path("out/benchmarks"))
     parser.add_argument("--rounds", type=int, default=40)
+    parser.add_argument("--from", dest="source", type=Path, metavar="FILE", help="measure nothing, read gpu.json")
+    parser.add_argument("--plot", action="store_true", help="draw gpu.png and gpu.svg, too: needs matplotlib")
     chosen = parser.parse_args()
+    if chosen.source:
+        return show(json.loads(chosen.source.read_text()), chosen)
     program = chosen.build / "benchmarks" / "gpu" / "bench_gpu"
     if not program.is_file():
         return refuse(f"there is no {program}: cmake --build {chosen.build} --target bench_gpu")
@@ -61,9 +67,17 @@ def main() -> int:
     document["machine"]["load_after"] = machine.load()
     chosen.output.mkdir(parents=True, exist_ok=True)
     (chosen.output / "gpu.json").write_text(json.dumps(document, indent=1) + "\n")
+    return show(document, chosen)
+
+
+def show(document: dict, chosen: argparse.Namespace) -> int:
+    """Table, and a picture if that is wanted."""
     text = table(document)
+    chosen.output.mkdir(parents=True, exist_ok=True)
     (chosen.output / "gpu.md").write_text(text)
     print(text, end="")
+    if chosen.plot:
+        picture(document, chosen.output / "gpu")
     return 0
 
 
@@ -126,6 +140,28 @@ def table(document: dict) -> str:
         medians = " | ".join(f"{result['ways'][way]['median']:.1f}" for way in WAYS)
         lines.append(f"| {result['case']} | {result['size']} | {medians} |")
     return "\n".join(lines) + "\n"
+
+
+def picture(document: dict, file: Path) -> None:
+    """Bars of all cases, FILE.png and FILE.svg."""
+    from analysis import style
+
+    results = document["results"]
+    figure, panel = style.plt.subplots(figsize=(12, 5), layout="constrained")
+    width = 0.8 / len(WAYS)
+    for place, (way, title) in enumerate(WAYS.items()):
+        medians = [result["ways"][way]["median"] for result in results]
+        offsets = [group + (place - (len(WAYS) - 1) / 2) * width for group in range(len(results))]
+        panel.bar(offsets, medians, width, label=title, color=COLOURS[way.split()[-1]],
+                  hatch="//" if way.startswith("recorded") else None, edgecolor="white")
+    panel.set_xticks(range(len(results)), [f"{result['case']} {result['size']:,}" for result in results])
+    panel.set_ylabel("us for a call")
+    panel.set_title(f"Calls of networks on a GPU ({document['gpu']})")
+    panel.grid(axis="y", alpha=0.3)
+    every = [value["median"] for result in results for value in result["ways"].values()]
+    style.plain_log_axis(panel.yaxis, min(every), max(every))
+    figure.legend(loc="outside lower center", ncols=4)
+    style.save(figure, file)
 
 
 if __name__ == "__main__":

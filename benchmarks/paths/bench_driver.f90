@@ -26,7 +26,7 @@ program bench_driver
    use ftn_pytorch, only : ftn_pytorch_version
    implicit none
 
-   integer, parameter :: not_available = 77
+   integer, parameter :: not_available = 77, calls_until_recorded = 8
    character(:), allocatable :: case, path, folder, script, calls
    type(problem), save :: given
    type(field), save :: output
@@ -149,6 +149,7 @@ contains
       character(:), allocatable, intent(out) :: errmsg
 
       integer(int64) :: start
+      integer :: call
       logical :: found
 
       call release(model)
@@ -168,6 +169,10 @@ contains
       call try_model(model, loss, errmsg)
       called = now() - start
       error = error_of(1)
+      if (errmsg /= "" .or. path /= "recorded") return
+      do call = 1, calls_until_recorded
+         call call_model(model, loss)
+      end do
    end subroutine open_problem
 
    !> The model works on the axes that Python sees, and element (1, 2) is counted along those

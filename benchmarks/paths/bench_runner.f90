@@ -13,7 +13,7 @@ module bench_runner
    public :: runner, load, try_model, call_model, release
 
    !> The paths by their names on the command line: ours, and those of the library that this driver was built with
-   character(*), parameter, public :: paths = "script compiled copy torchscript direct pt2 onnx " // peer_paths
+   character(*), parameter, public :: paths = "script recorded compiled copy torchscript direct pt2 onnx " // peer_paths
 
    !> Which component of a runner is called; a time loop compares no texts
    integer, parameter :: by_script = 1, by_saved = 2, by_peer = 3
@@ -63,10 +63,13 @@ contains
       config = [torch_in("case", problem_%case), torch_in("size", problem_%size), torch_in("folder", problem_%folder)]
       stat = 0
       self%called = by_saved
-      if (path == "script" .or. path == "compiled" .or. path == "copy") self%called = by_script
+      if (any(path == [character(8) :: "script", "recorded", "compiled", "copy"])) self%called = by_script
       select case (path)
       case ("script")
          call self%script%load(script, config=config, layout=layout, stat=stat, errmsg=errmsg)
+      case ("recorded")
+         last = [torch_in("recorded", yes)]
+         call self%script%load(script, config=[config, last], layout=layout, record=.true., stat=stat, errmsg=errmsg)
       case ("compiled")
          call self%script%load(script, config=config, layout=layout, compile=.true., stat=stat, errmsg=errmsg)
       case ("copy")

@@ -3,17 +3,20 @@
 
 python floor.py <case> <path> serve <folder>
 
-Paths: python (script.py), python-onnx (ONNX Runtime with bound buffers).
+Paths: python (script.py), python-recorded (the same, recorded by ftn_pytorch), python-onnx (ONNX Runtime with bound
+buffers). BENCH_PACKAGE in the environment is the folder of the package ftn_pytorch.
 """
 from __future__ import annotations
 
 import functools
+import os
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+CALLS_UNTIL_RECORDED = 8
 clock = time.perf_counter_ns
 
 
@@ -41,17 +44,26 @@ def python_onnx(case: str, size: int, folder: Path) -> tuple[Callable, Any]:
     return functools.partial(session.run_with_iobinding, binding), result
 
 
-def python(case: str, size: int, folder: Path) -> tuple[Callable, tuple]:
+def python(case: str, size: int, folder: Path, recorded: bool = False) -> tuple[Callable, tuple]:
     """The function of script.py, and its arguments."""
     import models
     import script
 
-    script.ftn_pytorch_setup(case, size, folder)
+    script.ftn_pytorch_setup(case, size, folder, recorded=recorded)
     arguments = models.make_inputs(case, size)
     if case == "large_stride":
         # The same strides as a Fortran array has with layout="same".
         arguments = (arguments[0].t().contiguous().t(),)
     return (script.ftn_pytorch_train if models.CASES[case].optimizer else script.ftn_pytorch_forward), arguments
+
+
+def python_recorded(case: str, size: int, folder: Path) -> tuple[Callable, tuple]:
+    """The same, recorded."""
+    sys.path.insert(0, os.environ["BENCH_PACKAGE"])
+    from ftn_pytorch import recorded
+
+    function, arguments = python(case, size, folder, recorded=True)
+    return recorded(function), arguments
 
 
 def open_problem(case: str, path: str, size: int, folder: Path) -> tuple[Callable, tuple]:
@@ -61,13 +73,15 @@ def open_problem(case: str, path: str, size: int, folder: Path) -> tuple[Callabl
         function, result = python_onnx(case, size, folder)
         arguments: tuple = ()
     else:
-        function, arguments = python(case, size, folder)
+        function, arguments = (python_recorded if path == "python-recorded" else python)(case, size, folder)
     loaded = clock()
     value = function(*arguments)
     called = clock()
     if path == "python-onnx":
         value = result.numpy()
     error, tolerance = difference(case, size, folder, value)
+    for _ in range(CALLS_UNTIL_RECORDED if path == "python-recorded" else 0):
+        function(*arguments)
     reply("opened", loaded - start, called - loaded, error, tolerance)
     return function, arguments
 
@@ -119,11 +133,11 @@ def recreate(case: str, path: str, size: int, folder: Path, samples: int) -> Non
     created, deleted = [], []
     for _ in range(samples):
         start = clock()
-        again = python_onnx(case, size, folder) if path == "python-onnx" else python(case, size, folder)
+        again = {"python-onnx": python_onnx, "python-recorded": python_recorded}.get(path, python)(case, size, folder)
         created.append(clock() - start)
         start = clock()
         del again
-        if path == "python":
+        if path != "python-onnx":
             import script
 
             script.net = script.optimizer = script.ftn_pytorch_forward = None

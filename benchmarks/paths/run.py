@@ -80,6 +80,7 @@ def measure(chosen: argparse.Namespace) -> dict[str, Any]:
         environment={
             **machine.worker_environment(),
             "BENCH_SCRIPT": str(HERE / "script.py"),
+            "BENCH_PACKAGE": str((chosen.build / "share" / "ftn_pytorch" / "python").absolute()),
             "TORCHINDUCTOR_CACHE_DIR": str((chosen.build / "benchmarks" / "inductor").resolve()),
         },
     )

@@ -15,18 +15,20 @@ import models  # noqa: E402
 uses_torchscript = os.environ.get("USETS", "0") not in ("", "0")
 
 
-def ftn_pytorch_setup(case, size, folder, copied=False):
+def ftn_pytorch_setup(case, size, folder, copied=False, recorded=False):
     """Make the network of a case, and ftn_pytorch_forward for it.
 
-    copied: the script gets NumPy arrays and returns them, as with a plain binding.
+    copied: the script gets NumPy arrays and returns them, as with a plain binding. recorded: what it does can be
+    recorded, so the loss stays a tensor, and the optimizer has the form that takes no numbers out of tensors.
     """
-    global net, optimizer, ftn_pytorch_forward, ftn_pytorch_framework
+    global net, optimizer, ftn_pytorch_forward, ftn_pytorch_framework, loss_of
     if uses_torchscript:
         net = torch.jit.load(f"{folder}/{models.CASES[case].stem(case, size)}.pt")
     else:
         net = models.make(case, size)
     if models.CASES[case].optimizer:
-        optimizer = models.make_optimizer(case, net)
+        optimizer = models.make_optimizer(case, net, **({"fused": True} if recorded else {}))
+    loss_of = torch.Tensor.detach if recorded else torch.Tensor.item
     is_plain = case == "tiny" and not uses_torchscript
     ftn_pytorch_forward = models.TINY[size] if is_plain else torch.inference_mode()(net)
     if copied:
@@ -48,4 +50,4 @@ def ftn_pytorch_train(x, target):
     """One step; see models.train_step."""
     if not isinstance(x, torch.Tensor):
         x, target = torch.from_numpy(x), torch.from_numpy(target)
-    return False, models.train_step(net, optimizer, x, target).item()
+    return False, loss_of(models.train_step(net, optimizer, x, target))

@@ -59,7 +59,7 @@ contains
 
       call model%start(nslow, nfast, forcing, spin_up=20.0_dp, dt=full_dt)
       call learn_online(model, nets, fit, paint)
-      call nets(1)%save(chosen%folder//"/network.pt")
+      call nets(1)%save(chosen%folder//"/network")
       call claims%claim("Adam steps of each network while the full model ran", &
                         real(minval([(nets(i)%steps_done(), i=1, size(nets))]), dp), 8000.0_dp)
 

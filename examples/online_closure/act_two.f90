@@ -40,16 +40,14 @@ contains
       type(closure_pointer) :: all(learning:quartic_all)
       type(run_history) :: past
       real(dp), dimension(learning:quartic_all) :: before, after
-      character(len=:), allocatable :: file
+      character(len=:), allocatable :: folder
       integer :: i
 
       print "(a)", "", "Second act: K = 36, J = 10. The forcing steps from 10 to 20 while the model runs."
       call fit(linear)%create("linear in X(k)", [3], degree=1)
       call fit(quartic)%create("degree 4 in X(k)", [3], degree=4)
       call fit(quartic_all)%create("degree 4 in X(k-2..k+2)", [1, 2, 3, 4, 5], degree=4)
-      call nets(learning)%load("network that keeps learning", chosen%script, chosen%device, &
-         [torch_in("seed", chosen%seeds + 1), torch_in("steps", 2*learned*steps_per_sample), &
-          torch_in("steps_per_call", steps_per_sample), torch_in("memory", 1000), torch_in("warm_up", warm_up*nslow)])
+      call load_network(nets(learning), "network that keeps learning", chosen)
       do i = linear, quartic_all
          all(i)%p => fit(i)
       end do
@@ -66,10 +64,10 @@ contains
          call fit(i)%solve()
       end do
       ! The frozen network is the learning one as it is now: the same script again, with a state of its own
-      file = chosen%folder//"/network_at_f10.pt"
-      call nets(learning)%save(file)
-      call nets(frozen)%load("network frozen at F = 10", chosen%script, chosen%device, [torch_in("seed", 0)])
-      call nets(frozen)%restore(file)
+      folder = chosen%folder//"/network_at_f10"
+      call nets(learning)%save(folder)
+      call load_network(nets(frozen), "network frozen at F = 10", chosen)
+      call nets(frozen)%restore(folder)
 
       call run_test(model, all, past, before)
       model%forcing = forcing_after
@@ -86,6 +84,17 @@ contains
       call paint%keep([torch_in("time_2", past%time), torch_in("loss_2", past%loss), torch_in("r2_2", past%r2), &
                        torch_in("step_2", (learned + tested)*interval)])
    end subroutine play_act_two
+
+   !> Both networks are made alike, since one becomes a copy of the other
+   subroutine load_network(net, name, chosen)
+      type(network), intent(inout) :: net
+      character(len=*), intent(in) :: name
+      type(options), intent(in) :: chosen
+
+      call net%load(name, chosen%script, chosen%device, &
+         [torch_in("seed", chosen%seeds + 1), torch_in("steps", 2*learned*steps_per_sample), &
+          torch_in("steps_per_call", steps_per_sample), torch_in("memory", 1000), torch_in("warm_up", warm_up*nslow)])
+   end subroutine load_network
 
    !> The full model runs and one network learns; all closures given are scored, before the network learns from it
    subroutine run_learning(model, all, learner, past, fit)

@@ -86,18 +86,19 @@ contains
       call results%free()
    end function steps_done
 
-   subroutine save(self, file)
+   !> A checkpoint in a folder, which is made: all that the script has learnt, so that another instance may go on
+   subroutine save(self, folder)
       class(network), intent(inout) :: self
-      character(len=*), intent(in) :: file
+      character(len=*), intent(in) :: folder
 
-      call self%script%save(file)
+      call self%script%checkpoint(folder, keep=1)
    end subroutine save
 
-   subroutine restore(self, file)
+   subroutine restore(self, folder)
       class(network), intent(inout) :: self
-      character(len=*), intent(in) :: file
+      character(len=*), intent(in) :: folder
 
-      call self%script%restore(file)
+      call self%script%restore(folder)
    end subroutine restore
 
    integer(int64) function now()

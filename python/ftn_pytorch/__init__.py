@@ -26,6 +26,10 @@ def __getattr__(name: str) -> Any:
         from .procedures import procedure
 
         return procedure
+    if name == "average_gradients":
+        from .gradients import average_gradients
+
+        return average_gradients
     if name == "recorded":
         from .recording import recorded
 

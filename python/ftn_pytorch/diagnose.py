@@ -68,7 +68,7 @@ def findings(info: Mapping[str, Any]) -> list[Finding]:
         found.append(Finding("arrays", WRONG, "neither numpy nor torch can be used", cure, "IMPORT"))
     found.append(_direct(known, core, torch))
     if torch is not None:
-        found += [_gpu(torch), _threads(torch)]
+        found += [_recording(), _gpu(torch), _threads(torch)]
     found.append(Finding("cores", OK, f"{process.cores()} may be used by each of {_ranks()} rank(s) on this node"))
     found += [Finding("private name", NOTE, name.text()) for name in private_names.missing()]
     for name, meant in variables.unknown(os.environ).items():
@@ -219,6 +219,14 @@ def _direct(info: Mapping[str, Any], core: str, torch: Any) -> Finding:
 
 
 _DIRECT_CURE = "configure the library with -DFTN_PYTORCH_DIRECT=ON and this Python to have it"
+
+
+def _recording() -> Finding:
+    """Whether recorded functions run without Python here."""
+    from .recording import library  # needs torch
+
+    why = library.obstacle()
+    return Finding("recording", NOTE, f"off: {why}", _DIRECT_CURE) if why else Finding("recording", OK, "can be used")
 
 
 def _gpu(torch: Any) -> Finding:

@@ -55,7 +55,8 @@ class PrivateName:
         try:
             owner = self._owner()
             if self.used_in:
-                return self.name in getattr(owner, self.used_in).__code__.co_names
+                code = getattr(owner, self.used_in).__code__
+                return self.name in code.co_names or self.name in code.co_consts
             return hasattr(owner, self.name)
         except (ImportError, AttributeError):
             return False
@@ -238,6 +239,19 @@ _TENSOR_HOOKS = tuple(
 )
 
 
+_TABLES = tuple(
+    PrivateName("torch:nn.Module", name, _RECORDED, "__init__") for name in ("_parameters", "_buffers", "_modules")
+)
+_COLLECTIVES = "average_gradients cannot be used"
+_ALL_REDUCE = PrivateName("torch:ops._c10d_functional", "all_reduce", _COLLECTIVES)
+_WAIT = PrivateName("torch:ops._c10d_functional", "wait_tensor", _COLLECTIVES)
+
+
+def all_reduce(tensor: Any, operation: str, group: Any) -> Any:
+    """A new tensor, reduced over a group. What torch documents waits outside of operators, which nothing records."""
+    return _WAIT.value()(_ALL_REDUCE.value()(tensor, operation, group.group_name))
+
+
 def dispatch_mode() -> type:
     """The class of modes that see every operator call; used all over, and documented nowhere."""
     return _DISPATCH_MODE.value()
@@ -251,6 +265,11 @@ def has_schema(operator: Any) -> bool:
 def schema_of(operator: Any) -> Any:
     """Names, defaults and aliases of the arguments of an operator."""
     return _SCHEMA.of(operator)
+
+
+def tables_of(module: Any) -> list[dict[str, Any]]:
+    """The dicts that hold parameters, buffers and layers of a torch.nn.Module. Its methods give copies."""
+    return [table.of(module) for table in _TABLES]
 
 
 def hooks_of(value: Any) -> list[dict]:

@@ -41,8 +41,8 @@ Ref option_values(const Options& options) {
                     options.copies_inputs ? "copy" : "share", "cast", options.cast ? Py_True : Py_False, "device",
                     text_or_none(options.device), "flags", static_cast<int>(options.flags), "weights_only",
                     options.weights_only ? Py_True : Py_False, "training", options.training ? Py_True : Py_False,
-                    "record", options.record ? Py_True : Py_False,
-                    "compile", text_or_none(options.compile), "compile_backend", options.compile_backend.c_str()),
+                    "record", options.record ? Py_True : Py_False, "compile", text_or_none(options.compile),
+                    "compile_backend", options.compile_backend.c_str()),
       "options");
 }
 

@@ -1,6 +1,6 @@
 ! SPDX-License-Identifier: MIT
-!> load with record=.true.: the numbers of the script as it is, bit for bit, with hardly any of its Python code run; what
-!> changes on the way is seen. And what cannot be recorded.
+!> load with record=.true.: the numbers of the script as it is, bit for bit, with hardly any of its Python code run.
+!> What changes on the way is seen. And what cannot be recorded.
 program test_recorded
    use, intrinsic :: iso_fortran_env, only : int64, real64
    use check, only : expect, expect_status, expect_text, finish, script
@@ -10,7 +10,8 @@ program test_recorded
    integer, parameter :: calls = 60
    type(torch_pymodule) :: plain, recorded
    type(torch_module) :: saved
-   real(real64) :: x(2, 8), y(2, 8), z(2, 8), target(2, 8), shorter(2, 3), one(2, 3), other(2, 3), losses(calls), again(calls)
+   real(real64) :: x(2, 8), y(2, 8), z(2, 8), target(2, 8), shorter(2, 3), one(2, 3), other(2, 3)
+   real(real64) :: losses(calls), again(calls)
    integer(int64) :: executions
    integer :: call, stat
    character(:), allocatable :: errmsg

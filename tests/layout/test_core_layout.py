@@ -17,6 +17,7 @@ ROOMS = ["base", "arrays", "observe", "python", "torch", "calls", "script", "dir
 STRANGERS = {("script", "direct"), ("direct", "script")}
 SOURCES = sorted(path for room in ROOMS for path in (SRC / room).iterdir() if path.suffix in (".cpp", ".hpp"))
 PLUGIN = sorted(path for path in (SRC / "plugin").iterdir() if path.suffix in (".cpp", ".hpp"))
+RECORDING = sorted(path for path in (SRC / "recording").iterdir() if path.suffix in (".cpp", ".hpp"))
 # What the plug-in takes of the core: rooms without Python and without state that both would have, and its own boundary.
 SHARED = {"base", "arrays", "direct/fpt_direct.h", "direct/direct_value.hpp", "ftn_pytorch.h"}
 
@@ -56,7 +57,7 @@ def test_rooms_include_only_rooms_below(source: Path) -> None:
 
 
 def test_headers_include_each_other_in_one_direction() -> None:
-    below = {name_of(path): included_by(path) for path in [*SOURCES, *PLUGIN] if path.suffix == ".hpp"}
+    below = {name_of(path): included_by(path) for path in [*SOURCES, *PLUGIN, *RECORDING] if path.suffix == ".hpp"}
     while below:
         done = [name for name, included in below.items() if not set(included) & set(below)]
         assert done, f"a circle among {sorted(below)}"
@@ -64,8 +65,13 @@ def test_headers_include_each_other_in_one_direction() -> None:
 
 
 def test_architecture_lists_the_files() -> None:
-    files = {name_of(path) for path in [*SOURCES, *PLUGIN]} | {"ftn_pytorch.h", "direct/fpt_direct.h"}
+    files = {name_of(path) for path in [*SOURCES, *PLUGIN, *RECORDING]} | {"ftn_pytorch.h", "direct/fpt_direct.h"}
     assert set(table_of_the_architecture()) == files
+
+
+@pytest.mark.parametrize("source", RECORDING, ids=name_of)
+def test_the_extension_takes_nothing_of_the_core(source: Path) -> None:
+    assert all(included.startswith("recording/") for included in included_by(source))
 
 
 @pytest.mark.parametrize("name", [name for name, knows in table_of_the_architecture().items() if not knows])

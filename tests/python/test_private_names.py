@@ -3,6 +3,7 @@
 
 import ast
 import dataclasses
+import functools
 import re
 from pathlib import Path
 
@@ -20,14 +21,16 @@ NAMED_IN_FILES = {"torch._utils"}
 PRIVATE = re.compile(r"^_(?!_)|\b(torch|onnxruntime|numpy|threading|atexit)(\.\w+)*\._(?!_)\w+|pt2_archive\.")
 
 
+@functools.cache
 def sources():
     others = [path for path in PACKAGE.rglob("*.py") if path.name != "private_names.py" and "bench" not in path.parts]
     return {path.relative_to(PACKAGE): ast.parse(path.read_text()) for path in others}
 
 
+@functools.cache
 def own_names():
     """Names with an underscore that this package gives itself, and its modules."""
-    names = {path.stem for path in sources()} | {"_ftn_pytorch"}
+    names = {path.stem for path in sources()} | {"_ftn_pytorch", "_ftn_pytorch_recording"}
     for tree in sources().values():
         for node in ast.walk(tree):
             if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
@@ -136,6 +139,10 @@ NEEDS = {
     "_TENSOR_VERSION": lambda: private_names.version_of(module().weight),
     "_SCRIPT_CORE": lambda: private_names.script_methods(__import__("torch").jit.script(module())),
     "_SCRIPT_METHODS": lambda: private_names.script_methods(__import__("torch").jit.script(module())),
+    "_DISPATCH_MODE": private_names.dispatch_mode,
+    "_SCHEMA": lambda: private_names.schema_of(__import__("torch").ops.aten.add.Tensor),
+    "_ALL_REDUCE": lambda: private_names.all_reduce(None, "sum", None),
+    "_WAIT": lambda: private_names.all_reduce(None, "sum", None),
     "_JOIN_THREADS": private_names.join_threads,
     "_EXIT_FUNCTIONS": private_names.run_exit_functions,
 }

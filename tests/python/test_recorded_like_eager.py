@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What is done around calls of a recorded function comes out as it does without recording: each case is run both ways."""
+"""What is done around calls of a recorded function comes out as without recording: each case is run both ways."""
 
 import collections
 import os

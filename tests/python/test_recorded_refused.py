@@ -319,18 +319,14 @@ def test_an_extension_that_is_missing(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "text, options, piece",
+    "text, piece",
     [
-        (
-            "import numpy\ndef ftn_pytorch_forward(x): return numpy.add(x, 1)",
-            {},
-            "uses NumPy, which cannot be recorded",
-        ),
+        ("import numpy\ndef ftn_pytorch_forward(x): return numpy.add(x, 1)", "uses NumPy, which cannot be recorded"),
     ],
 )
-def test_record_option(load, fails, text, options, piece):
+def test_record_option(load, fails, text, piece):
     with fails("ARGUMENT", piece):
-        load(text, record=True, **options)
+        load(text, record=True)
 
 
 def test_record_of_a_saved_model(fails, tmp_path):

@@ -167,11 +167,7 @@ def _tape(recorder: Recorder, watch: Watch, before: list, result: Any, numbers: 
         bindings=[binding[:3] for binding in watch.bindings],
         numbers=listed,
         gradients_before=[
-            (
-                parameter,
-                gradient is not None,
-                gradient if gradient is not None and _is_used(gradient, recorder) else None,
-            )
+            (parameter, gradient is not None, gradient if _is_used(gradient, recorder) else None)
             for parameter, gradient in before
         ],
         gradients_after=after,
@@ -186,7 +182,7 @@ def _tape(recorder: Recorder, watch: Watch, before: list, result: Any, numbers: 
 
 
 def _is_used(gradient: Any, recorder: Recorder) -> bool:
-    return any(tensor is gradient for tensor in recorder.outside.values())
+    return gradient is not None and any(tensor is gradient for tensor in recorder.outside.values())
 
 
 def _template(value: Any, recorder: Recorder, results: list[int]) -> Any:
@@ -205,9 +201,8 @@ def _template(value: Any, recorder: Recorder, results: list[int]) -> Any:
         return {name: _template(each, recorder, results) for name, each in value.items()}
     if isinstance(value, _PLAIN):
         return value
-    raise Unrecordable(
-        f"it returns a {type(value).__name__}; tensors, constants and containers of them can be recorded"
-    )
+    kind = type(value).__name__
+    raise Unrecordable(f"it returns a {kind}; tensors, constants and containers of them can be recorded")
 
 
 def like(value: tuple, items: list[Any]) -> tuple:

@@ -29,7 +29,7 @@ class State:
         self.random = [generator.get_state() for generator in self.generators]
 
     def restore(self) -> None:
-        # Writing counts for autograd, and is not possible everywhere: only what was written by the call is written again.
+        # Writing counts for autograd, and is not possible everywhere: only what the call has changed is written again.
         with torch.no_grad():
             for tensor, copy in zip(self.tensors, self.copies):
                 if not is_same(tensor, copy, 0):
@@ -94,9 +94,9 @@ class Call:
         """ "mse_loss (model.py:7) gives ...; ": the first operation that is another one, or gives something else."""
         real = list(zip(recorder.operations, recorder.values or []))
         for step, outcome in zip(tape.steps, steps_again(tape, self._inputs)):
-            # what nobody needs was left out of the recording, and some write in place there
+            # what nobody needs was left out of the recording
             operation, values = real[step.number] if step.number < len(real) else (step, None)
-            if values is None or operation.name.replace("_", "") != step.name.replace("_", ""):
+            if values is None or operation.name != step.name:
                 return f"{step.name} ({step.place}) is no longer called; "
             for value, other in zip(values, outcome):
                 if not is_same(value, other, tolerance):

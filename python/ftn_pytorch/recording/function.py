@@ -29,9 +29,10 @@ def recorded(
 ) -> Any:
     """Decorator of a function that computes with tensors only: after some calls it runs without Python.
 
-    The first calls are made as they are, one is recorded, and the next ``checks`` calls are made both ways and compared:
-    bit for bit, or up to ``tolerance``, relative to the largest value. What is new (shapes, types, modes) is recorded
-    anew; a function that cannot be recorded goes on as it is, and one warning says why. docs/recording.md has the rules.
+    The first calls are made as they are, one is recorded, and the next ``checks`` calls are made both ways and
+    compared: bit for bit, or up to ``tolerance``, relative to the largest value. What is new (shapes, types, modes) is
+    recorded anew. A function that cannot be recorded goes on as it is, and one warning says why. docs/recording.md has
+    the rules.
 
     optimizer: one, or a list of them, where no name that the function uses leads to it. Its learning rate and its other
     numbers are read in each call.
@@ -92,6 +93,15 @@ class RecordedFunction:
     @property
     def is_ready(self) -> bool:
         return bool(self._ready)
+
+    def reset(self) -> None:
+        """Forget all recordings. To be called before ``destroy_process_group``, which waits for CUDA graphs."""
+        with self._lock:
+            for variant in self._variants.values():
+                if isinstance(variant.replay, graphs.GraphReplay):
+                    variant.replay.reset()
+            self._ready, self._lost = (), 0
+            self._variants.clear()
 
     def __call__(self, args: tuple, named: dict[str, Any]) -> Any:
         for variant in self._ready:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Recordings whose tensors are on a GPU, as CUDA graphs: one launch in place of one for each operator.
 
-A graph works on the addresses that it was captured with. Arrays on the device are read there as long as their addresses
-are those of the first call. Others have buffers, on the device, or pinned where the array is in host memory. Results are
-copied out of the graph's memory, which the next call overwrites. A number of an optimizer becomes part of the graph;
-where one changes, a new graph is captured.
+A graph works on the addresses that it was captured with. Arrays on the device are read there as long as their
+addresses are those of the first call. Others have buffers, on the device, or pinned where the array is in host memory.
+Results are copied out of the graph's memory, which the next call overwrites. A number of an optimizer becomes part of
+the graph; where one changes, a new graph is captured.
 """
 
 from __future__ import annotations
@@ -112,7 +112,8 @@ class GraphReplay:
             self._graphs.pop(place).graph.reset()
         self.captures += 1
         if self.captures > _CAPTURES:
-            return self._without("numbers of its optimizer change too often; give the learning rate as a tensor")
+            self._do_without("numbers of its optimizer change too often; give the learning rate as a tensor")
+            return None
         stays = [tensor.is_cuda and place is not None for tensor in inputs]
         buffers = [None if here else torch.empty_like(t, pin_memory=t.is_cpu) for here, t in zip(stays, inputs)]
         if self._staged is None and any(tensor.is_cpu for tensor in inputs):
@@ -135,11 +136,12 @@ class GraphReplay:
                 with torch.cuda.graph(graph, capture_error_mode="thread_local"):
                     results, gradients = self._replay.launch(used, numbers)
         except RuntimeError as failure:
-            return self._without(str(failure).splitlines()[0])
+            self._do_without(str(failure).splitlines()[0])
+            return None
         self._graphs[place] = _Captured(graph, numbers, buffers, results, gradients)
         return self._graphs[place]
 
-    def _without(self, why: str) -> None:
+    def _do_without(self, why: str) -> None:
         self.reset()
         self.captures = _CAPTURES + 1
         observe.log(observe.INFO, f"{self._name}: no CUDA graph, because {why}")

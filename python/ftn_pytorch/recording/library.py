@@ -44,10 +44,8 @@ def _find() -> None:
     core = process.start_info().get("core") or config.library()
     file = os.path.join(os.path.dirname(core), f"{_NAME}.{sysconfig.get_config_var('SOABI')}.so")
     if not core or not os.path.isfile(file):
-        wanted = (
-            f"{file} is missing" if core else "the library is not found from here: name its prefix in CMAKE_PREFIX_PATH"
-        )
-        _Found.obstacle = f"{wanted}; it is built together with the direct path"
+        nowhere = "the library is not found from here: name its prefix in CMAKE_PREFIX_PATH"
+        _Found.obstacle = f"{f'{file} is missing' if core else nowhere}; it is built together with the direct path"
         return
     loader = importlib.machinery.ExtensionFileLoader(_NAME, file)
     spec = importlib.util.spec_from_file_location(_NAME, file, loader=loader)

@@ -44,7 +44,7 @@ class Outside(TorchFunctionMode):
 
     def _refuse_gradients(self) -> None:
         self._recorder.refuse(
-            "gradients flow into what an argument was computed from, or into the argument; detach it, or take them with "
+            "gradients flow into an argument, or into what it was computed from; detach it, or take them with "
             "torch.autograd.grad and return them"
         )
 

@@ -175,16 +175,13 @@ def find(steps: Steps, recorder: Recorder) -> tuple[dict[tuple[int, int], Number
         for place, (value, tried) in enumerate(zip(real.arguments, trial.arguments)):
             if _is_same(value, tried, recorder):
                 continue
-            fits = (
-                each for each in _forms(len(sources)) if _value(now, *each) == value and _value(other, *each) == tried
-            )
+            forms = _forms(len(sources))
+            fits = (form for form in forms if (_value(now, *form), _value(other, *form)) == (value, tried))
             fit = None if isinstance(value, (Slot, list)) else next(fits, None)
             if fit is None:
                 keys = ", ".join(sorted({source.key for source in sources}))
-                return (
-                    {},
-                    f"{real.name} in the step of {name} is given what depends on {keys} in a way that is not known",
-                )
+                what = f"{real.name} in the step of {name} is given what depends on {keys}"
+                return {}, f"{what} in a way that is not known"
             form, p, q = fit
             found[steps.begin + index, place] = Number(form, sources[p], sources[q])
     return found, ""

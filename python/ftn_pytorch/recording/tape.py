@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import inspect
 import os
-import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -57,9 +56,12 @@ class Operation:
     makes_memory: bool = False
     """The result, one tensor of floating point numbers, shares its memory with nothing that was there before."""
 
+    label: str = ""
+
     @property
     def name(self) -> str:
-        return str(self.operator).removesuffix(".default")
+        """As the function called it."""
+        return self.label or str(self.operator).removesuffix(".default")
 
     @property
     def is_random(self) -> bool:
@@ -156,10 +158,10 @@ class Recorder(private_names.dispatch_mode()):  # type: ignore[misc]
             self._slots[result] = inner.number
             self._folded.add(inner.number)
             return result
-        if torch.Tag.inplace_view in operator.tags and isinstance(inner, Slot):
-            # one slot stands for several tensors then, which have shapes of their own
-            if {inner.number} & (self._folded | {*self.inputs, *self.outside, *self.derived}):
-                self.refuse(f"the shape of a tensor is changed in place ({operator})")
+        # one slot may stand for several tensors, which have shapes of their own
+        shared = self._folded | {*self.inputs, *self.outside, *self.derived}
+        if torch.Tag.inplace_view in operator.tags and isinstance(inner, Slot) and inner.number in shared:
+            self.refuse(f"the shape of a tensor is changed in place ({operator})")
         if writes or not self._derive(arguments, result):
             made = Operation(operator, arguments, self._results(result), writes, place_of_user(), len(self.operations))
             if str(operator) in _MOVES and isinstance(result, torch.Tensor) and result.is_cuda:
@@ -178,6 +180,8 @@ class Recorder(private_names.dispatch_mode()):  # type: ignore[misc]
         if strange:
             self.refuse(f"it uses tensors of the class {strange[0].__name__}")
         tags = operator.tags
+        if operator.namespace == "c10d":
+            self.refuse(f"it waits for other ranks in {operator}; ftn_pytorch.average_gradients can be recorded")
         if torch.Tag.data_dependent_output in tags:
             self.refuse(self.of_number(operator))
         if torch.Tag.dynamic_output_shape in tags and not _has_whole_indices(operator, args):
@@ -186,8 +190,8 @@ class Recorder(private_names.dispatch_mode()):  # type: ignore[misc]
     def of_number(self, operator: Any) -> str:
         if self.stepping is None:
             return (
-                f"a number is taken out of a tensor ({operator}), and what follows may depend on it; leave it a tensor, "
-                "and take the number outside of the recorded function"
+                f"a number is taken out of a tensor ({operator}), and what follows may depend on it; leave it a "
+                "tensor, and take the number outside of the recorded function"
             )
         kind = type(self.stepping)
         cure = "; make it with fused=True" if "fused" in inspect.signature(kind).parameters else ""
@@ -195,7 +199,8 @@ class Recorder(private_names.dispatch_mode()):  # type: ignore[misc]
 
     def _encode(self, operator: Any, args: Any, kwargs: Any) -> tuple[list[Any], list[Any]]:
         """Arguments in the order of the schema, and the tensors that are written."""
-        found, written = [], []
+        found: list[Any] = []
+        written: list[Any] = []
         for place, declared in enumerate(private_names.schema_of(operator).arguments):
             value = args[place] if place < len(args) else kwargs.get(declared.name, declared.default_value)
             found.append(self._encoded(value))
@@ -282,20 +287,20 @@ def _tensors(values: Any) -> Iterator[Any]:
 
 def place_of_user() -> str:
     """File and line of the innermost code that belongs neither to torch nor to this package."""
-    frame = sys._getframe(1)
+    frame = inspect.currentframe()
     while frame is not None:
         file = frame.f_code.co_filename
         if not file.startswith((_TORCH, _OWN, "<")):
             return f"{os.path.basename(file)}:{frame.f_lineno}"
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     return "the recorded function"
 
 
 def without_unused(operations: list[Operation], needed: set[int]) -> list[Operation]:
-    """The operations whose results somebody sees; those that are random, write or only check something stay."""
+    """The operations whose results somebody sees; those that are random, write, check or wait stay."""
     kept, needed = [], set(needed)
     for operation in reversed(operations):
-        made = {slot for slots in operation.results for slot in slots}
+        made = {slot for slots in operation.results for slot in slots if slot >= 0}
         if made & needed or not made or operation.is_random or operation.writes:
             needed |= set(operation.slots())
             kept.append(operation)
@@ -303,16 +308,17 @@ def without_unused(operations: list[Operation], needed: set[int]) -> list[Operat
 
 
 def in_place(operations: list[Operation], kept: set[int]) -> list[Operation]:
-    """Activations of what nobody else needs write over it, which gives the same numbers and saves memory of their own."""
+    """Activations of what nobody else needs write over it: the same numbers, and no memory of their own."""
     uses: Counter[int] = Counter(slot for operation in operations for slot in operation.slots())
     makers = {slots[0]: each for each in operations for slots in each.results if each.makes_memory and len(slots) == 1}
     changed = []
     for operation in operations:
         schema = private_names.schema_of(operation.operator)
         inner = operation.arguments[0] if operation.arguments else None
-        if schema.name in _ACTIVATIONS and not schema.overload_name and isinstance(inner, Slot):
-            if uses[inner.number] == 1 and inner.number in makers and inner.number not in kept:
-                form = getattr(torch.ops.aten, schema.name.removeprefix("aten::") + "_").default
-                operation = replace(operation, operator=form)
+        number = inner.number if isinstance(inner, Slot) else -1
+        is_activation = schema.name in _ACTIVATIONS and not schema.overload_name
+        if is_activation and uses[number] == 1 and number in makers and number not in kept:
+            form = getattr(torch.ops.aten, schema.name.removeprefix("aten::") + "_").default
+            operation = replace(operation, operator=form, label=operation.name)
         changed.append(operation)
     return changed

@@ -79,7 +79,7 @@ class Watch:
         return next((binding for binding in self.bindings if not binding.holds()), None)
 
     def obstacle(self) -> str:
-        """What cannot be watched, or runs code of the user when a module is called or a gradient is there; else empty."""
+        """What cannot be watched, or runs code when a module is called or a gradient is there; or empty."""
         if self._unseen:
             return self._unseen
         if self.modules and any(private_names.hooks_of_all_modules()):
@@ -143,14 +143,13 @@ class Watch:
 
     def _module_of_torch(self, module: Any, path: str) -> None:
         self.modules.append(module)
-        fields = vars(module)
-        for name in ("_parameters", "_buffers", "_modules"):
-            self._bind_length(fields[name], f"{path}.{name}")
-            for inner, each in fields[name].items():
-                self._bind(fields[name], inner, each, f"{path}.{inner}".lstrip("."))
+        for table in private_names.tables_of(module):
+            self._bind_length(table, path)
+            for name, each in table.items():
+                self._bind(table, name, each, f"{path}.{name}".lstrip("."))
         for hooks in private_names.hooks_of(module):
             self._bind_length(hooks, f"hooks of {path}")
-        self._fields(fields, path)
+        self._fields(vars(module), path)
 
     def _object(self, value: Any, path: str) -> None:
         if isinstance(value, (dict, list)):

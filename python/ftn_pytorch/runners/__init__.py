@@ -33,5 +33,6 @@ def open_runner(file: str, options: Mapping[str, Any], config: Mapping[str, Any]
     path = loading.find(file)
     kind, chosen = formats.identify(path), Options(**options)
     if chosen.record and kind != formats.SCRIPT:
-        raise FtnPytorchError("ARGUMENT", f"{path} is a saved model, which has no Python code to record: leave out record=")
+        text = f"{path} is a saved model, which has no Python code to record: leave out record="
+        raise FtnPytorchError("ARGUMENT", text)
     return _RUNNERS[kind](path, chosen, dict(config))

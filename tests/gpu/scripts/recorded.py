@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A network with dropout that is trained and asked; counts how often Python ran a hook, where nobody who records looks."""
+"""A network with dropout that is trained and asked; counts executions where nobody who records looks."""
 
 import itertools
 

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: MIT
+"""What parts of ftn_pytorch.kit cost beside the one operation that each cannot do without.
+
+``python benchmarks/kit/run.py``: a table on standard output. One thread; both sides of a row take turns, call by call.
+"""
+
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import torch
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "python"))
+from ftn_pytorch.kit import Log, Replay
+
+SAMPLES, BATCH, CALLS = 10**6, 256, 4000
+
+
+def compare(name, ours, bare):
+    """Median times of both in microseconds, and their ratio."""
+    times = [], []
+    for _ in range(CALLS):
+        for function, taken in zip((ours, bare), times):
+            start = time.perf_counter()
+            function()
+            taken.append(time.perf_counter() - start)
+    one, other = (1e6 * statistics.median(taken) for taken in times)
+    print(f"| {name} | {one:.1f} | {other:.1f} | {one / other:.2f} |")
+
+
+def add():
+    """1 MB from memory that stays, into 256 places that have all been written before."""
+    x = torch.randn(1000, 262)
+    replay, plain, place = Replay(256 * len(x)), torch.zeros(256 * len(x), 262), 0
+    for _ in range(256):
+        replay.add(x)
+
+    def copy():
+        nonlocal place
+        plain[place : place + len(x)].copy_(x)
+        place = (place + len(x)) % len(plain)
+
+    compare("`Replay.add` of 1 MB; `copy_`", lambda: replay.add(x), copy)
+
+
+def sample(features):
+    replay = Replay(SAMPLES)
+    replay.add(torch.randn(SAMPLES, features))
+    (column,) = replay[:]
+    random = torch.Generator()
+    rows = iter([torch.randint(SAMPLES, (BATCH,)) for _ in range(CALLS)])
+    name = f"`Replay.sample` of {BATCH} out of {SAMPLES:,}, {features} features; "
+    compare(f"{name}`index_select`", lambda: replay.sample(BATCH), lambda: column.index_select(0, next(rows)))
+    compare(
+        f"{name}`randint` and `index_select`",
+        lambda: replay.sample(BATCH),
+        lambda: column.index_select(0, torch.randint(SAMPLES, (BATCH,), generator=random)),
+    )
+
+
+def log():
+    loss, step = torch.tensor(0.123456), 0
+    with tempfile.TemporaryDirectory() as folder:
+        written = Log(f"{folder}/log.csv")
+
+        def write():
+            nonlocal step
+            step += 1
+            written.write(step, loss=loss, lr=1e-3, score=0.3 * step)
+
+        compare("`Log.write` of three numbers, one a tensor; `item()`", write, loss.item)
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    print("| what; beside what | us | us | ratio |\n|---|---|---|---|")
+    add()
+    sample(5)
+    sample(128)
+    log()

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: MIT
+"""Training that goes astray: back to the last good weights, an early end, inputs that were never learnt."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from .. import process
+from ..errors import FtnPytorchError
+from .ranges import Range
+
+
+class Guard:
+    """Watches the loss, the score and the inputs of what is trained.
+
+    ``trained``: the network, its optimizer, and whatever else with ``state_dict`` is to go back together. Their state
+    is copied now, and every ``every`` losses that ``allows`` has found good.
+
+    ``factor``: a loss diverges if it exceeds the mean of the latest ones by so many times that mean. ``limit``: how
+    often in a row it may go back before that is an error. ``patience``: how many scores in a row may bring nothing
+    better (lower by more than ``min_delta``) before ``is_completed`` becomes true; by default it never does.
+    """
+
+    def __init__(
+        self,
+        *trained: Any,
+        every: int = 100,
+        factor: float = 10.0,
+        limit: int = 10,
+        patience: float = math.inf,
+        min_delta: float = 0.0,
+    ) -> None:
+        self._trained = trained
+        self._every, self._factor, self._limit = every, factor, limit
+        self._patience, self._min_delta = patience, min_delta
+        self._range = Range()
+        self._mean, self._losses, self._since = 0.0, 0, 0
+        self.returns, self._in_a_row = 0, 0
+        """How often it has gone back."""
+        self.best, self._waited = math.inf, 0
+        """The lowest score."""
+        self._keep()
+
+    def allows(self, loss: torch.Tensor | float) -> bool:
+        """Whether to go on with a loss: call it before ``backward``.
+
+        False if the loss is infinite, not a number or diverges. Then weights and optimizer are those of the last copy,
+        and this step is to be left out. PYTHON if that happens ``limit`` times in a row.
+        """
+        value = float(loss)
+        if not math.isfinite(value) or (
+            self._losses >= 10 and value > self._mean + self._factor * max(abs(self._mean), 1e-30)
+        ):
+            self._go_back(value)
+            return False
+        self._losses += 1
+        self._since += 1
+        # A loss above its mean by that much may be the beginning of divergence, which is no state to go back to.
+        is_usual = value <= self._mean + abs(self._mean) or self._losses == 1
+        self._mean += (value - self._mean) / min(self._losses, 100)
+        if self._since >= self._every and is_usual:
+            self._keep()
+            self._in_a_row = 0
+        return True
+
+    def score(self, value: torch.Tensor | float) -> bool:
+        """Note a score, such as the loss of held-out samples, lower is better; returns ``is_completed``."""
+        value = float(value)
+        if value < self.best - self._min_delta:
+            self.best, self._waited = value, 0
+        else:
+            self._waited += 1
+        return self.is_completed
+
+    @property
+    def is_completed(self) -> bool:
+        """What a training function returns as ``is_completed``."""
+        return self._waited >= self._patience
+
+    def learn_range(self, x: torch.Tensor) -> None:
+        """Widen the range to inputs, (n, columns). SHAPE if they have other columns, ARGUMENT if not finite."""
+        self._range.learn(x)
+
+    def outside(self, x: torch.Tensor) -> torch.Tensor:
+        """(n,): True where a fallback should answer, as a value of that row is outside of the range that was learnt."""
+        return self._range.outside(x)
+
+    @property
+    def counts(self) -> torch.Tensor | None:
+        """How many values of each column were outside, (columns,); None before a range was learnt."""
+        return self._range.counts
+
+    def state_dict(self) -> dict[str, Any]:
+        """All but what it watches, which checkpoints keep by themselves."""
+        names = ("_saved", "_mean", "_losses", "_since", "returns", "_in_a_row", "best", "_waited")
+        return {**{name: getattr(self, name) for name in names}, "_range": self._range.state_dict()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """FORMAT, and nothing is changed, if it is of a Guard of other objects."""
+        shapes = [[_shapes(each) for each in saved] for saved in (self._saved, state["_saved"])]
+        if shapes[0] != shapes[1]:
+            raise FtnPytorchError(
+                "FORMAT",
+                f"Guard: the file has the weights of {len(shapes[1])} objects that are not those of the "
+                f"{len(shapes[0])} here: other names or shapes",
+            )
+        self._range.load_state_dict(state["_range"])
+        for name, value in state.items():
+            if name != "_range":
+                setattr(self, name, value)
+
+    def _keep(self) -> None:
+        self._saved = [copy.deepcopy(each.state_dict()) for each in self._trained]
+        self._since = 0
+
+    def _go_back(self, value: float) -> None:
+        for each, saved in zip(self._trained, self._saved):
+            # Optimizers go on with the very tensors that they are given.
+            each.load_state_dict(copy.deepcopy(saved))
+        self.returns += 1
+        self._in_a_row += 1
+        # The next copy is made of what proves good again.
+        self._since = 0
+        if self._in_a_row > self._limit:
+            raise FtnPytorchError(
+                "PYTHON",
+                f"Guard: the loss became {value:.6g}, and it is no better after going back to the last good weights "
+                f"{self._limit} times. Lower the learning rate, limit the gradients, or look at the samples",
+            )
+        if self.returns == 1:
+            process.warn(
+                f"Guard: the loss became {value:.6g} where {self._mean:.6g} is usual. Weights and optimizer are those "
+                "of the last good copy again. `returns` counts how often that happens; it is not told again"
+            )
+
+
+def _shapes(state: Any) -> Any:
+    """Names and shapes of a state of modules; of others, such as optimizers, what loads them decides."""
+    if any(not isinstance(each, torch.Tensor) for each in state.values()):
+        return sorted(map(str, state))
+    return {name: tuple(each.shape) for name, each in state.items()}

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: MIT
+"""The numbers of a training, for a file, for a person at a terminal, and for trackers."""
+
+from __future__ import annotations
+
+import datetime
+import sys
+import time
+import weakref
+from collections.abc import Mapping
+from typing import Any
+
+from .. import process
+from ..errors import FtnPytorchError
+from . import trackers
+from .rows import Rows
+
+
+class Log:
+    """Writes numbers by step: ``log.write(step, loss=loss)``.
+
+    ``path``: a CSV file, ``%r`` in its name becomes the rank. After a restart it is cut at the restored step, so no
+    step is in it twice; a run that begins anew renames an older file to ``path`` + ".abandoned". ``console``: seconds
+    between lines on standard error, with the rate and, where ``last`` is the last step, the estimated end; by default
+    none. ``tensorboard``: a folder; ``wandb``, ``mlflow``: arguments of ``wandb.init`` and ``mlflow.start_run``. IMPORT
+    if such a package is missing.
+    """
+
+    def __init__(
+        self, path: str | None = None, *, console: float | None = None, last: int | None = None, **also: Any
+    ) -> None:
+        self._rows = None if path is None else Rows(process.with_rank(path))
+        self._console, self._last = console, last
+        unknown = sorted(set(also) - set(trackers.KINDS))
+        if unknown:
+            raise FtnPytorchError("ARGUMENT", f"Log: {', '.join(unknown)} is none of {', '.join(trackers.KINDS)}")
+        self._trackers: dict[str, Any] = {name: trackers.KINDS[name](options) for name, options in also.items()}
+        self.step: int | None = None
+        """The last one written."""
+        self._begin: tuple[int, float] | None = None
+        self._told = 0.0
+        if self._rows is not None:
+            # Its buffer is written when the process ends, also where Python is never finalized.
+            weakref.finalize(self, self._rows.close)
+
+    def write(self, step: int, **values: Any) -> None:
+        """Numbers, or tensors of one element. FILE if the disk is full: the training is as it was."""
+        numbers = {name: value if type(value) in (int, float) else float(value) for name, value in values.items()}
+        if self._rows is not None:
+            self._rows.write(step, numbers)
+        for each in self._trackers.values():
+            each.write(step, numbers)
+        self.step = step
+        if self._console is not None:
+            self._tell(step, numbers)
+
+    def flush(self) -> None:
+        """Write to the disk what is buffered, which happens by itself once a second and with each checkpoint."""
+        if self._rows is not None:
+            try:
+                self._rows.flush(to_disk=True)
+            except OSError as failure:
+                raise FtnPytorchError("FILE", f"Log: {self._rows.path} cannot be written: {failure}") from failure
+        for each in self._trackers.values():
+            each.flush()
+
+    def state_dict(self) -> dict[str, Any]:
+        """The last step, up to which the file is on the disk, and the runs of trackers."""
+        self.flush()
+        return {"step": self.step, "runs": {name: each.run for name, each in self._trackers.items()}}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on after that step: what the file has of later ones goes with the next row."""
+        self.step, self._begin = state["step"], None
+        if self._rows is not None:
+            self._rows.go_on_after(self.step)
+        for name, each in self._trackers.items():
+            each.restart(state["runs"].get(name))
+
+    def _tell(self, step: int, numbers: Mapping[str, float]) -> None:
+        now = time.monotonic()
+        if self._begin is None:
+            self._begin, self._told = (step, now), now
+        elif now - self._told >= self._console:  # type: ignore[operator]
+            self._told = now
+            print(line(step, numbers, self._begin, now, self._last), file=sys.stderr, flush=True)
+
+
+def line(step: int, numbers: Mapping[str, float], begin: tuple[int, float], now: float, last: int | None) -> str:
+    """What a person is told: ``begin`` is a step and when it was written, in seconds."""
+    rate = (step - begin[0]) / max(now - begin[1], 1e-9)
+    parts = [f"step {step}" if last is None else f"step {step} of {last}"]
+    parts += [f"{name} {value:.4g}" for name, value in numbers.items()]
+    parts.append(f"{rate:.3g} steps/s")
+    if last is not None and rate > 0:
+        left = datetime.timedelta(seconds=round(max(last - step, 0) / rate))
+        end = datetime.datetime.now() + left
+        parts.append(f"ends in {left}, {end:%d %b %H:%M}")
+    return "  ".join(parts)

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: MIT
+"""Running mean and standard deviation of what passes, and values shifted and scaled by them."""
+
+# No postponed annotations: TorchScript cannot read them.
+from collections.abc import Sequence
+from typing import Union
+
+import torch
+
+from .. import process
+from ..errors import FtnPytorchError
+
+
+class Normaliser(torch.nn.Module):
+    """Shifts and scales by the mean and standard deviation of all samples that ``update`` has seen.
+
+    ``shape``: that of the statistics, which is broadcast against the inputs. ``Normaliser(5)`` has statistics for each
+    of 5 features, the last axis; ``Normaliser((8, 1, 1))`` for each of 8 channels of (n, 8, height, width);
+    ``Normaliser(())`` one mean for all numbers. Axes of extent 1, and those in front, are averaged over.
+
+    The statistics are buffers in double precision: ``mean``, ``std`` (of the population, 1 where all samples are the
+    same) and ``count``. Before the first ``update`` nothing is shifted or scaled. Do not convert the module
+    (``float()``, ``half()``): inputs keep their type as it is.
+
+    After ``freeze`` the statistics stay. ``update`` then compares: where the mean over ``window`` samples is off by
+    more than ``drift`` standard deviations, a warning says so, once for each column.
+    """
+
+    mean: torch.Tensor
+    std: torch.Tensor
+    count: torch.Tensor
+    squares: torch.Tensor
+    frozen: torch.Tensor
+    window_count: torch.Tensor
+    window_mean: torch.Tensor
+    warned: torch.Tensor
+
+    def __init__(self, shape: Union[int, Sequence[int]], *, window: int = 10_000, drift: float = 1.0) -> None:
+        super().__init__()
+        self.shape = (shape,) if isinstance(shape, int) else tuple(shape)
+        self.window, self.drift = window, drift
+        zeros = torch.zeros(self.shape, dtype=torch.float64)
+        self.register_buffer("count", torch.zeros((), dtype=torch.int64))
+        self.register_buffer("mean", zeros.clone())
+        self.register_buffer("squares", zeros.clone())  # sum of squared deviations from the mean
+        self.register_buffer("std", torch.ones_like(zeros))
+        self.register_buffer("frozen", torch.zeros((), dtype=torch.bool))
+        self.register_buffer("window_count", torch.zeros((), dtype=torch.int64))
+        self.register_buffer("window_mean", zeros.clone())
+        self.register_buffer("warned", torch.zeros(self.shape, dtype=torch.bool))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """``normalise``, so that a network can hold this as a layer; it is exported with it."""
+        return (x - self.mean.to(x.dtype)) / self.std.to(x.dtype)
+
+    def normalise(self, x: torch.Tensor) -> torch.Tensor:
+        """Of mean 0 and standard deviation 1, in the type of ``x``."""
+        return self(x)
+
+    @torch.jit.export
+    def denormalise(self, x: torch.Tensor) -> torch.Tensor:
+        """The inverse of ``normalise``."""
+        return x * self.std.to(x.dtype) + self.mean.to(x.dtype)
+
+    @torch.jit.unused
+    def freeze(self, frozen: bool = True) -> "Normaliser":
+        """Learn no more, or, with False, learn on; returns itself."""
+        self.frozen.fill_(frozen)
+        self.window_count.zero_()
+        return self
+
+    @torch.jit.unused
+    @torch.no_grad()
+    def update(self, x: torch.Tensor) -> None:
+        """Learn from a batch, or watch it after ``freeze``.
+
+        SHAPE if it does not fit, DTYPE if it is not real, ARGUMENT if it has a number that is not finite: then nothing
+        has been learnt of it.
+        """
+        n, mean, squares = self._moments(x)
+        if n == 0:
+            return
+        if self.frozen:
+            self._watch(n, mean)
+            return
+        # Chan, Golub, LeVeque: two groups as one
+        count = int(self.count)
+        total = count + n
+        difference = mean - self.mean
+        self.squares += squares + difference**2 * (count * n / total)
+        self.mean += difference * (n / total)
+        self.count.fill_(total)
+        std = (self.squares / total).sqrt()
+        # What varies by rounding alone is constant, and must not be blown up.
+        constant = std <= 10 * torch.finfo(x.dtype).eps * self.mean.abs()
+        self.std.copy_(torch.where(constant, 1.0, std))
+
+    def _moments(self, x: torch.Tensor) -> tuple[int, torch.Tensor, torch.Tensor]:
+        """How many samples each number of the statistics is of, their mean, and their squared deviations, summed."""
+        if not x.is_floating_point():
+            raise FtnPytorchError("DTYPE", f"Normaliser: the inputs are {x.dtype}; give it real numbers, x.float()")
+        front = x.ndim - len(self.shape)
+        fits = front >= 0 and all(own in (1, given) for own, given in zip(self.shape, x.shape[front:]))
+        if not fits:
+            raise FtnPytorchError(
+                "SHAPE", f"Normaliser: inputs of shape {tuple(x.shape)} do not end with its shape {self.shape}"
+            )
+        axes = [*range(front), *(front + axis for axis, extent in enumerate(self.shape) if extent == 1)]
+        n = x.numel() // max(self.mean.numel(), 1)
+        if n == 0:
+            return 0, self.mean, self.squares
+        if axes:
+            variance, mean = torch.var_mean(x.double(), dim=axes, correction=0, keepdim=True)
+        else:
+            variance, mean = torch.zeros_like(self.mean), x.double()
+        variance, mean = variance.reshape(self.shape), mean.reshape(self.shape)
+        if not torch.isfinite(variance + mean).all():
+            columns = _listed(~torch.isfinite(variance + mean))
+            raise FtnPytorchError(
+                "ARGUMENT", f"Normaliser: column {columns} of the inputs has numbers that are infinite or not a number"
+            )
+        return n, mean, variance * n
+
+    def _watch(self, n: int, mean: torch.Tensor) -> None:
+        total = int(self.window_count) + n
+        # At the beginning of a window all of it is replaced.
+        self.window_mean += (mean - self.window_mean) * (n / total)
+        self.window_count.fill_(total)
+        if total < self.window:
+            return
+        self.window_count.zero_()
+        new = ((self.window_mean - self.mean).abs() > self.drift * self.std) & ~self.warned
+        if new.any():
+            self.warned |= new
+            worst = ((self.window_mean - self.mean).abs() / self.std)[new].max()
+            process.warn(
+                f"Normaliser: column {_listed(new)} has drifted: over the last {total} samples the mean is off by "
+                f"up to {worst:.3g} standard deviations of what was learnt. What was trained may not fit any more; "
+                "freeze(False) learns on"
+            )
+
+
+def _listed(mask: torch.Tensor) -> str:
+    """The columns that are true, from 0 on."""
+    places = [",".join(map(str, place)) for place in mask.nonzero().tolist()]
+    more = f" and {len(places) - 5} more" if len(places) > 5 else ""
+    return ", ".join(places[:5]) + more

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: MIT
+"""A CSV file of numbers by step, which a restart goes on with where it was at that step."""
+
+from __future__ import annotations
+
+import csv
+import os
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from ..errors import FtnPytorchError
+
+
+class Rows:
+    """Rows at the end of ``path``; what was in it before beyond ``last`` is cut when the first one is written.
+
+    ``last`` None: this run begins anew. Then a file whose rows would all go is kept as ``path`` + ".abandoned".
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = os.path.abspath(path)
+        self._file: Any = None
+        self._names: tuple[str, ...] | None = None
+        self._flushed = 0.0
+        self.last: int | None = None
+
+    def write(self, step: int, values: Mapping[str, float]) -> None:
+        """FILE if the disk is full, FORMAT if the file is none of these."""
+        try:
+            if self._file is None:
+                self._open(step)
+            if tuple(values) != self._names:
+                self._take(values)
+            texts = [repr(values[name]) if name in values else "" for name in self._names or ()]
+            self._file.write(f"{step},{','.join(texts)}\n")
+            if time.monotonic() - self._flushed > 1:
+                self.flush()
+        except OSError as failure:
+            raise FtnPytorchError("FILE", f"Log: {self.path} cannot be written: {failure.strerror}") from failure
+
+    def flush(self, to_disk: bool = False) -> None:
+        if self._file is not None:
+            self._file.flush()
+            self._flushed = time.monotonic()
+            if to_disk:
+                os.fsync(self._file.fileno())
+
+    def go_on_after(self, step: int | None) -> None:
+        """Cut what comes later, but not before the next row: a restore may still be undone."""
+        self.close()
+        self.last = step
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _open(self, step: int) -> None:
+        os.makedirs(os.path.dirname(self.path), exist_ok=True)
+        self._names = None
+        if os.path.exists(self.path) and os.path.getsize(self.path):
+            self._cut(step - 1 if self.last is None else min(self.last, step - 1))
+        self._file = open(self.path, "a", encoding="utf-8", newline="")  # noqa: SIM115, as it stays open
+
+    def _cut(self, last: int) -> None:
+        with open(self.path, "rb+") as file:
+            header = file.readline()
+            if header.split(b",")[0].strip() != b"step":
+                raise FtnPytorchError("FORMAT", f"Log: {self.path} is another file: its first column is not step")
+            end = file.tell()
+            for line in file:
+                # The last line of a run that was killed may be a part of one.
+                first = line.partition(b",")[0]
+                if not line.endswith(b"\n") or not first.lstrip(b"-").isdigit() or int(first) > last:
+                    break
+                end += len(line)
+            if end == len(header) and self.last is None:
+                os.replace(self.path, self.path + ".abandoned")
+                return
+            file.truncate(end)
+        self._names = tuple(header.decode().strip().split(",")[1:])
+
+    def _take(self, values: Mapping[str, float]) -> None:
+        """New names become new columns of the whole file."""
+        if self._names is None:
+            self._names = tuple(values)
+            self._file.write(",".join(["step", *values]) + "\n")
+        names = (*self._names, *(name for name in values if name not in self._names))
+        if names == self._names:
+            return
+        self.close()
+        part = f"{self.path}.part"
+        with open(self.path, encoding="utf-8", newline="") as old, open(part, "w", encoding="utf-8") as new:
+            writer = csv.writer(new, lineterminator="\n")
+            writer.writerow(["step", *names])
+            writer.writerows(row + [""] * (1 + len(names) - len(row)) for row in list(csv.reader(old))[1:])
+        os.replace(part, self.path)
+        self._names = names
+        self._file = open(self.path, "a", encoding="utf-8", newline="")  # noqa: SIM115

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: MIT
+"""Memory for samples: of the process or of a file that is mapped, and samples as files for other programs."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import tempfile
+from collections.abc import Mapping
+
+import torch
+
+from ..errors import FtnPytorchError
+
+
+def in_memory(shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+    # Not of inference mode, whatever mode the first samples arrive in: they are trained on.
+    with torch.inference_mode(False):
+        return torch.empty(shape, dtype=dtype, device=device)
+
+
+def in_file(shape: tuple[int, ...], dtype: torch.dtype, folder: str) -> torch.Tensor:
+    """A tensor over a file without a name in ``folder``, which goes with the tensor or the process, however it ends.
+
+    All of its place on the disk is taken now, so that no later write can find the disk full, which would be a signal.
+    FILE if there is not enough.
+    """
+    count = torch.Size(shape).numel()
+    size = max(count * dtype.itemsize, 1)
+    try:
+        with tempfile.TemporaryFile(dir=folder) as file:
+            os.posix_fallocate(file.fileno(), 0, size)
+            mapped = mmap.mmap(file.fileno(), size)
+    except OSError as failure:
+        raise FtnPytorchError(
+            "FILE",
+            f"Replay cannot take {size / 1e6:.1f} MB in {folder}: {failure.strerror}. Make room, name another folder= "
+            "or a smaller capacity. No sample has been added",
+        ) from failure
+    return torch.frombuffer(mapped, dtype=dtype, count=count).view(shape)
+
+
+def export(path: str, arrays: Mapping[str, torch.Tensor]) -> None:
+    """Write arrays by name, as NPZ or HDF5 by the ending of ``path``, completely or not at all.
+
+    ARGUMENT for another ending, IMPORT if h5py is needed and missing, FILE if it cannot be written.
+    """
+    numpy = {name: each.cpu().numpy() for name, each in arrays.items()}
+    ending = os.path.splitext(path)[1].lower()
+    if ending not in (".npz", ".h5", ".hdf5"):
+        raise FtnPytorchError("ARGUMENT", f"{path} must end with .npz, .h5 or .hdf5, which says what is written")
+    part = f"{path}.{os.getpid()}.part"
+    try:
+        (_write_npz if ending == ".npz" else _write_hdf5)(part, numpy)
+        os.replace(part, path)
+    except OSError as failure:
+        if os.path.exists(part):
+            os.remove(part)
+        raise FtnPytorchError("FILE", f"{path} cannot be written: {failure}") from failure
+
+
+def _write_npz(path: str, arrays: Mapping) -> None:
+    import numpy
+
+    with open(path, "wb") as file:
+        numpy.savez(file, **arrays)
+
+
+def _write_hdf5(path: str, arrays: Mapping) -> None:
+    try:
+        import h5py
+    except ImportError as failure:
+        raise FtnPytorchError(
+            "IMPORT", "HDF5 files need the package h5py, which is not installed: pip install h5py, or export to .npz"
+        ) from failure
+    with h5py.File(path, "w") as file:
+        for name, each in arrays.items():
+            file[name] = each

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: MIT
+"""average_gradients: two ranks train one network, recorded and not, to the numbers of one rank with both batches."""
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+import ftn_pytorch
+
+torch = pytest.importorskip("torch")
+
+RANK = """
+    import sys
+    import torch
+    from ftn_pytorch import average_gradients, recorded
+    from ftn_pytorch.recording import library
+
+    rank, size = int(sys.argv[1]), int(sys.argv[2])
+    torch.set_num_threads(1)
+    torch.distributed.init_process_group("gloo", init_method="file://" + sys.argv[3], rank=rank, world_size=size)
+
+
+    def train(record):
+        torch.manual_seed(0)
+        net = torch.nn.Sequential(torch.nn.Linear(3, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1)).double()
+        unused = torch.nn.Linear(2, 2)
+        parameters = [*net.parameters(), *unused.parameters()]
+        optimizer = torch.optim.Adam(net.parameters(), lr=1e-2, fused=True)
+        x = torch.randn(8, 3, dtype=torch.float64)[rank::size]
+
+        def step(x):
+            optimizer.zero_grad()
+            loss = (net(x) - x.sum(1, keepdim=True)).square().mean()
+            loss.backward()
+            average_gradients(parameters)
+            optimizer.step()
+            return loss
+
+        step = recorded(step) if record else step
+        for _ in range(20):
+            step(x)
+        assert not record or step.recording.is_ready, step.recording.obstacle
+        assert unused.weight.grad.abs().sum() == 0
+        return [parameter.tolist() for parameter in net.parameters()]
+
+
+    plain = train(False)
+    assert library.obstacle() or train(True) == plain, "recorded, the numbers are the same, bit for bit"
+    print(plain)
+    torch.distributed.destroy_process_group()
+"""
+
+
+def run(size, folder):
+    """Parameters after training, the same on all ranks."""
+    package, build = str(Path(ftn_pytorch.__file__).parents[1]), os.environ.get("FTN_PYTORCH_BUILD_DIR", "")
+    environment = {**os.environ, "PYTHONPATH": package, "ftn_pytorch_ROOT": build}
+    command = [sys.executable, "-c", textwrap.dedent(RANK)]
+    ranks = [
+        subprocess.Popen(
+            [*command, str(rank), str(size), str(folder / f"store{size}")], stdout=subprocess.PIPE, env=environment
+        )
+        for rank in range(size)
+    ]
+    answers = [rank.communicate(timeout=120)[0].decode() for rank in ranks]
+    assert all(rank.returncode == 0 for rank in ranks)
+    assert len(set(answers)) == 1, "the ranks have one network"
+    return json.loads(answers[0])
+
+
+def test_two_ranks_are_one_recorded_or_not(tmp_path):
+    for one, two in zip(run(1, tmp_path), run(2, tmp_path)):
+        assert torch.allclose(torch.tensor(one), torch.tensor(two), atol=1e-12)
+
+
+def test_without_a_process_group(fails):
+    with fails("ARGUMENT", "needs a process group", "init_process_group"):
+        ftn_pytorch.average_gradients(torch.nn.Linear(1, 1))

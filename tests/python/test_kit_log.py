@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: MIT
+"""The log of a training: rows by step, never twice, also after a restart."""
+
+import re
+import sys
+import types
+
+import pytest
+import torch
+
+from ftn_pytorch.kit import Log
+from ftn_pytorch.kit.log import line
+
+
+@pytest.fixture
+def path(tmp_path):
+    return str(tmp_path / "run" / "log.csv")
+
+
+def lines(path):
+    with open(path) as file:
+        return file.read().splitlines()
+
+
+def written(path, steps, **values):
+    log = Log(path)
+    for step in steps:
+        log.write(step, **(values or {"loss": 1 / step}))
+    return log
+
+
+def test_rows(path):
+    log = Log(path)
+    log.write(1, loss=torch.tensor(0.5), lr=1e-3, count=7)
+    log.write(2, loss=float("nan"), lr=torch.tensor(0.1, dtype=torch.float64), count=torch.tensor(8))
+    log.flush()
+    assert lines(path) == ["step,loss,lr,count", "1,0.5,0.001,7", "2,nan,0.1,8.0"]
+
+
+def test_columns_may_come_later_and_be_left_out(path):
+    log = Log(path)
+    log.write(1, loss=1.0)
+    log.write(2, score=3.0, loss=2.0)
+    log.write(3, score=4.0)
+    log.flush()
+    assert lines(path) == ["step,loss,score", "1,1.0,", "2,2.0,3.0", "3,,4.0"]
+
+
+def test_a_restart_cuts_the_file_at_the_restored_step(path):
+    log = written(path, [1, 2, 3])
+    state = log.state_dict()
+    for step in (4, 5, 17):
+        log.write(step, loss=step, other=1)
+    log.flush()
+    with open(path, "a") as file:
+        file.write("18,0.")  # killed within a row
+    again = Log(path)
+    again.load_state_dict(state)
+    assert len(lines(path)) == 8, "not before there is a row to write"
+    again.write(10, loss=10.0)
+    again.flush()
+    assert [each.split(",")[:2] for each in lines(path)[1:]] == [
+        ["1", "1.0"],
+        ["2", "0.5"],
+        ["3", repr(1 / 3)],
+        ["10", "10.0"],
+    ]
+
+
+def test_going_back_in_the_same_process_cuts_it_too(path):
+    log = written(path, [1, 2])
+    state = log.state_dict()
+    log.write(3, loss=3.0)
+    log.load_state_dict(state)
+    log.write(3, loss=4.0)
+    log.flush()
+    assert lines(path)[2:] == ["2,0.5", "3,4.0"]
+
+
+def test_a_new_run_keeps_the_old_file(path):
+    written(path, [1, 2, 3]).flush()
+    written(path, [1]).flush()
+    assert lines(path) == ["step,loss", "1,1.0"]
+    assert len(lines(path + ".abandoned")) == 4
+
+
+def test_a_run_that_goes_on_without_a_state_cuts_what_it_writes_again(path):
+    written(path, [1, 2, 3]).flush()
+    written(path, [3, 4]).flush()
+    assert [each.split(",")[0] for each in lines(path)] == ["step", "1", "2", "3", "4"]
+
+
+def test_another_file_is_not_touched(path, write, fails):
+    other = write("mine.csv", "time,loss\n1,2\n")
+    with fails("FORMAT", "mine.csv", "step"):
+        Log(other).write(1, loss=1.0)
+    assert lines(other) == ["time,loss", "1,2"]
+
+
+def test_a_full_disk_is_told(fails):
+    log = Log("/dev/full")
+    with fails("FILE", "/dev/full", "No space left"):
+        log.write(1, loss=1.0)
+        log.flush()
+
+
+def test_what_is_buffered_is_written_at_the_end_of_the_process(python, path):
+    python(f"from ftn_pytorch.kit import Log; log = Log({path!r}); log.write(1, loss=2.0); log.write(2, loss=3.0)")
+    assert lines(path) == ["step,loss", "1,2.0", "2,3.0"]
+
+
+def test_a_log_needs_neither_torch_nor_the_library(python):
+    code = "import sys; from ftn_pytorch.kit import Log; Log(); print({'torch', '_ftn_pytorch'} & set(sys.modules))"
+    assert python(code) == "set()\n"
+
+
+def test_ranks_have_files_of_their_own(tmp_path, monkeypatch):
+    monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "4")
+    monkeypatch.setenv("OMPI_COMM_WORLD_RANK", "3")
+    written(str(tmp_path / "log%r.csv"), [1]).flush()
+    assert [each.name for each in tmp_path.iterdir()] == ["log3.csv"]
+
+
+def test_a_line_for_a_person(capsys):
+    told = line(300, {"loss": 0.123456, "lr": 1e-3}, (100, 50.0), 60.0, 4300)
+    assert re.fullmatch(
+        r"step 300 of 4300  loss 0.1235  lr 0.001  20 steps/s  ends in 0:03:20, \d\d ... \d\d:\d\d", told
+    )
+    assert line(300, {}, (100, 50.0), 60.0, None) == "step 300  20 steps/s"
+    assert "days" in line(2, {}, (1, 0.0), 1.0, 10**6)
+    log = Log(console=0.0)
+    log.write(1, loss=1.0)
+    log.write(2, loss=0.5)
+    assert re.match(r"step 2  loss 0.5  .* steps/s\n", capsys.readouterr().err)
+
+
+def test_packages_that_are_missing_are_named(monkeypatch, tmp_path, fails):
+    for name, options in (("tensorboard", str(tmp_path)), ("wandb", {}), ("mlflow", {})):
+        monkeypatch.setitem(sys.modules, name, None)
+        with fails("IMPORT", f"pip install {name}"):
+            Log(**{name: options})
+    with fails("ARGUMENT", "comet"):
+        Log(comet={})
+
+
+def test_tensorboard_has_each_step_once(tmp_path):
+    pytest.importorskip("tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    log = Log(tensorboard=str(tmp_path))
+    for step in (1, 2):
+        log.write(step, loss=step)
+    state = log.state_dict()
+    log.write(3, loss=30.0)
+    log.flush()
+    again = Log(tensorboard=str(tmp_path))
+    again.load_state_dict(state)
+    again.write(3, loss=3.0)
+    again.flush()
+    events = EventAccumulator(str(tmp_path))
+    events.Reload()
+    assert [(event.step, event.value) for event in events.Scalars("loss")] == [(1, 1), (2, 2), (3, 3)]
+
+
+class Recorded:
+    """What stands in for wandb, and for mlflow: notes what it is called with."""
+
+    def __init__(self):
+        self.calls = []
+
+    def init(self, **options):
+        self.calls.append(options)
+        return types.SimpleNamespace(id=options.get("id", "run7"), log=self.log)
+
+    def log(self, values, step):
+        self.calls.append((step, values))
+
+    def start_run(self, **options):
+        self.calls.append(options)
+        return types.SimpleNamespace(info=types.SimpleNamespace(run_id=options.get("run_id", "run8")))
+
+    def log_metrics(self, values, step, run_id):
+        self.calls.append((step, values, run_id))
+
+
+def test_a_restart_goes_on_with_the_runs_of_trackers(monkeypatch):
+    wandb, mlflow = Recorded(), Recorded()
+    monkeypatch.setitem(sys.modules, "wandb", wandb)
+    monkeypatch.setitem(sys.modules, "mlflow", mlflow)
+
+    def make():
+        return Log(wandb={"project": "closure"}, mlflow={"run_name": "a"})
+
+    log = make()
+    log.write(1, loss=torch.tensor(0.5))
+    again = make()
+    again.load_state_dict(log.state_dict())
+    again.write(2, loss=0.25)
+    assert wandb.calls == [
+        {"project": "closure"},
+        (1, {"loss": 0.5}),
+        {"project": "closure", "id": "run7", "resume": "allow"},
+        (2, {"loss": 0.25}),
+    ]
+    assert mlflow.calls == [
+        {"run_name": "a"},
+        (1, {"loss": 0.5}, "run8"),
+        {"run_name": "a", "run_id": "run8"},
+        (2, {"loss": 0.25}, "run8"),
+    ]
