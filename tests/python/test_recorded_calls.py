@@ -9,7 +9,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from ftn_pytorch import recorded  # noqa: E402
-from ftn_pytorch.recording import library  # noqa: E402
+from ftn_pytorch.recording import checking, library  # noqa: E402
 
 nn = torch.nn
 
@@ -155,3 +155,23 @@ def test_threads_share_a_recording():
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+def test_an_interrupt_of_a_check_leaves_one_call(monkeypatch):
+    total = torch.zeros(1)
+
+    def interrupt(*given):
+        raise KeyboardInterrupt
+
+    @recorded
+    def add(x):
+        total.add_(x)
+        return total * 2
+
+    for _ in range(3):
+        add(torch.ones(1))
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(checking.Call, "_difference", interrupt)
+        add(torch.ones(1))
+    assert total == 4
+    assert add(torch.ones(1)) == 10

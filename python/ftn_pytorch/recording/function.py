@@ -241,7 +241,7 @@ def _key(args: tuple, named: dict[str, Any]) -> Any:
             value = leaf if isinstance(leaf, (int, complex, str, bytes)) else id(leaf)
             described.append((type(leaf), leaf.hex() if isinstance(leaf, float) else value))
     devices = ("cpu", "cuda")
-    modes = [(torch.is_autocast_enabled(each), torch.get_autocast_dtype(each)) for each in devices]
+    modes: list[Any] = [(torch.is_autocast_enabled(each), torch.get_autocast_dtype(each)) for each in devices]
     modes += [torch.is_anomaly_enabled(), torch.are_deterministic_algorithms_enabled(), torch.get_default_dtype()]
     return (*described, torch.is_grad_enabled(), torch.is_inference_mode_enabled(), *modes)
 
