@@ -10,6 +10,7 @@ import torch
 from torch import nn
 from torch.optim.swa_utils import AveragedModel
 
+from ftn_pytorch import recorded
 from ftn_pytorch.kit import Normaliser, Replay
 
 
@@ -66,13 +67,20 @@ def ftn_pytorch_train(x, target):
     for _ in range(settings["steps_per_call"]):
         inputs, targets = replay.sample(settings["batch"])
         targets = scale_target(targets)
-        loss = nn.functional.mse_loss(network(scale_x(inputs)), targets)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
+        loss = step(inputs, targets)
         steps_done += 1
         average.update_parameters(network)
-    return steps_done >= settings["steps"], loss.detach() / targets.var()
+    return steps_done >= settings["steps"], loss / targets.var()
+
+
+@recorded
+def step(inputs, targets):
+    """One step of the optimizer, and the loss before it. After some calls it runs without Python."""
+    loss = nn.functional.mse_loss(network(scale_x(inputs)), targets)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    return loss
 
 
 def progress():

@@ -91,6 +91,20 @@ def python():
     return python
 
 
+@pytest.fixture
+def extension(monkeypatch):
+    """The extension that runs recordings, of the build under test; skips where that has none."""
+    pytest.importorskip("torch")
+    from ftn_pytorch.recording import library
+
+    monkeypatch.setenv("ftn_pytorch_ROOT", os.environ.get("FTN_PYTORCH_BUILD_DIR", ""))
+    if library.module() is None:
+        # Not found by an earlier test, which did not name the build
+        monkeypatch.setattr(library._Found, "obstacle", None)
+    if library.obstacle():
+        pytest.skip(library.obstacle())
+
+
 @pytest.fixture(scope="session")
 def model_file(tmp_path_factory):
     """model_file(source): a file of formats_models.SOURCES, made once, since some take a minute."""

@@ -2,7 +2,6 @@
 """Recorded functions give the numbers of the functions as they are, bit for bit, and notice what changes."""
 
 import copy
-import os
 
 import pytest
 
@@ -10,17 +9,11 @@ torch = pytest.importorskip("torch")
 
 from ftn_pytorch import Checkpoint, recorded  # noqa: E402
 from ftn_pytorch.process import FtnPytorchWarning  # noqa: E402
-from ftn_pytorch.recording import library  # noqa: E402
 
 CALLS = 14
 
 
-@pytest.fixture(autouse=True)
-def extension(monkeypatch):
-    """The extension of the build under test."""
-    monkeypatch.setenv("ftn_pytorch_ROOT", os.environ.get("FTN_PYTORCH_BUILD_DIR", ""))
-    if library.obstacle():
-        pytest.skip(library.obstacle())
+pytestmark = pytest.mark.usefixtures("extension")
 
 
 class Problem:

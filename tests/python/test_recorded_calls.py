@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Calls of recorded functions: shapes, modes, aliases, failures, threads."""
 
-import os
 import threading
 
 import pytest
@@ -9,17 +8,12 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from ftn_pytorch import recorded  # noqa: E402
-from ftn_pytorch.recording import checking, library  # noqa: E402
+from ftn_pytorch.recording import checking  # noqa: E402
 
 nn = torch.nn
 
 
-@pytest.fixture(autouse=True)
-def extension(monkeypatch):
-    """The extension of the build under test."""
-    monkeypatch.setenv("ftn_pytorch_ROOT", os.environ.get("FTN_PYTORCH_BUILD_DIR", ""))
-    if library.obstacle():
-        pytest.skip(library.obstacle())
+pytestmark = pytest.mark.usefixtures("extension")
 
 
 def test_a_network_of_the_same_name_is_another_one(load):

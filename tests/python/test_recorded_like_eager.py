@@ -2,7 +2,6 @@
 """What is done around calls of a recorded function comes out as without recording: each case is run both ways."""
 
 import collections
-import os
 import random
 import threading
 import warnings
@@ -13,18 +12,13 @@ torch = pytest.importorskip("torch")
 
 from ftn_pytorch import recorded  # noqa: E402
 from ftn_pytorch.process import FtnPytorchWarning  # noqa: E402
-from ftn_pytorch.recording import library  # noqa: E402
 from ftn_pytorch.recording.function import without_graph  # noqa: E402
 
 nn = torch.nn
 CALLS = 14
 
 
-@pytest.fixture(autouse=True)
-def extension(monkeypatch):
-    monkeypatch.setenv("ftn_pytorch_ROOT", os.environ.get("FTN_PYTORCH_BUILD_DIR", ""))
-    if library.obstacle():
-        pytest.skip(library.obstacle())
+pytestmark = pytest.mark.usefixtures("extension")
 
 
 def x():

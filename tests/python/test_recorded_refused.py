@@ -2,7 +2,6 @@
 """Functions that cannot be recorded go on as they are, and one sentence says why."""
 
 import ctypes
-import os
 import types
 
 import pytest
@@ -17,11 +16,7 @@ X = torch.arange(6.0).reshape(2, 3)
 CALLS = 12
 
 
-@pytest.fixture(autouse=True)
-def extension(monkeypatch):
-    monkeypatch.setenv("ftn_pytorch_ROOT", os.environ.get("FTN_PYTORCH_BUILD_DIR", ""))
-    if library.obstacle():
-        pytest.skip(library.obstacle())
+pytestmark = pytest.mark.usefixtures("extension")
 
 
 def item(x):

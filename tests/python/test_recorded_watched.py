@@ -6,7 +6,6 @@ import collections
 import dataclasses
 import functools
 import gc
-import os
 import sys
 import types
 import weakref
@@ -16,16 +15,11 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from ftn_pytorch import recorded  # noqa: E402
-from ftn_pytorch.recording import library  # noqa: E402
 
 nn = torch.nn
 
 
-@pytest.fixture(autouse=True)
-def extension(monkeypatch):
-    monkeypatch.setenv("ftn_pytorch_ROOT", os.environ.get("FTN_PYTORCH_BUILD_DIR", ""))
-    if library.obstacle():
-        pytest.skip(library.obstacle())
+pytestmark = pytest.mark.usefixtures("extension")
 
 
 class Config:
