@@ -55,8 +55,7 @@ class PrivateName:
         try:
             owner = self._owner()
             if self.used_in:
-                code = getattr(owner, self.used_in).__code__
-                return self.name in code.co_names or self.name in code.co_consts
+                return self.name in getattr(owner, self.used_in).__code__.co_names
             return hasattr(owner, self.name)
         except (ImportError, AttributeError):
             return False
@@ -223,12 +222,15 @@ _RECORDED = "recorded functions run as if they were not recorded"
 _DISPATCH_MODE = PrivateName("torch.utils._python_dispatch", "TorchDispatchMode", _RECORDED)
 _SCHEMA = PrivateName("torch._ops:OpOverload", "_schema", _RECORDED, "__init__")
 _HOOKS = tuple(
-    PrivateName(owner, name, "hooks of networks and optimizers are not seen where functions are recorded", "__init__")
-    for owner, names in (
-        ("torch:nn.Module", ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")),
-        ("torch:optim.Optimizer", ("_optimizer_step_pre_hooks", "_optimizer_step_post_hooks")),
+    PrivateName(owner, name, "hooks of networks and optimizers are not seen where functions are recorded", used_in)
+    for owner, name, used_in in (
+        ("torch:nn.Module", "_forward_hooks", "register_forward_hook"),
+        ("torch:nn.Module", "_forward_pre_hooks", "register_forward_pre_hook"),
+        ("torch:nn.Module", "_backward_hooks", "register_backward_hook"),
+        ("torch:nn.Module", "_backward_pre_hooks", "register_full_backward_pre_hook"),
+        ("torch:optim.Optimizer", "_optimizer_step_pre_hooks", "register_step_pre_hook"),
+        ("torch:optim.Optimizer", "_optimizer_step_post_hooks", "register_step_post_hook"),
     )
-    for name in names
 )
 _COMMON_HOOKS = tuple(
     PrivateName("torch.nn.modules.module", f"_global_{name}_hooks", _HOOKS[0].without)
@@ -237,10 +239,10 @@ _COMMON_HOOKS = tuple(
 _TENSOR_HOOKS = tuple(
     PrivateName("torch:Tensor", name, _HOOKS[0].without) for name in ("_backward_hooks", "_post_accumulate_grad_hooks")
 )
-
-
-_TABLES = tuple(
-    PrivateName("torch:nn.Module", name, _RECORDED, "__init__") for name in ("_parameters", "_buffers", "_modules")
+_TABLES = (
+    PrivateName("torch:nn.Module", "_parameters", _RECORDED, "register_parameter"),
+    PrivateName("torch:nn.Module", "_buffers", _RECORDED, "register_buffer"),
+    PrivateName("torch:nn.Module", "_modules", _RECORDED, "add_module"),
 )
 _COLLECTIVES = "average_gradients cannot be used"
 _ALL_REDUCE = PrivateName("torch:ops._c10d_functional", "all_reduce", _COLLECTIVES)
@@ -252,9 +254,9 @@ def all_reduce(tensor: Any, operation: str, group: Any) -> Any:
     return _WAIT.value()(_ALL_REDUCE.value()(tensor, operation, group.group_name))
 
 
-def dispatch_mode() -> type:
-    """The class of modes that see every operator call; used all over, and documented nowhere."""
-    return _DISPATCH_MODE.value()
+def dispatch_mode() -> type | None:
+    """The class of modes that see every operator call, None if it is gone; used all over, and documented nowhere."""
+    return _DISPATCH_MODE.value() if _DISPATCH_MODE.is_there() else None
 
 
 def has_schema(operator: Any) -> bool:

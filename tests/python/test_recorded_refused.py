@@ -39,6 +39,10 @@ def from_a_table(x):
     return x * table[3]
 
 
+def chosen(x):
+    return torch.cond(x.sum() > 0, lambda x: x + 1, lambda x: x - 1, (x,))
+
+
 def selected(x):
     return x[x > 2].sum()
 
@@ -119,6 +123,7 @@ REASONS = {
     listed: ("test_recorded_refused.py:", "a number is taken out of a tensor (Tensor.tolist)"),
     traced: ("traced_net is a TorchScript model",),
     from_a_table: ("table has more than 1000 items",),
+    chosen: ("chosen calls torch.cond",),
     selected: ("the shape of a result depends on numbers in tensors",),
     reshaped: ("the shape of a tensor is changed in place",),
     counts: ("it changes counter", "before a call"),

@@ -189,6 +189,13 @@ def of_rate(read):
     return made_of(lambda x: x * read(made, schedule), lambda: made.param_groups[0].update(lr=0.2))
 
 
+def of_function(change):
+    def inner(x, scale=2.0):
+        return x * scale
+
+    return made_of(lambda x: inner(x), lambda: change(inner))
+
+
 def rate_of(optimizer, schedule):
     return optimizer.param_groups[0]["lr"]
 
@@ -216,6 +223,8 @@ CASES = {
     "recorded method": of_method,
     "module in a package": of_package,
     "import inside": of_import_inside,
+    "defaults": lambda: of_function(lambda inner: setattr(inner, "__defaults__", (3.0,))),
+    "code": lambda: of_function(lambda inner: setattr(inner, "__code__", (lambda x, scale: x + scale).__code__)),
     "learning rate": lambda: of_rate(rate_of),
     "learning rate of a schedule": lambda: of_rate(lambda made, schedule: rate_of(made, schedule.get_last_lr())),
 }

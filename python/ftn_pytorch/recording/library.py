@@ -9,7 +9,7 @@ import os
 import sysconfig
 from typing import Any
 
-from .. import config, process
+from .. import config, private_names, process
 
 _NAME = "_ftn_pytorch_recording"
 
@@ -41,6 +41,9 @@ def is_intercepted() -> bool:
 def _find() -> None:
     import torch  # noqa: F401  the extension needs its libraries
 
+    if private_names.dispatch_mode() is None:
+        _Found.obstacle = "this torch has no modes that see the calls of operators"
+        return
     core = process.start_info().get("core") or config.library()
     file = os.path.join(os.path.dirname(core), f"{_NAME}.{sysconfig.get_config_var('SOABI')}.so")
     if not core or not os.path.isfile(file):

@@ -21,7 +21,7 @@ class Outside(TorchFunctionMode):
     def __init__(self, recorder: Recorder) -> None:
         super().__init__()
         self._recorder = recorder
-        self._gradients = [(each, each.grad, _version(each.grad)) for each in recorder.held_inputs if each.is_leaf]
+        self._gradients = [(each, each.grad, _changes_of(each.grad)) for each in recorder.held_inputs if each.is_leaf]
         self._hooks: list[Any] = []
 
     def __enter__(self) -> Outside:
@@ -34,7 +34,7 @@ class Outside(TorchFunctionMode):
         for hook in self._hooks:
             hook.remove()
         for tensor, gradient, version in self._gradients:
-            if tensor.grad is not gradient or _version(gradient) != version:
+            if tensor.grad is not gradient or _changes_of(gradient) != version:
                 self._refuse_gradients()
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -49,5 +49,5 @@ class Outside(TorchFunctionMode):
         )
 
 
-def _version(tensor: Any) -> int:
+def _changes_of(tensor: Any) -> int:
     return -1 if tensor is None or tensor.is_inference() else private_names.version_of(tensor)

@@ -75,7 +75,7 @@ class Operation:
                     yield item.number
 
 
-class Recorder(private_names.dispatch_mode()):  # type: ignore[misc]
+class Recorder(private_names.dispatch_mode() or object):  # type: ignore[misc]
     """While it is entered, the calls of this thread are noted.
 
     ``obstacle`` says why what was noted is of no use, if it is. Nothing is raised: the call goes on as it is. Tensors
@@ -147,17 +147,28 @@ class Recorder(private_names.dispatch_mode()):  # type: ignore[misc]
             self.refuse(f"it calls {operator}, which is given functions")
         if self.obstacle or self.is_paused or operator.namespace == "profiler":
             return operator(*args, **kwargs)
-        self._check(operator, types, args)
-        arguments, written = self._encode(operator, args, kwargs)
-        writes = {address_of(tensor) for tensor in written}
-        inputs = {address_of(each) for each in _tensors((*args, *kwargs.values()))}
+        try:
+            self._check(operator, types, args)
+            arguments, written = self._encode(operator, args, kwargs)
+            inputs = {address_of(each) for each in _tensors((*args, *kwargs.values()))}
+        except Exception as failure:  # of what is not foreseen; the call goes on
+            self.refuse(f"{operator} cannot be noted ({failure})")
+            return operator(*args, **kwargs)
         result = operator(*args, **kwargs)
+        try:
+            self._note(operator, arguments, written, inputs, result)
+        except Exception as failure:
+            self.refuse(f"{operator} cannot be noted ({failure})")
+        return result
+
+    def _note(self, operator: Any, arguments: list[Any], written: list[Any], inputs: set[int], result: Any) -> None:
+        writes = {address_of(tensor) for tensor in written}
         name = private_names.schema_of(operator).name
         inner = arguments[0] if arguments else None
         if name in _FOLDED and isinstance(inner, Slot):
             self._slots[result] = inner.number
             self._folded.add(inner.number)
-            return result
+            return
         # one slot may stand for several tensors, which have shapes of their own
         shared = self._folded | {*self.inputs, *self.outside, *self.derived}
         if torch.Tag.inplace_view in operator.tags and isinstance(inner, Slot) and inner.number in shared:
@@ -173,7 +184,6 @@ class Recorder(private_names.dispatch_mode()):  # type: ignore[misc]
             self.operations.append(made)
             if self.values is not None:
                 self.values.append(self._copies(result))
-        return result
 
     def _check(self, operator: Any, types: Any, args: Any) -> None:
         strange = [each for each in types if each not in (torch.Tensor, torch.nn.Parameter)]

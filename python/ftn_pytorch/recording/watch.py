@@ -22,6 +22,7 @@ _OF_MODULES = frozenset(vars(torch.nn.Module())) - {"training"}
 _NAMESPACES = (SimpleNamespace, argparse.Namespace)
 # of classes: nothing that a call looks at
 _OF_CLASSES = frozenset(vars(type("", (), {}))) | {"__annotations__", "__qualname__", "__static_attributes__"}
+_CONTROL_FLOW = frozenset(("cond", "while_loop"))
 _SETTINGS = frozenset(("param_groups", "get_last_lr", "get_lr"))
 
 
@@ -223,6 +224,11 @@ class Watch:
             self._todo.append((inner, path))
         if not instances.is_own_module(function.__globals__.get("__name__", "")):
             return
+        for name in ("__code__", "__defaults__", "__kwdefaults__"):
+            self.bindings.append(Binding(function, name, getattr(function, name), f"{function.__name__}.{name}"))
+        if "torch" in names and (found := names & _CONTROL_FLOW):
+            # its compiler does not go together with the modes of a recorder
+            self._unseen = f"{function.__name__} calls torch.{found.pop()}, which is given functions"
         self._reads_settings |= bool(names & _SETTINGS)
         for name in sorted(names):
             if name in function.__globals__:
