@@ -19,8 +19,8 @@ from .style import plt
 STYLES = {
     "python": ("#000000", "o", "--"),
     "script": ("#0072B2", "s", "-"),
-    "recorded": ("#E7298A", "*", "-"),
-    "python-recorded": ("#A01060", "*", ":"),
+    "recorded": ("#E7298A", "H", "-"),
+    "python-recorded": ("#A01060", "8", "--"),
     "compiled": ("#56B4E9", "^", "-"),
     "copy": ("#D55E00", "v", "-"),
     "torchscript": ("#663300", "D", "-"),
