@@ -40,7 +40,7 @@ void leave_thread(void* state) {
   own_state = nullptr;
   ++threads_leaving;
   if (!ended.load() && may_use_python()) {
-    PyEval_RestoreThread(static_cast<PyThreadState*>(state));
+    or_sleep([state] { PyEval_RestoreThread(static_cast<PyThreadState*>(state)); });
     PyThreadState_Clear(static_cast<PyThreadState*>(state));
     PyThreadState_DeleteCurrent();
   }
@@ -63,7 +63,7 @@ void wait_for_leaving_threads() {
   PyThreadState* state = PyGILState_Check() ? PyEval_SaveThread() : nullptr;
   for (int i = 0; threads_leaving.load() > 0 && i < 1000; ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  if (state) PyEval_RestoreThread(state);
+  if (state) or_sleep([state] { PyEval_RestoreThread(state); });
 }
 
 InterpreterInfo& mutable_info() {
@@ -196,10 +196,8 @@ void at_exit() {
 /// Take a mutex that another thread may hold while it waits for the interpreter lock.
 std::unique_lock<std::mutex> lock_without_interpreter(std::mutex& mutex) {
   if (!Py_IsInitialized() || !PyGILState_Check()) return std::unique_lock<std::mutex>(mutex);
-  PyThreadState* state = PyEval_SaveThread();
-  std::unique_lock<std::mutex> lock(mutex);
-  PyEval_RestoreThread(state);
-  return lock;
+  const InterpreterPause others;
+  return std::unique_lock<std::mutex>(mutex);
 }
 
 }  // namespace
@@ -249,6 +247,10 @@ void ensure_started(const std::string& python) {
   interpreter_started.store(true, std::memory_order_release);
 }
 
+void sleep_for_ever() noexcept {
+  for (;;) pause();
+}
+
 bool may_use_python() noexcept {
   const PythonEnd end = python_end.load();
   if (end == PythonEnd::ended || !Py_IsInitialized()) return false;
@@ -267,10 +269,10 @@ void InterpreterLock::acquire_elsewhere() noexcept {
   } else if (PyGILState_GetThisThreadState()) {
     // a thread that Python or somebody else has registered: its state is theirs to delete
     held_ = Held::foreign_state;
-    foreign_ = PyGILState_Ensure();
+    foreign_ = or_sleep(PyGILState_Ensure);
   } else {
     held_ = Held::own_state;
-    PyGILState_Ensure();
+    or_sleep(PyGILState_Ensure);
     own_state = PyThreadState_Get();
     leave_at_end_of_thread(own_state);
   }

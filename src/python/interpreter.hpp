@@ -2,6 +2,8 @@
 /// The one interpreter of the process: starting or adopting it, its lock, its end, and its exceptions as errors.
 #pragma once
 
+#include <cxxabi.h>
+
 #include <atomic>
 #include <memory>
 #include <string>
@@ -32,6 +34,24 @@ bool may_use_python() noexcept;
 /// per call costs five times the call. initial-exec: the general model would call a function in each call.
 extern __thread PyThreadState* own_state __attribute__((tls_model("initial-exec")));
 
+[[noreturn]] void sleep_for_ever() noexcept;
+
+/// `take`, which takes the interpreter lock. A thread that waits there while Python ends is ended by Python (up
+/// to 3.13) with pthread_exit(), whose unwinding no destructor and no noexcept function here survives: it sleeps
+/// instead, which is what Python 3.14 does with such threads.
+template <class Take>
+inline auto or_sleep(Take take) {
+#if defined(__GLIBCXX__)
+  try {
+    return take();
+  } catch (abi::__forced_unwind&) {
+    sleep_for_ever();
+  }
+#else
+  return take();
+#endif
+}
+
 /// Holds the interpreter lock while it lives. Cheap where the thread has called before, also inside a call. Throws
 /// FPT_ERR_INTERPRETER unless may_use_python().
 class InterpreterLock {
@@ -45,7 +65,7 @@ class InterpreterLock {
       held_ = Held::before;
     } else {
       held_ = Held::own_state;
-      PyEval_RestoreThread(own);
+      or_sleep([own] { PyEval_RestoreThread(own); });
     }
   }
   ~InterpreterLock() {
@@ -81,7 +101,9 @@ class InterpreterLock {
 class InterpreterPause {
  public:
   InterpreterPause() noexcept : state_(PyEval_SaveThread()) {}
-  ~InterpreterPause() { PyEval_RestoreThread(state_); }
+  ~InterpreterPause() {
+    or_sleep([this] { PyEval_RestoreThread(state_); });
+  }
   InterpreterPause(const InterpreterPause&) = delete;
   InterpreterPause& operator=(const InterpreterPause&) = delete;
 

@@ -21,12 +21,19 @@ HOST = """
 
 # Until Python ends, and beyond: threads that nobody waits for are in a call, wait for the lock, or come back later.
 DAEMONS = """
+    import time
+
+    begin = threading.Event()
+
     def call_for_ever():
+        begin.wait()
         while True:
             call()
 
-    for _ in range(4):
+    for _ in range(64):
         threading.Thread(target=call_for_ever, daemon=True).start()
+    begin.set()
+    time.sleep(0.5)
 """
 
 RELEASE_IN_THE_END = """
