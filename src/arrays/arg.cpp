@@ -132,6 +132,7 @@ fpt_status describe_array(fpt_arg& arg, void* data, int32_t dtype, int32_t rank,
     too_wide |= __builtin_mul_overflow(extents[i] - 1, stride, &span);
     too_wide |= span < 0 ? __builtin_sub_overflow(reach, span, &reach) : __builtin_add_overflow(reach, span, &reach);
   }
+  too_wide |= __builtin_add_overflow(reinterpret_cast<intptr_t>(data), reach, &span);
   // torch ends the process when it finds this out
   if (too_wide && bytes > 0) return refuse(arg, FPT_ERR_ARGUMENT, *std::max_element(extents, extents + rank));
   if (access != FPT_COPY) return FPT_OK;

@@ -167,6 +167,12 @@ TEST(Arg, WithMoreElementsThanCanBeCountedIsRefused) {
     EXPECT_EQ(array_arg(&value, {huge, huge}, access).status, FPT_ERR_ARGUMENT) << access;
 }
 
+TEST(Arg, BeyondTheLastAddressIsRefused) {
+  int8_t value = 0;
+  for (const int32_t access : {FPT_IN, FPT_OUT, FPT_COPY})
+    EXPECT_EQ(array_arg(&value, {std::numeric_limits<int64_t>::max()}, access).status, FPT_ERR_ARGUMENT) << access;
+}
+
 TEST(Arg, WithAStrideBetweenElementsIsRefused) {
   double values[3] = {};
   const fpt_arg arg = array_arg(values, {2}, FPT_IN, {12});
