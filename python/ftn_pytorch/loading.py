@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import dis
 import importlib.machinery
 import importlib.util
@@ -69,6 +70,33 @@ def module_name(path: str) -> str:
 def _hides_module(stem: str, path: str) -> bool:
     origin = shadowing.installed(stem, {*_script_folders, os.path.dirname(path)})
     return origin is not None and (not os.path.exists(origin) or not os.path.samefile(origin, path))
+
+
+@dataclasses.dataclass
+class Load:
+    """A script that is run and set up."""
+
+    runner: Any
+    made: list[Any] = dataclasses.field(default_factory=list)
+    """What the script makes that another process must find, in this order."""
+
+
+_loads: list[Load] = []
+
+
+@contextlib.contextmanager
+def begun(runner: Any) -> Iterator[Load]:
+    """While the script of a runner is run and set up, ``current`` tells so."""
+    _loads.append(Load(runner))
+    try:
+        yield _loads[-1]
+    finally:
+        _loads.pop()
+
+
+def current() -> Load | None:
+    """The load that goes on just now."""
+    return _loads[-1] if _loads else None
 
 
 @contextlib.contextmanager

@@ -10,7 +10,6 @@ import os
 import re
 import socket
 import sys
-import threading
 import warnings
 import weakref
 from collections.abc import Iterator, Mapping
@@ -18,6 +17,7 @@ from typing import Any
 
 from . import private_names
 from .errors import FtnPytorchError, summary
+from .fair_lock import FairLock
 
 # Size and rank of a job as MPI launchers tell them. SLURM_STEP_NUM_TASKS is set by srun alone; SLURM_NTASKS is also
 # seen by a program that a batch script starts once.
@@ -95,7 +95,7 @@ def warn_once(text: str) -> None:
         warn(text)
 
 
-def lock() -> threading.RLock:
+def lock() -> FairLock:
     """The one lock of this process for the state of scripts: checkpoints are written and restored with it.
 
     A thread of a script that changes state takes it (``with ftn_pytorch.lock():``). Do not call Fortran meanwhile.
@@ -103,12 +103,12 @@ def lock() -> threading.RLock:
     return _locks[0]
 
 
-_locks = [threading.RLock()]
+_locks = [FairLock()]
 
 
 def _renew_lock() -> None:
     # Another thread of the parent may have held it, which is not there in the child.
-    _locks[0] = threading.RLock()
+    _locks[0] = FairLock()
 
 
 os.register_at_fork(after_in_child=_renew_lock)

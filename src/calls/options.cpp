@@ -106,6 +106,7 @@ void set_flags(Options& chosen, const fpt_arg& option) {
 void set_weights_only(Options& chosen, const fpt_arg& option) { chosen.weights_only = integer_option(option, 1) != 0; }
 void set_training(Options& chosen, const fpt_arg& option) { chosen.training = integer_option(option, 1) != 0; }
 void set_record(Options& chosen, const fpt_arg& option) { chosen.record = integer_option(option, 1) != 0; }
+void set_background(Options& chosen, const fpt_arg& option) { chosen.background = integer_option(option, 1) != 0; }
 void set_compile(Options& chosen, const fpt_arg& option) {
   const Words compile_modes = {"default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"};
   if (option.dtype != FPT_TEXT)
@@ -134,6 +135,7 @@ constexpr Option known_options[] = {
     {"weights_only", set_weights_only},
     {"training", set_training},
     {"record", set_record},
+    {"background", set_background},
 };
 
 const Option& known_option(const std::string& name) {

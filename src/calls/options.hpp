@@ -20,6 +20,7 @@ struct Options {
   bool weights_only = true;       ///< a file whose reading would run code of it is refused
   bool training = false;          ///< a saved model predicts in training mode
   bool record = false;            ///< calls of a script are recorded and made again without Python
+  bool background = false;        ///< a script trains in a process of its own
   int32_t flags = 0;              ///< FPT_USE_...
   Backend backend = Backend::automatic;
   std::string device;           ///< empty for the host

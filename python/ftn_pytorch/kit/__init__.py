@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-_PLACES = {"Normaliser": "normaliser", "Replay": "replay", "Log": "log", "Guard": "guard"}
+_PLACES = {"Normaliser": "normaliser", "Replay": "replay", "Log": "log", "Guard": "guard", "Background": "background"}
 
 
 def __getattr__(name: str) -> Any:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from .. import formats, loading
-from ..errors import FtnPytorchError
 from .aoti import AotiRunner
 from .base import Options, Runner
 from .exported import ExportedRunner
@@ -32,7 +31,6 @@ def open_runner(file: str, options: Mapping[str, Any], config: Mapping[str, Any]
     """Load a file with the runner for its kind; ``options`` are fields of ``Options``."""
     path = loading.find(file)
     kind, chosen = formats.identify(path), Options(**options)
-    if chosen.record and kind != formats.SCRIPT:
-        text = f"{path} is a saved model, which has no Python code to record: leave out record="
-        raise FtnPytorchError("ARGUMENT", text)
+    if kind != formats.SCRIPT:
+        chosen.refuse_for_saved(path)
     return _RUNNERS[kind](path, chosen, dict(config))

@@ -37,6 +37,8 @@ class Options:
     """A saved model predicts in training mode."""
     record: bool = False
     """The hooks of a script are recorded, see ``recording``."""
+    background: bool = False
+    """``ftn_pytorch_train`` of a script runs in a process of its own, see ``kit.Background``."""
     compile: str | None = None
     """Mode of torch.compile, None for not at all."""
     compile_backend: str = ""
@@ -46,6 +48,17 @@ class Options:
         if self.compile is not None:
             raise FtnPytorchError(
                 "ARGUMENT", f"{path} is {what}, which torch.compile cannot work on: leave out compile="
+            )
+
+    def refuse_for_saved(self, path: str) -> None:
+        """ARGUMENT where a saved model is asked for what scripts alone can do."""
+        if self.record:
+            raise FtnPytorchError(
+                "ARGUMENT", f"{path} is a saved model, which has no Python code to record: leave out record="
+            )
+        if self.background:
+            raise FtnPytorchError(
+                "ARGUMENT", f"{path} is a saved model, only a script trains beside the program: leave out background="
             )
 
     def refuse_training(self, path: str, why: str) -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import inspect
 import os
@@ -27,6 +28,7 @@ class ScriptRunner(Runner):
         options.refuse_training(path, "is a script, which sets the mode of its networks itself")
         self._config = config
         self._checkpoint: Any = None
+        self._background: Any = None
         self._module_name = loading.module_name(path)
         self._load()
         # The name becomes free with the runner, and the script's objects with the last function that is still in use.
@@ -37,7 +39,7 @@ class ScriptRunner(Runner):
         self._load()
 
     def _load(self) -> None:
-        with loading.undone_on_failure(self.path, self._module_name):
+        with loading.undone_on_failure(self.path, self._module_name), loading.begun(self) as load:
             torch_was_loaded = framework.is_torch_loaded()
             module = loading.execute(self.path, self._module_name)
             for name, meant in conventions.misspelt_hooks(vars(module)):
@@ -51,14 +53,18 @@ class ScriptRunner(Runner):
             if self._options.record and chosen != framework.TORCH:
                 text = f"{self.path} uses NumPy, which cannot be recorded: leave out record="
                 raise FtnPytorchError("ARGUMENT", text)
+            background = self._beside(module, chosen, place) if self._options.background else None
             override = conventions.check_override(vars(module).get(conventions.OVERRIDE), self.path)
             functions = [vars(module)[name] for name in _functions_of(module)]
             declared = vars(module).get(conventions.SHAPES, {})
             shapes = conventions.parse_shapes(declared, functions, self.path)
         process.settle_threads()
         self._module, self._override, self._shapes, self._compiled = module, override, shapes, compiled
+        if self._background is not None:
+            self._background.stop()
+        self._background = background
         self._hooks: dict[str, Callable] = {}
-        self.framework, self.device = chosen, place
+        self.framework, self.device, self.made = chosen, place, load.made
 
     def _compile(self, module: ModuleType, chosen: str, place: str | None) -> Callable | None:
         """What takes the place of ``ftn_pytorch_forward``, if anything; see ``compiling.compile_script``."""
@@ -70,6 +76,26 @@ class ScriptRunner(Runner):
             raise FtnPytorchError("ARGUMENT", text)
         compiling.prepare(backend, place)
         return compiling.compile_script(vars(module), mode, backend, self.path)
+
+    def _beside(self, module: ModuleType, chosen: str, place: str | None) -> Any:
+        """What ``ftn_pytorch_train`` becomes with ``background=``."""
+        if chosen != framework.TORCH or place is not None or TRAIN not in vars(module):
+            raise FtnPytorchError(
+                "ARGUMENT",
+                f"{self.path} cannot train in the background: background= is for scripts that have {TRAIN} and train "
+                "with torch on the host. Leave it out, and see Background of ftn_pytorch.kit, which trains in a thread",
+            )
+        from ..kit.remote import of_runner
+
+        return of_runner(self)
+
+    def attached(self) -> dict[str, Any]:
+        beside = {} if self._background is None else {"torch_background": self._background}
+        return {**super().attached(), **beside}
+
+    def source(self) -> tuple[str, dict[str, Any], dict[str, Any]]:
+        """Arguments of ``open_runner`` with which another process has the same."""
+        return self.path, {**dataclasses.asdict(self._options), "background": False}, self._config
 
     def _recorded(self, name: str, function: Callable) -> Callable:
         """The function, or what is recorded of it; what the script has recorded itself stays a part of a Python one."""
@@ -173,6 +199,8 @@ class ScriptRunner(Runner):
         positional = 2 if name == TRAIN else 1
         override = self._override if name in (FORWARD, TRAIN) else None
         convention = conventions.convention_of(function, positional, override)
+        if name == TRAIN and self._background is not None:
+            return self._background.submit, convention
         if name == FORWARD and self._compiled is not None:
             function = self._compiled
         if self.device is not None:

@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: MIT
+"""Training beside the simulation: a step that runs in a thread, on copies, while the caller goes on."""
+
+from __future__ import annotations
+
+import atexit
+import copy
+import functools
+import math
+import threading
+import weakref
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+
+from .. import process
+from ..errors import FtnPytorchError, report
+from .weights import Weights, number, tensors_of
+
+_WHEN_FULL = ("block", "drop", "subsample")
+# A thread that has nothing to do ends after so many seconds, because a thread keeps the script alive that it works for.
+_IDLE = 1.0
+
+
+class Background:
+    """Runs ``step`` on the samples that ``submit`` is given, in a thread, one after the other.
+
+    ``step``: a function that trains on one set of samples and returns its loss, or ``(is_completed, loss)``.
+    ``network``: a torch.nn.Module that ``step`` trains. Predict with ``published``, a copy of it, which takes the new
+    weights in ``submit`` and in ``publish`` only: never in the middle of a prediction.
+
+    ``queue``: how many sets of samples may wait. ``when_full``: ``submit`` waits for room ("block"), does without these
+    samples ("drop"), or every second set that waits goes, and from then on every second one that comes ("subsample").
+    ``deterministic``: ``submit`` waits until the samples of the call before are learnt and publishes them, so that the
+    numbers do not depend on timing; one step still runs beside the simulation.
+    ``process``: the step runs in a process of its own, for steps that hold Python's interpreter lock for long.
+
+    The thread holds ``ftn_pytorch.lock()`` during a step, so checkpoints are written and read between steps.
+    """
+
+    def __init__(
+        self,
+        step: Callable[..., Any],
+        network: torch.nn.Module | None = None,
+        *,
+        queue: int = 16,
+        when_full: str = "block",
+        deterministic: bool = False,
+        process: bool = False,
+    ) -> None:
+        if when_full not in _WHEN_FULL:
+            raise FtnPytorchError("ARGUMENT", f"Background: when_full is {when_full!r}, valid are {list(_WHEN_FULL)}")
+        if queue < 1:
+            raise FtnPytorchError("ARGUMENT", f"Background: queue is {queue}, it must be at least 1")
+        self._step, self._network = step, network
+        trained = [] if network is None else [network]
+        self._weights = Weights(lambda: tensors_of(trained), lambda: tensors_of([self.published] if trained else []))
+        self._size, self._when_full, self._deterministic = 1 if deterministic else queue, when_full, deterministic
+        self._queue: deque[tuple[tuple[Any, ...], dict[str, Any]]] = deque()
+        self._changed = threading.Condition()
+        self._thread: threading.Thread | None = None
+        self._busy, self._stopped = False, False
+        self._failure: BaseException | None = None
+        self._stride = 1
+        self.is_completed, self.loss = False, math.inf
+        """What the last step has returned; before the first one the loss is infinite."""
+        self.submitted, self.steps, self.dropped = 0, 0, 0
+        """Sets of samples that have come, that were learnt, and that were not taken."""
+        self._remote: Any = None
+        if process:
+            from . import remote
+
+            self.local = step, trained
+            """What the other process is to find here."""
+            self.use(remote.of_background(self, step, network), self._weights)
+        stop = weakref.WeakMethod(self.stop)
+        atexit.register(lambda: (method := stop()) and method())
+
+    def use(self, remote: Any, weights: Weights) -> None:
+        """Have steps made by another process, see ``remote``."""
+        self._remote, self._step, self._weights = remote, remote.step, weights
+
+    @functools.cached_property
+    def published(self) -> torch.nn.Module:
+        """The copy of the network that predicts, made when it is first asked for. It requires no gradients."""
+        if self._network is None:
+            raise FtnPytorchError("ARGUMENT", "Background: there is nothing to publish, as it was given no network")
+        return copy.deepcopy(self._network).requires_grad_(False)
+
+    def submit(self, *samples: Any, **named: Any) -> tuple[bool, float]:
+        """Have a step made with copies of these arguments; returns ``(is_completed, loss)`` of the latest one.
+
+        Publishes what was learnt meanwhile. Raises what a step has raised since the last call, once, with its traceback
+        (PYTHON); these samples are lost then, and the next call goes on.
+        """
+        if self._deterministic:
+            self._wait()
+        self._raise_failure()
+        self.publish()
+        self.submitted += 1
+        with self._changed:
+            if self._admits():
+                self._queue.append((_own(samples), _own(named)))
+                self._work()
+            else:
+                self.dropped += 1
+        return self.is_completed, self.loss
+
+    def publish(self) -> None:
+        """Let ``published`` have the weights of the latest step that is done."""
+        self._weights.publish(wait=self._deterministic)
+
+    def flush(self) -> None:
+        """Wait until all samples are learnt, and publish."""
+        self._wait()
+        self._raise_failure()
+        self._weights.publish(wait=True)
+        self._weights.offer()
+        self._weights.publish(wait=True)
+
+    def stop(self) -> None:
+        """End the step that runs, and make no more; the end of the program does it, without the samples that wait."""
+        with self._changed:
+            self._stopped = True
+            self._changed.notify_all()
+            thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join()
+        if self._remote is not None:
+            self._remote.stop()
+        self._stopped = False
+
+    def _admits(self) -> bool:
+        """Whether samples that come now are taken; the condition is held."""
+        if self._when_full == "block":
+            self._changed.wait_for(lambda: len(self._queue) < self._size)
+        is_full = len(self._queue) >= self._size
+        if self._when_full == "subsample":
+            if is_full:
+                every_second = list(self._queue)[::2]
+                self.dropped += len(self._queue) - len(every_second)
+                self._queue = deque(every_second)
+                self._stride *= 2
+            elif not self._queue:
+                self._stride = max(1, self._stride // 2)
+            return len(self._queue) < self._size and self.submitted % self._stride == 0
+        return not is_full
+
+    def _work(self) -> None:
+        """See that a thread is there; the condition is held."""
+        if self._thread is None or not self._thread.is_alive():
+            self._thread = threading.Thread(target=self._run, name="ftn_pytorch background", daemon=True)
+            self._thread.start()
+        self._changed.notify_all()
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                if not self._changed.wait_for(lambda: self._queue or self._stopped, _IDLE) or self._stopped:
+                    self._thread = None
+                    return
+            with process.lock():
+                # What a checkpoint has restored meanwhile counts: no samples are taken before the lock is.
+                with self._changed:
+                    if not self._queue:
+                        continue
+                    samples = self._queue.popleft()
+                    self._busy = True
+                    self._changed.notify_all()
+                self._learn(*samples)
+
+    def _learn(self, samples: tuple[Any, ...], named: dict[str, Any]) -> None:
+        outcome, failure = None, None
+        try:
+            outcome = _outcome(self._step(*samples, **named))
+            self._weights.offer()
+        except BaseException as raised:
+            failure = raised
+        with self._changed:
+            if outcome is not None:
+                self.is_completed, self.loss = outcome
+                self.steps += 1
+            self._failure, self._busy = failure or self._failure, False
+            self._changed.notify_all()
+
+    def _wait(self) -> None:
+        with self._changed:
+            if self._queue:
+                self._work()
+            self._changed.wait_for(lambda: not (self._queue or self._busy))
+
+    def _raise_failure(self) -> None:
+        failure, self._failure = self._failure, None
+        if failure is None:
+            return
+        if isinstance(failure, FtnPytorchError):
+            raise FtnPytorchError(failure.status, f"Background: {failure.text}") from failure
+        raise FtnPytorchError("PYTHON", f"Background: a step failed: {report(failure)}") from failure
+
+    def state_dict(self) -> dict[str, Any]:
+        """Samples that wait, and what was learnt and not published yet. Call it with ``ftn_pytorch.lock()``."""
+        names = ("is_completed", "loss", "submitted", "steps", "dropped", "_stride")
+        remote = None if self._remote is None else self._remote.state()
+        with self._changed:
+            numbers = {name: getattr(self, name) for name in names}
+            queue = list(self._queue)
+        return {**numbers, "queue": queue, "weights": self._weights.state(), "remote": remote}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from there. FORMAT, and nothing is changed, for a Background of another network."""
+        self._weights.check(state["weights"])
+        if state["remote"] is not None and self._remote is None:
+            raise FtnPytorchError("FORMAT", "Background: the file is of one with process=True")
+        if state["remote"] is not None:
+            self._remote.restore(state["remote"])
+        self._weights.load(state["weights"])
+        with self._changed:
+            self._queue, self._failure = deque(state["queue"]), None
+            for name, value in state.items():
+                if name not in ("queue", "weights", "remote"):
+                    setattr(self, name, value)
+            if self._queue:
+                self._work()
+            self._changed.notify_all()
+
+
+def _own(value: Any) -> Any:
+    """A copy of samples, which may be memory of the simulation."""
+    if isinstance(value, torch.Tensor):
+        return value.detach().clone()
+    if isinstance(value, (list, tuple)):
+        return type(value)(map(_own, value))
+    return {name: _own(each) for name, each in value.items()} if isinstance(value, dict) else copy.copy(value)
+
+
+def _outcome(returned: Any) -> tuple[bool, float]:
+    """``(is_completed, loss)`` of what a step has returned. RESULT_TYPE if it is something else."""
+    is_completed, loss = map(
+        number, returned if isinstance(returned, tuple) and len(returned) == 2 else (False, returned)
+    )
+    loss = math.nan if loss is None else loss
+    if type(is_completed) is not bool or not isinstance(loss, (int, float)):
+        raise FtnPytorchError(
+            "RESULT_TYPE", f"the step returned {returned!r}, it must be its loss or (is_completed, loss)"
+        )
+    return is_completed, float(loss)
