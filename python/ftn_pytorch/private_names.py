@@ -249,9 +249,18 @@ _ALL_REDUCE = PrivateName("torch:ops._c10d_functional", "all_reduce", _COLLECTIV
 _WAIT = PrivateName("torch:ops._c10d_functional", "wait_tensor", _COLLECTIVES)
 
 
+_COPY_ALL = PrivateName("torch", "_foreach_copy_", "Background cannot be used")
+
+
 def all_reduce(tensor: Any, operation: str, group: Any) -> Any:
     """A new tensor, reduced over a group. What torch documents waits outside of operators, which nothing records."""
     return _WAIT.value()(_ALL_REDUCE.value()(tensor, operation, group.group_name))
+
+
+def copy_all(to: list[Any], of: list[Any]) -> None:
+    """Copy tensors in one operation: each one of its own would hand the interpreter lock to another thread."""
+    if to:
+        _COPY_ALL.value()(to, of)
 
 
 def dispatch_mode() -> type | None:

@@ -17,7 +17,7 @@ import torch
 
 from .. import process
 from ..errors import FtnPytorchError, report
-from .weights import Weights, number, tensors_of
+from .weights import Weights, number, parts_of
 
 _WHEN_FULL = ("block", "drop", "subsample")
 # A thread that has nothing to do ends after so many seconds, because a thread keeps the script alive that it works for.
@@ -56,7 +56,7 @@ class Background:
             raise FtnPytorchError("ARGUMENT", f"Background: queue is {queue}, it must be at least 1")
         self._step, self._network = step, network
         trained = [] if network is None else [network]
-        self._weights = Weights(lambda: tensors_of(trained), lambda: tensors_of([self.published] if trained else []))
+        self._weights = Weights(lambda: parts_of(trained), lambda: parts_of([self.published] if trained else []))
         self._size, self._when_full, self._deterministic = 1 if deterministic else queue, when_full, deterministic
         self._queue: deque[tuple[tuple[Any, ...], dict[str, Any]]] = deque()
         self._changed = threading.Condition()

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 import torch.multiprocessing
 
-from .. import loading
+from .. import loading, process
 from ..conventions import TRAIN
 from ..errors import FtnPytorchError, describe
 from .background import Background
@@ -29,41 +29,70 @@ _made: dict[str, list[weakref.ref]] = {}
 
 
 class Remote:
-    """The child, as its parent sees it. It starts with the first step, and ends with its parent.
+    """The child, as its parent sees it. It begins to load with its script, and ends with its parent.
 
     ``source``: what the child loads: a module's name, or file, options and config of a script.
     ``number``: which Background of it trains, None for ``ftn_pytorch_train`` and all networks.
-    ``share``: called in the parent before the child starts, for the tensors that both are to have.
+    ``share``: called in the parent before the first step, for the tensors that both are to have.
     """
 
     def __init__(self, source: tuple[Any, ...], number: int | None, share: Callable[[], list[torch.Tensor]]) -> None:
         self._source, self._number, self._share = source, number, share
         self._process: Any = None
         self._pipe: Any = None
-        self._slots: list[torch.Tensor] = []
+        self._shares = False
+        self._slots: dict[int, torch.Tensor] = {}
+        # In a child nobody trains but the child itself, and a module may be the main program of a child.
+        if len(source) > 1 and torch.multiprocessing.parent_process() is None:
+            self._start()
 
     def step(self, *samples: Any, **named: Any) -> Any:
         """One step in the child. What it raises there is raised here; PYTHON if the child has ended."""
-        return self._ask("step", *self._in_slots((*samples, *named.values())), list(named))
+        self._join()
+        values = (*samples, *named.values())
+        return self._ask("step", self._in_slots(values), len(values), list(named))
 
     def state(self) -> bytes | None:
-        """What a checkpoint of the child's script holds, None if it has not been started."""
-        return None if self._process is None else self._ask("save")
+        """What a checkpoint of the child's script holds, None if it has made no step."""
+        return self._ask("save") if self._shares else None
 
     def restore(self, state: bytes) -> None:
-        """The opposite."""
+        """The opposite. A child that has ended is started anew."""
+        if self._process is not None and not self._process.is_alive():
+            self.stop()
+        self._join()
         self._ask("restore", state)
 
     def stop(self) -> None:
         """End the child, which is in no step."""
-        child, self._process = self._process, None
+        child, self._process, self._shares = self._process, None, False
         if child is not None:
             self._pipe.close()
             child.join()
 
-    def _ask(self, what: str, *arguments: Any) -> Any:
+    def _start(self) -> None:
+        context = torch.multiprocessing.get_context("spawn")
+        self._pipe, theirs = context.Pipe()
+        arguments = (theirs, self._source, self._number, torch.get_num_threads(), process.start_info())
+        self._process = context.Process(target=_serve, args=arguments, name="ftn_pytorch background", daemon=True)
+        self._process.start()
+        theirs.close()
+
+    def _join(self) -> None:
+        """See that there is a child with the weights of the parent."""
+        if self._shares:
+            return
         if self._process is None:
             self._start()
+        shared = self._share()
+        if any(each.device.type != "cpu" for each in shared):
+            raise FtnPytorchError(
+                "DEVICE", "a process of its own trains networks in host memory only: train this one in a thread"
+            )
+        self._ask("share", shared)
+        self._shares = True
+
+    def _ask(self, what: str, *arguments: Any) -> Any:
         try:
             self._pipe.send((what, *arguments))
             status, answer = self._pipe.recv()
@@ -72,40 +101,27 @@ class Remote:
             raise FtnPytorchError(
                 "PYTHON",
                 f"the process that trains has ended (exit code {self._process.exitcode}). The weights are those of its "
-                "last step, its optimizer is lost: restore a checkpoint after a restart",
+                "last step, its optimizer is lost: restore a checkpoint to go on",
             ) from failure
         if status is not None:
+            # Whether the child has got them is not known.
+            self._slots.clear()
             raise FtnPytorchError(status, answer)
         return answer
 
-    def _start(self) -> None:
-        shared = self._share()
-        if any(each.device.type != "cpu" for each in shared):
-            raise FtnPytorchError(
-                "DEVICE", "a process of its own trains networks in host memory only: train this one in a thread"
-            )
-        context = torch.multiprocessing.get_context("spawn")
-        self._pipe, theirs = context.Pipe()
-        arguments = (theirs, self._source, self._number, shared, torch.get_num_threads())
-        self._slots = []
-        self._process = context.Process(target=_serve, args=arguments, name="ftn_pytorch background", daemon=True)
-        self._process.start()
-        theirs.close()
-
-    def _in_slots(self, samples: Sequence[Any]) -> tuple[dict[int, Any], int]:
-        """The samples, tensors in shared memory: those that the child does not know yet are passed with the call."""
+    def _in_slots(self, values: Sequence[Any]) -> dict[int, Any]:
+        """Put tensors into shared memory; what the child does not know yet is returned, to be passed with the call."""
         new: dict[int, Any] = {}
-        for i, each in enumerate(samples):
+        for i, each in enumerate(values):
             if not isinstance(each, torch.Tensor):
                 new[i] = each
                 continue
-            known = self._slots[i] if i < len(self._slots) else None
+            known = self._slots.get(i)
             if known is None or known.shape != each.shape or known.dtype != each.dtype:
                 known = torch.empty(each.shape, dtype=each.dtype).share_memory_()
-                self._slots[i:] = [known]
-                new[i] = known
+                self._slots[i] = new[i] = known
             known.copy_(each)
-        return new, len(samples)
+        return new
 
 
 def of_background(background: Any, step: Callable[..., Any], network: torch.nn.Module | None) -> Remote:
@@ -138,16 +154,20 @@ def of_runner(runner: Any) -> Background:
     return background
 
 
-def _serve(pipe: Any, source: tuple[Any, ...], number: int | None, shared: list[torch.Tensor], threads: int) -> None:
-    """What the child does until its parent is gone."""
+def _serve(pipe: Any, source: tuple[Any, ...], number: int | None, threads: int, info: dict[str, str]) -> None:
+    """What the child does until its parent is gone. ``info`` is what the parent knows of the library."""
+    process.start({**info, "adopted": "1"})
     torch.set_num_threads(threads)
-    child: Any = None
+    child, failed = None, None
+    try:
+        child = _Child(source, number)
+    except BaseException as failure:
+        failed = describe(failure, "")
     with contextlib.suppress(EOFError, OSError, KeyboardInterrupt):
         while True:
             what, *arguments = pipe.recv()
             try:
-                child = child or _Child(source, number, shared)
-                answer = (None, getattr(child, what)(*arguments))
+                answer = failed or (None, getattr(child, what)(*arguments))
             except BaseException as failure:
                 answer = describe(failure, "")
             pipe.send(answer)
@@ -156,7 +176,7 @@ def _serve(pipe: Any, source: tuple[Any, ...], number: int | None, shared: list[
 class _Child:
     """What the child has loaded."""
 
-    def __init__(self, source: tuple[Any, ...], number: int | None, shared: list[torch.Tensor]) -> None:
+    def __init__(self, source: tuple[Any, ...], number: int | None) -> None:
         self._kept: Any
         if len(source) == 1:
             self._kept = _of_module(importlib.import_module(*source))
@@ -166,22 +186,25 @@ class _Child:
 
             self._kept = open_runner(*source)
             made = self._kept.made
+        self._name, self._slots = source[0], dict[int, Any]()
         if number is None:
-            self._step, networks = self._kept.bind(TRAIN, 0)[0], list(self._kept.networks().values())
+            self._step, self._networks = self._kept.bind(TRAIN, 0)[0], list(self._kept.networks().values())
         elif number < len(made):
-            self._step, networks = made[number]().local
+            self._step, self._networks = made[number]().local
         else:
             raise FtnPytorchError(
                 "ARGUMENT",
-                f"{source[0]} makes no Background(process=True) while it is loaded: make it at the top of the script, "
+                f"{self._name} makes no Background(process=True) while it is loaded: make it at the top of the script, "
                 "or in ftn_pytorch_setup",
             )
-        here = parts_of(networks)
+
+    def share(self, shared: list[torch.Tensor]) -> None:
+        """Let the networks lie in the memory of these."""
+        here = parts_of(self._networks)
         if [each.shape for each in here] != [each.shape for each in shared]:
-            raise FtnPytorchError("SHAPE", f"{source[0]} has another network in the process that trains than outside")
+            raise FtnPytorchError("SHAPE", f"{self._name} has another network in the process that trains than outside")
         for tensor, memory in zip(here, shared):
             tensor.data = memory
-        self._slots: dict[int, Any] = {}
 
     def step(self, new: dict[int, Any], count: int, names: list[str]) -> Any:
         self._slots.update(new)

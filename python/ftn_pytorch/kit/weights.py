@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from .. import private_names
 from ..errors import FtnPytorchError
 
 
@@ -54,10 +55,11 @@ class Weights:
 
     def check(self, state: Mapping[str, Any]) -> None:
         """FORMAT if the state is of other networks."""
-        here, there = ([tuple(each.shape) for each in listed] for listed in (self._predicting(), state["predicting"]))
-        if here != there:
+        here, there = self._predicting(), state["predicting"]
+        if _shapes(here) != _shapes(there):
             raise FtnPytorchError(
-                "FORMAT", f"Background: the file has weights of shapes {there}, the network those of shapes {here}"
+                "FORMAT",
+                f"Background: the file has weights of shapes {_text(there)}, the network those of {_text(here)}",
             )
 
     def load(self, state: Mapping[str, Any]) -> None:
@@ -88,25 +90,27 @@ def number(value: Any) -> Any:
     return value.item() if hasattr(value, "item") else value
 
 
-def _shapes(tensors: Sequence[torch.Tensor]) -> list[tuple[int, ...]]:
-    return [tuple(each.shape) for each in tensors]
+def _shapes(tensors: Sequence[torch.Tensor]) -> list[torch.Size]:
+    return [each.shape for each in tensors]
+
+
+def _text(tensors: Sequence[torch.Tensor]) -> str:
+    return str([list(each.shape) for each in tensors])
 
 
 @torch.no_grad()
-def _copied(to: list[torch.Tensor], of: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+def _copied(to: list[torch.Tensor], of: list[torch.Tensor]) -> list[torch.Tensor]:
     """Copies in memory that is there already, or else in new one."""
     if _shapes(to) != _shapes(of):
-        return [each.clone() for each in of]
-    for target, source in zip(to, of):
-        target.copy_(source)
+        return [each.detach().clone() for each in of]
+    private_names.copy_all(to, of)
     return to
 
 
 @torch.no_grad()
-def _fill(to: Sequence[torch.Tensor], of: Sequence[torch.Tensor]) -> None:
+def _fill(to: list[torch.Tensor], of: list[torch.Tensor]) -> None:
     if _shapes(to) != _shapes(of):
         raise FtnPytorchError(
-            "SHAPE", f"Background: weights of shapes {_shapes(of)} cannot become those of a network of {_shapes(to)}"
+            "SHAPE", f"Background: weights of shapes {_text(of)} cannot become those of a network of {_text(to)}"
         )
-    for target, source in zip(to, of):
-        target.copy_(source)
+    private_names.copy_all(to, of)
