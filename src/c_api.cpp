@@ -194,6 +194,14 @@ fpt_status fpt_module_restore(fpt_module module, const char* file, int64_t file_
   });
 }
 
+fpt_status fpt_module_publish(fpt_module module, fpt_module target, const char* network, int64_t network_len) {
+  const std::string_view name = view_trimmed(network, network_len);
+  return call_module(CallFacts::of_whole(module, "publish", name), [&](Runner& runner) {
+    if (module == target) fail(FPT_ERR_ARGUMENT, "a module cannot publish its weights to itself");
+    runner.publish(std::string(name), *RunnerUse(target));
+  });
+}
+
 fpt_status fpt_module_forward(fpt_module module, fpt_arg inputs[], int32_t ninputs, fpt_arg outputs[], int32_t noutputs,
                               fpt_results* results, int32_t flags) {
   const Args in{inputs, ninputs}, out{outputs, noutputs};

@@ -470,8 +470,8 @@ FPT_API void fpt_wrap_free(fpt_wrap wrap);
  *                  and "auto" does so for kind 1 where it can be done), compile (a bool, or a mode of torch.compile),
  *                  compile_backend (of torch.compile), weights_only (0: files may run code while they are read),
  *                  training (1: a saved model predicts in training mode; evaluation mode otherwise),
- *                  record (1: calls of a script are recorded and made again without Python), background (1: ftn_pytorch_train of a script runs in
- *                  a process of its own)
+ *                  record (1: calls of a script are recorded and made again without Python), background (1:
+ * ftn_pytorch_train of a script runs in a process of its own)
  * @param config    [nconfig] named scalars, texts and arrays, handed to ftn_pytorch_setup as keyword arguments
  * @return FPT_OK, or FPT_ERR_FILE, _FORMAT, _SYNTAX, _IMPORT, _SCRIPT, _HOOK, _ARGUMENT, or what fpt_init() returns
  */
@@ -524,6 +524,19 @@ FPT_API fpt_status fpt_module_checkpoint(fpt_module module, const char *folder, 
  */
 FPT_API fpt_status fpt_module_restore(fpt_module module, const char *file, int64_t file_len, int32_t fallback,
                                       int64_t step, int64_t *found);
+
+/**
+ * Give a saved model the weights of a network of a script: copies all parameters and buffers by name. Calls of the
+ * saved model see the old weights or the new ones.
+ *
+ * @param module   a script
+ * @param target   a saved model that can be trained: TorchScript on either path, a program of torch.export, a pickled
+ *                 module
+ * @param network  name of the network in the script, also "background.published"; empty: the only one that it has
+ * @return FPT_OK, or FPT_ERR_HOOK (there is no such network, or the target takes no weights), _SHAPE (names or shapes
+ *         differ; nothing has been changed), _ARGUMENT (a module to itself)
+ */
+FPT_API fpt_status fpt_module_publish(fpt_module module, fpt_module target, const char *network, int64_t network_len);
 
 /**
  * Call ftn_pytorch_forward.

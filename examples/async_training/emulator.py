@@ -53,7 +53,7 @@ def train(x, target):
 
 @recorded
 def step(inputs, targets):
-    """One step of the optimizer, and the loss before it. After some calls it runs without Python, and without its lock."""
+    """One step of the optimizer, and the loss before it. After some calls it runs without Python and its lock."""
     loss = torch.nn.functional.mse_loss(net(inputs), targets)
     optimizer.zero_grad()
     loss.backward()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Draw what ``async_training --output FOLDER`` has written: who works when, and the loss against the time that passes."""
+"""Draw what ``async_training --output FOLDER`` has written: who works when, and the loss against time."""
 
 import csv
 import sys
@@ -39,12 +39,13 @@ def draw_timeline(axes, folder):
             begin, end = max(begin, first), min(end, first + SHOWN)
             if begin < end:
                 lane = 3 * row + (1.05 if what == "training" else 0)
-                axes.broken_barh([(1e3 * (begin - first), 1e3 * (end - begin))], (lane, 0.95), color=COLOURS[what], lw=0)
+                span = (1e3 * (begin - first), 1e3 * (end - begin))
+                axes.broken_barh([span], (lane, 0.95), color=COLOURS[what], lw=0)
         axes.text(-0.2, 3 * row + 1, WAYS[way], ha="right", va="center")
     axes.set(xlim=(0, 1e3 * SHOWN), ylim=(3 * len(WAYS) - 0.7, -0.3), yticks=[], xlabel="time (ms)")
-    axes.set_title("A: who works when", loc="left")
+    axes.set_title("A: who works when", loc="left", pad=24)
     handles = [plt.Rectangle((0, 0), 1, 1, color=colour) for colour in COLOURS.values()]
-    axes.legend(handles, LABELS.values(), loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, frameon=False)
+    axes.legend(handles, LABELS.values(), loc="lower center", bbox_to_anchor=(0.5, 0.98), ncols=3, frameon=False)
     axes.spines[["left", "top", "right"]].set_visible(False)
 
 
@@ -71,8 +72,8 @@ def main(folder):
     figure, (left, right) = plt.subplots(1, 2, figsize=(12, 4.2), width_ratios=(3, 2), layout="constrained")
     draw_timeline(left, folder)
     draw_loss(right, folder)
-    for ending in ("png", "svg"):
-        figure.savefig(folder / f"async_training.{ending}", dpi=110, metadata={"Date": None} if ending == "svg" else None)
+    figure.savefig(folder / "async_training.png", dpi=110)
+    figure.savefig(folder / "async_training.svg", metadata={"Date": None})
 
 
 main(Path(sys.argv[1] if len(sys.argv) > 1 else "."))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from . import arrived, device, errors, observe, process, record, results, tensors
+from . import arrived, device, errors, observe, parameters, process, record, results, tensors
 from . import diagnose as _diagnose
 from .runners import Runner, open_runner
 from .runners.torch_functions import TorchFunctions
@@ -127,6 +127,16 @@ def restore(runner: Runner, file: str, fallback: bool = False, step: int = -1) -
     """
     found = runner.restore(file, bool(fallback), None if step == -1 else step)
     return -1 if found is None else found
+
+
+def weights(runner: Runner, network: str) -> dict[str, Any]:
+    """Parameters and buffers of a network by name, in host memory; see ``parameters.weights``."""
+    return parameters.weights(runner, network)
+
+
+def assign(runner: Runner, values: dict[str, Any]) -> None:
+    """Set those of a saved model; see ``parameters.assign``."""
+    parameters.assign(runner, values)
 
 
 def has(runner: Runner, name: str) -> bool:

@@ -68,6 +68,44 @@ def buffers(runner: Any) -> list[Any]:
     return [each for _, each in _each(runner, "named_buffers")]
 
 
+def weights(runner: Any, network: str) -> dict[str, Any]:
+    """Parameters and buffers of a network of a script, by their names in it, in host memory.
+
+    ``network`` is a name of the script, which may lead on ("background.published"), or empty for its only network.
+    HOOK if there is no such network.
+    """
+    found = runner.networks()
+    chosen = runner.value(network) if network else None
+    if not network and len(found) == 1:
+        (chosen,) = found.values()
+    if chosen is None or not isinstance(chosen, loaded("torch").nn.Module):
+        listed = ", ".join(found) or "no network"
+        wanted = f"no network {network!r}" if network else "more or less than one network"
+        raise FtnPytorchError("HOOK", f"{runner.path} has {wanted} to publish, but {listed}: name one by name=")
+    chosen = private_names.uncompiled(chosen)
+    named = {**dict(chosen.named_parameters()), **dict(chosen.named_buffers())}
+    return {name: each.detach().cpu().contiguous() for name, each in named.items()}
+
+
+def assign(runner: Any, values: Mapping[str, Any]) -> None:
+    """Copy to all parameters and buffers of a saved model. SHAPE, and nothing is changed; HOOK for what has none."""
+    torch = loaded("torch")
+    networks = runner.networks()
+    if list(networks) != [""]:
+        raise FtnPytorchError("HOOK", f"{runner.path} takes no weights: publish to a saved model that has parameters")
+    (module,) = networks.values()
+    here = {**dict(module.named_parameters()), **dict(module.named_buffers())}
+    shapes = [{name: each.shape for name, each in listed.items()} for listed in (here, values)]
+    wrong = [name for name in {**here, **values} if shapes[0].get(name) != shapes[1].get(name)]
+    if wrong:
+        raise FtnPytorchError(
+            "SHAPE", f"the network is another one than that of {runner.path}: they differ in {', '.join(wrong)}"
+        )
+    with torch.no_grad():
+        for name, value in values.items():
+            here[name].copy_(value)
+
+
 def networks_in(namespace: Mapping[str, Any]) -> dict[str, Any]:
     """Networks among the names of a script, also in lists, dicts and objects of own classes, and lone parameters."""
     if loaded("torch") is None:

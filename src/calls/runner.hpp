@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/handle.hpp"
 #include "calls/results.hpp"
@@ -19,6 +20,12 @@ constexpr std::string_view forward_hook = "ftn_pytorch_forward", train_hook = "f
 struct Training {
   int32_t completed = 0;
   double loss = 0;
+};
+
+/// Memory of a parameter, with axes in the order of Python.
+struct NamedArray {
+  std::string name;
+  Array array;
 };
 
 /// A loaded file. Methods may be called from any thread, in the floating-point environment of Python and torch
@@ -36,6 +43,11 @@ class Runner {
   virtual void checkpoint(const std::string& folder, int64_t keep, int64_t step) = 0;
   /// The step of what was read, -1 if it has none.
   virtual int64_t restore(const std::string& file, bool fallback, int64_t step) = 0;
+
+  /// Give another model the weights of a network of this one, which is a script. Empty name: its only network.
+  virtual void publish(const std::string& network, Runner& target) = 0;
+  /// Copy these to all parameters and buffers, host memory by name. FPT_ERR_SHAPE, and nothing is changed.
+  virtual void assign(const std::vector<NamedArray>& values) = 0;
 
   /// Call the function that predicts. @param flags  FPT_USE_...
   virtual void forward(Args inputs, const Targets& targets, int32_t flags) = 0;

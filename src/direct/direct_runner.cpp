@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "base/rank.hpp"
 #include "direct/direct_plugin.hpp"
+#include "direct/direct_value.hpp"
 #include "direct/optimizer_settings.hpp"
 
 namespace fpt {
@@ -142,6 +143,20 @@ int64_t DirectRunner::restore(const std::string& file, bool fallback, int64_t st
   if (fallback || step >= 0 || std::filesystem::is_directory(path, ignored)) refuse_checkpoints();
   require_direct(direct_plugin().restore(module_, path.c_str()));
   return -1;
+}
+
+void DirectRunner::publish(const std::string&, Runner&) {
+  fail(FPT_ERR_HOOK, name_,
+       " runs without Python and is trained by its own optimizer: a script publishes its networks");
+}
+
+void DirectRunner::assign(const std::vector<NamedArray>& values) {
+  std::vector<fpt_direct_value> listed(values.size());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    listed[i].name = values[i].name.c_str();
+    set_memory(listed[i], values[i].array);
+  }
+  require_direct(direct_plugin().assign(module_, listed.data(), static_cast<int32_t>(listed.size())));
 }
 
 bool DirectRunner::has(const std::string& function) {

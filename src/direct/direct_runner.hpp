@@ -29,6 +29,8 @@ class DirectRunner : public Runner {
   void save(const std::string& file) override;
   void checkpoint(const std::string& folder, int64_t keep, int64_t step) override;
   int64_t restore(const std::string& file, bool fallback, int64_t step) override;
+  void publish(const std::string& network, Runner& target) override;
+  void assign(const std::vector<NamedArray>& values) override;
   void forward(Args inputs, const Targets& targets, int32_t flags) override;
   TensorPtr forward_list(Args inputs, int32_t flags) override;
   void call(std::string_view function, Args inputs, const Targets& targets) override;

@@ -26,12 +26,16 @@ struct Inputs {
   int32_t count;
 };
 
+using NamedTensor = std::pair<std::string, at::Tensor>;
+
 class Model {
  public:
   virtual ~Model() = default;
   virtual void reload() = 0;
   virtual void save(const std::string& file) = 0;
   virtual void restore(const std::string& file) = 0;
+  /// Copy these to the parameters and buffers, all of them. FPT_ERR_SHAPE, and nothing is changed.
+  virtual void assign(std::vector<NamedTensor> values) = 0;
   virtual bool has(std::string_view name) = 0;
   /// Call a method, forward if the name is empty.
   virtual void call(std::string_view name, Inputs inputs, int32_t flags, fpt_direct_answer& answer) = 0;

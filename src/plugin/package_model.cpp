@@ -58,6 +58,7 @@ class PackageModel : public Model {
   }
   void save(const std::string&) override { refuse("saved: it is compiled, copy the file"); }
   void restore(const std::string&) override { refuse("given other parameters: they are compiled into it"); }
+  void assign(std::vector<NamedTensor>) override { refuse("given other parameters: they are compiled into it"); }
   bool has(std::string_view name) override { return name == "forward"; }
   void create_optimizer(const fpt_direct_optimizer&) override { refuse("trained: it is compiled for inference"); }
   double train(Inputs, const fpt_arg&) override { refuse("trained: it is compiled for inference"); }

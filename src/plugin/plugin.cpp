@@ -101,6 +101,14 @@ constexpr fpt_direct_table table = {
     [](fpt_direct_module* module) { return guard([&] { module->model->reload(); }); },
     [](fpt_direct_module* module, const char* file) { return guard([&] { module->model->save(file); }); },
     [](fpt_direct_module* module, const char* file) { return guard([&] { module->model->restore(file); }); },
+    [](fpt_direct_module* module, const fpt_direct_value* values, int32_t count) {
+      return guard([&] {
+        std::vector<NamedTensor> given;
+        for (int32_t i = 0; i < count; ++i)
+          given.emplace_back(values[i].name, tensor_on(array_of_value(values[i]), true));
+        module->model->assign(std::move(given));
+      });
+    },
     [](fpt_direct_module* module, const char* name) { return static_cast<int32_t>(module->model->has(name)); },
     [](fpt_direct_module* module, const char* name, int64_t name_len, const fpt_arg* inputs, int32_t ninputs,
        int32_t flags, fpt_direct_answer* answer) {

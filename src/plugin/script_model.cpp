@@ -34,15 +34,33 @@ std::string joined(const std::vector<std::string>& names) {
   return text;
 }
 
-using NamedTensor = std::pair<std::string, at::Tensor>;
+void sort_by_name(std::vector<NamedTensor>& tensors) {
+  std::sort(tensors.begin(), tensors.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+}
 
 /// Parameters and buffers, which are what training and statistics change, in the order of their names.
 std::vector<NamedTensor> tensors_of(const torch::jit::Module& module) {
   std::vector<NamedTensor> tensors;
   for (const auto& parameter : module.named_parameters()) tensors.emplace_back(parameter.name, parameter.value);
   for (const auto& buffer : module.named_buffers()) tensors.emplace_back(buffer.name, buffer.value);
-  std::sort(tensors.begin(), tensors.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  sort_by_name(tensors);
   return tensors;
+}
+
+/// Names of those that are not in both, or have other shapes; empty where all fit.
+std::vector<std::string> differences(const std::vector<NamedTensor>& from, const std::vector<NamedTensor>& to) {
+  std::vector<std::string> wrong;
+  for (std::size_t i = 0; i < std::max(from.size(), to.size()); ++i)
+    if (i >= from.size() || i >= to.size() || from[i].first != to[i].first ||
+        from[i].second.sizes() != to[i].second.sizes())
+      wrong.push_back(i < to.size() ? to[i].first : from[i].first);
+  return wrong;
+}
+
+void copy_all(const std::vector<NamedTensor>& from, const std::vector<NamedTensor>& to) {
+  const c10::InferenceMode normal(false);
+  const at::NoGradGuard no_gradients;
+  for (std::size_t i = 0; i < to.size(); ++i) to[i].second.copy_(from[i].second);
 }
 
 /// The type of all parameters that are real; FPT_NONE if there are none or they differ.
@@ -223,21 +241,26 @@ void ScriptModel::restore(const std::string& file) {
   const torch::jit::Module theirs = load_module(file, settings_.device, &optimizer);
   const std::unique_lock lock(mutex_);
   const std::vector<NamedTensor> from = tensors_of(theirs), to = tensors_of(state_->module);
-  std::vector<std::string> wrong;
-  for (std::size_t i = 0; i < std::max(from.size(), to.size()); ++i)
-    if (i >= from.size() || i >= to.size() || from[i].first != to[i].first ||
-        from[i].second.sizes() != to[i].second.sizes())
-      wrong.push_back(i < to.size() ? to[i].first : from[i].first);
+  const std::vector<std::string> wrong = differences(from, to);
   if (!wrong.empty())
     fail(FPT_ERR_FORMAT, file, " holds another model than ", settings_.file, ": they differ in ", joined(wrong));
   // read before anything is copied, because it may fail
   auto state = optimizer.empty() ? nullptr : optimizer_of_state(optimizer, state_->module, file);
-  const c10::InferenceMode normal(false);
-  const at::NoGradGuard no_gradients;
-  for (std::size_t i = 0; i < to.size(); ++i) to[i].second.copy_(from[i].second);
+  copy_all(from, to);
   if (state) state_->optimizer = std::move(state);
   thaw();
   state_->calls_until_frozen = 0;
+}
+
+void ScriptModel::assign(std::vector<NamedTensor> values) {
+  sort_by_name(values);
+  const std::unique_lock lock(mutex_);
+  const std::vector<NamedTensor> to = tensors_of(state_->module);
+  const std::vector<std::string> wrong = differences(values, to);
+  if (!wrong.empty())
+    fail(FPT_ERR_SHAPE, "the network is another one than that of ", settings_.file, ": they differ in ", joined(wrong));
+  copy_all(values, to);
+  thaw();
 }
 
 void ScriptModel::create_optimizer(const fpt_direct_optimizer& settings) {

@@ -20,6 +20,7 @@ class ScriptModel : public Model {
   void reload() override;
   void save(const std::string& file) override;
   void restore(const std::string& file) override;
+  void assign(std::vector<NamedTensor> values) override;
   bool has(std::string_view name) override;
   void call(std::string_view name, Inputs inputs, int32_t flags, fpt_direct_answer& answer) override;
   void create_optimizer(const fpt_direct_optimizer& settings) override;

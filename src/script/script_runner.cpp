@@ -41,7 +41,8 @@ Ref option_values(const Options& options) {
                     options.copies_inputs ? "copy" : "share", "cast", options.cast ? Py_True : Py_False, "device",
                     text_or_none(options.device), "flags", static_cast<int>(options.flags), "weights_only",
                     options.weights_only ? Py_True : Py_False, "training", options.training ? Py_True : Py_False,
-                    "record", options.record ? Py_True : Py_False, "background", options.background ? Py_True : Py_False, "compile", text_or_none(options.compile),
+                    "record", options.record ? Py_True : Py_False, "background",
+                    options.background ? Py_True : Py_False, "compile", text_or_none(options.compile),
                     "compile_backend", options.compile_backend.c_str()),
       "options");
 }
@@ -291,6 +292,36 @@ int64_t ScriptRunner::restore(const std::string& file, bool fallback, int64_t st
   const int64_t restored = PyLong_AsLongLong(found.get());
   if (restored == -1 && PyErr_Occurred()) throw_python_error(context);
   return restored;
+}
+
+void ScriptRunner::publish(const std::string& network, Runner& target) {
+  const Busy busy(*this);
+  const std::string context = "publishing the weights of " + script_.name;
+  const Ref name = text_object(network);
+  const Ref weights =
+      checked(PyObject_CallFunctionObjArgs(embed("weights"), script_.runner.get(), name.get(), nullptr), context);
+  std::vector<NamedArray> values;
+  PyObject *key = nullptr, *tensor = nullptr;
+  Py_ssize_t position = 0;
+  std::vector<View> views;  // the memory of each
+  while (PyDict_Next(weights.get(), &position, &key, &tensor)) {
+    const char* text = PyUnicode_AsUTF8(key);
+    if (!text) throw_python_error(context);
+    views.push_back(view_of(tensor));
+    values.push_back({text, views.back().array});
+  }
+  target.assign(values);
+}
+
+void ScriptRunner::assign(const std::vector<NamedArray>& values) {
+  const Alone alone(*this);
+  const std::string context = "publishing weights to " + script_.name;
+  const Ref given = checked(PyDict_New(), context);
+  for (const NamedArray& value : values) {
+    const Made made = make_array(Framework::torch, value.array, nullptr, false);
+    if (PyDict_SetItemString(given.get(), value.name.c_str(), made.object.get()) != 0) throw_python_error(context);
+  }
+  checked(PyObject_CallFunctionObjArgs(embed("assign"), script_.runner.get(), given.get(), nullptr), context);
 }
 
 bool ScriptRunner::has(const std::string& function) {

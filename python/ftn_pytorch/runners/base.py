@@ -102,6 +102,10 @@ class Runner(abc.ABC):
         """Modules of torch, and parameters outside of any, by name; those of a saved model have an empty name."""
         return {}
 
+    def value(self, name: str) -> Any:
+        """What a name of a script stands for, also "background.published"; None where there is no such name."""
+        return None
+
     def attach(self, kind: str, made: Any) -> None:
         """Keep the state of an object that Fortran made for this model in its checkpoints, as long as both live."""
         self._attached = [known for known in self._attached if known[1]() is not None]

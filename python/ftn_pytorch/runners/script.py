@@ -186,6 +186,13 @@ class ScriptRunner(Runner):
     def networks(self) -> dict[str, Any]:
         return parameters.networks_in(vars(self._module))
 
+    def value(self, name: str) -> Any:
+        first, *rest = name.split(".")
+        found = vars(self._module).get(first)
+        for each in rest:
+            found = getattr(found, each, None)
+        return found
+
     def find(self, name: str) -> Callable | None:
         function = vars(self._module).get(name)
         return function if callable(function) else parameters.own_function(self, name)

@@ -30,6 +30,8 @@ class FakeRunner : public Runner {
     did(concat("restore ", file, " ", fallback, " ", step));
     return 12;
   }
+  void publish(const std::string&, Runner&) override {}
+  void assign(const std::vector<NamedArray>&) override {}
   void forward(Args inputs, const Targets& targets, int32_t flags) override {
     did(concat("forward ", inputs.count, " ", targets.outputs.count, " ", targets.results ? "results" : "", flags));
     if (takes_copies) taken = claim_copy(inputs[0]);

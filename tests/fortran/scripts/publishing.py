@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: MIT
+"""Trains a network with statistics, beside another one, and writes both as TorchScript."""
+
+import warnings
+
+import torch
+
+from ftn_pytorch.kit import Background
+
+warnings.simplefilter("ignore", DeprecationWarning)
+torch.manual_seed(0)
+net = torch.nn.Sequential(
+    torch.nn.Linear(3, 8), torch.nn.BatchNorm1d(8), torch.nn.Tanh(), torch.nn.Linear(8, 2)
+).double()
+other = torch.nn.Linear(3, 2).double()
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+
+
+def ftn_pytorch_train(x, target):
+    net.train()
+    loss = (net(x) - target).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    net.eval()
+    return False, loss
+
+
+background = Background(ftn_pytorch_train, net, deterministic=True)
+
+
+@torch.no_grad()
+def ftn_pytorch_forward(x):
+    return net(x)
+
+
+def write(name, file):
+    torch.jit.script(globals()[name].eval()).save(file)
+
+
+def train_beside(x, target):
+    background.submit(x, target)
+    background.flush()
+
+
+@torch.no_grad()
+def published(x):
+    return background.published.eval()(x)

@@ -1,0 +1,76 @@
+! SPDX-License-Identifier: MIT
+!> A script trains, a saved model of the same network predicts with its weights, on both paths.
+program test_publish
+   use, intrinsic :: iso_fortran_env, only : real64
+   use check, only : expect, expect_status, expect_text, finish, script
+   use ftn_pytorch
+   implicit none
+
+   type(torch_pymodule) :: trained
+   type(torch_module) :: none
+   real(real64) :: x(3, 32), target(2, 32)
+   integer :: stat
+   character(:), allocatable :: errmsg
+
+   call random_number(x)
+   target = x(:2, :)**2
+   call trained%load(script("publishing.py"))
+   call publishes_to("direct")
+   call publishes_to("python")
+   call trained%publish(none, name="net", stat=stat)
+   call expect_status(stat, FTN_PYTORCH_ERR_NOT_LOADED, "to a module that is not loaded")
+   call finish()
+
+contains
+
+   subroutine publishes_to(backend)
+      character(*), intent(in) :: backend
+
+      type(torch_module) :: predicting, smaller, package
+      real(real64) :: wanted(2, 32), found(2, 32), before(2, 32)
+      real(real64) :: loss
+      logical :: completed
+      integer :: step, call
+
+      call trained%call("write", [torch_in("name", "net"), torch_in("file", backend//"_publish.pt")])
+      call trained%call("write", [torch_in("name", "other"), torch_in("file", backend//"_smaller.pt")])
+      call predicting%load(backend//"_publish.pt", backend=backend)
+      call smaller%load(backend//"_smaller.pt", backend=backend)
+      call predicting%forward([torch_in(x)], [torch_out(before)])
+
+      do step = 1, 5
+         completed = trained%train([torch_in(x)], [torch_in(target)], loss)
+         call trained%forward([torch_in(x)], [torch_out(wanted)])
+         call predicting%forward([torch_in(x)], [torch_out(found)])
+         call expect(any(abs(found - wanted) > 1e-6_real64), backend//": training alone changes nothing")
+         call trained%publish(predicting, name="net")
+         do call = 1, merge(200, 3, step == 5)  ! so many that the direct path optimises the model again
+            call predicting%forward([torch_in(x)], [torch_out(found)])
+            call expect(all(abs(found - wanted) < 1e-12_real64), backend//": weights and statistics are published")
+         end do
+      end do
+      call expect(any(abs(found - before) > 1e-3_real64), backend//": the network has learnt")
+
+      call trained%call("train_beside", [torch_in(x), torch_in(target)])
+      call trained%publish(predicting, name="background.published")
+      call trained%call("published", [torch_in(x)], [torch_out(wanted)])
+      call predicting%forward([torch_in(x)], [torch_out(found)])
+      call expect(all(abs(found - wanted) < 1e-12_real64), backend//": what a Background has published")
+
+      call trained%publish(smaller, name="net", stat=stat, errmsg=errmsg)
+      call expect_status(stat, FTN_PYTORCH_ERR_SHAPE, backend//": to another network")
+      call expect_text(errmsg, "differ in", backend//": to another network")
+      call trained%publish(predicting, stat=stat, errmsg=errmsg)
+      call expect_status(stat, FTN_PYTORCH_ERR_HOOK, backend//": one of two networks")
+      call expect_text(errmsg, "net, other", backend//": one of two networks")
+      call trained%publish(predicting, name="nets", stat=stat, errmsg=errmsg)
+      call expect_status(stat, FTN_PYTORCH_ERR_HOOK, backend//": an unknown name")
+      call expect_text(errmsg, "no network 'nets'", backend//": an unknown name")
+      call predicting%forward([torch_in(x)], [torch_out(found)])
+      call expect(all(abs(found - wanted) < 1e-12_real64), backend//": failures change nothing")
+      call package%load(script("counter.py"))
+      call trained%publish(package, name="net", stat=stat, errmsg=errmsg)
+      call expect_status(stat, FTN_PYTORCH_ERR_HOOK, backend//": to a script")
+      call expect_text(errmsg, "takes no weights", backend//": to a script")
+   end subroutine publishes_to
+end program test_publish
