@@ -14,6 +14,7 @@ from .. import process
 from ..errors import FtnPytorchError
 from . import trackers
 from .rows import Rows
+from .timing import Timing
 
 
 class Log:
@@ -37,6 +38,8 @@ class Log:
         self._trackers: dict[str, Any] = {name: trackers.KINDS[name](options) for name, options in also.items()}
         self.step: int | None = None
         """The last one written."""
+        self.timing = Timing()
+        """A decorator, or what ``with`` takes, for what counts as time in Python. Each row then has python_share."""
         self._begin: tuple[int, float] | None = None
         self._told = 0.0
         if self._rows is not None:
@@ -46,6 +49,8 @@ class Log:
     def write(self, step: int, **values: Any) -> None:
         """Numbers, or tensors of one element. FILE if the disk is full: the training is as it was."""
         numbers = {name: value if type(value) in (int, float) else float(value) for name, value in values.items()}
+        if self.timing.is_used:
+            numbers["python_share"] = self.timing.share()
         if self._rows is not None:
             self._rows.write(step, numbers)
         for each in self._trackers.values():
