@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""``python -m ftn_pytorch``: where things are, what is found, exporting, looking at sources, replaying, plotting."""
+"""``python -m ftn_pytorch``: where things are, what is found, and the commands of other modules."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from . import __version__, config, diagnose, export, lint, plot, replay
+from . import __version__, config, diagnose, export, lint, new, plot, replay
 
 # Each has add_arguments and run.
 _COMMANDS = {
@@ -19,6 +19,7 @@ _COMMANDS = {
     ),
     "replay": (replay, "run calls again that FTN_PYTORCH_RECORD has recorded, and compare"),
     "plot": (plot, "draw what ftn_pytorch.kit.Log has written: losses, learning rate, time, drift"),
+    "new": (new, "write a project of Fortran and Python that trains a closure, to begin with"),
 }
 
 

@@ -33,6 +33,7 @@ class Panel:
     label: str
     is_logarithmic: bool = False
     is_share: bool = False
+    is_from_zero: bool = False
 
     def has(self, column: str) -> bool:
         return any(column == name or column.startswith(f"{name}_") for name in self.names)
@@ -45,9 +46,9 @@ PANELS = (
     Panel("Held-out loss", ("held_out",), "held-out loss", is_logarithmic=True),
     Panel("Learning rate", ("lr",), "learning rate", is_logarithmic=True),
     Panel("Gradient", ("gradient_norm",), "norm of the gradient", is_logarithmic=True),
-    Panel("Time in Python", ("python_share",), "share of the run time", is_share=True),
-    Panel("Time in Python", ("python_seconds",), "seconds"),
-    Panel("Drift of the inputs", ("drift",), "standard deviations"),
+    Panel("Time in Python", ("python_share",), "share of the run time", is_share=True, is_from_zero=True),
+    Panel("Time in Python", ("python_seconds",), "seconds", is_from_zero=True),
+    Panel("Drift of the inputs", ("drift",), "standard deviations", is_from_zero=True),
 )
 
 # Okabe and Ito (2008): told apart by everyone. Black and yellow of theirs are left out.
@@ -136,6 +137,7 @@ def _draw_panel(axis: Any, panel: Panel, drawn: Sequence[Series], colours: dict[
     axis.set(title=panel.title, ylabel=panel.label)
     if panel.is_share:
         axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.3g} %"))
+    if panel.is_from_zero:
         axis.set_ylim(bottom=0)
     axis.xaxis.set_major_locator(MaxNLocator(5, integer=True))
     axis.xaxis.set_major_formatter(EngFormatter(sep=""))

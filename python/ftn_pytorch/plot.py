@@ -42,7 +42,7 @@ def run(chosen: Namespace) -> int:
         output = folder / "run" if chosen.output is None else chosen.output
         series = read(chosen.log)
         panels = _panels()
-        _write(panels.draw(series, chosen.log.resolve().name), output)
+        _write(panels.draw(series, "/".join(chosen.log.resolve().parts[-2:])), output)
     except FtnPytorchError as failure:
         print(f"plot: {failure.text}", file=sys.stderr)
         return 1

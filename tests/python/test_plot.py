@@ -54,7 +54,7 @@ def test_a_panel_for_each_kind_of_column(folder, capsys):
     assert [title for title in found if title in {*panels_drawn, "Drift of the inputs", "energy"}] == [
         *panels_drawn, "Drift of the inputs", "energy", "energy"
     ]  # fmt: skip
-    assert "run 1" in found and found.count("step") == 3
+    assert f"{folder.parent.name}/run 1" in found and found.count("step") == 3
     assert (folder / "run.png").read_bytes()[:4] == b"\x89PNG"
 
 

@@ -52,7 +52,7 @@ class Guard:
         False if the loss is infinite, not a number or diverges. Then weights and optimizer are those of the last copy,
         and this step is to be left out. PYTHON if that happens ``limit`` times in a row.
         """
-        value = float(loss)
+        value = float(loss.item() if isinstance(loss, torch.Tensor) else loss)
         if not math.isfinite(value) or (
             self._losses >= 10 and value > self._mean + self._factor * max(abs(self._mean), 1e-30)
         ):
@@ -70,7 +70,7 @@ class Guard:
 
     def score(self, value: torch.Tensor | float) -> bool:
         """Note a score, such as the loss of held-out samples, lower is better; returns ``is_completed``."""
-        value = float(value)
+        value = float(value.item() if isinstance(value, torch.Tensor) else value)
         if value < self.best - self._min_delta:
             self.best, self._waited = value, 0
         else:

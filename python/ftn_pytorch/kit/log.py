@@ -48,7 +48,7 @@ class Log:
 
     def write(self, step: int, **values: Any) -> None:
         """Numbers, or tensors of one element. FILE if the disk is full: the training is as it was."""
-        numbers = {name: value if type(value) in (int, float) else float(value) for name, value in values.items()}
+        numbers = {name: _number(value) for name, value in values.items()}
         if self.timing.is_used:
             numbers["python_share"] = self.timing.share()
         if self._rows is not None:
@@ -89,6 +89,13 @@ class Log:
         elif now - self._told >= self._console:  # type: ignore[operator]
             self._told = now
             print(line(step, numbers, self._begin, now, self._last), file=sys.stderr, flush=True)
+
+
+def _number(value: Any) -> float:
+    if type(value) in (int, float):
+        return value
+    # torch warns of float() for a loss that has a graph.
+    return float(value.item() if hasattr(value, "item") else value)
 
 
 def line(step: int, numbers: Mapping[str, float], begin: tuple[int, float], now: float, last: int | None) -> str:
