@@ -84,8 +84,12 @@ def write(folder: Path) -> None:
             for file in _TEMPLATE.rglob("*"):
                 if file.is_file() and "__pycache__" not in file.parts:
                     _write_file(file, project)
-            # An empty folder is replaced.
-            os.replace(project, folder)
+            if folder.is_dir():
+                # It stays the folder that it is: somebody may be in it.
+                for child in project.iterdir():
+                    os.replace(child, folder / child.name)
+            else:
+                os.replace(project, folder)
     except OSError as failure:
         raise FtnPytorchError("FILE", f"{folder} cannot be written: {failure.strerror}") from failure
 

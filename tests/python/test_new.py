@@ -68,6 +68,13 @@ def test_names_that_cannot_be(name, why, refused):
     refused(name, repr(name), why)
 
 
+def test_the_folder_that_one_is_in(tmp_path, monkeypatch):
+    (tmp_path / "rain").mkdir()
+    monkeypatch.chdir(tmp_path / "rain")
+    assert main(["new", "."]) == 0
+    assert os.path.isfile("rain.py") and os.path.isfile(".gitignore")
+
+
 def test_a_script_of_this_name_nearby_is_no_module(tmp_path, monkeypatch):
     (tmp_path / "wind.py").write_text("")
     monkeypatch.chdir(tmp_path)
