@@ -78,6 +78,7 @@ POINTS = 150
 
 def draw(series: Sequence[Series], name: str) -> dict[str, bytes]:
     """The picture of a run called ``name``, as the content of a "png" and an "svg" file."""
+    series = [each for each in series if each.values]
     shown = [(panel, [each for each in series if _panel_of(each.column) == panel]) for panel in _chosen(series)]
     columns = min(len(shown), 2 if len(shown) in (2, 4) else 3)
     rows = math.ceil(len(shown) / columns)
@@ -114,7 +115,7 @@ def _panel_of(column: str) -> Panel:
 
 def _chosen(series: Sequence[Series]) -> list[Panel]:
     """Panels that something was logged for, those of the table first."""
-    found = list(dict.fromkeys(_panel_of(each.column) for each in series if each.values))
+    found = list(dict.fromkeys(_panel_of(each.column) for each in series))
     return sorted(found, key=lambda panel: PANELS.index(panel) if panel in PANELS else len(PANELS))
 
 

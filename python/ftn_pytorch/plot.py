@@ -11,6 +11,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 
 from .errors import FtnPytorchError
 
@@ -49,7 +50,7 @@ def run(chosen: Namespace) -> int:
     return 0
 
 
-def _panels():  # type: ignore[no-untyped-def]
+def _panels() -> ModuleType:
     try:
         from . import panels
     except ImportError as failure:

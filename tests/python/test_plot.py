@@ -88,6 +88,14 @@ def test_ranks_are_drawn_in_their_order(tmp_path):
     assert [text for text in texts(tmp_path / "run.svg") if text.startswith("log.")] == ["log.0", "log.2", "log.10"]
 
 
+def test_a_rank_that_has_logged_nothing_yet(tmp_path):
+    (tmp_path / "log.0.csv").write_text("step,loss,lr\n1,0.5,\n")
+    (tmp_path / "log.1.csv").write_text("step,loss,lr\n")
+    assert main(["plot", str(tmp_path)]) == 0
+    found = texts(tmp_path / "run.svg")
+    assert "Loss" in found and "Learning rate" not in found and "log.1" not in found
+
+
 def test_one_file_and_another_name(folder, tmp_path):
     assert main(["plot", str(folder / "log.csv"), "--output", str(tmp_path / "v1.2")]) == 0
     assert (tmp_path / "v1.2.png").exists() and (tmp_path / "v1.2.svg").exists()
