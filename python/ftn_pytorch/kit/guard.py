@@ -12,6 +12,7 @@ import torch
 
 from .. import process
 from ..errors import FtnPytorchError
+from .normaliser import completed
 from .ranges import Range
 
 
@@ -102,7 +103,9 @@ class Guard:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """FORMAT, and nothing is changed, if it is of a Guard of other objects."""
-        shapes = [[_shapes(each) for each in saved] for saved in (self._saved, state["_saved"])]
+        given = [completed(each, saved) for each, saved in zip(self._trained, state["_saved"])]
+        given += state["_saved"][len(given) :]
+        shapes = [[_shapes(each) for each in saved] for saved in (self._saved, given)]
         if shapes[0] != shapes[1]:
             raise FtnPytorchError(
                 "FORMAT",
@@ -112,7 +115,7 @@ class Guard:
         self._range.load_state_dict(state["_range"])
         for name, value in state.items():
             if name != "_range":
-                setattr(self, name, value)
+                setattr(self, name, given if name == "_saved" else value)
 
     def _keep(self) -> None:
         self._saved = [copy.deepcopy(each.state_dict()) for each in self._trained]

@@ -2,6 +2,7 @@
 """Running mean and standard deviation of what passes, and values shifted and scaled by them."""
 
 # No postponed annotations: TorchScript cannot read them.
+import copy
 from collections.abc import Sequence
 from typing import Any, Union
 
@@ -151,6 +152,15 @@ def _complete(module: torch.nn.Module, state: dict[str, Any], prefix: str, *_: A
     """Files of versions that did not keep ``drifted`` say nothing of it."""
     if f"{prefix}mean" in state:
         state.setdefault(f"{prefix}drifted", torch.full((), torch.nan, dtype=torch.float64))
+
+
+def completed(trained: Any, state: dict[str, Any]) -> dict[str, Any]:
+    """A state of a network as it would be written now, if it has Normalisers; any other state as it is."""
+    state = copy.copy(state)  # with the versions of modules, which torch puts into an attribute
+    for name, module in trained.named_modules() if isinstance(trained, torch.nn.Module) else ():
+        if isinstance(module, Normaliser):
+            _complete(module, state, f"{name}." if name else "")
+    return state
 
 
 def _listed(mask: torch.Tensor) -> str:
