@@ -60,6 +60,21 @@ def sample(features):
     )
 
 
+def prioritised():
+    replay = Replay(SAMPLES, "prioritised")
+    replay.add(torch.randn(SAMPLES, 5))
+    (column,) = replay[:]
+    errors = torch.rand(BATCH)
+    replay.prioritise(torch.arange(SAMPLES), torch.rand(SAMPLES))
+    name = f"{BATCH} out of {SAMPLES:,} by priority, 5 features; `randint` and `index_select`"
+
+    def uniformly():
+        return column.index_select(0, torch.randint(SAMPLES, (BATCH,)))
+
+    compare(f"`Replay.sample` of {name}", lambda: replay.sample(BATCH), uniformly)
+    compare(f"`Replay.prioritise` of {name}", lambda: replay.prioritise(replay.draw(BATCH), errors), uniformly)
+
+
 def log():
     loss, step = torch.tensor(0.123456), 0
     with tempfile.TemporaryDirectory() as folder:
@@ -79,4 +94,5 @@ if __name__ == "__main__":
     add()
     sample(5)
     sample(128)
+    prioritised()
     log()

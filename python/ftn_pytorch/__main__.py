@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""``python -m ftn_pytorch``: where things are, what is found, exporting, looking at sources, replaying calls."""
+"""``python -m ftn_pytorch``: where things are, what is found, and the commands of other modules."""
 
 from __future__ import annotations
 
@@ -8,7 +8,19 @@ import os
 import sys
 from collections.abc import Sequence
 
-from . import __version__, config, diagnose, export, lint, replay
+from . import __version__, config, diagnose, export, lint, new, plot, replay
+
+# Each has add_arguments and run.
+_COMMANDS = {
+    "export": (export, "write a network of a script to a file that Fortran loads, and check it"),
+    "lint": (
+        lint,
+        "find arguments of torch_in and its like in Fortran sources that compilers accept and that go wrong",
+    ),
+    "replay": (replay, "run calls again that FTN_PYTORCH_RECORD has recorded, and compare"),
+    "plot": (plot, "draw what ftn_pytorch.kit.Log has written: losses, learning rate, time, drift"),
+    "new": (new, "write a project of Fortran and Python that trains a closure, to begin with"),
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -23,19 +35,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     help_doctor = "say what is installed and found, with a verdict and a cure for each"
     doctor = commands.add_parser("doctor", aliases=["diagnose"], help=help_doctor, description=help_doctor)
     doctor.add_argument("--json", action="store_true", help="for programs")
-    help_export = "write a network of a script to a file that Fortran loads, and check it"
-    export.add_arguments(commands.add_parser("export", help=help_export, description=help_export))
-    help_lint = "find arguments of torch_in and its like in Fortran sources that compilers accept and that go wrong"
-    lint.add_arguments(commands.add_parser("lint", help=help_lint, description=help_lint))
-    help_replay = "run calls again that FTN_PYTORCH_RECORD has recorded, and compare"
-    replay.add_arguments(commands.add_parser("replay", help=help_replay, description=help_replay))
+    for name, (module, text) in _COMMANDS.items():
+        module.add_arguments(commands.add_parser(name, help=text, description=text))
     chosen = parser.parse_args(arguments)
     if chosen.cmakedir and chosen.command is None:
         return _print_cmakedir()
     if chosen.command is None or chosen.cmakedir:
-        parser.error("give one of --version, --cmakedir, doctor, export, lint, replay")
-    if chosen.command in ("export", "lint", "replay"):
-        return {"export": export, "lint": lint, "replay": replay}[chosen.command].run(chosen)
+        parser.error(f"give one of --version, --cmakedir, doctor, {', '.join(_COMMANDS)}")
+    if chosen.command in _COMMANDS:
+        return _COMMANDS[chosen.command][0].run(chosen)
     found = diagnose.findings({})
     diagnose.show(found, chosen.json)
     return 1 if any(finding.verdict == diagnose.WRONG for finding in found) else 0

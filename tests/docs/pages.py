@@ -15,6 +15,8 @@ PAGES = sorted(
 )
 # Its Python block lists signatures without bodies.
 UNTESTED_PAGES = {ROOT / "docs" / "architecture.md"}
+# Their blocks make one program, which test_tutorial.py builds and runs.
+RUN_PAGES = {ROOT / "docs" / "tutorial.md"}
 
 _FENCE = re.compile(r"^```(\w*)$")
 _COMMENT = re.compile(r"^<!-- test: (no, because|use|declare) (.+) -->$")
@@ -71,5 +73,6 @@ BLOCKS = [block for page in PAGES for block in blocks_of(page)]
 
 
 def blocks(language: str) -> list[Block]:
-    """The blocks of a language that are tested."""
-    return [block for block in BLOCKS if block.language == language and block.is_tested]
+    """The blocks of a language that are tested each by itself."""
+    chosen = [block for block in BLOCKS if block.language == language and block.is_tested]
+    return [block for block in chosen if block.page not in RUN_PAGES]

@@ -130,6 +130,17 @@ def test_command(prefix: Path, tmp_path: Path) -> None:
     assert attempt(command, "--version", cwd=tmp_path, FTN_PYTORCH_PYTHON="/there/is/none").returncode == 127
 
 
+def test_a_new_project(prefix: Path, tmp_path: Path) -> None:
+    """It is built against the package, and its own tests pass: the loss falls, and a restart gives the same numbers."""
+    run(prefix / "bin" / "ftn_pytorch", "new", "wind", cwd=tmp_path)
+    project = tmp_path / "wind"
+    options = ("-G", "Ninja", f"-DCMAKE_PREFIX_PATH={prefix}", f"-DPython_EXECUTABLE={sys.executable}")
+    run("cmake", "-S", project, "-B", project / "build", *options, cwd=tmp_path)
+    run("cmake", "--build", project / "build", cwd=tmp_path)
+    told = run("ctest", "--test-dir", project / "build", "--output-on-failure", cwd=tmp_path)
+    assert "100% tests passed" in told and "out of 2" in told
+
+
 def test_licence_and_documentation_are_installed(prefix: Path) -> None:
     folder = prefix / "share" / "doc" / "ftn_pytorch"
     assert (folder / "LICENSE").read_text() == (ROOT / "LICENSE").read_text()
@@ -220,6 +231,9 @@ def test_pip_install(tmp_path: Path) -> None:
         run(fresh, "-m", "ftn_pytorch", "--version", cwd=tmp_path).strip().split()[-1]
         in (ROOT / "src" / "ftn_pytorch.h").read_text()
     )
+    # Its template is not code of the package, and is carried all the same.
+    run(fresh, "-m", "ftn_pytorch", "new", "wind", cwd=tmp_path)
+    assert len([path for path in (tmp_path / "wind").rglob("*") if path.is_file()]) == 7
 
 
 def test_profile_build_writes_gmon_out(cache: dict[str, str], is_gnu_fortran: bool, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Scripts that have parts of the kit among their names: their checkpoints keep them without a word."""
 
+import gc
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,8 @@ def test_a_restart_goes_on_bit_for_bit(load, tmp_path, kind):
     found = list(train(runner, 0, 20))
     _embed.checkpoint(runner, place, 2, 20)
     list(train(runner, 20, 27))  # that the restart takes back
+    del runner
+    gc.collect()  # as the end of a process does: the last rows of its log are written
     runner = load(text, name="second.py")
     assert _embed.restore(runner, place, False, -1) == 20
     found += train(runner, 20, 40)
@@ -114,3 +117,32 @@ def test_the_online_closure_restarts_bit_for_bit(tmp_path, extension):
     found += train(runner, 70, 120, columns=5)
     assert len({float(loss) for loss, *_ in whole}) > 50
     assert all(torch.equal(one, other) for pair in zip(whole, found) for one, other in zip(*pair))
+
+
+CHANGES = {
+    "Normaliser": ("Normaliser(2)", "Normaliser(())", "other names or shapes"),
+    "held_out": ("held_out=0.2", "held_out=0.5", "held_out is 0.2 in the file and 0.5 here"),
+    "kind": ("'ring'", "'reservoir'", "kind is ring in the file"),
+    "Guard": ("Guard(net, optimizer,", "Guard(net,", "weights of 2 objects"),
+}
+
+
+@pytest.mark.filterwarnings("ignore::ftn_pytorch.process.FtnPytorchWarning")
+@pytest.mark.parametrize(("before", "after", "piece"), CHANGES.values(), ids=CHANGES)
+def test_a_part_that_changed_is_named_and_nothing_is_restored(before, after, piece, load, tmp_path, fails):
+    text = TRAINING.replace("KIND", "'ring'").replace("CAPACITY", "64")
+    runner = load(text.replace("PATH", repr(str(tmp_path / "first.csv"))), name="first.py")
+    list(train(runner, 0, 20))
+    _embed.checkpoint(runner, str(tmp_path / "checkpoints"), 2, 20)
+    assert before in text
+    text = text.replace("PATH", repr(str(tmp_path / "other.csv"))).replace(before, after)
+    other, same = (load(text.replace("other.csv", f"{name}.csv"), name=f"{name}.py") for name in ("other", "same"))
+    for each in (other, same):
+        torch.manual_seed(5)
+        list(train(each, 100, 120))
+    with fails("FORMAT", piece):
+        _embed.restore(other, str(tmp_path / "checkpoints"), False, -1)
+    torch.manual_seed(6)
+    refused = list(train(other, 20, 30))
+    torch.manual_seed(6)
+    assert all(torch.equal(one, each) for pair in zip(refused, train(same, 20, 30)) for one, each in zip(*pair))

@@ -6,7 +6,7 @@ import copy
 import pytest
 import torch
 
-from ftn_pytorch.kit import Guard
+from ftn_pytorch.kit import Guard, Normaliser
 from ftn_pytorch.process import FtnPytorchWarning
 
 nan, inf = float("nan"), float("inf")
@@ -152,3 +152,20 @@ def test_the_state_of_another_network_is_refused(fails):
         guard.load_state_dict(Guard(torch.nn.Linear(3, 1), optimizer).state_dict())
     with fails("FORMAT", "2 objects"):
         Guard(net).load_state_dict(before)
+
+
+@pytest.mark.parametrize("inside", [True, False])
+def test_a_state_from_before_normalisers_kept_their_drift_is_taken(inside):
+    net = torch.nn.Sequential(Normaliser(2), torch.nn.Linear(2, 1)) if inside else Normaliser(2)
+    guard = Guard(net, every=1)
+    (net[0] if inside else net).update(torch.tensor([[1.0, 2.0], [3.0, 5.0]]))
+    assert guard.allows(1.0)
+    state = copy.deepcopy(guard.state_dict())
+    for name in [name for name in state["_saved"][0] if name.endswith("drifted")]:
+        del state["_saved"][0][name]
+    other = torch.nn.Sequential(Normaliser(2), torch.nn.Linear(2, 1)) if inside else Normaliser(2)
+    again = Guard(other)
+    again.load_state_dict(state)
+    with pytest.warns(FtnPytorchWarning):
+        assert not again.allows(nan)
+    torch.testing.assert_close(dict(other.state_dict()), dict(net.state_dict()), equal_nan=True)

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: MIT
 """The log of a training: rows by step, never twice, also after a restart."""
 
+import os
 import re
+import resource
+import signal
 import sys
 import types
 
@@ -10,6 +13,7 @@ import torch
 
 from ftn_pytorch.kit import Log
 from ftn_pytorch.kit.log import line
+from ftn_pytorch.process import FtnPytorchWarning
 
 
 @pytest.fixture
@@ -102,6 +106,8 @@ def test_a_full_disk_is_told(fails):
     with fails("FILE", "/dev/full", "No space left"):
         log.write(1, loss=1.0)
         log.flush()
+    with fails("FILE", "/dev/full", "No space left"):
+        log.load_state_dict({"step": None, "runs": {}})
 
 
 def test_what_is_buffered_is_written_at_the_end_of_the_process(python, path):
@@ -208,3 +214,68 @@ def test_a_restart_goes_on_with_the_runs_of_trackers(monkeypatch):
         {"run_name": "a", "run_id": "run8"},
         (2, {"loss": 0.25}, "run8"),
     ]
+
+
+@pytest.fixture
+def little_room():
+    """little_room(bytes): files may not become larger from now on; None ends that."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+
+    def little_room(size):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (before[0] if size is None else size, before[1]))
+
+    yield little_room
+    little_room(None)
+    signal.signal(signal.SIGXFSZ, ignored)
+
+
+def test_rows_that_found_no_room_are_written_when_there_is_some(path, little_room, fails):
+    log = written(path, range(1, 100))
+    log.flush()
+    little_room(os.path.getsize(path) + 10)
+    for step in range(100, 110):
+        log.write(step, loss=1 / step)
+    with fails("FILE", path, "File too large"):
+        log.flush()
+    with fails("FILE", path, "File too large"):
+        log.write(110, loss=1 / 110, other=1)
+    assert sorted(os.listdir(os.path.dirname(path))) == ["log.csv"]
+    little_room(None)
+    log.write(111, loss=1 / 111, other=2)
+    log.flush()
+    assert lines(path) == ["step,loss,other", *(f"{n},{1 / n!r}," for n in range(1, 110)), f"111,{1 / 111!r},2"]
+
+
+def test_rows_that_are_lost_at_the_end_are_told(path, little_room):
+    log = written(path, range(1, 100))
+    log.flush()
+    little_room(os.path.getsize(path) + 10)
+    for step in range(100, 110):
+        log.write(step, loss=1 / step)
+    with pytest.warns(FtnPytorchWarning, match="log.csv cannot be written: File too large"):
+        del log
+
+
+@pytest.mark.parametrize("place", ["file/log.csv", "folder", "/proc/none/log.csv"])
+def test_a_place_that_cannot_be_written_is_told(place, tmp_path, fails):
+    (tmp_path / "file").write_text("")
+    (tmp_path / "folder").mkdir()
+    with fails("FILE", place, "cannot be written"):
+        Log(str(tmp_path / place)).write(1, loss=1.0)
+
+
+def test_what_is_no_number_is_refused_by_name(path, fails):
+    log = written(path, [1])
+    for wrong in ("high", None, torch.zeros(2)):
+        with fails("ARGUMENT", "loss is no number"):
+            log.write(2, loss=wrong)
+    for wrong in (1.5, "2", torch.tensor(2.5)):
+        with fails("ARGUMENT", "the step is"):
+            log.write(wrong, loss=1.0)
+    for wrong in ("a,b", 'a"b', "a\nb", ""):
+        with fails("ARGUMENT", repr(wrong), "column"):
+            log.write(2, **{wrong: 1.0})
+    log.write(torch.tensor(2), loss=0.5)
+    log.flush()
+    assert lines(path) == ["step,loss", "1,1.0", "2,0.5"]

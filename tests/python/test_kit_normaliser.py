@@ -66,7 +66,7 @@ def test_what_does_not_fit_is_refused_and_nothing_learnt_of_it(fails):
         learnt.update(torch.zeros(10, 4, dtype=torch.int64))
     with fails("ARGUMENT", "column 2"):
         learnt.update(torch.tensor([[0.0, 0.0, float("nan"), 0.0]]))
-    assert all(torch.equal(each, before[name]) for name, each in learnt.state_dict().items())
+    torch.testing.assert_close(dict(learnt.state_dict()), before, rtol=0, atol=0, equal_nan=True)
 
 
 def test_frozen_statistics_stay_and_drift_is_told_once_per_column():
@@ -103,3 +103,33 @@ def test_it_is_exported_with_the_network_that_holds_it():
     torch.testing.assert_close(torch.jit.load(stream)(x), net(x))
     torch.testing.assert_close(torch.jit.script(layer).denormalise(x), layer.denormalise(x))
     torch.testing.assert_close(torch.export.export(net, (x,)).module()(x), net(x))
+
+
+def test_how_far_the_latest_window_is_off():
+    learnt = Normaliser(3, window=100, drift=5.0)
+    learnt.update(batches(columns=3))
+    assert learnt.drifted.isnan()
+    learnt.freeze()
+    moved = batches(columns=3)
+    moved[:, 1] += 2.5
+    learnt.update(moved[:60])
+    assert learnt.drifted.isnan(), "no window is complete"
+    learnt.update(moved[60:])
+    assert 2 < learnt.drifted < 3
+    again = Normaliser(3)
+    again.load_state_dict(learnt.state_dict())
+    assert again.drifted == learnt.drifted
+    assert learnt.freeze(False).drifted.isnan()
+
+
+def test_states_without_the_drift_are_read(fails):
+    learnt = Normaliser(4)
+    learnt.update(batches())
+    net = torch.nn.Sequential(learnt, torch.nn.Linear(4, 1))
+    state = net.state_dict()
+    del state["0.drifted"]
+    other = torch.nn.Sequential(Normaliser(4), torch.nn.Linear(4, 1))
+    other.load_state_dict(state)
+    assert torch.equal(other[0].std, learnt.std) and other[0].drifted.isnan()
+    with pytest.raises(RuntimeError, match="Missing key"):
+        other.load_state_dict({})

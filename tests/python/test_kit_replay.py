@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Replay buffers: which samples are there, which are drawn, and what does not fit."""
 
+import os
 import resource
 import signal
 import sys
@@ -179,6 +180,30 @@ def test_what_makes_no_sense_is_refused(fails):
         replay[4]
 
 
+@pytest.mark.parametrize("row", [-1, 4, 9, 10])
+def test_rows_that_are_not_there_are_refused(row, fails):
+    """There is memory behind the last sample, with anything in it."""
+    replay = Replay(10, "prioritised")
+    replay.add(*rows(0, 4))
+    wrong = torch.tensor([0, row])
+    for use in (replay.__getitem__, replay.weights, lambda given: replay.prioritise(given, torch.ones(2))):
+        with pytest.raises(IndexError, match="of 4 samples"):
+            use(wrong)
+    assert torch.equal(replay.weights(torch.arange(4)), torch.ones(4).double())
+
+
+def test_errors_that_are_not_those_of_the_rows_are_refused(fails):
+    replay = Replay(10, "prioritised")
+    replay.add(*rows(0, 4))
+    for errors in (torch.ones(3), torch.ones(2, 1), torch.ones(())):
+        with fails("SHAPE", "(2,)", str(tuple(errors.shape))):
+            replay.prioritise(torch.arange(2), errors)
+    with fails("ARGUMENT", "not a number"):
+        replay.prioritise(torch.arange(2), torch.tensor([1.0, float("nan")]))
+    replay.prioritise(torch.arange(0), torch.ones(0))
+    assert torch.equal(replay.weights(torch.arange(4)), torch.ones(4).double())
+
+
 def test_types_are_converted_into_those_that_are_kept():
     replay = Replay(10, dtype=torch.float32)
     replay.add(torch.ones(3, 2, dtype=torch.float64), torch.ones(3))
@@ -272,7 +297,34 @@ def test_an_export_that_fails_says_why(tmp_path, fails, monkeypatch):
         replay.export(str(tmp_path / "samples.npz"), ["x"])
     with fails("FILE", "nowhere"):
         replay.export(str(tmp_path / "nowhere" / "samples.npz"))
+    with fails("FILE", "nowhere", "another folder"):
+        Replay(10, memory_limit=0, folder=str(tmp_path / "nowhere")).add(*rows(0, 3))
     monkeypatch.setitem(sys.modules, "h5py", None)
     with fails("IMPORT", "pip install h5py"):
         replay.export(str(tmp_path / "samples.h5"))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_export_replaces_a_file_as_a_whole_or_not_at_all(tmp_path, fails, monkeypatch):
+    replay = Replay(10)
+    replay.add(*rows(0, 3))
+    path = tmp_path / "samples.npz"
+    replay.export(str(path))
+    replay.add(*rows(3, 5))
+
+    def half(file, **_):
+        file.write(b"half")
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched, fails("FILE", "samples.npz", "No space left"):
+        patched.setattr(np, "savez", half)
+        replay.export(str(path))
+    with np.load(path) as file:
+        assert len(file["x0"]) == 3
+    replay.export(str(path))
+    with np.load(path) as file:
+        assert len(file["x0"]) == 5
+    (tmp_path / "folder.npz").mkdir()
+    with fails("FILE", "folder.npz", "Is a directory"):
+        replay.export(str(tmp_path / "folder.npz"))
+    assert sorted(os.listdir(tmp_path)) == ["folder.npz", "samples.npz"]

@@ -12,6 +12,7 @@ import torch
 
 from .. import process
 from ..errors import FtnPytorchError
+from .normaliser import completed
 from .ranges import Range
 
 
@@ -52,7 +53,7 @@ class Guard:
         False if the loss is infinite, not a number or diverges. Then weights and optimizer are those of the last copy,
         and this step is to be left out. PYTHON if that happens ``limit`` times in a row.
         """
-        value = float(loss)
+        value = float(loss.item() if isinstance(loss, torch.Tensor) else loss)
         if not math.isfinite(value) or (
             self._losses >= 10 and value > self._mean + self._factor * max(abs(self._mean), 1e-30)
         ):
@@ -70,7 +71,7 @@ class Guard:
 
     def score(self, value: torch.Tensor | float) -> bool:
         """Note a score, such as the loss of held-out samples, lower is better; returns ``is_completed``."""
-        value = float(value)
+        value = float(value.item() if isinstance(value, torch.Tensor) else value)
         if value < self.best - self._min_delta:
             self.best, self._waited = value, 0
         else:
@@ -102,7 +103,9 @@ class Guard:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """FORMAT, and nothing is changed, if it is of a Guard of other objects."""
-        shapes = [[_shapes(each) for each in saved] for saved in (self._saved, state["_saved"])]
+        given = [completed(each, saved) for each, saved in zip(self._trained, state["_saved"])]
+        given += state["_saved"][len(given) :]
+        shapes = [[_shapes(each) for each in saved] for saved in (self._saved, given)]
         if shapes[0] != shapes[1]:
             raise FtnPytorchError(
                 "FORMAT",
@@ -112,7 +115,7 @@ class Guard:
         self._range.load_state_dict(state["_range"])
         for name, value in state.items():
             if name != "_range":
-                setattr(self, name, value)
+                setattr(self, name, given if name == "_saved" else value)
 
     def _keep(self) -> None:
         self._saved = [copy.deepcopy(each.state_dict()) for each in self._trained]

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import datetime
+import operator
 import sys
 import time
 import weakref
@@ -14,6 +15,7 @@ from .. import process
 from ..errors import FtnPytorchError
 from . import trackers
 from .rows import Rows
+from .timing import Timing
 
 
 class Log:
@@ -37,15 +39,20 @@ class Log:
         self._trackers: dict[str, Any] = {name: trackers.KINDS[name](options) for name, options in also.items()}
         self.step: int | None = None
         """The last one written."""
+        self.timing = Timing()
+        """A decorator, or what ``with`` takes, for what counts as time in Python. Each row then has python_share."""
         self._begin: tuple[int, float] | None = None
         self._told = 0.0
         if self._rows is not None:
             # Its buffer is written when the process ends, also where Python is never finalized.
-            weakref.finalize(self, self._rows.close)
+            weakref.finalize(self, _end, self._rows)
 
     def write(self, step: int, **values: Any) -> None:
-        """Numbers, or tensors of one element. FILE if the disk is full: the training is as it was."""
-        numbers = {name: value if type(value) in (int, float) else float(value) for name, value in values.items()}
+        """Numbers, or tensors of one element. ARGUMENT for others, FILE if the disk is full; the training stays."""
+        numbers = {name: _number(name, value) for name, value in values.items()}
+        step = _step(step)
+        if self.timing.is_used:
+            numbers["python_share"] = self.timing.share()
         if self._rows is not None:
             self._rows.write(step, numbers)
         for each in self._trackers.values():
@@ -57,10 +64,7 @@ class Log:
     def flush(self) -> None:
         """Write to the disk what is buffered, which happens by itself once a second and with each checkpoint."""
         if self._rows is not None:
-            try:
-                self._rows.flush(to_disk=True)
-            except OSError as failure:
-                raise FtnPytorchError("FILE", f"Log: {self._rows.path} cannot be written: {failure}") from failure
+            self._rows.flush(to_disk=True)
         for each in self._trackers.values():
             each.flush()
 
@@ -84,6 +88,30 @@ class Log:
         elif now - self._told >= self._console:  # type: ignore[operator]
             self._told = now
             print(line(step, numbers, self._begin, now, self._last), file=sys.stderr, flush=True)
+
+
+def _number(name: str, value: Any) -> float:
+    if type(value) in (int, float):
+        return value
+    try:
+        # torch warns of float() for a loss that has a graph.
+        return float(value.item() if hasattr(value, "item") else value)
+    except (TypeError, ValueError, RuntimeError) as failure:
+        raise FtnPytorchError("ARGUMENT", f"Log: {name} is no number: {failure}") from failure
+
+
+def _step(value: Any) -> int:
+    try:
+        return operator.index(value)
+    except TypeError as failure:
+        raise FtnPytorchError("ARGUMENT", f"Log: the step is {value!r}, it must be a whole number") from failure
+
+
+def _end(rows: Rows) -> None:
+    try:
+        rows.close()
+    except FtnPytorchError as failure:
+        process.warn(failure.text)
 
 
 def line(step: int, numbers: Mapping[str, float], begin: tuple[int, float], now: float, last: int | None) -> str:

@@ -2,8 +2,9 @@
 """Running mean and standard deviation of what passes, and values shifted and scaled by them."""
 
 # No postponed annotations: TorchScript cannot read them.
+import copy
 from collections.abc import Sequence
-from typing import Union
+from typing import Any, Union
 
 import torch
 
@@ -23,7 +24,8 @@ class Normaliser(torch.nn.Module):
     (``float()``, ``half()``): inputs keep their type as it is.
 
     After ``freeze`` the statistics stay. ``update`` then compares: where the mean over ``window`` samples is off by
-    more than ``drift`` standard deviations, a warning says so, once for each column.
+    more than ``drift`` standard deviations, a warning says so, once for each column. ``drifted`` is by how many the
+    latest whole window is off in the column where that is the most; not a number before there is one.
     """
 
     mean: torch.Tensor
@@ -34,6 +36,7 @@ class Normaliser(torch.nn.Module):
     window_count: torch.Tensor
     window_mean: torch.Tensor
     warned: torch.Tensor
+    drifted: torch.Tensor
 
     def __init__(self, shape: Union[int, Sequence[int]], *, window: int = 10_000, drift: float = 1.0) -> None:
         super().__init__()
@@ -48,6 +51,8 @@ class Normaliser(torch.nn.Module):
         self.register_buffer("window_count", torch.zeros((), dtype=torch.int64))
         self.register_buffer("window_mean", zeros.clone())
         self.register_buffer("warned", torch.zeros(self.shape, dtype=torch.bool))
+        self.register_buffer("drifted", torch.full((), torch.nan, dtype=torch.float64))
+        self.register_load_state_dict_pre_hook(_complete)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """``normalise``, so that a network can hold this as a layer; it is exported with it."""
@@ -67,6 +72,7 @@ class Normaliser(torch.nn.Module):
         """Learn no more, or, with False, learn on; returns itself."""
         self.frozen.fill_(frozen)
         self.window_count.zero_()
+        self.drifted.fill_(torch.nan)
         return self
 
     @torch.jit.unused
@@ -129,15 +135,32 @@ class Normaliser(torch.nn.Module):
         if total < self.window:
             return
         self.window_count.zero_()
-        new = ((self.window_mean - self.mean).abs() > self.drift * self.std) & ~self.warned
+        off = (self.window_mean - self.mean).abs() / self.std
+        self.drifted.copy_(off.max())
+        new = (off > self.drift) & ~self.warned
         if new.any():
             self.warned |= new
-            worst = ((self.window_mean - self.mean).abs() / self.std)[new].max()
+            worst = off[new].max()
             process.warn(
                 f"Normaliser: column {_listed(new)} has drifted: over the last {total} samples the mean is off by "
                 f"up to {worst:.3g} standard deviations of what was learnt. What was trained may not fit any more; "
                 "freeze(False) learns on"
             )
+
+
+def _complete(module: torch.nn.Module, state: dict[str, Any], prefix: str, *_: Any) -> None:
+    """Files of versions that did not keep ``drifted`` say nothing of it."""
+    if f"{prefix}mean" in state:
+        state.setdefault(f"{prefix}drifted", torch.full((), torch.nan, dtype=torch.float64))
+
+
+def completed(trained: Any, state: dict[str, Any]) -> dict[str, Any]:
+    """A state of a network as it would be written now, if it has Normalisers; any other state as it is."""
+    state = copy.copy(state)  # with the versions of modules, which torch puts into an attribute
+    for name, module in trained.named_modules() if isinstance(trained, torch.nn.Module) else ():
+        if isinstance(module, Normaliser):
+            _complete(module, state, f"{name}." if name else "")
+    return state
 
 
 def _listed(mask: torch.Tensor) -> str:

@@ -80,13 +80,15 @@ class Replay(Dataset):
         return min(self.seen, self.capacity)
 
     def __getitem__(self, rows: int | slice | Sequence[int] | torch.Tensor) -> tuple[torch.Tensor, ...]:
-        """The columns of one sample or of some; views for a number or a slice, copies for a list or tensor of rows."""
+        """The columns of one sample or of some; views for a number or a slice, copies for a list or tensor of rows.
+
+        IndexError for rows that are not there.
+        """
         if isinstance(rows, (int, slice)):
             return tuple(column[: len(self)][rows] for column in self._columns or [torch.empty(0)])
         rows = torch.as_tensor(rows)
-        if self._columns and not self._columns[0].is_cpu:
-            rows = rows.to(self._columns[0].device)
-        return tuple([column.index_select(0, rows) for column in self._columns])
+        self._check_rows(rows)
+        return self._chosen(rows)
 
     @torch.no_grad()
     def add(self, *columns: torch.Tensor) -> None:
@@ -110,7 +112,7 @@ class Replay(Dataset):
 
     def sample(self, n: int) -> tuple[torch.Tensor, ...]:
         """The columns of ``n`` samples that are drawn with replacement, a copy."""
-        return self[self.draw(n)]
+        return self._chosen(self.draw(n))
 
     def draw(self, n: int) -> torch.Tensor:
         """``n`` rows, with replacement, as (n,) integers on the host. ARGUMENT if there are no samples."""
@@ -121,8 +123,18 @@ class Replay(Dataset):
         return torch.randint(len(self), (n,), generator=self._random)
 
     def prioritise(self, rows: torch.Tensor, errors: torch.Tensor) -> None:
-        """Priorities of rows by errors, (n,); new samples have the highest one so far. ARGUMENT if not finite."""
+        """Priorities of rows by errors, (n,) both; new samples have the highest one so far.
+
+        SHAPE if there are not as many, ARGUMENT if not finite, IndexError for rows that are not there.
+        """
         priorities = self._prioritised()
+        if rows.ndim != 1 or rows.shape != errors.shape:
+            raise FtnPytorchError(
+                "SHAPE", f"Replay: prioritise got rows {tuple(rows.shape)} and errors {tuple(errors.shape)}, not (n,)"
+            )
+        if not len(rows):
+            return
+        self._check_rows(rows)
         values = (errors.detach().abs().double().cpu() + 1e-6) ** self.exponent
         if not torch.isfinite(values).all():
             raise FtnPytorchError("ARGUMENT", "Replay: errors that are infinite or not a number give no priorities")
@@ -130,8 +142,12 @@ class Replay(Dataset):
         priorities.highest = max(priorities.highest, float(values.max()))
 
     def weights(self, rows: torch.Tensor, beta: float = 1.0) -> torch.Tensor:
-        """What the loss of each row is to be multiplied by to make up for its priority, (n,), at most 1; double."""
+        """What the loss of each row is to be multiplied by to make up for its priority, (n,), at most 1; double.
+
+        IndexError for rows that are not there.
+        """
         priorities = self._prioritised()
+        self._check_rows(rows)
         weights = (priorities.of(rows) / priorities.total() * len(self)) ** -beta
         return weights / weights.max()
 
@@ -189,6 +205,16 @@ class Replay(Dataset):
         vars(self).update(state)
         self._random = torch.Generator()
         self._random.set_state(torch.frombuffer(bytearray(state["_random"]), dtype=torch.uint8))
+
+    def _chosen(self, rows: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        if self._columns and not self._columns[0].is_cpu:
+            rows = rows.to(self._columns[0].device)
+        return tuple([column.index_select(0, rows) for column in self._columns])
+
+    def _check_rows(self, rows: torch.Tensor) -> None:
+        """There is memory for rows that have not come yet, and what is in it is no sample."""
+        if rows.numel() and not 0 <= int(rows.min()) <= int(rows.max()) < len(self):
+            raise IndexError(f"Replay: rows from {rows.min()} to {rows.max()} of {len(self)} samples")
 
     def _settings(self) -> dict[str, Any]:
         return {"kind": self.kind, "capacity": self.capacity, "share": self._share}

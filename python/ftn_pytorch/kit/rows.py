@@ -26,7 +26,10 @@ class Rows:
         self.last: int | None = None
 
     def write(self, step: int, values: Mapping[str, float]) -> None:
-        """FILE if the disk is full, FORMAT if the file is none of these."""
+        """FILE if it cannot be written, FORMAT if the file is none of these, ARGUMENT for what cannot be in one.
+
+        After FILE the row is still to be written, as soon as that is possible.
+        """
         try:
             if self._file is None:
                 self._open(step)
@@ -37,14 +40,19 @@ class Rows:
             if time.monotonic() - self._flushed > 1:
                 self.flush()
         except OSError as failure:
-            raise FtnPytorchError("FILE", f"Log: {self.path} cannot be written: {failure.strerror}") from failure
+            raise self._failed(failure) from failure
 
     def flush(self, to_disk: bool = False) -> None:
-        if self._file is not None:
+        """FILE if it cannot be written."""
+        if self._file is None:
+            return
+        try:
             self._file.flush()
             self._flushed = time.monotonic()
             if to_disk:
                 os.fsync(self._file.fileno())
+        except OSError as failure:
+            raise self._failed(failure) from failure
 
     def go_on_after(self, step: int | None) -> None:
         """Cut what comes later, but not before the next row: a restore may still be undone."""
@@ -52,9 +60,17 @@ class Rows:
         self.last = step
 
     def close(self) -> None:
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        """FILE if the last rows cannot be written, which are lost then."""
+        # A file that could not be closed is none that can be written to.
+        file, self._file = self._file, None
+        try:
+            if file is not None:
+                file.close()
+        except OSError as failure:
+            raise self._failed(failure) from failure
+
+    def _failed(self, failure: OSError) -> FtnPytorchError:
+        return FtnPytorchError("FILE", f"Log: {self.path} cannot be written: {failure.strerror}")
 
     def _open(self, step: int) -> None:
         os.makedirs(os.path.dirname(self.path), exist_ok=True)
@@ -83,18 +99,27 @@ class Rows:
 
     def _take(self, values: Mapping[str, float]) -> None:
         """New names become new columns of the whole file."""
+        wrong = [name for name in values if not name or set(name) & set(',"\r\n')]
+        if wrong:
+            raise FtnPytorchError("ARGUMENT", f"Log: {wrong[0]!r} cannot be the name of a column")
         if self._names is None:
             self._names = tuple(values)
             self._file.write(",".join(["step", *values]) + "\n")
         names = (*self._names, *(name for name in values if name not in self._names))
         if names == self._names:
             return
-        self.close()
+        self.flush()
         part = f"{self.path}.part"
-        with open(self.path, encoding="utf-8", newline="") as old, open(part, "w", encoding="utf-8") as new:
-            writer = csv.writer(new, lineterminator="\n")
-            writer.writerow(["step", *names])
-            writer.writerows(row + [""] * (1 + len(names) - len(row)) for row in list(csv.reader(old))[1:])
-        os.replace(part, self.path)
+        try:
+            with open(self.path, encoding="utf-8", newline="") as old, open(part, "w", encoding="utf-8") as new:
+                writer = csv.writer(new, lineterminator="\n")
+                writer.writerow(["step", *names])
+                writer.writerows(row + [""] * (1 + len(names) - len(row)) for row in list(csv.reader(old))[1:])
+            os.replace(part, self.path)
+        except OSError:
+            if os.path.exists(part):
+                os.remove(part)
+            raise
+        self.close()
         self._names = names
         self._file = open(self.path, "a", encoding="utf-8", newline="")  # noqa: SIM115

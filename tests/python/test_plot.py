@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: MIT
+"""The command that draws logs: what is in the picture, what is refused, and that pictures are whole."""
+
+import builtins
+import math
+import os
+import sys
+import xml.etree.ElementTree
+
+import pytest
+
+np = pytest.importorskip("numpy")
+pytest.importorskip("matplotlib")
+
+from ftn_pytorch import panels, plot  # noqa: E402
+from ftn_pytorch.__main__ import main  # noqa: E402
+from ftn_pytorch.kit import Log  # noqa: E402
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A run of one rank with all standard columns, one sparse and one of its own."""
+    log = Log(str(tmp_path / "run 1" / "log.csv"))
+    for step in range(1, 501):
+        also = {"held_out": 1 / step, "held_out_r2": 1 - 1 / step} if step % 50 == 0 else {}
+        log.write(step, loss=2 / step, lr=1e-3, gradient_norm=3.0, python_share=0.25, drift=0.1, energy=step, **also)
+    log.flush()
+    return tmp_path / "run 1"
+
+
+def texts(file):
+    return [each.text for each in xml.etree.ElementTree.parse(file).iter() if each.tag.endswith("}text")]
+
+
+@pytest.fixture
+def refused(capsys):
+    """refused(path, *pieces): the command ends with 1 and says all pieces; options may follow by name."""
+
+    def refused(path, *pieces, **options):
+        before = set(os.listdir(path)) if os.path.isdir(path) else None
+        assert main(["plot", str(path), *(f"--{name}={value}" for name, value in options.items())]) == 1
+        told = capsys.readouterr().err
+        assert told.startswith("plot: ") and [piece for piece in pieces if piece not in told] == []
+        assert before is None or set(os.listdir(path)) == before, "something was left behind"
+
+    return refused
+
+
+def test_a_panel_for_each_kind_of_column(folder, capsys):
+    assert main(["plot", str(folder)]) == 0
+    assert capsys.readouterr().out.split("\n") == [f"{folder / 'run.png'}", f"{folder / 'run.svg'}", ""]
+    found = texts(folder / "run.svg")
+    panels_drawn = ["Loss", "Held-out skill", "Held-out loss", "Learning rate", "Gradient", "Time in Python"]
+    assert [title for title in found if title in {*panels_drawn, "Drift of the inputs", "energy"}] == [
+        *panels_drawn, "Drift of the inputs", "energy", "energy"
+    ]  # fmt: skip
+    assert f"{folder.parent.name}/run 1" in found and found.count("step") == 3
+    assert (folder / "run.png").read_bytes()[:4] == b"\x89PNG"
+
+
+def test_the_same_run_gives_the_same_picture(folder):
+    drawn = [panels.draw(plot.read(folder), "run") for _ in range(2)]
+    assert drawn[0] == drawn[1]
+
+
+@pytest.mark.parametrize(
+    ("column", "title"),
+    [
+        ("loss", "Loss"), ("loss_wind", "Loss"), ("lossy", "lossy"), ("held_out_loss", "Held-out loss"),
+        ("r2", "Held-out skill"), ("held_out_skill", "Held-out skill"), ("lr_1", "Learning rate"),
+        ("gradient_norm", "Gradient"), ("python_seconds", "Time in Python"), ("drift_3", "Drift of the inputs"),
+    ],
+)  # fmt: skip
+def test_names_of_columns(column, title):
+    assert panels._panel_of(column).title == title
+
+
+def test_ranks_are_drawn_in_their_order(tmp_path):
+    for rank in (10, 2, 0):
+        log = Log(str(tmp_path / f"log.{rank}.csv"))
+        log.write(1, loss=1.0)
+        log.flush()
+    (tmp_path / "other.csv").write_text("time,value\n1,2\n")
+    (tmp_path / "steps.csv").write_text("steps,value\n1,2\n")
+    assert [os.path.basename(each.file) for each in plot.read(tmp_path)] == ["log.0.csv", "log.2.csv", "log.10.csv"]
+    pictures = panels.draw(plot.read(tmp_path), "ranks")
+    (tmp_path / "run.svg").write_bytes(pictures["svg"])
+    assert [text for text in texts(tmp_path / "run.svg") if text.startswith("log.")] == ["log.0", "log.2", "log.10"]
+
+
+def test_a_rank_that_has_logged_nothing_yet(tmp_path):
+    (tmp_path / "log.0.csv").write_text("step,loss,lr\n1,0.5,\n")
+    (tmp_path / "log.1.csv").write_text("step,loss,lr\n")
+    assert main(["plot", str(tmp_path)]) == 0
+    found = texts(tmp_path / "run.svg")
+    assert "Loss" in found and "Learning rate" not in found and "log.1" not in found
+
+
+def test_one_file_and_another_name(folder, tmp_path):
+    assert main(["plot", str(folder / "log.csv"), "--output", str(tmp_path / "v1.2")]) == 0
+    assert (tmp_path / "v1.2.png").exists() and (tmp_path / "v1.2.svg").exists()
+    assert os.listdir(folder) == ["log.csv"]
+
+
+def test_long_series_are_thinned_and_keep_their_course():
+    n = 100_000
+    values = np.exp(-np.arange(n) / n) + 0.1 * np.random.default_rng(0).standard_normal(n)
+    steps, low, middle, high = panels.thinned(np.arange(n, dtype=float), values)
+    assert len(steps) == panels.POINTS
+    np.testing.assert_allclose(middle, np.exp(-steps / n), atol=0.03)
+    np.testing.assert_allclose(high - low, 2 * 1.2816 * 0.1, atol=0.04)
+
+
+def test_gaps_are_what_is_not_finite_and_where_nothing_was_logged():
+    nan, inf = math.nan, math.inf
+    steps = np.array([1, 2, 3, 4, 5, 100, 101], dtype=float)
+    drawn = panels.thinned(steps, np.array([1, nan, 3, inf, 5, 6, 7]))
+    np.testing.assert_array_equal(drawn[2], [1, nan, 3, nan, 5, nan, 6, 7])
+    np.testing.assert_array_equal(drawn[0], [1, 2, 3, 4, 5, nan, 100, 101])
+    # What is logged rarely has no gaps.
+    assert not np.isnan(panels.thinned(np.arange(0, 1000, 50.0), np.ones(20))[2]).any()
+    # A stretch with some values that are not finite shows the others.
+    mixed = np.ones(10 * panels.POINTS)
+    mixed[::2] = nan
+    assert not np.isnan(panels.thinned(np.arange(len(mixed), dtype=float), mixed)[2]).any()
+
+
+@pytest.mark.parametrize("values", [[math.nan] * 3, [1.0], [-1.0, 0.0, 1.0], [0.0, math.inf], [1e300, 1e-300]])
+def test_any_values_can_be_drawn(values, tmp_path, recwarn):
+    log = Log(str(tmp_path / "log.csv"))
+    for step, value in enumerate(values):
+        log.write(step, loss=value, lr=value, python_share=value)
+    log.flush()
+    assert main(["plot", str(tmp_path)]) == 0
+    assert [str(each.message) for each in recwarn] == []
+
+
+def test_a_row_that_is_being_written_is_left_out(folder):
+    with open(folder / "log.csv", "a") as file:
+        file.write("501,0.00")
+    assert plot.read(folder)[0].steps[-1] == 500
+
+
+def test_what_cannot_be_read(tmp_path, folder, refused):
+    refused(tmp_path / "nowhere", "nowhere cannot be read: No such file")
+    refused(tmp_path, "has no log", "*.csv")
+    (tmp_path / "table.csv").write_text("time,loss\n1,2\n")
+    refused(tmp_path / "table.csv", "table.csv is no log: its first column is 'time'")
+    (tmp_path / "table.csv").write_bytes(b"step,\xff\n")
+    refused(tmp_path / "table.csv", "is no log")
+
+
+@pytest.mark.parametrize("text", ["", "step,loss\n", "step\n1\n", "step,loss\n1,\n", "step,lo"])
+def test_an_empty_log(text, tmp_path, refused):
+    (tmp_path / "log.csv").write_text(text)
+    refused(tmp_path / "log.csv", "nothing has been logged yet")
+
+
+@pytest.mark.parametrize(
+    ("row", "why"), [("2,abc", "abc"), ("x,1.0", "'x'"), ("2", "1 values for 2"), ("2,1.0,3.0", "3 values for 2")]
+)
+def test_a_damaged_log(row, why, tmp_path, refused):
+    (tmp_path / "log.csv").write_text(f"step,loss\n1,0.5\n{row}\n3,0.1\n")
+    refused(tmp_path, "log.csv: line 3 is damaged", why)
+
+
+def test_pictures_that_cannot_be_written(folder, tmp_path, refused):
+    refused(folder, "run.png cannot be written: No such file", output=tmp_path / "none" / "run")
+    (folder / "run.png").mkdir()
+    refused(folder, "run.png cannot be written: Is a directory")
+
+
+def test_matplotlib_is_missing(folder, monkeypatch, refused):
+    real = builtins.__import__
+
+    def without(name, *rest):
+        if name.partition(".")[0] == "matplotlib":
+            raise ImportError("No module named 'matplotlib'")
+        return real(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    monkeypatch.delitem(sys.modules, "ftn_pytorch.panels")
+    monkeypatch.delattr("ftn_pytorch.panels")
+    refused(folder, "pictures need matplotlib", "-m pip install matplotlib")
