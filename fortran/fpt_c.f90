@@ -24,7 +24,8 @@ module fpt_c
    public :: fpt_scope_begin, fpt_scope_end, fpt_scope_keep, fpt_scope_autocast, fpt_scope_gradients, fpt_scope_is_open
    public :: fpt_wrap_create, fpt_wrap_add, fpt_wrap_clear, fpt_wrap_free
    public :: fpt_module_load, fpt_module_reload, fpt_module_has, fpt_module_backend, fpt_module_save
-   public :: fpt_module_checkpoint, fpt_module_publish, fpt_module_restore, fpt_module_forward, fpt_module_forward_wrap, fpt_module_train
+   public :: fpt_module_publish
+   public :: fpt_module_checkpoint, fpt_module_restore, fpt_module_forward, fpt_module_forward_wrap, fpt_module_train
    public :: fpt_module_train_wrap, fpt_module_call, fpt_module_call_tensor, fpt_torch_call, fpt_module_create
    public :: fpt_module_free, fpt_module_set_stream, fpt_module_wait
    public :: fpt_results_count, fpt_results_name, fpt_results_find, fpt_results_get, fpt_results_data

@@ -94,7 +94,8 @@ typedef struct fpt_direct_table {
   fpt_status (*reload)(fpt_direct_module *module);
   fpt_status (*save)(fpt_direct_module *module, const char *file);
   fpt_status (*restore)(fpt_direct_module *module, const char *file);
-  /** Set parameters and buffers, all of them, by name: copies `count` tensors. FPT_ERR_SHAPE, and nothing is changed. */
+  /** Set parameters and buffers, all of them, by name: copies `count` tensors. FPT_ERR_SHAPE, and nothing is changed.
+   */
   fpt_status (*assign)(fpt_direct_module *module, const fpt_direct_value values[], int32_t count);
   /** 1 if the model has a method of that name. */
   int32_t (*has)(fpt_direct_module *module, const char *name);

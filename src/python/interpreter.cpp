@@ -296,6 +296,10 @@ Ref checked(PyObject* object, const std::string& context) {
   return Ref(object);
 }
 
+Ref text_object(std::string_view text) {
+  return checked(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "surrogateescape"), "text");
+}
+
 PyObject* embed(const char* function) {
   PyObject* result = PyObject_GetAttrString(embed_module, function);
   if (!result) throw_python_error(concat("the Python part of ftn_pytorch has no ", function));

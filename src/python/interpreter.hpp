@@ -7,6 +7,7 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "base/error.hpp"
 #include "python/pyref.hpp"
@@ -128,6 +129,9 @@ std::shared_ptr<T> share_references(T* owner) {
 
 /// `object`, or throw the Python error that is set.
 Ref checked(PyObject* object, const std::string& context);
+
+/// A Python string. Names of files may hold what is no UTF-8, which Python gives back as it came.
+Ref text_object(std::string_view text);
 
 /// A function of ftn_pytorch._embed; borrowed, lives as long as the process.
 PyObject* embed(const char* function);

@@ -190,7 +190,8 @@ class _Child:
         if number is None:
             self._step, self._networks = self._kept.bind(TRAIN, 0)[0], list(self._kept.networks().values())
         elif number < len(made):
-            self._step, self._networks = made[number]().local
+            background: Any = made[number]()
+            self._step, self._networks = background.local
         else:
             raise FtnPytorchError(
                 "ARGUMENT",
