@@ -76,7 +76,7 @@ class Recorder:
             "torch": getattr(torch, "__version__", None),
             "numpy": getattr(numpy, "__version__", None),
             "directory": os.getcwd(),
-            "rank": process.rank_and_size()[0],
+            "rank": process.launched_rank_and_size()[0],
         }
         (folder / "record.json").write_text(json.dumps(facts, indent=1))
 
@@ -197,6 +197,6 @@ def _limit() -> int:
 
 
 def _folder_for_rank(name: str) -> Path:
-    rank, size = process.rank_and_size()
+    rank, size = process.launched_rank_and_size()
     folder = Path(name.replace("%r", str(rank)))
     return folder / f"rank-{rank}" if size > 1 and "%r" not in name else folder

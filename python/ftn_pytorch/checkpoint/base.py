@@ -19,6 +19,8 @@ from .restoring import Rebind, Restorer, plain
 
 # In the description of a file: fields of objects that were not kept. Files of before, which held less, lack it.
 _LEFT_OUT = "left_out"
+# Ranks of several communicators may have the same number, but not in their job.
+_RANK_OF_JOB = "rank_of_job"
 _FALLS_BACK = ("CORRUPT", "FORMAT", "FILE")
 
 
@@ -256,6 +258,7 @@ def describe(step: int | None, kind: str) -> dict[str, Any]:
         "rank": rank,
         "ranks": size,
         "job": process.job(),
+        _RANK_OF_JOB: process.launched_rank_and_size()[0],
     }
 
 
@@ -270,12 +273,15 @@ def _refuse_other_rank(path: str) -> None:
     """Ranks that save one after the other do not meet at the lock, and the last one would win."""
     job = process.job()
     about = file.description(path) if job is not None else None
-    rank = process.rank_and_size()[0]
-    if about is not None and about.get("job") == job and about.get("rank") != rank:
+    if about is None or about.get("job") != job:
+        return
+    rank, writer = process.launched_rank_and_size()[0], about.get(_RANK_OF_JOB, about.get("rank"))
+    if writer != rank:
         raise FtnPytorchError(
             "LOCKED",
-            f"{path} was written by rank {about['rank']} of this job, and this is rank {rank}: give each rank a name "
-            "of its own by writing %r for the rank, or write on one rank",
+            f"{path} was written by rank {writer} of this job, and this is rank {rank}: give each rank a name of its "
+            "own by writing %r for the rank, or write on one rank. %r is the rank in the communicator of load: ranks "
+            "of another communicator need another name besides",
         )
 
 

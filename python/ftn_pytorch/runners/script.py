@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any
 
-from .. import arrived, compiling, conventions, device, framework, loading, parameters, process
+from .. import arrived, communicator, compiling, conventions, device, framework, loading, parameters, process
 from ..conventions import FORWARD, RESTORE, SAVE, SETUP, TRAIN, Convention
 from ..errors import FtnPytorchError
 from .base import Options, Runner
@@ -39,7 +39,11 @@ class ScriptRunner(Runner):
         self._load()
 
     def _load(self) -> None:
-        with loading.undone_on_failure(self.path, self._module_name), loading.begun(self) as load:
+        with (
+            communicator.of_module(self.communicator),
+            loading.undone_on_failure(self.path, self._module_name),
+            loading.begun(self) as load,
+        ):
             torch_was_loaded = framework.is_torch_loaded()
             module = loading.execute(self.path, self._module_name)
             for name, meant in conventions.misspelt_hooks(vars(module)):
@@ -124,15 +128,21 @@ class ScriptRunner(Runner):
             raise FtnPytorchError(failure.status, f"{failure.text}\n{passed}".rstrip()) from failure
 
     def save(self, file: str) -> None:
-        if self._has_hook(SAVE):
-            self._call_with_file(SAVE, process.with_rank(file))
-        else:
-            self._kept(SAVE).save(file)
+        with communicator.of_module(self.communicator):
+            if self._has_hook(SAVE):
+                self._call_with_file(SAVE, process.with_rank(file))
+            else:
+                self._kept(SAVE).save(file)
 
     def checkpoint(self, folder: str, keep: int, step: int | None) -> None:
-        self._kept(SAVE).write(folder, keep=keep, step=step)
+        with communicator.of_module(self.communicator):
+            self._kept(SAVE).write(folder, keep=keep, step=step)
 
     def restore(self, file: str, fallback: bool = False, step: int | None = None) -> int | None:
+        with communicator.of_module(self.communicator):
+            return self._restore(file, fallback, step)
+
+    def _restore(self, file: str, fallback: bool, step: int | None) -> int | None:
         place = process.with_rank(file)
         is_folder = os.path.isdir(place) or place.endswith(os.sep) or fallback or step is not None
         if self._has_hook(RESTORE) and not (is_folder or _is_checkpoint(place)):

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: MIT
+"""Communicators of the program, with an MPI of one process that is played here. Real ones: test_ranks_mpi.f90."""
+
+import ctypes
+import gc
+
+import pytest
+
+import ftn_pytorch
+from ftn_pytorch import _embed, communicator, groups, process
+
+NULL, LONE, SECOND, FIRST_OF_TWO, INTER = 2, 3, 4, 5, 6
+
+
+class Played:
+    """Subroutines of MPI. Rank 1 of the communicator of two sends texts, or never comes."""
+
+    initialised, finalised, code = 1, 0, 0
+
+    def __init__(self):
+        self.from_others = []
+
+    def __call__(self, name):
+        def subroutine(*arguments):
+            values = [a if isinstance(a, ctypes.Array) else a._obj for a in arguments]
+            getattr(self, name)(*values[:-1])
+            values[-1].value = self.code
+
+        if not hasattr(self, name):
+            raise AttributeError(name)
+        return subroutine
+
+    def mpi_initialized_(self, flag):
+        flag.value = self.initialised
+
+    def mpi_finalized_(self, flag):
+        flag.value = self.finalised
+
+    def mpi_comm_get_parent_(self, parent):
+        parent.value = NULL
+
+    def mpi_comm_test_inter_(self, handle, flag):
+        flag.value = handle.value == INTER
+
+    def mpi_comm_rank_(self, handle, rank):
+        rank.value = 0
+
+    def mpi_comm_size_(self, handle, size):
+        size.value = 2 if handle.value == FIRST_OF_TWO else 1
+
+    def mpi_type_create_f90_integer_(self, digits, kind):
+        kind.value = 77
+
+    def mpi_ibcast_(self, words, count, kind, root, handle, request):
+        self.pending = root.value != 0 and not self.from_others
+        assert kind.value == 77
+        if root.value != 0 and self.from_others:
+            words[:] = self.from_others.pop(0)
+
+    def mpi_test_(self, request, done, status):
+        done.value = not self.pending
+
+
+@pytest.fixture
+def mpi(monkeypatch):
+    played = Played()
+    monkeypatch.setattr(communicator, "_subroutine", played)
+    gc.collect()
+    return played
+
+
+def test_a_program_without_mpi(load, fails):
+    with fails("ARGUMENT", "there is no mpi_initialized_ in this process", "does not use MPI", "linked statically"):
+        load("x = 1", communicator=0)
+
+
+def test_mpi_that_is_not_running(mpi, load, fails):
+    mpi.initialised = 0
+    with fails("ARGUMENT", "MPI_Init has not been called yet"):
+        load("x = 1", communicator=LONE)
+    mpi.initialised = mpi.finalised = 1
+    with fails("ARGUMENT", "MPI_Finalize has been called"):
+        load("x = 1", communicator=LONE)
+
+
+@pytest.mark.parametrize("handle", [NULL, INTER])
+def test_handles_that_mpi_would_end_the_program_for(mpi, load, fails, handle):
+    with fails("ARGUMENT", f"is the handle {handle}", "MPI_COMM_NULL", "inter-communicator"):
+        load("x = 1", communicator=handle)
+
+
+def test_an_error_code_of_mpi(mpi, load, fails):
+    mpi.code = 13
+    with fails("PYTHON", "mpi_initialized has failed with error code 13"):
+        load("x = 1", communicator=LONE)
+
+
+def test_a_saved_model_has_no_ranks(write, fails):
+    torch = pytest.importorskip("torch")
+    path = write("net.pt", "")
+    torch.jit.script(torch.nn.Linear(1, 1)).save(path)
+    with fails("ARGUMENT", "leave out communicator="):
+        _embed.load(1, path, {"communicator": LONE}, {})
+
+
+def test_rank_and_size_at_load_and_later(mpi, load, fails, monkeypatch):
+    monkeypatch.setenv("PMI_SIZE", "8")
+    monkeypatch.setenv("PMI_RANK", "5")
+    text = "import ftn_pytorch\nat_load = ftn_pytorch.rank(), ftn_pytorch.world_size()"
+    numbers = lambda: (ftn_pytorch.rank(), ftn_pytorch.world_size())  # noqa: E731
+    assert numbers() == (5, 8), "of the launcher"
+    two = load(text, communicator=FIRST_OF_TWO)
+    assert two._module.at_load == numbers() == (0, 2)
+    again = load(text, communicator=FIRST_OF_TWO)
+    assert numbers() == (0, 2), "two modules of one communicator"
+    lone = load(text, communicator=LONE)
+    assert lone._module.at_load == (0, 1)
+    for ask in (ftn_pytorch.rank, ftn_pytorch.world_size, lambda: process.with_rank("a%r"), groups.init_process_group):
+        with fails("ARGUMENT", "2 communicators", "keep the answer"):
+            ask()
+    assert process.with_rank("a") == "a"
+    assert process.rank_and_size() == (5, 8), "what is only told need not be clear"
+    lone.reload()
+    assert lone._module.at_load == (0, 1)
+    del two, again
+    gc.collect()
+    assert numbers() == (0, 1)
+    del lone
+    gc.collect()
+    assert numbers() == (5, 8)
+
+
+def test_a_load_that_fails_leaves_no_communicator(mpi, load, fails):
+    with fails("SCRIPT", "xxx"):
+        load("raise ValueError('xxx')", communicator=FIRST_OF_TWO)
+    gc.collect()
+    assert ftn_pytorch.world_size() == 1
+
+
+@pytest.mark.parametrize("text", ["", "x", "abcd", "\N{GREEK SMALL LETTER ALPHA}/caf\udce9"])
+def test_texts(mpi, text):
+    ours = communicator.Communicator(FIRST_OF_TWO)
+    assert ours.broadcast(text, purpose="a test") == text
+    data = text.encode("utf-8", "surrogateescape")
+    padded = data + bytes(-len(data) % 4)
+    words = [int.from_bytes(padded[i : i + 4], "little", signed=True) for i in range(0, len(padded), 4)]
+    mpi.from_others = [[len(data)]] + ([words] if words else [])
+    assert ours.gather("mine", purpose="a test") == ["mine", text]
+
+
+def test_a_rank_that_does_not_come(mpi, fails):
+    ours = communicator.Communicator(FIRST_OF_TWO)
+    with fails("PYTHON", "rank 0 of 2 has waited 0.1 s in a test for the others", "look for one that failed before"):
+        ours.gather("mine", purpose="a test", timeout=0.1)
+    mpi.pending = False
+    with fails("PYTHON", "another test cannot be done any more", "has waited 0.1 s in a test"):
+        ours.broadcast("mine", purpose="another test")
+
+
+def test_no_communicator_no_group(fails):
+    with fails("ARGUMENT", "init_process_group needs the communicator", "communicator=MPI_COMM_WORLD"):
+        ftn_pytorch.init_process_group()
+
+
+def test_a_group_of_one_rank(mpi, load):
+    torch = pytest.importorskip("torch")
+    text = """
+        import torch, ftn_pytorch
+        from ftn_pytorch import average_gradients, require_equal
+
+        def ftn_pytorch_setup():
+            ftn_pytorch.init_process_group()
+
+        net = torch.nn.Linear(2, 1)
+
+        def check():
+            net(torch.ones(2)).backward()
+            average_gradients(net, samples=3)
+            require_equal(net)
+            return net.weight.grad
+    """
+    runner = load(text, communicator=LONE)
+    try:
+        runner.reload()  # the group is there already
+        assert runner._module.check().tolist() == [[1.0, 1.0]]
+        assert torch.distributed.get_world_size() == 1
+    finally:
+        torch.distributed.destroy_process_group()
+
+
+def test_lone_ranks_with_a_communicator(mpi, load):
+    pytest.importorskip("torch")
+    plain = "def ftn_pytorch_train(x, target): return False, 0.0"
+    runner = load(plain, communicator=FIRST_OF_TWO)
+    forgotten = process._GRADIENTS not in __import__("sys").modules
+    if forgotten:
+        with pytest.warns(process.FtnPytorchWarning, match="2 ranks of a communicator.*average_gradients"):
+            runner.first_call("ftn_pytorch_train", (1, 1), {})
+    joined = load(f"import ftn_pytorch\n{plain}", communicator=FIRST_OF_TWO)
+    process._state.warnings.clear()
+    joined.first_call("ftn_pytorch_train", (1, 1), {})
