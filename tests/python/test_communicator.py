@@ -1,72 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""Communicators of the program, with an MPI of one process that is played here. Real ones: test_ranks_mpi.f90."""
+"""Communicators of the program, with an MPI that is played. Real ones: test_ranks_mpi.f90, test_shared_mpi.f90."""
 
-import ctypes
 import gc
+import sys
 
 import pytest
 
 import ftn_pytorch
 from ftn_pytorch import _embed, communicator, groups, process
-
-NULL, LONE, SECOND, FIRST_OF_TWO, INTER = 2, 3, 4, 5, 6
-
-
-class Played:
-    """Subroutines of MPI. Rank 1 of the communicator of two sends texts, or never comes."""
-
-    initialised, finalised, code = 1, 0, 0
-
-    def __init__(self):
-        self.from_others = []
-
-    def __call__(self, name):
-        def subroutine(*arguments):
-            values = [a if isinstance(a, ctypes.Array) else a._obj for a in arguments]
-            getattr(self, name)(*values[:-1])
-            values[-1].value = self.code
-
-        if not hasattr(self, name):
-            raise AttributeError(name)
-        return subroutine
-
-    def mpi_initialized_(self, flag):
-        flag.value = self.initialised
-
-    def mpi_finalized_(self, flag):
-        flag.value = self.finalised
-
-    def mpi_comm_get_parent_(self, parent):
-        parent.value = NULL
-
-    def mpi_comm_test_inter_(self, handle, flag):
-        flag.value = handle.value == INTER
-
-    def mpi_comm_rank_(self, handle, rank):
-        rank.value = 0
-
-    def mpi_comm_size_(self, handle, size):
-        size.value = 2 if handle.value == FIRST_OF_TWO else 1
-
-    def mpi_type_create_f90_integer_(self, digits, kind):
-        kind.value = 77
-
-    def mpi_ibcast_(self, words, count, kind, root, handle, request):
-        self.pending = root.value != 0 and not self.from_others
-        assert kind.value == 77
-        if root.value != 0 and self.from_others:
-            words[:] = self.from_others.pop(0)
-
-    def mpi_test_(self, request, done, status):
-        done.value = not self.pending
-
-
-@pytest.fixture
-def mpi(monkeypatch):
-    played = Played()
-    monkeypatch.setattr(communicator, "_subroutine", played)
-    gc.collect()
-    return played
+from played_mpi import FIRST_OF_TWO, INTER, LONE, NULL
 
 
 def test_a_program_without_mpi(load, fails):
@@ -192,7 +134,7 @@ def test_lone_ranks_with_a_communicator(mpi, load):
     pytest.importorskip("torch")
     plain = "def ftn_pytorch_train(x, target): return False, 0.0"
     runner = load(plain, communicator=FIRST_OF_TWO)
-    forgotten = process._GRADIENTS not in __import__("sys").modules
+    forgotten = process._GRADIENTS not in sys.modules
     if forgotten:
         with pytest.warns(process.FtnPytorchWarning, match="2 ranks of a communicator.*average_gradients"):
             runner.first_call("ftn_pytorch_train", (1, 1), {})

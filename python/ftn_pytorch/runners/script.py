@@ -57,6 +57,10 @@ class ScriptRunner(Runner):
             if self._options.record and chosen != framework.TORCH:
                 text = f"{self.path} uses NumPy, which cannot be recorded: leave out record="
                 raise FtnPytorchError("ARGUMENT", text)
+            if conventions.SHARED in vars(module):
+                from ..checkpoint import shared
+
+                shared.declared(vars(module), self.path)
             background = self._beside(module, chosen, place) if self._options.background else None
             override = conventions.check_override(vars(module).get(conventions.OVERRIDE), self.path)
             functions = [vars(module)[name] for name in _functions_of(module)]
@@ -144,11 +148,12 @@ class ScriptRunner(Runner):
 
     def _restore(self, file: str, fallback: bool, step: int | None) -> int | None:
         place = process.with_rank(file)
-        is_folder = os.path.isdir(place) or place.endswith(os.sep) or fallback or step is not None
+        is_folder = os.path.isdir(place) or (self.communicator and os.path.isdir(file.replace("%r", "0")))
+        is_folder = is_folder or place.endswith(os.sep) or fallback or step is not None
         if self._has_hook(RESTORE) and not (is_folder or _is_checkpoint(place)):
             self._call_with_file(RESTORE, place)
             return None
-        return self._kept(RESTORE).restore(place, step=step, fallback=fallback)
+        return self._kept(RESTORE).restore(file, step=step, fallback=fallback)
 
     def _has_hook(self, name: str) -> bool:
         """True if the script defines the hook; HOOK if it defines only the other one of the pair."""
@@ -167,7 +172,7 @@ class ScriptRunner(Runner):
             # not held by its checkpoint: the folder of that is unlocked as soon as the runner is let go
             itself = weakref.ref(self)
             self._checkpoint = ScriptCheckpoint(
-                self.path, self._config, lambda: runner.attached() if (runner := itself()) else {}
+                self.path, self._config, lambda: runner.attached() if (runner := itself()) else {}, self.communicator
             )
         self._checkpoint.use(vars(self._module))
         if self._has_hook(SAVE) and self._has_hook(RESTORE):
