@@ -88,8 +88,8 @@ contains
          integer, intent(in) :: target_rank, source
          real(real64), intent(inout) :: received(:, :)
 
-         call MPI_Sendrecv(sent, size(sent), MPI_REAL8, target_rank, 0, received, size(received), MPI_REAL8, source, 0, &
-            self%communicator, MPI_STATUS_IGNORE)
+         call MPI_Sendrecv(sent, size(sent), MPI_REAL8, target_rank, 0, received, size(received), MPI_REAL8, source, &
+            0, self%communicator, MPI_STATUS_IGNORE)
       end subroutine pass
    end subroutine exchange
 

@@ -22,7 +22,8 @@ contains
       logical, intent(in) :: with_communicator
 
       if (with_communicator) then
-         call model%load(script, config=[torch_in("log", log)], dtype="float32", cast=.true., communicator=on%communicator)
+         call model%load(script, config=[torch_in("log", log)], dtype="float32", cast=.true., &
+            communicator=on%communicator)
       else
          call model%load(script, config=[torch_in("log", log)], dtype="float32", cast=.true.)
       end if

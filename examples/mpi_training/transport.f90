@@ -1,8 +1,8 @@
 ! SPDX-License-Identifier: MIT
 !> A tracer in a flow: dq/dt + div(v q) = kappa laplace(q) + (pattern - q)/time, on a square of side 1.
 !>
-!> The flux through a face is the velocity times the tracer there. Upwind takes it from the cell that the flow comes from.
-!> A correction is added to that, which depends on two differences: behind that cell, and across the face.
+!> The flux through a face is the velocity times the tracer there. Upwind takes it from the cell that the flow comes
+!> from. A correction is added to that, which depends on two differences: behind that cell, and across the face.
 module transport
    use, intrinsic :: iso_fortran_env, only : real64
    use domains, only : domain, halo
