@@ -325,8 +325,8 @@ def warn_of_lone_ranks(names: Mapping[str, Any]) -> None:
     if communicator.current_if_clear() is None:
         warn_once(
             f"ftn_pytorch_train runs on {size} MPI ranks without a torch.distributed group and without mpi4py: each "
-            "rank trains a network of its own. Train on one rank, or call torch.distributed.init_process_group in the "
-            "script."
+            "rank trains a network of its own. To train one, load with communicator= and call "
+            "ftn_pytorch.average_gradients(net) after backward, or train on one rank."
         )
     elif _GRADIENTS not in sys.modules and not any(value is sys.modules[__package__] for value in names.values()):
         warn_once(

@@ -99,10 +99,12 @@ class Recorder:
         folder.mkdir()
         shutil.copyfile(runner.path, folder / os.path.basename(runner.path))
         store = Store()
+        # A handle of MPI means nothing in the process that replays.
+        kept = {name: value for name, value in options.items() if name != "communicator"}
         facts = {
             "file": os.path.abspath(runner.path),
             "copy": os.path.basename(runner.path),
-            "options": store.add(dict(options), "options"),
+            "options": store.add(kept, "options"),
             "config": store.add(dict(config), "config"),
             "random": store.add(dict(state), "random"),
             "torch_seed": self._seed(state),

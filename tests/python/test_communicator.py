@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: MIT
 """Communicators of the program, with an MPI that is played. Real ones: test_ranks_mpi.f90, test_shared_mpi.f90."""
 
+import datetime
 import gc
+import socket
 import sys
 
 import pytest
 
 import ftn_pytorch
 from ftn_pytorch import _embed, communicator, groups, process
-from played_mpi import FIRST_OF_TWO, INTER, LONE, NULL
+from played_mpi import FIRST_OF_TWO, INTER, LONE, NULL, SECOND_OF_TWO, Played
 
 
 def test_a_program_without_mpi(load, fails):
@@ -141,3 +143,29 @@ def test_lone_ranks_with_a_communicator(mpi, load):
     joined = load(f"import ftn_pytorch\n{plain}", communicator=FIRST_OF_TWO)
     process._state.warnings.clear()
     joined.first_call("ftn_pytorch_train", (1, 1), {})
+
+
+def text_of(words):
+    return b"".join(word.to_bytes(4, "little", signed=True) for word in words).rstrip(b"\0").decode()
+
+
+@pytest.mark.parametrize("name", ["node17.cluster", None])
+def test_the_address_of_rank_0(mpi, monkeypatch, name):
+    pytest.importorskip("torch")
+    monkeypatch.delenv("MASTER_ADDR", raising=False)
+    if name is not None:
+        monkeypatch.setenv("MASTER_ADDR", name)
+    limit = datetime.timedelta(seconds=10)
+    store = groups._store(communicator.Communicator(FIRST_OF_TWO), limit)
+    assert text_of(mpi.sent[1]) == f"{name or socket.gethostname()} {store.port}"
+
+
+def test_a_rank_on_the_same_host_goes_by_localhost(mpi, monkeypatch):
+    pytest.importorskip("torch")
+    limit = datetime.timedelta(seconds=10)
+    monkeypatch.setattr(socket, "gethostname", lambda: "a-name-that-nobody-resolves")
+    first = groups._store(communicator.Communicator(FIRST_OF_TWO), limit)
+    monkeypatch.setattr(Played, "mpi_ibcast_", Played.send_again)
+    second = groups._store(communicator.Communicator(SECOND_OF_TWO), limit)
+    first.set("key", "value")
+    assert second.get("key") == b"value"
