@@ -1,4 +1,22 @@
 ! SPDX-License-Identifier: MIT
+!> What the library warned of
+module warnings_noted
+   implicit none
+   private
+
+   public :: note_warning, warned
+
+   character(:), allocatable :: warned
+
+contains
+
+   subroutine note_warning(text)
+      character(*), intent(in) :: text
+
+      warned = warned//text
+   end subroutine note_warning
+end module warnings_noted
+
 !> Checkpoints of ranks that train one network: a restart on the same number of ranks, on more and on fewer.
 !>
 !>     mpirun -n <ranks> test_shared_mpi <case>
@@ -7,11 +25,12 @@ program test_shared_mpi
    use mpi_f08
    use check, only : expect, expect_status, expect_text, finish, script
    use ftn_pytorch
+   use warnings_noted, only : note_warning, warned
    implicit none
 
    character(*), parameter :: prefix = "test_shared_mpi_", parts = prefix//"parts_%r"
    type(torch_pymodule) :: model
-   character(:), allocatable :: errmsg, warned
+   character(:), allocatable :: errmsg
    character(20) :: chosen
    integer :: rank, ranks, found, stat
 
@@ -77,6 +96,11 @@ program test_shared_mpi
       call expect_status(stat, FTN_PYTORCH_ERR_CORRUPT, "the file of one rank is damaged", errmsg)
       if (rank == 0) call expect_text(errmsg, "rank 1 cannot read its part", "who cannot go on")
       call expect(steps_done() == 0, "nothing was changed")
+      call model%call("grow", [torch_in(rank == 1)])
+      call model%restore(parts, fallback=.true., stat=stat, errmsg=errmsg)
+      call expect_status(stat, FTN_PYTORCH_ERR_FORMAT, "the network of one rank does not fit", errmsg)
+      if (rank == 0) call expect_text(errmsg, "rank 1 has restored nothing, but this one has", "who")
+      call load()
       call model%restore(parts, fallback=.true., found=found)
       call expect(found == 3 .and. steps_done() == 3, "all ranks fall back")
       call model%call("require_equal")
@@ -94,12 +118,6 @@ contains
    subroutine load()
       call model%load(script("shared.py"), communicator=MPI_COMM_WORLD)
    end subroutine load
-
-   subroutine note_warning(text)
-      character(*), intent(in) :: text
-
-      warned = warned//text
-   end subroutine note_warning
 
    !> Samples of this rank and of the step
    subroutine train(first, last)

@@ -54,6 +54,7 @@ def test_rank_and_size_at_load_and_later(mpi, load, fails, monkeypatch):
     numbers = lambda: (ftn_pytorch.rank(), ftn_pytorch.world_size())  # noqa: E731
     assert numbers() == (5, 8), "of the launcher"
     two = load(text, communicator=FIRST_OF_TWO)
+    assert two.source()[1]["communicator"] is None, "a process beside this one is no rank"
     assert two._module.at_load == numbers() == (0, 2)
     again = load(text, communicator=FIRST_OF_TWO)
     assert numbers() == (0, 2), "two modules of one communicator"

@@ -4,6 +4,7 @@
 import pytest
 
 from ftn_pytorch import Checkpoint
+from ftn_pytorch.errors import FtnPytorchError
 from played_mpi import FIRST_OF_TWO, LONE, SECOND_OF_TWO
 
 torch = pytest.importorskip("torch")
@@ -88,3 +89,25 @@ def test_steps_of_a_run_that_was_given_up_are_set_aside(load, tmp_path):
     runner.checkpoint(str(tmp_path / "c"), 9, 5)
     names = sorted(path.name for path in (tmp_path / "c").glob("checkpoint*"))
     assert [name[-14:] for name in names] == ["000000001.ckpt", "ckpt.abandoned", "ckpt.abandoned", "000000005.ckpt"]
+
+
+def test_hooks_of_a_script_restore_together_as_well(mpi, load, tmp_path):
+    text = """
+    numbers = [1]
+
+    def ftn_pytorch_save(name):
+        with open(name, "w") as file:
+            file.write(str(numbers[0]))
+
+    def ftn_pytorch_restore(name):
+        with open(name) as file:
+            numbers[0] = int(file.read())
+    """
+    runner = load(text, communicator=LONE)
+    runner.checkpoint(f"{tmp_path}/rank%r", 3, 7)
+    again = load(text.replace("[1]", "[2]"), communicator=LONE)
+    assert again.restore(f"{tmp_path}/rank%r") == 7
+    assert again._module.numbers == [1]
+    (tmp_path / "rank0" / "checkpoint-000000000007.ckpt").unlink()
+    with pytest.raises(FtnPytorchError, match="nor do the folders of the other ranks"):
+        again.restore(f"{tmp_path}/rank%r")

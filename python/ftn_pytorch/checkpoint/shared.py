@@ -58,7 +58,12 @@ def restore(checkpoint: Checkpoint, ours: Communicator, path: str, step: int | N
     if ours.rank == 0:
         _warn_of_other_number(content, own, written_by[entry.step], ours.size)
     only = None if ours.rank < written_by[entry.step] else frozenset(shared[0].get(KEY, ()))
-    checkpoint._apply(content, entry.path, shared, only)
+    failure: FtnPytorchError | None = None
+    try:
+        checkpoint._apply(content, entry.path, shared, only)
+    except FtnPytorchError as found:
+        failure = found
+    _require_all(ours, failure, "has restored nothing, but this one has")
     return entry
 
 
@@ -108,13 +113,18 @@ def _read_on_all(
             )
     except FtnPytorchError as found:
         failure = found
+    _require_all(ours, failure, "cannot read its part")
+    return content, shared
+
+
+def _require_all(ours: Communicator, failure: FtnPytorchError | None, what: str) -> None:
+    """Raise the failure of this rank, or else that of another one: none may go on alone."""
     outcomes = [json.loads(text) for text in _gather(ours, [failure.status, failure.text] if failure else None)]
     if failure is not None:
         raise failure
     for rank, outcome in enumerate(outcomes):
         if outcome is not None:
-            raise FtnPytorchError(outcome[0], f"rank {rank} cannot read its part: {outcome[1]}")
-    return content, shared
+            raise FtnPytorchError(outcome[0], f"rank {rank} {what}: {outcome[1]}")
 
 
 def _gather(ours: Communicator, value: Any) -> list[str]:

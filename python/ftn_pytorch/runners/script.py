@@ -102,8 +102,9 @@ class ScriptRunner(Runner):
         return {**super().attached(), **beside}
 
     def source(self) -> tuple[str, dict[str, Any], dict[str, Any]]:
-        """Arguments of ``open_runner`` with which another process has the same."""
-        return self.path, {**dataclasses.asdict(self._options), "background": False}, self._config
+        """Arguments of ``open_runner`` with which another process, which is no rank of MPI, has the same."""
+        options = {**dataclasses.asdict(self._options), "background": False, "communicator": None}
+        return self.path, options, self._config
 
     def _recorded(self, name: str, function: Callable) -> Callable:
         """The function, or what is recorded of it; what the script has recorded itself stays a part of a Python one."""

@@ -32,6 +32,12 @@ def ftn_pytorch_train(x, target):
     return False, loss
 
 
+def grow(asked):
+    """A network for which no file fits."""
+    global net
+    net = torch.nn.Linear(5, 1) if asked else net
+
+
 def steps_done():
     return steps
 
