@@ -470,8 +470,9 @@ FPT_API void fpt_wrap_free(fpt_wrap wrap);
  *                  and "auto" does so for kind 1 where it can be done), compile (a bool, or a mode of torch.compile),
  *                  compile_backend (of torch.compile), weights_only (0: files may run code while they are read),
  *                  training (1: a saved model predicts in training mode; evaluation mode otherwise),
- *                  record (1: calls of a script are recorded and made again without Python), background (1:
- * ftn_pytorch_train of a script runs in a process of its own)
+ *                  record (1: calls of a script are recorded and made again without Python),
+ *                  background (1: ftn_pytorch_train of a script runs in a process of its own),
+ *                  communicator (handle of Fortran of an MPI communicator: its ranks train one network in a script)
  * @param config    [nconfig] named scalars, texts and arrays, handed to ftn_pytorch_setup as keyword arguments
  * @return FPT_OK, or FPT_ERR_FILE, _FORMAT, _SYNTAX, _IMPORT, _SCRIPT, _HOOK, _ARGUMENT, or what fpt_init() returns
  */

@@ -22,6 +22,10 @@ def __getattr__(name: str) -> Any:
         from .process import lock
 
         return lock
+    if name in ("rank", "world_size"):
+        from . import process
+
+        return getattr(process, name)
     if name == "procedure":
         from .procedures import procedure
 
@@ -30,6 +34,14 @@ def __getattr__(name: str) -> Any:
         from .gradients import average_gradients
 
         return average_gradients
+    if name == "init_process_group":
+        from .groups import init_process_group
+
+        return init_process_group
+    if name == "require_equal":
+        from .agreement import require_equal
+
+        return require_equal
     if name == "recorded":
         from .recording import recorded
 

@@ -15,7 +15,7 @@ import weakref
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from . import private_names
+from . import communicator, private_names
 from .errors import FtnPytorchError, summary
 from .fair_lock import FairLock
 
@@ -35,6 +35,7 @@ _LOCAL_SIZES = (
 )
 # Modules by which a script may average over ranks without a torch.distributed group.
 _MESSAGE_PASSING = ("mpi4py.MPI", "horovod.torch")
+_GRADIENTS = f"{__package__}.gradients"
 
 _LITTLE_MEMORY = 8 << 20
 
@@ -78,7 +79,7 @@ def library_version() -> str | None:
 
 def warn(text: str) -> None:
     """Hand a warning, in a job with the rank, to the Fortran program or to ``warnings`` where there is none."""
-    rank, size = rank_and_size()
+    rank, size = launched_rank_and_size()
     text = f"rank {rank}: {text}" if size > 1 else text
     library = host()
     if library is None:
@@ -264,8 +265,8 @@ def _tasks_of_nodes(text: str) -> list[int]:
     return [int(part[1]) for part in parts if part for _ in range(int(part[2] or 1))] if all(parts) else []
 
 
-def rank_and_size() -> tuple[int, int]:
-    """Rank and number of ranks of this process, (0, 1) if no launcher tells."""
+def launched_rank_and_size() -> tuple[int, int]:
+    """Rank and number of ranks of this process in its job, (0, 1) if no launcher tells."""
     for size_name, rank_name in _RANKS:
         size, rank = os.environ.get(size_name, ""), os.environ.get(rank_name, "")
         if size.isdigit() and rank.isdigit():
@@ -273,9 +274,31 @@ def rank_and_size() -> tuple[int, int]:
     return 0, 1
 
 
+def rank_and_size() -> tuple[int, int]:
+    """Those of the communicator of the module at work, or of this process; of the job without one, or with several."""
+    found = communicator.current_if_clear()
+    return launched_rank_and_size() if found is None else (found.rank, found.size)
+
+
+def rank() -> int:
+    """Rank among those that train together, from 0 on; for scripts.
+
+    While a script is loaded it is that in the communicator of the load. Afterwards it is that in the only communicator
+    of the process, ARGUMENT if there are several. Without any the launcher of the job tells, and 0 outside of MPI.
+    """
+    communicator.current()
+    return rank_and_size()[0]
+
+
+def world_size() -> int:
+    """Number of ranks that train together, 1 outside of MPI; see ``rank``."""
+    communicator.current()
+    return rank_and_size()[1]
+
+
 def with_rank(name: str) -> str:
-    """Name of a file or folder in which ``%r`` is the rank of this process."""
-    return name.replace("%r", str(rank_and_size()[0]))
+    """Name of a file or folder in which ``%r`` is ``rank``."""
+    return name.replace("%r", str(rank())) if "%r" in name else name
 
 
 def job() -> str | None:
@@ -283,7 +306,7 @@ def job() -> str | None:
 
     Open MPI and Slurm give their jobs names. Other launchers do not: then ranks of one node have the same parent.
     """
-    if rank_and_size()[1] < 2:
+    if launched_rank_and_size()[1] < 2:
         return None
     for names in _JOBS:
         if all(os.environ.get(name) for name in names):
@@ -291,14 +314,25 @@ def job() -> str | None:
     return f"{socket.gethostname()}.{os.getppid()}"
 
 
-def warn_of_lone_ranks() -> None:
-    """Warn once, on rank 0, when several ranks train and nothing is there by which they could train one network."""
+def warn_of_lone_ranks(names: Mapping[str, Any]) -> None:
+    """Warn once, on rank 0, when several ranks train and nothing is there by which they could train one network.
+
+    ``names`` are those of the script: with a communicator ``average_gradients`` makes the group at its first call.
+    """
     rank, size = rank_and_size()
-    if rank == 0 and size > 1 and not _in_group() and not any(name in sys.modules for name in _MESSAGE_PASSING):
+    if rank != 0 or size < 2 or _in_group() or any(name in sys.modules for name in _MESSAGE_PASSING):
+        return
+    if communicator.current_if_clear() is None:
         warn_once(
             f"ftn_pytorch_train runs on {size} MPI ranks without a torch.distributed group and without mpi4py: each "
-            "rank trains a network of its own. Train on one rank, or call torch.distributed.init_process_group in the "
-            "script."
+            "rank trains a network of its own. To train one, load with communicator= and call "
+            "ftn_pytorch.average_gradients(net) after backward, or train on one rank."
+        )
+    elif _GRADIENTS not in sys.modules and not any(value is sys.modules[__package__] for value in names.values()):
+        warn_once(
+            f"ftn_pytorch_train runs on the {size} ranks of a communicator, and the script does not use "
+            "average_gradients: each rank trains a network of its own. Call ftn_pytorch.average_gradients(net) after "
+            "backward, or load without communicator=."
         )
 
 

@@ -76,7 +76,7 @@ class Recorder:
             "torch": getattr(torch, "__version__", None),
             "numpy": getattr(numpy, "__version__", None),
             "directory": os.getcwd(),
-            "rank": process.rank_and_size()[0],
+            "rank": process.launched_rank_and_size()[0],
         }
         (folder / "record.json").write_text(json.dumps(facts, indent=1))
 
@@ -99,10 +99,12 @@ class Recorder:
         folder.mkdir()
         shutil.copyfile(runner.path, folder / os.path.basename(runner.path))
         store = Store()
+        # A handle of MPI means nothing in the process that replays.
+        kept = {name: value for name, value in options.items() if name != "communicator"}
         facts = {
             "file": os.path.abspath(runner.path),
             "copy": os.path.basename(runner.path),
-            "options": store.add(dict(options), "options"),
+            "options": store.add(kept, "options"),
             "config": store.add(dict(config), "config"),
             "random": store.add(dict(state), "random"),
             "torch_seed": self._seed(state),
@@ -197,6 +199,6 @@ def _limit() -> int:
 
 
 def _folder_for_rank(name: str) -> Path:
-    rank, size = process.rank_and_size()
+    rank, size = process.launched_rank_and_size()
     folder = Path(name.replace("%r", str(rank)))
     return folder / f"rank-{rank}" if size > 1 and "%r" not in name else folder

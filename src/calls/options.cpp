@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -60,8 +61,8 @@ int32_t choice(const std::string& what, const std::string& word, const Words& va
 
 int32_t choice(const fpt_arg& option, const Words& valid) { return choice(where(option), text_option(option), valid); }
 
-int32_t integer_option(const fpt_arg& option, int32_t largest) {
-  int64_t value = -1;
+int32_t integer_option(const fpt_arg& option, int32_t largest, int32_t smallest = 0) {
+  int64_t value = int64_t{smallest} - 1;
   if (is_value(option)) {
     const Scalar scalar = scalar_of(option);
     if (const auto* truth = std::get_if<bool>(&scalar))
@@ -71,7 +72,8 @@ int32_t integer_option(const fpt_arg& option, int32_t largest) {
     else
       fail(FPT_ERR_ARGUMENT, where(option), " must be a single integer or logical");
   }
-  if (value < 0 || value > largest) fail(FPT_ERR_ARGUMENT, where(option), " must be a number between 0 and ", largest);
+  if (value < smallest || value > largest)
+    fail(FPT_ERR_ARGUMENT, where(option), " must be a number between ", smallest, " and ", largest);
   return static_cast<int32_t>(value);
 }
 
@@ -107,6 +109,10 @@ void set_weights_only(Options& chosen, const fpt_arg& option) { chosen.weights_o
 void set_training(Options& chosen, const fpt_arg& option) { chosen.training = integer_option(option, 1) != 0; }
 void set_record(Options& chosen, const fpt_arg& option) { chosen.record = integer_option(option, 1) != 0; }
 void set_background(Options& chosen, const fpt_arg& option) { chosen.background = integer_option(option, 1) != 0; }
+void set_communicator(Options& chosen, const fpt_arg& option) {
+  using Limits = std::numeric_limits<int32_t>;
+  chosen.communicator = integer_option(option, Limits::max(), Limits::min());
+}
 void set_compile(Options& chosen, const fpt_arg& option) {
   const Words compile_modes = {"default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"};
   if (option.dtype != FPT_TEXT)
@@ -136,6 +142,7 @@ constexpr Option known_options[] = {
     {"training", set_training},
     {"record", set_record},
     {"background", set_background},
+    {"communicator", set_communicator},
 };
 
 const Option& known_option(const std::string& name) {
@@ -178,6 +185,9 @@ Options parse_options(Args options) {
   settle_compile(chosen);
   if (chosen.record && !chosen.compile.empty())
     fail(FPT_ERR_ARGUMENT, "load is given both record= and compile=: what torch.compile has made cannot be recorded");
+  if (chosen.background && chosen.communicator)
+    fail(FPT_ERR_ARGUMENT,
+         "load is given both background= and communicator=: a process beside the program is no rank of MPI");
   return chosen;
 }
 

@@ -3,6 +3,7 @@
 /// Knows nothing of Python.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "arrays/arg.hpp"
@@ -12,16 +13,17 @@ namespace fpt {
 enum class Backend { automatic, python, direct };
 
 struct Options {
-  bool same_layout = false;       ///< axes reach the script in the order of Fortran
-  bool safe = false;              ///< every call is checked like the first two
-  int32_t real_dtype = FPT_NONE;  ///< what real arrays are cast to on the way in
-  bool copies_inputs = false;     ///< the script gets memory of its own
-  bool cast = false;              ///< results may be narrowed into outputs
-  bool weights_only = true;       ///< a file whose reading would run code of it is refused
-  bool training = false;          ///< a saved model predicts in training mode
-  bool record = false;            ///< calls of a script are recorded and made again without Python
-  bool background = false;        ///< a script trains in a process of its own
-  int32_t flags = 0;              ///< FPT_USE_...
+  bool same_layout = false;             ///< axes reach the script in the order of Fortran
+  bool safe = false;                    ///< every call is checked like the first two
+  int32_t real_dtype = FPT_NONE;        ///< what real arrays are cast to on the way in
+  bool copies_inputs = false;           ///< the script gets memory of its own
+  bool cast = false;                    ///< results may be narrowed into outputs
+  bool weights_only = true;             ///< a file whose reading would run code of it is refused
+  bool training = false;                ///< a saved model predicts in training mode
+  bool record = false;                  ///< calls of a script are recorded and made again without Python
+  bool background = false;              ///< a script trains in a process of its own
+  std::optional<int32_t> communicator;  ///< handle of Fortran of the MPI communicator whose ranks train together
+  int32_t flags = 0;                    ///< FPT_USE_...
   Backend backend = Backend::automatic;
   std::string device;           ///< empty for the host
   std::string compile;          ///< mode of torch.compile, empty for not at all

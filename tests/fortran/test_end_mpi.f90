@@ -1,5 +1,6 @@
 ! SPDX-License-Identifier: MIT
-!> MPI is finalized before or after the last call, or not by us but by mpirun: nothing hangs and nothing is lost.
+!> MPI is finalized before or after the last call, or not by us but by mpirun: nothing hangs and nothing is lost, also
+!> with a process group of torch.distributed that nobody destroys.
 program test_end_mpi
    use mpi_f08
    use check, only : script
@@ -13,12 +14,13 @@ program test_end_mpi
    call get_command_argument(1, way)
    call MPI_Init()
    call MPI_Comm_rank(MPI_COMM_WORLD, rank)
-   call model%load(script("ending.py"))
+   call model%load(script("ending.py"), communicator=MPI_COMM_WORLD)
    call model%call("prints")
+   if (index(way, "group_") == 1) call model%call("joins")
    select case (way)
-   case ("after")
+   case ("after", "group_after")
       call MPI_Finalize()
-   case ("before")
+   case ("before", "group_before")
       call MPI_Finalize()
       call model%call("prints")
       call model%free()

@@ -2,6 +2,7 @@
 """Fixtures for tests of the Python layer: scripts in a folder of their own, and failures as the library sees them."""
 
 import contextlib
+import gc
 import os
 import subprocess
 import sys
@@ -11,7 +12,8 @@ from pathlib import Path
 import pytest
 
 import ftn_pytorch
-from ftn_pytorch import _embed, process
+from ftn_pytorch import _embed, communicator, process
+from played_mpi import Played
 
 
 def pytest_configure(config):
@@ -118,3 +120,12 @@ def model_file(tmp_path_factory):
         return made[source]
 
     return model_file
+
+
+@pytest.fixture
+def mpi(monkeypatch):
+    """An MPI that is played in this process, by which communicators work; its handles are names of ``played_mpi``."""
+    played = Played()
+    monkeypatch.setattr(communicator, "_subroutine", played)
+    gc.collect()  # communicators of modules that other tests have let go
+    return played

@@ -56,11 +56,11 @@ RANK = """
 """
 
 
-def run(size, folder):
+def run(size, folder, program=RANK):
     """Parameters after training, the same on all ranks."""
     package, build = str(Path(ftn_pytorch.__file__).parents[1]), os.environ.get("FTN_PYTORCH_BUILD_DIR", "")
     environment = {**os.environ, "PYTHONPATH": package, "ftn_pytorch_ROOT": build}
-    command = [sys.executable, "-c", textwrap.dedent(RANK)]
+    command = [sys.executable, "-c", textwrap.dedent(program)]
     ranks = [
         subprocess.Popen(
             [*command, str(rank), str(size), str(folder / f"store{size}")], stdout=subprocess.PIPE, env=environment
@@ -79,5 +79,59 @@ def test_two_ranks_are_one_recorded_or_not(tmp_path):
 
 
 def test_without_a_process_group(fails):
-    with fails("ARGUMENT", "needs a process group", "init_process_group"):
+    with fails("ARGUMENT", "needs a process group", "communicator=MPI_COMM_WORLD", "init_process_group"):
         ftn_pytorch.average_gradients(torch.nn.Linear(1, 1))
+
+
+@pytest.mark.parametrize("samples", [-1, True])
+def test_numbers_of_samples_that_are_none(fails, samples):
+    with fails("ARGUMENT", f"samples is {samples}, it must be 0 or more"):
+        ftn_pytorch.average_gradients(torch.nn.Linear(1, 1), samples=samples)
+
+
+WEIGHTED = """
+    import sys
+    import torch
+    from ftn_pytorch import average_gradients, recorded, require_equal
+    from ftn_pytorch.recording import library
+
+    rank, size = int(sys.argv[1]), int(sys.argv[2])
+    torch.set_num_threads(1)
+    torch.distributed.init_process_group("gloo", init_method="file://" + sys.argv[3], rank=rank, world_size=size)
+
+
+    def train(record):
+        torch.manual_seed(0)
+        net = torch.nn.Linear(3, 1).double()
+        optimizer = torch.optim.SGD(net.parameters(), lr=1e-1)
+
+        def step(x):
+            optimizer.zero_grad()
+            loss = (net(x) - x.sum(1, keepdim=True)).square().mean()
+            loss.backward()
+            average_gradients(net, samples=len(x))
+            optimizer.step()
+
+        step = recorded(step) if record else step
+        generator = torch.Generator().manual_seed(1)
+        for number in range(20):
+            all_samples = torch.randn(8 + 4 * (number >= 10), 3, dtype=torch.float64, generator=generator)
+            parts = all_samples.split([2, len(all_samples) - 2]) if size == 2 else [all_samples]
+            step(parts[rank])
+            require_equal(net)
+        assert not record or step.recording.obstacle, "ranks would record in different calls"
+        assert not record or "number" in step.recording.obstacle, step.recording.obstacle
+        return net.weight.tolist()
+
+
+    plain = train(False)
+    assert library.obstacle() or train(True) == plain
+    print([plain])
+    torch.distributed.destroy_process_group()
+"""
+
+
+def test_unequal_numbers_of_samples_decorated_or_not(tmp_path):
+    """2 and 6 samples, later 2 and 10, are one rank with 8, later 12."""
+    for one, two in zip(run(1, tmp_path, WEIGHTED), run(2, tmp_path, WEIGHTED)):
+        assert torch.allclose(torch.tensor(one), torch.tensor(two), atol=1e-12)

@@ -8,6 +8,7 @@ import pytest
 
 from ftn_pytorch import __main__, _embed, record
 from ftn_pytorch.stored import Store, Stored
+from played_mpi import FIRST_OF_TWO
 
 NOISE = """
 import random
@@ -48,6 +49,12 @@ def test_replay_gives_the_same(load, recorder, tmp_path, monkeypatch, capsys):
     assert capsys.readouterr().out.splitlines() == [
         f"call {number}: model.ftn_pytorch_forward: the same" for number in (1, 2)
     ]
+
+
+def test_replay_needs_no_ranks(mpi, load, recorder, tmp_path, monkeypatch):
+    call(load(NOISE, communicator=FIRST_OF_TWO), numpy.zeros(2))
+    mpi.initialised = 0
+    assert replay(tmp_path, monkeypatch) == 0
 
 
 def test_replay_finds_another_result_and_another_change(load, recorder, tmp_path, monkeypatch, capsys):

@@ -7,10 +7,11 @@ import os
 import platform
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from .. import __version__, process, random_states
+from ..communicator import Communicator
 from ..errors import FtnPytorchError, report, summary
 from ..values import Unstorable, decode, find_imported_type, is_tensor, loaded
 from . import file, folder, payload
@@ -19,6 +20,10 @@ from .restoring import Rebind, Restorer, plain
 
 # In the description of a file: fields of objects that were not kept. Files of before, which held less, lack it.
 _LEFT_OUT = "left_out"
+# Names of objects that are the same on all ranks, of which only the file of rank 0 holds the states.
+SHARED_KEY = "shared"
+# Ranks of several communicators may have the same number, but not in their job.
+_RANK_OF_JOB = "rank_of_job"
 _FALLS_BACK = ("CORRUPT", "FORMAT", "FILE")
 
 
@@ -41,6 +46,13 @@ class Checkpoint:
 
     # What a restored config is compared with; set by those who know it.
     config: Mapping[str, Any] | None = None
+
+    # Whose ranks write and restore together, set for scripts that were loaded with it.
+    _communicator: Communicator | None = None
+
+    # Names of objects that are the same on all ranks, and those of them that the file of rank 0 holds for this one.
+    _shared: frozenset[str] = frozenset()
+    _left_to_first: frozenset[str] = frozenset()
 
     def __init__(self, objects: Mapping[str, Any] | None = None, /, **named: Any) -> None:
         self._objects = {**(objects or {}), **named}
@@ -87,13 +99,21 @@ class Checkpoint:
         is no checkpoint or does not fit; nothing has been changed then.
         """
         place = file.resolve(path)
+        if self._communicator is not None and "%r" in path and not os.path.isfile(path.replace("%r", "0")):
+            from . import shared
+
+            with process.lock():
+                entry = shared.restore(self, self._communicator, path, step, fallback)
+                self._session.went_on_from(place, entry.step)
+                return entry.step
         if not os.path.exists(place):
             folder.prepare(place)
             raise FtnPytorchError("NO_CHECKPOINT", f"{place} does not exist, so there is nothing to restore")
         with process.lock():
             if not os.path.isdir(place):
                 return self._apply(self._read(place), place)
-            entry, content = self._read_newest(place, step, fallback)
+            entries = folder.candidates(place, step)
+            entry, content = self._read_newest(entries, place, fallback, lambda entry: self._read(entry.path))
             self._apply(content, entry.path)
             self._session.went_on_from(place, entry.step)
             return entry.step
@@ -135,9 +155,17 @@ class Checkpoint:
 
     def _write(self, path: str, step: int | None) -> None:
         encoder = Collector()
+        of_first: set[str] = set()
         try:
+            objects = {}
+            for name, value in self._collect().items():
+                before = len(encoder.arrays)
+                objects[name] = encoder.encode(value, name)
+                if name in self._left_to_first:
+                    # Encoded all the same: it counts as kept in what is checked.
+                    of_first.update(list(encoder.arrays)[before:])
             state = {
-                "objects": {name: encoder.encode(value, name) for name, value in self._collect().items()},
+                "objects": {name: tree for name, tree in objects.items() if name not in self._left_to_first},
                 "config": encoder.encode(_on_host(self.config or {}), "config"),
                 "random": encoder.encode(random_states.capture(), "random"),
             }
@@ -148,8 +176,11 @@ class Checkpoint:
                 f"{path} cannot be written: {failure}, which no checkpoint can hold. Keep tensors, arrays, numbers, "
                 "strings and lists or dicts of them, or give the object that holds it state_dict and load_state_dict",
             ) from failure
-        about = {**describe(step, payload.kind_of(encoder.arrays)), _LEFT_OUT: sorted(encoder.left_out)}
-        file.write(path, about, lambda stream: payload.write(stream, state, encoder.arrays))
+        arrays = {name: array for name, array in encoder.arrays.items() if name not in of_first}
+        about = {**describe(step, payload.kind_of(arrays)), _LEFT_OUT: sorted(encoder.left_out)}
+        if self._shared:
+            about[SHARED_KEY] = sorted(self._shared)
+        file.write(path, about, lambda stream: payload.write(stream, state, arrays))
 
     def _check_kept(self, encoder: Collector, path: str) -> None:
         """RESULT_TYPE if something would be lost that a restart needs, a warning if that may be so."""
@@ -171,26 +202,37 @@ class Checkpoint:
         """Content of a file, nothing of it applied yet."""
         return _read_archive(path)
 
-    def _apply(self, content: Any, path: str) -> int | None:
-        """Put the content of a file back; its step."""
+    def _apply(self, content: Any, path: str, first: Any = None, only: frozenset[str] | None = None) -> int | None:
+        """Put the content of a file back; its step.
+
+        ``first``: content of the file of rank 0, which holds what this one leaves to it. ``only``: names to be
+        restored; all others stay as they are, and so do random states.
+        """
         about, state, arrays = content
         if state is None:
             raise FtnPytorchError(
                 "FORMAT", f"{path} was written by ftn_pytorch_save of a script, which is needed to read it"
             )
+        elsewhere = {} if first is None else {name: first[1]["objects"][name] for name in about.get(SHARED_KEY, ())}
         restorer = Restorer(arrays, self._find_type)
         try:
-            live, saved = self._collect(), state["objects"]
+            live, saved = self._collect(), {**state["objects"], **elsewhere}
+            if only is not None:
+                live, saved = ({name: all_[name] for name in all_ if name in only} for all_ in (live, saved))
             for name in sorted(set(live) | set(saved)):
                 if name not in saved and _LEFT_OUT not in about and self._was_left_out(name, live[name]):
                     process.warn(f"{path} is of an earlier version, which did not keep {name}: it stays as it is")
                 elif name not in saved:
-                    restorer.misfits.append(f"the file has no {name!r}")
+                    of_first = name in about.get(SHARED_KEY, ())
+                    advice = ", which that of rank 0 has: load with communicator=" if of_first else ""
+                    restorer.misfits.append(f"the file has no {name!r}{advice}")
                 elif name not in live and self._rebinder(name) is None:
                     advice = ": create it before restore" if name.startswith("torch_") else ""
                     restorer.misfits.append(f"there is no {name!r} here{advice}")
                 else:
+                    restorer.arrays = first[2] if name in elsewhere else arrays
                     restorer.add(live.get(name), saved[name], name, self._rebinder(name))
+            restorer.arrays = arrays
             saved_random = restorer.value_of(state["random"])
             config = restorer.value_of(state["config"])
         except (Unstorable, LookupError, TypeError, ValueError, AttributeError) as failure:
@@ -198,23 +240,27 @@ class Checkpoint:
         if restorer.misfits:
             found = "; ".join(restorer.misfits[:5])
             raise FtnPytorchError("FORMAT", f"{path} does not fit what is to be restored: {found}")
-        restorer.add_action(lambda: random_states.restore(saved_random), _undo_random)
+        if only is None:
+            restorer.add_action(lambda: random_states.restore(saved_random), _undo_random)
         try:
             restorer.run()
         except Exception as failure:
             raise FtnPytorchError(
                 "FORMAT", f"{path} does not fit what is to be restored: {report(failure)}"
             ) from failure
-        self._warn_of_config(config, path)
-        _warn_of_other_rank(about, path)
+        if only is None:
+            self._warn_of_config(config, path)
+            _warn_of_other_rank(about, path)
         return about.get("step")
 
-    def _read_newest(self, place: str, step: int | None, fallback: bool) -> tuple[folder.Entry, Any]:
+    def _read_newest(
+        self, entries: list[folder.Entry], place: str, fallback: bool, read: Callable[[folder.Entry], Any]
+    ) -> tuple[folder.Entry, Any]:
+        """The first of these that can be read; with ``fallback`` those before it are passed over with a warning."""
         failures: list[str] = []
-        entries = folder.candidates(place, step)
         for entry in entries:
             try:
-                content = self._read(entry.path)
+                content = read(entry)
             except FtnPytorchError as failure:
                 if failure.status not in _FALLS_BACK:
                     raise
@@ -256,6 +302,7 @@ def describe(step: int | None, kind: str) -> dict[str, Any]:
         "rank": rank,
         "ranks": size,
         "job": process.job(),
+        _RANK_OF_JOB: process.launched_rank_and_size()[0],
     }
 
 
@@ -270,12 +317,15 @@ def _refuse_other_rank(path: str) -> None:
     """Ranks that save one after the other do not meet at the lock, and the last one would win."""
     job = process.job()
     about = file.description(path) if job is not None else None
-    rank = process.rank_and_size()[0]
-    if about is not None and about.get("job") == job and about.get("rank") != rank:
+    if about is None or about.get("job") != job:
+        return
+    rank, writer = process.launched_rank_and_size()[0], about.get(_RANK_OF_JOB, about.get("rank"))
+    if writer != rank:
         raise FtnPytorchError(
             "LOCKED",
-            f"{path} was written by rank {about['rank']} of this job, and this is rank {rank}: give each rank a name "
-            "of its own by writing %r for the rank, or write on one rank",
+            f"{path} was written by rank {writer} of this job, and this is rank {rank}: give each rank a name of its "
+            "own by writing %r for the rank, or write on one rank. %r is the rank in the communicator of load: ranks "
+            "of another communicator need another name besides",
         )
 
 

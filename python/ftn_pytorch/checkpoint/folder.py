@@ -102,7 +102,9 @@ class Session:
         reached = self._reached.get(folder)
         if step is None:
             step = 1 + (reached if reached is not None else there[0].step if there else 0)
-        self._set_aside([entry for entry in there if entry.step > step], step, reached)
+        # After a restart also those up to this step: other ranks may not have them.
+        kept = step if reached is None else min(step, reached)
+        self._set_aside([entry for entry in there if entry.step > kept], step, reached)
         path = os.path.join(folder, name_of(step))
         write_file(path, step)
         self._reached[folder] = step
@@ -136,7 +138,7 @@ class Session:
             try:
                 os.replace(entry.path, f"{entry.path}.abandoned")
             except OSError as failure:
-                text = f"{entry.path} cannot be renamed, and is later than step {step}: {failure.strerror}"
+                text = f"{entry.path} cannot be renamed, and is of a run that was given up: {failure.strerror}"
                 raise FtnPytorchError("FILE", text) from failure
 
 

@@ -112,7 +112,7 @@ def _is_still_named(descriptor: int, path: str) -> bool:
 
 
 def _sign(descriptor: int) -> None:
-    rank, size = process.rank_and_size()
+    rank, size = process.launched_rank_and_size()
     owner = {
         "pid": os.getpid(),
         "host": socket.gethostname(),

@@ -30,17 +30,20 @@ class _Step(NamedTuple):
 
 
 class Restorer:
-    """Puts trees back into live values. ``misfits`` says what does not fit; then nothing may be changed."""
+    """Puts trees back into live values. ``misfits`` says what does not fit; then nothing may be changed.
+
+    ``arrays`` are those of the trees that are added; trees of several files each come with their own.
+    """
 
     def __init__(self, arrays: Mapping[str, Any], find_type: FindType) -> None:
-        self._arrays, self._find_type = arrays, find_type
+        self.arrays, self._find_type = arrays, find_type
         self.misfits: list[str] = []
         self._steps: list[_Step] = []
         self._modules: list[_Step] = []
         self._taken: dict[int, Any] = {}
 
     def value_of(self, tree: Any) -> Any:
-        return decode(tree, self._arrays, self._find_type)
+        return decode(tree, self.arrays, self._find_type)
 
     def add(self, live: Any, tree: Any, path: str, rebind: Rebind | None) -> None:
         """Check one value and note what is to be done. ``rebind`` replaces the value where that is possible."""

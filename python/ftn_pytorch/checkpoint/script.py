@@ -18,10 +18,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from .. import instances, observe, process
-from ..conventions import STATE
+from ..communicator import Communicator
+from ..conventions import SHARED, STATE
 from ..errors import FtnPytorchError
 from ..values import find_imported_type, is_tensor
-from . import file, names
+from . import file, names, shared
 from .base import Checkpoint, describe
 from .capture import Collector
 from .folder import Session
@@ -34,9 +35,19 @@ _HOOKED = "hook"
 class ScriptCheckpoint(Checkpoint):
     """The state among the names of a script, looked for whenever it is written or read."""
 
-    def __init__(self, path: str, config: Mapping[str, Any], attached: Callable[[], dict[str, Any]] = dict) -> None:
-        """``attached``: objects beside the names of the script, with names that no script can have."""
+    def __init__(
+        self,
+        path: str,
+        config: Mapping[str, Any],
+        attached: Callable[[], dict[str, Any]] = dict,
+        ours: Communicator | None = None,
+    ) -> None:
+        """``attached``: objects beside the names of the script, with names that no script can have.
+
+        ``ours``: communicator of the ranks whose checkpoints belong together.
+        """
         super().__init__()
+        self._communicator = ours
         self.config = config
         self._attached = attached
         self._script = path
@@ -57,7 +68,25 @@ class ScriptCheckpoint(Checkpoint):
             process.warn_once(
                 f"{self._script}: {name} is not in what ftn_pytorch_save writes: call save for it, with another file"
             )
-        return _HookedCheckpoint(save, restore, self._script, self._session)
+        return _HookedCheckpoint(save, restore, self._script, self._session, self._communicator)
+
+    def write(self, path: str, *, keep: int = 3, step: int | None = None) -> str:
+        ours, names = self._communicator, shared.declared(self._namespace, self._script)
+        if ours is None or "%r" not in path or not names:
+            return super().write(path, keep=keep, step=step)
+        unknown = [name for name in names if name not in self._collect()]
+        if unknown:
+            raise FtnPytorchError(
+                "SCRIPT",
+                f"{self._script}: {SHARED} names {', '.join(unknown)}, which is not kept in checkpoints: it is none of "
+                f"{', '.join(self._collect())}",
+            )
+        self._shared = frozenset(names)
+        self._left_to_first = self._shared if ours.rank else frozenset()
+        try:
+            return super().write(path, keep=keep, step=step)
+        finally:
+            self._shared = self._left_to_first = frozenset()
 
     def is_empty(self) -> bool:
         """True if nothing among the names is state."""
@@ -151,9 +180,15 @@ class _HookedCheckpoint(Checkpoint):
     """What ftn_pytorch_save of a script writes, in a file with a checksum that is written as others are."""
 
     def __init__(
-        self, save: Callable[[str], None], restore: Callable[[str], None], script: str, session: Session
+        self,
+        save: Callable[[str], None],
+        restore: Callable[[str], None],
+        script: str,
+        session: Session,
+        ours: Communicator | None,
     ) -> None:
         super().__init__()
+        self._communicator = ours
         self._save, self._restore, self._script, self._session = save, restore, script, session
 
     def _write(self, path: str, step: int | None) -> None:
@@ -185,7 +220,7 @@ class _HookedCheckpoint(Checkpoint):
             copy.flush()
             return about, copy
 
-    def _apply(self, content: Any, path: str) -> int | None:
+    def _apply(self, content: Any, path: str, first: Any = None, only: frozenset[str] | None = None) -> int | None:
         about, copy = content
         with copy:
             self._restore(copy.name)

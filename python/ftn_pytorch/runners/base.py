@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .. import conventions, device, differentiation, parameters, process
+from .. import communicator, conventions, device, differentiation, parameters, process
 from ..conventions import TRAIN, Convention
 from ..errors import FtnPytorchError, did_you_mean
 
@@ -39,6 +39,8 @@ class Options:
     """The hooks of a script are recorded, see ``recording``."""
     background: bool = False
     """``ftn_pytorch_train`` of a script runs in a process of its own, see ``kit.Background``."""
+    communicator: int | None = None
+    """Handle of the MPI communicator of Fortran whose ranks train together, see ``communicator``."""
     compile: str | None = None
     """Mode of torch.compile, None for not at all."""
     compile_backend: str = ""
@@ -59,6 +61,10 @@ class Options:
         if self.background:
             raise FtnPytorchError(
                 "ARGUMENT", f"{path} is a saved model, only a script trains beside the program: leave out background="
+            )
+        if self.communicator is not None:
+            raise FtnPytorchError(
+                "ARGUMENT", f"{path} is a saved model, which knows nothing of other ranks: leave out communicator="
             )
 
     def refuse_training(self, path: str, why: str) -> None:
@@ -96,6 +102,7 @@ class Runner(abc.ABC):
         self.inputs = options.inputs
         self.cast = options.cast
         self._options = options
+        self.communicator = communicator.opened(options.communicator)
         self._attached: list[tuple[str, weakref.ref]] = []
 
     def networks(self) -> dict[str, Any]:
@@ -160,7 +167,8 @@ class Runner(abc.ABC):
     def first_call(self, name: str, args: tuple, kwargs: Mapping[str, Any]) -> None:
         """Check the first call of a function: SIGNATURE if the arguments do not fit it."""
         if name == TRAIN:
-            process.warn_of_lone_ranks()
+            with communicator.of_module(self.communicator):
+                process.warn_of_lone_ranks(getattr(self.find(name), "__globals__", {}))
         conventions.check_call(name, self.signature(name), args, kwargs)
 
     def signature(self, name: str) -> inspect.Signature | None:

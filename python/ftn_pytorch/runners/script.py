@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any
 
-from .. import arrived, compiling, conventions, device, framework, loading, parameters, process
+from .. import arrived, communicator, compiling, conventions, device, framework, loading, parameters, process
 from ..conventions import FORWARD, RESTORE, SAVE, SETUP, TRAIN, Convention
 from ..errors import FtnPytorchError
 from .base import Options, Runner
@@ -39,7 +39,11 @@ class ScriptRunner(Runner):
         self._load()
 
     def _load(self) -> None:
-        with loading.undone_on_failure(self.path, self._module_name), loading.begun(self) as load:
+        with (
+            communicator.of_module(self.communicator),
+            loading.undone_on_failure(self.path, self._module_name),
+            loading.begun(self) as load,
+        ):
             torch_was_loaded = framework.is_torch_loaded()
             module = loading.execute(self.path, self._module_name)
             for name, meant in conventions.misspelt_hooks(vars(module)):
@@ -53,6 +57,10 @@ class ScriptRunner(Runner):
             if self._options.record and chosen != framework.TORCH:
                 text = f"{self.path} uses NumPy, which cannot be recorded: leave out record="
                 raise FtnPytorchError("ARGUMENT", text)
+            if conventions.SHARED in vars(module):
+                from ..checkpoint import shared
+
+                shared.declared(vars(module), self.path)
             background = self._beside(module, chosen, place) if self._options.background else None
             override = conventions.check_override(vars(module).get(conventions.OVERRIDE), self.path)
             functions = [vars(module)[name] for name in _functions_of(module)]
@@ -94,8 +102,9 @@ class ScriptRunner(Runner):
         return {**super().attached(), **beside}
 
     def source(self) -> tuple[str, dict[str, Any], dict[str, Any]]:
-        """Arguments of ``open_runner`` with which another process has the same."""
-        return self.path, {**dataclasses.asdict(self._options), "background": False}, self._config
+        """Arguments of ``open_runner`` with which another process, which is no rank of MPI, has the same."""
+        options = {**dataclasses.asdict(self._options), "background": False, "communicator": None}
+        return self.path, options, self._config
 
     def _recorded(self, name: str, function: Callable) -> Callable:
         """The function, or what is recorded of it; what the script has recorded itself stays a part of a Python one."""
@@ -124,21 +133,28 @@ class ScriptRunner(Runner):
             raise FtnPytorchError(failure.status, f"{failure.text}\n{passed}".rstrip()) from failure
 
     def save(self, file: str) -> None:
-        if self._has_hook(SAVE):
-            self._call_with_file(SAVE, process.with_rank(file))
-        else:
-            self._kept(SAVE).save(file)
+        with communicator.of_module(self.communicator):
+            if self._has_hook(SAVE):
+                self._call_with_file(SAVE, process.with_rank(file))
+            else:
+                self._kept(SAVE).save(file)
 
     def checkpoint(self, folder: str, keep: int, step: int | None) -> None:
-        self._kept(SAVE).write(folder, keep=keep, step=step)
+        with communicator.of_module(self.communicator):
+            self._kept(SAVE).write(folder, keep=keep, step=step)
 
     def restore(self, file: str, fallback: bool = False, step: int | None = None) -> int | None:
+        with communicator.of_module(self.communicator):
+            return self._restore(file, fallback, step)
+
+    def _restore(self, file: str, fallback: bool, step: int | None) -> int | None:
         place = process.with_rank(file)
-        is_folder = os.path.isdir(place) or place.endswith(os.sep) or fallback or step is not None
+        is_folder = os.path.isdir(place) or (self.communicator and os.path.isdir(file.replace("%r", "0")))
+        is_folder = is_folder or place.endswith(os.sep) or fallback or step is not None
         if self._has_hook(RESTORE) and not (is_folder or _is_checkpoint(place)):
             self._call_with_file(RESTORE, place)
             return None
-        return self._kept(RESTORE).restore(place, step=step, fallback=fallback)
+        return self._kept(RESTORE).restore(file, step=step, fallback=fallback)
 
     def _has_hook(self, name: str) -> bool:
         """True if the script defines the hook; HOOK if it defines only the other one of the pair."""
@@ -157,7 +173,7 @@ class ScriptRunner(Runner):
             # not held by its checkpoint: the folder of that is unlocked as soon as the runner is let go
             itself = weakref.ref(self)
             self._checkpoint = ScriptCheckpoint(
-                self.path, self._config, lambda: runner.attached() if (runner := itself()) else {}
+                self.path, self._config, lambda: runner.attached() if (runner := itself()) else {}, self.communicator
             )
         self._checkpoint.use(vars(self._module))
         if self._has_hook(SAVE) and self._has_hook(RESTORE):

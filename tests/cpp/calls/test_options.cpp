@@ -25,6 +25,7 @@ TEST_F(OptionsTest, Defaults) {
   EXPECT_EQ(options.real_dtype, FPT_NONE);
   EXPECT_EQ(options.backend, Backend::automatic);
   EXPECT_EQ(options.device + options.compile + options.compile_backend, "");
+  EXPECT_FALSE(options.communicator.has_value());
 }
 
 TEST_F(OptionsTest, EveryOptionIsRead) {
@@ -32,11 +33,12 @@ TEST_F(OptionsTest, EveryOptionIsRead) {
       {named("layout", in("same")), named("mode", in("safe")), named("dtype", in("float32")),
        named("inputs", in("copy")), named("cast", in(true)), named("flags", in(2)), named("device", in("cuda:1")),
        named("backend", in("direct")), named("compile", in("max-autotune")), named("compile_backend", in("inductor")),
-       named("weights_only", in(false)), named("training", in(true))});
+       named("weights_only", in(false)), named("training", in(true)), named("communicator", in(-2080374784))});
   EXPECT_TRUE(options.same_layout && options.safe && options.copies_inputs && options.cast && options.training);
   EXPECT_FALSE(options.weights_only);
   EXPECT_EQ(options.real_dtype, FPT_FLOAT32);
   EXPECT_EQ(options.flags, 2);
+  EXPECT_EQ(options.communicator, -2080374784) << "handles may be negative";
   EXPECT_EQ(options.device, "cuda:1");
   EXPECT_EQ(options.backend, Backend::direct);
   EXPECT_EQ(options.compile, "max-autotune");
@@ -96,6 +98,10 @@ TEST_F(OptionsTest, NumbersHaveARange) {
   refused({named("cast", in("yes"))}, "integer or logical");
   std::vector<int32_t> several = {1, 1};
   refused({named("cast", in(several))}, "load(..., cast=)");
+}
+
+TEST_F(OptionsTest, AProcessBesideTheProgramIsNoRank) {
+  refused({named("background", in(true)), named("communicator", in(0))}, "both background= and communicator=");
 }
 
 TEST_F(OptionsTest, CompileIsALogicalOrAMode) {

@@ -15,6 +15,14 @@ def prints():
     sys.stdout.write("without newline ")
 
 
+def joins():
+    """A process group with all ranks, which nobody destroys."""
+    import ftn_pytorch
+
+    ftn_pytorch.init_process_group()
+    torch.distributed.all_reduce(torch.ones(1))
+
+
 def fails():
     raise ValueError("on purpose")
 

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: MIT
+"""Whether a network is the same on all ranks."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from . import communicator, groups
+from .errors import FtnPytorchError
+
+_NAME = "require_equal"
+_MOST_NAMES = 5
+
+
+def require_equal(network: Any) -> None:
+    """FORMAT unless all parameters and buffers have the same names, types, shapes and bits on all ranks.
+
+    All ranks of the communicator of the script must call it, or, without one, all of the process group of
+    torch.distributed. What is exchanged are digests, 64 bytes for each rank as long as they agree.
+
+    network: a torch.nn.Module, or an iterable of tensors.
+    """
+    import torch
+
+    if isinstance(network, torch.nn.Module):
+        named = [*network.named_parameters(), *network.named_buffers()]
+    else:
+        named = [(f"tensor {number}", tensor) for number, tensor in enumerate(network, 1)]
+    digests = {name: _digest(tensor) for name, tensor in named}
+    mine = json.dumps(digests)
+    answers = _gathered(hashlib.sha256(mine.encode()).hexdigest())
+    if len(set(answers)) == 1:
+        return
+    # Where most ranks agree, the others are those that differ; else rank 0 is as good as any.
+    model = answers.index(Counter(answers).most_common(1)[0][0])
+    everywhere = [json.loads(text) for text in _gathered(mine)]
+    differences = {
+        rank: [name for name in {**everywhere[model], **there} if there.get(name) != everywhere[model].get(name)]
+        for rank, there in enumerate(everywhere)
+    }
+    told = "; ".join(
+        f"rank {rank} differs from rank {model} in {_listed(names)}" for rank, names in differences.items() if names
+    )
+    raise FtnPytorchError(
+        "FORMAT",
+        f"{_NAME}: the ranks do not have one network: {told or 'the tensors have another order'}. Begin with the same "
+        "numbers on all ranks (torch.manual_seed, or a checkpoint), and change the network by average_gradients and "
+        "the same optimizer only",
+    )
+
+
+def _digest(tensor: Any) -> str:
+    import torch
+
+    plain = tensor.detach().resolve_conj().resolve_neg().cpu().contiguous()
+    # Bytes of any type, also of those that NumPy lacks.
+    data = plain.reshape(-1).view(torch.uint8).numpy() if plain.numel() else b""
+    about = f"{plain.dtype} {tuple(plain.shape)} "
+    return f"{about}{hashlib.sha256(data).hexdigest()}"
+
+
+def _gathered(text: str) -> list[str]:
+    """Of all ranks, by MPI where the script has a communicator."""
+    ours = communicator.current()
+    if ours is not None:
+        return ours.gather(text, purpose=_NAME)
+    from torch import distributed
+
+    group = groups.require_group(_NAME)
+    texts: list[Any] = [None] * group.size()
+    distributed.all_gather_object(texts, text, group)
+    return texts
+
+
+def _listed(names: Iterable[str]) -> str:
+    known = list(names)
+    more = f" and {len(known) - _MOST_NAMES} more" if len(known) > _MOST_NAMES else ""
+    return ", ".join(known[:_MOST_NAMES]) + more

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: MIT
+"""An MPI of one process for tests: handles, and subroutines as Fortran has them."""
+
+import ctypes
+
+NULL, LONE, SECOND_OF_TWO, FIRST_OF_TWO, INTER = 2, 3, 4, 5, 6
+
+
+class Played:
+    """Subroutines of MPI. Rank 1 of the communicator of two sends texts, or never comes."""
+
+    initialised, finalised, code = 1, 0, 0
+
+    def __init__(self):
+        self.from_others: list[list[int]] = []
+        self.sent: list[list[int]] = []
+
+    def __call__(self, name):
+        def subroutine(*arguments):
+            values = [a if isinstance(a, ctypes.Array) else a._obj for a in arguments]
+            getattr(self, name)(*values[:-1])
+            values[-1].value = self.code
+
+        if not hasattr(self, name):
+            raise AttributeError(name)
+        return subroutine
+
+    def mpi_initialized_(self, flag):
+        flag.value = self.initialised
+
+    def mpi_finalized_(self, flag):
+        flag.value = self.finalised
+
+    def mpi_comm_get_parent_(self, parent):
+        parent.value = NULL
+
+    def mpi_comm_test_inter_(self, handle, flag):
+        flag.value = handle.value == INTER
+
+    def mpi_comm_rank_(self, handle, rank):
+        rank.value = handle.value == SECOND_OF_TWO
+
+    def mpi_comm_size_(self, handle, size):
+        size.value = 2 if handle.value in (FIRST_OF_TWO, SECOND_OF_TWO) else 1
+
+    def mpi_type_create_f90_integer_(self, digits, kind):
+        kind.value = 77
+
+    def mpi_ibcast_(self, words, count, kind, root, handle, request):
+        self.pending = root.value != 0 and not self.from_others
+        assert kind.value == 77
+        if root.value == 0:
+            self.sent.append(list(words))
+        if root.value != 0 and self.from_others:
+            words[:] = self.from_others.pop(0)
+
+    def send_again(self, words, count, kind, root, handle, request):
+        """Rank 1 gets what rank 0 has sent."""
+        words[:] = self.sent.pop(0)
+
+    def mpi_test_(self, request, done, status):
+        done.value = not self.pending

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: MIT
+"""Communicators of the program, with an MPI that is played. Real ones: test_ranks_mpi.f90, test_shared_mpi.f90."""
+
+import datetime
+import gc
+import socket
+import sys
+
+import pytest
+
+import ftn_pytorch
+from ftn_pytorch import _embed, communicator, groups, process
+from played_mpi import FIRST_OF_TWO, INTER, LONE, NULL, SECOND_OF_TWO, Played
+
+
+def test_a_program_without_mpi(load, fails):
+    with fails("ARGUMENT", "there is no mpi_initialized_ in this process", "does not use MPI", "linked statically"):
+        load("x = 1", communicator=0)
+
+
+def test_mpi_that_is_not_running(mpi, load, fails):
+    mpi.initialised = 0
+    with fails("ARGUMENT", "MPI_Init has not been called yet"):
+        load("x = 1", communicator=LONE)
+    mpi.initialised = mpi.finalised = 1
+    with fails("ARGUMENT", "MPI_Finalize has been called"):
+        load("x = 1", communicator=LONE)
+
+
+@pytest.mark.parametrize("handle", [NULL, INTER])
+def test_handles_that_mpi_would_end_the_program_for(mpi, load, fails, handle):
+    with fails("ARGUMENT", f"is the handle {handle}", "MPI_COMM_NULL", "inter-communicator"):
+        load("x = 1", communicator=handle)
+
+
+def test_an_error_code_of_mpi(mpi, load, fails):
+    mpi.code = 13
+    with fails("PYTHON", "mpi_initialized has failed with error code 13"):
+        load("x = 1", communicator=LONE)
+
+
+def test_a_saved_model_has_no_ranks(write, fails):
+    torch = pytest.importorskip("torch")
+    path = write("net.pt", "")
+    torch.jit.script(torch.nn.Linear(1, 1)).save(path)
+    with fails("ARGUMENT", "leave out communicator="):
+        _embed.load(1, path, {"communicator": LONE}, {})
+
+
+def test_rank_and_size_at_load_and_later(mpi, load, fails, monkeypatch):
+    monkeypatch.setenv("PMI_SIZE", "8")
+    monkeypatch.setenv("PMI_RANK", "5")
+    text = "import ftn_pytorch\nat_load = ftn_pytorch.rank(), ftn_pytorch.world_size()"
+    numbers = lambda: (ftn_pytorch.rank(), ftn_pytorch.world_size())  # noqa: E731
+    assert numbers() == (5, 8), "of the launcher"
+    two = load(text, communicator=FIRST_OF_TWO)
+    assert two.source()[1]["communicator"] is None, "a process beside this one is no rank"
+    assert two._module.at_load == numbers() == (0, 2)
+    again = load(text, communicator=FIRST_OF_TWO)
+    assert numbers() == (0, 2), "two modules of one communicator"
+    lone = load(text, communicator=LONE)
+    assert lone._module.at_load == (0, 1)
+    for ask in (ftn_pytorch.rank, ftn_pytorch.world_size, lambda: process.with_rank("a%r"), groups.init_process_group):
+        with fails("ARGUMENT", "2 communicators", "keep the answer"):
+            ask()
+    assert process.with_rank("a") == "a"
+    assert process.rank_and_size() == (5, 8), "what is only told need not be clear"
+    lone.reload()
+    assert lone._module.at_load == (0, 1)
+    del two, again
+    gc.collect()
+    assert numbers() == (0, 1)
+    del lone
+    gc.collect()
+    assert numbers() == (5, 8)
+
+
+def test_a_load_that_fails_leaves_no_communicator(mpi, load, fails):
+    with fails("SCRIPT", "xxx"):
+        load("raise ValueError('xxx')", communicator=FIRST_OF_TWO)
+    gc.collect()
+    assert ftn_pytorch.world_size() == 1
+
+
+@pytest.mark.parametrize("text", ["", "x", "abcd", "\N{GREEK SMALL LETTER ALPHA}/caf\udce9"])
+def test_texts(mpi, text):
+    ours = communicator.Communicator(FIRST_OF_TWO)
+    assert ours.broadcast(text, purpose="a test") == text
+    data = text.encode("utf-8", "surrogateescape")
+    padded = data + bytes(-len(data) % 4)
+    words = [int.from_bytes(padded[i : i + 4], "little", signed=True) for i in range(0, len(padded), 4)]
+    mpi.from_others = [[len(data)]] + ([words] if words else [])
+    assert ours.gather("mine", purpose="a test") == ["mine", text]
+
+
+def test_a_rank_that_does_not_come(mpi, fails):
+    ours = communicator.Communicator(FIRST_OF_TWO)
+    with fails("PYTHON", "rank 0 of 2 has waited 0.1 s in a test for the others", "look for one that failed before"):
+        ours.gather("mine", purpose="a test", timeout=0.1)
+    mpi.pending = False
+    with fails("PYTHON", "another test cannot be done any more", "has waited 0.1 s in a test"):
+        ours.broadcast("mine", purpose="another test")
+
+
+def test_no_communicator_no_group(fails):
+    with fails("ARGUMENT", "init_process_group needs the communicator", "communicator=MPI_COMM_WORLD"):
+        ftn_pytorch.init_process_group()
+
+
+def test_a_group_of_one_rank(mpi, load):
+    torch = pytest.importorskip("torch")
+    text = """
+        import torch, ftn_pytorch
+        from ftn_pytorch import average_gradients, require_equal
+
+        def ftn_pytorch_setup():
+            ftn_pytorch.init_process_group()
+
+        net = torch.nn.Linear(2, 1)
+
+        def check():
+            net(torch.ones(2)).backward()
+            average_gradients(net, samples=3)
+            require_equal(net)
+            return net.weight.grad
+    """
+    runner = load(text, communicator=LONE)
+    try:
+        runner.reload()  # the group is there already
+        assert runner._module.check().tolist() == [[1.0, 1.0]]
+        assert torch.distributed.get_world_size() == 1
+    finally:
+        torch.distributed.destroy_process_group()
+
+
+def test_lone_ranks_with_a_communicator(mpi, load):
+    pytest.importorskip("torch")
+    plain = "def ftn_pytorch_train(x, target): return False, 0.0"
+    runner = load(plain, communicator=FIRST_OF_TWO)
+    forgotten = process._GRADIENTS not in sys.modules
+    if forgotten:
+        with pytest.warns(process.FtnPytorchWarning, match="2 ranks of a communicator.*average_gradients"):
+            runner.first_call("ftn_pytorch_train", (1, 1), {})
+    joined = load(f"import ftn_pytorch\n{plain}", communicator=FIRST_OF_TWO)
+    process._state.warnings.clear()
+    joined.first_call("ftn_pytorch_train", (1, 1), {})
+
+
+def text_of(words):
+    return b"".join(word.to_bytes(4, "little", signed=True) for word in words).rstrip(b"\0").decode()
+
+
+@pytest.mark.parametrize("name", ["node17.cluster", None])
+def test_the_address_of_rank_0(mpi, monkeypatch, name):
+    pytest.importorskip("torch")
+    monkeypatch.delenv("MASTER_ADDR", raising=False)
+    if name is not None:
+        monkeypatch.setenv("MASTER_ADDR", name)
+    limit = datetime.timedelta(seconds=10)
+    store = groups._store(communicator.Communicator(FIRST_OF_TWO), limit)
+    assert text_of(mpi.sent[1]) == f"{name or socket.gethostname()} {store.port}"
+
+
+def test_a_rank_on_the_same_host_goes_by_localhost(mpi, monkeypatch):
+    pytest.importorskip("torch")
+    limit = datetime.timedelta(seconds=10)
+    monkeypatch.setattr(socket, "gethostname", lambda: "a-name-that-nobody-resolves")
+    first = groups._store(communicator.Communicator(FIRST_OF_TWO), limit)
+    monkeypatch.setattr(Played, "mpi_ibcast_", Played.send_again)
+    second = groups._store(communicator.Communicator(SECOND_OF_TWO), limit)
+    first.set("key", "value")
+    assert second.get("key") == b"value"

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: MIT
+"""What ftn_pytorch_shared does to files, and what it refuses. Restarts over ranks: test_shared_mpi.f90."""
+
+import pytest
+
+from ftn_pytorch import Checkpoint
+from ftn_pytorch.errors import FtnPytorchError
+from played_mpi import FIRST_OF_TWO, LONE, SECOND_OF_TWO
+
+torch = pytest.importorskip("torch")
+
+SCRIPT = """
+import torch
+
+net = torch.nn.Linear(2, 1)
+optimizer = torch.optim.Adam(net.parameters())
+buffer = [torch.ones(1)]
+ftn_pytorch_shared = ["net"]
+"""
+
+
+def objects_of(folder):
+    return sorted(Checkpoint.read(str(folder))["objects"])
+
+
+def test_the_file_of_rank_0_holds_what_is_shared(mpi, load, tmp_path):
+    first, second = load(SCRIPT, communicator=FIRST_OF_TWO), load(SCRIPT, communicator=SECOND_OF_TWO)
+    for runner in (first, second):
+        runner.checkpoint(f"{tmp_path}/rank%r", 3, 1)
+    assert objects_of(tmp_path / "rank0") == ["buffer", "net", "optimizer"]
+    # An optimizer that is not shared may train a network that is: nothing is lost
+    assert objects_of(tmp_path / "rank1") == ["buffer", "optimizer"]
+    assert Checkpoint.read(str(tmp_path / "rank1"))["shared"] == ["net"]
+    second.checkpoint(f"{tmp_path}/one", 3, 1)
+    second.save(f"{tmp_path}/file%r.ckpt")
+    assert objects_of(tmp_path / "one") == objects_of(tmp_path / "file1.ckpt") == ["buffer", "net", "optimizer"]
+
+
+def test_without_a_communicator_a_rank_holds_all(load, tmp_path, monkeypatch):
+    monkeypatch.setenv("PMI_SIZE", "2")
+    monkeypatch.setenv("PMI_RANK", "1")
+    load(SCRIPT).checkpoint(f"{tmp_path}/rank%r", 3, 1)
+    assert objects_of(tmp_path / "rank1") == ["buffer", "net", "optimizer"]
+
+
+def test_a_part_is_no_whole(mpi, load, tmp_path, fails):
+    load(SCRIPT, communicator=SECOND_OF_TWO).checkpoint(f"{tmp_path}/rank%r", 3, 1)
+    alone = load(SCRIPT)
+    with fails("FORMAT", "the file has no 'net', which that of rank 0 has: load with communicator="):
+        alone.restore(f"{tmp_path}/rank1")
+
+
+@pytest.mark.parametrize(
+    ("text", "pieces"),
+    [
+        ("ftn_pytorch_shared = 'net'", ["it must be a list of names"]),
+        ("net = 1\nftn_pytorch_shared = ['net', 'nett']", ["names nett, which it does not define"]),
+        (
+            "net = 1\nftn_pytorch_shared = ['net']\ndef ftn_pytorch_save(f): ...\ndef ftn_pytorch_restore(f): ...",
+            ["ftn_pytorch_save, which decides by itself"],
+        ),
+    ],
+)
+def test_refused_at_load(load, fails, text, pieces):
+    with fails("SCRIPT", "ftn_pytorch_shared", *pieces):
+        load(text)
+
+
+def test_refused_at_the_first_write(mpi, load, tmp_path, fails):
+    runner = load(SCRIPT.replace('["net"]', '["net", "torch"]'), communicator=FIRST_OF_TWO)
+    with fails("SCRIPT", "names torch, which is not kept in checkpoints", "net, optimizer"):
+        runner.checkpoint(f"{tmp_path}/rank%r", 3, 1)
+
+
+def test_new_ranks_need_shared_names(mpi, load, tmp_path, fails):
+    text = SCRIPT.replace("ftn_pytorch_shared", "other")
+    load(text, communicator=LONE).checkpoint(f"{tmp_path}/rank%r", 3, 1)
+    runner = load(text, communicator=FIRST_OF_TWO)
+    mpi.from_others = [[2], [0x7D7B], [4], [0x6C6C756E]]  # "{}", "null"
+    with fails("FORMAT", "written by 1 ranks, and there are 2", 'ftn_pytorch_shared = ["net"]'):
+        runner.restore(f"{tmp_path}/rank%r")
+
+
+def test_steps_of_a_run_that_was_given_up_are_set_aside(load, tmp_path):
+    runner = load(SCRIPT)
+    for step in (1, 2, 3):
+        runner.checkpoint(str(tmp_path / "c"), 9, step)
+    runner.restore(str(tmp_path / "c"), step=1)
+    runner.checkpoint(str(tmp_path / "c"), 9, 5)
+    names = sorted(path.name for path in (tmp_path / "c").glob("checkpoint*"))
+    assert [name[-14:] for name in names] == ["000000001.ckpt", "ckpt.abandoned", "ckpt.abandoned", "000000005.ckpt"]
+
+
+def test_hooks_of_a_script_restore_together_as_well(mpi, load, tmp_path):
+    text = """
+    numbers = [1]
+
+    def ftn_pytorch_save(name):
+        with open(name, "w") as file:
+            file.write(str(numbers[0]))
+
+    def ftn_pytorch_restore(name):
+        with open(name) as file:
+            numbers[0] = int(file.read())
+    """
+    runner = load(text, communicator=LONE)
+    runner.checkpoint(f"{tmp_path}/rank%r", 3, 7)
+    again = load(text.replace("[1]", "[2]"), communicator=LONE)
+    assert again.restore(f"{tmp_path}/rank%r") == 7
+    assert again._module.numbers == [1]
+    (tmp_path / "rank0" / "checkpoint-000000000007.ckpt").unlink()
+    with pytest.raises(FtnPytorchError, match="nor do the folders of the other ranks"):
+        again.restore(f"{tmp_path}/rank%r")
