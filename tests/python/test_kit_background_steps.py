@@ -77,7 +77,9 @@ def test_a_step_beside_does_what_it_would_do_here(load, tmp_path, monkeypatch):
     runner = load(SCRIPT, {"folder": "folder"}, background=True)
     background, net = runner._background, runner.networks()["net"]
 
-    def loss_of(what, x=torch.ones(2, 3), target=torch.zeros(2)):
+    ones, zeros = torch.ones(2, 3), torch.zeros(2)
+
+    def loss_of(what, x=ones, target=zeros):
         runner.bind("ftn_pytorch_train", 0)[0](x, target, what=what)
         background.flush()
         return background.loss
