@@ -215,6 +215,10 @@ def test_a_background_made_too_late_is_refused(load, fails):
     [
         ("import torch\ndef ftn_pytorch_forward(x): return x", "that have ftn_pytorch_train"),
         ("import numpy\ndef ftn_pytorch_train(x, t): return False, 0.0", "train with torch on the host"),
+        (
+            "import torch\ndef ftn_pytorch_train(x, t): return False, 0.0\ndef ftn_pytorch_save(file): pass",
+            "ftn_pytorch_save would run here",
+        ),
     ],
 )
 def test_scripts_that_cannot_are_refused(load, fails, text, piece):
