@@ -81,8 +81,8 @@ class Remote:
         if multiprocessing.current_process().name == _NAME:
             raise FtnPytorchError(
                 "ARGUMENT",
-                "a process that trains cannot start another one: neither submit in a step, nor Background(process=True) "
-                "in a script that is loaded with background=",
+                "a process that trains cannot start another one: do not call submit in a step, nor "
+                "Background(process=True) in a script that is loaded with background=",
             )
         # A new child knows of none.
         self._slots.clear()

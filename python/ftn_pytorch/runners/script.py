@@ -97,8 +97,8 @@ class ScriptRunner(Runner):
         if hooks:
             raise FtnPytorchError(
                 "ARGUMENT",
-                f"{self.path} cannot train in the background: {hooks[0]} would run here, where nothing is trained. Leave "
-                "the hooks out, then checkpoints keep what the other process has learnt, or leave out background=",
+                f"{self.path} cannot train in the background: {hooks[0]} would run here, where nothing is trained. "
+                "Leave them out, then checkpoints keep what the other process has learnt, or leave out background=",
             )
         from ..kit.remote import of_runner
 
