@@ -29,7 +29,7 @@ from .weights import Weights, parts_of, tensors_of
 _NAME = "ftn_pytorch background"
 
 # What modules make that train elsewhere, in the order in which they make it; for scripts it is with their load.
-_made: dict[str, list[Callable[[], Any]]] = {}
+_made: dict[str, list[weakref.ref]] = {}
 
 
 class Remote:
