@@ -21,8 +21,7 @@ class FairLock:
 
     def acquire(self, blocking: bool = True) -> bool:
         """As that of ``threading.RLock``."""
-        me = threading.get_ident()
-        if self._owner != me:
+        if not self.is_mine():
             if not self._turn.acquire(blocking):
                 return False
             # Who waits for the lock has the turn, so that nobody comes before.
@@ -31,18 +30,22 @@ class FairLock:
                     return False
             finally:
                 self._turn.release()
-            self._owner = me
+            self._owner = threading.get_ident()
         self._depth += 1
         return True
 
     def release(self) -> None:
         """RuntimeError where this thread does not hold it."""
-        if self._owner != threading.get_ident():
+        if not self.is_mine():
             raise RuntimeError("the lock is released by a thread that does not hold it")
         self._depth -= 1
         if not self._depth:
             self._owner = None
             self._lock.release()
+
+    def is_mine(self) -> bool:
+        """Whether this thread holds it."""
+        return self._owner == threading.get_ident()
 
     def __enter__(self) -> bool:
         return self.acquire()

@@ -79,6 +79,8 @@ class Load:
     runner: Any
     made: list[Any] = dataclasses.field(default_factory=list)
     """What the script makes that another process must find, in this order."""
+    folder: str = dataclasses.field(default_factory=os.getcwd)
+    """The working directory before the script runs."""
 
 
 _loads: list[Load] = []

@@ -71,11 +71,12 @@ def buffers(runner: Any) -> list[Any]:
 def weights(runner: Any, network: str) -> dict[str, Any]:
     """Parameters and buffers of a network of a script, by their names in it, in host memory.
 
-    ``network`` is a name of the script, which may lead on ("background.published"), or empty for its only network.
+    ``network`` is a name of the script, which may lead on ("nets.0", "background.published"), or empty for its only
+    network. A tensor that is shared has all of its names, as in saved models.
     HOOK if there is no such network.
     """
     found = runner.networks()
-    chosen = runner.value(network) if network else None
+    chosen = found.get(network, runner.value(network)) if network else None
     if not network and len(found) == 1:
         (chosen,) = found.values()
     if chosen is None or not isinstance(chosen, loaded("torch").nn.Module):
@@ -83,8 +84,11 @@ def weights(runner: Any, network: str) -> dict[str, Any]:
         wanted = f"no network {network!r}" if network else "more or less than one network"
         raise FtnPytorchError("HOOK", f"{runner.path} has {wanted} to publish, but {listed}: name one by name=")
     chosen = private_names.uncompiled(chosen)
-    named = {**dict(chosen.named_parameters()), **dict(chosen.named_buffers())}
-    return {name: each.detach().cpu().contiguous() for name, each in named.items()}
+    return {name: each.detach().cpu().contiguous() for name, each in _all_names(chosen).items()}
+
+
+def _all_names(module: Any) -> dict[str, Any]:
+    return dict((*module.named_parameters(remove_duplicate=False), *module.named_buffers(remove_duplicate=False)))
 
 
 def assign(runner: Any, values: Mapping[str, Any]) -> None:
@@ -94,7 +98,7 @@ def assign(runner: Any, values: Mapping[str, Any]) -> None:
     if list(networks) != [""]:
         raise FtnPytorchError("HOOK", f"{runner.path} takes no weights: publish to a saved model that has parameters")
     (module,) = networks.values()
-    here = {**dict(module.named_parameters()), **dict(module.named_buffers())}
+    here = _all_names(module)
     shapes = [{name: each.shape for name, each in listed.items()} for listed in (here, values)]
     wrong = [name for name in {**here, **values} if shapes[0].get(name) != shapes[1].get(name)]
     if wrong:

@@ -26,8 +26,8 @@ contains
    subroutine publishes_to(backend)
       character(*), intent(in) :: backend
 
-      type(torch_module) :: predicting, smaller, package
-      real(real64) :: wanted(2, 32), found(2, 32), before(2, 32)
+      type(torch_module) :: predicting, smaller, package, tied
+      real(real64) :: wanted(2, 32), found(2, 32), before(2, 32), wanted_tied(3, 32), found_tied(3, 32)
       real(real64) :: loss
       logical :: completed
       integer :: step, call
@@ -68,6 +68,14 @@ contains
       call expect_text(errmsg, "no network 'nets'", backend//": an unknown name")
       call predicting%forward([torch_in(x)], [torch_out(found)])
       call expect(all(abs(found - wanted) < 1e-12_real64), backend//": failures change nothing")
+
+      call trained%call("write", [torch_in("name", "tied.0"), torch_in("file", backend//"_tied.pt")])
+      call tied%load(backend//"_tied.pt", backend=backend)
+      call trained%call("changed_tied", [torch_in(x)], [torch_out(wanted_tied)])
+      call trained%publish(tied, name="tied.0")
+      call tied%forward([torch_in(x)], [torch_out(found_tied)])
+      call expect(all(abs(found_tied - wanted_tied) < 1e-12_real64), backend//": a network in a list, with tied weights")
+
       call package%load(script("counter.py"))
       call trained%publish(package, name="net", stat=stat, errmsg=errmsg)
       call expect_status(stat, FTN_PYTORCH_ERR_HOOK, backend//": to a script")

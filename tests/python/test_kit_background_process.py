@@ -111,7 +111,7 @@ def test_the_option_has_the_numbers_of_training_without(load, beside):
     assert torch.equal(hook(runner, "ftn_pytorch_forward")(torch.ones(2, 3)), prediction)
 
 
-def test_a_restart_goes_on_bit_for_bit(load, beside, tmp_path):
+def test_a_restart_goes_on_bit_for_bit(load, beside, fails, tmp_path):
     losses, prediction = trained(load(PLAIN), 20)
     first = beside()
     for i in range(10):
@@ -123,17 +123,15 @@ def test_a_restart_goes_on_bit_for_bit(load, beside, tmp_path):
     assert found[1:] == losses[10:-1]
     second._background.flush()
     assert torch.equal(hook(second, "ftn_pytorch_forward")(torch.ones(2, 3)), prediction)
-
-
-def test_a_file_of_a_training_beside_is_refused_without(load, beside, fails, tmp_path):
-    runner = beside()
-    hook(runner, "ftn_pytorch_train")(*batch(0))
-    runner.save(str(tmp_path / "one"))
+    plain = load(PLAIN)
     with fails("FORMAT", "torch_background"):
-        load(PLAIN).restore(str(tmp_path / "one"))
+        plain.restore(str(tmp_path / "ten"))
+    plain.save(str(tmp_path / "plain"))
+    with fails("FORMAT", "torch_background"):
+        second.restore(str(tmp_path / "plain"))
 
 
-def test_shapes_may_change_and_arguments_may_have_names(load, beside):
+def test_shapes_may_change_and_a_failure_comes_with_the_traceback_of_the_process(load, beside, fails):
     plain, runner = load(PLAIN), beside()
     for count in (16, 3, 16, 5):
         x, target = (each[:count] for each in batch(count))
@@ -141,47 +139,37 @@ def test_shapes_may_change_and_arguments_may_have_names(load, beside):
         hook(runner, "ftn_pytorch_train")(x, target=target)
         runner._background.flush()
         assert runner._background.loss == loss
-
-
-def test_a_failure_comes_with_the_traceback_of_the_process(beside, fails):
-    runner = beside()
     train = hook(runner, "ftn_pytorch_train")
     train(*batch(0), fails=True)
     with fails("PYTHON", "ValueError: a bad sample in", "model.py", "in step"):
         train(*batch(1))
     train(*batch(2))
     runner._background.flush()
-    assert runner._background.steps == 1
+    assert runner._background.steps == 5
 
 
-def test_the_end_of_the_process_is_told(beside, fails):
+def test_the_end_of_the_process_is_told_and_a_restore_goes_on(beside, fails, tmp_path):
     runner = beside()
     train = hook(runner, "ftn_pytorch_train")
     train(*batch(0))
     runner._background.flush()
     before = hook(runner, "ftn_pytorch_forward")(torch.ones(2, 3))
+    runner.save(str(tmp_path / "one"))
     os.kill(runner._background._remote._process.pid, signal.SIGKILL)
     train(*batch(1))
     with fails("PYTHON", "the process that trains has ended (exit code -9)"):
         runner._background.flush()
     assert torch.equal(hook(runner, "ftn_pytorch_forward")(torch.ones(2, 3)), before), "the weights are as they were"
-
-
-def test_the_process_ends_with_the_runner(load):
-    runner = load(PLAIN, background=True)
-    hook(runner, "ftn_pytorch_train")(*batch(0))
+    with fails("PYTHON", "its optimizer is lost"):
+        runner.save(str(tmp_path / "two"))
+    runner.restore(str(tmp_path / "one"))
+    train(*batch(1))
     runner._background.flush()
-    child = runner._background._remote._process
-    thread = runner._background._thread
-    thread.join(10)
-    del runner
-    gc.collect()
-    child.join(10)
-    assert child.exitcode == 0
+    assert runner._background.steps == 2
 
 
-def test_a_reload_starts_anew(beside):
-    runner = beside()
+def test_a_reload_starts_anew_and_the_process_ends_with_the_runner(load):
+    runner = load(PLAIN, background=True)
     hook(runner, "ftn_pytorch_train")(*batch(0))
     runner._background.flush()
     child = runner._background._remote._process
@@ -190,6 +178,12 @@ def test_a_reload_starts_anew(beside):
     assert hook(runner, "ftn_pytorch_train")(*batch(0))[1] == float("inf")
     runner._background.flush()
     assert runner._background.steps == 1
+    child, thread = runner._background._remote._process, runner._background._thread
+    thread.join(10)
+    del runner
+    gc.collect()
+    child.join(10)
+    assert child.exitcode == 0
 
 
 def test_a_background_made_too_late_is_refused(load, fails):
@@ -215,6 +209,10 @@ def test_a_background_made_too_late_is_refused(load, fails):
     [
         ("import torch\ndef ftn_pytorch_forward(x): return x", "that have ftn_pytorch_train"),
         ("import numpy\ndef ftn_pytorch_train(x, t): return False, 0.0", "train with torch on the host"),
+        (
+            "import torch\ndef ftn_pytorch_train(x, t): return False, 0.0\ndef ftn_pytorch_save(file): pass",
+            "ftn_pytorch_save would run here",
+        ),
     ],
 )
 def test_scripts_that_cannot_are_refused(load, fails, text, piece):

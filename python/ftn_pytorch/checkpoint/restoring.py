@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from .. import instances, private_names
+from ..errors import FtnPytorchError
 from ..values import CYCLE, INSTANCE, OBJECT, TAG, FindType, decode, is_array, is_tensor, loaded
 from .objects import Access, access_to, holds, is_module, is_optimizer, is_trainable, label_of
 
@@ -252,7 +253,11 @@ def _load_module(module: Any, state: Mapping[str, Any], training: Mapping[str, b
 
 
 def _undo_of(access: Access) -> Undo:
-    before = copy.deepcopy(access.get())
+    try:
+        before = copy.deepcopy(access.get())
+    except FtnPytorchError:
+        # What has lost its state, such as a process that has died, has none to go back to.
+        return lambda: None
     return lambda: access.put(before)
 
 

@@ -7,6 +7,7 @@ import atexit
 import copy
 import functools
 import math
+import os
 import threading
 import weakref
 from collections import deque
@@ -16,7 +17,7 @@ from typing import Any
 import torch
 
 from .. import process
-from ..errors import FtnPytorchError, report
+from ..errors import FtnPytorchError, describe
 from .weights import Weights, number, parts_of
 
 _WHEN_FULL = ("block", "drop", "subsample")
@@ -75,8 +76,9 @@ class Background:
             self.local = step, trained
             """What the other process is to find here."""
             self.use(remote.of_background(self, step, network), self._weights)
-        stop = weakref.WeakMethod(self.stop)
-        atexit.register(lambda: (method := stop()) and method())
+        stop, made_in = weakref.WeakMethod(self.stop), os.getpid()
+        # A process that was forked has no thread, and perhaps a lock that nobody will give back.
+        atexit.register(lambda: os.getpid() == made_in and (method := stop()) and method())
 
     def use(self, remote: Any, weights: Weights) -> None:
         """Have steps made by another process, see ``remote``."""
@@ -84,10 +86,16 @@ class Background:
 
     @functools.cached_property
     def published(self) -> torch.nn.Module:
-        """The copy of the network that predicts, made when it is first asked for. It requires no gradients."""
+        """The copy of the network that predicts, made before the first step. It requires no gradients."""
         if self._network is None:
             raise FtnPytorchError("ARGUMENT", "Background: there is nothing to publish, as it was given no network")
-        return copy.deepcopy(self._network).requires_grad_(False)
+        if any(map(torch.nn.parameter.is_lazy, parts_of([self._network]))):
+            raise FtnPytorchError(
+                "ARGUMENT", "Background: the network has no shapes before its first forward: call it once with a sample"
+            )
+        # Tensors that inference mode makes can never be changed outside of it.
+        with torch.inference_mode(False):
+            return copy.deepcopy(self._network).requires_grad_(False)
 
     def submit(self, *samples: Any, **named: Any) -> tuple[bool, float]:
         """Have a step made with copies of these arguments; returns ``(is_completed, loss)`` of the latest one.
@@ -95,18 +103,26 @@ class Background:
         Publishes what was learnt meanwhile. Raises what a step has raised since the last call, once, with its traceback
         (PYTHON); these samples are lost then, and the next call goes on.
         """
+        self._refuse_in_step("submit")
         if self._deterministic:
             self._wait()
         self._raise_failure()
+        if self._network is not None:
+            self.published  # noqa: B018  before a step changes what is copied
         self.publish()
-        self.submitted += 1
+        with torch.inference_mode(False):
+            own = _own(samples), _own(named)
         with self._changed:
-            if self._admits():
-                self._queue.append((_own(samples), _own(named)))
+            self.submitted += 1
+            is_taken = self._admits()
+            # What these samples lead to comes with a later call, however soon they are learnt.
+            latest = self.is_completed, self.loss
+            if is_taken:
+                self._queue.append(own)
                 self._work()
             else:
                 self.dropped += 1
-        return self.is_completed, self.loss
+        return latest
 
     def publish(self) -> None:
         """Let ``published`` have the weights of the latest step that is done."""
@@ -114,28 +130,34 @@ class Background:
 
     def flush(self) -> None:
         """Wait until all samples are learnt, and publish."""
+        self._refuse_in_step("flush")
         self._wait()
         self._raise_failure()
-        self._weights.publish(wait=True)
-        self._weights.offer()
-        self._weights.publish(wait=True)
+        with process.lock():
+            self._weights.publish(wait=True)
+            self._weights.offer()
+            self._weights.publish(wait=True)
 
     def stop(self) -> None:
         """End the step that runs, and make no more; the end of the program does it, without the samples that wait."""
         with self._changed:
-            self._stopped = True
-            self._changed.notify_all()
             thread = self._thread
-        if thread is not None and thread is not threading.current_thread():
+            self._stopped = thread is not None
+            self._changed.notify_all()
+        # Who holds the lock is in a step, or there is none, and the thread waits for the lock.
+        if thread is not None and not process.lock().is_mine():
             thread.join()
         if self._remote is not None:
             self._remote.stop()
-        self._stopped = False
 
     def _admits(self) -> bool:
         """Whether samples that come now are taken; the condition is held."""
-        if self._when_full == "block":
-            self._changed.wait_for(lambda: len(self._queue) < self._size)
+        if self._when_full == "block" and len(self._queue) >= self._size:
+            if process.lock().is_mine():
+                self._learn_here(self._size - 1)
+            while len(self._queue) >= self._size:
+                self._work()
+                self._changed.wait_for(lambda: len(self._queue) < self._size or self._thread is None)
         is_full = len(self._queue) >= self._size
         if self._when_full == "subsample":
             if is_full:
@@ -159,22 +181,39 @@ class Background:
         while True:
             with self._changed:
                 if not self._changed.wait_for(lambda: self._queue or self._stopped, _IDLE) or self._stopped:
-                    self._thread = None
+                    self._thread, self._stopped = None, False
+                    self._changed.notify_all()
                     return
             with process.lock():
                 # What a checkpoint has restored meanwhile counts: no samples are taken before the lock is.
                 with self._changed:
-                    if not self._queue:
+                    if not self._queue or self._stopped:
                         continue
-                    samples = self._queue.popleft()
-                    self._busy = True
-                    self._changed.notify_all()
+                    samples = self._take()
                 self._learn(*samples)
+
+    def _take(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The samples of the next step; the condition is held."""
+        self._busy = True
+        self._changed.notify_all()
+        return self._queue.popleft()
+
+    def _learn_here(self, left: int) -> None:
+        """Make steps until so many wait, for who holds the lock, without which the thread makes none."""
+        while len(self._queue) > left:
+            with self._changed:
+                samples = self._take()
+            self._learn(*samples)
+
+    def _refuse_in_step(self, what: str) -> None:
+        """A step that waits for itself would wait for ever."""
+        if self._busy and process.lock().is_mine():
+            raise FtnPytorchError("ARGUMENT", f"{what} was called by the step itself: call it elsewhere")
 
     def _learn(self, samples: tuple[Any, ...], named: dict[str, Any]) -> None:
         outcome, failure = None, None
         try:
-            outcome = _outcome(self._step(*samples, **named))
+            outcome = outcome_of(self._step(*samples, **named))
             self._weights.offer()
         except BaseException as raised:
             failure = raised
@@ -182,22 +221,23 @@ class Background:
             if outcome is not None:
                 self.is_completed, self.loss = outcome
                 self.steps += 1
-            self._failure, self._busy = failure or self._failure, False
+            self._failure, self._busy = self._failure if failure is None else failure, False
             self._changed.notify_all()
 
     def _wait(self) -> None:
+        if process.lock().is_mine():
+            self._learn_here(0)
         with self._changed:
-            if self._queue:
+            while self._queue or self._busy:
                 self._work()
-            self._changed.wait_for(lambda: not (self._queue or self._busy))
+                self._changed.wait_for(lambda: self._thread is None or not (self._queue or self._busy))
 
     def _raise_failure(self) -> None:
         failure, self._failure = self._failure, None
         if failure is None:
             return
-        if isinstance(failure, FtnPytorchError):
-            raise FtnPytorchError(failure.status, f"Background: {failure.text}") from failure
-        raise FtnPytorchError("PYTHON", f"Background: a step failed: {report(failure)}") from failure
+        is_told = isinstance(failure, FtnPytorchError)
+        raise FtnPytorchError(*describe(failure, "Background" if is_told else "Background: a step failed")) from failure
 
     def state_dict(self) -> dict[str, Any]:
         """Samples that wait, and what was learnt and not published yet. Call it with ``ftn_pytorch.lock()``."""
@@ -211,9 +251,10 @@ class Background:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from there. FORMAT, and nothing is changed, for a Background of another network."""
         self._weights.check(state["weights"])
-        if state["remote"] is not None and self._remote is None:
-            raise FtnPytorchError("FORMAT", "Background: the file is of one with process=True")
-        if state["remote"] is not None:
+        if (state["remote"] is None) != (self._remote is None):
+            there = "without" if state["remote"] is None else "with"
+            raise FtnPytorchError("FORMAT", f"Background: the file is of one {there} process=True, unlike this one")
+        if self._remote is not None:
             self._remote.restore(state["remote"])
         self._weights.load(state["weights"])
         with self._changed:
@@ -231,11 +272,12 @@ def _own(value: Any) -> Any:
     if isinstance(value, torch.Tensor):
         return value.detach().clone()
     if isinstance(value, (list, tuple)):
-        return type(value)(map(_own, value))
+        parts = list(map(_own, value))
+        return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
     return {name: _own(each) for name, each in value.items()} if isinstance(value, dict) else copy.copy(value)
 
 
-def _outcome(returned: Any) -> tuple[bool, float]:
+def outcome_of(returned: Any) -> tuple[bool, float]:
     """``(is_completed, loss)`` of what a step has returned. RESULT_TYPE if it is something else."""
     is_completed, loss = map(
         number, returned if isinstance(returned, tuple) and len(returned) == 2 else (False, returned)

@@ -8,11 +8,13 @@ Its network is made to lie in the shared memory. What else it has is its own: it
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
+import multiprocessing
 import os
 import tempfile
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
@@ -21,8 +23,10 @@ import torch.multiprocessing
 from .. import loading, process
 from ..conventions import TRAIN
 from ..errors import FtnPytorchError, describe
-from .background import Background
-from .weights import Weights, number, parts_of, tensors_of
+from .background import Background, outcome_of
+from .weights import Weights, parts_of, tensors_of
+
+_NAME = "ftn_pytorch background"
 
 # What modules make that train elsewhere, in the order in which they make it; for scripts it is with their load.
 _made: dict[str, list[weakref.ref]] = {}
@@ -38,6 +42,8 @@ class Remote:
 
     def __init__(self, source: tuple[Any, ...], number: int | None, share: Callable[[], list[torch.Tensor]]) -> None:
         self._source, self._number, self._share = source, number, share
+        load = loading.current()
+        self._folder = None if load is None else load.folder
         self._process: Any = None
         self._pipe: Any = None
         self._shares = False
@@ -52,16 +58,17 @@ class Remote:
         values = (*samples, *named.values())
         return self._ask("step", self._in_slots(values), len(values), list(named))
 
-    def state(self) -> bytes | None:
-        """What a checkpoint of the child's script holds, None if it has made no step."""
-        return self._ask("save") if self._shares else None
+    def state(self) -> bytes:
+        """What a checkpoint of the child's script holds, empty if it has made no step."""
+        return self._ask("save") if self._shares else b""
 
     def restore(self, state: bytes) -> None:
-        """The opposite. A child that has ended is started anew."""
-        if self._process is not None and not self._process.is_alive():
+        """The opposite. A child that has ended is started anew, and one that has made steps which the state has not."""
+        if self._process is not None and (not self._process.is_alive() or (self._shares and not state)):
             self.stop()
-        self._join()
-        self._ask("restore", state)
+        if state:
+            self._join()
+            self._ask("restore", state)
 
     def stop(self) -> None:
         """End the child, which is in no step."""
@@ -71,10 +78,19 @@ class Remote:
             child.join()
 
     def _start(self) -> None:
+        if multiprocessing.current_process().name == _NAME:
+            raise FtnPytorchError(
+                "ARGUMENT",
+                "a process that trains cannot start another one: do not call submit in a step, nor "
+                "Background(process=True) in a script that is loaded with background=",
+            )
+        # A new child knows of none.
+        self._slots.clear()
         context = torch.multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
-        arguments = (theirs, self._source, self._number, torch.get_num_threads(), process.start_info())
-        self._process = context.Process(target=_serve, args=arguments, name="ftn_pytorch background", daemon=True)
+        threads, info = torch.get_num_threads(), process.start_info()
+        arguments = (theirs, self._source, self._number, self._folder, threads, info)
+        self._process = context.Process(target=_serve, args=arguments, name=_NAME, daemon=True)
         self._process.start()
         theirs.close()
 
@@ -114,6 +130,7 @@ class Remote:
         new: dict[int, Any] = {}
         for i, each in enumerate(values):
             if not isinstance(each, torch.Tensor):
+                self._slots.pop(i, None)
                 new[i] = each
                 continue
             known = self._slots.get(i)
@@ -128,11 +145,17 @@ def of_background(background: Any, step: Callable[..., Any], network: torch.nn.M
     """The child for a Background that a script, or a module, makes."""
     load = loading.current()
     # multiprocessing calls the main program so in the child.
-    name = "__main__" if step.__module__ == "__mp_main__" else step.__module__
+    name = "__main__" if (name := _module_of(step)) == "__mp_main__" else name
     made = _made.setdefault(name, []) if load is None else load.made
     made.append(weakref.ref(background))
     source = (name,) if load is None else load.runner.source()
     return Remote(source, len(made) - 1, lambda: tensors_of([] if network is None else [network.share_memory()]))
+
+
+def _module_of(step: Any) -> str:
+    while isinstance(step, functools.partial):
+        step = step.func
+    return step.__module__
 
 
 def of_runner(runner: Any) -> Background:
@@ -154,12 +177,21 @@ def of_runner(runner: Any) -> Background:
     return background
 
 
-def _serve(pipe: Any, source: tuple[Any, ...], number: int | None, threads: int, info: dict[str, str]) -> None:
-    """What the child does until its parent is gone. ``info`` is what the parent knows of the library."""
+def _serve(
+    pipe: Any, source: tuple[Any, ...], number: int | None, folder: str | None, threads: int, info: dict[str, str]
+) -> None:
+    """What the child does until its parent is gone. ``info`` is what the parent knows of the library.
+
+    ``folder``: the working directory in which the script was loaded.
+    """
     process.start({**info, "adopted": "1"})
+    # A daemon ends with its parent, but may have no workers of its own.
+    multiprocessing.current_process().daemon = False
     torch.set_num_threads(threads)
     child, failed = None, None
     try:
+        if folder is not None:
+            os.chdir(folder)
         child = _Child(source, number)
     except BaseException as failure:
         failed = describe(failure, "")
@@ -187,11 +219,13 @@ class _Child:
             self._kept = open_runner(*source)
             made = self._kept.made
         self._name, self._slots = source[0], dict[int, Any]()
+        self._networks: Callable[[], Iterable[Any]]
         if number is None:
-            self._step, self._networks = self._kept.bind(TRAIN, 0)[0], list(self._kept.networks().values())
+            self._step, self._networks = self._kept.bind(TRAIN, 0)[0], lambda: self._kept.networks().values()
         elif number < len(made):
             background: Any = made[number]()
-            self._step, self._networks = background.local
+            self._step, trained = background.local
+            self._networks = lambda: trained
         else:
             raise FtnPytorchError(
                 "ARGUMENT",
@@ -201,20 +235,32 @@ class _Child:
 
     def share(self, shared: list[torch.Tensor]) -> None:
         """Let the networks lie in the memory of these."""
-        here = parts_of(self._networks)
-        if [each.shape for each in here] != [each.shape for each in shared]:
-            raise FtnPytorchError("SHAPE", f"{self._name} has another network in the process that trains than outside")
-        for tensor, memory in zip(here, shared):
+        self._shared, self._trained = shared, list(self._networks())
+        for tensor, memory in zip(self._parts(), shared):
             tensor.data = memory
+
+    def _parts(self) -> list[torch.Tensor]:
+        """What is trained, as it is now."""
+        here = parts_of(self._trained)
+        if [each.shape for each in here] != [each.shape for each in self._shared]:
+            raise FtnPytorchError("SHAPE", f"{self._name} has another network in the process that trains than outside")
+        return here
+
+    def _tell(self) -> None:
+        """Copy what the script has put elsewhere: a network that it casts, or a parameter that it replaces."""
+        for tensor, memory in zip(self._parts(), self._shared):
+            if tensor.data_ptr() != memory.data_ptr():
+                memory.copy_(tensor.detach())
 
     def step(self, new: dict[int, Any], count: int, names: list[str]) -> Any:
         self._slots.update(new)
-        values = [self._slots[i] for i in range(count)]
+        # The next samples come into the same memory, and a step may keep these.
+        kept = [self._slots[i] for i in range(count)]
+        values = [each.clone() if isinstance(each, torch.Tensor) else each for each in kept]
         split = count - len(names)
-        outcome = self._step(*values[:split], **dict(zip(names, values[split:])))
-        if isinstance(outcome, tuple):
-            return tuple(map(number, outcome))
-        return number(outcome)
+        outcome = outcome_of(self._step(*values[:split], **dict(zip(names, values[split:]))))
+        self._tell()
+        return outcome
 
     def save(self) -> bytes:
         with tempfile.TemporaryDirectory() as folder:
@@ -229,6 +275,9 @@ class _Child:
             with open(path, "wb") as stream:
                 stream.write(state)
             self._kept.restore(path)
+        # A hook may make a new network.
+        self._trained = list(self._networks())
+        self._tell()
 
 
 def _of_module(module: Any) -> Any:

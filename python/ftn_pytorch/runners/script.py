@@ -93,6 +93,13 @@ class ScriptRunner(Runner):
                 f"{self.path} cannot train in the background: background= is for scripts that have {TRAIN} and train "
                 "with torch on the host. Leave it out, and see Background of ftn_pytorch.kit, which trains in a thread",
             )
+        hooks = [name for name in (SAVE, RESTORE) if name in vars(module)]
+        if hooks:
+            raise FtnPytorchError(
+                "ARGUMENT",
+                f"{self.path} cannot train in the background: {hooks[0]} would run here, where nothing is trained. "
+                "Leave them out, then checkpoints keep what the other process has learnt, or leave out background=",
+            )
         from ..kit.remote import of_runner
 
         return of_runner(self)

@@ -13,6 +13,9 @@ net = torch.nn.Sequential(
     torch.nn.Linear(3, 8), torch.nn.BatchNorm1d(8), torch.nn.Tanh(), torch.nn.Linear(8, 2)
 ).double()
 other = torch.nn.Linear(3, 2).double()
+shared = torch.nn.Linear(3, 3).double()
+tied = [torch.nn.Sequential(shared, torch.nn.Tanh(), torch.nn.Linear(3, 3).double())]
+tied[0][2].weight = shared.weight
 optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
 
 
@@ -35,7 +38,14 @@ def ftn_pytorch_forward(x):
 
 
 def write(name, file):
-    torch.jit.script(globals()[name].eval()).save(file)
+    network = tied[0] if name == "tied.0" else globals()[name]
+    torch.jit.script(network.eval()).save(file)
+
+
+@torch.no_grad()
+def changed_tied(x):
+    shared.weight *= 0.5
+    return tied[0](x)
 
 
 def train_beside(x, target):

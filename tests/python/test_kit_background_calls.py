@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: MIT
+"""Who may call a Background in a thread, and where: with the lock, in a step, after a stop, in inference mode."""
+
+import collections
+import os
+import threading
+
+import pytest
+import torch
+
+import ftn_pytorch
+from ftn_pytorch.errors import FtnPytorchError
+from ftn_pytorch.kit import Background
+
+PATIENCE = 60.0
+Pair = collections.namedtuple("Pair", "x y")
+
+
+def training():
+    net = torch.nn.Linear(3, 1)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+
+    def step(x):
+        loss = net(x).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    return step, net
+
+
+def test_who_holds_the_lock_need_not_wait_for_the_thread():
+    """A hook that writes a checkpoint may flush."""
+    inner = Background(lambda i: i, queue=1)
+
+    def step(i):
+        for k in range(3):
+            inner.submit(k)
+        return i
+
+    outer = Background(step, queue=2)
+    with ftn_pytorch.lock():
+        for i in range(5):
+            outer.submit(i)
+        assert outer.steps == 3, "there was room for two"
+        outer.flush()
+        assert outer.steps == 5 and outer.loss == 4
+        outer.submit(5)
+        outer.stop()
+    outer.flush()
+    inner.flush()
+    assert (outer.steps, inner.steps, inner.loss) == (6, 18, 2)
+
+
+@pytest.mark.parametrize("call", ["submit", "flush"])
+def test_a_step_that_would_wait_for_itself_is_told(call):
+    background = Background(lambda: getattr(background, call)())
+    background.submit()
+    with pytest.raises(FtnPytorchError, match=f"{call} was called by the step itself") as failure:
+        background.flush()
+    assert failure.value.status == "ARGUMENT"
+
+
+def test_a_stop_ends_the_queue_and_later_calls_go_on():
+    learnt, may_go = [], threading.Event()
+
+    def step(i):
+        assert may_go.wait(PATIENCE)
+        learnt.append(i)
+        if i == 0:
+            background.stop()
+        return i
+
+    background = Background(step, queue=2)
+    with ftn_pytorch.lock():
+        background.submit(0)
+        background.submit(1)
+        thread = background._thread
+        may_go.set()
+    thread.join(PATIENCE)
+    assert learnt == [0], "a step may stop its own thread"
+    background.submit(2)
+    background.submit(3)  # a full queue, for which no thread is there
+    background.flush()
+    assert learnt == [0, 1, 2, 3]
+
+
+def test_inference_mode_of_the_caller_is_not_that_of_training():
+    step, net = training()
+    background = Background(step, net)
+    with torch.inference_mode():
+        background.published(torch.ones(1, 3))
+        background.submit(torch.ones(4, 3) + 1)
+    background.flush()
+    assert torch.equal(background.published(torch.ones(1, 3)), net(torch.ones(1, 3)))
+
+
+def test_the_copy_is_made_before_the_first_step():
+    step, net = training()
+    before = net.weight.detach().clone()
+    background = Background(step, net)
+    background.submit(torch.ones(4, 3))
+    while not background.steps:
+        pass
+    assert torch.equal(background.published.weight, before)
+
+
+def test_the_deterministic_mode_returns_the_step_before_however_fast_the_thread_is(monkeypatch):
+    work = Background._work
+
+    def at_once(self):
+        work(self)
+        self._changed.wait_for(lambda: not (self._queue or self._busy))
+
+    monkeypatch.setattr(Background, "_work", at_once)
+    background = Background(lambda i: i, deterministic=True)
+    assert [background.submit(i)[1] for i in range(3)] == [float("inf"), 0.0, 1.0]
+
+
+def test_samples_in_a_named_tuple_are_copied():
+    seen = []
+    background = Background(lambda pair: seen.append(pair))
+    with ftn_pytorch.lock():
+        pair = Pair(torch.ones(2), [torch.ones(2)])
+        background.submit(pair)
+        pair.x.zero_()
+        pair.y[0].zero_()
+    background.flush()
+    assert type(seen[0]) is Pair and float(seen[0].x.sum() + seen[0].y[0].sum()) == 4
+
+
+def test_a_step_without_memory_has_the_status_of_it():
+    def step():
+        raise MemoryError
+
+    background = Background(step)
+    background.submit()
+    with pytest.raises(FtnPytorchError, match="a step failed") as failure:
+        background.flush()
+    assert failure.value.status == "MEMORY"
+
+
+def test_a_lazy_network_is_refused():
+    background = Background(lambda: 0.0, torch.nn.LazyLinear(2))
+    with pytest.raises(FtnPytorchError, match="call it once with a sample") as failure:
+        background.submit()
+    assert failure.value.status == "ARGUMENT"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_a_forked_process_ends_while_a_step_runs(python):
+    program = """
+        import os
+        import sys
+        import threading
+        from ftn_pytorch.kit import Background
+
+        may_go = threading.Event()
+        background = Background(lambda: may_go.wait() and 0.0)
+        background.submit()
+        while background._queue:
+            pass
+        background._changed.acquire()
+        child = os.fork()
+        background._changed.release()
+        if not child:
+            sys.exit(3)
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        may_go.set()
+    """
+    assert python(program) == "3\n"

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: MIT
+"""What a step may do in a process of its own as in the program: its samples, its workers, its network, its folder."""
+
+import os
+
+import pytest
+
+from ftn_pytorch.errors import FtnPytorchError
+
+torch = pytest.importorskip("torch")
+
+SCRIPT = """
+    import os
+    import torch
+
+    start = os.getcwd()
+
+    def ftn_pytorch_setup(folder):
+        global net, steps, kept
+        os.chdir(folder)
+        torch.manual_seed(0)
+        net, steps, kept = torch.nn.Linear(3, 1), 0, []
+
+    class Samples(torch.utils.data.Dataset):
+        def __len__(self):
+            return 4
+
+        def __getitem__(self, i):
+            return torch.full((2,), float(i))
+
+    def ftn_pytorch_train(x, target, *, what):
+        global steps
+        steps += 1
+        kept.append(x)
+        return False, globals()[what](x, target)
+
+    def first(x, target): return kept[0].sum()
+    def second(x, target): return target.sum() if isinstance(target, torch.Tensor) else target
+    def count(x, target): return steps
+    def odd(x, target): return lambda: 0
+    def workers(x, target): return sum(float(x.sum()) for x in torch.utils.data.DataLoader(Samples(), num_workers=1))
+
+    def gradient(x, target):
+        x.requires_grad_()
+        (x**2).sum().backward()
+        return x.grad.sum()
+
+    def assigns(x, target):
+        net.load_state_dict({"weight": torch.full((1, 3), 7.0), "bias": torch.zeros(1)}, assign=True)
+        return 0.0
+
+    def casts(x, target):
+        with torch.no_grad():
+            net.double().weight.fill_(8)
+        return 0.0
+
+    def submits(x, target):
+        from ftn_pytorch.kit import Background
+        inner = Background(submits, process=True)
+        inner.submit(x, target)
+        inner.flush()
+
+    def place(x, target):
+        with open("place.txt", "w") as out:
+            out.write(start)
+        return 0.0
+
+    def ftn_pytorch_forward(x):
+        return net(x)
+"""
+
+
+def test_a_step_beside_does_what_it_would_do_here(load, tmp_path, monkeypatch):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    monkeypatch.chdir(tmp_path)
+    runner = load(SCRIPT, {"folder": "folder"}, background=True)
+    background, net = runner._background, runner.networks()["net"]
+
+    ones, zeros = torch.ones(2, 3), torch.zeros(2)
+
+    def loss_of(what, x=ones, target=zeros):
+        runner.bind("ftn_pytorch_train", 0)[0](x, target, what=what)
+        background.flush()
+        return background.loss
+
+    def save(name):
+        runner.save(str(tmp_path / name))
+        return str(tmp_path / name)
+
+    before = save("before")
+    assert loss_of("first", torch.ones(2, 3)) == 6
+    assert loss_of("first", torch.zeros(2, 3)) == 6, "samples that a step keeps stay as they are"
+    assert loss_of("second", target=5) == 5
+    assert loss_of("second", target=torch.ones(2)) == 2, "a tensor after a number in the same place"
+    assert loss_of("gradient") == loss_of("gradient") == 12, "gradients are not those of the samples before"
+    assert loss_of("workers") == 12
+    with pytest.raises(FtnPytorchError, match="must be its loss") as failure:
+        loss_of("odd")
+    assert failure.value.status == "RESULT_TYPE"
+    with pytest.raises(FtnPytorchError, match="cannot start another one"):
+        loss_of("submits")
+    assert loss_of("place") == 0
+    assert (folder / "place.txt").read_text() == str(tmp_path), "scripts see the folder in which they were loaded"
+    loss_of("assigns")
+    assert float(net.weight.detach().sum()) == 21
+    loss_of("casts")
+    assert float(net.weight.detach().sum()) == 24
+    os.chdir(tmp_path)
+    runner.restore(before)
+    assert float(net.weight.detach().sum()) != 24
+    assert loss_of("count") == 1, "a file that was written before the first step"
+    background.stop()
+    assert loss_of("count") == 1, "a stop ends the process, and the next call begins another one"
+    background.stop()
