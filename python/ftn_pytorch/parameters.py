@@ -6,7 +6,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterator, Mapping
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 from . import instances, private_names
@@ -117,7 +117,8 @@ def networks_in(namespace: Mapping[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     seen: set[int] = set()
     for name, value in list(namespace.items()):
-        is_code = inspect.isroutine(value) or isinstance(value, (type, ModuleType))
+        # The first of these, for nearly all names, saves most of the time.
+        is_code = isinstance(value, (FunctionType, ModuleType, type)) or inspect.isroutine(value)
         if not is_code and not name.startswith("__"):
             _search(name, value, found, seen)
     return found

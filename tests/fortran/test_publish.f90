@@ -74,7 +74,7 @@ contains
       call trained%call("changed_tied", [torch_in(x)], [torch_out(wanted_tied)])
       call trained%publish(tied, name="tied.0")
       call tied%forward([torch_in(x)], [torch_out(found_tied)])
-      call expect(all(abs(found_tied - wanted_tied) < 1e-12_real64), backend//": a network in a list, with tied weights")
+      call expect(all(abs(found_tied - wanted_tied) < 1e-12_real64), backend//": a network in a list, tied weights")
 
       call package%load(script("counter.py"))
       call trained%publish(package, name="net", stat=stat, errmsg=errmsg)
