@@ -125,7 +125,7 @@ install_packages() {
 wanted_packages() {
   local files=(cmake/requirements.txt)
   [ "$goal" = demo ] || files+=(cmake/requirements-test.txt)
-  [ "$goal" != test ] || files+=(cmake/requirements-check.txt)
+  [ "$goal" != test ] || files+=(cmake/requirements-check.txt cmake/requirements-tools.txt)
   grep -hv '^#' "${files[@]}" | sed "s|^torch==.*|${FTN_PYTORCH_TORCH:-&}|"
 }
 

@@ -63,8 +63,8 @@ def _print_cmakedir() -> int:
     return 1
 
 
-def _main_into_pipe() -> int:
-    """``main``, whose reader may go away before the end, as head does."""
+def command() -> int:
+    """``main`` for the shell: its reader may go away before the end, as that of a pipe to head does."""
     try:
         try:
             return main()
@@ -77,4 +77,4 @@ def _main_into_pipe() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(_main_into_pipe())
+    sys.exit(command())

@@ -15,8 +15,8 @@ PAGES = sorted(
 )
 # Its Python block lists signatures without bodies.
 UNTESTED_PAGES = {ROOT / "docs" / "architecture.md"}
-# Their blocks make one program, which test_tutorial.py builds and runs.
-RUN_PAGES = {ROOT / "docs" / "tutorial.md"}
+# Their blocks are followed one after the other, by test_tutorial.py and the files test_tools_*.py.
+RUN_PAGES = {ROOT / "docs" / "tutorial.md", ROOT / "docs" / "tools.md"}
 
 _FENCE = re.compile(r"^```(\w*)$")
 _COMMENT = re.compile(r"^<!-- test: (no, because|use|declare) (.+) -->$")
