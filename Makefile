@@ -3,7 +3,7 @@
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
-.PHONY: help first demo check test test-gpu stress bench clean
+.PHONY: help first demo check test test-gpu test-tools stress bench clean
 
 ifeq ($(origin FC),default)
 FC := gfortran
@@ -22,6 +22,7 @@ help:
 	@echo 'make check  install what is missing, and look at the sources: a minute'
 	@echo 'make test   make check, build, and run all tests: twenty minutes on two cores'
 	@echo 'make test-gpu  build and run the tests of arrays on a GPU; they are skipped where there is none'
+	@echo 'make test-tools  tests with a browser, of tools in packages of their own: ten minutes'
 	@echo 'make stress run for ten minutes what make test runs for seconds: fuzzing, threads, memory, sanitizers'
 	@echo 'make bench  measure what a call costs, and all paths to a network side by side'
 	@echo 'make clean  remove build/ and out/; .venv stays'
@@ -84,6 +85,15 @@ test-gpu:
 	@$(environment); $(call configure,dev,-DFTN_PYTORCH_OFFLOAD_FLAGS="$$FTN_PYTORCH_OFFLOAD_FLAGS")
 	@$(environment); cmake --build build/dev$(tag) --target gpu_tests
 	@$(environment); $(call ctest,dev,-L '^gpu$$' --verbose -j 1)
+
+# Packages that are too large for `make test` have an environment of their own, on top of that of the tests.
+test-tools: export FTN_PYTORCH_TOOLS := $(CURDIR)/build/tools/venv
+test-tools:
+	@cmake/setup.sh test
+	@$(environment); $(call configure,dev)
+	@$(environment); cmake --build build/dev$(tag)
+	@$(environment); tests/tools/setup.sh "$$FTN_PYTORCH_TOOLS"
+	@$(environment); FTN_PYTORCH_BUILD_DIR='$(CURDIR)/build/dev$(tag)' "$$FTN_PYTORCH_PYTHON" -m pytest -v tests/tools
 
 # The first four say how much: each input, call, example and kill is one more chance to fail.
 stress: export FPT_FUZZ_INPUTS ?= 120000

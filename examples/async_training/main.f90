@@ -51,11 +51,13 @@ contains
       type(torch_pymodule) :: emulator
       real(dp), target :: before(2, cells), added(2, cells)
       real(dp) :: begin, reacted, called, total, loss
+      character(:), allocatable :: timeline
       logical :: completed
       integer :: step, series
 
+      timeline = file_of(learn, "training")
       if (learn /= "none") call emulator%load(script, dtype="float32", background=(learn == "process"), &
-         config=[torch_in("learn", learn), torch_in("timeline", file_of(learn, "training"))])
+         config=[torch_in("learn", learn), torch_in("timeline", timeline)])
       if (folder /= "") then
          call begin_timeline(file_of(learn, "model"))
          open (newunit=series, file=file_of(learn, "loss"), action="write", status="replace")

@@ -8,11 +8,14 @@ import os
 import sys
 from collections.abc import Sequence
 
-from . import __version__, config, diagnose, export, lint, new, plot, replay
+from . import __version__, bench, check, config, diagnose, explore, export, lint, new, plot, replay
 
 # Each has add_arguments and run.
 _COMMANDS = {
+    "check": (check, "call the functions of a script as a Fortran program would, and say what comes of it"),
+    "bench": (bench, "measure what a script, or a saved model, costs on each path"),
     "export": (export, "write a network of a script to a file that Fortran loads, and check it"),
+    "explore": (explore, "write a network as a file that Model Explorer shows"),
     "lint": (
         lint,
         "find arguments of torch_in and its like in Fortran sources that compilers accept and that go wrong",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from . import arrived, device, errors, observe, parameters, process, record, results, tensors
+from . import arrived, device, errors, observe, parameters, process, record, results, tensors, torch_profile
 from . import diagnose as _diagnose
 from .runners import Runner, open_runner
 from .runners.torch_functions import TorchFunctions
@@ -202,9 +202,11 @@ def describe_call(args: tuple, kwargs: dict[str, Any], result: Any) -> str:
     return observe.describe_call(args, kwargs, result)
 
 
-def nvtx_ranges() -> tuple[Callable, Callable] | None:
-    """Functions that open (with a text) and close an NVTX range, or None."""
-    return observe.nvtx_ranges()
+def ranges(runner: Runner, name: str, is_traced: bool) -> list[tuple[Callable, Callable]]:
+    """Functions to call before and after each call: for NVTX where calls are traced, and for torch.profiler."""
+    title = f"{runner.name}.{name}"
+    wanted = [observe.nvtx_ranges(title) if is_traced else None, torch_profile.ranges(title)]
+    return [pair for pair in wanted if pair is not None]
 
 
 def record_begin(runner: Runner, name: str, flags: int, args: tuple, kwargs: dict[str, Any]) -> Any:

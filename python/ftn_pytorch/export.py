@@ -8,56 +8,21 @@ import contextlib
 import inspect
 import logging
 import os
-import re
 import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from . import _embed, loading, private_names, results
 from .conventions import FORWARD
 from .errors import FtnPytorchError, message, summary
+from .example_input import InputSpec
 from .framework import NUMPY, import_torch
 from .runners.aoti import TORCH_VERSION
 from .values import dtype_name
 
-_DTYPES = ("float32", "float64", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "bool")
-
 # Largest difference, relative to the largest value of a result, that is put down to another order of the same sums.
 TOLERANCES = {"float64": 1e-12, "float32": 1e-5, "float16": 1e-2, "bfloat16": 1e-1}
-
-
-@dataclass(frozen=True)
-class InputSpec:
-    """An example input: its shape in the axis order of Python, and its type."""
-
-    shape: tuple[int, ...]
-    dtype: str
-
-    @classmethod
-    def parse(cls, text: str, dtype: str) -> InputSpec:
-        """From "32x16", "32x16:int64" or "scalar:bool"; ARGUMENT otherwise."""
-        sizes, _, chosen = text.partition(":")
-        chosen = chosen or dtype
-        if chosen not in _DTYPES:
-            raise FtnPytorchError("ARGUMENT", f"--input {text}: no type {chosen!r}; there are {', '.join(_DTYPES)}")
-        if sizes == "scalar":
-            return cls((), chosen)
-        if not re.fullmatch(r"[1-9]\d*(x[1-9]\d*)*", sizes):
-            raise FtnPytorchError(
-                "ARGUMENT", f"--input {text}: give a shape such as 32x16 or 32x16:int64, or scalar:float64"
-            )
-        return cls(tuple(map(int, sizes.split("x"))), chosen)
-
-    def example(self, torch: Any, rows: int | None = None) -> Any:
-        """Random values; integers are 0 or 1, so that they may be indices. ``rows`` replaces the first size."""
-        shape = self.shape if rows is None or not self.shape else (rows, *self.shape[1:])
-        dtype = getattr(torch, self.dtype)
-        if dtype.is_floating_point:
-            return torch.randn(shape).to(dtype)
-        # Integers may be indices: into a batch of one row, the only one.
-        return torch.randint(0, 1 if rows == 1 and dtype != torch.bool else 2, shape).to(dtype)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -219,7 +184,7 @@ def _write(torch: Any, module: Any, examples: tuple, path: str, chosen: argparse
         return _write_torchscript(torch, module, examples, path, chosen.trace)
     axes = _axes(torch, module, examples) if chosen.dynamic_batch else None
     if chosen.to == "onnx":
-        _require("onnx", "onnxscript")
+        require("onnx", "onnxscript")
         torch.onnx.export(
             module, examples, path, dynamo=True, dynamic_shapes=axes, external_data=False, verbose=False, optimize=True
         )
@@ -256,7 +221,7 @@ def _axes(torch: Any, module: Any, examples: tuple) -> Any:
     return {parameter.name: axis for parameter, axis in zip(parameters, axes)}
 
 
-def _require(*packages: str) -> None:
+def require(*packages: str) -> None:
     import importlib.util
 
     missing = [package for package in packages if importlib.util.find_spec(package) is None]

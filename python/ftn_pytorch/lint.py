@@ -142,8 +142,8 @@ def _component(node: Node) -> Node | None:
 
 
 def _expression(node: Node, scope: Scope, sources: Sources) -> str | None:
-    """What kind of expression it is, None for variables and scalars, which are stored."""
-    if node.type in ("identifier", "derived_type_member_expression"):
+    """What kind of expression it is, None for variables, and for scalars and texts, which are stored."""
+    if node.type in ("identifier", "derived_type_member_expression", "concatenation_expression"):
         return None
     if node.type == "call_expression":
         called = text(node.named_children[0])

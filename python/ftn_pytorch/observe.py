@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 from collections.abc import Callable, Mapping
@@ -79,9 +80,9 @@ def _describe(value: Any) -> str:
     return type(value).__name__
 
 
-def nvtx_ranges() -> tuple[Callable[[str], Any], Callable[[], Any]] | None:
+def nvtx_ranges(name: str) -> tuple[Callable[[], Any], Callable[[], Any]] | None:
     """Functions that open and close an NVTX range, None unless a torch with CUDA is imported and finds a GPU."""
     torch = sys.modules.get("torch")
     if torch is None or not torch.version.cuda or not torch.cuda.is_available():
         return None
-    return torch.cuda.nvtx.range_push, torch.cuda.nvtx.range_pop
+    return functools.partial(torch.cuda.nvtx.range_push, name), torch.cuda.nvtx.range_pop

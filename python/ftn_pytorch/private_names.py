@@ -247,8 +247,6 @@ _TABLES = (
 _COLLECTIVES = "average_gradients cannot be used"
 _ALL_REDUCE = PrivateName("torch:ops._c10d_functional", "all_reduce", _COLLECTIVES)
 _WAIT = PrivateName("torch:ops._c10d_functional", "wait_tensor", _COLLECTIVES)
-
-
 _COPY_ALL = PrivateName("torch", "_foreach_copy_", "Background cannot be used")
 
 

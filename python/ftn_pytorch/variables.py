@@ -12,9 +12,10 @@ KNOWN = {
     for name in (
         # read by programs and scripts
         *("PYTHON", "MODE", "VARIANT", "TRIAL_LOAD", "LOG", "LOG_FILE", "PROFILE", "TRACE", "RECORD", "RECORD_CALLS"),
+        *("TORCH_PROFILE", "TORCH_PROFILE_CALLS"),
         *("FAULTHANDLER", "SHIM", "CPP_FUNCTIONS", "EXCHANGE_API"),
         # read by make and the tests
-        *("TORCH", "OFFLOAD_FLAGS", "BUILD_DIR", "TEST_SEED", "TEST_KILLS"),
+        *("TORCH", "OFFLOAD_FLAGS", "BUILD_DIR", "TEST_SEED", "TEST_KILLS", "TOOLS"),
     )
 }
 

@@ -159,7 +159,8 @@ void start_observing() {
     const std::string trace_file = variable("FTN_PYTORCH_TRACE");
     if (!trace_file.empty()) start_trace(trace_file);
     recording.store(!variable("FTN_PYTORCH_RECORD").empty());
-    if (!logs(LogLevel::info) && profile_target.empty() && !traces() && !records()) return;
+    const bool profiles_torch = !variable("FTN_PYTORCH_TORCH_PROFILE").empty();  // all else is done by Python
+    if (!logs(LogLevel::info) && profile_target.empty() && !traces() && !records() && !profiles_torch) return;
     started_at = time_now();
     observing.store(true);
     std::atexit(at_exit);

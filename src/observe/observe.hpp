@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// Observation of calls: FTN_PYTORCH_LOG, _PROFILE, _TRACE and _RECORD. Knows nothing of Python.
+/// Observation of calls: FTN_PYTORCH_LOG, _PROFILE, _TRACE, _RECORD and _TORCH_PROFILE. Knows nothing of Python.
 ///
 /// Without these variables a call pays for reading one flag. With one of them, the guard of the C interface (guard.hpp)
 /// measures calls, and functions of scripts are called through observed_function.hpp.

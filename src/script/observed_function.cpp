@@ -2,6 +2,8 @@
 #include "script/observed_function.hpp"
 
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include "observe/observe.hpp"
 #include "observe/trace.hpp"
@@ -15,7 +17,7 @@ struct Observed {
   Ref function, runner;
   std::string name;
   int32_t flags;
-  Ref push_range, pop_range;  // NVTX, where there is CUDA
+  std::vector<std::pair<Ref, Ref>> ranges;  // what others than the library want to know: NVTX, torch.profiler
 };
 
 constexpr const char* capsule_name = "ftn_pytorch.observed";
@@ -71,9 +73,8 @@ Ref ask(const char* function, Arguments... arguments) {
   return answer;
 }
 
-void call_range(const Ref& function, const char* text) {
-  const Ref result(text ? PyObject_CallFunction(function.get(), "s", text) : PyObject_CallNoArgs(function.get()));
-  if (!result) note_failure("an NVTX range");
+void call_range(const Ref& function) {
+  if (!Ref(PyObject_CallNoArgs(function.get()))) note_failure("a range of NVTX or torch.profiler");
 }
 
 Ref begin_record(const Observed& observed, const Passed& passed) {
@@ -108,16 +109,16 @@ PyObject* call_observed(PyObject* self, PyObject* const* args, Py_ssize_t count,
     made = crossing->arrays_made;
   }
   if (records()) record = begin_record(observed, Passed(args, count, names));
-  if (observed.push_range) call_range(observed.push_range, observed.name.c_str());
+  for (const auto& range : observed.ranges) call_range(range.first);
 
   const int64_t begin = time_now();
   PyObject* result = PyObject_Vectorcall(observed.function.get(), args, static_cast<std::size_t>(count), names);
   const int64_t end = time_now();
 
-  if (observed.pop_range) {
+  if (!observed.ranges.empty()) {
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
-    call_range(observed.pop_range, nullptr);
+    for (auto range = observed.ranges.rbegin(); range != observed.ranges.rend(); ++range) call_range(range->second);
     PyErr_Restore(type, value, traceback);
   }
   if (record || describes) {
@@ -155,15 +156,13 @@ Ref observed_function(Ref function, PyObject* runner, const std::string& name, i
   observed->runner = Ref::borrow(runner);
   observed->name = name;
   observed->flags = flags;
-  if (traces()) {
-    const Ref ranges = ask("nvtx_ranges");
-    PyObject *push = nullptr, *pop = nullptr;
-    if (ranges && PyTuple_Check(ranges.get()) && PyArg_ParseTuple(ranges.get(), "OO", &push, &pop)) {
-      observed->push_range = Ref::borrow(push);
-      observed->pop_range = Ref::borrow(pop);
-    }
-    PyErr_Clear();
+  const Ref title(PyUnicode_FromString(name.c_str()));
+  const Ref ranges = ask("ranges", runner, title.get(), traces() ? Py_True : Py_False);
+  for (Py_ssize_t i = 0; ranges && i < PyList_Size(ranges.get()); ++i) {
+    PyObject* range = PyList_GET_ITEM(ranges.get(), i);
+    observed->ranges.emplace_back(Ref::borrow(PyTuple_GetItem(range, 0)), Ref::borrow(PyTuple_GetItem(range, 1)));
   }
+  PyErr_Clear();
   const Ref capsule = checked(PyCapsule_New(observed.get(), capsule_name, free_observed), name);
   (void)observed.release();
   return checked(PyCFunction_New(&method, capsule.get()), name);

@@ -127,6 +127,7 @@ def test_finds(line: str, wrong: str, cure: str, tmp_path: Path) -> None:
         "a = torch_in(sum(x))",
         "a = torch_in(size(x, 1) + i)",
         "a = torch_in(2*x(1, i))",
+        'a = torch_in("file_"//trim(name)//".nc")',
         "a = torch_in(2*wets(1)%t)",
         'a = torch_in("name", text(1:3)//"x")',
         "a = torch_in(elsewhere(i))",

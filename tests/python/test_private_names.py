@@ -142,6 +142,7 @@ NEEDS = {
     "_SCHEMA": lambda: private_names.schema_of(__import__("torch").ops.aten.add.Tensor),
     "_ALL_REDUCE": lambda: private_names.all_reduce(None, "sum", None),
     "_WAIT": lambda: private_names.all_reduce(None, "sum", None),
+    "_COPY_ALL": lambda: private_names.copy_all([module().weight], [module().weight]),
     "_JOIN_THREADS": private_names.join_threads,
     "_EXIT_FUNCTIONS": private_names.run_exit_functions,
 }

@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: MIT
+"""``python -m ftn_pytorch check`` and ``bench``: hooks called through the library, without a Fortran program."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+SCRIPT = """
+import torch
+
+torch.manual_seed(1)
+net = torch.nn.Linear(16, 4)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+gain = 1.0
+
+def ftn_pytorch_setup(factor=1.0):
+    global gain
+    gain = factor
+
+def ftn_pytorch_forward(x):
+    return gain * net(x)
+
+def ftn_pytorch_train(x, target):
+    loss = torch.nn.functional.mse_loss(net(x), target)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    return False, loss
+"""
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    path = tmp_path / "closure.py"
+    path.write_text(SCRIPT)
+    return path
+
+
+@pytest.fixture
+def run(command, build_dir, tmp_path):
+    """run(subcommand, *arguments, code=0): what it wrote; the library is that of the build."""
+
+    def run(*arguments, code=0):
+        library = {"ftn_pytorch_ROOT": str(build_dir), "TMPDIR": str(tmp_path)}
+        return command(*arguments, code=code, environment=library, cwd=tmp_path)
+
+    return run
+
+
+def checked(run, *arguments, code=0) -> dict:
+    return json.loads(run("check", *arguments, "--json", code=code).stdout)
+
+
+def test_both_hooks_are_called(run, script) -> None:
+    report = checked(run, script, "--input", "x=32x16")
+    forward, train, other, other_train = report["calls"]
+    assert forward["results"] == [{"name": "", "shape": [32, 4], "dtype": "float32"}] and forward["seconds"] > 0
+    assert train["failure"] == "" and train["loss"] > 0 and train["finished"] is False and train["seconds"] > 0
+    assert (
+        other["is_reversed"] and "FTN_PYTORCH_ERR_PYTHON" in other["failure"] and "(16x32 and 16x4)" in other["failure"]
+    )
+    assert "not called" in other_train["failure"]
+    assert report["is_fine"] and report["warnings"] == []
+    assert report["functions"] == [
+        "ftn_pytorch_setup(factor=1.0)",
+        "ftn_pytorch_forward(x)",
+        "ftn_pytorch_train(x, target)",
+    ]
+
+
+def test_text_for_people(run, script) -> None:
+    text = run("check", script, "--input", "32x16").stdout
+    assert "ftn_pytorch_forward(float32 (32, 16), Fortran (16, 32))" in text
+    assert "result float32 (32, 4), Fortran (4, 32)" in text
+    assert "with the axes the other way round:" in text and text.endswith("all calls went well\n")
+    assert "Traceback" not in text, "the other order is expected to fail"
+
+
+def test_a_failure_of_the_script_is_told_with_its_traceback(run, script) -> None:
+    text = run("check", script, "--input", "32x15", code=1).stdout
+    assert "Traceback" in text and "mat1 and mat2" in text and text.endswith("FAILED\n")
+
+
+def test_checks_of_the_library_speak(run, script) -> None:
+    script.write_text(SCRIPT.replace("return gain * net(x)", "x.mul_(2)\n    return net(x)"))
+    report = checked(run, script, "--input", "32x16", code=1)
+    assert "FTN_PYTORCH_ERR_INPUT_MODIFIED" in report["calls"][0]["failure"]
+
+
+def test_double_precision_needs_the_option_of_load(run, script) -> None:
+    report = checked(run, script, "--input", "32x16:float64", code=1)
+    assert "same dtype" in report["calls"][0]["failure"]
+    assert checked(run, script, "--input", "32x16:float64", "--dtype", "float32")["is_fine"]
+
+
+def test_arrays_that_may_be_transposed_unnoticed(run, script) -> None:
+    script.write_text("import torch\ndef ftn_pytorch_forward(x): return 2 * x\n")
+    (warning,) = checked(run, script, "--input", "32x16")["warnings"]
+    assert "Both orders of axes are accepted" in warning
+    script.write_text(script.read_text() + "ftn_pytorch_shapes = {'x': ('n', 16)}\n")
+    assert checked(run, script, "--input", "32x16")["warnings"] == []
+
+
+def test_shapes_in_the_order_of_fortran(run, script) -> None:
+    report = checked(run, script, "--input", "16x32", code=1)
+    assert any("The other order of axes works" in text for text in report["warnings"])
+
+
+def test_targets_names_and_settings(run, script) -> None:
+    report = checked(run, script, "--input", "x=32x16", "--target", "target=32x4", "--config", "factor=nan", code=0)
+    assert report["calls"][1]["arguments"][1].startswith("target: float32 (32, 4)")
+    report = checked(run, script, "--input", "y=32x16", code=1)
+    assert "ftn_pytorch_forward(x) has no parameter 'y'" in report["calls"][0]["failure"]
+
+
+def test_a_loss_that_is_not_finite(run, script) -> None:
+    script.write_text(SCRIPT.replace("return False, loss", "return False, float('nan')"))
+    assert any("the loss is nan" in text for text in checked(run, script, "--input", "32x16")["warnings"])
+
+
+def test_saved_models(run, saved_model) -> None:
+    report = checked(run, saved_model, "--input", "3x2:float64")
+    assert report["backend"] == "torchscript" and report["calls"][0]["results"][0]["shape"] == [3, 2]
+
+
+@pytest.mark.parametrize(
+    "arguments, text",
+    [
+        (("nowhere.py", "--input", "3"), "FTN_PYTORCH_ERR_FILE"),
+        (("closure.py", "--input", "3x"), "give a shape such as 32x16"),
+        (("closure.py", "--input", "3:float99"), "no type 'float99'"),
+        (("closure.py", "--input", "3:bfloat16"), "Fortran has no such type"),
+        (("closure.py", "--input", "a=3", "--input", "4"), "give each argument a name of its own"),
+        (("closure.py", "--input", "1+1=3"), "is no name of a parameter"),
+        (("closure.py", "--input", "3", "--config", "factor"), "write NAME=VALUE"),
+        (("closure.py", "--input", "3", "--config", "colour=red"), "FTN_PYTORCH_ERR_SIGNATURE"),
+        (("broken.py", "--input", "3"), "FTN_PYTORCH_ERR_SYNTAX"),
+        (("empty.py", "--input", "3"), "defines neither ftn_pytorch_forward nor ftn_pytorch_train"),
+    ],
+)
+def test_what_cannot_be_checked(run, script, arguments, text) -> None:
+    script.with_name("broken.py").write_text("def f(:\n")
+    script.with_name("empty.py").write_text("x = 1\n")
+    assert text in run("check", *arguments, code=2).stderr
+
+
+def test_library_that_is_not_there(command, script, tmp_path) -> None:
+    package = tmp_path / "ftn_pytorch"
+    package.symlink_to(Path(__file__).resolve().parents[2] / "python" / "ftn_pytorch")
+    nowhere = dict.fromkeys(("ftn_pytorch_ROOT", "CMAKE_PREFIX_PATH"), "") | {"PYTHONPATH": str(tmp_path)}
+    if "ftn_pytorch_ROOT" in os.environ:
+        nowhere["ftn_pytorch_ROOT"] = str(tmp_path)
+    text = command("check", script, "--input", "32x16", code=2, environment=nowhere, cwd=tmp_path).stderr
+    assert "libftn_pytorch.so is not found" in text and "CMAKE_PREFIX_PATH" in text
+
+
+def measured(run, *arguments) -> dict:
+    return json.loads(run("bench", *arguments, "--json").stdout)
+
+
+def test_bench_of_a_script(run, script, saved_model) -> None:
+    report = measured(run, script, "--input", "32x16")
+    assert report["parameters"] == 68 and report["parameter_bytes"] == 272
+    assert report["flops"]["forward"] == 2 * 32 * 16 * 4 and report["flops"]["train"] > report["flops"]["forward"]
+    rows = {(row["function"], row["path"]): row for row in report["rows"]}
+    for path in ("Python", "ftn_pytorch", "ftn_pytorch, recorded"):
+        assert rows["forward", path]["seconds"] > 0 and rows["train", path]["seconds"] > 0
+    for path in ("Python", "TorchScript, direct", "TorchScript, python", "torch.export, python", "ONNX, python"):
+        row = rows["net", path]
+        assert row["note"] == "" and row["seconds"] > 0 and row["ratio"] > 0, path
+    assert report["peak_memory"] > report["memory"] > 0 and report["load_seconds"] > 0
+    assert report["machine"]["threads"] >= 1
+
+
+def test_bench_for_people_and_of_a_saved_model(run, saved_model) -> None:
+    lines = run("bench", saved_model, "--input", "3x2:float64").stdout.splitlines()
+    assert [line.split()[0] for line in lines if line.startswith("  ")] == ["direct", "python"]
+
+
+def test_bench_says_why_a_path_is_missing(run, script) -> None:
+    script.write_text(SCRIPT + "other = torch.nn.Linear(2, 2)\n")
+    (row,) = (row for row in measured(run, script, "--input", "32x16")["rows"] if row["function"] == "network")
+    assert row["note"] == "the script has net, other: choose one with --network"
+    rows = measured(run, script, "--input", "32x16", "--network", "other")["rows"]
+    (row,) = (row for row in rows if row["function"] == "other")
+    assert "mat1 and mat2" in row["note"] and row["seconds"] is None
+    text = run("bench", script, "--input", "32x16", "--network", "none", code=1).stderr
+    assert "--network none: the script has net, other" in text
+
+
+def test_bench_of_a_script_with_numpy(run, script) -> None:
+    script.write_text("import numpy\ndef ftn_pytorch_forward(x): return 2 * x\n")
+    report = measured(run, script, "--input", "32x16")
+    assert [row["path"] for row in report["rows"]] == ["Python", "ftn_pytorch"]
+    assert all(row["note"] == "" for row in report["rows"])
+
+
+def test_bench_tells_other_numbers(run, script) -> None:
+    script.write_text("import torch\ndef ftn_pytorch_forward(x): return x + torch.rand(())\n")
+    rows = measured(run, script, "--input", "32x16")["rows"]
+    assert "draws random numbers" in rows[1]["note"]
