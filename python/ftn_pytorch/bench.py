@@ -76,6 +76,8 @@ class Report:
     parameter_bytes: int = 0
     flops: dict[str, int] = field(default_factory=dict)
     rows: list[Row] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    """What a program would be told, such as why a function is not recorded."""
     ctypes_seconds: float = 0.0
     """What a call through the library costs more from Python than from Fortran."""
     peak_memory: int = 0
@@ -154,7 +156,7 @@ def _measure(chosen: argparse.Namespace) -> Report:
         bench = _Bench("forward", report)
         _add_model(bench, library, "", path, given, ("direct", "python"))
         bench.measure()
-    report.machine = _machine()
+    report.machine, report.warnings = _machine(), library.warnings
     report.ctypes_seconds = seconds_per_call([lambda: library.c.fpt_tensor_is_set(0)], 0.05)[0]
     report.peak_memory = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return report
@@ -331,6 +333,7 @@ def _table(report: Report) -> Iterator[str]:
     for function in dict.fromkeys(row.function for row in report.rows):
         yield f"\n{function:<34}{'a call':>12}{'ratio':>8}{'first':>10}{'memory':>10}"
         yield from (_line(row) for row in report.rows if row.function == function)
+    yield from (f"\nwarning: {text}" for text in report.warnings)
     yield (
         "\nfirst: to load and call once, and memory: what that adds. Calls through the library take "
         f"{1e6 * report.ctypes_seconds:.1f} us more than from Fortran. The process took up to "

@@ -171,7 +171,12 @@ def test_bench_of_a_script(run, script, saved_model) -> None:
         row = rows["net", path]
         assert row["note"] == "" and row["seconds"] > 0 and row["ratio"] > 0, path
     assert report["peak_memory"] > report["memory"] > 0 and report["load_seconds"] > 0
-    assert report["machine"]["threads"] >= 1
+    assert report["machine"]["threads"] >= 1 and report["warnings"] == []
+
+
+def test_bench_tells_what_is_not_recorded(run, script) -> None:
+    script.write_text(SCRIPT.replace("return False, loss", "return loss.item() < 1e-9, loss"))
+    assert "is not recorded: " in measured(run, script, "--input", "32x16")["warnings"][0]
 
 
 def test_bench_for_people_and_of_a_saved_model(run, saved_model) -> None:
