@@ -87,7 +87,8 @@ class Report:
 def run(chosen: argparse.Namespace) -> int:
     """Measure: 0, or 1 if the file cannot be measured."""
     try:
-        report = _measure(chosen)
+        with contextlib.redirect_stdout(sys.stderr):  # what the script prints
+            report = _measure(chosen)
     except FtnPytorchError as failure:
         print(f"bench: FTN_PYTORCH_ERR_{failure.status}: {failure.text}", file=sys.stderr)
         return 1
@@ -167,16 +168,22 @@ def _add_model(
 ) -> None:
     """Rows of a saved model: through libtorch ("direct"), and through Python."""
 
-    def through(backend: str) -> tuple[Callable[[], Any], list[Any]]:
+    def through(backend: str) -> tuple[Callable[[], Any], list[Any] | None]:
         return _through(library.load(file, True, {"backend": backend}, {}), given)
 
     for backend in backends:
         bench.add(f"{title}{backend}", functools.partial(through, backend), loads=True)
 
 
-def _through(module: Module, given: Sequence[Array]) -> tuple[Callable[[], Any], list[Any]]:
-    """A call through the library that delivers into arrays, and these arrays after the first one."""
-    outputs = [(each.name, each.zeros()) for each in module.forward(given)]
+def _through(module: Module, given: Sequence[Array]) -> tuple[Callable[[], Any], list[Any] | None]:
+    """A call through the library that delivers into arrays, and these arrays after the first one.
+
+    Where some results are no arrays, all are looked at and nothing is delivered.
+    """
+    found = module.forward(given)
+    if not all(each.is_array for each in found):
+        return functools.partial(module.forward, given), None
+    outputs = [(each.name, each.zeros()) for each in found]
     call = module.forward_call(given, outputs)
     call()
     return call, [array for _, array in outputs]
@@ -227,7 +234,7 @@ def _measure_script(script: _Script, given: Sequence[Array], targets: Sequence[I
         if script.torch is not None:
             bench.add("ftn_pytorch, recorded", lambda: (_through(script.recorded(), given)[0], None), loads=True)
         bench.measure()
-        aims = aims or [("", each.zeros()) for each in module.forward(given)]
+        aims = aims or [("", each.zeros()) for each in module.forward(given) if each.is_array]
     if script.torch is not None and networks:
         _measure_network(script, networks, given)
     if module.has(TRAIN):
@@ -277,8 +284,9 @@ def _python_call(function: Callable, values: Sequence[Array]) -> Callable[[], An
 
 
 def _arrays(result: Any) -> list[Any]:
-    values = results.unpack(result)[1]
-    return [value.detach().numpy() if hasattr(value, "detach") else value for value in values]
+    """The arrays among the results; numbers and texts are not compared."""
+    values = [value.detach().numpy() if hasattr(value, "detach") else value for value in results.unpack(result)[1]]
+    return [value for value in values if hasattr(value, "shape")]
 
 
 def _difference(found: Sequence[Any], wanted: Sequence[Any]) -> str:

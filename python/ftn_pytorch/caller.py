@@ -32,11 +32,16 @@ Array = tuple[str, Any]
 
 @dataclass(frozen=True)
 class Result:
-    """What a function returned: shape in the axis order of Python, type as torch calls it."""
+    """What a function returned: shape in the axis order of Python, type as torch calls it, "number" or "text"."""
 
     name: str
     shape: tuple[int, ...]
     dtype: str
+
+    @property
+    def is_array(self) -> bool:
+        """Whether an array can receive it."""
+        return self.dtype not in ("number", "text")
 
     def zeros(self) -> Any:
         """A NumPy array that takes such a result."""
@@ -178,13 +183,16 @@ class Module:
         check(self._c.fpt_results_name(results, index, ctypes.byref(name), ctypes.byref(length)))
         tensor, dtype, rank = ctypes.c_int64(), ctypes.c_int32(), ctypes.c_int32()
         extents, device = (ctypes.c_int64 * _MAX_RANK)(), ctypes.create_string_buffer(32)
-        check(self._c.fpt_results_get(results, index, ctypes.byref(tensor)))
+        title = _text(name.value, length.value)
+        if self._c.fpt_results_get(results, index, ctypes.byref(tensor)):
+            is_text = not self._c.fpt_results_text(results, index, ctypes.byref(name), ctypes.byref(length))
+            return Result(title, (), "text" if is_text else "number")
         try:
             check(self._c.fpt_tensor_info(tensor, ctypes.byref(dtype), ctypes.byref(rank), extents, device))
         finally:
             self._c.fpt_tensor_free(tensor)
         shape = tuple(extents[: rank.value])[::-1]
-        return Result(_text(name.value, length.value), shape, _TYPES[dtype.value])
+        return Result(title, shape, _TYPES[dtype.value])
 
 
 def _text(address: int | None, length: int) -> str:

@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import functools
 import inspect
 import json
 import math
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -24,6 +26,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
     parser.add_argument("script", help="a Python script, or a saved model")
     add_inputs(parser)
+    parser.add_argument(
+        "--output",
+        action="append",
+        default=[],
+        metavar="[NAME=]SHAPE[:DTYPE]",
+        help="an array that the program passes for a result of ftn_pytorch_forward; default: any result is taken",
+    )
     add_target(parser)
     parser.add_argument(
         "--config", action="append", default=[], metavar="NAME=VALUE", help="a value for ftn_pytorch_setup"
@@ -63,6 +72,20 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
 
 
 @dataclass
+class Arrays:
+    """What a program would pass, in the axis order of Python."""
+
+    inputs: Sequence[InputSpec]
+    outputs: Sequence[InputSpec]
+    targets: Sequence[InputSpec]
+
+    @classmethod
+    def of(cls, chosen: argparse.Namespace) -> Arrays:
+        """From the options of a command."""
+        return cls(*(named_specs(getattr(chosen, name), f"--{name}") for name in ("input", "output", "target")))
+
+
+@dataclass
 class Outcome:
     """What came of a call."""
 
@@ -98,8 +121,9 @@ class Report:
 def run(chosen: argparse.Namespace) -> int:
     """Check: 0 if all calls went well, 1 if one failed, 2 if there was nothing to call."""
     try:
-        inputs, targets = named_specs(chosen.input, "--input"), named_specs(chosen.target, "--target")
-        report = examine(chosen.script, inputs, targets, dict(map(_setting, chosen.config)), chosen.dtype)
+        arrays = Arrays.of(chosen)
+        with contextlib.redirect_stdout(sys.stderr):  # what the script prints
+            report = examine(chosen.script, arrays, dict(map(_setting, chosen.config)), chosen.dtype)
     except FtnPytorchError as failure:
         print(f"check: FTN_PYTORCH_ERR_{failure.status}: {failure.text}", file=sys.stderr)
         return 2
@@ -110,9 +134,7 @@ def run(chosen: argparse.Namespace) -> int:
     return 0 if report.is_fine else 1
 
 
-def examine(
-    file: str, inputs: Sequence[InputSpec], targets: Sequence[InputSpec], config: Mapping[str, Any], dtype: str
-) -> Report:
+def examine(file: str, arrays: Arrays, config: Mapping[str, Any], dtype: str) -> Report:
     """Load a file and call its hooks. FILE, SYNTAX, IMPORT, SCRIPT, ...: it cannot be loaded; HOOK: it has none."""
     path = loading.find(file)
     library = Library()
@@ -124,40 +146,42 @@ def examine(
         raise FtnPytorchError("HOOK", f"{path} defines neither {FORWARD} nor {TRAIN}")
     report = Report(path, module.backend, _functions(script), [], library.warnings)
     for is_reversed in (False, True):
-        if is_reversed and all(len(spec.shape) < 2 for spec in inputs):
+        if is_reversed and all(len(spec.shape) < 2 for spec in arrays.inputs):
             break
-        report.calls += _calls(module, script, names, inputs, targets, is_reversed)
+        report.calls += _calls(module, script, names, arrays, is_reversed)
     _advise(report, script)
     return report
 
 
-def _calls(
-    module: Module,
-    script: Any,
-    names: Sequence[str],
-    inputs: Sequence[InputSpec],
-    targets: Sequence[InputSpec],
-    is_reversed: bool,
-) -> list[Outcome]:
-    given = [(spec.name, spec.array(is_reversed)) for spec in inputs]
-    aims = [(spec.name, spec.array(is_reversed)) for spec in targets]
+def _calls(module: Module, script: Any, names: Sequence[str], arrays: Arrays, is_reversed: bool) -> list[Outcome]:
+    given = [(spec.name, spec.array(is_reversed)) for spec in arrays.inputs]
+    aims = [(spec.name, spec.array(is_reversed)) for spec in arrays.targets]
     made: list[Outcome] = []
     if FORWARD in names:
-        made.append(_forward(module, script, given, is_reversed))
-        if not targets:
-            aims = [("", InputSpec(each.shape, each.dtype).array()) for each in made[0].results]
+        outputs = [(spec.name, spec.array(is_reversed)) for spec in arrays.outputs]
+        made.append(_forward(module, script, given, outputs, is_reversed))
+        if not aims:
+            found = [each for each in made[0].results if each.is_array]
+            aims = [("", InputSpec(each.shape, each.dtype).array()) for each in found]
     if TRAIN in names:
         made.append(_train(module, script, given, aims, is_reversed))
     return made
 
 
-def _forward(module: Module, script: Any, given: list[Array], is_reversed: bool) -> Outcome:
+def _forward(module: Module, script: Any, given: list[Array], outputs: list[Array], is_reversed: bool) -> Outcome:
     outcome = Outcome(FORWARD, _described(given), is_reversed)
     try:
         _check_names(script, FORWARD, given)
-        outcome.results = module.forward(given)
-        outputs = [(each.name, each.zeros()) for each in outcome.results]
-        (outcome.seconds,) = seconds_per_call([module.forward_call(given, outputs)])
+        if outputs:
+            call: Callable[[], Any] = module.forward_call(given, outputs)
+            call()
+            outcome.results = [Result(name, value.shape, value.dtype.name) for name, value in outputs]
+        else:
+            outcome.results = found = module.forward(given)
+            call = functools.partial(module.forward, given)
+            if all(each.is_array for each in found):
+                call = module.forward_call(given, [(each.name, each.zeros()) for each in found])
+        (outcome.seconds,) = seconds_per_call([call])
     except FtnPytorchError as failure:
         outcome.failure = _words(failure)
     return outcome
@@ -287,5 +311,5 @@ def _show_call(call: Outcome) -> None:
         print(f"    loss {call.loss:.4g}, finished: {call.finished}")
     for result in call.results:
         name = f"{result.name}: " if result.name else ""
-        print(f"    result {name}{arrived.kind(result, True)}")
+        print(f"    result {name}{arrived.kind(result, True) if result.is_array else f'a {result.dtype}'}")
     print(f"    {1e6 * (call.seconds or 0):.1f} us a call")

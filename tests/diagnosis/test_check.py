@@ -83,6 +83,41 @@ def test_a_failure_of_the_script_is_told_with_its_traceback(run, script) -> None
     assert "Traceback" in text and "mat1 and mat2" in text and text.endswith("FAILED\n")
 
 
+def test_outputs_that_the_program_would_pass(run, script) -> None:
+    assert checked(run, script, "--input", "32x16", "--output", "32x4")["is_fine"]
+    report = checked(run, script, "--input", "32x16", "--output", "4x32", code=1)
+    assert "FTN_PYTORCH_ERR_SHAPE" in report["calls"][0]["failure"]
+    script.write_text("import torch\ndef ftn_pytorch_forward(x, out): out.copy_(2 * x)\n")
+    assert checked(run, script, "--input", "3", "--output", "3")["is_fine"]
+    assert "FTN_PYTORCH_ERR_SIGNATURE" in checked(run, script, "--input", "3", code=1)["calls"][0]["failure"]
+
+
+def test_results_of_all_kinds_and_a_class_that_prints(run, script) -> None:
+    script.write_text(
+        """
+import torch
+
+class Model:
+    def __init__(self):
+        self.net = torch.nn.Linear(16, 4)
+
+    def forward(self, x):
+        print("forward")
+        return {"y": self.net(x), "n": 3, "text": "calm"}
+
+    def train(self, x, target):
+        return True, 0.5
+
+model = Model()
+ftn_pytorch_forward, ftn_pytorch_train = model.forward, model.train
+"""
+    )
+    report = checked(run, script, "--input", "32x16")
+    kinds = [(result["name"], result["dtype"]) for result in report["calls"][0]["results"]]
+    assert kinds == [("y", "float32"), ("n", "number"), ("text", "text")] and report["calls"][1]["finished"]
+    assert all(row["seconds"] > 0 for row in measured(run, script, "--input", "32x16")["rows"])
+
+
 def test_checks_of_the_library_speak(run, script) -> None:
     script.write_text(SCRIPT.replace("return gain * net(x)", "x.mul_(2)\n    return net(x)"))
     report = checked(run, script, "--input", "32x16", code=1)
