@@ -97,8 +97,8 @@ def exchange(purpose: str) -> Iterator[None]:
     except RuntimeError as failure:
         raise FtnPytorchError(
             "PYTHON",
-            f"{purpose} has not reached the other ranks ({summary(failure)}). As a rule one of them has failed or ended "
-            "before, or did not come within the time limit of init_process_group: look for its error",
+            f"{purpose} has not reached the other ranks ({summary(failure)}). As a rule one of them has failed or "
+            "ended before, or did not come within the time limit of init_process_group: look for its error",
         ) from failure
 
 
