@@ -105,8 +105,10 @@ class ScriptRunner(Runner):
         return of_runner(self)
 
     def attached(self) -> dict[str, Any]:
-        beside = {} if self._background is None else {"torch_background": self._background}
-        return {**super().attached(), **beside}
+        from ..checkpoint import beside
+
+        trains = {} if self._background is None else {beside.NAME: self._background}
+        return {**super().attached(), **trains}
 
     def source(self) -> tuple[str, dict[str, Any], dict[str, Any]]:
         """Arguments of ``open_runner`` with which another process, which is no rank of MPI, has the same."""
