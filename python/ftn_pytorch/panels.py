@@ -91,6 +91,10 @@ def draw(series: Sequence[Series], name: str) -> dict[str, bytes]:
         colours = _colours(list(dict.fromkeys(each.file for each in series)))
         for axis, (panel, drawn) in zip(axes, shown):
             _draw_panel(axis, panel, drawn, colours)
+        steps = {step for each in series for step in (each.steps[0], each.steps[-1])}
+        if len(steps) == 1:
+            # Thousandths of a step otherwise.
+            axes[0].set_xlim(min(steps) - 1, min(steps) + 1)
         for axis in axes[len(shown) :]:
             axis.remove()
         if len(colours) > 1:
