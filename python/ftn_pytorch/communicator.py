@@ -185,10 +185,15 @@ def opened(handle: int | None) -> Communicator | None:
     return made
 
 
+def usable() -> list[Communicator]:
+    """That of the module at work, else those of this process, without those that cannot be used any more."""
+    one = getattr(_at_work, "one", None)
+    return [one] if one is not None else [each for each in _known if each.is_usable()] or list(_known)
+
+
 def current() -> Communicator | None:
     """That of the module at work, else the only one of this process; None without any. ARGUMENT if it is unclear."""
-    one = getattr(_at_work, "one", None)
-    known = [one] if one is not None else [each for each in _known if each.is_usable()] or list(_known)
+    known = usable()
     if len(known) > 1:
         listed = ", ".join(f"rank {each.rank} of {each.size}" for each in known)
         raise FtnPytorchError(

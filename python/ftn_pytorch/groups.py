@@ -67,7 +67,9 @@ def require_group(purpose: str) -> Any:
     from torch import distributed
 
     if distributed.is_available() and distributed.is_initialized():
-        _require_group_of(communicator.current() if _made_for else None)
+        # Which one is meant need not be clear where all have the ranks of the group.
+        if _made_for and not all(map(_is_of_group, communicator.usable())):
+            _require_group_of(communicator.current())
     elif communicator.current() is not None:
         init_process_group()
     else:
@@ -106,18 +108,26 @@ def _require_group_of(ours: Communicator | None) -> None:
     """ARGUMENT if the group of this process is of other ranks than the communicator, as far as can be told."""
     from torch import distributed
 
-    if ours is None or ours in _of_group:
-        return
-    rank, size = distributed.get_rank(), distributed.get_world_size()
-    if (rank, size) == (ours.rank, ours.size) and (not _made_for or ours.has(*_made_for)):
-        _of_group.add(ours)
-    else:
+    if ours is not None and not _is_of_group(ours):
         raise FtnPytorchError(
             "ARGUMENT",
             f"{_NAME}: this process is rank {ours.rank} of {ours.size} in the communicator of this script, and has a "
-            f"process group already, of other ranks, in which it is rank {rank} of {size}. There is one such group in "
-            "a process: load all modules that train over ranks with one communicator",
+            f"process group already, of other ranks, in which it is rank {distributed.get_rank()} of "
+            f"{distributed.get_world_size()}. There is one such group in a process: load all modules that train over "
+            "ranks with communicators of the same ranks",
         )
+
+
+def _is_of_group(ours: Communicator) -> bool:
+    from torch import distributed
+
+    if ours in _of_group:
+        return True
+    same = (distributed.get_rank(), distributed.get_world_size()) == (ours.rank, ours.size)
+    if same and (not _made_for or ours.has(*_made_for)):
+        _of_group.add(ours)
+        return True
+    return False
 
 
 def _store(ours: Communicator, limit: datetime.timedelta) -> Any:

@@ -89,9 +89,11 @@ contains
 
    !> Two modules of this process have communicators of their own
    subroutine several_communicators()
-      type(torch_pymodule) :: all_ranks, lone
+      type(torch_pymodule) :: all_ranks, alike, lone
+      type(MPI_Comm) :: copied
       character(:), allocatable :: errmsg
       integer :: numbers(2), stat
+      real(real64) :: difference
 
       call all_ranks%load(script("ranks.py"), communicator=MPI_COMM_WORLD)
       call lone%load(script("ranks.py"), communicator=MPI_COMM_SELF)
@@ -105,6 +107,12 @@ contains
       call lone%free()
       call expect_numbers(all_ranks, "numbers_now", rank, ranks, "when one of them is gone")
       call all_ranks%call("join")
+      call MPI_Comm_dup(MPI_COMM_WORLD, copied)
+      call alike%load(script("ranks.py"), communicator=copied)
+      call alike%call("train_without_samples", outputs=[torch_out(difference)], stat=stat, errmsg=errmsg)
+      call expect_status(stat, FTN_PYTORCH_OK, "another communicator of the same ranks", errmsg)
+      call alike%free()
+      call MPI_Comm_free(copied)
       call lone%load(script("ranks.py"), communicator=MPI_COMM_SELF)
       call all_ranks%free()
       call lone%call("join", stat=stat, errmsg=errmsg)
