@@ -6,7 +6,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from . import communicator, groups
@@ -30,14 +30,28 @@ def require_equal(network: Any) -> None:
         named = [*network.named_parameters(), *network.named_buffers()]
     else:
         named = [(f"tensor {number}", tensor) for number, tensor in enumerate(network, 1)]
-    digests = {name: _digest(tensor) for name, tensor in named}
-    mine = json.dumps(digests)
-    answers = _gathered(hashlib.sha256(mine.encode()).hexdigest())
+    compare(
+        {name: _digest(tensor) for name, tensor in named},
+        _gathered,
+        f"{_NAME}: the ranks do not have one network",
+        "Begin with the same numbers on all ranks (torch.manual_seed, or a checkpoint), and change the network by "
+        "average_gradients and the same optimizer only",
+    )
+
+
+def compare(mine: dict[str, str], gather: Callable[[str], list[str]], what: str, advice: str) -> None:
+    """FORMAT on all ranks unless they have the same descriptions by the same names, in the same order.
+
+    ``gather``: the texts of all ranks. ``what`` and ``advice``: beginning and end of the error, between which it lists
+    who differs in which names.
+    """
+    text = json.dumps(mine)
+    answers = gather(hashlib.sha256(text.encode()).hexdigest())
     if len(set(answers)) == 1:
         return
     # Where most ranks agree, the others are those that differ; else rank 0 is as good as any.
     model = answers.index(Counter(answers).most_common(1)[0][0])
-    everywhere = [json.loads(text) for text in _gathered(mine)]
+    everywhere = [json.loads(each) for each in gather(text)]
     differences = {
         rank: [name for name in {**everywhere[model], **there} if there.get(name) != everywhere[model].get(name)]
         for rank, there in enumerate(everywhere)
@@ -45,22 +59,29 @@ def require_equal(network: Any) -> None:
     told = "; ".join(
         f"rank {rank} differs from rank {model} in {_listed(names)}" for rank, names in differences.items() if names
     )
-    raise FtnPytorchError(
-        "FORMAT",
-        f"{_NAME}: the ranks do not have one network: {told or 'the tensors have another order'}. Begin with the same "
-        "numbers on all ranks (torch.manual_seed, or a checkpoint), and change the network by average_gradients and "
-        "the same optimizer only",
-    )
+    raise FtnPytorchError("FORMAT", f"{what}: {told or 'the tensors have another order'}. {advice}")
 
 
 def _digest(tensor: Any) -> str:
     import torch
 
-    plain = tensor.detach().resolve_conj().resolve_neg().cpu().contiguous()
-    # Bytes of any type, also of those that NumPy lacks.
-    data = plain.reshape(-1).view(torch.uint8).numpy() if plain.numel() else b""
-    about = f"{plain.dtype} {tuple(plain.shape)} "
-    return f"{about}{hashlib.sha256(data).hexdigest()}"
+    about = f"{tensor.dtype} {tuple(tensor.shape)} "
+    digest = hashlib.sha256()
+    for part in _strided(tensor.detach()):
+        plain = part.resolve_conj().resolve_neg().cpu().contiguous()
+        # Bytes of any type, also of those that NumPy lacks.
+        digest.update(plain.reshape(-1).view(torch.uint8).numpy() if plain.numel() else b"")
+    return f"{about}{digest.hexdigest()}"
+
+
+def _strided(tensor: Any) -> list[Any]:
+    """What a tensor consists of: itself, or indices and values of a sparse one."""
+    import torch
+
+    if tensor.layout is torch.strided:
+        return [tensor]
+    sparse = tensor.to_sparse().coalesce()
+    return [sparse.indices(), sparse.values()]
 
 
 def _gathered(text: str) -> list[str]:
@@ -68,12 +89,7 @@ def _gathered(text: str) -> list[str]:
     ours = communicator.current()
     if ours is not None:
         return ours.gather(text, purpose=_NAME)
-    from torch import distributed
-
-    group = groups.require_group(_NAME)
-    texts: list[Any] = [None] * group.size()
-    distributed.all_gather_object(texts, text, group)
-    return texts
+    return groups.gather(text, groups.require_group(_NAME), _NAME)
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -35,6 +35,8 @@ class Communicator:
 
     def __init__(self, handle: int) -> None:
         self.handle = handle
+        self.timeout = TIMEOUT
+        """Seconds that its ranks wait for each other."""
         self._failure = ""
         self._require_mpi()
         # MPI would end the program. Processes that nobody spawned have no parent: that is the null handle
@@ -47,30 +49,49 @@ class Communicator:
         self.rank = _integer_of("mpi_comm_rank_", _LOAD, handle)
         self.size = _integer_of("mpi_comm_size_", _LOAD, handle)
 
+    def is_usable(self) -> bool:
+        """False after its ranks have waited in vain for one of them."""
+        return not self._failure
+
     def __repr__(self) -> str:
         return f"<communicator {self.handle}: rank {self.rank} of {self.size}>"
 
-    def broadcast(self, text: str, root: int = 0, *, purpose: str, timeout: float = TIMEOUT) -> str:
+    def group(self) -> int:
+        """A handle of its ranks in their order, to be given to ``has``. It outlives the communicator."""
+        return _integer_of("mpi_comm_group_", _LOAD, self.handle)
+
+    def has(self, group: int) -> bool:
+        """True if its ranks are those of a group, in the same order. Other ranks need not ask.
+
+        The handle does not tell: that of a communicator that was freed is given to the next one.
+        """
+        own = self.group()
+        found = _integer_of("mpi_group_compare_", _LOAD, own, group)
+        identical = _integer_of("mpi_group_compare_", _LOAD, own, own)
+        _call("mpi_group_free_", _LOAD, ctypes.c_int32(own))
+        return found == identical
+
+    def broadcast(self, text: str, root: int = 0, *, purpose: str) -> str:
         """The text of one rank, on all of them, which must all call this. ``purpose`` is what errors call it.
 
         PYTHON if a rank has not come within ``timeout`` seconds. The communicator cannot be used after that: what has
         been begun on it can neither be finished nor be taken back.
         """
-        end = time.monotonic() + timeout
+        end = time.monotonic() + self.timeout
         data = text.encode("utf-8", "surrogateescape") if self.rank == root else b""
         length = (ctypes.c_int32 * 1)(len(data))
-        self._share(length, root, purpose, timeout, end)
+        self._share(length, root, purpose, end)
         words = (ctypes.c_int32 * -(-length[0] // 4))()
         ctypes.memmove(words, data, len(data))
         if length[0]:
-            self._share(words, root, purpose, timeout, end)
+            self._share(words, root, purpose, end)
         return bytes(memoryview(words).cast("B")[: length[0]]).decode("utf-8", "surrogateescape")
 
-    def gather(self, text: str, *, purpose: str, timeout: float = TIMEOUT) -> list[str]:
+    def gather(self, text: str, *, purpose: str) -> list[str]:
         """The texts of all ranks, on all ranks; see ``broadcast``."""
-        return [self.broadcast(text, root, purpose=purpose, timeout=timeout) for root in range(self.size)]
+        return [self.broadcast(text, root, purpose=purpose) for root in range(self.size)]
 
-    def _share(self, words: Any, root: int, purpose: str, timeout: float, end: float) -> None:
+    def _share(self, words: Any, root: int, purpose: str, end: float) -> None:
         """One broadcast that ends, because nobody waits in it for a rank that failed somewhere else."""
         self._require_mpi()
         if self._failure:
@@ -84,11 +105,12 @@ class Communicator:
             if done.value:
                 return
             if time.monotonic() > end:
-                _unfinished.append((words, request))  # MPI may still write there
+                # MPI may still write there, and a module that is loaded later is to know
+                _unfinished.append((self, words, request))
                 self._failure = (
-                    f"rank {self.rank} of {self.size} has waited {timeout:g} s in {purpose} for the others. All ranks "
-                    "of the communicator must call it: look for one that failed before, whose error was passed over "
-                    "(stat=), or that took another way through the program"
+                    f"rank {self.rank} of {self.size} has waited {self.timeout:g} s in {purpose} for the others. All "
+                    "ranks of the communicator must call it: look for one that failed before, whose error was passed "
+                    "over (stat=), or that took another way through the program"
                 )
                 raise FtnPytorchError("PYTHON", self._failure)
             time.sleep(sleep)
@@ -163,10 +185,15 @@ def opened(handle: int | None) -> Communicator | None:
     return made
 
 
+def usable() -> list[Communicator]:
+    """That of the module at work, else those of this process, without those that cannot be used any more."""
+    one = getattr(_at_work, "one", None)
+    return [one] if one is not None else [each for each in _known if each.is_usable()] or list(_known)
+
+
 def current() -> Communicator | None:
     """That of the module at work, else the only one of this process; None without any. ARGUMENT if it is unclear."""
-    one = getattr(_at_work, "one", None)
-    known = [one] if one is not None else list(_known)
+    known = usable()
     if len(known) > 1:
         listed = ", ".join(f"rank {each.rank} of {each.size}" for each in known)
         raise FtnPytorchError(
@@ -180,4 +207,7 @@ def current() -> Communicator | None:
 
 def current_if_clear() -> Communicator | None:
     """``current``, None also where it is unclear."""
-    return current() if getattr(_at_work, "one", None) is not None or len(_known) == 1 else None
+    try:
+        return current()
+    except FtnPytorchError:
+        return None

@@ -8,16 +8,19 @@ import contextlib
 import datetime
 import os
 import socket
+import weakref
+from collections.abc import Iterator
 from typing import Any
 
 from . import communicator
 from .communicator import TIMEOUT, Communicator
-from .errors import FtnPytorchError
+from .errors import FtnPytorchError, summary
 
 _NAME = "init_process_group"
 
-# Handle, rank and size of the communicator that the group of this process was made for.
-_made_for: list[tuple[int, int, int]] = []
+# The ranks that the group of this process was made for, as a handle of MPI, and communicators that have these.
+_made_for: list[int] = []
+_of_group: weakref.WeakSet[Communicator] = weakref.WeakSet()
 
 
 def init_process_group(backend: str | None = None, timeout: float | datetime.timedelta = TIMEOUT) -> None:
@@ -28,7 +31,7 @@ def init_process_group(backend: str | None = None, timeout: float | datetime.tim
     Nothing happens if the group is there already. It is destroyed when the program ends.
 
     backend: of torch.distributed; by default torch's own choice, gloo for the CPU and nccl for GPUs. timeout: seconds
-    that this, and later each operation of the group, waits for other ranks.
+    that this, and later each operation of the group, ``require_equal`` and ``restore`` wait for other ranks.
     ARGUMENT without a communicator, or if there is a group of other ranks; PYTHON if a rank does not come.
     """
     from torch import distributed
@@ -46,9 +49,12 @@ def init_process_group(backend: str | None = None, timeout: float | datetime.tim
         _require_group_of(ours)
         return
     limit = timeout if isinstance(timeout, datetime.timedelta) else datetime.timedelta(seconds=timeout)
+    ours.timeout = limit.total_seconds()
     store = _store(ours, limit)
     distributed.init_process_group(backend, store=store, rank=ours.rank, world_size=ours.size, timeout=limit)
-    _made_for[:] = [(ours.handle, ours.rank, ours.size)]
+    _made_for[:] = [ours.group()]
+    _of_group.clear()
+    _of_group.add(ours)
     atexit.unregister(_destroy)
     atexit.register(_destroy)
 
@@ -61,7 +67,9 @@ def require_group(purpose: str) -> Any:
     from torch import distributed
 
     if distributed.is_available() and distributed.is_initialized():
-        _require_group_of(communicator.current() if _made_for else None)
+        # Which one is meant need not be clear where all have the ranks of the group.
+        if _made_for and not all(map(_is_of_group, communicator.usable())):
+            _require_group_of(communicator.current())
     elif communicator.current() is not None:
         init_process_group()
     else:
@@ -73,34 +81,65 @@ def require_group(purpose: str) -> Any:
     return distributed.group.WORLD
 
 
+def gather(text: str, group: Any, purpose: str) -> list[str]:
+    """The texts of all ranks of a group, which must all call this; PYTHON if one does not come."""
+    from torch import distributed
+
+    texts: list[Any] = [None] * group.size()
+    with exchange(purpose):
+        distributed.all_gather_object(texts, text, group)
+    return texts
+
+
+@contextlib.contextmanager
+def exchange(purpose: str) -> Iterator[None]:
+    """An operation of all ranks of a group: PYTHON with what is likely where torch tells of its connections only."""
+    try:
+        yield
+    except RuntimeError as failure:
+        raise FtnPytorchError(
+            "PYTHON",
+            f"{purpose} has not reached the other ranks ({summary(failure)}). As a rule one of them has failed or "
+            "ended before, or did not come within the time limit of init_process_group: look for its error",
+        ) from failure
+
+
 def _require_group_of(ours: Communicator | None) -> None:
     """ARGUMENT if the group of this process is of other ranks than the communicator, as far as can be told."""
     from torch import distributed
 
-    if ours is None:
-        return
-    rank, size = distributed.get_rank(), distributed.get_world_size()
-    same = _made_for == [(ours.handle, ours.rank, ours.size)] if _made_for else (rank, size) == (ours.rank, ours.size)
-    if not same:
+    if ours is not None and not _is_of_group(ours):
         raise FtnPytorchError(
             "ARGUMENT",
             f"{_NAME}: this process is rank {ours.rank} of {ours.size} in the communicator of this script, and has a "
-            f"process group already, of other ranks, in which it is rank {rank} of {size}. There is one such group in "
-            "a process: load all modules that train over ranks with one communicator",
+            f"process group already, of other ranks, in which it is rank {distributed.get_rank()} of "
+            f"{distributed.get_world_size()}. There is one such group in a process: load all modules that train over "
+            "ranks with communicators of the same ranks",
         )
+
+
+def _is_of_group(ours: Communicator) -> bool:
+    from torch import distributed
+
+    if ours in _of_group:
+        return True
+    same = (distributed.get_rank(), distributed.get_world_size()) == (ours.rank, ours.size)
+    if same and (not _made_for or ours.has(*_made_for)):
+        _of_group.add(ours)
+        return True
+    return False
 
 
 def _store(ours: Communicator, limit: datetime.timedelta) -> Any:
     """Where the ranks tell each other their addresses: a server on a free port of rank 0."""
     from torch import distributed
 
-    seconds = limit.total_seconds()
     host = os.environ.get("MASTER_ADDR") or socket.gethostname()
     if ours.rank == 0:
         store = distributed.TCPStore("localhost", 0, is_master=True, wait_for_workers=False, timeout=limit)
-        ours.broadcast(f"{host} {store.port}", purpose=_NAME, timeout=seconds)
+        ours.broadcast(f"{host} {store.port}", purpose=_NAME)
         return store
-    host, port = ours.broadcast("", purpose=_NAME, timeout=seconds).split()
+    host, port = ours.broadcast("", purpose=_NAME).split()
     near = "localhost" if host == socket.gethostname() else host
     return distributed.TCPStore(near, int(port), is_master=False, wait_for_workers=False, timeout=limit)
 

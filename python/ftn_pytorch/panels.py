@@ -78,7 +78,7 @@ POINTS = 150
 
 def draw(series: Sequence[Series], name: str) -> dict[str, bytes]:
     """The picture of a run called ``name``, as the content of a "png" and an "svg" file."""
-    series = [each for each in series if each.values]
+    series = [each for each in series if _can_be_seen(each)] or [each for each in series if each.values]
     shown = [(panel, [each for each in series if _panel_of(each.column) == panel]) for panel in _chosen(series)]
     columns = min(len(shown), 2 if len(shown) in (2, 4) else 3)
     rows = math.ceil(len(shown) / columns)
@@ -91,6 +91,10 @@ def draw(series: Sequence[Series], name: str) -> dict[str, bytes]:
         colours = _colours(list(dict.fromkeys(each.file for each in series)))
         for axis, (panel, drawn) in zip(axes, shown):
             _draw_panel(axis, panel, drawn, colours)
+        steps = {step for each in series for step in (each.steps[0], each.steps[-1])}
+        if len(steps) == 1:
+            # Thousandths of a step otherwise.
+            axes[0].set_xlim(min(steps) - 1, min(steps) + 1)
         for axis in axes[len(shown) :]:
             axis.remove()
         if len(colours) > 1:
@@ -107,6 +111,11 @@ def draw(series: Sequence[Series], name: str) -> dict[str, bytes]:
             figure.savefig(stream, format=ending, **options)  # type: ignore[arg-type]
             pictures[ending] = stream.getvalue()
     return pictures
+
+
+def _can_be_seen(series: Series) -> bool:
+    """False for a drift that is not known yet; losses that are no numbers are marked."""
+    return any(map(math.isfinite, series.values)) or bool(series.values and _panel_of(series.column).is_logarithmic)
 
 
 def _panel_of(column: str) -> Panel:

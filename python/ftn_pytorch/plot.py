@@ -32,7 +32,10 @@ def add_arguments(parser: ArgumentParser) -> None:
         "log", type=Path, help="a folder with CSV files of Log, such as those of all ranks, or one file"
     )
     parser.add_argument(
-        "--output", type=Path, metavar="NAME", help="write NAME.png and NAME.svg (default: run, in that folder)"
+        "--output",
+        type=Path,
+        metavar="NAME",
+        help="write NAME.png and NAME.svg; NAME may end in either (default: run, in that folder)",
     )
 
 
@@ -41,6 +44,8 @@ def run(chosen: Namespace) -> int:
     try:
         folder = chosen.log if chosen.log.is_dir() else chosen.log.parent
         output = folder / "run" if chosen.output is None else chosen.output
+        if output.suffix in (".png", ".svg"):
+            output = output.with_suffix("")
         series = read(chosen.log)
         panels = _panels()
         _write(panels.draw(series, "/".join(chosen.log.resolve().parts[-2:])), output)

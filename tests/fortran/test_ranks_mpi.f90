@@ -27,6 +27,8 @@ program test_ranks_mpi
       call several_communicators()
    case ("halves")
       call two_halves()
+   case ("freed")
+      call freed_communicator()
    case ("training")
       call training()
    case ("missing")
@@ -87,9 +89,11 @@ contains
 
    !> Two modules of this process have communicators of their own
    subroutine several_communicators()
-      type(torch_pymodule) :: all_ranks, lone
+      type(torch_pymodule) :: all_ranks, alike, lone
+      type(MPI_Comm) :: copied
       character(:), allocatable :: errmsg
       integer :: numbers(2), stat
+      real(real64) :: difference
 
       call all_ranks%load(script("ranks.py"), communicator=MPI_COMM_WORLD)
       call lone%load(script("ranks.py"), communicator=MPI_COMM_SELF)
@@ -103,6 +107,12 @@ contains
       call lone%free()
       call expect_numbers(all_ranks, "numbers_now", rank, ranks, "when one of them is gone")
       call all_ranks%call("join")
+      call MPI_Comm_dup(MPI_COMM_WORLD, copied)
+      call alike%load(script("ranks.py"), communicator=copied)
+      call alike%call("train_without_samples", outputs=[torch_out(difference)], stat=stat, errmsg=errmsg)
+      call expect_status(stat, FTN_PYTORCH_OK, "another communicator of the same ranks", errmsg)
+      call alike%free()
+      call MPI_Comm_free(copied)
       call lone%load(script("ranks.py"), communicator=MPI_COMM_SELF)
       call all_ranks%free()
       call lone%call("join", stat=stat, errmsg=errmsg)
@@ -130,6 +140,33 @@ contains
       call expect(weights(0) == weights(2) .and. weights(1) == weights(3), "a half has one network")
       call expect(abs(weights(0) - weights(1)) > 1e-6, "the halves have two networks")
    end subroutine two_halves
+
+   !> MPI gives the handle of a communicator that was freed to the next one, which is of other ranks
+   subroutine freed_communicator()
+      type(torch_pymodule) :: model
+      type(MPI_Comm) :: half
+      character(:), allocatable :: errmsg
+      integer :: stat
+
+      call MPI_Comm_split(MPI_COMM_WORLD, mod(rank, 2), rank, half)
+      call model%load(script("ranks.py"), communicator=half)
+      call model%call("join")
+      call model%free()
+      call MPI_Comm_free(half)
+      call MPI_Comm_split(MPI_COMM_WORLD, mod(rank, 2), rank, half)
+      call model%load(script("ranks.py"), communicator=half)
+      call model%call("join", stat=stat, errmsg=errmsg)
+      call expect_status(stat, FTN_PYTORCH_OK, "the same ranks again", errmsg)
+      call model%free()
+      call MPI_Comm_free(half)
+      call MPI_Comm_split(MPI_COMM_WORLD, rank/2, rank, half)
+      call model%load(script("ranks.py"), communicator=half)
+      call model%call("join", stat=stat, errmsg=errmsg)
+      call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "a group of other ranks", errmsg)
+      call expect_text(errmsg, "has a process group already, of other ranks", "the text about it")
+      call model%free()
+      call MPI_Comm_free(half)
+   end subroutine freed_communicator
 
    !> Ranks with 0, 5, 10 and 15 samples are one rank with 30
    subroutine training()

@@ -2,11 +2,11 @@
 """Fixtures for tests of the Python layer: scripts in a folder of their own, and failures as the library sees them."""
 
 import contextlib
-import gc
 import os
 import subprocess
 import sys
 import textwrap
+import weakref
 from pathlib import Path
 
 import pytest
@@ -127,5 +127,5 @@ def mpi(monkeypatch):
     """An MPI that is played in this process, by which communicators work; its handles are names of ``played_mpi``."""
     played = Played()
     monkeypatch.setattr(communicator, "_subroutine", played)
-    gc.collect()  # communicators of modules that other tests have let go
+    monkeypatch.setattr(communicator, "_known", weakref.WeakSet())  # modules of other tests may not be collected yet
     return played

@@ -43,6 +43,15 @@ class Played:
     def mpi_comm_size_(self, handle, size):
         size.value = 2 if handle.value in (FIRST_OF_TWO, SECOND_OF_TWO) else 1
 
+    def mpi_comm_group_(self, handle, group):
+        group.value = 100 + handle.value
+
+    def mpi_group_compare_(self, one, other, result):
+        result.value = 55 if one.value == other.value else 66
+
+    def mpi_group_free_(self, group):
+        group.value = 0
+
     def mpi_type_create_f90_integer_(self, digits, kind):
         kind.value = 77
 

@@ -95,11 +95,38 @@ def test_texts(mpi, text):
 
 def test_a_rank_that_does_not_come(mpi, fails):
     ours = communicator.Communicator(FIRST_OF_TWO)
+    ours.timeout = 0.1
     with fails("PYTHON", "rank 0 of 2 has waited 0.1 s in a test for the others", "look for one that failed before"):
-        ours.gather("mine", purpose="a test", timeout=0.1)
+        ours.gather("mine", purpose="a test")
     mpi.pending = False
     with fails("PYTHON", "another test cannot be done any more", "has waited 0.1 s in a test"):
         ours.broadcast("mine", purpose="another test")
+
+
+def test_a_module_that_is_loaded_again_knows_of_a_rank_that_did_not_come(mpi, load, fails, monkeypatch):
+    """What was begun is still under way in MPI, and would be taken for what comes next."""
+    monkeypatch.setattr(communicator, "_unfinished", [])
+    text = "from ftn_pytorch import require_equal\ndef compare():\n    require_equal([])"
+    first = load(text, communicator=FIRST_OF_TWO)
+    communicator.current().timeout = 0.1
+    with fails("PYTHON", "has waited 0.1 s in require_equal"):
+        first._module.compare()
+    del first
+    gc.collect()
+    again = load(text, communicator=FIRST_OF_TWO)
+    mpi.pending = False
+    with fails("PYTHON", "cannot be done any more"):
+        again._module.compare()
+    del again
+    gc.collect()
+    other = load(text, communicator=LONE)
+    assert (ftn_pytorch.rank(), ftn_pytorch.world_size()) == (0, 1), "the one that can be used"
+    other._module.compare()
+
+
+def test_a_handle_that_mpi_gives_to_other_ranks(mpi):
+    one, other = communicator.Communicator(LONE), communicator.Communicator(FIRST_OF_TWO)
+    assert one.has(one.group()) and not one.has(other.group())
 
 
 def test_no_communicator_no_group(fails):

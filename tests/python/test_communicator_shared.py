@@ -111,3 +111,19 @@ def test_hooks_of_a_script_restore_together_as_well(mpi, load, tmp_path):
     (tmp_path / "rank0" / "checkpoint-000000000007.ckpt").unlink()
     with pytest.raises(FtnPytorchError, match="nor do the folders of the other ranks"):
         again.restore(f"{tmp_path}/rank%r")
+
+
+def test_a_rank_with_a_hook_and_without_its_folder_waits_for_nobody(mpi, load, tmp_path, fails):
+    """The others restore together, and would wait for it."""
+    runner = load(
+        """
+        def ftn_pytorch_save(name): ...
+        def ftn_pytorch_restore(name): raise AssertionError(name)
+        """,
+        communicator=FIRST_OF_TWO,
+    )
+    (tmp_path / "rank1").mkdir()
+    text = b'{"7": 2}'
+    mpi.from_others = [[len(text)], [int.from_bytes(text[i : i + 4], "little") for i in range(0, len(text), 4)]]
+    with fails("NO_CHECKPOINT", "there is no step that all ranks have. Steps of rank 0: none; rank 1: 7"):
+        runner.restore(f"{tmp_path}/rank%r")

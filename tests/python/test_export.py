@@ -158,7 +158,7 @@ def test_usage_is_told(capsys):
         with pytest.raises(SystemExit) as exit:
             __main__.main(arguments)
         assert exit.value.code == 2
-    assert "--version, --cmakedir, doctor, export" in capsys.readouterr().err
+    assert "--version, --cmakedir, doctor, check, bench, export" in capsys.readouterr().err
 
 
 def test_scalars_and_types_of_inputs():
@@ -233,3 +233,32 @@ def test_restored_network_is_exported(write, tmp_path, monkeypatch, capsys, kind
     assert "name the network that the script keeps" in capsys.readouterr().err
     assert __main__.main(["export", "trained.py:net", *options, "nothing"]) == 1
     assert "nothing" in capsys.readouterr().err
+
+
+def test_network_that_another_process_trained_is_exported(write, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write(
+        "trained.py",
+        """
+        import torch
+        net = torch.nn.Linear(3, 2)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        def ftn_pytorch_train(x, target):
+            loss = (net(x) - target).square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            return False, loss
+    """,
+    )
+    runner = _embed.load(0, "trained.py", {"background": True}, {})
+    background = runner._background
+    for _ in range(3):
+        _embed.bind(runner, "ftn_pytorch_train", 0)[0](torch.ones(4, 3), 7 * torch.ones(4, 2))
+    background.flush()
+    _embed.save(runner, "state")
+    background.stop()
+    options = ["--input", "4x3", "--to", "pt2", "--output", "net.pt2", "--checkpoint", "state"]
+    assert __main__.main(["export", "trained.py:net", *options]) == 0
+    found = _embed.bind(_embed.load(1, "net.pt2", {}, {}), "ftn_pytorch_forward", 0)[0](torch.ones(4, 3))
+    assert torch.allclose(found, runner.require("net")(torch.ones(4, 3)))

@@ -67,7 +67,11 @@ def run(size, folder, program=RANK):
         )
         for rank in range(size)
     ]
-    answers = [rank.communicate(timeout=120)[0].decode() for rank in ranks]
+    try:
+        answers = [rank.communicate(timeout=600)[0].decode() for rank in ranks]
+    finally:
+        for rank in ranks:
+            rank.kill()
     assert all(rank.returncode == 0 for rank in ranks)
     assert len(set(answers)) == 1, "the ranks have one network"
     return json.loads(answers[0])
@@ -135,3 +139,70 @@ def test_unequal_numbers_of_samples_decorated_or_not(tmp_path):
     """2 and 6 samples, later 2 and 10, are one rank with 8, later 12."""
     for one, two in zip(run(1, tmp_path, WEIGHTED), run(2, tmp_path, WEIGHTED)):
         assert torch.allclose(torch.tensor(one), torch.tensor(two), atol=1e-12)
+
+
+UNLIKE = """
+    import datetime
+    import json
+    import sys
+    import torch
+    from ftn_pytorch import average_gradients, errors, require_equal
+
+    rank, size = int(sys.argv[1]), int(sys.argv[2])
+    torch.distributed.init_process_group(
+        "gloo", init_method="file://" + sys.argv[3], rank=rank, world_size=size, timeout=datetime.timedelta(seconds=20)
+    )
+
+
+    def refused(*arguments, function=average_gradients, **named):
+        try:
+            function(*arguments, **named)
+        except errors.FtnPytorchError as failure:
+            return f"{failure.status}: {failure.text}"
+
+
+    def network(sizes):
+        made = torch.nn.Sequential(torch.nn.Linear(3, sizes[0]), torch.nn.Linear(sizes[0], 1))
+        for parameter in made.parameters():
+            parameter.grad = torch.full_like(parameter, rank)
+        return made
+
+
+    found = [refused(network([4 + (rank == 1)])), refused(network([4 + (rank == 1)]), samples=1)]
+    frozen = network([4])
+    frozen[rank].requires_grad_(False)
+    found.append(refused(frozen))
+    alike = network([4])
+    found.append(refused(alike) or alike[0].bias.grad.tolist())
+    found.append(refused([[torch.nn.LazyLinear(1)], [alike[1]]][rank][0]))
+    found.append(refused(set(alike.parameters())))
+    table = torch.nn.Embedding(3, 1, sparse=True)
+    if rank:
+        table(torch.tensor([1, 1, 2])).sum().backward()
+    found.append(refused(table) or table.weight.grad.flatten().tolist())
+    alike.register_buffer("sparse", torch.eye(3).to_sparse_csr())
+    torch.manual_seed(0)
+    for parameter in alike.parameters():
+        torch.nn.init.normal_(parameter)
+    found.append(refused(alike, function=require_equal))
+    alike.sparse = torch.eye(3).to_sparse() * (1 + rank)
+    found.append(refused(alike, function=require_equal))
+    print(json.dumps(found), flush=True)
+    if rank == 0:
+        text = refused(alike)
+        assert text.startswith("PYTHON: average_gradients has not reached the other ranks"), text
+"""
+
+
+def test_ranks_with_unlike_networks_are_told_and_none_is_mixed(tmp_path):
+    answer = run(2, tmp_path, UNLIKE)
+    for text in answer[:2]:
+        assert text.startswith("FORMAT: average_gradients: the ranks do not average the same parameters")
+        assert "rank 1 differs from rank 0 in 0.weight, 0.bias, 1.weight. Make" in text
+    assert "rank 1 differs from rank 0 in 1.weight, 1.bias, 0.weight, 0.bias. Make" in answer[2]
+    assert answer[3] == [0.5] * 4
+    assert answer[4].startswith("FORMAT: average_gradients")
+    assert answer[5].startswith("ARGUMENT: average_gradients: a set has another order")
+    assert answer[6] == [0.0, 1.0, 0.5]
+    assert answer[7] is None
+    assert "rank 1 differs from rank 0 in sparse." in answer[8]

@@ -123,12 +123,75 @@ def test_a_restart_goes_on_bit_for_bit(load, beside, fails, tmp_path):
     assert found[1:] == losses[10:-1]
     second._background.flush()
     assert torch.equal(hook(second, "ftn_pytorch_forward")(torch.ones(2, 3)), prediction)
+
+
+RANDOM = PLAIN.replace("torch.nn.Tanh()", "torch.nn.Dropout(0.3)")
+
+
+def test_a_run_goes_on_without_the_option(load, beside, tmp_path):
+    losses, prediction = trained(load(RANDOM), 20)
+    first = beside(RANDOM)
+    for i in range(10):
+        hook(first, "ftn_pytorch_train")(*batch(i))
+    first._background.flush()
+    first.checkpoint(str(tmp_path / "run"), 3, 10)
+    second = load(RANDOM)
+    assert second.restore(str(tmp_path / "run")) == 10
+    assert vars(second._module)["steps"] == 10
+    found = [float(hook(second, "ftn_pytorch_train")(*batch(i))[1].detach()) for i in range(10, 20)]
+    assert found == losses[10:]
+
+
+def test_a_run_goes_on_with_the_option(load, beside, tmp_path):
+    losses, _ = trained(load(RANDOM), 20)
+    first = load(RANDOM)
+    for i in range(10):
+        hook(first, "ftn_pytorch_train")(*batch(i))
+    first.checkpoint(str(tmp_path / "run"), 3, 10)
+    trained(first, 1)
+    before = vars(first._module)["net"][0].weight.clone()
+    second = beside(RANDOM)
+    for i in range(3):
+        hook(second, "ftn_pytorch_train")(*batch(i))
+    assert second.restore(str(tmp_path / "run")) == 10
+    net = vars(second._module)["net"]
+    first.restore(str(tmp_path / "run"))
+    assert torch.equal(net[0].weight, vars(first._module)["net"][0].weight) and not torch.equal(net[0].weight, before)
+    train = hook(second, "ftn_pytorch_train")
+    found = [train(*batch(10)), *(train(*batch(i))[1] for i in range(11, 20))]
+    assert found[0] == (False, float("inf")) and found[1:] == losses[10:-1]
+    second._background.flush()
+    assert second._background.loss == losses[-1] and second._background.steps == 10
+    second.checkpoint(str(tmp_path / "later"), 3, 20)
+    assert first.restore(str(tmp_path / "later")) == 20 and vars(first._module)["steps"] == 20
+
+
+def test_before_the_first_step_and_with_samples_that_wait(load, beside, tmp_path):
+    runner = beside()
+    runner.save(str(tmp_path / "none"))
     plain = load(PLAIN)
-    with fails("FORMAT", "torch_background"):
-        plain.restore(str(tmp_path / "ten"))
-    plain.save(str(tmp_path / "plain"))
-    with fails("FORMAT", "torch_background"):
-        second.restore(str(tmp_path / "plain"))
+    plain.restore(str(tmp_path / "none"))
+    assert vars(plain._module)["steps"] == 0
+    with ftn_pytorch.lock():
+        hook(runner, "ftn_pytorch_train")(*batch(0))
+        runner.save(str(tmp_path / "waiting"))
+    with pytest.warns(ftn_pytorch.process.FtnPytorchWarning, match="1 sets of samples waited to be learnt"):
+        plain.restore(str(tmp_path / "waiting"))
+
+
+def test_a_file_that_does_not_fit_changes_nothing_with_the_option(load, beside, fails, tmp_path):
+    load(PLAIN, {"width": 5}).save(str(tmp_path / "narrow"))
+    runner = beside()
+    train = hook(runner, "ftn_pytorch_train")
+    train(*batch(0))
+    runner._background.flush()
+    loss, before = runner._background.loss, vars(runner._module)["net"][0].weight.clone()
+    with fails("FORMAT", "narrow"):
+        runner.restore(str(tmp_path / "narrow"))
+    assert torch.equal(vars(runner._module)["net"][0].weight, before)
+    train(*batch(0))
+    runner._background.flush()
+    assert runner._background.loss < loss and runner._background.steps == 2
 
 
 def test_shapes_may_change_and_a_failure_comes_with_the_traceback_of_the_process(load, beside, fails):

@@ -182,3 +182,24 @@ def test_matplotlib_is_missing(folder, monkeypatch, refused):
     monkeypatch.delitem(sys.modules, "ftn_pytorch.panels")
     monkeypatch.delattr("ftn_pytorch.panels")
     refused(folder, "pictures need matplotlib", "-m pip install matplotlib")
+
+
+def test_one_row_has_whole_steps(tmp_path):
+    (tmp_path / "log.csv").write_text("step,loss\n7,0.5\n")
+    assert main(["plot", str(tmp_path)]) == 0
+    assert {"6", "7", "8"} <= set(texts(tmp_path / "run.svg"))
+
+
+@pytest.mark.parametrize("name", ["a.png", "a.svg", "a"])
+def test_the_name_of_a_picture_may_have_its_ending(name, folder, tmp_path):
+    assert main(["plot", str(folder), "--output", str(tmp_path / name)]) == 0
+    assert {"a.png", "a.svg"} < set(os.listdir(tmp_path)) and not (tmp_path / "a.png.png").exists()
+
+
+def test_a_column_without_numbers_has_no_empty_panel(tmp_path):
+    (tmp_path / "log.csv").write_text("step,loss,drift,energy\n1,nan,nan,3\n2,nan,nan,4\n")
+    assert main(["plot", str(tmp_path)]) == 0
+    found = texts(tmp_path / "run.svg")
+    assert "Loss" in found and "energy" in found and "Drift of the inputs" not in found
+    (tmp_path / "log.csv").write_text("step,drift\n1,nan\n")
+    assert main(["plot", str(tmp_path)]) == 0

@@ -22,8 +22,8 @@ from ..communicator import Communicator
 from ..conventions import SHARED, STATE
 from ..errors import FtnPytorchError
 from ..values import find_imported_type, is_tensor
-from . import file, names, shared
-from .base import Checkpoint, describe
+from . import beside, file, names, shared
+from .base import SHARED_KEY, Checkpoint, describe
 from .capture import Collector
 from .folder import Session
 from .objects import is_optimizer
@@ -55,6 +55,7 @@ class ScriptCheckpoint(Checkpoint):
         self._assigned: set[str] = set()
         self._left = names.Left()
         self._told = ""
+        self._is_beside_new = False
 
     def use(self, namespace: dict[str, Any]) -> None:
         """Go on with these names, those of the script, which are others after it was loaded again."""
@@ -93,7 +94,10 @@ class ScriptCheckpoint(Checkpoint):
         return not self._collect()
 
     def _collect(self) -> dict[str, Any]:
-        return {**self._own(), **self._attached()}
+        attached = self._attached()
+        if self._is_beside_new:
+            del attached[beside.NAME]
+        return {**self._own(), **attached}
 
     def _own(self) -> dict[str, Any]:
         own = [value for value in self._namespace.values() if isinstance(value, Checkpoint)]
@@ -163,6 +167,24 @@ class ScriptCheckpoint(Checkpoint):
 
     def _was_left_out(self, name: str, value: Any) -> bool:
         return not self._is_declared() and (instances.is_plain(type(value)) or (is_tensor(value) and name.isupper()))
+
+    def _apply(self, content: Any, path: str, first: Any = None, only: frozenset[str] | None = None) -> int | None:
+        live = self._attached().get(beside.NAME)
+        if first is not None or only is not None or content[1] is None or beside.is_of(content) == (live is not None):
+            return super()._apply(content, path, first, only)
+        if live is None:
+            content, others, arrays = beside.as_trained(content, path, self._read, self._find_type)
+            about = {**content[0], SHARED_KEY: sorted(others)}
+            return super()._apply((about, *content[1:]), path, (None, {"objects": others}, arrays))
+        # What does not fit is refused there, before anything is changed here.
+        live.restore_elsewhere(path)
+        self._is_beside_new = True
+        try:
+            step = super()._apply(content, path)
+        finally:
+            self._is_beside_new = False
+        live.begin_anew()
+        return step
 
     def _rebinder(self, name: str) -> Rebind | None:
         if any(isinstance(value, Checkpoint) for value in self._namespace.values()):

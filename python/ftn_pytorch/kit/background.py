@@ -266,6 +266,19 @@ class Background:
                 self._work()
             self._changed.notify_all()
 
+    def restore_elsewhere(self, file: str) -> None:
+        """Let the other process go on from a checkpoint of its script."""
+        self._remote.restore(file)
+
+    def begin_anew(self) -> None:
+        """Forget steps and samples: what predicts has other weights now."""
+        with self._changed:
+            self._queue.clear()
+            self._failure, self.is_completed, self.loss = None, False, math.inf
+            self.submitted, self.steps, self.dropped, self._stride = 0, 0, 0, 1
+            self._changed.notify_all()
+        self._weights.load({**self._weights.state(), "ready": None})
+
 
 def _own(value: Any) -> Any:
     """A copy of samples, which may be memory of the simulation."""

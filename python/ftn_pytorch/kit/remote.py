@@ -62,8 +62,11 @@ class Remote:
         """What a checkpoint of the child's script holds, empty if it has made no step."""
         return self._ask("save") if self._shares else b""
 
-    def restore(self, state: bytes) -> None:
-        """The opposite. A child that has ended is started anew, and one that has made steps which the state has not."""
+    def restore(self, state: bytes | str) -> None:
+        """The opposite; also from a file of that name.
+
+        A child that has ended is started anew, and one that has made steps which the state has not.
+        """
         if self._process is not None and (not self._process.is_alive() or (self._shares and not state)):
             self.stop()
         if state:
@@ -274,11 +277,12 @@ class _Child:
             with open(path, "rb") as stream:
                 return stream.read()
 
-    def restore(self, state: bytes) -> None:
+    def restore(self, state: bytes | str) -> None:
         with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "child")
-            with open(path, "wb") as stream:
-                stream.write(state)
+            path = state if isinstance(state, str) else os.path.join(folder, "child")
+            if isinstance(state, bytes):
+                with open(path, "wb") as stream:
+                    stream.write(state)
             self._kept.restore(path)
         # A hook may make a new network.
         self._trained = list(self._networks())

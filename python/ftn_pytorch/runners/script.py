@@ -105,8 +105,10 @@ class ScriptRunner(Runner):
         return of_runner(self)
 
     def attached(self) -> dict[str, Any]:
-        beside = {} if self._background is None else {"torch_background": self._background}
-        return {**super().attached(), **beside}
+        from ..checkpoint import beside
+
+        trains = {} if self._background is None else {beside.NAME: self._background}
+        return {**super().attached(), **trains}
 
     def source(self) -> tuple[str, dict[str, Any], dict[str, Any]]:
         """Arguments of ``open_runner`` with which another process, which is no rank of MPI, has the same."""
@@ -156,12 +158,18 @@ class ScriptRunner(Runner):
 
     def _restore(self, file: str, fallback: bool, step: int | None) -> int | None:
         place = process.with_rank(file)
-        is_folder = os.path.isdir(place) or (self.communicator and os.path.isdir(file.replace("%r", "0")))
+        is_folder = os.path.isdir(place) or self._is_folder_of_others(file, place)
         is_folder = is_folder or place.endswith(os.sep) or fallback or step is not None
         if self._has_hook(RESTORE) and not (is_folder or _is_checkpoint(place)):
             self._call_with_file(RESTORE, place)
             return None
         return self._kept(RESTORE).restore(file, step=step, fallback=fallback)
+
+    def _is_folder_of_others(self, file: str, place: str) -> bool:
+        """True if this rank lacks what other ranks have as a folder, from which all restore together."""
+        if self.communicator is None or "%r" not in file or os.path.exists(place):
+            return False
+        return any(os.path.isdir(file.replace("%r", str(rank))) for rank in range(self.communicator.size))
 
     def _has_hook(self, name: str) -> bool:
         """True if the script defines the hook; HOOK if it defines only the other one of the pair."""
