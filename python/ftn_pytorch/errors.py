@@ -9,7 +9,7 @@ import sys
 import traceback
 from collections.abc import Iterable
 
-_PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_PACKAGE = os.path.dirname(__file__) + os.sep  # as code objects have it, even with ".." in it
 # Files that call a function of torch for the caller, whose arguments it refuses
 _PASS_ON = {os.path.join(_PACKAGE, "fortran_functions.py"), os.path.join(_PACKAGE, "runners", "torch_functions.py")}
 

@@ -2,6 +2,7 @@
 """Any exception as status and text."""
 
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -144,3 +145,27 @@ def test_every_status_used_is_one_of_the_header():
     sources = "\n".join(path.read_text() for path in PACKAGE.rglob("*.py"))
     used = set(re.findall(r'FtnPytorchError\(\s*"(\w+)"', sources))
     assert {"HOOK", "SHAPE", "FILE"} <= used <= known
+
+
+def test_frames_of_the_package_are_known_where_its_path_has_steps_back(tmp_path):
+    """As in the command of an installation; code objects keep such a path."""
+    (tmp_path / "model.py").write_text(
+        "import ftn_pytorch, place\n"
+        "@ftn_pytorch.recorded\n"
+        "def ftn_pytorch_forward():\n"
+        "    raise ValueError(place.of_user())\n"
+    )
+    (tmp_path / "place.py").write_text("from ftn_pytorch.recording.tape import place_of_user as of_user\n")
+    program = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from ftn_pytorch import _embed, recording
+try:
+    _embed.bind(_embed.load(0, "model.py", {}, {}), "ftn_pytorch_forward", 0)[0]()
+except ValueError as failure:
+    print(*_embed.describe_error(failure, ""))
+"""
+    arguments = [sys.executable, "-c", program, f"{PACKAGE.parent}/../{PACKAGE.parent.name}"]
+    text = subprocess.run(arguments, cwd=tmp_path, check=True, capture_output=True, text=True).stdout
+    assert "ValueError: model.py:4" in text
+    assert f'File "{tmp_path}/model.py"' in text and "/../" not in text

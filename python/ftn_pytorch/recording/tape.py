@@ -21,8 +21,8 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 from .. import private_names
 
-_OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-_TORCH = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
+_OWN = os.path.dirname(os.path.dirname(__file__)) + os.sep  # as code objects have it, even with ".." in it
+_TORCH = os.path.dirname(torch.__file__) + os.sep
 _ACTIVATIONS = ("aten::relu", "aten::sigmoid", "aten::tanh")
 _MOVES = ("aten._to_copy.default", "aten.copy_.default")
 _KEPT_BYTES = 64 << 20
