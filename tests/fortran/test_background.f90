@@ -16,6 +16,7 @@ program test_background
    logical :: completed
    character(:), allocatable :: errmsg
 
+   call random_init(repeatable=.true., image_distinct=.true.)
    open (newunit=unit, file=gate)
    close (unit, status="delete")
    call random_number(x)

@@ -15,6 +15,7 @@ program test_compile
    integer :: step, unit, starts
    logical :: halting(3)
 
+   call random_init(repeatable=.true., image_distinct=.true.)
    if (command_argument_count() > 0) then
       open (newunit=unit, file="compile_runs.txt", status="old")
       starts = 0

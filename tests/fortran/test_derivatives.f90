@@ -9,6 +9,7 @@ program test_derivatives
 
    type(torch_pymodule) :: model
 
+   call random_init(repeatable=.true., image_distinct=.true.)
    call model%load(script("derivatives.py"))
    call adjoint_fits_the_tangent("reversed")
    call adjoint_fits_the_tangent("same")

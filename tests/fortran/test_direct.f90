@@ -26,6 +26,7 @@ program test_direct
       end function is_initialized
    end interface
 
+   call random_init(repeatable=.true., image_distinct=.true.)
    call layouts()
    call arguments_and_outputs()
    call results_of_all_kinds()

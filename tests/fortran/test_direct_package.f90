@@ -15,6 +15,7 @@ program test_direct_package
    type(torch_module) :: model
    type(torch_arg) :: inputs(4), outputs(3)
 
+   call random_init(repeatable=.true., image_distinct=.true.)
    call random_number(x)
    shift = [100.0, 200.0, 300.0]
    index = [4, 0, 2, 2, 1]

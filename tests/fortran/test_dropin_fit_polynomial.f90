@@ -18,6 +18,7 @@ program test_dropin_fit_polynomial
    character(:), allocatable :: in_name, out_name
    integer :: flag, batch
 
+   call random_init(repeatable=.true., image_distinct=.true.)
    in_name = argument(1)
    out_name = argument(2)
    flag = 0

@@ -13,6 +13,7 @@ program test_formats
    integer(int64) :: index(rows)
    logical(c_bool) :: mask(3, rows)
 
+   call random_init(repeatable=.true., image_distinct=.true.)
    call random_number(x)
    index = [4, 0, 2, 2, 1]
    mask = x > 0.5

@@ -8,6 +8,7 @@ program test_makers
 
    type(torch_pymodule) :: oracle
 
+   call random_init(repeatable=.true., image_distinct=.true.)
    call oracle%load(script("expected.py"))
    call shapes()
    call kinds()

@@ -11,6 +11,7 @@ program test_module
    type(torch_pymodule) :: maker
    character(16) :: backend, expected
 
+   call random_init(repeatable=.true., image_distinct=.true.)
    call get_command_argument(1, backend)
    call get_command_argument(2, expected)
    call maker%load(script("make_models.py"))

@@ -124,6 +124,7 @@ program test_procedures
    character(:), allocatable :: errmsg
    integer :: stat
 
+   call random_init(repeatable=.true., image_distinct=.true.)
    call random_number(x)
    call model%load(script("procedures.py"))
    call model%forward([torch_in(x)], [torch_out(y)], stat=stat, errmsg=errmsg)

@@ -12,6 +12,7 @@ program test_publish
    integer :: stat
    character(:), allocatable :: errmsg
 
+   call random_init(repeatable=.true., image_distinct=.true.)
    call random_number(x)
    target = x(:2, :)**2
    call trained%load(script("publishing.py"))

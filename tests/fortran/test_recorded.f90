@@ -16,6 +16,7 @@ program test_recorded
    integer :: call, stat
    character(:), allocatable :: errmsg
 
+   call random_init(repeatable=.true., image_distinct=.true.)
    call plain%load(script("recorded.py"))
    call recorded%load(script("recorded.py"), record=.true.)
    call expect(recorded%backend() == "script", "the script runs it")

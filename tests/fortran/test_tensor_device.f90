@@ -11,6 +11,7 @@ program test_tensor_device
    character(:), allocatable :: errmsg
    integer :: stat
 
+   call random_init(repeatable=.true., image_distinct=.true.)
    call torch_call("cuda.is_available", [torch_arg ::], [torch_out(has_gpu)])
    if (has_gpu) then
       call makes_and_moves()
