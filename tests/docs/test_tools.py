@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from pathlib import Path
 
+import pytest
 from pages import ROOT
 from walkthrough import Walk, blocks_below
 
@@ -19,11 +21,17 @@ def without_numbers(text: str) -> list[str]:
     return [" ".join(line.split()) for line in lines]
 
 
-def test_check_and_bench(build_dir: Path, tmp_path: Path) -> None:
+@pytest.fixture
+def walk(build_dir: Path, tmp_path: Path) -> Walk:
+    """A reader with an installation."""
     home, folder = tmp_path / "home", tmp_path / "model"
     folder.mkdir()
     walk = Walk(folder, {"PATH": f"{home}/bin{os.pathsep}{os.environ['PATH']}"})
     walk.run("cmake", "--install", build_dir, "--prefix", home)
+    return walk
+
+
+def test_check_and_bench(walk: Walk) -> None:
     for heading in ("Check a script", "Measure a script"):
         blocks = blocks_below(PAGE, heading)
         walk.follow(blocks)
@@ -31,4 +39,25 @@ def test_check_and_bench(build_dir: Path, tmp_path: Path) -> None:
         printed = walk.run("bash", "-ec", command)
         assert without_numbers(printed)[1:] == without_numbers(shown)[1:], "the first line may name the machine"
     walk.follow(blocks_below(PAGE, "Model Explorer"))
-    assert (folder / "closure.pt2").is_file()
+    assert (walk.folder / "closure.pt2").is_file()
+
+
+def test_a_module_of_lightning_online_and_offline(walk: Walk) -> None:
+    pytest.importorskip("lightning")
+    walk.follow(blocks_below(PAGE, "Lightning"))
+    program = """
+import torch
+from closure import *
+for _ in range(100):
+    x = torch.randn(64, 5)
+    _, loss = ftn_pytorch_train(x, x.sum(1, keepdim=True))
+assert loss < 0.5
+replay.export("samples.npz")
+online.stop()
+import offline
+assert torch.cat(offline.predicted).shape == (len(offline.data.held_out), 1)
+"""
+    packages = walk.folder.parent / "home" / "share" / "ftn_pytorch" / "python"
+    walk.run("env", f"PYTHONPATH={packages}", sys.executable, "-c", program)
+    assert (walk.folder / "closure.onnx").is_file()
+    assert list((walk.folder / "run").rglob("metrics.csv"))

@@ -48,14 +48,14 @@ class Walk:
     """A reader in an empty folder; `variables` are the environment beside PATH and its like."""
 
     def __init__(self, folder: Path, variables: Mapping[str, str]) -> None:
-        self._folder = folder
+        self.folder = folder
         kept = {name: text for name, text in os.environ.items() if not name.startswith("FTN_PYTORCH_")}
         self._environment = kept | dict(variables)
 
     def run(self, *command: object) -> str:
         """What a command prints; it must succeed."""
         done = subprocess.run(
-            list(map(str, command)), cwd=self._folder, env=self._environment, capture_output=True, text=True
+            list(map(str, command)), cwd=self.folder, env=self._environment, capture_output=True, text=True
         )
         assert done.returncode == 0, f"{command[-1]}\n{done.stdout}\n{done.stderr}"
         return done.stdout
@@ -69,7 +69,7 @@ class Walk:
             if block.language == "sh":
                 printed = self.run("bash", "-ec", block.text)
             elif block.language:
-                (self._folder / name_of(block)).write_text(block.text)
+                (self.folder / name_of(block)).write_text(block.text)
             else:
                 lines = len(block.text.splitlines())
                 compared.append("\n".join(printed.splitlines()[-lines:]))

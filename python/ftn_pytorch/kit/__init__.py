@@ -10,7 +10,15 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-_PLACES = {"Normaliser": "normaliser", "Replay": "replay", "Log": "log", "Guard": "guard", "Background": "background"}
+_PLACES = {
+    "Normaliser": "normaliser",
+    "Replay": "replay",
+    "Log": "log",
+    "Guard": "guard",
+    "Background": "background",
+    "Online": "online",
+    "ReplayData": "replay_data",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -162,7 +162,7 @@ class Replay(Dataset):
             raise FtnPytorchError("ARGUMENT", f"Replay: {len(names)} names for {len(self._columns)} arrays")
         arrays = dict(zip(names, self._ordered()))
         if self.held_out is not None:
-            arrays |= {f"held_out_{name}": each for name, each in zip(names, self.held_out._ordered())}
+            arrays |= {storage.HELD_OUT + name: each for name, each in zip(names, self.held_out._ordered())}
         storage.export(path, arrays)
 
     def state_dict(self) -> dict[str, Any]:

@@ -6,11 +6,16 @@ from __future__ import annotations
 import mmap
 import os
 import tempfile
-from collections.abc import Mapping
+import zipfile
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import torch
 
 from ..errors import FtnPytorchError
+
+HELD_OUT = "held_out_"
+"""What the names of arrays begin with whose samples were held out."""
 
 
 def in_memory(shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> torch.Tensor:
@@ -45,18 +50,43 @@ def export(path: str, arrays: Mapping[str, torch.Tensor]) -> None:
 
     ARGUMENT for another ending, IMPORT if h5py is needed and missing, FILE if it cannot be written.
     """
+    write = _write_npz if _is_npz(path) else _write_hdf5
     numpy = {name: each.cpu().numpy() for name, each in arrays.items()}
-    ending = os.path.splitext(path)[1].lower()
-    if ending not in (".npz", ".h5", ".hdf5"):
-        raise FtnPytorchError("ARGUMENT", f"{path} must end with .npz, .h5 or .hdf5, which says what is written")
     part = f"{path}.{os.getpid()}.part"
     try:
-        (_write_npz if ending == ".npz" else _write_hdf5)(part, numpy)
+        write(part, numpy)
         os.replace(part, path)
     except OSError as failure:
         if os.path.exists(part):
             os.remove(part)
         raise FtnPytorchError("FILE", f"{path} cannot be written: {failure}") from failure
+
+
+def load(path: str) -> dict[str, torch.Tensor]:
+    """The arrays by name of what ``export`` has written. ARGUMENT for another ending, IMPORT without h5py, FILE."""
+    try:
+        return {name: torch.from_numpy(each) for name, each in (_read_npz if _is_npz(path) else _read_hdf5)(path)}
+    except (OSError, ValueError, zipfile.BadZipFile) as failure:
+        raise FtnPytorchError("FILE", f"{path} cannot be read: {failure}") from failure
+
+
+def _is_npz(path: str) -> bool:
+    ending = os.path.splitext(path)[1].lower()
+    if ending not in (".npz", ".h5", ".hdf5"):
+        raise FtnPytorchError("ARGUMENT", f"{path} must end with .npz, .h5 or .hdf5, which says what it is")
+    return ending == ".npz"
+
+
+def _read_npz(path: str) -> Iterator[tuple[str, Any]]:
+    import numpy
+
+    with numpy.load(path) as arrays:
+        yield from arrays.items()
+
+
+def _read_hdf5(path: str) -> Iterator[tuple[str, Any]]:
+    with _h5py().File(path, "r") as file:
+        yield from ((name, each[()]) for name, each in file.items())
 
 
 def _write_npz(path: str, arrays: Mapping) -> None:
@@ -67,12 +97,16 @@ def _write_npz(path: str, arrays: Mapping) -> None:
 
 
 def _write_hdf5(path: str, arrays: Mapping) -> None:
+    with _h5py().File(path, "w") as file:
+        for name, each in arrays.items():
+            file[name] = each
+
+
+def _h5py() -> Any:
     try:
         import h5py
     except ImportError as failure:
         raise FtnPytorchError(
             "IMPORT", "HDF5 files need the package h5py, which is not installed: pip install h5py, or export to .npz"
         ) from failure
-    with h5py.File(path, "w") as file:
-        for name, each in arrays.items():
-            file[name] = each
+    return h5py

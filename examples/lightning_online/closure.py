@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: MIT
+"""The closure of examples/online_closure as a LightningModule. One class for training online and offline."""
+
+import lightning.pytorch as pl
+import torch
+from torch import nn
+
+from ftn_pytorch.kit import Normaliser, Online, Replay
+
+
+class Closure(pl.LightningModule):
+    """Sub-grid tendency of X(k), (n,), from X(k-2), ..., X(k+2), (n, 5)."""
+
+    def __init__(self, width=64, lr=1e-2):
+        super().__init__()
+        self.save_hyperparameters()
+        self.scale_x, self.scale_target = Normaliser(5), Normaliser(())
+        self.net = nn.Sequential(
+            nn.Linear(5, width), nn.SiLU(), nn.Linear(width, width), nn.SiLU(), nn.Linear(width, 1), nn.Flatten(0)
+        )
+
+    def learn_scales(self, x, target):
+        for scale, samples in ((self.scale_x, x), (self.scale_target, target)):
+            scale.update(samples)
+            scale.freeze()
+
+    def forward(self, x):
+        return self.scale_target.denormalise(self.net(self.scale_x(x)))
+
+    def unexplained(self, batch):
+        """Share of the variance that the network leaves."""
+        x, target = batch
+        target = self.scale_target(target)
+        return nn.functional.mse_loss(self.net(self.scale_x(x)), target) / target.var()
+
+    def training_step(self, batch, number):
+        loss = self.unexplained(batch)
+        self.log("loss", loss)
+        return loss
+
+    def validation_step(self, batch, number):
+        self.log("held_out", self.unexplained(batch))
+
+    def test_step(self, batch, number):
+        self.log("test", self.unexplained(batch))
+
+    def predict_step(self, batch, number):
+        return self(batch[0])
+
+    def configure_optimizers(self):
+        optimizer = torch.optim.Adam(self.parameters(), lr=self.hparams.lr, fused=True)
+        return [optimizer], [torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.8)]
+
+
+# What the program calls.
+
+WARM_UP = 1600
+
+
+def ftn_pytorch_setup(steps, folder):
+    """steps: of the optimizer. folder: for the log of Lightning, which TensorBoard shows."""
+    global closure, online, replay
+    torch.manual_seed(0)
+    closure = Closure()
+    replay = Replay(2**17, held_out=0.1)
+    online = Online(
+        closure,
+        steps_per_epoch=500,
+        max_steps=steps,
+        gradient_clip_val=1.0,
+        logger=pl.loggers.TensorBoardLogger(folder, name="log", version=""),
+        callbacks=[pl.callbacks.LearningRateMonitor()],
+    )
+
+
+def ftn_pytorch_train(x, target):
+    replay.add(x, target)
+    if replay.seen < WARM_UP:
+        return False, 1.0
+    if not closure.scale_x.frozen:
+        closure.learn_scales(*replay[:])
+    return online.step(*replay.sample(256))
+
+
+def ftn_pytorch_forward(x):
+    return online(x)
+
+
+def export_samples(path):
+    replay.export(path)

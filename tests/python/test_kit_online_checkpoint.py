@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: MIT
+"""Checkpoints of scripts that train with Online: a restart goes on as if there had been none."""
+
+import gc
+
+import pytest
+import torch
+
+from ftn_pytorch import _embed
+from ftn_pytorch.kit import Online
+from test_kit_online import Net, batch, make, pl
+
+MODULE = """
+import torch
+import lightning.pytorch as pl
+
+
+class Model(pl.LightningModule):
+    def __init__(self, width):
+        super().__init__()
+        self.save_hyperparameters()
+        self.net = torch.nn.Sequential(
+            torch.nn.Linear(3, width), torch.nn.BatchNorm1d(width), torch.nn.Dropout(0.2), torch.nn.Linear(width, 1)
+        )
+
+    def forward(self, x):
+        return self.net(x)
+
+    def training_step(self, batch, number):
+        x, target = batch
+        loss = torch.nn.functional.mse_loss(self(x), target)
+        self.log("loss", loss, on_step=False, on_epoch=True)
+        return loss
+
+    def configure_optimizers(self):
+        optimizer = torch.optim.Adam(self.parameters(), lr=0.01)
+        schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 50)
+        return [optimizer], [{"scheduler": schedule, "interval": "step"}]
+"""
+
+TRAINING = """
+from ftn_pytorch.kit import Online
+
+torch.manual_seed(0)
+online = Online(Model(8), steps_per_epoch=10, gradient_clip_val=1.0, callbacks=[
+    pl.callbacks.EarlyStopping("loss", patience=PATIENCE, mode="max")], **OPTIONS)
+
+
+def ftn_pytorch_forward(x):
+    return online(x)
+
+
+def ftn_pytorch_train(x, target):
+    return online.step(x, target)
+"""
+
+GLOBAL = MODULE + TRAINING.replace("Online(Model(8),", "Online(model,").replace(
+    "online =", "model = Model(8)\nonline ="
+)
+IMPORTED = "import torch\nimport lightning.pytorch as pl\nfrom models import Model\n" + TRAINING
+INSIDE = (
+    MODULE
+    + """
+from ftn_pytorch.kit import Online as Steps
+
+
+class Closure:
+    def __init__(self):
+        torch.manual_seed(0)
+        stopping = pl.callbacks.EarlyStopping("loss", patience=PATIENCE, mode="max")
+        self.online = Steps(Model(8), steps_per_epoch=10, gradient_clip_val=1.0, callbacks=[stopping], **OPTIONS)
+
+
+closure = Closure()
+
+
+def ftn_pytorch_forward(x):
+    return closure.online(x)
+
+
+def ftn_pytorch_train(x, target):
+    return closure.online.step(x, target)
+"""
+)
+
+
+def train(runner, first, last):
+    step, forward = (_embed.bind(runner, f"ftn_pytorch_{name}", 0)[0] for name in ("train", "forward"))
+    for number in range(first, last):
+        x, target = batch(number)
+        completed, loss = step(x, target)
+        yield completed, float(loss), forward(x)[0].sum().item()
+
+
+@pytest.mark.parametrize("script", [GLOBAL, IMPORTED, INSIDE], ids=["global", "imported", "class"])
+@pytest.mark.parametrize("last", [20, 25], ids=["end of an epoch", "within an epoch"])
+def test_a_restart_goes_on_bit_for_bit(load, write, tmp_path, script, last):
+    write("models.py", MODULE)
+    script = script.replace("PATIENCE", "99").replace("OPTIONS", "{}")
+    place = str(tmp_path / "checkpoints")
+    whole = list(train(load(script, name="whole.py"), 0, 45))
+    runner = load(script, name="first.py")
+    found = list(train(runner, 0, last))
+    _embed.checkpoint(runner, place, 2, last)
+    list(train(runner, last, last + 3))  # that the restart takes back
+    del runner
+    gc.collect()
+    runner = load(script, name="second.py")
+    assert _embed.restore(runner, place, False, -1) == last
+    torch.randn(3)  # nobody else's random numbers matter
+    assert _embed.restore(runner, place, False, -1) == last
+    found += train(runner, last, 45)
+    assert found == whole
+
+
+def test_going_back_in_the_same_process(load, tmp_path):
+    script = GLOBAL.replace("PATIENCE", "99").replace("OPTIONS", "{}")
+    runner = load(script)
+    place = str(tmp_path / "checkpoints")
+    _embed.checkpoint(runner, place, 3, 0)
+    first = list(train(runner, 0, 15))
+    _embed.checkpoint(runner, place, 3, 15)
+    second = list(train(runner, 15, 30))
+    assert _embed.restore(runner, place, False, 15) == 15
+    assert list(train(runner, 15, 30)) == second
+    assert _embed.restore(runner, place, False, 0) == 0
+    assert list(train(runner, 0, 15)) == first
+
+
+def test_callbacks_and_the_end_are_restored(load, tmp_path):
+    script = GLOBAL.replace("PATIENCE", "2").replace("OPTIONS", "{}")
+    place = str(tmp_path / "checkpoints")
+    whole = list(train(load(script, name="whole.py"), 0, 60))
+    end = [completed for completed, _, _ in whole].index(True)
+    assert end == 29, "the loss falls, which this callback takes for bad"
+    for last in (20, 35):
+        runner = load(script, name="first.py")
+        list(train(runner, 0, last))
+        _embed.checkpoint(runner, place, 1, last)
+        runner = load(script, name="second.py")
+        _embed.restore(runner, place, False, -1)
+        assert list(train(runner, last, 60)) == whole[last:]
+
+
+def test_gradients_that_are_added_up_are_restored(load, tmp_path):
+    script = GLOBAL.replace("PATIENCE", "99").replace("OPTIONS", "{'accumulate_grad_batches': 4}")
+    place = str(tmp_path / "checkpoints")
+    whole = list(train(load(script, name="whole.py"), 0, 30))
+    runner = load(script, name="first.py")
+    list(train(runner, 0, 13))
+    _embed.checkpoint(runner, place, 1, 13)
+    runner = load(script, name="second.py")
+    _embed.restore(runner, place, False, -1)
+    assert list(train(runner, 13, 30)) == whole[13:]
+
+
+def test_a_checkpoint_of_another_module_is_refused_and_nothing_changes(load, tmp_path, fails):
+    script = IMPORTED.replace("from models import Model", MODULE).replace("PATIENCE", "99").replace("OPTIONS", "{}")
+    place = str(tmp_path / "checkpoints")
+    other = load(script.replace("Model(8)", "Model(9)"), name="other.py")
+    list(train(other, 0, 3))
+    _embed.checkpoint(other, place, 1, 3)
+    whole = list(train(load(script, name="whole.py"), 0, 12))
+    runner = load(script, name="ours.py")
+    found = list(train(runner, 0, 7))
+    random = torch.get_rng_state()
+    with fails("FORMAT", "of another module", "size mismatch"):
+        _embed.restore(runner, place, False, -1)
+    assert torch.equal(torch.get_rng_state(), random)
+    assert found + list(train(runner, 7, 12)) == whole
+
+
+def test_checkpoints_of_lightning_itself_still_go_to_files(tmp_path):
+    saving = pl.callbacks.ModelCheckpoint(tmp_path, every_n_train_steps=5, save_top_k=-1)
+    online = make(steps_per_epoch=5, callbacks=[saving])
+    for number in range(10):
+        online.step(*batch(number))
+    files = sorted(each.name for each in tmp_path.iterdir())
+    assert len(files) == 2
+    again = Net.load_from_checkpoint(tmp_path / files[-1])
+    for one, other in zip(again.state_dict().values(), online.module.state_dict().values()):
+        assert torch.equal(one, other)
+
+
+def test_averaged_weights_of_lightning_go_on(load, tmp_path):
+    script = GLOBAL.replace("PATIENCE", "99").replace("OPTIONS", "{}")
+    script = script.replace("callbacks=[", "callbacks=[pl.callbacks.EMAWeightAveraging(), ")
+    place = str(tmp_path / "checkpoints")
+
+    def averages(runner):
+        _embed.checkpoint(runner, place, 1, 40)
+        return _embed.bind(runner, "averages", 0)[0]()
+
+    script += "\n\ndef averages():\n    return online.state_dict()['trainer']['state_dict']\n"
+    whole = load(script, name="whole.py")
+    expected = list(train(whole, 0, 20))
+    runner = load(script, name="first.py")
+    list(train(runner, 0, 12))
+    _embed.checkpoint(runner, place, 1, 12)
+    runner = load(script, name="second.py")
+    _embed.restore(runner, place, False, -1)
+    assert list(train(runner, 12, 20)) == expected[12:]
+
+
+def test_state_before_the_first_step():
+    torch.manual_seed(0)
+    online, other = Online(Net()), Online(Net())
+    other.load_state_dict(online.state_dict())
+    x = batch(0)[0]
+    assert torch.equal(online(x), other(x))
