@@ -93,6 +93,9 @@ class Recorder:
     @_ends_recording
     def loaded(self, runner: Any, options: Mapping[str, Any], config: Mapping[str, Any], state: Mapping) -> None:
         """Write what ``runner`` was loaded from; ``state`` is that of ``before_load``."""
+        if not os.path.isfile(runner.path):
+            process.warn(f"{runner.path} is in a server: its calls are not recorded")
+            return
         self._modules += 1
         self._numbers[id(runner)] = self._modules
         folder = self._folder / f"module-{self._modules}"

@@ -113,6 +113,10 @@ void set_communicator(Options& chosen, const fpt_arg& option) {
   using Limits = std::numeric_limits<int32_t>;
   chosen.communicator = integer_option(option, Limits::max(), Limits::min());
 }
+void set_fallback(Options& chosen, const fpt_arg& option) {
+  chosen.fallback = text_option(option);
+  if (chosen.fallback.empty()) fail(FPT_ERR_ARGUMENT, where(option), " is empty; name the file of a saved model");
+}
 void set_compile(Options& chosen, const fpt_arg& option) {
   const Words compile_modes = {"default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"};
   if (option.dtype != FPT_TEXT)
@@ -143,6 +147,7 @@ constexpr Option known_options[] = {
     {"record", set_record},
     {"background", set_background},
     {"communicator", set_communicator},
+    {"fallback", set_fallback},
 };
 
 const Option& known_option(const std::string& name) {

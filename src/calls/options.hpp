@@ -26,6 +26,7 @@ struct Options {
   int32_t flags = 0;                    ///< FPT_USE_...
   Backend backend = Backend::automatic;
   std::string device;           ///< empty for the host
+  std::string fallback;         ///< file that answers where a server does not, empty for none
   std::string compile;          ///< mode of torch.compile, empty for not at all
   std::string compile_backend;  ///< empty without `compile`
 

@@ -108,6 +108,8 @@ std::unique_ptr<Runner> DirectRunner::load(const std::string& file, ModelKind ki
     fail(FPT_ERR_ARGUMENT, file, " is a saved model, only a script trains beside the program: leave out background=");
   if (options.communicator)
     fail(FPT_ERR_ARGUMENT, file, " is a saved model, which knows nothing of other ranks: leave out communicator=");
+  if (!options.fallback.empty())
+    fail(FPT_ERR_ARGUMENT, file, " is a file and no address of a server: leave out fallback=");
   if (options.training && kind == ModelKind::package)
     fail(FPT_ERR_ARGUMENT, file,
          " is a package of AOTInductor, whose mode was settled when it was compiled: ", "leave out training=");

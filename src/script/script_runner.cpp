@@ -34,15 +34,15 @@ Ref option_values(const Options& options) {
   const Ref communicator =
       options.communicator ? checked(PyLong_FromLong(*options.communicator), "a communicator") : Ref::borrow(Py_None);
   return checked(
-      Py_BuildValue("{s:s,s:s,s:s,s:s,s:O,s:z,s:i,s:O,s:O,s:O,s:O,s:O,s:z,s:s}", "layout",
+      Py_BuildValue("{s:s,s:s,s:s,s:s,s:O,s:z,s:i,s:O,s:O,s:O,s:O,s:O,s:z,s:z,s:s}", "layout",
                     options.same_layout ? "same" : "reversed", "mode", options.safe ? "safe" : "checked", "dtype",
                     options.real_dtype == FPT_NONE ? "keep" : dtype_name(options.real_dtype), "inputs",
                     options.copies_inputs ? "copy" : "share", "cast", options.cast ? Py_True : Py_False, "device",
                     text_or_none(options.device), "flags", static_cast<int>(options.flags), "weights_only",
                     options.weights_only ? Py_True : Py_False, "training", options.training ? Py_True : Py_False,
                     "record", options.record ? Py_True : Py_False, "background",
-                    options.background ? Py_True : Py_False, "communicator", communicator.get(), "compile",
-                    text_or_none(options.compile), "compile_backend", options.compile_backend.c_str()),
+                    options.background ? Py_True : Py_False, "communicator", communicator.get(), "fallback",
+                    text_or_none(options.fallback), "compile", text_or_none(options.compile), "compile_backend", options.compile_backend.c_str()),
       "options");
 }
 

@@ -14,6 +14,7 @@ from .onnx import OnnxRunner
 from .pickled import PickledRunner
 from .script import ScriptRunner
 from .torchscript import TorchScriptRunner
+from .triton import TritonRunner, is_address
 
 __all__ = ["Runner", "open_runner"]
 
@@ -28,9 +29,18 @@ _RUNNERS: dict[str, Callable[[str, Options, dict[str, Any]], Runner]] = {
 
 
 def open_runner(file: str, options: Mapping[str, Any], config: Mapping[str, Any]) -> Runner:
-    """Load a file with the runner for its kind; ``options`` are fields of ``Options``."""
+    """Load a file, or what an address of a server names, with its runner; ``options`` are fields of ``Options``."""
+    chosen = Options(**options)
+    if is_address(file):
+        chosen.refuse_for_saved(file)
+        return TritonRunner(file, chosen, dict(config), lambda path, others: _open_file(path, others, {}))
+    chosen.refuse_fallback(file)
+    return _open_file(file, chosen, config)
+
+
+def _open_file(file: str, options: Options, config: Mapping[str, Any]) -> Runner:
     path = loading.find(file)
-    kind, chosen = formats.identify(path), Options(**options)
+    kind = formats.identify(path)
     if kind != formats.SCRIPT:
-        chosen.refuse_for_saved(path)
-    return _RUNNERS[kind](path, chosen, dict(config))
+        options.refuse_for_saved(path)
+    return _RUNNERS[kind](path, options, dict(config))

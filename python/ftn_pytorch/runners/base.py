@@ -41,6 +41,8 @@ class Options:
     """``ftn_pytorch_train`` of a script runs in a process of its own, see ``kit.Background``."""
     communicator: int | None = None
     """Handle of the MPI communicator of Fortran whose ranks train together, see ``communicator``."""
+    fallback: str | None = None
+    """The file of a model that answers where a server does not."""
     compile: str | None = None
     """Mode of torch.compile, None for not at all."""
     compile_backend: str = ""
@@ -66,6 +68,11 @@ class Options:
             raise FtnPytorchError(
                 "ARGUMENT", f"{path} is a saved model, which knows nothing of other ranks: leave out communicator="
             )
+
+    def refuse_fallback(self, path: str) -> None:
+        """ARGUMENT where a file is given another one to fall back to."""
+        if self.fallback is not None:
+            raise FtnPytorchError("ARGUMENT", f"{path} is a file and no address of a server: leave out fallback=")
 
     def refuse_training(self, path: str, why: str) -> None:
         """ARGUMENT where training mode is asked for and the mode cannot be chosen."""

@@ -10,10 +10,10 @@ from dataclasses import replace
 from typing import Any
 
 from .. import private_names
-from ..errors import FtnPytorchError
 from ..shapes import Shape
 from .expected import Input, arrange, check
 from .narrowed import is_narrow, narrowed
+from .numpy_inputs import as_input
 
 _Key = tuple[Any, ...]
 # Gives an array: one of the caller, who holds it during a call, or one of our own.
@@ -92,7 +92,7 @@ class Bindings:
     def _call(self, args: tuple, named: Mapping[str, Any], out: Any) -> Any:
         """A call that is not prepared."""
         values = arrange(self._inputs, args, named, self._where)
-        arrays = [self._convert(entry, value) for entry, value in zip(self._inputs, values)]
+        arrays = [as_input(entry, value, self._dtype, self._where) for entry, value in zip(self._inputs, values)]
         check(self._needed, arrays, self._where)
         sizes = tuple(array.shape for array in arrays)
         shapes = self._output_shapes.get(sizes)
@@ -150,23 +150,6 @@ class Bindings:
             places = {entry.name: place for place, entry in enumerate(self._outputs)}
             return {places[name]: array for name, array in out.items()} if set(out) <= set(places) else None
         return dict(enumerate(out)) if len(out) == len(self._outputs) else None
-
-    def _convert(self, entry: Input, value: Any) -> Any:
-        """An array for an input: of the type that ``dtype`` asks for, or of a plain number."""
-        numpy = self._numpy
-        if not hasattr(value, "__array_interface__"):
-            if isinstance(value, str) or (
-                isinstance(value, (float, complex)) and not str(entry.dtype).startswith("float")
-            ):
-                raise FtnPytorchError("DTYPE", f"{self._where}: {entry.name} is {value!r}, the model expects {entry}")
-            if not is_narrow(entry.dtype):
-                return numpy.asarray(value, dtype=entry.dtype)
-            value = numpy.asarray(value)
-        if is_narrow(entry.dtype):
-            return narrowed(entry.dtype, value, f"{self._where}: {entry.name}")
-        if self._dtype != "keep" and value.dtype.kind == "f" and str(value.dtype) != self._dtype:
-            return value.astype(self._dtype)
-        return value
 
     def _narrowed(self, entry: Input, source: _Source) -> Any:
         return narrowed(entry.dtype, source(), f"{self._where}: {entry.name}")
