@@ -472,7 +472,9 @@ FPT_API void fpt_wrap_free(fpt_wrap wrap);
  *                  training (1: a saved model predicts in training mode; evaluation mode otherwise),
  *                  record (1: calls of a script are recorded and made again without Python),
  *                  background (1: ftn_pytorch_train of a script runs in a process of its own),
- *                  communicator (handle of Fortran of an MPI communicator: its ranks train one network in a script)
+ *                  communicator (handle of Fortran of an MPI communicator: its ranks train one network in a script),
+ *                  fallback (file of a saved model, where `file` is the address of a server,
+ * triton+grpc://HOST:PORT/MODEL)
  * @param config    [nconfig] named scalars, texts and arrays, handed to ftn_pytorch_setup as keyword arguments
  * @return FPT_OK, or FPT_ERR_FILE, _FORMAT, _SYNTAX, _IMPORT, _SCRIPT, _HOOK, _ARGUMENT, or what fpt_init() returns
  */

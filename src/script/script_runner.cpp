@@ -42,7 +42,8 @@ Ref option_values(const Options& options) {
                     options.weights_only ? Py_True : Py_False, "training", options.training ? Py_True : Py_False,
                     "record", options.record ? Py_True : Py_False, "background",
                     options.background ? Py_True : Py_False, "communicator", communicator.get(), "fallback",
-                    text_or_none(options.fallback), "compile", text_or_none(options.compile), "compile_backend", options.compile_backend.c_str()),
+                    text_or_none(options.fallback), "compile", text_or_none(options.compile), "compile_backend",
+                    options.compile_backend.c_str()),
       "options");
 }
 

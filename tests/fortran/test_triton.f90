@@ -77,7 +77,8 @@ contains
       call random_number(a)
       call random_number(b)
       call model%load(trim(server)//"two")
-      call model%forward([torch_in("b", b), torch_in("a", a)], [torch_out("difference", difference), torch_out("total", total)])
+      call model%forward([torch_in("b", b), torch_in("a", a)], &
+         [torch_out("difference", difference), torch_out("total", total)])
       call expect(all(total == a + b) .and. all(difference == a - b), "inputs and outputs by name")
       call model%forward([torch_in(a), torch_in(b)], [torch_out(total), torch_out(difference)])
       call expect(all(total == a + b) .and. all(difference == a - b), "by position")
