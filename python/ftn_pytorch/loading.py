@@ -22,6 +22,16 @@ from .errors import FtnPytorchError, did_you_mean, message, report, summary, tra
 _script_folders: set[str] = set()
 
 
+def script_folders() -> frozenset[str]:
+    """Folders that loads of this process have put on ``sys.path``."""
+    return frozenset(_script_folders)
+
+
+def inherit_script_folders(folders: Iterable[str]) -> None:
+    """Take those of a parent, whose ``sys.path`` a child has as well."""
+    _script_folders.update(folders)
+
+
 def find(file: str) -> str:
     """Absolute path of a file that can be read; FILE otherwise."""
     if not file.strip():

@@ -132,7 +132,10 @@ def report(x):
 
 @pytest.mark.parametrize(
     "cuda, ranges",
-    [("12.4", ["ftn_pytorch_forward", "inside", "end", "fails", "end", "report"]), (None, ["inside"])],
+    [
+        ("12.4", ["ranges.ftn_pytorch_forward", "inside", "end", "ranges.fails", "end", "ranges.report"]),
+        (None, ["inside"]),
+    ],
 )
 def test_ranges_of_nvtx_are_opened_where_there_is_cuda(run, tmp_path, cuda, ranges) -> None:
     # a stand-in for a torch with CUDA: it is put where the import of torch would have put it

@@ -113,3 +113,14 @@ def test_a_step_beside_does_what_it_would_do_here(load, tmp_path, monkeypatch):
     background.stop()
     assert loss_of("count") == 1, "a stop ends the process, and the next call begins another one"
     background.stop()
+
+
+def test_scripts_of_one_name_in_two_folders(load):
+    """Workers of a step find the script by its name, also beside one that was loaded before."""
+    other = load("def ftn_pytorch_forward(x): return x", name="other/model.py")
+    runner = load(SCRIPT, {"folder": "."}, background=True)
+    background = runner._background
+    runner.bind("ftn_pytorch_train", 0)[0](torch.ones(2, 3), torch.zeros(2), what="workers")
+    background.flush()
+    assert background.loss == 12 and other.name == "model"
+    background.stop()

@@ -57,7 +57,7 @@ def ftn_pytorch_train(x, target):
 GLOBAL = MODULE + TRAINING.replace("Online(Model(8),", "Online(model,").replace(
     "online =", "model = Model(8)\nonline ="
 )
-IMPORTED = "import torch\nimport lightning.pytorch as pl\nfrom models import Model\n" + TRAINING
+IMPORTED = "import torch\nimport lightning.pytorch as pl\nfrom closure_models import Model\n" + TRAINING
 INSIDE = (
     MODULE
     + """
@@ -95,7 +95,7 @@ def train(runner, first, last):
 @pytest.mark.parametrize("script", [GLOBAL, IMPORTED, INSIDE], ids=["global", "imported", "class"])
 @pytest.mark.parametrize("last", [20, 25], ids=["end of an epoch", "within an epoch"])
 def test_a_restart_goes_on_bit_for_bit(load, write, tmp_path, script, last):
-    write("models.py", MODULE)
+    write("closure_models.py", MODULE)
     script = script.replace("PATIENCE", "99").replace("OPTIONS", "{}")
     place = str(tmp_path / "checkpoints")
     whole = list(train(load(script, name="whole.py"), 0, 45))
@@ -155,7 +155,8 @@ def test_gradients_that_are_added_up_are_restored(load, tmp_path):
 
 
 def test_a_checkpoint_of_another_module_is_refused_and_nothing_changes(load, tmp_path, fails):
-    script = IMPORTED.replace("from models import Model", MODULE).replace("PATIENCE", "99").replace("OPTIONS", "{}")
+    script = IMPORTED.replace("from closure_models import Model", MODULE)
+    script = script.replace("PATIENCE", "99").replace("OPTIONS", "{}")
     place = str(tmp_path / "checkpoints")
     other = load(script.replace("Model(8)", "Model(9)"), name="other.py")
     list(train(other, 0, 3))

@@ -92,7 +92,7 @@ class Remote:
         context = torch.multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
         threads, info = torch.get_num_threads(), process.start_info()
-        arguments = (theirs, self._source, self._number, self._folder, threads, info)
+        arguments = (theirs, self._source, self._number, self._folder, loading.script_folders(), threads, info)
         self._process = context.Process(target=_serve, args=arguments, name=_NAME, daemon=True)
         self._process.start()
         theirs.close()
@@ -186,12 +186,19 @@ def of_runner(runner: Any) -> Background:
 
 
 def _serve(
-    pipe: Any, source: tuple[Any, ...], number: int | None, folder: str | None, threads: int, info: dict[str, str]
+    pipe: Any,
+    source: tuple[Any, ...],
+    number: int | None,
+    folder: str | None,
+    folders: Iterable[str],
+    threads: int,
+    info: dict[str, str],
 ) -> None:
     """What the child does until its parent is gone. ``info`` is what the parent knows of the library.
 
-    ``folder``: the working directory in which the script was loaded.
+    ``folder``: the working directory in which the script was loaded. ``folders``: those of scripts on ``sys.path``.
     """
+    loading.inherit_script_folders(folders)
     process.start({**info, "adopted": "1"})
     # A daemon ends with its parent, but may have no workers of its own.
     multiprocessing.current_process().daemon = False

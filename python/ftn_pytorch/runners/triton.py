@@ -137,6 +137,7 @@ class _Local:
             self._until = time.monotonic() + self._pause
             self._pause = min(2 * self._pause, _PAUSES[1])
             was_used, self._is_used = self._is_used, True
+            self._client.retries = 0  # a call that looks whether the server is back does not wait for it
         if not was_used:
             process.warn(
                 f"{failure.text}. {self.runner.path} answers in its place; the server is tried again from time to time"
@@ -149,6 +150,7 @@ class _Local:
             was_used, self._is_used = self._is_used, False
             self._pause, self._until = _PAUSES[0], 0.0
         if was_used:
+            self._client.retries = self._client.address.retries
             observe.log(observe.INFO, f"{self._client.address} answers again")
 
     def forward(self, args: Sequence[Any], named: Mapping[str, Any]) -> Any:

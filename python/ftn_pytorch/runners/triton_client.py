@@ -7,6 +7,7 @@ https://docs.nvidia.com/deeplearning/triton-inference-server/user-guide/docs/pro
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +20,9 @@ from .expected import Input
 SCHEME = "triton+grpc://"
 _FORM = f"{SCHEME}HOST:PORT/MODEL[/VERSION][?timeout=SECONDS&retries=N]"
 _ADDRESS = re.compile(re.escape(SCHEME) + r"(?P<server>[^/?]+:\d+)/(?P<model>[^/?]+)(?:/(?P<version>\d+))?(?:\?(.*))?")
+
+# Seconds after which a connection that could not be made is tried again; until then requests fail at once.
+_RECONNECT = 0.3
 
 # Types of KServe, and what NumPy calls them.
 _TYPES = {
@@ -101,6 +105,7 @@ class Client:
         self.inputs: list[Input] = []
         self.outputs: list[Input] = []
         self._types: dict[str, str] = {}
+        self.retries = address.retries
         self.result_type: Any = tuple
         """Of several outputs, which have names and an order."""
         self.largest_batch = 0
@@ -184,13 +189,14 @@ class Client:
         return ServerFailure("FORMAT", f"the answer of {self.address} is not what the model promises: {text}")
 
     def _ask(self, question: Callable, **arguments: Any) -> Any:
-        attempts = self.address.retries + 1
+        attempts = self.retries + 1
         for attempt in range(1, attempts + 1):
             try:
                 return question(**arguments, client_timeout=self.address.timeout)
             except self._exception as failure:
                 told = self._told(failure, attempt)
                 if isinstance(told, ServerFailure) and told.is_worth_a_retry and attempt < attempts:
+                    time.sleep(_RECONNECT)
                     continue
                 raise told from failure
         raise AssertionError

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """A call of a model in a Triton server beside the same request by tritonclient alone.
 
-``python benchmarks/triton/run.py ADDRESS``, such as triton+grpc://localhost:8001/net. Both take turns, call by call.
+``python benchmarks/server/run.py ADDRESS``, such as triton+grpc://localhost:8001/net. Both take turns, call by call.
 """
 
 import statistics
