@@ -112,7 +112,7 @@ class Client:
         """How many samples, along the first axis, a request may have; 0 if the model knows no batches."""
         # After a failure, a connection is tried again much sooner than by default: the simulation waits.
         quick = [("grpc.initial_reconnect_backoff_ms", 200), ("grpc.max_reconnect_backoff_ms", 1000)]
-        longest = [(f"grpc.max_{way}_message_length", -1) for way in ("send", "receive")]
+        longest = [("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1)]
         self._client = grpc.InferenceServerClient(address.server, channel_args=[*quick, *longest])
 
     def close(self) -> None:
