@@ -41,7 +41,7 @@ class Kind(enum.Enum):
     OPTIMIZER = "an optimizer"
     SCHEDULER = "a scheduler of learning rates"
     FUNCTION = "a function"
-    """Functions and methods of the user, and what wraps functions: partial, lru_cache, property, ..."""
+    """Functions and methods of the user, and what wraps something: partial, lru_cache, property, weak references."""
     CLASS = "a class"
     """Of the user."""
     NAMESPACE = "a module"
@@ -91,6 +91,7 @@ _WRAPPERS = (
     staticmethod,
     classmethod,
     type(functools.lru_cache(lambda: None)),
+    weakref.ReferenceType,
 )
 _OF_PYTHON = (
     types.BuiltinFunctionType,
@@ -102,6 +103,7 @@ _OF_PYTHON = (
     types.MemberDescriptorType,
     types.GenericAlias,
     types.UnionType,
+    type(NamedTuple("Pair", [("one", int)]).one),  # type: ignore[attr-defined]
 )
 _LOCKS = (type(threading.Lock()), type(threading.RLock()), threading.Condition, threading.Semaphore, threading.Event)
 _HARMLESS = (logging.Logger, logging.LoggerAdapter, logging.Handler, *_LOCKS)
@@ -191,6 +193,11 @@ def _of_python(kind: type) -> Kind | None:
 def is_simple(value: Any) -> bool:
     """True for a constant in which there is nothing to look for."""
     return type(value) in _CONSTANT_KINDS
+
+
+def base_of(kind: type) -> Any:
+    """``object``, or the container of Python that the objects of a class are."""
+    return object if issubclass(kind, _NAMESPACES) else qualities(kind).base
 
 
 class Qualities(NamedTuple):
