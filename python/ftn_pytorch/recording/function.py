@@ -6,13 +6,13 @@ from __future__ import annotations
 import functools
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from .. import observe, process
+from .. import instances, notice, observe, private_names, process
 from ..errors import FtnPytorchError
 from . import checking, graphs, library
 from .build import Tape, filler, leaves, like, record, tensors_in
@@ -45,7 +45,9 @@ def recorded(
 
     ignore: names on which no number depends, as messages write them ("self.history"). They are not looked at.
 
-    The results carry no gradients; call ``backward`` inside. What is returned has the attribute ``recording``, see
+    The results carry no gradients of parameters; call ``backward`` inside. Where gradients are recorded and an argument
+    requires one, where tangents are computed or torch.func transforms the function, it runs as it is, and its results
+    are part of the graph. What is returned has the attribute ``recording``, see
     ``RecordedFunction``. ARGUMENT if ``checks`` or ``tolerance`` make no sense.
     """
     if function is None:
@@ -118,10 +120,14 @@ class RecordedFunction:
             self._variants.clear()
 
     def __call__(self, args: tuple, named: dict[str, Any]) -> Any:
+        if notice.is_aside() or private_names.is_forward_differentiated():
+            return self._function(*args, **named)
         for variant in self._ready:
             found = variant.replay.run(args, named)
             if found is not NotImplemented:
                 return variant.fill(found)
+        if _is_followed(args, named):
+            return self._function(*args, **named)
         # One thread records; the others compute meanwhile. So does what is called while another function is recorded.
         if self.obstacle or library.is_intercepted() or not self._lock.acquire(blocking=False):
             return self._as_it_is(args, named)
@@ -228,6 +234,23 @@ class RecordedFunction:
         self._ready = ()
         self._variants.clear()
         process.warn_once(f"{self.name} is not recorded: {why}")
+
+
+def _is_followed(args: tuple, named: dict[str, Any]) -> bool:
+    """True where gradients with respect to arguments are wanted, or a transform of torch.func is at work."""
+    if private_names.is_transformed():
+        return True
+    return torch.is_grad_enabled() and any(tensor.requires_grad for tensor in _given((args, named), set()))
+
+
+def _given(value: Any, seen: set[int]) -> Iterator[Any]:
+    """Tensors in arguments, and in the fields of objects among them."""
+    for leaf in leaves(value):
+        if isinstance(leaf, torch.Tensor):
+            yield leaf
+        elif instances.is_plain(type(leaf)) and id(leaf) not in seen:
+            seen.add(id(leaf))
+            yield from _given((instances.fields(leaf), instances.content(leaf)), seen)
 
 
 def without_graph(value: Any) -> Any:

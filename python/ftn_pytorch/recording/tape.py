@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from torch.utils.weak import WeakIdKeyDictionary
 
-from .. import private_names
+from .. import notice, private_names
 
 _OWN = os.path.dirname(os.path.dirname(__file__)) + os.sep  # as code objects have it, even with ".." in it
 _TORCH = os.path.dirname(torch.__file__) + os.sep
@@ -108,8 +108,22 @@ class Recorder(private_names.dispatch_mode() or object):  # type: ignore[misc]
         self._count = 0
         self._slots: Any = WeakIdKeyDictionary()
         self._folded: set[int] = set()
+        self.kept: list[Any] = []
+        """Tensors of this package that live on between calls: they need no name that leads to them."""
+        self._told_before: list[Any] = []
         self.held_inputs = list(inputs)
         self.inputs = [self.slot_of(tensor, is_input=True) for tensor in inputs]
+
+    def __enter__(self) -> Any:
+        self._told_before.append(notice.begin(self))
+        return super().__enter__()
+
+    def __exit__(self, *failure: Any) -> Any:
+        notice.end(self._told_before.pop())
+        return super().__exit__(*failure)
+
+    def keep(self, tensor: Any) -> None:
+        self.kept.append(tensor)
 
     def slot_of(self, tensor: Any, is_input: bool = False) -> int:
         known = self._slots.get(tensor)

@@ -10,6 +10,7 @@ import enum
 import fractions
 import functools
 import logging
+import operator
 import pathlib
 import random
 import re
@@ -103,8 +104,12 @@ _OF_PYTHON = (
     types.MemberDescriptorType,
     types.GenericAlias,
     types.UnionType,
+    operator.attrgetter,
+    operator.itemgetter,
+    operator.methodcaller,
     type(NamedTuple("Pair", [("one", int)]).one),  # type: ignore[attr-defined]
 )
+_OF_COMPILERS = ("cython_function_or_method", "CFunctionType", "_FuncPtr", "CPUDispatcher")
 _LOCKS = (type(threading.Lock()), type(threading.RLock()), threading.Condition, threading.Semaphore, threading.Event)
 _HARMLESS = (logging.Logger, logging.LoggerAdapter, logging.Handler, *_LOCKS)
 _FIGURES = ("matplotlib", "tqdm")
@@ -142,7 +147,8 @@ def _of_code(value: Any, kind: type) -> Kind | None:
         return Kind.NAMESPACE if instances.is_own_module(value.__name__) else Kind.INSTALLED
     if issubclass(kind, _WRAPPERS):
         return Kind.FUNCTION
-    return Kind.INSTALLED if issubclass(kind, _OF_PYTHON) or kind.__module__ == "typing" else None
+    is_code = issubclass(kind, _OF_PYTHON) or kind.__module__ == "typing" or kind.__name__ in _OF_COMPILERS
+    return Kind.INSTALLED if is_code else None
 
 
 def _of_torch(kind: type) -> Kind | None:
