@@ -21,7 +21,7 @@ class State:
     """
 
     def __init__(self, tape: Tape, inputs: list[Any]) -> None:
-        self.tensors = [tensor for (tensor,) in tape.outside] + [inputs[place] for place in tape.written_inputs]
+        self.tensors = [tensor for (tensor,) in tape.memory] + [inputs[place] for place in tape.written_inputs]
         self.copies = [tensor.detach().clone() for tensor in self.tensors]
         self.gradients = [(parameter, parameter.grad) for parameter, _, _ in tape.gradients_before]
         self.generators = [torch.default_generator, *tape.generators]

@@ -7,6 +7,7 @@ makes the function unrecordable: ``obstacle`` names it.
 
 from __future__ import annotations
 
+import builtins
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
 from types import CodeType, FunctionType
@@ -24,6 +25,7 @@ _CONTROL_FLOW = frozenset(("cond", "while_loop"))
 _SETTINGS = frozenset(("param_groups", "get_last_lr", "get_lr"))
 _ASKING = frozenset(("getattr", "hasattr", "AttributeError", "__dict__", "vars"))
 
+_TEXTS = frozenset(("__name__", "__qualname__", "__doc__", "__module__"))
 _WITH_FIELDS = (Kind.CONSTANT, Kind.CONTAINER, Kind.OBJECT, Kind.SCHEDULER)
 
 ITEM, ABSENT, CELL, ITEMS, SLOT, CLASS, FIELDS, FUNCTION, BASES = range(9)
@@ -247,6 +249,10 @@ class Watch:
         for each in globals_in(value.__code__):
             if each not in value.__globals__:
                 self._add(ABSENT, value.__globals__, each, None, each)
+                if each in vars(builtins):
+                    self._add(ITEM, vars(builtins), each, vars(builtins)[each], each)
+        for each in sorted(_TEXTS & self.names):
+            self._add(SLOT, value, each, getattr(value, each), f"{name}.{each}")
 
     def _optimizer(self, optimizer: Any, path: str) -> None:
         self.optimizers.append(optimizer)
