@@ -213,7 +213,9 @@ def test_ranks_with_unlike_networks_are_told_and_none_is_mixed(tmp_path):
     assert answer[7] is None
     assert "rank 1 differs from rank 0 in sparse." in answer[8]
     for text, name in ((answer[9], "1.bias"), (answer[10], "parameter 4")):
-        assert text.startswith("FORMAT: average_gradients: the ranks do not begin with the same network: rank 1 differs")
+        assert text.startswith(
+            "FORMAT: average_gradients: the ranks do not begin with the same network: rank 1 differs"
+        )
         assert f"in {name}. Make it of the same random numbers" in text
     assert answer[11]
 
