@@ -6,7 +6,7 @@ from __future__ import annotations
 import functools
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from ..errors import FtnPytorchError
 from . import checking, collectives, graphs, library
 from .build import Tape, filler, leaves, like, record, tensors_in
 from .tape import is_ordinary
+from .watch import Facts, difference
 
 _WARM_UP = 2
 _ATTEMPTS = 3
@@ -25,7 +26,12 @@ _LASTING = 100
 
 
 def recorded(
-    function: Callable | None = None, *, optimizer: Any = None, checks: int = 3, tolerance: float = 0.0
+    function: Callable | None = None,
+    *,
+    optimizer: Any = None,
+    checks: int = 3,
+    tolerance: float = 0.0,
+    ignore: Sequence[str] = (),
 ) -> Any:
     """Decorator of a function that computes with tensors only: after some calls it runs without Python.
 
@@ -37,19 +43,23 @@ def recorded(
     optimizer: one, or a list of them, where no name that the function uses leads to it. Its learning rate and its other
     numbers are read in each call.
 
+    ignore: names on which no number depends, as messages write them ("self.history"). They are not looked at.
+
     The results carry no gradients of parameters; call ``backward`` inside. Where gradients are recorded and an argument
     requires one, where tangents are computed or torch.func transforms the function, it runs as it is, and its results
     are part of the graph. What is returned has the attribute ``recording``, see
     ``RecordedFunction``. ARGUMENT if ``checks`` or ``tolerance`` make no sense.
     """
     if function is None:
-        return functools.partial(recorded, optimizer=optimizer, checks=checks, tolerance=tolerance)
+        return functools.partial(recorded, optimizer=optimizer, checks=checks, tolerance=tolerance, ignore=ignore)
     if not callable(function):
         raise FtnPytorchError("ARGUMENT", f"recorded is given a {type(function).__name__}, which cannot be called")
     if checks < 0 or tolerance < 0:
         raise FtnPytorchError("ARGUMENT", f"checks={checks} and tolerance={tolerance} must not be negative")
     others = tuple(optimizer) if isinstance(optimizer, (list, tuple)) else (() if optimizer is None else (optimizer,))
-    recording = RecordedFunction(function, others, checks, tolerance)
+    if isinstance(ignore, str) or not all(isinstance(each, str) for each in ignore):
+        raise FtnPytorchError("ARGUMENT", f'ignore={ignore!r} must be a list of names, ["self.history"]')
+    recording = RecordedFunction(function, others, checks, tolerance, frozenset(ignore))
 
     # a network has fields, which a function does not need
     @functools.wraps(function, updated=())
@@ -82,7 +92,9 @@ class RecordedFunction:
     recording, 0 as long as there is none. ``is_ready``: calls like the last one run without Python.
     """
 
-    def __init__(self, function: Callable, others: tuple, checks: int, tolerance: float) -> None:
+    def __init__(
+        self, function: Callable, others: tuple, checks: int, tolerance: float, ignored: frozenset[str]
+    ) -> None:
         self.name = getattr(function, "__qualname__", type(function).__name__)
         self.obstacle = ""
         self.operations = 0
@@ -90,6 +102,8 @@ class RecordedFunction:
         self._others = others
         self._checks = checks
         self._tolerance = tolerance
+        self._ignored = ignored
+        self._facts = Facts()
         self._variants: dict[Any, _Variant] = {}
         self._ready: tuple[_Variant, ...] = ()
         self._lost = 0
@@ -162,7 +176,7 @@ class RecordedFunction:
         if kind in ("failure", "arguments", "modes"):
             return False
         meant = {
-            "binding": lambda: f"{variant.tape.paths[index]} is another one",  # type: ignore[union-attr]
+            "binding": lambda: f"{difference(variant.tape.watched[index])[0]} is another one",  # type: ignore[union-attr]
             "gradient": lambda: "gradients are not set as they were",
             "memory": lambda: "a tensor has other memory",
             "number": lambda: "a number of an optimizer has become zero, or no number",
@@ -182,7 +196,7 @@ class RecordedFunction:
 
     def _record(self, variant: _Variant, args: tuple, named: dict[str, Any]) -> Any:
         start = time.perf_counter()
-        result, tape = record(self._function, args, named, self._others)
+        result, tape = record(self._function, args, named, self._others, self._facts, self._ignored)
         if isinstance(tape, str):
             variant.attempts += 1
             # what is made in first calls has another chance
