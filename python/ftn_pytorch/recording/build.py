@@ -173,7 +173,7 @@ def _numbers(recorder: Recorder, trials: Trials) -> dict[tuple[int, int], Number
 
 def _tape(recorder: Recorder, watch: Watch, before: list, result: Any, numbers: dict[tuple[int, int], Number]) -> Tape:
     outside = recorder.outside
-    reached = watch.reached() | {id(gradient) for _, gradient in before}
+    reached = watch.reached() | {id(gradient) for _, gradient in before} | set(map(id, recorder.kept))
     for slot, tensor in outside.items():
         if id(tensor) not in reached and slot not in recorder.constants:
             what = "parameter" if tensor.requires_grad else "tensor"
