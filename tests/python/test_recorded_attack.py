@@ -105,7 +105,7 @@ def texts() -> dict[str, str]:
 @pytest.mark.parametrize("case", chosen(), ids=name_of)
 def test_chosen(case):
     name, varied = case
-    kind, why = verdict(texts()[name], varied)
+    kind, why, _ = verdict(texts()[name], varied)
     assert kind != "WRONG", f"{why}\n{texts()[name]}"
 
 
@@ -114,7 +114,7 @@ def test_chosen(case):
 @pytest.mark.parametrize("case", everything(), ids=name_of)
 def test_all(case):
     name, varied = case
-    kind, why = verdict(texts()[name], varied)
+    kind, why, _ = verdict(texts()[name], varied)
     assert kind != "WRONG", f"{why}\n{texts()[name]}"
 
 
@@ -155,6 +155,6 @@ def test_what_is_wrong_is_seen():
         "def step(x):\n    (x * w).sum().backward()\ndef change(): pass"
     )
     for text, what in ((result, "result"), (counter, "calls"), (gradient, "w")):
-        kind, why = verdict(text, record=first)
+        kind, why, _ = verdict(text, record=first)
         assert kind == "WRONG" and why.startswith(f"call 1: {what}"), why
         assert verdict(text)[0] != "WRONG"
