@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Steps as users write them are recorded, and give the numbers of plain Python: what refuses state must not refuse them."""
+"""Steps as users write them are recorded, with the numbers of plain Python: refusing state must not refuse them."""
 
 import pytest
 

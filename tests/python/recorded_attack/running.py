@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
 """A case of the attack, run recorded and as it is, and compared after each call.
 
-The text of a case is a module of its own. It has a function ``step``, decorated with ``recorded``, and may have ``change()``,
-which is called before call 30 of 60. ``must_be_refused`` stands for state that is another one in each run,
-``always_the_same`` for a change that must not show. Where they are defined: ``inputs(call, x)`` gives the arguments,
-``tick(call)`` is called before each call, ``after(result)`` after it, ``finish()`` at the end. Globals are compared,
-but for those that begin with ``_``. ``make_module(name, text)`` makes a module that the case can import.
+The text of a case is a module of its own. It has a function ``step``, decorated with ``recorded``, and may have
+``change()``, which is called before call 30 of 60. ``must_be_refused`` stands for state that is another one in each
+run, ``always_the_same`` for a change that must not show. Where they are defined: ``inputs(call, x)`` gives the
+arguments, ``tick(call)`` is called before each call, ``after(result)`` after it, ``finish()`` at the end. Globals are
+compared, but for those that begin with ``_``. ``make_module(name, text)`` makes a module that the case can import.
 """
 
 from __future__ import annotations
@@ -302,8 +302,9 @@ def _first_difference(one: Any, other: Any, path: str) -> str:
     if type(one) is type(other) and isinstance(one, (list, tuple)) and len(one) == len(other) and not is_tensor:
         for place, (a, b) in enumerate(zip(one, other)):
             if a != b:
-                named = isinstance(a, tuple) and len(a) == 2 and isinstance(a[0], str) and a[0] == b[0]
-                return _first_difference(a[1], b[1], f"{path}.{a[0]}") if named else _first_difference(a, b, f"{path}[{place}]")
+                if isinstance(a, tuple) and len(a) == 2 and isinstance(a[0], str) and a[0] == b[0]:
+                    return _first_difference(a[1], b[1], f"{path}.{a[0]}")
+                return _first_difference(a, b, f"{path}[{place}]")
     return f"{path}: {_shown(one)} and {_shown(other)} recorded"
 
 
