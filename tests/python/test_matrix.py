@@ -9,7 +9,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from ftn_pytorch import __main__, _embed, procedures  # noqa: E402
+from ftn_pytorch import __main__, _embed, device, procedures  # noqa: E402
 from ftn_pytorch.recording.checking import is_same  # noqa: E402
 
 # A closure that trains; what precedes its names, the step and the prediction depends on the feature
@@ -161,6 +161,16 @@ def test_derivatives_of_a_model_that_was_published_to(plain, saved):
     _embed.assign(model, _embed.weights(plain[0], "net"))
     for name, wanted in derivatives(plain[0]).items():
         assert torch.allclose(derivatives(model)[name], wanted, rtol=1e-5, atol=1e-6)
+
+
+def test_derivatives_where_arrays_are_copied_to_a_device(plain, load, monkeypatch):
+    """The host is taken for a device that no array is on."""
+    moved = load(SCRIPT, name="moved.py")
+    train(moved)
+    wanted = derivatives(plain[0])
+    monkeypatch.setattr(device._Moves, "_is_there", lambda moves, place: False)
+    moved.device = "cpu"
+    assert_same(wanted, derivatives(moved))
 
 
 @pytest.mark.parametrize("way", [*WAYS, "replay"])
