@@ -42,6 +42,9 @@ def ftn_pytorch_forward(x):
     return net(x)
 """
 RECORDED_PART = SCRIPT.replace("def learn", "@ftn_pytorch.recorded\ndef learn")
+RECORDED_PREDICTION = RECORDED_PART.replace("    return net(x)", "    return predict(x)").replace(
+    "def ftn_pytorch_forward", "@ftn_pytorch.recorded\ndef predict(x):\n    return net(x)\n\n\ndef ftn_pytorch_forward"
+)
 IN_A_THREAD = SCRIPT.replace("    return False, learn(x)", "    return background.submit(x)").replace(
     "def ftn_pytorch_train", "background = Background(learn, net, deterministic=True)\n\n\ndef ftn_pytorch_train"
 )
@@ -63,8 +66,11 @@ def hook(runner, name):
 
 
 def train(runner, first=0, last=16):
-    """Losses of some calls."""
-    losses = [hook(runner, "train")(x(number))[1] for number in range(first, last)]
+    """Losses of some calls, each followed by a prediction."""
+    losses = []
+    for number in range(first, last):
+        losses.append(hook(runner, "train")(x(number))[1])
+        hook(runner, "forward")(x(number))
     return [float(torch.as_tensor(loss).detach()) for loss in losses]
 
 
@@ -122,7 +128,7 @@ def saved(tmp_path):
 
 
 WAYS = {
-    "recorded": (RECORDED_PART, {}),
+    "recorded": (RECORDED_PREDICTION, {}),
     "recorded by load": (SCRIPT, {"record": True}),
     "background": (IN_A_THREAD, {}),
     "background, recorded": (RECORDED_IN_A_THREAD, {}),

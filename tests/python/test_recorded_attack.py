@@ -154,7 +154,7 @@ def test_what_is_wrong_is_seen():
         "w = torch.ones(3, requires_grad=True)\n@recorded\n"
         "def step(x):\n    (x * w).sum().backward()\ndef change(): pass"
     )
-    for text, what in ((result, "result"), (counter, "calls"), (gradient, "w")):
+    for text, what in ((result, "result"), (counter, "state.calls"), (gradient, "state.w")):
         kind, why, _ = verdict(text, record=first)
         assert kind == "WRONG" and why.startswith(f"call 1: {what}"), why
         assert verdict(text)[0] != "WRONG"

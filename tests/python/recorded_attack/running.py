@@ -93,7 +93,9 @@ def _as_it_is(function: Any = None, **options: Any) -> Any:
 
     @functools.wraps(function, updated=())
     def call(*args: Any, **named: Any) -> Any:
-        return without_graph(function(*args, **named))
+        keeps_graph = any(isinstance(each, torch.Tensor) and each.requires_grad for each in args)
+        result = function(*args, **named)
+        return result if keeps_graph and torch.is_grad_enabled() else without_graph(result)
 
     return call
 
