@@ -16,8 +16,9 @@ from typing import Any, NamedTuple
 import torch
 
 from .. import private_names
+from ..values.codes import globals_in, names_in
 from ..values.kinds import base_of, is_simple
-from ..values.walk import By, Edge, Kind, Walk, dict_of_class, fields_of, globals_in, names_in, shown
+from ..values.walk import By, Edge, Kind, Walk, dict_of_class, fields_of, shown
 from .settings import is_live, is_setting
 
 _LARGE = 1000
@@ -81,8 +82,7 @@ class Watch:
         self._unseen = ""
         self._followed: dict[int, tuple[Any, str, set[Any]]] = {}
         facts = facts or Facts()
-        others = list(others)
-        handed = frozenset(map(id, (*facts.handed, *others)))
+        handed = frozenset(map(id, facts.handed))
         roots = [("", function), *(("an argument", each) for each in others)]
         walk = Walk(roots, is_narrow=True, skipped=ignored, also_run=frozenset(facts.codes), handed=handed)
         for edge in walk:
