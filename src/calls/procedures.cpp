@@ -77,7 +77,7 @@ Ref run(const std::string& label, const std::string& scope_name, fpt_procedure f
     const int64_t handle = outputs[static_cast<std::size_t>(i)];
     if (!find_tensor(handle)) fail(FPT_ERR_RESULT_COUNT, label, unmade(i + 1));
     const TensorPtr tensor = tensor_at(handle);
-    PyTuple_SET_ITEM(made.get(), i, Ref::borrow(tensor->torch_object()).release());
+    PyTuple_SET_ITEM(made.get(), i, tensor->torch_object().release());
   }
   return made;
 }

@@ -36,7 +36,7 @@ class PlainArguments {
     if (is_tensor_handle(arg.handle)) {
       tensors_.push_back(tensor_at(arg.handle));
       Tensor& tensor = *tensors_.back();
-      if (!tensor.is_value() && !tensor.is_of_caller())
+      if (!tensor.is_plain_memory() && !tensor.is_of_caller())
         require_memory(tensor.array(), tensor.array().dtype, tensor.array().rank, label);
       arg = tensor.described_as(arg);
     }
