@@ -82,8 +82,8 @@ Ref run(const std::string& label, const std::string& scope_name, fpt_procedure f
     Ref object = tensor->torch_object();
     if (dlpack::is_in_memory_of_caller(tensor->array().data, carried))
       fail(FPT_ERR_ARGUMENT, "output ", i + 1, " of ", label, " lies in an array of the program, which may be gone or ",
-           "changed when torch uses it: call outputs(", i + 1, ")%empty(shape) and fill its memory, or describe a copy ",
-           "with from_array(torch_copy(y))");
+           "changed when torch uses it: call outputs(", i + 1,
+           ")%empty(shape) and fill its memory, or describe a copy ", "with from_array(torch_copy(y))");
     PyTuple_SET_ITEM(made.get(), i, object.release());
   }
   return made;
