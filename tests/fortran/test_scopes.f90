@@ -32,10 +32,6 @@ program test_scopes
       type(torch_tensor) :: value
    end type named
 
-   type :: holder
-      type(torch_scope) :: scope
-   end type holder
-
    type(torch_tensor) :: three
 
    call ftn_pytorch_on_warning(collect)
@@ -46,8 +42,6 @@ program test_scopes
    call nested()
    call misused()
    call never_ended()
-   call left_early()
-   call kept_from_inside()
    call new_contents()
    call gradients()
    call gradients_misused()
@@ -148,30 +142,6 @@ contains
       call c%free()
    end subroutine nested
 
-   !> keep of an outer scope takes tensors of the scopes inside it as well
-   subroutine kept_from_inside()
-      type(torch_scope) :: outer, middle, inner
-      type(torch_tensor) :: a, b, c
-
-      call outer%begin("outer")
-      call middle%begin("middle")
-      call inner%begin("inner")
-      a = three*2
-      b = three*3
-      c = three*4
-      call outer%keep(a)
-      call middle%keep(b)
-      call inner%end()
-      call expect(.not. c%is_set(), "what nobody kept is gone")
-      call is(b, 9)
-      call middle%end()
-      call is(b, 9)
-      call outer%end()
-      call expect(.not. b%is_set(), "what the middle one kept ends with the outer one")
-      call is(a, 6)
-      call a%free()
-   end subroutine kept_from_inside
-
    subroutine misused()
       type(torch_scope) :: scope, copy
       character(:), allocatable :: errmsg
@@ -209,65 +179,6 @@ contains
       call again%end()
       call expect(number == 2, "a scope that was ended is no reason for a warning")
    end subroutine never_ended
-
-   !> Procedures that return between begin and end: scopes end with their variables, quietly
-   subroutine left_early()
-      type(torch_scope) :: outer
-      type(holder), allocatable :: held
-      type(torch_tensor) :: a, local, inside
-
-      number = 0
-      call outer%begin("outer")
-      a = three*2
-      call leave(local, inside)
-      call expect(.not. (local%is_set() .or. inside%is_set()), "scopes of a procedure end with it")
-      call is(a, 6)
-      a = three*3
-      call outer%end()
-      call expect(.not. a%is_set(), "the scope outside is the innermost one again")
-      allocate (held)
-      call held%scope%begin("held")
-      local = three*2
-      deallocate (held)
-      call expect(.not. local%is_set(), "a scope ends with the variable that holds it")
-      call forget_copies()
-      call expect(number == 0, "no warning")
-   end subroutine left_early
-
-   subroutine leave(local, inside)
-      type(torch_tensor), intent(inout) :: local, inside
-
-      type(torch_scope) :: scope, inner
-
-      call scope%begin("left open")
-      local = three*2
-      call inner%begin("left open, too")
-      inside = three*2
-      if (local%is_set()) return
-      call inner%end()
-      call scope%end()
-   end subroutine leave
-
-   !> A copy does not own the scope
-   subroutine forget_copies()
-      type(torch_scope) :: scope
-      type(torch_tensor) :: a
-
-      call scope%begin("copied")
-      a = three*2
-      call copy(scope)
-      call is(a, 6)
-      call scope%end()
-      call expect(.not. a%is_set(), "the scope of the variable that began it")
-   end subroutine forget_copies
-
-   subroutine copy(scope)
-      type(torch_scope), intent(in) :: scope
-
-      type(torch_scope) :: another
-
-      another = scope
-   end subroutine copy
 
    subroutine new_contents()
       type(torch_scope) :: scope

@@ -97,7 +97,8 @@ def bodies_of_the_interface() -> dict[str, str]:
     code = "\n".join(path.read_text() for path in sorted(SRC.glob("c_api*.cpp")))
     found = {}
     for block in re.findall(r'^extern "C" \{\n(.*?)^\}  // extern "C"', code, re.MULTILINE | re.DOTALL):
-        found |= dict(re.findall(r"^\w[^;{}]*?\b(fpt_\w+)\([^;{}]*\) \{(.*?)\}$(?=\n\n|\n\Z)", block, re.MULTILINE | re.DOTALL))
+        pattern = r"^\w[^;{}]*?\b(fpt_\w+)\([^;{}]*\) \{(.*?)\}$(?=\n\n|\n\Z)"
+        found |= dict(re.findall(pattern, block, re.MULTILINE | re.DOTALL))
     return found
 
 
@@ -141,7 +142,7 @@ def test_what_stands_outside_of_the_guard_throws_nothing(name: str) -> None:
 
 @pytest.mark.parametrize("source", [*SOURCES, *PLUGIN, *RECORDING], ids=name_of)
 def test_objects_of_threads_outlive_exit(source: Path) -> None:
-    """exit() destroys thread_local objects before exit functions run, so none has anything to destroy (per_thread.hpp)."""
+    """exit() destroys thread_local objects before exit functions run: none has anything to destroy (per_thread.hpp)."""
     plain = r"(?:const )?(?:bool|int|std::size_t|FloatingPoint|CudaContext|\w+\*)"
     for declaration in re.findall(r"^[^/\n]*\bthread_local (.+)$", source.read_text(), re.MULTILINE):
         assert re.match(rf"{plain} \w+(?:;| = )", declaration), declaration
