@@ -220,6 +220,11 @@ class Passing(torch.nn.Module):
         x.mul_(2)
         return x
 
+    @torch.jit.export
+    def changed_both(self, a, b) -> None:
+        a.add_(1)
+        b.add_(1)
+
 
 class Turned(torch.nn.Module):
     """Returns a view with the axes in the other order."""
