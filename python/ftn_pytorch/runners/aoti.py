@@ -15,7 +15,7 @@ from typing import Any
 from .. import device, formats, private_names, process
 from ..errors import FtnPytorchError, message
 from ..framework import TORCH, import_torch
-from .base import Options
+from .base import Options, refuse_gradients
 from .expected import ABOUT_AXES, Input, check
 from .saved import SavedRunner
 from .tree import Tree
@@ -105,7 +105,6 @@ class AotiRunner(SavedRunner):
     def _forward(self) -> Callable:
         tree, out_spec, expected, where = self._tree, self._out_spec, self._expected, f"forward of {self.name}"
         run, unflatten, tensor = self._loader.boxed_run, private_names.tree_unflatten(), self._torch.Tensor
-        records = self._torch.is_grad_enabled
 
         def forward(*args: Any, **named: Any) -> Any:
             # Numbers were made part of the program when it was exported. The code takes rows of elements only.
@@ -114,12 +113,7 @@ class AotiRunner(SavedRunner):
                 for value in tree.flat(args, named, where)
                 if isinstance(value, tensor)
             ]
-            if records() and any(value.requires_grad for value in values):
-                raise FtnPytorchError(
-                    "ARGUMENT",
-                    f"an input of {where} requires gradients, and compiled code records none: export the model as "
-                    'TorchScript and load it with backend="python", or switch gradients off with scope%no_grad()',
-                )
+            refuse_gradients(values, where, "compiled code")
             try:
                 return unflatten(run(values.copy()), out_spec)  # which is emptied
             except RuntimeError as failure:
