@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "arrays/fit.hpp"
+#include "base/cuda_context.hpp"
+#include "base/fpenv.hpp"
 #include "calls/operators.hpp"
 #include "calls/procedures.hpp"
 #include "calls/results.hpp"
@@ -32,10 +34,12 @@ fpt_status fpt_tensor_from(fpt_tensor* tensor, fpt_arg* arg, int32_t same_layout
 
 fpt_status fpt_tensor_arg(fpt_tensor tensor, fpt_arg* arg) {
   const fpt_status status = guard([&] { *arg = tensor_argument(tensor); });
-  if (status == FPT_OK) return FPT_OK;
-  *arg = argument_of({});
-  arg->handle = tensor;  // a call that uses it says the same
-  if (!is_tensor_handle(tensor)) arg->status = status;
+  if (status != FPT_OK)
+    guard([&] {
+      *arg = argument_of({});
+      arg->handle = tensor;  // a call that uses it says the same
+      if (!is_tensor_handle(tensor)) arg->status = status;
+    });
   return status;
 }
 
@@ -62,21 +66,41 @@ fpt_status fpt_tensor_data(fpt_tensor tensor, int32_t dtype, int32_t rank, void*
   });
 }
 
-int32_t fpt_tensor_is_set(fpt_tensor tensor) { return is_tensor_set(tensor) ? 1 : 0; }
+int32_t fpt_tensor_is_set(fpt_tensor tensor) {
+  int32_t is_set = 0;
+  guard([&] { is_set = is_tensor_set(tensor) ? 1 : 0; });
+  return is_set;
+}
 
-void* fpt_tensor_address(fpt_tensor tensor) { return const_cast<void*>(tensor_address(tensor)); }
+void* fpt_tensor_address(fpt_tensor tensor) {
+  const void* address = nullptr;
+  guard([&] { address = tensor_address(tensor); });
+  return const_cast<void*>(address);
+}
 
-void fpt_tensor_free(fpt_tensor tensor) { free_tensor(tensor); }
+void fpt_tensor_free(fpt_tensor tensor) {
+  guard([&] { free_tensor(tensor); });
+}
 
-void fpt_tensor_own(const fpt_tensor* home, fpt_tensor before) { own_tensor(home, before); }
+void fpt_tensor_own(const fpt_tensor* home, fpt_tensor before) {
+  guard([&] { own_tensor(home, before); });
+}
 
-void fpt_tensor_disown(const fpt_tensor* home, fpt_tensor before) { disown_tensor(home, before); }
+void fpt_tensor_disown(const fpt_tensor* home, fpt_tensor before) {
+  guard([&] { disown_tensor(home, before); });
+}
 
-void fpt_tensor_end_owner(fpt_tensor* home) { end_owner(home); }
+void fpt_tensor_end_owner(fpt_tensor* home) {
+  guard([&] { end_owner(home); });
+}
 
 fpt_status fpt_tensor_assign(fpt_tensor* left, fpt_tensor right) {
-  const auto assign = [&] { assign_tensor(left, right); };
-  return is_bound(*left) ? guard_call(assign) : guard(assign);  // another name needs no Python
+  return guard([&] {
+    if (!is_bound(*left)) return assign_tensor(left, right);  // another name needs no Python
+    const HostState host;
+    const CallerContext context;
+    assign_tensor(left, right);
+  });
 }
 
 fpt_status fpt_tensor_operate(int32_t operation, fpt_tensor left, fpt_tensor right, fpt_arg* scalar,
@@ -131,6 +155,10 @@ fpt_status fpt_scope_end(fpt_scope scope) {
   return guard([&] { end_scope(scope); });
 }
 
+void fpt_scope_leave(const fpt_scope* home) {
+  guard([&] { leave_scope(home); });
+}
+
 fpt_status fpt_scope_keep(fpt_scope scope, fpt_tensor tensor) {
   return guard([&] { keep_in_scope(scope, tensor); });
 }
@@ -149,6 +177,10 @@ fpt_status fpt_scope_gradients(fpt_scope scope, int32_t wanted) {
   return guard_call([&] { set_gradients(scope, wanted != 0); });
 }
 
-int32_t fpt_scope_is_open() { return is_in_scope() ? 1 : 0; }
+int32_t fpt_scope_is_open() {
+  int32_t is_open = 0;
+  guard([&] { is_open = is_in_scope() ? 1 : 0; });
+  return is_open;
+}
 
 }  // extern "C"

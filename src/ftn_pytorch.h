@@ -403,7 +403,14 @@ FPT_API fpt_status fpt_scope_begin(fpt_scope *scope, const char *name, int64_t n
 /** End a scope, and with a warning those that are still open inside. FPT_ERR_ARGUMENT: not open on this thread. */
 FPT_API fpt_status fpt_scope_end(fpt_scope scope);
 
-/** Let a tensor of the scope live as long as the scope outside, or without one until it is freed. */
+/**
+ * The variable at `home` ends its life: a scope that it has begun and not ended, on this thread, ends with those inside
+ * it, without a warning. Any address may be given: it is read only if a variable there has begun a scope.
+ */
+FPT_API void fpt_scope_leave(const fpt_scope *home);
+
+/** Let a tensor of the scope, or of one inside it, live as long as the scope outside, or without one until it is freed.
+ */
 FPT_API fpt_status fpt_scope_keep(fpt_scope scope, fpt_tensor tensor);
 
 /**

@@ -19,19 +19,19 @@ Wraps& wraps() {
 
 void ArgumentList::add(const fpt_arg& arg) {
   fpt_arg item = arg;
+  if (args_.size() == args_.capacity()) args_.reserve(2 * args_.size() + 4);
   const bool owns = is_tensor_handle(arg.handle) || (arg.access == FPT_COPY && arg.rank > 0 && arg.dtype != FPT_TEXT);
   if (owns) {
     TensorPtr tensor = Tensor::of_arg(arg);
-    if (tensor->is_of_caller()) {
+    if (tensor->is_value()) {
       item = tensor->described_as(arg);
-    } else {
+    } else {  // memory of the caller, too: it may have a graph
       item.handle = insert_unscoped(std::move(tensor));
       item.access = FPT_OUT;
     }
   } else {
     require_described(arg, "the argument");
   }
-  if (args_.size() == args_.capacity()) args_.reserve(2 * args_.size() + 4);
   args_.push_back(item);
 }
 

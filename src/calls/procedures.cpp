@@ -46,7 +46,7 @@ class ProcedureScope {
   ~ProcedureScope() {
     try {
       end_scope(scope_);
-    } catch (const Error&) {
+    } catch (...) {
       return;  // the procedure has ended the scope outside, and this one with it
     }
   }

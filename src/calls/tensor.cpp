@@ -130,7 +130,7 @@ bool is_bound(int64_t handle) noexcept {
   return named && named->is_bound;
 }
 
-void free_tensor(int64_t handle, const char* end) noexcept { tensors().remove(handle, end); }
+void free_tensor(int64_t handle, HandleEnd end) noexcept { tensors().remove(handle, std::move(end)); }
 
 void own_tensor(const int64_t* home, int64_t before) {
   disown_tensor(home, before);
@@ -140,12 +140,12 @@ void own_tensor(const int64_t* home, int64_t before) {
   named->home = home;
 }
 
-void disown_tensor(const int64_t* home, int64_t before) noexcept {
+void disown_tensor(const int64_t* home, int64_t before) {
   Named* named = before == *home ? nullptr : tensors().find(before);
   if (named && named->home == home && !add_to_scope(before)) free_tensor(before);
 }
 
-void end_owner(int64_t* home) noexcept {
+void end_owner(int64_t* home) {
   if (homes().remove(home)) disown_tensor(home, std::exchange(*home, 0));
 }
 

@@ -98,17 +98,17 @@ int64_t insert_result(TensorPtr tensor);
 /// A handle that belongs to no scope.
 int64_t insert_unscoped(TensorPtr tensor);
 /// @param end  see HandleTable::remove()
-void free_tensor(int64_t handle, const char* end = nullptr) noexcept;
+void free_tensor(int64_t handle, HandleEnd end = nullptr) noexcept;
 
 /// Let the variable at `home` own the tensor that it names: it is freed with the variable. None is owned within a
 /// scope.
 /// @param before  what the variable named until now; freed if the variable owned it
 void own_tensor(const int64_t* home, int64_t before);
 /// The variable at `home` has got another tensor. What it named before is freed if the variable owned it.
-void disown_tensor(const int64_t* home, int64_t before) noexcept;
+void disown_tensor(const int64_t* home, int64_t before);
 /// The variable at `home` ends its life; or there is none. It is read only if it has owned a tensor, and names none
 /// then.
-void end_owner(int64_t* home) noexcept;
+void end_owner(int64_t* home);
 
 /// An argument that refers to a tensor. FPT_ERR_NOT_LOADED, FPT_ERR_FREED.
 fpt_arg tensor_argument(int64_t handle);

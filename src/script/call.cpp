@@ -8,6 +8,7 @@
 #include "arrays/copy.hpp"
 #include "base/error.hpp"
 #include "calls/python_value.hpp"
+#include "calls/scopes.hpp"
 #include "calls/tensor.hpp"
 #include "python/interpreter.hpp"
 
@@ -102,6 +103,9 @@ Ref Call::tensor_value(fpt_arg& arg, SlotCache& cache) {
     if (same_layout && wanted == dtype && !script_.options.copies_inputs) return object;
     return adapted(object.get(), tensor, wanted == dtype ? FPT_NONE : wanted, script_.options);
   }
+  if (!wants_torch && records_gradients(tensor))
+    fail(FPT_ERR_ARGUMENT, label_of(count_, arg), " of ", function_.name, " of ", script_.name,
+         " requires gradients, and what computes without torch records none: switch them off with scope%no_grad()");
   const Array array = tensor.array();
   if (!wants_torch && !is_tensor(object.get()) && tensor.same_layout() == script_.options.same_layout &&
       script_.options.wanted_dtype(array.dtype) == array.dtype && !script_.options.copies_inputs)

@@ -92,6 +92,62 @@ def test_both_sides_know_the_same_launchers() -> None:
     assert len(pairs[0]) == 4 and pairs[0] == pairs[1]
 
 
+def bodies_of_the_interface() -> dict[str, str]:
+    """What the door defines for each function of the header."""
+    code = "\n".join(path.read_text() for path in sorted(SRC.glob("c_api*.cpp")))
+    found = {}
+    for block in re.findall(r'^extern "C" \{\n(.*?)^\}  // extern "C"', code, re.MULTILINE | re.DOTALL):
+        pattern = r"^\w[^;{}]*?\b(fpt_\w+)\([^;{}]*\) \{(.*?)\}$(?=\n\n|\n\Z)"
+        found |= dict(re.findall(pattern, block, re.MULTILINE | re.DOTALL))
+    return found
+
+
+GUARDS = ("guard", "guard_call", "call_module", "describe")
+# What a body calls outside of the guards: it allocates nothing and throws nothing.
+HARMLESS = {"CallFacts", "discard_copies", "is_observed", "of_whole", "time_now", "view_trimmed"} | {
+    "floating_point_mode",
+    "openmp_team_size",
+}
+
+
+def outside_of_guards(body: str) -> str:
+    """A body without the calls of guards, arguments included."""
+    while guarded := re.search(rf"\b(?:{'|'.join(GUARDS)})\(", body):
+        end = guarded.end()
+        depth = 1
+        while depth:
+            depth += {"(": 1, ")": -1}.get(body[end], 0)
+            end += 1
+        body = body[: guarded.start()] + body[end:]
+    return body
+
+
+def test_the_door_defines_the_functions_of_the_header() -> None:
+    elsewhere = {"fpt_direct_table_get"}
+    assert set(bodies_of_the_interface()) == set(functions_of_the_header()) - elsewhere
+
+
+@pytest.mark.parametrize("name", functions_of_the_header())
+def test_bodies_of_the_interface_stand_inside_the_guard(name: str) -> None:
+    outside = outside_of_guards(bodies_of_the_interface()[name])
+    assert set(re.findall(r"(\w+)\(", outside)) - {"if"} - set(functions_of_the_header()) <= HARMLESS
+    assert not re.search(r"\bnew\b|std::(?!string_view|string \w+;)", outside)
+
+
+@pytest.mark.parametrize("name", sorted(HARMLESS - {"CallFacts", "of_whole"}))
+def test_what_stands_outside_of_the_guard_throws_nothing(name: str) -> None:
+    declared = [line for path in SOURCES for line in re.findall(rf"^.*\b{name}\(.*$", path.read_text(), re.MULTILINE)]
+    assert any(re.search(r"\) noexcept", line) for line in declared), declared
+
+
+@pytest.mark.parametrize("source", [*SOURCES, *PLUGIN, *RECORDING], ids=name_of)
+def test_objects_of_threads_outlive_exit(source: Path) -> None:
+    """exit() destroys thread_local objects before exit functions run: none has anything to destroy (per_thread.hpp)."""
+    plain = r"(?:const )?(?:bool|int|std::size_t|FloatingPoint|CudaContext|\w+\*)"
+    for declaration in re.findall(r"^[^/\n]*\bthread_local (.+)$", source.read_text(), re.MULTILINE):
+        assert re.match(rf"{plain} \w+(?:;| = )", declaration), declaration
+
+
 def test_core_does_not_need_torch() -> None:
     assert not [name_of(path) for path in SOURCES if re.search(r"#include <(torch|ATen|c10)/", path.read_text())]
 
