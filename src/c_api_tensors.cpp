@@ -5,13 +5,13 @@
 #include "arrays/fit.hpp"
 #include "base/cuda_context.hpp"
 #include "base/fpenv.hpp"
-#include "calls/operators.hpp"
-#include "calls/procedures.hpp"
 #include "calls/results.hpp"
-#include "calls/scopes.hpp"
 #include "guard.hpp"
 #include "python/interpreter.hpp"
 #include "script/script_answer.hpp"
+#include "values/operators.hpp"
+#include "values/procedures.hpp"
+#include "values/scopes.hpp"
 
 using namespace fpt;
 

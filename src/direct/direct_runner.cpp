@@ -10,10 +10,10 @@
 #include "arrays/texts.hpp"
 #include "base/error.hpp"
 #include "base/rank.hpp"
-#include "calls/scopes.hpp"
 #include "direct/direct_plugin.hpp"
 #include "direct/direct_value.hpp"
 #include "direct/optimizer_settings.hpp"
+#include "values/scopes.hpp"
 
 namespace fpt {
 namespace {

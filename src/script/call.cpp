@@ -7,10 +7,10 @@
 
 #include "arrays/copy.hpp"
 #include "base/error.hpp"
-#include "calls/python_value.hpp"
-#include "calls/scopes.hpp"
-#include "calls/tensor.hpp"
 #include "python/interpreter.hpp"
+#include "values/python_value.hpp"
+#include "values/scopes.hpp"
+#include "values/tensor.hpp"
 
 namespace fpt {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "calls/tensor.hpp"
+#include "values/tensor.hpp"
 
 #include <atomic>
 #include <cstring>
@@ -7,7 +7,7 @@
 #include <unordered_set>
 #include <utility>
 
-#include "calls/scopes.hpp"
+#include "values/scopes.hpp"
 
 namespace fpt {
 namespace {

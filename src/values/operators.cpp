@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-#include "calls/operators.hpp"
+#include "values/operators.hpp"
 
 #include <iterator>
 
 #include "base/error.hpp"
-#include "calls/python_value.hpp"
 #include "python/interpreter.hpp"
+#include "values/python_value.hpp"
 
 namespace fpt {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "calls/argument_list.hpp"
+#include "values/argument_list.hpp"
 
 #include <utility>
 

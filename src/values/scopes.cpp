@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "calls/scopes.hpp"
+#include "values/scopes.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -11,9 +11,9 @@
 #include "base/error.hpp"
 #include "base/fpenv.hpp"
 #include "base/per_thread.hpp"
-#include "calls/tensor.hpp"
 #include "python/interpreter.hpp"
 #include "torch/framework.hpp"
+#include "values/tensor.hpp"
 
 namespace fpt {
 namespace {

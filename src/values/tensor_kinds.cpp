@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "arrays/scalar.hpp"
-#include "calls/tensor.hpp"
 #include "python/interpreter.hpp"
 #include "torch/framework.hpp"
+#include "values/tensor.hpp"
 
 namespace fpt {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "calls/procedures.hpp"
+#include "values/procedures.hpp"
 
 #include <map>
 #include <mutex>
@@ -8,10 +8,10 @@
 #include "base/cuda_context.hpp"
 #include "base/error.hpp"
 #include "base/fpenv.hpp"
-#include "calls/scopes.hpp"
-#include "calls/tensor.hpp"
 #include "python/interpreter.hpp"
 #include "torch/dlpack.hpp"
+#include "values/scopes.hpp"
+#include "values/tensor.hpp"
 
 namespace fpt {
 namespace {
