@@ -43,18 +43,16 @@ def overwrite(target: Any, value: Any) -> None:
 
 
 def _overlap(one: Any, other: Any) -> bool:
-    """Whether the memory that two tensors reach over has a byte in common."""
+    """Whether the memory behind two tensors has a byte in common: all of it, since a needless copy does no harm."""
     (begin, end), (other_begin, other_end) = _reach(one), _reach(other)
     return begin < other_end and other_begin < end and one.device == other.device
 
 
 def _reach(tensor: Any) -> tuple[int, int]:
-    """Address of the first byte of a tensor, and the one after the last; torch has no negative strides."""
-    begin = tensor.data_ptr()
-    if tensor.numel() == 0:
-        return begin, begin
-    steps = sum((extent - 1) * stride for extent, stride in zip(tensor.shape, tensor.stride()))
-    return begin, begin + (steps + 1) * tensor.element_size()
+    """Address of the first byte, and the one after the last. The core makes a storage of each array of the program."""
+    storage = tensor.untyped_storage()
+    begin = storage.data_ptr()
+    return begin, begin + storage.nbytes()
 
 
 def write_through(target: Any, value: Any, same_layout: bool) -> None:
