@@ -120,7 +120,7 @@ def _random_of(watch: Watch) -> dict[str, Any]:
     found: dict[str, Any] = {"Python's random": random.getstate()}
     numpy = sys.modules.get("numpy")
     if numpy is not None:
-        found["numpy.random"] = _state_of(numpy.random.mtrand._rand)
+        found["numpy.random"] = repr(numpy.random.get_state(legacy=False))
     others = {path: each for each, path in watch.generators if not isinstance(each, torch.Generator)}
     return {**found, **{path: _state_of(each) for path, each in others.items()}}
 
@@ -128,8 +128,9 @@ def _random_of(watch: Watch) -> dict[str, Any]:
 def _state_of(generator: Any) -> Any:
     if isinstance(generator, random.Random):
         return generator.getstate()
-    bits = getattr(generator, "_bit_generator", None) or getattr(generator, "bit_generator", generator)
-    return repr(bits.state)
+    if hasattr(generator, "get_state"):
+        return repr(generator.get_state(legacy=False))
+    return repr(getattr(generator, "bit_generator", generator).state)
 
 
 def _require_known(watch: Watch, calls: Calls, facts: Facts) -> None:
@@ -173,7 +174,7 @@ def _numbers(recorder: Recorder, trials: Trials) -> dict[tuple[int, int], Number
 
 def _tape(recorder: Recorder, watch: Watch, before: list, result: Any, numbers: dict[tuple[int, int], Number]) -> Tape:
     outside = recorder.outside
-    reached = watch.reached() | {id(gradient) for _, gradient in before}
+    reached = watch.reached() | {id(gradient) for _, gradient in before} | set(map(id, recorder.kept))
     for slot, tensor in outside.items():
         if id(tensor) not in reached and slot not in recorder.constants:
             what = "parameter" if tensor.requires_grad else "tensor"
