@@ -19,7 +19,7 @@ template <class Describe>
 fpt_status describe(fpt_arg* arg, const char* what, const Describe& description) noexcept {
   const fpt_status status = guard([&] {
     description();
-    require_described(*arg, what);
+    if (arg->status != FPT_OK) require_described(*arg, what);  // a text costs more than the rest
   });
   if (status != FPT_OK) arg->status = status;
   return status;
