@@ -1,0 +1,513 @@
+# SPDX-License-Identifier: MIT
+"""What the code of a script writes to, as its source tells: names, cells, attributes, items, also through other names.
+
+A *chain* is how an expression begins (a global name, a variable of an enclosing function, a parameter) and the steps
+from there: ``.name``, ``[]`` for an item or what a method returned, ``class``. A variable of a function stands for all
+chains that are assigned to it anywhere in the function. What a function does to its parameters is done to what is
+passed to any function of that name. So more is found than can happen, and never less, but for code that is not there
+(``exec``) and for names that are made as texts.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from ..conventions import SETUP
+
+Steps = tuple[str, ...]
+
+ANY = ".*"
+"""The step to an attribute whose name is not in the source: ``getattr(x, name)``, ``vars(x)``."""
+CLASS = "class"
+ITEM = "[]"
+ASSIGNED, ASSIGNED_BY_SELF, IN_PLACE, NEXT, FOR, PASSED, CALLED, WITH = (
+    "assigned",
+    "assigned by self",
+    "in place",
+    "next",
+    "for",
+    "passed",
+    "()",
+    "with",
+)
+
+# These run while a script is loaded, or make new objects. What they write is there again after a restart.
+_MAKERS = frozenset(
+    ("__init__", "__new__", "__post_init__", "__init_subclass__", "__set_name__", "__class_getitem__", SETUP)
+)
+_FRESH = frozenset(  # noqa: SIM905
+    "clone copy deepcopy item tolist numel size dim format join split strip lower upper encode".split())
+_PASS_ON = frozenset(
+    "iter next zip enumerate reversed list tuple sorted filter map vars chain cycle islice tee asarray as_tensor "
+    "from_numpy cast partial min max set frozenset dict nditer ravel atleast_1d".split()
+)
+_CHANGES_ARGUMENT = frozenset(
+    "heappush heappop heapify heapreplace heappushpop shuffle insort insort_left insort_right copyto at put place "
+    "putmask put_along_axis fill_diagonal setitem delitem iadd isub imul itruediv ior iand iconcat".split()
+)
+_DEPTH = 5
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+
+class Event(NamedTuple):
+    """Something is done to what ``steps`` lead to. ``is_made``: only while the script or an object is made."""
+
+    steps: Steps
+    operation: str
+    where: tuple[str, int]
+    is_made: bool = False
+
+
+class Root(NamedTuple):
+    """``kind``: "global" (of the file ``owner``), "free" (of ``owner``, the enclosing function), "parameter"."""
+
+    kind: str
+    name: str
+    owner: Any = None
+
+
+class Chain(NamedTuple):
+    root: Root
+    steps: Steps = ()
+
+    def then(self, *steps: str) -> Chain:
+        return Chain(self.root, (*self.steps, *steps)[:_DEPTH])
+
+
+class Scope:
+    """A function, and what its names stand for."""
+
+    def __init__(self, file: str, node: Any, parent: Scope | None, owner_class: str | None) -> None:
+        self.file = file
+        self.node, self.parent, self.owner_class = node, parent, owner_class
+        self.name = getattr(node, "name", "<lambda>")
+        decorators = getattr(node, "decorator_list", [])
+        self.line = min([node.lineno, *(each.lineno for each in decorators)])
+        arguments = node.args
+        self.positional = [each.arg for each in (*arguments.posonlyargs, *arguments.args)]
+        others = [*arguments.kwonlyargs, *filter(None, (arguments.vararg, arguments.kwarg))]
+        self.parameters = {*self.positional, *(each.arg for each in others)}
+        names = {each.id for each in decorators if isinstance(each, ast.Name)}
+        self.is_method = owner_class is not None and "staticmethod" not in names
+        self.is_of_class = self.is_method and ("classmethod" in names or self.name in ("__new__", "__init_subclass__"))
+        self.globals: set[str] = set()
+        self.nonlocals: set[str] = set()
+        self.variables: dict[str, list[Any]] = defaultdict(list)
+        self.only_in_comprehensions: set[str] = set()
+        self.returned: list[ast.expr] = []
+        self.is_made = self.name in _MAKERS
+
+    def body(self) -> list[Any]:
+        return self.node.body if isinstance(self.node.body, list) else [self.node.body]
+
+
+class Analysis:
+    """All writes of some files. ``events``: by root; ``scopes``: functions by file, first line and name.
+
+    ``sources``: text by file; what is no Python is left out.
+    """
+
+    def __init__(self, sources: Mapping[str, str]) -> None:
+        self.events: dict[Root, dict[Event, None]] = defaultdict(dict)
+        self.scopes: dict[tuple[str, int, str], list[Scope]] = defaultdict(list)
+        self.lines = {file: source.splitlines() for file, source in sources.items()}
+        self._named: dict[str, list[Scope]] = defaultdict(list)
+        self._passed: list[tuple[Chain, str, Any, Any, bool]] = []
+        self._scopes: list[Scope] = []
+        self._of_node: dict[int, Scope] = {}
+        trees = {}
+        for file, source in sources.items():
+            with contextlib.suppress(SyntaxError, ValueError):
+                trees[file] = ast.parse(source)
+        for file, tree in trees.items():
+            self._find(file, tree, None, None)
+        self._find_makers(list(trees.values()))
+        for scope in self._scopes:
+            _Recorder(self, scope).record()
+        self._follow_arguments()
+
+    def root_of(self, scope: Scope, name: str) -> Root:
+        """What a name that is free in a function stands for."""
+        outer = scope.parent
+        while outer is not None:
+            if name in outer.globals:
+                break
+            if name in outer.parameters or (name in outer.variables and name not in outer.nonlocals):
+                return Root("free", name, outer)
+            outer = outer.parent
+        return Root("global", name, scope.file)
+
+    def add(self, chain: Chain, operation: str, where: tuple[str, int], is_made: bool) -> None:
+        self.events[chain.root][Event(chain.steps, operation, where, is_made)] = None
+
+    def add_passed(self, chain: Chain, name: str, position: Any, where: tuple[str, int], is_made: bool) -> None:
+        self._passed.append((chain, name, position, where, is_made))
+
+    def called(self, name: str) -> list[Scope]:
+        """Functions that a call of this name may reach."""
+        return self._named.get(name, [])
+
+    def _find(self, file: str, node: ast.AST, parent: Scope | None, owner_class: str | None) -> None:
+        for child in ast.iter_child_nodes(node):
+            if not isinstance(child, _FUNCTIONS):
+                self._find(file, child, parent, child.name if isinstance(child, ast.ClassDef) else owner_class)
+                continue
+            scope = Scope(file, child, parent, owner_class)
+            self._scopes.append(scope)
+            self._of_node[id(child)] = scope
+            self.scopes[file, scope.line, scope.name].append(scope)
+            self._named[scope.name].append(scope)
+            _bind(scope)
+            body = scope.body()
+            outside = [each for each in ast.iter_child_nodes(child) if not any(each is one for one in body)]
+            self._find(file, ast.Module(body, []), scope, None)
+            self._find(file, ast.Module(outside, []), parent, owner_class)  # type: ignore[arg-type]
+
+    def _find_makers(self, trees: list[ast.Module]) -> None:
+        """Decorators run once; so do functions with ``_`` that nothing but the above mentions."""
+        mentioned: dict[str, list[Scope | None]] = defaultdict(list)
+        for tree in trees:
+            for node in ast.walk(tree):
+                for decorator in getattr(node, "decorator_list", ()):
+                    called = decorator.func if isinstance(decorator, ast.Call) else decorator
+                    for scope in self._named.get(getattr(called, "id", ""), ()):
+                        scope.is_made = True
+            self._mentions(tree, None, mentioned)
+        changed = True
+        while changed:
+            changed = False
+            for scope in self._scopes:
+                where = mentioned.get(scope.name, [])
+                is_private = scope.name.startswith("_") and not scope.name.endswith("__")
+                if is_private and not scope.is_made and where and all(each is None or each.is_made for each in where):
+                    scope.is_made = changed = True
+
+    def _mentions(self, node: ast.AST, scope: Scope | None, found: dict[str, list[Scope | None]]) -> None:
+        scope = self._of_node.get(id(node), scope)
+        if isinstance(node, ast.Name):
+            found[node.id].append(scope)
+        elif isinstance(node, ast.Attribute):
+            found[node.attr].append(scope)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found[node.value].append(scope)
+        for child in ast.iter_child_nodes(node):
+            self._mentions(child, scope, found)
+
+    def _follow_arguments(self) -> None:
+        """What functions do to their parameters is done to what is passed to them, also over several calls."""
+        for _ in range(_DEPTH):
+            before = sum(map(len, self.events.values()))
+            for chain, name, position, where, is_made in self._passed:
+                for scope in self.called(name):
+                    parameter = _parameter(scope, position)
+                    root = Root("parameter", parameter, scope) if parameter else None
+                    for event in list(self.events.get(root, ())) if root else ():
+                        quiet = is_made or event.is_made
+                        operation = ASSIGNED if event.operation == ASSIGNED_BY_SELF else event.operation
+                        self.add(chain.then(*event.steps), operation, where, quiet)
+            if sum(map(len, self.events.values())) == before:
+                break
+
+
+def _parameter(scope: Scope, position: Any) -> str | None:
+    """The parameter that takes an argument: by name, or by number, counted without ``self`` from 0; -1 is ``self``."""
+    if isinstance(position, str):
+        return position if position in scope.parameters else None
+    number = position + scope.is_method
+    if number < 0:
+        return None
+    if number < len(scope.positional):
+        return scope.positional[number]
+    return scope.node.args.vararg.arg if scope.node.args.vararg else None
+
+
+def _inside(node: ast.AST) -> Iterator[ast.AST]:
+    """All nodes of a function but those of functions and classes in it."""
+    yield node
+    if not isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
+        for child in ast.iter_child_nodes(node):
+            yield from _inside(child)
+
+
+def _bind(scope: Scope) -> None:
+    """Find the names that a function binds, and to what."""
+    in_comprehensions: set[str] = set()
+    for node in (each for statement in scope.body() for each in _inside(statement)):
+        if isinstance(node, ast.Global):
+            scope.globals.update(node.names)
+        elif isinstance(node, ast.Nonlocal):
+            scope.nonlocals.update(node.names)
+        elif isinstance(node, ast.Assign):
+            for target in node.targets:
+                _bind_target(scope, target, node.value)
+        elif isinstance(node, (ast.AnnAssign, ast.NamedExpr)) and node.value is not None:
+            _bind_target(scope, node.target, node.value)
+        elif isinstance(node, ast.AugAssign):
+            _bind_target(scope, node.target, None)
+        elif isinstance(node, (ast.For, ast.AsyncFor)):
+            _bind_target(scope, node.target, ("item", node.iter))
+        elif isinstance(node, ast.comprehension):
+            in_comprehensions.update(each.id for each in ast.walk(node.target) if isinstance(each, ast.Name))
+            _bind_target(scope, node.target, ("item", node.iter))
+        elif isinstance(node, ast.withitem) and node.optional_vars is not None:
+            _bind_target(scope, node.optional_vars, node.context_expr)
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            scope.variables[node.name].append(None)
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
+            for alias in node.names:
+                scope.variables[(alias.asname or alias.name).partition(".")[0]].append(None)
+        elif isinstance(node, ast.ExceptHandler) and node.name:
+            scope.variables[node.name].append(None)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            scope.variables[node.id].append(None)
+        elif isinstance(node, ast.Return) and node.value is not None:
+            scope.returned.append(node.value)
+    if isinstance(scope.node, ast.Lambda):
+        scope.returned.append(scope.node.body)
+    for name in (*scope.globals, *scope.nonlocals):
+        scope.variables.pop(name, None)
+    outside = {
+        each.id
+        for statement in scope.body()
+        for each in _outside_of_comprehensions(statement)
+        if isinstance(each, ast.Name) and isinstance(each.ctx, (ast.Store, ast.Del))
+    }
+    scope.only_in_comprehensions = in_comprehensions - outside
+
+
+def _outside_of_comprehensions(node: ast.AST) -> Iterator[ast.AST]:
+    yield node
+    if not isinstance(node, (*_FUNCTIONS, ast.ClassDef, *_COMPREHENSIONS)):
+        for child in ast.iter_child_nodes(node):
+            yield from _outside_of_comprehensions(child)
+
+
+def _bind_target(scope: Scope, target: ast.AST, value: Any) -> None:
+    if isinstance(target, ast.Name):
+        scope.variables[target.id].append(value)
+    elif isinstance(target, ast.Starred):
+        _bind_target(scope, target.value, value)
+    elif isinstance(target, (ast.Tuple, ast.List)):
+        listed = value.elts if isinstance(value, (ast.Tuple, ast.List)) else []
+        is_each = len(listed) == len(target.elts) and not any(isinstance(each, ast.Starred) for each in target.elts)
+        for number, each in enumerate(target.elts):
+            _bind_target(scope, each, listed[number] if is_each else value and ("item", value))
+
+
+class _Recorder:
+    """Finds what one function does."""
+
+    def __init__(self, analysis: Analysis, scope: Scope) -> None:
+        self._all, self._scope = analysis, scope
+
+    def record(self) -> None:
+        for statement in self._scope.body():
+            for node in _inside(statement):
+                self._node(node)
+
+    def _add(self, expression: Any, operation: str, node: Any, *steps: str) -> None:
+        for chain in self._chains(expression):
+            self._all.add(chain.then(*steps), operation, self._where(node), self._scope.is_made)
+
+    def _node(self, node: ast.AST) -> None:
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                self._target(target, node)
+        elif isinstance(node, (ast.AnnAssign, ast.NamedExpr)):
+            if node.value is not None:
+                self._target(node.target, node)
+        elif isinstance(node, ast.AugAssign):
+            self._target(node.target, node)
+            self._add(node.target, IN_PLACE, node)
+        elif isinstance(node, (ast.For, ast.AsyncFor)):
+            self._target(node.target, node)
+            self._add(node.iter, FOR, node)
+        elif isinstance(node, ast.comprehension):
+            self._add(node.iter, FOR, node.iter)
+        elif isinstance(node, ast.withitem):
+            self._add(node.context_expr, WITH, node.context_expr)
+            if node.optional_vars is not None:
+                self._target(node.optional_vars, node.context_expr)
+        elif isinstance(node, ast.Delete):
+            for target in node.targets:
+                self._target(target, node)
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
+            for alias in node.names:
+                self._name((alias.asname or alias.name).partition(".")[0], node)
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            self._name(node.name, node)
+        elif isinstance(node, ast.Call):
+            self._call(node)
+        elif isinstance(node, ast.YieldFrom):
+            self._add(node.value, FOR, node)
+
+    def _name(self, name: str, node: Any) -> None:
+        if name in self._scope.globals:
+            self._assign(Root("global", name, self._scope.file), node)
+        elif name in self._scope.nonlocals:
+            self._assign(self._all.root_of(self._scope, name), node)
+
+    def _assign(self, root: Root, node: Any) -> None:
+        self._all.add(Chain(root), ASSIGNED, self._where(node), self._scope.is_made)
+
+    def _where(self, node: Any) -> tuple[str, int]:
+        return self._scope.file, node.lineno
+
+    def _target(self, target: Any, node: Any) -> None:
+        if isinstance(target, ast.Name):
+            self._name(target.id, node)
+        elif isinstance(target, ast.Attribute):
+            by_self = self._is_self(target.value)
+            self._add(target.value, ASSIGNED_BY_SELF if by_self else ASSIGNED, node, f".{target.attr}")
+        elif isinstance(target, ast.Subscript):
+            if _is_call_of(target.value, "globals") and isinstance(target.slice, ast.Constant):
+                self._assign(Root("global", str(target.slice.value), self._scope.file), node)
+            self._add(target.value, ITEM, node)
+        elif isinstance(target, ast.Starred):
+            self._target(target.value, node)
+        elif isinstance(target, (ast.Tuple, ast.List)):
+            for each in target.elts:
+                self._target(each, node)
+
+    def _is_self(self, node: Any) -> bool:
+        scope = self._scope
+        is_first = isinstance(node, ast.Name) and scope.positional[:1] == [node.id]
+        return is_first and scope.is_method and not scope.is_of_class
+
+    def _call(self, node: ast.Call) -> None:
+        function = node.func
+        name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+        if name in ("setattr", "delattr", "__setattr__", "__delattr__") and len(node.args) >= 2:
+            value = node.args[1].value if isinstance(node.args[1], ast.Constant) else None
+            self._add(node.args[0], ASSIGNED, node, f".{value}" if isinstance(value, str) else ANY)
+        if isinstance(function, ast.Attribute):
+            self._add(function.value, f"{name}()", node)
+            self._pass(function.value, name, -1, node)
+        else:
+            self._add(function, CALLED, node)
+            self._pass(function, "__call__", -1, node)
+        changes = name in _CHANGES_ARGUMENT or (name.endswith("_") and not name.endswith("__"))
+        for number, argument in enumerate(node.args):
+            if isinstance(argument, ast.Starred):
+                argument = argument.value
+            if name in ("next", "anext"):
+                self._add(argument, NEXT, node)
+            elif changes and (number == 0 or name.endswith("_")):
+                self._add(argument, IN_PLACE, node)
+            self._argument(argument, name, number, node)
+        for keyword in node.keywords:
+            if keyword.arg == "out":
+                self._add(keyword.value, IN_PLACE, node)
+            self._argument(keyword.value, name, keyword.arg or "", node)
+
+    def _argument(self, argument: Any, name: str, position: Any, node: Any) -> None:
+        self._add(argument, PASSED, node)
+        self._pass(argument, name, position, node)
+        made = "__init__" if any(each.owner_class == name for each in self._all.called("__init__")) else ""
+        if made:
+            self._pass(argument, made, position, node)
+
+    def _pass(self, argument: Any, name: str, position: Any, node: Any) -> None:
+        if name and self._all.called(name):
+            for chain in self._chains(argument):
+                self._all.add_passed(chain, name, position, self._where(node), self._scope.is_made)
+
+    def _chains(self, expression: Any) -> set[Chain]:
+        return _chains(self._all, self._scope, expression, frozenset())
+
+
+def _chains(analysis: Analysis, scope: Scope, node: Any, seen: frozenset) -> set[Chain]:
+    """What the value of an expression may be, or be a part of; empty for what is new."""
+
+    def of(inner: Any, *steps: str) -> set[Chain]:
+        return {chain.then(*steps) for chain in _chains(analysis, scope, inner, seen)}
+
+    if node is None or len(seen) > 40:
+        return set()
+    if isinstance(node, tuple):
+        return of(node[1], ITEM)
+    if isinstance(node, ast.Name):
+        return _chains_of_name(analysis, scope, node.id, seen)
+    if isinstance(node, ast.Attribute):
+        if node.attr == "__class__":
+            return of(node.value, CLASS)
+        return of(node.value, ANY if node.attr == "__dict__" else f".{node.attr}")
+    if isinstance(node, ast.Subscript):
+        if _is_call_of(node.value, "globals") and isinstance(node.slice, ast.Constant):
+            return {Chain(Root("global", str(node.slice.value), scope.file))}
+        return of(node.value, ITEM)
+    if isinstance(node, (ast.Starred, ast.Await, ast.NamedExpr, ast.YieldFrom)):
+        return of(node.value)
+    if isinstance(node, ast.IfExp):
+        return of(node.body) | of(node.orelse)
+    if isinstance(node, ast.BoolOp):
+        return set().union(*map(of, node.values))
+    if isinstance(node, (ast.Tuple, ast.List, ast.Set)):
+        return set().union(*map(of, node.elts))
+    if isinstance(node, ast.Dict):
+        return set().union(*map(of, node.values))
+    if isinstance(node, ast.DictComp):
+        return of(node.value)
+    if isinstance(node, _COMPREHENSIONS):
+        return of(node.elt)
+    if isinstance(node, ast.Call):
+        return _chains_of_call(analysis, scope, node, seen)
+    return set()
+
+
+def _chains_of_name(analysis: Analysis, scope: Scope, name: str, seen: frozenset) -> set[Chain]:
+    if (scope, name) in seen:
+        return set()
+    seen = seen | {(scope, name)}
+    found: set[Chain] = set()
+    if name in scope.parameters:
+        found.add(Chain(Root("parameter", name, scope)))
+    if name in scope.variables:
+        for value in scope.variables[name]:
+            found |= _chains(analysis, scope, value, seen)
+        if name not in scope.only_in_comprehensions:
+            return found
+    elif found:
+        return found
+    root = Root("global", name, scope.file) if name in scope.globals else analysis.root_of(scope, name)
+    found.add(Chain(root))
+    if root.kind == "free":
+        found |= _chains_of_name(analysis, root.owner, name, seen)
+    return found
+
+
+def _chains_of_call(analysis: Analysis, scope: Scope, node: ast.Call, seen: frozenset) -> set[Chain]:
+    function = node.func
+    name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+    found: set[Chain] = set()
+    for called in analysis.called(name):
+        if (called, "") not in seen:
+            inner = seen | {(called, "")}
+            for value in called.returned:
+                found |= _chains(analysis, called, value, inner)
+    values = [each.value if isinstance(each, ast.Starred) else each for each in node.args]
+    if name == "getattr" and len(values) >= 2:
+        attribute = values[1].value if isinstance(values[1], ast.Constant) else None
+        step = f".{attribute}" if isinstance(attribute, str) else ANY
+        return found | {chain.then(step) for chain in _chains(analysis, scope, values[0], seen)}
+    if name == "super" and scope.positional:
+        return found | {Chain(Root("parameter", scope.positional[0], scope))}
+    if name in ("type", "vars") and len(values) == 1:
+        step = CLASS if name == "type" else ANY
+        return found | {chain.then(step) for chain in _chains(analysis, scope, values[0], seen)}
+    if name in _PASS_ON:
+        for value in values:
+            found |= {chain.then(ITEM) for chain in _chains(analysis, scope, value, seen)}
+    elif isinstance(function, ast.Attribute) and name not in _FRESH:
+        found |= {chain.then(ITEM) for chain in _chains(analysis, scope, function.value, seen)}
+    return found
+
+
+def _is_call_of(node: Any, name: str) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name
