@@ -58,11 +58,11 @@ def name_of(kind: type) -> str:
 
 def fields(value: Any) -> dict[str, Any]:
     """Attributes of an object by name, without those of its class."""
-    found = {name: getattr(value, name) for name in _slots(type(value)) if hasattr(value, name)}
+    found = {name: getattr(value, name) for name in slots(type(value)) if hasattr(value, name)}
     return {**found, **getattr(value, "__dict__", {})}
 
 
-def _slots(kind: type) -> Iterator[str]:
+def slots(kind: type) -> Iterator[str]:
     for each in kind.__mro__:
         names = vars(each).get("__slots__", ())
         for name in (names,) if isinstance(names, str) else names:

@@ -16,7 +16,7 @@ from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from . import instances, private_names
+from .. import instances, private_names
 
 TAG = "~"
 OBJECT = "object"

@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: MIT
+"""What a value is to those who promise something about it. What is on no list is ``Kind.UNKNOWN``."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import decimal
+import enum
+import fractions
+import functools
+import logging
+import pathlib
+import random
+import re
+import threading
+import types
+import typing
+import uuid
+import weakref
+from collections import Counter, OrderedDict, defaultdict, deque
+from typing import Any, NamedTuple
+
+from .. import instances
+from . import loaded
+
+
+class Kind(enum.Enum):
+    """Kinds of values."""
+
+    CONSTANT = "a constant"
+    """Never changes: numbers, texts, dtypes, devices, members of Enum, tuples and frozen sets of such."""
+    TENSOR = "a tensor"
+    ARRAY = "an array of NumPy"
+    GENERATOR = "a random generator"
+    CONTAINER = "a container"
+    """dict, list, tuple, set, frozenset, deque and their like of Python itself."""
+    OBJECT = "an object"
+    """Of a class that is written in Python: its fields, and the items of its container, are all there is."""
+    MODULE = "a torch.nn.Module"
+    OPTIMIZER = "an optimizer"
+    SCHEDULER = "a scheduler of learning rates"
+    FUNCTION = "a function"
+    """Functions and methods of the user, and what wraps functions: partial, lru_cache, property, ..."""
+    CLASS = "a class"
+    """Of the user."""
+    NAMESPACE = "a module"
+    """Of the user."""
+    INSTALLED = "of an installed package"
+    """Functions, classes and modules of Python itself and of packages."""
+    HARMLESS = "harmless"
+    """Loggers, locks, progress bars and figures: no number depends on them."""
+    UNKNOWN = "not known"
+
+
+_CONSTANTS = (
+    type(None),
+    bool,
+    int,
+    float,
+    complex,
+    str,
+    bytes,
+    type(...),
+    type(NotImplemented),
+    range,
+    slice,
+    object,
+    types.CodeType,
+    decimal.Decimal,
+    fractions.Fraction,
+    datetime.date,
+    datetime.datetime,
+    datetime.time,
+    datetime.timedelta,
+    datetime.timezone,
+    uuid.UUID,
+    re.Pattern,
+    typing.TypeVar,
+)
+_CONSTANT_KINDS = frozenset(_CONSTANTS)
+_CONTAINERS = (dict, OrderedDict, defaultdict, Counter, list, tuple, set, frozenset, deque)
+_CONTAINER_KINDS = frozenset(_CONTAINERS)
+_NAMESPACES = (types.SimpleNamespace, argparse.Namespace)
+_WRAPPERS = (
+    types.MethodType,
+    functools.partial,
+    functools.partialmethod,
+    functools.cached_property,
+    property,
+    staticmethod,
+    classmethod,
+    type(functools.lru_cache(lambda: None)),
+)
+_OF_PYTHON = (
+    types.BuiltinFunctionType,
+    types.WrapperDescriptorType,
+    types.MethodDescriptorType,
+    types.MethodWrapperType,
+    types.ClassMethodDescriptorType,
+    types.GetSetDescriptorType,
+    types.MemberDescriptorType,
+    types.GenericAlias,
+    types.UnionType,
+)
+_LOCKS = (type(threading.Lock()), type(threading.RLock()), threading.Condition, threading.Semaphore, threading.Event)
+_HARMLESS = (logging.Logger, logging.LoggerAdapter, logging.Handler, *_LOCKS)
+_FIGURES = ("matplotlib", "tqdm")
+_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE
+
+
+def kind_of(value: Any) -> Kind:
+    """The kind of a value. Calls no code of its class."""
+    kind = type(value)
+    if kind in _CONSTANT_KINDS:
+        return Kind.CONSTANT
+    if kind in _CONTAINER_KINDS:
+        is_fixed = kind in (tuple, frozenset) and all(kind_of(each) is Kind.CONSTANT for each in value)
+        return Kind.CONSTANT if is_fixed else Kind.CONTAINER
+    found = _of_code(value, kind) or _of_torch(kind) or _of_numpy(kind) or _of_python(kind)
+    if found is not None:
+        return found
+    if issubclass(kind, _NAMESPACES):
+        return Kind.OBJECT
+    base = qualities(kind).base
+    if base is object or (base in _CONTAINER_KINDS and base is not tuple):
+        return Kind.OBJECT
+    if base is tuple:
+        return Kind.CONTAINER
+    return Kind.CONSTANT if base in _CONSTANT_KINDS else Kind.UNKNOWN
+
+
+def _of_code(value: Any, kind: type) -> Kind | None:
+    if kind is types.FunctionType:
+        is_own = instances.is_own_module(value.__globals__.get("__name__", ""))
+        return Kind.FUNCTION if is_own else Kind.INSTALLED
+    if issubclass(kind, type):
+        return Kind.CLASS if instances.is_own_module(value.__module__) else Kind.INSTALLED
+    if issubclass(kind, types.ModuleType):
+        return Kind.NAMESPACE if instances.is_own_module(value.__name__) else Kind.INSTALLED
+    if issubclass(kind, _WRAPPERS):
+        return Kind.FUNCTION
+    return Kind.INSTALLED if issubclass(kind, _OF_PYTHON) or kind.__module__ == "typing" else None
+
+
+def _of_torch(kind: type) -> Kind | None:
+    torch = loaded("torch")
+    if torch is None:
+        return None
+    table = {
+        Kind.TENSOR: torch.Tensor,
+        Kind.MODULE: torch.nn.Module,
+        Kind.OPTIMIZER: torch.optim.Optimizer,
+        Kind.SCHEDULER: torch.optim.lr_scheduler.LRScheduler,
+        Kind.GENERATOR: torch.Generator,
+        Kind.CONSTANT: (torch.dtype, torch.device, torch.layout, torch.memory_format, torch.Size, torch.finfo)
+        + (torch.iinfo, torch.qscheme),
+    }
+    for found, kinds in table.items():
+        if issubclass(kind, kinds):
+            return found
+    in_torch = kind.__module__.startswith(("torch._ops", "torch._C._distributed", "torch._C._jit"))
+    return Kind.INSTALLED if in_torch or kind is torch.jit.ScriptFunction else None
+
+
+def _of_numpy(kind: type) -> Kind | None:
+    numpy = loaded("numpy")
+    if numpy is None:
+        return None
+    if issubclass(kind, (numpy.generic, numpy.dtype)):
+        return Kind.CONSTANT
+    if issubclass(kind, numpy.ndarray):
+        return Kind.ARRAY
+    if issubclass(kind, (numpy.random.Generator, numpy.random.RandomState, numpy.random.BitGenerator)):
+        return Kind.GENERATOR
+    return Kind.INSTALLED if issubclass(kind, numpy.ufunc) else None
+
+
+def _of_python(kind: type) -> Kind | None:
+    if issubclass(kind, (enum.Enum, pathlib.PurePath)):
+        return Kind.CONSTANT
+    if issubclass(kind, random.Random):
+        return Kind.GENERATOR
+    if issubclass(kind, _HARMLESS) or kind.__module__.partition(".")[0] in _FIGURES:
+        return Kind.HARMLESS
+    package = __name__.partition(".")[0]
+    is_ours = kind.__module__.startswith(f"{package}.") and not kind.__module__.startswith(f"{package}.kit.")
+    return Kind.INSTALLED if is_ours else None
+
+
+def is_simple(value: Any) -> bool:
+    """True for a constant in which there is nothing to look for."""
+    return type(value) in _CONSTANT_KINDS
+
+
+class Qualities(NamedTuple):
+    """What a class is made of."""
+
+    base: type
+    """The class whose memory its objects have: ``object`` or a container where all of it is written in Python."""
+    is_all_own: bool
+    """No class of an installed package is among its bases."""
+
+
+_known: weakref.WeakKeyDictionary[type, Qualities] = weakref.WeakKeyDictionary()
+
+
+def qualities(kind: type) -> Qualities:
+    """What a class is made of; found once for each class."""
+    found = _known.get(kind)
+    if found is None:
+        found = _known[kind] = _qualities(kind)
+    return found
+
+
+def _qualities(kind: type) -> Qualities:
+    base: Any = kind
+    while base not in _CONTAINER_KINDS and not _is_made_in_c(base):
+        base = base.__base__
+    plain = ("object", "ABC", "Generic", "Protocol", "Enum", "IntEnum", "Flag", "NamedTuple")
+    is_own = all(
+        instances.is_own_module(each.__module__) or each in _CONTAINER_KINDS or each.__name__ in plain
+        for each in kind.__mro__
+    )
+    return Qualities(base, is_own)
+
+
+def _is_made_in_c(kind: type) -> bool:
+    """Python's class statement makes neither a ``__new__`` of C nor methods of C."""
+    if not kind.__flags__ & _HEAP_TYPE:
+        return True
+    mine = (types.WrapperDescriptorType, types.MethodDescriptorType)
+    return any(
+        (name == "__new__" and isinstance(each, types.BuiltinFunctionType) and each.__self__ is kind)
+        or (isinstance(each, mine) and each.__objclass__ is kind)
+        for name, each in vars(kind).items()
+    )

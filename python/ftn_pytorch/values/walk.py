@@ -1,0 +1,380 @@
+# SPDX-License-Identifier: MIT
+"""One walk over what code can reach: names, closures, defaults, fields, items, and what they lead to.
+
+``kind_of`` says what a value is to those who keep promises about it, ``Walk`` finds the values. Recording, checkpoints
+and all others that have to know what a script holds ask them, and decide for themselves what to do with each kind.
+Nothing here calls code of the values that it looks at.
+"""
+
+from __future__ import annotations
+
+import dis
+import functools
+import gc
+import os
+import sys
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from types import BuiltinMethodType, CellType, CodeType, FunctionType, MethodType, ModuleType
+from typing import Any, NamedTuple
+
+from .. import instances, private_names
+from . import loaded
+from .kinds import Kind, is_simple, kind_of, qualities
+
+__all__ = ["By", "Edge", "Kind", "Walk", "kind_of", "names_in"]
+
+# of classes: nothing that a call looks at
+_CLASS_ONLY = frozenset(vars(type("", (), {}))) | frozenset(
+    ("__annotations__", "__qualname__", "__static_attributes__", "__firstlineno__", "__orig_bases__", "__parameters__")
+    + ("__dataclass_fields__", "__dataclass_params__", "__abstractmethods__", "_abc_impl")
+)
+_WRAPPED = ("fget", "fset", "fdel", "__func__", "func", "__wrapped__")
+# Code that mentions one of these looks at fields by other means than their names.
+_GENERIC = frozenset(
+    ("vars", "dir", "__dict__", "getattr", "getmembers", "asdict", "astuple", "fields", "replace", "copy", "deepcopy")
+    + ("dumps", "dump", "attrgetter", "__getattribute__", "__getstate__", "__reduce_ex__", "__slots__")
+)
+
+
+# of classes: what runs only where the code names the class
+_MAKERS = frozenset(
+    ("__new__", "__init__", "__post_init__", "__init_subclass__", "__set_name__", "__class_getitem__", "__prepare__")
+    + ("__repr__", "__str__", "__format__", "__del__")
+)
+_TERMINAL = frozenset(("stdin", "stdout", "stderr"))
+
+
+class By:
+    """How a value is reached."""
+
+    GLOBAL = "global"
+    CELL = "cell"
+    DEFAULT = "default"
+    FIELD = "field"
+    ITEM = "item"
+    PART = "part"
+    """Of what cannot be given another one: the function of a method, an item of a tuple, the class of an object."""
+
+
+class Edge(NamedTuple):
+    """One way to a value."""
+
+    holder: Any
+    """The dict, list, cell or object that holds it."""
+    key: Any
+    """Name, key or number in the holder."""
+    value: Any
+    path: str
+    """As a user would write it: "state.step", "history[3]"."""
+    by: str
+
+
+def names_in(code: CodeType) -> Iterator[str]:
+    """Names that a piece of code mentions, those of functions inside of it and in its texts among them."""
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from names_in(constant)
+        elif isinstance(constant, str) and len(constant) < 100:
+            yield from constant.split(".")
+
+
+def globals_in(code: CodeType) -> Iterator[str]:
+    """Names that a piece of code, or a function inside of it, looks up among the globals and builtins."""
+    for step in dis.get_instructions(code):
+        if step.opname in ("LOAD_GLOBAL", "LOAD_NAME", "STORE_GLOBAL", "DELETE_GLOBAL"):
+            yield step.argval
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from globals_in(constant)
+
+
+class Walk:
+    """The edges from some roots on, breadth first. Each value is entered once; every edge is told.
+
+    ``is_narrow``: of an object of a user's own class only the fields are followed that code on the way mentions by
+    their names, of a class only such methods, of a module only such names. ``skipped``: paths that are not followed.
+    ``also_run``: code that is known to run, and ``handed``: identities of objects whose fields other code reads.
+    """
+
+    def __init__(
+        self,
+        roots: Mapping[str, Any] | Iterable[tuple[str, Any]],
+        is_narrow: bool = False,
+        skipped: frozenset[str] = frozenset(),
+        also_run: frozenset[CodeType] = frozenset(),
+        handed: frozenset[int] = frozenset(),
+    ) -> None:
+        self.names: set[str] = set()
+        """What the code on the way mentions."""
+        self.codes: set[CodeType] = set()
+        """Code on the way, without that of installed packages."""
+        self.entered: dict[int, tuple[Any, str, Kind]] = {}
+        """Each value that was entered, with the path by which it was first reached."""
+        self._is_narrow = is_narrow
+        self._skipped = skipped
+        self._also_run = also_run
+        self._handed = handed
+        self._named: set[int] = set()
+        self._aside: dict[int, list[Edge]] = {}
+        self._modules: dict[int, tuple[ModuleType, set[str]]] = {}
+        self._todo: deque[tuple[Any, str]] = deque()
+        pairs = roots.items() if isinstance(roots, Mapping) else roots
+        self._roots = [Edge(None, name, value, name, By.GLOBAL) for name, value in pairs]
+
+    def __iter__(self) -> Iterator[Edge]:
+        yield from self._told(self._roots)
+        while True:
+            while self._todo:
+                value, path = self._todo.popleft()
+                if id(value) not in self.entered:
+                    kind = kind_of(value)
+                    self.entered[id(value)] = (value, path, kind)
+                    yield from self._told(self._edges(value, path, kind))
+            mentioned = list(self._mentioned())
+            if not mentioned:
+                return
+            yield from self._told(mentioned)
+
+    def _told(self, edges: Iterable[Edge]) -> Iterator[Edge]:
+        for edge in edges:
+            if edge.path not in self._skipped:
+                if edge.by != By.PART and isinstance(edge.value, type):
+                    self._named.add(id(edge.value))
+                if not is_simple(edge.value):
+                    self._todo.append((edge.value, edge.path))
+                yield edge
+
+    def _edges(self, value: Any, path: str, kind: Kind) -> Iterable[Edge]:
+        if kind is Kind.FUNCTION:
+            return self._function(value, path)
+        if kind is Kind.CLASS:
+            return self._class(value, path)
+        if kind is Kind.NAMESPACE:
+            self._modules[id(value)] = (value, set())
+            return ()
+        if kind is Kind.INSTALLED:
+            return self._installed(value, path)
+        if kind is Kind.CONTAINER:
+            return self._items(value, path)
+        if kind in (Kind.OBJECT, Kind.SCHEDULER):
+            return self._object(value, path)
+        if kind is Kind.MODULE:
+            return self._module(value, path)
+        if kind is Kind.OPTIMIZER:
+            return self._optimizer(value, path)
+        if kind in (Kind.TENSOR, Kind.CONSTANT):
+            return self._fields(value, path)
+        return ()
+
+    # ---- code
+
+    def _function(self, value: Any, path: str) -> Iterator[Edge]:
+        if isinstance(value, MethodType):
+            yield Edge(value, "__func__", value.__func__, path, By.PART)
+            yield Edge(value, "__self__", value.__self__, _joined(path, "__self__"), By.PART)
+            return
+        if not isinstance(value, FunctionType):
+            yield from self._wrapper(value, path)
+            return
+        own = instances.is_own_module(value.__globals__.get("__name__", ""))
+        name = value.__name__
+        if own:
+            self.codes.add(value.__code__)
+            self.names.update(names_in(value.__code__))
+        for variable, cell in zip(value.__code__.co_freevars, value.__closure__ or ()):
+            if (content := _content(cell)) is not _EMPTY:
+                yield Edge(cell, "cell_contents", content, variable, By.CELL)
+        for number, default in enumerate(value.__defaults__ or ()):
+            yield Edge(value, number, default, f"a default of {name}", By.DEFAULT)
+        for key, default in (value.__kwdefaults__ or {}).items():
+            yield Edge(value.__kwdefaults__, key, default, f"the default of {key} in {name}", By.DEFAULT)
+        for key, each in vars(value).items():
+            yield Edge(vars(value), key, each, path if key == "__wrapped__" else _joined(name, key), By.FIELD)
+        if own:
+            for key in sorted(set(globals_in(value.__code__))):
+                if key in value.__globals__:
+                    yield Edge(value.__globals__, key, value.__globals__[key], key, By.GLOBAL)
+            for key in _imports(value.__code__):  # imported in the function
+                if isinstance(module := sys.modules.get(key), ModuleType):
+                    yield Edge(sys.modules, key, module, key, By.PART)
+
+    def _wrapper(self, value: Any, path: str) -> Iterator[Edge]:
+        """functools.partial and lru_cache, property, staticmethod and their like."""
+        if isinstance(value, functools.partial):
+            for name in ("func", "args", "keywords"):
+                yield Edge(value, name, getattr(value, name), _joined(path, name), By.PART)
+        for name in _WRAPPED:
+            inner = getattr(value, name, None)
+            if inner is not None and inner is not value:
+                yield Edge(value, name, inner, path, By.PART)
+
+    def _installed(self, value: Any, path: str) -> Iterator[Edge]:
+        """Of code that comes with Python or a package only what a user has given to it."""
+        if isinstance(value, ModuleType):
+            self._modules[id(value)] = (value, set())
+        elif isinstance(value, (FunctionType, functools.partial)):
+            yield from self._function(value, path)
+        elif isinstance(value, BuiltinMethodType) and not isinstance(value.__self__, (ModuleType, type, type(None))):
+            yield Edge(value, "__self__", value.__self__, _joined(path, "__self__"), By.PART)
+        if value is os.getenv:
+            yield Edge(vars(os), "environ", os.environ, "os.environ", By.PART)
+
+    def _class(self, value: type, path: str) -> Iterator[Edge]:
+        for each in value.__bases__:
+            yield Edge(value, "__bases__", each, each.__name__, By.PART)
+        yield Edge(value, "__class__", type(value), type(value).__name__, By.PART)
+        # what a class shows of its fields is no dict, and stands for one
+        (fields,) = (each for each in gc.get_referents(vars(value)) if type(each) is dict)
+        is_whole = not self._is_narrow or not qualities(value).is_all_own
+        for name, each in list(fields.items()):
+            if name in _CLASS_ONLY:
+                continue
+            edge = Edge(fields, name, each, _joined(path, name), By.FIELD)
+            is_code = kind_of(each) is Kind.FUNCTION
+            is_implied = name.startswith("__") and name.endswith("__") and name not in _MAKERS
+            if is_whole or not is_code or is_implied or self._runs(each):
+                yield edge
+            else:
+                self._aside.setdefault(id(value), []).append(edge)
+
+    def _runs(self, value: Any) -> bool:
+        code = getattr(getattr(value, "__func__", value), "__code__", None)
+        return code in self._also_run
+
+    # ---- what holds values
+
+    def _items(self, value: Any, path: str) -> Iterator[Edge]:
+        if isinstance(value, dict):
+            for key, each in list(dict.items(value)):
+                yield Edge(value, key, each, f"{path}[{shown(key)}]", By.ITEM)
+                if kind_of(key) is not Kind.CONSTANT:
+                    yield Edge(value, key, key, f"a key of {path}", By.PART)
+        elif isinstance(value, tuple):
+            for number, each in enumerate(tuple.__iter__(value)):
+                yield Edge(value, number, each, f"{path}[{number}]", By.PART)
+        elif isinstance(value, (list, deque)):
+            for number, each in enumerate(list(value) if isinstance(value, deque) else list.__iter__(value)):
+                yield Edge(value, number, each, f"{path}[{number}]", By.ITEM)
+        else:
+            for each in list(set.__iter__(value) if isinstance(value, set) else frozenset.__iter__(value)):
+                yield Edge(value, each, each, f"an item of {path}", By.PART)
+        yield from self._fields(value, path)
+
+    def _object(self, value: Any, path: str) -> Iterator[Edge]:
+        kind = type(value)
+        yield Edge(value, "__class__", kind, kind.__name__, By.PART)
+        if instances.content(value) is not None:
+            yield from self._items(value, path)
+        # Of own classes all code is known. Others may look at any field; schedulers look at what optimizers show.
+        known = kind_of(value) is Kind.SCHEDULER or qualities(kind).is_all_own
+        for edge in self._fields(value, path):
+            if self._is_narrow and known and id(value) not in self._handed:
+                self._aside.setdefault(id(value), []).append(edge)
+            else:
+                yield edge
+
+    def _fields(self, value: Any, path: str) -> Iterator[Edge]:
+        """Also those of tensors, of enumerations, of containers of own classes."""
+        fields = fields_of(value)
+        for name, each in list(fields.items()):
+            yield Edge(fields, name, each, _joined(path, name), By.FIELD)
+        for name, each in slots_of(value).items():
+            yield Edge(value, name, each, _joined(path, name), By.FIELD)
+
+    def _module(self, value: Any, path: str) -> Iterator[Edge]:
+        """A network: layers, parameters and buffers, then its other fields."""
+        yield Edge(value, "__class__", type(value), type(value).__name__, By.PART)
+        for table in private_names.tables_of(value):
+            for name, each in list(table.items()):
+                yield Edge(table, name, each, _joined(path, name), By.ITEM)
+        for name, each in list(fields_of(value).items()):
+            if name not in _fields_of_modules():
+                yield Edge(vars(value), name, each, _joined(path, name), By.FIELD)
+
+    def _optimizer(self, value: Any, path: str) -> Iterator[Edge]:
+        yield Edge(value, "__class__", type(value), type(value).__name__, By.PART)
+        for name, each in list(fields_of(value).items()):
+            if name not in ("state", "param_groups"):
+                yield Edge(vars(value), name, each, _joined(path, name), By.FIELD)
+        for number, group in enumerate(value.param_groups):
+            for key, each in group.items():
+                yield Edge(group, key, each, f"{path}.param_groups[{number}][{key!r}]", By.ITEM)
+        for parameter, state in list(value.state.items()):
+            yield Edge(value.state, parameter, state, f"{path}.state[...]", By.ITEM)
+
+    def _mentioned(self) -> Iterator[Edge]:
+        """What has been put aside and is mentioned after all; names of modules."""
+        is_generic = bool(_GENERIC & self.names)
+        for holder, edges in list(self._aside.items()):
+            is_open = is_generic or holder in self._handed
+            wanted = self.names | _MAKERS if holder in self._named else self.names
+            found = [edge for edge in edges if is_open or edge.key in wanted]
+            self._aside[holder] = [edge for edge in edges if not any(edge is each for each in found)]
+            yield from found
+        for module, told in self._modules.values():
+            space = vars(module)
+            wanted = self.names & space.keys() if self._is_narrow or not _is_own(module) else space.keys()
+            for name in sorted(wanted - told - _TERMINAL):
+                told.add(name)
+                # A package is known by its functions and classes; what it holds besides may change.
+                if _is_own(module) or kind_of(space[name]) not in (Kind.INSTALLED, Kind.CONSTANT, Kind.FUNCTION):
+                    yield Edge(space, name, space[name], f"{module.__name__}.{name}", By.GLOBAL)
+
+
+_EMPTY = object()
+
+
+@functools.cache
+def _fields_of_modules() -> frozenset[str]:
+    """Fields that every module of torch has, and that are looked at in another way or are none of the user's."""
+    return frozenset(vars(loaded("torch").nn.Module())) - {"training"}
+
+
+def _content(cell: CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # not assigned yet
+        return _EMPTY
+
+
+def _imports(code: CodeType) -> list[str]:
+    found = {step.argval for step in dis.get_instructions(code) if step.opname == "IMPORT_NAME"}
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            found.update(_imports(constant))
+    return sorted(found)
+
+
+def _is_own(module: ModuleType) -> bool:
+    return instances.is_own_module(module.__name__)
+
+
+def _joined(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else str(name)
+
+
+def shown(key: Any) -> str:
+    """A key as it is written, if that calls no code of a user."""
+    return repr(key) if type(key) in (str, int, float, bool, bytes, type(None)) else f"a {type(key).__name__}"
+
+
+def fields_of(value: Any) -> dict[str, Any]:
+    """The ``__dict__`` of a value itself, without running code of its class; an empty one if it has none."""
+    try:
+        fields = object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        return {}
+    return fields if type(fields) is dict else {}
+
+
+def slots_of(value: Any) -> dict[str, Any]:
+    """The fields of a value that its classes declare in ``__slots__``, as far as they are set."""
+    found = {}
+    for name in instances.slots(type(value)):
+        try:
+            found[name] = object.__getattribute__(value, name)
+        except AttributeError:
+            continue
+    return found
