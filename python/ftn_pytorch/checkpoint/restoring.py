@@ -16,13 +16,15 @@ from typing import Any, NamedTuple
 
 from .. import instances, private_names
 from ..errors import FtnPytorchError
-from ..values import CYCLE, INSTANCE, OBJECT, TAG, FindType, decode, is_array, is_tensor, loaded
-from .objects import Access, access_to, holds, is_module, is_optimizer, is_trainable, label_of
+from ..values import CYCLE, INSTANCE, OBJECT, TAG, FindType, decode, is_array, is_tensor, loaded, of_python
+from .capture import is_foreign
+from .fields import is_field, layers_of
+from .objects import Access, access_to, holds, is_module, is_namespace, is_optimizer, is_trainable, label_of
 
 Rebind = Callable[[Any], None]
 Undo = Callable[[], Any]
 _DICTS = (dict, defaultdict, OrderedDict, Counter)
-_DICT_TAGS = ("dict", "OrderedDict", "Counter")
+_DICT_TAGS = ("dict", "OrderedDict", "Counter", "defaultdict")
 
 
 class _Step(NamedTuple):
@@ -83,13 +85,36 @@ class Restorer:
             misfits = _misfits_of_module(live.state_dict(), state, path)
             # What refuses to load a state refuses it then, and what was loaded before is undone.
             self.misfits += [] if private_names.changes_state_when_loaded(live) else misfits
-            training = tree.get("training", {})
-            self._modules.append(_Step(lambda: _load_module(live, state, training), lambda: _undo_of_module(live)))
+            self._modules.append(_Step(self._loading_of(live, state, tree, path), lambda: _undo_of_module(live)))
         elif is_optimizer(live):
             self._compare_groups(live.state_dict(), state, path)
             self._modules.append(_Step(lambda: access.put(state), lambda: _undo_of_optimizer(live, access)))
         else:
             self.add_action(lambda: access.put(state), lambda: _undo_of(access))
+        if tree.get("fields"):
+            self._add_fields(live, tree["fields"], path)
+
+    def _loading_of(self, live: Any, state: Mapping[str, Any], tree: dict, path: str) -> Callable[[], None]:
+        training = tree.get("training", {})
+        # Files of before say nothing of these.
+        gradients = self.value_of(tree["gradients"]) if "gradients" in tree else None
+        requires_grad = tree.get("requires_grad", {})
+        if not all(map(is_tensor, (gradients or {}).values())):
+            raise ValueError(f"{path} has gradients that are no tensors")
+        return lambda: _load_module(live, state, training, requires_grad, gradients)
+
+    def _add_fields(self, live: Any, fields: Mapping[str, Mapping[str, Any]], path: str) -> None:
+        layers = dict(layers_of(live)) if is_module(live) or is_optimizer(live) else {}
+        for name, named in fields.items():
+            for key, tree in named.items():
+                place = ".".join(filter(None, (path, name, key)))
+                if name not in layers or not is_field(layers[name], key):
+                    if is_module(live) and private_names.changes_state_when_loaded(live):
+                        continue
+                    self.misfits.append(f"{place} is in the file, and there is no such field here")
+                    continue
+                held = vars(layers[name])
+                self.add(held.get(key), tree, place, functools.partial(held.__setitem__, key))
 
     def _compare_groups(self, ours: Mapping[str, Any], theirs: Any, path: str) -> None:
         here, there = ([len(group["params"]) for group in state["param_groups"]] for state in (ours, theirs))
@@ -97,7 +122,9 @@ class Restorer:
             self.misfits.append(f"{path} has groups of {there} parameters in the file and of {here} here")
 
     def _add_container(self, live: Any, tree: Any, path: str) -> None:
-        if isinstance(tree, dict) and (TAG not in tree or tree[TAG] in ("dict", "OrderedDict")):
+        if is_namespace(live) and isinstance(tree, dict) and tree.get(TAG) in of_python.NAMESPACES:
+            live, tree = vars(live), {TAG: "dict", "items": tree["items"]}
+        if isinstance(tree, dict) and (TAG not in tree or tree[TAG] in ("dict", "OrderedDict", "defaultdict")):
             pairs = (
                 list(tree.items()) if TAG not in tree else [(self.value_of(key), each) for key, each in tree["items"]]
             )
@@ -130,22 +157,43 @@ class Restorer:
         """What takes the place of a live value: itself if it can take what the tree holds, or else a new one."""
         if _has_tag(tree, CYCLE):
             return live
+        if is_namespace(live) and _has_tag(tree, type(live).__name__):
+            held = vars(live)
+            self._refill(held, self._new_content(held, {TAG: "dict", "items": tree["items"]}, path), dict(held))
+            return live
         if _has_tag(tree, INSTANCE):
             merged = self._merged_instance(live, tree, path)
         elif type(live) in (list, tuple) and (isinstance(tree, list) or _has_tag(tree, "tuple")):
             merged = self._merged_items(live, tree, path)
         elif type(live) in _DICTS and isinstance(tree, dict) and tree.get(TAG, "dict") in _DICT_TAGS:
-            merged = self._merged_mapping(live, tree, path)
+            is_other = _has_tag(tree, "defaultdict") and type(live) is not defaultdict
+            merged = self.value_of(tree) if is_other else self._merged_mapping(live, tree, path)
         else:
             merged = self._replaced(live, self.value_of(tree))
+            if merged is live and is_trainable(live) and _has_tag(tree, "tensor"):
+                self._add_gradient(live, tree, path)
         if merged is not live and holds(live, is_trainable):
             self._refuse_lost(live, merged, path)
         return merged
 
+    def _add_gradient(self, live: Any, tree: dict, path: str) -> None:
+        gradient, requires_grad = self.value_of(tree["gradient"]) if "gradient" in tree else None, tree.get("grad")
+        if gradient is not None and (not is_tensor(gradient) or _difference(gradient, live)):
+            self.misfits.append(f"the gradient of {path} {_difference(gradient, live) or 'is no tensor'}")
+            return
+        before = live.grad, live.requires_grad
+
+        def put(grad: Any, flag: bool) -> None:
+            live.requires_grad_(flag)
+            live.grad = grad
+
+        self.add_action(lambda: put(gradient, bool(requires_grad)), lambda: lambda: put(*before))
+
     def _merged_instance(self, live: Any, tree: dict, path: str) -> Any:
         kind, name = type(live), tree["type"].partition(":")[2]
-        if not instances.is_plain(kind) or kind.__qualname__ != name:
-            if not _has_objects(tree):
+        is_foreign_here = tree.get("foreign") is True and is_foreign(live) and instances.name_of(kind) == tree["type"]
+        if not is_foreign_here and (not instances.is_plain(kind) or kind.__qualname__ != name):
+            if not _has_objects(tree) and "foreign" not in tree:
                 return self.value_of(tree)
             self.misfits.append(f"{path} is of type {name} in the file and {kind.__qualname__} here")
             return live
@@ -246,10 +294,21 @@ def _misfits_of_module(ours: Mapping[str, Any], theirs: Mapping[str, Any], path:
     return misfits + [f"{path}/{name} {difference}" for name, difference in differences if difference]
 
 
-def _load_module(module: Any, state: Mapping[str, Any], training: Mapping[str, bool]) -> None:
+def _load_module(
+    module: Any,
+    state: Mapping[str, Any],
+    training: Mapping[str, bool],
+    requires_grad: Mapping[str, bool],
+    gradients: Mapping[str, Any] | None,
+) -> None:
     module.load_state_dict(state)
     for name, each in module.named_modules():
         each.training = training.get(name, each.training)
+    for name, each in module.named_parameters():
+        each.requires_grad_(requires_grad.get(name, each.requires_grad))
+        if gradients is not None:
+            gradient = gradients.get(name)
+            each.grad = gradient if gradient is None else gradient.to(each.device)
 
 
 def _undo_of(access: Access) -> Undo:
@@ -268,8 +327,12 @@ def _undo_of_module(module: Any) -> Undo:
     # On the host, since a device that the network fills has no room for another.
     before = [(each, each.detach().to("cpu", copy=True)) for each in tensors]
     training = [(each, each.training) for each in module.modules()]
+    gradients = [(each, each.grad, each.requires_grad) for each in module.parameters()]
 
     def undo() -> None:
+        for parameter, gradient, requires_grad in gradients:
+            parameter.requires_grad_(requires_grad)
+            parameter.grad = gradient
         for live, old in before:
             _copy_tensor(live, old)
         for each, mode in training:

@@ -39,15 +39,19 @@ ASSIGNED, ASSIGNED_BY_SELF, IN_PLACE, NEXT, FOR, PASSED, CALLED, WITH = (
 _MAKERS = frozenset(
     ("__init__", "__new__", "__post_init__", "__init_subclass__", "__set_name__", "__class_getitem__", SETUP)
 )
-_FRESH = frozenset(  # noqa: SIM905
-    "clone copy deepcopy item tolist numel size dim format join split strip lower upper encode".split())
+_FRESH = frozenset(
+    ("clone", "copy", "deepcopy", "item", "tolist", "numel", "size", "dim", "format", "join", "split")
+    + ("strip", "lower", "upper", "encode")
+)
 _PASS_ON = frozenset(
-    "iter next zip enumerate reversed list tuple sorted filter map vars chain cycle islice tee asarray as_tensor "
-    "from_numpy cast partial min max set frozenset dict nditer ravel atleast_1d".split()
+    ("iter", "next", "zip", "enumerate", "reversed", "list", "tuple", "sorted", "filter", "map", "vars")
+    + ("chain", "cycle", "islice", "tee", "asarray", "as_tensor", "from_numpy", "cast", "partial", "min")
+    + ("max", "set", "frozenset", "dict", "nditer", "ravel", "atleast_1d")
 )
 _CHANGES_ARGUMENT = frozenset(
-    "heappush heappop heapify heapreplace heappushpop shuffle insort insort_left insort_right copyto at put place "
-    "putmask put_along_axis fill_diagonal setitem delitem iadd isub imul itruediv ior iand iconcat".split()
+    ("heappush", "heappop", "heapify", "heapreplace", "heappushpop", "shuffle", "insort", "insort_left")
+    + ("insort_right", "copyto", "at", "put", "place", "putmask", "put_along_axis", "fill_diagonal")
+    + ("setitem", "delitem", "iadd", "isub", "imul", "itruediv", "ior", "iand", "iconcat")
 )
 _DEPTH = 5
 
@@ -454,7 +458,7 @@ def _chains(analysis: Analysis, scope: Scope, node: Any, seen: frozenset) -> set
         return set().union(*map(of, node.values))
     if isinstance(node, ast.DictComp):
         return of(node.value)
-    if isinstance(node, _COMPREHENSIONS):
+    if isinstance(node, (ast.ListComp, ast.SetComp, ast.GeneratorExp)):
         return of(node.elt)
     if isinstance(node, ast.Call):
         return _chains_of_call(analysis, scope, node, seen)

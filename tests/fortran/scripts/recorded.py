@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """A network that is trained and asked; counts how often Python ran a hook, where nobody who records looks."""
+
 import itertools
 
 import torch
@@ -42,4 +43,3 @@ def seed(number):
 def rate(value):
     """Another learning rate."""
     optimizer.param_groups[0]["lr"] = value
-
