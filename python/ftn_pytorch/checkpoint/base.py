@@ -141,7 +141,7 @@ class Checkpoint:
         try:
             return {**about, **decode(plain(state), arrays, find_imported_type)}
         except _NOT_UNDERSTOOD as failure:
-            raise FtnPytorchError("FORMAT", f"{place} cannot be read: {summary(failure)}") from failure
+            raise FtnPytorchError("FORMAT", f"{place} cannot be read: {_told(failure)}") from failure
 
     # What those do differently that find their objects in a script, or have hooks.
 
@@ -272,9 +272,9 @@ class Checkpoint:
                     restorer.add(live.get(name), saved[name], name, self._rebinder(name))
             restorer.arrays = arrays
             saved_random = restorer.value_of(state["random"])
-            config = restorer.value_of(state["config"])
+            config = dict(restorer.value_of(state["config"]))
         except _NOT_UNDERSTOOD as failure:
-            raise FtnPytorchError("FORMAT", f"{path} cannot be understood: {summary(failure)}") from failure
+            raise FtnPytorchError("FORMAT", f"{path} cannot be understood: {_told(failure)}") from failure
         if restorer.misfits:
             found = "; ".join(restorer.misfits[:5])
             raise FtnPytorchError("FORMAT", f"{path} does not fit what is to be restored: {found}")
@@ -348,7 +348,11 @@ def _read_archive(path: str) -> tuple[dict[str, Any], Any, dict[str, Any]]:
     with file.opened(path) as (about, raw):
         if about.get("archive") not in (payload.TORCH, payload.PLAIN):
             return about, None, {}
-        return about, *payload.read(raw, about["archive"], path)
+        state, arrays = payload.read(raw, about["archive"], path)
+    parts = ("objects", "config", "random")
+    if not isinstance(state, dict) or not all(isinstance(state.get(part), dict) for part in parts):
+        raise FtnPytorchError("FORMAT", f"{path} cannot be understood: it lacks {', '.join(parts)}, or one of them")
+    return about, state, arrays
 
 
 def _refuse_other_rank(path: str) -> None:
@@ -380,6 +384,10 @@ def _warn_of_other_rank(about: Mapping[str, Any], path: str) -> None:
 def _undo_random() -> Any:
     before = random_states.capture()
     return lambda: random_states.restore(before)
+
+
+def _told(failure: Exception) -> str:
+    return str(failure) if isinstance(failure, Unstorable) else summary(failure)
 
 
 def _on_host(config: Mapping[str, Any]) -> dict[str, Any]:

@@ -34,7 +34,7 @@ from ..values import (
 from ..values.kinds import Kind, kind_of
 from .changes import Changes
 from .fields import is_field, layers_of
-from .objects import access_to, holds, holds_objects, is_module, is_optimizer, is_trainable, label_of
+from .objects import access_to, holds, holds_objects, is_module, is_namespace, is_optimizer, is_trainable, label_of
 
 # What a script makes of these comes back when it runs again.
 _STATELESS = (types.ModuleType, logging.Logger, pathlib.PurePath, re.Pattern, enum.Enum)
@@ -157,7 +157,7 @@ class Collector(Encoder):
     def _code(self, value: Any, path: str) -> dict:
         name = instances.name_of(value)
         if self._find_type(name) is not value:
-            raise Unstorable(f"{path} is the function {value.__qualname__}, which is not found by this name")
+            raise Unstorable(f"{path} is the function {value.__qualname__}, and nothing finds it by this name")
         return {TAG: CODE, "name": name}
 
     def _factory(self, value: defaultdict, path: str) -> Any:
@@ -299,8 +299,9 @@ def is_harmless(value: Any) -> bool:
 def is_foreign(value: Any) -> bool:
     """True for an object of an installed package whose class is written in Python, so that its fields are all."""
     kind = type(value)
-    is_python = kind_of(value) is Kind.OBJECT and not instances.is_plain(kind) and not is_harmless(value)
-    return is_python and access_to(value) is None and instances.has_fields_only(kind)
+    if kind_of(value) is not Kind.OBJECT or instances.is_plain(kind) or is_namespace(value) or is_harmless(value):
+        return False
+    return access_to(value) is None and instances.has_fields_only(kind)
 
 
 def _is_of_machine(value: Any) -> bool:

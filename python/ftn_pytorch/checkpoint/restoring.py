@@ -269,6 +269,8 @@ def plain(tree: Any) -> Any:
         return [plain(each) for each in tree]
     if not isinstance(tree, dict):
         return tree
+    if _has_tag(tree, INSTANCE) and "foreign" in tree:
+        return plain(tree["fields"])
     return tree["state"] if _has_tag(tree, OBJECT) else {key: plain(each) for key, each in tree.items()}
 
 
