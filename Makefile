@@ -95,11 +95,12 @@ test-tools:
 	@$(environment); tests/tools/setup.sh "$$FTN_PYTORCH_TOOLS"
 	@$(environment); FTN_PYTORCH_BUILD_DIR='$(CURDIR)/build/dev$(tag)' "$$FTN_PYTORCH_PYTHON" -m pytest -v tests/tools
 
-# The first four say how much: each input, call, example and kill is one more chance to fail.
+# The first five say how much: each input, call, example and kill is one more chance to fail.
 stress: export FPT_FUZZ_INPUTS ?= 120000
 stress: export FPT_GROWTH_CALLS ?= 1000000
 stress: export FPT_STRESS_EXAMPLES ?= 400
 stress: export FTN_PYTORCH_TEST_KILLS ?= 400
+stress: export FTN_PYTORCH_TEST_ATTACK ?= 1000
 stress: export FPT_THREADS_SECONDS ?= 12
 stress: export FPT_THREADS_COMPILE = 1
 stress: export FPT_RACES_ROUNDS ?= 50000
@@ -120,6 +121,9 @@ stress:
 	@$(environment); FTN_PYTORCH_BUILD_DIR='$(CURDIR)/build/dev$(tag)' "$$FTN_PYTORCH_PYTHON" -m pytest tests/stress
 	@echo '== Writers of checkpoints, killed at any moment'
 	@$(environment); "$$FTN_PYTORCH_PYTHON" -m pytest -s tests/python/test_checkpoint_restart.py
+	@echo '== Recorded functions whose state changes late'
+	@$(environment); FTN_PYTORCH_BUILD_DIR='$(CURDIR)/build/dev$(tag)' \
+	  "$$FTN_PYTORCH_PYTHON" -m pytest -q tests/python/test_recorded_attack.py
 
 bench:
 	@cmake/setup.sh bench

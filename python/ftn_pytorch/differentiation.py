@@ -12,12 +12,14 @@ import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from . import notice
 from .arrived import kind
 from .errors import FtnPytorchError
 from .results import unpack
 from .values import is_tensor
 
 _PREFIX = "ftn_pytorch_"
+_RECORDED = "ftn_pytorch.recording.function"
 
 
 def parse(name: str) -> tuple[str, int, str] | None:
@@ -33,7 +35,13 @@ def parse(name: str) -> tuple[str, int, str] | None:
 def derivative(wanted: tuple[str, int, str], function: Callable, reverses: bool) -> Callable:
     """The function that computes a derivative. ``reverses``: arrays have their axes in reverse of Fortran."""
     what, count, name = wanted
-    return functools.partial(_KINDS[what], _Differentiable(_without_modes(function), name, reverses), count)
+    return functools.partial(_taken, _KINDS[what], _Differentiable(_without_modes(function), name, reverses), count)
+
+
+def _taken(kind: Callable, *args: Any, **named: Any) -> Any:
+    # What a recorded part of the function returns has no graph.
+    with notice.aside():
+        return kind(*args, **named)
 
 
 class _Differentiable:
@@ -190,13 +198,13 @@ def _is_differentiable(value: Any) -> bool:
 
 
 def _without_modes(function: Callable) -> Callable:
-    """The function below decorators such as @torch.inference_mode(): derivatives are what is asked for here."""
+    """The function below @recorded, @torch.inference_mode() and their like: derivatives are what is asked for here."""
     import torch
 
     # every decorator that torch makes of a mode is the same code
     code = torch.no_grad()(lambda: None).__code__
     below: Any = function
-    while getattr(below, "__code__", None) is code:
+    while getattr(below, "__code__", None) is code or type(getattr(below, "recording", None)).__module__ == _RECORDED:
         below = below.__wrapped__
     return below
 

@@ -244,10 +244,28 @@ _TABLES = (
     PrivateName("torch:nn.Module", "_buffers", _RECORDED, "register_buffer"),
     PrivateName("torch:nn.Module", "_modules", _RECORDED, "add_module"),
 )
+_TRANSFORMS = "recorded functions are not seen by torch.func, torch.vmap and torch.autograd.forward_ad"
+_FORWARD_LEVEL = PrivateName("torch.autograd.forward_ad", "_current_level", _TRANSFORMS)
+_INTERPRETERS = PrivateName("torch._C:_functorch", "peek_interpreter_stack", _TRANSFORMS)
 _COLLECTIVES = "average_gradients cannot be used"
 _ALL_REDUCE = PrivateName("torch:ops._c10d_functional", "all_reduce", _COLLECTIVES)
 _WAIT = PrivateName("torch:ops._c10d_functional", "wait_tensor", _COLLECTIVES)
 _COPY_ALL = PrivateName("torch", "_foreach_copy_", "Background cannot be used")
+
+
+@functools.cache
+def _forward_ad() -> Any:
+    return importlib.import_module(_FORWARD_LEVEL.owner)
+
+
+def is_forward_differentiated() -> bool:
+    """True within torch.autograd.forward_ad.dual_level, of any thread. torch tells it by nothing public."""
+    return _FORWARD_LEVEL.of(_forward_ad()) >= 0
+
+
+def is_transformed() -> bool:
+    """True within a transform of torch.func: grad, vmap, jvp and their like. torch tells it by nothing public."""
+    return _INTERPRETERS.value()() is not None
 
 
 def all_reduce(tensor: Any, operation: str, group: Any) -> Any:

@@ -7,6 +7,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from . import notice
 from .errors import FtnPytorchError
 
 _CHECKED_CALLS = 2
@@ -66,6 +67,10 @@ class _Caller:
     def __call__(self, *tensors: Any) -> tuple[Any, ...]:
         import _ftn_pytorch
 
+        notice.refuse(
+            f"it calls {self._label()} of the program, which nothing would call any more; call it outside of the "
+            "recorded function and pass what it returns"
+        )
         self._require_tensors(tensors)
         tensors = tuple(tensor.contiguous() for tensor in tensors)  # gradients may have strides of zero
         outputs = _ftn_pytorch.outputs_of_procedure(self._name)

@@ -15,7 +15,7 @@ KNOWN = {
         *("TORCH_PROFILE", "TORCH_PROFILE_CALLS"),
         *("FAULTHANDLER", "SHIM", "CPP_FUNCTIONS", "EXCHANGE_API"),
         # read by make and the tests
-        *("TORCH", "OFFLOAD_FLAGS", "BUILD_DIR", "TEST_SEED", "TEST_KILLS", "TOOLS"),
+        *("TORCH", "OFFLOAD_FLAGS", "BUILD_DIR", "TEST_SEED", "TEST_KILLS", "TEST_ATTACK", "TOOLS"),
     )
 }
 

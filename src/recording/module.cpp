@@ -56,6 +56,10 @@ std::vector<Made> all_of(const py::iterable& described, const Make& make) {
   return made;
 }
 
+Binding binding_of(const py::tuple& described) {
+  return {static_cast<Binding::Kind>(py::cast<int>(described[0])), described[1], described[2], described[3]};
+}
+
 Number::Source source_of(const py::tuple& described) {
   return {described[0], described[1], py::cast<Py_ssize_t>(described[2])};
 }
@@ -89,8 +93,7 @@ class Replay {
         first_write_(py::cast<std::size_t>(tape.attr("first_write"))),
         inputs_(integers(tape.attr("inputs"))),
         results_(integers(tape.attr("results"))),
-        bindings_(all_of<Binding>(tape.attr("bindings"),
-                                  [](const py::tuple& each) { return Binding{each[0], each[1], each[2]}; })),
+        bindings_(all_of<Binding>(tape.attr("bindings"), binding_of)),
         numbers_(all_of<Number>(tape.attr("numbers"), number_of)),
         before_(all_of<GradientBefore>(tape.attr("gradients_before"),
                                        [](const py::tuple& each) {
@@ -98,9 +101,11 @@ class Replay {
                                                                each[2].is_none() ? at::Tensor() : tensor_of(each[2])};
                                        })),
         memory_(all_of<Memory>(tape.attr("outside"), [](const py::tuple& each) { return Memory(tensor_of(each[0])); })),
-        after_(all_of<std::pair<at::Tensor, int32_t>>(
-            tape.attr("gradients_after"),
-            [](const py::tuple& pair) { return std::pair(tensor_of(pair[0]), py::cast<int32_t>(pair[1])); })),
+        after_(all_of<GradientAfter>(tape.attr("gradients_after"),
+                                     [](const py::tuple& each) {
+                                       return GradientAfter{tensor_of(each[0]), py::cast<int32_t>(each[1]),
+                                                            py::cast<std::size_t>(each[2])};
+                                     })),
         written_(all_of<at::Tensor>(tape.attr("written"), [](const py::tuple& each) { return tensor_of(each[0]); })),
         written_inputs_(integers(tape.attr("written_inputs"))) {}
 
@@ -112,11 +117,14 @@ class Replay {
       return py::reinterpret_borrow<py::object>(Py_NotImplemented);
     Frame frame = take_frame();
     if (const std::exception_ptr failure = compute(frame, inputs, numbers)) {
-      if (frame.position >= first_write_) rethrow_in_python(failure);
+      if (frame.position >= first_write_) {
+        leave_gradients(frame);
+        rethrow_in_python(failure);
+      }
       why_ = py::make_tuple("failure", frame.position);
       return py::reinterpret_borrow<py::object>(Py_NotImplemented);
     }
-    for (const auto& [parameter, slot] : after_) parameter.mutable_grad() = tensor_in(frame, slot);
+    for (const GradientAfter& each : after_) each.parameter.mutable_grad() = tensor_in(frame, each.slot);
     count_writes(inputs);
     py::object results = results_in(frame);
     put_back(std::move(frame));
@@ -141,7 +149,7 @@ class Replay {
     Frame frame = take_frame();
     if (const std::exception_ptr failure = compute(frame, inputs, numbers)) rethrow_in_python(failure);
     std::vector<int32_t> gradients;
-    for (const auto& each : after_) gradients.push_back(each.second);
+    for (const GradientAfter& each : after_) gradients.push_back(each.slot);
     py::object made =
         py::make_tuple(results_in(frame), tensors_of(gradients, [&](int32_t slot) { return tensor_in(frame, slot); }));
     put_back(std::move(frame));
@@ -152,7 +160,7 @@ class Replay {
   void settle(const py::list& tensors, const py::tuple& gradients) {
     for (std::size_t i = 0; i < after_.size(); ++i) {
       const at::Tensor made = gradients[i].is_none() ? at::Tensor() : tensor_of(gradients[i]);
-      if (!made.is_same(after_[i].first.grad())) after_[i].first.mutable_grad() = made;
+      if (!made.is_same(after_[i].parameter.grad())) after_[i].parameter.mutable_grad() = made;
     }
     std::vector<at::Tensor> inputs;
     for (const auto& tensor : tensors) inputs.push_back(tensor_of(tensor));
@@ -167,7 +175,7 @@ class Replay {
   template <class Visit>
   void visit(const Visit& object) {
     signature_.visit(object);
-    for (Binding& each : bindings_) object(each.container), object(each.key), object(each.value);
+    for (Binding& each : bindings_) object(each.holder), object(each.key), object(each.value);
     for (Number& each : numbers_)
       for (Number::Source* source : {&each.p, &each.q}) object(source->group), object(source->key);
   }
@@ -247,6 +255,15 @@ class Replay {
     return tensors_of(results_, [&](int32_t slot) { return result_in(frame, slot); });
   }
 
+  /// The gradients of a call that has failed, as the function leaves them there.
+  void leave_gradients(const Frame& frame) const {
+    for (const GradientAfter& each : after_) {
+      const bool is_made = each.slot >= 0 && frame.slots[static_cast<std::size_t>(each.slot)].isTensor();
+      if (is_made || frame.position >= each.cleared_at)
+        each.parameter.mutable_grad() = is_made ? tensor_in(frame, each.slot) : at::Tensor();
+    }
+  }
+
   /// As autograd counts them, for those who have kept a tensor for their backward pass.
   void count_writes(const std::vector<at::Tensor>& inputs) {
     const auto count = [](const at::Tensor& tensor) {
@@ -266,7 +283,7 @@ class Replay {
   std::vector<Number> numbers_;
   std::vector<GradientBefore> before_;
   std::vector<Memory> memory_;
-  std::vector<std::pair<at::Tensor, int32_t>> after_;
+  std::vector<GradientAfter> after_;
   std::vector<at::Tensor> written_;
   std::vector<int32_t> written_inputs_;
   std::vector<Frame> idle_;
@@ -320,5 +337,14 @@ PYBIND11_MODULE(_ftn_pytorch_recording, module) {
            "What run() does besides: gradients of parameters, and counting what was written.")
       .def_property_readonly("runs", &Replay::runs, "How often it has run.")
       .def("why", &Replay::why, "What did not hold when it last did not: (kind, index).");
+  module.def(
+      "first_change",
+      [](const py::list& bindings) {
+        const auto described = fpt::recording::all_of<fpt::recording::Binding>(bindings, fpt::recording::binding_of);
+        for (std::size_t i = 0; i < described.size(); ++i)
+          if (!described[i].holds()) return static_cast<int>(i);
+        return -1;
+      },
+      py::arg("bindings"), "Index of the first binding that no longer holds; -1 if all do.");
   module.def("is_intercepted", &fpt::recording::is_intercepted, "Whether operators of this thread go elsewhere.");
 }

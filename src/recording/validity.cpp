@@ -110,28 +110,101 @@ bool Signature::matches(PyObject* args, PyObject* named, std::vector<at::Tensor>
   return walk(args, matching) && walk(named, matching) && matching.leaves == leaves_.size();
 }
 
+namespace {
+
+/// Borrowed, or null; nothing is raised.
+PyObject* item_of(PyObject* dict, PyObject* key) noexcept {
+  PyObject* found = PyDict_GetItemWithError(dict, key);
+  if (!found) PyErr_Clear();
+  return found;
+}
+
+/// The items of a container, one after the other, as they were: keys and values in turn for a dict.
+class Sequence {
+ public:
+  explicit Sequence(PyObject* known) noexcept : known_(known) {}
+
+  bool goes_on(PyObject* object) noexcept {
+    if (place_ == PyTuple_GET_SIZE(known_)) return false;
+    PyObject* was = PyTuple_GET_ITEM(known_, place_++);
+    return was == Py_NotImplemented || is_same_value(object, was);
+  }
+  bool is_complete() const noexcept { return place_ == PyTuple_GET_SIZE(known_); }
+
+ private:
+  PyObject* known_;
+  Py_ssize_t place_ = 0;
+};
+
+/// The iterator is that of the class that holds the items, never one of a user.
+bool has_items(PyObject* container, PyTypeObject* base, PyObject* known) noexcept {
+  Sequence items(known);
+  if (base == &PyDict_Type) {
+    PyObject *key, *value;
+    for (Py_ssize_t place = 0; PyDict_Next(container, &place, &key, &value);)
+      if (!items.goes_on(key) || !items.goes_on(value)) return false;
+    return items.is_complete();
+  }
+  if (base == &PyList_Type) {
+    for (Py_ssize_t place = 0; place < PyList_GET_SIZE(container); ++place)
+      if (!items.goes_on(PyList_GET_ITEM(container, place))) return false;
+    return items.is_complete();
+  }
+  const auto iterator = py::reinterpret_steal<py::object>(base->tp_iter(container));
+  if (!iterator) return PyErr_Clear(), false;
+  while (const auto each = py::reinterpret_steal<py::object>(PyIter_Next(iterator.ptr()))) {
+    if (!items.goes_on(each.ptr())) return false;
+    if (PyDict_Check(container)) {
+      PyObject* value = item_of(container, each.ptr());
+      if (!value || !items.goes_on(value)) return false;
+    }
+  }
+  if (PyErr_Occurred()) return PyErr_Clear(), false;  // changed meanwhile
+  return items.is_complete();
+}
+
+bool is_defined_as(PyObject* function, PyObject* known) noexcept {
+  const auto same = [known](Py_ssize_t place, PyObject* now) {
+    return PyTuple_GET_ITEM(known, place) == (now ? now : Py_None);
+  };
+  return same(0, PyFunction_GET_CODE(function)) && same(1, PyFunction_GET_DEFAULTS(function)) &&
+         same(2, PyFunction_GET_KW_DEFAULTS(function));
+}
+
+}  // namespace
+
 bool Binding::holds() const noexcept {
-  PyObject *whole = container.ptr(), *now = nullptr;
-  if (key.is_none()) {
-    const Py_ssize_t size = PyDict_Check(whole) ? PyDict_GET_SIZE(whole) : PyObject_Size(whole);
-    if (size < 0) PyErr_Clear();
-    return size == PyLong_AsSsize_t(value.ptr());
-  }
-  if (PyDict_Check(whole)) {
-    now = PyDict_GetItemWithError(whole, key.ptr());
+  PyObject* const whole = holder.ptr();
+  const auto is_attribute = [&](PyObject* found) {
+    const auto now = py::reinterpret_steal<py::object>(found);
     if (!now) PyErr_Clear();
-  } else if (PyList_Check(whole)) {
-    const Py_ssize_t place = PyLong_AsSsize_t(key.ptr());
-    now = place < PyList_GET_SIZE(whole) ? PyList_GET_ITEM(whole, place) : nullptr;
-  } else if (PyCell_Check(whole)) {
-    now = PyCell_GET(whole);
-  } else {  // an item of another sequence, or a slot
-    const auto found = py::reinterpret_steal<py::object>(PyLong_Check(key.ptr()) ? PyObject_GetItem(whole, key.ptr())
-                                                                                 : PyObject_GetAttr(whole, key.ptr()));
-    if (!found) PyErr_Clear();
-    return found && is_same_value(found.ptr(), value.ptr());
+    return now && is_same_value(now.ptr(), value.ptr());
+  };
+  switch (kind) {
+    case Kind::item: {
+      PyObject* now = item_of(whole, key.ptr());
+      return now && is_same_value(now, value.ptr());
+    }
+    case Kind::absent:
+      return !item_of(whole, key.ptr());
+    case Kind::cell: {
+      PyObject* now = PyCell_GET(whole);
+      return now && is_same_value(now, value.ptr());
+    }
+    case Kind::items:
+      return has_items(whole, reinterpret_cast<PyTypeObject*>(key.ptr()), value.ptr());
+    case Kind::slot:
+      return is_attribute(PyObject_GenericGetAttr(whole, key.ptr()));
+    case Kind::class_of:
+      return reinterpret_cast<PyObject*>(Py_TYPE(whole)) == value.ptr();
+    case Kind::fields:
+      return is_attribute(PyObject_GenericGetDict(whole, nullptr));
+    case Kind::function:
+      return is_defined_as(whole, value.ptr());
+    case Kind::bases:
+      return reinterpret_cast<PyTypeObject*>(whole)->tp_mro == value.ptr();
   }
-  return now && is_same_value(now, value.ptr());
+  return false;
 }
 
 Modes Modes::current() {
@@ -155,7 +228,7 @@ bool Modes::operator==(const Modes& other) const noexcept {
 }
 
 bool is_intercepted() {
-  return c10::impl::TorchDispatchModeTLS::stack_len() > 0 ||
+  return c10::impl::TorchDispatchModeTLS::stack_len() > 0 || at::SavedTensorDefaultHooks::get_hooks() ||
          c10::impl::tls_is_dispatch_key_included(c10::DispatchKey::FuncTorchDynamicLayerFrontMode);
 }
 

@@ -44,10 +44,13 @@ class Signature {
   std::vector<Leaf> leaves_;
 };
 
-/// A name, an item or a field that must go on to mean what it meant. Containers are dicts, lists and cells; without a
-/// key, it is their length.
+/// Something of Python that must stay as it is. `recording/watch.py` makes them, and says what key and value are.
 struct Binding {
-  py::object container, key, value;
+  enum class Kind : uint8_t { item, absent, cell, items, slot, class_of, fields, function, bases };
+  Kind kind;
+  py::object holder, key, value;
+
+  /// Calls no code of a user. Values are the same object, or equal numbers and texts of the same type.
   bool holds() const noexcept;
 };
 
@@ -61,7 +64,8 @@ struct Modes {
   bool operator==(const Modes& other) const noexcept;
 };
 
-/// True where the calls of this thread go elsewhere before they are made: torch.vmap, modes of a script.
+/// True where the calls of this thread go elsewhere before they are made: torch.vmap, modes of a script, hooks that
+/// take what autograd saves.
 bool is_intercepted();
 
 /// The gradient of a parameter as the recorded function found it, and no hook that waits for it.
@@ -71,6 +75,13 @@ struct GradientBefore {
   at::Tensor same;  ///< defined where the function read or wrote it
 
   bool holds() const;
+};
+
+/// The gradient of a parameter as the recorded function leaves it.
+struct GradientAfter {
+  at::Tensor parameter;
+  int32_t slot;            ///< -1: none
+  std::size_t cleared_at;  ///< the operation before which the old one was taken away
 };
 
 /// A tensor from outside; its memory must stay, and whether gradients are wanted.

@@ -2,8 +2,10 @@
 """Who may call a Background in a thread, and where: with the lock, in a step, after a stop, in inference mode."""
 
 import collections
+import dataclasses
 import os
 import threading
+import types
 
 import pytest
 import torch
@@ -116,6 +118,66 @@ def test_the_deterministic_mode_returns_the_step_before_however_fast_the_thread_
     monkeypatch.setattr(Background, "_work", at_once)
     background = Background(lambda i: i, deterministic=True)
     assert [background.submit(i)[1] for i in range(3)] == [float("inf"), 0.0, 1.0]
+
+
+@dataclasses.dataclass
+class Batch:
+    x: torch.Tensor
+    more: dict
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Frozen:
+    x: torch.Tensor
+
+
+class Plain:
+    def __init__(self, x):
+        self.x = x
+
+
+class Listed(list):
+    pass
+
+
+# Objects that hold a tensor, and the way to it
+HOLDERS = {
+    "dataclass": (lambda x: Batch(x, {}), lambda given: given.x),
+    "dict in a dataclass": (lambda x: Batch(torch.zeros(3), {"x": [x]}), lambda given: given.more["x"][0]),
+    "frozen dataclass": (Frozen, lambda given: given.x),
+    "own class": (Plain, lambda given: given.x),
+    "list of the user": (lambda x: Listed([x]), lambda given: given[0]),
+    "namespace": (lambda x: types.SimpleNamespace(x=x), lambda given: given.x),
+    "queue": (lambda x: collections.deque([x], 2), lambda given: given[0]),
+    "ordered dict": (lambda x: collections.OrderedDict(x=x), lambda given: given["x"]),
+    "default dict": (lambda x: collections.defaultdict(list, x=x), lambda given: given["x"]),
+    "set": (lambda x: {x}, lambda given: next(iter(given))),
+    "array of NumPy": (lambda x: x.numpy(), torch.as_tensor),
+}
+
+
+@pytest.mark.parametrize("name", HOLDERS)
+def test_samples_in_objects_are_copied(name):
+    hold, take = HOLDERS[name]
+    seen = []
+    background = Background(lambda given: seen.append((type(given), take(given).tolist())) or 0.0)
+    memory = torch.arange(3.0)
+    given = hold(memory)
+    with ftn_pytorch.lock():  # the step has to wait
+        background.submit(given)
+        memory.fill_(9)
+    background.flush()
+    assert seen == [(type(given), [0.0, 1.0, 2.0])]
+
+
+def test_networks_among_samples_are_those_of_the_program_and_locks_are_refused(fails):
+    net, seen = torch.nn.Linear(1, 1), []
+    background = Background(lambda *given: seen.extend(given) or 0.0)
+    background.submit(net, sum)
+    background.flush()
+    assert seen == [net, sum]
+    with fails("ARGUMENT", "submit was given a _thread:lock, which cannot be copied", "pass its tensors"):
+        background.submit(Plain(threading.Lock()))
 
 
 def test_samples_in_a_named_tuple_are_copied():

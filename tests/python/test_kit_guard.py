@@ -39,7 +39,7 @@ def same(one, other):
 @pytest.mark.parametrize("bad", [nan, inf, -inf])
 def test_it_goes_back_to_weights_and_optimizer_of_the_last_copy(bad):
     net, optimizer = training()
-    guard = Guard(net, optimizer, every=5)
+    guard = Guard(net, optimizer, every=5, tolerated=0)
     good = []
     for _ in range(12):
         good.append(numbers(net, optimizer))  # that the loss is computed with
@@ -59,7 +59,7 @@ def test_it_goes_back_to_weights_and_optimizer_of_the_last_copy(bad):
 
 def test_a_loss_that_is_wrong_from_the_beginning_leaves_the_first_weights():
     net, optimizer = training()
-    guard, first = Guard(net, optimizer), numbers(net, optimizer)
+    guard, first = Guard(net, optimizer, tolerated=0), numbers(net, optimizer)
     with pytest.warns(FtnPytorchWarning):
         step(net, optimizer, guard, torch.full((4, 3), nan))
     assert same(numbers(net, optimizer), first)
@@ -67,7 +67,7 @@ def test_a_loss_that_is_wrong_from_the_beginning_leaves_the_first_weights():
 
 def test_a_loss_that_diverges_counts_and_is_never_copied():
     net, optimizer = training()
-    guard = Guard(net, optimizer, every=1, factor=3.0)
+    guard = Guard(net, optimizer, every=1, factor=3.0, tolerated=0)
     for _ in range(20):
         assert guard.allows(1.0)
     good = numbers(net, optimizer)
@@ -81,13 +81,82 @@ def test_a_loss_that_diverges_counts_and_is_never_copied():
 
 def test_what_does_not_recover_is_an_error(fails):
     net, optimizer = training()
-    guard = Guard(net, optimizer, limit=3)
+    guard = Guard(net, optimizer, limit=3, tolerated=0)
     with pytest.warns(FtnPytorchWarning):
         assert not guard.allows(nan)
     assert not guard.allows(nan)
     assert not guard.allows(nan)
     with fails("PYTHON", "3 times", "learning rate"):
         guard.allows(nan)
+
+
+def test_one_bad_loss_in_fifty_costs_one_step_and_no_progress():
+    """As a run without the bad calls: nothing goes back, copies are made, and it is never an error."""
+    net, optimizer = training()
+    guard, random = Guard(net, optimizer), torch.Generator().manual_seed(2)
+    other_net, other_optimizer = training()
+    for number in range(600):
+        x = torch.randn(4, 3, generator=random)
+        if number % 50 == 49:
+            before = numbers(net, optimizer)
+            step(net, optimizer, guard, torch.full((4, 3), inf))
+            assert same(numbers(net, optimizer), before)
+        else:
+            step(net, optimizer, guard, x)
+            step(other_net, other_optimizer, Guard(), x)
+    assert (guard.skipped, guard.returns) == (12, 0)
+    assert same(numbers(net, optimizer), numbers(other_net, other_optimizer))
+    assert int(guard._saved[1]["state"][0]["step"]) >= 490
+
+
+def test_it_goes_back_only_if_the_next_losses_stay_bad():
+    net, optimizer = training()
+    guard = Guard(net, optimizer)
+    for _ in range(3):
+        step(net, optimizer, guard, torch.randn(4, 3))
+    later = numbers(net, optimizer)
+    assert not guard.allows(nan) and not guard.allows(inf)
+    assert same(numbers(net, optimizer), later)
+    assert guard.allows(1.0)
+    assert not guard.allows(nan) and not guard.allows(nan)
+    assert same(numbers(net, optimizer), later)
+    with pytest.warns(FtnPytorchWarning, match="the loss became"):
+        assert not guard.allows(nan)
+    assert not same(numbers(net, optimizer), later) and (guard.returns, guard.skipped) == (1, 5)
+
+
+def test_a_good_loss_ends_the_row_of_returns():
+    net, optimizer = training()
+    guard = Guard(net, optimizer, limit=2, tolerated=0)
+    with pytest.warns(FtnPytorchWarning):
+        assert not guard.allows(nan)
+    for _ in range(20):
+        assert guard.allows(1.0)
+        assert not guard.allows(nan)
+    assert not guard.allows(nan)
+    assert guard.returns == 22
+
+
+def test_a_state_keeps_the_bad_losses_of_a_row():
+    net, optimizer = training()
+    guard = Guard(net, optimizer)
+    assert not guard.allows(nan) and not guard.allows(nan)
+    other = Guard(net, optimizer)
+    other.load_state_dict(copy.deepcopy(guard.state_dict()))
+    with pytest.warns(FtnPytorchWarning):
+        other.allows(nan)
+    assert (other.returns, other.skipped) == (1, 3)
+
+
+def test_a_range_that_is_restored_to_nothing_lets_nothing_pass():
+    guard, fresh = Guard(), Guard().state_dict()
+    guard.learn_range(torch.zeros(2, 3))
+    assert guard.outside(torch.ones(1, 3)).tolist() == [True] and guard.counts.tolist() == [1, 1, 1]
+    guard.load_state_dict(fresh)
+    assert guard.counts is None and guard.state_dict()["_range"]["low"] is None
+    assert guard.outside(torch.zeros(2, 3)).tolist() == [True, True]
+    guard.learn_range(torch.ones(2, 3))
+    assert guard.outside(torch.zeros(1, 3)).tolist() == [True] and guard.counts.tolist() == [1, 1, 1]
 
 
 def test_early_stopping():
@@ -123,7 +192,7 @@ def test_inputs_that_do_not_fit_are_refused(fails):
 
 def test_a_state_goes_on_where_it_was(tmp_path):
     net, optimizer = training()
-    guard = Guard(net, optimizer, every=3, patience=4)
+    guard = Guard(net, optimizer, every=3, tolerated=0, patience=4)
     for _ in range(11):
         step(net, optimizer, guard, torch.randn(8, 3))
         guard.score(1.0)
@@ -131,7 +200,7 @@ def test_a_state_goes_on_where_it_was(tmp_path):
     guard.outside(torch.randn(9, 3))
     torch.save([each.state_dict() for each in (net, optimizer, guard)], tmp_path / "state")
     other_net, other_optimizer = training()
-    other = Guard(other_net, other_optimizer, every=3, patience=4)
+    other = Guard(other_net, other_optimizer, every=3, tolerated=0, patience=4)
     for each, state in zip((other_net, other_optimizer, other), torch.load(tmp_path / "state", weights_only=True)):
         each.load_state_dict(state)
     assert other.is_completed
@@ -164,7 +233,7 @@ def test_a_state_from_before_normalisers_kept_their_drift_is_taken(inside):
     for name in [name for name in state["_saved"][0] if name.endswith("drifted")]:
         del state["_saved"][0][name]
     other = torch.nn.Sequential(Normaliser(2), torch.nn.Linear(2, 1)) if inside else Normaliser(2)
-    again = Guard(other)
+    again = Guard(other, tolerated=0)
     again.load_state_dict(state)
     with pytest.warns(FtnPytorchWarning):
         assert not again.allows(nan)

@@ -5,6 +5,7 @@ import os
 import resource
 import signal
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -328,3 +329,60 @@ def test_an_export_replaces_a_file_as_a_whole_or_not_at_all(tmp_path, fails, mon
     with fails("FILE", "folder.npz", "Is a directory"):
         replay.export(str(tmp_path / "folder.npz"))
     assert sorted(os.listdir(tmp_path)) == ["folder.npz", "samples.npz"]
+
+
+class Slow:
+    """A column that lets another thread go on before it is written."""
+
+    def __init__(self, column, meanwhile):
+        self._column, self._meanwhile = column, meanwhile
+
+    def narrow(self, *arguments):
+        self._meanwhile()
+        return self._column.narrow(*arguments)
+
+    def __getattr__(self, name):
+        return getattr(self._column, name)
+
+    def __getitem__(self, rows):
+        return self._column[rows]
+
+
+@pytest.mark.parametrize("read", [lambda each: each.sample(16), lambda each: each[:], lambda each: each[[0, 1]]])
+def test_a_thread_that_samples_never_gets_half_of_a_call(read):
+    replay, seen = Replay(4), []
+    replay.add(torch.zeros(4), torch.zeros(4))
+    other = threading.Thread(target=lambda: seen.append([each.clone() for each in read(replay)]))
+    first, second = replay._columns
+
+    def meanwhile():
+        other.start()
+        other.join(0.5)  # it waits for the end of the call
+
+    replay._columns = (first, Slow(second, meanwhile))
+    replay.add(torch.ones(4), torch.ones(4))
+    other.join()
+    x, target = seen[0]
+    assert torch.equal(x, target)
+
+
+def test_a_process_that_is_forked_while_a_thread_adds_can_read():
+    replay = Replay(4)
+    replay.add(torch.zeros(4))
+    holds, goes_on = threading.Event(), threading.Event()
+
+    def hold():
+        with replay._lock:
+            holds.set()
+            goes_on.wait()
+
+    other = threading.Thread(target=hold)
+    other.start()
+    holds.wait()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        os._exit(len(replay))
+    goes_on.set()
+    other.join()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 4

@@ -133,29 +133,6 @@ def gradients_of_leaves(record):
         weight["w"].grad = None
 
 
-def gradients_of_arguments(record):
-    net = nn.Linear(3, 1)
-    slope = record(lambda x: net(x).sum().backward())
-    for _ in range(CALLS):
-        given = x().requires_grad_()
-        slope(given)
-        yield given.grad, net.weight.grad
-
-
-def gradients_before_arguments(record):
-    before, net = nn.Linear(3, 3), nn.Linear(3, 1)
-
-    def slope(x):
-        loss = net(x).sum()
-        loss.backward()
-        return loss
-
-    slope = record(slope)
-    for _ in range(CALLS):
-        before.zero_grad()
-        yield slope(before(x())), before.weight.grad, net.weight.grad
-
-
 def a_graph_waits_for_its_backward_pass(record):
     net = nn.Sequential(nn.Linear(3, 3), nn.Tanh(), nn.Linear(3, 1))
     apply = record(lambda x: net(x))
@@ -248,8 +225,6 @@ CASES = {
     state_made_in_the_recorded_call: "",
     other_threads_train: "it changes",
     gradients_of_leaves: "",
-    gradients_of_arguments: "gradients flow into",
-    gradients_before_arguments: "gradients flow into",
     a_graph_waits_for_its_backward_pass: "",
     memory_that_cannot_be_written: "",
     results_that_were_there_before: "",

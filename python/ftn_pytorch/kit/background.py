@@ -18,11 +18,14 @@ import torch
 
 from .. import process
 from ..errors import FtnPytorchError, describe
+from .samples import own
+from .unrecorded import Number, unrecorded
 from .weights import Weights, number, parts_of
 
 _WHEN_FULL = ("block", "drop", "subsample")
 # A thread that has nothing to do ends after so many seconds, because a thread keeps the script alive that it works for.
 _IDLE = 1.0
+_ADVICE = "call it outside of the recorded function, and record the step that it makes"
 
 
 class Background:
@@ -40,6 +43,11 @@ class Background:
 
     The thread holds ``ftn_pytorch.lock()`` during a step, so checkpoints are written and read between steps.
     """
+
+    is_completed, loss = Number(), Number()
+    """What the last step has returned; before the first one the loss is infinite."""
+    submitted, steps, dropped = Number(), Number(), Number()
+    """Sets of samples that have come, that were learnt, and that were not taken."""
 
     def __init__(
         self,
@@ -66,9 +74,7 @@ class Background:
         self._failure: BaseException | None = None
         self._stride = 1
         self.is_completed, self.loss = False, math.inf
-        """What the last step has returned; before the first one the loss is infinite."""
         self.submitted, self.steps, self.dropped = 0, 0, 0
-        """Sets of samples that have come, that were learnt, and that were not taken."""
         self._remote: Any = None
         if process:
             from . import remote
@@ -84,9 +90,14 @@ class Background:
         """Have steps made by another process, see ``remote``."""
         self._remote, self._step, self._weights = remote, remote.step, weights
 
-    @functools.cached_property
+    @property
+    @unrecorded("give it a name of the script before, which leads to it")
     def published(self) -> torch.nn.Module:
         """The copy of the network that predicts, made before the first step. It requires no gradients."""
+        return self._published
+
+    @functools.cached_property
+    def _published(self) -> torch.nn.Module:
         if self._network is None:
             raise FtnPytorchError("ARGUMENT", "Background: there is nothing to publish, as it was given no network")
         if any(map(torch.nn.parameter.is_lazy, parts_of([self._network]))):
@@ -97,6 +108,7 @@ class Background:
         with torch.inference_mode(False):
             return copy.deepcopy(self._network).requires_grad_(False)
 
+    @unrecorded(_ADVICE)
     def submit(self, *samples: Any, **named: Any) -> tuple[bool, float]:
         """Have a step made with copies of these arguments; returns ``(is_completed, loss)`` of the latest one.
 
@@ -111,23 +123,25 @@ class Background:
             self.published  # noqa: B018  before a step changes what is copied
         self.publish()
         with torch.inference_mode(False):
-            own = _own(samples), _own(named)
+            taken = own(samples), own(named)
         with self._changed:
             self.submitted += 1
             is_taken = self._admits()
             # What these samples lead to comes with a later call, however soon they are learnt.
             latest = self.is_completed, self.loss
             if is_taken:
-                self._queue.append(own)
+                self._queue.append(taken)
                 self._work()
             else:
                 self.dropped += 1
         return latest
 
+    @unrecorded(_ADVICE)
     def publish(self) -> None:
         """Let ``published`` have the weights of the latest step that is done."""
         self._weights.publish(wait=self._deterministic)
 
+    @unrecorded(_ADVICE)
     def flush(self) -> None:
         """Wait until all samples are learnt, and publish."""
         self._refuse_in_step("flush")
@@ -138,6 +152,7 @@ class Background:
             self._weights.offer()
             self._weights.publish(wait=True)
 
+    @unrecorded(_ADVICE)
     def stop(self) -> None:
         """End the step that runs, and make no more; the end of the program does it, without the samples that wait."""
         with self._changed:
@@ -239,6 +254,7 @@ class Background:
         is_told = isinstance(failure, FtnPytorchError)
         raise FtnPytorchError(*describe(failure, "Background" if is_told else "Background: a step failed")) from failure
 
+    @unrecorded(_ADVICE)
     def state_dict(self) -> dict[str, Any]:
         """Samples that wait, and what was learnt and not published yet. Call it with ``ftn_pytorch.lock()``."""
         names = ("is_completed", "loss", "submitted", "steps", "dropped", "_stride")
@@ -248,6 +264,7 @@ class Background:
             queue = list(self._queue)
         return {**numbers, "queue": queue, "weights": self._weights.state(), "remote": remote}
 
+    @unrecorded(_ADVICE)
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from there. FORMAT, and nothing is changed, for a Background of another network."""
         self._weights.check(state["weights"])
@@ -266,10 +283,12 @@ class Background:
                 self._work()
             self._changed.notify_all()
 
+    @unrecorded(_ADVICE)
     def restore_elsewhere(self, file: str) -> None:
         """Let the other process go on from a checkpoint of its script."""
         self._remote.restore(file)
 
+    @unrecorded(_ADVICE)
     def begin_anew(self) -> None:
         """Forget steps and samples: what predicts has other weights now."""
         with self._changed:
@@ -278,16 +297,6 @@ class Background:
             self.submitted, self.steps, self.dropped, self._stride = 0, 0, 0, 1
             self._changed.notify_all()
         self._weights.load({**self._weights.state(), "ready": None})
-
-
-def _own(value: Any) -> Any:
-    """A copy of samples, which may be memory of the simulation."""
-    if isinstance(value, torch.Tensor):
-        return value.detach().clone()
-    if isinstance(value, (list, tuple)):
-        parts = list(map(_own, value))
-        return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
-    return {name: _own(each) for name, each in value.items()} if isinstance(value, dict) else copy.copy(value)
 
 
 def outcome_of(returned: Any) -> tuple[bool, float]:

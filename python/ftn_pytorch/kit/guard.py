@@ -14,6 +14,9 @@ from .. import process
 from ..errors import FtnPytorchError
 from .normaliser import completed
 from .ranges import Range
+from .unrecorded import Number, unrecorded
+
+_ADVICE = "call it outside of the recorded function, and record the step that it decides on"
 
 
 class Guard:
@@ -22,43 +25,54 @@ class Guard:
     ``trained``: the network, its optimizer, and whatever else with ``state_dict`` is to go back together. Their state
     is copied now, and every ``every`` losses that ``allows`` has found good.
 
-    ``factor``: a loss diverges if it exceeds the mean of the latest ones by so many times that mean. ``limit``: how
-    often in a row it may go back before that is an error. ``patience``: how many scores in a row may bring nothing
-    better (lower by more than ``min_delta``) before ``is_completed`` becomes true; by default it never does.
+    ``factor``: a loss is bad if it exceeds the mean of the latest ones by so many times that mean, or is not finite.
+    ``tolerated``: steps with a bad loss are left out, and it goes back if more than so many come one after the other.
+    ``limit``: how often it may go back without a good loss in between before that is an error. ``patience``: how many
+    scores in a row may bring nothing better (lower by more than ``min_delta``) before ``is_completed`` becomes true; by
+    default it never does.
     """
+
+    returns, skipped = Number(), Number()
+    """How often it has gone back, and how many steps it did not allow."""
+    best = Number()
+    """The lowest score."""
 
     def __init__(
         self,
         *trained: Any,
         every: int = 100,
         factor: float = 10.0,
+        tolerated: int = 2,
         limit: int = 10,
         patience: float = math.inf,
         min_delta: float = 0.0,
     ) -> None:
         self._trained = trained
-        self._every, self._factor, self._limit = every, factor, limit
+        self._every, self._factor, self._tolerated, self._limit = every, factor, tolerated, limit
         self._patience, self._min_delta = patience, min_delta
         self._range = Range()
         self._mean, self._losses, self._since = 0.0, 0, 0
-        self.returns, self._in_a_row = 0, 0
-        """How often it has gone back."""
+        self.returns, self.skipped, self._bad, self._in_a_row = 0, 0, 0, 0
         self.best, self._waited = math.inf, 0
-        """The lowest score."""
         self._keep()
 
+    @unrecorded(_ADVICE)
     def allows(self, loss: torch.Tensor | float) -> bool:
         """Whether to go on with a loss: call it before ``backward``.
 
-        False if the loss is infinite, not a number or diverges. Then weights and optimizer are those of the last copy,
-        and this step is to be left out. PYTHON if that happens ``limit`` times in a row.
+        False if the loss is bad: this step is to be left out. If losses stay bad, weights and optimizer become those of
+        the last copy. PYTHON if that has not helped ``limit`` times.
         """
         value = float(loss.item() if isinstance(loss, torch.Tensor) else loss)
         if not math.isfinite(value) or (
             self._losses >= 10 and value > self._mean + self._factor * max(abs(self._mean), 1e-30)
         ):
-            self._go_back(value)
+            self.skipped += 1
+            self._bad += 1
+            if self._bad > self._tolerated:
+                self._go_back(value)
             return False
+        self._bad, self._in_a_row = 0, 0
         self._losses += 1
         self._since += 1
         # A loss above its mean by that much may be the beginning of divergence, which is no state to go back to.
@@ -66,9 +80,9 @@ class Guard:
         self._mean += (value - self._mean) / min(self._losses, 100)
         if self._since >= self._every and is_usual:
             self._keep()
-            self._in_a_row = 0
         return True
 
+    @unrecorded(_ADVICE)
     def score(self, value: torch.Tensor | float) -> bool:
         """Note a score, such as the loss of held-out samples, lower is better; returns ``is_completed``."""
         value = float(value.item() if isinstance(value, torch.Tensor) else value)
@@ -79,10 +93,12 @@ class Guard:
         return self.is_completed
 
     @property
+    @unrecorded(_ADVICE)
     def is_completed(self) -> bool:
         """What a training function returns as ``is_completed``."""
         return self._waited >= self._patience
 
+    @unrecorded(_ADVICE)
     def learn_range(self, x: torch.Tensor) -> None:
         """Widen the range to inputs, (n, columns). SHAPE if they have other columns, ARGUMENT if not finite."""
         self._range.learn(x)
@@ -92,15 +108,18 @@ class Guard:
         return self._range.outside(x)
 
     @property
+    @unrecorded(_ADVICE)
     def counts(self) -> torch.Tensor | None:
         """How many values of each column were outside, (columns,); None before a range was learnt."""
         return self._range.counts
 
+    @unrecorded(_ADVICE)
     def state_dict(self) -> dict[str, Any]:
         """All but what it watches, which checkpoints keep by themselves."""
-        names = ("_saved", "_mean", "_losses", "_since", "returns", "_in_a_row", "best", "_waited")
+        names = ("_saved", "_mean", "_losses", "_since", "returns", "skipped", "_bad", "_in_a_row", "best", "_waited")
         return {**{name: getattr(self, name) for name in names}, "_range": self._range.state_dict()}
 
+    @unrecorded(_ADVICE)
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """FORMAT, and nothing is changed, if it is of a Guard of other objects."""
         given = [completed(each, saved) for each, saved in zip(self._trained, state["_saved"])]
@@ -128,11 +147,11 @@ class Guard:
         self.returns += 1
         self._in_a_row += 1
         # The next copy is made of what proves good again.
-        self._since = 0
+        self._since, self._bad = 0, 0
         if self._in_a_row > self._limit:
             raise FtnPytorchError(
                 "PYTHON",
-                f"Guard: the loss became {value:.6g}, and it is no better after going back to the last good weights "
+                f"Guard: the loss became {value:.6g}, and none was good after going back to the last good weights "
                 f"{self._limit} times. Lower the learning rate, limit the gradients, or look at the samples",
             )
         if self.returns == 1:

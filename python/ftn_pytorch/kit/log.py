@@ -16,6 +16,9 @@ from ..errors import FtnPytorchError
 from . import trackers
 from .rows import Rows
 from .timing import Timing
+from .unrecorded import Number, unrecorded
+
+_ADVICE = "return the numbers, and log them outside of the recorded function"
 
 
 class Log:
@@ -28,6 +31,9 @@ class Log:
     if such a package is missing.
     """
 
+    step = Number()
+    """The last one written; None before the first."""
+
     def __init__(
         self, path: str | None = None, *, console: float | None = None, last: int | None = None, **also: Any
     ) -> None:
@@ -37,8 +43,7 @@ class Log:
         if unknown:
             raise FtnPytorchError("ARGUMENT", f"Log: {', '.join(unknown)} is none of {', '.join(trackers.KINDS)}")
         self._trackers: dict[str, Any] = {name: trackers.KINDS[name](options) for name, options in also.items()}
-        self.step: int | None = None
-        """The last one written."""
+        self.step = None
         self.timing = Timing()
         """A decorator, or what ``with`` takes, for what counts as time in Python. Each row then has python_share."""
         self._begin: tuple[int, float] | None = None
@@ -47,6 +52,7 @@ class Log:
             # Its buffer is written when the process ends, also where Python is never finalized.
             weakref.finalize(self, _end, self._rows)
 
+    @unrecorded(_ADVICE)
     def write(self, step: int, **values: Any) -> None:
         """Numbers, or tensors of one element. ARGUMENT for others, FILE if the disk is full; the training stays."""
         numbers = {name: _number(name, value) for name, value in values.items()}
@@ -61,6 +67,7 @@ class Log:
         if self._console is not None:
             self._tell(step, numbers)
 
+    @unrecorded(_ADVICE)
     def flush(self) -> None:
         """Write to the disk what is buffered, which happens by itself once a second and with each checkpoint."""
         if self._rows is not None:
@@ -68,11 +75,13 @@ class Log:
         for each in self._trackers.values():
             each.flush()
 
+    @unrecorded(_ADVICE)
     def state_dict(self) -> dict[str, Any]:
         """The last step, up to which the file is on the disk, and the runs of trackers."""
         self.flush()
         return {"step": self.step, "runs": {name: each.run for name, each in self._trackers.items()}}
 
+    @unrecorded(_ADVICE)
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on after that step: what the file has of later ones goes with the next row."""
         self.step, self._begin = state["step"], None

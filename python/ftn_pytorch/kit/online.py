@@ -18,6 +18,7 @@ import torch
 
 from ..errors import FtnPytorchError
 from .handoff import Handoff, Over
+from .unrecorded import Number, unrecorded
 from .weights import number
 
 try:
@@ -38,6 +39,7 @@ warnings.filterwarnings("ignore", r"`isinstance\(treespec, LeafSpec\)` is deprec
 
 # The name under which a checkpoint of the trainer stays in memory.
 _MEMORY = "ftn_pytorch: in memory"
+_ADVICE = "call it outside of the recorded function"
 _GRADIENTS = "ftn_pytorch_gradients"
 
 
@@ -52,6 +54,11 @@ class Online:
     ``Trainer.fit`` runs in a thread of its own, which waits between the steps. ARGUMENT for more than one device.
     """
 
+    is_completed = Number()
+    """Whether the Trainer has ended the training: max_steps, max_epochs, max_time, or a callback."""
+    loss = Number()
+    """What training_step has returned last, detached; infinite before the first step."""
+
     def __init__(self, module: LightningModule, *, steps_per_epoch: int | None = None, **options: Any) -> None:
         if not isinstance(module, LightningModule):
             raise FtnPytorchError(
@@ -62,10 +69,7 @@ class Online:
         if steps_per_epoch is not None and steps_per_epoch < 1:
             raise FtnPytorchError("ARGUMENT", f"Online: steps_per_epoch is {steps_per_epoch}, it must be at least 1")
         self.module, self._options = module, options
-        self.is_completed = False
-        """Whether the Trainer has ended the training: max_steps, max_epochs, max_time, or a callback."""
-        self.loss: Any = math.inf
-        """What training_step has returned last, detached; infinite before the first step."""
+        self.is_completed, self.loss = False, math.inf
         self._turn = threading.Lock()
         self._handoff = Handoff(sys.maxsize if steps_per_epoch is None else steps_per_epoch)
         self._outcome, self._memory = _Outcome(), _Memory()
@@ -81,6 +85,7 @@ class Online:
         with _quiet():
             return _trainer(self.module, self._options, self._outcome, self._memory)
 
+    @unrecorded(_ADVICE)
     def step(self, *batch: Any) -> tuple[bool, Any]:
         """Train on a batch, ``batch[0]`` or a tuple of several; ``(is_completed, loss)``, as ftn_pytorch_train returns.
 
@@ -102,6 +107,7 @@ class Online:
             self.loss = self._outcome.loss
             return self.is_completed, self.loss
 
+    @unrecorded("call its module, in evaluation mode, by a name of the script")
     @torch.inference_mode()
     def __call__(self, *inputs: Any) -> Any:
         """``module(*inputs)`` in evaluation mode, without gradients. Each part is in its own mode again afterwards."""
@@ -114,6 +120,7 @@ class Online:
             for each in training:
                 each.training = True
 
+    @unrecorded(_ADVICE)
     def stop(self) -> None:
         """End ``Trainer.fit`` with its last hooks, as the end of the program does. The next step goes on from here."""
         if self._handoff.is_here():
@@ -123,6 +130,7 @@ class Online:
                 self._kept = self._checkpoint()
                 self._handoff.end()
 
+    @unrecorded(_ADVICE)
     def state_dict(self) -> dict[str, Any]:
         """The checkpoint of Lightning, without hyperparameters, which the script gives again."""
         trainer, weights = (None, self.module.state_dict()) if not self._has_begun else (self._checkpoint(), None)
@@ -133,6 +141,7 @@ class Online:
             "loss": number(self.loss),
         }
 
+    @unrecorded(_ADVICE)
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """End ``Trainer.fit`` if it runs; the next step goes on from the state. FORMAT for one of another module."""
         with self._turn:

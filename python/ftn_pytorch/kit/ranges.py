@@ -8,19 +8,27 @@ from typing import Any
 
 import torch
 
+from .. import notice
 from ..errors import FtnPytorchError
 
 
 class Range:
     """Smallest and largest value of each column, (columns,), of all that ``learn`` was given: ``low`` and ``high``.
 
-    ``counts``: how many values of each column ``outside`` has found outside.
+    ``counts``: how many values of each column ``outside`` has found outside. All are written in place from the first
+    ``learn`` on, so that a recording of ``outside`` goes on with what is learnt and restored later.
     """
 
     def __init__(self) -> None:
         self.low: torch.Tensor | None = None
         self.high: torch.Tensor | None = None
-        self.counts: torch.Tensor | None = None
+        self._counts: torch.Tensor | None = None
+        self._is_learnt = False
+
+    @property
+    def counts(self) -> torch.Tensor | None:
+        """None before anything was learnt."""
+        return self._counts if self._is_learnt else None
 
     @torch.no_grad()
     def learn(self, x: torch.Tensor) -> None:
@@ -31,21 +39,33 @@ class Range:
         low, high = x.amin(0), x.amax(0)
         if not (torch.isfinite(low) & torch.isfinite(high)).all():
             raise FtnPytorchError("ARGUMENT", "Guard: a range cannot be learnt from numbers that are not finite")
-        if self.low is None or self.high is None:
-            self.low, self.high, self.counts = low, high, torch.zeros_like(low, dtype=torch.int64)
-        else:
-            self.low, self.high = torch.minimum(self.low, low), torch.maximum(self.high, high)
+        if self.low is None or self.high is None or self._counts is None:
+            self._make(low)
+        if not self._is_learnt:
+            self._counts.zero_()  # type: ignore[union-attr]
+        self.low.copy_(torch.minimum(self.low, low))  # type: ignore[union-attr, arg-type]
+        self.high.copy_(torch.maximum(self.high, high))  # type: ignore[union-attr, arg-type]
+        self._is_learnt = True
 
     @torch.no_grad()
     def outside(self, x: torch.Tensor) -> torch.Tensor:
         """(n,): True for rows of (n, columns) with a value out of range; all of them before anything was learnt."""
         self._check(x)
-        if self.low is None or self.high is None or self.counts is None:
+        if self.low is None or self.high is None or self._counts is None:
+            notice.refuse("it calls outside of kit.Guard, which has learnt no range: call learn_range before")
             return torch.ones(len(x), dtype=torch.bool, device=x.device)
+        notice.keep(self.low, self.high, self._counts)
         # NaN is in no range.
         found = ~((x >= self.low) & (x <= self.high))
-        self.counts = self.counts + found.sum(0)
+        self._counts += found.sum(0)
         return found.any(1)
+
+    def _make(self, like: torch.Tensor) -> None:
+        """The range that nothing is in."""
+        with torch.inference_mode(False):
+            self.low = torch.full(like.shape, torch.inf, dtype=like.dtype, device=like.device)
+            self.high = torch.full_like(self.low, -torch.inf)
+            self._counts = torch.zeros_like(self.low, dtype=torch.int64)
 
     def _check(self, x: torch.Tensor) -> None:
         if x.ndim != 2 or (self.low is not None and x.shape[1:] != self.low.shape):
@@ -53,14 +73,23 @@ class Range:
             raise FtnPytorchError("SHAPE", f"Guard: inputs have shape {tuple(x.shape)}, expected is {wanted}")
 
     def state_dict(self) -> dict[str, Any]:
-        return {"low": self.low, "high": self.high, "counts": self.counts}
+        if not self._is_learnt:
+            return {"low": None, "high": None, "counts": None}
+        return {"low": self.low, "high": self.high, "counts": self._counts}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """FORMAT if it is of another number of columns."""
         low = state["low"]
         if self.low is not None and low is not None and self.low.shape != low.shape:
             raise FtnPytorchError("FORMAT", f"Guard: {len(low)} columns in the file and {len(self.low)} here")
-        # Copies, since those of a file come back on the host, and of a live state they may be changed.
-        device = "cpu" if self.low is None else self.low.device
-        for name in ("low", "high", "counts"):
-            setattr(self, name, None if state[name] is None else state[name].to(device, copy=True))
+        if self.low is None and low is not None:
+            self._make(low.cpu())
+        # In place, on the device where they are; those of a file come back on the host.
+        for mine, name, nothing in (
+            (self.low, "low", torch.inf),
+            (self.high, "high", -torch.inf),
+            (self._counts, "counts", 0),
+        ):
+            if mine is not None:
+                mine.fill_(nothing) if low is None else mine.copy_(state[name])
+        self._is_learnt = low is not None

@@ -3,8 +3,12 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Mapping, Sequence
+import os
+import threading
+import weakref
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -13,8 +17,22 @@ from torch.utils.data import Dataset
 from ..errors import FtnPytorchError
 from . import storage
 from .priorities import Priorities
+from .unrecorded import Number, unrecorded
 
 _KINDS = ("ring", "reservoir", "prioritised")
+_ADVICE = "call it outside of the recorded function and pass the batch"
+_alive: weakref.WeakSet[Replay] = weakref.WeakSet()
+
+
+def _alone(method: Callable) -> Callable:
+    """One thread at a time, so that a sample is never half of one call of ``add`` and half of another."""
+
+    @functools.wraps(method)
+    def call(self: Replay, *args: Any, **named: Any) -> Any:
+        with self._lock:
+            return method(self, *args, **named)
+
+    return unrecorded(_ADVICE)(call)
 
 
 class Replay(Dataset):
@@ -31,8 +49,11 @@ class Replay(Dataset):
     memory-mapped file in ``folder``, on the host. ``seed``: of the random numbers, which nobody else draws from.
     ``exponent``: what errors are raised to, to give priorities.
 
-    As a Dataset it has the samples that are there now, in no order.
+    As a Dataset it has the samples that are there now, in no order. Threads may share it.
     """
+
+    seen = Number()
+    """Samples that came, without those held out."""
 
     def __init__(
         self,
@@ -56,7 +77,7 @@ class Replay(Dataset):
             )
         self.capacity, self.kind, self.exponent = capacity, kind, exponent
         self.seen = 0
-        """Samples that came, without those held out."""
+        self._own_lock()
         self._share, self._calls = held_out, 0
         self._dtype, self._device, self._limit, self._folder = dtype, device, memory_limit, folder
         self._random = torch.Generator().manual_seed(seed)
@@ -76,9 +97,11 @@ class Replay(Dataset):
                 seed=seed + 1,
             )
 
+    @_alone
     def __len__(self) -> int:
         return min(self.seen, self.capacity)
 
+    @_alone
     def __getitem__(self, rows: int | slice | Sequence[int] | torch.Tensor) -> tuple[torch.Tensor, ...]:
         """The columns of one sample or of some; views for a number or a slice, copies for a list or tensor of rows.
 
@@ -90,6 +113,7 @@ class Replay(Dataset):
         self._check_rows(rows)
         return self._chosen(rows)
 
+    @_alone
     @torch.no_grad()
     def add(self, *columns: torch.Tensor) -> None:
         """Copy samples: tensors whose first axis counts them, each call with the same number, types and other extents.
@@ -110,10 +134,12 @@ class Replay(Dataset):
             self._append(arrived, n)
         self._calls += 1
 
+    @_alone
     def sample(self, n: int) -> tuple[torch.Tensor, ...]:
         """The columns of ``n`` samples that are drawn with replacement, a copy."""
         return self._chosen(self.draw(n))
 
+    @_alone
     def draw(self, n: int) -> torch.Tensor:
         """``n`` rows, with replacement, as (n,) integers on the host. ARGUMENT if there are no samples."""
         if not self.seen:
@@ -122,6 +148,7 @@ class Replay(Dataset):
             return self._priorities.draw(n, self._random)
         return torch.randint(len(self), (n,), generator=self._random)
 
+    @_alone
     def prioritise(self, rows: torch.Tensor, errors: torch.Tensor) -> None:
         """Priorities of rows by errors, (n,) both; new samples have the highest one so far.
 
@@ -141,6 +168,7 @@ class Replay(Dataset):
         priorities.set(rows, values)
         priorities.highest = max(priorities.highest, float(values.max()))
 
+    @_alone
     def weights(self, rows: torch.Tensor, beta: float = 1.0) -> torch.Tensor:
         """What the loss of each row is to be multiplied by to make up for its priority, (n,), at most 1; double.
 
@@ -151,6 +179,7 @@ class Replay(Dataset):
         weights = (priorities.of(rows) / priorities.total() * len(self)) ** -beta
         return weights / weights.max()
 
+    @_alone
     def export(self, path: str, names: Sequence[str] | None = None) -> None:
         """Write all samples, those of a ring oldest first, as ``x0``, ``x1`` ... or ``names``, to NPZ or HDF5.
 
@@ -165,6 +194,7 @@ class Replay(Dataset):
             arrays |= {storage.HELD_OUT + name: each for name, each in zip(names, self.held_out._ordered())}
         storage.export(path, arrays)
 
+    @_alone
     def state_dict(self) -> dict[str, Any]:
         """The samples, which are not copied, what they were drawn with, and what a Replay must be to take them."""
         filled, priorities = len(self), self._priorities
@@ -180,6 +210,7 @@ class Replay(Dataset):
             "held_out": None if self.held_out is None else self.held_out.state_dict(),
         }
 
+    @_alone
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """FORMAT, and nothing is changed, if it is of a Replay of another kind, capacity, share or kind of samples."""
         self._refuse_other(state)
@@ -199,12 +230,20 @@ class Replay(Dataset):
 
     def __getstate__(self) -> dict[str, Any]:
         # For workers that are not forked. The state tensor of a generator dies before they have opened its memory.
-        return {**vars(self), "_random": bytes(self._random.get_state())}
+        with self._lock:
+            state = {**vars(self), "_random": bytes(self._random.get_state())}
+        del state["_lock"]
+        return state
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         vars(self).update(state)
+        self._own_lock()
         self._random = torch.Generator()
         self._random.set_state(torch.frombuffer(bytearray(state["_random"]), dtype=torch.uint8))
+
+    def _own_lock(self) -> None:
+        self._lock = threading.RLock()
+        _alive.add(self)
 
     def _chosen(self, rows: torch.Tensor) -> tuple[torch.Tensor, ...]:
         if self._columns and not self._columns[0].is_cpu:
@@ -322,3 +361,12 @@ def _present(device: str) -> torch.device:
     except (RuntimeError, AssertionError):
         return torch.device("cpu")
     return torch.device(device)
+
+
+def _renew_locks() -> None:
+    """A process that was forked, such as a worker of a DataLoader, lacks the thread that may have held one."""
+    for replay in list(_alive):
+        replay._own_lock()
+
+
+os.register_at_fork(after_in_child=_renew_locks)

@@ -12,6 +12,9 @@ from torch.utils.data import BatchSampler, DataLoader, Dataset, RandomSampler, S
 from ..errors import FtnPytorchError
 from . import storage
 from .replay import Replay
+from .unrecorded import unrecorded
+
+_ADVICE = "go over its batches outside of the recorded function and pass each one"
 
 try:
     from lightning.pytorch import LightningDataModule
@@ -60,21 +63,26 @@ class ReplayData(LightningDataModule):
         if not _size(self.training):
             raise FtnPytorchError("ARGUMENT", "ReplayData: there are no samples in the Replay: add some first")
 
+    @unrecorded(_ADVICE)
     def train_dataloader(self) -> DataLoader:
         return self._batches(self.training, RandomSampler(self.training, generator=self._random))
 
+    @unrecorded(_ADVICE)
     def val_dataloader(self) -> DataLoader | list[DataLoader]:
         return self._in_order(self.held_out) if _size(self.held_out) else []
 
+    @unrecorded(_ADVICE)
     def test_dataloader(self) -> DataLoader:
         return self._in_order(self.held_out if _size(self.held_out) else self.training)
 
     predict_dataloader = test_dataloader
 
+    @unrecorded(_ADVICE)
     def state_dict(self) -> dict[str, Any]:
         """Where the random order is."""
         return {"random": self._random.get_state()}
 
+    @unrecorded(_ADVICE)
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         self._random.set_state(state["random"].cpu())
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 
 import functools
 import operator
+import os
+import random
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,12 +15,14 @@ from typing import Any
 import torch
 
 from .. import private_names
-from . import settings
+from . import library, settings
+from .calls import Calls
 from .outside import Outside
 from .settings import Number, Trials
 from .tape import Operation, Recorder, Slot, address_of, in_place, without_unused
-from .watch import Watch
+from .watch import Binding, Facts, Watch, difference
 
+_NEVER = sys.maxsize
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 
 
@@ -38,20 +43,20 @@ class Tape:
     first_write: int
     """Before that operation a failed run has changed nothing and drawn no random number."""
     results: list[int]
-    bindings: list[tuple[Any, Any, Any]]
+    bindings: list[tuple[int, Any, Any, Any]]
     numbers: list[Number]
     gradients_before: list[tuple[Any, bool, Any]]
     """Parameter, whether it has a gradient before the call, and that gradient if it is read or added to."""
-    gradients_after: list[tuple[Any, int]]
-    """Parameter and slot of its new gradient; -1 for none."""
+    gradients_after: list[tuple[Any, int, int]]
+    """Parameter and slot of its new gradient; -1 for none. The operation before which the old one is taken away."""
     outside: list[tuple[Any]]
     written: list[tuple[Any]]
     written_inputs: list[int]
     steps: list[Operation] = field(repr=False)
     """The operations as they were recorded."""
     generators: list[Any] = field(default_factory=list)
-    paths: list[str] = field(default_factory=list)
-    """What the bindings are called."""
+    watched: list[Binding] = field(default_factory=list)
+    """The bindings with their paths."""
     template: Any = None
     """The result, with an ``Item`` for each tensor."""
 
@@ -79,32 +84,73 @@ def tensors_in(args: tuple, named: dict[str, Any]) -> list[Any]:
     return [leaf for leaf in leaves((args, named)) if isinstance(leaf, torch.Tensor)]
 
 
-def record(function: Callable, args: tuple, named: dict[str, Any], others: tuple) -> tuple[Any, Tape | str]:
+def record(
+    function: Callable, args: tuple, named: dict[str, Any], others: tuple, facts: Facts, ignored: frozenset[str]
+) -> tuple[Any, Tape | str]:
     """The result of a call, and its tape, or the reason that there is none. The call is made as it always is."""
     given = [leaf for leaf in leaves((args, named)) if not isinstance(leaf, (torch.Tensor, *_PLAIN))]
-    watch = Watch(function, (*others, *given))
-    if obstacle := watch.obstacle():
+    try:
+        watch = Watch(function, (*others, *given), facts, ignored)
+        obstacle = watch.obstacle()
+    except Exception as failure:  # of an object that does not like to be looked at
+        obstacle = f"what it uses cannot be looked at ({type(failure).__name__}: {failure})"
+    if obstacle:
         return function(*args, **named), obstacle
     before = [(parameter, parameter.grad) for parameter in watch.parameters()]
     rates = [(source, source.value()) for optimizer in watch.optimizers for source in settings.sources_of(optimizer)]
+    random_before = _random_of(watch)
     recorder = Recorder(tensors_in(args, named))
-    with Trials(recorder) as trials, Outside(recorder), recorder:
+    with Trials(recorder) as trials, Outside(recorder), recorder, Calls(recorder) as calls:
         result = function(*args, **named)
     try:
         if recorder.obstacle:
             raise Unrecordable(recorder.obstacle)
+        _require_known(watch, calls, facts)
         _require_pure(watch, rates, trials)
+        for path, state in _random_of(watch).items():
+            if random_before.get(path) != state:
+                raise Unrecordable(f"it draws numbers from {path}: draw them with torch, or outside, and pass them")
         return result, _tape(recorder, watch, before, result, _numbers(recorder, trials))
     except Unrecordable as reason:
         return result, str(reason)
 
 
+def _random_of(watch: Watch) -> dict[str, Any]:
+    """States of the generators that are not torch's."""
+    found: dict[str, Any] = {"Python's random": random.getstate()}
+    numpy = sys.modules.get("numpy")
+    if numpy is not None:
+        found["numpy.random"] = _state_of(numpy.random.mtrand._rand)
+    others = {path: each for each, path in watch.generators if not isinstance(each, torch.Generator)}
+    return {**found, **{path: _state_of(each) for path, each in others.items()}}
+
+
+def _state_of(generator: Any) -> Any:
+    if isinstance(generator, random.Random):
+        return generator.getstate()
+    bits = getattr(generator, "_bit_generator", None) or getattr(generator, "bit_generator", generator)
+    return repr(bits.state)
+
+
+def _require_known(watch: Watch, calls: Calls, facts: Facts) -> None:
+    """All code that ran was looked at, and all objects that other code was given."""
+    unknown = [code for code in calls.codes if code not in watch.codes]
+    handed = [each for each in calls.handed.values() if not any(each is known for known in facts.handed)]
+    facts.codes.update(unknown)
+    facts.handed += handed
+    if unknown:
+        code = unknown[0]
+        place = f"{os.path.basename(code.co_filename)}:{code.co_firstlineno}"
+        raise Unrecordable(f"it runs {code.co_name} ({place}), to which none of its names leads")
+    if handed:
+        raise Unrecordable(f"it hands an object of class {type(handed[0]).__name__} to code of a package")
+
+
 def _require_pure(watch: Watch, rates: list, trials: Trials) -> None:
-    changed = watch.changed()
-    if changed is not None:
-        text = f"it changes {changed.path}"
-        if isinstance(changed.value, (int, float, str)):
-            text += f" ({changed.value!r} before a call, {changed.now()!r} after it)"
+    changed = library.module().first_change([binding[:4] for binding in watch.bindings])
+    if changed >= 0:
+        what, values = difference(watch.bindings[changed])
+        text = f"it changes {what}{f' ({values})' if values else ''}"
         raise Unrecordable(f"{text}: what is no tensor must not change in a call")
     for source, value in rates:
         if source.value() != value:
@@ -127,24 +173,29 @@ def _numbers(recorder: Recorder, trials: Trials) -> dict[tuple[int, int], Number
 
 def _tape(recorder: Recorder, watch: Watch, before: list, result: Any, numbers: dict[tuple[int, int], Number]) -> Tape:
     outside = recorder.outside
-    reached = {id(tensor) for tensor in (*watch.parameters(), *watch.tensors)}
-    for tensor in outside.values():
-        if tensor.requires_grad and id(tensor) not in reached:
-            raise Unrecordable("it uses a parameter that none of its names leads to")
+    reached = watch.reached() | {id(gradient) for _, gradient in before}
+    for slot, tensor in outside.items():
+        if id(tensor) not in reached and slot not in recorder.constants:
+            what = "parameter" if tensor.requires_grad else "tensor"
+            raise Unrecordable(
+                f"{recorder.used_at[slot]}: it uses a {what} that no operator has made and that none of its names "
+                "leads to: make it with operators of torch, give it a name, or pass it as an argument"
+            )
     after = []
     for parameter, gradient in before:
         if parameter.grad is not gradient:
-            slot = -1 if parameter.grad is None else recorder.known(parameter.grad)
-            if slot is None:
+            made = -1 if parameter.grad is None else recorder.known(parameter.grad)
+            if made is None:
                 raise Unrecordable("it sets a gradient that no operation has computed")
-            after.append((parameter, slot))
+            after.append((parameter, made, recorder.cleared.get(id(parameter), _NEVER)))
     results: list[int] = []
     template = _template(result, recorder, results)
-    if any(slot in outside and id(outside[slot]) not in reached for slot in results):
-        raise Unrecordable("it returns a tensor that no recorded operation has made")
-    steps = without_unused(recorder.operations, {*results, *(slot for _, slot in after)})
-    steps = in_place(steps, {*results, *recorder.inputs, *(slot for _, slot in after)})
-    kept = {*recorder.inputs, *outside, *recorder.derived, *results, *(slot for _, slot in after)}
+    needed = {*results, *(slot for _, slot, _ in after)}
+    steps = without_unused(_with_constants(recorder, needed), needed)
+    steps = in_place(steps, {*needed, *recorder.inputs})
+    kept = {*needed, *recorder.inputs, *outside, *recorder.derived}
+    # where a gradient was taken away, counted in what is left
+    after = [(each, slot, sum(step.number < cleared for step in steps)) for each, slot, cleared in after]
     listed: list[Number] = []
     operations = []
     for operation, last in zip(steps, _last_uses(steps, kept)):
@@ -164,7 +215,7 @@ def _tape(recorder: Recorder, watch: Watch, before: list, result: Any, numbers: 
         operations=operations,
         first_write=min(first, default=len(steps)),
         results=results,
-        bindings=[binding[:3] for binding in watch.bindings],
+        bindings=[binding[:4] for binding in watch.bindings],
         numbers=listed,
         gradients_before=[
             (parameter, gradient is not None, gradient if _is_used(gradient, recorder) else None)
@@ -176,9 +227,22 @@ def _tape(recorder: Recorder, watch: Watch, before: list, result: Any, numbers: 
         written_inputs=written_inputs,
         steps=steps,
         generators=recorder.generators,
-        paths=[binding.path for binding in watch.bindings],
+        watched=watch.bindings,
         template=template,
     )
+
+
+def _with_constants(recorder: Recorder, kept: set[int]) -> list[Operation]:
+    """The operations; a tensor made of numbers of Python is copied in each run only if that changes or returns it."""
+    writes = {address for operation in recorder.operations for address in operation.writes}
+    unneeded: list[Operation] = []
+    for slot, (source, copy, made) in recorder.constants.items():
+        if slot in kept or address_of(recorder.outside[slot]) in writes:
+            del recorder.outside[slot]
+            recorder.outside[source] = copy
+        else:
+            unneeded.append(made)
+    return [each for each in recorder.operations if not any(each is other for other in unneeded)]
 
 
 def _is_used(gradient: Any, recorder: Recorder) -> bool:

@@ -10,6 +10,7 @@ import torch
 
 from .. import private_names
 from .build import Tape, filled, parts, tensors_in
+from .outside import Outside
 from .tape import Operation, Recorder, Slot
 
 
@@ -61,7 +62,7 @@ class Call:
         # A function that gives other numbers may count or draw them in Python, so there is one call of it, not a second
         # one that looks for the reason.
         recorder = Recorder(self._inputs, with_values=True)
-        with recorder:
+        with Outside(recorder), recorder:
             result = self._function(*self._args, **self._named)
         if recorder.obstacle:
             return result, recorder.obstacle

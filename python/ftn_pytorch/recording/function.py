@@ -6,17 +6,18 @@ from __future__ import annotations
 import functools
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from .. import observe, process
+from .. import instances, notice, observe, private_names, process
 from ..errors import FtnPytorchError
 from . import checking, graphs, library
 from .build import Tape, filler, leaves, like, record, tensors_in
 from .tape import is_ordinary
+from .watch import Facts, difference
 
 _WARM_UP = 2
 _ATTEMPTS = 3
@@ -25,7 +26,12 @@ _LASTING = 100
 
 
 def recorded(
-    function: Callable | None = None, *, optimizer: Any = None, checks: int = 3, tolerance: float = 0.0
+    function: Callable | None = None,
+    *,
+    optimizer: Any = None,
+    checks: int = 3,
+    tolerance: float = 0.0,
+    ignore: Sequence[str] = (),
 ) -> Any:
     """Decorator of a function that computes with tensors only: after some calls it runs without Python.
 
@@ -37,17 +43,23 @@ def recorded(
     optimizer: one, or a list of them, where no name that the function uses leads to it. Its learning rate and its other
     numbers are read in each call.
 
-    The results carry no gradients; call ``backward`` inside. What is returned has the attribute ``recording``, see
+    ignore: names on which no number depends, as messages write them ("self.history"). They are not looked at.
+
+    The results carry no gradients of parameters; call ``backward`` inside. Where gradients are recorded and an argument
+    requires one, where tangents are computed or torch.func transforms the function, it runs as it is, and its results
+    are part of the graph. What is returned has the attribute ``recording``, see
     ``RecordedFunction``. ARGUMENT if ``checks`` or ``tolerance`` make no sense.
     """
     if function is None:
-        return functools.partial(recorded, optimizer=optimizer, checks=checks, tolerance=tolerance)
+        return functools.partial(recorded, optimizer=optimizer, checks=checks, tolerance=tolerance, ignore=ignore)
     if not callable(function):
         raise FtnPytorchError("ARGUMENT", f"recorded is given a {type(function).__name__}, which cannot be called")
     if checks < 0 or tolerance < 0:
         raise FtnPytorchError("ARGUMENT", f"checks={checks} and tolerance={tolerance} must not be negative")
     others = tuple(optimizer) if isinstance(optimizer, (list, tuple)) else (() if optimizer is None else (optimizer,))
-    recording = RecordedFunction(function, others, checks, tolerance)
+    if isinstance(ignore, str) or not all(isinstance(each, str) for each in ignore):
+        raise FtnPytorchError("ARGUMENT", f'ignore={ignore!r} must be a list of names, ["self.history"]')
+    recording = RecordedFunction(function, others, checks, tolerance, frozenset(ignore))
 
     # a network has fields, which a function does not need
     @functools.wraps(function, updated=())
@@ -77,7 +89,9 @@ class RecordedFunction:
     recording, 0 as long as there is none. ``is_ready``: calls like the last one run without Python.
     """
 
-    def __init__(self, function: Callable, others: tuple, checks: int, tolerance: float) -> None:
+    def __init__(
+        self, function: Callable, others: tuple, checks: int, tolerance: float, ignored: frozenset[str]
+    ) -> None:
         self.name = getattr(function, "__qualname__", type(function).__name__)
         self.obstacle = ""
         self.operations = 0
@@ -85,6 +99,8 @@ class RecordedFunction:
         self._others = others
         self._checks = checks
         self._tolerance = tolerance
+        self._ignored = ignored
+        self._facts = Facts()
         self._variants: dict[Any, _Variant] = {}
         self._ready: tuple[_Variant, ...] = ()
         self._lost = 0
@@ -104,10 +120,14 @@ class RecordedFunction:
             self._variants.clear()
 
     def __call__(self, args: tuple, named: dict[str, Any]) -> Any:
+        if notice.is_aside() or private_names.is_forward_differentiated():
+            return self._function(*args, **named)
         for variant in self._ready:
             found = variant.replay.run(args, named)
             if found is not NotImplemented:
                 return variant.fill(found)
+        if _is_followed(args, named):
+            return self._function(*args, **named)
         # One thread records; the others compute meanwhile. So does what is called while another function is recorded.
         if self.obstacle or library.is_intercepted() or not self._lock.acquire(blocking=False):
             return self._as_it_is(args, named)
@@ -153,7 +173,7 @@ class RecordedFunction:
         if kind in ("failure", "arguments", "modes"):
             return False
         meant = {
-            "binding": lambda: f"{variant.tape.paths[index]} is another one",  # type: ignore[union-attr]
+            "binding": lambda: f"{difference(variant.tape.watched[index])[0]} is another one",  # type: ignore[union-attr]
             "gradient": lambda: "gradients are not set as they were",
             "memory": lambda: "a tensor has other memory",
             "number": lambda: "a number of an optimizer has become zero, or no number",
@@ -172,7 +192,7 @@ class RecordedFunction:
 
     def _record(self, variant: _Variant, args: tuple, named: dict[str, Any]) -> Any:
         start = time.perf_counter()
-        result, tape = record(self._function, args, named, self._others)
+        result, tape = record(self._function, args, named, self._others, self._facts, self._ignored)
         if isinstance(tape, str):
             variant.attempts += 1
             # what is made in first calls has another chance
@@ -214,6 +234,23 @@ class RecordedFunction:
         self._ready = ()
         self._variants.clear()
         process.warn_once(f"{self.name} is not recorded: {why}")
+
+
+def _is_followed(args: tuple, named: dict[str, Any]) -> bool:
+    """True where gradients with respect to arguments are wanted, or a transform of torch.func is at work."""
+    if private_names.is_transformed():
+        return True
+    return torch.is_grad_enabled() and any(tensor.requires_grad for tensor in _given((args, named), set()))
+
+
+def _given(value: Any, seen: set[int]) -> Iterator[Any]:
+    """Tensors in arguments, and in the fields of objects among them."""
+    for leaf in leaves(value):
+        if isinstance(leaf, torch.Tensor):
+            yield leaf
+        elif instances.is_plain(type(leaf)) and id(leaf) not in seen:
+            seen.add(id(leaf))
+            yield from _given((instances.fields(leaf), instances.content(leaf)), seen)
 
 
 def without_graph(value: Any) -> Any:

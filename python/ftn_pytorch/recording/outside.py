@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What a function does with tensors where the recorder sees no operator: numbers that Python reads out of their memory,
-gradients that flow out of the function through its arguments."""
+tensors that are made of numbers of Python, gradients that flow out of the function through its arguments."""
 
 from __future__ import annotations
 
@@ -10,9 +10,12 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from .. import private_names
+from ..values.kinds import Kind, kind_of
 from .tape import Recorder
 
 _READS = (torch.Tensor.tolist, torch.Tensor.numpy, torch.Tensor.__array__, torch.Tensor.__dlpack__)
+_SET_GRADIENT = torch.Tensor.grad.__set__  # type: ignore[union-attr]
+_MAKES = (torch.tensor, torch.as_tensor, torch.asarray, torch.Tensor.new_tensor)
 
 
 class Outside(TorchFunctionMode):
@@ -38,15 +41,34 @@ class Outside(TorchFunctionMode):
                 self._refuse_gradients()
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
         if function in _READS:
             self._recorder.refuse(self._recorder.of_number(f"Tensor.{function.__name__}"))
-        return function(*args, **(kwargs or {}))
+        if function == _SET_GRADIENT and args[1] is None:
+            self._recorder.cleared[id(args[0])] = len(self._recorder.operations)
+        if function not in _MAKES:
+            return function(*args, **kwargs)
+        before = set(self._recorder.outside)
+        made = function(*args, **kwargs)
+        data = args[1:] if function is torch.Tensor.new_tensor else args
+        if all(_is_plain(each) for each in (*data, *kwargs.values())):
+            # The numbers are constants, or belong to what is watched.
+            for slot in self._recorder.outside.keys() - before:
+                self._recorder.note_constant(slot)
+        return made
 
     def _refuse_gradients(self) -> None:
         self._recorder.refuse(
             "gradients flow into an argument, or into what it was computed from; detach it, or take them with "
             "torch.autograd.grad and return them"
         )
+
+
+def _is_plain(value: Any) -> bool:
+    """True for numbers and containers of them, and for what says how a tensor is made."""
+    if type(value) in (list, tuple):
+        return all(_is_plain(each) for each in value)
+    return kind_of(value) is Kind.CONSTANT
 
 
 def _changes_of(tensor: Any) -> int:

@@ -16,7 +16,20 @@ from typing import Any, NamedTuple
 import torch
 
 from .tape import Operation, Recorder, Slot
-from .watch import is_setting
+
+
+def is_live(optimizer: Any) -> bool:
+    """True for a class of torch, whose numbers are understood. Others may do anything with theirs: a rule that two
+    points show need not hold for a third.
+    """
+    return type(optimizer).__module__.startswith("torch.optim")
+
+
+def is_setting(value: Any) -> bool:
+    """True for what a scheduler may change: numbers other than zero, alone or in tuples."""
+    if isinstance(value, tuple):
+        return bool(value) and all(is_setting(item) for item in value)
+    return isinstance(value, float) and value != 0
 
 
 @dataclass
@@ -53,7 +66,9 @@ class Number(NamedTuple):
 
 
 def sources_of(optimizer: Any) -> list[Source]:
-    found = []
+    found: list[Source] = []
+    if not is_live(optimizer):
+        return found
     for group in optimizer.param_groups:
         for key, value in group.items():
             if key != "params" and is_setting(value):

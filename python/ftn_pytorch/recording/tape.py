@@ -19,12 +19,13 @@ from typing import Any
 import torch
 from torch.utils.weak import WeakIdKeyDictionary
 
-from .. import private_names
+from .. import notice, private_names
 
 _OWN = os.path.dirname(os.path.dirname(__file__)) + os.sep  # as code objects have it, even with ".." in it
 _TORCH = os.path.dirname(torch.__file__) + os.sep
 _ACTIVATIONS = ("aten::relu", "aten::sigmoid", "aten::tanh")
 _MOVES = ("aten._to_copy.default", "aten.copy_.default")
+_CLONE = torch.ops.aten.clone.default
 _KEPT_BYTES = 64 << 20
 _FOLDED = ("aten::detach", "aten::alias", "aten::lift_fresh")
 
@@ -90,7 +91,13 @@ class Recorder(private_names.dispatch_mode() or object):  # type: ignore[misc]
         self.obstacle = ""
         self.operations: list[Operation] = []
         self.outside: dict[int, Any] = {}
+        self.used_at: dict[int, str] = {}
+        """Where each of them was first met."""
+        self.constants: dict[int, tuple[int, Any, Operation]] = {}
+        """Those that were made of numbers of Python: slot and tensor of the original, and how it is copied."""
         self.derived: dict[int, Any] = {}
+        self.cleared: dict[int, int] = {}
+        """How many operations there were when the gradient of a tensor, by its identity, was set to None."""
         self.generators: list[Any] = []
         self.is_paused = False
         self.stepping: Any = None
@@ -101,8 +108,22 @@ class Recorder(private_names.dispatch_mode() or object):  # type: ignore[misc]
         self._count = 0
         self._slots: Any = WeakIdKeyDictionary()
         self._folded: set[int] = set()
+        self.kept: list[Any] = []
+        """Tensors of this package that live on between calls: they need no name that leads to them."""
+        self._told_before: list[Any] = []
         self.held_inputs = list(inputs)
         self.inputs = [self.slot_of(tensor, is_input=True) for tensor in inputs]
+
+    def __enter__(self) -> Any:
+        self._told_before.append(notice.begin(self))
+        return super().__enter__()
+
+    def __exit__(self, *failure: Any) -> Any:
+        notice.end(self._told_before.pop())
+        return super().__exit__(*failure)
+
+    def keep(self, tensor: Any) -> None:
+        self.kept.append(tensor)
 
     def slot_of(self, tensor: Any, is_input: bool = False) -> int:
         known = self._slots.get(tensor)
@@ -111,7 +132,17 @@ class Recorder(private_names.dispatch_mode() or object):  # type: ignore[misc]
         number = self._new(tensor)
         if not is_input:
             self.outside[number] = tensor
+            self.used_at[number] = place_of_user()
         return number
+
+    def note_constant(self, slot: int) -> None:
+        """A tensor from outside that was made of numbers of Python just now: each run begins with these numbers."""
+        copy = self.outside[slot].detach().clone()
+        source = self._new(copy)
+        arguments = [Slot(source), None]
+        made = Operation(_CLONE, arguments, [[slot]], set(), place_of_user(), len(self.operations), copy.is_cpu, False)
+        self.constants[slot] = (source, copy, made)
+        self.operations.append(made)
 
     def known(self, tensor: Any) -> int | None:
         return self._slots.get(tensor)
@@ -227,6 +258,8 @@ class Recorder(private_names.dispatch_mode() or object):  # type: ignore[misc]
             return [None if item is None else Slot(self.slot_of(item)) for item in value]
         if isinstance(value, torch.Generator) and value not in self.generators:
             self.generators.append(value)
+        if isinstance(value, (torch.UntypedStorage, torch.TypedStorage)):
+            self.refuse("it uses the memory of a tensor as it is (untyped_storage, set_, copy.deepcopy, pickle)")
         return value
 
     def _derive(self, arguments: list[Any], result: Any) -> bool:
@@ -236,9 +269,9 @@ class Recorder(private_names.dispatch_mode() or object):  # type: ignore[misc]
         if not slots or not isinstance(result, torch.Tensor) or self._slots.get(result) is not None:
             return False
         sources = [self.outside.get(slot, self.derived.get(slot)) for slot in slots]
-        if any(source is None for source in sources) or address_of(result) != address_of(sources[0]):
+        if any(source is None for source in sources) or self.constants.keys() & slots:
             return False
-        if result.numel() == 0:
+        if address_of(result) != address_of(sources[0]) or result.numel() == 0:
             return False
         number = self._new(result)
         self.derived[number] = torch.ops.aten.detach(result)
@@ -295,12 +328,17 @@ def _tensors(values: Any) -> Iterator[Any]:
                 yield each
 
 
+def is_of_library(file: str) -> bool:
+    """True for code of torch and of this package."""
+    return file.startswith((_TORCH, _OWN))
+
+
 def place_of_user() -> str:
     """File and line of the innermost code that belongs neither to torch nor to this package."""
     frame = inspect.currentframe()
     while frame is not None:
         file = frame.f_code.co_filename
-        if not file.startswith((_TORCH, _OWN, "<")):
+        if not is_of_library(file) and not file.startswith("<"):
             return f"{os.path.basename(file)}:{frame.f_lineno}"
         frame = frame.f_back
     return "the recorded function"

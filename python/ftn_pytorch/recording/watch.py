@@ -1,83 +1,98 @@
 # SPDX-License-Identifier: MIT
-"""What a function depends on besides its arguments: the names it uses, the fields and items that they lead to."""
+"""What a function depends on besides its arguments, as bindings that are compared before each run of a recording.
+
+``values.walk`` finds what the code of the function can reach. What is understood is bound or is a constant, all else
+makes the function unrecordable: ``obstacle`` names it.
+"""
 
 from __future__ import annotations
 
-import argparse
-import functools
-import gc
-import sys
-from collections import deque
-from collections.abc import Iterable, Iterator
-from types import CodeType, FunctionType, MethodType, ModuleType, SimpleNamespace
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator
+from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
 import torch
 
-from .. import instances, private_names
+from .. import private_names
+from ..values.kinds import base_of, is_simple
+from ..values.walk import By, Edge, Kind, Walk, fields_of, globals_in, names_in, shown
+from .settings import is_live, is_setting
 
 _LARGE = 1000
-# fields that every module of torch has, and that are looked at in another way or are none of the user's
-_OF_MODULES = frozenset(vars(torch.nn.Module())) - {"training"}
-_NAMESPACES = (SimpleNamespace, argparse.Namespace)
-# of classes: nothing that a call looks at
-_OF_CLASSES = frozenset(vars(type("", (), {}))) | {"__annotations__", "__qualname__", "__static_attributes__"}
 _CONTROL_FLOW = frozenset(("cond", "while_loop"))
 _SETTINGS = frozenset(("param_groups", "get_last_lr", "get_lr"))
+_ASKING = frozenset(("getattr", "hasattr", "AttributeError", "__dict__", "vars"))
+
+ITEM, ABSENT, CELL, ITEMS, SLOT, CLASS, FIELDS, FUNCTION, BASES = range(9)
+"""Kinds of bindings, those of ``Binding`` in src/recording/validity.hpp."""
+
+ANYTHING = NotImplemented
+"""Stands for a value that may become another one."""
 
 
 class Binding(NamedTuple):
-    """An item of a dict or list, the content of a cell, a slot of an object; with the key None the number of items."""
+    """Something that must stay as it is. What ``key`` and ``value`` are depends on the kind.
 
-    container: Any
+    ITEM, ABSENT: an item of a dict. CELL: content of a cell. ITEMS: all items of a container in their order, keys and
+    values in turn for a dict; the key is the class whose iterator tells them. SLOT: an attribute that is no item of a
+    dict. CLASS: class of an object. FIELDS: the dict of its fields. FUNCTION: code and defaults. BASES: of a class.
+    """
+
+    kind: int
+    holder: Any
     key: Any
     value: Any
     path: str
 
-    def now(self) -> Any:
-        """What it means now."""
-        try:
-            if self.key is None:
-                return len(self.container)
-            if isinstance(self.container, (dict, list, deque)):
-                return self.container[self.key]
-            return getattr(self.container, "cell_contents" if self.key == 0 else self.key)
-        except (AttributeError, KeyError, IndexError, ValueError):
-            return None
 
-    def holds(self) -> bool:
-        now = self.now()
-        return now is self.value or (
-            type(now) is type(self.value) and isinstance(now, (int, float, str, bytes)) and now == self.value
-        )
+class Facts:
+    """What earlier attempts to record a function have shown, and no name tells."""
+
+    def __init__(self) -> None:
+        self.codes: set[CodeType] = set()
+        """Code that runs."""
+        self.handed: list[Any] = []
+        """Objects whose fields other code may read."""
 
 
 class Watch:
-    """Bindings that must stay what they are, and the objects of torch that were found behind them."""
+    """Bindings that must stay what they are, and the objects of torch that were found behind them.
 
-    def __init__(self, function: Any, others: Iterable[Any] = ()) -> None:
+    ``others``: more roots. ``ignored``: paths that do not count.
+    """
+
+    def __init__(
+        self,
+        function: Any,
+        others: Iterable[Any] = (),
+        facts: Facts | None = None,
+        ignored: frozenset[str] = frozenset(),
+    ) -> None:
         self.bindings: list[Binding] = []
         self.modules: list[Any] = []
         self.optimizers: list[Any] = []
+        self.generators: list[tuple[Any, str]] = []
         self.tensors: list[Any] = []
-        self._reads_settings = False
         self._unseen = ""
-        self._seen: set[int] = set()
-        self._todo: deque[tuple[Any, str]] = deque([(function, ""), *((each, "") for each in others)])
-        while self._todo:
-            value, path = self._todo.popleft()
-            if id(value) not in self._seen:
-                self._seen.add(id(value))
-                self._look(value, path)
-        if self._reads_settings:
+        self._followed: dict[int, tuple[Any, str, set[Any]]] = {}
+        facts = facts or Facts()
+        others = list(others)
+        handed = frozenset(map(id, (*facts.handed, *others)))
+        roots = [("", function), *(("an argument", each) for each in others)]
+        walk = Walk(roots, is_narrow=True, skipped=ignored, also_run=frozenset(facts.codes), handed=handed)
+        for edge in walk:
+            self._bind(edge)
+        self.names, self.codes = walk.names, walk.codes
+        for value, path, kind in walk.entered.values():
+            self._look(value, path, kind)
+        for holder, path, keys in self._followed.values():
+            self._bind_items(holder, path, keys)
+        if walk.names & _SETTINGS:
             self._bind_settings()
         if self.modules:
             for hooks in private_names.hooks_of_all_modules():
-                self._bind_length(hooks, "hooks of all networks")
-
-    def changed(self) -> Binding | None:
-        """The first binding that means something else now."""
-        return next((binding for binding in self.bindings if not binding.holds()), None)
+                self._bind_items(hooks, "hooks of all networks")
 
     def obstacle(self) -> str:
         """What cannot be watched, or runs code when a module is called or a gradient is there; or empty."""
@@ -103,149 +118,145 @@ class Watch:
         found += [p for optimizer in self.optimizers for group in optimizer.param_groups for p in group["params"]]
         yield from {id(parameter): parameter for parameter in found}.values()
 
-    def _look(self, value: Any, path: str) -> None:
-        if isinstance(value, torch.Tensor):
-            self.tensors.append(value)
-        elif isinstance(value, MethodType):
-            self._todo += [(value.__func__, path), (value.__self__, f"{path}.__self__")]
-        elif isinstance(value, FunctionType):
-            self._function(value, path)
-        elif isinstance(value, type):
-            self._class(value, path)
-        elif isinstance(value, torch.jit.ScriptModule):
-            self._unseen = (
-                f"{path} is a TorchScript model, whose fields cannot be watched; use the network that it was made of"
-            )
-        elif isinstance(value, torch.nn.Module):
-            self._module_of_torch(value, path)
-            self._todo.append((type(value), type(value).__name__))
-        elif isinstance(value, torch.optim.Optimizer):
-            self._optimizer(value, path)
-        elif instances.is_plain(type(value)) or isinstance(value, _NAMESPACES):
-            self._object(value, path)
-        elif isinstance(value, (dict, list, tuple, deque)):
-            self._items(value, path)
-        elif isinstance(value, set):
-            self._bind_length(value, path)
-        elif isinstance(value, functools.partial):
-            self._todo += [(each, path) for each in (value.func, *value.args, *value.keywords.values())]
+    def reached(self) -> set[int]:
+        """Identities of all tensors that names lead to, and of their gradients."""
+        found = {id(tensor) for tensor in (*self.tensors, *self.parameters())}
+        return found | {id(each.grad) for each in self.parameters() if each.grad is not None}
+
+    # ---- ways to values
+
+    def _bind(self, edge: Edge) -> None:
+        if edge.by == By.GLOBAL and edge.holder is not None:
+            self._add(ITEM, edge.holder, edge.key, edge.value, edge.path)
+        elif edge.by == By.CELL:
+            self._add(CELL, edge.holder, None, edge.value, edge.path)
+        elif edge.by == By.FIELD:
+            if isinstance(edge.holder, dict):
+                self._followed_in(edge.holder, edge.path.removesuffix(str(edge.key))).add(edge.key)
+            else:
+                self._add(SLOT, edge.holder, edge.key, edge.value, edge.path)
+
+    def _followed_in(self, fields: dict[str, Any], path: str) -> set[Any]:
+        return self._followed.setdefault(id(fields), (fields, path, set()))[2]
+
+    def _add(self, kind: int, holder: Any, key: Any, value: Any, path: str) -> None:
+        self.bindings.append(Binding(kind, holder, key, value, path))
+
+    def _bind_items(self, holder: Any, path: str, keys: set[Any] | None = None) -> None:
+        """All items of a container. ``keys``: only these of a dict, and that there are no others."""
+        base: Any = base_of(type(holder))
+        if issubclass(base, dict):
+            pairs = [(key, dict.__getitem__(holder, key)) for key in base.__iter__(holder)]
+            values = [each if keys is None or key in keys else ANYTHING for key, each in pairs]
+            flat = tuple(part for pair, value in zip(pairs, values) for part in (pair[0], value))
         else:
-            # property, staticmethod and classmethod, functools.cached_property, functools.lru_cache
-            names = ("fget", "fset", "__func__", "func", "__wrapped__")
-            inner = [getattr(value, name, None) for name in names]
-            self._todo += [(each, path) for each in inner if isinstance(each, FunctionType)]
+            flat = tuple(base.__iter__(holder))
+        self._add(ITEMS, holder, base, flat, path)
 
-    def _bind(self, container: Any, key: Any, value: Any, path: str) -> None:
-        self.bindings.append(Binding(container, key, value, path))
-        self._todo.append((value, path))
+    # ---- values
 
-    def _bind_length(self, container: Any, path: str) -> None:
-        self.bindings.append(Binding(container, None, len(container), f"len({path})"))
+    def _refuse(self, why: str) -> None:
+        self._unseen = self._unseen or why
 
-    def _module_of_torch(self, module: Any, path: str) -> None:
-        self.modules.append(module)
-        for table in private_names.tables_of(module):
-            self._bind_length(table, path)
-            for name, each in table.items():
-                self._bind(table, name, each, f"{path}.{name}".lstrip("."))
-        for hooks in private_names.hooks_of(module):
-            self._bind_length(hooks, f"hooks of {path}")
-        self._fields(vars(module), path)
+    def _look(self, value: Any, path: str, kind: Kind) -> None:
+        looks: dict[Kind, Callable[[Any, str], None]] = {
+            Kind.TENSOR: self._tensor,
+            Kind.ARRAY: self._array,
+            Kind.GENERATOR: lambda value, path: self.generators.append((value, path)),
+            Kind.CONTAINER: self._container,
+            Kind.OBJECT: self._object,
+            Kind.SCHEDULER: self._object,
+            Kind.MODULE: self._module,
+            Kind.OPTIMIZER: self._optimizer,
+            Kind.FUNCTION: self._function,
+            Kind.CLASS: self._class,
+            Kind.UNKNOWN: self._unknown,
+        }
+        if kind in looks:
+            looks[kind](value, path)
+
+    def _unknown(self, value: Any, path: str) -> None:
+        kind = type(value)
+        name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+        self._refuse(
+            f"{path or 'it'} is of type {name}, whose changes cannot be seen: keep what it holds in tensors, lists, "
+            "dicts or objects of your own, use it outside of the recorded function, or name it in ignore= of recorded"
+        )
+
+    def _array(self, value: Any, path: str) -> None:
+        self._refuse(f"{path} is an array of NumPy, whose changes cannot be seen: make it a tensor")
+
+    def _tensor(self, value: Any, path: str) -> None:
+        self.tensors.append(value)
+        # an attribute that is not there cannot be read, only asked for
+        if id(fields_of(value)) not in self._followed and self.names & _ASKING:
+            self._bind_items(fields_of(value), f"attributes of {path}")
+
+    def _container(self, value: Any, path: str) -> None:
+        base = base_of(type(value))
+        if len(value) > _LARGE and not all(isinstance(each, torch.Tensor) for each in value):
+            self._refuse(f"{path} has more than {_LARGE} items, too many to be watched; make it a tensor")
+        elif not issubclass(base, (tuple, frozenset)):
+            self._bind_items(value, path)
+            if issubclass(base, defaultdict):
+                self._add(SLOT, value, "default_factory", value.default_factory, f"{path}.default_factory")
 
     def _object(self, value: Any, path: str) -> None:
-        if isinstance(value, (dict, list)):
-            self._items(value, path)
-        elif isinstance(value, set):
-            self._bind_length(value, path)
-        fields = getattr(value, "__dict__", {})
-        self._fields(fields, path)
-        for name, each in instances.fields(value).items():
-            if name not in fields:
-                self._bind(value, name, each, f"{path}.{name}")
-        self._todo.append((type(value), type(value).__name__))
+        self._add(CLASS, value, None, type(value), f"the class of {path}")
+        if base_of(type(value)) is not object:
+            self._container(value, path)
+        if type(value).__dictoffset__:
+            fields = fields_of(value)
+            self._add(FIELDS, value, None, fields, f"fields of {path}")
+            self._followed_in(fields, f"{path}.")
 
-    def _class(self, kind: type, path: str) -> None:
-        if instances.is_own_module(kind.__module__):
-            self._todo += [(each, each.__name__) for each in kind.__bases__]
-            # what a class shows of its fields is no dict, and stands for one
-            (fields,) = (each for each in gc.get_referents(vars(kind)) if type(each) is dict)
-            self._fields(fields, path, without=_OF_CLASSES)
-
-    def _fields(self, fields: dict[str, Any], path: str, without: frozenset = _OF_MODULES) -> None:
-        self._bind_length(fields, path or "fields")
-        for name, value in fields.items():
-            if name not in without:
-                self._bind(fields, name, value, f"{path}.{name}".lstrip("."))
-
-    def _items(self, value: Any, path: str) -> None:
-        if not isinstance(value, tuple):
-            self._bind_length(value, path)
-        if len(value) > _LARGE:
-            if "." not in path:
-                self._unseen = f"{path} has more than {_LARGE} items, too many to be watched; make it a tensor"
+    def _module(self, module: Any, path: str) -> None:
+        if isinstance(module, torch.jit.ScriptModule):
+            self._refuse(
+                f"{path} is a TorchScript model, whose fields cannot be watched; use the network that it was made of"
+            )
             return
-        for key, each in value.items() if isinstance(value, dict) else enumerate(value):
-            if isinstance(value, tuple):
-                self._todo.append((each, f"{path}[{key}]"))
-            else:
-                self._bind(value, key, each, f"{path}[{key!r}]")
+        self.modules.append(module)
+        self._add(CLASS, module, None, type(module), f"the class of {path}")
+        for table in private_names.tables_of(module):
+            self._bind_items(table, path)
+        for hooks in private_names.hooks_of(module):
+            self._bind_items(hooks, f"hooks of {path}")
+        self._followed_in(vars(module), f"{path}.")
+
+    def _class(self, value: type, path: str) -> None:
+        self._add(BASES, value, None, value.__mro__, f"bases of {value.__name__}")
+
+    def _function(self, value: Any, path: str) -> None:
+        if not isinstance(value, FunctionType):
+            return
+        name = value.__name__
+        held = (value.__code__, value.__defaults__, value.__kwdefaults__)
+        self._add(FUNCTION, value, None, held, f"{name}.__code__ or its defaults")
+        if value.__kwdefaults__:
+            self._bind_items(value.__kwdefaults__, f"defaults of {name}")
+        self._add(FIELDS, value, None, vars(value), f"fields of {name}")
+        self._followed_in(vars(value), f"{name}.")
+        mentioned = set(names_in(value.__code__, texts=False))
+        if "torch" in mentioned and (found := mentioned & _CONTROL_FLOW):
+            # its compiler does not go together with the modes of a recorder
+            self._refuse(f"{name} calls torch.{found.pop()}, which is given functions")
+        for each in globals_in(value.__code__):
+            if each not in value.__globals__:
+                self._add(ABSENT, value.__globals__, each, None, each)
 
     def _optimizer(self, optimizer: Any, path: str) -> None:
         self.optimizers.append(optimizer)
-        groups = optimizer.param_groups
-        for name in ("state", "param_groups"):
-            self.bindings.append(Binding(vars(optimizer), name, vars(optimizer)[name], f"{path}.{name}"))
-        self._bind_length(groups, f"{path}.param_groups")
+        self._add(CLASS, optimizer, None, type(optimizer), f"the class of {path}")
+        self._followed_in(vars(optimizer), f"{path}.").update(("state", "param_groups"))
         for hooks in private_names.hooks_of(optimizer):
-            self._bind_length(hooks, f"hooks of {path}")
-        for number, group in enumerate(groups):
-            place = f"{path}.param_groups[{number}]"
-            for key, value in group.items():
-                # other numbers enter a recording as what they are in each call
-                if not is_setting(value):
-                    self._bind(group, key, value, f"{place}[{key!r}]")
-        for parameter, state in optimizer.state.items():
-            self.bindings.append(Binding(optimizer.state, parameter, state, f"{path}.state"))
-            if isinstance(state, dict):
-                for name, value in state.items():
-                    self._bind(state, name, value, f"{path}.state[...][{name!r}]")
-
-    def _function(self, function: FunctionType, path: str) -> None:
-        names = set(_names_in(function.__code__))
-        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
-            try:
-                self._bind(cell, 0, cell.cell_contents, name)
-            except ValueError:  # not assigned yet
-                continue
-            self._module(cell.cell_contents, names)
-        for default in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
-            self._todo.append((default, f"a default of {function.__name__}"))
-        if inner := getattr(function, "__wrapped__", None):
-            self._todo.append((inner, path))
-        if not instances.is_own_module(function.__globals__.get("__name__", "")):
-            return
-        for name in ("__code__", "__defaults__", "__kwdefaults__"):
-            self.bindings.append(Binding(function, name, getattr(function, name), f"{function.__name__}.{name}"))
-        if "torch" in names and (found := names & _CONTROL_FLOW):
-            # its compiler does not go together with the modes of a recorder
-            self._unseen = f"{function.__name__} calls torch.{found.pop()}, which is given functions"
-        self._reads_settings |= bool(names & _SETTINGS)
-        for name in sorted(names):
-            if name in function.__globals__:
-                value = function.__globals__[name]
-                self._bind(function.__globals__, name, value, name)
-                self._module(value, names)
-            else:  # imported in the function
-                self._module(sys.modules.get(name), names)
-
-    def _module(self, module: Any, names: set[str]) -> None:
-        if not isinstance(module, ModuleType) or not instances.is_own_module(module.__name__):
-            return
-        for name in sorted(names & vars(module).keys()):
-            value = vars(module)[name]
-            self._bind(vars(module), name, value, f"{module.__name__}.{name}")
-            if isinstance(value, ModuleType) and value is not module:
-                self._module(value, names)
+            self._bind_items(hooks, f"hooks of {path}")
+        self._bind_items(optimizer.param_groups, f"{path}.param_groups")
+        for number, group in enumerate(optimizer.param_groups):
+            # other numbers enter a recording as what they are in each call
+            keys = {key for key, value in group.items() if not (is_live(optimizer) and is_setting(value))}
+            self._bind_items(group, f"{path}.param_groups[{number}]", keys)
+        self._bind_items(optimizer.state, f"{path}.state")
 
     def _bind_settings(self) -> None:
         """The function reads numbers of optimizers itself, so they are constants of the recording."""
@@ -253,18 +264,39 @@ class Watch:
             for number, group in enumerate(optimizer.param_groups):
                 for key, value in group.items():
                     if is_setting(value):
-                        self._bind(group, key, value, f"param_groups[{number}][{key!r}]")
+                        self._add(ITEM, group, key, value, f"param_groups[{number}][{key!r}]")
 
 
-def is_setting(value: Any) -> bool:
-    """True for what a scheduler may change: numbers other than zero, alone or in tuples."""
-    if isinstance(value, tuple):
-        return bool(value) and all(is_setting(item) for item in value)
-    return isinstance(value, float) and value != 0
+def difference(binding: Binding) -> tuple[str, str]:
+    """What a binding that no longer holds is about, and the two values, "2 before a call, 3 after it", if plain."""
+    if binding.kind == ITEM:
+        return binding.path, _told(binding.value, binding.holder.get(binding.key))
+    if binding.kind == CELL:
+        try:
+            return binding.path, _told(binding.value, binding.holder.cell_contents)
+        except ValueError:
+            return binding.path, ""
+    if binding.kind == ITEMS and issubclass(binding.key, (dict, list, deque)):
+        return _difference_of_items(binding)
+    return binding.path, ""
 
 
-def _names_in(code: CodeType) -> Iterator[str]:
-    yield from code.co_names
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _names_in(constant)
+def _difference_of_items(binding: Binding) -> tuple[str, str]:
+    base, holder, path = binding.key, binding.holder, binding.path
+    is_dict, is_fields = issubclass(base, dict), path.endswith(".")
+    count = len(binding.value) // 2 if is_dict else len(binding.value)
+    if len(holder) != count:
+        return (f"fields of {path[:-1]}" if is_fields else f"len({path})"), _told(count, len(holder))
+    now = base.items(holder) if is_dict else enumerate(base.__iter__(holder))
+    before = zip(binding.value[::2], binding.value[1::2]) if is_dict else enumerate(binding.value)
+    for (key, value), (same_key, same) in zip(now, before):
+        if key is not same_key and not (is_simple(key) and key == same_key):
+            return f"the order of {path}", ""
+        if same is not ANYTHING and value is not same and not (is_simple(value) and value == same):
+            return (f"{path}{key}" if is_fields else f"{path}[{shown(key)}]"), _told(same, value)
+    return path, ""
+
+
+def _told(before: Any, now: Any) -> str:
+    plain = all(isinstance(each, (int, float, str)) for each in (before, now))
+    return f"{before!r} before a call, {now!r} after it" if plain else ""

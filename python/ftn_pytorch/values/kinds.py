@@ -10,6 +10,7 @@ import enum
 import fractions
 import functools
 import logging
+import operator
 import pathlib
 import random
 import re
@@ -41,7 +42,7 @@ class Kind(enum.Enum):
     OPTIMIZER = "an optimizer"
     SCHEDULER = "a scheduler of learning rates"
     FUNCTION = "a function"
-    """Functions and methods of the user, and what wraps functions: partial, lru_cache, property, ..."""
+    """Functions and methods of the user, and what wraps something: partial, lru_cache, property, weak references."""
     CLASS = "a class"
     """Of the user."""
     NAMESPACE = "a module"
@@ -91,6 +92,7 @@ _WRAPPERS = (
     staticmethod,
     classmethod,
     type(functools.lru_cache(lambda: None)),
+    weakref.ReferenceType,
 )
 _OF_PYTHON = (
     types.BuiltinFunctionType,
@@ -102,7 +104,12 @@ _OF_PYTHON = (
     types.MemberDescriptorType,
     types.GenericAlias,
     types.UnionType,
+    operator.attrgetter,
+    operator.itemgetter,
+    operator.methodcaller,
+    type(NamedTuple("Pair", [("one", int)]).one),  # type: ignore[attr-defined]
 )
+_OF_COMPILERS = ("cython_function_or_method", "CFunctionType", "_FuncPtr", "CPUDispatcher")
 _LOCKS = (type(threading.Lock()), type(threading.RLock()), threading.Condition, threading.Semaphore, threading.Event)
 _HARMLESS = (logging.Logger, logging.LoggerAdapter, logging.Handler, *_LOCKS)
 _FIGURES = ("matplotlib", "tqdm")
@@ -140,7 +147,8 @@ def _of_code(value: Any, kind: type) -> Kind | None:
         return Kind.NAMESPACE if instances.is_own_module(value.__name__) else Kind.INSTALLED
     if issubclass(kind, _WRAPPERS):
         return Kind.FUNCTION
-    return Kind.INSTALLED if issubclass(kind, _OF_PYTHON) or kind.__module__ == "typing" else None
+    is_code = issubclass(kind, _OF_PYTHON) or kind.__module__ == "typing" or kind.__name__ in _OF_COMPILERS
+    return Kind.INSTALLED if is_code else None
 
 
 def _of_torch(kind: type) -> Kind | None:
@@ -191,6 +199,11 @@ def _of_python(kind: type) -> Kind | None:
 def is_simple(value: Any) -> bool:
     """True for a constant in which there is nothing to look for."""
     return type(value) in _CONSTANT_KINDS
+
+
+def base_of(kind: type) -> Any:
+    """``object``, or the container of Python that the objects of a class are."""
+    return object if issubclass(kind, _NAMESPACES) else qualities(kind).base
 
 
 class Qualities(NamedTuple):

@@ -13,6 +13,7 @@ import functools
 import gc
 import os
 import sys
+import weakref
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from types import BuiltinMethodType, CellType, CodeType, FunctionType, MethodType, ModuleType
@@ -20,9 +21,9 @@ from typing import Any, NamedTuple
 
 from .. import instances, private_names
 from . import loaded
-from .kinds import Kind, is_simple, kind_of, qualities
+from .kinds import Kind, base_of, is_simple, kind_of, qualities
 
-__all__ = ["By", "Edge", "Kind", "Walk", "kind_of", "names_in"]
+__all__ = ["By", "Edge", "Kind", "Walk", "kind_of"]
 
 # of classes: nothing that a call looks at
 _CLASS_ONLY = frozenset(vars(type("", (), {}))) | frozenset(
@@ -70,24 +71,33 @@ class Edge(NamedTuple):
     by: str
 
 
-def names_in(code: CodeType) -> Iterator[str]:
-    """Names that a piece of code mentions, those of functions inside of it and in its texts among them."""
-    yield from code.co_names
+def codes_in(code: CodeType) -> Iterator[CodeType]:
+    """A piece of code, and that of the functions and classes inside of it."""
+    yield code
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            yield from names_in(constant)
-        elif isinstance(constant, str) and len(constant) < 100:
-            yield from constant.split(".")
+            yield from codes_in(constant)
 
 
-def globals_in(code: CodeType) -> Iterator[str]:
-    """Names that a piece of code, or a function inside of it, looks up among the globals and builtins."""
-    for step in dis.get_instructions(code):
-        if step.opname in ("LOAD_GLOBAL", "LOAD_NAME", "STORE_GLOBAL", "DELETE_GLOBAL"):
-            yield step.argval
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from globals_in(constant)
+def names_in(code: CodeType, texts: bool = True) -> Iterator[str]:
+    """Names that a piece of code mentions, also in ``texts``, from which getattr and its like may take them."""
+    for each in codes_in(code):
+        yield from each.co_names
+        for constant in each.co_consts if texts else ():
+            if isinstance(constant, str) and len(constant) < 100:
+                yield from constant.split(".")
+
+
+def named_by(code: CodeType, *instructions: str) -> list[str]:
+    """Names that these instructions have in a piece of code, each once."""
+    return sorted(
+        {step.argval for each in codes_in(code) for step in dis.get_instructions(each) if step.opname in instructions}
+    )
+
+
+def globals_in(code: CodeType) -> list[str]:
+    """Names that a piece of code looks up among the globals and builtins."""
+    return named_by(code, "LOAD_GLOBAL", "LOAD_NAME", "STORE_GLOBAL", "DELETE_GLOBAL")
 
 
 class Walk:
@@ -173,7 +183,7 @@ class Walk:
     def _function(self, value: Any, path: str) -> Iterator[Edge]:
         if isinstance(value, MethodType):
             yield Edge(value, "__func__", value.__func__, path, By.PART)
-            yield Edge(value, "__self__", value.__self__, _joined(path, "__self__"), By.PART)
+            yield Edge(value, "__self__", value.__self__, _joined(path, "self"), By.PART)
             return
         if not isinstance(value, FunctionType):
             yield from self._wrapper(value, path)
@@ -181,7 +191,7 @@ class Walk:
         own = instances.is_own_module(value.__globals__.get("__name__", ""))
         name = value.__name__
         if own:
-            self.codes.add(value.__code__)
+            self.codes.update(codes_in(value.__code__))
             self.names.update(names_in(value.__code__))
         for variable, cell in zip(value.__code__.co_freevars, value.__closure__ or ()):
             if (content := _content(cell)) is not _EMPTY:
@@ -193,15 +203,18 @@ class Walk:
         for key, each in vars(value).items():
             yield Edge(vars(value), key, each, path if key == "__wrapped__" else _joined(name, key), By.FIELD)
         if own:
-            for key in sorted(set(globals_in(value.__code__))):
+            for key in globals_in(value.__code__):
                 if key in value.__globals__:
                     yield Edge(value.__globals__, key, value.__globals__[key], key, By.GLOBAL)
-            for key in _imports(value.__code__):  # imported in the function
+            for key in named_by(value.__code__, "IMPORT_NAME"):
                 if isinstance(module := sys.modules.get(key), ModuleType):
-                    yield Edge(sys.modules, key, module, key, By.PART)
+                    yield Edge(sys.modules, key, module, key, By.GLOBAL)
 
     def _wrapper(self, value: Any, path: str) -> Iterator[Edge]:
-        """functools.partial and lru_cache, property, staticmethod and their like."""
+        """functools.partial and lru_cache, property, staticmethod and their like, weak references."""
+        if isinstance(value, weakref.ReferenceType):
+            yield Edge(value, None, weakref.ReferenceType.__call__(value), path, By.PART)
+            return
         if isinstance(value, functools.partial):
             for name in ("func", "args", "keywords"):
                 yield Edge(value, name, getattr(value, name), _joined(path, name), By.PART)
@@ -214,8 +227,10 @@ class Walk:
         """Of code that comes with Python or a package only what a user has given to it."""
         if isinstance(value, ModuleType):
             self._modules[id(value)] = (value, set())
-        elif isinstance(value, (FunctionType, functools.partial)):
-            yield from self._function(value, path)
+        elif isinstance(value, FunctionType):
+            # what else its closure holds is the business of the package
+            opaque = (Kind.UNKNOWN, Kind.ARRAY, Kind.GENERATOR)
+            yield from (edge for edge in self._function(value, path) if kind_of(edge.value) not in opaque)
         elif isinstance(value, BuiltinMethodType) and not isinstance(value.__self__, (ModuleType, type, type(None))):
             yield Edge(value, "__self__", value.__self__, _joined(path, "__self__"), By.PART)
         if value is os.getenv:
@@ -246,6 +261,10 @@ class Walk:
     # ---- what holds values
 
     def _items(self, value: Any, path: str) -> Iterator[Edge]:
+        yield from self._contents(value, path)
+        yield from self._fields(value, path)
+
+    def _contents(self, value: Any, path: str) -> Iterator[Edge]:
         if isinstance(value, dict):
             for key, each in list(dict.items(value)):
                 yield Edge(value, key, each, f"{path}[{shown(key)}]", By.ITEM)
@@ -260,13 +279,12 @@ class Walk:
         else:
             for each in list(set.__iter__(value) if isinstance(value, set) else frozenset.__iter__(value)):
                 yield Edge(value, each, each, f"an item of {path}", By.PART)
-        yield from self._fields(value, path)
 
     def _object(self, value: Any, path: str) -> Iterator[Edge]:
         kind = type(value)
         yield Edge(value, "__class__", kind, kind.__name__, By.PART)
-        if instances.content(value) is not None:
-            yield from self._items(value, path)
+        if base_of(kind) is not object:
+            yield from self._contents(value, path)
         # Of own classes all code is known. Others may look at any field; schedulers look at what optimizers show.
         known = kind_of(value) is Kind.SCHEDULER or qualities(kind).is_all_own
         for edge in self._fields(value, path):
@@ -315,7 +333,8 @@ class Walk:
             yield from found
         for module, told in self._modules.values():
             space = vars(module)
-            wanted = self.names & space.keys() if self._is_narrow or not _is_own(module) else space.keys()
+            is_narrow = self._is_narrow or not _is_own(module)
+            wanted = self.names & space.keys() if is_narrow else set(space)
             for name in sorted(wanted - told - _TERMINAL):
                 told.add(name)
                 # A package is known by its functions and classes; what it holds besides may change.
@@ -337,14 +356,6 @@ def _content(cell: CellType) -> Any:
         return cell.cell_contents
     except ValueError:  # not assigned yet
         return _EMPTY
-
-
-def _imports(code: CodeType) -> list[str]:
-    found = {step.argval for step in dis.get_instructions(code) if step.opname == "IMPORT_NAME"}
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            found.update(_imports(constant))
-    return sorted(found)
 
 
 def _is_own(module: ModuleType) -> bool:

@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: MIT
-"""A network that is trained and asked; counts how often Python ran a hook, where nobody who records looks."""
-
-import itertools
+"""A network that is trained and asked; a log counts how often Python ran a hook, since no number depends on a log."""
+import logging
+import logging.handlers
 
 import torch
 
-executions = itertools.count()
+executions = logging.handlers.BufferingHandler(1 << 20)
+log = logging.getLogger("executions")
+log.addHandler(executions)
+log.setLevel(logging.INFO)
+log.propagate = False
 
 
 def ftn_pytorch_setup():
@@ -17,12 +21,12 @@ def ftn_pytorch_setup():
 
 
 def ftn_pytorch_forward(x):
-    next(executions)
+    log.info("a hook")
     return net(x)
 
 
 def ftn_pytorch_train(x, target):
-    next(executions)
+    log.info("a hook")
     optimizer.zero_grad()
     loss = torch.nn.functional.mse_loss(net(x), target)
     loss.backward()
@@ -32,7 +36,7 @@ def ftn_pytorch_train(x, target):
 
 def executed():
     """Number of executions so far."""
-    return executions.__reduce__()[1][0]
+    return len(executions.buffer)
 
 
 def seed(number):
@@ -43,3 +47,4 @@ def seed(number):
 def rate(value):
     """Another learning rate."""
     optimizer.param_groups[0]["lr"] = value
+

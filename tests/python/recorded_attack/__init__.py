@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: MIT
+"""An attack on recorded functions: small scripts whose state changes late, run recorded and as they are.
+
+``running`` runs a case both ways and gives a verdict. ``crossing`` makes cases of places, kinds of values and ways to
+reach them, ``own_optimizers`` cases of rules for a step; the folder ``cases`` has those that were written by hand.
+``python recorded_attack`` in tests/python prints the verdicts.
+"""
+
+from __future__ import annotations
+
+import os
+
+from .crossing import crossed
+from .own_optimizers import own_optimizers
+from .texts import FOLDER, blocks
+
+# where an installation looks for the library; the tests name a build
+os.environ.setdefault("ftn_pytorch_ROOT", os.environ.get("FTN_PYTORCH_BUILD_DIR", ""))
+
+# steps that many cases have, each in place of a line of that name
+_STEPS = {
+    "@predict": "@recorded\ndef step(x): return net(x)",
+    "@slope": """@recorded
+def step(x):
+    net.zero_grad()
+    loss = net(x).square().mean()
+    loss.backward()
+    return loss""",
+    "@train": """@recorded
+def step(x):
+    optimizer.zero_grad()
+    loss = net(x).square().mean()
+    loss.backward()
+    optimizer.step()
+    return loss""",
+}
+
+
+def by_hand() -> dict[str, str]:
+    """The cases that were written by hand, by name."""
+    text = "".join(file.read_text() for file in sorted((FOLDER / "cases").glob("*.txt")))
+    for line, step in _STEPS.items():
+        text = text.replace(f"\n{line}\n", f"\n{step}\n")
+    return {**own_optimizers(), **blocks(text)}
+
+
+__all__ = ["by_hand", "crossed"]
