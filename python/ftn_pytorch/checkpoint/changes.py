@@ -12,22 +12,8 @@ from typing import Any
 from .. import instances
 from ..values.kinds import Kind, kind_of, qualities
 from .objects import is_namespace
-from .writes import (
-    ANY,
-    ASSIGNED,
-    ASSIGNED_BY_SELF,
-    CALLED,
-    CLASS,
-    FOR,
-    IN_PLACE,
-    ITEM,
-    NEXT,
-    PASSED,
-    WITH,
-    Analysis,
-    Event,
-    Root,
-)
+from .scopes import ANY, CLASS, ITEM, Root
+from .writes import ASSIGNED, ASSIGNED_BY_SELF, CALLED, FOR, IN_PLACE, NEXT, PASSED, WITH, Analysis, Event
 
 _ALWAYS = (ASSIGNED, ASSIGNED_BY_SELF, ITEM, IN_PLACE, NEXT)
 _USES = (PASSED, FOR, WITH)

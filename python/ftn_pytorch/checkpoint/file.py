@@ -255,7 +255,7 @@ def _described(text: bytes) -> dict[str, Any]:
     if not isinstance(about, dict):
         raise ValueError("it is no table")
     for name, kind in _TYPES.items():
-        value = about.get(name)
+        value: Any = about.get(name)
         if value is not None and (type(value) is not kind or (kind is list and not all(map(_is_text, value)))):
             raise ValueError(f"{name} is {value!r}")
     return about

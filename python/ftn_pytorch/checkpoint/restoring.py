@@ -17,8 +17,10 @@ from typing import Any, NamedTuple
 from .. import instances, private_names
 from ..errors import FtnPytorchError
 from ..values import CYCLE, INSTANCE, OBJECT, TAG, FindType, decode, is_array, is_tensor, loaded, of_python
+from . import networks
 from .capture import is_foreign
 from .fields import is_field, layers_of
+from .networks import copy_tensor, difference, listed, misfits_of
 from .objects import Access, access_to, holds, is_module, is_namespace, is_optimizer, is_trainable, label_of
 
 Rebind = Callable[[Any], None]
@@ -82,10 +84,10 @@ class Restorer:
             return
         state = self.value_of(tree["state"])
         if is_module(live) and isinstance(state, Mapping):
-            misfits = _misfits_of_module(live.state_dict(), state, path)
+            misfits = misfits_of(live.state_dict(), state, path)
             # What refuses to load a state refuses it then, and what was loaded before is undone.
             self.misfits += [] if private_names.changes_state_when_loaded(live) else misfits
-            self._modules.append(_Step(self._loading_of(live, state, tree, path), lambda: _undo_of_module(live)))
+            self._modules.append(_Step(self._loading_of(live, state, tree, path), lambda: networks.undo_of(live)))
         elif is_optimizer(live):
             self._compare_groups(live.state_dict(), state, path)
             self._modules.append(_Step(lambda: access.put(state), lambda: _undo_of_optimizer(live, access)))
@@ -101,7 +103,7 @@ class Restorer:
         requires_grad = tree.get("requires_grad", {})
         if not all(map(is_tensor, (gradients or {}).values())):
             raise ValueError(f"{path} has gradients that are no tensors")
-        return lambda: _load_module(live, state, training, requires_grad, gradients)
+        return lambda: networks.load(live, state, training, requires_grad, gradients)
 
     def _add_fields(self, live: Any, fields: Mapping[str, Mapping[str, Any]], path: str) -> None:
         layers = dict(layers_of(live)) if is_module(live) or is_optimizer(live) else {}
@@ -130,7 +132,7 @@ class Restorer:
             )
             if not isinstance(live, dict) or set(live) != {key for key, _ in pairs}:
                 keys = sorted(map(str, live)) if isinstance(live, dict) else type(live).__qualname__
-                self.misfits.append(f"{path} has {_listed([str(key) for key, _ in pairs])} in the file and {keys} here")
+                self.misfits.append(f"{path} has {listed([str(key) for key, _ in pairs])} in the file and {keys} here")
                 return
             for key, each in pairs:
                 self.add(live[key], each, f"{path}/{key}", functools.partial(live.__setitem__, key))
@@ -151,7 +153,7 @@ class Restorer:
         if rebind is not None:
             self.add_action(lambda: rebind(value), lambda: lambda: rebind(live))
         elif is_tensor(live) or is_array(live) or type(live) is not type(value) or live != value:
-            self.misfits.append(f"{path} {_difference(value, live) or 'cannot be changed in place'}")
+            self.misfits.append(f"{path} {difference(value, live) or 'cannot be changed in place'}")
 
     def _merged(self, live: Any, tree: Any, path: str) -> Any:
         """What takes the place of a live value: itself if it can take what the tree holds, or else a new one."""
@@ -178,8 +180,8 @@ class Restorer:
 
     def _add_gradient(self, live: Any, tree: dict, path: str) -> None:
         gradient, requires_grad = self.value_of(tree["gradient"]) if "gradient" in tree else None, tree.get("grad")
-        if gradient is not None and (not is_tensor(gradient) or _difference(gradient, live)):
-            self.misfits.append(f"the gradient of {path} {_difference(gradient, live) or 'is no tensor'}")
+        if gradient is not None and (not is_tensor(gradient) or difference(gradient, live)):
+            self.misfits.append(f"the gradient of {path} {difference(gradient, live) or 'is no tensor'}")
             return
         before = live.grad, live.requires_grad
 
@@ -259,7 +261,7 @@ class Restorer:
     def _refuse_lost(self, live: Any, value: Any, path: str) -> None:
         """A tensor that is trained must stay itself: its optimizer would go on with what nobody uses any more."""
         if holds(live, is_trainable):
-            why = _difference(value, live) if value is not None else "is not in the file"
+            why = difference(value, live) if value is not None else "is not in the file"
             self.misfits.append(f"{path} {why or 'cannot be changed in place'}")
 
 
@@ -284,35 +286,6 @@ def _has_objects(tree: Any) -> bool:
     return isinstance(tree, dict) and (_has_tag(tree, OBJECT) or any(map(_has_objects, tree.values())))
 
 
-def _misfits_of_module(ours: Mapping[str, Any], theirs: Mapping[str, Any], path: str) -> list[str]:
-    """Compared first: load_state_dict has copied what fits by the time that it finds what does not."""
-    missing = [name for name in ours if name not in theirs]
-    unexpected = [name for name in theirs if name not in ours]
-    misfits = [f"{path}: the file lacks {_listed(missing)}"] if missing else []
-    if unexpected:
-        misfits.append(f"{path}: this one has no place for {_listed(unexpected)}")
-    both = [name for name in ours if name in theirs]
-    differences = ((name, _difference(theirs[name], ours[name])) for name in both)
-    return misfits + [f"{path}/{name} {difference}" for name, difference in differences if difference]
-
-
-def _load_module(
-    module: Any,
-    state: Mapping[str, Any],
-    training: Mapping[str, bool],
-    requires_grad: Mapping[str, bool],
-    gradients: Mapping[str, Any] | None,
-) -> None:
-    module.load_state_dict(state)
-    for name, each in module.named_modules():
-        each.training = training.get(name, each.training)
-    for name, each in module.named_parameters():
-        each.requires_grad_(requires_grad.get(name, each.requires_grad))
-        if gradients is not None:
-            gradient = gradients.get(name)
-            each.grad = gradient if gradient is None else gradient.to(each.device)
-
-
 def _undo_of(access: Access) -> Undo:
     try:
         before = copy.deepcopy(access.get())
@@ -320,27 +293,6 @@ def _undo_of(access: Access) -> Undo:
         # What has lost its state, such as a process that has died, has none to go back to.
         return lambda: None
     return lambda: access.put(before)
-
-
-def _undo_of_module(module: Any) -> Undo:
-    """By the tensors themselves: what refused a state may refuse the old one, too."""
-    is_lazy = loaded("torch").nn.parameter.is_lazy
-    tensors = [each for each in (*module.parameters(), *module.buffers()) if not is_lazy(each)]
-    # On the host, since a device that the network fills has no room for another.
-    before = [(each, each.detach().to("cpu", copy=True)) for each in tensors]
-    training = [(each, each.training) for each in module.modules()]
-    gradients = [(each, each.grad, each.requires_grad) for each in module.parameters()]
-
-    def undo() -> None:
-        for parameter, gradient, requires_grad in gradients:
-            parameter.requires_grad_(requires_grad)
-            parameter.grad = gradient
-        for live, old in before:
-            _copy_tensor(live, old)
-        for each, mode in training:
-            each.training = mode
-
-    return undo
 
 
 def _undo_of_optimizer(optimizer: Any, access: Access) -> Undo:
@@ -358,10 +310,10 @@ def _undo_of_optimizer(optimizer: Any, access: Access) -> Undo:
 def _in_place(live: Any, value: Any) -> Callable[[Any], Any] | None:
     """How the contents of ``live`` are replaced; None if it is to be bound again."""
     if is_tensor(live):
-        fits = is_tensor(value) and not _difference(value, live) and _can_be_changed(live)
-        return (lambda new: _copy_tensor(live, new)) if fits else None
+        fits = is_tensor(value) and not difference(value, live) and _can_be_changed(live)
+        return (lambda new: copy_tensor(live, new)) if fits else None
     if is_array(live):
-        fits = is_array(value) and live.flags.writeable and not _difference(value, live)
+        fits = is_array(value) and live.flags.writeable and not difference(value, live)
         return (lambda new: live.__setitem__(..., new)) if fits else None
     if isinstance(live, deque) and isinstance(value, deque) and live.maxlen == value.maxlen:
         return lambda new: _refill(live, new)
@@ -392,36 +344,7 @@ def _back_in_place(put: Callable[[Any], Any], live: Any) -> Undo:
     return lambda: put(before)
 
 
-def _copy_tensor(live: Any, new: Any) -> None:
-    with loaded("torch").no_grad():
-        live.copy_(new)
-
-
 def _is_equal(one: Any, other: Any) -> bool:
     if is_tensor(one):
-        return is_tensor(other) and _difference(one, other) == "" and bool(loaded("torch").equal(one, other))
-    return is_array(other) and _difference(one, other) == "" and one.tobytes() == other.tobytes()
-
-
-def _difference(theirs: Any, ours: Any) -> str:
-    """How two values differ in what cannot be changed, empty if they do not."""
-    if is_tensor(theirs) and is_tensor(ours):
-        if loaded("torch").nn.parameter.is_lazy(ours):
-            return ""
-    elif not (is_array(theirs) and is_array(ours)):
-        if isinstance(theirs, deque) and isinstance(ours, deque):
-            return f"has maxlen {theirs.maxlen} in the file and {ours.maxlen} here"
-        kinds = [type(value).__qualname__ for value in (theirs, ours)]
-        return f"is of type {kinds[0]} in the file and {kinds[1]} here" if kinds[0] != kinds[1] else ""
-    for what, there, here in (
-        ("shape", tuple(theirs.shape), tuple(ours.shape)),
-        ("type", theirs.dtype, ours.dtype),
-    ):
-        if there != here:
-            return f"has {what} {there} in the file and {here} here"
-    return ""
-
-
-def _listed(names: list[str]) -> str:
-    shown = ", ".join(names[:5])
-    return f"{shown} and {len(names) - 5} more" if len(names) > 5 else shown
+        return is_tensor(other) and difference(one, other) == "" and bool(loaded("torch").equal(one, other))
+    return is_array(other) and difference(one, other) == "" and one.tobytes() == other.tobytes()

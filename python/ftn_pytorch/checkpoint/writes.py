@@ -1,11 +1,8 @@
 # SPDX-License-Identifier: MIT
 """What the code of a script writes to, as its source tells: names, cells, attributes, items, also through other names.
 
-A *chain* is how an expression begins (a global name, a variable of an enclosing function, a parameter) and the steps
-from there: ``.name``, ``[]`` for an item or what a method returned, ``class``. A variable of a function stands for all
-chains that are assigned to it anywhere in the function. What a function does to its parameters is done to what is
-passed to any function of that name. So more is found than can happen, and never less, but for code that is not there
-(``exec``) and for names that are made as texts.
+What a function does to its parameters is done to what is passed to any function of that name. So more is found than can
+happen, and never less, but for code that is not there (``exec``) and for names that are made as texts.
 """
 
 from __future__ import annotations
@@ -13,17 +10,11 @@ from __future__ import annotations
 import ast
 import contextlib
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from ..conventions import SETUP
+from .scopes import ANY, COPY, DEPTH, FUNCTIONS, ITEM, Chain, Root, Scope, Steps, bind, chains_of, inside, is_call_of
 
-Steps = tuple[str, ...]
-
-ANY = ".*"
-"""The step to an attribute whose name is not in the source: ``getattr(x, name)``, ``vars(x)``."""
-CLASS = "class"
-ITEM = "[]"
 ASSIGNED, ASSIGNED_BY_SELF, IN_PLACE, NEXT, FOR, PASSED, CALLED, WITH = (
     "assigned",
     "assigned by self",
@@ -35,28 +26,11 @@ ASSIGNED, ASSIGNED_BY_SELF, IN_PLACE, NEXT, FOR, PASSED, CALLED, WITH = (
     "with",
 )
 
-# These run while a script is loaded, or make new objects. What they write is there again after a restart.
-_MAKERS = frozenset(
-    ("__init__", "__new__", "__post_init__", "__init_subclass__", "__set_name__", "__class_getitem__", SETUP)
-)
-_FRESH = frozenset(
-    ("clone", "copy", "deepcopy", "item", "tolist", "numel", "size", "dim", "format", "join", "split")
-    + ("strip", "lower", "upper", "encode")
-)
-_PASS_ON = frozenset(
-    ("iter", "next", "zip", "enumerate", "reversed", "list", "tuple", "sorted", "filter", "map", "vars")
-    + ("chain", "cycle", "islice", "tee", "asarray", "as_tensor", "from_numpy", "cast", "partial", "min")
-    + ("max", "set", "frozenset", "dict", "nditer", "ravel", "atleast_1d")
-)
 _CHANGES_ARGUMENT = frozenset(
     ("heappush", "heappop", "heapify", "heapreplace", "heappushpop", "shuffle", "insort", "insort_left")
     + ("insort_right", "copyto", "at", "put", "place", "putmask", "put_along_axis", "fill_diagonal")
     + ("setitem", "delitem", "iadd", "isub", "imul", "itruediv", "ior", "iand", "iconcat")
 )
-_DEPTH = 5
-
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
-_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 class Event(NamedTuple):
@@ -66,49 +40,6 @@ class Event(NamedTuple):
     operation: str
     where: tuple[str, int]
     is_made: bool = False
-
-
-class Root(NamedTuple):
-    """``kind``: "global" (of the file ``owner``), "free" (of ``owner``, the enclosing function), "parameter"."""
-
-    kind: str
-    name: str
-    owner: Any = None
-
-
-class Chain(NamedTuple):
-    root: Root
-    steps: Steps = ()
-
-    def then(self, *steps: str) -> Chain:
-        return Chain(self.root, (*self.steps, *steps)[:_DEPTH])
-
-
-class Scope:
-    """A function, and what its names stand for."""
-
-    def __init__(self, file: str, node: Any, parent: Scope | None, owner_class: str | None) -> None:
-        self.file = file
-        self.node, self.parent, self.owner_class = node, parent, owner_class
-        self.name = getattr(node, "name", "<lambda>")
-        decorators = getattr(node, "decorator_list", [])
-        self.line = min([node.lineno, *(each.lineno for each in decorators)])
-        arguments = node.args
-        self.positional = [each.arg for each in (*arguments.posonlyargs, *arguments.args)]
-        others = [*arguments.kwonlyargs, *filter(None, (arguments.vararg, arguments.kwarg))]
-        self.parameters = {*self.positional, *(each.arg for each in others)}
-        names = {each.id for each in decorators if isinstance(each, ast.Name)}
-        self.is_method = owner_class is not None and "staticmethod" not in names
-        self.is_of_class = self.is_method and ("classmethod" in names or self.name in ("__new__", "__init_subclass__"))
-        self.globals: set[str] = set()
-        self.nonlocals: set[str] = set()
-        self.variables: dict[str, list[Any]] = defaultdict(list)
-        self.only_in_comprehensions: set[str] = set()
-        self.returned: list[ast.expr] = []
-        self.is_made = self.name in _MAKERS
-
-    def body(self) -> list[Any]:
-        return self.node.body if isinstance(self.node.body, list) else [self.node.body]
 
 
 class Analysis:
@@ -148,6 +79,8 @@ class Analysis:
         return Root("global", name, scope.file)
 
     def add(self, chain: Chain, operation: str, where: tuple[str, int], is_made: bool) -> None:
+        if COPY in chain.steps:
+            return
         self.events[chain.root][Event(chain.steps, operation, where, is_made)] = None
 
     def add_passed(self, chain: Chain, name: str, position: Any, where: tuple[str, int], is_made: bool) -> None:
@@ -159,7 +92,7 @@ class Analysis:
 
     def _find(self, file: str, node: ast.AST, parent: Scope | None, owner_class: str | None) -> None:
         for child in ast.iter_child_nodes(node):
-            if not isinstance(child, _FUNCTIONS):
+            if not isinstance(child, FUNCTIONS):
                 self._find(file, child, parent, child.name if isinstance(child, ast.ClassDef) else owner_class)
                 continue
             scope = Scope(file, child, parent, owner_class)
@@ -167,7 +100,7 @@ class Analysis:
             self._of_node[id(child)] = scope
             self.scopes[file, scope.line, scope.name].append(scope)
             self._named[scope.name].append(scope)
-            _bind(scope)
+            bind(scope)
             body = scope.body()
             outside = [each for each in ast.iter_child_nodes(child) if not any(each is one for one in body)]
             self._find(file, ast.Module(body, []), scope, None)
@@ -205,7 +138,7 @@ class Analysis:
 
     def _follow_arguments(self) -> None:
         """What functions do to their parameters is done to what is passed to them, also over several calls."""
-        for _ in range(_DEPTH):
+        for _ in range(DEPTH):
             before = sum(map(len, self.events.values()))
             for chain, name, position, where, is_made in self._passed:
                 for scope in self.called(name):
@@ -231,79 +164,6 @@ def _parameter(scope: Scope, position: Any) -> str | None:
     return scope.node.args.vararg.arg if scope.node.args.vararg else None
 
 
-def _inside(node: ast.AST) -> Iterator[ast.AST]:
-    """All nodes of a function but those of functions and classes in it."""
-    yield node
-    if not isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
-        for child in ast.iter_child_nodes(node):
-            yield from _inside(child)
-
-
-def _bind(scope: Scope) -> None:
-    """Find the names that a function binds, and to what."""
-    in_comprehensions: set[str] = set()
-    for node in (each for statement in scope.body() for each in _inside(statement)):
-        if isinstance(node, ast.Global):
-            scope.globals.update(node.names)
-        elif isinstance(node, ast.Nonlocal):
-            scope.nonlocals.update(node.names)
-        elif isinstance(node, ast.Assign):
-            for target in node.targets:
-                _bind_target(scope, target, node.value)
-        elif isinstance(node, (ast.AnnAssign, ast.NamedExpr)) and node.value is not None:
-            _bind_target(scope, node.target, node.value)
-        elif isinstance(node, ast.AugAssign):
-            _bind_target(scope, node.target, None)
-        elif isinstance(node, (ast.For, ast.AsyncFor)):
-            _bind_target(scope, node.target, ("item", node.iter))
-        elif isinstance(node, ast.comprehension):
-            in_comprehensions.update(each.id for each in ast.walk(node.target) if isinstance(each, ast.Name))
-            _bind_target(scope, node.target, ("item", node.iter))
-        elif isinstance(node, ast.withitem) and node.optional_vars is not None:
-            _bind_target(scope, node.optional_vars, node.context_expr)
-        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            scope.variables[node.name].append(None)
-        elif isinstance(node, (ast.Import, ast.ImportFrom)):
-            for alias in node.names:
-                scope.variables[(alias.asname or alias.name).partition(".")[0]].append(None)
-        elif isinstance(node, ast.ExceptHandler) and node.name:
-            scope.variables[node.name].append(None)
-        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            scope.variables[node.id].append(None)
-        elif isinstance(node, ast.Return) and node.value is not None:
-            scope.returned.append(node.value)
-    if isinstance(scope.node, ast.Lambda):
-        scope.returned.append(scope.node.body)
-    for name in (*scope.globals, *scope.nonlocals):
-        scope.variables.pop(name, None)
-    outside = {
-        each.id
-        for statement in scope.body()
-        for each in _outside_of_comprehensions(statement)
-        if isinstance(each, ast.Name) and isinstance(each.ctx, (ast.Store, ast.Del))
-    }
-    scope.only_in_comprehensions = in_comprehensions - outside
-
-
-def _outside_of_comprehensions(node: ast.AST) -> Iterator[ast.AST]:
-    yield node
-    if not isinstance(node, (*_FUNCTIONS, ast.ClassDef, *_COMPREHENSIONS)):
-        for child in ast.iter_child_nodes(node):
-            yield from _outside_of_comprehensions(child)
-
-
-def _bind_target(scope: Scope, target: ast.AST, value: Any) -> None:
-    if isinstance(target, ast.Name):
-        scope.variables[target.id].append(value)
-    elif isinstance(target, ast.Starred):
-        _bind_target(scope, target.value, value)
-    elif isinstance(target, (ast.Tuple, ast.List)):
-        listed = value.elts if isinstance(value, (ast.Tuple, ast.List)) else []
-        is_each = len(listed) == len(target.elts) and not any(isinstance(each, ast.Starred) for each in target.elts)
-        for number, each in enumerate(target.elts):
-            _bind_target(scope, each, listed[number] if is_each else value and ("item", value))
-
-
 class _Recorder:
     """Finds what one function does."""
 
@@ -312,7 +172,7 @@ class _Recorder:
 
     def record(self) -> None:
         for statement in self._scope.body():
-            for node in _inside(statement):
+            for node in inside(statement):
                 self._node(node)
 
     def _add(self, expression: Any, operation: str, node: Any, *steps: str) -> None:
@@ -370,7 +230,7 @@ class _Recorder:
             by_self = self._is_self(target.value)
             self._add(target.value, ASSIGNED_BY_SELF if by_self else ASSIGNED, node, f".{target.attr}")
         elif isinstance(target, ast.Subscript):
-            if _is_call_of(target.value, "globals") and isinstance(target.slice, ast.Constant):
+            if is_call_of(target.value, "globals") and isinstance(target.slice, ast.Constant):
                 self._assign(Root("global", str(target.slice.value), self._scope.file), node)
             self._add(target.value, ITEM, node)
         elif isinstance(target, ast.Starred):
@@ -423,95 +283,4 @@ class _Recorder:
                 self._all.add_passed(chain, name, position, self._where(node), self._scope.is_made)
 
     def _chains(self, expression: Any) -> set[Chain]:
-        return _chains(self._all, self._scope, expression, frozenset())
-
-
-def _chains(analysis: Analysis, scope: Scope, node: Any, seen: frozenset) -> set[Chain]:
-    """What the value of an expression may be, or be a part of; empty for what is new."""
-
-    def of(inner: Any, *steps: str) -> set[Chain]:
-        return {chain.then(*steps) for chain in _chains(analysis, scope, inner, seen)}
-
-    if node is None or len(seen) > 40:
-        return set()
-    if isinstance(node, tuple):
-        return of(node[1], ITEM)
-    if isinstance(node, ast.Name):
-        return _chains_of_name(analysis, scope, node.id, seen)
-    if isinstance(node, ast.Attribute):
-        if node.attr == "__class__":
-            return of(node.value, CLASS)
-        return of(node.value, ANY if node.attr == "__dict__" else f".{node.attr}")
-    if isinstance(node, ast.Subscript):
-        if _is_call_of(node.value, "globals") and isinstance(node.slice, ast.Constant):
-            return {Chain(Root("global", str(node.slice.value), scope.file))}
-        return of(node.value, ITEM)
-    if isinstance(node, (ast.Starred, ast.Await, ast.NamedExpr, ast.YieldFrom)):
-        return of(node.value)
-    if isinstance(node, ast.IfExp):
-        return of(node.body) | of(node.orelse)
-    if isinstance(node, ast.BoolOp):
-        return set().union(*map(of, node.values))
-    if isinstance(node, (ast.Tuple, ast.List, ast.Set)):
-        return set().union(*map(of, node.elts))
-    if isinstance(node, ast.Dict):
-        return set().union(*map(of, node.values))
-    if isinstance(node, ast.DictComp):
-        return of(node.value)
-    if isinstance(node, (ast.ListComp, ast.SetComp, ast.GeneratorExp)):
-        return of(node.elt)
-    if isinstance(node, ast.Call):
-        return _chains_of_call(analysis, scope, node, seen)
-    return set()
-
-
-def _chains_of_name(analysis: Analysis, scope: Scope, name: str, seen: frozenset) -> set[Chain]:
-    if (scope, name) in seen:
-        return set()
-    seen = seen | {(scope, name)}
-    found: set[Chain] = set()
-    if name in scope.parameters:
-        found.add(Chain(Root("parameter", name, scope)))
-    if name in scope.variables:
-        for value in scope.variables[name]:
-            found |= _chains(analysis, scope, value, seen)
-        if name not in scope.only_in_comprehensions:
-            return found
-    elif found:
-        return found
-    root = Root("global", name, scope.file) if name in scope.globals else analysis.root_of(scope, name)
-    found.add(Chain(root))
-    if root.kind == "free":
-        found |= _chains_of_name(analysis, root.owner, name, seen)
-    return found
-
-
-def _chains_of_call(analysis: Analysis, scope: Scope, node: ast.Call, seen: frozenset) -> set[Chain]:
-    function = node.func
-    name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
-    found: set[Chain] = set()
-    for called in analysis.called(name):
-        if (called, "") not in seen:
-            inner = seen | {(called, "")}
-            for value in called.returned:
-                found |= _chains(analysis, called, value, inner)
-    values = [each.value if isinstance(each, ast.Starred) else each for each in node.args]
-    if name == "getattr" and len(values) >= 2:
-        attribute = values[1].value if isinstance(values[1], ast.Constant) else None
-        step = f".{attribute}" if isinstance(attribute, str) else ANY
-        return found | {chain.then(step) for chain in _chains(analysis, scope, values[0], seen)}
-    if name == "super" and scope.positional:
-        return found | {Chain(Root("parameter", scope.positional[0], scope))}
-    if name in ("type", "vars") and len(values) == 1:
-        step = CLASS if name == "type" else ANY
-        return found | {chain.then(step) for chain in _chains(analysis, scope, values[0], seen)}
-    if name in _PASS_ON:
-        for value in values:
-            found |= {chain.then(ITEM) for chain in _chains(analysis, scope, value, seen)}
-    elif isinstance(function, ast.Attribute) and name not in _FRESH:
-        found |= {chain.then(ITEM) for chain in _chains(analysis, scope, function.value, seen)}
-    return found
-
-
-def _is_call_of(node: Any, name: str) -> bool:
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name
+        return chains_of(self._all, self._scope, expression, frozenset())
