@@ -311,6 +311,18 @@ def step():
     BOX.n += 2
     return float(STATE.count + BOX.n)
 """,
+    "a dataclass that is named as a progress bar is": """
+from dataclasses import dataclass, field
+@dataclass
+class Progress:
+    steps: int = 0
+    seen: list = field(default_factory=list)
+PROGRESS = Progress()
+def step():
+    PROGRESS.steps += 1
+    PROGRESS.seen.append(2)
+    return float(PROGRESS.steps + sum(PROGRESS.seen))
+""",
     "partial": """
 import functools
 def bump(state): state["n"] += 1

@@ -42,7 +42,7 @@ _STATELESS_MODULES = ("__future__", type(threading.Lock()).__module__, "threadin
 _FIXED = (type(None), bool, int, float, complex, str, bytes, tuple, frozenset)
 # No number depends on them.
 _HARMLESS = (io.FileIO, io.BufferedIOBase, io.TextIOWrapper, concurrent.futures.Executor, threading.Thread)
-_HARMLESS_NAMES = ("_csv.writer", "SummaryWriter", "DictWriter", "Console", "Progress")
+_HARMLESS_NAMES = ("_csv.writer", "csv.DictWriter", "torch.SummaryWriter", "tensorboardX.SummaryWriter")
 
 
 class Collector(Encoder):
@@ -292,8 +292,9 @@ def is_stateless(value: Any) -> bool:
 def is_harmless(value: Any) -> bool:
     """True for loggers, open files, locks, progress bars, figures: no number depends on them."""
     kind = type(value)
-    is_known = isinstance(value, _HARMLESS) or kind.__name__ in _HARMLESS_NAMES
-    return is_known or f"{kind.__module__}.{kind.__name__}" in _HARMLESS_NAMES or kind_of(value) is Kind.HARMLESS
+    name = f"{kind.__module__.partition('.')[0]}.{kind.__name__}"
+    is_known = isinstance(value, _HARMLESS) or name in _HARMLESS_NAMES
+    return is_known or kind_of(value) is Kind.HARMLESS
 
 
 def is_foreign(value: Any) -> bool:

@@ -256,13 +256,10 @@ def _described(text: bytes) -> dict[str, Any]:
         raise ValueError("it is no table")
     for name, kind in _TYPES.items():
         value: Any = about.get(name)
-        if value is not None and (type(value) is not kind or (kind is list and not all(map(_is_text, value)))):
+        is_right = value is None or type(value) is kind
+        if not is_right or (isinstance(value, list) and not all(isinstance(each, str) for each in value)):
             raise ValueError(f"{name} is {value!r}")
     return about
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
 
 
 def _looks_like(start: bytes) -> str:

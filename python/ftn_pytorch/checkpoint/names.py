@@ -134,7 +134,8 @@ class Places:
                 self._module(value)
 
     def _function(self, function: FunctionType) -> None:
-        if not instances.is_own_module(function.__globals__.get("__name__", "")):
+        is_generated = function.__code__.co_filename.startswith("<") and function.__name__.startswith("__")
+        if is_generated or not instances.is_own_module(function.__globals__.get("__name__", "")):
             return
         label = self._label(function.__qualname__.rpartition("<locals>.")[2], function)
         for variable, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
