@@ -6,7 +6,7 @@ import sys
 import pytest
 import torch
 
-from ftn_pytorch import _embed
+from restarting import run
 
 START = "import torch\ntorch.manual_seed(0)\n"
 NET = START + "net = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Dropout(0.5), torch.nn.Linear(2, 1))\n"
@@ -347,24 +347,15 @@ def count():
 """
 
 
-def run(load, text, calls, place=None, restores=False):
-    sys.modules.pop("counting", None)
-    runner = load(text)
-    if restores:
-        _embed.restore(runner, place)
-    function = _embed.bind(runner, "step", 0)[0]
-    results = [function().hex() for _ in range(calls)]
-    if place and not restores:
-        _embed.save(runner, place)
-    return results
-
-
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_restart_goes_on_bit_for_bit(shape, load, write, tmp_path):
     text, place = SHAPES[shape], str(tmp_path / "state")
     write("counting.py", COUNTING)
     whole = run(load, text, 7)
     torch.manual_seed(99)
-    halves = run(load, text, 3, place) + run(load, text, 4, place, restores=True)
+    sys.modules.pop("counting", None)
+    halves = run(load, text, 3, place)
+    sys.modules.pop("counting", None)
+    halves += run(load, text, 4, place, restores=True)
     assert halves == whole
     assert len(set(whole)) > 1

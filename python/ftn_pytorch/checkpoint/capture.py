@@ -70,6 +70,7 @@ class Collector(Encoder):
         self._find_type = find_type
         self._is_written = False
         self._is_made_anew = False
+        self._is_whole = False
         self._copied: dict[tuple, Any] = {}
         self._memory: set[int] = set()
         self._objects: dict[str, Any] = {}
@@ -151,7 +152,11 @@ class Collector(Encoder):
         if self._is_written and instances.is_own_code(value):
             return self._code(value, path)
         if self._is_written and not self._is_made_anew and is_foreign(value):
-            return {**self._instance(value, path), "foreign": True}
+            before, self._is_whole = self._is_whole, True
+            try:
+                return {**self._instance(value, path), "foreign": True}
+            finally:
+                self._is_whole = before
         return None
 
     def _code(self, value: Any, path: str) -> dict:
@@ -182,6 +187,8 @@ class Collector(Encoder):
             if is_module(value):
                 # state_dict does not tell, and dropout depends on it.
                 tree["training"] = {name: module.training for name, module in value.named_modules()}
+                for name, each in value.named_parameters():
+                    self._refuse_attributes(each, f"{path}.{name}")
                 tree["requires_grad"] = {name: each.requires_grad for name, each in value.named_parameters()}
                 tree["gradients"] = {
                     name: self._tensor(each.grad, f"{path}/{name} (its gradient)")
@@ -238,11 +245,12 @@ class Collector(Encoder):
         if not (line or self._is_made_anew) and _is_of_machine(value):
             self.left_out[path] = type_of(value)
             return Ellipsis
-        self._is_written = bool(line)
+        self._is_written = bool(line) or self._is_whole
         try:
             return self._encode(value, path)
         except Unstorable as failure:
-            if holds_state(value) or (line and not is_harmless(value)):
+            is_lost = self._is_whole and not is_stateless(value)
+            if holds_state(value) or is_lost or (line and not is_harmless(value)):
                 failure.line = failure.line or line
                 raise
             for array in list(self.arrays)[arrays:]:
@@ -254,10 +262,19 @@ class Collector(Encoder):
 
     def _tensor(self, value: Any, path: str) -> dict:
         self._memory.add(_memory_of(value))
+        self._refuse_attributes(value, path)
         tree = super()._tensor(value, path)
         if value.is_leaf and value.grad is not None:
             tree["gradient"] = self._tensor(value.grad, f"{path} (its gradient)")
         return tree
+
+    def _refuse_attributes(self, tensor: Any, path: str) -> None:
+        """Attributes that a script gives to a tensor are not kept."""
+        for name, each in vars(tensor).items() if hasattr(tensor, "__dict__") else ():
+            if line := self._why(name, each):
+                failure = Unstorable(f"{path}.{name} is an attribute of a tensor")
+                failure.line = line
+                raise failure
 
     def _kept(self, array: Any) -> Any:
         if not self._copies:

@@ -3,17 +3,18 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping
-from types import FunctionType, ModuleType
+from types import BuiltinMethodType, FunctionType, ModuleType
 from typing import Any
 
 from .. import instances
 from ..values.kinds import Kind, kind_of, qualities
 from .objects import is_namespace
-from .scopes import ANY, CLASS, ITEM, Root
-from .writes import ASSIGNED, ASSIGNED_BY_SELF, CALLED, FOR, IN_PLACE, NEXT, PASSED, WITH, Analysis, Event
+from .scopes import ANY, CLASS, ITEM, WITHIN, Root
+from .writes import ASSIGNED, ASSIGNED_BY_SELF, CALLED, FOR, HANDED, IN_PLACE, NEXT, PASSED, READ, WITH, Analysis, Event
 
 _ALWAYS = (ASSIGNED, ASSIGNED_BY_SELF, ITEM, IN_PLACE, NEXT)
 _USES = (PASSED, FOR, WITH)
@@ -59,6 +60,14 @@ class Changes:
                 for event in events:
                     self._add_fields(event)
 
+        # A name for a method of a container, push = history.append, is called somewhere.
+        self._bound = {
+            id(each.__self__): f"{file} ({name})"
+            for file, space in spaces.items()
+            for name, each in list(space.items())
+            if isinstance(each, BuiltinMethodType) and f"{each.__name__}()" in _CHANGING
+        }
+
     def _add_fields(self, event: Event) -> None:
         for number, step in enumerate(event.steps):
             if step.startswith("."):
@@ -99,10 +108,17 @@ class Changes:
 
     def why(self, value: Any, events: Iterable[Event]) -> str:
         """The line that writes to a value, ``model.py:12 (state.n += 1)``; empty if none does."""
+        if id(value) in self._bound:
+            return self._bound[id(value)]
         for event in events:
             if not event.is_made and self._writes(value, event.steps, event.operation):
                 return self._told(event.where)
         return ""
+
+    def why_inside(self, value: Any) -> str:
+        """The same for the fields of an object of an own class, by their names alone."""
+        fields = instances.fields(value) if instances.is_plain(type(value)) else {}
+        return next(filter(None, (self.why(each, self.of_field(name)) for name, each in fields.items())), "")
 
     def _told(self, where: tuple[str, int]) -> str:
         file, number = where
@@ -123,6 +139,9 @@ class Changes:
             return True if operation == ASSIGNED and not rest else self._writes(value, rest, operation)
         if step == ITEM:
             return self._writes_to_item(value, kind, rest, operation)
+        if step == WITHIN:
+            rest = tuple(itertools.dropwhile(lambda each: each in (ITEM, WITHIN), rest))
+            return any(self._writes(each, rest, operation) for each in _within(value))
         if kind is Kind.CONSTANT:
             return False
         fields = instances.fields(value)
@@ -149,16 +168,31 @@ class Changes:
             return True
         if kind in (Kind.TENSOR, Kind.ARRAY):
             is_changing = operation.endswith("_()") and not operation.endswith("__()")
-            return is_changing or operation in (ITEM, IN_PLACE) or operation in _CHANGING
-        if operation in _USES:
+            return is_changing or operation in (ITEM, IN_PLACE, HANDED) or operation in _CHANGING
+        if operation == READ:
+            return isinstance(value, defaultdict) and value.default_factory is not None
+        if operation in _USES or (operation == HANDED and is_foreign_kind(kind, value)):
             return hasattr(type(value), "__next__")
         if kind is Kind.CONTAINER:
-            return operation in _ALWAYS or operation in _CHANGING
+            return operation in (*_ALWAYS, HANDED) or operation in _CHANGING
         if kind is Kind.OBJECT and qualities(type(value)).is_all_own:
             # What its own methods do is known by their source.
             is_known = self._analysis.called("__call__" if operation == CALLED else operation[:-2])
-            return operation in _ALWAYS or (operation in _CHANGING and not is_known)
+            return operation in (*_ALWAYS, HANDED) or (operation in _CHANGING and not is_known)
         return True
+
+
+def is_foreign_kind(kind: Kind, value: Any) -> bool:
+    """True for what is neither a container nor of an own class nor a namespace."""
+    is_own = kind is Kind.OBJECT and (qualities(type(value)).is_all_own or is_namespace(value))
+    return not (is_own or kind in (Kind.CONTAINER, Kind.TENSOR, Kind.ARRAY))
+
+
+def _within(value: Any, depth: int = 3) -> Iterator[Any]:
+    """A value, and what is in it."""
+    yield value
+    for each in (_items(value) or ()) if depth else ():
+        yield from _within(each, depth - 1)
 
 
 def _items(value: Any) -> list[Any] | None:

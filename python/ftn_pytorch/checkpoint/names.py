@@ -12,7 +12,7 @@ import inspect
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping
 from enum import EnumMeta
-from types import FunctionType, ModuleType
+from types import FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
 from .. import instances
@@ -23,7 +23,7 @@ from ..values.walk import Walk
 from .capture import Collector, holds_state, is_harmless, type_of
 from .changes import Changes
 from .objects import access_to, holds, holds_objects, is_module, is_optimizer, is_trainable
-from .writes import Event
+from .writes import IN_PLACE, Event
 
 _CONTAINERS = (list, dict, defaultdict, OrderedDict, Counter, set, deque, bytearray)
 _SCALARS = (type(None), bool, int, float, complex, str, bytes, tuple)
@@ -62,7 +62,7 @@ def find(namespace: Mapping[str, Any], changes: Changes, transient: frozenset[st
     for name, value in namespace.items():
         if name.startswith(PREFIX) or (name.startswith("__") and name.endswith("__")):
             continue
-        line = changes.why(value, changes.of_global(namespace, name))
+        line = changes.why(value, changes.of_global(namespace, name)) or changes.why_inside(value)
         if isinstance(value, ModuleType) or ((inspect.isroutine(value) or isinstance(value, type)) and not line):
             continue
         why = _TRANSIENT if name in transient else _why_not(name, value, line, changes, namespace)
@@ -125,11 +125,15 @@ class Places:
         roots = [(name, each) for name, each in namespace.items() if not name.startswith("__")]
         walk = Walk(roots, skipped=large)
         deque(walk, maxlen=0)
-        for value, _, _ in walk.entered.values():
+        for value, path, _ in walk.entered.values():
             if isinstance(value, FunctionType):
                 self._function(value)
-            elif isinstance(value, type) and not isinstance(value, EnumMeta):
+            elif isinstance(value, type):
                 self._class(value)
+            elif isinstance(value, MethodType):
+                self._add(f"__self__ of {value.__func__.__qualname__}", value.__self__, _nowhere, [])
+            elif isinstance(value, functools.partial):
+                self._partial(value, path)
             elif isinstance(value, ModuleType) and vars(value) is not namespace:
                 self._module(value)
 
@@ -163,10 +167,23 @@ class Places:
             if not name.startswith("__"):
                 self._add(f"{label}.{name}", each, _putter(function, name), self._changes.of_field(name))
 
+    def _partial(self, value: functools.partial, path: str) -> None:
+        # What is given to the function beforehand is there to be changed, if it can be.
+        for key, each in (*enumerate(value.args), *value.keywords.items()):
+            if isinstance(each, _CONTAINERS) or instances.is_plain(type(each)):
+                self._add(f"argument {key} of {path}", each, _nowhere, [Event((), IN_PLACE, (path, 0))])
+
     def _class(self, kind: type) -> None:
         if not instances.is_own_module(kind.__module__):
             return
         label = self._label(kind.__qualname__.rpartition("<locals>.")[2], kind)
+        if isinstance(kind, EnumMeta):
+            for member in kind._member_map_.values():
+                for name, each in vars(member).items():
+                    if not name.startswith("_"):
+                        put = functools.partial(vars(member).__setitem__, name)
+                        self._add(f"{label}.{member._name_}.{name}", each, put, self._changes.of_field(name))
+            return
         for name, each in list(vars(kind).items()):
             if not name.startswith("__") and not hasattr(type(each), "__set__"):
                 self._add(f"{label}.{name}", each, _putter(kind, name), self._changes.of_class(name))
@@ -206,7 +223,7 @@ class Places:
             value = place.value
             if _holds_trained(value):
                 continue
-            line = self._changes.why(value, place.events)
+            line = self._changes.why(value, place.events) or self._changes.why_inside(value)
             if holds_objects(value) or line or (self._changes.is_assigned(place.events) and self._is_kept(value)):
                 if path in transient:
                     found.left[path] = _TRANSIENT
@@ -230,6 +247,10 @@ class Places:
         is_module = isinstance(holder, ModuleType)
         of_module = self._changes.of_global(vars(holder), name) if is_module else []
         return _putter(holder, name) if self._changes.is_assigned([*of_module, *self._changes.of_field(name)]) else None
+
+
+def _nowhere(value: Any) -> None:
+    raise ValueError("it cannot be replaced, only changed in place")
 
 
 def _putter(holder: Any, name: str) -> Callable[[Any], Any]:

@@ -2,8 +2,8 @@
 """What names and expressions in the source of a script stand for: functions, their variables, chains.
 
 A *chain* is how an expression begins (a global name, a variable of an enclosing function, a parameter) and the steps
-from there: ``.name``, ``[]`` for an item or what a method returned, ``class``. A variable of a function stands for all
-chains that are assigned to it anywhere in the function.
+from there: ``.name``, ``[]`` for an item, ``?`` for what a method returned, ``class``. A variable of a function stands
+for all chains that are assigned to it anywhere in the function.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ ANY = ".*"
 CLASS = "class"
 ITEM = "[]"
 COPY = "copy"
+WITHIN = "?"
+"""The step to something at any depth: what a method returns, what a function of Python is given."""
 
 # These run while a script is loaded, or make new objects. What they write is there again after a restart.
 _MAKERS = frozenset(
@@ -81,7 +83,7 @@ class Scope:
         self.nonlocals: set[str] = set()
         self.variables: dict[str, list[Any]] = defaultdict(list)
         self.only_in_comprehensions: set[str] = set()
-        self.returned: list[ast.expr] = []
+        self.returned: list[Any] = []
         self.is_made = self.name in _MAKERS
 
     def body(self) -> list[Any]:
@@ -143,6 +145,12 @@ def bind(scope: Scope) -> None:
             scope.variables[node.id].append(None)
         elif isinstance(node, ast.Return) and node.value is not None:
             scope.returned.append(node.value)
+        elif isinstance(node, ast.Yield) and node.value is not None:
+            scope.returned.append(("within", node.value))
+        elif isinstance(node, ast.Match):
+            for each in ast.walk(node):
+                if isinstance(each, (ast.MatchAs, ast.MatchStar)) and each.name:
+                    scope.variables[each.name].append(("within", node.subject))
     if isinstance(scope.node, ast.Lambda):
         scope.returned.append(scope.node.body)
     for name in (*scope.globals, *scope.nonlocals):
@@ -184,7 +192,7 @@ def chains_of(analysis: Program, scope: Scope, node: Any, seen: frozenset) -> se
     if node is None or len(seen) > 40:
         return set()
     if isinstance(node, tuple):
-        return of(node[1], ITEM)
+        return of(node[1], ITEM if node[0] == "item" else WITHIN)
     if isinstance(node, ast.Name):
         return _chains_of_name(analysis, scope, node.id, seen)
     if isinstance(node, ast.Attribute):
@@ -259,11 +267,11 @@ def _chains_of_call(analysis: Program, scope: Scope, node: ast.Call, seen: froze
             found |= {chain.then(COPY) for chain in chains_of(analysis, scope, value, seen)}
     elif name in _PASS_ON:
         for value in values:
-            found |= {chain.then(ITEM) for chain in chains_of(analysis, scope, value, seen)}
+            found |= {chain.then(WITHIN) for chain in chains_of(analysis, scope, value, seen)}
     elif isinstance(function, ast.Attribute) and name == "copy":
         found |= {chain.then(COPY) for chain in chains_of(analysis, scope, function.value, seen)}
     elif isinstance(function, ast.Attribute) and name not in _FRESH:
-        found |= {chain.then(ITEM) for chain in chains_of(analysis, scope, function.value, seen)}
+        found |= {chain.then(WITHIN) for chain in chains_of(analysis, scope, function.value, seen)}
     return found
 
 

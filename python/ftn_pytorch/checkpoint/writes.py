@@ -13,9 +13,24 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from .scopes import ANY, COPY, DEPTH, FUNCTIONS, ITEM, Chain, Root, Scope, Steps, bind, chains_of, inside, is_call_of
+from .scopes import (
+    ANY,
+    COPY,
+    DEPTH,
+    FUNCTIONS,
+    ITEM,
+    WITHIN,
+    Chain,
+    Root,
+    Scope,
+    Steps,
+    bind,
+    chains_of,
+    inside,
+    is_call_of,
+)
 
-ASSIGNED, ASSIGNED_BY_SELF, IN_PLACE, NEXT, FOR, PASSED, CALLED, WITH = (
+ASSIGNED, ASSIGNED_BY_SELF, IN_PLACE, NEXT, FOR, PASSED, CALLED, WITH, READ, HANDED = (
     "assigned",
     "assigned by self",
     "in place",
@@ -24,7 +39,10 @@ ASSIGNED, ASSIGNED_BY_SELF, IN_PLACE, NEXT, FOR, PASSED, CALLED, WITH = (
     "passed",
     "()",
     "with",
+    "read",
+    "handed",
 )
+"""What is done to a value. ``READ``: an item is asked for. ``HANDED``: it is given to a function that is not known."""
 
 _CHANGES_ARGUMENT = frozenset(
     ("heappush", "heappop", "heapify", "heapreplace", "heappushpop", "shuffle", "insort", "insort_left")
@@ -81,6 +99,8 @@ class Analysis:
     def add(self, chain: Chain, operation: str, where: tuple[str, int], is_made: bool) -> None:
         if COPY in chain.steps:
             return
+        if operation == CALLED and chain.steps and chain.steps[-1].startswith("."):
+            chain, operation = Chain(chain.root, chain.steps[:-1]), f"{chain.steps[-1][1:]}()"
         self.events[chain.root][Event(chain.steps, operation, where, is_made)] = None
 
     def add_passed(self, chain: Chain, name: str, position: Any, where: tuple[str, int], is_made: bool) -> None:
@@ -142,26 +162,34 @@ class Analysis:
             before = sum(map(len, self.events.values()))
             for chain, name, position, where, is_made in self._passed:
                 for scope in self.called(name):
-                    parameter = _parameter(scope, position)
-                    root = Root("parameter", parameter, scope) if parameter else None
-                    for event in list(self.events.get(root, ())) if root else ():
-                        quiet = is_made or event.is_made
-                        operation = ASSIGNED if event.operation == ASSIGNED_BY_SELF else event.operation
-                        self.add(chain.then(*event.steps), operation, where, quiet)
+                    for parameter, is_item in _parameters(scope, position):
+                        for event in list(self.events.get(Root("parameter", parameter, scope), ())):
+                            steps = event.steps
+                            if is_item and steps[:1] not in ((ITEM,), (WITHIN,)):
+                                continue
+                            operation = ASSIGNED if event.operation == ASSIGNED_BY_SELF else event.operation
+                            given = chain.then(*(steps[1:] if is_item else steps))
+                            self.add(given, operation, where, is_made or event.is_made)
             if sum(map(len, self.events.values())) == before:
                 break
 
 
-def _parameter(scope: Scope, position: Any) -> str | None:
-    """The parameter that takes an argument: by name, or by number, counted without ``self`` from 0; -1 is ``self``."""
+def _parameters(scope: Scope, position: Any) -> list[tuple[str, bool]]:
+    """The parameters that may take an argument, and whether it is an item of theirs (``*args``).
+
+    ``position``: a name; a number, counted without ``self`` from 0, so that -1 is ``self``; None for any.
+    """
+    arguments = scope.node.args
+    if position is None:
+        return [(name, False) for name in scope.positional]
     if isinstance(position, str):
-        return position if position in scope.parameters else None
+        if position in scope.parameters:
+            return [(position, False)]
+        return [(arguments.kwarg.arg, True)] if arguments.kwarg else []
     number = position + scope.is_method
-    if number < 0:
-        return None
-    if number < len(scope.positional):
-        return scope.positional[number]
-    return scope.node.args.vararg.arg if scope.node.args.vararg else None
+    if 0 <= number < len(scope.positional):
+        return [(scope.positional[number], False)]
+    return [(arguments.vararg.arg, True)] if arguments.vararg and number >= 0 else []
 
 
 class _Recorder:
@@ -208,6 +236,8 @@ class _Recorder:
             self._name(node.name, node)
         elif isinstance(node, ast.Call):
             self._call(node)
+        elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
+            self._add(node.value, READ, node)
         elif isinstance(node, ast.YieldFrom):
             self._add(node.value, FOR, node)
 
@@ -256,19 +286,51 @@ class _Recorder:
         else:
             self._add(function, CALLED, node)
             self._pass(function, "__call__", -1, node)
+        if _is_type_of_python(function) and node.args:
+            self._add(node.args[0], f"{name}()", node)
         changes = name in _CHANGES_ARGUMENT or (name.endswith("_") and not name.endswith("__"))
-        for number, argument in enumerate(node.args):
-            if isinstance(argument, ast.Starred):
-                argument = argument.value
+        arguments = [
+            (number, getattr(each, "value", each) if isinstance(each, ast.Starred) else each)
+            for number, each in enumerate(node.args)
+        ]
+        for number, argument in arguments:
             if name in ("next", "anext"):
                 self._add(argument, NEXT, node)
             elif changes and (number == 0 or name.endswith("_")):
                 self._add(argument, IN_PLACE, node)
-            self._argument(argument, name, number, node)
         for keyword in node.keywords:
             if keyword.arg == "out":
                 self._add(keyword.value, IN_PLACE, node)
-            self._argument(keyword.value, name, keyword.arg or "", node)
+        given = [*arguments, *((each.arg or "", each.value) for each in node.keywords)]
+        is_unknown = (
+            not isinstance(function, ast.Attribute)
+            and bool(self._chains(function))
+            and not (isinstance(function, ast.Name) and self._is_of_module(function.id))
+        )
+        for position, argument in given:
+            self._argument(argument, name, position, node)
+            if is_unknown:
+                self._add(argument, HANDED, node)
+        self._callbacks([argument for _, argument in given], node)
+
+    def _is_of_module(self, name: str) -> bool:
+        scope = self._scope
+        return (
+            name not in scope.parameters
+            and name not in scope.variables
+            and (self._all.root_of(scope, name).kind == "global")
+        )
+
+    def _callbacks(self, arguments: list[Any], node: Any) -> None:
+        """Functions that are passed on are called with what is passed on beside them."""
+        for each in arguments:
+            name = each.attr if isinstance(each, ast.Attribute) else getattr(each, "id", "")
+            if name and self._all.called(name):
+                for other in arguments:
+                    if other is not each:
+                        for chain in self._chains(other):
+                            given = chain.then(WITHIN)
+                            self._all.add_passed(given, name, None, self._where(node), self._scope.is_made)
 
     def _argument(self, argument: Any, name: str, position: Any, node: Any) -> None:
         self._add(argument, PASSED, node)
@@ -284,3 +346,9 @@ class _Recorder:
 
     def _chains(self, expression: Any) -> set[Chain]:
         return chains_of(self._all, self._scope, expression, frozenset())
+
+
+def _is_type_of_python(node: Any) -> bool:
+    """True for ``list.append`` and its like."""
+    types = ("list", "dict", "set", "deque", "bytearray", "OrderedDict", "Counter")
+    return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in types
