@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from . import private_names
+from . import parameters, private_names
 from .conventions import FORWARD
 from .errors import FtnPytorchError, message
 
@@ -75,7 +75,7 @@ def compile_module(torch: Any, module: Any, mode: str, backend: str) -> None:
 
 
 def compile_script(namespace: dict[str, Any], mode: str, backend: str, where: str) -> Callable | None:
-    """Compile the networks of a script in place: every torch.nn.Module that has a name in it.
+    """Compile the networks of a script in place: every torch.nn.Module of ``parameters.networks_in``.
 
     Parameters, names in ``state_dict`` and types stay as they are, so optimizers and files of the script go on working,
     and ``train`` uses what was compiled as well. In a script without such names it is ``ftn_pytorch_forward`` that is
@@ -83,8 +83,8 @@ def compile_script(namespace: dict[str, Any], mode: str, backend: str, where: st
     """
     import torch
 
-    networks = {id(value): value for value in namespace.values() if isinstance(value, torch.nn.Module)}
-    for network in networks.values():
+    networks = [value for value in parameters.networks_in(namespace).values() if isinstance(value, torch.nn.Module)]
+    for network in networks:
         if isinstance(network, torch.jit.ScriptModule):
             raise FtnPytorchError("ARGUMENT", f"{where} has a TorchScript module, which torch.compile cannot work on")
         if not private_names.is_compiled(network):

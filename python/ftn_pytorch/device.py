@@ -7,7 +7,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from . import private_names, process
+from . import parameters, private_names, process
 from .errors import FtnPytorchError
 from .framework import NUMPY
 
@@ -154,13 +154,13 @@ def leave_stream(entered: Any) -> None:
 
 
 def move_modules(namespace: dict[str, Any], device: str) -> None:
-    """Move every torch.nn.Module among the names of a script to the device.
+    """Move every network of a script to the device, see ``parameters.networks_in``.
 
     Parameters stay the same objects, so optimizers that the script made keep working. Plain tensors are left alone: the
     script registers them as buffers of a module or makes them on the device.
     """
     import torch
 
-    for value in namespace.values():
+    for value in parameters.networks_in(namespace).values():
         if isinstance(value, torch.nn.Module):
             value.to(device)

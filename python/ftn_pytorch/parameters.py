@@ -4,14 +4,13 @@
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable, Iterator, Mapping
-from types import FunctionType, ModuleType
 from typing import Any
 
 from . import instances, private_names
 from .errors import FtnPytorchError
 from .values import loaded
+from .values.walk import Kind, Walk, kind_of
 
 PARAMETERS = "ftn_pytorch_parameters"
 OPTIMIZER = "ftn_pytorch_optimizer"
@@ -112,38 +111,22 @@ def assign(runner: Any, values: Mapping[str, Any]) -> None:
 
 def networks_in(namespace: Mapping[str, Any]) -> dict[str, Any]:
     """Networks among the names of a script, also in lists, dicts and objects of own classes, and lone parameters."""
-    if loaded("torch") is None:
+    torch = loaded("torch")
+    if torch is None:
         return {}
-    found: dict[str, Any] = {}
-    seen: set[int] = set()
-    for name, value in list(namespace.items()):
-        # The first of these, for nearly all names, saves most of the time.
-        is_code = isinstance(value, (FunctionType, ModuleType, type)) or inspect.isroutine(value)
-        if not is_code and not name.startswith("__"):
-            _search(name, value, found, seen)
-    return found
+    found: dict[int, tuple[str, Any]] = {}
+    names = [each for each in list(namespace.items()) if not each[0].startswith("__")]
+    # one name after the other, which is the order of parameters in files
+    for edge in (edge for each in names for edge in Walk([each], enters=_may_hold_networks, is_dotted=True)):
+        kind = kind_of(edge.value)
+        is_parameter = kind is Kind.TENSOR and edge.value.is_leaf and edge.value.requires_grad
+        if kind is Kind.MODULE or is_parameter or type(edge.value) is torch.nn.Parameter:
+            found.setdefault(id(edge.value), (edge.path, edge.value))
+    return dict(found.values())
 
 
-def _search(path: str, value: Any, found: dict[str, Any], seen: set[int]) -> None:
-    from .checkpoint.objects import access_to, is_module, is_trainable
-
-    if id(value) in seen:
-        return
-    seen.add(id(value))
-    if is_module(value) or is_trainable(value) or type(value) is loaded("torch").nn.Parameter:
-        found[path] = value
-    elif access_to(value) is None:
-        for name, part in _parts(value):
-            _search(f"{path}.{name}", part, found, seen)
-
-
-def _parts(value: Any) -> Iterator[tuple[Any, Any]]:
-    if isinstance(value, dict):
-        yield from value.items()
-    elif isinstance(value, (list, tuple)):
-        yield from enumerate(value)
-    if instances.is_plain(type(value)):
-        yield from instances.fields(value).items()
+def _may_hold_networks(value: Any, kind: Kind) -> bool:
+    return kind is Kind.CONTAINER or (kind is Kind.OBJECT and instances.is_plain(type(value)))
 
 
 def _each(runner: Any, kind: str) -> Iterator[tuple[str, Any]]:

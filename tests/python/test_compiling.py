@@ -119,6 +119,18 @@ def test_each_network_of_many_is_compiled(load, counted):
     assert len(counted) == 12
 
 
+def test_networks_in_lists_and_objects_are_compiled(load, counted):
+    text = """
+        import torch
+        class Model:
+            def __init__(self): self.head = torch.nn.Linear(2, 2)
+        nets, head, model = [torch.nn.Linear(2, 2)], torch.nn.Linear(2, 2), Model()
+        def ftn_pytorch_forward(x): return head(nets[0](model.head(x)))
+    """
+    call(load(text, compile="default", compile_backend="counting"), FORWARD, X)
+    assert len(counted) == 3
+
+
 def test_reload_compiles_again(load, counted):
     runner = load(NETWORK, compile="default", compile_backend="counting")
     call(runner, FORWARD, X)

@@ -36,6 +36,9 @@ _OTHERS = {
     builtins.input: "reads from the terminal",
     builtins.eval: "runs a text as code",
     builtins.exec: "runs a text as code",
+    os.stat: "looks at a file",
+    os.listdir: "looks at a folder",
+    os.scandir: "looks at a folder",
     os.urandom: "draws random bytes of the system",
 }
 _TODAY = ("now", "utcnow", "today")

@@ -16,13 +16,15 @@ import torch
 
 from .. import private_names
 from ..values.kinds import base_of, is_simple
-from ..values.walk import By, Edge, Kind, Walk, fields_of, globals_in, names_in, shown
+from ..values.walk import By, Edge, Kind, Walk, dict_of_class, fields_of, globals_in, names_in, shown
 from .settings import is_live, is_setting
 
 _LARGE = 1000
 _CONTROL_FLOW = frozenset(("cond", "while_loop"))
 _SETTINGS = frozenset(("param_groups", "get_last_lr", "get_lr"))
 _ASKING = frozenset(("getattr", "hasattr", "AttributeError", "__dict__", "vars"))
+
+_WITH_FIELDS = (Kind.CONSTANT, Kind.CONTAINER, Kind.OBJECT, Kind.SCHEDULER)
 
 ITEM, ABSENT, CELL, ITEMS, SLOT, CLASS, FIELDS, FUNCTION, BASES = range(9)
 """Kinds of bindings, those of ``Binding`` in src/recording/validity.hpp."""
@@ -174,6 +176,10 @@ class Watch:
         }
         if kind in looks:
             looks[kind](value, path)
+        if kind in _WITH_FIELDS and type(value).__dictoffset__:
+            fields = fields_of(value)
+            self._add(FIELDS, value, None, fields, f"fields of {path}")
+            self._followed_in(fields, f"{path}.")
 
     def _unknown(self, value: Any, path: str) -> None:
         kind = type(value)
@@ -205,10 +211,6 @@ class Watch:
         self._add(CLASS, value, None, type(value), f"the class of {path}")
         if base_of(type(value)) is not object:
             self._container(value, path)
-        if type(value).__dictoffset__:
-            fields = fields_of(value)
-            self._add(FIELDS, value, None, fields, f"fields of {path}")
-            self._followed_in(fields, f"{path}.")
 
     def _module(self, module: Any, path: str) -> None:
         if isinstance(module, torch.jit.ScriptModule):
@@ -225,6 +227,7 @@ class Watch:
         self._followed_in(vars(module), f"{path}.")
 
     def _class(self, value: type, path: str) -> None:
+        self._followed_in(dict_of_class(value), f"{path}.")
         self._add(BASES, value, None, value.__mro__, f"bases of {value.__name__}")
 
     def _function(self, value: Any, path: str) -> None:

@@ -15,7 +15,7 @@ import os
 import sys
 import weakref
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import BuiltinMethodType, CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
@@ -106,6 +106,7 @@ class Walk:
     ``is_narrow``: of an object of a user's own class only the fields are followed that code on the way mentions by
     their names, of a class only such methods, of a module only such names. ``skipped``: paths that are not followed.
     ``also_run``: code that is known to run, and ``handed``: identities of objects whose fields other code reads.
+    ``enters`` tells whether a value is looked into. ``is_dotted``: paths are "nets.0" and not "nets[0]".
     """
 
     def __init__(
@@ -115,6 +116,8 @@ class Walk:
         skipped: frozenset[str] = frozenset(),
         also_run: frozenset[CodeType] = frozenset(),
         handed: frozenset[int] = frozenset(),
+        enters: Callable[[Any, Kind], bool] = lambda value, kind: True,
+        is_dotted: bool = False,
     ) -> None:
         self.names: set[str] = set()
         """What the code on the way mentions."""
@@ -126,6 +129,8 @@ class Walk:
         self._skipped = skipped
         self._also_run = also_run
         self._handed = handed
+        self._enters = enters
+        self._is_dotted = is_dotted
         self._named: set[int] = set()
         self._aside: dict[int, list[Edge]] = {}
         self._modules: dict[int, tuple[ModuleType, set[str]]] = {}
@@ -141,7 +146,8 @@ class Walk:
                 if id(value) not in self.entered:
                     kind = kind_of(value)
                     self.entered[id(value)] = (value, path, kind)
-                    yield from self._told(self._edges(value, path, kind))
+                    if self._enters(value, kind):
+                        yield from self._told(self._edges(value, path, kind))
             mentioned = list(self._mentioned())
             if not mentioned:
                 return
@@ -240,8 +246,7 @@ class Walk:
         for each in value.__bases__:
             yield Edge(value, "__bases__", each, each.__name__, By.PART)
         yield Edge(value, "__class__", type(value), type(value).__name__, By.PART)
-        # what a class shows of its fields is no dict, and stands for one
-        (fields,) = (each for each in gc.get_referents(vars(value)) if type(each) is dict)
+        fields = dict_of_class(value)
         is_whole = not self._is_narrow or not qualities(value).is_all_own
         for name, each in list(fields.items()):
             if name in _CLASS_ONLY:
@@ -267,18 +272,21 @@ class Walk:
     def _contents(self, value: Any, path: str) -> Iterator[Edge]:
         if isinstance(value, dict):
             for key, each in list(dict.items(value)):
-                yield Edge(value, key, each, f"{path}[{shown(key)}]", By.ITEM)
+                yield Edge(value, key, each, self._item(path, key), By.ITEM)
                 if kind_of(key) is not Kind.CONSTANT:
                     yield Edge(value, key, key, f"a key of {path}", By.PART)
         elif isinstance(value, tuple):
             for number, each in enumerate(tuple.__iter__(value)):
-                yield Edge(value, number, each, f"{path}[{number}]", By.PART)
+                yield Edge(value, number, each, self._item(path, number), By.PART)
         elif isinstance(value, (list, deque)):
             for number, each in enumerate(list(value) if isinstance(value, deque) else list.__iter__(value)):
-                yield Edge(value, number, each, f"{path}[{number}]", By.ITEM)
+                yield Edge(value, number, each, self._item(path, number), By.ITEM)
         else:
             for each in list(set.__iter__(value) if isinstance(value, set) else frozenset.__iter__(value)):
                 yield Edge(value, each, each, f"an item of {path}", By.PART)
+
+    def _item(self, path: str, key: Any) -> str:
+        return f"{path}.{key if is_simple(key) else shown(key)}" if self._is_dotted else f"{path}[{shown(key)}]"
 
     def _object(self, value: Any, path: str) -> Iterator[Edge]:
         kind = type(value)
@@ -369,6 +377,12 @@ def _joined(path: str, name: str) -> str:
 def shown(key: Any) -> str:
     """A key as it is written, if that calls no code of a user."""
     return repr(key) if type(key) in (str, int, float, bool, bytes, type(None)) else f"a {type(key).__name__}"
+
+
+def dict_of_class(kind: type) -> dict[str, Any]:
+    """The fields of a class. What ``vars`` shows of them is no dict, and stands for one."""
+    (fields,) = (each for each in gc.get_referents(vars(kind)) if type(each) is dict)
+    return fields
 
 
 def fields_of(value: Any) -> dict[str, Any]:
