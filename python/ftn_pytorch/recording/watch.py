@@ -8,7 +8,7 @@ makes the function unrecordable: ``obstacle`` names it.
 from __future__ import annotations
 
 import builtins
-from collections import defaultdict, deque
+from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
 from types import CodeType, FunctionType
 from typing import Any, NamedTuple
@@ -178,7 +178,7 @@ class Watch:
         }
         if kind in looks:
             looks[kind](value, path)
-        if kind in _WITH_FIELDS and type(value).__dictoffset__:
+        if kind in _WITH_FIELDS and type(value).__dictoffset__ and type(value) is not OrderedDict:
             fields = fields_of(value)
             self._add(FIELDS, value, None, fields, f"fields of {path}")
             self._followed_in(fields, f"{path}.")

@@ -294,8 +294,9 @@ class Walk:
 
     def _optimizer(self, value: Any, path: str) -> Iterator[Edge]:
         yield Edge(value, "__class__", type(value), type(value).__name__, By.PART)
+        hooks = private_names.hooks_of(value)
         for name, each in list(fields_of(value).items()):
-            if name not in ("state", "param_groups"):
+            if name not in ("state", "param_groups") and not any(each is known for known in hooks):
                 yield Edge(vars(value), name, each, _joined(path, name), By.FIELD)
         for number, group in enumerate(value.param_groups):
             for key, each in group.items():
