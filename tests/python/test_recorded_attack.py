@@ -50,6 +50,7 @@ lru_cache
 metaclass property
 momentum of a batch normalisation
 monkeypatched method of a class
+name by its text
 new_tensor
 numpy drawn and not used
 numpy generator
@@ -70,6 +71,7 @@ result is a global
 rows of a Replay
 samples of a growing Replay
 saved_tensors_hooks around later
+scheduler inside
 shared memory of numpy, by numpy()
 shared memory written in the step
 state of the generator put back
