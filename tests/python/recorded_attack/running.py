@@ -53,13 +53,13 @@ class Verdict(NamedTuple):
     is_ready: bool = False
 
 
-def verdict(text: str, varied: str = "early", record: Any = recorded) -> Verdict:
+def verdict(text: str, varied: str = "early", record: Any = recorded, calls: int = CALLS) -> Verdict:
     """Run a case both ways; ``varied`` says whether its input differs in each call, or from call 20 on."""
     with _kept_settings():
-        expected, _ = _run(text, varied, _as_it_is, [])
+        expected, _ = _run(text, varied, _as_it_is, [], calls=calls)
     made: list[Any] = []
     with _kept_settings():
-        found, was_ready = _run(text, varied, record, made)
+        found, was_ready = _run(text, varied, record, made, calls=calls)
     if "must_be_refused" in text:
         is_refused = not was_ready and any(each.recording.obstacle for each in made)
         return Verdict("refused", made[0].recording.obstacle) if is_refused else Verdict("WRONG", "it is recorded")
@@ -136,7 +136,13 @@ def _make_module(name: str, text: str, **names: Any) -> types.ModuleType:
 
 
 def _run(
-    text: str, varied: str, record: Any, made: list[Any], changes: bool = True, with_state: bool = True
+    text: str,
+    varied: str,
+    record: Any,
+    made: list[Any],
+    changes: bool = True,
+    with_state: bool = True,
+    calls: int = CALLS,
 ) -> tuple[list[Any], bool]:
     """What was seen after each call, and whether a recording was ever used."""
 
@@ -158,7 +164,7 @@ def _run(
         names = {"recorded": recorded, "make_module": _make_module}
         module = vars(_make_module(f"case_{next(_NUMBERS)}", text, **names))
         try:
-            for call in range(CALLS):
+            for call in range(calls):
                 x = samples[call if call >= VARIED_FROM[varied] else 0]
                 args = module["inputs"](call, x.clone()) if "inputs" in module else (x.clone(),)
                 if "tick" in module:
