@@ -21,7 +21,8 @@ module fpt_c
    public :: fpt_tensor_end_owner
    public :: fpt_tensor_assign, fpt_tensor_operate, fpt_tensor_fail, fpt_tensor_gradient, fpt_tensor_copy
    public :: fpt_procedure_register
-   public :: fpt_scope_begin, fpt_scope_end, fpt_scope_keep, fpt_scope_autocast, fpt_scope_gradients, fpt_scope_is_open
+   public :: fpt_scope_begin, fpt_scope_end, fpt_scope_leave, fpt_scope_keep, fpt_scope_autocast, fpt_scope_gradients
+   public :: fpt_scope_is_open
    public :: fpt_wrap_create, fpt_wrap_add, fpt_wrap_clear, fpt_wrap_free
    public :: fpt_module_load, fpt_module_reload, fpt_module_has, fpt_module_backend, fpt_module_save
    public :: fpt_module_publish
@@ -327,6 +328,12 @@ module fpt_c
          integer(c_int64_t), value :: scope
          integer(c_int32_t) :: status
       end function fpt_scope_end
+
+      subroutine fpt_scope_leave(home) bind(c)
+         import :: c_int64_t
+         implicit none
+         integer(c_int64_t), intent(in) :: home
+      end subroutine fpt_scope_leave
 
       function fpt_scope_keep(scope, tensor) bind(c) result(status)
          import :: c_int32_t, c_int64_t

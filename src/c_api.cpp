@@ -9,13 +9,13 @@
 #include "base/cuda_context.hpp"
 #include "base/error.hpp"
 #include "base/fpenv.hpp"
-#include "calls/argument_list.hpp"
 #include "calls/runner.hpp"
 #include "direct/direct_plugin.hpp"
 #include "guard.hpp"
 #include "python/environment.hpp"
 #include "python/interpreter.hpp"
 #include "script/script_runner.hpp"
+#include "values/argument_list.hpp"
 
 using namespace fpt;
 
@@ -82,13 +82,21 @@ fpt_status fpt_init_device(const char* device, int64_t device_len) {
 }
 
 void fpt_error_text(const char** text, int64_t* length) {
-  *text = last_error().data();
-  *length = static_cast<int64_t>(last_error().size());
+  guard([&] {
+    *text = last_error().data();
+    *length = static_cast<int64_t>(last_error().size());
+  });
 }
 
-const char* fpt_status_name(fpt_status status) { return status_name(status); }
+const char* fpt_status_name(fpt_status status) {
+  const char* name = nullptr;
+  guard([&] { name = status_name(status); });
+  return name;
+}
 
-void fpt_on_warning(void (*handler)(const char* text, int64_t length)) { set_warning_handler(handler); }
+void fpt_on_warning(void (*handler)(const char* text, int64_t length)) {
+  guard([&] { set_warning_handler(handler); });
+}
 
 fpt_status fpt_set_threads(int64_t n) {
   return guard_call([&] {
@@ -301,8 +309,7 @@ fpt_status fpt_module_create(fpt_module* object, fpt_module factory, const char*
 
 void fpt_module_free(fpt_module module) {
   if (is_observed()) guard([&] { forget_module(module); });
-  const HostState host;  // destroying objects of a script may run code of it
-  runners().retire(module);
+  guard_call([&] { runners().retire(module); });  // destroying objects of a script may run code of it
 }
 
 }  // extern "C"

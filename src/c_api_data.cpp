@@ -4,19 +4,25 @@
 
 #include "arrays/arg.hpp"
 #include "arrays/pinned.hpp"
-#include "calls/argument_list.hpp"
 #include "calls/results.hpp"
-#include "calls/tensor.hpp"
 #include "guard.hpp"
+#include "values/argument_list.hpp"
+#include "values/tensor.hpp"
 
 using namespace fpt;
 
 namespace {
 
-/// A failed description has its text at once, too; the call that uses it makes another one that names the argument.
-fpt_status told(const fpt_arg& arg, const char* what) {
-  if (arg.status == FPT_OK) return FPT_OK;
-  return guard([&] { require_described(arg, what); });
+/// Describe an argument. A failed description has its text at once, too; the call that uses it makes another one that
+/// names the argument.
+template <class Describe>
+fpt_status describe(fpt_arg* arg, const char* what, const Describe& description) noexcept {
+  const fpt_status status = guard([&] {
+    description();
+    if (arg->status != FPT_OK) require_described(*arg, what);  // a text costs more than the rest
+  });
+  if (status != FPT_OK) arg->status = status;
+  return status;
 }
 
 }  // namespace
@@ -25,25 +31,21 @@ extern "C" {
 
 fpt_status fpt_arg_array(fpt_arg* arg, void* data, int32_t dtype, int32_t rank, const int64_t extents[],
                          const int64_t strides[], int32_t access) {
-  describe_array(*arg, data, dtype, rank, extents, strides, access);
-  return told(*arg, "the array");
+  return describe(arg, "the array", [&] { describe_array(*arg, data, dtype, rank, extents, strides, access); });
 }
 
 fpt_status fpt_arg_memory(fpt_arg* arg, void* data, const char* dtype, int64_t dtype_len, int32_t rank,
                           const int64_t extents[], int32_t access) {
-  describe_memory(*arg, data, view_trimmed(dtype, dtype_len), rank, extents, access);
-  return told(*arg, "the array");
+  return describe(arg, "the array",
+                  [&] { describe_memory(*arg, data, view_trimmed(dtype, dtype_len), rank, extents, access); });
 }
 
 fpt_status fpt_arg_text(fpt_arg* arg, const char* text, int64_t length, int32_t access) {
-  const fpt_status status = guard([&] { describe_text(*arg, text, length, access); });
-  if (status != FPT_OK) arg->status = status;
-  return told(*arg, "the string");
+  return describe(arg, "the string", [&] { describe_text(*arg, text, length, access); });
 }
 
 fpt_status fpt_arg_name(fpt_arg* arg, const char* name, int64_t length) {
-  name_arg(*arg, name, length);
-  return told(*arg, "the argument");
+  return describe(arg, "the argument", [&] { name_arg(*arg, name, length); });
 }
 
 fpt_status fpt_pin(const fpt_arg* arg) {
@@ -66,7 +68,9 @@ fpt_status fpt_wrap_clear(fpt_wrap wrap) {
   return guard([&] { wrap_at(wrap).clear(); });
 }
 
-void fpt_wrap_free(fpt_wrap wrap) { free_wrap(wrap); }
+void fpt_wrap_free(fpt_wrap wrap) {
+  guard([&] { free_wrap(wrap); });
+}
 
 fpt_status fpt_results_count(fpt_results results, int32_t* count) {
   return guard([&] { *count = results_table().at(results).names().count(); });
@@ -106,6 +110,8 @@ fpt_status fpt_results_text(fpt_results results, int32_t index, const char** tex
   });
 }
 
-void fpt_results_free(fpt_results results) { results_table().remove(results); }
+void fpt_results_free(fpt_results results) {
+  guard([&] { results_table().remove(results); });
+}
 
 }  // extern "C"

@@ -3,13 +3,15 @@
 #include <algorithm>
 
 #include "arrays/fit.hpp"
-#include "calls/operators.hpp"
-#include "calls/procedures.hpp"
+#include "base/cuda_context.hpp"
+#include "base/fpenv.hpp"
 #include "calls/results.hpp"
-#include "calls/scopes.hpp"
 #include "guard.hpp"
 #include "python/interpreter.hpp"
 #include "script/script_answer.hpp"
+#include "values/operators.hpp"
+#include "values/procedures.hpp"
+#include "values/scopes.hpp"
 
 using namespace fpt;
 
@@ -32,17 +34,19 @@ fpt_status fpt_tensor_from(fpt_tensor* tensor, fpt_arg* arg, int32_t same_layout
 
 fpt_status fpt_tensor_arg(fpt_tensor tensor, fpt_arg* arg) {
   const fpt_status status = guard([&] { *arg = tensor_argument(tensor); });
-  if (status == FPT_OK) return FPT_OK;
-  *arg = argument_of({});
-  arg->handle = tensor;  // a call that uses it says the same
-  if (!is_tensor_handle(tensor)) arg->status = status;
+  if (status != FPT_OK)
+    guard([&] {
+      *arg = argument_of({});
+      arg->handle = tensor;  // a call that uses it says the same
+      if (!is_tensor_handle(tensor)) arg->status = status;
+    });
   return status;
 }
 
 fpt_status fpt_tensor_info(fpt_tensor tensor, int32_t* dtype, int32_t* rank, int64_t extents[], char device[]) {
   return guard_call([&] {
     const TensorPtr held = tensor_at(tensor);
-    const Array& array = held->array();
+    const Array array = held->array();
     *dtype = array.dtype;
     *rank = array.rank;
     int64_t strides[FPT_MAX_RANK];
@@ -56,27 +60,47 @@ fpt_status fpt_tensor_data(fpt_tensor tensor, int32_t dtype, int32_t rank, void*
                            int64_t strides[]) {
   return guard_call([&] {
     const TensorPtr held = tensor_at(tensor);
-    const Array& array = held->array();
+    const Array array = held->array();
     require_memory(array, dtype, rank, "the tensor");
     hand_out_memory(array, data, extents, strides);
   });
 }
 
-int32_t fpt_tensor_is_set(fpt_tensor tensor) { return is_tensor_set(tensor) ? 1 : 0; }
+int32_t fpt_tensor_is_set(fpt_tensor tensor) {
+  int32_t is_set = 0;
+  guard([&] { is_set = is_tensor_set(tensor) ? 1 : 0; });
+  return is_set;
+}
 
-void* fpt_tensor_address(fpt_tensor tensor) { return const_cast<void*>(tensor_address(tensor)); }
+void* fpt_tensor_address(fpt_tensor tensor) {
+  const void* address = nullptr;
+  guard([&] { address = tensor_address(tensor); });
+  return const_cast<void*>(address);
+}
 
-void fpt_tensor_free(fpt_tensor tensor) { free_tensor(tensor); }
+void fpt_tensor_free(fpt_tensor tensor) {
+  guard([&] { free_tensor(tensor); });
+}
 
-void fpt_tensor_own(const fpt_tensor* home, fpt_tensor before) { own_tensor(home, before); }
+void fpt_tensor_own(const fpt_tensor* home, fpt_tensor before) {
+  guard([&] { own_tensor(home, before); });
+}
 
-void fpt_tensor_disown(const fpt_tensor* home, fpt_tensor before) { disown_tensor(home, before); }
+void fpt_tensor_disown(const fpt_tensor* home, fpt_tensor before) {
+  guard([&] { disown_tensor(home, before); });
+}
 
-void fpt_tensor_end_owner(fpt_tensor* home) { end_owner(home); }
+void fpt_tensor_end_owner(fpt_tensor* home) {
+  guard([&] { end_owner(home); });
+}
 
 fpt_status fpt_tensor_assign(fpt_tensor* left, fpt_tensor right) {
-  const auto assign = [&] { assign_tensor(left, right); };
-  return is_bound(*left) ? guard_call(assign) : guard(assign);  // another name needs no Python
+  return guard([&] {
+    if (!is_bound(*left)) return assign_tensor(left, right);  // another name needs no Python
+    const HostState host;
+    const CallerContext context;
+    assign_tensor(left, right);
+  });
 }
 
 fpt_status fpt_tensor_operate(int32_t operation, fpt_tensor left, fpt_tensor right, fpt_arg* scalar,
@@ -105,20 +129,19 @@ fpt_status fpt_tensor_copy(fpt_tensor tensor, fpt_arg* output, int32_t cast) {
     const TensorPtr held = tensor_at(tensor);
     const Outputs outputs({output, 1});
     const Reading reading{held->same_layout(), cast != 0, /*brings_to_host=*/true};
-    const bool is_known = held->is_value() || held->is_of_caller();
-    if (is_known && held->array().device.is_host() && outputs.device().is_host()) {
-      std::vector<CheckedCopy> copies;
-      const fpt_arg described = held->described_as(*output);
-      copies.push_back(held->is_value()
-                           ? fit_scalar(scalar_of(described), outputs.get()[0], "the tensor")
-                           : fit_array(held->same_layout() ? held->array() : reversed(held->array()), "Tensor",
-                                       outputs.get()[0], held->same_layout(), reading.cast, "the tensor"));
-      return run_all(copies);
+    if (held->is_plain_memory() && outputs.device().is_host()) {
+      const Array array = held->array();
+      if (array.device.is_host() && !is_half(array.dtype)) {
+        std::vector<CheckedCopy> copies;
+        copies.push_back(fit_array(held->same_layout() ? array : reversed(array), "Tensor", outputs.get()[0],
+                                   held->same_layout(), reading.cast, "the tensor"));
+        return run_all(copies);
+      }
     }
     ensure_started();
     const InterpreterLock gil;
     const CallName name{"copy_to", "a tensor"};
-    ScriptAnswer answer(held->torch_object(), name, /*copied_at_once=*/true);
+    ScriptAnswer answer(held->torch_object().get(), name, /*copied_at_once=*/true);
     deliver(answer, name, reading, outputs.get());
     if (!outputs.device().is_host()) answer.wait(outputs.device());
   });
@@ -130,6 +153,10 @@ fpt_status fpt_scope_begin(fpt_scope* scope, const char* name, int64_t name_len)
 
 fpt_status fpt_scope_end(fpt_scope scope) {
   return guard([&] { end_scope(scope); });
+}
+
+void fpt_scope_leave(const fpt_scope* home) {
+  guard([&] { leave_scope(home); });
 }
 
 fpt_status fpt_scope_keep(fpt_scope scope, fpt_tensor tensor) {
@@ -150,6 +177,10 @@ fpt_status fpt_scope_gradients(fpt_scope scope, int32_t wanted) {
   return guard_call([&] { set_gradients(scope, wanted != 0); });
 }
 
-int32_t fpt_scope_is_open() { return is_in_scope() ? 1 : 0; }
+int32_t fpt_scope_is_open() {
+  int32_t is_open = 0;
+  guard([&] { is_open = is_in_scope() ? 1 : 0; });
+  return is_open;
+}
 
 }  // extern "C"

@@ -10,10 +10,9 @@
 
 namespace fpt {
 
-fpt_status guard(Body body) noexcept {
+fpt_status report_exception() noexcept {
   try {
-    body();
-    return FPT_OK;
+    throw;
   } catch (const Error& error) {
     return remember_error(error.status(), error.text());
   } catch (const std::bad_alloc&) {

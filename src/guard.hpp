@@ -8,8 +8,21 @@
 
 namespace fpt {
 
-/// What a guard runs: a callable that outlives the guard. No template, so that the handlers are compiled once, and
-/// stack traces stay readable.
+/// Remember what is being handled, in a catch block: its status.
+fpt_status report_exception() noexcept;
+
+/// Run `body`; failures become a status and the text of this thread.
+template <class Callable>
+fpt_status guard(const Callable& body) noexcept {
+  try {
+    body();
+    return FPT_OK;
+  } catch (...) {
+    return report_exception();
+  }
+}
+
+/// What a guard of a call runs: a callable that outlives it. No template, so that stack traces stay readable.
 class Body {
  public:
   template <class Callable>
@@ -21,9 +34,6 @@ class Body {
   const void* callable_;
   void (*run_)(const void* callable);
 };
-
-/// Run `body`; failures become a status and the text of this thread.
-fpt_status guard(Body body) noexcept;
 
 /// The same for bodies that compute in the floating-point environment of Python and torch.
 fpt_status guard_call(Body body) noexcept;

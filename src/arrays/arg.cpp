@@ -9,21 +9,11 @@
 #include "arrays/copy.hpp"
 #include "arrays/texts.hpp"
 #include "base/error.hpp"
-#include "base/handle.hpp"
 
 namespace fpt {
 namespace {
 
-struct Copy {
-  Storage storage;
-};
-
-using Copies = HandleTable<Copy, HandleKind::copy>;
-
-Copies& copies() {
-  static Copies& table = *new Copies("an argument made by torch_copy", "torch_copy");
-  return table;
-}
+constexpr int64_t no_handle_left = -1;
 
 fpt_status refuse(fpt_arg& arg, fpt_status status, int64_t value) {
   arg.status = status;
@@ -68,6 +58,11 @@ bool set_access(fpt_arg& arg, int32_t access) noexcept {
 }
 
 }  // namespace
+
+CopyTable& copies() {
+  static CopyTable& table = *new CopyTable("an argument made by torch_copy", "torch_copy");
+  return table;
+}
 
 void FreeDeleter::operator()(void* memory) const noexcept { std::free(memory); }
 
@@ -146,9 +141,11 @@ fpt_status describe_array(fpt_arg& arg, void* data, int32_t dtype, int32_t rank,
     copy_same_type(source, target);
     std::memcpy(arg.u.array.strides, target.strides, static_cast<std::size_t>(rank) * sizeof(int64_t));
     arg.data = target.data;
-    arg.handle = copies().insert(std::unique_ptr<Copy>(new Copy{std::move(storage)}));
+    arg.handle = copies().insert(std::make_unique<Storage>(std::move(storage)));
   } catch (const std::bad_alloc&) {
     return refuse(arg, FPT_ERR_MEMORY, bytes);
+  } catch (const Error& error) {  // of the table
+    return refuse(arg, error.status(), no_handle_left);
   }
   return FPT_OK;
 }
@@ -256,6 +253,9 @@ void require_described(const fpt_arg& arg, const std::string& what) {
     case FPT_ERR_NOT_LOADED:
       fail(FPT_ERR_NOT_LOADED, what, " is a tensor without contents: call from_array, or assign something, first");
     case FPT_ERR_MEMORY:
+      if (value == no_handle_left)
+        fail(FPT_ERR_MEMORY, what, " cannot be copied: millions of copies wait for the calls that they were made for. ",
+             "Describe an argument with torch_copy only where a call with it follows");
       fail(FPT_ERR_MEMORY, "no memory for a copy of ", what, " (", value, " bytes)");
     case FPT_ERR_KIND:
       if (is_logical(arg.dtype))
@@ -286,11 +286,11 @@ void require_described(const fpt_arg& arg, const std::string& what) {
 
 Storage claim_copy(const fpt_arg& arg) {
   if (arg.access != FPT_COPY || arg.rank == 0 || arg.status != FPT_OK || arg.dtype == FPT_TEXT) return {};
-  std::unique_ptr<Copy> copy = copies().remove(arg.handle);
+  std::unique_ptr<Storage> copy = copies().remove(arg.handle);
   if (!copy)
     fail(FPT_ERR_FREED, "an argument made by torch_copy lives for one call, and that call has been made: ",
          "write torch_copy(...) again in the next call");
-  return std::move(copy->storage);
+  return std::move(*copy);
 }
 
 void discard_copies(Args args) noexcept {

@@ -9,6 +9,7 @@
 
 #include "arrays/array.hpp"
 #include "base/error.hpp"
+#include "base/handle.hpp"
 #include "ftn_pytorch.h"
 
 namespace fpt {
@@ -31,6 +32,10 @@ using Storage = std::unique_ptr<void, FreeDeleter>;
 
 /// At least `bytes` bytes, aligned for vector instructions. Throws std::bad_alloc.
 Storage allocate(std::size_t bytes);
+
+/// What torch_copy made for calls that are still to come.
+using CopyTable = HandleTable<Storage, HandleKind::copy>;
+CopyTable& copies();
 
 /// Fill `arg`; never throws for a bad description, but records it in arg.status, which is also returned.
 fpt_status describe_array(fpt_arg& arg, void* data, int32_t dtype, int32_t rank, const int64_t* extents,

@@ -1,36 +1,26 @@
 // SPDX-License-Identifier: MIT
 #include "base/error.hpp"
 
-#include <pthread.h>
-
 #include <cstdio>
 #include <mutex>
 #include <vector>
 
+#include "base/per_thread.hpp"
+
 namespace fpt {
 namespace {
 
-thread_local std::string* text_of_thread = nullptr;
+/// Text of the last failure.
+struct Failure {
+  std::string text;
+};
 
-void forget_text(void* text) {
-  delete static_cast<std::string*>(text);
-  text_of_thread = nullptr;
-}
-
-// Goes with its thread, but not before exit handlers run, where threads may still fail: exit() destroys thread_local
-// objects and leaves keys alone.
-std::string& thread_text() {
-  static const pthread_key_t key = [] {
-    pthread_key_t made{};
-    pthread_key_create(&made, forget_text);
-    return made;
-  }();
-  if (!text_of_thread) {
-    text_of_thread = new std::string;
-    pthread_setspecific(key, text_of_thread);
-  }
-  return *text_of_thread;
-}
+/// That of a thread without failures: without memory, and never destroyed.
+union NoText {
+  std::string text;
+  NoText() noexcept : text() {}
+  ~NoText() {}
+};
 
 /// Length of the character of UTF-8 that a text begins with, 0 if it begins with none.
 std::size_t utf8_length(std::string_view text) noexcept {
@@ -123,13 +113,18 @@ std::string as_utf8(std::string_view text) {
 
 fpt_status remember_error(fpt_status status, std::string_view text) noexcept {
   try {
-    thread_text() = as_utf8(text);
+    PerThread<Failure>::get().text = as_utf8(text);
   } catch (...) {
+    if (Failure* before = PerThread<Failure>::find()) before->text.clear();  // which is about something else
   }
   return status;
 }
 
-const std::string& last_error() noexcept { return thread_text(); }
+const std::string& last_error() noexcept {
+  static const NoText none;
+  const Failure* failure = PerThread<Failure>::find();
+  return failure ? failure->text : none.text;
+}
 
 const char* status_name(fpt_status status) noexcept {
   for (const Name& entry : names)

@@ -4,9 +4,10 @@
 
 #include <atomic>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <mutex>
+#include <string>
+#include <utility>
 
 #include "base/error.hpp"
 
@@ -19,19 +20,25 @@ constexpr bool is_handle_of(HandleKind kind, int64_t handle) noexcept {
   return handle >> 60 == static_cast<int64_t>(kind);
 }
 
-/// Table of the objects of one kind. Looking up takes no lock; inserting and removing do.
+/// Why an object ended, for messages.
+using HandleEnd = std::shared_ptr<const std::string>;
+
+/// Table of the objects of one kind. Looking up takes no lock; inserting and removing do, and removing needs no memory.
 ///
 /// A handle is kind << 60 | generation << 32 | slot. Slots live in chunks that are never freed, so a look-up may
 /// run beside an insertion. Removing an object while another thread uses it is for the caller to prevent, except where
 /// all users hold a Use and whoever frees it calls retire().
 template <class T, HandleKind kind>
 class HandleTable {
+  static constexpr uint32_t no_slot = UINT32_MAX;
+
   /// The state is generation << 32 | retired | users: one word, so that whoever takes the last user away sees whether
   /// the object has been retired. Users of a stale handle count for a moment, too.
   struct Slot {
     std::atomic<uint64_t> state{uint64_t{1} << 32};
     std::atomic<T*> object{nullptr};
-    std::atomic<const char*> end{nullptr};  // of the object that was here last, for messages; null: it was freed
+    HandleEnd end;            // of the object that was here last, for messages; null: it was freed
+    uint32_t next = no_slot;  // the slot freed after this one, while both are free
   };
 
  public:
@@ -52,10 +59,11 @@ class HandleTable {
 
   int64_t insert(std::unique_ptr<T> object) {
     std::lock_guard<std::mutex> lock(mutex_);
-    if (free_.empty()) add_chunk();
-    const uint32_t index = free_.back();
-    free_.pop_back();
+    if (first_free_ == no_slot) add_chunk();
+    const uint32_t index = first_free_;
     Slot& slot = slot_at(index);
+    first_free_ = std::exchange(slot.next, no_slot);
+    if (first_free_ == no_slot) last_free_ = no_slot;
     const auto generation = static_cast<int64_t>(slot.state.load(std::memory_order_relaxed) >> 32 & ((1u << 28) - 1));
     slot.object.store(object.release(), std::memory_order_release);
     return static_cast<int64_t>(kind) << 60 | generation << 32 | index;
@@ -77,13 +85,13 @@ class HandleTable {
   }
 
   /// Take an object out of the table; null for 0 and stale handles.
-  /// @param end  why it ended, if it was not freed, in memory that stays: what using its handle fails with
-  std::unique_ptr<T> remove(int64_t handle, const char* end = nullptr) {
+  /// @param end  why it ended, if it was not freed: what using its handle fails with
+  std::unique_ptr<T> remove(int64_t handle, HandleEnd end = nullptr) {
     std::lock_guard<std::mutex> lock(mutex_);
     T* object = find(handle);
     if (!object) return nullptr;
     Slot& slot = *slot_of(handle);
-    slot.end.store(end, std::memory_order_relaxed);
+    slot.end = std::move(end);
     slot.state.fetch_add(one_generation);
     reuse(slot, handle);
     return std::unique_ptr<T>(object);
@@ -101,6 +109,16 @@ class HandleTable {
     }
     if ((before & all_users) == 0) dispose(*slot, handle);
   }
+
+  /// Refuse more objects than so many chunks hold, from 1 to the limit of the table.
+  /// @return what the limit was
+  uint32_t limit_to(uint32_t chunks) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return std::exchange(limit_, chunks);
+  }
+
+  static constexpr uint32_t chunk_size = 1024;
+  static constexpr uint32_t max_chunks = 1 << 12;
 
   /// Keeps an object alive while it is used. FPT_ERR_NOT_LOADED, FPT_ERR_FREED, FPT_ERR_ARGUMENT as at() says.
   class Use {
@@ -129,8 +147,6 @@ class HandleTable {
   };
 
  private:
-  static constexpr uint32_t chunk_size = 1024;
-  static constexpr uint32_t max_chunks = 1 << 12;
   static constexpr uint64_t one_generation = uint64_t{1} << 32, low_bits = one_generation - 1;
   static constexpr uint64_t retired = uint64_t{1} << 31, all_users = retired - 1;
 
@@ -142,11 +158,15 @@ class HandleTable {
   [[noreturn, gnu::cold, gnu::noinline]] void refuse(int64_t handle) const {
     if (handle == 0) fail(FPT_ERR_NOT_LOADED, "this is not ", noun_, " yet: call ", maker_, " first");
     if (!is_handle_of(kind, handle)) fail(FPT_ERR_ARGUMENT, "this is a handle, but not that of ", noun_);
-    const Slot* slot = slot_of(handle);
-    const bool ended_last = slot && names(slot->state.load() - one_generation, handle);
-    if (const char* end = ended_last ? slot->end.load(std::memory_order_relaxed) : nullptr)
-      fail(FPT_ERR_FREED, "this was ", noun_, ' ', end);
+    if (const HandleEnd end = end_of(handle)) fail(FPT_ERR_FREED, "this was ", noun_, ' ', *end);
     fail(FPT_ERR_FREED, "this was ", noun_, " and has been freed: call ", maker_, " again before it is used");
+  }
+
+  /// Why the object of a handle ended, if it was the last one in its slot and was not freed.
+  HandleEnd end_of(int64_t handle) const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const Slot* slot = slot_of(handle);
+    return slot && names(slot->state.load() - one_generation, handle) ? slot->end : nullptr;
   }
 
   /// The slot that a handle points to, whatever lies in it now; null for a handle of another kind or made up.
@@ -159,9 +179,14 @@ class HandleTable {
   }
 
   /// With the mutex held. The slot freed longest ago is used next, so stale handles stay noticeable.
-  void reuse(Slot& slot, int64_t handle) {
+  void reuse(Slot& slot, int64_t handle) noexcept {
     slot.object.store(nullptr, std::memory_order_release);
-    free_.push_front(static_cast<uint32_t>(handle));
+    append_free(static_cast<uint32_t>(handle));
+  }
+
+  void append_free(uint32_t index) noexcept {
+    (last_free_ == no_slot ? first_free_ : slot_at(last_free_).next) = index;
+    last_free_ = index;
   }
 
   /// Destroy a retired object that nobody uses; of several threads that have seen it so, one does.
@@ -176,20 +201,21 @@ class HandleTable {
     reuse(slot, handle);
   }
 
-  Slot& slot_at(uint32_t index) { return chunks_[index / chunk_size].load()[index % chunk_size]; }
+  Slot& slot_at(uint32_t index) noexcept { return chunks_[index / chunk_size].load()[index % chunk_size]; }
 
   void add_chunk() {
-    if (used_chunks_ == max_chunks) fail(FPT_ERR_MEMORY, "more than 4 million handles are in use");
+    if (used_chunks_ >= limit_)
+      fail(FPT_ERR_MEMORY, "more than ", limit_ * chunk_size, " handles are in use, each for ", noun_);
     chunks_[used_chunks_].store(new Slot[chunk_size], std::memory_order_release);
-    for (uint32_t i = 0; i < chunk_size; ++i) free_.push_back(used_chunks_ * chunk_size + chunk_size - 1 - i);
+    for (uint32_t i = 0; i < chunk_size; ++i) append_free(used_chunks_ * chunk_size + i);
     ++used_chunks_;
   }
 
   const char* noun_;
   const char* maker_;
-  std::mutex mutex_;
-  std::deque<uint32_t> free_;
-  uint32_t used_chunks_ = 0;
+  mutable std::mutex mutex_;
+  uint32_t first_free_ = no_slot, last_free_ = no_slot;
+  uint32_t used_chunks_ = 0, limit_ = max_chunks;
   std::unique_ptr<std::atomic<Slot*>[]> chunks_{new std::atomic<Slot*>[max_chunks]()};
 };
 

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "calls/answer.hpp"
 #include "direct/fpt_direct.h"
@@ -21,6 +22,9 @@ class DirectAnswer : public Answer, public std::enable_shared_from_this<DirectAn
   /// Where the plug-in puts what it releases at the end of this life.
   fpt_direct_answer* raw() noexcept { return &answer_; }
 
+  /// Results may be inputs, or views of them: what owns the memory of inputs lives as long as the answer.
+  void keep(std::vector<std::shared_ptr<const void>> owners) noexcept { owners_ = std::move(owners); }
+
   ResultList list() const override;
   Value value(int32_t index) override;
   Array on_host(int32_t index) override;
@@ -36,6 +40,7 @@ class DirectAnswer : public Answer, public std::enable_shared_from_this<DirectAn
  private:
   Array copy_of(int32_t index, bool widened);
 
+  std::vector<std::shared_ptr<const void>> owners_;
   fpt_direct_answer answer_{};
   std::map<std::pair<int32_t, bool>, Array> copies_;  // memory of the answer
 };

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "arrays/texts.hpp"
@@ -11,9 +13,17 @@
 #include "direct/direct_plugin.hpp"
 #include "direct/direct_value.hpp"
 #include "direct/optimizer_settings.hpp"
+#include "values/scopes.hpp"
 
 namespace fpt {
 namespace {
+
+/// A result would not belong to the graph, and a gradient computed with it would lack a part.
+void require_no_gradients(Tensor& tensor, const std::string& label) {
+  if (records_gradients(tensor))
+    fail(FPT_ERR_ARGUMENT, label, " requires gradients, and the direct path records none: load the model with ",
+         "backend=\"python\", or switch gradients off with scope%no_grad()");
+}
 
 /// Arguments as the plug-in wants them: memory, scalars and texts. Those that are so already are not touched.
 class PlainArguments {
@@ -29,29 +39,32 @@ class PlainArguments {
   }
 
   const fpt_arg* get() const noexcept { return args_.first; }
+  /// What owns memory among the arguments; empty afterwards.
+  std::vector<std::shared_ptr<const void>> take_owners() noexcept { return std::exchange(owners_, {}); }
 
  private:
   void resolve(fpt_arg& arg, const std::string& label) {
     require_described(arg, label);
     if (is_tensor_handle(arg.handle)) {
-      tensors_.push_back(tensor_at(arg.handle));
-      Tensor& tensor = *tensors_.back();
-      if (!tensor.is_value() && !tensor.is_of_caller())
-        require_memory(tensor.array(), tensor.array().dtype, tensor.array().rank, label);
-      arg = tensor.described_as(arg);
+      const TensorPtr tensor = tensor_at(arg.handle);
+      owners_.push_back(tensor);
+      const int64_t handle = tensor->is_of_caller() ? 0 : arg.handle;
+      if (handle != 0) require_memory(tensor->array(), tensor->array().dtype, tensor->array().rank, label);
+      require_no_gradients(*tensor, label);
+      arg = tensor->described_as(arg);
+      arg.handle = handle;
     }
-    if (auto text = text_owner(arg, label)) texts_.push_back(std::move(text));
+    if (auto text = text_owner(arg, label)) owners_.push_back(std::move(text));
     if (arg.access != FPT_COPY) return;
-    storages_.push_back(claim_copy(arg));
+    Storage copy = claim_copy(arg);
+    if (!copy) arg.handle = 0;  // a value
+    if (copy) owners_.push_back(std::move(copy));
     arg.access = FPT_IN;
-    arg.handle = 0;
   }
 
   Args args_;
   std::vector<fpt_arg> resolved_;
-  std::vector<TensorPtr> tensors_;
-  std::vector<Storage> storages_;
-  std::vector<std::shared_ptr<const std::string>> texts_;
+  std::vector<std::shared_ptr<const void>> owners_;
 };
 
 constexpr std::string_view own_prefix = "ftn_pytorch_", optimizer_prefix = "ftn_pytorch_create_optimizer_";
@@ -172,10 +185,11 @@ bool DirectRunner::has(const std::string& function) {
 
 void DirectRunner::run_plugin(std::string_view method, std::string_view label, Args inputs, int32_t flags,
                               DirectAnswer& answer) {
-  const PlainArguments plain(inputs, "input", name_of(label));
+  PlainArguments plain(inputs, "input", name_of(label));
   require_direct(direct_plugin().call(module_, method.empty() ? nullptr : method.data(),
                                       static_cast<int64_t>(method.size()), plain.get(), inputs.count, flags,
                                       answer.raw()));
+  answer.keep(plain.take_owners());
 }
 
 void DirectRunner::run(std::string_view method, std::string_view label, Args inputs, const Targets& targets,
@@ -184,25 +198,25 @@ void DirectRunner::run(std::string_view method, std::string_view label, Args inp
   const Outputs outputs(targets.outputs);
   outputs.start_device([](Device device) { require_direct(direct_plugin().wait(device.type, device.index)); });
   const auto hand_out = [&](DirectAnswer& answer) {
-    run_plugin(method, label, inputs, flags, answer);
     const Args wanted = outputs.get();
     if (wanted.count == 0 || (wanted.count == 1 && answer.copy_plain_tensor(wanted[0], reading_.same_layout))) return;
     deliver(answer, name_of(label), reading_, wanted);
     if (!outputs.device().is_host()) answer.wait(outputs.device());
   };
-  if (targets.tensor) {
-    const auto answer = std::make_shared<DirectAnswer>();
-    hand_out(*answer);
-    *targets.tensor = single_tensor(*answer, name_of(label), reading_);
-    return;
-  }
-  if (!targets.results) {
+  if (!targets.tensor && !targets.results) {
     DirectAnswer answer;  // on the stack: nothing of it is kept
+    run_plugin(method, label, inputs, flags, answer);
     return hand_out(answer);
   }
   const auto answer = std::make_shared<DirectAnswer>();
+  run_plugin(method, label, inputs, flags, *answer);
+  // what may be refused comes before the first copy
+  TensorPtr tensor = targets.tensor ? single_tensor(*answer, name_of(label), reading_) : nullptr;
+  std::optional<Results> results;
+  if (targets.results) results.emplace(answer, name_of(label), reading_);
   hand_out(*answer);
-  store_results(targets.results, Results(answer, name_of(label), reading_));
+  if (tensor) *targets.tensor = std::move(tensor);
+  if (results) store_results(targets.results, std::move(*results));
 }
 
 void DirectRunner::forward(Args inputs, const Targets& targets, int32_t flags) {

@@ -8,7 +8,8 @@
  *
  * Arguments that are arrays have their axes in Fortran order, results in the order of the model; strides are in bytes.
  * The plug-in reverses the axes of arguments where the module was loaded so. Arguments are descriptions of memory,
- * scalars and texts: the core resolves handles and torch_copy before.
+ * scalars and texts: the core resolves handles and torch_copy before. A handle that is left says that the memory is not
+ * the caller's: a model may change it, and the core keeps it until the answer is released, but no longer.
  *
  * Threads: every function may be called from any thread. What waits for what is said in direct-path.md.
  */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "plugin/answer.hpp"
 
+#include "base/per_thread.hpp"
 #include "direct/direct_value.hpp"
 
 namespace fpt::direct {
@@ -44,7 +45,9 @@ at::Tensor plain(at::Tensor tensor, const std::string& label) {
   return tensor;
 }
 
-thread_local std::unique_ptr<Answer> spare;
+struct Spare {
+  std::unique_ptr<Answer> answer;
+};
 
 }  // namespace
 
@@ -144,11 +147,15 @@ void Answer::clear() noexcept {
   is_tuple = false;
 }
 
-std::unique_ptr<Answer> take_answer() { return spare ? std::move(spare) : std::make_unique<Answer>(); }
+std::unique_ptr<Answer> take_answer() {
+  std::unique_ptr<Answer>& spare = PerThread<Spare>::get().answer;
+  return spare ? std::move(spare) : std::make_unique<Answer>();
+}
 
 void release_answer(std::unique_ptr<Answer> answer) noexcept {
   answer->clear();
-  if (!spare) spare = std::move(answer);
+  Spare* spare = PerThread<Spare>::find();  // none in a thread that only reads results of others
+  if (spare && !spare->answer) spare->answer = std::move(answer);
 }
 
 void hand_out(std::unique_ptr<Answer> answer, fpt_direct_answer& out) noexcept {

@@ -29,7 +29,10 @@ std::size_t number_of_this_thread() noexcept {
 
 }  // namespace
 
-void Frame::begin(const Settings& settings) {
+bool Frame::Use::is_changed() const noexcept { return version_of(used()) != version; }
+
+void Frame::begin(const Settings& settings, bool may_keep) {
+  may_keep_ = may_keep;
   checking_ = settings.mode == FPT_DIRECT_SAFE || calls_ < checked_calls;
   ++calls_;
   uses_.clear();
@@ -41,7 +44,8 @@ const at::Tensor& Frame::tensor(const Settings& settings, const fpt_arg& arg, co
   const std::size_t position = uses_.size();
   if (caches_.size() <= position) caches_.resize(position + 1);
   const int32_t wanted = settings.wanted_dtype(arg.dtype);
-  const bool converts = wanted != arg.dtype || settings.copies_inputs || is_misaligned(arg.data, arg.dtype);
+  const bool outlives = may_keep_ && arg.handle != 0;
+  const bool converts = wanted != arg.dtype || settings.copies_inputs || outlives || is_misaligned(arg.data, arg.dtype);
   const bool copied = converts && !is_device_memory(arg.data);
   Use& use = uses_.emplace_back();
   use.arg = &arg;
@@ -70,16 +74,17 @@ void Frame::tell_of_copies(const Settings& settings, const char* what, int32_t i
               ": it is copied in every call. Load with device=\"", there, '"'));
 }
 
-void Frame::finish(const std::string& function, const std::vector<at::Tensor>& results) {
-  for (Use& use : uses_) {
-    if (version_of(use.used()) == use.version) continue;
-    if (use.arg->access == FPT_OUT) {
-      write_back(use);
-    } else if (!use.copied && !use.moved.defined()) {
+void Frame::require_unmodified(const std::string& function) const {
+  for (const Use& use : uses_)
+    if (use.arg->access != FPT_OUT && use.arg->handle == 0 && !use.copied && !use.moved.defined() && use.is_changed())
       fail(FPT_ERR_INPUT_MODIFIED, argument_label(use.what, use.index, *use.arg), " was changed in place by ", function,
            " but not passed with torch_out: pass it so, or change a copy in the model (x = x.clone())");
-    }
-  }
+}
+
+void Frame::finish(const std::string& function, const std::vector<at::Tensor>& results) {
+  require_unmodified(function);
+  for (const Use& use : uses_)
+    if (use.arg->access == FPT_OUT && use.is_changed()) write_back(use);
   if (checking_ && !reported_) report_kept(function, results);
   wait_for_inputs();
 }

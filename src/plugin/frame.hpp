@@ -14,7 +14,8 @@ namespace fpt::direct {
 class Frame {
  public:
   /// Begin a call.
-  void begin(const Settings& settings);
+  /// @param may_keep  the model may keep an input beyond the answer, so those that end with it are copied
+  void begin(const Settings& settings, bool may_keep);
 
   /// Value of a scalar or a string.
   static c10::IValue value(const fpt_arg& arg);
@@ -24,7 +25,9 @@ class Frame {
   /// The same, contiguous as compiled code wants it; a copy where the array is not.
   const at::Tensor& contiguous(const Settings& settings, const fpt_arg& arg, const char* what, int32_t index);
 
-  /// After the model ran: changed inputs go back or are refused, and those that it kept are reported once.
+  /// After the model ran: FPT_ERR_INPUT_MODIFIED for an input that it had no right to change.
+  void require_unmodified(const std::string& function) const;
+  /// The same, then changed inputs go back, and those that it kept are reported once.
   /// @param results  may rightly share the memory of inputs
   void finish(const std::string& function, const std::vector<at::Tensor>& results);
   /// The same for compiled code, which keeps nothing and of which torch does not know what it changed.
@@ -45,6 +48,7 @@ class Frame {
     int32_t index;
     bool copied;
     Array seen;  // a copy as it was made: the model may give its tensor another shape
+    bool is_changed() const noexcept;
     const at::Tensor& used() const noexcept { return moved.defined() ? moved : *given; }
   };
 
@@ -57,6 +61,7 @@ class Frame {
   std::vector<Use> uses_;
   uint64_t calls_ = 0;
   bool checking_ = false;
+  bool may_keep_ = false;
   bool reported_ = false;
   bool copies_told_ = false;
 };

@@ -149,7 +149,7 @@ class PackageModel : public Model {
     State& state = *state_;
     const Settings& settings = state.settings;
     const FramePool::Lease frame(state.frames);
-    frame->begin(settings);
+    frame->begin(settings, /*may_keep=*/false);
     std::vector<at::Tensor> tensors(state.names.size());
     for (int32_t i = 0; i < inputs.count; ++i) {
       const fpt_arg& arg = inputs.args[i];

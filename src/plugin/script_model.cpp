@@ -193,7 +193,7 @@ void ScriptModel::call(std::string_view name, Inputs inputs, int32_t flags, fpt_
 
 void ScriptModel::run(Method& method, Inputs inputs, int32_t flags, fpt_direct_answer& answer) {
   const FramePool::Lease frame(method.frames());
-  frame->begin(settings_);
+  frame->begin(settings_, method.effects().changes_state);
   method.push(settings_, *frame, inputs);
   std::unique_ptr<Answer> results = take_answer();
   const bool asked = ((flags | settings_.flags) & FPT_USE_INFERENCE_MODE) != 0 && &method == state_->forward;
@@ -280,11 +280,13 @@ double ScriptModel::train(Inputs inputs, const fpt_arg& target) {
     const c10::AutoGradMode gradients(true);
     thaw();
     const InTraining training(state_->mode, settings_.training);
-    frame->begin(settings_);
+    frame->begin(settings_, state_->replaces_attributes);
     forward.push(settings_, *frame, inputs);
     if (is_value(target)) fail(FPT_ERR_ARGUMENT, "the target of ", label, " is a scalar by value: pass an array");
     const at::Tensor& goal = frame->tensor(settings_, target, "target", 0);
-    const double loss = step(*state_->optimizer, forward.run(*frame, state_->module), goal, label);
+    const c10::IValue prediction = forward.run(*frame, state_->module);
+    frame->require_unmodified(label);
+    const double loss = step(*state_->optimizer, prediction, goal, label);
     frame->finish(label, {});
     return loss;
   } catch (...) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "script/script_runner.hpp"
 
+#include <optional>
 #include <utility>
 
 #include "base/error.hpp"
@@ -148,9 +149,13 @@ std::unique_ptr<Runner> ScriptRunner::torch_functions(bool same_layout) {
 std::unique_ptr<Runner> ScriptRunner::create(std::string_view function, Args inputs) {
   const Busy busy(*this);
   Function& maker = this->function(function, 0);
+  const StreamUse stream(script_);
   Call call(script_, maker);
   call.add(inputs, "input");
-  return of_object(call.invoke(), script_.options);
+  std::unique_ptr<Runner> made = of_object(call.invoke(), script_.options);
+  call.finish(Ref(), /*kept=*/false);
+  call.wait();
+  return made;
 }
 
 ScriptRunner::~ScriptRunner() {
@@ -272,13 +277,17 @@ void ScriptRunner::run(Function& function, Args inputs, const Targets& targets) 
 void ScriptRunner::hand_out(const Function& function, PyObject* result, Args outputs, const Targets& targets) {
   const Reading reading = script_.reading();
   const CallName name = name_of(script_, function);
+  // what may be refused comes before the first copy
+  TensorPtr tensor = targets.tensor ? one_tensor(result, name, reading) : nullptr;
+  std::optional<Results> results;
+  if (targets.results) results.emplace(share_references(new ScriptAnswer(result, name, false)), name, reading);
   if (outputs.count > 0 && !(outputs.count == 1 && copy_plain_tensor(result, outputs[0], reading.same_layout))) {
     ScriptAnswer answer(result, name, /*copied_at_once=*/true);
     deliver(answer, name, reading, outputs);
   }
-  if (targets.tensor) *targets.tensor = one_tensor(result, name, reading);
-  if (targets.results)
-    store_results(targets.results, Results(share_references(new ScriptAnswer(result, name, false)), name, reading));
+  if (tensor) *targets.tensor = std::move(tensor);
+  if (results)
+    store_results(targets.results, std::move(*results));
   else if (outputs.count == 0 && !targets.tensor && is_unfinished(result))
     ScriptAnswer(result, name, false);  // says what is wrong
 }

@@ -1,10 +1,30 @@
 ! SPDX-License-Identifier: MIT
 !> The ways a Fortran program ends. The exit code is the program's, and what Python has in its buffers and among its
 !> exit functions is not lost. The argument says which way.
+module procedures_of_the_end
+   use ftn_pytorch
+   implicit none
+   private
+
+   public :: twice
+
+contains
+
+   subroutine twice(inputs, outputs, stat)
+      type(torch_tensor), intent(in) :: inputs(:)
+      type(torch_tensor), intent(inout) :: outputs(:)
+      integer, intent(inout) :: stat
+
+      outputs(1) = inputs(1)*2
+      stat = 0
+   end subroutine twice
+end module procedures_of_the_end
+
 program test_end
    use, intrinsic :: iso_c_binding, only : c_int
    use check, only : script
    use ftn_pytorch
+   use procedures_of_the_end, only : twice
    implicit none
 
    interface
@@ -25,6 +45,7 @@ program test_end
    end interface
 
    type(torch_pymodule) :: model
+   type(torch_scope) :: scope
    character(20) :: way
    integer :: stat
 
@@ -52,6 +73,12 @@ program test_end
    case ("busy_threads")
       call model%call("starts_threads")
       stop 6
+   case ("procedure", "open_scope")
+      call torch_register("twice", twice)
+      call scope%begin("at the end")
+      if (way == "procedure") call scope%end()
+      call model%call("calls_at_exit")
+      stop 7
    case ("freed")
       call model%free()
    end select

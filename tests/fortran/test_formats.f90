@@ -25,6 +25,7 @@ program test_formats
    call writes_into_arrays_that_move()
    call converts()
    call gives_results()
+   call refuses_gradients()
    call refuses()
    call finish()
 
@@ -150,6 +151,28 @@ contains
       call second%to_array(2, q)
       call expect(all(q == x(:, index + 1)) .and. all(p == picked), "earlier results stay")
    end subroutine gives_results
+
+   subroutine refuses_gradients()
+      type(torch_module) :: model
+      type(torch_scope) :: scope
+      type(torch_tensor) :: tensor
+      real(real32), target :: inside(3, rows)
+      real(real32) :: outside(3, rows)
+      character(:), allocatable :: errmsg
+      integer :: stat
+
+      inside = 1
+      call model%load("double.onnx")
+      call scope%begin()
+      call tensor%from_array(inside)
+      call tensor%set_requires_grad()
+      call model%forward([tensor%arg()], [torch_out(outside)], stat=stat, errmsg=errmsg)
+      call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "an input that requires gradients", errmsg)
+      call scope%no_grad()
+      call model%forward([tensor%arg()], [torch_out(outside)])
+      call expect(all(outside == 2), "without gradients")
+      call scope%end()
+   end subroutine refuses_gradients
 
    subroutine refuses()
       type(torch_module) :: model

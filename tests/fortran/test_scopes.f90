@@ -178,19 +178,7 @@ contains
       call expect_text(texts, "begins again", "a warning says so")
       call again%end()
       call expect(number == 2, "a scope that was ended is no reason for a warning")
-      call outer%begin()
-      call leave_open()
-      call outer%end()
-      call expect(number == 3, "a scope of a procedure ends with the one outside")
    end subroutine never_ended
-
-   subroutine leave_open()
-      type(torch_scope) :: scope
-      type(torch_tensor) :: local
-
-      call scope%begin("left open")
-      local = three*2
-   end subroutine leave_open
 
    subroutine new_contents()
       type(torch_scope) :: scope

@@ -13,11 +13,15 @@ HEADER = (SRC / "ftn_pytorch.h").read_text()
 
 # Lowest first. A file includes files of its own room and of those below; the last room is the door, src/ itself. The
 # script path and the direct path are neighbours that know nothing of each other.
-ROOMS = ["base", "arrays", "observe", "python", "torch", "calls", "script", "direct", "."]
+ROOMS = ["base", "arrays", "observe", "python", "torch", "values", "calls", "script", "direct", "."]
 STRANGERS = {("script", "direct"), ("direct", "script")}
 SOURCES = sorted(path for room in ROOMS for path in (SRC / room).iterdir() if path.suffix in (".cpp", ".hpp"))
 PLUGIN = sorted(path for path in (SRC / "plugin").iterdir() if path.suffix in (".cpp", ".hpp"))
 RECORDING = sorted(path for path in (SRC / "recording").iterdir() if path.suffix in (".cpp", ".hpp"))
+# Those of torch that include Python.h are among them.
+HEADERS_OF_PYTHON = re.compile(
+    r"#include <(?:Python\.h|pybind11/|torch/extension|torch/csrc/(?:Exceptions|autograd/python_|jit/python/))"
+)
 # What the plug-in takes of the core: rooms without Python and without state that both would have, and its own boundary.
 SHARED = {"base", "arrays", "direct/fpt_direct.h", "direct/direct_value.hpp", "ftn_pytorch.h"}
 
@@ -28,6 +32,15 @@ def name_of(path: Path) -> str:
 
 def included_by(path: Path) -> list[str]:
     return re.findall(r'^#include "(.+)"', path.read_text(), re.MULTILINE)
+
+
+def reached_from(path: Path) -> set[Path]:
+    """The file, the files of ours that it includes, and those that they include."""
+    reached, next_ones = set(), {path}
+    while next_ones:
+        reached |= next_ones
+        next_ones = {SRC / included for one in next_ones for included in included_by(one)} - reached
+    return reached
 
 
 def functions_of_the_header() -> list[str]:
@@ -49,10 +62,10 @@ def table_of_the_architecture() -> dict[str, bool]:
 @pytest.mark.parametrize("source", SOURCES, ids=name_of)
 def test_rooms_include_only_rooms_below(source: Path) -> None:
     own = name_of(source.parent)
-    for included in included_by(source):
+    for included in map(name_of, reached_from(source)):
         room = "base" if included == "ftn_pytorch.h" else str(Path(included).parent)
-        assert ROOMS.index(room) <= ROOMS.index(own), f"{name_of(source)} includes {included}"
-        assert (own, room) not in STRANGERS, f"{name_of(source)} includes {included}"
+        assert ROOMS.index(room) <= ROOMS.index(own), f"{name_of(source)} reaches {included}"
+        assert (own, room) not in STRANGERS, f"{name_of(source)} reaches {included}"
         assert (SRC / included).is_file(), "includes name the room"
 
 
@@ -76,7 +89,15 @@ def test_the_extension_takes_nothing_of_the_core(source: Path) -> None:
 
 @pytest.mark.parametrize("name", [name for name, knows in table_of_the_architecture().items() if not knows])
 def test_python_is_known_where_the_architecture_says(name: str) -> None:
-    assert not re.search(r"<Python\.h>|<pybind11/|\bPy[A-Z]?[a-z]*_[A-Z]", (SRC / name).read_text())
+    assert not re.search(r"\bPy[A-Z]?[a-z]*_[A-Z]", (SRC / name).read_text())
+    for path in reached_from(SRC / name):
+        assert not HEADERS_OF_PYTHON.search(path.read_text()), f"{name} reaches {name_of(path)}"
+
+
+@pytest.mark.parametrize("source", [*SOURCES, *PLUGIN, *RECORDING], ids=name_of)
+def test_only_files_without_python_say_so(source: Path) -> None:
+    if "Knows nothing of Python" in source.read_text():
+        assert not table_of_the_architecture()[name_of(source)]
 
 
 @pytest.mark.parametrize("source", PLUGIN, ids=name_of)
@@ -90,6 +111,62 @@ def test_both_sides_know_the_same_launchers() -> None:
     sides = [(SRC / "base" / "rank.cpp").read_text(), (ROOT / "python" / "ftn_pytorch" / "process.py").read_text()]
     pairs = [re.findall(r'^\s+[{(]"(\w+)", "(\w+_(?:RANK|PROCID))"[)}],$', text, re.MULTILINE) for text in sides]
     assert len(pairs[0]) == 4 and pairs[0] == pairs[1]
+
+
+def bodies_of_the_interface() -> dict[str, str]:
+    """What the door defines for each function of the header."""
+    code = "\n".join(path.read_text() for path in sorted(SRC.glob("c_api*.cpp")))
+    found = {}
+    for block in re.findall(r'^extern "C" \{\n(.*?)^\}  // extern "C"', code, re.MULTILINE | re.DOTALL):
+        pattern = r"^\w[^;{}]*?\b(fpt_\w+)\([^;{}]*\) \{(.*?)\}$(?=\n\n|\n\Z)"
+        found |= dict(re.findall(pattern, block, re.MULTILINE | re.DOTALL))
+    return found
+
+
+GUARDS = ("guard", "guard_call", "call_module", "describe")
+# What a body calls outside of the guards: it allocates nothing and throws nothing.
+HARMLESS = {"CallFacts", "discard_copies", "is_observed", "of_whole", "time_now", "view_trimmed"} | {
+    "floating_point_mode",
+    "openmp_team_size",
+}
+
+
+def outside_of_guards(body: str) -> str:
+    """A body without the calls of guards, arguments included."""
+    while guarded := re.search(rf"\b(?:{'|'.join(GUARDS)})\(", body):
+        end = guarded.end()
+        depth = 1
+        while depth:
+            depth += {"(": 1, ")": -1}.get(body[end], 0)
+            end += 1
+        body = body[: guarded.start()] + body[end:]
+    return body
+
+
+def test_the_door_defines_the_functions_of_the_header() -> None:
+    elsewhere = {"fpt_direct_table_get"}
+    assert set(bodies_of_the_interface()) == set(functions_of_the_header()) - elsewhere
+
+
+@pytest.mark.parametrize("name", functions_of_the_header())
+def test_bodies_of_the_interface_stand_inside_the_guard(name: str) -> None:
+    outside = outside_of_guards(bodies_of_the_interface()[name])
+    assert set(re.findall(r"(\w+)\(", outside)) - {"if"} - set(functions_of_the_header()) <= HARMLESS
+    assert not re.search(r"\bnew\b|std::(?!string_view|string \w+;)", outside)
+
+
+@pytest.mark.parametrize("name", sorted(HARMLESS - {"CallFacts", "of_whole"}))
+def test_what_stands_outside_of_the_guard_throws_nothing(name: str) -> None:
+    declared = [line for path in SOURCES for line in re.findall(rf"^.*\b{name}\(.*$", path.read_text(), re.MULTILINE)]
+    assert any(re.search(r"\) noexcept", line) for line in declared), declared
+
+
+@pytest.mark.parametrize("source", [*SOURCES, *PLUGIN, *RECORDING], ids=name_of)
+def test_objects_of_threads_outlive_exit(source: Path) -> None:
+    """exit() destroys thread_local objects before exit functions run: none has anything to destroy (per_thread.hpp)."""
+    plain = r"(?:const )?(?:bool|int|std::size_t|FloatingPoint|CudaContext|\w+\*)"
+    for declaration in re.findall(r"^[^/\n]*\bthread_local (.+)$", source.read_text(), re.MULTILINE):
+        assert re.match(rf"{plain} \w+(?:;| = )", declaration), declaration
 
 
 def test_core_does_not_need_torch() -> None:

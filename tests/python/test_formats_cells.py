@@ -62,6 +62,29 @@ def test_no_gradients_are_recorded(model_file, source):
     assert not any(value.requires_grad for value in call(load(model_file(source)), *models.examples())[1])
 
 
+@pytest.mark.parametrize("source", ["scripted", "exported"])
+def test_inputs_that_require_gradients_get_them(model_file, source):
+    found, expected = [], []
+    for gradient, compute in (
+        (found, lambda *args: call(load(model_file(source)), *args)[1]),
+        (expected, models.mixed()),
+    ):
+        x, index, mask = models.examples()
+        sum(result.sum() for result in compute(x.requires_grad_(), index, mask)).backward()
+        gradient.append(x.grad)
+    close(found, expected)
+
+
+def test_package_refuses_inputs_that_require_gradients(model_file, fails):
+    x, index, mask = models.examples()
+    runner = load(model_file("package"))
+    for _ in range(2):
+        with fails("ARGUMENT", "an input of forward of", "requires gradients", "scope%no_grad()"):
+            call(runner, x.requires_grad_(), index=index, mask=mask)
+        with torch.no_grad():
+            close(call(runner, x, index=index, mask=mask)[1], models.mixed()(x, index, mask))
+
+
 # ---- dictionaries, where the format has them
 
 

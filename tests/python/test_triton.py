@@ -312,6 +312,19 @@ def test_a_file_answers_where_the_server_does_not(double, local, pauses, recwarn
         gc.collect()
 
 
+def test_inputs_that_require_gradients_are_refused(double, local, fails):
+    if local.endswith(".onnx"):
+        pytest.skip("its inputs are NumPy arrays")
+    import torch
+
+    predict = _embed.bind(opened(double, fallback=local), "ftn_pytorch_forward", 0)[0]
+    x = torch.from_numpy(X).requires_grad_()
+    with fails("ARGUMENT", "an input of forward of net requires gradients", "a server"):
+        predict(x)
+    with torch.no_grad():
+        np.testing.assert_array_equal(predict(x), Y)
+
+
 def test_a_server_that_is_down_is_not_asked_in_every_call(double, local, pauses):
     pauses(60.0)
     runner = opened(double, query="?timeout=0.2", fallback=local)

@@ -15,7 +15,7 @@ from typing import Any
 from .. import device, formats, private_names, process
 from ..errors import FtnPytorchError, message
 from ..framework import TORCH, import_torch
-from .base import Options
+from .base import Options, refuse_gradients
 from .expected import ABOUT_AXES, Input, check
 from .saved import SavedRunner
 from .tree import Tree
@@ -113,6 +113,7 @@ class AotiRunner(SavedRunner):
                 for value in tree.flat(args, named, where)
                 if isinstance(value, tensor)
             ]
+            refuse_gradients(values, where, "compiled code")
             try:
                 return unflatten(run(values.copy()), out_spec)  # which is emptied
             except RuntimeError as failure:

@@ -7,7 +7,7 @@ import abc
 import inspect
 import os
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -199,6 +199,20 @@ class Runner(abc.ABC):
         there = self.functions()
         listed = f"it has {', '.join(there)}" if there else "it has none"
         raise FtnPytorchError("HOOK", f"{self.path} has no function {name}; {listed}{did_you_mean(name, there)}")
+
+
+def refuse_gradients(values: Iterable[Any], where: str, what: str) -> None:
+    """ARGUMENT for an input that requires gradients, where ``what`` computes, which torch cannot follow."""
+    if not any(getattr(value, "requires_grad", False) for value in values):
+        return
+    from torch import is_grad_enabled
+
+    if is_grad_enabled():
+        raise FtnPytorchError(
+            "ARGUMENT",
+            f"an input of {where} requires gradients, and {what} records none: load the model as TorchScript with "
+            'backend="python", or switch gradients off with scope%no_grad()',
+        )
 
 
 def _under_inference_mode(function: Callable) -> Callable:

@@ -17,7 +17,7 @@ from ..conventions import FORWARD, Convention
 from ..errors import FtnPytorchError
 from ..framework import NUMPY
 from ..values import is_tensor
-from .base import USE_INFERENCE_MODE, Options, Runner
+from .base import USE_INFERENCE_MODE, Options, Runner, refuse_gradients
 from .expected import arrange, check
 from .numpy_inputs import as_input, cast
 from .saved import SavedRunner
@@ -96,6 +96,7 @@ class TritonRunner(SavedRunner):
                 if not client.inputs:
                     client.describe()
                 values = arrange(client.inputs, args, named, where)
+                refuse_gradients(values, where, "a server")
                 arrays = [as_input(entry, _array(value), dtype, where) for entry, value in zip(client.inputs, values)]
                 check(client.inputs, arrays, where)
                 found = client.infer(arrays)
@@ -171,7 +172,7 @@ class _Local:
 
 
 def _array(value: Any) -> Any:
-    return value.numpy() if is_tensor(value) else value
+    return value.detach().numpy() if is_tensor(value) else value
 
 
 def _tell(calls: Mapping[str, int], address: str, path: str) -> None:

@@ -310,6 +310,20 @@ TEST(ArgCopy, OfAScalarNeedsNoStorage) {
   EXPECT_EQ(claim_copy(array_arg(std::vector<double>{1.0}.data(), {}, FPT_COPY)), nullptr);
 }
 
+TEST(ArgCopy, IsRefusedWhereMillionsWereNeverUsed) {
+  double values[] = {1, 2};
+  const uint32_t usual = copies().limit_to(1);
+  std::vector<fpt_arg> unused;
+  do unused.push_back(array_arg(values, {2}, FPT_COPY));
+  while (unused.back().status == FPT_OK && unused.size() <= CopyTable::chunk_size);
+  copies().limit_to(usual);
+  EXPECT_EQ(unused.back().status, FPT_ERR_MEMORY);
+  EXPECT_EQ(unused.back().handle, 0);
+  EXPECT_FAILS(required(unused.back()), FPT_ERR_MEMORY, "only where a call with it follows");
+  discard_copies({unused.data(), static_cast<int32_t>(unused.size())});
+  EXPECT_NE(claim_copy(array_arg(values, {2}, FPT_COPY)), nullptr);
+}
+
 TEST(ArgCopy, ThatDoesNotFitIntoMemoryIsRefused) {
   double value = 0;
   const fpt_arg arg = array_arg(&value, {int64_t{1} << 59}, FPT_COPY, {0});

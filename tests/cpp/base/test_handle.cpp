@@ -57,6 +57,28 @@ TEST(Handle, OfAnotherKindIsRefused) {
   EXPECT_EQ(others.at(list), 2);
 }
 
+TEST(Handle, KeepsTheReasonOfAnEndUntilItsPlaceIsUsedAgain) {
+  Things things("a thing", "make");
+  auto reason = std::make_shared<const std::string>("of last year");
+  const std::weak_ptr<const std::string> kept = reason;
+  const int64_t handle = add(things, 1);
+  things.remove(handle, std::move(reason));
+  EXPECT_FAILS(looked_up(things, handle), FPT_ERR_FREED, "this was a thing of last year");
+  for (uint32_t i = 0; i < Things::chunk_size; ++i) things.remove(add(things, 2));
+  EXPECT_FAILS(looked_up(things, handle), FPT_ERR_FREED, "has been freed");
+  EXPECT_TRUE(kept.expired());
+}
+
+TEST(Handle, TooManyAreRefused) {
+  Things things("a thing", "make");
+  EXPECT_EQ(things.limit_to(2), Things::max_chunks);
+  const int64_t first = add(things, 1);
+  for (uint32_t i = 1; i < 2 * Things::chunk_size; ++i) add(things, 2);
+  EXPECT_FAILS(test::outcome_of([&] { add(things, 3); }), FPT_ERR_MEMORY, "more than 2048 handles");
+  EXPECT_EQ(*things.remove(first), 1);
+  EXPECT_EQ(things.at(add(things, 4)), 4) << "there is room again";
+}
+
 TEST(Handle, MadeUpValuesNameNothing) {
   Things things("a thing", "make");
   const int64_t handle = add(things, 1);

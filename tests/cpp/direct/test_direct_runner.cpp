@@ -117,6 +117,16 @@ TEST_F(DirectRunnerTest, ResultsGoByPlaceOrByName) {
                "ftn_pytorch_forward of direct_two returned 2 results");
 }
 
+TEST_F(DirectRunnerTest, NoOutputIsWrittenWhereTheTensorIsRefused) {
+  const auto runner = DirectRunner::load(file_of("two"), ModelKind::torchscript, {}, {});
+  std::vector<fpt_arg> inputs = {in(x), in(x)}, outputs = {out(y), out(z)};
+  TensorPtr made;
+  EXPECT_FAILS(outcome_of([&] { runner->forward({inputs.data(), 2}, {{outputs.data(), 2}, nullptr, &made}, 0); }),
+               FPT_ERR_RESULT_COUNT, "returned 2 results, but one tensor is expected");
+  EXPECT_EQ(y, Doubles(6, -1));
+  EXPECT_EQ(z, Doubles(6, -1));
+}
+
 TEST_F(DirectRunnerTest, NumbersAndTextsAreResultsToo) {
   int32_t next = 0;
   double half = 0;

@@ -116,6 +116,41 @@ TEST(PluginFrame, WhatIsConvertedGoesBackIntoAnOutputOnly) {
   }
 }
 
+TEST(PluginFrame, NothingGoesBackWhereAnInputIsRefused) {
+  fpt_direct_options options{};
+  options.float_dtype = FPT_FLOAT32;
+  Loaded model("passing", options);
+  std::vector<double> converted = {1, 2};
+  std::vector<float> plain = {1, 2};
+  EXPECT_FAILS(model.call("changed_both", {out(converted), in(plain)}), FPT_ERR_INPUT_MODIFIED, "input 2");
+  EXPECT_EQ(converted, (std::vector<double>{1, 2}));
+  ASSERT_OK(model.call("changed_both", {out(converted), out(plain)}));
+  EXPECT_EQ(converted, (std::vector<double>{2, 3}));
+}
+
+TEST(PluginFrame, WhatHasAnOwnerMayBeChanged) {
+  Loaded model("passing");
+  for (int i = 0; i < 4; ++i) {
+    std::vector<double> x = {1, 2};
+    fpt_arg owned = in(x);
+    owned.handle = 1;
+    ASSERT_OK(model.call("changed", {owned}));
+    EXPECT_EQ(x, (std::vector<double>{2, 4})) << "it is not copied";
+    EXPECT_FAILS(model.call("changed", {in(x)}), FPT_ERR_INPUT_MODIFIED, "pass it so");
+  }
+}
+
+TEST(PluginFrame, WhatHasAnOwnerIsCopiedWhereItMayBeKept) {
+  Loaded model("keeper");
+  std::vector<double> x = {1, 2};
+  fpt_arg owned = in(x);
+  owned.handle = 1;
+  ASSERT_OK(model.call(nullptr, {owned}));
+  x = {8, 9};
+  ASSERT_OK(model.call("kept", {}));
+  EXPECT_EQ(model.at<double>(1), 2);
+}
+
 TEST(PluginFrame, CopiesThatAResultSharesAreNotOverwritten) {
   fpt_direct_options options{};
   options.copies_inputs = 1;

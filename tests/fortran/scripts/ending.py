@@ -23,6 +23,14 @@ def joins():
     torch.distributed.all_reduce(torch.ones(1))
 
 
+def calls_at_exit():
+    """A procedure of the program, which begins a scope when the program has ended."""
+    import ftn_pytorch
+
+    twice = ftn_pytorch.procedure("twice")
+    atexit.register(lambda: print("twice", *twice(torch.ones(2)).tolist(), flush=True))
+
+
 def fails():
     raise ValueError("on purpose")
 

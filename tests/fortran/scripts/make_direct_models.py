@@ -209,6 +209,72 @@ class Scaled(torch.nn.Module):
         return scale
 
 
+class Passing(torch.nn.Module):
+    """Returns its input."""
+
+    def forward(self, x):
+        return x
+
+    @torch.jit.export
+    def changed(self, x):
+        x.mul_(2)
+        return x
+
+    @torch.jit.export
+    def changed_both(self, a, b) -> None:
+        a.add_(1)
+        b.add_(1)
+
+
+class Turned(torch.nn.Module):
+    """Returns a view with the axes in the other order."""
+
+    def forward(self, x):
+        return x.t()
+
+
+class Sliced(torch.nn.Module):
+    """Returns a view without the first element of the last axis."""
+
+    def forward(self, x):
+        return x[:, 1:]
+
+
+class Pair(torch.nn.Module):
+    """Returns something new, and its input."""
+
+    def forward(self, x) -> tuple[torch.Tensor, torch.Tensor]:
+        return x + 1, x
+
+
+class Keeper(torch.nn.Module):
+    """Keeps its input."""
+
+    def __init__(self):
+        super().__init__()
+        self.last = torch.zeros(1)
+
+    def forward(self, x):
+        self.last = x
+        return x + 1
+
+    @torch.jit.export
+    def kept(self):
+        return self.last
+
+
+class Spoiler(torch.nn.Module):
+    """Changes its input in place, and can be trained."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(1))
+
+    def forward(self, x):
+        x.mul_(1.5)
+        return x * self.weight
+
+
 class Force(torch.nn.Module):
     """-dE/dx of E = sum x**2: computes a gradient in forward."""
 
@@ -272,6 +338,12 @@ def write_models():
         "entries": Entries(),
         "counter": Counter(),
         "meddler": Meddler(),
+        "passing": Passing(),
+        "turned": Turned(),
+        "sliced": Sliced(),
+        "pair": Pair(),
+        "keeper": Keeper(),
+        "spoiler": Spoiler(),
         "force": Force(),
         "modes": Modes(),
         "scaled": Scaled(),

@@ -16,13 +16,22 @@ namespace fpt {
 void begin_scope(int64_t* scope, std::string_view name);
 /// End a scope, and those inside it with a warning. FPT_ERR_ARGUMENT if it is not open on this thread.
 void end_scope(int64_t scope);
-/// Move a tensor that was made in a scope to the scope outside. FPT_ERR_ARGUMENT if it is not open on this thread.
+/// The variable at `home` ends its life: the scope that it has begun, if that is open on this thread, ends with those
+/// inside it, without a warning.
+void leave_scope(const int64_t* home);
+/// Move a tensor that was made in a scope, or in one inside it, to the scope outside. FPT_ERR_ARGUMENT if it is not
+/// open on this thread.
 void keep_in_scope(int64_t scope, int64_t tensor);
 /// Compute gradients, or none, until the scope ends. FPT_ERR_ARGUMENT if it is not the innermost one of this thread.
 void set_gradients(int64_t scope, bool wanted);
 /// torch.autocast on this thread until the scope ends; empty texts for torch's defaults. FPT_ERR_ARGUMENT if it is not
 /// the innermost one of this thread, or torch does not know the device or the element type.
 void enter_autocast(int64_t scope, const std::string& device, const std::string& dtype);
+
+class Tensor;
+
+/// Whether torch would record what is computed with a tensor: it requires gradients, and they are on for this thread.
+bool records_gradients(Tensor& tensor);
 
 /// Whether this thread is within a scope.
 bool is_in_scope() noexcept;

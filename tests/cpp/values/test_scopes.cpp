@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MIT
 /// Scopes, owners and names of tensors by their handles.
+#include <malloc.h>
+
 #include <string_view>
 #include <thread>
 
-#include "calls/scopes.hpp"
+#include "python/interpreter.hpp"
 #include "script.hpp"
+#include "values/scopes.hpp"
 
 namespace fpt {
 namespace {
@@ -161,6 +164,71 @@ TEST_F(ScopeTest, KeepsNewContentsWhereTheHandleWasMade) {
   EXPECT_EQ(handle, before.handle);
   ASSERT_OK(scope.end());
   EXPECT_OK(used(handle));
+}
+
+TEST_F(ScopeTest, EndsQuietlyWithTheVariableThatBeganIt) {
+  const test::CollectedWarnings warnings;
+  const Scope outer;
+  const fpt_tensor before = made();
+  Scope left, inside;
+  const fpt_tensor tensor = made();
+  const fpt_scope copy = left.handle;
+  fpt_scope_leave(&copy);
+  EXPECT_OK(used(tensor)) << "a copy of the variable has not begun it";
+  fpt_scope_leave(reinterpret_cast<fpt_scope*>(std::uintptr_t{8}));
+  std::thread([&] { fpt_scope_leave(&left.handle); }).join();
+  EXPECT_OK(used(tensor)) << "it is open on this thread";
+  fpt_scope_leave(&left.handle);
+  EXPECT_EQ(used(tensor).status, FPT_ERR_FREED);
+  EXPECT_FAILS(inside.end(), FPT_ERR_ARGUMENT, "call begin first");
+  EXPECT_OK(used(before));
+  fpt_scope_leave(&left.handle);
+  EXPECT_EQ(warnings.all(), "");
+  ASSERT_OK(outer.end());
+}
+
+TEST_F(ScopeTest, KeepsTensorsOfScopesInside) {
+  const Scope outside, outer, inner;
+  const fpt_tensor tensor = made();
+  EXPECT_OK(outcome(fpt_scope_keep(outer.handle, tensor)));
+  ASSERT_OK(inner.end());
+  ASSERT_OK(outer.end());
+  EXPECT_OK(used(tensor));
+  ASSERT_OK(outside.end());
+  EXPECT_EQ(used(tensor).status, FPT_ERR_FREED);
+}
+
+TEST_F(ScopeTest, NamesAreNotKeptForEver) {
+  const auto use = [this](int i) {
+    const Scope scope("step " + std::to_string(i));
+    made();
+    EXPECT_OK(scope.end());
+  };
+  for (int i = 0; i < 2000; ++i) use(i);
+  const std::size_t before = mallinfo2().uordblks;
+  for (int i = 2000; i < 20000; ++i) use(i);
+  EXPECT_LT(mallinfo2().uordblks, before + (512u << 10));
+}
+
+TEST_F(ScopeTest, LeavesAutocastWhereGradientsCannotBeRestored) {
+  const test::Script script("import torch\n");
+  const auto run = [](const char* source) {
+    const InterpreterLock gil;
+    ASSERT_EQ(PyRun_SimpleString(source), 0);
+  };
+  run("import torch\n");
+  const Scope scope;
+  ASSERT_OK(outcome(fpt_scope_autocast(scope.handle, "cpu", 3, "", 0)));
+  ASSERT_OK(outcome(fpt_scope_gradients(scope.handle, 0)));
+  run("usual = torch._C._set_grad_enabled\n"
+      "def broken(mode): raise ValueError('no way back')\n"
+      "torch._C._set_grad_enabled = broken\n");
+  const test::Outcome end = scope.end();
+  run("torch._C._set_grad_enabled = usual\n"
+      "torch.set_grad_enabled(True)\n");
+  EXPECT_FAILS(end, FPT_ERR_PYTHON, "no way back");
+  run("assert not torch.is_autocast_enabled('cpu')\n");
+  EXPECT_EQ(fpt_scope_is_open(), 0);
 }
 
 struct OwnerTest : ScopeTest {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "calls/argument_list.hpp"
+#include "values/argument_list.hpp"
 
 #include <utility>
 
@@ -19,19 +19,14 @@ Wraps& wraps() {
 
 void ArgumentList::add(const fpt_arg& arg) {
   fpt_arg item = arg;
+  if (args_.size() == args_.capacity()) args_.reserve(2 * args_.size() + 4);
   const bool owns = is_tensor_handle(arg.handle) || (arg.access == FPT_COPY && arg.rank > 0 && arg.dtype != FPT_TEXT);
   if (owns) {
-    TensorPtr tensor = Tensor::of_arg(arg);
-    if (tensor->is_of_caller()) {
-      item = tensor->described_as(arg);
-    } else {
-      item.handle = insert_unscoped(std::move(tensor));
-      item.access = FPT_OUT;
-    }
+    item.handle = insert_unscoped(Tensor::of_arg(arg));  // of memory of the caller, too: it may have a graph
+    item.access = FPT_OUT;
   } else {
     require_described(arg, "the argument");
   }
-  if (args_.size() == args_.capacity()) args_.reserve(2 * args_.size() + 4);
   args_.push_back(item);
 }
 
