@@ -22,7 +22,7 @@ from ..values.kinds import Kind, kind_of
 from ..values.walk import Walk
 from .capture import Collector, holds_state, is_harmless, type_of
 from .changes import Changes
-from .objects import access_to, holds, holds_objects, is_module, is_optimizer, is_trainable
+from .objects import access_to, holds, holds_objects, is_module, is_namespace, is_optimizer, is_trainable
 from .writes import IN_PLACE, Event
 
 _CONTAINERS = (list, dict, defaultdict, OrderedDict, Counter, set, deque, bytearray)
@@ -123,14 +123,14 @@ class Places:
             name for name, each in namespace.items() if isinstance(each, _CONTAINERS) and len(each) > _LARGE
         )
         roots = [(name, each) for name, each in namespace.items() if not name.startswith("__")]
-        walk = Walk(roots, skipped=large)
+        walk = Walk(roots, skipped=large, enters=_is_open)
         deque(walk, maxlen=0)
         for value, path, _ in walk.entered.values():
             if isinstance(value, FunctionType):
                 self._function(value)
             elif isinstance(value, type):
                 self._class(value)
-            elif isinstance(value, MethodType):
+            elif isinstance(value, MethodType) and instances.is_plain(type(value.__self__)):
                 self._add(f"__self__ of {value.__func__.__qualname__}", value.__self__, _nowhere, [])
             elif isinstance(value, functools.partial):
                 self._partial(value, path)
@@ -247,6 +247,13 @@ class Places:
         is_module = isinstance(holder, ModuleType)
         of_module = self._changes.of_global(vars(holder), name) if is_module else []
         return _putter(holder, name) if self._changes.is_assigned([*of_module, *self._changes.of_field(name)]) else None
+
+
+def _is_open(value: Any, kind: Kind) -> bool:
+    """False for objects that keep their own state, and for those of installed packages, whose code is another."""
+    if kind is Kind.OBJECT:
+        return access_to(value) is None and (instances.is_plain(type(value)) or is_namespace(value))
+    return kind not in (Kind.OPTIMIZER, Kind.HARMLESS, Kind.UNKNOWN)
 
 
 def _nowhere(value: Any) -> None:
