@@ -106,12 +106,7 @@ Ref Call::tensor_value(fpt_arg& arg, SlotCache& cache) {
   if (!wants_torch && records_gradients(tensor))
     fail(FPT_ERR_ARGUMENT, label_of(count_, arg), " of ", function_.name, " of ", script_.name,
          " requires gradients, and what computes without torch records none: switch them off with scope%no_grad()");
-  // an alias of its own, which holds the memory when torch gives the tensor another
-  const TensorPtr held =
-      is_tensor(object.get())
-          ? Tensor::of_object(checked(PyObject_CallMethod(object.get(), "detach", nullptr), "passing a tensor"),
-                              tensor.same_layout())
-          : kept;
+  const TensorPtr held = holding_memory(kept);
   const Array array = held->array();
   if (!wants_torch && !is_tensor(object.get()) && tensor.same_layout() == script_.options.same_layout &&
       script_.options.wanted_dtype(array.dtype) == array.dtype && !script_.options.copies_inputs)
