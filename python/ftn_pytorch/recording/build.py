@@ -19,7 +19,7 @@ from . import library, settings
 from .calls import Calls
 from .outside import Outside
 from .settings import Number, Trials
-from .tape import Operation, Recorder, Slot, address_of, in_place, without_unused
+from .tape import Operation, Recorder, Slot, address_of, in_place, is_ordinary, without_unused
 from .watch import Binding, Facts, Watch, difference
 
 _NEVER = sys.maxsize
@@ -50,6 +50,9 @@ class Tape:
     gradients_after: list[tuple[Any, int, int]]
     """Parameter and slot of its new gradient; -1 for none. The operation before which the old one is taken away."""
     outside: list[tuple[Any]]
+    """Tensors that are there before a call and that an operator uses."""
+    memory: list[tuple[Any]]
+    """These, and those that names lead to."""
     written: list[tuple[Any]]
     written_inputs: list[int]
     steps: list[Operation] = field(repr=False)
@@ -224,6 +227,7 @@ def _tape(recorder: Recorder, watch: Watch, before: list, result: Any, numbers: 
         ],
         gradients_after=after,
         outside=[(tensor,) for tensor in outside.values()],
+        memory=[(tensor,) for tensor in _each_once([*outside.values(), *watch.tensors])],
         written=[(tensor,) for tensor in written.values()],
         written_inputs=written_inputs,
         steps=steps,
@@ -244,6 +248,10 @@ def _with_constants(recorder: Recorder, kept: set[int]) -> list[Operation]:
         else:
             unneeded.append(made)
     return [each for each in recorder.operations if not any(each is other for other in unneeded)]
+
+
+def _each_once(tensors: list[Any]) -> list[Any]:
+    return [each for each in {id(each): each for each in tensors}.values() if is_ordinary(each)]
 
 
 def _is_used(gradient: Any, recorder: Recorder) -> bool:
