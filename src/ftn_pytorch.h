@@ -437,7 +437,8 @@ FPT_API int32_t fpt_scope_is_open(void);
  * @param context  as registered
  * @param inputs   [ninputs] tensors, valid until it returns; it must not change them. For an adjoint: the inputs of the
  *                 procedure, followed by the gradients of its outputs.
- * @param outputs  [noutputs] in: 0; out: tensors that it has made. For an adjoint: the gradients of the inputs.
+ * @param outputs  [noutputs] in: 0; out: tensors that it has made, none of them in memory of the program, which may end
+ *                 with the procedure (FPT_ERR_ARGUMENT). For an adjoint: the gradients of the inputs.
  * @return 0, or any other number for a failure
  */
 typedef int32_t (*fpt_procedure)(void *context, const fpt_tensor inputs[], int32_t ninputs, fpt_tensor outputs[],

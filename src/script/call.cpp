@@ -106,12 +106,13 @@ Ref Call::tensor_value(fpt_arg& arg, SlotCache& cache) {
   if (!wants_torch && records_gradients(tensor))
     fail(FPT_ERR_ARGUMENT, label_of(count_, arg), " of ", function_.name, " of ", script_.name,
          " requires gradients, and what computes without torch records none: switch them off with scope%no_grad()");
-  const Array array = tensor.array();
+  const TensorPtr held = holding_memory(kept);
+  const Array array = held->array();
   if (!wants_torch && !is_tensor(object.get()) && tensor.same_layout() == script_.options.same_layout &&
       script_.options.wanted_dtype(array.dtype) == array.dtype && !script_.options.copies_inputs)
     return object;
   require_memory(array, array.dtype, array.rank, label_of(count_, arg));
-  return array_value(arg, arg.access == FPT_OUT, array, kept, cache);
+  return array_value(arg, arg.access == FPT_OUT, array, held, cache);
 }
 
 Ref Call::array_value(const fpt_arg& arg, bool writable, const Array& array, std::shared_ptr<void> owner,

@@ -77,6 +77,10 @@ class Tensor {
   const bool same_layout_;
 };
 
+/// The tensor; in place of a tensor of torch an alias, which holds the memory as it is when torch gives the tensor
+/// another: for what outlives the call.
+TensorPtr holding_memory(const TensorPtr& tensor);
+
 /// FPT_ERR_NOT_LOADED, FPT_ERR_FREED, and what an operation failed with whose result this is.
 TensorPtr tensor_at(int64_t handle);
 /// What a handle names, a failure included; null for nothing.

@@ -161,6 +161,15 @@ TensorPtr Tensor::of_object(Ref object, bool same_layout) {
 
 TensorPtr Tensor::gradient_of(TensorPtr tensor) { return std::make_shared<GradientTensor>(std::move(tensor)); }
 
+TensorPtr holding_memory(const TensorPtr& tensor) {
+  if (tensor->is_plain_memory()) return tensor;
+  const InterpreterLock gil;
+  const Ref object = tensor->object();
+  if (!is_tensor(object.get())) return tensor;
+  return Tensor::of_object(checked(PyObject_CallMethod(object.get(), "detach", nullptr), "passing a tensor"),
+                           tensor->same_layout());
+}
+
 TensorPtr Tensor::of_failure(const Error& error) { return std::make_shared<FailureTensor>(error); }
 
 }  // namespace fpt

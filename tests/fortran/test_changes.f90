@@ -24,6 +24,7 @@ program test_changes
    do i = 1, command_argument_count()
       call get_command_argument(i, backend)
       call a_number_for_a_model(trim(backend))
+      if (backend == "direct") call results_keep_the_memory_before()  ! in Python, the result is the input itself
    end do
    call finish()
 
@@ -73,6 +74,27 @@ contains
       call saved%forward([torch_in(a), torch_in(b), t%arg()], [torch_out(plus), torch_out(minus)])
       call expect(all(plus == a + 5*b), backend // ": a number that was overwritten")
    end subroutine a_number_for_a_model
+
+   !> A model that returns its input, whose tensor gets other memory afterwards
+   subroutine results_keep_the_memory_before()
+      integer, parameter :: n = 1000
+      type(torch_module) :: saved
+      type(torch_results) :: results
+      type(torch_tensor) :: x, y, others(8)
+      real(real32), pointer :: p(:)
+      integer :: k
+
+      call saved%load("direct_passing.pt", backend="direct")
+      call x%ones([n])
+      call y%zeros([n])
+      call saved%forward([x%arg()], results)
+      call results%to_array(1, p)
+      call torch_call("Tensor.set_", [x%arg(), y%arg()])
+      do k = 1, size(others)
+         call others(k)%full([n], -7.0)
+      end do
+      call expect(all(p == 1), "direct: a result in memory that its input no longer has")
+   end subroutine results_keep_the_memory_before
 
    subroutine shapes_change()
       type(torch_tensor) :: x, y

@@ -21,6 +21,7 @@ import torch
 def transposed(): return torch.arange(6, dtype=torch.float64).reshape(2, 3).t()
 def widened(x): x.data = torch.zeros(2, 3, 4, dtype=torch.complex128)
 def conjugate(): return torch.tensor([1 + 2j, 3 - 4j], dtype=torch.complex128).conj()[:1]
+def many_ones(): return torch.ones(1000, dtype=torch.float64)
 def twice(x): return 2 * x
 def same(x): return x
 def add_one(x):
@@ -109,6 +110,19 @@ TEST_F(TensorChanges, WithAConjugateBitHasItsValuesInMemoryOnceItWasAskedForThem
   std::vector<std::complex<double>> seen(1);
   ASSERT_OK(script().call("same", {tensor.arg()}, {out(seen)}));
   EXPECT_EQ(seen[0], std::complex<double>(7, 8));
+}
+
+TEST_F(TensorChanges, LeaveWhatAScriptKeepsOfTheMemoryBefore) {
+  const Script keeps("import numpy\nkept = []\ndef keep(x): kept.append(x)\n");
+  std::vector<Doubles> others;  // takes the place of what is freed too early
+  for (int i = 0; i < 5; ++i) {
+    test::Tensor tensor;
+    get(tensor, "many_ones");
+    ASSERT_OK(keeps.call("keep", {tensor.arg()}));
+    ASSERT_OK(script().call("widened", {tensor.arg()}));
+    for (int k = 0; k < 4; ++k) others.emplace_back(1000, -7);
+  }
+  EXPECT_EQ(keeps.text("[float(k.sum()) for k in kept]"), "[1000.0, 1000.0, 1000.0, 1000.0, 1000.0]");
 }
 
 /// A question while another thread asks the same: nothing is kept that one could replace under the other.
