@@ -84,7 +84,8 @@ class PrivateName:
 
 def missing() -> list[PrivateName]:
     """All names of this module that are gone. Imports torch._dynamo and ONNX Runtime, which takes a second."""
-    names = [each for value in globals().values() for each in (value if isinstance(value, tuple) else (value,))]
+    values = (*globals().values(), *_COMMON_HOOKS.values())
+    names = [each for value in values for each in (value if isinstance(value, tuple) else (value,))]
     return [name for name in names if isinstance(name, PrivateName) and not name.is_there()]
 
 
@@ -232,10 +233,18 @@ _HOOKS = tuple(
         ("torch:optim.Optimizer", "_optimizer_step_post_hooks", "register_step_post_hook"),
     )
 )
-_COMMON_HOOKS = tuple(
-    PrivateName("torch.nn.modules.module", f"_global_{name}_hooks", _HOOKS[0].without)
-    for name in ("forward", "forward_pre", "backward", "backward_pre")
-)
+_COMMON_HOOKS = {
+    of: tuple(PrivateName(owner, name.format(each), _HOOKS[0].without) for each in kinds)
+    for of, owner, name, kinds in (
+        (
+            "modules",
+            "torch.nn.modules.module",
+            "_global_{}_hooks",
+            ("forward", "forward_pre", "backward", "backward_pre"),
+        ),
+        ("optimizers", "torch.optim.optimizer", "_global_optimizer_{}_hooks", ("pre", "post")),
+    )
+}
 _TENSOR_HOOKS = tuple(
     PrivateName("torch:Tensor", name, _HOOKS[0].without) for name in ("_backward_hooks", "_post_accumulate_grad_hooks")
 )
@@ -305,9 +314,9 @@ def hooks_of(value: Any) -> list[dict]:
     return [each for each in found if isinstance(each, dict)]
 
 
-def hooks_of_all_modules() -> list[dict]:
-    """The same for hooks that torch.nn.modules.module.register_module_forward_hook and its like have set."""
-    return [hook.value() for hook in _COMMON_HOOKS]
+def hooks_of_all(of: str) -> list[dict]:
+    """The same for all "modules" or "optimizers", as register_module_forward_hook and its like have set them."""
+    return [hook.value() for hook in _COMMON_HOOKS[of]]
 
 
 def has_hooks(value: Any) -> bool:

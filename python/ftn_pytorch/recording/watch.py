@@ -95,15 +95,20 @@ class Watch:
         if walk.names & _SETTINGS:
             self._bind_settings()
         if self.modules:
-            for hooks in private_names.hooks_of_all_modules():
+            for hooks in private_names.hooks_of_all("modules"):
                 self._bind_items(hooks, "hooks of all networks")
+        if self.optimizers:
+            for hooks in private_names.hooks_of_all("optimizers"):
+                self._bind_items(hooks, "hooks of all optimizers")
 
     def obstacle(self) -> str:
         """What cannot be watched, or runs code when a module is called or a gradient is there; or empty."""
         if self._unseen:
             return self._unseen
-        if self.modules and any(private_names.hooks_of_all_modules()):
+        if self.modules and any(private_names.hooks_of_all("modules")):
             return "a hook of all networks would not be called"
+        if self.optimizers and any(private_names.hooks_of_all("optimizers")):
+            return "a hook of all optimizers would not be called"
         for module in self.modules:
             if private_names.has_hooks(module):
                 return f"a hook of {type(module).__name__} would not be called"

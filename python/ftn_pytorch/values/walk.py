@@ -43,6 +43,7 @@ _MAKERS = frozenset(
     ("__new__", "__init__", "__post_init__", "__init_subclass__", "__set_name__", "__class_getitem__", "__prepare__")
     + ("__repr__", "__str__", "__format__", "__del__")
 )
+_CACHED = type(functools.lru_cache(lambda: None))
 _TERMINAL = frozenset(("stdin", "stdout", "stderr"))
 
 
@@ -195,6 +196,9 @@ class Walk:
         if isinstance(value, functools.partial):
             for name in ("func", "args", "keywords"):
                 yield Edge(value, name, getattr(value, name), _joined(path, name), By.FIELD)
+        if self._is_narrow and type(value) is _CACHED:
+            for each in _results_in(value):
+                yield Edge(value, None, each, f"a result of {path}", By.PART)
         for name in _WRAPPED:
             inner = getattr(value, name, None)
             if inner is not None and inner is not value:
@@ -352,6 +356,13 @@ def _joined(path: str, name: str) -> str:
 def shown(key: Any) -> str:
     """A key as it is written, if that calls no code of a user."""
     return repr(key) if type(key) in (str, int, float, bool, bytes, type(None)) else f"a {type(key).__name__}"
+
+
+def _results_in(cached: Any) -> Iterator[Any]:
+    """What functools.lru_cache keeps. With a limit each result is in a link of a chain."""
+    for table in gc.get_referents(cached):
+        for each in list(table.values()) if type(table) is dict else ():
+            yield from gc.get_referents(each) if type(each).__name__ == "_lru_list_elem" else [each]
 
 
 def dict_of_class(kind: type) -> dict[str, Any]:
