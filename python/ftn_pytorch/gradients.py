@@ -58,7 +58,7 @@ class _Calls:
         is_same = (seen == expected).all()
         if seen.is_cpu:
             text = f"{_NAME}: rank {self._rank} and others are in different calls of it. {_ADVICE}"
-            torch.ops.aten._assert_async.msg(is_same, text)
+            private_names.assert_later(is_same, text)
             return averages
         return torch.where(is_same, averages, torch.nan)
 

@@ -13,7 +13,7 @@ from .. import private_names
 from ..values.kinds import Kind, kind_of
 from .tape import Recorder
 
-_VERSION = torch.Tensor._version.__get__  # type: ignore[attr-defined]
+_VERSION = private_names.version_getter()
 _READS = (torch.Tensor.tolist, torch.Tensor.numpy, torch.Tensor.__array__, torch.Tensor.__dlpack__)
 _SET_GRADIENT = torch.Tensor.grad.__set__  # type: ignore[union-attr]
 _MAKES = (torch.tensor, torch.as_tensor, torch.asarray, torch.Tensor.new_tensor)

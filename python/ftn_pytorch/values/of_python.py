@@ -84,7 +84,7 @@ def _count(value: Any) -> tuple[str, Any] | None:
 
 
 def _member(value: enum.Enum) -> tuple[str, Any] | None:
-    members = type(value)._member_map_
+    members = type(value).__members__
     names = [name for name, each in members.items() if each is value][:1]
     if not names and isinstance(value, enum.Flag):
         bits = value._value_
@@ -140,12 +140,12 @@ def _made_member(parts: Any, find_type: Callable[[str], Any]) -> Any:
     kind = find_type(_checked(name, str))
     if not (isinstance(kind, type) and issubclass(kind, enum.Enum)):
         raise ValueError(f"it holds members of {name.replace(':', '.')}, which is no Enum here")
-    missing = [each for each in names if each not in kind._member_map_]
+    missing = [each for each in names if each not in kind.__members__]
     if missing or not names:
         raise ValueError(f"{name.replace(':', '.')} has no member {', '.join(missing)} here")
-    first: Any = kind._member_map_[names[0]]
+    first: Any = kind.__members__[names[0]]
     for each in names[1:]:
-        first = enum.Flag.__or__(first, kind._member_map_[each])  # type: ignore[type-var]
+        first = enum.Flag.__or__(first, kind.__members__[each])  # type: ignore[type-var]
     return first
 
 
