@@ -178,7 +178,8 @@ class Places:
             return
         label = self._label(kind.__qualname__.rpartition("<locals>.")[2], kind)
         if isinstance(kind, EnumMeta):
-            for member in {id(each): each for each in kind.__members__.values()}.values():
+            members: list[Any] = list(kind.__members__.values())
+            for member in {id(each): each for each in members}.values():
                 for name, each in vars(member).items():
                     if not name.startswith("_"):
                         put = functools.partial(vars(member).__setitem__, name)
