@@ -9,13 +9,13 @@
 #include "base/cuda_context.hpp"
 #include "base/error.hpp"
 #include "base/fpenv.hpp"
-#include "calls/argument_list.hpp"
 #include "calls/runner.hpp"
 #include "direct/direct_plugin.hpp"
 #include "guard.hpp"
 #include "python/environment.hpp"
 #include "python/interpreter.hpp"
 #include "script/script_runner.hpp"
+#include "values/argument_list.hpp"
 
 using namespace fpt;
 

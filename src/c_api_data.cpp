@@ -4,10 +4,10 @@
 
 #include "arrays/arg.hpp"
 #include "arrays/pinned.hpp"
-#include "calls/argument_list.hpp"
 #include "calls/results.hpp"
-#include "calls/tensor.hpp"
 #include "guard.hpp"
+#include "values/argument_list.hpp"
+#include "values/tensor.hpp"
 
 using namespace fpt;
 

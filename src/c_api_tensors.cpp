@@ -5,13 +5,13 @@
 #include "arrays/fit.hpp"
 #include "base/cuda_context.hpp"
 #include "base/fpenv.hpp"
-#include "calls/operators.hpp"
-#include "calls/procedures.hpp"
 #include "calls/results.hpp"
-#include "calls/scopes.hpp"
 #include "guard.hpp"
 #include "python/interpreter.hpp"
 #include "script/script_answer.hpp"
+#include "values/operators.hpp"
+#include "values/procedures.hpp"
+#include "values/scopes.hpp"
 
 using namespace fpt;
 
@@ -46,7 +46,7 @@ fpt_status fpt_tensor_arg(fpt_tensor tensor, fpt_arg* arg) {
 fpt_status fpt_tensor_info(fpt_tensor tensor, int32_t* dtype, int32_t* rank, int64_t extents[], char device[]) {
   return guard_call([&] {
     const TensorPtr held = tensor_at(tensor);
-    const Array& array = held->array();
+    const Array array = held->array();
     *dtype = array.dtype;
     *rank = array.rank;
     int64_t strides[FPT_MAX_RANK];
@@ -60,7 +60,7 @@ fpt_status fpt_tensor_data(fpt_tensor tensor, int32_t dtype, int32_t rank, void*
                            int64_t strides[]) {
   return guard_call([&] {
     const TensorPtr held = tensor_at(tensor);
-    const Array& array = held->array();
+    const Array array = held->array();
     require_memory(array, dtype, rank, "the tensor");
     hand_out_memory(array, data, extents, strides);
   });
@@ -129,20 +129,19 @@ fpt_status fpt_tensor_copy(fpt_tensor tensor, fpt_arg* output, int32_t cast) {
     const TensorPtr held = tensor_at(tensor);
     const Outputs outputs({output, 1});
     const Reading reading{held->same_layout(), cast != 0, /*brings_to_host=*/true};
-    const bool is_known = held->is_value() || held->is_of_caller();
-    if (is_known && held->array().device.is_host() && outputs.device().is_host()) {
-      std::vector<CheckedCopy> copies;
-      const fpt_arg described = held->described_as(*output);
-      copies.push_back(held->is_value()
-                           ? fit_scalar(scalar_of(described), outputs.get()[0], "the tensor")
-                           : fit_array(held->same_layout() ? held->array() : reversed(held->array()), "Tensor",
-                                       outputs.get()[0], held->same_layout(), reading.cast, "the tensor"));
-      return run_all(copies);
+    if (held->is_plain_memory() && outputs.device().is_host()) {
+      const Array array = held->array();
+      if (array.device.is_host() && !is_half(array.dtype)) {
+        std::vector<CheckedCopy> copies;
+        copies.push_back(fit_array(held->same_layout() ? array : reversed(array), "Tensor", outputs.get()[0],
+                                   held->same_layout(), reading.cast, "the tensor"));
+        return run_all(copies);
+      }
     }
     ensure_started();
     const InterpreterLock gil;
     const CallName name{"copy_to", "a tensor"};
-    ScriptAnswer answer(held->torch_object(), name, /*copied_at_once=*/true);
+    ScriptAnswer answer(held->torch_object().get(), name, /*copied_at_once=*/true);
     deliver(answer, name, reading, outputs.get());
     if (!outputs.device().is_host()) answer.wait(outputs.device());
   });

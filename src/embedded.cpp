@@ -3,11 +3,11 @@
 #include <pybind11/pybind11.h>
 
 #include "base/error.hpp"
-#include "calls/procedures.hpp"
 #include "ftn_pytorch.h"
 #include "observe/log.hpp"
 #include "python/interpreter.hpp"
 #include "torch/framework.hpp"
+#include "values/procedures.hpp"
 
 namespace py = pybind11;
 

@@ -271,7 +271,8 @@ FPT_API fpt_status fpt_unpin(const fpt_arg *arg);
  *
  * @param tensor  in: 0, or a tensor whose contents are replaced; out: the tensor; release with fpt_tensor_free()
  * @param arg     array, scalar or another tensor. The memory stays the caller's and is not copied. A scalar of access
- *                FPT_IN keeps the value it had when it was described, one of access FPT_OUT goes by reference.
+ *                FPT_IN becomes a tensor of its own with the value it had when it was described, one of access FPT_OUT
+ *                goes by reference.
  */
 FPT_API fpt_status fpt_tensor_set(fpt_tensor *tensor, fpt_arg *arg);
 
@@ -279,7 +280,7 @@ FPT_API fpt_status fpt_tensor_set(fpt_tensor *tensor, fpt_arg *arg);
 FPT_API fpt_status fpt_tensor_arg(fpt_tensor tensor, fpt_arg *arg);
 
 /**
- * Type, shape and place of a tensor.
+ * Type, shape and place of a tensor as they are now: torch may change them at any time.
  *
  * @param dtype    set to an FPT_ element type
  * @param rank     set to 0 ... FPT_MAX_RANK
@@ -289,7 +290,14 @@ FPT_API fpt_status fpt_tensor_arg(fpt_tensor tensor, fpt_arg *arg);
 FPT_API fpt_status fpt_tensor_info(fpt_tensor tensor, int32_t *dtype, int32_t *rank, int64_t extents[], char device[]);
 
 /**
- * Memory of a tensor, not copied, valid until the tensor is freed or given new contents.
+ * Memory of a tensor, not copied. It is valid until one of these:
+ *  - the tensor is freed or given new contents, unless somebody else has the same tensor of torch;
+ *  - torch gives the tensor other memory: resize_, set_, x.data = y, and what does that to parameters: Module.to(),
+ *    double() and half(), vector_to_parameters(), load_state_dict(assign=True);
+ *  - for a gradient: the next question about it after backward or zero_grad has replaced it.
+ * Memory of the caller is valid as long as the caller keeps it. Ask again after such a change. Of a tensor that torch
+ * has only marked as conjugate or negative, the values are computed when its memory is first asked for: it is a tensor
+ * of its own from then on, and no view of another.
  *
  * @param dtype    element type that the caller expects; FPT_ERR_DTYPE if it is another
  * @param rank     rank that the caller expects; FPT_ERR_RANK if it is another
@@ -429,7 +437,8 @@ FPT_API int32_t fpt_scope_is_open(void);
  * @param context  as registered
  * @param inputs   [ninputs] tensors, valid until it returns; it must not change them. For an adjoint: the inputs of the
  *                 procedure, followed by the gradients of its outputs.
- * @param outputs  [noutputs] in: 0; out: tensors that it has made. For an adjoint: the gradients of the inputs.
+ * @param outputs  [noutputs] in: 0; out: tensors that it has made, none of them in memory of the program, which may end
+ *                 with the procedure (FPT_ERR_ARGUMENT). For an adjoint: the gradients of the inputs.
  * @return 0, or any other number for a failure
  */
 typedef int32_t (*fpt_procedure)(void *context, const fpt_tensor inputs[], int32_t ninputs, fpt_tensor outputs[],
@@ -644,7 +653,11 @@ FPT_API fpt_status fpt_results_find(fpt_results results, const char *name, int64
 /** Result `index` as a tensor that shares its memory; see fpt_tensor_set() for the handle. */
 FPT_API fpt_status fpt_results_get(fpt_results results, int32_t index, fpt_tensor *tensor);
 
-/** Memory of result `index`, as fpt_tensor_data(); valid until the results are freed or replaced. */
+/**
+ * Memory of result `index`, as fpt_tensor_data(). Freeing or replacing the results ends it, as freeing the tensor does
+ * there. A result on a device is shown as a copy on the host, which is valid until it is asked for after the result has
+ * changed.
+ */
 FPT_API fpt_status fpt_results_data(fpt_results results, int32_t index, int32_t dtype, int32_t rank, void **data,
                                     int64_t extents[], int64_t strides[]);
 

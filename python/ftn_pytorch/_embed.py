@@ -49,9 +49,14 @@ def adapt(tensor: Any, dtype: str | None, is_reversed: bool, copied: bool) -> An
     return tensors.adapt(tensor, dtype, is_reversed, copied)
 
 
-def write_through(target: Any, value: Any, same_layout: bool, overlaps: bool) -> None:
+def look_into(value: Any) -> tuple[Any, Any]:
+    """What shows the memory of an array, and the array from then on; see ``tensors.look_into``."""
+    return tensors.look_into(value)
+
+
+def write_through(target: Any, value: Any, same_layout: bool) -> None:
     """Assign to a tensor made of an array: SHAPE, DTYPE, or what torch raises; see ``tensors.write_through``."""
-    tensors.write_through(target, value, same_layout, overlaps)
+    tensors.write_through(target, value, same_layout)
 
 
 def describe_operands(left: Any, right: Any, same_layout: int) -> str:

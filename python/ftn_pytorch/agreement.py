@@ -31,7 +31,7 @@ def require_equal(network: Any) -> None:
     else:
         named = [(f"tensor {number}", tensor) for number, tensor in enumerate(network, 1)]
     compare(
-        {name: _digest(tensor) for name, tensor in named},
+        {name: digest(tensor) for name, tensor in named},
         _gathered,
         f"{_NAME}: the ranks do not have one network",
         "Begin with the same numbers on all ranks (torch.manual_seed, or a checkpoint), and change the network by "
@@ -62,7 +62,8 @@ def compare(mine: dict[str, str], gather: Callable[[str], list[str]], what: str,
     raise FtnPytorchError("FORMAT", f"{what}: {told or 'the tensors have another order'}. {advice}")
 
 
-def _digest(tensor: Any) -> str:
+def digest(tensor: Any) -> str:
+    """Type, shape and bits of a tensor as a short text."""
     import torch
 
     about = f"{tensor.dtype} {tuple(tensor.shape)} "

@@ -25,8 +25,9 @@ SHAPES = "ftn_pytorch_shapes"
 SETUP = "ftn_pytorch_setup"
 STATE = "ftn_pytorch_state"
 SHARED = "ftn_pytorch_shared"
+TRANSIENT = "ftn_pytorch_transient"
 FRAMEWORK = "ftn_pytorch_framework"
-HOOKS = (FORWARD, TRAIN, SAVE, RESTORE, SETUP, STATE, SHARED, OVERRIDE, SHAPES, FRAMEWORK)
+HOOKS = (FORWARD, TRAIN, SAVE, RESTORE, SETUP, STATE, TRANSIENT, SHARED, OVERRIDE, SHAPES, FRAMEWORK)
 """All names that the library looks for in a script."""
 
 # From Python 3.14 on annotations are evaluated when they are asked for, which fails for names that only type checkers

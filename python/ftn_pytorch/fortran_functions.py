@@ -14,7 +14,7 @@ from typing import Any
 
 from .arrived import kind
 from .errors import FtnPytorchError, did_you_mean
-from .tensors import reversed_view
+from .tensors import overwrite, reversed_view
 
 # Those of torch whose values reach Fortran
 _DTYPES = (
@@ -141,7 +141,7 @@ class FortranFunctions:
             wrong = f"the tensor is {kind(tensor, self._is_reversed)}, the array {kind(value, self._is_reversed)}"
             raise FtnPytorchError("SHAPE", f"{wrong}; nothing is broadcast")
         with torch.no_grad():
-            tensor.copy_(value) if isinstance(value, torch.Tensor) else tensor.fill_(value)
+            overwrite(tensor, value) if isinstance(value, torch.Tensor) else tensor.fill_(value)
 
     def requires_grad(self, tensor: Any) -> bool:
         """Whether gradients with respect to a tensor are computed."""

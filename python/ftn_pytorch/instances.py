@@ -8,14 +8,18 @@ elsewhere. Of such a class whose memory is that of ``object``, ``dict``, ``list`
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import os
+import struct
 import sys
 import sysconfig
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Iterator
+from types import FunctionType, MemberDescriptorType
 from typing import Any
 
+_POINTER = struct.calcsize("P")
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: made by a class statement
 _CONTAINERS = (dict, OrderedDict, defaultdict, Counter, list, set)
 _INSTALLED = tuple(
@@ -56,10 +60,35 @@ def name_of(kind: type) -> str:
     return f"{kind.__module__}:{kind.__qualname__}"
 
 
+def is_own_code(value: Any) -> bool:
+    """True for a function or class that a user has written."""
+    return isinstance(value, (FunctionType, type)) and is_own_module(value.__module__ or "")
+
+
+def has_fields_only(kind: type) -> bool:
+    """True if objects of a class have no memory but that of fields and of a known container."""
+    base = _base(kind)
+    if base not in (object, *_CONTAINERS):
+        return False
+    names = sum(1 for _ in slots(kind))
+    references = names + (kind.__dictoffset__ > 0) + (kind.__weakrefoffset__ > 0)
+    return base is not object or kind.__basicsize__ <= object.__basicsize__ + references * _POINTER
+
+
 def fields(value: Any) -> dict[str, Any]:
     """Attributes of an object by name, without those of its class."""
-    found = {name: getattr(value, name) for name in slots(type(value)) if hasattr(value, name)}
-    return {**found, **getattr(value, "__dict__", {})}
+    found = {}
+    for name in slots(type(value)):
+        with contextlib.suppress(AttributeError):
+            found[name] = object.__getattribute__(value, name)
+    return {**found, **(_dict_of(value) or {})}
+
+
+def _dict_of(value: Any) -> dict[str, Any] | None:
+    try:
+        return object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        return None
 
 
 def slots(kind: type) -> Iterator[str]:
@@ -72,14 +101,22 @@ def slots(kind: type) -> Iterator[str]:
 
 
 def set_field(value: Any, name: str, new: Any) -> None:
-    """Also in a frozen dataclass."""
-    object.__setattr__(value, name, new)
+    """Also in a frozen dataclass. No property of the class is asked."""
+    for each in type(value).__mro__:
+        member = vars(each).get(name)
+        if isinstance(member, MemberDescriptorType):
+            member.__set__(value, new)
+            return
+    held = _dict_of(value)
+    if held is None:
+        raise AttributeError(f"{type(value).__qualname__} has no field {name}")
+    held[name] = new
 
 
 def content(value: Any) -> Any:
     """Items of an object whose class is derived from a container, as a plain one; else None."""
     base = _base(type(value))
-    if base is object:
+    if base not in _CONTAINERS:
         return None
     if issubclass(base, dict):
         return dict(dict.items(value))

@@ -10,81 +10,18 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
-import platform
 import sys
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
-from .errors import FtnPytorchError
-
-
-@dataclass(frozen=True)
-class PrivateName:
-    """A name that may be gone."""
-
-    owner: str
-    """Module, and after a colon the attributes that lead on: "torch:nn.Module"."""
-    name: str
-    without: str
-    """What does not work without it."""
-    used_in: str = ""
-    """A method of the owner that uses the name, where only objects have it and the class does not."""
-
-    def value(self) -> Any:
-        """What the name stands for in its owner; VERSION if it is gone."""
-        try:
-            return getattr(self._owner(), self.name)
-        except (ImportError, AttributeError) as failure:
-            raise FtnPytorchError("VERSION", self.text()) from failure
-
-    def of(self, value: Any) -> Any:
-        """The attribute of that name; VERSION if the object has none."""
-        try:
-            return getattr(value, self.name)
-        except AttributeError as failure:
-            raise FtnPytorchError("VERSION", self.text()) from failure
-
-    def is_there(self) -> bool:
-        """Also True where the package itself cannot be imported."""
-        try:
-            importlib.import_module(self._package())
-        except Exception:
-            return True
-        try:
-            owner = self._owner()
-            if self.used_in:
-                return self.name in getattr(owner, self.used_in).__code__.co_names
-            return hasattr(owner, self.name)
-        except (ImportError, AttributeError):
-            return False
-
-    def text(self) -> str:
-        """That the name is gone, what does not work, and what to do."""
-        module = sys.modules.get(self._package())
-        package, version = self._package(), getattr(module, "__version__", None)
-        if version is None:
-            package, version = "Python", platform.python_version()
-        return (
-            f"{self.owner.replace(':', '.')}.{self.name} is a private name, which {package} {version} no longer has: "
-            f"{self.without}; use a version of {package} that has it, or a later ftn_pytorch"
-        )
-
-    def _package(self) -> str:
-        return self.owner.partition(":")[0].partition(".")[0]
-
-    def _owner(self) -> Any:
-        module, _, names = self.owner.partition(":")
-        found: Any = importlib.import_module(module)
-        for name in filter(None, names.split(".")):
-            found = getattr(found, name)
-        return found
+from .private_name import PrivateName
 
 
 def missing() -> list[PrivateName]:
     """All names of this module that are gone. Imports torch._dynamo and ONNX Runtime, which takes a second."""
-    names = [each for value in globals().values() for each in (value if isinstance(value, tuple) else (value,))]
+    values = (*globals().values(), *_COMMON_HOOKS.values())
+    names = [each for value in values for each in (value if isinstance(value, tuple) else (value,))]
     return [name for name in names if isinstance(name, PrivateName) and not name.is_there()]
 
 
@@ -232,10 +169,18 @@ _HOOKS = tuple(
         ("torch:optim.Optimizer", "_optimizer_step_post_hooks", "register_step_post_hook"),
     )
 )
-_COMMON_HOOKS = tuple(
-    PrivateName("torch.nn.modules.module", f"_global_{name}_hooks", _HOOKS[0].without)
-    for name in ("forward", "forward_pre", "backward", "backward_pre")
-)
+_COMMON_HOOKS = {
+    of: tuple(PrivateName(owner, name.format(each), _HOOKS[0].without) for each in kinds)
+    for of, owner, name, kinds in (
+        (
+            "modules",
+            "torch.nn.modules.module",
+            "_global_{}_hooks",
+            ("forward", "forward_pre", "backward", "backward_pre"),
+        ),
+        ("optimizers", "torch.optim.optimizer", "_global_optimizer_{}_hooks", ("pre", "post")),
+    )
+}
 _TENSOR_HOOKS = tuple(
     PrivateName("torch:Tensor", name, _HOOKS[0].without) for name in ("_backward_hooks", "_post_accumulate_grad_hooks")
 )
@@ -250,17 +195,14 @@ _INTERPRETERS = PrivateName("torch._C:_functorch", "peek_interpreter_stack", _TR
 _COLLECTIVES = "average_gradients cannot be used"
 _ALL_REDUCE = PrivateName("torch:ops._c10d_functional", "all_reduce", _COLLECTIVES)
 _WAIT = PrivateName("torch:ops._c10d_functional", "wait_tensor", _COLLECTIVES)
+_ASSERT = PrivateName("torch:ops.aten", "_assert_async", _COLLECTIVES)
 _COPY_ALL = PrivateName("torch", "_foreach_copy_", "Background cannot be used")
-
-
-@functools.cache
-def _forward_ad() -> Any:
-    return importlib.import_module(_FORWARD_LEVEL.owner)
 
 
 def is_forward_differentiated() -> bool:
     """True within torch.autograd.forward_ad.dual_level, of any thread. torch tells it by nothing public."""
-    return _FORWARD_LEVEL.of(_forward_ad()) >= 0
+    module = sys.modules.get(_FORWARD_LEVEL.owner)
+    return module is not None and _FORWARD_LEVEL.of(module) >= 0
 
 
 def is_transformed() -> bool:
@@ -271,6 +213,11 @@ def is_transformed() -> bool:
 def all_reduce(tensor: Any, operation: str, group: Any) -> Any:
     """A new tensor, reduced over a group. What torch documents waits outside of operators, which nothing records."""
     return _WAIT.value()(_ALL_REDUCE.value()(tensor, operation, group.group_name))
+
+
+def assert_later(is_true: Any, text: str) -> None:
+    """Raise if a tensor is not true, as an operator, which a recording makes again. torch._assert has no such form."""
+    _ASSERT.value().msg(is_true, text)
 
 
 def copy_all(to: list[Any], of: list[Any]) -> None:
@@ -305,9 +252,9 @@ def hooks_of(value: Any) -> list[dict]:
     return [each for each in found if isinstance(each, dict)]
 
 
-def hooks_of_all_modules() -> list[dict]:
-    """The same for hooks that torch.nn.modules.module.register_module_forward_hook and its like have set."""
-    return [hook.value() for hook in _COMMON_HOOKS]
+def hooks_of_all(of: str) -> list[dict]:
+    """The same for all "modules" or "optimizers", as register_module_forward_hook and its like have set them."""
+    return [hook.value() for hook in _COMMON_HOOKS[of]]
 
 
 def has_hooks(value: Any) -> bool:
@@ -332,6 +279,11 @@ _LOAD_OWN = PrivateName("torch:nn.Module", "_load_from_state_dict", _RENAMES)
 def version_of(tensor: Any) -> int:
     """How often a tensor was changed in place. No public name; comparing the numbers would read all of them."""
     return _TENSOR_VERSION.of(tensor)
+
+
+def version_getter() -> Any:
+    """What a mode of __torch_function__ is told when a function asks for the version of a tensor."""
+    return _TENSOR_VERSION.value().__get__
 
 
 def script_methods(model: Any) -> list[str]:

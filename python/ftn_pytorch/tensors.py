@@ -7,6 +7,8 @@ from typing import Any
 
 from .arrived import kind
 from .errors import FtnPytorchError, summary
+from .results import unpack
+from .values import is_tensor
 
 
 def adapt(tensor: Any, dtype: str | None, is_reversed: bool, copied: bool) -> Any:
@@ -25,10 +27,38 @@ def reversed_view(tensor: Any) -> Any:
     return tensor.permute(tuple(range(tensor.dim()))[::-1])
 
 
-def write_through(target: Any, value: Any, same_layout: bool, overlaps: bool) -> None:
+def look_into(value: Any) -> tuple[Any, Any]:
+    """A plain tensor or array over the memory of one, and the object that stands for it from then on.
+
+    That is ``value`` itself, but for tensors with a conjugate or negative bit: no memory shows their values, so a
+    tensor that has them in memory takes their place. RESULT_TYPE, DEVICE for what Fortran cannot look into.
+    """
+    shown = unpack(value)[1][0]
+    return shown, shown if is_tensor(value) and (value.is_conj() or value.is_neg()) else value
+
+
+def overwrite(target: Any, value: Any) -> None:
+    """Copy a tensor into another, in whose memory it may lie."""
+    target.copy_(value.clone() if _overlap(target, value) else value)
+
+
+def _overlap(one: Any, other: Any) -> bool:
+    """Whether the memory behind two tensors has a byte in common: all of it, since a needless copy does no harm."""
+    (begin, end), (other_begin, other_end) = _reach(one), _reach(other)
+    return begin < other_end and other_begin < end and one.device == other.device
+
+
+def _reach(tensor: Any) -> tuple[int, int]:
+    """Address of the first byte, and the one after the last. The core makes a storage of each array of the program."""
+    storage = tensor.untyped_storage()
+    begin = storage.data_ptr()
+    return begin, begin + storage.nbytes()
+
+
+def write_through(target: Any, value: Any, same_layout: bool) -> None:
     """Write a value into a tensor made of an array, which has the graph of the value from then on.
 
-    SHAPE, DTYPE: nothing is broadcast or converted. ``overlaps``: the value may lie in the memory that is written.
+    SHAPE, DTYPE: nothing is broadcast or converted.
     """
     wrong = "SHAPE" if target.shape != value.shape else "DTYPE" if target.dtype != value.dtype else ""
     if wrong:
@@ -39,7 +69,7 @@ def write_through(target: Any, value: Any, same_layout: bool, overlaps: bool) ->
         )
     if target.grad_fn is not None:
         target.detach_()  # the graph of earlier values would grow with every assignment
-    target.copy_(value.clone() if overlaps else value)
+    overwrite(target, value)
 
 
 def describe_operands(left: Any, right: Any, same_layout: bool) -> str:

@@ -31,6 +31,14 @@ bool same_shape(const Array& a, const Array& b) noexcept {
   return a.rank == b.rank && std::equal(a.extents, a.extents + a.rank, b.extents);
 }
 
+bool is_same_memory(const Array& a, const Array& b) noexcept {
+  if (a.dtype != b.dtype || a.device != b.device || !same_shape(a, b)) return false;
+  const bool is_empty = element_count(a) == 0;
+  for (int32_t i = 0; i < a.rank && !is_empty; ++i)
+    if (a.extents[i] > 1 && a.strides[i] != b.strides[i]) return false;
+  return is_empty || a.data == b.data;
+}
+
 void require_alignment(const Array& array) {
   if (is_misaligned(array.data, array.dtype))
     fail(FPT_ERR_ARGUMENT, "the array of type ", dtype_fortran_name(array.dtype), " begins at an address that is no ",

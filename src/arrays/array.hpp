@@ -44,6 +44,8 @@ int64_t element_count(const Array& array) noexcept;
 bool is_contiguous(const Array& array) noexcept;
 bool has_negative_stride(const Array& array) noexcept;
 bool same_shape(const Array& a, const Array& b) noexcept;
+/// The same elements, of the same type, shape and place.
+bool is_same_memory(const Array& a, const Array& b) noexcept;
 
 /// A complex array at an address that is no multiple of its elements' size. Fortran aligns complex numbers as their
 /// parts, c10::complex wants the whole aligned, and torch crashes on others.

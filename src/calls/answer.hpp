@@ -11,7 +11,7 @@
 #include "arrays/array.hpp"
 #include "arrays/result_names.hpp"
 #include "arrays/scalar.hpp"
-#include "calls/tensor.hpp"
+#include "values/tensor.hpp"
 
 namespace fpt {
 

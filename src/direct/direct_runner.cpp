@@ -10,10 +10,10 @@
 #include "arrays/texts.hpp"
 #include "base/error.hpp"
 #include "base/rank.hpp"
-#include "calls/scopes.hpp"
 #include "direct/direct_plugin.hpp"
 #include "direct/direct_value.hpp"
 #include "direct/optimizer_settings.hpp"
+#include "values/scopes.hpp"
 
 namespace fpt {
 namespace {
@@ -54,11 +54,12 @@ class PlainArguments {
   void resolve(fpt_arg& arg, const std::string& label) {
     require_described(arg, label);
     if (is_tensor_handle(arg.handle)) {
-      const TensorPtr tensor = tensor_at(arg.handle);
+      const TensorPtr given = tensor_at(arg.handle);
+      const int64_t handle = given->is_of_caller() ? 0 : arg.handle;
+      const TensorPtr tensor = handle != 0 ? holding_memory(given) : given;
       owned_.push_back({&arg, tensor});
-      const int64_t handle = tensor->is_value() || tensor->is_of_caller() ? 0 : arg.handle;
       if (handle != 0) require_memory(tensor->array(), tensor->array().dtype, tensor->array().rank, label);
-      require_no_gradients(*tensor, label);
+      require_no_gradients(*given, label);
       arg = tensor->described_as(arg);
       arg.handle = handle;
     }

@@ -100,7 +100,7 @@ class Replay {
                                          return GradientBefore{tensor_of(each[0]), py::cast<bool>(each[1]),
                                                                each[2].is_none() ? at::Tensor() : tensor_of(each[2])};
                                        })),
-        memory_(all_of<Memory>(tape.attr("outside"), [](const py::tuple& each) { return Memory(tensor_of(each[0])); })),
+        memory_(all_of<Memory>(tape.attr("memory"), [](const py::tuple& each) { return Memory(tensor_of(each[0])); })),
         after_(all_of<GradientAfter>(tape.attr("gradients_after"),
                                      [](const py::tuple& each) {
                                        return GradientAfter{tensor_of(each[0]), py::cast<int32_t>(each[1]),

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 /// A recorded function: calls of operators with what they are given, run one after the other below autograd.
-/// Knows nothing of Python.
 #pragma once
 
 #include <cstdint>

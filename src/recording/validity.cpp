@@ -127,7 +127,7 @@ class Sequence {
   bool goes_on(PyObject* object) noexcept {
     if (place_ == PyTuple_GET_SIZE(known_)) return false;
     PyObject* was = PyTuple_GET_ITEM(known_, place_++);
-    return was == Py_NotImplemented || is_same_value(object, was);
+    return was == object || was == Py_NotImplemented || is_same_value(object, was);
   }
   bool is_complete() const noexcept { return place_ == PyTuple_GET_SIZE(known_); }
 
@@ -138,6 +138,11 @@ class Sequence {
 
 /// The iterator is that of the class that holds the items, never one of a user.
 bool has_items(PyObject* container, PyTypeObject* base, PyObject* known) noexcept {
+  if (PyDict_Check(container)) {
+    const Py_ssize_t size = PyDict_GET_SIZE(container);
+    if (2 * size != PyTuple_GET_SIZE(known)) return false;
+    if (size == 0) return true;
+  }
   Sequence items(known);
   if (base == &PyDict_Type) {
     PyObject *key, *value;

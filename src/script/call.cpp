@@ -7,10 +7,10 @@
 
 #include "arrays/copy.hpp"
 #include "base/error.hpp"
-#include "calls/python_value.hpp"
-#include "calls/scopes.hpp"
-#include "calls/tensor.hpp"
 #include "python/interpreter.hpp"
+#include "values/python_value.hpp"
+#include "values/scopes.hpp"
+#include "values/tensor.hpp"
 
 namespace fpt {
 namespace {
@@ -93,26 +93,26 @@ Ref Call::tensor_value(fpt_arg& arg, SlotCache& cache) {
   const TensorPtr kept = tensor_at(arg.handle);
   Tensor& tensor = *kept;
   const bool wants_torch = script_.framework == Framework::torch;
-  if (!script_.keeps_tensors && tensor.is_value() && !tensor.object()) return python_value(tensor.described_as(arg));
-  PyObject* object = script_.keeps_tensors ? tensor.torch_object() : tensor.object();
+  Ref object = script_.keeps_tensors ? tensor.torch_object() : tensor.object();
   if (!object)
     return array_value(arg, tensor.described_as(arg).access == FPT_OUT, tensor.array(), tensor.owner(), cache);
-  if (wants_torch && is_tensor(object)) {
+  if (wants_torch && is_tensor(object.get())) {
     const bool same_layout = tensor.same_layout() == script_.options.same_layout;
-    if (same_layout && script_.passes_arrays_as_they_are()) return Ref::borrow(object);
+    if (same_layout && script_.passes_arrays_as_they_are()) return object;
     const int32_t dtype = tensor.array().dtype, wanted = script_.options.wanted_dtype(dtype);
-    if (same_layout && wanted == dtype && !script_.options.copies_inputs) return Ref::borrow(object);
-    return adapted(object, tensor, wanted == dtype ? FPT_NONE : wanted, script_.options);
+    if (same_layout && wanted == dtype && !script_.options.copies_inputs) return object;
+    return adapted(object.get(), tensor, wanted == dtype ? FPT_NONE : wanted, script_.options);
   }
   if (!wants_torch && records_gradients(tensor))
     fail(FPT_ERR_ARGUMENT, label_of(count_, arg), " of ", function_.name, " of ", script_.name,
          " requires gradients, and what computes without torch records none: switch them off with scope%no_grad()");
-  const Array& array = tensor.array();
-  if (!wants_torch && !is_tensor(object) && tensor.same_layout() == script_.options.same_layout &&
+  const TensorPtr held = holding_memory(kept);
+  const Array array = held->array();
+  if (!wants_torch && !is_tensor(object.get()) && tensor.same_layout() == script_.options.same_layout &&
       script_.options.wanted_dtype(array.dtype) == array.dtype && !script_.options.copies_inputs)
-    return Ref::borrow(object);
+    return object;
   require_memory(array, array.dtype, array.rank, label_of(count_, arg));
-  return array_value(arg, arg.access == FPT_OUT, array, kept, cache);
+  return array_value(arg, arg.access == FPT_OUT, array, held, cache);
 }
 
 Ref Call::array_value(const fpt_arg& arg, bool writable, const Array& array, std::shared_ptr<void> owner,

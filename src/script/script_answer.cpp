@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include "arrays/copy.hpp"
 #include "arrays/fit.hpp"
 #include "base/error.hpp"
 #include "python/interpreter.hpp"
@@ -44,7 +45,7 @@ bool read_scalar(PyObject* object, Scalar& scalar) {
 }  // namespace
 
 ScriptAnswer::ScriptAnswer(PyObject* result, const CallName& call, bool copied_at_once)
-    : is_tuple_(PyTuple_Check(result)) {
+    : is_tuple_(PyTuple_Check(result)), copied_at_once_(copied_at_once) {
   if (copied_at_once && take_plain_tensors(result)) return;
   const std::string context = concat("the result of ", call);
   const Ref unpacked = checked(PyObject_CallFunctionObjArgs(embed("unpack"), result, nullptr), context);
@@ -52,7 +53,7 @@ ScriptAnswer::ScriptAnswer(PyObject* result, const CallName& call, bool copied_a
   if (!PyArg_ParseTuple(unpacked.get(), "OO!", &names, &PyTuple_Type, &values)) throw_python_error(context);
   if (names != Py_None) names_ = Ref::borrow(names);
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(values); ++i)
-    items_.push_back({{Ref::borrow(PyTuple_GET_ITEM(values, i)), {}, false}, {}, {}});
+    items_.push_back({Ref::borrow(PyTuple_GET_ITEM(values, i)), {}, {}});
 }
 
 /// One tensor or a tuple of tensors: the Python side would not change them.
@@ -60,9 +61,10 @@ bool ScriptAnswer::take_plain_tensors(PyObject* result) {
   const bool several = PyTuple_CheckExact(result);
   const Py_ssize_t count = several ? PyTuple_GET_SIZE(result) : 1;
   for (Py_ssize_t i = 0; i < count; ++i) {
-    Item item{{Ref::borrow(several ? PyTuple_GET_ITEM(result, i) : result), {}, true}, {}, {}};
-    if (!view_plain_tensor(item.given.object.get(), item.given.view)) return items_.clear(), false;
-    items_.push_back(std::move(item));
+    PyObject* object = several ? PyTuple_GET_ITEM(result, i) : result;
+    View view;
+    if (!view_plain_tensor(object, view)) return items_.clear(), false;
+    items_.push_back({Ref::borrow(object), {}, {}});
   }
   return true;
 }
@@ -79,33 +81,37 @@ ResultList ScriptAnswer::list() const {
 
 Value ScriptAnswer::value(int32_t index) {
   const InterpreterLock gil;
-  Seen& given = items_[static_cast<std::size_t>(index)].given;
-  const char* type = Py_TYPE(given.object.get())->tp_name;
+  Ref& given = items_[static_cast<std::size_t>(index)].given;
+  const char* type = Py_TYPE(given.get())->tp_name;
   Scalar scalar;
-  if (read_scalar(given.object.get(), scalar)) return {scalar, type};
-  if (!given.viewed) given.view = view_of(given.object.get());
-  given.viewed = true;
-  return {given.view.array, type};
+  if (read_scalar(given.get(), scalar)) return {scalar, type};
+  return {look_into(given), type};
 }
 
-ScriptAnswer::Seen& ScriptAnswer::copy_of(int32_t index, Seen Item::* copy, bool widened) {
+Array ScriptAnswer::copy_of(int32_t index, Copy Item::* copy, bool widened) {
   const InterpreterLock gil;
   Item& item = items_[static_cast<std::size_t>(index)];
-  Seen& seen = item.*copy;
-  if (!seen.viewed) {
-    seen.object = checked(
-        PyObject_CallFunctionObjArgs(embed("to_host"), item.given.object.get(), widened ? Py_True : Py_False, nullptr),
-        "copying a result to the host");
-    seen.view = view_of(seen.object.get());
-    seen.viewed = true;
+  Copy& known = item.*copy;
+  if (copied_at_once_ && known.object) return look_into(known.object);
+  const Array given = look_into(item.given);
+  uint64_t state = 0;
+  if (!copied_at_once_)  // a digest shows every change; of memory on a device only those that torch counts are known
+    state = given.device.is_host() ? digest(given) : static_cast<uint64_t>(torch_access::version(item.given.get()));
+  if (!known.object || known.state != state || !is_same_memory(known.of, given)) {
+    known.object =
+        checked(PyObject_CallFunctionObjArgs(embed("to_host"), item.given.get(), widened ? Py_True : Py_False, nullptr),
+                "copying a result to the host");
+    known.of = given;
+    known.state = state;
   }
-  return seen;
+  return look_into(known.object);
 }
 
 TensorPtr ScriptAnswer::tensor(int32_t index, bool same_layout, bool on_host) {
   const InterpreterLock gil;
-  const Seen& seen = on_host ? copy_of(index, &Item::on_host, false) : items_[static_cast<std::size_t>(index)].given;
-  return Tensor::of_object(seen.object, same_layout);
+  Item& item = items_[static_cast<std::size_t>(index)];
+  if (on_host) copy_of(index, &Item::on_host, false);
+  return Tensor::of_object(on_host ? item.on_host.object : item.given, same_layout);
 }
 
 void ScriptAnswer::copy(const Array& source, const Array& target) {

@@ -18,29 +18,30 @@ class ScriptAnswer : public Answer {
 
   ResultList list() const override;
   Value value(int32_t index) override;
-  Array on_host(int32_t index) override { return copy_of(index, &Item::on_host, false).view.array; }
-  Array convertible(int32_t index) override { return copy_of(index, &Item::convertible, true).view.array; }
+  Array on_host(int32_t index) override { return copy_of(index, &Item::on_host, false); }
+  Array convertible(int32_t index) override { return copy_of(index, &Item::convertible, true); }
   TensorPtr tensor(int32_t index, bool same_layout, bool on_host) override;
   void copy(const Array& source, const Array& target) override;
   void wait(Device device) override { wait_for(device); }
 
  private:
-  /// An object, and the view of an array once it was asked for.
-  struct Seen {
+  /// A copy that was handed out, used again as long as that of which it was made has not changed.
+  struct Copy {
     Ref object;
-    View view;
-    bool viewed = false;
+    Array of;
+    uint64_t state = 0;
   };
   struct Item {
-    Seen given, on_host, convertible;
+    Ref given;
+    Copy on_host, convertible;
   };
 
   bool take_plain_tensors(PyObject* result);
-  Seen& copy_of(int32_t index, Seen Item::* copy, bool widened);
+  Array copy_of(int32_t index, Copy Item::* copy, bool widened);
 
   std::vector<Item> items_;
   Ref names_;  // tuple, or nothing
-  bool is_tuple_;
+  bool is_tuple_, copied_at_once_;
 };
 
 /// The most frequent result: one tensor of the very type and shape of its output. False, and nothing is done, if it is

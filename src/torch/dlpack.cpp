@@ -10,7 +10,8 @@ namespace {
 
 // Any thread pushes (deleters), one thread at a time pops (under the interpreter lock): free of ABA trouble.
 std::atomic<Slot*> free_slots{nullptr};
-uint64_t last_serial = 0;
+uint64_t latest_serial = 0;
+Slot* all_slots = nullptr;
 
 void release(Slot* slot) noexcept {
   slot->owned.reset();
@@ -24,6 +25,7 @@ void release(Slot* slot) noexcept {
 /// What is the same for all arrays that a slot carries.
 Slot* new_slot() {
   auto* slot = new Slot();
+  slot->older = std::exchange(all_slots, slot);
   slot->versioned.version = {1, 0};
   slot->versioned.context = slot->legacy.context = slot;
   slot->versioned.deleter = [](ManagedVersioned* self) { release(static_cast<Slot*>(self->context)); };
@@ -57,9 +59,21 @@ Slot* take_slot(const Array& array, std::shared_ptr<void> owned) {
     slot->strides[i] = array.strides[i] >> shift;
   }
   slot->owned = std::move(owned);
-  slot->serial = ++last_serial;
+  slot->is_of_caller = !slot->owned;
+  slot->serial = ++latest_serial;
   slot->alive.store(true, std::memory_order_relaxed);
   return slot;
+}
+
+uint64_t last_serial() noexcept { return latest_serial; }
+
+bool is_in_memory_of_caller(const void* address, uint64_t serial) noexcept {
+  for (const Slot* slot = all_slots; slot; slot = slot->older) {
+    if (slot->serial <= serial || !slot->is_of_caller || !slot->alive.load(std::memory_order_acquire)) continue;
+    const Range memory = memory_range(array_of(slot->versioned.tensor));
+    if (memory.begin <= address && address < memory.end) return true;
+  }
+  return false;
 }
 
 void drop_slot(Slot* slot) noexcept { release(slot); }

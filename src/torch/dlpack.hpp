@@ -75,7 +75,9 @@ struct Slot {
   std::atomic<bool> alive{false};
   uint64_t serial = 0;  // tells apart the arrays a slot has carried
   std::shared_ptr<void> owned;
+  bool is_of_caller = false;
   Slot* next = nullptr;
+  Slot* older = nullptr;  // in the list of all slots
 
   /// The same for torch without the exchange API. On demand: it takes as long as filling the slot.
   Managed* as_legacy() noexcept {
@@ -87,6 +89,12 @@ struct Slot {
 /// A slot filled with `array`, axes in the order the script sees. With the interpreter lock held.
 /// @param owned  let go with the last tensor; null for memory of the caller
 Slot* take_slot(const Array& array, std::shared_ptr<void> owned);
+
+/// Serial of the array that was carried last.
+uint64_t last_serial() noexcept;
+/// Whether an address lies in memory of the caller that torch still refers to and that was carried after `serial`. With
+/// the interpreter lock held, as above.
+bool is_in_memory_of_caller(const void* address, uint64_t serial) noexcept;
 
 /// Give back a slot that torch did not take.
 void drop_slot(Slot* slot) noexcept;

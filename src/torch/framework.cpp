@@ -254,6 +254,19 @@ View view_of(PyObject* object) {
   return view;
 }
 
+Array look_into(Ref& object) {
+  View view;
+  if (view_plain_tensor(object.get(), view)) return view.array;
+  if (!is_tensor(object.get())) return view_of(object.get()).array;
+  const std::string context = "looking into a tensor";
+  const Ref looked = checked(PyObject_CallOneArg(embed("look_into"), object.get()), context);
+  PyObject *shown = nullptr, *resolved = nullptr;
+  if (!PyArg_ParseTuple(looked.get(), "OO", &shown, &resolved)) throw_python_error(context);
+  view = view_of(shown);
+  object = Ref::borrow(resolved);
+  return view.array;
+}
+
 std::string torch_report() { return torch_is_imported() ? torch_access::describe() : "torch is not imported"; }
 
 }  // namespace fpt

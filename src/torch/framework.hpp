@@ -62,6 +62,10 @@ bool is_tensor(PyObject* object);
 /// View of a torch tensor or of anything with the buffer protocol. FPT_ERR_RESULT_TYPE for other objects.
 View view_of(PyObject* object);
 
+/// The memory of an array object as it is now; it is there until the object gets other memory or dies. No view shows a
+/// conjugate or negative bit: where there is one, `object` becomes a tensor that has the values in its memory.
+Array look_into(Ref& object);
+
 /// True if view_of() can be expected to work.
 bool is_array(PyObject* object);
 

@@ -8,6 +8,7 @@ module procedures_of_the_test
    public
 
    logical :: halts_in_the_procedure = .false.
+   character(8) :: way = ""
    type(torch_pymodule) :: model
 
 contains
@@ -52,6 +53,37 @@ contains
       outputs(2) = torch_clone(torch_slice(inputs(1), 2, first=2))
       stat = 0
    end subroutine split
+
+   !> An output in memory of the procedure, which ends with it: as it is, by another name, as a view, and as a copy
+   subroutine local_memory(inputs, outputs, stat)
+      type(torch_tensor), intent(in) :: inputs(:)
+      type(torch_tensor), intent(inout) :: outputs(:)
+      integer, intent(inout) :: stat
+
+      real(real64), pointer :: x(:, :)
+      real(real64), target :: y(3, 2)
+      type(torch_tensor) :: named
+
+      call inputs(1)%to_array(x, stat)
+      y = 2*x
+      select case (way)
+      case ("array")
+         call outputs(1)%from_array(y)
+      case ("name")
+         call named%from_array(y)
+         outputs(1) = named
+      case ("view")
+         call named%from_array(y)
+         outputs(1) = torch_reshape(named, [3, 2])
+      case ("copy")
+         call outputs(1)%from_array(torch_copy(y))
+      case ("clone")
+         call named%from_array(y)
+         outputs(1) = torch_clone(named)
+      case ("input")
+         outputs(1) = torch_reshape(inputs(1), [3, 2])
+      end select
+   end subroutine local_memory
 
    subroutine failing(inputs, outputs, stat)
       type(torch_tensor), intent(in) :: inputs(:)
@@ -133,6 +165,7 @@ program test_procedures
    call torch_register("cube", cube, cube_adjoint)
    call torch_register("split", split, outputs=2)
    call torch_register("failing", failing)
+   call torch_register("local memory", local_memory)
    call torch_register("idle", idle)
    call torch_register("vandal", vandal)
    call torch_register("mistaken", mistaken)
@@ -142,6 +175,7 @@ program test_procedures
    call has_gradients()
    call trains()
    call fails_clearly()
+   call owns_its_outputs()
    call finish()
 
 contains
@@ -197,6 +231,28 @@ contains
       end do
       call expect(loss < 1e-4_real64*first .and. .not. done, "training through a procedure")
    end subroutine trains
+
+   subroutine owns_its_outputs()
+      character(8), parameter :: refused(3) = [character(8) :: "array", "name", "view"], &
+         allowed(3) = [character(8) :: "copy", "clone", "input"]
+      integer :: i, call_number
+
+      do i = 1, size(refused)
+         way = refused(i)
+         call model%call("call", [torch_in("local memory"), torch_in(x)], [torch_out(y)], stat=stat, errmsg=errmsg)
+         call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "an output in memory of the procedure: " // way, errmsg)
+         call expect_text(errmsg, "lies in an array of the program", "an output in memory of the procedure: " // way)
+      end do
+      do i = 1, size(allowed)
+         way = allowed(i)
+         do call_number = 1, 4
+            y = 0
+            call model%call("call", [torch_in("local memory"), torch_in(x)], [torch_out(y)], stat=stat, errmsg=errmsg)
+            call expect_status(stat, FTN_PYTORCH_OK, "an output of its own: " // way, errmsg)
+            call expect(all(abs(y - merge(1, 2, way == "input")*x) == 0), "values of an output of its own: " // way)
+         end do
+      end do
+   end subroutine owns_its_outputs
 
    subroutine fails_clearly()
       type(torch_tensor) :: result

@@ -13,11 +13,15 @@ HEADER = (SRC / "ftn_pytorch.h").read_text()
 
 # Lowest first. A file includes files of its own room and of those below; the last room is the door, src/ itself. The
 # script path and the direct path are neighbours that know nothing of each other.
-ROOMS = ["base", "arrays", "observe", "python", "torch", "calls", "script", "direct", "."]
+ROOMS = ["base", "arrays", "observe", "python", "torch", "values", "calls", "script", "direct", "."]
 STRANGERS = {("script", "direct"), ("direct", "script")}
 SOURCES = sorted(path for room in ROOMS for path in (SRC / room).iterdir() if path.suffix in (".cpp", ".hpp"))
 PLUGIN = sorted(path for path in (SRC / "plugin").iterdir() if path.suffix in (".cpp", ".hpp"))
 RECORDING = sorted(path for path in (SRC / "recording").iterdir() if path.suffix in (".cpp", ".hpp"))
+# Those of torch that include Python.h are among them.
+HEADERS_OF_PYTHON = re.compile(
+    r"#include <(?:Python\.h|pybind11/|torch/extension|torch/csrc/(?:Exceptions|autograd/python_|jit/python/))"
+)
 # What the plug-in takes of the core: rooms without Python and without state that both would have, and its own boundary.
 SHARED = {"base", "arrays", "direct/fpt_direct.h", "direct/direct_value.hpp", "ftn_pytorch.h"}
 
@@ -28,6 +32,15 @@ def name_of(path: Path) -> str:
 
 def included_by(path: Path) -> list[str]:
     return re.findall(r'^#include "(.+)"', path.read_text(), re.MULTILINE)
+
+
+def reached_from(path: Path) -> set[Path]:
+    """The file, the files of ours that it includes, and those that they include."""
+    reached, next_ones = set(), {path}
+    while next_ones:
+        reached |= next_ones
+        next_ones = {SRC / included for one in next_ones for included in included_by(one)} - reached
+    return reached
 
 
 def functions_of_the_header() -> list[str]:
@@ -49,10 +62,10 @@ def table_of_the_architecture() -> dict[str, bool]:
 @pytest.mark.parametrize("source", SOURCES, ids=name_of)
 def test_rooms_include_only_rooms_below(source: Path) -> None:
     own = name_of(source.parent)
-    for included in included_by(source):
+    for included in map(name_of, reached_from(source)):
         room = "base" if included == "ftn_pytorch.h" else str(Path(included).parent)
-        assert ROOMS.index(room) <= ROOMS.index(own), f"{name_of(source)} includes {included}"
-        assert (own, room) not in STRANGERS, f"{name_of(source)} includes {included}"
+        assert ROOMS.index(room) <= ROOMS.index(own), f"{name_of(source)} reaches {included}"
+        assert (own, room) not in STRANGERS, f"{name_of(source)} reaches {included}"
         assert (SRC / included).is_file(), "includes name the room"
 
 
@@ -76,7 +89,15 @@ def test_the_extension_takes_nothing_of_the_core(source: Path) -> None:
 
 @pytest.mark.parametrize("name", [name for name, knows in table_of_the_architecture().items() if not knows])
 def test_python_is_known_where_the_architecture_says(name: str) -> None:
-    assert not re.search(r"<Python\.h>|<pybind11/|\bPy[A-Z]?[a-z]*_[A-Z]", (SRC / name).read_text())
+    assert not re.search(r"\bPy[A-Z]?[a-z]*_[A-Z]", (SRC / name).read_text())
+    for path in reached_from(SRC / name):
+        assert not HEADERS_OF_PYTHON.search(path.read_text()), f"{name} reaches {name_of(path)}"
+
+
+@pytest.mark.parametrize("source", [*SOURCES, *PLUGIN, *RECORDING], ids=name_of)
+def test_only_files_without_python_say_so(source: Path) -> None:
+    if "Knows nothing of Python" in source.read_text():
+        assert not table_of_the_architecture()[name_of(source)]
 
 
 @pytest.mark.parametrize("source", PLUGIN, ids=name_of)

@@ -295,6 +295,20 @@ def test_a_run_that_goes_back_sets_the_later_ones_aside(tmp_path, checkpoint, va
     assert checkpoint.restore(str(tmp_path)) == 15
 
 
+def test_a_run_that_was_given_up_is_never_replaced_by_another(tmp_path, checkpoint, values):
+    for branch in (1, 2, 3):
+        values["step"] = branch
+        if branch > 1:
+            checkpoint.restore(str(tmp_path), step=10)
+            values["step"] = branch
+        else:
+            checkpoint.write(str(tmp_path), step=10)
+        checkpoint.write(str(tmp_path), step=20)
+    (name,) = of_steps(20)
+    for ending, branch in (("", 3), (".abandoned", 1), (".abandoned.2", 2)):
+        assert Checkpoint.read(str(tmp_path / f"{name}{ending}"))["objects"]["values"]["step"] == branch
+
+
 def test_what_killed_writers_left_is_removed_and_nothing_else(tmp_path, checkpoint):
     left = [f".{folder.name_of(3)}.4711.part", f".{folder.name_of(4)}.4711~hook.part"]
     others = [f".{folder.name_of(3)}.x.part", ".notes.4711.part"]

@@ -130,7 +130,8 @@ def test_a_foreign_object_that_holds_arrays_is_a_warning(load, tmp_path):
 
 def test_a_file_of_an_earlier_version_is_read(load, tmp_path, monkeypatch):
     text = "a = [1]\ndef f(): a.append(2)\n"
-    monkeypatch.setattr(base, "_LEFT_OUT", "something_else")
+    monkeypatch.setattr(base, "_WRITTEN", "something_else")
+    monkeypatch.setattr(base.file, "FORMAT", 1)
     _embed.save(load(text), str(tmp_path / "state"))
     monkeypatch.undo()
     runner = load(text + "class C:\n    pass\nc = C()\n")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Communicators of the program, with an MPI that is played. Real ones: test_ranks_mpi.f90, test_shared_mpi.f90."""
 
+import contextlib
 import datetime
 import gc
 import socket
@@ -9,7 +10,7 @@ import sys
 import pytest
 
 import ftn_pytorch
-from ftn_pytorch import _embed, communicator, groups, process
+from ftn_pytorch import _embed, communicator, groups, missed, process
 from played_mpi import FIRST_OF_TWO, INTER, LONE, NULL, SECOND_OF_TWO, Played
 
 
@@ -197,3 +198,31 @@ def test_a_rank_on_the_same_host_goes_by_localhost(mpi, monkeypatch):
     second = groups._store(communicator.Communicator(SECOND_OF_TWO), limit)
     first.set("key", "value")
     assert second.get("key") == b"value"
+
+
+def test_calls_that_fail_before_they_average_are_counted_on_several_ranks_only(load, mpi):
+    torch = pytest.importorskip("torch")
+
+    class Calls:
+        mine = torch.zeros(1)
+
+        def count(self):
+            self.mine += 1
+
+    text = """
+        from ftn_pytorch import missed
+        def ftn_pytorch_train(x, calls, fails):
+            if fails < 1: raise ZeroDivisionError
+            missed.averaged(calls)
+            calls.count()
+            if fails < 2: raise ZeroDivisionError
+            return False, 0.0
+    """
+    calls = Calls()
+    train = _embed.bind(load(text, communicator=FIRST_OF_TWO), "ftn_pytorch_train", 0)[0]
+    for fails, counted in ((0, 0), (2, 2), (2, 3), (1, 4), (0, 5), (2, 6)):
+        with contextlib.suppress(ZeroDivisionError):
+            train(None, calls, fails)
+        assert calls.mine == counted
+    alone = _embed.bind(load(text, name="alone.py", communicator=LONE), "ftn_pytorch_train", 0)[0]
+    assert isinstance(train, missed.Counted) and not isinstance(alone, missed.Counted)

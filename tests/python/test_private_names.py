@@ -14,16 +14,21 @@ from ftn_pytorch.errors import FtnPytorchError
 from ftn_pytorch.private_names import PrivateName
 
 PACKAGE = Path(private_names.__file__).parent
-# Documented in spite of their underscore: those of named tuples.
-DOCUMENTED = {"_fields", "_make", "_replace"}
-# What a pickle of torch.save names; nothing here is used.
-NAMED_IN_FILES = {"torch._utils"}
+# Documented in spite of their underscore: those of named tuples and enumerations, and sys._getframe.
+DOCUMENTED = {"_fields", "_make", "_replace", "_value_", "_name_", "_getframe"}
+# What a pickle of torch.save names, and what is told apart by its name; nothing here is used.
+NAMED_IN_FILES = {"torch._utils", "torch._ops", "torch._C._distributed", "torch._C._jit", "_c10d_functional", "_ns"}
+NAMED_IN_FILES |= {"_abc_impl", "_lru_list_elem", "_FuncPtr", "_csv.writer", "_()"}
 PRIVATE = re.compile(r"^_(?!_)|\b(torch|onnxruntime|numpy|threading|atexit)(\.\w+)*\._(?!_)\w+|pt2_archive\.")
 
 
 @functools.cache
 def sources():
-    others = [path for path in PACKAGE.rglob("*.py") if path.name != "private_names.py" and "bench" not in path.parts]
+    others = [
+        path
+        for path in PACKAGE.rglob("*.py")
+        if path.name not in ("private_name.py", "private_names.py") and "bench" not in path.parts
+    ]
     return {path.relative_to(PACKAGE): ast.parse(path.read_text()) for path in others}
 
 

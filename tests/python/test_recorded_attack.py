@@ -105,7 +105,7 @@ def texts() -> dict[str, str]:
 @pytest.mark.parametrize("case", chosen(), ids=name_of)
 def test_chosen(case):
     name, varied = case
-    kind, why = verdict(texts()[name], varied)
+    kind, why, _ = verdict(texts()[name], varied)
     assert kind != "WRONG", f"{why}\n{texts()[name]}"
 
 
@@ -114,7 +114,7 @@ def test_chosen(case):
 @pytest.mark.parametrize("case", everything(), ids=name_of)
 def test_all(case):
     name, varied = case
-    kind, why = verdict(texts()[name], varied)
+    kind, why, _ = verdict(texts()[name], varied)
     assert kind != "WRONG", f"{why}\n{texts()[name]}"
 
 
@@ -154,7 +154,7 @@ def test_what_is_wrong_is_seen():
         "w = torch.ones(3, requires_grad=True)\n@recorded\n"
         "def step(x):\n    (x * w).sum().backward()\ndef change(): pass"
     )
-    for text, what in ((result, "result"), (counter, "calls"), (gradient, "w")):
-        kind, why = verdict(text, record=first)
+    for text, what in ((result, "result"), (counter, "state.calls"), (gradient, "state.w")):
+        kind, why, _ = verdict(text, record=first)
         assert kind == "WRONG" and why.startswith(f"call 1: {what}"), why
         assert verdict(text)[0] != "WRONG"

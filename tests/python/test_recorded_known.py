@@ -115,8 +115,8 @@ def of_attribute_of_a_parameter():
 
 
 def of_environment(read):
-    os.environ["FTN_PYTORCH_TEST_SCALE"] = "2"
-    return (lambda x: x * float(read("FTN_PYTORCH_TEST_SCALE"))), lambda: os.environ.update(FTN_PYTORCH_TEST_SCALE="5")
+    os.environ["TEST_SCALE"] = "2"
+    return (lambda x: x * float(read("TEST_SCALE"))), lambda: os.environ.update(TEST_SCALE="5")
 
 
 def of_new_field():

@@ -234,7 +234,7 @@ CASES = {
     lazily_conjugated: "",
     results_with_names: "",
     rows_by_number: "",
-    numbers_drawn_in_python: "from the recording",
+    numbers_drawn_in_python: "it draws numbers from numbers",
 }
 
 

@@ -129,7 +129,7 @@ REASONS = {
     appends: ("it changes len(history)",),
     rebinds: ("it changes rows",),
     fills: ("it changes seen['last']",),
-    schedules: ("'lr' of an optimizer", "outside of it"),
+    schedules: ("it changes schedule.last_epoch (4 before a call, 5 after it)",),
     strange_result: ("it returns a Odd",),
     not_a_result_of_torch: ("no recorded operation has made",),
     stepping_with_a_closure: ("the step of SGD is given a closure",),

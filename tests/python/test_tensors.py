@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What the core asks for about tensors that Fortran holds."""
 
+import numpy as np
 import pytest
 
 from ftn_pytorch import tensors
@@ -29,17 +30,66 @@ def test_reversed_view_of_every_rank():
 def test_values_are_written_through_with_their_graph():
     memory = torch.zeros(3)
     x = torch.ones(3, requires_grad=True)
-    tensors.write_through(memory, x * 2, True, False)
+    tensors.write_through(memory, x * 2, True)
     assert memory.tolist() == [2, 2, 2] and memory.requires_grad
-    tensors.write_through(memory, x * 3, True, False)
+    tensors.write_through(memory, x * 3, True)
     memory.sum().backward()
     assert x.grad.tolist() == [3, 3, 3]
 
 
-def test_overlapping_values_are_copied_first():
-    memory = torch.arange(4.0)
-    tensors.write_through(memory[1:], memory[:3], True, True)
-    assert memory.tolist() == [0, 0, 1, 2]
+def shared(memory: np.ndarray) -> "torch.Tensor":
+    """A tensor of its own over memory, as the core makes one of each array: torch does not know what it shares."""
+    return torch.from_numpy(memory)
+
+
+@pytest.mark.parametrize("write", [tensors.overwrite, lambda target, value: tensors.write_through(target, value, True)])
+def test_overlapping_values_are_copied_first(write):
+    before = np.random.default_rng(1).random((64, 65))
+    for target, source in [
+        (np.s_[:, 1:], np.s_[:, :-1]),
+        (np.s_[:, :-1], np.s_[:, 1:]),
+        (np.s_[1:], np.s_[:-1]),
+        (np.s_[:-1], np.s_[1:]),
+        (np.s_[1::2], np.s_[:-1:2]),
+        (np.s_[0:0], np.s_[0:0]),
+    ]:
+        memory = before.copy()
+        write(shared(memory[target]), shared(memory[source]))
+        expected = before.copy()
+        expected[target] = before[source]
+        assert (memory == expected).all()
+
+
+def test_values_that_do_not_overlap_are_not_copied(monkeypatch):
+    memory = np.arange(6.0)
+    monkeypatch.setattr(torch.Tensor, "clone", None)
+    for value in (torch.from_numpy(memory[3:]), torch.tensor([4.0, 5.0, 6.0])):
+        target = torch.from_numpy(memory[:3])
+        tensors.overwrite(target, value)
+        assert torch.equal(target, value)
+
+
+def test_marked_tensors_are_resolved_and_others_stay():
+    x = torch.tensor([1 + 2j, 3 - 4j])
+    assert tensors.look_into(x)[1] is x
+    for marked in (x.conj(), x.conj().imag):
+        shown, instead = tensors.look_into(marked)
+        assert shown is instead and torch.equal(shown, marked)
+        assert not shown.is_conj() and not shown.is_neg()
+
+    class Named(torch.Tensor):
+        pass
+
+    named = torch.ones(3).as_subclass(Named)
+    shown, instead = tensors.look_into(named)
+    assert instead is named and type(shown) is torch.Tensor and shown.data_ptr() == named.data_ptr()
+
+
+def test_what_has_no_memory_to_look_into_is_refused(fails):
+    with fails("RESULT_TYPE", "return x.to_dense()"):
+        tensors.look_into(torch.eye(2).to_sparse())
+    with fails("DEVICE", "meta"):
+        tensors.look_into(torch.ones(2, device="meta"))
 
 
 @pytest.mark.parametrize("same_layout", [True, False])
@@ -47,9 +97,9 @@ def test_nothing_is_broadcast_or_converted(fails, same_layout):
     memory = torch.zeros(2, 3)
     order = "" if same_layout else ", Fortran (3, 2)"
     with fails("SHAPE", f"the array is float32 (2, 3){order}, and", "float32 (3,); nothing is broadcast or converted"):
-        tensors.write_through(memory, torch.ones(3), same_layout, False)
+        tensors.write_through(memory, torch.ones(3), same_layout)
     with fails("DTYPE", f"float64 (2, 3){order}; nothing is broadcast or converted"):
-        tensors.write_through(memory, torch.ones(2, 3, dtype=torch.float64), same_layout, False)
+        tensors.write_through(memory, torch.ones(2, 3, dtype=torch.float64), same_layout)
     assert memory.sum() == 0
 
 

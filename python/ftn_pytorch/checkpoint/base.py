@@ -6,24 +6,29 @@ from __future__ import annotations
 import os
 import platform
 import socket
+import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from .. import __version__, process, random_states
+from .. import __version__, instances, process, random_states
 from ..communicator import Communicator
 from ..errors import FtnPytorchError, report, summary
 from ..values import Unstorable, decode, find_imported_type, is_tensor, loaded
 from . import file, folder, payload
 from .capture import Collector
+from .changes import Changes
 from .restoring import Rebind, Restorer, plain
 
 # In the description of a file: fields of objects that were not kept. Files of before, which held less, lack it.
 _LEFT_OUT = "left_out"
+# In the description of a file: it holds what code of the script writes to. Files of before held less.
+_WRITTEN = "keeps_written"
 # Names of objects that are the same on all ranks, of which only the file of rank 0 holds the states.
 SHARED_KEY = "shared"
 # Ranks of several communicators may have the same number, but not in their job.
 _RANK_OF_JOB = "rank_of_job"
+_NOT_UNDERSTOOD = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RuntimeError, AssertionError)
 _FALLS_BACK = ("CORRUPT", "FORMAT", "FILE")
 
 
@@ -63,6 +68,9 @@ class Checkpoint:
                     "ARGUMENT", f"{name} is of type {kind}, which cannot be restored in place: keep it in a dict"
                 )
         self._session = folder.Session()
+        # What keeps an object in a field, such as a number of a network, is written to by the code around it.
+        self._maker = sys._getframe(1).f_globals
+        self._changes: Changes | None = None
 
     def of(self, objects: Mapping[str, Any]) -> Checkpoint:
         """The same for other objects; folders that this one has locked stay its own."""
@@ -132,8 +140,8 @@ class Checkpoint:
             return about
         try:
             return {**about, **decode(plain(state), arrays, find_imported_type)}
-        except Unstorable as failure:
-            raise FtnPytorchError("FORMAT", f"{place} cannot be read: {failure}") from failure
+        except _NOT_UNDERSTOOD as failure:
+            raise FtnPytorchError("FORMAT", f"{place} cannot be read: {_told(failure)}") from failure
 
     # What those do differently that find their objects in a script, or have hooks.
 
@@ -145,20 +153,48 @@ class Checkpoint:
         """How a name is bound to another value, None if it cannot be."""
         return None
 
-    def _was_left_out(self, name: str, value: Any) -> bool:
-        """True for what files without ``left_out`` in their description do not hold."""
+    def _live(self, saved: Iterable[str]) -> dict[str, Any]:
+        """Objects and values by name; ``saved`` names those that a file holds."""
+        return self._collect()
+
+    def _is_place(self, name: str) -> bool:
+        """True for a path that is no name, to what may have a name as well."""
         return False
+
+    def _transient(self) -> frozenset[str]:
+        """Paths of what a restart may lose."""
+        return frozenset()
+
+    def _known_changes(self) -> Changes | None:
+        """What the code writes to that made this one, None if that is no code of the user."""
+        if self._changes is None and instances.is_own_module(self._maker.get("__name__", "")):
+            self._changes = Changes(self._maker)
+        return self._changes
+
+    def _collector(self) -> Collector:
+        return Collector(changes=self._known_changes())
+
+    def _advice(self, failure: Unstorable) -> str:
+        """What to do about what cannot be kept."""
+        return (
+            "which no checkpoint can hold. Keep tensors, arrays, numbers, "
+            "strings and lists or dicts of them, or give the object that holds it state_dict and load_state_dict"
+        )
 
     def _find_type(self, name: str) -> Any:
         """Class of named tuples, and of objects of a user's own classes."""
         return find_imported_type(name)
 
     def _write(self, path: str, step: int | None) -> None:
-        encoder = Collector()
+        named = self._collect()
+        encoder = self._collector()
         of_first: set[str] = set()
         try:
             objects = {}
-            for name, value in self._collect().items():
+            for name, value in named.items():
+                if self._is_place(name) and encoder.has_met(value):
+                    encoder.left_out[name] = "kept by another name"
+                    continue
                 before = len(encoder.arrays)
                 objects[name] = encoder.encode(value, name)
                 if name in self._left_to_first:
@@ -173,11 +209,10 @@ class Checkpoint:
         except Unstorable as failure:
             raise FtnPytorchError(
                 "RESULT_TYPE",
-                f"{path} cannot be written: {failure}, which no checkpoint can hold. Keep tensors, arrays, numbers, "
-                "strings and lists or dicts of them, or give the object that holds it state_dict and load_state_dict",
+                f"{path} cannot be written: {failure}, {self._advice(failure)}",
             ) from failure
         arrays = {name: array for name, array in encoder.arrays.items() if name not in of_first}
-        about = {**describe(step, payload.kind_of(arrays)), _LEFT_OUT: sorted(encoder.left_out)}
+        about = {**describe(step, payload.kind_of(arrays)), _LEFT_OUT: sorted(encoder.left_out), _WRITTEN: True}
         if self._shared:
             about[SHARED_KEY] = sorted(self._shared)
         file.write(path, about, lambda stream: payload.write(stream, state, arrays))
@@ -216,11 +251,14 @@ class Checkpoint:
         elsewhere = {} if first is None else {name: first[1]["objects"][name] for name in about.get(SHARED_KEY, ())}
         restorer = Restorer(arrays, self._find_type)
         try:
-            live, saved = self._collect(), {**state["objects"], **elsewhere}
+            saved = {**state["objects"], **elsewhere}
+            live = self._live(saved)
             if only is not None:
                 live, saved = ({name: all_[name] for name in all_ if name in only} for all_ in (live, saved))
-            for name in sorted(set(live) | set(saved)):
-                if name not in saved and _LEFT_OUT not in about and self._was_left_out(name, live[name]):
+            for name in sorted((set(live) | set(saved)) - self._transient()):
+                if name not in saved and name in about.get(_LEFT_OUT, ()):
+                    continue
+                if name not in saved and _WRITTEN not in about:
                     process.warn(f"{path} is of an earlier version, which did not keep {name}: it stays as it is")
                 elif name not in saved:
                     of_first = name in about.get(SHARED_KEY, ())
@@ -234,9 +272,9 @@ class Checkpoint:
                     restorer.add(live.get(name), saved[name], name, self._rebinder(name))
             restorer.arrays = arrays
             saved_random = restorer.value_of(state["random"])
-            config = restorer.value_of(state["config"])
-        except (Unstorable, LookupError, TypeError, ValueError, AttributeError) as failure:
-            raise FtnPytorchError("FORMAT", f"{path} cannot be understood: {summary(failure)}") from failure
+            config = dict(restorer.value_of(state["config"]))
+        except _NOT_UNDERSTOOD as failure:
+            raise FtnPytorchError("FORMAT", f"{path} cannot be understood: {_told(failure)}") from failure
         if restorer.misfits:
             found = "; ".join(restorer.misfits[:5])
             raise FtnPytorchError("FORMAT", f"{path} does not fit what is to be restored: {found}")
@@ -310,7 +348,11 @@ def _read_archive(path: str) -> tuple[dict[str, Any], Any, dict[str, Any]]:
     with file.opened(path) as (about, raw):
         if about.get("archive") not in (payload.TORCH, payload.PLAIN):
             return about, None, {}
-        return about, *payload.read(raw, about["archive"], path)
+        state, arrays = payload.read(raw, about["archive"], path)
+    parts = ("objects", "config", "random")
+    if not isinstance(state, dict) or not all(isinstance(state.get(part), dict) for part in parts):
+        raise FtnPytorchError("FORMAT", f"{path} cannot be understood: it lacks {', '.join(parts)}, or one of them")
+    return about, state, arrays
 
 
 def _refuse_other_rank(path: str) -> None:
@@ -342,6 +384,10 @@ def _warn_of_other_rank(about: Mapping[str, Any], path: str) -> None:
 def _undo_random() -> Any:
     before = random_states.capture()
     return lambda: random_states.restore(before)
+
+
+def _told(failure: Exception) -> str:
+    return str(failure) if isinstance(failure, Unstorable) else summary(failure)
 
 
 def _on_host(config: Mapping[str, Any]) -> dict[str, Any]:

@@ -24,7 +24,9 @@ from .. import loading, process
 from ..errors import FtnPytorchError
 from .lock import Lock
 
-FORMAT = 1
+FORMAT = 2
+"""What is written. Format 1, which held less of what a script writes to, is read as well."""
+_TYPES = {"step": int, "archive": str, "rank": int, "ranks": int, "left_out": list, "shared": list}
 # Stands within the first bytes of every archive of ours, so that a file that was cut off is told from a foreign one.
 MARK = "ftn_pytorch checkpoint"
 _MAGIC = b"ftn_pytorch ckpt"
@@ -198,7 +200,7 @@ def description(path: str) -> dict[str, Any] | None:
         with open(path, "rb") as raw:
             version, length, size = _closing(raw) or (0, 0, 0)
             raw.seek(length)
-            return json.loads(raw.read(size)) if version == FORMAT else None
+            return _described(raw.read(size)) if 1 <= version <= FORMAT else None
     except (OSError, ValueError):
         return None
 
@@ -236,12 +238,28 @@ def _check(raw: BinaryIO, path: str) -> dict[str, Any]:
         left -= len(chunk)
     if raw.read(_DIGEST_SIZE) != digest.digest():
         raise FtnPytorchError("CORRUPT", f"{path} is damaged: its content does not agree with its checksum")
-    if version != FORMAT:
+    if not 1 <= version <= FORMAT:
         raise FtnPytorchError(
             "FORMAT", f"{path} has format {version} of checkpoints, this version of ftn_pytorch reads format {FORMAT}"
         )
     raw.seek(length)
-    return json.loads(raw.read(size))
+    try:
+        return _described(raw.read(size))
+    except (ValueError, RecursionError) as failure:
+        raise FtnPytorchError("FORMAT", f"{path} has a description that no checkpoint has: {failure}") from failure
+
+
+def _described(text: bytes) -> dict[str, Any]:
+    """What a file says of itself; ValueError if it is not what ``describe`` writes."""
+    about = json.loads(text)
+    if not isinstance(about, dict):
+        raise ValueError("it is no table")
+    for name, kind in _TYPES.items():
+        value: Any = about.get(name)
+        is_right = value is None or type(value) is kind
+        if not is_right or (isinstance(value, list) and not all(isinstance(each, str) for each in value)):
+            raise ValueError(f"{name} is {value!r}")
+    return about
 
 
 def _looks_like(start: bytes) -> str:

@@ -89,7 +89,8 @@ class Session:
         """Write one checkpoint and remove the oldest beyond ``keep``; ``write_file`` gets path and step.
 
         The one just written is always among those that stay. ARGUMENT if it would not be the latest of the folder,
-        except for later ones of a run that was given up: they get the ending ``.abandoned``, and stay.
+        except for later ones of a run that was given up: they get the ending ``.abandoned``
+        (``.abandoned.2``, ... where that is taken), and stay.
         """
         if keep < 1:
             raise FtnPytorchError("ARGUMENT", f"keep is {keep}, it must be at least 1")
@@ -135,8 +136,11 @@ class Session:
                     "or restore from this one before going on",
                 )
         for entry in later:
+            aside, number = f"{entry.path}.abandoned", 2
+            while os.path.exists(aside):
+                aside, number = f"{entry.path}.abandoned.{number}", number + 1
             try:
-                os.replace(entry.path, f"{entry.path}.abandoned")
+                os.replace(entry.path, aside)
             except OSError as failure:
                 text = f"{entry.path} cannot be renamed, and is of a run that was given up: {failure.strerror}"
                 raise FtnPytorchError("FILE", text) from failure

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from .. import instances, random_states
-from ..values import is_tensor, loaded
+from ..values import is_tensor, loaded, of_python
 
 
 class Access(NamedTuple):
@@ -51,8 +51,13 @@ def parts_of(value: Any) -> Iterator[Any]:
         yield from value.values()
     elif isinstance(value, (list, tuple, set, frozenset, deque)):
         yield from value
-    if instances.is_plain(type(value)):
+    if instances.is_plain(type(value)) or is_namespace(value):
         yield from instances.fields(value).values()
+
+
+def is_namespace(value: Any) -> bool:
+    """True for SimpleNamespace and what argparse makes."""
+    return type(value) in of_python.NAMESPACES.values()
 
 
 def holds(value: Any, wanted: Callable[[Any], bool], seen: set[int] | None = None) -> bool:

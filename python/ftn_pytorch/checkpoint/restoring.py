@@ -16,13 +16,17 @@ from typing import Any, NamedTuple
 
 from .. import instances, private_names
 from ..errors import FtnPytorchError
-from ..values import CYCLE, INSTANCE, OBJECT, TAG, FindType, decode, is_array, is_tensor, loaded
-from .objects import Access, access_to, holds, is_module, is_optimizer, is_trainable, label_of
+from ..values import CYCLE, INSTANCE, OBJECT, TAG, FindType, decode, is_array, is_tensor, loaded, of_python
+from . import networks
+from .capture import is_foreign
+from .fields import is_field, layers_of
+from .networks import copy_tensor, difference, listed, misfits_of
+from .objects import Access, access_to, holds, is_module, is_namespace, is_optimizer, is_trainable, label_of
 
 Rebind = Callable[[Any], None]
 Undo = Callable[[], Any]
 _DICTS = (dict, defaultdict, OrderedDict, Counter)
-_DICT_TAGS = ("dict", "OrderedDict", "Counter")
+_DICT_TAGS = ("dict", "OrderedDict", "Counter", "defaultdict")
 
 
 class _Step(NamedTuple):
@@ -80,16 +84,39 @@ class Restorer:
             return
         state = self.value_of(tree["state"])
         if is_module(live) and isinstance(state, Mapping):
-            misfits = _misfits_of_module(live.state_dict(), state, path)
+            misfits = misfits_of(live.state_dict(), state, path)
             # What refuses to load a state refuses it then, and what was loaded before is undone.
             self.misfits += [] if private_names.changes_state_when_loaded(live) else misfits
-            training = tree.get("training", {})
-            self._modules.append(_Step(lambda: _load_module(live, state, training), lambda: _undo_of_module(live)))
+            self._modules.append(_Step(self._loading_of(live, state, tree, path), lambda: networks.undo_of(live)))
         elif is_optimizer(live):
             self._compare_groups(live.state_dict(), state, path)
             self._modules.append(_Step(lambda: access.put(state), lambda: _undo_of_optimizer(live, access)))
         else:
             self.add_action(lambda: access.put(state), lambda: _undo_of(access))
+        if tree.get("fields"):
+            self._add_fields(live, tree["fields"], path)
+
+    def _loading_of(self, live: Any, state: Mapping[str, Any], tree: dict, path: str) -> Callable[[], None]:
+        training = tree.get("training", {})
+        # Files of before say nothing of these.
+        gradients = self.value_of(tree["gradients"]) if "gradients" in tree else None
+        requires_grad = tree.get("requires_grad", {})
+        if not all(map(is_tensor, (gradients or {}).values())):
+            raise ValueError(f"{path} has gradients that are no tensors")
+        return lambda: networks.load(live, state, training, requires_grad, gradients)
+
+    def _add_fields(self, live: Any, fields: Mapping[str, Mapping[str, Any]], path: str) -> None:
+        layers = dict(layers_of(live)) if is_module(live) or is_optimizer(live) else {}
+        for name, named in fields.items():
+            for key, tree in named.items():
+                place = ".".join(filter(None, (path, name, key)))
+                if name not in layers or not is_field(layers[name], key):
+                    if is_module(live) and private_names.changes_state_when_loaded(live):
+                        continue
+                    self.misfits.append(f"{place} is in the file, and there is no such field here")
+                    continue
+                held = vars(layers[name])
+                self.add(held.get(key), tree, place, functools.partial(held.__setitem__, key))
 
     def _compare_groups(self, ours: Mapping[str, Any], theirs: Any, path: str) -> None:
         here, there = ([len(group["params"]) for group in state["param_groups"]] for state in (ours, theirs))
@@ -97,13 +124,15 @@ class Restorer:
             self.misfits.append(f"{path} has groups of {there} parameters in the file and of {here} here")
 
     def _add_container(self, live: Any, tree: Any, path: str) -> None:
-        if isinstance(tree, dict) and (TAG not in tree or tree[TAG] in ("dict", "OrderedDict")):
+        if is_namespace(live) and isinstance(tree, dict) and tree.get(TAG) in of_python.NAMESPACES:
+            live, tree = vars(live), {TAG: "dict", "items": tree["items"]}
+        if isinstance(tree, dict) and (TAG not in tree or tree[TAG] in ("dict", "OrderedDict", "defaultdict")):
             pairs = (
                 list(tree.items()) if TAG not in tree else [(self.value_of(key), each) for key, each in tree["items"]]
             )
             if not isinstance(live, dict) or set(live) != {key for key, _ in pairs}:
                 keys = sorted(map(str, live)) if isinstance(live, dict) else type(live).__qualname__
-                self.misfits.append(f"{path} has {_listed([str(key) for key, _ in pairs])} in the file and {keys} here")
+                self.misfits.append(f"{path} has {listed([str(key) for key, _ in pairs])} in the file and {keys} here")
                 return
             for key, each in pairs:
                 self.add(live[key], each, f"{path}/{key}", functools.partial(live.__setitem__, key))
@@ -124,28 +153,49 @@ class Restorer:
         if rebind is not None:
             self.add_action(lambda: rebind(value), lambda: lambda: rebind(live))
         elif is_tensor(live) or is_array(live) or type(live) is not type(value) or live != value:
-            self.misfits.append(f"{path} {_difference(value, live) or 'cannot be changed in place'}")
+            self.misfits.append(f"{path} {difference(value, live) or 'cannot be changed in place'}")
 
     def _merged(self, live: Any, tree: Any, path: str) -> Any:
         """What takes the place of a live value: itself if it can take what the tree holds, or else a new one."""
         if _has_tag(tree, CYCLE):
+            return live
+        if is_namespace(live) and _has_tag(tree, type(live).__name__):
+            held = vars(live)
+            self._refill(held, self._new_content(held, {TAG: "dict", "items": tree["items"]}, path), dict(held))
             return live
         if _has_tag(tree, INSTANCE):
             merged = self._merged_instance(live, tree, path)
         elif type(live) in (list, tuple) and (isinstance(tree, list) or _has_tag(tree, "tuple")):
             merged = self._merged_items(live, tree, path)
         elif type(live) in _DICTS and isinstance(tree, dict) and tree.get(TAG, "dict") in _DICT_TAGS:
-            merged = self._merged_mapping(live, tree, path)
+            is_other = _has_tag(tree, "defaultdict") and type(live) is not defaultdict
+            merged = self.value_of(tree) if is_other else self._merged_mapping(live, tree, path)
         else:
             merged = self._replaced(live, self.value_of(tree))
+            if merged is live and is_trainable(live) and _has_tag(tree, "tensor"):
+                self._add_gradient(live, tree, path)
         if merged is not live and holds(live, is_trainable):
             self._refuse_lost(live, merged, path)
         return merged
 
+    def _add_gradient(self, live: Any, tree: dict, path: str) -> None:
+        gradient, requires_grad = self.value_of(tree["gradient"]) if "gradient" in tree else None, tree.get("grad")
+        if gradient is not None and (not is_tensor(gradient) or difference(gradient, live)):
+            self.misfits.append(f"the gradient of {path} {difference(gradient, live) or 'is no tensor'}")
+            return
+        before = live.grad, live.requires_grad
+
+        def put(grad: Any, flag: bool) -> None:
+            live.requires_grad_(flag)
+            live.grad = grad
+
+        self.add_action(lambda: put(gradient, bool(requires_grad)), lambda: lambda: put(*before))
+
     def _merged_instance(self, live: Any, tree: dict, path: str) -> Any:
         kind, name = type(live), tree["type"].partition(":")[2]
-        if not instances.is_plain(kind) or kind.__qualname__ != name:
-            if not _has_objects(tree):
+        is_foreign_here = tree.get("foreign") is True and is_foreign(live) and instances.name_of(kind) == tree["type"]
+        if not is_foreign_here and (not instances.is_plain(kind) or kind.__qualname__ != name):
+            if not _has_objects(tree) and "foreign" not in tree:
                 return self.value_of(tree)
             self.misfits.append(f"{path} is of type {name} in the file and {kind.__qualname__} here")
             return live
@@ -211,7 +261,7 @@ class Restorer:
     def _refuse_lost(self, live: Any, value: Any, path: str) -> None:
         """A tensor that is trained must stay itself: its optimizer would go on with what nobody uses any more."""
         if holds(live, is_trainable):
-            why = _difference(value, live) if value is not None else "is not in the file"
+            why = difference(value, live) if value is not None else "is not in the file"
             self.misfits.append(f"{path} {why or 'cannot be changed in place'}")
 
 
@@ -221,6 +271,8 @@ def plain(tree: Any) -> Any:
         return [plain(each) for each in tree]
     if not isinstance(tree, dict):
         return tree
+    if _has_tag(tree, INSTANCE) and "foreign" in tree:
+        return plain(tree["fields"])
     return tree["state"] if _has_tag(tree, OBJECT) else {key: plain(each) for key, each in tree.items()}
 
 
@@ -234,24 +286,6 @@ def _has_objects(tree: Any) -> bool:
     return isinstance(tree, dict) and (_has_tag(tree, OBJECT) or any(map(_has_objects, tree.values())))
 
 
-def _misfits_of_module(ours: Mapping[str, Any], theirs: Mapping[str, Any], path: str) -> list[str]:
-    """Compared first: load_state_dict has copied what fits by the time that it finds what does not."""
-    missing = [name for name in ours if name not in theirs]
-    unexpected = [name for name in theirs if name not in ours]
-    misfits = [f"{path}: the file lacks {_listed(missing)}"] if missing else []
-    if unexpected:
-        misfits.append(f"{path}: this one has no place for {_listed(unexpected)}")
-    both = [name for name in ours if name in theirs]
-    differences = ((name, _difference(theirs[name], ours[name])) for name in both)
-    return misfits + [f"{path}/{name} {difference}" for name, difference in differences if difference]
-
-
-def _load_module(module: Any, state: Mapping[str, Any], training: Mapping[str, bool]) -> None:
-    module.load_state_dict(state)
-    for name, each in module.named_modules():
-        each.training = training.get(name, each.training)
-
-
 def _undo_of(access: Access) -> Undo:
     try:
         before = copy.deepcopy(access.get())
@@ -259,23 +293,6 @@ def _undo_of(access: Access) -> Undo:
         # What has lost its state, such as a process that has died, has none to go back to.
         return lambda: None
     return lambda: access.put(before)
-
-
-def _undo_of_module(module: Any) -> Undo:
-    """By the tensors themselves: what refused a state may refuse the old one, too."""
-    is_lazy = loaded("torch").nn.parameter.is_lazy
-    tensors = [each for each in (*module.parameters(), *module.buffers()) if not is_lazy(each)]
-    # On the host, since a device that the network fills has no room for another.
-    before = [(each, each.detach().to("cpu", copy=True)) for each in tensors]
-    training = [(each, each.training) for each in module.modules()]
-
-    def undo() -> None:
-        for live, old in before:
-            _copy_tensor(live, old)
-        for each, mode in training:
-            each.training = mode
-
-    return undo
 
 
 def _undo_of_optimizer(optimizer: Any, access: Access) -> Undo:
@@ -293,10 +310,10 @@ def _undo_of_optimizer(optimizer: Any, access: Access) -> Undo:
 def _in_place(live: Any, value: Any) -> Callable[[Any], Any] | None:
     """How the contents of ``live`` are replaced; None if it is to be bound again."""
     if is_tensor(live):
-        fits = is_tensor(value) and not _difference(value, live) and _can_be_changed(live)
-        return (lambda new: _copy_tensor(live, new)) if fits else None
+        fits = is_tensor(value) and not difference(value, live) and _can_be_changed(live)
+        return (lambda new: copy_tensor(live, new)) if fits else None
     if is_array(live):
-        fits = is_array(value) and live.flags.writeable and not _difference(value, live)
+        fits = is_array(value) and live.flags.writeable and not difference(value, live)
         return (lambda new: live.__setitem__(..., new)) if fits else None
     if isinstance(live, deque) and isinstance(value, deque) and live.maxlen == value.maxlen:
         return lambda new: _refill(live, new)
@@ -327,36 +344,7 @@ def _back_in_place(put: Callable[[Any], Any], live: Any) -> Undo:
     return lambda: put(before)
 
 
-def _copy_tensor(live: Any, new: Any) -> None:
-    with loaded("torch").no_grad():
-        live.copy_(new)
-
-
 def _is_equal(one: Any, other: Any) -> bool:
     if is_tensor(one):
-        return is_tensor(other) and _difference(one, other) == "" and bool(loaded("torch").equal(one, other))
-    return is_array(other) and _difference(one, other) == "" and one.tobytes() == other.tobytes()
-
-
-def _difference(theirs: Any, ours: Any) -> str:
-    """How two values differ in what cannot be changed, empty if they do not."""
-    if is_tensor(theirs) and is_tensor(ours):
-        if loaded("torch").nn.parameter.is_lazy(ours):
-            return ""
-    elif not (is_array(theirs) and is_array(ours)):
-        if isinstance(theirs, deque) and isinstance(ours, deque):
-            return f"has maxlen {theirs.maxlen} in the file and {ours.maxlen} here"
-        kinds = [type(value).__qualname__ for value in (theirs, ours)]
-        return f"is of type {kinds[0]} in the file and {kinds[1]} here" if kinds[0] != kinds[1] else ""
-    for what, there, here in (
-        ("shape", tuple(theirs.shape), tuple(ours.shape)),
-        ("type", theirs.dtype, ours.dtype),
-    ):
-        if there != here:
-            return f"has {what} {there} in the file and {here} here"
-    return ""
-
-
-def _listed(names: list[str]) -> str:
-    shown = ", ".join(names[:5])
-    return f"{shown} and {len(names) - 5} more" if len(names) > 5 else shown
+        return is_tensor(other) and difference(one, other) == "" and bool(loaded("torch").equal(one, other))
+    return is_array(other) and difference(one, other) == "" and one.tobytes() == other.tobytes()

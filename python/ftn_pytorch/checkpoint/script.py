@@ -3,10 +3,11 @@
 
 Of the names of a script these are state: objects that have one (modules, optimizers, schedulers, scalers, random
 generators, see ``objects``), lists and dicts of such objects, arrays, lists, dicts, sets and deques, objects of own
-classes, and numbers, texts and None that one of its functions declares ``global`` and assigns to. Not state are names
-in capital letters (constants) without anything to train, names with ``__`` at both ends, hooks and declarations
-(``ftn_pytorch_...``), modules, classes and functions. ``ftn_pytorch_state = ["net", "step"]`` names the state instead;
-so does a ``Checkpoint`` among the names.
+classes, and whatever code of the script writes to (see ``changes``), also in other places (see ``names.Places``). What
+is written to and cannot be kept is refused. Not state are names in capital letters (constants) that no code writes to,
+names with ``__`` at both ends, hooks and declarations (``ftn_pytorch_...``), modules, and what
+``ftn_pytorch_transient`` names. ``ftn_pytorch_state = ["net", "step"]`` names the state instead; so does a
+``Checkpoint`` among the names.
 """
 
 from __future__ import annotations
@@ -14,17 +15,18 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from .. import instances, observe, process
+from .. import observe, process
 from ..communicator import Communicator
-from ..conventions import SHARED, STATE
+from ..conventions import SHARED, STATE, TRANSIENT
 from ..errors import FtnPytorchError
-from ..values import find_imported_type, is_tensor
+from ..values import Unstorable, find_imported_type, found_in
 from . import beside, file, names, shared
 from .base import SHARED_KEY, Checkpoint, describe
 from .capture import Collector
+from .changes import Changes
 from .folder import Session
 from .objects import is_optimizer
 from .restoring import Rebind
@@ -52,8 +54,8 @@ class ScriptCheckpoint(Checkpoint):
         self._attached = attached
         self._script = path
         self._namespace: dict[str, Any] = {}
-        self._assigned: set[str] = set()
-        self._left = names.Left()
+        self._places: names.Places | None = None
+        self._found = names.Found({}, {}, names.Left())
         self._told = ""
         self._is_beside_new = False
 
@@ -61,7 +63,7 @@ class ScriptCheckpoint(Checkpoint):
         """Go on with these names, those of the script, which are others after it was loaded again."""
         if namespace is not self._namespace:
             self._namespace = namespace
-            self._assigned = names.assigned_in(namespace)
+            self._changes = None
 
     def hooked(self, save: Callable[[str], None], restore: Callable[[str], None]) -> Checkpoint:
         """The same for a script with hooks: they write and read what is kept."""
@@ -107,12 +109,63 @@ class ScriptCheckpoint(Checkpoint):
             )
         if own:
             return own[0]._collect()
-        self._left = names.Left()
+        self._found = names.Found({}, {}, names.Left())
+        changes, transient = self._known_changes(), self._transient()
         declared = self._namespace.get(STATE)
         if declared is not None:
-            return self._declared(declared)
-        found, self._left = names.find(self._namespace, self._assigned)
-        return found
+            self._found.values.update(self._declared(declared))
+            for name, value in self._found.values.items():
+                self._found.written[name] = changes.why(value, changes.of_global(self._namespace, name))
+        else:
+            self._found = names.find(self._namespace, changes, transient)
+            self._places = names.Places(self._namespace, changes)
+            self._places.find(self._found, transient)
+        return self._found.values
+
+    def _known_changes(self) -> Changes:
+        if self._changes is None:
+            self._changes = Changes(self._namespace)
+        return self._changes
+
+    def _transient(self) -> frozenset[str]:
+        listed = self._namespace.get(TRANSIENT, ())
+        if isinstance(listed, str) or not all(isinstance(name, str) for name in listed):
+            raise FtnPytorchError(
+                "SCRIPT", f'{self._script}: {TRANSIENT} is {listed!r}, it must be a list of names, ["logger"]'
+            )
+        changes = self._known_changes()
+        unknown = [
+            name
+            for name in listed
+            if name.isidentifier()
+            and name not in self._namespace
+            and not changes.is_assigned(changes.of_global(self._namespace, name))
+        ]
+        if unknown:
+            raise FtnPytorchError(
+                "SCRIPT", f"{self._script}: {TRANSIENT} names {', '.join(unknown)}, which it does not define"
+            )
+        return frozenset(listed)
+
+    def _is_place(self, name: str) -> bool:
+        return self._places is not None and self._places.has(name)
+
+    def _collector(self) -> Collector:
+        return Collector(
+            changes=self._known_changes(),
+            written=self._found.written,
+            transient=self._transient(),
+            find_type=self._find_type,
+        )
+
+    def _advice(self, failure: Unstorable) -> str:
+        if not failure.line:
+            return super()._advice(failure)
+        return (
+            f"and {failure.line} writes to it, so that a restart would lose that. Name it in {TRANSIENT} if it may be "
+            "lost, or else keep what is in it in tensors, arrays, numbers, texts, lists and dicts, give it state_dict "
+            f"and load_state_dict, or say in {STATE} what is to be kept"
+        )
 
     def _is_declared(self) -> bool:
         return STATE in self._namespace or any(isinstance(each, Checkpoint) for each in self._namespace.values())
@@ -133,19 +186,21 @@ class ScriptCheckpoint(Checkpoint):
         if not self._is_declared():
             self._check_hidden(encoder, path)
         super()._check_kept(encoder, path)
-        for name, kind in self._left.lost.items():
+        left = self._found.left
+        for name, kind in left.lost.items():
             process.warn_once(f"{self._script}: {name} is {kind}, which is not kept in checkpoints")
-        left = {**self._left, **encoder.left_out, **encoder.lost}
-        told = ", ".join(f"{name} ({why})" for name, why in left.items()) or "nothing"
+        told = ", ".join(f"{name} ({why})" for name, why in {**left, **encoder.left_out, **encoder.lost}.items())
         if told != self._told:
-            kept = ", ".join(self._collect())
-            observe.log(observe.INFO, f"{self._script}: kept in checkpoints: {kept}; left out: {told}")
+            kept = ", ".join(self._found.values)
+            observe.log(observe.INFO, f"{self._script}: kept in checkpoints: {kept}; left out: {told or 'nothing'}")
             self._told = told
 
     def _check_hidden(self, encoder: Collector, path: str) -> None:
         lost: dict[str, Any] = {}
-        for place, value in names.hidden(self._namespace):
-            if not (encoder.keeps(value) or names.is_at_rest(value) or any(value is each for each in lost.values())):
+        for place, value in self._places.hidden() if self._places else ():
+            inside = [each for each in names.objects_in(value) if not encoder.keeps(each)]
+            is_told = any(value is each for each in lost.values()) or place in self._transient()
+            if not is_told and any(not names.is_at_rest(each) for each in inside):
                 lost[place] = value
         advice = (
             f"give each a name of the script (net = helpers.net), or say in {STATE} what is to be kept, "
@@ -164,9 +219,6 @@ class ScriptCheckpoint(Checkpoint):
 
     def _label(self) -> str:
         return f"{self._script}: "
-
-    def _was_left_out(self, name: str, value: Any) -> bool:
-        return not self._is_declared() and (instances.is_plain(type(value)) or (is_tensor(value) and name.isupper()))
 
     def _apply(self, content: Any, path: str, first: Any = None, only: frozenset[str] | None = None) -> int | None:
         live = self._attached().get(beside.NAME)
@@ -189,13 +241,23 @@ class ScriptCheckpoint(Checkpoint):
     def _rebinder(self, name: str) -> Rebind | None:
         if any(isinstance(value, Checkpoint) for value in self._namespace.values()):
             return None
-        if name not in (self._namespace.get(STATE) or self._assigned):
-            return None
-        return lambda value: self._namespace.__setitem__(name, value)
+        changes = self._known_changes()
+        is_assigned = changes.is_assigned(changes.of_global(self._namespace, name))
+        is_written = is_assigned or bool(self._found.written.get(name) and name in self._namespace)
+        if name in (self._namespace.get(STATE) or ()) or (STATE not in self._namespace and is_written):
+            return lambda value: self._namespace.__setitem__(name, value)
+        return self._places.putter(name) if self._places and STATE not in self._namespace else None
+
+    def _live(self, saved: Iterable[str]) -> dict[str, Any]:
+        # What is written to may have grown into something else than it is at the start.
+        named = (
+            {} if self._is_declared() else {name: self._namespace[name] for name in saved if name in self._namespace}
+        )
+        return {**named, **self._collect()}
 
     def _find_type(self, name: str) -> Any:
         # The script may run under another name than in the process that wrote the file.
-        return self._namespace.get(name.partition(":")[2]) or find_imported_type(name)
+        return found_in(self._namespace, name.partition(":")[2]) or find_imported_type(name)
 
 
 class _HookedCheckpoint(Checkpoint):

@@ -19,7 +19,7 @@ from . import library, settings
 from .calls import Calls
 from .outside import Outside
 from .settings import Number, Trials
-from .tape import Operation, Recorder, Slot, address_of, in_place, without_unused
+from .tape import Operation, Recorder, Slot, address_of, in_place, is_ordinary, without_unused
 from .watch import Binding, Facts, Watch, difference
 
 _NEVER = sys.maxsize
@@ -50,6 +50,9 @@ class Tape:
     gradients_after: list[tuple[Any, int, int]]
     """Parameter and slot of its new gradient; -1 for none. The operation before which the old one is taken away."""
     outside: list[tuple[Any]]
+    """Tensors that are there before a call and that an operator uses."""
+    memory: list[tuple[Any]]
+    """These, and those that names lead to."""
     written: list[tuple[Any]]
     written_inputs: list[int]
     steps: list[Operation] = field(repr=False)
@@ -120,7 +123,7 @@ def _random_of(watch: Watch) -> dict[str, Any]:
     found: dict[str, Any] = {"Python's random": random.getstate()}
     numpy = sys.modules.get("numpy")
     if numpy is not None:
-        found["numpy.random"] = _state_of(numpy.random.mtrand._rand)
+        found["numpy.random"] = repr(numpy.random.get_state(legacy=False))
     others = {path: each for each, path in watch.generators if not isinstance(each, torch.Generator)}
     return {**found, **{path: _state_of(each) for path, each in others.items()}}
 
@@ -128,8 +131,9 @@ def _random_of(watch: Watch) -> dict[str, Any]:
 def _state_of(generator: Any) -> Any:
     if isinstance(generator, random.Random):
         return generator.getstate()
-    bits = getattr(generator, "_bit_generator", None) or getattr(generator, "bit_generator", generator)
-    return repr(bits.state)
+    if hasattr(generator, "get_state"):
+        return repr(generator.get_state(legacy=False))
+    return repr(getattr(generator, "bit_generator", generator).state)
 
 
 def _require_known(watch: Watch, calls: Calls, facts: Facts) -> None:
@@ -173,7 +177,7 @@ def _numbers(recorder: Recorder, trials: Trials) -> dict[tuple[int, int], Number
 
 def _tape(recorder: Recorder, watch: Watch, before: list, result: Any, numbers: dict[tuple[int, int], Number]) -> Tape:
     outside = recorder.outside
-    reached = watch.reached() | {id(gradient) for _, gradient in before}
+    reached = watch.reached() | {id(gradient) for _, gradient in before} | set(map(id, recorder.kept))
     for slot, tensor in outside.items():
         if id(tensor) not in reached and slot not in recorder.constants:
             what = "parameter" if tensor.requires_grad else "tensor"
@@ -223,6 +227,7 @@ def _tape(recorder: Recorder, watch: Watch, before: list, result: Any, numbers: 
         ],
         gradients_after=after,
         outside=[(tensor,) for tensor in outside.values()],
+        memory=[(tensor,) for tensor in _each_once([*outside.values(), *watch.tensors])],
         written=[(tensor,) for tensor in written.values()],
         written_inputs=written_inputs,
         steps=steps,
@@ -243,6 +248,10 @@ def _with_constants(recorder: Recorder, kept: set[int]) -> list[Operation]:
         else:
             unneeded.append(made)
     return [each for each in recorder.operations if not any(each is other for other in unneeded)]
+
+
+def _each_once(tensors: list[Any]) -> list[Any]:
+    return [each for each in {id(each): each for each in tensors}.values() if is_ordinary(each)]
 
 
 def _is_used(gradient: Any, recorder: Recorder) -> bool:

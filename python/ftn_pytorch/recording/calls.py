@@ -5,11 +5,14 @@ handed to other packages. Seen by the profiling hook of Python, in the one call 
 from __future__ import annotations
 
 import builtins
+import gc
 import os
 import sys
 import time
 from types import CodeType, FrameType
 from typing import Any
+
+import torch
 
 from .. import instances
 from ..values.kinds import Kind, kind_of, qualities
@@ -36,6 +39,13 @@ _OTHERS = {
     builtins.input: "reads from the terminal",
     builtins.eval: "runs a text as code",
     builtins.exec: "runs a text as code",
+    builtins.globals: "looks names up by their text (globals)",
+    builtins.__import__: "imports a module by a text",
+    sys._getframe: "looks at the frames of its callers",
+    sys.getrecursionlimit: "asks for a setting of Python",
+    gc.isenabled: "asks for a setting of Python",
+    torch.get_num_threads: "asks for the number of threads",
+    os.getcwd: "asks for the working directory",
     os.stat: "looks at a file",
     os.listdir: "looks at a folder",
     os.scandir: "looks at a folder",

@@ -21,7 +21,7 @@ class State:
     """
 
     def __init__(self, tape: Tape, inputs: list[Any]) -> None:
-        self.tensors = [tensor for (tensor,) in tape.outside] + [inputs[place] for place in tape.written_inputs]
+        self.tensors = [tensor for (tensor,) in tape.memory] + [inputs[place] for place in tape.written_inputs]
         self.copies = [tensor.detach().clone() for tensor in self.tensors]
         self.gradients = [(parameter, parameter.grad) for parameter, _, _ in tape.gradients_before]
         self.generators = [torch.default_generator, *tape.generators]
@@ -56,8 +56,13 @@ class Call:
         self._function, self._args, self._named = function, args, named
         self._inputs = tensors_in(args, named)
 
-    def both_ways(self, replay: Any, tape: Tape, tolerance: float) -> tuple[Any, str | None]:
-        """The result, and in what the two differ: empty if in nothing, None if the recording does not hold here."""
+    def both_ways(
+        self, replay: Any, tape: Tape, tolerance: float, receive: Callable[[list[Operation]], None] | None = None
+    ) -> tuple[Any, str | None]:
+        """The result, and in what the two differ: empty if in nothing, None if the recording does not hold here.
+
+        receive: given the operations of the function before the recording runs.
+        """
         before = State(tape, self._inputs)
         # A function that gives other numbers may count or draw them in Python, so there is one call of it, not a second
         # one that looks for the reason.
@@ -69,6 +74,8 @@ class Call:
         after = State(tape, self._inputs)
         before.restore()
         try:
+            if receive is not None:
+                receive(recorder.operations)
             found = replay.run(self._args, self._named)
             if found is NotImplemented:
                 return result, "an operation fails in the recording" if replay.why()[0] == "failure" else None

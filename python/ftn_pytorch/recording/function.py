@@ -14,7 +14,7 @@ import torch
 
 from .. import instances, notice, observe, private_names, process
 from ..errors import FtnPytorchError
-from . import checking, graphs, library
+from . import checking, collectives, graphs, library
 from .build import Tape, filler, leaves, like, record, tensors_in
 from .tape import is_ordinary
 from .watch import Facts, difference
@@ -78,6 +78,9 @@ class _Variant:
     attempts: int = 0
     tape: Tape | None = None
     replay: Any = None
+    compared: collectives.Compared | None = None
+    """What is compared in place of a recording that asks other ranks, and ``trial`` runs it."""
+    trial: Any = None
     fill: Any = None
     checks: int = 0
 
@@ -147,7 +150,7 @@ class RecordedFunction:
         if variant is None:
             return self._as_it_is(args, named)
         if variant.replay is not None and variant.checks == 0:
-            if not self._may_go_on(variant):
+            if not self._may_go_on(variant, variant.replay):
                 return self._as_it_is(args, named)
         elif variant.replay is not None:
             return self._check(variant, args, named)
@@ -166,9 +169,9 @@ class RecordedFunction:
             self._variants[key] = _Variant()
         return None if self.obstacle else self._variants[key]
 
-    def _may_go_on(self, variant: _Variant) -> bool:
+    def _may_go_on(self, variant: _Variant, replay: Any) -> bool:
         """After a recording did not hold for a call: False if the call has to be made as it is, and nothing changes."""
-        kind, index = variant.replay.why()
+        kind, index = replay.why()
         assert variant.tape is not None
         if kind in ("failure", "arguments", "modes"):
             return False
@@ -183,6 +186,7 @@ class RecordedFunction:
         if variant.replay.runs < _LASTING:
             self._lose(f"what it uses changes from call to call: {meant}")
         variant.calls, variant.replay, variant.tape = _WARM_UP - 1, None, None
+        variant.compared, variant.trial = None, None
         return not self.obstacle
 
     def _lose(self, why: str) -> None:
@@ -199,14 +203,19 @@ class RecordedFunction:
             if variant.attempts == _ATTEMPTS:
                 self._give_up(tape)
             return without_graph(result)
+        compared, trial = None, None
         try:
+            if self._checks and collectives.asks_ranks(tape):
+                compared = collectives.Compared(tape)
+                trial = library.module().Replay(args, named, compared.tape)
             replay = library.module().Replay(args, named, tape)
-        except (RuntimeError, TypeError, ValueError) as failure:
+        except (LookupError, RuntimeError, TypeError, ValueError) as failure:
             self._give_up(f"an operation cannot be called from C++: {str(failure).partition(chr(10))[0]}")
             return without_graph(result)
         variant.replay, variant.tape, variant.checks = replay, tape, self._checks
+        variant.compared, variant.trial = compared, trial
         if graphs.concerns(tape, tensors_in(args, named)):
-            variant.replay = graphs.GraphReplay(variant.replay, tape, self.name)
+            variant.replay = graphs.GraphReplay(replay, tape, self.name, trial)
         variant.fill = filler(tape.template)
         self.operations = len(tape.operations)
         took = time.perf_counter() - start
@@ -218,14 +227,19 @@ class RecordedFunction:
     def _check(self, variant: _Variant, args: tuple, named: dict[str, Any]) -> Any:
         assert variant.tape is not None
         call = checking.Call(self._function, args, named)
-        result, difference = call.both_ways(variant.replay, variant.tape, self._tolerance)
+        replay, compared = variant.trial or variant.replay, variant.compared
+        if compared is None:
+            result, difference = call.both_ways(replay, variant.tape, self._tolerance)
+        else:
+            result, difference = call.both_ways(replay, compared.tape, self._tolerance, compared.receive)
         if difference:
             self._give_up(difference)
         elif difference is None:
-            self._may_go_on(variant)
+            self._may_go_on(variant, replay)
         else:
             variant.checks -= 1
             if variant.checks == 0:
+                variant.compared, variant.trial = None, None
                 self._ready = (variant, *self._ready)
         return without_graph(result)
 

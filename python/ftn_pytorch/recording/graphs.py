@@ -50,8 +50,10 @@ class GraphReplay:
     """Runs like ``Replay`` of the extension, through graphs: one for arrays on the device at the addresses of the first
     call, and one with buffers for any others."""
 
-    def __init__(self, replay: Any, tape: Tape, name: str) -> None:
+    def __init__(self, replay: Any, tape: Tape, name: str, trial: Any = None) -> None:
+        """``trial``: what runs before the capture in place of a recording that asks other ranks."""
         self._replay, self._tape, self._name = replay, tape, name
+        self._trial = replay if trial is None else trial
         self._graphs: dict[Any, _Captured] = {}
         self._addresses: tuple = ()
         self._staged: Any = None
@@ -129,7 +131,7 @@ class GraphReplay:
                 aside.wait_stream(torch.cuda.current_stream())
                 with torch.cuda.stream(aside):
                     # libraries that torch calls prepare themselves in their first calls, which cannot be captured
-                    self._replay.launch(used, numbers)
+                    self._trial.launch(used, numbers)
                 torch.cuda.current_stream().wait_stream(aside)
                 before.restore()
                 # other threads may go on using the device meanwhile

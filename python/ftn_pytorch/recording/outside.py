@@ -13,6 +13,7 @@ from .. import private_names
 from ..values.kinds import Kind, kind_of
 from .tape import Recorder
 
+_VERSION = private_names.version_getter()
 _READS = (torch.Tensor.tolist, torch.Tensor.numpy, torch.Tensor.__array__, torch.Tensor.__dlpack__)
 _SET_GRADIENT = torch.Tensor.grad.__set__  # type: ignore[union-attr]
 _MAKES = (torch.tensor, torch.as_tensor, torch.asarray, torch.Tensor.new_tensor)
@@ -42,6 +43,8 @@ class Outside(TorchFunctionMode):
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
+        if function == _VERSION:
+            self._recorder.refuse("it asks how often a tensor was changed (_version)")
         if function in _READS:
             self._recorder.refuse(self._recorder.of_number(f"Tensor.{function.__name__}"))
         if function == _SET_GRADIENT and args[1] is None:

@@ -58,6 +58,8 @@ class Operation:
     """The result, one tensor of floating point numbers, shares its memory with nothing that was there before."""
 
     label: str = ""
+    received: Any = None
+    """Copy of what other ranks gave, where it waits for them."""
 
     @property
     def name(self) -> str:
@@ -210,6 +212,8 @@ class Recorder(private_names.dispatch_mode() or object):  # type: ignore[misc]
                 # the same numbers, and a stream of a graph cannot be waited for
                 made.arguments[_place_of(operator, "non_blocking")] = True
             made.on_host = any(each.is_cpu for each in (*_tensors([result]), *written))
+            if waits_for_ranks(operator):
+                made.received = result.detach().clone()
             if isinstance(result, torch.Tensor):
                 made.makes_memory = result.is_floating_point() and address_of(result) not in inputs
             self.operations.append(made)
@@ -300,6 +304,15 @@ class Recorder(private_names.dispatch_mode() or object):  # type: ignore[misc]
 def is_ordinary(tensor: Any) -> bool:
     """True for a tensor that has strides."""
     return tensor.layout == torch.strided and not tensor.is_nested
+
+
+def is_of_ranks(operator: Any) -> bool:
+    """True for an operation that all ranks make together, and for the one that waits for it."""
+    return operator.namespace == "_c10d_functional"
+
+
+def waits_for_ranks(operator: Any) -> bool:
+    return is_of_ranks(operator) and "wait_tensor" in str(operator)
 
 
 def address_of(tensor: Any) -> int:

@@ -7,7 +7,8 @@ makes the function unrecordable: ``obstacle`` names it.
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
+import builtins
+from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
 from types import CodeType, FunctionType
 from typing import Any, NamedTuple
@@ -15,8 +16,9 @@ from typing import Any, NamedTuple
 import torch
 
 from .. import private_names
+from ..values.codes import globals_in, names_in
 from ..values.kinds import base_of, is_simple
-from ..values.walk import By, Edge, Kind, Walk, dict_of_class, fields_of, globals_in, names_in, shown
+from ..values.walk import By, Edge, Kind, Walk, dict_of_class, fields_of, shown
 from .settings import is_live, is_setting
 
 _LARGE = 1000
@@ -24,6 +26,7 @@ _CONTROL_FLOW = frozenset(("cond", "while_loop"))
 _SETTINGS = frozenset(("param_groups", "get_last_lr", "get_lr"))
 _ASKING = frozenset(("getattr", "hasattr", "AttributeError", "__dict__", "vars"))
 
+_TEXTS = frozenset(("__name__", "__qualname__", "__doc__", "__module__"))
 _WITH_FIELDS = (Kind.CONSTANT, Kind.CONTAINER, Kind.OBJECT, Kind.SCHEDULER)
 
 ITEM, ABSENT, CELL, ITEMS, SLOT, CLASS, FIELDS, FUNCTION, BASES = range(9)
@@ -79,8 +82,7 @@ class Watch:
         self._unseen = ""
         self._followed: dict[int, tuple[Any, str, set[Any]]] = {}
         facts = facts or Facts()
-        others = list(others)
-        handed = frozenset(map(id, (*facts.handed, *others)))
+        handed = frozenset(map(id, facts.handed))
         roots = [("", function), *(("an argument", each) for each in others)]
         walk = Walk(roots, is_narrow=True, skipped=ignored, also_run=frozenset(facts.codes), handed=handed)
         for edge in walk:
@@ -93,15 +95,20 @@ class Watch:
         if walk.names & _SETTINGS:
             self._bind_settings()
         if self.modules:
-            for hooks in private_names.hooks_of_all_modules():
+            for hooks in private_names.hooks_of_all("modules"):
                 self._bind_items(hooks, "hooks of all networks")
+        if self.optimizers:
+            for hooks in private_names.hooks_of_all("optimizers"):
+                self._bind_items(hooks, "hooks of all optimizers")
 
     def obstacle(self) -> str:
         """What cannot be watched, or runs code when a module is called or a gradient is there; or empty."""
         if self._unseen:
             return self._unseen
-        if self.modules and any(private_names.hooks_of_all_modules()):
+        if self.modules and any(private_names.hooks_of_all("modules")):
             return "a hook of all networks would not be called"
+        if self.optimizers and any(private_names.hooks_of_all("optimizers")):
+            return "a hook of all optimizers would not be called"
         for module in self.modules:
             if private_names.has_hooks(module):
                 return f"a hook of {type(module).__name__} would not be called"
@@ -176,7 +183,7 @@ class Watch:
         }
         if kind in looks:
             looks[kind](value, path)
-        if kind in _WITH_FIELDS and type(value).__dictoffset__:
+        if kind in _WITH_FIELDS and type(value).__dictoffset__ and type(value) is not OrderedDict:
             fields = fields_of(value)
             self._add(FIELDS, value, None, fields, f"fields of {path}")
             self._followed_in(fields, f"{path}.")
@@ -247,6 +254,10 @@ class Watch:
         for each in globals_in(value.__code__):
             if each not in value.__globals__:
                 self._add(ABSENT, value.__globals__, each, None, each)
+                if each in vars(builtins):
+                    self._add(ITEM, vars(builtins), each, vars(builtins)[each], each)
+        for each in sorted(_TEXTS & self.names):
+            self._add(SLOT, value, each, getattr(value, each), f"{name}.{each}")
 
     def _optimizer(self, optimizer: Any, path: str) -> None:
         self.optimizers.append(optimizer)

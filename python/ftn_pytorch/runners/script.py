@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any
 
-from .. import arrived, communicator, compiling, conventions, device, framework, loading, parameters, process
+from .. import arrived, communicator, compiling, conventions, device, framework, loading, missed, parameters, process
 from ..conventions import FORWARD, RESTORE, SAVE, SETUP, TRAIN, Convention
 from ..errors import FtnPytorchError
 from .base import Options, Runner
@@ -243,7 +243,10 @@ class ScriptRunner(Runner):
             function = self._compiled
         if self.device is not None:
             function, convention = device.on_device(function, self.device), convention._replace(has_out=False)
-        return self._recorded(name, function), convention
+        function = self._recorded(name, function)
+        if self.communicator is not None and self.communicator.size > 1:
+            function = self._hooks.setdefault(f"{name} on ranks", missed.Counted(function))
+        return function, convention
 
     def first_call(self, name: str, args: tuple, kwargs: Mapping[str, Any]) -> None:
         super().first_call(name, args, kwargs)

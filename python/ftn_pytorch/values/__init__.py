@@ -4,8 +4,9 @@
 A value becomes JSON, in which what JSON does not know is a dict with the key ``~``: ``{"~": "tuple", "items": [...]}``.
 Tensors and NumPy arrays go into a dict beside it, under the path that leads to them ("net/0.weight"). Numbers, texts
 and arrays come back bit for bit. Known are None, bool, int, float, complex, str, bytes, list, tuple and named
-tuples, dict, OrderedDict, defaultdict (as dict), Counter, set, frozenset, deque, numbers and arrays of NumPy, tensors;
-in checkpoints also objects of a user's own classes, see ``instances``.
+tuples, dict, OrderedDict, defaultdict, Counter, set, frozenset, deque, SimpleNamespace, numbers and arrays of NumPy,
+tensors, and what ``of_python`` knows; in checkpoints also objects of a user's own classes, see ``instances``, and
+functions and classes of the user, by their names.
 """
 
 from __future__ import annotations
@@ -17,11 +18,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from .. import instances, private_names
+from . import of_python
 
 TAG = "~"
 OBJECT = "object"
 INSTANCE = "instance"
 CYCLE = "cycle"
+CODE = "code"
 UNKNOWN = "unknown"
 
 # Finds the class of a named tuple or of an own object by its name, None if there is none.
@@ -29,7 +32,9 @@ FindType = Callable[[str], Any]
 
 
 class Unstorable(ValueError):
-    """A value of a kind that is not known; ``str`` says where it is and what it is."""
+    """A value of a kind that is not known; ``str`` says where it is and what it is, ``line`` what writes to it."""
+
+    line = ""
 
 
 def loaded(name: str) -> Any:
@@ -85,8 +90,12 @@ class Encoder:
             return value
         if kind is list:
             return self._items(value, path)
-        if kind in (dict, defaultdict):
+        if kind is dict:
             return self._mapping(value, path)
+        if kind is defaultdict:
+            factory = self._factory(value, path)
+            pairs = {TAG: "defaultdict", "factory": factory, "items": self._pairs(value, path)}
+            return self._mapping(value, path) if factory is Ellipsis else pairs
         if is_tensor(value) and self._is_plain_tensor(value, path):
             return self._tensor(value, path)
         if is_array(value) or is_number(value):
@@ -118,6 +127,8 @@ class Encoder:
         if isinstance(value, tuple) and (kind is tuple or hasattr(kind, "_fields")):
             tree = {TAG: "tuple", "items": self._items(value, path)}
             return tree if kind is tuple else {**tree, "type": f"{kind.__module__}:{kind.__qualname__}"}
+        if kind in of_python.NAMESPACES.values():
+            return {TAG: kind.__name__, "items": self._pairs(vars(value), path)}
         if kind is deque:
             return {TAG: "deque", "items": self._values(value, path), "maxlen": value.maxlen}
         if kind is Counter:
@@ -129,7 +140,16 @@ class Encoder:
             return tree if metadata is None else {**tree, "metadata": self._encode(metadata, f"{path} (its metadata)")}
         if loaded("torch") and kind is loaded("torch").Size:
             return {TAG: "tuple", "items": list(value)}
+        found = of_python.parts_of(value)
+        if found is not None:
+            return {TAG: found[0], "parts": found[1]}
         raise Unstorable(f"{path} is of type {kind.__module__}.{kind.__qualname__}")
+
+    def _factory(self, value: defaultdict, path: str) -> Any:
+        """The name of what makes missing values, None for nothing; Ellipsis if it is stored as a dict."""
+        factory = value.default_factory
+        named: dict[Any, str] = {kind: name for name, kind in of_python.FACTORIES.items()}
+        return None if factory is None else named.get(factory, Ellipsis)
 
     def _is_plain_tensor(self, value: Any, path: str) -> bool:
         torch = loaded("torch")
@@ -195,7 +215,15 @@ def decode(tree: Any, arrays: Mapping[str, Any], find_type: FindType) -> Any:
         raise Unstorable("it holds an object that refers to itself, which cannot be made anew")
     if tag == INSTANCE:
         return _instance(tree, arrays, find_type)
+    if tag == CODE:
+        return _code(tree, find_type)
+    if "parts" in tree:
+        return of_python.make(tag, tree["parts"], find_type)
     items = decode(tree["items"], arrays, find_type)
+    if tag == "defaultdict":
+        return defaultdict(_factory(tree["factory"], find_type), items)
+    if tag in of_python.NAMESPACES:
+        return of_python.NAMESPACES[tag](**dict(items))
     if tag == "tuple":
         return _tuple(items, tree.get("type"), find_type)
     if tag == "deque":
@@ -228,6 +256,20 @@ def _instance(tree: Mapping[str, Any], arrays: Mapping[str, Any], find_type: Fin
     )
 
 
+def _code(tree: Mapping[str, Any], find_type: FindType) -> Any:
+    """A function or class of the user; of others a file might name one that does harm."""
+    found = find_type(tree["name"])
+    if not instances.is_own_code(found):
+        raise Unstorable(f"it holds {tree['name'].replace(':', '.')}, which is no function or class of the script here")
+    return found
+
+
+def _factory(name: str | None, find_type: FindType) -> Any:
+    if name == "":
+        raise Unstorable("it holds a defaultdict that makes its values with a function without a name")
+    return name if name is None else of_python.FACTORIES.get(name) or _code({"name": name}, find_type)
+
+
 def _to_device(tensor: Any, tree: Mapping[str, Any]) -> Any:
     torch = loaded("torch")
     if "device" in tree:
@@ -238,9 +280,15 @@ def _to_device(tensor: Any, tree: Mapping[str, Any]) -> Any:
 
 
 def find_imported_type(name: str) -> Any:
-    """A class of a module that has been imported already."""
+    """A class or function of a module that has been imported already; no code of the module is run."""
     module, _, names = name.partition(":")
-    found: Any = loaded(module)
-    for part in names.split("."):
-        found = getattr(found, part, None)
-    return found
+    return found_in(getattr(loaded(module), "__dict__", {}), names)
+
+
+def found_in(namespace: Mapping[str, Any], names: str) -> Any:
+    """What a qualified name stands for among these names, None for nothing."""
+    first, *rest = names.split(".")
+    found = namespace.get(first)
+    for part in rest:
+        found = vars(found).get(part) if isinstance(found, type) else None
+    return found.__func__ if isinstance(found, staticmethod) else found

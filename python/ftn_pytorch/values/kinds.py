@@ -69,13 +69,11 @@ _CONSTANTS = (
     object,
     types.CodeType,
     decimal.Decimal,
-    fractions.Fraction,
     datetime.date,
     datetime.datetime,
     datetime.time,
     datetime.timedelta,
     datetime.timezone,
-    uuid.UUID,
     re.Pattern,
     typing.TypeVar,
 )
@@ -112,6 +110,7 @@ _OF_PYTHON = (
 _OF_COMPILERS = ("cython_function_or_method", "CFunctionType", "_FuncPtr", "CPUDispatcher")
 _LOCKS = (type(threading.Lock()), type(threading.RLock()), threading.Condition, threading.Semaphore, threading.Event)
 _HARMLESS = (logging.Logger, logging.LoggerAdapter, logging.Handler, *_LOCKS)
+_PACKAGE = __name__.partition(".")[0] + "."
 _FIGURES = ("matplotlib", "tqdm")
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE
 
@@ -185,15 +184,18 @@ def _of_numpy(kind: type) -> Kind | None:
 
 
 def _of_python(kind: type) -> Kind | None:
-    if issubclass(kind, (enum.Enum, pathlib.PurePath)):
+    if issubclass(kind, (enum.Enum, pathlib.PurePath, fractions.Fraction, uuid.UUID)):
         return Kind.CONSTANT
     if issubclass(kind, random.Random):
         return Kind.GENERATOR
     if issubclass(kind, _HARMLESS) or kind.__module__.partition(".")[0] in _FIGURES:
         return Kind.HARMLESS
-    package = __name__.partition(".")[0]
-    is_ours = kind.__module__.startswith(f"{package}.") and not kind.__module__.startswith(f"{package}.kit.")
-    return Kind.INSTALLED if is_ours else None
+    return Kind.INSTALLED if kind.__module__.startswith(_PACKAGE) and not is_of_kit(kind) else None
+
+
+def is_of_kit(kind: type) -> bool:
+    """True for a part of the kit."""
+    return kind.__module__.startswith(f"{_PACKAGE}kit.")
 
 
 def is_simple(value: Any) -> bool:

@@ -8,7 +8,6 @@ Nothing here calls code of the values that it looks at.
 
 from __future__ import annotations
 
-import dis
 import functools
 import gc
 import os
@@ -21,7 +20,8 @@ from typing import Any, NamedTuple
 
 from .. import instances, private_names
 from . import loaded
-from .kinds import Kind, base_of, is_simple, kind_of, qualities
+from .codes import codes_in, globals_in, named_by, names_in
+from .kinds import Kind, base_of, is_of_kit, is_simple, kind_of, qualities
 
 __all__ = ["By", "Edge", "Kind", "Walk", "kind_of"]
 
@@ -43,6 +43,7 @@ _MAKERS = frozenset(
     ("__new__", "__init__", "__post_init__", "__init_subclass__", "__set_name__", "__class_getitem__", "__prepare__")
     + ("__repr__", "__str__", "__format__", "__del__")
 )
+_CACHED = type(functools.lru_cache(lambda: None))
 _TERMINAL = frozenset(("stdin", "stdout", "stderr"))
 
 
@@ -69,35 +70,6 @@ class Edge(NamedTuple):
     path: str
     """As a user would write it: "state.step", "history[3]"."""
     by: str
-
-
-def codes_in(code: CodeType) -> Iterator[CodeType]:
-    """A piece of code, and that of the functions and classes inside of it."""
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from codes_in(constant)
-
-
-def names_in(code: CodeType, texts: bool = True) -> Iterator[str]:
-    """Names that a piece of code mentions, also in ``texts``, from which getattr and its like may take them."""
-    for each in codes_in(code):
-        yield from each.co_names
-        for constant in each.co_consts if texts else ():
-            if isinstance(constant, str) and len(constant) < 100:
-                yield from constant.split(".")
-
-
-def named_by(code: CodeType, *instructions: str) -> list[str]:
-    """Names that these instructions have in a piece of code, each once."""
-    return sorted(
-        {step.argval for each in codes_in(code) for step in dis.get_instructions(each) if step.opname in instructions}
-    )
-
-
-def globals_in(code: CodeType) -> list[str]:
-    """Names that a piece of code looks up among the globals and builtins."""
-    return named_by(code, "LOAD_GLOBAL", "LOAD_NAME", "STORE_GLOBAL", "DELETE_GLOBAL")
 
 
 class Walk:
@@ -223,7 +195,10 @@ class Walk:
             return
         if isinstance(value, functools.partial):
             for name in ("func", "args", "keywords"):
-                yield Edge(value, name, getattr(value, name), _joined(path, name), By.PART)
+                yield Edge(value, name, getattr(value, name), _joined(path, name), By.FIELD)
+        if self._is_narrow and type(value) is _CACHED:
+            for each in _results_in(value):
+                yield Edge(value, None, each, f"a result of {path}", By.PART)
         for name in _WRAPPED:
             inner = getattr(value, name, None)
             if inner is not None and inner is not value:
@@ -234,9 +209,11 @@ class Walk:
         if isinstance(value, ModuleType):
             self._modules[id(value)] = (value, set())
         elif isinstance(value, FunctionType):
-            # what else its closure holds is the business of the package
+            # what its closure holds beside that is the business of the package
             opaque = (Kind.UNKNOWN, Kind.ARRAY, Kind.GENERATOR)
-            yield from (edge for edge in self._function(value, path) if kind_of(edge.value) not in opaque)
+            for edge in self._function(value, path):
+                if edge.by == By.FIELD or kind_of(edge.value) not in opaque:
+                    yield edge
         elif isinstance(value, BuiltinMethodType) and not isinstance(value.__self__, (ModuleType, type, type(None))):
             yield Edge(value, "__self__", value.__self__, _joined(path, "__self__"), By.PART)
         if value is os.getenv:
@@ -293,8 +270,8 @@ class Walk:
         yield Edge(value, "__class__", kind, kind.__name__, By.PART)
         if base_of(kind) is not object:
             yield from self._contents(value, path)
-        # Of own classes all code is known. Others may look at any field; schedulers look at what optimizers show.
-        known = kind_of(value) is Kind.SCHEDULER or qualities(kind).is_all_own
+        # Of own classes all code is known, and the kit tells what it does. Others may look at any field.
+        known = qualities(kind).is_all_own or is_of_kit(kind)
         for edge in self._fields(value, path):
             if self._is_narrow and known and id(value) not in self._handed:
                 self._aside.setdefault(id(value), []).append(edge)
@@ -321,8 +298,9 @@ class Walk:
 
     def _optimizer(self, value: Any, path: str) -> Iterator[Edge]:
         yield Edge(value, "__class__", type(value), type(value).__name__, By.PART)
+        hooks = private_names.hooks_of(value)
         for name, each in list(fields_of(value).items()):
-            if name not in ("state", "param_groups"):
+            if name not in ("state", "param_groups") and not any(each is known for known in hooks):
                 yield Edge(vars(value), name, each, _joined(path, name), By.FIELD)
         for number, group in enumerate(value.param_groups):
             for key, each in group.items():
@@ -346,7 +324,8 @@ class Walk:
             for name in sorted(wanted - told - _TERMINAL):
                 told.add(name)
                 # A package is known by its functions and classes; what it holds besides may change.
-                if _is_own(module) or kind_of(space[name]) not in (Kind.INSTALLED, Kind.CONSTANT, Kind.FUNCTION):
+                known = (Kind.INSTALLED, Kind.CONSTANT, Kind.FUNCTION)
+                if _is_own(module) or kind_of(space[name]) not in known or space[name] is os.getenv:
                     yield Edge(space, name, space[name], f"{module.__name__}.{name}", By.GLOBAL)
 
 
@@ -377,6 +356,13 @@ def _joined(path: str, name: str) -> str:
 def shown(key: Any) -> str:
     """A key as it is written, if that calls no code of a user."""
     return repr(key) if type(key) in (str, int, float, bool, bytes, type(None)) else f"a {type(key).__name__}"
+
+
+def _results_in(cached: Any) -> Iterator[Any]:
+    """What functools.lru_cache keeps. With a limit each result is in a link of a chain."""
+    for table in gc.get_referents(cached):
+        for each in list(table.values()) if type(table) is dict else ():
+            yield from gc.get_referents(each) if type(each).__name__ == "_lru_list_elem" else [each]
 
 
 def dict_of_class(kind: type) -> dict[str, Any]:

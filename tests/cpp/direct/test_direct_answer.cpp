@@ -101,7 +101,7 @@ TEST(DirectAnswer, LivesAsLongAsATensorOfIt) {
     given.answer.reset();
     EXPECT_FALSE(watched.expired());
     EXPECT_EQ(shape_text(kept->array()), "(3, 2)") << "in Fortran order";
-    EXPECT_EQ(kept->object(), nullptr);
+    EXPECT_TRUE(kept->is_plain_memory());
   }
   EXPECT_TRUE(watched.expired());
 }

@@ -62,6 +62,23 @@ TEST_F(SlotTest, IsUsedAgainUnderANewSerial) {
   die(second);
 }
 
+TEST_F(SlotTest, TellsWhetherAnAddressIsMemoryOfTheCallerThatWasPassedLately) {
+  Slot* before = take();
+  const uint64_t serial = last_serial();
+  EXPECT_FALSE(is_in_memory_of_caller(values.data(), serial)) << "passed before";
+  EXPECT_TRUE(is_in_memory_of_caller(values.data(), serial - 1));
+  Slot* owner = take_slot(array, allocate(64));
+  EXPECT_FALSE(is_in_memory_of_caller(values.data(), serial)) << "it has an owner";
+  Slot* after = take();
+  EXPECT_TRUE(is_in_memory_of_caller(values.data(), serial));
+  EXPECT_TRUE(is_in_memory_of_caller(values.data() + 23, serial));
+  EXPECT_FALSE(is_in_memory_of_caller(values.data() + 24, serial));
+  die(after);
+  EXPECT_FALSE(is_in_memory_of_caller(values.data(), serial)) << "torch has let it go";
+  die(before);
+  die(owner);
+}
+
 TEST_F(SlotTest, LiveOnesAreDistinct) {
   std::set<Slot*> slots;
   for (int i = 0; i < 1000; ++i) slots.insert(take());

@@ -12,7 +12,7 @@ import os
 
 from .crossing import crossed
 from .own_optimizers import own_optimizers
-from .texts import FOLDER, blocks
+from .texts import FOLDER, blocks, file
 
 # where an installation looks for the library; the tests name a build
 os.environ.setdefault("ftn_pytorch_ROOT", os.environ.get("FTN_PYTORCH_BUILD_DIR", ""))
@@ -38,10 +38,19 @@ def step(x):
 
 def by_hand() -> dict[str, str]:
     """The cases that were written by hand, by name."""
-    text = "".join(file.read_text() for file in sorted((FOLDER / "cases").glob("*.txt")))
+    text = "".join(each.read_text() for each in sorted((FOLDER / "cases").glob("*.txt")))
+    return {**own_optimizers(), **blocks(_with_steps(text))}
+
+
+def recordable() -> dict[str, str]:
+    """Steps that must be recorded, by name."""
+    return blocks(_with_steps(file("recordable.txt")))
+
+
+def _with_steps(text: str) -> str:
     for line, step in _STEPS.items():
         text = text.replace(f"\n{line}\n", f"\n{step}\n")
-    return {**own_optimizers(), **blocks(text)}
+    return text
 
 
-__all__ = ["by_hand", "crossed"]
+__all__ = ["by_hand", "crossed", "recordable"]

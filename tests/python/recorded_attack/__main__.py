@@ -32,7 +32,7 @@ def main() -> int:
     for name, text in cases.items():
         for varied in VARIED_FROM:
             try:
-                kind, why = verdict(text, varied)
+                kind, why, _ = verdict(text, varied)
             except Exception as failure:
                 kind, why = "broken", f"{type(failure).__name__}: {failure}"
             counts[kind] += 1

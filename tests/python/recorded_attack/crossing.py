@@ -147,7 +147,7 @@ def crossed(count: int, seed: int) -> dict[str, str]:
     ranked.sort(key=lambda each: each[:2])
     found = {}
     for _, _, (name, place, statement) in ranked[:count]:
-        way = "step" if place == "made later" or numbers.random() < 0.4 else numbers.choice(list(WAYS)[1:])
+        way = "step" if numbers.random() < 0.4 else numbers.choice(list(WAYS)[1:])
         body = numbers.choice(list(BODIES))
         title = f"{name}, {place}, {statement or 'replaced'}, {way}, {body}"
         found[title] = text_of(KINDS[name], place, way, body, statement)

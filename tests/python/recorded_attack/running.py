@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
 """A case of the attack, run recorded and as it is, and compared after each call.
 
-The text of a case is a module of its own. It has a function ``step``, decorated with ``recorded``, and ``change()``,
-which is called before call 30 of 60. ``must_be_refused`` stands for state that is another one in each run,
-``always_the_same`` for a change that must not show. Where they are defined: ``inputs(call, x)`` gives the arguments,
-``tick(call)`` is called before each call, ``after(result)`` after it, ``finish()`` at the end. Globals are compared,
-but for those that begin with ``_``. ``make_module(name, text)`` makes a module that the case can import.
+The text of a case is a module of its own. It has a function ``step``, decorated with ``recorded``, and may have
+``change()``, which is called before call 30 of 60. ``must_be_refused`` stands for state that is another one in each
+run, ``always_the_same`` for a change that must not show. Where they are defined: ``inputs(call, x)`` gives the
+arguments, ``tick(call)`` is called before each call, ``after(result)`` after it, ``finish()`` at the end. Globals are
+compared, but for those that begin with ``_``. ``make_module(name, text)`` makes a module that the case can import.
 """
 
 from __future__ import annotations
@@ -43,19 +43,23 @@ _FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "cases")
 
 
 class Verdict(NamedTuple):
-    """kind: "recorded", "refused", "gave up", "never ready" or "WRONG"; text: the obstacle, or the first difference."""
+    """kind: "recorded", "refused", "gave up", "never ready" or "WRONG"; text: the obstacle, or the first difference.
+
+    ``is_ready``: at the end all functions run without Python.
+    """
 
     kind: str
     text: str
+    is_ready: bool = False
 
 
-def verdict(text: str, varied: str = "early", record: Any = recorded) -> Verdict:
+def verdict(text: str, varied: str = "early", record: Any = recorded, calls: int = CALLS) -> Verdict:
     """Run a case both ways; ``varied`` says whether its input differs in each call, or from call 20 on."""
     with _kept_settings():
-        expected, _ = _run(text, varied, _as_it_is, [])
+        expected, _ = _run(text, varied, _as_it_is, [], calls=calls)
     made: list[Any] = []
     with _kept_settings():
-        found, was_ready = _run(text, varied, record, made)
+        found, was_ready = _run(text, varied, record, made, calls=calls)
     if "must_be_refused" in text:
         is_refused = not was_ready and any(each.recording.obstacle for each in made)
         return Verdict("refused", made[0].recording.obstacle) if is_refused else Verdict("WRONG", "it is recorded")
@@ -65,7 +69,8 @@ def verdict(text: str, varied: str = "early", record: Any = recorded) -> Verdict
             return Verdict("WRONG", f"call {call}: {_difference(one, other)}")
     if obstacles:
         return Verdict("gave up" if was_ready else "refused", obstacles[0])
-    return Verdict("recorded" if was_ready else "never ready", "")
+    is_ready = all(each.recording.is_ready for each in made)
+    return Verdict("recorded" if was_ready else "never ready", "", is_ready)
 
 
 def shows_a_change(text: str) -> bool:
@@ -88,7 +93,9 @@ def _as_it_is(function: Any = None, **options: Any) -> Any:
 
     @functools.wraps(function, updated=())
     def call(*args: Any, **named: Any) -> Any:
-        return without_graph(function(*args, **named))
+        keeps_graph = any(isinstance(each, torch.Tensor) and each.requires_grad for each in args)
+        result = function(*args, **named)
+        return result if keeps_graph and torch.is_grad_enabled() else without_graph(result)
 
     return call
 
@@ -129,7 +136,13 @@ def _make_module(name: str, text: str, **names: Any) -> types.ModuleType:
 
 
 def _run(
-    text: str, varied: str, record: Any, made: list[Any], changes: bool = True, with_state: bool = True
+    text: str,
+    varied: str,
+    record: Any,
+    made: list[Any],
+    changes: bool = True,
+    with_state: bool = True,
+    calls: int = CALLS,
 ) -> tuple[list[Any], bool]:
     """What was seen after each call, and whether a recording was ever used."""
 
@@ -151,12 +164,12 @@ def _run(
         names = {"recorded": recorded, "make_module": _make_module}
         module = vars(_make_module(f"case_{next(_NUMBERS)}", text, **names))
         try:
-            for call in range(CALLS):
+            for call in range(calls):
                 x = samples[call if call >= VARIED_FROM[varied] else 0]
                 args = module["inputs"](call, x.clone()) if "inputs" in module else (x.clone(),)
                 if "tick" in module:
                     module["tick"](call)
-                if call == CHANGED_AT and changes:
+                if call == CHANGED_AT and changes and "change" in module:
                     module["change"]()
                 try:
                     result = module["step"](*args)
@@ -256,7 +269,12 @@ class _Walk:
         slots = {name for each in type(value).__mro__ for name in getattr(each, "__slots__", ())}
         found = {name: getattr(value, name) for name in sorted(slots) if hasattr(value, name)}
         found |= getattr(value, "__dict__", {})
-        return [(name, self.of(each)) for name, each in found.items() if name not in without]
+        # hooks of networks have numbers that are counted in the process
+        return [
+            (name, len(each) if name.endswith("_hooks") else self.of(each))
+            for name, each in found.items()
+            if name not in without
+        ]
 
 
 def _is_own(kind: type) -> bool:
@@ -279,13 +297,23 @@ def _bits(tensor: torch.Tensor) -> tuple:
 
 def _difference(one: Any, other: Any) -> str:
     for what, a, b in zip(("result", "arguments", "state"), one or (None,) * 3, other or (None,) * 3):
-        if what == "state" and isinstance(a, dict) and isinstance(b, dict):
-            for name in a:
-                if a[name] != b.get(name):
-                    return f"{name}: {_shown(a[name])} and {_shown(b.get(name))} recorded"
         if a != b:
-            return f"{what}: {_shown(a)} and {_shown(b)} recorded"
+            return _first_difference(a, b, what)
     return "nothing"
+
+
+def _first_difference(one: Any, other: Any, path: str) -> str:
+    """The first leaf that differs, with the names and numbers that lead to it."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        one, other = list(one.items()), list(other.items())
+    is_tensor = isinstance(one, tuple) and bool(one) and str(one[0]).startswith("torch.")
+    if type(one) is type(other) and isinstance(one, (list, tuple)) and len(one) == len(other) and not is_tensor:
+        for place, (a, b) in enumerate(zip(one, other)):
+            if a != b:
+                if isinstance(a, tuple) and len(a) == 2 and isinstance(a[0], str) and a[0] == b[0]:
+                    return _first_difference(a[1], b[1], f"{path}.{a[0]}")
+                return _first_difference(a, b, f"{path}[{place}]")
+    return f"{path}: {_shown(one)} and {_shown(other)} recorded"
 
 
 def _shown(value: Any) -> str:

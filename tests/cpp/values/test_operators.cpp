@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /// Operators and assignment by handles: what is refused, and what carries a failure.
-#include "calls/operators.hpp"
 #include "script.hpp"
+#include "values/operators.hpp"
 
 namespace fpt {
 namespace {

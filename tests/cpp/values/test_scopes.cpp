@@ -5,9 +5,9 @@
 #include <string_view>
 #include <thread>
 
-#include "calls/scopes.hpp"
 #include "python/interpreter.hpp"
 #include "script.hpp"
+#include "values/scopes.hpp"
 
 namespace fpt {
 namespace {

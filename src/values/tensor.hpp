@@ -2,7 +2,6 @@
 /// The objects behind torch_tensor.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -11,9 +10,10 @@
 #include "arrays/array.hpp"
 #include "base/error.hpp"
 #include "base/handle.hpp"
-#include "python/pyref.hpp"
 
 namespace fpt {
+
+class Ref;  // python/pyref.hpp
 
 /// Axis order by its number in the interface: 0 reversed, 1 that of Fortran. FPT_ERR_ARGUMENT.
 bool is_same_layout(int32_t layout);
@@ -21,15 +21,15 @@ bool is_same_layout(int32_t layout);
 class Tensor;
 using TensorPtr = std::shared_ptr<Tensor>;
 
-/// What a torch_tensor stands for: memory of the caller or a result, a scalar, a tensor of torch, the gradient of one,
-/// or an operation that failed. Handles share it: assigning one torch_tensor to another copies nothing.
+/// What a torch_tensor stands for: memory of the caller or a result, a tensor of torch, the gradient of one, or an
+/// operation that failed. Handles share it: assigning one torch_tensor to another copies nothing.
+///
+/// torch may change shape, type and memory of a tensor at any time, so nothing that it said is kept: each question is
+/// answered anew, by value. Methods may be called from any thread; those about objects of Python want the interpreter
+/// lock, the others take it where they need it.
 class Tensor {
-  enum class Kind : uint8_t { memory, object, gradient, failure };
-
  public:
-  /// For the functions that follow.
-  Tensor(Kind kind, bool same_layout) noexcept : kind_(kind), same_layout_(same_layout) {}
-  /// Argument, or the tensor that an argument refers to. Takes a torch_copy over.
+  /// Argument, or the tensor that an argument refers to. Takes a torch_copy over; a scalar by value becomes memory.
   /// @param same_layout  axis order in which torch sees the memory
   static TensorPtr of_arg(const fpt_arg& arg, bool same_layout = false);
   /// Memory of a result, with its axes in the order of the script, as long as `owner` lives.
@@ -41,45 +41,45 @@ class Tensor {
   /// Using it fails with `error`.
   static TensorPtr of_failure(const Error& error);
 
-  ~Tensor();
+  virtual ~Tensor() = default;
   Tensor(const Tensor&) = delete;
   Tensor& operator=(const Tensor&) = delete;
 
   /// What an operation failed with whose result this is, else null.
-  const Error* failure() const noexcept { return failure_.get(); }
-  /// A scalar of Fortran, which has no memory.
-  bool is_value() const noexcept;
-  /// Memory of the caller.
-  bool is_of_caller() const noexcept { return kind_ == Kind::memory && !owner_; }
+  virtual const Error* failure() const noexcept { return nullptr; }
+  /// Memory of the caller, which torch has not replaced.
+  virtual bool is_of_caller() { return false; }
+  /// Memory of which no object of Python was made: needs neither Python nor its lock.
+  virtual bool is_plain_memory() const noexcept { return false; }
   bool same_layout() const noexcept { return same_layout_; }
 
-  /// Memory, axes in the order of Fortran, as long as owner() lives. A tensor of torch is looked into when this is
-  /// first asked. FPT_ERR_ARGUMENT for a gradient that is not there, FPT_ERR_RANK for more than FPT_MAX_RANK axes.
-  const Array& array();
-  /// Of what array() shows, or of the value; null for memory of the caller.
-  const std::shared_ptr<void>& owner() const noexcept { return owner_; }
-  /// The tensor described as memory or as a value, with the name of an argument that refers to it.
+  /// Memory as it is now, axes in the order of Fortran. It is there until torch gives the tensor other memory, and not
+  /// longer than the tensor. FPT_ERR_ARGUMENT for a gradient that is not there, FPT_ERR_RANK for more than
+  /// FPT_MAX_RANK axes.
+  virtual Array array() = 0;
+  /// Of plain memory; null for memory of the caller, and for all else.
+  virtual std::shared_ptr<void> owner() const { return nullptr; }
+  /// The tensor described as memory, with the name of an argument that refers to it.
   fpt_arg described_as(const fpt_arg& reference);
 
-  /// The array object of Python, borrowed; null where none was made yet. With the interpreter lock, as what follows.
-  PyObject* object();
+  /// The array object of Python; none where none was made yet. With the interpreter lock, as what follows.
+  virtual Ref object() = 0;
   /// The tensor of torch, made of the memory if need be, and the same as long as the tensor lives.
-  PyObject* torch_object();
+  virtual Ref torch_object();
+
+ protected:
+  explicit Tensor(bool same_layout) noexcept : same_layout_(same_layout) {}
+  virtual fpt_arg description() { return argument_of(array()); }
+  /// Between the orders of Fortran and of torch.
+  Array turned(const Array& array) const noexcept { return same_layout_ ? array : reversed(array); }
 
  private:
-  void look();
-  void refresh_gradient();
-
-  Kind kind_;
-  bool same_layout_;
-  std::atomic<bool> looked_{false};  // array_ is there
-  std::unique_ptr<Array> array_;
-  std::unique_ptr<fpt_arg> arg_;  // of memory
-  std::shared_ptr<void> owner_;
-  Ref object_, seen_;  // seen_: what array_ shows, where that is not the object itself
-  TensorPtr source_;   // of a gradient
-  std::unique_ptr<const Error> failure_;
+  const bool same_layout_;
 };
+
+/// The tensor; in place of a tensor of torch an alias, which holds the memory as it is when torch gives the tensor
+/// another: for what outlives the call.
+TensorPtr holding_memory(const TensorPtr& tensor);
 
 /// FPT_ERR_NOT_LOADED, FPT_ERR_FREED, and what an operation failed with whose result this is.
 TensorPtr tensor_at(int64_t handle);

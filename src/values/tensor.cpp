@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: MIT
-#include "calls/tensor.hpp"
+#include "values/tensor.hpp"
 
+#include <atomic>
 #include <cstring>
 #include <mutex>
 #include <unordered_set>
 #include <utility>
 
-#include "arrays/scalar.hpp"
-#include "calls/scopes.hpp"
-#include "python/interpreter.hpp"
-#include "torch/framework.hpp"
+#include "values/scopes.hpp"
 
 namespace fpt {
 namespace {
@@ -76,115 +74,10 @@ bool is_same_layout(int32_t layout) {
   return layout == 1;
 }
 
-TensorPtr Tensor::of_arg(const fpt_arg& arg, bool same_layout) {
-  require_described(arg, "the array");
-  if (is_tensor_handle(arg.handle)) return tensor_at(arg.handle);
-  if (arg.dtype == FPT_TEXT) fail(FPT_ERR_KIND, "a string cannot become a tensor: pass it with torch_in");
-  const auto tensor = std::make_shared<Tensor>(Kind::memory, same_layout);
-  tensor->arg_ = std::make_unique<fpt_arg>(arg);
-  if (Storage storage = claim_copy(arg)) {
-    tensor->owner_ = std::move(storage);
-    tensor->arg_->access = FPT_IN;
-    tensor->arg_->handle = 0;
-  }
-  tensor->array_ = std::make_unique<Array>(tensor->owner_ ? array_of(*tensor->arg_) : placed_array_of(*tensor->arg_));
-  tensor->looked_ = true;
-  return tensor;
-}
-
-TensorPtr Tensor::of_memory(const Array& seen, std::shared_ptr<void> owner, bool same_layout) {
-  const auto tensor = std::make_shared<Tensor>(Kind::memory, same_layout);
-  tensor->array_ = std::make_unique<Array>(same_layout ? seen : reversed(seen));
-  tensor->arg_ = std::make_unique<fpt_arg>(argument_of(*tensor->array_));
-  tensor->owner_ = std::move(owner);
-  tensor->looked_ = true;
-  return tensor;
-}
-
-TensorPtr Tensor::of_object(Ref object, bool same_layout) {
-  const auto tensor = std::make_shared<Tensor>(Kind::object, same_layout);
-  tensor->object_ = std::move(object);
-  return tensor;
-}
-
-TensorPtr Tensor::gradient_of(TensorPtr tensor) {
-  const auto gradient = std::make_shared<Tensor>(Kind::gradient, tensor->same_layout_);
-  gradient->source_ = std::move(tensor);
-  return gradient;
-}
-
-TensorPtr Tensor::of_failure(const Error& error) {
-  const auto tensor = std::make_shared<Tensor>(Kind::failure, false);
-  tensor->failure_ = std::make_unique<const Error>(error);
-  return tensor;
-}
-
-Tensor::~Tensor() {
-  if (!object_ && !seen_) return;
-  PyObject* references[] = {object_.release(), seen_.release()};
-  release_with_lock(
-      [](void* objects) {
-        auto** owned = static_cast<PyObject**>(objects);
-        Py_XDECREF(owned[0]);
-        Py_XDECREF(owned[1]);
-      },
-      references);
-}
-
-bool Tensor::is_value() const noexcept { return kind_ == Kind::memory && fpt::is_value(*arg_); }
-
-void Tensor::refresh_gradient() {
-  const Ref gradient = checked(PyObject_GetAttrString(source_->torch_object(), "grad"), "a gradient");
-  if (gradient.get() == Py_None)
-    fail(FPT_ERR_ARGUMENT, "there is no gradient yet: call backward first, for a tensor with requires_grad");
-  if (gradient.get() != object_.get()) object_ = gradient;
-}
-
-void Tensor::look() {
-  const InterpreterLock gil;
-  if (kind_ == Kind::gradient) refresh_gradient();
-  View view;
-  if (!view_plain_tensor(object_.get(), view)) {
-    // with the conjugate or negative bit resolved, which no view shows
-    const Ref unpacked = checked(PyObject_CallOneArg(embed("unpack"), object_.get()), "looking into a tensor");
-    PyObject *names = nullptr, *values = nullptr;
-    if (!PyArg_ParseTuple(unpacked.get(), "OO!", &names, &PyTuple_Type, &values))
-      throw_python_error("looking into a tensor");
-    view = view_of(PyTuple_GET_ITEM(values, 0));
-  }
-  array_ = std::make_unique<Array>(same_layout_ ? view.array : reversed(view.array));
-  seen_ = std::move(view.keep);
-  looked_.store(true, std::memory_order_release);
-}
-
-const Array& Tensor::array() {
-  if (kind_ == Kind::gradient || !looked_.load(std::memory_order_acquire)) look();
-  return *array_;
-}
-
 fpt_arg Tensor::described_as(const fpt_arg& reference) {
-  fpt_arg described = kind_ == Kind::memory ? *arg_ : argument_of(array());
+  fpt_arg described = description();
   std::memcpy(described.name, reference.name, sizeof described.name);
   return described;
-}
-
-PyObject* Tensor::object() {
-  if (kind_ == Kind::gradient) refresh_gradient();
-  return object_.get();
-}
-
-PyObject* Tensor::torch_object() {
-  if (PyObject* known = object()) return known;
-  if (is_value()) {  // a tensor of its own memory, since the value has none
-    const std::shared_ptr<void> memory = allocate(sizeof arg_->u.value);
-    std::memcpy(memory.get(), arg_->u.value, sizeof arg_->u.value);
-    Array scalar = *array_;
-    scalar.data = memory.get();
-    object_ = make_array(Framework::torch, scalar, memory, false).object;
-  } else {
-    object_ = make_array(Framework::torch, same_layout_ ? *array_ : reversed(*array_), owner_, false).object;
-  }
-  return object_.get();
 }
 
 TensorPtr tensor_at(int64_t handle) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "calls/python_value.hpp"
+#include "values/python_value.hpp"
 
 #include <complex>
 #include <string_view>

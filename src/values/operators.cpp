@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-#include "calls/operators.hpp"
+#include "values/operators.hpp"
 
 #include <iterator>
 
 #include "base/error.hpp"
-#include "calls/python_value.hpp"
 #include "python/interpreter.hpp"
+#include "values/python_value.hpp"
 
 namespace fpt {
 namespace {
@@ -29,7 +29,7 @@ constexpr struct {
 static_assert(std::size(operations) == FPT_MATMUL + 1, "one row for each operator");
 
 Ref operand(const TensorPtr& tensor, const fpt_arg* scalar) {
-  return tensor ? Ref::borrow(tensor->torch_object()) : python_value(*scalar);
+  return tensor ? tensor->torch_object() : python_value(*scalar);
 }
 
 /// With the axes in the other order, as another view of the same memory.
@@ -81,13 +81,11 @@ void assign_tensor(int64_t* left, int64_t right) {
   tensor_at(right);
   ensure_started();
   const InterpreterLock gil;
-  PyObject* source = value->torch_object();
-  const Ref reversed = value->same_layout() == target->same_layout() ? Ref::borrow(source) : reversed_view(source);
-  const bool overlaps = value->array().device.is_host() && overlap(value->array(), target->array());
-  checked(
-      PyObject_CallFunctionObjArgs(embed("write_through"), target->torch_object(), reversed.get(),
-                                   target->same_layout() ? Py_True : Py_False, overlaps ? Py_True : Py_False, nullptr),
-      "assigning to a tensor made of an array");
+  const Ref given = value->torch_object(), written = target->torch_object(),
+            turned = value->same_layout() == target->same_layout() ? given : reversed_view(given.get());
+  checked(PyObject_CallFunctionObjArgs(embed("write_through"), written.get(), turned.get(),
+                                       target->same_layout() ? Py_True : Py_False, nullptr),
+          "assigning to a tensor made of an array");
 }
 
 }  // namespace fpt

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "calls/scopes.hpp"
+#include "values/scopes.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -11,9 +11,9 @@
 #include "base/error.hpp"
 #include "base/fpenv.hpp"
 #include "base/per_thread.hpp"
-#include "calls/tensor.hpp"
 #include "python/interpreter.hpp"
 #include "torch/framework.hpp"
+#include "values/tensor.hpp"
 
 namespace fpt {
 namespace {
@@ -208,11 +208,11 @@ bool add_to_scope(int64_t tensor) {
 }
 
 bool records_gradients(Tensor& tensor) {
-  if (!may_use_python()) return false;
+  if (tensor.is_plain_memory() || !may_use_python()) return false;
   const InterpreterLock gil;
-  PyObject* object = tensor.object();
-  if (!object || !is_tensor(object)) return false;
-  const Ref wanted = checked(PyObject_GetAttrString(object, "requires_grad"), "a tensor");
+  const Ref object = tensor.object();
+  if (!is_tensor(object.get())) return false;
+  const Ref wanted = checked(PyObject_GetAttrString(object.get(), "requires_grad"), "a tensor");
   return wanted.get() == Py_True && gradients_are_on();
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /// Tensors and argument lists, as the drop-in types use them.
-#include "calls/tensor.hpp"
 #include "script.hpp"
+#include "values/tensor.hpp"
 
 namespace fpt {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "calls/argument_list.hpp"
+#include "values/argument_list.hpp"
 
 #include <utility>
 
@@ -22,13 +22,8 @@ void ArgumentList::add(const fpt_arg& arg) {
   if (args_.size() == args_.capacity()) args_.reserve(2 * args_.size() + 4);
   const bool owns = is_tensor_handle(arg.handle) || (arg.access == FPT_COPY && arg.rank > 0 && arg.dtype != FPT_TEXT);
   if (owns) {
-    TensorPtr tensor = Tensor::of_arg(arg);
-    if (tensor->is_value()) {
-      item = tensor->described_as(arg);
-    } else {  // memory of the caller, too: it may have a graph
-      item.handle = insert_unscoped(std::move(tensor));
-      item.access = FPT_OUT;
-    }
+    item.handle = insert_unscoped(Tensor::of_arg(arg));  // of memory of the caller, too: it may have a graph
+    item.access = FPT_OUT;
   } else {
     require_described(arg, "the argument");
   }

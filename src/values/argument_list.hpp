@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "calls/tensor.hpp"
+#include "values/tensor.hpp"
 
 namespace fpt {
 

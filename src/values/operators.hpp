@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "calls/tensor.hpp"
+#include "values/tensor.hpp"
 
 namespace fpt {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "calls/procedures.hpp"
+#include "values/procedures.hpp"
 
 #include <map>
 #include <mutex>
@@ -8,9 +8,10 @@
 #include "base/cuda_context.hpp"
 #include "base/error.hpp"
 #include "base/fpenv.hpp"
-#include "calls/scopes.hpp"
-#include "calls/tensor.hpp"
 #include "python/interpreter.hpp"
+#include "torch/dlpack.hpp"
+#include "values/scopes.hpp"
+#include "values/tensor.hpp"
 
 namespace fpt {
 namespace {
@@ -61,6 +62,7 @@ template <class Unmade>
 Ref run(const std::string& label, const std::string& scope_name, fpt_procedure function, void* context,
         PyObject* tensors, int32_t count, const Unmade& unmade) {
   const ProcedureScope scope(scope_name);
+  const uint64_t carried = dlpack::last_serial();
   std::vector<int64_t> inputs, outputs(static_cast<std::size_t>(count), 0);
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tensors); ++i)
     inputs.push_back(insert_result(Tensor::of_object(Ref::borrow(PyTuple_GET_ITEM(tensors, i)), false)));
@@ -77,7 +79,12 @@ Ref run(const std::string& label, const std::string& scope_name, fpt_procedure f
     const int64_t handle = outputs[static_cast<std::size_t>(i)];
     if (!find_tensor(handle)) fail(FPT_ERR_RESULT_COUNT, label, unmade(i + 1));
     const TensorPtr tensor = tensor_at(handle);
-    PyTuple_SET_ITEM(made.get(), i, Ref::borrow(tensor->torch_object()).release());
+    Ref object = tensor->torch_object();
+    if (dlpack::is_in_memory_of_caller(tensor->array().data, carried))
+      fail(FPT_ERR_ARGUMENT, "output ", i + 1, " of ", label, " lies in an array of the program, which may be gone or ",
+           "changed when torch uses it: call outputs(", i + 1,
+           ")%empty(shape) and fill its memory, or describe a copy ", "with from_array(torch_copy(y))");
+    PyTuple_SET_ITEM(made.get(), i, object.release());
   }
   return made;
 }
