@@ -6,10 +6,8 @@ import logging.handlers
 import torch
 
 executions = logging.handlers.BufferingHandler(1 << 20)
-log = logging.getLogger("executions")
+log = logging.Logger("executions", logging.INFO)  # not one that two instances of the script would share
 log.addHandler(executions)
-log.setLevel(logging.INFO)
-log.propagate = False
 
 
 def ftn_pytorch_setup():
