@@ -324,12 +324,12 @@ def test_parts_for_lightning_say_so_too():
     data = ReplayData(samples, 4)
     x = torch.ones(2, 1)
     for step, said in (
-        (lambda x: online.step(x)[1], "online."),
-        (lambda x: online(x), "online."),
-        (lambda x: x + (online.loss < 0) + online.is_completed, "online."),
+        (lambda x: online.step(x)[1], "of kit.Online"),
+        (lambda x: online(x), "of kit.Online"),
+        (lambda x: x + (online.loss < 0) + online.is_completed, "of kit.Online"),
         (lambda x: x + next(iter(data.train_dataloader()))[0].sum(), "train_dataloader of kit.ReplayData"),
     ):
         step = recorded(step)
         seen = [step(x).clone() for _ in range(6)]
         assert said in step.recording.obstacle, step.recording.obstacle
-        assert not torch.equal(seen[0], seen[-1]) or said == "online."
+        assert not torch.equal(seen[0], seen[-1]) or said == "of kit.Online"

@@ -15,7 +15,6 @@ from .own_optimizers import own_optimizers
 from .texts import FOLDER, blocks, file
 
 # where an installation looks for the library; the tests name a build
-os.environ.setdefault("ftn_pytorch_ROOT", os.environ.get("FTN_PYTORCH_BUILD_DIR", ""))
 
 # steps that many cases have, each in place of a line of that name
 _STEPS = {

@@ -9,6 +9,7 @@ import os
 import sys
 import time
 
+os.environ.setdefault("ftn_pytorch_ROOT", os.environ.get("FTN_PYTORCH_BUILD_DIR", ""))
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 from recorded_attack import by_hand, crossed  # noqa: E402
