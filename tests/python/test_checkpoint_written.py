@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """What code of a script writes to and no checkpoint can keep: refused with path and line, or named."""
 
+import sys
+
 import pytest
 
 from ftn_pytorch import _embed
@@ -86,7 +88,8 @@ def kept(runner, place):
     [("iterator", "data"), ("field", "a.it"), ("closure", "it in step"), ("attribute of a class", "A.last")]
     + [("field of a network", "net.got"), ("imported module", "moving.it")],
 )
-def test_a_script_names_what_a_restart_may_lose(shape, transient, load, write, tmp_path):
+def test_a_script_names_what_a_restart_may_lose(shape, transient, load, write, tmp_path, monkeypatch):
+    monkeypatch.delitem(sys.modules, "model", raising=False)  # Checkpoint.read finds classes by this name
     write("moving.py", "it = iter([1, 2])\ndef go(): return next(it)\n")
     runner = load(f"ftn_pytorch_transient = [{transient!r}]\nkept = []\n" + REFUSED[shape][0])
     _embed.bind(runner, "step", 0)[0]()

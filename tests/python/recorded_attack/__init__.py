@@ -8,8 +8,6 @@ reach them, ``own_optimizers`` cases of rules for a step; the folder ``cases`` h
 
 from __future__ import annotations
 
-import os
-
 from .crossing import crossed
 from .own_optimizers import own_optimizers
 from .texts import FOLDER, blocks, file
