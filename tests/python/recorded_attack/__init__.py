@@ -12,7 +12,6 @@ from .crossing import crossed
 from .own_optimizers import own_optimizers
 from .texts import FOLDER, blocks, file
 
-
 # steps that many cases have, each in place of a line of that name
 _STEPS = {
     "@predict": "@recorded\ndef step(x): return net(x)",
