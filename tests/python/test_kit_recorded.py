@@ -271,7 +271,7 @@ CASES = {
     of_log_step: "it reads step of kit.Log",
     of_timing: "it calls __enter__ of kit.",
     of_share: "it calls share of kit.Timing",
-    of_submit: " ",
+    of_submit: "it calls submit of kit.Background",
     of_published: "it calls published of kit.Background",
     of_published_by_name: "",
     of_publish: "it calls publish of kit.Background",
@@ -324,12 +324,12 @@ def test_parts_for_lightning_say_so_too():
     data = ReplayData(samples, 4)
     x = torch.ones(2, 1)
     for step, said in (
-        (lambda x: online.step(x)[1], "online."),
-        (lambda x: online(x), "online."),
-        (lambda x: x + (online.loss < 0) + online.is_completed, "online."),
+        (lambda x: online.step(x)[1], "step of kit.Online"),
+        (lambda x: online(x), "__call__ of kit.Online"),
+        (lambda x: x + (online.loss < 0) + online.is_completed, "loss of kit.Online"),
         (lambda x: x + next(iter(data.train_dataloader()))[0].sum(), "train_dataloader of kit.ReplayData"),
     ):
         step = recorded(step)
         seen = [step(x).clone() for _ in range(6)]
         assert said in step.recording.obstacle, step.recording.obstacle
-        assert not torch.equal(seen[0], seen[-1]) or said == "online."
+        assert not torch.equal(seen[0], seen[-1]) or said.startswith(("__call__", "loss"))

@@ -149,6 +149,7 @@ NEEDS = {
     "_INTERPRETERS": private_names.is_transformed,
     "_ALL_REDUCE": lambda: private_names.all_reduce(None, "sum", None),
     "_WAIT": lambda: private_names.all_reduce(None, "sum", None),
+    "_ASSERT": lambda: private_names.assert_later(None, ""),
     "_COPY_ALL": lambda: private_names.copy_all([module().weight], [module().weight]),
     "_JOIN_THREADS": private_names.join_threads,
     "_EXIT_FUNCTIONS": private_names.run_exit_functions,
