@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "direct/direct_answer.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <string_view>
 
@@ -28,6 +29,13 @@ Scalar scalar_of_value(const fpt_direct_value& value) {
 
 DirectAnswer::~DirectAnswer() {
   if (answer_.owner) direct_plugin().release(answer_.owner);
+}
+
+void DirectAnswer::keep_if_shared(const Array& input, const std::shared_ptr<const void>& owner) {
+  const auto is_shared = [&input](const fpt_direct_value& value) {
+    return value.kind == FPT_DIRECT_TENSOR && overlap(array_of_value(value), input);
+  };
+  if (std::any_of(answer_.values, answer_.values + answer_.count, is_shared)) owners_.push_back(owner);
 }
 
 ResultList DirectAnswer::list() const {

@@ -22,8 +22,9 @@ class DirectAnswer : public Answer, public std::enable_shared_from_this<DirectAn
   /// Where the plug-in puts what it releases at the end of this life.
   fpt_direct_answer* raw() noexcept { return &answer_; }
 
-  /// Results may be inputs, or views of them: what owns the memory of inputs lives as long as the answer.
-  void keep(std::vector<std::shared_ptr<const void>> owners) noexcept { owners_ = std::move(owners); }
+  /// Keep what owns the memory of an input as long as the answer, if a result is the input or a view of it. Others are
+  /// not kept: results that become inputs again and again would be a chain without end.
+  void keep_if_shared(const Array& input, const std::shared_ptr<const void>& owner);
 
   ResultList list() const override;
   Value value(int32_t index) override;

@@ -39,33 +39,41 @@ class PlainArguments {
   }
 
   const fpt_arg* get() const noexcept { return args_.first; }
-  /// What owns memory among the arguments; empty afterwards.
-  std::vector<std::shared_ptr<const void>> take_owners() noexcept { return std::exchange(owners_, {}); }
+  /// Let an answer keep what it needs of the memory that ends with the arguments.
+  void hand_over(DirectAnswer& answer) const {
+    for (const Owned& owned : owned_)
+      if (owned.arg->handle != 0) answer.keep_if_shared(array_of(*owned.arg), owned.owner);
+  }
 
  private:
+  struct Owned {
+    const fpt_arg* arg;  // resolved; with a handle where the memory is not the caller's
+    std::shared_ptr<const void> owner;
+  };
+
   void resolve(fpt_arg& arg, const std::string& label) {
     require_described(arg, label);
     if (is_tensor_handle(arg.handle)) {
       const TensorPtr given = tensor_at(arg.handle);
       const int64_t handle = given->is_of_caller() ? 0 : arg.handle;
       const TensorPtr tensor = handle != 0 ? holding_memory(given) : given;
-      owners_.push_back(tensor);
+      owned_.push_back({&arg, tensor});
       if (handle != 0) require_memory(tensor->array(), tensor->array().dtype, tensor->array().rank, label);
       require_no_gradients(*given, label);
       arg = tensor->described_as(arg);
       arg.handle = handle;
     }
-    if (auto text = text_owner(arg, label)) owners_.push_back(std::move(text));
+    if (auto text = text_owner(arg, label)) owned_.push_back({&arg, std::move(text)});
     if (arg.access != FPT_COPY) return;
     Storage copy = claim_copy(arg);
     if (!copy) arg.handle = 0;  // a value
-    if (copy) owners_.push_back(std::move(copy));
+    if (copy) owned_.push_back({&arg, std::move(copy)});
     arg.access = FPT_IN;
   }
 
   Args args_;
   std::vector<fpt_arg> resolved_;
-  std::vector<std::shared_ptr<const void>> owners_;
+  std::vector<Owned> owned_;
 };
 
 constexpr std::string_view own_prefix = "ftn_pytorch_", optimizer_prefix = "ftn_pytorch_create_optimizer_";
@@ -186,11 +194,11 @@ bool DirectRunner::has(const std::string& function) {
 
 void DirectRunner::run_plugin(std::string_view method, std::string_view label, Args inputs, int32_t flags,
                               DirectAnswer& answer) {
-  PlainArguments plain(inputs, "input", name_of(label));
+  const PlainArguments plain(inputs, "input", name_of(label));
   require_direct(direct_plugin().call(module_, method.empty() ? nullptr : method.data(),
                                       static_cast<int64_t>(method.size()), plain.get(), inputs.count, flags,
                                       answer.raw()));
-  answer.keep(plain.take_owners());
+  plain.hand_over(answer);
 }
 
 void DirectRunner::run(std::string_view method, std::string_view label, Args inputs, const Targets& targets,

@@ -67,7 +67,7 @@ Slot* take_slot(const Array& array, std::shared_ptr<void> owned) {
 
 uint64_t last_serial() noexcept { return latest_serial; }
 
-bool is_in_memory_of_caller(const void* address, uint64_t serial) noexcept {
+bool is_in_memory_of_caller(const void* address, uint64_t serial) {
   for (const Slot* slot = all_slots; slot; slot = slot->older) {
     if (slot->serial <= serial || !slot->is_of_caller || !slot->alive.load(std::memory_order_acquire)) continue;
     const Range memory = memory_range(array_of(slot->versioned.tensor));

@@ -94,7 +94,7 @@ Slot* take_slot(const Array& array, std::shared_ptr<void> owned);
 uint64_t last_serial() noexcept;
 /// Whether an address lies in memory of the caller that torch still refers to and that was carried after `serial`. With
 /// the interpreter lock held, as above.
-bool is_in_memory_of_caller(const void* address, uint64_t serial) noexcept;
+bool is_in_memory_of_caller(const void* address, uint64_t serial);
 
 /// Give back a slot that torch did not take.
 void drop_slot(Slot* slot) noexcept;

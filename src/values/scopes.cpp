@@ -74,11 +74,10 @@ Scope& open_scope(int64_t serial) {
   return scopes[place];
 }
 
-Scope& innermost(int64_t serial, const char* what) {
-  Scope &wanted = open_scope(serial), &last = open_scopes().back();
+void require_innermost(int64_t serial, const char* what) {
+  const Scope &wanted = open_scope(serial), &last = open_scopes().back();
   if (&wanted != &last)
     fail(FPT_ERR_ARGUMENT, "only the innermost scope can switch ", what, ", and ", label(last), " is inside");
-  return wanted;
 }
 
 struct GradientMode {
@@ -178,7 +177,7 @@ void keep_in_scope(int64_t scope, int64_t tensor) {
 }
 
 void set_gradients(int64_t scope, bool wanted) {
-  innermost(scope, "gradients");
+  require_innermost(scope, "gradients");
   ensure_started();
   const InterpreterLock gil;
   const bool before = exchange_gradients(wanted);
@@ -187,7 +186,7 @@ void set_gradients(int64_t scope, bool wanted) {
 }
 
 void enter_autocast(int64_t scope, const std::string& device, const std::string& dtype) {
-  innermost(scope, "autocast");
+  require_innermost(scope, "autocast");
   ensure_started();
   const InterpreterLock gil;
   std::vector<PyObject*>& autocasts = open_scopes().back().autocasts;

@@ -164,7 +164,7 @@ contains
          call expect(all(same(y, 2*x)), backend // ": what became of it")
          call tensor%from_array(torch_copy(x))
          call model%call("changed", [tensor%arg()], [torch_out(y)], stat=stat, errmsg=errmsg)
-         call expect_status(stat, FTN_PYTORCH_OK, backend // ": a tensor with memory of its own that is changed", errmsg)
+         call expect_status(stat, FTN_PYTORCH_OK, backend // ": a tensor with memory of its own", errmsg)
          call model%call("changed", [tensor%arg()], [torch_out(y)])
          call expect(all(same(y, 4*x)), backend // ": and is changed by the next call, too")
          call model%call("changed", [torch_in(x)], [torch_out(y)], stat=stat)
@@ -252,7 +252,7 @@ contains
       call model%forward([x%arg()], y, stat=stat, errmsg=errmsg)
       if (backend == "direct") then
          call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "an input that requires gradients", errmsg)
-         call expect_text(errmsg, 'input 1 of ftn_pytorch_forward of direct_weighted requires gradients', "which")
+         call expect_text(errmsg, "input 1 of ftn_pytorch_forward of direct_weighted requires gradients", "which")
          call expect_text(errmsg, 'backend="python"', "what to do about it")
          call model%forward(list, y, stat=stat)
          call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "in a list, too")

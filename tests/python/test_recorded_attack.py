@@ -82,6 +82,29 @@ value of an enum
 write into a view of a global
 """
 
+# What docs/recording.md says is not seen: packages that are patched or switched, texts of tensors, locks and loggers,
+# objects that live as long as the recording
+UNSEEN = """
+abstract class that is registered later
+attribute set on torch
+builtins changed
+dead weak reference
+decimal context
+event of a thread
+flags of a backend
+forward of a class of torch replaced
+lock
+logging level
+monkeypatched math
+monkeypatched torch
+name of a thread
+numpy settings
+precision of matrix products
+print options
+repr of a tensor
+warnings filter
+"""
+
 
 def name_of(case: tuple[str, str]) -> str:
     return f"{case[0]}-{case[1]}"
@@ -94,7 +117,8 @@ def chosen() -> list[tuple[str, str]]:
 
 
 def everything() -> list[tuple[str, str]]:
-    return [(name, varied) for name in (*by_hand(), *crossed(COUNT, SEED)) for varied in VARIED_FROM] if COUNT else []
+    names = [name for name in (*by_hand(), *crossed(COUNT, SEED)) if name not in UNSEEN.splitlines()]
+    return [(name, varied) for name in names for varied in VARIED_FROM] if COUNT else []
 
 
 @functools.cache
@@ -124,6 +148,10 @@ def test_all(case):
 def test_each_change_shows(name):
     """A case whose change shows nowhere could not fail."""
     assert not shows_a_change(texts()[name]) or change_matters(texts()[name]), texts()[name]
+
+
+def test_what_is_not_seen_is_a_case():
+    assert set(filter(None, UNSEEN.splitlines())) <= by_hand().keys()
 
 
 def test_the_same_cases_for_the_same_seed():

@@ -150,6 +150,22 @@ TEST_F(DirectRunnerTest, HalfPrecisionIsWidenedOnTheWayOut) {
   EXPECT_EQ(y, x);
 }
 
+TEST_F(DirectRunnerTest, InputsLiveAsLongAsResultsThatShareTheirMemoryAndNoLonger) {
+  for (const auto& [name, is_shared] : {std::pair("passing", true), {"weighted", false}}) {
+    const Model model(name);
+    const auto memory = std::make_shared<Doubles>(x);
+    const std::weak_ptr<Doubles> alive = memory;
+    fpt_tensor owned = insert_unscoped(Tensor::of_memory(array_of(in(*memory)), memory, false));
+    fpt_arg input;
+    ASSERT_OK(outcome_of([&] { input = tensor_argument(owned); }));
+    ASSERT_OK(model.forward({input}, {}, &results));
+    free_tensor(owned);
+    EXPECT_EQ(alive.use_count() > 1, is_shared) << name;
+    fpt_results_free(results);
+    EXPECT_EQ(alive.use_count(), 1) << name;
+  }
+}
+
 TEST_F(DirectRunnerTest, ResultsAndTensorsOutliveTheModel) {
   {
     const Model model("weighted");
