@@ -99,7 +99,7 @@ class Replay(Dataset):
 
     @_alone
     def __len__(self) -> int:
-        return min(self.seen, self.capacity)
+        return self._filled()
 
     @_alone
     def __getitem__(self, rows: int | slice | Sequence[int] | torch.Tensor) -> tuple[torch.Tensor, ...]:
@@ -108,7 +108,7 @@ class Replay(Dataset):
         IndexError for rows that are not there.
         """
         if isinstance(rows, (int, slice)):
-            return tuple(column[: len(self)][rows] for column in self._columns or [torch.empty(0)])
+            return tuple(column[: self._filled()][rows] for column in self._columns or [torch.empty(0)])
         rows = torch.as_tensor(rows)
         self._check_rows(rows)
         return self._chosen(rows)
@@ -137,16 +137,19 @@ class Replay(Dataset):
     @_alone
     def sample(self, n: int) -> tuple[torch.Tensor, ...]:
         """The columns of ``n`` samples that are drawn with replacement, a copy."""
-        return self._chosen(self.draw(n))
+        return self._chosen(self._drawn(n))
 
     @_alone
     def draw(self, n: int) -> torch.Tensor:
         """``n`` rows, with replacement, as (n,) integers on the host. ARGUMENT if there are no samples."""
-        if not self.seen:
+        return self._drawn(n)
+
+    def _drawn(self, n: int) -> torch.Tensor:
+        if not self._filled():
             raise FtnPytorchError("ARGUMENT", "Replay: there are no samples to draw from: add some first")
         if self._priorities is not None:
             return self._priorities.draw(n, self._random)
-        return torch.randint(len(self), (n,), generator=self._random)
+        return torch.randint(self._filled(), (n,), generator=self._random)
 
     @_alone
     def prioritise(self, rows: torch.Tensor, errors: torch.Tensor) -> None:
@@ -176,7 +179,7 @@ class Replay(Dataset):
         """
         priorities = self._prioritised()
         self._check_rows(rows)
-        weights = (priorities.of(rows) / priorities.total() * len(self)) ** -beta
+        weights = (priorities.of(rows) / priorities.total() * self._filled()) ** -beta
         return weights / weights.max()
 
     @_alone
@@ -197,7 +200,7 @@ class Replay(Dataset):
     @_alone
     def state_dict(self) -> dict[str, Any]:
         """The samples, which are not copied, what they were drawn with, and what a Replay must be to take them."""
-        filled, priorities = len(self), self._priorities
+        filled, priorities = self._filled(), self._priorities
         return {
             **self._settings(),
             "seen": self.seen,
@@ -225,7 +228,7 @@ class Replay(Dataset):
         self._random.set_state(state["random"].cpu())
         if self._priorities is not None:
             self._priorities = Priorities(self.capacity)
-            self._priorities.set(torch.arange(len(self)), state["priorities"])
+            self._priorities.set(torch.arange(self._filled()), state["priorities"])
             self._priorities.highest = state["highest"]
 
     def __getstate__(self) -> dict[str, Any]:
@@ -241,6 +244,9 @@ class Replay(Dataset):
         self._random = torch.Generator()
         self._random.set_state(torch.frombuffer(bytearray(state["_random"]), dtype=torch.uint8))
 
+    def _filled(self) -> int:
+        return min(vars(self)["seen"], self.capacity)
+
     def _own_lock(self) -> None:
         self._lock = threading.RLock()
         _alive.add(self)
@@ -252,8 +258,8 @@ class Replay(Dataset):
 
     def _check_rows(self, rows: torch.Tensor) -> None:
         """There is memory for rows that have not come yet, and what is in it is no sample."""
-        if rows.numel() and not 0 <= int(rows.min()) <= int(rows.max()) < len(self):
-            raise IndexError(f"Replay: rows from {rows.min()} to {rows.max()} of {len(self)} samples")
+        if rows.numel() and not 0 <= int(rows.min()) <= int(rows.max()) < self._filled():
+            raise IndexError(f"Replay: rows from {rows.min()} to {rows.max()} of {self._filled()} samples")
 
     def _settings(self) -> dict[str, Any]:
         return {"kind": self.kind, "capacity": self.capacity, "share": self._share}
@@ -329,9 +335,9 @@ class Replay(Dataset):
 
     def _choose(self, arrived: Sequence[torch.Tensor], n: int) -> None:
         """Vitter's algorithm R: the sample of number t takes a place with the probability capacity / t."""
-        room = min(n, self.capacity - len(self))
+        room = min(n, self.capacity - self._filled())
         for column, given in zip(self._columns, arrived):
-            column[len(self) : len(self) + room].copy_(given[:room])
+            column[self._filled() : self._filled() + room].copy_(given[:room])
         numbers = torch.arange(self.seen + room, self.seen + n)
         places = (torch.rand(n - room, dtype=torch.float64, generator=self._random) * (numbers + 1)).long()
         taken = (places < self.capacity).nonzero().squeeze(1)
@@ -346,7 +352,7 @@ class Replay(Dataset):
 
     def _ordered(self) -> list[torch.Tensor]:
         start = self.seen % self.capacity if self.kind != "reservoir" and self.seen > self.capacity else 0
-        return [torch.cat([column[start : len(self)], column[:start]]) for column in self._columns]
+        return [torch.cat([column[start : self._filled()], column[:start]]) for column in self._columns]
 
     def _prioritised(self) -> Priorities:
         if self._priorities is None:

@@ -16,7 +16,8 @@ def unrecorded(advice: str) -> Callable[[Callable], Callable]:
     def decorate(method: Callable) -> Callable:
         @functools.wraps(method)
         def call(self: Any, *args: Any, **named: Any) -> Any:
-            refuse(self, f"calls {method.__name__}", advice)
+            if notice.is_recording():  # the text takes longer than most methods
+                refuse(self, f"calls {method.__name__}", advice)
             return method(self, *args, **named)
 
         return call
@@ -38,7 +39,8 @@ class Number:
     def __get__(self, part: Any, owner: type | None = None) -> Any:
         if part is None:
             return self
-        refuse(part, f"reads {self._name}", "read it outside of the recorded function")
+        if notice.is_recording():
+            refuse(part, f"reads {self._name}", "read it outside of the recorded function")
         return vars(part)[self._name]
 
     def __set__(self, part: Any, value: Any) -> None:
