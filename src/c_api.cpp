@@ -1,20 +1,14 @@
 // SPDX-License-Identifier: MIT
 /// Bodies of the C interface, part one: the library and modules.
-#include <atomic>
-#include <cstring>
-#include <mutex>
-
 #include "arrays/arg.hpp"
-#include "backend.hpp"
 #include "base/cuda_context.hpp"
 #include "base/error.hpp"
 #include "base/fpenv.hpp"
 #include "calls/runner.hpp"
 #include "direct/direct_plugin.hpp"
 #include "guard.hpp"
-#include "python/environment.hpp"
+#include "opening.hpp"
 #include "python/interpreter.hpp"
-#include "script/script_runner.hpp"
 #include "values/argument_list.hpp"
 
 using namespace fpt;
@@ -35,38 +29,6 @@ fpt_status call_module(const CallFacts& facts, const Call& call) noexcept {
   return status;
 }
 
-/// What fpt_diagnose() has found.
-std::string& diagnosis() {
-  static std::string& text = *new std::string;
-  return text;
-}
-
-/// The functions of torch as a module, one for each axis order, as long as the process.
-fpt_module torch_module(bool same_layout) {
-  static std::mutex mutex;
-  static std::atomic<fpt_module> modules[2];
-  std::atomic<fpt_module>& module = modules[same_layout];
-  if (const fpt_module known = module.load(std::memory_order_acquire)) return known;
-  start_observing();
-  std::unique_ptr<Runner> made = ScriptRunner::torch_functions(same_layout);
-  const std::lock_guard<std::mutex> lock(mutex);
-  if (module == 0) module = runners().insert(std::move(made));
-  return module;
-}
-
-/// Axis order of the first tensor among arguments for which it matters.
-bool layout_of(Args args) {
-  for (const fpt_arg& arg : args)
-    if (is_tensor_handle(arg.handle)) return tensor_at(arg.handle)->same_layout();
-  return false;
-}
-
-void replace_module(fpt_module* module, std::unique_ptr<Runner> runner) {
-  const fpt_module before = *module;
-  *module = runners().insert(std::move(runner));
-  runners().retire(before);
-}
-
 }  // namespace
 
 extern "C" {
@@ -82,10 +44,7 @@ fpt_status fpt_init_device(const char* device, int64_t device_len) {
 }
 
 void fpt_error_text(const char** text, int64_t* length) {
-  guard([&] {
-    *text = last_error().data();
-    *length = static_cast<int64_t>(last_error().size());
-  });
+  guard([&] { hand_out(last_error(), text, length); });
 }
 
 const char* fpt_status_name(fpt_status status) {
@@ -112,32 +71,8 @@ fpt_status fpt_set_threads(int64_t n) {
 fpt_status fpt_diagnose(const char** text, int64_t* length) {
   const char* mode = floating_point_mode();  // of the caller, so before the guard, as the other
   const int team = openmp_team_size();
-  bool is_complete = false;
-  const fpt_status status = guard_call([&] {
-    const std::string core = object_file_of(reinterpret_cast<const void*>(&fpt_diagnose));
-    const std::string direct = direct_torch().folder.empty() ? "" : text_of(direct_torch());
-    ensure_started();
-    const InterpreterLock gil;
-    const InterpreterInfo& info = interpreter_info();
-    const Ref answer = checked(
-        PyObject_CallFunction(embed("diagnose"), "{s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:i}", "executable",
-                              info.executable.c_str(), "reason", info.reason.c_str(), "library", info.library.c_str(),
-                              "floating_point", mode, "core", core.c_str(), "direct_torch", direct.c_str(),
-                              "direct_obstacle", direct_obstacle().c_str(), "openmp_threads", team),
-        "diagnosing");
-    const char *wrong = nullptr, *sentence = nullptr, *lines = nullptr;
-    if (!PyArg_ParseTuple(answer.get(), "sss", &wrong, &sentence, &lines)) throw_python_error("diagnosing");
-    diagnosis() = lines;
-    is_complete = true;
-    if (*wrong) fail(status_of_name(wrong), sentence);
-  });
-  *text = "";
-  *length = 0;
-  guard([&] {
-    if (!is_complete) diagnosis() = last_error();
-    *text = diagnosis().data();
-    *length = static_cast<int64_t>(diagnosis().size());
-  });
+  const fpt_status status = guard_call([&] { diagnose(mode, team); });
+  guard([&] { hand_out(diagnosis(), text, length); });
   return status;
 }
 
@@ -173,11 +108,7 @@ fpt_status fpt_module_has(fpt_module module, const char* name, int64_t name_len,
 }
 
 fpt_status fpt_module_backend(fpt_module module, const char** text, int64_t* length) {
-  return guard_call([&] {
-    const std::string& backend = RunnerUse(module)->backend();
-    *text = backend.data();
-    *length = static_cast<int64_t>(backend.size());
-  });
+  return guard_call([&] { hand_out(RunnerUse(module)->backend(), text, length); });
 }
 
 fpt_status fpt_module_save(fpt_module module, const char* file, int64_t file_len) {

@@ -77,11 +77,7 @@ fpt_status fpt_results_count(fpt_results results, int32_t* count) {
 }
 
 fpt_status fpt_results_name(fpt_results results, int32_t index, const char** name, int64_t* length) {
-  return guard([&] {
-    const std::string& text = results_table().at(results).names().name(index);
-    *name = text.data();
-    *length = static_cast<int64_t>(text.size());
-  });
+  return guard([&] { hand_out(results_table().at(results).names().name(index), name, length); });
 }
 
 fpt_status fpt_results_find(fpt_results results, const char* name, int64_t name_len, int32_t* index) {
@@ -103,11 +99,7 @@ fpt_status fpt_results_copy(fpt_results results, int32_t index, fpt_arg* output,
 }
 
 fpt_status fpt_results_text(fpt_results results, int32_t index, const char** text, int64_t* length) {
-  return guard_call([&] {
-    const std::string_view found = results_table().at(results).text(index);
-    *text = found.data();
-    *length = static_cast<int64_t>(found.size());
-  });
+  return guard_call([&] { hand_out(results_table().at(results).text(index), text, length); });
 }
 
 void fpt_results_free(fpt_results results) {

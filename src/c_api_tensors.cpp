@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// Bodies of the C interface, part three: tensors, operators, scopes, procedures.
-#include <algorithm>
-
-#include "arrays/fit.hpp"
-#include "base/cuda_context.hpp"
-#include "base/fpenv.hpp"
-#include "calls/results.hpp"
+#include "base/visit.hpp"
 #include "guard.hpp"
 #include "python/interpreter.hpp"
 #include "script/script_answer.hpp"
@@ -97,8 +92,7 @@ void fpt_tensor_end_owner(fpt_tensor* home) {
 fpt_status fpt_tensor_assign(fpt_tensor* left, fpt_tensor right) {
   return guard([&] {
     if (!is_bound(*left)) return assign_tensor(left, right);  // another name needs no Python
-    const HostState host;
-    const CallerContext context;
+    const Visit visit;
     assign_tensor(left, right);
   });
 }
@@ -125,26 +119,7 @@ fpt_status fpt_tensor_gradient(fpt_tensor tensor, fpt_tensor* gradient) {
 }
 
 fpt_status fpt_tensor_copy(fpt_tensor tensor, fpt_arg* output, int32_t cast) {
-  return guard_call([&] {
-    const TensorPtr held = tensor_at(tensor);
-    const Outputs outputs({output, 1});
-    const Reading reading{held->same_layout(), cast != 0, /*brings_to_host=*/true};
-    if (held->is_plain_memory() && outputs.device().is_host()) {
-      const Array array = held->array();
-      if (array.device.is_host() && !is_half(array.dtype)) {
-        std::vector<CheckedCopy> copies;
-        copies.push_back(fit_array(held->same_layout() ? array : reversed(array), "Tensor", outputs.get()[0],
-                                   held->same_layout(), reading.cast, "the tensor"));
-        return run_all(copies);
-      }
-    }
-    ensure_started();
-    const InterpreterLock gil;
-    const CallName name{"copy_to", "a tensor"};
-    ScriptAnswer answer(held->torch_object().get(), name, /*copied_at_once=*/true);
-    deliver(answer, name, reading, outputs.get());
-    if (!outputs.device().is_host()) answer.wait(outputs.device());
-  });
+  return guard_call([&] { copy_tensor(*tensor_at(tensor), *output, cast != 0); });
 }
 
 fpt_status fpt_scope_begin(fpt_scope* scope, const char* name, int64_t name_len) {

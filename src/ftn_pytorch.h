@@ -39,6 +39,9 @@ extern "C" {
 
 /** Version of this header; fpt_version() returns that of the library. */
 #define FPT_VERSION "0.1.0"
+/** Number of the layout of fpt_arg and of the values of its constants. Parts with different numbers do not fit
+ * together. */
+#define FPT_ABI 1
 
 /** Highest rank of an array that crosses the boundary, in either direction. */
 #define FPT_MAX_RANK 7

@@ -4,9 +4,8 @@
 #include <exception>
 #include <new>
 
-#include "base/cuda_context.hpp"
 #include "base/error.hpp"
-#include "base/fpenv.hpp"
+#include "base/visit.hpp"
 
 namespace fpt {
 
@@ -25,8 +24,7 @@ fpt_status report_exception() noexcept {
 }
 
 fpt_status guard_call(Body body) noexcept {
-  const HostState host;
-  const CallerContext context;
+  const Visit visit;
   return guard(body);
 }
 

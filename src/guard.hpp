@@ -3,6 +3,9 @@
 /// observed is measured here.
 #pragma once
 
+#include <cstdint>
+#include <string_view>
+
 #include "ftn_pytorch.h"
 #include "observe/observe.hpp"
 
@@ -20,6 +23,12 @@ fpt_status guard(const Callable& body) noexcept {
   } catch (...) {
     return report_exception();
   }
+}
+
+/// A text of the library for the caller, who does not own it.
+inline void hand_out(std::string_view found, const char** text, int64_t* length) noexcept {
+  *text = found.data();
+  *length = static_cast<int64_t>(found.size());
 }
 
 /// What a guard of a call runs: a callable that outlives it. No template, so that stack traces stay readable.

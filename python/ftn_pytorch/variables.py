@@ -13,7 +13,7 @@ KNOWN = {
         # read by programs and scripts
         *("PYTHON", "MODE", "VARIANT", "TRIAL_LOAD", "LOG", "LOG_FILE", "PROFILE", "TRACE", "RECORD", "RECORD_CALLS"),
         *("TORCH_PROFILE", "TORCH_PROFILE_CALLS"),
-        *("FAULTHANDLER", "SHIM", "CPP_FUNCTIONS", "EXCHANGE_API"),
+        *("FAULTHANDLER", "SHIM", "CPP_FUNCTIONS"),
         # read by make and the tests
         *("TORCH", "OFFLOAD_FLAGS", "BUILD_DIR", "TEST_SEED", "TEST_KILLS", "TEST_ATTACK", "TOOLS"),
     )

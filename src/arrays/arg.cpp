@@ -2,6 +2,7 @@
 #include "arrays/arg.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -14,6 +15,12 @@ namespace fpt {
 namespace {
 
 constexpr int64_t no_handle_left = -1;
+
+// The layout that programs, the Fortran modules and the plug-in were compiled with: a change is a new FPT_ABI.
+static_assert(sizeof(fpt_arg) == 256 && alignof(fpt_arg) == 8 && FPT_ABI == 1);
+static_assert(offsetof(fpt_arg, data) == 0 && offsetof(fpt_arg, u) == 8 && offsetof(fpt_arg, name) == 120);
+static_assert(offsetof(fpt_arg, dtype) == 184 && offsetof(fpt_arg, rank) == 186 && offsetof(fpt_arg, access) == 187);
+static_assert(offsetof(fpt_arg, status) == 188 && offsetof(fpt_arg, handle) == 192 && offsetof(fpt_arg, length) == 200);
 
 fpt_status refuse(fpt_arg& arg, fpt_status status, int64_t value) {
   arg.status = status;

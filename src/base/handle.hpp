@@ -13,7 +13,7 @@
 
 namespace fpt {
 
-enum class HandleKind : int64_t { tensor = 1, wrap = 2, results = 3, module = 4, copy = 5 };
+enum class HandleKind : int64_t { tensor = 1, wrap = 2, results = 3, module = 4, copy = 5, scope = 6 };
 
 /// True for a handle of this kind, whether it names anything or not.
 constexpr bool is_handle_of(HandleKind kind, int64_t handle) noexcept {

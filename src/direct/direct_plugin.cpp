@@ -8,7 +8,7 @@
 #include <mutex>
 
 #include "base/error.hpp"
-#include "python/environment.hpp"
+#include "base/paths.hpp"
 
 namespace fs = std::filesystem;
 
@@ -35,7 +35,7 @@ const fpt_direct_table& open_plugin() {
   if (!library) fail(FPT_ERR_IMPORT, "the direct path could not be loaded: ", dlerror());
   const auto get = reinterpret_cast<decltype(&fpt_direct_table_get)>(dlsym(library, FPT_DIRECT_SYMBOL));
   const fpt_direct_table* table = get ? get() : nullptr;
-  if (!table || table->version != FPT_DIRECT_VERSION)
+  if (!table || table->version != FPT_DIRECT_VERSION || table->abi != FPT_ABI)
     fail(FPT_ERR_VERSION, file, " is not of the same build as this library: install both together");
   const TorchLocation wanted = direct_torch(), found = loaded_torch();
   if (!same_torch(wanted, found))

@@ -23,7 +23,7 @@ extern "C" {
 #endif
 
 /** Version of this header. The core refuses a plug-in of another one. */
-#define FPT_DIRECT_VERSION 8
+#define FPT_DIRECT_VERSION 9
 
 /** Modes of a module, see the option "mode" of fpt_module_load(). */
 enum { FPT_DIRECT_CHECKED = 0, FPT_DIRECT_SAFE = 1 };
@@ -77,6 +77,7 @@ typedef struct fpt_direct_module fpt_direct_module;
 
 typedef struct fpt_direct_table {
   int32_t version;           /**< FPT_DIRECT_VERSION */
+  int32_t abi;               /**< FPT_ABI of the header that the plug-in was compiled with */
   const char *torch_version; /**< of the headers that the plug-in was compiled with */
 
   /** File of the libtorch_cpu that this process uses. Static memory. */

@@ -77,19 +77,20 @@ void at_exit() {
 /// A child that was forked shares the files: it would write into them as if it were this process.
 void in_child() { observing.store(false); }
 
-std::string shape_text(const fpt_arg& arg) {
+/// As Fortran writes a shape: "(3,100)"; nothing for a scalar.
+std::string extents_text(const fpt_arg& arg) {
   std::string text;
   for (int32_t i = 0; i < arg.rank; ++i) text += concat(i ? "," : "(", arg.u.array.extents[i]);
   return arg.rank > 0 ? text + ")" : text;
 }
 
-/// "real(real32)(3,100)", axes in Fortran order.
+/// "real(real32)(3,100)"
 std::string description_of(const fpt_arg& arg) {
   const std::string name = arg.name[0] ? concat(arg.name, "=") : "";
   if (arg.status != FPT_OK) return concat(name, "(", status_name(arg.status), ")");
   if (arg.dtype == FPT_NONE) return name + "tensor";
   if (arg.dtype == FPT_TEXT) return concat(name, "string of ", arg.length);
-  return concat(name, dtype_fortran_name(arg.dtype), shape_text(arg));
+  return concat(name, dtype_fortran_name(arg.dtype), extents_text(arg));
 }
 
 std::string descriptions_of(Args args) {

@@ -3,10 +3,10 @@
 
 #include <complex>
 
+#include "arrays/policy.hpp"
+
 namespace fpt::direct {
 namespace {
-
-constexpr uint64_t checked_calls = 2;
 
 struct ToTorch {
   c10::IValue operator()(std::string_view value) const { return std::string(value); }
@@ -68,17 +68,14 @@ const at::Tensor& Frame::tensor(const Settings& settings, const fpt_arg& arg, co
 
 void Frame::tell_of_copies(const Settings& settings, const char* what, int32_t index) {
   copies_told_ = true;
-  const std::string there = uses_.back().given->device().str();
-  warn(concat(argument_label(what, index, *uses_.back().arg), " of ", settings.name, " is on ", there,
-              " and the model on ", settings.device ? settings.device->str() : "the host",
-              ": it is copied in every call. Load with device=\"", there, '"'));
+  warn_of_copies(argument_label(what, index, *uses_.back().arg), settings.name, uses_.back().given->device().str(),
+                 settings.device ? settings.device->str() : "the host");
 }
 
 void Frame::require_unmodified(const std::string& function) const {
   for (const Use& use : uses_)
     if (use.arg->access != FPT_OUT && use.arg->handle == 0 && !use.copied && !use.moved.defined() && use.is_changed())
-      fail(FPT_ERR_INPUT_MODIFIED, argument_label(use.what, use.index, *use.arg), " was changed in place by ", function,
-           " but not passed with torch_out: pass it so, or change a copy in the model (x = x.clone())");
+      refuse_change(argument_label(use.what, use.index, *use.arg), function, "model");
 }
 
 void Frame::finish(const std::string& function, const std::vector<at::Tensor>& results) {
@@ -124,9 +121,7 @@ void Frame::report_kept(const std::string& function, const std::vector<at::Tenso
     });
     if (use.copied || use.moved.defined() || returned || is_unshared(tensor)) continue;
     reported_ = true;
-    warn(concat(function, " kept ", argument_label(use.what, use.index, *use.arg),
-                ", or a view of it, beyond the call. ",
-                "Its memory belongs to Fortran and will change: keep x.clone(), or load with inputs=\"copy\"."));
+    warn_of_kept(argument_label(use.what, use.index, *use.arg), function);
   }
 }
 

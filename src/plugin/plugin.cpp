@@ -84,6 +84,7 @@ Answer& answer_of(const fpt_direct_answer& answer) { return *static_cast<Answer*
 
 constexpr fpt_direct_table table = {
     FPT_DIRECT_VERSION,
+    FPT_ABI,
     TORCH_VERSION,
     torch_library,
     [] { return last_error().c_str(); },

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "python/environment.hpp"
 
-#include <dlfcn.h>
 #include <patchlevel.h>
 #include <unistd.h>
 
@@ -11,6 +10,7 @@
 #include <sstream>
 
 #include "base/error.hpp"
+#include "base/paths.hpp"
 
 namespace fs = std::filesystem;
 
@@ -198,12 +198,6 @@ void fail_free_threaded(const std::string& what) {
        " with the global interpreter lock");
 }
 
-fs::path resolved(const fs::path& path) {
-  std::error_code error;
-  const fs::path result = fs::canonical(path, error);
-  return error ? path : result;
-}
-
 PythonChoice choose_python(const std::string& python, const std::string& libpython) {
   const std::string named = variable("FTN_PYTORCH_PYTHON");
   PythonChoice choice;
@@ -246,12 +240,6 @@ std::vector<std::string> package_folders(const std::string& python) {
   add(fs::path("/usr/local/lib") / version / "dist-packages");
   add(base / "lib" / "python3" / "dist-packages");
   return folders;
-}
-
-std::string object_file_of(const void* address) {
-  Dl_info info;
-  if (!dladdr(address, &info) || !info.dli_fname) return {};
-  return resolved(info.dli_fname).string();
 }
 
 std::string python_package_folder() {

@@ -31,14 +31,8 @@ std::vector<std::string> package_folders(const std::string& python);
 /// there.
 std::string python_package_folder();
 
-/// File of the shared object that contains `address`, all links resolved; empty if unknown.
-std::string object_file_of(const void* address);
-
 /// The failure where a Python has no interpreter lock; `what` names it.
 [[noreturn]] void fail_free_threaded(const std::string& what);
-
-/// A path with its links followed; as it is where that cannot be done.
-std::filesystem::path resolved(const std::filesystem::path& path);
 
 /// Path of the running program.
 std::string program_path();

@@ -16,7 +16,8 @@
 #include <thread>
 #include <utility>
 
-#include "base/fpenv.hpp"
+#include "base/paths.hpp"
+#include "base/visit.hpp"
 #include "observe/observe.hpp"
 #include "python/crash.hpp"
 #include "python/environment.hpp"
@@ -171,7 +172,7 @@ void prepare(const InterpreterInfo& info) {
 void end_python() {
   if (!is_started() || !Py_IsInitialized()) return;
   const bool first = !ended.exchange(true);
-  const HostState host;
+  const Visit visit;
   if (first) wait_for_leaving_threads();
   PyGILState_Ensure();
   PyObject* result = PyObject_CallMethod(embed_module, "at_exit", nullptr);
@@ -282,7 +283,7 @@ void release_with_lock(void (*body)(void* objects), void* objects) noexcept {
   if (!may_use_python()) return;
   if (own_state && InterpreterLock::current_state() == own_state) return body(objects);
   try {
-    const HostState host;
+    const Visit visit;
     const InterpreterLock gil;
     body(objects);
   } catch (const Error&) {
@@ -309,15 +310,10 @@ PyObject* embed(const char* function) {
 
 void throw_python_error(const std::string& context) {
   if (!PyErr_Occurred()) fail(FPT_ERR_INTERNAL, context, ": Python reported a failure without an exception");
-  PyObject *type, *value, *traceback;
-  PyErr_Fetch(&type, &value, &traceback);
-  PyErr_NormalizeException(&type, &value, &traceback);
-  if (traceback) PyException_SetTraceback(value, traceback);
-  const Ref owned_type(type), owned_value(value), owned_traceback(traceback);
-
+  const Ref failure = take_exception();
   const Ref where(PyUnicode_DecodeUTF8(context.data(), static_cast<Py_ssize_t>(context.size()), "backslashreplace"));
   const Ref description(
-      PyObject_CallMethod(embed_module, "describe_error", "OO", value, where ? where.get() : Py_None));
+      PyObject_CallMethod(embed_module, "describe_error", "OO", failure.get(), where ? where.get() : Py_None));
   const char* status = nullptr;
   PyObject* text = nullptr;
   if (description && PyArg_ParseTuple(description.get(), "sU", &status, &text)) {
@@ -327,7 +323,7 @@ void throw_python_error(const std::string& context) {
       throw Error(status_of_name(status), std::string(PyBytes_AS_STRING(bytes.get()), PyBytes_GET_SIZE(bytes.get())));
   }
   PyErr_Clear();  // the description failed (no memory, say): the type alone must do
-  fail(FPT_ERR_PYTHON, context, ": ", reinterpret_cast<PyTypeObject*>(type)->tp_name);
+  fail(FPT_ERR_PYTHON, context, ": ", Py_TYPE(failure.get())->tp_name);
 }
 
 void register_exit_handler() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// Owned references to Python objects, without the checks of pybind11: for the hot path.
+/// Owned references to Python objects, without the checks of pybind11: for the hot path. And the exception that is set.
 #pragma once
 
 #include <Python.h>
@@ -32,6 +32,46 @@ class Ref {
 
  private:
   PyObject* object_ = nullptr;
+};
+
+/// Take the exception that is set, with its traceback; nothing where there is none.
+inline Ref take_exception() noexcept {
+#if PY_VERSION_HEX >= 0x030C0000
+  return Ref(PyErr_GetRaisedException());
+#else
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  if (type) PyErr_NormalizeException(&type, &value, &traceback);
+  const Ref owned_type(type), owned_traceback(traceback);
+  if (value && traceback) PyException_SetTraceback(value, traceback);
+  return Ref(value);
+#endif
+}
+
+/// Set it again; clears where there is none.
+inline void set_exception(Ref exception) noexcept {
+#if PY_VERSION_HEX >= 0x030C0000
+  PyErr_SetRaisedException(exception.release());
+#else
+  PyObject* type = exception ? reinterpret_cast<PyObject*>(Py_TYPE(exception.get())) : nullptr;
+  Py_XINCREF(type);
+  PyObject* traceback = exception ? PyException_GetTraceback(exception.get()) : nullptr;
+  PyErr_Restore(type, exception.release(), traceback);
+#endif
+}
+
+/// The exception that is set, if any, kept aside while this lives, and set again in place of any other.
+class KeptException {
+ public:
+  KeptException() noexcept : exception_(take_exception()) {}
+  ~KeptException() { set_exception(std::move(exception_)); }
+  KeptException(const KeptException&) = delete;
+  KeptException& operator=(const KeptException&) = delete;
+  /// Null without one.
+  PyObject* get() const noexcept { return exception_.get(); }
+
+ private:
+  Ref exception_;
 };
 
 }  // namespace fpt

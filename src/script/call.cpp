@@ -150,9 +150,8 @@ Ref Call::array_value(const fpt_arg& arg, bool writable, const Array& array, std
 
 Ref Call::moved_value(const fpt_arg& arg, const Array& array, const Wish& wish) {
   if (script_.place.is_host && !std::exchange(script_.place.copies_told, true))
-    warn(concat(
-        label_of(count_, arg), " of ", function_.name, " of ", script_.name, " is on ", device_name(array.device),
-        " and the model on the host: it is copied in every call. Load with device=\"", device_name(array.device), '"'));
+    warn_of_copies(label_of(count_, arg), concat(function_.name, " of ", script_.name), device_name(array.device),
+                   "the host");
   Ref there = make_array(wish.framework, wish.in_script_order(array), nullptr, false).object;
   Ref copy = checked(PyObject_CallFunction(embed("move"), "Oss", there.get(), script_.place.is_host ? "cpu" : "",
                                            wish.dtype == array.dtype ? "" : dtype_name(wish.dtype)),
@@ -247,17 +246,12 @@ void Call::check_copies_unmodified() {
 }
 
 void Call::throw_failure() {
-  PyObject *type, *value, *traceback;
-  PyErr_Fetch(&type, &value, &traceback);
-  const bool is_value_error = PyErr_GivenExceptionMatches(type, PyExc_ValueError) != 0;
-  if (!traceback && PyErr_GivenExceptionMatches(type, PyExc_TypeError)) {
-    // raised by the call itself: the check of the first call says more about it
-    Ref owned_type(type), owned_value(value);
-    check_first_call();
-    type = owned_type.release();
-    value = owned_value.release();
-  }
-  PyErr_Restore(type, value, traceback);
+  Ref failure = take_exception();
+  const bool is_value_error = PyErr_GivenExceptionMatches(failure.get(), PyExc_ValueError) != 0;
+  const bool is_type_error = PyErr_GivenExceptionMatches(failure.get(), PyExc_TypeError) != 0;
+  // raised by the call itself: the check of the first call says more about it
+  if (is_type_error && !Ref(PyException_GetTraceback(failure.get()))) check_first_call();
+  set_exception(std::move(failure));
   try {
     throw_python_error(concat(function_.name, " of ", script_.name));
   } catch (const Error& error) {
@@ -273,9 +267,7 @@ void Call::throw_failure() {
 
 void Call::refuse_modified(int position) {
   function_.inputs.at(static_cast<std::size_t>(position)).forget(stack_[position + 1]);
-  fail(FPT_ERR_INPUT_MODIFIED, label_of(position, *watched_[position]), " was changed in place by ", function_.name,
-       " of ", script_.name,
-       " but not passed with torch_out: pass it so, or change a copy in the script (x = x.clone())");
+  refuse_change(label_of(position, *watched_[position]), concat(function_.name, " of ", script_.name), "script");
 }
 
 void Call::finish_other(Ref result, bool kept) {
@@ -305,9 +297,7 @@ void Call::report_retained() {
       if (!is_retained(fresh.made)) continue;
     }
     function_.reported[position] = true;
-    warn(concat(function_.name, " of ", script_.name, " kept ", label_of(fresh.position, *fresh.arg),
-                ", or a view of it, beyond the call. Its memory belongs to Fortran and will change: keep x.clone(), ",
-                "or load with inputs=\"copy\"."));
+    warn_of_kept(label_of(fresh.position, *fresh.arg), concat(function_.name, " of ", script_.name));
   }
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "arrays/arg.hpp"
+#include "arrays/policy.hpp"
 #include "script/function.hpp"
 #include "script/out_argument.hpp"
 
@@ -89,8 +90,6 @@ class Call {
   }
 
  private:
-  static constexpr uint64_t checked_calls = 2;
-
   /// An array made for this call only, to be checked after it.
   struct Fresh {
     Made made;

@@ -24,14 +24,12 @@ constexpr const char* capsule_name = "ftn_pytorch.observed";
 
 /// Observation must not change what a call does: its own failures go into the log.
 void note_failure(const char* what) noexcept {
-  PyObject *type, *value, *traceback;
-  PyErr_Fetch(&type, &value, &traceback);
-  const Ref owned_type(type), owned_value(value), owned_traceback(traceback);
-  const Ref text(value ? PyObject_Str(value) : nullptr);
+  const Ref failure = take_exception();
+  const Ref text(failure ? PyObject_Str(failure.get()) : nullptr);
   const char* words = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
   PyErr_Clear();
   log(LogLevel::info,
-      concat(what, " failed: ", type ? reinterpret_cast<PyTypeObject*>(type)->tp_name : "", ": ", words ? words : ""));
+      concat(what, " failed: ", failure ? Py_TYPE(failure.get())->tp_name : "", ": ", words ? words : ""));
 }
 
 /// Arguments of a vectorcall as tuple and dictionary, and what came of it (null: the exception is set).
@@ -60,8 +58,7 @@ int count_arrays(PyObject* value) {
 /// Ask the Python side; null with a line in the log if it fails. Keeps an exception that is set.
 template <class... Arguments>
 Ref ask(const char* function, Arguments... arguments) {
-  PyObject *type, *value, *traceback;
-  PyErr_Fetch(&type, &value, &traceback);
+  const KeptException kept;
   Ref answer;
   try {
     answer = Ref(PyObject_CallFunctionObjArgs(embed(function), arguments..., nullptr));
@@ -69,7 +66,6 @@ Ref ask(const char* function, Arguments... arguments) {
   } catch (const Error& error) {
     log(LogLevel::info, concat(function, " failed: ", error.text()));
   }
-  PyErr_Restore(type, value, traceback);
   return answer;
 }
 
@@ -116,28 +112,14 @@ PyObject* call_observed(PyObject* self, PyObject* const* args, Py_ssize_t count,
   const int64_t end = time_now();
 
   if (!observed.ranges.empty()) {
-    PyObject *type, *value, *traceback;
-    PyErr_Fetch(&type, &value, &traceback);
+    const KeptException kept;
     for (auto range = observed.ranges.rbegin(); range != observed.ranges.rend(); ++range) call_range(range->second);
-    PyErr_Restore(type, value, traceback);
   }
   if (record || describes) {
-    const Ref failure = [&] {
-      PyObject *type, *value, *traceback;
-      PyErr_Fetch(&type, &value, &traceback);
-      if (type) PyErr_NormalizeException(&type, &value, &traceback);
-      Ref known = Ref::borrow(value);
-      PyErr_Restore(type, value, traceback);
-      return known;
-    }();
-    if (record) ask("record_end", record.get(), result ? result : Py_None, failure ? failure.get() : Py_None);
-    if (describes) {
-      PyObject *type, *value, *traceback;
-      PyErr_Fetch(&type, &value, &traceback);
-      std::string text = description_of(Passed(args, count, names), result);
-      PyErr_Restore(type, value, traceback);
-      crossing->describe(std::move(text), arrays > made ? arrays - made : 0, made);
-    }
+    const KeptException failure;
+    if (record) ask("record_end", record.get(), result ? result : Py_None, failure.get() ? failure.get() : Py_None);
+    if (describes)
+      crossing->describe(description_of(Passed(args, count, names), result), arrays > made ? arrays - made : 0, made);
   }
   if (crossing) crossing->python_part(begin, end, begin - called + (time_now() - end));
   return result;

@@ -127,4 +127,25 @@ bool copy_plain_tensor(PyObject* result, const fpt_arg& output, bool same_layout
          copy_plainly(same_layout ? view.array : reversed(view.array), output);
 }
 
+void copy_tensor(Tensor& tensor, const fpt_arg& output, bool cast) {
+  fpt_arg described = output;
+  const Outputs outputs({&described, 1});
+  const Reading reading{tensor.same_layout(), cast, /*brings_to_host=*/true};
+  if (tensor.is_plain_memory() && outputs.device().is_host()) {
+    const Array array = tensor.array();
+    if (array.device.is_host() && !is_half(array.dtype)) {
+      std::vector<CheckedCopy> copies;
+      copies.push_back(fit_array(tensor.same_layout() ? array : reversed(array), "Tensor", outputs.get()[0],
+                                 tensor.same_layout(), cast, "the tensor"));
+      return run_all(copies);
+    }
+  }
+  ensure_started();
+  const InterpreterLock gil;
+  const CallName name{"copy_to", "a tensor"};
+  ScriptAnswer answer(tensor.torch_object().get(), name, /*copied_at_once=*/true);
+  deliver(answer, name, reading, outputs.get());
+  if (!outputs.device().is_host()) answer.wait(outputs.device());
+}
+
 }  // namespace fpt

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "calls/answer.hpp"
+#include "calls/results.hpp"
 #include "torch/framework.hpp"
 
 namespace fpt {
@@ -47,5 +47,8 @@ class ScriptAnswer : public Answer {
 /// The most frequent result: one tensor of the very type and shape of its output. False, and nothing is done, if it is
 /// another case, or not sure to be this one. With the interpreter lock held.
 bool copy_plain_tensor(PyObject* result, const fpt_arg& output, bool same_layout);
+
+/// Copy a tensor into an output, as fpt_tensor_copy() says. Memory of the host needs no Python.
+void copy_tensor(Tensor& tensor, const fpt_arg& output, bool cast);
 
 }  // namespace fpt

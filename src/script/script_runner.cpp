@@ -92,11 +92,8 @@ class StreamUse {
   }
   ~StreamUse() {
     if (!entered_) return;
-    PyObject *type, *value, *traceback;  // of a call that failed
-    PyErr_Fetch(&type, &value, &traceback);
+    const KeptException of_call;
     const Ref done(PyObject_CallFunctionObjArgs(embed("leave_stream"), entered_.get(), nullptr));
-    if (!done) PyErr_Clear();
-    PyErr_Restore(type, value, traceback);
   }
   StreamUse(const StreamUse&) = delete;
   StreamUse& operator=(const StreamUse&) = delete;

@@ -27,9 +27,8 @@ Slot* new_slot() {
   auto* slot = new Slot();
   slot->older = std::exchange(all_slots, slot);
   slot->versioned.version = {1, 0};
-  slot->versioned.context = slot->legacy.context = slot;
+  slot->versioned.context = slot;
   slot->versioned.deleter = [](ManagedVersioned* self) { release(static_cast<Slot*>(self->context)); };
-  slot->legacy.deleter = [](Managed* self) { release(static_cast<Slot*>(self->context)); };
   Tensor& tensor = slot->versioned.tensor;
   tensor.shape = slot->shape;
   tensor.strides = slot->strides;

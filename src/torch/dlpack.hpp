@@ -31,12 +31,6 @@ struct Tensor {
   uint64_t byte_offset;
 };
 
-struct Managed {
-  Tensor tensor;
-  void* context;
-  void (*deleter)(Managed* self);
-};
-
 struct Version {
   uint32_t major, minor;
 };
@@ -69,7 +63,6 @@ struct ExchangeApi {
 /// system: torch keeps their address.
 struct Slot {
   ManagedVersioned versioned;
-  Managed legacy;
   int64_t shape[FPT_MAX_RANK];
   int64_t strides[FPT_MAX_RANK];
   std::atomic<bool> alive{false};
@@ -78,12 +71,6 @@ struct Slot {
   bool is_of_caller = false;
   Slot* next = nullptr;
   Slot* older = nullptr;  // in the list of all slots
-
-  /// The same for torch without the exchange API. On demand: it takes as long as filling the slot.
-  Managed* as_legacy() noexcept {
-    legacy.tensor = versioned.tensor;
-    return &legacy;
-  }
 };
 
 /// A slot filled with `array`, axes in the order the script sees. With the interpreter lock held.

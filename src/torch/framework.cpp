@@ -9,6 +9,7 @@
 #include "base/cuda_driver.hpp"
 #include "observe/observe.hpp"
 #include "python/interpreter.hpp"
+#include "python/ownership.hpp"
 
 namespace fpt {
 namespace {
@@ -190,14 +191,14 @@ void wait_for(Device device) {
 
 bool is_retained(const Made& made) noexcept {
   if (made.slot) return made.slot->serial == made.serial && made.slot->alive.load(std::memory_order_acquire);
-  return made.memory && Py_REFCNT(made.memory.get()) > 1;
+  return made.memory && holders_of(made.memory.get()) > 1;
 }
 
 bool is_unchanged(const Made& made, const Array& array, Framework framework) {
-  if (Py_REFCNT(made.object.get()) != 1) return false;
+  if (!counts_are_proof() || holders_of(made.object.get()) != 1) return false;
   if (framework == Framework::torch) return torch_access::is_unchanged(made.object.get(), array);
   // NumPy gives every view the owner of the memory below it, so the count of that shows what was kept
-  if (Py_REFCNT(made.memory.get()) != 2) return false;
+  if (holders_of(made.memory.get()) != 2) return false;
   Py_buffer buffer;
   if (PyObject_GetBuffer(made.object.get(), &buffer, PyBUF_RECORDS_RO) != 0) {
     PyErr_Clear();

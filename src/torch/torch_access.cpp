@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "python/interpreter.hpp"
+#include "torch/private_names.hpp"
 #include "torch/torch_symbols.hpp"
 
 namespace fpt::torch_access {
@@ -23,19 +24,15 @@ struct Attribute {
 struct Access {
   PyTypeObject* tensor_type = nullptr;
   PyObject* parameter_type = nullptr;
-  const dlpack::ExchangeApi* api = nullptr;
-  PyObject* from_dlpack = nullptr;  // private, but 40 % faster than the public function; the public one where missing
+  const dlpack::ExchangeApi* api = nullptr;  // null before torch 2.10
   PyObject* is_neg = nullptr;
   PyObject* is_conj = nullptr;
   PyObject *is_inference_mode_enabled = nullptr, *inference_mode = nullptr;  // null where torch has them elsewhere
-  PyObject *data_ptr = nullptr, *shape = nullptr, *stride = nullptr, *dtype = nullptr;  // names
-  PyObject* dtypes[dtype_count] = {};
   Attribute requires_grad, grad;
   TorchSymbols symbols;
 };
 
 const dlpack::ExchangeApi* find_exchange_api(PyObject* tensor_type) {
-  if (is_switched_off("FTN_PYTORCH_EXCHANGE_API")) return nullptr;
   const Ref capsule(PyObject_GetAttrString(tensor_type, "__dlpack_c_exchange_api__"));
   void* pointer = capsule ? PyCapsule_GetPointer(capsule.get(), "dlpack_exchange_api") : nullptr;
   PyErr_Clear();
@@ -72,28 +69,28 @@ Access& instance() {
   loaded->tensor_type = reinterpret_cast<PyTypeObject*>(type);
   loaded->parameter_type = checked(PyObject_GetAttrString(nn.get(), "Parameter"), context).release();
   loaded->api = find_exchange_api(type);
-  loaded->from_dlpack = PyObject_GetAttrString(torch_c.get(), "_from_dlpack");
-  if (!loaded->from_dlpack) {
-    PyErr_Clear();
-    loaded->from_dlpack = checked(PyObject_GetAttrString(torch.get(), "from_dlpack"), context).release();
-  }
   loaded->is_neg = checked(PyObject_GetAttrString(type, "is_neg"), context).release();
   loaded->is_conj = checked(PyObject_GetAttrString(type, "is_conj"), context).release();
   loaded->is_inference_mode_enabled = PyObject_GetAttrString(torch.get(), "is_inference_mode_enabled");
-  loaded->inference_mode = PyObject_GetAttrString(torch_c.get(), "_InferenceMode");
+  loaded->inference_mode = PyObject_GetAttrString(torch_c.get(), private_names::inference_mode);
   PyErr_Clear();
-  loaded->dtype = PyUnicode_InternFromString("dtype");
-  for (int32_t i = FPT_BOOL; i < dtype_count; ++i)
-    if (is_of_tensors(i))
-      loaded->dtypes[i] = checked(PyObject_GetAttrString(torch.get(), dtype_name(i)), context).release();
   loaded->requires_grad = find_attribute(type, "requires_grad");
   loaded->grad = find_attribute(type, "grad");
-  loaded->data_ptr = PyUnicode_InternFromString("data_ptr");
-  loaded->shape = PyUnicode_InternFromString("shape");
-  loaded->stride = PyUnicode_InternFromString("stride");
   access_made = loaded;  // the self-test makes tensors, for which everything above is needed
-  loaded->symbols = TorchSymbols::find();
+  if (loaded->api) loaded->symbols = TorchSymbols::find();
   return *loaded;
+}
+
+/// FPT_ERR_VERSION for a torch before 2.10.
+const dlpack::ExchangeApi& api_of(const Access& access) {
+  if (access.api) return *access.api;
+  const Ref torch(PyImport_ImportModule("torch"));
+  const Ref version(torch ? PyObject_GetAttrString(torch.get(), "__version__") : nullptr);
+  const Ref name(version ? PyObject_Str(version.get()) : nullptr);
+  const char* text = name ? PyUnicode_AsUTF8(name.get()) : nullptr;
+  PyErr_Clear();
+  fail(FPT_ERR_VERSION, "torch ", text ? text : "of unknown version",
+       " has no exchange API of DLPack, through which arrays become tensors: install torch 2.10 or newer");
 }
 
 /// Keeps inference mode off while it lives. A script may call back into the library from inside torch.inference_mode(),
@@ -105,16 +102,6 @@ Ref without_inference_mode(const Access& access) {
                                               : is_true(Ref(PyObject_CallNoArgs(access.is_inference_mode_enabled)))))
     return Ref();
   return checked(PyObject_CallOneArg(access.inference_mode, Py_False), "leaving inference mode");
-}
-
-bool equals(PyObject* sequence, const int64_t* values, int32_t count, int64_t unit, const int64_t* relevant) {
-  if (!sequence || PySequence_Size(sequence) != count) return PyErr_Clear(), false;
-  for (int32_t i = 0; i < count; ++i) {
-    const Ref item(PySequence_GetItem(sequence, i));
-    if (!item) return PyErr_Clear(), false;
-    if ((!relevant || relevant[i] > 1) && PyLong_AsLongLong(item.get()) * unit != values[i]) return false;
-  }
-  return true;
 }
 
 bool has_autograd(const Access& access, PyObject* tensor) {
@@ -129,18 +116,6 @@ bool view_is_unchanged(const dlpack::ExchangeApi& api, PyObject* tensor, const A
   if (api.view(tensor, &view) != 0) return PyErr_Clear(), false;
   return view.ndim == array.rank && view.dtype == dlpack::data_type(array.dtype) &&
          dlpack::has_axes(array, view.shape, view.strides) && (view.data == array.data || element_count(array) == 0);
-}
-
-bool attributes_are_unchanged(const Access& access, PyObject* tensor, const Array& array) {
-  const Ref data(PyObject_CallMethodNoArgs(tensor, access.data_ptr));
-  const Ref shape(PyObject_GetAttr(tensor, access.shape));
-  const Ref stride(PyObject_CallMethodNoArgs(tensor, access.stride));
-  const Ref dtype(PyObject_GetAttr(tensor, access.dtype));
-  if (!data || !shape || !stride || !dtype) return PyErr_Clear(), false;
-  if (dtype.get() != access.dtypes[array.dtype]) return false;
-  return (PyLong_AsVoidPtr(data.get()) == array.data || element_count(array) == 0) &&
-         equals(shape.get(), array.extents, array.rank, 1, nullptr) &&
-         equals(stride.get(), array.strides, array.rank, static_cast<int64_t>(dtype_size(array.dtype)), array.extents);
 }
 
 }  // namespace
@@ -169,42 +144,30 @@ bool view_plain(PyObject* object, Array& array) {
 
 Ref import_slot(dlpack::Slot* slot) {
   const Access& access = instance();
-  const Ref normal_mode = without_inference_mode(access);
-  if (access.api) {
-    void* object = nullptr;
-    if (access.api->to_py_object(&slot->versioned, &object) == 0) return Ref(static_cast<PyObject*>(object));
-    throw_python_error("torch refused an array");
+  void* object = nullptr;
+  try {
+    const dlpack::ExchangeApi& api = api_of(access);
+    const Ref normal_mode = without_inference_mode(access);
+    if (api.to_py_object(&slot->versioned, &object) == 0) return Ref(static_cast<PyObject*>(object));
+  } catch (...) {
+    dlpack::drop_slot(slot);
+    throw;
   }
-  const Ref capsule(PyCapsule_New(slot->as_legacy(), "dltensor", nullptr));
-  Ref tensor(capsule ? PyObject_CallOneArg(access.from_dlpack, capsule.get()) : nullptr);
-  if (!tensor) {
-    if (!capsule || std::strcmp(PyCapsule_GetName(capsule.get()), "dltensor") == 0) dlpack::drop_slot(slot);
-    throw_python_error("torch refused an array");
-  }
-  return tensor;
+  throw_python_error("torch refused an array");
 }
 
 Array view(PyObject* tensor, Ref& keep) {
-  const Access& access = instance();
-  if (access.api) {
-    dlpack::Tensor result;
-    if (access.api->view(tensor, &result) != 0) throw_python_error("looking at the memory of a tensor");
-    keep = Ref::borrow(tensor);
-    return dlpack::array_of(result);
-  }
-  const Ref detached = checked(PyObject_CallMethod(tensor, "detach", nullptr), "looking at the memory of a tensor");
-  // the capsule is not consumed, so it gives its reference to the tensor back when it dies
-  keep = checked(PyObject_CallMethod(detached.get(), "__dlpack__", nullptr), "looking at the memory of a tensor");
-  auto* managed = static_cast<dlpack::Managed*>(PyCapsule_GetPointer(keep.get(), "dltensor"));
-  if (!managed) throw_python_error("looking at the memory of a tensor");
-  return dlpack::array_of(managed->tensor);
+  dlpack::Tensor result;
+  if (api_of(instance()).view(tensor, &result) != 0) throw_python_error("looking at the memory of a tensor");
+  keep = Ref::borrow(tensor);
+  return dlpack::array_of(result);
 }
 
 bool is_unchanged(PyObject* tensor, const Array& array) {
   const Access& access = *access_made;  // there is a tensor, so torch has been accessed
   if (has_autograd(access, tensor)) return false;
   if (access.symbols.has_shim()) return access.symbols.shows(tensor, array);
-  return access.api ? view_is_unchanged(*access.api, tensor, array) : attributes_are_unchanged(access, tensor, array);
+  return access.api && view_is_unchanged(*access.api, tensor, array);
 }
 
 int64_t version(PyObject* tensor) {
@@ -231,9 +194,12 @@ bool tells_version_at_once() noexcept { return access_made && access_made->symbo
 
 std::string describe() {
   const Access& access = instance();
+  if (!access.api) return "no exchange API";
   const int32_t functions = access.symbols.count_of_cpp_functions();
-  return concat(access.api ? "exchange API" : "capsules", access.symbols.has_shim() ? ", C shim" : "",
-                functions > 0 ? concat(", ", functions, " C++ functions") : "");
+  const std::string missing = access.symbols.missing();
+  return concat("exchange API", access.symbols.has_shim() ? ", C shim" : "",
+                functions > 0 ? concat(", ", functions, " C++ functions") : "",
+                missing.empty() || is_switched_off("FTN_PYTORCH_CPP_FUNCTIONS") ? "" : ", without " + missing);
 }
 
 }  // namespace fpt::torch_access

@@ -3,8 +3,7 @@
 /// libraries (torch_symbols.hpp) for looking into cached ones. All are found at run time, tested, and replaced one by
 /// one where they are missing, in the end by Python calls.
 ///
-/// FTN_PYTORCH_EXCHANGE_API=0, FTN_PYTORCH_SHIM=0 and FTN_PYTORCH_CPP_FUNCTIONS=0 switch the fast
-/// ways off, for tests and for finding faults.
+/// FTN_PYTORCH_SHIM=0 and FTN_PYTORCH_CPP_FUNCTIONS=0 switch the fast ways off, for tests and for finding faults.
 #pragma once
 
 #include <string>
@@ -25,7 +24,7 @@ bool is_tensor(PyObject* object);
 /// set, which the view of DLPack ignores. False for every other object, and where the exchange API is missing.
 bool view_plain(PyObject* object, Array& array);
 
-/// A tensor on the memory of a slot; torch takes the slot over.
+/// A tensor on the memory of a slot; torch takes the slot over. FPT_ERR_VERSION before torch 2.10.
 Ref import_slot(dlpack::Slot* slot);
 
 /// View of a strided tensor; `keep` receives what must live as long as the view.

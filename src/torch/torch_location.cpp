@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "base/error.hpp"
+#include "base/paths.hpp"
 #include "python/environment.hpp"
 
 namespace fs = std::filesystem;

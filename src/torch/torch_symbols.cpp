@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "torch/dlpack.hpp"
+#include "torch/private_names.hpp"
 #include "torch/torch_access.hpp"
 
 namespace fpt::torch_access {
@@ -27,7 +28,7 @@ bool find_function(Function& function, const char* library, const char* symbol) 
 /// Position of the pointer to the TensorImpl in a tensor's Python object, found by comparing with what torch says; 0 if
 /// it cannot be told.
 std::size_t find_impl_offset(PyObject* tensor) {
-  const Ref address(PyObject_GetAttrString(tensor, "_cdata"));
+  const Ref address(PyObject_GetAttrString(tensor, private_names::implementation));
   const void* impl = address ? PyLong_AsVoidPtr(address.get()) : nullptr;
   PyErr_Clear();
   const auto size = static_cast<std::size_t>(Py_TYPE(tensor)->tp_basicsize);
@@ -61,7 +62,7 @@ bool follows_inference_mode(bool (*is_enabled)()) {
   const Ref enabled(torch ? PyObject_CallMethod(torch.get(), "is_inference_mode_enabled", nullptr) : nullptr);
   const bool now = enabled.get() == Py_True;
   if (!enabled || !torch_c || is_enabled() != now) return PyErr_Clear(), false;
-  const Ref opposite(PyObject_CallMethod(torch_c.get(), "_InferenceMode", "O", now ? Py_False : Py_True));
+  const Ref opposite(PyObject_CallMethod(torch_c.get(), private_names::inference_mode, "O", now ? Py_False : Py_True));
   return is_done(opposite) && is_enabled() != now;  // ends with the object
 }
 
@@ -105,19 +106,19 @@ void TorchSymbols::find_cpp_functions(PyObject* tensor, PyObject* other) {
     return is_done(Ref(PyObject_CallMethod(other, "requires_grad_", "O", gradient)));
   };
   const auto shows_that = [&] { return !has_autograd(tensor) && has_autograd(other); };
-  if (!find_function(autograd_meta_, c10_library, "_ZNK3c1010TensorImpl13autograd_metaEv") || has_autograd(tensor) ||
+  if (!find_function(autograd_meta_, c10_library, private_names::autograd_meta) || has_autograd(tensor) ||
       has_autograd(other) || !wants(Py_True) || !shows_that() || !wants(Py_False) || !shows_that())
     autograd_meta_ = nullptr;
   const auto changes = [&] { return is_done(Ref(PyObject_CallMethod(tensor, "zero_", nullptr))); };
-  if (!find_function(version_, torch_library, "_ZNK2at10TensorBase8_versionEv") || version(tensor) != 0 || !changes() ||
+  if (!find_function(version_, torch_library, private_names::version) || version(tensor) != 0 || !changes() ||
       version(tensor) != 1)
     version_ = nullptr;
   const Ref torch(PyImport_ImportModule("torch"));
-  const Ref negated(torch ? PyObject_CallMethod(torch.get(), "_neg_view", "O", tensor) : nullptr);
-  if (!is_done(negated) || !find_function(is_neg_, torch_library, "_ZN2at6native6is_negERKNS_6TensorE") ||
-      is_negative(tensor) || !is_negative(negated.get()))
+  const Ref negated(torch ? PyObject_CallMethod(torch.get(), private_names::negative_view, "O", tensor) : nullptr);
+  if (!is_done(negated) || !find_function(is_neg_, torch_library, private_names::is_negative) || is_negative(tensor) ||
+      !is_negative(negated.get()))
     is_neg_ = nullptr;
-  if (!find_function(is_inference_mode_enabled_, c10_library, "_ZN3c1013InferenceMode10is_enabledEv") ||
+  if (!find_function(is_inference_mode_enabled_, c10_library, private_names::is_inference_mode) ||
       !follows_inference_mode(is_inference_mode_enabled_))
     is_inference_mode_enabled_ = nullptr;
 }
@@ -131,6 +132,18 @@ TorchSymbols TorchSymbols::find() {
   if (!is_switched_off("FTN_PYTORCH_SHIM")) found.find_shim(tensor.get(), other.get());
   if (!is_switched_off("FTN_PYTORCH_CPP_FUNCTIONS")) found.find_cpp_functions(tensor.get(), other.get());
   return found;
+}
+
+std::string TorchSymbols::missing() const {
+  std::string names;
+  const auto add = [&names](bool is_there, const char* name) {
+    if (!is_there) names.append(names.empty() ? "" : ", ").append(name);
+  };
+  add(tells_autograd(), private_names::autograd_meta);
+  add(tells_version(), private_names::version);
+  add(tells_negative(), private_names::is_negative);
+  add(tells_inference_mode(), private_names::is_inference_mode);
+  return names;
 }
 
 }  // namespace fpt::torch_access

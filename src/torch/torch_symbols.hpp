@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include "arrays/array.hpp"
 #include "python/pyref.hpp"
@@ -53,6 +54,9 @@ class TorchSymbols {
   int32_t count_of_cpp_functions() const noexcept {
     return int(tells_autograd()) + int(tells_version()) + int(tells_negative()) + int(tells_inference_mode());
   }
+
+  /// Names of the C++ functions that are not used; empty if all are.
+  std::string missing() const;
 
  private:
   void find_shim(PyObject* tensor, PyObject* other);

@@ -5,9 +5,8 @@
 #include <mutex>
 #include <vector>
 
-#include "base/cuda_context.hpp"
 #include "base/error.hpp"
-#include "base/fpenv.hpp"
+#include "base/visit.hpp"
 #include "python/interpreter.hpp"
 #include "torch/dlpack.hpp"
 #include "values/scopes.hpp"
@@ -69,8 +68,7 @@ Ref run(const std::string& label, const std::string& scope_name, fpt_procedure f
   int32_t status;
   {
     const InterpreterPause pause;
-    const CallerContextAgain gpu;
-    const CallerState caller;
+    const Leave leave;
     status = function(context, inputs.data(), static_cast<int32_t>(inputs.size()), outputs.data(), count);
   }
   if (status != 0) fail(FPT_ERR_PYTHON, label, " failed with status ", status);

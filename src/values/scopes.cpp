@@ -69,6 +69,8 @@ std::size_t place_of(int64_t serial) noexcept {
 Scope& open_scope(int64_t serial) {
   std::vector<Scope>& scopes = open_scopes();
   const std::size_t place = place_of(serial);
+  if (serial != 0 && !is_handle_of(HandleKind::scope, serial))
+    fail(FPT_ERR_ARGUMENT, "this is a number, but not that of a scope");
   if (place == scopes.size())
     fail(FPT_ERR_ARGUMENT, "this scope is not open on this thread: call begin first, on the thread that uses it");
   return scopes[place];
@@ -144,7 +146,8 @@ void begin_scope(int64_t* scope, std::string_view name) {
     end_innermost();
   }
   static std::atomic<int64_t> begun{0};
-  scopes.push_back({++begun, scope, end_of(name), std::string(name), {}, {}, {}});
+  scopes.push_back(
+      {static_cast<int64_t>(HandleKind::scope) << 60 | ++begun, scope, end_of(name), std::string(name), {}, {}, {}});
   *scope = scopes.back().serial;
 }
 

@@ -15,8 +15,10 @@ HEADER = (SRC / "ftn_pytorch.h").read_text()
 # script path and the direct path are neighbours that know nothing of each other.
 ROOMS = ["base", "arrays", "observe", "python", "torch", "values", "calls", "script", "direct", "."]
 STRANGERS = {("script", "direct"), ("direct", "script")}
+# Of the plug-in, likewise: what it runs, packages beside models, knows the call, and not the other way round.
+PLUGIN_ROOMS = {"plugin": 0, "plugin/training": 1, "plugin/model": 2, "plugin/package": 2}
 SOURCES = sorted(path for room in ROOMS for path in (SRC / room).iterdir() if path.suffix in (".cpp", ".hpp"))
-PLUGIN = sorted(path for path in (SRC / "plugin").iterdir() if path.suffix in (".cpp", ".hpp"))
+PLUGIN = sorted(path for path in (SRC / "plugin").rglob("*") if path.suffix in (".cpp", ".hpp"))
 RECORDING = sorted(path for path in (SRC / "recording").iterdir() if path.suffix in (".cpp", ".hpp"))
 # Those of torch that include Python.h are among them.
 HEADERS_OF_PYTHON = re.compile(
@@ -51,7 +53,7 @@ def table_of_the_architecture() -> dict[str, bool]:
     """Files of docs/architecture.md, with their rooms, and whether they know Python."""
     text = (ROOT / "docs" / "architecture.md").read_text()
     table = {}
-    for room, lines in re.findall(r"^#### `src/(\w*)/?`(.*?)(?=^#|\Z)", text, re.MULTILINE | re.DOTALL):
+    for room, lines in re.findall(r"^#### `src/((?:\w+/)*)`(.*?)(?=^#|\Z)", text, re.MULTILINE | re.DOTALL):
         for names, answer in re.findall(r"^\| (`.*?) \|.*\| (yes|no) \|$", lines, re.MULTILINE):
             for name in re.findall(r"`([^`]+)`", names):
                 stem, *suffixes = name.split(".", 1)[0], *re.findall(r"\.\w+", name)
@@ -104,7 +106,9 @@ def test_only_files_without_python_say_so(source: Path) -> None:
 def test_plugin_takes_little_of_the_core(source: Path) -> None:
     for included in included_by(source):
         room = str(Path(included).parent)
-        assert room == "plugin" or {room, included} & SHARED, f"{name_of(source)} includes {included}"
+        own = name_of(source.parent)
+        is_below = PLUGIN_ROOMS.get(room, 3) < PLUGIN_ROOMS[own]
+        assert room == own or is_below or {room, included} & SHARED, f"{name_of(source)} includes {included}"
 
 
 def test_both_sides_know_the_same_launchers() -> None:
@@ -159,6 +163,32 @@ def test_bodies_of_the_interface_stand_inside_the_guard(name: str) -> None:
 def test_what_stands_outside_of_the_guard_throws_nothing(name: str) -> None:
     declared = [line for path in SOURCES for line in re.findall(rf"^.*\b{name}\(.*$", path.read_text(), re.MULTILINE)]
     assert any(re.search(r"\) noexcept", line) for line in declared), declared
+
+
+def test_private_names_have_one_page() -> None:
+    page = (SRC / "torch" / "private_names.hpp").read_text()
+    names = dict(re.findall(r'^constexpr const char\* (\w+) = "(\w+)";', page, re.MULTILINE))
+    others = "\n".join(path.read_text() for path in SOURCES if path.name != "private_names.hpp")
+    assert names and all(f"private_names::{name}" in others for name in names)
+    assert not [text for text in names.values() if f'"{text}"' in others]
+    assert not re.search(r'"_Z\w+"', others)
+
+
+def test_counts_of_references_are_read_in_one_place() -> None:
+    assert [name_of(path) for path in SOURCES if "Py_REFCNT" in path.read_text()] == ["python/ownership.hpp"]
+
+
+def test_exceptions_are_kept_in_one_place() -> None:
+    raw = re.compile(r"PyErr_(?:Fetch|Restore|NormalizeException)\(")
+    assert [name_of(path) for path in SOURCES if raw.search(path.read_text())] == ["python/pyref.hpp"]
+
+
+def test_all_options_of_a_load_fit_into_one_call() -> None:
+    table = re.search(
+        r"known_options\[\] = \{(.*?)^\};", (SRC / "calls" / "options.cpp").read_text(), re.MULTILINE | re.DOTALL
+    )
+    fortran = "\n".join(path.read_text() for path in sorted((ROOT / "fortran").glob("*.f*")))
+    assert table and len(re.findall(r'\{"', table[1])) <= int(re.findall(r"max_options = (\d+)", fortran)[0])
 
 
 @pytest.mark.parametrize("source", [*SOURCES, *PLUGIN, *RECORDING], ids=name_of)

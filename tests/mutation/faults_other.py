@@ -14,7 +14,7 @@ OTHER_FAULTS = [
     # ---- src/direct and src/plugin
     Fault(
         "steps without a gradient count",
-        "src/plugin/optimizer.cpp",
+        "src/plugin/training/optimizer.cpp",
         "    if (moments.parameter.grad().defined()) ++moments.steps;",
         "    ++moments.steps;",
         PLUGIN,

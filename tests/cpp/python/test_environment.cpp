@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include <patchlevel.h>
 
+#include "base/paths.hpp"
 #include "python/environment.hpp"
 #include "support.hpp"
 

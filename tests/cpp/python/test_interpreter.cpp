@@ -42,6 +42,14 @@ TEST(Interpreter, StartsByItselfOnFirstUse) {
   EXPECT_EQ(script.number("f()"), 42);
 }
 
+TEST(Interpreter, RefusesATorchWithoutTheExchangeApi) {
+  const Script script("import torch\ndel torch.Tensor.__dlpack_c_exchange_api__\ndef f(x): return 1.0");
+  std::vector<double> x = {1, 2};
+  double sum = 0;
+  EXPECT_FAILS(script.call("f", {in(x)}, {out(sum)}), FPT_ERR_VERSION, "install torch 2.10 or newer");
+  EXPECT_EQ(sum, 0);
+}
+
 TEST(Interpreter, DoesNotStartForDescriptionsAndEmptyHandles) {
   std::vector<double> x(2);
   const test::Tensor tensor(out(x));

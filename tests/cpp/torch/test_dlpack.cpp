@@ -32,10 +32,8 @@ TEST_F(SlotTest, DescribesTheArrayInElements) {
   drop_slot(slot);
 }
 
-TEST_F(SlotTest, SaysTheSameInBothVersionsOfTheStruct) {
+TEST_F(SlotTest, IsOfVersionOneWithoutFlags) {
   Slot* slot = take();
-  EXPECT_EQ(slot->as_legacy()->tensor.data, slot->versioned.tensor.data);
-  EXPECT_EQ(slot->as_legacy()->tensor.shape, slot->versioned.tensor.shape);
   EXPECT_EQ(slot->versioned.version.major, 1u);
   EXPECT_EQ(slot->versioned.flags, 0u);
   drop_slot(slot);
@@ -48,8 +46,7 @@ TEST_F(SlotTest, IsAliveUntilItsDeleterRuns) {
   EXPECT_FALSE(slot->alive);
   slot = take();
   EXPECT_TRUE(slot->alive);
-  slot->legacy.deleter(&slot->legacy);
-  EXPECT_FALSE(slot->alive);
+  die(slot);
 }
 
 TEST_F(SlotTest, IsUsedAgainUnderANewSerial) {

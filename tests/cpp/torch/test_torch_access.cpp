@@ -28,7 +28,7 @@ struct TorchAccess : testing::Test {
 
 TEST_F(TorchAccess, SaysWhichWaysAreUsed) {
   const std::string report = torch_report();
-  EXPECT_EQ(test::contains(report, "exchange API"), is_on("FTN_PYTORCH_EXCHANGE_API")) << report;
+  EXPECT_TRUE(test::contains(report, "exchange API")) << report;
   EXPECT_EQ(test::contains(report, "C shim"), is_on("FTN_PYTORCH_SHIM")) << report;
   EXPECT_EQ(test::contains(report, "4 C++ functions"), is_on("FTN_PYTORCH_CPP_FUNCTIONS")) << report;
 }
@@ -112,7 +112,7 @@ TEST_F(TorchAccess, MemoryThatATensorOwnsLivesAsLongAsIt) {
 
 TEST_F(TorchAccess, PlainTensorsAreViewedDirectly) {
   View view;
-  EXPECT_EQ(view_plain_tensor(evaluate("torch.ones(2, 3)").get(), view), is_on("FTN_PYTORCH_EXCHANGE_API"));
+  EXPECT_TRUE(view_plain_tensor(evaluate("torch.ones(2, 3)").get(), view));
   for (const char* expression : {"torch.ones(2, dtype=torch.complex64).conj()", "torch._neg_view(torch.ones(2))",
                                  "torch.ones(2, device='meta')", "torch.ones(2).to_sparse()", "1.5", "None", "[1]"})
     EXPECT_FALSE(view_plain_tensor(evaluate(expression).get(), view)) << expression;

@@ -154,6 +154,13 @@ TEST_F(ScopeTest, BeginsWithWhateverNumberTheVariableHad) {
   EXPECT_EQ(fpt_scope_end(made_up), FPT_OK);
 }
 
+TEST_F(ScopeTest, AHandleOfAnotherKindIsNoScope) {
+  const test::Tensor tensor(out(x));
+  const Scope scope;
+  EXPECT_FAILS(outcome(fpt_scope_end(tensor.handle)), FPT_ERR_ARGUMENT, "not that of a scope");
+  EXPECT_OK(scope.end());
+}
+
 TEST_F(ScopeTest, KeepsNewContentsWhereTheHandleWasMade) {
   const test::Tensor before(out(x));
   fpt_tensor handle = before.handle;

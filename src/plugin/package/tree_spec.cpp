@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "plugin/tree_spec.hpp"
+#include "plugin/package/tree_spec.hpp"
 
 #include <algorithm>
 #include <map>

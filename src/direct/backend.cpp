@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
-#include "backend.hpp"
+#include "direct/backend.hpp"
 
 #include <atomic>
 #include <filesystem>
 
 #include "base/error.hpp"
+#include "base/paths.hpp"
 #include "direct/archive.hpp"
 #include "direct/direct_plugin.hpp"
 #include "direct/direct_runner.hpp"
 #include "python/environment.hpp"
 #include "python/interpreter.hpp"
-#include "script/script_runner.hpp"
 
 namespace fs = std::filesystem;
 
@@ -84,15 +84,15 @@ bool can_run_directly() {
 
 }  // namespace
 
-std::unique_ptr<Runner> open_runner(int32_t kind, const std::string& file, const Options& options, Args config) {
-  const bool is_model = kind != 0 && options.backend == Backend::automatic;
-  if (!is_model && options.backend != Backend::direct) return ScriptRunner::load(kind, file, options, config);
+std::unique_ptr<Runner> open_directly(int32_t kind, const std::string& file, const Options& options, Args config) {
+  const bool is_wish = options.backend == Backend::direct;
+  if (!is_wish && (kind == 0 || options.backend != Backend::automatic)) return nullptr;
   if (file.empty()) fail(FPT_ERR_FILE, "the file name is empty");
   const std::string path = fs::absolute(file).string();
   const ModelKind model = kind_of_model(path);
-  if (options.backend == Backend::direct) return load_by_wish(path, model, options, config);
-  if (model != ModelKind::other && can_run_directly()) return DirectRunner::load(path, model, options, config);
-  return ScriptRunner::load(kind, file, options, config);
+  if (is_wish) return load_by_wish(path, model, options, config);
+  if (model == ModelKind::other || !can_run_directly()) return nullptr;
+  return DirectRunner::load(path, model, options, config);
 }
 
 }  // namespace fpt

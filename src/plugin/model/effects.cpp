@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: MIT
-#include "plugin/effects.hpp"
+#include "plugin/model/effects.hpp"
 
 #include <torch/csrc/jit/ir/alias_analysis.h>
 #include <torch/csrc/jit/ir/constants.h>
 #include <torch/csrc/jit/passes/constant_propagation.h>
 #include <torch/csrc/jit/passes/inliner.h>
-
-#include "plugin/nodes.hpp"
 
 namespace fpt::direct {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "plugin/package_inputs.hpp"
+#include "plugin/package/package_inputs.hpp"
 
 #include <cstdlib>
 #include <string_view>

@@ -2,8 +2,8 @@
 /// A method of a TorchScript model: its forms, and its arguments.
 #pragma once
 
-#include "plugin/effects.hpp"
 #include "plugin/frame.hpp"
+#include "plugin/model/effects.hpp"
 
 namespace fpt::direct {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "plugin/package_origin.hpp"
+#include "plugin/package/package_origin.hpp"
 
 #include <caffe2/serialize/inline_container.h>
 #include <sys/utsname.h>

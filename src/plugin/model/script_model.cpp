@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: MIT
-#include "plugin/script_model.hpp"
+#include "plugin/model/script_model.hpp"
 
 #include <ATen/ops/mse_loss.h>
-#include <c10/util/StringUtil.h>
 
 #include "base/replaced_file.hpp"
 #include "plugin/answer.hpp"
 #include "plugin/failure.hpp"
-#include "plugin/frozen.hpp"
-#include "plugin/optimizer_state.hpp"
+#include "plugin/model/frozen.hpp"
+#include "plugin/training/optimizer_state.hpp"
 
 namespace fpt::direct {
 namespace {
@@ -75,18 +74,15 @@ int32_t real_dtype_of(const torch::jit::Module& module) {
   return found;
 }
 
-std::string shape_text(const at::Tensor& tensor) {
-  return concat("(", c10::Join(", ", tensor.sizes()), tensor.dim() == 1 ? ",)" : ")");
-}
-
 /// Mean squared error, its gradients, and a step; the loss before it.
 double step(Optimizer& optimizer, const c10::IValue& result, const at::Tensor& target, const std::string& label) {
   if (!result.isTensor())
     fail(FPT_ERR_RESULT_TYPE, label, " needs a model that returns one tensor, this one returns a ", result.tagKind());
   const at::Tensor& prediction = result.toTensor();
   if (prediction.sizes() != target.sizes())
-    fail(FPT_ERR_SHAPE, label, ": the prediction has shape ", shape_text(prediction), " and the target ",
-         shape_text(target), ": they must be equal, since broadcasting one against the other would train to the mean");
+    fail(FPT_ERR_SHAPE, label, ": the prediction has shape ", shape_text(array_of_tensor(prediction, true)),
+         " and the target ", shape_text(array_of_tensor(target, true)),
+         ": they must be equal, since broadcasting one against the other would train to the mean");
   if (prediction.scalar_type() != target.scalar_type())
     fail(FPT_ERR_DTYPE, label, ": the prediction is ", dtype_name(dtype_of(prediction.scalar_type())),
          " and the target ", dtype_name(dtype_of(target.scalar_type())),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "plugin/optimizer.hpp"
+#include "plugin/training/optimizer.hpp"
 
 #include <ATen/ops/_fused_adam.h>
 #include <ATen/ops/_fused_adamw.h>

@@ -8,9 +8,9 @@
 #include "plugin/answer.hpp"
 #include "plugin/failure.hpp"
 #include "plugin/frame.hpp"
-#include "plugin/package_inputs.hpp"
-#include "plugin/package_origin.hpp"
-#include "plugin/tree_spec.hpp"
+#include "plugin/package/package_inputs.hpp"
+#include "plugin/package/package_origin.hpp"
+#include "plugin/package/tree_spec.hpp"
 
 namespace fpt::direct {
 namespace {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /// Who runs a file, as far as one process can tell: this one has Python, and no plug-in beside it. The choice between
 /// the paths is in tests/direct/test_choice.py.
-#include "backend.hpp"
 #include "direct/direct_plugin.hpp"
+#include "opening.hpp"
 #include "script.hpp"
 
 namespace fpt {

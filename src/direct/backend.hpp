@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// Who runs a file: the direct path or the Python side.
+/// Whether the direct path runs a file.
 #pragma once
 
 #include <memory>
@@ -10,11 +10,12 @@
 
 namespace fpt {
 
-/// Load a file with the path that its options and its kind ask for; see fpt_module_load().
+/// Load a file with the direct path where its options and its kind (see fpt_module_load()) ask for it; null for what
+/// the Python side runs.
 ///
 /// backend="auto" takes the direct path for a saved model (kind 1) if the plug-in is there and its torch is the one
 /// that Python uses in this process, or would use; else there is one warning that says why. backend="direct" fails
 /// instead. The direct path starts no interpreter.
-std::unique_ptr<Runner> open_runner(int32_t kind, const std::string& file, const Options& options, Args config);
+std::unique_ptr<Runner> open_directly(int32_t kind, const std::string& file, const Options& options, Args config);
 
 }  // namespace fpt

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "plugin/method.hpp"
+#include "plugin/model/method.hpp"
 
 namespace fpt::direct {
 namespace {

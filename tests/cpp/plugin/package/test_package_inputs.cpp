@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "plugin/package_inputs.hpp"
+#include "plugin/package/package_inputs.hpp"
 #include "support.hpp"
 
 namespace fpt::test {

@@ -18,7 +18,7 @@
 /// is momentum_buffer or exp_avg of torch.optim, "second" exp_avg_sq, "largest" max_exp_avg_sq.
 #pragma once
 
-#include "plugin/optimizer.hpp"
+#include "plugin/training/optimizer.hpp"
 
 namespace fpt::direct {
 

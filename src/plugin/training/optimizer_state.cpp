@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "plugin/optimizer_state.hpp"
+#include "plugin/training/optimizer_state.hpp"
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: MIT
+#include "base/paths.hpp"
+
+#include <dlfcn.h>
+
+namespace fpt {
+
+std::filesystem::path resolved(const std::filesystem::path& path) {
+  std::error_code error;
+  const std::filesystem::path result = std::filesystem::canonical(path, error);
+  return error ? path : result;
+}
+
+std::string object_file_of(const void* address) {
+  Dl_info info;
+  if (!dladdr(address, &info) || !info.dli_fname) return {};
+  return resolved(info.dli_fname).string();
+}
+
+}  // namespace fpt

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: MIT
+/// Paths with their links followed, and files of loaded libraries.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+namespace fpt {
+
+/// A path with its links followed; as it is where that cannot be done.
+std::filesystem::path resolved(const std::filesystem::path& path);
+
+/// File of the shared object that contains `address`, all links resolved; empty if unknown.
+std::string object_file_of(const void* address);
+
+}  // namespace fpt

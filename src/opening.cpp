@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT
+#include "opening.hpp"
+
+#include <atomic>
+#include <mutex>
+
+#include "base/error.hpp"
+#include "base/paths.hpp"
+#include "direct/backend.hpp"
+#include "direct/direct_plugin.hpp"
+#include "observe/observe.hpp"
+#include "python/interpreter.hpp"
+#include "script/script_runner.hpp"
+
+namespace fpt {
+namespace {
+
+std::string& kept_diagnosis() {
+  static std::string& text = *new std::string;
+  return text;
+}
+
+}  // namespace
+
+std::unique_ptr<Runner> open_runner(int32_t kind, const std::string& file, const Options& options, Args config) {
+  std::unique_ptr<Runner> direct = open_directly(kind, file, options, config);
+  return direct ? std::move(direct) : ScriptRunner::load(kind, file, options, config);
+}
+
+void replace_module(fpt_module* module, std::unique_ptr<Runner> runner) {
+  const fpt_module before = *module;
+  *module = runners().insert(std::move(runner));
+  runners().retire(before);
+}
+
+fpt_module torch_module(bool same_layout) {
+  static std::mutex mutex;
+  static std::atomic<fpt_module> modules[2];
+  std::atomic<fpt_module>& module = modules[same_layout];
+  if (const fpt_module known = module.load(std::memory_order_acquire)) return known;
+  start_observing();
+  std::unique_ptr<Runner> made = ScriptRunner::torch_functions(same_layout);
+  const std::lock_guard<std::mutex> lock(mutex);
+  if (module == 0) module = runners().insert(std::move(made));
+  return module;
+}
+
+bool layout_of(Args args) {
+  for (const fpt_arg& arg : args)
+    if (is_tensor_handle(arg.handle)) return tensor_at(arg.handle)->same_layout();
+  return false;
+}
+
+void diagnose(const char* floating_point, int team) {
+  fpt_status status = FPT_OK;
+  std::string reason;
+  try {
+    const std::string core = object_file_of(reinterpret_cast<const void*>(&fpt_diagnose));
+    const std::string direct = direct_torch().folder.empty() ? "" : text_of(direct_torch());
+    ensure_started();
+    const InterpreterLock gil;
+    const InterpreterInfo& info = interpreter_info();
+    const Ref answer = checked(
+        PyObject_CallFunction(embed("diagnose"), "{s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:i}", "executable",
+                              info.executable.c_str(), "reason", info.reason.c_str(), "library", info.library.c_str(),
+                              "floating_point", floating_point, "core", core.c_str(), "direct_torch", direct.c_str(),
+                              "direct_obstacle", direct_obstacle().c_str(), "openmp_threads", team),
+        "diagnosing");
+    const char *wrong = nullptr, *sentence = nullptr, *lines = nullptr;
+    if (!PyArg_ParseTuple(answer.get(), "sss", &wrong, &sentence, &lines)) throw_python_error("diagnosing");
+    kept_diagnosis() = lines;
+    status = *wrong ? status_of_name(wrong) : FPT_OK;
+    reason = sentence;
+  } catch (const Error& error) {
+    kept_diagnosis() = as_utf8(error.text());
+    throw;
+  }
+  if (status != FPT_OK) fail(status, reason);
+}
+
+const std::string& diagnosis() { return kept_diagnosis(); }
+
+}  // namespace fpt

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: MIT
+/// Counts of references as proof that nobody else holds an object. The only place that reads them. With the interpreter
+/// lock held.
+#pragma once
+
+#include "python/pyref.hpp"
+
+namespace fpt {
+
+/// Number of references to an object, those of the caller included.
+inline Py_ssize_t holders_of(PyObject* object) noexcept { return Py_REFCNT(object); }
+
+/// Whether this Python counts every reference when it is made and when it ends: tried once. Where it does not (without
+/// an interpreter lock counts are put off), no count proves anything.
+inline bool counts_are_proof() noexcept {
+  static const bool are = [] {
+    const Ref object(PyList_New(0));
+    if (!object || holders_of(object.get()) != 1) return PyErr_Clear(), false;
+    bool follows = false;
+    {
+      const Ref again = object, tuple(PyTuple_Pack(1, object.get()));
+      follows = tuple && holders_of(object.get()) == 3;
+    }
+    PyErr_Clear();
+    return follows && holders_of(object.get()) == 1;
+  }();
+  return are;
+}
+
+}  // namespace fpt
