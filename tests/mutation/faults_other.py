@@ -32,7 +32,9 @@ OTHER_FAULTS = [
         "src/plugin/tensors.cpp",
         "seen.extents[i] > 1 ? seen.strides[i] / size : following;",
         "seen.strides[i] / size;",
-        ctest("^test_(plugin|direct_package)$", "test_plugin", "test_direct_package", "ftn_pytorch_direct"),
+        ctest(
+            "^test_(plugin|direct_package_checked)$", "test_plugin", "test_direct_package_checked", "ftn_pytorch_direct"
+        ),
     ),
     # ---- fortran
     Fault(
@@ -47,7 +49,7 @@ OTHER_FAULTS = [
         "fortran/fpt_kinds.fypp",
         "if (.not. present(stat)) call give_up(status)",
         "",
-        ctest("^test_stop$", "test_stop"),
+        ctest("^test_stop_plain_checked$", "test_stop_checked"),
     ),
     Fault(
         "a failed step says whether it is complete",
