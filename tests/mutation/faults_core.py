@@ -143,7 +143,7 @@ CORE_FAULTS = [
         "src/torch/framework.cpp",
         "if (Py_REFCNT(made.object.get()) != 1) return false;",
         "",
-        gtest(EMBED, "*Cache*:NumPy*"),
+        gtest(EMBED, "NumPyMutation*"),
     ),
     # ---- src/calls
     Fault(
