@@ -42,7 +42,7 @@ OTHER_FAULTS = [
         "fortran/fpt_kinds.fypp",
         "if (present(stat)) stat = int(abs(status))",
         "if (present(stat)) stat = int(status)",
-        ctest("^test_(results|tensor)$", "test_results", "test_tensor"),
+        ctest("^test_(results|tensor)_checked$", "test_results_checked", "test_tensor_checked"),
     ),
     Fault(
         "a failure goes on",
@@ -57,10 +57,10 @@ OTHER_FAULTS = [
         "         if (present(completed)) completed = flag /= 0\n      end if",
         "      end if\n      if (present(completed)) completed = flag /= 0",
         ctest(
-            "^test_(pymodule|module|refused)$",
-            "test_pymodule",
-            "test_module",
-            "test_refused",
+            "^test_(pymodule|module|refused)_checked$",
+            "test_pymodule_checked",
+            "test_module_checked",
+            "test_refused_checked",
         ),
     ),
     Fault(
@@ -68,7 +68,7 @@ OTHER_FAULTS = [
         "fortran/fpt_descriptor.c",
         "      return FPT_COMPLEX64;",
         "      return FPT_COMPLEX128;",
-        ctest("^test_kinds$", "test_kinds"),
+        ctest("^test_kinds_checked$", "test_kinds_checked"),
     ),
     # ---- python
     Fault(
