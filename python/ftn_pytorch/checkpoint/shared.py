@@ -12,15 +12,30 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from .. import process
-from ..communicator import Communicator
-from ..conventions import RESTORE, SAVE, SHARED
 from ..errors import FtnPytorchError
+from ..host import fair_lock, process
+from ..ranks.communicator import Communicator
+from ..script.conventions import RESTORE, SAVE, SHARED
 from . import file, folder
 from .base import SHARED_KEY as KEY
 from .base import Checkpoint
 
 _PURPOSE = "restore(folder with %r)"
+
+
+class RanksCheckpoint(Checkpoint):
+    """A checkpoint that ranks may write and restore together."""
+
+    # Whose ranks these are, set for scripts that were loaded with it.
+    _communicator: Communicator | None = None
+
+    def restore(self, path: str, *, step: int | None = None, fallback: bool = False) -> int | None:
+        if self._communicator is None or "%r" not in path or os.path.isfile(path.replace("%r", "0")):
+            return super().restore(path, step=step, fallback=fallback)
+        with fair_lock.lock():
+            entry = restore(self, self._communicator, path, step, fallback)
+            self._session.went_on_from(file.resolve(path), entry.step)
+            return entry.step
 
 
 def declared(names: Mapping[str, Any], script: str) -> list[str]:
