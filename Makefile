@@ -3,7 +3,7 @@
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
-.PHONY: help first demo check test test-gpu test-tools stress bench clean
+.PHONY: help first demo check test test-all test-gpu test-tools stress bench clean
 
 ifeq ($(origin FC),default)
 FC := gfortran
@@ -14,13 +14,18 @@ tag := $(patsubst %,-%,$(filter-out gfortran,$(notdir $(FC))))
 environment := . build/environment
 # $(call configure,preset[,option...]) in build/preset, or build/preset-compiler
 configure = cmake --preset $(1) -B build/$(1)$(tag) -DPython_EXECUTABLE="$$FTN_PYTORCH_PYTHON" $(2)
-ctest = ctest --test-dir build/$(1)$(tag) --output-on-failure --no-tests=error $(2) | tee build/$(1)$(tag)/ctest.log
+# $(call ctest,preset[,option...[,-slow]]) with a log of its own, build/preset/ctest.log or ctest-slow.log
+ctest = ctest --test-dir build/$(1)$(tag) --output-on-failure --no-tests=error $(2) | tee build/$(1)$(tag)/ctest$(3).log
+# $(call pytest,option...[,-slow]) of all that pytest runs, likewise
+pytest = FTN_PYTORCH_BUILD_DIR='$(CURDIR)/build/dev$(tag)' "$$FTN_PYTORCH_PYTHON" -m pytest -n $$CTEST_PARALLEL_LEVEL \
+  --dist worksteal $(1) tests | tee build/pytest$(2).log
 
 help:
 	@echo 'make first  install what is missing, build, and run the first program of README.md: a minute'
 	@echo 'make demo   install what is missing, build, and train a closure inside a running Fortran model: three minutes'
 	@echo 'make check  install what is missing, and look at the sources: a minute'
-	@echo 'make test   make check, build, and run all tests: twenty minutes on two cores'
+	@echo 'make test   make check, build, and run the tests: twelve minutes on two cores'
+	@echo 'make test-all  make test, and what takes longer: sanitizers, installed copies, long examples: forty minutes'
 	@echo 'make test-gpu  build and run the tests of arrays on a GPU; they are skipped where there is none'
 	@echo 'make test-tools  tests with a browser, of tools in packages of their own: ten minutes'
 	@echo 'make stress run for ten minutes what make test runs for seconds: fuzzing, threads, memory, sanitizers'
@@ -52,15 +57,28 @@ demo:
 
 check:
 	@cmake/setup.sh test
-	@$(environment); $(call configure,dev)
+	@$(environment); $(call configure,dev,-DFTN_PYTORCH_SLOW_TESTS=OFF)
 	@echo '== Static checks'
 	@$(environment); FTN_PYTORCH_BUILD_DIR='build/dev$(tag)' cmake/check.sh
 
-# The compiled tests include Fortran tests with the run-time checks and floating-point traps of the preset debug.
+# All that is not marked slow. The compiled tests include Fortran tests with the run-time checks and floating-point traps
+# of the preset debug.
 test: check
-	@echo '== Build with optimisation, and all compiled tests'
+	@echo '== Build with optimisation, and the compiled tests'
 	@$(environment); cmake --build build/dev$(tag)
-	@$(environment); $(call ctest,dev)
+	@$(environment); $(call ctest,dev,-LE '^slow$$')
+	@echo '== Python, documentation and layout'
+	@$(environment); $(call pytest,-m 'not slow')
+	@echo '== Closing lines'
+	@grep -h 'tests passed' build/dev$(tag)/ctest.log
+	@tail -n 1 build/pytest.log
+
+# On top of that, all that is marked slow, and sanitizers.
+test-all: test
+	@echo '== Build of what only slow tests need, and the slow compiled tests'
+	@$(environment); $(call configure,dev,-DFTN_PYTORCH_SLOW_TESTS=ON)
+	@$(environment); cmake --build build/dev$(tag)
+	@$(environment); $(call ctest,dev,-L '^slow$$',-slow)
 ifeq ($(tag),)
 	@echo '== Sanitizers: core, with and without Python'
 	@$(environment); $(call configure,asan)
@@ -71,12 +89,11 @@ ifeq ($(tag),)
 	@$(environment); cmake --build build/tsan --target races
 	@$(environment); $(call ctest,tsan,-R '^stress_races$$')
 endif
-	@echo '== Python, installation and layout'
-	@$(environment); FTN_PYTORCH_BUILD_DIR='$(CURDIR)/build/dev$(tag)' \
-	  "$$FTN_PYTORCH_PYTHON" -m pytest -n $$CTEST_PARALLEL_LEVEL --dist loadfile tests | tee build/pytest.log
+	@echo '== Slow tests of Python, installation and documentation'
+	@$(environment); $(call pytest,-m slow,-slow)
 	@echo '== Closing lines'
-	@grep -h 'tests passed' $(patsubst %,build/%$(tag)/ctest.log,dev $(if $(tag),,asan tsan))
-	@tail -n 1 build/pytest.log
+	@grep -h 'tests passed' $(patsubst %,build/%.log,dev$(tag)/ctest dev$(tag)/ctest-slow $(if $(tag),,asan/ctest tsan/ctest))
+	@tail -qn 1 build/pytest.log build/pytest-slow.log
 
 # Each program says in a sentence why it is skipped.
 test-gpu: export FTN_PYTORCH_OFFLOAD_FLAGS ?= -fopenacc

@@ -2,20 +2,24 @@
 # How tests are registered. They run with the Python of the build and find their scripts through FPT_TEST_SCRIPTS.
 #
 #   fpt_add_test(<name> COMMAND <command>... [LABELS <label>...] [options])
-#   fpt_fortran_test(<name> [SOURCES <file>...] [LINK <library>...] [ARGS <argument>...] [OPTIMIZE <flags>...]
-#                    [UNCHECKED] [options])
+#   fpt_fortran_test(<name> [SOURCES <file>...] [LINK <library>...] [ARGS <argument>...]
+#                    [PLAIN | OPTIMIZE <flags>... [SLOW_FLAGS <flags>...]] [UNCHECKED] [options])
 #   fpt_fortran_case(<name> PROGRAM <name> [ARGS <argument>... | COMMAND <command>...] [options])
 #   fpt_example_test(<name> [COMMAND <command>...] [ARGS <argument>...] [options])
 #
 # Options: TIMEOUT <seconds>, WILL_FAIL, PASS_REGULAR_EXPRESSION <regex>, ENVIRONMENT <name=value>...,
-# WORKING_DIRECTORY <folder>, FIXTURES <name>... that must be set up before, LOCK <name>... that others hold too.
+# WORKING_DIRECTORY <folder>, FIXTURES <name>... that must be set up before, LOCK <name>... that others hold too,
+# SLOW: only `make test-all` runs it, by the label slow.
 #
-# fpt_fortran_test builds a program from SOURCES (<name>.f90 if there are none) and tests/fortran/check.f90. With
-# OPTIMIZE it does so once for each entry, such as -O0 -O2 "-O3;-flto"; link-time optimisation covers the modules of
-# the library as well. Program and modules are built and run once more as <name>_checked, with the run-time checks and
-# floating-point traps of the build type Debug, unless this is the build type or UNCHECKED is given. fpt_fortran_case is
-# one more run of such a program and of its checked form; in COMMAND, <program> stands for the program.
-# fpt_example_test runs the target <name> unless COMMAND says otherwise.
+# fpt_fortran_test builds a program from SOURCES (<name>.f90 if there are none) and tests/fortran/check.f90, and modules
+# of the library, with the run-time checks and floating-point traps of the build type Debug: <name>_checked, unless
+# UNCHECKED is given. The plain form, with the flags of the build type, is slow and is called <name>. PLAIN: it is not
+# slow, since optimisation may matter. OPTIMIZE is for where it is sure to: a plain form for each entry, such as
+# -O0 -O2 "-O3;-flto", slow for those of SLOW_FLAGS; link-time optimisation covers the modules of the library as well.
+# In the build type Debug there is the plain form only. fpt_fortran_case is one more run of such a program in its forms;
+# in COMMAND, <program> stands for the program. fpt_example_test runs the target <name> unless COMMAND says otherwise.
+#
+# Programs of which all runs are slow are there where FTN_PYTORCH_SLOW_TESTS is ON.
 
 # For the preset asan: Python keeps memory until the process ends, tests ask for more than there is, and some look at
 # the memory in use, which a large quarantine hides.
@@ -30,11 +34,17 @@ set(fpt_test_environment
   "ASAN_OPTIONS=${fpt_asan_options}")
 set(fpt_test_timeout 120)
 
+# What to put behind the name of a program of fpt_fortran_test that must be there
+set(fpt_form _checked)
+if(CMAKE_BUILD_TYPE STREQUAL "Debug")
+  set(fpt_form "")
+endif()
+
 macro(_fpt_parse)
   cmake_parse_arguments(PARSE_ARGV 1 ARG
-    "UNCHECKED;WILL_FAIL"
+    "PLAIN;SLOW;UNCHECKED;WILL_FAIL"
     "PASS_REGULAR_EXPRESSION;PROGRAM;TIMEOUT;WORKING_DIRECTORY"
-    "ARGS;COMMAND;ENVIRONMENT;FIXTURES;LABELS;LINK;LOCK;OPTIMIZE;SOURCES")
+    "ARGS;COMMAND;ENVIRONMENT;FIXTURES;LABELS;LINK;LOCK;OPTIMIZE;SLOW_FLAGS;SOURCES")
   if(ARG_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "${name}: what is ${ARG_UNPARSED_ARGUMENTS}?")
   endif()
@@ -42,6 +52,9 @@ endmacro()
 
 # Reads the options that _fpt_parse left in the scope of the caller.
 function(_fpt_register name)
+  if(ARG_SLOW)
+    list(APPEND ARG_LABELS slow)
+  endif()
   add_test(NAME ${name} COMMAND ${ARGN})
   set_tests_properties(${name} PROPERTIES
     ENVIRONMENT "${fpt_test_environment};${ARG_ENVIRONMENT}"
@@ -72,23 +85,41 @@ function(fpt_fortran_test name)
   if(NOT ARG_SOURCES)
     set(ARG_SOURCES ${name}.f90)
   endif()
-  if(NOT ARG_OPTIMIZE)
-    _fpt_fortran_program(${name} "")
-    _fpt_register(${name} ${name} ${ARG_ARGS})
+  if(ARG_UNCHECKED OR CMAKE_BUILD_TYPE STREQUAL "Debug")
+    set(ARG_PLAIN ON)
+  else()
+    _fpt_fortran_form(checked "${ARG_SLOW}")
+  endif()
+  if(NOT ARG_OPTIMIZE AND (ARG_SLOW OR NOT ARG_PLAIN))
+    _fpt_fortran_form("" ON)
+  elseif(NOT ARG_OPTIMIZE)
+    _fpt_fortran_form("" OFF)
   endif()
   foreach(flags IN LISTS ARG_OPTIMIZE)
-    string(REGEX REPLACE "[^A-Za-z0-9]+" "_" suffix "${flags}")
-    if("-flto" IN_LIST flags AND NOT fpt_have_lto)
-      message(STATUS "${name}: no link-time optimisation with these compilers, ${flags} is left out")
-    else()
-      _fpt_fortran_program(${name}${suffix} "${flags}")
-      _fpt_register(${name}${suffix} ${name}${suffix} ${ARG_ARGS})
-    endif()
+    _fpt_fortran_form("${flags}" "${ARG_SLOW}")
   endforeach()
-  if(NOT ARG_UNCHECKED AND NOT CMAKE_BUILD_TYPE STREQUAL "Debug")
-    _fpt_fortran_program(${name}_checked checked)
-    _fpt_register(${name}_checked ${name}_checked ${ARG_ARGS})
+  foreach(flags IN LISTS ARG_SLOW_FLAGS)
+    _fpt_fortran_form("${flags}" ON)
+  endforeach()
+endfunction()
+
+# A form of the program of fpt_fortran_test, by its flags or as `checked`, and its run
+function(_fpt_fortran_form flags is_slow)
+  if(is_slow AND NOT FTN_PYTORCH_SLOW_TESTS)
+    return()
   endif()
+  if("-flto" IN_LIST flags AND NOT fpt_have_lto)
+    message(STATUS "${name}: no link-time optimisation with these compilers, ${flags} is left out")
+    return()
+  endif()
+  string(REGEX REPLACE "[^A-Za-z0-9]+" "_" suffix "${flags}")
+  if(flags STREQUAL "checked")
+    set(suffix _checked)
+  endif()
+  set(ARG_SLOW "${is_slow}")
+  _fpt_fortran_program(${name}${suffix} "${flags}")
+  set_target_properties(${name}${suffix} PROPERTIES FPT_IS_SLOW "${is_slow}")
+  _fpt_register(${name}${suffix} ${name}${suffix} ${ARG_ARGS})
 endfunction()
 
 function(fpt_fortran_case name)
@@ -98,8 +129,13 @@ function(fpt_fortran_case name)
   if(NOT ARG_COMMAND)
     set(ARG_COMMAND "<program>" ${ARG_ARGS})
   endif()
+  set(is_slow "${ARG_SLOW}")
   foreach(form IN ITEMS "" _checked)
     if(TARGET ${ARG_PROGRAM}${form})
+      get_target_property(ARG_SLOW ${ARG_PROGRAM}${form} FPT_IS_SLOW)
+      if(is_slow)
+        set(ARG_SLOW ON)
+      endif()
       string(REPLACE "<program>" "$<TARGET_FILE:${ARG_PROGRAM}${form}>" command "${ARG_COMMAND}")
       _fpt_register(${name}${form} ${command})
     endif()

@@ -32,7 +32,9 @@ OTHER_FAULTS = [
         "src/plugin/tensors.cpp",
         "seen.extents[i] > 1 ? seen.strides[i] / size : following;",
         "seen.strides[i] / size;",
-        ctest("^test_(plugin|direct_package)$", "test_plugin", "test_direct_package", "ftn_pytorch_direct"),
+        ctest(
+            "^test_(plugin|direct_package_checked)$", "test_plugin", "test_direct_package_checked", "ftn_pytorch_direct"
+        ),
     ),
     # ---- fortran
     Fault(
@@ -40,14 +42,14 @@ OTHER_FAULTS = [
         "fortran/fpt_kinds.fypp",
         "if (present(stat)) stat = int(abs(status))",
         "if (present(stat)) stat = int(status)",
-        ctest("^test_(results|tensor)$", "test_results", "test_tensor"),
+        ctest("^test_(results|tensor)_checked$", "test_results_checked", "test_tensor_checked"),
     ),
     Fault(
         "a failure goes on",
         "fortran/fpt_kinds.fypp",
         "if (.not. present(stat)) call give_up(status)",
         "",
-        ctest("^test_stop$", "test_stop"),
+        ctest("^test_stop_checked$", "test_stop_checked"),
     ),
     Fault(
         "a failed step says whether it is complete",
@@ -55,10 +57,10 @@ OTHER_FAULTS = [
         "         if (present(completed)) completed = flag /= 0\n      end if",
         "      end if\n      if (present(completed)) completed = flag /= 0",
         ctest(
-            "^test_(pymodule|module|refused)$",
-            "test_pymodule",
-            "test_module",
-            "test_refused",
+            "^test_(pymodule|module|refused)_checked$",
+            "test_pymodule_checked",
+            "test_module_checked",
+            "test_refused_checked",
         ),
     ),
     Fault(
@@ -66,7 +68,7 @@ OTHER_FAULTS = [
         "fortran/fpt_descriptor.c",
         "      return FPT_COMPLEX64;",
         "      return FPT_COMPLEX128;",
-        ctest("^test_kinds$", "test_kinds"),
+        ctest("^test_kinds_checked$", "test_kinds_checked"),
     ),
     # ---- python
     Fault(

@@ -21,7 +21,6 @@ from played_mpi import Played
 def pytest_configure(config):
     """A warning of the package that a test does not expect is a failure."""
     config.addinivalue_line("filterwarnings", "error::ftn_pytorch.host.process.FtnPytorchWarning")
-    config.addinivalue_line("markers", "slow: minutes, run by `make stress`")
 
 
 @pytest.fixture(autouse=True)

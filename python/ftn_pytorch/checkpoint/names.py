@@ -21,7 +21,7 @@ from ..values.kinds import Kind, kind_of
 from ..values.walk import Walk
 from .capture import Collector, holds_state, is_harmless, type_of
 from .changes import Changes
-from .stateful import access_to, holds, holds_objects, is_module, is_namespace, is_optimizer, is_trainable
+from .stateful import access_to, holds, holds_objects, inside, is_module, is_namespace, is_optimizer, is_trainable
 from .writes import IN_PLACE, Event
 
 _CONTAINERS = (list, dict, defaultdict, OrderedDict, Counter, set, deque, bytearray)
@@ -276,15 +276,7 @@ def _holds_trained(value: Any) -> bool:
 
 def objects_in(value: Any) -> list[Any]:
     """Objects with a state in a value, and tensors that are trained."""
-    found: list[Any] = []
-
-    def look(each: Any) -> bool:
-        if access_to(each) is not None or is_trainable(each):
-            found.append(each)
-        return False
-
-    holds(value, look)
-    return found
+    return [each for each in inside(value) if access_to(each) is not None or is_trainable(each)]
 
 
 def is_at_rest(value: Any) -> bool:

@@ -77,12 +77,14 @@ class ScriptCheckpoint(shared.RanksCheckpoint):
         ours, names = self._communicator, shared.declared(self._namespace, self._script)
         if ours is None or "%r" not in path or not names:
             return super().write(path, keep=keep, step=step)
-        unknown = [name for name in names if name not in self._collect()]
+        found = self._collect()
+        shared.require_same(ours, {name: found.get(name) for name in names}, self._collector(), self._script)
+        unknown = [name for name in names if name not in found]
         if unknown:
             raise FtnPytorchError(
                 "SCRIPT",
                 f"{self._script}: {SHARED} names {', '.join(unknown)}, which is not kept in checkpoints: it is none of "
-                f"{', '.join(self._collect())}",
+                f"{', '.join(found)}",
             )
         self._shared = frozenset(names)
         self._left_to_first = self._shared if ours.rank else frozenset()

@@ -9,11 +9,11 @@ user's own classes may hold such objects. Everything else is a plain value.
 from __future__ import annotations
 
 import random
-from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from ..values import is_tensor, loaded, python_types, random_states, user_objects
+from ..values.walk import Kind, Walk
 
 
 class Access(NamedTuple):
@@ -44,28 +44,24 @@ def access_to(value: Any) -> Access | None:
     return None
 
 
-def parts_of(value: Any) -> Iterator[Any]:
-    """What a container or an object of a user's own class holds."""
-    if isinstance(value, dict):
-        yield from value.values()
-    elif isinstance(value, (list, tuple, set, frozenset, deque)):
-        yield from value
-    if user_objects.is_plain(type(value)) or is_namespace(value):
-        yield from user_objects.fields(value).values()
-
-
 def is_namespace(value: Any) -> bool:
     """True for SimpleNamespace and what argparse makes."""
     return type(value) in python_types.NAMESPACES.values()
 
 
-def holds(value: Any, wanted: Callable[[Any], bool], seen: set[int] | None = None) -> bool:
+def inside(value: Any) -> Iterator[Any]:
+    """A value, and what containers and objects of a user's own classes in it hold. Objects with a state stay closed."""
+    walk = Walk([("", value)], enters=lambda each, kind: _is_open(each, kind) and access_to(each) is None)
+    return (edge.value for edge in walk)
+
+
+def _is_open(value: Any, kind: Kind) -> bool:
+    return kind is Kind.CONTAINER or is_namespace(value) or user_objects.is_plain(type(value))
+
+
+def holds(value: Any, wanted: Callable[[Any], bool]) -> bool:
     """True if that is so for a value, or for something inside of it."""
-    seen = set() if seen is None else seen
-    if id(value) in seen:
-        return False
-    seen.add(id(value))
-    return wanted(value) or (access_to(value) is None and any(holds(part, wanted, seen) for part in parts_of(value)))
+    return any(map(wanted, inside(value)))
 
 
 def holds_objects(value: Any) -> bool:

@@ -3,18 +3,19 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from types import ModuleType
 from typing import Any
 
 from ..errors import FtnPytorchError
 from ..values import is_array, is_tensor
+from ..values.walk import Kind, Walk
 from .conventions import FRAMEWORK as OVERRIDE
 from .loading import import_text, imports
 
 NUMPY = "numpy"
 TORCH = "torch"
+_CODE = (Kind.FUNCTION, Kind.CLASS, Kind.NAMESPACE)
 
 # Scripts whose load brought torch into the process by a way that is not seen in their names. A second instance of the
 # same file must be told the same.
@@ -62,21 +63,18 @@ def decide(module: ModuleType, path: str, torch_was_loaded: bool) -> str:
 
 
 def _names_torch(script: ModuleType) -> bool:
-    """Look through the names of the script, of what it imported, and on through modules beside the script."""
-    folder = os.path.dirname(script.__file__ or "")
-    seen = {script.__name__}
-    pending = [script]
-    while pending:
-        module = pending.pop()
-        values = list(vars(module).values())
-        if any(_is_of_torch(value) for value in values):
-            return True
-        if module is not script and os.path.dirname(getattr(module, "__file__", None) or "") != folder:
+    """Look through all names that code of the script can reach, and those of the packages that they come from."""
+    homes: set[str] = set()
+    for edge in Walk([(script.__name__, script)], enters=lambda value, kind: kind in _CODE):
+        if edge.holder is sys.modules:  # what a function imports when it runs; of hooks it counts, see below
             continue
-        for name in map(_home, values):
-            if name and name not in seen and name in sys.modules:
-                seen.add(name)
-                pending.append(sys.modules[name])
+        if _is_of_torch(edge.value):
+            return True
+        home = sys.modules.get(name := _home(edge.value))
+        if home is not None and name not in homes:
+            homes.add(name)
+            if any(map(_is_of_torch, list(vars(home).values()))):
+                return True
     return False
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import enum
+import functools
 import os
 import struct
 import sys
@@ -38,8 +39,13 @@ def is_own_module(name: str) -> bool:
     origin = getattr(module, "__file__", None)
     if origin is None:
         return getattr(module, "__spec__", None) is None and name not in sys.builtin_module_names
-    path = os.path.realpath(origin)
-    return not path.startswith(_INSTALLED) and not {"site-packages", "dist-packages"} & set(path.split(os.sep))
+    return _is_own_file(origin)
+
+
+@functools.cache
+def _is_own_file(path: str) -> bool:
+    real = os.path.realpath(path)
+    return not real.startswith(_INSTALLED) and not {"site-packages", "dist-packages"} & set(real.split(os.sep))
 
 
 def is_plain(kind: type) -> bool:
