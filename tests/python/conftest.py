@@ -22,12 +22,22 @@ def pytest_configure(config):
 
 
 @pytest.fixture(autouse=True)
-def isolated(monkeypatch, tmp_path):
-    """Loading scripts changes sys.path, sys.modules and what was done once per process."""
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    monkeypatch.setattr(process, "_state", process._State())
+def isolated(tmp_path):
+    """Loading scripts changes sys.path, sys.modules and what was done once per process.
+
+    Processes that the package starts come from a server that has imported torch, in place of importing it again.
+    """
     before = set(sys.modules)
-    yield
+    # Not by monkeypatch, whose undo is for what the test has changed
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "path", list(sys.path))
+        patch.setattr(process, "_state", process._State())
+        if torch := sys.modules.get("torch"):
+            get_context = torch.multiprocessing.get_context
+            get_context("forkserver").set_forkserver_preload(["torch", "torch._dynamo"])
+            warmer = {"spawn": "forkserver"}
+            patch.setattr(torch.multiprocessing, "get_context", lambda way=None: get_context(warmer.get(way, way)))
+        yield
     for name in set(sys.modules) - before:
         if str(getattr(sys.modules[name], "__file__", None)).startswith(str(tmp_path)):
             del sys.modules[name]
