@@ -2,6 +2,7 @@
 """Fixtures for tests of the Python layer: scripts in a folder of their own, and failures as the library sees them."""
 
 import contextlib
+import fcntl
 import os
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import pytest
 import ftn_pytorch
 from ftn_pytorch import _embed, communicator, process
 from played_mpi import Played
+from warm import run as run_warm
 
 
 def pytest_configure(config):
@@ -84,19 +86,18 @@ def fails():
 
 @pytest.fixture
 def python():
-    """python(code, *arguments): standard output of a fresh interpreter that runs the code."""
+    """python(code, *arguments): standard output of a fresh interpreter that runs the code; ``warm`` has imported torch."""
 
-    def python(code, *arguments):
+    def python(code, *arguments, warm=False):
         package = Path(ftn_pytorch.__file__).parents[1]
         inherited = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
-        done = subprocess.run(
-            [sys.executable, "-c", textwrap.dedent(code), *map(str, arguments)],
-            capture_output=True,
-            text=True,
-            env={**inherited, "PYTHONPATH": str(package)},
-            timeout=120,
-            check=False,
-        )
+        words = ["-c", textwrap.dedent(code), *map(str, arguments)]
+        environment = {**inherited, "PYTHONPATH": str(package)}
+        if warm:
+            done = run_warm(words, env=environment)
+        else:
+            command = [sys.executable, *words]
+            done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120, check=False)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
@@ -119,15 +120,22 @@ def extension(monkeypatch):
 
 @pytest.fixture(scope="session")
 def model_file(tmp_path_factory):
-    """model_file(source): a file of formats_models.SOURCES, made once, since some take a minute."""
-    folder, made = tmp_path_factory.mktemp("formats"), {}
+    """model_file(source): a file of formats_models.SOURCES, made once for all workers, since some take a minute."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "formats"
+    folder.mkdir(exist_ok=True)
 
     def model_file(source):
         import formats_models
 
-        if source not in made:
-            made[source] = formats_models.write(source, folder)
-        return made[source]
+        with open(folder / f"{source}.lock", "a+") as made:
+            fcntl.flock(made, fcntl.LOCK_EX)
+            made.seek(0)
+            path = made.read()
+            if not path:
+                path = formats_models.write(source, folder)
+                made.write(path)
+        return path
 
     return model_file
 
