@@ -93,7 +93,7 @@ def test_a_call_that_ended_the_program_can_be_run_again(run, script, tmp_path, c
 
 def test_debugger_stops_in_the_function(run, script, tmp_path, command) -> None:
     run(f"load={script}", "forward", RECORD="calls")
-    done = command("replay", tmp_path / "calls", "--pdb", input="p 'shape', x.shape\ncontinue\n")
+    done = command("replay", tmp_path / "calls", "--pdb", cold=True, input="p 'shape', x.shape\ncontinue\n")
     assert "-> return 2 * x" in done.stdout
     assert "('shape', (2, 3))" in done.stdout
 

@@ -315,7 +315,7 @@ def test_missing_cmake_package_is_told_with_where_it_was_looked_for(capsys, tmp_
     assert str(tmp_path / "python") in captured.err
 
 
-@pytest.mark.parametrize("command", [["doctor"], ["doctor", "--json"]])
+@pytest.mark.parametrize("command", [["doctor"], pytest.param(["doctor", "--json"], marks=pytest.mark.slow)])
 def test_reader_that_goes_away_is_no_failure_to_tell(command):
     folder = os.path.dirname(os.path.dirname(os.path.abspath(__main__.__file__)))
     end_to_read, end_to_write = os.pipe()

@@ -135,6 +135,7 @@ WEIGHTED = """
 """
 
 
+@pytest.mark.slow
 def test_unequal_numbers_of_samples_decorated_or_not(tmp_path):
     """2 and 6 samples, later 2 and 10, are one rank with 8, later 12."""
     for one, two in zip(run(1, tmp_path, WEIGHTED), run(2, tmp_path, WEIGHTED)):
@@ -301,6 +302,7 @@ ALONE = """
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.slow
 def test_what_changes_on_one_rank_alone_mixes_no_calls(tmp_path):
     assert run(2, tmp_path, ALONE)
 
@@ -389,6 +391,7 @@ PASSED_OVER = """
 """
 
 
+@pytest.mark.slow
 def test_an_error_that_one_rank_passes_over_is_told_to_all(tmp_path):
     """Rank 1 fails before it averages, and goes on: its next call meets the one that the others wait in."""
     for rank, found in enumerate(run(2, tmp_path, PASSED_OVER)):

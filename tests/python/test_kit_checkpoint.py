@@ -100,6 +100,7 @@ def test_a_config_that_changed_is_an_error_and_the_training_goes_on_as_it_was(lo
     assert all(torch.equal(one, each) for pair in zip(refused, train(same, 20, 30)) for one, each in zip(*pair))
 
 
+@pytest.mark.slow
 def test_the_online_closure_restarts_bit_for_bit(tmp_path, extension):
     source = Path(__file__).parents[2] / "examples" / "online_closure" / "closure.py"
     config = {"seed": 3, "warm_up": 200, "capacity": 1000, "width": 8}
