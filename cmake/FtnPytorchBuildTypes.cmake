@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 # Flags of this project when it is the top level: warnings, Release by default, run-time checks in Debug, and Profile.
+# What ccache has seen is not compiled again, where there is a ccache.
 
 add_compile_options(
   "$<$<COMPILE_LANGUAGE:C,CXX>:-Wall;-Wextra;-Wpedantic>"
@@ -12,6 +13,16 @@ endif()
 if(CMAKE_Fortran_COMPILER_ID STREQUAL "GNU")
   set(CMAKE_Fortran_FLAGS_DEBUG "-g -Og -fcheck=all -fbacktrace -ffpe-trap=invalid,zero,overflow")
 endif()
+
+find_program(FTN_PYTORCH_CCACHE ccache)
+mark_as_advanced(FTN_PYTORCH_CCACHE)
+foreach(language C CXX)
+  if(FTN_PYTORCH_CCACHE AND NOT DEFINED CMAKE_${language}_COMPILER_LAUNCHER)
+    # Tests have precompiled headers.
+    set(CMAKE_${language}_COMPILER_LAUNCHER
+      "${CMAKE_COMMAND}" -E env CCACHE_SLOPPINESS=pch_defines,time_macros "${FTN_PYTORCH_CCACHE}")
+  endif()
+endforeach()
 
 # gprof: a program writes gmon.out to its working directory when it ends.
 if(CMAKE_BUILD_TYPE STREQUAL "Profile" AND CMAKE_Fortran_COMPILER)

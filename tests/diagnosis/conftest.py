@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import warm
 
 SCRIPT = """
 import numpy
@@ -40,11 +41,18 @@ def script(tmp_path: Path) -> Path:
     return path
 
 
-def _finished(command: list, code: int, **options) -> subprocess.CompletedProcess:
-    """A process that has ended with ``code``, and what it wrote."""
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, **options)
+def _ended(done: subprocess.CompletedProcess, code: int) -> subprocess.CompletedProcess:
+    """A process, if it has ended with ``code``."""
     assert done.returncode == code, done.stdout + done.stderr
     return done
+
+
+def _run(command: list, **options) -> subprocess.CompletedProcess:
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, **options)
+
+
+def _run_cold(words: list, **options) -> subprocess.CompletedProcess:
+    return _run([sys.executable, *words], **options)
 
 
 @pytest.fixture
@@ -54,28 +62,22 @@ def run(build_dir: Path, tmp_path: Path):
     def run(*actions, environment=None, code=0, program="diagnosis_program", **variables):
         inherited = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
         wanted = {f"FTN_PYTORCH_{name}": str(value) for name, value in variables.items()}
-        return _finished(
-            [build_dir / "tests" / "diagnosis" / program, *map(str, actions)],
-            code,
-            env={**inherited, "FTN_PYTORCH_PYTHON": sys.executable, **wanted, **(environment or {})},
-            cwd=tmp_path,
-        )
+        command = [build_dir / "tests" / "diagnosis" / program, *map(str, actions)]
+        variables = {**inherited, "FTN_PYTORCH_PYTHON": sys.executable, **wanted, **(environment or {})}
+        return _ended(_run(command, env=variables, cwd=tmp_path), code)
 
     return run
 
 
 @pytest.fixture
 def command():
-    """command(*arguments): finished ``python -m ftn_pytorch``."""
+    """command(*arguments): finished ``python -m ftn_pytorch``; torch is imported already unless it is ``cold``."""
 
-    def command(*arguments, environment=None, code=0, **options):
+    def command(*arguments, environment=None, code=0, cold=False, **options):
         package = Path(__file__).resolve().parents[2] / "python"
-        return _finished(
-            [sys.executable, "-m", "ftn_pytorch", *map(str, arguments)],
-            code,
-            env={**os.environ, "PYTHONPATH": str(package), **(environment or {})},
-            **options,
-        )
+        variables = {**os.environ, "PYTHONPATH": str(package), **(environment or {})}
+        words = ["-m", "ftn_pytorch", *map(str, arguments)]
+        return _ended((_run_cold if cold else warm.run)(words, env=variables, **options), code)
 
     return command
 

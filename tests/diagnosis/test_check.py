@@ -209,6 +209,7 @@ def test_bench_of_a_script(run, script, saved_model) -> None:
     assert report["machine"]["threads"] >= 1 and report["warnings"] == []
 
 
+@pytest.mark.slow
 def test_bench_tells_what_is_not_recorded(run, script) -> None:
     script.write_text(SCRIPT.replace("return False, loss", "return loss.item() < 1e-9, loss"))
     assert "is not recorded: " in measured(run, script, "--input", "32x16")["warnings"][0]
@@ -219,6 +220,7 @@ def test_bench_for_people_and_of_a_saved_model(run, saved_model) -> None:
     assert [line.split()[0] for line in lines if line.startswith("  ")] == ["direct", "python"]
 
 
+@pytest.mark.slow
 def test_bench_says_why_a_path_is_missing(run, script) -> None:
     script.write_text(SCRIPT + "other = torch.nn.Linear(2, 2)\n")
     (row,) = (row for row in measured(run, script, "--input", "32x16")["rows"] if row["function"] == "network")

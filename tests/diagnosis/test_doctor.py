@@ -36,7 +36,7 @@ def test_command_ends_with_one_if_something_is_wrong(command, tmp_path) -> None:
     for name in ("numpy", "torch"):
         (tmp_path / f"{name}.py").write_text("raise ImportError('it is broken')\n")
     package = str(tmp_path) + ":" + "python"
-    done = command("doctor", "--json", environment={"PYTHONPATH": package}, code=1)
+    done = command("doctor", "--json", environment={"PYTHONPATH": package}, code=1, cold=True)
     report = json.loads(done.stdout)
     assert report["fine"] is False
     assert {"IMPORT"} == {finding["status"] for finding in report["findings"] if finding["verdict"] == "wrong"}

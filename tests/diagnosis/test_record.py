@@ -93,7 +93,7 @@ def test_a_call_that_ended_the_program_can_be_run_again(run, script, tmp_path, c
 
 def test_debugger_stops_in_the_function(run, script, tmp_path, command) -> None:
     run(f"load={script}", "forward", RECORD="calls")
-    done = command("replay", tmp_path / "calls", "--pdb", input="p 'shape', x.shape\ncontinue\n")
+    done = command("replay", tmp_path / "calls", "--pdb", cold=True, input="p 'shape', x.shape\ncontinue\n")
     assert "-> return 2 * x" in done.stdout
     assert "('shape', (2, 3))" in done.stdout
 
@@ -130,7 +130,7 @@ def test_what_cannot_be_replayed_is_told(tmp_path, command) -> None:
 
 def test_strided_arrays_come_back_as_they_were(tmp_path) -> None:
     sys.path.insert(0, "python")
-    from ftn_pytorch.stored import Store, Stored
+    from ftn_pytorch.diagnosis.call_files import Store, Stored
 
     base = numpy.arange(24.0).reshape(4, 6)
     values = [

@@ -12,6 +12,8 @@ import pytest
 from pages import ROOT
 from walkthrough import Walk, blocks_below
 
+pytestmark = pytest.mark.slow
+
 PAGE = ROOT / "docs" / "tools.md"
 
 

@@ -12,6 +12,8 @@ import pytest
 from pages import ROOT, blocks_of
 from walkthrough import Walk
 
+pytestmark = pytest.mark.slow
+
 PAGE = ROOT / "docs" / "tutorial.md"
 
 

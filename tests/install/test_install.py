@@ -58,6 +58,7 @@ def test_find_package(prefix: Path, tmp_path: Path) -> None:
     assert run(program, SCRIPT, cwd=tmp_path) == "15\n"
 
 
+@pytest.mark.slow
 def test_first_program_of_the_readme(prefix: Path, tmp_path: Path) -> None:
     """The first blocks of README.md, word for word."""
     readme = (ROOT / "README.md").read_text()
@@ -74,6 +75,7 @@ def test_first_program_of_the_readme(prefix: Path, tmp_path: Path) -> None:
     assert word == "loss" and 0 <= float(loss) < 1e-6
 
 
+@pytest.mark.slow
 def test_find_package_with_wider_default_kinds(prefix: Path, tmp_path: Path) -> None:
     flags = "-DCMAKE_Fortran_FLAGS=-fdefault-real-8 -fdefault-integer-8"
     program = build("find_package", tmp_path, f"-DCMAKE_PREFIX_PATH={prefix}", flags)
@@ -89,6 +91,7 @@ GNU_FLAGS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flags", GNU_FLAGS.values(), ids=GNU_FLAGS)
 def test_flags_of_the_project_do_not_concern_the_modules(
     flags: str, prefix: Path, is_gnu_fortran: bool, tmp_path: Path
@@ -101,11 +104,13 @@ def test_flags_of_the_project_do_not_concern_the_modules(
     run("cmake", "--build", tmp_path / "build", "--target", "ftn_pytorch_fortran", cwd=tmp_path)
 
 
+@pytest.mark.slow
 def test_explicit_ranks(prefix: Path, tmp_path: Path) -> None:
     program = build("find_package", tmp_path, f"-DCMAKE_PREFIX_PATH={prefix}", "-DFTN_PYTORCH_ARG_RANKS=ON")
     assert run(program, SCRIPT, cwd=tmp_path) == "15\n"
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.torch.jit:DeprecationWarning")
 def test_direct_path_alone(prefix: Path, tmp_path: Path) -> None:
     """The plug-in finds libtorch where no Python has loaded it: its environment may be in the source tree."""
@@ -130,6 +135,7 @@ def test_command(prefix: Path, tmp_path: Path) -> None:
     assert attempt(command, "--version", cwd=tmp_path, FTN_PYTORCH_PYTHON="/there/is/none").returncode == 127
 
 
+@pytest.mark.slow
 def test_a_new_project(prefix: Path, tmp_path: Path) -> None:
     """It is built against the package, and its own tests pass: the loss falls, and a restart gives the same numbers."""
     run(prefix / "bin" / "ftn_pytorch", "new", "wind", cwd=tmp_path)
@@ -148,6 +154,7 @@ def test_licence_and_documentation_are_installed(prefix: Path) -> None:
         assert (folder / page).is_file(), page
 
 
+@pytest.mark.slow
 def test_add_subdirectory(tmp_path: Path) -> None:
     program = build("add_subdirectory", tmp_path, f"-DPython_EXECUTABLE={sys.executable}")
     assert run(program, SCRIPT, cwd=tmp_path) == "15\n"
@@ -155,6 +162,7 @@ def test_add_subdirectory(tmp_path: Path) -> None:
     assert not any((built / part).exists() for part in ("tests", "examples", "benchmarks")), "more than is needed"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("missing", ["pybind11", "fypp"])
 def test_a_package_that_cmake_misses_is_named(missing: str, tmp_path: Path) -> None:
     run(sys.executable, "-m", "venv", "--without-pip", tmp_path / "bare", cwd=tmp_path)
@@ -179,6 +187,7 @@ def test_a_package_that_cmake_misses_is_named(missing: str, tmp_path: Path) -> N
     assert f"{missing} is missing. Install it with: {python} -m pip install {missing}" in text
 
 
+@pytest.mark.slow
 def test_a_free_threaded_python_is_refused(tmp_path: Path) -> None:
     run(sys.executable, "-m", "venv", "--without-pip", tmp_path / "free", cwd=tmp_path)
     python = tmp_path / "free" / "bin" / "python"
@@ -190,6 +199,7 @@ def test_a_free_threaded_python_is_refused(tmp_path: Path) -> None:
     assert "is a free-threaded Python, and this library needs one" in " ".join(done.stderr.split())
 
 
+@pytest.mark.slow
 def test_makefile(prefix: Path, cache: dict[str, str], is_gnu_fortran: bool, tmp_path: Path) -> None:
     for file in (HERE / "makefile" / "Makefile", HERE / "program.f90"):
         shutil.copy(file, tmp_path)
@@ -203,11 +213,13 @@ def test_makefile(prefix: Path, cache: dict[str, str], is_gnu_fortran: bool, tmp
     assert run(tmp_path / "program", SCRIPT, cwd=tmp_path) == "15\n"
 
 
+@pytest.mark.slow
 def test_c(prefix: Path, tmp_path: Path) -> None:
     program = build("c", tmp_path, f"-DCMAKE_PREFIX_PATH={prefix}")
     assert run(program, SCRIPT, cwd=tmp_path) == "15\n"
 
 
+@pytest.mark.slow
 def test_moved_to_a_path_with_a_space(build_dir: Path, tmp_path: Path) -> None:
     moved = install(build_dir, tmp_path / "prefix").rename(tmp_path / "moved prefix")
     program = build("find_package", tmp_path, f"-DCMAKE_PREFIX_PATH={moved}")
@@ -216,6 +228,7 @@ def test_moved_to_a_path_with_a_space(build_dir: Path, tmp_path: Path) -> None:
     run(moved / "bin" / "python_training", example, cwd=tmp_path)
 
 
+@pytest.mark.slow
 def test_pip_install(tmp_path: Path) -> None:
     sources = tmp_path / "sources"  # building leaves files behind
     sources.mkdir()
@@ -236,6 +249,7 @@ def test_pip_install(tmp_path: Path) -> None:
     assert len([path for path in (tmp_path / "wind").rglob("*") if path.is_file()]) == 7
 
 
+@pytest.mark.slow
 def test_profile_build_writes_gmon_out(cache: dict[str, str], is_gnu_fortran: bool, tmp_path: Path) -> None:
     folder, quick = tmp_path / "build", tmp_path / "quick.cmake"
     # Whether the core is optimised makes no difference here, but for the time that it takes.

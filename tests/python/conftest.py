@@ -2,6 +2,7 @@
 """Fixtures for tests of the Python layer: scripts in a folder of their own, and failures as the library sees them."""
 
 import contextlib
+import fcntl
 import os
 import subprocess
 import sys
@@ -12,22 +13,35 @@ from pathlib import Path
 import pytest
 
 import ftn_pytorch
-from ftn_pytorch import _embed, communicator, process
+from ftn_pytorch import _embed
+from ftn_pytorch.host import process
+from ftn_pytorch.ranks import communicator
 from played_mpi import Played
+from warm import run as run_warm
 
 
 def pytest_configure(config):
     """A warning of the package that a test does not expect is a failure."""
-    config.addinivalue_line("filterwarnings", "error::ftn_pytorch.process.FtnPytorchWarning")
+    config.addinivalue_line("filterwarnings", "error::ftn_pytorch.host.process.FtnPytorchWarning")
 
 
 @pytest.fixture(autouse=True)
-def isolated(monkeypatch, tmp_path):
-    """Loading scripts changes sys.path, sys.modules and what was done once per process."""
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    monkeypatch.setattr(process, "_state", process._State())
+def isolated(tmp_path):
+    """Loading scripts changes sys.path, sys.modules and what was done once per process.
+
+    Processes that the package starts come from a server that has imported torch, in place of importing it again.
+    """
     before = set(sys.modules)
-    yield
+    # Not by monkeypatch, whose undo is for what the test has changed
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "path", list(sys.path))
+        patch.setattr(process, "_state", process._State())
+        if torch := sys.modules.get("torch"):
+            get_context = torch.multiprocessing.get_context
+            get_context("forkserver").set_forkserver_preload(["torch", "torch._dynamo"])
+            warmer = {"spawn": "forkserver"}
+            patch.setattr(torch.multiprocessing, "get_context", lambda way=None: get_context(warmer.get(way, way)))
+        yield
     for name in set(sys.modules) - before:
         if str(getattr(sys.modules[name], "__file__", None)).startswith(str(tmp_path)):
             del sys.modules[name]
@@ -74,19 +88,18 @@ def fails():
 
 @pytest.fixture
 def python():
-    """python(code, *arguments): standard output of a fresh interpreter that runs the code."""
+    """python(code, *arguments): standard output of a fresh interpreter that runs the code; ``warm`` has imported torch."""
 
-    def python(code, *arguments):
+    def python(code, *arguments, warm=False):
         package = Path(ftn_pytorch.__file__).parents[1]
         inherited = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
-        done = subprocess.run(
-            [sys.executable, "-c", textwrap.dedent(code), *map(str, arguments)],
-            capture_output=True,
-            text=True,
-            env={**inherited, "PYTHONPATH": str(package)},
-            timeout=120,
-            check=False,
-        )
+        words = ["-c", textwrap.dedent(code), *map(str, arguments)]
+        environment = {**inherited, "PYTHONPATH": str(package)}
+        if warm:
+            done = run_warm(words, env=environment)
+        else:
+            command = [sys.executable, *words]
+            done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120, check=False)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
@@ -97,27 +110,34 @@ def python():
 def extension(monkeypatch):
     """The extension that runs recordings, of the build under test; skips where that has none."""
     pytest.importorskip("torch")
-    from ftn_pytorch.recording import library
+    from ftn_pytorch.recording import extension
 
     monkeypatch.setenv("ftn_pytorch_ROOT", os.environ.get("FTN_PYTORCH_BUILD_DIR", ""))
-    if library.module() is None:
+    if extension.module() is None:
         # Not found by an earlier test, which did not name the build
-        monkeypatch.setattr(library._Found, "obstacle", None)
-    if library.obstacle():
-        pytest.skip(library.obstacle())
+        monkeypatch.setattr(extension._Found, "obstacle", None)
+    if extension.obstacle():
+        pytest.skip(extension.obstacle())
 
 
 @pytest.fixture(scope="session")
 def model_file(tmp_path_factory):
-    """model_file(source): a file of formats_models.SOURCES, made once, since some take a minute."""
-    folder, made = tmp_path_factory.mktemp("formats"), {}
+    """model_file(source): a file of formats_models.SOURCES, made once for all workers, since some take a minute."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "formats"
+    folder.mkdir(exist_ok=True)
 
     def model_file(source):
         import formats_models
 
-        if source not in made:
-            made[source] = formats_models.write(source, folder)
-        return made[source]
+        with open(folder / f"{source}.lock", "a+") as made:
+            fcntl.flock(made, fcntl.LOCK_EX)
+            made.seek(0)
+            path = made.read()
+            if not path:
+                path = formats_models.write(source, folder)
+                made.write(path)
+        return path
 
     return model_file
 

@@ -8,13 +8,15 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
 import torch
 
 from checkpoint_training import Training
 from forking import without_devices
 from ftn_pytorch.checkpoint import Checkpoint, file, folder
 
-KILLS = int(os.environ.get("FTN_PYTORCH_TEST_KILLS", "200"))
+ASKED = os.environ.get("FTN_PYTORCH_TEST_KILLS")
+KILLS = [int(ASKED)] if ASKED else [20, pytest.param(200, marks=pytest.mark.slow)]
 SEED = int(os.environ.get("FTN_PYTORCH_TEST_SEED", random.SystemRandom().randrange(2**32)))
 KEEP = 2
 
@@ -33,10 +35,10 @@ def test_a_restart_in_a_new_process_goes_on_bit_for_bit(python, tmp_path, monkey
     training.checkpoint.write("steps", step=last)
     """
     monkeypatch.chdir(tmp_path)
-    halves = python(code, 0, 100) + python(code, 100, 200)
+    halves = python(code, 0, 100, warm=True) + python(code, 100, 200, warm=True)
     os.mkdir("whole")
     monkeypatch.chdir("whole")
-    assert halves == python(code, 0, 200)
+    assert halves == python(code, 0, 200, warm=True)
     assert len(halves.split()) == 200
 
 
@@ -74,11 +76,12 @@ def kill_one(place, delay):
     return [int.from_bytes(reported[at : at + 4], "little") for at in range(0, len(reported), 4)]
 
 
-def test_a_kill_at_any_moment_loses_nothing_but_the_step_in_progress(tmp_path):
+@pytest.mark.parametrize("kills", KILLS)
+def test_a_kill_at_any_moment_loses_nothing_but_the_step_in_progress(kills, tmp_path):
     if torch.cuda.is_available():
-        without_devices(f"{__file__}::test_a_kill_at_any_moment_loses_nothing_but_the_step_in_progress")
+        without_devices(f"{__file__}::test_a_kill_at_any_moment_loses_nothing_but_the_step_in_progress[{kills}]")
         return
-    print(f"seed {SEED}, {KILLS} kills; to repeat: FTN_PYTORCH_TEST_SEED={SEED} FTN_PYTORCH_TEST_KILLS={KILLS}")
+    print(f"seed {SEED}, {kills} kills; to repeat: FTN_PYTORCH_TEST_SEED={SEED} FTN_PYTORCH_TEST_KILLS={kills}")
     dice = random.Random(SEED)
     place = str(tmp_path / "steps")
     threads = torch.get_num_threads()
@@ -88,7 +91,7 @@ def test_a_kill_at_any_moment_loses_nothing_but_the_step_in_progress(tmp_path):
     Training().step()
     digests, last, left_over, between = {}, 0, 0, 0
     try:
-        for _ in range(KILLS):
+        for _ in range(kills):
             steps = kill_one(place, dice.uniform(0, 0.03))
             assert steps == list(range(last + 1, last + 1 + len(steps)))
             newest = folder.listed(place)

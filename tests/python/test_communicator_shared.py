@@ -5,9 +5,9 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from ftn_pytorch.communicator import Communicator
 
 from ftn_pytorch import Checkpoint
-from ftn_pytorch.communicator import Communicator
 from ftn_pytorch.errors import FtnPytorchError
 from played_mpi import FIRST_OF_TWO, LONE, SECOND_OF_TWO
 

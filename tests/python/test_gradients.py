@@ -18,7 +18,7 @@ RANK = """
     import sys
     import torch
     from ftn_pytorch import average_gradients, recorded
-    from ftn_pytorch.recording import library
+    from ftn_pytorch.recording import extension as library
 
     rank, size = int(sys.argv[1]), int(sys.argv[2])
     torch.set_num_threads(1)
@@ -97,7 +97,7 @@ WEIGHTED = """
     import sys
     import torch
     from ftn_pytorch import average_gradients, recorded, require_equal
-    from ftn_pytorch.recording import library
+    from ftn_pytorch.recording import extension as library
 
     rank, size = int(sys.argv[1]), int(sys.argv[2])
     torch.set_num_threads(1)
@@ -135,6 +135,7 @@ WEIGHTED = """
 """
 
 
+@pytest.mark.slow
 def test_unequal_numbers_of_samples_decorated_or_not(tmp_path):
     """2 and 6 samples, later 2 and 10, are one rank with 8, later 12."""
     for one, two in zip(run(1, tmp_path, WEIGHTED), run(2, tmp_path, WEIGHTED)):
@@ -227,7 +228,7 @@ ALONE = """
     import sys
     import torch
     from ftn_pytorch import average_gradients, recorded, require_equal
-    from ftn_pytorch.recording import library
+    from ftn_pytorch.recording import extension as library
 
     rank, size = int(sys.argv[1]), int(sys.argv[2])
     torch.set_num_threads(1)
@@ -301,6 +302,7 @@ ALONE = """
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.slow
 def test_what_changes_on_one_rank_alone_mixes_no_calls(tmp_path):
     assert run(2, tmp_path, ALONE)
 
@@ -310,8 +312,9 @@ PASSED_OVER = """
     import json
     import sys
     import torch
-    from ftn_pytorch import average_gradients, errors, missed, recorded
-    from ftn_pytorch.recording import library
+    from ftn_pytorch import average_gradients, errors, recorded
+    from ftn_pytorch.ranks import failed_calls
+    from ftn_pytorch.recording import extension as library
 
     rank, size = int(sys.argv[1]), int(sys.argv[2])
     torch.set_num_threads(1)
@@ -341,7 +344,7 @@ PASSED_OVER = """
             if number == 3 and rank == 1:
                 raise KeyError  # after the average: nothing is shifted
 
-        train = missed.Counted(ftn_pytorch_train)
+        train = failed_calls.Counted(ftn_pytorch_train)
         for number in range(calls):
             before = net.weight.detach().clone()
             try:
@@ -388,6 +391,7 @@ PASSED_OVER = """
 """
 
 
+@pytest.mark.slow
 def test_an_error_that_one_rank_passes_over_is_told_to_all(tmp_path):
     """Rank 1 fails before it averages, and goes on: its next call meets the one that the others wait in."""
     for rank, found in enumerate(run(2, tmp_path, PASSED_OVER)):

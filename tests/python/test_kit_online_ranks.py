@@ -46,6 +46,7 @@ RANK = """
 """
 
 
+@pytest.mark.slow
 def test_two_ranks_are_one(tmp_path):
     one, two = run(1, tmp_path, RANK), run(2, tmp_path, RANK)
     for a, b in zip(one, two):

@@ -13,10 +13,11 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from .. import agreement, process
-from ..communicator import Communicator
-from ..conventions import RESTORE, SAVE, SHARED
 from ..errors import FtnPytorchError
+from ..host import fair_lock, process
+from ..ranks import equality
+from ..ranks.communicator import Communicator
+from ..script.conventions import RESTORE, SAVE, SHARED
 from ..values import TAG, Unstorable, is_tensor
 from . import file, folder
 from .base import SHARED_KEY as KEY
@@ -24,6 +25,21 @@ from .base import Checkpoint
 from .capture import Collector
 
 _PURPOSE = "restore(folder with %r)"
+
+
+class RanksCheckpoint(Checkpoint):
+    """A checkpoint that ranks may write and restore together."""
+
+    # Whose ranks these are, set for scripts that were loaded with it.
+    _communicator: Communicator | None = None
+
+    def restore(self, path: str, *, step: int | None = None, fallback: bool = False) -> int | None:
+        if self._communicator is None or "%r" not in path or os.path.isfile(path.replace("%r", "0")):
+            return super().restore(path, step=step, fallback=fallback)
+        with fair_lock.lock():
+            entry = restore(self, self._communicator, path, step, fallback)
+            self._session.went_on_from(file.resolve(path), entry.step)
+            return entry.step
 
 
 def declared(names: Mapping[str, Any], script: str) -> list[str]:
@@ -57,7 +73,7 @@ def require_same(ours: Communicator, objects: Mapping[str, Any], encoder: Collec
         except Unstorable as failure:  # the write that comes next fails with it
             mine[name] = str(failure)
         mine.update({place: _digest(encoder.arrays[place]) for place in list(encoder.arrays)[before:]})
-    agreement.compare(
+    equality.compare(
         mine,
         lambda text: ours.gather(text, purpose="checkpoint(folder with %r)"),
         f"{script}: {SHARED} names what is not the same on all ranks",
@@ -78,7 +94,7 @@ def _without_devices(tree: Any) -> Any:
 
 def _digest(array: Any) -> str:
     if is_tensor(array):
-        return agreement.digest(array)
+        return equality.digest(array)
     return f"{array.dtype} {array.shape} {hashlib.sha256(array.tobytes()).hexdigest()}"
 
 
