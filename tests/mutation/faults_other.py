@@ -74,7 +74,7 @@ OTHER_FAULTS = [
     Fault(
         "a single rank shares its cores",
         "python/ftn_pytorch/host/process.py",
-        "if local_ranks(os.environ) > 1 and torch",
+        "if launcher.local_ranks(os.environ) > 1 and torch",
         "if torch",
         pytest("python/test_process.py"),
     ),
