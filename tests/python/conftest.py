@@ -11,11 +11,11 @@ import weakref
 from pathlib import Path
 
 import pytest
+from warm import run as run_warm
 
 import ftn_pytorch
 from ftn_pytorch import _embed, communicator, process
 from played_mpi import Played
-from warm import run as run_warm
 
 
 def pytest_configure(config):
@@ -86,7 +86,7 @@ def fails():
 
 @pytest.fixture
 def python():
-    """python(code, *arguments): standard output of a fresh interpreter that runs the code; ``warm`` has imported torch."""
+    """python(code, *arguments): standard output of a fresh interpreter that runs the code; if ``warm``, torch is imported."""
 
     def python(code, *arguments, warm=False):
         package = Path(ftn_pytorch.__file__).parents[1]
