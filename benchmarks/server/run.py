@@ -14,7 +14,7 @@ from tritonclient.grpc import InferenceServerClient, InferInput
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "python"))
 from ftn_pytorch import _embed
-from ftn_pytorch.runners.triton_client import Address
+from ftn_pytorch.runners.models.triton_client import Address
 
 BATCH, CALLS = 32, 3000
 

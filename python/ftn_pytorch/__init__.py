@@ -7,43 +7,30 @@ Scripts need not import this package, and programs never do: the library calls i
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
-__version__ = "0.1.0"
+from ._version import __version__ as __version__
+
+# Where the names are that scripts use. Imported late: most programs need none. torch is imported by none of this.
+_PLACES = {
+    "Checkpoint": "checkpoint",
+    "average_gradients": "ranks.gradients",
+    "init_process_group": "ranks.process_group",
+    "lock": "host.fair_lock",
+    "procedure": "tensors.procedures",
+    "rank": "ranks.own_rank",
+    "recorded": "recording",
+    "require_equal": "ranks.equality",
+    "world_size": "ranks.own_rank",
+}
 
 
 def __getattr__(name: str) -> Any:
-    # Late, because most programs never write a checkpoint. torch is imported by none of this.
-    if name == "Checkpoint":
-        from .checkpoint import Checkpoint
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_PLACES[name]}"), name)
 
-        return Checkpoint
-    if name == "lock":
-        from .process import lock
 
-        return lock
-    if name in ("rank", "world_size"):
-        from . import process
-
-        return getattr(process, name)
-    if name == "procedure":
-        from .procedures import procedure
-
-        return procedure
-    if name == "average_gradients":
-        from .gradients import average_gradients
-
-        return average_gradients
-    if name == "init_process_group":
-        from .groups import init_process_group
-
-        return init_process_group
-    if name == "require_equal":
-        from .agreement import require_equal
-
-        return require_equal
-    if name == "recorded":
-        from .recording import recorded
-
-        return recorded
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_PLACES})

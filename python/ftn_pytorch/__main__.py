@@ -8,7 +8,10 @@ import os
 import sys
 from collections.abc import Sequence
 
-from . import __version__, bench, check, config, diagnose, explore, export, lint, new, plot, replay
+from ._version import __version__
+from .commands import bench, check, explore, export, lint, new, plot, replay
+from .diagnosis import doctor
+from .host import installation
 
 # Each has add_arguments and run.
 _COMMANDS = {
@@ -36,8 +39,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     choice.add_argument("--cmakedir", action="store_true", help="print the folder for CMake's ftn_pytorch_DIR")
     commands = parser.add_subparsers(dest="command", metavar="command")
     help_doctor = "say what is installed and found, with a verdict and a cure for each"
-    doctor = commands.add_parser("doctor", aliases=["diagnose"], help=help_doctor, description=help_doctor)
-    doctor.add_argument("--json", action="store_true", help="for programs")
+    options = commands.add_parser("doctor", aliases=["diagnose"], help=help_doctor, description=help_doctor)
+    options.add_argument("--json", action="store_true", help="for programs")
     for name, (module, text) in _COMMANDS.items():
         module.add_arguments(commands.add_parser(name, help=text, description=text))
     chosen = parser.parse_args(arguments)
@@ -47,17 +50,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(f"give one of --version, --cmakedir, doctor, {', '.join(_COMMANDS)}")
     if chosen.command in _COMMANDS:
         return _COMMANDS[chosen.command][0].run(chosen)
-    found = diagnose.findings({})
-    diagnose.show(found, chosen.json)
-    return 1 if any(finding.verdict == diagnose.WRONG for finding in found) else 0
+    found = doctor.findings({})
+    doctor.show(found, chosen.json)
+    return 1 if any(finding.verdict == doctor.WRONG for finding in found) else 0
 
 
 def _print_cmakedir() -> int:
-    folder = config.cmakedir()
+    folder = installation.cmakedir()
     if folder is not None:
         print(folder)
         return 0
-    searched = "\n".join(f"  {prefix}" for prefix in config.prefixes())
+    searched = "\n".join(f"  {prefix}" for prefix in installation.prefixes())
     print(
         "The CMake package of ftn_pytorch was not found. Install the library with 'cmake --install', and name its "
         f"prefix in CMAKE_PREFIX_PATH. Searched were:\n{searched}",

@@ -9,16 +9,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from . import arrived, device, errors, observe, parameters, process, record, results, tensors, torch_profile
-from . import diagnose as _diagnose
-from .runners import Runner, open_runner
+from . import errors
+from .diagnosis import call_log, call_recorder, torch_profile
+from .diagnosis import doctor as _diagnose
+from .host import process
+from .opening import open_runner
+from .runners.base import Runner
 from .runners.torch_functions import TorchFunctions
+from .script import call_text, parameters
+from .tensors import device, fortran_axes, fortran_tensors
+from .values import results
 
 
 def on_start(info: dict[str, str]) -> None:
     """Called once after the interpreter was started or adopted; ``info["adopted"]`` is "1" or "0"."""
     process.start(info)
-    observe.started()
+    call_log.started()
 
 
 def load(kind: int, file: str, options: dict[str, Any], config: dict[str, Any]) -> Runner:
@@ -27,11 +33,11 @@ def load(kind: int, file: str, options: dict[str, Any], config: dict[str, Any]) 
     ``options`` are fields of ``runners.base.Options``, which the core has checked; defaults may be left out. Arrays in
     ``config`` must own their memory: they are kept for ``reload``, and the script is given a copy in its own framework.
     """
-    recorder = record.recorder()
+    recorder = call_recorder.recorder()
     state = recorder.before_load() if recorder else {}
     with process.affinity_kept():
         runner = open_runner(file, options, config)
-    observe.loaded(runner)
+    call_log.loaded(runner)
     if recorder:
         recorder.loaded(runner, options, config, state)
     return runner
@@ -40,33 +46,33 @@ def load(kind: int, file: str, options: dict[str, Any], config: dict[str, Any]) 
 def torch_functions(same_layout: int) -> Runner:
     """The functions of torch as a runner, for arrays of one axis order."""
     runner = TorchFunctions("same" if same_layout else "reversed")
-    observe.loaded(runner)
+    call_log.loaded(runner)
     return runner
 
 
 def adapt(tensor: Any, dtype: str | None, is_reversed: bool, copied: bool) -> Any:
-    """A tensor of another type, axis order or memory; see ``tensors.adapt``."""
-    return tensors.adapt(tensor, dtype, is_reversed, copied)
+    """A tensor of another type, axis order or memory; see ``fortran_tensors.adapt``."""
+    return fortran_tensors.adapt(tensor, dtype, is_reversed, copied)
 
 
 def look_into(value: Any) -> tuple[Any, Any]:
-    """What shows the memory of an array, and the array from then on; see ``tensors.look_into``."""
-    return tensors.look_into(value)
+    """What shows the memory of an array, and the array from then on; see ``fortran_tensors.look_into``."""
+    return fortran_tensors.look_into(value)
 
 
 def write_through(target: Any, value: Any, same_layout: bool) -> None:
-    """Assign to a tensor made of an array: SHAPE, DTYPE, or what torch raises; see ``tensors.write_through``."""
-    tensors.write_through(target, value, same_layout)
+    """Assign to a tensor made of an array: SHAPE, DTYPE, or what torch raises."""
+    fortran_tensors.write_through(target, value, same_layout)
 
 
 def describe_operands(left: Any, right: Any, same_layout: int) -> str:
     """What the operands of a failed operator were, a line each."""
-    return tensors.describe_operands(left, right, bool(same_layout))
+    return fortran_tensors.describe_operands(left, right, bool(same_layout))
 
 
 def enter_autocast(device: str, dtype: str) -> Any:
-    """torch.autocast, entered; see ``tensors.enter_autocast``."""
-    return tensors.enter_autocast(device, dtype)
+    """torch.autocast, entered; see ``fortran_axes.enter_autocast``."""
+    return fortran_axes.enter_autocast(device, dtype)
 
 
 def start_device(name: str) -> None:
@@ -157,7 +163,7 @@ def bind(runner: Runner, name: str, flags: int) -> tuple[Callable, bool, bool, b
     neglects_out: the function cannot be writing into what it gets there.
     """
     function, convention = runner.bind(name, flags)
-    observe.bound(runner, name, convention)
+    call_log.bound(runner, name, convention)
     return function, convention.one_list, convention.has_out, convention.neglects_out
 
 
@@ -183,7 +189,7 @@ def describe_error(exception: BaseException, context: str) -> tuple[str, str]:
 
 def describe_arguments(runner: Runner, name: str, args: tuple, kwargs: dict[str, Any], failure: str) -> str:
     """What a function was called with when it failed, a line each; ``failure`` is the text about that."""
-    return arrived.describe(runner.signature(name), args, kwargs, runner.layout, failure)
+    return call_text.describe(runner.signature(name), args, kwargs, runner.layout, failure)
 
 
 def set_threads(n: int) -> None:
@@ -194,7 +200,7 @@ def set_threads(n: int) -> None:
 def diagnose(info: dict[str, Any]) -> tuple[str, str, str]:
     """Status name of what is wrong ("" if nothing is), its sentence, and a line for each thing that was looked at.
 
-    See ``diagnose.findings`` for ``info``.
+    See ``doctor.findings`` for ``info``.
     """
     found = _diagnose.findings(info)
     wrong = [finding for finding in found if finding.verdict == _diagnose.WRONG]
@@ -204,25 +210,25 @@ def diagnose(info: dict[str, Any]) -> tuple[str, str, str]:
 
 def describe_call(args: tuple, kwargs: dict[str, Any], result: Any) -> str:
     """For the log: types and shapes of a call; ``NotImplemented`` stands for the result of a call that raised."""
-    return observe.describe_call(args, kwargs, result)
+    return call_log.describe_call(args, kwargs, result)
 
 
 def ranges(runner: Runner, name: str, is_traced: bool) -> list[tuple[Callable, Callable]]:
     """Functions to call before and after each call: for NVTX where calls are traced, and for torch.profiler."""
     title = f"{runner.name}.{name}"
-    wanted = [observe.nvtx_ranges(title) if is_traced else None, torch_profile.ranges(title)]
+    wanted = [call_log.nvtx_ranges(title) if is_traced else None, torch_profile.ranges(title)]
     return [pair for pair in wanted if pair is not None]
 
 
 def record_begin(runner: Runner, name: str, flags: int, args: tuple, kwargs: dict[str, Any]) -> Any:
     """Record a call that is about to be made: an object for ``record_end``, or None if no more calls are recorded."""
-    recorder = record.recorder()
+    recorder = call_recorder.recorder()
     return None if recorder is None else recorder.begin(runner, name, flags, args, kwargs)
 
 
 def record_end(call: Any, result: Any, failure: BaseException | None) -> None:
     """Record the outcome of a call; ``failure`` is the exception that it raised, or None."""
-    recorder = record.recorder()
+    recorder = call_recorder.recorder()
     if recorder is not None:
         recorder.end(call, result, failure)
 

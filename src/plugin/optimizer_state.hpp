@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// The state of an optimizer as an extra file of a TorchScript archive, which the Python runner reads and writes as
-/// well (runners/optimizer_state.py).
+/// well (runners/models/optimizer_state.py).
 ///
 /// A text of lines, then the bytes of the tensors one after the other, contiguous and little-endian. Real numbers are
 /// hexadecimal, so that nothing is rounded:

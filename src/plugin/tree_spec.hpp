@@ -20,7 +20,7 @@ TreeSpec parse_tree_spec(const std::string& text, const std::string& file);
 
 /// Names of all inputs in a row, from the tree of (arguments, keyword arguments); empty for an input that has none. The
 /// entries of a dictionary that is an argument are inputs of their names, those of a list or tuple inputs without
-/// names, as for runners/tree.py. FPT_ERR_FORMAT for what Fortran cannot pass.
+/// names, as for runners/models/trees.py. FPT_ERR_FORMAT for what Fortran cannot pass.
 std::vector<std::string> names_of_inputs(const TreeSpec& arguments, const std::string& file);
 
 }  // namespace fpt::direct

@@ -44,7 +44,7 @@ class Signature {
   std::vector<Leaf> leaves_;
 };
 
-/// Something of Python that must stay as it is. `recording/watch.py` makes them, and says what key and value are.
+/// Something of Python that must stay as it is. `recording/bindings.py` makes them, and says what key and value are.
 struct Binding {
   enum class Kind : uint8_t { item, absent, cell, items, slot, class_of, fields, function, bases };
   Kind kind;

@@ -196,14 +196,13 @@ bool is_retained(const Made& made) noexcept {
 bool is_unchanged(const Made& made, const Array& array, Framework framework) {
   if (Py_REFCNT(made.object.get()) != 1) return false;
   if (framework == Framework::torch) return torch_access::is_unchanged(made.object.get(), array);
-  // NumPy gives every view the owner of the memory below it, so the count of that shows what was kept
-  if (Py_REFCNT(made.memory.get()) != 2) return false;
   Py_buffer buffer;
   if (PyObject_GetBuffer(made.object.get(), &buffer, PyBUF_RECORDS_RO) != 0) {
     PyErr_Clear();
     return false;
   }
   bool unchanged = buffer.buf == array.data && buffer.ndim == array.rank &&
+                   buffer.readonly == PyMemoryView_GET_BUFFER(made.memory.get())->readonly &&
                    dtype_of_format(buffer.format, buffer.itemsize) == array.dtype;
   for (int i = 0; unchanged && i < array.rank; ++i)
     unchanged = buffer.shape[i] == array.extents[i] && (buffer.strides[i] == array.strides[i] || array.extents[i] < 2);

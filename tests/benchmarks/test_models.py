@@ -21,6 +21,7 @@ result = net(*inputs)
 assert result.shape == (3, 40) and result.dtype == torch.float64
 torch.testing.assert_close(net(*(value[1:2] for value in inputs)), result[1:2], rtol=0, atol=1e-12)
 """
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT / "benchmarks", capture_output=True, text=True,
-                          timeout=120, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT / "benchmarks", capture_output=True, text=True, timeout=120, check=False
+    )
     assert done.returncode == 0, done.stderr

@@ -36,6 +36,26 @@ DAEMONS = """
     time.sleep(0.5)
 """
 
+# Registered before the library is loaded, and therefore run after what that does at the end.
+CALL_LATE = """
+    import atexit, threading
+
+    python_ends, has_called = threading.Event(), threading.Event()
+
+    def call_late():
+        python_ends.wait()
+        library.fpt_status_name.restype = ctypes.c_char_p
+        print(library.fpt_status_name(call()).decode())
+        has_called.set()
+
+    def let_it_call():
+        python_ends.set()
+        has_called.wait()
+
+    atexit.register(let_it_call)
+    threading.Thread(target=call_late, daemon=True).start()
+"""
+
 RELEASE_IN_THE_END = """
     class Owner:
         def __del__(self, free=library.fpt_module_free, handle=module):
@@ -56,6 +76,11 @@ def end_of(build_dir: Path, tmp_path: Path, host: str) -> subprocess.CompletedPr
 def test_a_module_may_be_released_while_python_ends(build_dir, tmp_path) -> None:
     done = end_of(build_dir, tmp_path, HOST + RELEASE_IN_THE_END)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_no_call_begins_while_python_ends(build_dir, tmp_path) -> None:
+    done = end_of(build_dir, tmp_path, CALL_LATE + HOST)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "FTN_PYTORCH_ERR_INTERPRETER\n", "")
 
 
 def test_threads_may_call_while_python_ends(build_dir, tmp_path) -> None:

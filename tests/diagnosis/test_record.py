@@ -130,7 +130,7 @@ def test_what_cannot_be_replayed_is_told(tmp_path, command) -> None:
 
 def test_strided_arrays_come_back_as_they_were(tmp_path) -> None:
     sys.path.insert(0, "python")
-    from ftn_pytorch.stored import Store, Stored
+    from ftn_pytorch.diagnosis.call_files import Store, Stored
 
     base = numpy.arange(24.0).reshape(4, 6)
     values = [

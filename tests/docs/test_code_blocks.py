@@ -101,7 +101,7 @@ def test_python(block: Block, tmp_path: Path) -> None:
     """Each block is loaded as a script, as Fortran does it."""
     import torch
 
-    from ftn_pytorch.runners import open_runner
+    from ftn_pytorch.opening import open_runner
 
     torch.save(torch.nn.Linear(3, 1).state_dict(), "weights.pt")
     script = tmp_path / f"{block.name}.py"

@@ -23,8 +23,8 @@ def name_of(path: Path) -> str:
 
 def test_versions_agree(cache: dict[str, str]) -> None:
     header = re.search(r'FPT_VERSION "(.+)"', (ROOT / "src" / "ftn_pytorch.h").read_text())[1]
-    package = re.search(r'__version__ = "(.+)"', (ROOT / "python" / "ftn_pytorch" / "__init__.py").read_text())[1]
-    assert "version = attr: ftn_pytorch.__version__" in (ROOT / "setup.cfg").read_text()
+    package = re.search(r'__version__ = "(.+)"', (ROOT / "python" / "ftn_pytorch" / "_version.py").read_text())[1]
+    assert "version = attr: ftn_pytorch._version.__version__" in (ROOT / "setup.cfg").read_text()
     assert header == package == cache["CMAKE_PROJECT_VERSION"]
 
 
@@ -44,7 +44,7 @@ def test_code_files_are_short_and_licensed(path: Path) -> None:
 
 def test_variables_are_known_and_documented() -> None:
     """Whatever is read from the environment is on the list that tells misspelt ones, and in the documentation."""
-    source = (ROOT / "python" / "ftn_pytorch" / "variables.py").read_text()
+    source = (ROOT / "python" / "ftn_pytorch" / "host" / "variables.py").read_text()
     known = {"FTN_PYTORCH_" + name for name in re.findall(r'"([A-Z_]+)"', source) if not name.startswith("FTN_")}
     status = re.compile("FTN_PYTORCH_(ERR_.*|OK)")
     files = [*(ROOT / "src").rglob("*.cpp"), *(ROOT / "python").rglob("*.py"), *(ROOT / "tests").rglob("*.py")]

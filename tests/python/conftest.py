@@ -14,13 +14,15 @@ import pytest
 from warm import run as run_warm
 
 import ftn_pytorch
-from ftn_pytorch import _embed, communicator, process
+from ftn_pytorch import _embed
+from ftn_pytorch.host import process
+from ftn_pytorch.ranks import communicator
 from played_mpi import Played
 
 
 def pytest_configure(config):
     """A warning of the package that a test does not expect is a failure."""
-    config.addinivalue_line("filterwarnings", "error::ftn_pytorch.process.FtnPytorchWarning")
+    config.addinivalue_line("filterwarnings", "error::ftn_pytorch.host.process.FtnPytorchWarning")
 
 
 @pytest.fixture(autouse=True)
@@ -108,14 +110,14 @@ def python():
 def extension(monkeypatch):
     """The extension that runs recordings, of the build under test; skips where that has none."""
     pytest.importorskip("torch")
-    from ftn_pytorch.recording import library
+    from ftn_pytorch.recording import extension
 
     monkeypatch.setenv("ftn_pytorch_ROOT", os.environ.get("FTN_PYTORCH_BUILD_DIR", ""))
-    if library.module() is None:
+    if extension.module() is None:
         # Not found by an earlier test, which did not name the build
-        monkeypatch.setattr(library._Found, "obstacle", None)
-    if library.obstacle():
-        pytest.skip(library.obstacle())
+        monkeypatch.setattr(extension._Found, "obstacle", None)
+    if extension.obstacle():
+        pytest.skip(extension.obstacle())
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,7 @@ import warnings
 import torch
 
 from ftn_pytorch import __main__, _embed
-from ftn_pytorch.conventions import FORWARD
+from ftn_pytorch.script.conventions import FORWARD
 
 TOLERANCE = 1e-6
 

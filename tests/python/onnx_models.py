@@ -6,7 +6,7 @@ import onnx
 from onnx import helper
 
 from ftn_pytorch import _embed
-from ftn_pytorch.conventions import FORWARD
+from ftn_pytorch.script.conventions import FORWARD
 
 
 def write(path, nodes, inputs, outputs):

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import ftn_pytorch
-from ftn_pytorch import process
 from ftn_pytorch.checkpoint import Checkpoint, file, folder
+from ftn_pytorch.host import process
 
 IS_ROOT = os.geteuid() == 0
 

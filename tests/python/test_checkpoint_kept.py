@@ -7,8 +7,9 @@ import zipfile
 import pytest
 import torch
 
-from ftn_pytorch import _embed, observe, process
+from ftn_pytorch import _embed
 from ftn_pytorch.checkpoint import Checkpoint, base
+from ftn_pytorch.host import log, process
 
 
 def names(runner):
@@ -103,7 +104,7 @@ def test_a_file_makes_no_objects_of_classes_that_are_not_the_users_own(tmp_path,
     assert forged != text
     restored = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(base.payload, "read", lambda *_: (json.loads(forged)[0], {}))
+        patch.setattr(base.archive, "read", lambda *_: (json.loads(forged)[0], {}))
         with fails("FORMAT", "subprocess.Popen, which is no class of the script"):
             Checkpoint(values=restored).restore(path)
     assert restored == []
@@ -256,7 +257,7 @@ def test_a_hidden_network_without_an_optimizer_is_a_warning(load, write, tmp_pat
 
 def test_the_log_tells_what_is_kept_and_what_is_not(load, tmp_path, monkeypatch):
     lines = []
-    monkeypatch.setattr(observe, "log", lambda level, text: lines.append(text))
+    monkeypatch.setattr(log, "info", lines.append)
     runner = load("import torch\nWIDTH, rate, a, table, d = 3, 0.1, [], {'f': print}, torch.device('cpu')\n")
     for _ in range(2):
         _embed.save(runner, str(tmp_path / "state"))

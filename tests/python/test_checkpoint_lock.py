@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 import ftn_pytorch
-from ftn_pytorch import process
 from ftn_pytorch.checkpoint import Checkpoint, folder
+from ftn_pytorch.host import launcher, process
 
 
 @pytest.fixture
@@ -98,7 +98,7 @@ def test_ranks_know_their_job(rank, monkeypatch, names_of_job):
         monkeypatch.delenv(name, raising=False)
     for name, value in names_of_job.items():
         monkeypatch.setenv(name, value)
-    assert process.job().endswith("7.0" if names_of_job else str(os.getppid()))
+    assert launcher.job().endswith("7.0" if names_of_job else str(os.getppid()))
 
 
 def test_a_second_process_is_refused_while_the_first_lives(tmp_path, fails, checkpoint, other):

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 import torch
 
-from ftn_pytorch import process
-from ftn_pytorch.checkpoint import Checkpoint, file, payload
+from ftn_pytorch.checkpoint import Checkpoint, archive, file
 from ftn_pytorch.checkpoint.capture import Collector
+from ftn_pytorch.host import process
 from ftn_pytorch.values import Unstorable, decode
 
 Sample = collections.namedtuple("Sample", "x y")
@@ -285,7 +285,7 @@ def test_nonsense_with_a_right_checksum_is_refused(tmp_path, fails, content):
 
 def test_a_state_that_is_not_understood_is_refused(tmp_path, fails):
     with open(tmp_path / "odd", "wb") as stream:
-        payload.write(stream, {"objects": {"values": {"~": "tensor", "at": "x"}}, "config": {}, "random": {}}, {})
+        archive.write(stream, {"objects": {"values": {"~": "tensor", "at": "x"}}, "config": {}, "random": {}}, {})
     with fails("FORMAT", "cannot be understood"):
         Checkpoint(values={}).restore(forge(tmp_path / "forged", (tmp_path / "odd").read_bytes(), "plain"))
 

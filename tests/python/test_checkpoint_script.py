@@ -4,8 +4,9 @@
 import pytest
 import torch
 
-from ftn_pytorch import _embed, process
+from ftn_pytorch import _embed
 from ftn_pytorch.checkpoint import Checkpoint, folder
+from ftn_pytorch.host import process
 
 TRAINING = """
 import collections

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 import ftn_pytorch
-from ftn_pytorch import process
-from ftn_pytorch.checkpoint import Checkpoint, capture, payload
+from ftn_pytorch.checkpoint import Checkpoint, archive, capture
+from ftn_pytorch.host import fair_lock, process
 
 
 def in_threads(count, work):
@@ -87,7 +87,7 @@ def test_the_lock_may_be_taken_again_and_is_free_in_a_child(tmp_path):
     held.wait()
     child = os.fork()
     if child == 0:
-        os._exit(0 if process.lock().acquire(blocking=False) else 1)
+        os._exit(0 if fair_lock.lock().acquire(blocking=False) else 1)
     ended.set()
     thread.join()
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
@@ -95,7 +95,7 @@ def test_the_lock_may_be_taken_again_and_is_free_in_a_child(tmp_path):
 
 def test_what_is_written_was_copied_before(tmp_path, monkeypatch):
     net, mean = torch.nn.Linear(3, 3), torch.zeros(4)
-    before, write = net.weight.detach().clone(), payload.write
+    before, write = net.weight.detach().clone(), archive.write
 
     def change_and_write(*given):
         with torch.no_grad():
@@ -103,7 +103,7 @@ def test_what_is_written_was_copied_before(tmp_path, monkeypatch):
             mean.add_(1)
         write(*given)
 
-    monkeypatch.setattr(payload, "write", change_and_write)
+    monkeypatch.setattr(archive, "write", change_and_write)
     kept = Checkpoint.read(Checkpoint(net=net, mean=mean).save(str(tmp_path / "state")))["objects"]
     assert torch.equal(kept["net"]["weight"], before) and torch.equal(kept["mean"], torch.zeros(4))
 

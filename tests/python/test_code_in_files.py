@@ -14,7 +14,7 @@ import zipfile
 
 import pytest
 
-from ftn_pytorch import formats
+from ftn_pytorch.runners.models import formats
 
 torch = pytest.importorskip("torch")
 

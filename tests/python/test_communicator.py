@@ -10,7 +10,9 @@ import sys
 import pytest
 
 import ftn_pytorch
-from ftn_pytorch import _embed, communicator, groups, missed, process
+from ftn_pytorch import _embed
+from ftn_pytorch.host import process
+from ftn_pytorch.ranks import communicator, failed_calls, own_rank, process_group
 from played_mpi import FIRST_OF_TWO, INTER, LONE, NULL, SECOND_OF_TWO, Played
 
 
@@ -55,17 +57,22 @@ def test_rank_and_size_at_load_and_later(mpi, load, fails, monkeypatch):
     numbers = lambda: (ftn_pytorch.rank(), ftn_pytorch.world_size())  # noqa: E731
     assert numbers() == (5, 8), "of the launcher"
     two = load(text, communicator=FIRST_OF_TWO)
-    assert two.source()[1]["communicator"] is None, "a process beside this one is no rank"
+    assert two.source()[2]["communicator"] is None, "a process beside this one is no rank"
     assert two._module.at_load == numbers() == (0, 2)
     again = load(text, communicator=FIRST_OF_TWO)
     assert numbers() == (0, 2), "two modules of one communicator"
     lone = load(text, communicator=LONE)
     assert lone._module.at_load == (0, 1)
-    for ask in (ftn_pytorch.rank, ftn_pytorch.world_size, lambda: process.with_rank("a%r"), groups.init_process_group):
+    for ask in (
+        ftn_pytorch.rank,
+        ftn_pytorch.world_size,
+        lambda: own_rank.with_rank("a%r"),
+        process_group.init_process_group,
+    ):
         with fails("ARGUMENT", "2 communicators", "keep the answer"):
             ask()
-    assert process.with_rank("a") == "a"
-    assert process.rank_and_size() == (5, 8), "what is only told need not be clear"
+    assert own_rank.with_rank("a") == "a"
+    assert own_rank.rank_and_size() == (5, 8), "what is only told need not be clear"
     lone.reload()
     assert lone._module.at_load == (0, 1)
     del two, again
@@ -165,7 +172,7 @@ def test_lone_ranks_with_a_communicator(mpi, load):
     pytest.importorskip("torch")
     plain = "def ftn_pytorch_train(x, target): return False, 0.0"
     runner = load(plain, communicator=FIRST_OF_TWO)
-    forgotten = process._GRADIENTS not in sys.modules
+    forgotten = own_rank._GRADIENTS not in sys.modules
     if forgotten:
         with pytest.warns(process.FtnPytorchWarning, match="2 ranks of a communicator.*average_gradients"):
             runner.first_call("ftn_pytorch_train", (1, 1), {})
@@ -185,7 +192,7 @@ def test_the_address_of_rank_0(mpi, monkeypatch, name):
     if name is not None:
         monkeypatch.setenv("MASTER_ADDR", name)
     limit = datetime.timedelta(seconds=10)
-    store = groups._store(communicator.Communicator(FIRST_OF_TWO), limit)
+    store = process_group._store(communicator.Communicator(FIRST_OF_TWO), limit)
     assert text_of(mpi.sent[1]) == f"{name or socket.gethostname()} {store.port}"
 
 
@@ -193,9 +200,9 @@ def test_a_rank_on_the_same_host_goes_by_localhost(mpi, monkeypatch):
     pytest.importorskip("torch")
     limit = datetime.timedelta(seconds=10)
     monkeypatch.setattr(socket, "gethostname", lambda: "a-name-that-nobody-resolves")
-    first = groups._store(communicator.Communicator(FIRST_OF_TWO), limit)
+    first = process_group._store(communicator.Communicator(FIRST_OF_TWO), limit)
     monkeypatch.setattr(Played, "mpi_ibcast_", Played.send_again)
-    second = groups._store(communicator.Communicator(SECOND_OF_TWO), limit)
+    second = process_group._store(communicator.Communicator(SECOND_OF_TWO), limit)
     first.set("key", "value")
     assert second.get("key") == b"value"
 
@@ -210,10 +217,10 @@ def test_calls_that_fail_before_they_average_are_counted_on_several_ranks_only(l
             self.mine += 1
 
     text = """
-        from ftn_pytorch import missed
+        from ftn_pytorch.ranks import failed_calls
         def ftn_pytorch_train(x, calls, fails):
             if fails < 1: raise ZeroDivisionError
-            missed.averaged(calls)
+            failed_calls.averaged(calls)
             calls.count()
             if fails < 2: raise ZeroDivisionError
             return False, 0.0
@@ -225,4 +232,4 @@ def test_calls_that_fail_before_they_average_are_counted_on_several_ranks_only(l
             train(None, calls, fails)
         assert calls.mine == counted
     alone = _embed.bind(load(text, name="alone.py", communicator=LONE), "ftn_pytorch_train", 0)[0]
-    assert isinstance(train, missed.Counted) and not isinstance(alone, missed.Counted)
+    assert isinstance(train, failed_calls.Counted) and not isinstance(alone, failed_calls.Counted)

@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: MIT
 """What ftn_pytorch_shared does to files, and what it refuses. Restarts over ranks: test_shared_mpi.f90."""
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
+from ftn_pytorch.communicator import Communicator
 
 from ftn_pytorch import Checkpoint
 from ftn_pytorch.errors import FtnPytorchError
@@ -12,6 +16,7 @@ torch = pytest.importorskip("torch")
 SCRIPT = """
 import torch
 
+torch.manual_seed(0)
 net = torch.nn.Linear(2, 1)
 optimizer = torch.optim.Adam(net.parameters())
 buffer = [torch.ones(1)]
@@ -23,10 +28,33 @@ def objects_of(folder):
     return sorted(Checkpoint.read(str(folder))["objects"])
 
 
-def test_the_file_of_rank_0_holds_what_is_shared(mpi, load, tmp_path):
-    first, second = load(SCRIPT, communicator=FIRST_OF_TWO), load(SCRIPT, communicator=SECOND_OF_TWO)
-    for runner in (first, second):
-        runner.checkpoint(f"{tmp_path}/rank%r", 3, 1)
+@pytest.fixture
+def two(mpi, load, monkeypatch):
+    """two(text, folder): two ranks, as threads, that have loaded a script and write a checkpoint, and their errors."""
+    texts, both = ["", ""], threading.Barrier(2, timeout=60)
+
+    def gather(self, text, *, purpose):
+        texts[self.rank] = text
+        both.wait()
+        found = list(texts)
+        both.wait()
+        return found
+
+    monkeypatch.setattr(Communicator, "gather", gather)
+
+    def two(text, folder, before=lambda first, second: None):
+        runners = load(text, communicator=FIRST_OF_TWO), load(text, communicator=SECOND_OF_TWO)
+        before(*runners)
+        with ThreadPoolExecutor(2) as threads:
+            written = [threads.submit(runner.checkpoint, f"{folder}/rank%r", 3, 1) for runner in runners]
+        return runners, [each.exception() for each in written]
+
+    return two
+
+
+def test_the_file_of_rank_0_holds_what_is_shared(two, tmp_path):
+    (_, second), failures = two(SCRIPT, tmp_path)
+    assert failures == [None, None]
     assert objects_of(tmp_path / "rank0") == ["buffer", "net", "optimizer"]
     # An optimizer that is not shared may train a network that is: nothing is lost
     assert objects_of(tmp_path / "rank1") == ["buffer", "optimizer"]
@@ -43,8 +71,8 @@ def test_without_a_communicator_a_rank_holds_all(load, tmp_path, monkeypatch):
     assert objects_of(tmp_path / "rank1") == ["buffer", "net", "optimizer"]
 
 
-def test_a_part_is_no_whole(mpi, load, tmp_path, fails):
-    load(SCRIPT, communicator=SECOND_OF_TWO).checkpoint(f"{tmp_path}/rank%r", 3, 1)
+def test_a_part_is_no_whole(two, load, tmp_path, fails):
+    two(SCRIPT, tmp_path)
     alone = load(SCRIPT)
     with fails("FORMAT", "the file has no 'net', which that of rank 0 has: load with communicator="):
         alone.restore(f"{tmp_path}/rank1")
@@ -66,10 +94,42 @@ def test_refused_at_load(load, fails, text, pieces):
         load(text)
 
 
-def test_refused_at_the_first_write(mpi, load, tmp_path, fails):
-    runner = load(SCRIPT.replace('["net"]', '["net", "torch"]'), communicator=FIRST_OF_TWO)
-    with fails("SCRIPT", "names torch, which is not kept in checkpoints", "net, optimizer"):
-        runner.checkpoint(f"{tmp_path}/rank%r", 3, 1)
+def test_refused_at_the_first_write(two, tmp_path):
+    _, failures = two(SCRIPT.replace('["net"]', '["net", "torch"]'), tmp_path)
+    for failure in failures:
+        assert failure.status == "SCRIPT"
+        assert "names torch, which is not kept in checkpoints: it is none of net, optimizer" in failure.text
+
+
+@pytest.mark.parametrize(
+    ("shared", "change", "where"),
+    [
+        ("net", "net.weight.data[0, 0] += 1e-7", "net/weight"),
+        ("net", "net.eval()", "net"),
+        ("net", "net.bias.requires_grad_(False)", "net"),
+        ("optimizer", "optimizer.param_groups[0]['lr'] = 2e-3", "optimizer"),
+        ("numbers", "numbers['array'][1] = 5", "numbers"),
+        ("numbers", "numbers['new'] = 3", "numbers"),
+        ("numbers", "numbers['new'] = open", "numbers"),
+    ],
+)
+def test_ranks_that_differ_write_nothing(two, tmp_path, shared, change, where):
+    text = f"""{SCRIPT}
+import numpy
+
+numbers = {{"array": numpy.zeros(3)}}
+ftn_pytorch_shared = ["{shared}"]
+
+def change():
+    {change}
+"""
+    _, failures = two(text, tmp_path, lambda first, second: second._module.change())
+    for failure in failures:
+        assert failure.status == "FORMAT"
+        assert f"ftn_pytorch_shared names what is not the same on all ranks: rank 1 differs from rank 0 in {where}" in (
+            failure.text
+        )
+    assert not list(tmp_path.glob("rank*"))
 
 
 def test_new_ranks_need_shared_names(mpi, load, tmp_path, fails):

@@ -3,8 +3,9 @@
 
 import pytest
 
-from ftn_pytorch import _embed, compiling
-from ftn_pytorch.conventions import FORWARD, TRAIN
+from ftn_pytorch import _embed
+from ftn_pytorch.script import compiling
+from ftn_pytorch.script.conventions import FORWARD, TRAIN
 
 torch = pytest.importorskip("torch")
 

@@ -3,7 +3,9 @@
 
 import pytest
 
-from ftn_pytorch import _embed, device, process
+from ftn_pytorch import _embed
+from ftn_pytorch.host import process
+from ftn_pytorch.tensors import device
 
 torch = pytest.importorskip("torch")
 

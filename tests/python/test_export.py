@@ -7,7 +7,8 @@ import os
 
 import pytest
 
-from ftn_pytorch import __main__, _embed, export
+from ftn_pytorch import __main__, _embed
+from ftn_pytorch.commands import export
 from ftn_pytorch.errors import FtnPytorchError
 
 torch = pytest.importorskip("torch")

@@ -7,7 +7,8 @@ import zipfile
 
 import pytest
 
-from ftn_pytorch import _embed, formats
+from ftn_pytorch import _embed
+from ftn_pytorch.runners.models import formats
 
 EMPTY = "def ftn_pytorch_forward(): return 1\n"
 

@@ -10,7 +10,7 @@ import shutil
 import pytest
 
 from ftn_pytorch import _embed
-from ftn_pytorch.conventions import FORWARD
+from ftn_pytorch.script.conventions import FORWARD
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("onnxruntime")

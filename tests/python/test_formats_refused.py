@@ -9,9 +9,10 @@ import zipfile
 
 import pytest
 
-from ftn_pytorch import __main__, _embed, private_names
-from ftn_pytorch.conventions import FORWARD
-from ftn_pytorch.runners import aoti
+from ftn_pytorch import __main__, _embed
+from ftn_pytorch.host import private_names
+from ftn_pytorch.runners.models import aoti
+from ftn_pytorch.script.conventions import FORWARD
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("onnxruntime")

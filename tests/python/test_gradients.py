@@ -18,7 +18,7 @@ RANK = """
     import sys
     import torch
     from ftn_pytorch import average_gradients, recorded
-    from ftn_pytorch.recording import library
+    from ftn_pytorch.recording import extension as library
 
     rank, size = int(sys.argv[1]), int(sys.argv[2])
     torch.set_num_threads(1)
@@ -97,7 +97,7 @@ WEIGHTED = """
     import sys
     import torch
     from ftn_pytorch import average_gradients, recorded, require_equal
-    from ftn_pytorch.recording import library
+    from ftn_pytorch.recording import extension as library
 
     rank, size = int(sys.argv[1]), int(sys.argv[2])
     torch.set_num_threads(1)
@@ -228,7 +228,7 @@ ALONE = """
     import sys
     import torch
     from ftn_pytorch import average_gradients, recorded, require_equal
-    from ftn_pytorch.recording import library
+    from ftn_pytorch.recording import extension as library
 
     rank, size = int(sys.argv[1]), int(sys.argv[2])
     torch.set_num_threads(1)
@@ -312,8 +312,9 @@ PASSED_OVER = """
     import json
     import sys
     import torch
-    from ftn_pytorch import average_gradients, errors, missed, recorded
-    from ftn_pytorch.recording import library
+    from ftn_pytorch import average_gradients, errors, recorded
+    from ftn_pytorch.ranks import failed_calls
+    from ftn_pytorch.recording import extension as library
 
     rank, size = int(sys.argv[1]), int(sys.argv[2])
     torch.set_num_threads(1)
@@ -343,7 +344,7 @@ PASSED_OVER = """
             if number == 3 and rank == 1:
                 raise KeyError  # after the average: nothing is shifted
 
-        train = missed.Counted(ftn_pytorch_train)
+        train = failed_calls.Counted(ftn_pytorch_train)
         for number in range(calls):
             before = net.weight.detach().clone()
             try:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ftn_pytorch import lint
 from ftn_pytorch.__main__ import main
+from ftn_pytorch.commands import lint
 
 pytest.importorskip("tree_sitter_fortran")
 ROOT = Path(__file__).resolve().parents[2]

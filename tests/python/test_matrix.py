@@ -9,8 +9,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from ftn_pytorch import __main__, _embed, device, procedures  # noqa: E402
-from ftn_pytorch.recording.checking import is_same  # noqa: E402
+from ftn_pytorch import __main__, _embed  # noqa: E402
+from ftn_pytorch.recording.comparison import is_same  # noqa: E402
+from ftn_pytorch.tensors import device, procedures  # noqa: E402
 
 # A closure that trains; what precedes its names, the step and the prediction depends on the feature
 SCRIPT = """

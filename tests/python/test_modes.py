@@ -6,7 +6,7 @@ import warnings
 import pytest
 
 from ftn_pytorch import _embed
-from ftn_pytorch.conventions import FORWARD, TRAIN
+from ftn_pytorch.script.conventions import FORWARD, TRAIN
 
 torch = pytest.importorskip("torch")
 

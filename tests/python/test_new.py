@@ -5,8 +5,8 @@ import os
 
 import pytest
 
-from ftn_pytorch import new
 from ftn_pytorch.__main__ import main
+from ftn_pytorch.commands import new
 
 
 @pytest.fixture

@@ -6,8 +6,9 @@ import sys
 
 import pytest
 
-from ftn_pytorch import _embed, process
-from ftn_pytorch.conventions import FORWARD
+from ftn_pytorch import _embed
+from ftn_pytorch.host import process
+from ftn_pytorch.script.conventions import FORWARD
 
 numpy = pytest.importorskip("numpy")
 onnx = pytest.importorskip("onnx")

@@ -7,7 +7,7 @@ import zipfile
 import pytest
 
 from ftn_pytorch import _embed
-from ftn_pytorch.runners import optimizer_state
+from ftn_pytorch.runners.models import optimizer_state
 
 torch = pytest.importorskip("torch")
 

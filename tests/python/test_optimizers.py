@@ -7,11 +7,11 @@ import types
 import pytest
 
 from ftn_pytorch import _embed
-from ftn_pytorch.runners import objects
+from ftn_pytorch.runners.objects import base
 
 torch = pytest.importorskip("torch")
 
-OPTIMIZERS = objects.classes((torch.optim,), torch.optim.Optimizer)
+OPTIMIZERS = base.classes((torch.optim,), torch.optim.Optimizer)
 SCRIPT = """
     import torch
     torch.manual_seed(7)

@@ -12,8 +12,8 @@ import pytest
 np = pytest.importorskip("numpy")
 pytest.importorskip("matplotlib")
 
-from ftn_pytorch import panels, plot  # noqa: E402
 from ftn_pytorch.__main__ import main  # noqa: E402
+from ftn_pytorch.commands import logs, panels  # noqa: E402
 from ftn_pytorch.kit import Log  # noqa: E402
 
 
@@ -59,7 +59,7 @@ def test_a_panel_for_each_kind_of_column(folder, capsys):
 
 
 def test_the_same_run_gives_the_same_picture(folder):
-    drawn = [panels.draw(plot.read(folder), "run") for _ in range(2)]
+    drawn = [panels.draw(logs.read(folder), "run") for _ in range(2)]
     assert drawn[0] == drawn[1]
 
 
@@ -82,8 +82,8 @@ def test_ranks_are_drawn_in_their_order(tmp_path):
         log.flush()
     (tmp_path / "other.csv").write_text("time,value\n1,2\n")
     (tmp_path / "steps.csv").write_text("steps,value\n1,2\n")
-    assert [os.path.basename(each.file) for each in plot.read(tmp_path)] == ["log.0.csv", "log.2.csv", "log.10.csv"]
-    pictures = panels.draw(plot.read(tmp_path), "ranks")
+    assert [os.path.basename(each.file) for each in logs.read(tmp_path)] == ["log.0.csv", "log.2.csv", "log.10.csv"]
+    pictures = panels.draw(logs.read(tmp_path), "ranks")
     (tmp_path / "run.svg").write_bytes(pictures["svg"])
     assert [text for text in texts(tmp_path / "run.svg") if text.startswith("log.")] == ["log.0", "log.2", "log.10"]
 
@@ -138,7 +138,7 @@ def test_any_values_can_be_drawn(values, tmp_path, recwarn):
 def test_a_row_that_is_being_written_is_left_out(folder):
     with open(folder / "log.csv", "a") as file:
         file.write("501,0.00")
-    assert plot.read(folder)[0].steps[-1] == 500
+    assert logs.read(folder)[0].steps[-1] == 500
 
 
 def test_what_cannot_be_read(tmp_path, folder, refused):
@@ -179,8 +179,8 @@ def test_matplotlib_is_missing(folder, monkeypatch, refused):
         return real(name, *rest)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    monkeypatch.delitem(sys.modules, "ftn_pytorch.panels")
-    monkeypatch.delattr("ftn_pytorch.panels")
+    monkeypatch.delitem(sys.modules, "ftn_pytorch.commands.panels")
+    monkeypatch.delattr("ftn_pytorch.commands.panels")
     refused(folder, "pictures need matplotlib", "-m pip install matplotlib")
 
 

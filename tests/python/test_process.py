@@ -10,9 +10,10 @@ import types
 import numpy
 import pytest
 
-from ftn_pytorch import _embed, process
+from ftn_pytorch import _embed
+from ftn_pytorch.host import launcher, process
 
-RANKS = [size_or_rank for pair in process._RANKS for size_or_rank in pair]
+RANKS = [size_or_rank for pair in launcher._RANKS for size_or_rank in pair]
 TRAIN = "ftn_pytorch_train"
 SCRIPT = "def ftn_pytorch_forward(x): pass\ndef ftn_pytorch_train(x, target): return False, 0.0\n"
 
@@ -31,7 +32,7 @@ def host(monkeypatch):
 
 @pytest.fixture(autouse=True)
 def without_launcher(monkeypatch):
-    for name in (*RANKS, *process._LOCAL_SIZES, "OMP_NUM_THREADS"):
+    for name in (*RANKS, *launcher._LOCAL_SIZES, "OMP_NUM_THREADS"):
         monkeypatch.delenv(name, raising=False)
 
 
@@ -66,7 +67,7 @@ def train(runner):
     _embed.first_call(runner, TRAIN, (numpy.ones(1), numpy.ones(1)), {})
 
 
-@pytest.mark.parametrize(("size", "rank"), process._RANKS)
+@pytest.mark.parametrize(("size", "rank"), launcher._RANKS)
 def test_first_rank_is_warned_once_of_training_alone(load, host, monkeypatch, size, rank):
     monkeypatch.setenv(size, "4")
     monkeypatch.setenv(rank, "0")

@@ -8,7 +8,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from ftn_pytorch import Checkpoint, recorded  # noqa: E402
-from ftn_pytorch.process import FtnPytorchWarning  # noqa: E402
+from ftn_pytorch.host.process import FtnPytorchWarning  # noqa: E402
 
 CALLS = 14
 

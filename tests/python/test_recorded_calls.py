@@ -8,7 +8,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from ftn_pytorch import recorded  # noqa: E402
-from ftn_pytorch.recording import checking  # noqa: E402
+from ftn_pytorch.recording import comparison  # noqa: E402
 
 nn = torch.nn
 
@@ -165,7 +165,7 @@ def test_an_interrupt_of_a_check_leaves_one_call(monkeypatch):
     for _ in range(3):
         add(torch.ones(1))
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(checking.Call, "_difference", interrupt)
+        patch.setattr(comparison.Call, "_difference", interrupt)
         add(torch.ones(1))
     assert total == 4
     assert add(torch.ones(1)) == 10

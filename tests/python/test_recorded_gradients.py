@@ -11,7 +11,8 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 from torch.autograd import forward_ad  # noqa: E402
 
-from ftn_pytorch import _embed, notice, recorded  # noqa: E402
+from ftn_pytorch import _embed, recorded  # noqa: E402
+from ftn_pytorch.host import thread_recorder  # noqa: E402
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 CALLS = 8
@@ -164,10 +165,10 @@ def test_transforms_and_tangents_see_the_function():
 
 def test_aside_ends_also_where_the_function_fails():
     step = made_ready(recorded(lambda x: 2 * x), torch.ones(2))
-    with pytest.raises(ZeroDivisionError), notice.aside():
-        assert notice.is_aside()
+    with pytest.raises(ZeroDivisionError), thread_recorder.aside():
+        assert thread_recorder.is_aside()
         raise ZeroDivisionError
-    assert not notice.is_aside() and torch.equal(step(torch.ones(2)), torch.full((2,), 2.0))
+    assert not thread_recorder.is_aside() and torch.equal(step(torch.ones(2)), torch.full((2,), 2.0))
 
 
 def random(*shape, dtype=torch.float32):
@@ -190,7 +191,7 @@ DIFFERENTIABLE = {
 }
 
 
-@pytest.mark.filterwarnings("ignore::ftn_pytorch.process.FtnPytorchWarning")
+@pytest.mark.filterwarnings("ignore::ftn_pytorch.host.process.FtnPytorchWarning")
 @pytest.mark.parametrize("example", DIFFERENTIABLE)
 def test_tangent_and_adjoint_of_examples_agree_recorded_or_not(example, monkeypatch):
     name, inputs_of = DIFFERENTIABLE[example]

@@ -10,7 +10,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from ftn_pytorch import notice, procedure, procedures, recorded  # noqa: E402
+from ftn_pytorch import procedure, recorded  # noqa: E402
+from ftn_pytorch.host import thread_recorder  # noqa: E402
+from ftn_pytorch.tensors import procedures  # noqa: E402
 
 CALLS = 40
 
@@ -74,16 +76,16 @@ def test_an_adjoint_of_the_program_is_called_in_each_call(program):
 def test_only_the_recorder_of_this_thread_is_told():
     told = []
     recorder = types.SimpleNamespace(refuse=told.append, keep=told.append)
-    before = notice.begin(recorder)
+    before = thread_recorder.begin(recorder)
     try:
-        elsewhere = threading.Thread(target=lambda: notice.refuse("of another thread"))
+        elsewhere = threading.Thread(target=lambda: thread_recorder.refuse("of another thread"))
         elsewhere.start()
         elsewhere.join()
-        notice.refuse("of this one")
-        notice.keep(1, 2)
+        thread_recorder.refuse("of this one")
+        thread_recorder.keep(1, 2)
     finally:
-        notice.end(before)
-    notice.refuse("after it")
+        thread_recorder.end(before)
+    thread_recorder.refuse("after it")
     assert told == ["of this one", 1, 2]
 
 
@@ -95,4 +97,4 @@ def test_a_recorded_function_that_fails_is_told_no_more():
     for _ in range(8):
         with pytest.raises(ZeroDivisionError):
             step(torch.ones(2))
-    assert not notice.is_recording()
+    assert not thread_recorder.is_recording()

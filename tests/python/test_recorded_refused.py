@@ -8,8 +8,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from ftn_pytorch import recorded  # noqa: E402
-from ftn_pytorch.process import FtnPytorchWarning  # noqa: E402
-from ftn_pytorch.recording import library  # noqa: E402
+from ftn_pytorch.host.process import FtnPytorchWarning  # noqa: E402
+from ftn_pytorch.recording import extension  # noqa: E402
 
 X = torch.arange(6.0).reshape(2, 3)
 CALLS = 12
@@ -293,8 +293,8 @@ def test_arguments(fails, arguments, text):
 
 
 def test_without_the_extension(monkeypatch):
-    monkeypatch.setattr(library._Found, "module", None)
-    monkeypatch.setattr(library._Found, "obstacle", "it is not there")
+    monkeypatch.setattr(extension._Found, "module", None)
+    monkeypatch.setattr(extension._Found, "obstacle", "it is not there")
     apply = recorded(lambda x: x * 2)
     with pytest.warns(FtnPytorchWarning, match="is not recorded: it is not there"):
         for _ in range(CALLS):
@@ -305,7 +305,7 @@ def test_an_extension_for_another_torch(python):
     code = """
         import torch
         torch.__version__ = "1.0.0"
-        from ftn_pytorch.recording import library
+        from ftn_pytorch.recording import extension as library
         print(library.module(), library.obstacle())
     """
     found = python(code)
@@ -313,12 +313,12 @@ def test_an_extension_for_another_torch(python):
 
 
 def test_an_extension_that_is_missing(monkeypatch, tmp_path):
-    from ftn_pytorch import config
+    from ftn_pytorch.host import installation
 
-    monkeypatch.setattr(library._Found, "module", None)
-    monkeypatch.setattr(library._Found, "obstacle", None)
-    monkeypatch.setattr(config, "library", lambda: str(tmp_path / "libftn_pytorch.so"))
-    assert "is missing; it is built together with the direct path" in library.obstacle()
+    monkeypatch.setattr(extension._Found, "module", None)
+    monkeypatch.setattr(extension._Found, "obstacle", None)
+    monkeypatch.setattr(installation, "library", lambda: str(tmp_path / "libftn_pytorch.so"))
+    assert "is missing; it is built together with the direct path" in extension.obstacle()
 
 
 @pytest.mark.parametrize(

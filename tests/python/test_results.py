@@ -9,7 +9,8 @@ import warnings
 import numpy
 import pytest
 
-from ftn_pytorch import _embed, results
+from ftn_pytorch import _embed
+from ftn_pytorch.values import results
 
 
 @dataclasses.dataclass

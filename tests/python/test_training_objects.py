@@ -6,14 +6,14 @@ import inspect
 import pytest
 
 from ftn_pytorch import _embed
-from ftn_pytorch.runners import loss, objects
+from ftn_pytorch.runners.objects import base, losses
 
 torch = pytest.importorskip("torch")
 
 _SCHEDULERS = torch.optim.lr_scheduler
 SCHEDULERS = [
     name
-    for name in objects.classes((_SCHEDULERS, torch.optim.swa_utils), _SCHEDULERS.LRScheduler)
+    for name in base.classes((_SCHEDULERS, torch.optim.swa_utils), _SCHEDULERS.LRScheduler)
     if name not in ("SequentialLR", "ChainedScheduler")
 ]
 NEEDED = {"step_size": 2, "gamma": 0.5, "milestones": [1, 3], "T_max": 4, "T_0": 2, "base_lr": 0.01, "max_lr": 0.1,
@@ -158,7 +158,7 @@ OPTIONS = {
 }
 
 
-@pytest.mark.parametrize("kind", loss.names())
+@pytest.mark.parametrize("kind", losses.names())
 def test_each_loss_is_that_of_python(kind):
     options = OPTIONS.get(kind, {})
     inputs = INPUTS.get(kind, (SCORES, SIGNS))

@@ -15,10 +15,11 @@ import pytest
 grpc = pytest.importorskip("grpc")
 pytest.importorskip("tritonclient.grpc")
 
-from ftn_pytorch import _embed, record
-from ftn_pytorch.process import FtnPytorchWarning
-from ftn_pytorch.runners import triton
-from ftn_pytorch.runners.triton_client import Address
+from ftn_pytorch import _embed
+from ftn_pytorch.diagnosis import call_recorder
+from ftn_pytorch.host.process import FtnPytorchWarning
+from ftn_pytorch.runners.models import triton
+from ftn_pytorch.runners.models.triton_client import Address
 from triton_double import serve
 
 X = np.random.default_rng(0).standard_normal((6, 3)).astype("float32")
@@ -382,8 +383,8 @@ def test_several_results_of_the_file_get_the_names_of_the_server(double, tmp_pat
 
 def test_calls_are_not_recorded(double, tmp_path, monkeypatch):
     monkeypatch.setenv("FTN_PYTORCH_RECORD", str(tmp_path / "calls"))
-    monkeypatch.setattr(record, "_tried", False)
-    monkeypatch.setattr(record, "_recorder", None)
+    monkeypatch.setattr(call_recorder, "_tried", False)
+    monkeypatch.setattr(call_recorder, "_recorder", None)
     with pytest.warns(FtnPytorchWarning, match="is in a server: its calls are not recorded"):
         runner = opened(double)
     np.testing.assert_array_equal(forward(runner, X), Y)

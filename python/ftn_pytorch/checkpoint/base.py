@@ -11,11 +11,12 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from .. import __version__, instances, process, random_states
-from ..communicator import Communicator
+from .._version import __version__
 from ..errors import FtnPytorchError, report, summary
-from ..values import Unstorable, decode, find_imported_type, is_tensor, loaded
-from . import file, folder, payload
+from ..host import fair_lock, launcher, process
+from ..ranks import own_rank
+from ..values import Unstorable, decode, find_imported_type, is_tensor, loaded, random_states, user_objects
+from . import archive, file, folder
 from .capture import Collector
 from .changes import Changes
 from .restoring import Rebind, Restorer, plain
@@ -52,9 +53,6 @@ class Checkpoint:
     # What a restored config is compared with; set by those who know it.
     config: Mapping[str, Any] | None = None
 
-    # Whose ranks write and restore together, set for scripts that were loaded with it.
-    _communicator: Communicator | None = None
-
     # Names of objects that are the same on all ranks, and those of them that the file of rank 0 holds for this one.
     _shared: frozenset[str] = frozenset()
     _left_to_first: frozenset[str] = frozenset()
@@ -84,7 +82,7 @@ class Checkpoint:
         this job has written it, RESULT_TYPE if something cannot be stored.
         """
         target = file.resolve(path)
-        with process.lock(), file.locked(target):
+        with fair_lock.lock(), file.locked(target):
             _refuse_other_rank(target)
             self._write(target, step)
         return target
@@ -96,7 +94,7 @@ class Checkpoint:
         missing, and locked for other writers from now on. Errors are those of ``save``, and ARGUMENT for a
         step that comes before one that is there.
         """
-        with process.lock():
+        with fair_lock.lock():
             return self._session.write(file.resolve(path), keep, step, self._write)
 
     def restore(self, path: str, *, step: int | None = None, fallback: bool = False) -> int | None:
@@ -107,17 +105,10 @@ class Checkpoint:
         is no checkpoint or does not fit; nothing has been changed then.
         """
         place = file.resolve(path)
-        if self._communicator is not None and "%r" in path and not os.path.isfile(path.replace("%r", "0")):
-            from . import shared
-
-            with process.lock():
-                entry = shared.restore(self, self._communicator, path, step, fallback)
-                self._session.went_on_from(place, entry.step)
-                return entry.step
         if not os.path.exists(place):
             folder.prepare(place)
             raise FtnPytorchError("NO_CHECKPOINT", f"{place} does not exist, so there is nothing to restore")
-        with process.lock():
+        with fair_lock.lock():
             if not os.path.isdir(place):
                 return self._apply(self._read(place), place)
             entries = folder.candidates(place, step)
@@ -167,7 +158,7 @@ class Checkpoint:
 
     def _known_changes(self) -> Changes | None:
         """What the code writes to that made this one, None if that is no code of the user."""
-        if self._changes is None and instances.is_own_module(self._maker.get("__name__", "")):
+        if self._changes is None and user_objects.is_own_module(self._maker.get("__name__", "")):
             self._changes = Changes(self._maker)
         return self._changes
 
@@ -212,10 +203,10 @@ class Checkpoint:
                 f"{path} cannot be written: {failure}, {self._advice(failure)}",
             ) from failure
         arrays = {name: array for name, array in encoder.arrays.items() if name not in of_first}
-        about = {**describe(step, payload.kind_of(arrays)), _LEFT_OUT: sorted(encoder.left_out), _WRITTEN: True}
+        about = {**describe(step, archive.kind_of(arrays)), _LEFT_OUT: sorted(encoder.left_out), _WRITTEN: True}
         if self._shared:
             about[SHARED_KEY] = sorted(self._shared)
-        file.write(path, about, lambda stream: payload.write(stream, state, arrays))
+        file.write(path, about, lambda stream: archive.write(stream, state, arrays))
 
     def _check_kept(self, encoder: Collector, path: str) -> None:
         """RESULT_TYPE if something would be lost that a restart needs, a warning if that may be so."""
@@ -327,7 +318,7 @@ class Checkpoint:
 
 def describe(step: int | None, kind: str) -> dict[str, Any]:
     """What a file says of itself. ``archive`` is the kind of its archive: how it must be read."""
-    rank, size = process.rank_and_size()
+    rank, size = own_rank.rank_and_size()
     versions = {name: getattr(loaded(name), "__version__", None) for name in ("numpy", "torch")}
     return {
         "step": step,
@@ -339,16 +330,16 @@ def describe(step: int | None, kind: str) -> dict[str, Any]:
         "host": socket.gethostname(),
         "rank": rank,
         "ranks": size,
-        "job": process.job(),
-        _RANK_OF_JOB: process.launched_rank_and_size()[0],
+        "job": launcher.job(),
+        _RANK_OF_JOB: launcher.launched_rank_and_size()[0],
     }
 
 
 def _read_archive(path: str) -> tuple[dict[str, Any], Any, dict[str, Any]]:
     with file.opened(path) as (about, raw):
-        if about.get("archive") not in (payload.TORCH, payload.PLAIN):
+        if about.get("archive") not in (archive.TORCH, archive.PLAIN):
             return about, None, {}
-        state, arrays = payload.read(raw, about["archive"], path)
+        state, arrays = archive.read(raw, about["archive"], path)
     parts = ("objects", "config", "random")
     if not isinstance(state, dict) or not all(isinstance(state.get(part), dict) for part in parts):
         raise FtnPytorchError("FORMAT", f"{path} cannot be understood: it lacks {', '.join(parts)}, or one of them")
@@ -357,11 +348,11 @@ def _read_archive(path: str) -> tuple[dict[str, Any], Any, dict[str, Any]]:
 
 def _refuse_other_rank(path: str) -> None:
     """Ranks that save one after the other do not meet at the lock, and the last one would win."""
-    job = process.job()
+    job = launcher.job()
     about = file.description(path) if job is not None else None
     if about is None or about.get("job") != job:
         return
-    rank, writer = process.launched_rank_and_size()[0], about.get(_RANK_OF_JOB, about.get("rank"))
+    rank, writer = launcher.launched_rank_and_size()[0], about.get(_RANK_OF_JOB, about.get("rank"))
     if writer != rank:
         raise FtnPytorchError(
             "LOCKED",
@@ -373,7 +364,7 @@ def _refuse_other_rank(path: str) -> None:
 
 def _warn_of_other_rank(about: Mapping[str, Any], path: str) -> None:
     """Ranks that all go on from the file of one draw the same random numbers, and train on the samples of that one."""
-    rank, ranks = process.rank_and_size()
+    rank, ranks = own_rank.rank_and_size()
     if ranks > 1 and about.get("ranks", 1) > 1 and about.get("rank") != rank:
         process.warn_once(
             f"{path} was written by rank {about['rank']}: random states, buffers and config are those of that rank. "

@@ -16,7 +16,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from .. import instances
 from ..values import (
     CODE,
     CYCLE,
@@ -30,11 +29,12 @@ from ..values import (
     is_array,
     is_tensor,
     loaded,
+    user_objects,
 )
 from ..values.kinds import Kind, kind_of
 from .changes import Changes
-from .fields import is_field, layers_of
-from .objects import access_to, holds, holds_objects, is_module, is_namespace, is_optimizer, is_trainable, label_of
+from .module_fields import is_field, layers_of
+from .stateful import access_to, holds, holds_objects, is_module, is_namespace, is_optimizer, is_trainable, label_of
 
 # What a script makes of these comes back when it runs again.
 _STATELESS = (types.ModuleType, logging.Logger, pathlib.PurePath, re.Pattern, enum.Enum)
@@ -147,9 +147,9 @@ class Collector(Encoder):
         access = access_to(value)
         if access is not None:
             return self._object(value, access.get(), path) if self._takes_objects else None
-        if instances.is_plain(type(value)):
+        if user_objects.is_plain(type(value)):
             return self._instance(value, path)
-        if self._is_written and instances.is_own_code(value):
+        if self._is_written and user_objects.is_own_code(value):
             return self._code(value, path)
         if self._is_written and not self._is_made_anew and is_foreign(value):
             before, self._is_whole = self._is_whole, True
@@ -160,7 +160,7 @@ class Collector(Encoder):
         return None
 
     def _code(self, value: Any, path: str) -> dict:
-        name = instances.name_of(value)
+        name = user_objects.name_of(value)
         if self._find_type(name) is not value:
             raise Unstorable(f"{path} is the function {value.__qualname__}, and nothing finds it by this name")
         return {TAG: CODE, "name": name}
@@ -171,8 +171,8 @@ class Collector(Encoder):
         if name is not Ellipsis or not self._takes_objects:
             # What takes a state_dict has the class that it wants.
             return name
-        if instances.is_own_code(factory) and self._find_type(instances.name_of(factory)) is factory:
-            return instances.name_of(factory)
+        if user_objects.is_own_code(factory) and self._find_type(user_objects.name_of(factory)) is factory:
+            return user_objects.name_of(factory)
         if self._is_made_anew:
             raise Unstorable(f"{path} is a defaultdict whose function has no name (write def instead of lambda)")
         return ""
@@ -216,7 +216,7 @@ class Collector(Encoder):
     def _is_kept_field(self, layer: Any, name: str, value: Any) -> bool:
         if self._changes is not None:
             return bool(self._why(name, value)) or holds_objects(value) or holds(value, is_trainable)
-        return instances.is_own_module(type(layer).__module__) and not is_stateless(value)
+        return user_objects.is_own_module(type(layer).__module__) and not is_stateless(value)
 
     def _why(self, name: str, value: Any) -> str:
         return "" if self._changes is None else self._changes.why(value, self._changes.of_field(name))
@@ -227,11 +227,11 @@ class Collector(Encoder):
         self._open.append(id(value))
         try:
             named = {}
-            for name, each in instances.fields(value).items():
+            for name, each in user_objects.fields(value).items():
                 if (tree := self._field(name, each, f"{path}.{name}")) is not Ellipsis:
                     named[name] = tree
-            content = instances.content(value)
-            made = {TAG: INSTANCE, "type": instances.name_of(type(value)), "fields": named}
+            content = user_objects.content(value)
+            made = {TAG: INSTANCE, "type": user_objects.name_of(type(value)), "fields": named}
             return made if content is None else {**made, "content": self._encode(content, path)}
         finally:
             self._open.pop()
@@ -317,9 +317,9 @@ def is_harmless(value: Any) -> bool:
 def is_foreign(value: Any) -> bool:
     """True for an object of an installed package whose class is written in Python, so that its fields are all."""
     kind = type(value)
-    if kind_of(value) is not Kind.OBJECT or instances.is_plain(kind) or is_namespace(value) or is_harmless(value):
+    if kind_of(value) is not Kind.OBJECT or user_objects.is_plain(kind) or is_namespace(value) or is_harmless(value):
         return False
-    return access_to(value) is None and instances.has_fields_only(kind)
+    return access_to(value) is None and user_objects.has_fields_only(kind)
 
 
 def _is_of_machine(value: Any) -> bool:

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import BuiltinMethodType, FunctionType, ModuleType
 from typing import Any
 
-from .. import instances
+from ..values import user_objects
 from ..values.kinds import Kind, kind_of, qualities
-from .objects import is_namespace
 from .scopes import ANY, CLASS, ITEM, WITHIN, Root
+from .stateful import is_namespace
 from .writes import ASSIGNED, ASSIGNED_BY_SELF, CALLED, FOR, HANDED, IN_PLACE, NEXT, PASSED, READ, WITH, Analysis, Event
 
 _ALWAYS = (ASSIGNED, ASSIGNED_BY_SELF, ITEM, IN_PLACE, NEXT)
@@ -117,7 +117,7 @@ class Changes:
 
     def why_inside(self, value: Any) -> str:
         """The same for the fields of an object of an own class, by their names alone."""
-        fields = instances.fields(value) if instances.is_plain(type(value)) else {}
+        fields = user_objects.fields(value) if user_objects.is_plain(type(value)) else {}
         return next(filter(None, (self.why(each, self.of_field(name)) for name, each in fields.items())), "")
 
     def _told(self, where: tuple[str, int]) -> str:
@@ -144,7 +144,7 @@ class Changes:
             return any(self._writes(each, rest, operation) for each in _within(value))
         if kind is Kind.CONSTANT:
             return False
-        fields = instances.fields(value)
+        fields = user_objects.fields(value)
         if step == ANY or step[1:] not in fields:
             return operation in _ALWAYS or operation in _CHANGING
         if not rest and operation in (ASSIGNED, ASSIGNED_BY_SELF):
@@ -199,7 +199,7 @@ def _items(value: Any) -> list[Any] | None:
     """Some of the items of a container, None for what is none."""
     kind = kind_of(value)
     if kind is Kind.OBJECT:
-        content = None if is_namespace(value) else instances.content(value)
+        content = None if is_namespace(value) else user_objects.content(value)
     else:
         content = value if isinstance(value, (list, dict, tuple, set, frozenset, deque)) else None
     if content is None:
@@ -217,7 +217,7 @@ def own_spaces(namespace: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
             is_defined = isinstance(value, (FunctionType, type))
             name = value.__name__ if isinstance(value, ModuleType) else value.__module__ if is_defined else None
             module = value if isinstance(value, ModuleType) else sys.modules.get(name or "")
-            if module is None or not isinstance(name, str) or not instances.is_own_module(name):
+            if module is None or not isinstance(name, str) or not user_objects.is_own_module(name):
                 continue
             if id(vars(module)) not in seen and name != namespace.get("__name__"):
                 seen.add(id(vars(module)))

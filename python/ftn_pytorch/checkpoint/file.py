@@ -20,8 +20,9 @@ import struct
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
-from .. import loading, process
 from ..errors import FtnPytorchError
+from ..ranks import own_rank
+from ..script import loading
 from .lock import Lock
 
 FORMAT = 2
@@ -67,7 +68,7 @@ def resolve(file: str) -> str:
     """Absolute path of a file or folder; ``%r`` in its name is the rank of this process, links are followed."""
     if not file.strip():
         raise FtnPytorchError("FILE", "the name of the checkpoint is empty")
-    return os.path.realpath(process.with_rank(file))
+    return os.path.realpath(own_rank.with_rank(file))
 
 
 def part_name(name: str, purpose: str = "") -> str:

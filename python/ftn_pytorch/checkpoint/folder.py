@@ -8,8 +8,8 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from .. import process
 from ..errors import FtnPytorchError
+from ..host import process
 from . import file
 from .lock import Lock
 

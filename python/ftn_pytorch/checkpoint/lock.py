@@ -19,8 +19,8 @@ import time
 import weakref
 from typing import Any
 
-from .. import process
 from ..errors import FtnPytorchError
+from ..host import launcher, process
 
 _UNSUPPORTED = (errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL, errno.ENOLCK)
 
@@ -112,7 +112,7 @@ def _is_still_named(descriptor: int, path: str) -> bool:
 
 
 def _sign(descriptor: int) -> None:
-    rank, size = process.launched_rank_and_size()
+    rank, size = launcher.launched_rank_and_size()
     owner = {
         "pid": os.getpid(),
         "host": socket.gethostname(),

@@ -15,14 +15,13 @@ from enum import EnumMeta
 from types import FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
-from .. import instances
-from ..conventions import PREFIX
-from ..values import Unstorable, is_array, is_number, is_tensor
+from ..script.conventions import PREFIX
+from ..values import Unstorable, is_array, is_number, is_tensor, user_objects
 from ..values.kinds import Kind, kind_of
 from ..values.walk import Walk
 from .capture import Collector, holds_state, is_harmless, type_of
 from .changes import Changes
-from .objects import access_to, holds, holds_objects, is_module, is_namespace, is_optimizer, is_trainable
+from .stateful import access_to, holds, holds_objects, inside, is_module, is_namespace, is_optimizer, is_trainable
 from .writes import IN_PLACE, Event
 
 _CONTAINERS = (list, dict, defaultdict, OrderedDict, Counter, set, deque, bytearray)
@@ -78,7 +77,7 @@ def find(namespace: Mapping[str, Any], changes: Changes, transient: frozenset[st
 
 
 def _is_object(value: Any) -> bool:
-    return instances.is_plain(type(value)) or holds_objects(value)
+    return user_objects.is_plain(type(value)) or holds_objects(value)
 
 
 def _why_not(name: str, value: Any, line: str, changes: Changes, namespace: Mapping[str, Any]) -> str:
@@ -93,10 +92,10 @@ def _why_not(name: str, value: Any, line: str, changes: Changes, namespace: Mapp
         if not changes.is_assigned(changes.of_global(namespace, name)):
             is_known = isinstance(value, _SCALARS) or is_number(value)
             return "no function assigns to it" if is_known else type_of(value)
-    elif is_tensor(value) or is_array(value) or type(value) in _CONTAINERS or instances.is_plain(type(value)):
+    elif is_tensor(value) or is_array(value) or type(value) in _CONTAINERS or user_objects.is_plain(type(value)):
         if name.isupper():
             return "a constant by its name"
-        if instances.is_plain(type(value)):
+        if user_objects.is_plain(type(value)):
             return ""
     else:
         return type_of(value)
@@ -130,7 +129,7 @@ class Places:
                 self._function(value)
             elif isinstance(value, type):
                 self._class(value)
-            elif isinstance(value, MethodType) and instances.is_plain(type(value.__self__)):
+            elif isinstance(value, MethodType) and user_objects.is_plain(type(value.__self__)):
                 self._add(f"__self__ of {value.__func__.__qualname__}", value.__self__, _nowhere, [])
             elif isinstance(value, functools.partial):
                 self._partial(value, path)
@@ -139,7 +138,7 @@ class Places:
 
     def _function(self, function: FunctionType) -> None:
         is_generated = function.__code__.co_filename.startswith("<") and function.__name__.startswith("__")
-        if is_generated or not instances.is_own_module(function.__globals__.get("__name__", "")):
+        if is_generated or not user_objects.is_own_module(function.__globals__.get("__name__", "")):
             return
         label = self._label(function.__qualname__.rpartition("<locals>.")[2], function)
         for variable, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
@@ -170,11 +169,11 @@ class Places:
     def _partial(self, value: functools.partial, path: str) -> None:
         # What is given to the function beforehand is there to be changed, if it can be.
         for key, each in (*enumerate(value.args), *value.keywords.items()):
-            if isinstance(each, _CONTAINERS) or instances.is_plain(type(each)):
+            if isinstance(each, _CONTAINERS) or user_objects.is_plain(type(each)):
                 self._add(f"argument {key} of {path}", each, _nowhere, [Event((), IN_PLACE, (path, 0))])
 
     def _class(self, kind: type) -> None:
-        if not instances.is_own_module(kind.__module__):
+        if not user_objects.is_own_module(kind.__module__):
             return
         label = self._label(kind.__qualname__.rpartition("<locals>.")[2], kind)
         if isinstance(kind, EnumMeta):
@@ -190,7 +189,7 @@ class Places:
                 self._add(f"{label}.{name}", each, _putter(kind, name), self._changes.of_class(name))
 
     def _module(self, module: ModuleType) -> None:
-        if not instances.is_own_module(module.__name__):
+        if not user_objects.is_own_module(module.__name__):
             return
         label = self._label(module.__name__, module)
         for name, each in list(vars(module).items()):
@@ -253,7 +252,7 @@ class Places:
 def _is_open(value: Any, kind: Kind) -> bool:
     """False for objects that keep their own state, and for those of installed packages, whose code is another."""
     if kind is Kind.OBJECT:
-        return access_to(value) is None and (instances.is_plain(type(value)) or is_namespace(value))
+        return access_to(value) is None and (user_objects.is_plain(type(value)) or is_namespace(value))
     return kind not in (Kind.OPTIMIZER, Kind.HARMLESS, Kind.UNKNOWN)
 
 
@@ -277,15 +276,7 @@ def _holds_trained(value: Any) -> bool:
 
 def objects_in(value: Any) -> list[Any]:
     """Objects with a state in a value, and tensors that are trained."""
-    found: list[Any] = []
-
-    def look(each: Any) -> bool:
-        if access_to(each) is not None or is_trainable(each):
-            found.append(each)
-        return False
-
-    holds(value, look)
-    return found
+    return [each for each in inside(value) if access_to(each) is not None or is_trainable(each)]
 
 
 def is_at_rest(value: Any) -> bool:

@@ -14,14 +14,26 @@ from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from .. import instances, private_names
 from ..errors import FtnPytorchError
-from ..values import CYCLE, INSTANCE, OBJECT, TAG, FindType, decode, is_array, is_tensor, loaded, of_python
+from ..host import private_names
+from ..values import (
+    CYCLE,
+    INSTANCE,
+    OBJECT,
+    TAG,
+    FindType,
+    decode,
+    is_array,
+    is_tensor,
+    loaded,
+    python_types,
+    user_objects,
+)
 from . import networks
 from .capture import is_foreign
-from .fields import is_field, layers_of
+from .module_fields import is_field, layers_of
 from .networks import copy_tensor, difference, listed, misfits_of
-from .objects import Access, access_to, holds, is_module, is_namespace, is_optimizer, is_trainable, label_of
+from .stateful import Access, access_to, holds, is_module, is_namespace, is_optimizer, is_trainable, label_of
 
 Rebind = Callable[[Any], None]
 Undo = Callable[[], Any]
@@ -124,7 +136,7 @@ class Restorer:
             self.misfits.append(f"{path} has groups of {there} parameters in the file and of {here} here")
 
     def _add_container(self, live: Any, tree: Any, path: str) -> None:
-        if is_namespace(live) and isinstance(tree, dict) and tree.get(TAG) in of_python.NAMESPACES:
+        if is_namespace(live) and isinstance(tree, dict) and tree.get(TAG) in python_types.NAMESPACES:
             live, tree = vars(live), {TAG: "dict", "items": tree["items"]}
         if isinstance(tree, dict) and (TAG not in tree or tree[TAG] in ("dict", "OrderedDict", "defaultdict")):
             pairs = (
@@ -193,17 +205,19 @@ class Restorer:
 
     def _merged_instance(self, live: Any, tree: dict, path: str) -> Any:
         kind, name = type(live), tree["type"].partition(":")[2]
-        is_foreign_here = tree.get("foreign") is True and is_foreign(live) and instances.name_of(kind) == tree["type"]
-        if not is_foreign_here and (not instances.is_plain(kind) or kind.__qualname__ != name):
+        is_foreign_here = (
+            tree.get("foreign") is True and is_foreign(live) and user_objects.name_of(kind) == tree["type"]
+        )
+        if not is_foreign_here and (not user_objects.is_plain(kind) or kind.__qualname__ != name):
             if not _has_objects(tree) and "foreign" not in tree:
                 return self.value_of(tree)
             self.misfits.append(f"{path} is of type {name} in the file and {kind.__qualname__} here")
             return live
-        before = instances.fields(live)
+        before = user_objects.fields(live)
         for name, each in tree["fields"].items():
-            self.add(before.get(name), each, f"{path}.{name}", functools.partial(instances.set_field, live, name))
+            self.add(before.get(name), each, f"{path}.{name}", functools.partial(user_objects.set_field, live, name))
         if "content" in tree:
-            items = instances.content(live)
+            items = user_objects.content(live)
             self._refill(live, self._new_content(items, tree["content"], path), items)
         return live
 
@@ -244,7 +258,7 @@ class Restorer:
         return live
 
     def _refill(self, live: Any, new: Any, before: Any) -> None:
-        self.add_action(lambda: instances.refill(live, new), lambda: lambda: instances.refill(live, before))
+        self.add_action(lambda: user_objects.refill(live, new), lambda: lambda: user_objects.refill(live, before))
 
     def _replaced(self, live: Any, value: Any) -> Any:
         put = _in_place(live, value)
@@ -318,7 +332,7 @@ def _in_place(live: Any, value: Any) -> Callable[[Any], Any] | None:
     if isinstance(live, deque) and isinstance(value, deque) and live.maxlen == value.maxlen:
         return lambda new: _refill(live, new)
     if type(live) is set and isinstance(value, set):
-        return functools.partial(instances.refill, live)
+        return functools.partial(user_objects.refill, live)
     if type(live) is bytearray and isinstance(value, bytearray):
         return lambda new: live.__setitem__(slice(None), new)
     return None

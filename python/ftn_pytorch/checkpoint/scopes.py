@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any, NamedTuple, Protocol
 
-from ..conventions import SETUP
+from ..script.conventions import SETUP
 
 Steps = tuple[str, ...]
 

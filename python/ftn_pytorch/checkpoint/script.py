@@ -18,23 +18,23 @@ import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from .. import observe, process
-from ..communicator import Communicator
-from ..conventions import SHARED, STATE, TRANSIENT
 from ..errors import FtnPytorchError
+from ..host import log, process
+from ..ranks.communicator import Communicator
+from ..script.conventions import SHARED, STATE, TRANSIENT
 from ..values import Unstorable, find_imported_type, found_in
-from . import beside, file, names, shared
+from . import background_runs, file, names, shared
 from .base import SHARED_KEY, Checkpoint, describe
 from .capture import Collector
 from .changes import Changes
 from .folder import Session
-from .objects import is_optimizer
 from .restoring import Rebind
+from .stateful import is_optimizer
 
 _HOOKED = "hook"
 
 
-class ScriptCheckpoint(Checkpoint):
+class ScriptCheckpoint(shared.RanksCheckpoint):
     """The state among the names of a script, looked for whenever it is written or read."""
 
     def __init__(
@@ -77,12 +77,14 @@ class ScriptCheckpoint(Checkpoint):
         ours, names = self._communicator, shared.declared(self._namespace, self._script)
         if ours is None or "%r" not in path or not names:
             return super().write(path, keep=keep, step=step)
-        unknown = [name for name in names if name not in self._collect()]
+        found = self._collect()
+        shared.require_same(ours, {name: found.get(name) for name in names}, self._collector(), self._script)
+        unknown = [name for name in names if name not in found]
         if unknown:
             raise FtnPytorchError(
                 "SCRIPT",
                 f"{self._script}: {SHARED} names {', '.join(unknown)}, which is not kept in checkpoints: it is none of "
-                f"{', '.join(self._collect())}",
+                f"{', '.join(found)}",
             )
         self._shared = frozenset(names)
         self._left_to_first = self._shared if ours.rank else frozenset()
@@ -98,7 +100,7 @@ class ScriptCheckpoint(Checkpoint):
     def _collect(self) -> dict[str, Any]:
         attached = self._attached()
         if self._is_beside_new:
-            del attached[beside.NAME]
+            del attached[background_runs.NAME]
         return {**self._own(), **attached}
 
     def _own(self) -> dict[str, Any]:
@@ -192,7 +194,7 @@ class ScriptCheckpoint(Checkpoint):
         told = ", ".join(f"{name} ({why})" for name, why in {**left, **encoder.left_out, **encoder.lost}.items())
         if told != self._told:
             kept = ", ".join(self._found.values)
-            observe.log(observe.INFO, f"{self._script}: kept in checkpoints: {kept}; left out: {told or 'nothing'}")
+            log.info(f"{self._script}: kept in checkpoints: {kept}; left out: {told or 'nothing'}")
             self._told = told
 
     def _check_hidden(self, encoder: Collector, path: str) -> None:
@@ -221,11 +223,16 @@ class ScriptCheckpoint(Checkpoint):
         return f"{self._script}: "
 
     def _apply(self, content: Any, path: str, first: Any = None, only: frozenset[str] | None = None) -> int | None:
-        live = self._attached().get(beside.NAME)
-        if first is not None or only is not None or content[1] is None or beside.is_of(content) == (live is not None):
+        live = self._attached().get(background_runs.NAME)
+        if (
+            first is not None
+            or only is not None
+            or content[1] is None
+            or background_runs.is_of(content) == (live is not None)
+        ):
             return super()._apply(content, path, first, only)
         if live is None:
-            content, others, arrays = beside.as_trained(content, path, self._read, self._find_type)
+            content, others, arrays = background_runs.as_trained(content, path, self._read, self._find_type)
             about = {**content[0], SHARED_KEY: sorted(others)}
             return super()._apply((about, *content[1:]), path, (None, {"objects": others}, arrays))
         # What does not fit is refused there, before anything is changed here.
@@ -260,7 +267,7 @@ class ScriptCheckpoint(Checkpoint):
         return found_in(self._namespace, name.partition(":")[2]) or find_imported_type(name)
 
 
-class _HookedCheckpoint(Checkpoint):
+class _HookedCheckpoint(shared.RanksCheckpoint):
     """What ftn_pytorch_save of a script writes, in a file with a checksum that is written as others are."""
 
     def __init__(

@@ -7,20 +7,39 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Mapping
 from typing import Any
 
-from .. import process
-from ..communicator import Communicator
-from ..conventions import RESTORE, SAVE, SHARED
 from ..errors import FtnPytorchError
+from ..host import fair_lock, process
+from ..ranks import equality
+from ..ranks.communicator import Communicator
+from ..script.conventions import RESTORE, SAVE, SHARED
+from ..values import TAG, Unstorable, is_tensor
 from . import file, folder
 from .base import SHARED_KEY as KEY
 from .base import Checkpoint
+from .capture import Collector
 
 _PURPOSE = "restore(folder with %r)"
+
+
+class RanksCheckpoint(Checkpoint):
+    """A checkpoint that ranks may write and restore together."""
+
+    # Whose ranks these are, set for scripts that were loaded with it.
+    _communicator: Communicator | None = None
+
+    def restore(self, path: str, *, step: int | None = None, fallback: bool = False) -> int | None:
+        if self._communicator is None or "%r" not in path or os.path.isfile(path.replace("%r", "0")):
+            return super().restore(path, step=step, fallback=fallback)
+        with fair_lock.lock():
+            entry = restore(self, self._communicator, path, step, fallback)
+            self._session.went_on_from(file.resolve(path), entry.step)
+            return entry.step
 
 
 def declared(names: Mapping[str, Any], script: str) -> list[str]:
@@ -39,6 +58,44 @@ def declared(names: Mapping[str, Any], script: str) -> list[str]:
             "SCRIPT", f"{script} has {SHARED} and {SAVE}, which decides by itself what a file holds: leave out one"
         )
     return list(listed)
+
+
+def require_same(ours: Communicator, objects: Mapping[str, Any], encoder: Collector, script: str) -> None:
+    """FORMAT on all ranks if these objects, which a restart takes from rank 0, are not the same on all.
+
+    All ranks of the communicator must call this. Digests are exchanged, 64 bytes for each rank as long as they agree.
+    """
+    mine: dict[str, str] = {}
+    for name, value in objects.items():
+        before = len(encoder.arrays)
+        try:
+            mine[name] = json.dumps(_without_devices(encoder.encode(value, name)))
+        except Unstorable as failure:  # the write that comes next fails with it
+            mine[name] = str(failure)
+        mine.update({place: _digest(encoder.arrays[place]) for place in list(encoder.arrays)[before:]})
+    equality.compare(
+        mine,
+        lambda text: ours.gather(text, purpose="checkpoint(folder with %r)"),
+        f"{script}: {SHARED} names what is not the same on all ranks",
+        "Nothing is written, since a restart would give all ranks what rank 0 has. Begin with the same numbers, and "
+        f"change the network by average_gradients and the same optimizer only; or leave it out of {SHARED}",
+    )
+
+
+def _without_devices(tree: Any) -> Any:
+    """Each rank may have a GPU of its own."""
+    if isinstance(tree, list):
+        return [_without_devices(each) for each in tree]
+    if not isinstance(tree, dict):
+        return tree
+    left_out = "device" if tree.get(TAG) == "tensor" else None
+    return {key: _without_devices(each) for key, each in tree.items() if key != left_out}
+
+
+def _digest(array: Any) -> str:
+    if is_tensor(array):
+        return equality.digest(array)
+    return f"{array.dtype} {array.shape} {hashlib.sha256(array.tobytes()).hexdigest()}"
 
 
 def restore(checkpoint: Checkpoint, ours: Communicator, path: str, step: int | None, fallback: bool) -> folder.Entry:

@@ -16,11 +16,12 @@ from typing import Any
 
 import torch
 
-from .. import process
 from ..errors import FtnPytorchError, describe
-from .samples import own
+from ..host import fair_lock
+from .copies import own
+from .outcome import outcome_of
+from .publishing import Weights, parts_of
 from .unrecorded import Number, unrecorded
-from .weights import Weights, number, parts_of
 
 _WHEN_FULL = ("block", "drop", "subsample")
 # A thread that has nothing to do ends after so many seconds, because a thread keeps the script alive that it works for.
@@ -77,11 +78,11 @@ class Background:
         self.submitted, self.steps, self.dropped = 0, 0, 0
         self._remote: Any = None
         if process:
-            from . import remote
+            from . import background_process
 
             self.local = step, trained
             """What the other process is to find here."""
-            self.use(remote.of_background(self, step, network), self._weights)
+            self.use(background_process.of_background(self, step, network), self._weights)
         stop, made_in = weakref.WeakMethod(self.stop), os.getpid()
         # A process that was forked has no thread, and perhaps a lock that nobody will give back.
         atexit.register(lambda: os.getpid() == made_in and (method := stop()) and method())
@@ -147,7 +148,7 @@ class Background:
         self._refuse_in_step("flush")
         self._wait()
         self._raise_failure()
-        with process.lock():
+        with fair_lock.lock():
             self._weights.publish(wait=True)
             self._weights.offer()
             self._weights.publish(wait=True)
@@ -160,7 +161,7 @@ class Background:
             self._stopped = thread is not None
             self._changed.notify_all()
         # Who holds the lock is in a step, or there is none, and the thread waits for the lock.
-        if thread is not None and not process.lock().is_mine():
+        if thread is not None and not fair_lock.lock().is_mine():
             thread.join()
         if self._remote is not None:
             self._remote.stop()
@@ -168,7 +169,7 @@ class Background:
     def _admits(self) -> bool:
         """Whether samples that come now are taken; the condition is held."""
         if self._when_full == "block" and len(self._queue) >= self._size:
-            if process.lock().is_mine():
+            if fair_lock.lock().is_mine():
                 self._learn_here(self._size - 1)
             while len(self._queue) >= self._size:
                 self._work()
@@ -199,7 +200,7 @@ class Background:
                     self._thread, self._stopped = None, False
                     self._changed.notify_all()
                     return
-            with process.lock():
+            with fair_lock.lock():
                 # What a checkpoint has restored meanwhile counts: no samples are taken before the lock is.
                 with self._changed:
                     if not self._queue or self._stopped:
@@ -222,7 +223,7 @@ class Background:
 
     def _refuse_in_step(self, what: str) -> None:
         """A step that waits for itself would wait for ever."""
-        if self._busy and process.lock().is_mine():
+        if self._busy and fair_lock.lock().is_mine():
             raise FtnPytorchError("ARGUMENT", f"{what} was called by the step itself: call it elsewhere")
 
     def _learn(self, samples: tuple[Any, ...], named: dict[str, Any]) -> None:
@@ -240,7 +241,7 @@ class Background:
             self._changed.notify_all()
 
     def _wait(self) -> None:
-        if process.lock().is_mine():
+        if fair_lock.lock().is_mine():
             self._learn_here(0)
         with self._changed:
             while self._queue or self._busy:
@@ -297,16 +298,3 @@ class Background:
             self.submitted, self.steps, self.dropped, self._stride = 0, 0, 0, 1
             self._changed.notify_all()
         self._weights.load({**self._weights.state(), "ready": None})
-
-
-def outcome_of(returned: Any) -> tuple[bool, float]:
-    """``(is_completed, loss)`` of what a step has returned. RESULT_TYPE if it is something else."""
-    is_completed, loss = map(
-        number, returned if isinstance(returned, tuple) and len(returned) == 2 else (False, returned)
-    )
-    loss = math.nan if loss is None else loss
-    if type(is_completed) is not bool or not isinstance(loss, (int, float)):
-        raise FtnPytorchError(
-            "RESULT_TYPE", f"the step returned {returned!r}, it must be its loss or (is_completed, loss)"
-        )
-    return is_completed, float(loss)

@@ -10,10 +10,10 @@ from typing import Any
 
 import torch
 
-from .. import process
 from ..errors import FtnPytorchError
+from ..host import process
+from .learnt_range import Range
 from .normaliser import completed
-from .ranges import Range
 from .unrecorded import Number, unrecorded
 
 _ADVICE = "call it outside of the recorded function, and record the step that it decides on"

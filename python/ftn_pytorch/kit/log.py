@@ -11,10 +11,11 @@ import weakref
 from collections.abc import Mapping
 from typing import Any
 
-from .. import process
 from ..errors import FtnPytorchError
+from ..host import process
+from ..ranks import own_rank
 from . import trackers
-from .rows import Rows
+from .csv_file import Rows
 from .timing import Timing
 from .unrecorded import Number, unrecorded
 
@@ -37,7 +38,7 @@ class Log:
     def __init__(
         self, path: str | None = None, *, console: float | None = None, last: int | None = None, **also: Any
     ) -> None:
-        self._rows = None if path is None else Rows(process.with_rank(path))
+        self._rows = None if path is None else Rows(own_rank.with_rank(path))
         self._console, self._last = console, last
         unknown = sorted(set(also) - set(trackers.KINDS))
         if unknown:

@@ -8,8 +8,8 @@ from typing import Any, Union
 
 import torch
 
-from .. import process
 from ..errors import FtnPytorchError
+from ..host import process
 
 
 class Normaliser(torch.nn.Module):

@@ -18,8 +18,8 @@ import torch
 
 from ..errors import FtnPytorchError
 from .handoff import Handoff, Over
+from .outcome import number
 from .unrecorded import Number, unrecorded
-from .weights import number
 
 try:
     from lightning.pytorch import Callback, LightningModule, Trainer

@@ -7,7 +7,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from .. import notice
+from ..host import thread_recorder
 
 
 def unrecorded(advice: str) -> Callable[[Callable], Callable]:
@@ -16,7 +16,7 @@ def unrecorded(advice: str) -> Callable[[Callable], Callable]:
     def decorate(method: Callable) -> Callable:
         @functools.wraps(method)
         def call(self: Any, *args: Any, **named: Any) -> Any:
-            if notice.is_recording():  # the text takes longer than most methods
+            if thread_recorder.is_recording():  # the text takes longer than most methods
                 refuse(self, f"calls {method.__name__}", advice)
             return method(self, *args, **named)
 
@@ -27,7 +27,9 @@ def unrecorded(advice: str) -> Callable[[Callable], Callable]:
 
 def refuse(part: Any, what: str, advice: str) -> None:
     """The function that is being recorded, if one is, cannot be."""
-    notice.refuse(f"it {what} of kit.{type(part).__name__}, which counts, draws or decides in Python: {advice}")
+    thread_recorder.refuse(
+        f"it {what} of kit.{type(part).__name__}, which counts, draws or decides in Python: {advice}"
+    )
 
 
 class Number:
@@ -39,7 +41,7 @@ class Number:
     def __get__(self, part: Any, owner: type | None = None) -> Any:
         if part is None:
             return self
-        if notice.is_recording():
+        if thread_recorder.is_recording():
             refuse(part, f"reads {self._name}", "read it outside of the recorded function")
         return vars(part)[self._name]
 

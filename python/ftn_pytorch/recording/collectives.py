@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from .build import Tape
+from .recorded_call import Tape
 from .tape import Operation, Slot, is_of_ranks, waits_for_ranks
 
 

@@ -12,12 +12,13 @@ from typing import Any
 
 import torch
 
-from .. import instances, notice, observe, private_names, process
 from ..errors import FtnPytorchError
-from . import checking, collectives, graphs, library
-from .build import Tape, filler, leaves, like, record, tensors_in
+from ..host import log, private_names, process, thread_recorder
+from ..values import user_objects
+from . import collectives, comparison, cuda_graphs, extension
+from .bindings import Facts, difference
+from .recorded_call import Tape, filler, leaves, like, record, tensors_in
 from .tape import is_ordinary
-from .watch import Facts, difference
 
 _WARM_UP = 2
 _ATTEMPTS = 3
@@ -117,13 +118,13 @@ class RecordedFunction:
         """Forget all recordings. To be called before ``destroy_process_group``, which waits for CUDA graphs."""
         with self._lock:
             for variant in self._variants.values():
-                if isinstance(variant.replay, graphs.GraphReplay):
+                if isinstance(variant.replay, cuda_graphs.GraphReplay):
                     variant.replay.reset()
             self._ready, self._lost = (), 0
             self._variants.clear()
 
     def __call__(self, args: tuple, named: dict[str, Any]) -> Any:
-        if notice.is_aside() or private_names.is_forward_differentiated():
+        if thread_recorder.is_aside() or private_names.is_forward_differentiated():
             return self._function(*args, **named)
         for variant in self._ready:
             found = variant.replay.run(args, named)
@@ -132,7 +133,7 @@ class RecordedFunction:
         if _is_followed(args, named):
             return self._function(*args, **named)
         # One thread records; the others compute meanwhile. So does what is called while another function is recorded.
-        if self.obstacle or library.is_intercepted() or not self._lock.acquire(blocking=False):
+        if self.obstacle or extension.is_intercepted() or not self._lock.acquire(blocking=False):
             return self._as_it_is(args, named)
         try:
             return self._next(args, named)
@@ -143,8 +144,8 @@ class RecordedFunction:
         return without_graph(self._function(*args, **named))
 
     def _next(self, args: tuple, named: dict[str, Any]) -> Any:
-        if library.obstacle():
-            self._give_up(library.obstacle())
+        if extension.obstacle():
+            self._give_up(extension.obstacle())
             return self._as_it_is(args, named)
         variant = self._variant(args, named)
         if variant is None:
@@ -181,7 +182,7 @@ class RecordedFunction:
             "memory": lambda: "a tensor has other memory",
             "number": lambda: "a number of an optimizer has become zero, or no number",
         }[kind]()
-        observe.log(observe.INFO, f"{self.name}: recorded anew, because {meant}")
+        log.info(f"{self.name}: recorded anew, because {meant}")
         self._ready = tuple(each for each in self._ready if each is not variant)
         if variant.replay.runs < _LASTING:
             self._lose(f"what it uses changes from call to call: {meant}")
@@ -207,26 +208,26 @@ class RecordedFunction:
         try:
             if self._checks and collectives.asks_ranks(tape):
                 compared = collectives.Compared(tape)
-                trial = library.module().Replay(args, named, compared.tape)
-            replay = library.module().Replay(args, named, tape)
+                trial = extension.module().Replay(args, named, compared.tape)
+            replay = extension.module().Replay(args, named, tape)
         except (LookupError, RuntimeError, TypeError, ValueError) as failure:
             self._give_up(f"an operation cannot be called from C++: {str(failure).partition(chr(10))[0]}")
             return without_graph(result)
         variant.replay, variant.tape, variant.checks = replay, tape, self._checks
         variant.compared, variant.trial = compared, trial
-        if graphs.concerns(tape, tensors_in(args, named)):
-            variant.replay = graphs.GraphReplay(replay, tape, self.name, trial)
+        if cuda_graphs.concerns(tape, tensors_in(args, named)):
+            variant.replay = cuda_graphs.GraphReplay(replay, tape, self.name, trial)
         variant.fill = filler(tape.template)
         self.operations = len(tape.operations)
         took = time.perf_counter() - start
-        observe.log(observe.INFO, f"{self.name}: recorded in {took:.2f} s, {self.operations} operations")
+        log.info(f"{self.name}: recorded in {took:.2f} s, {self.operations} operations")
         if self._checks == 0:
             self._ready = (variant, *self._ready)
         return without_graph(result)
 
     def _check(self, variant: _Variant, args: tuple, named: dict[str, Any]) -> Any:
         assert variant.tape is not None
-        call = checking.Call(self._function, args, named)
+        call = comparison.Call(self._function, args, named)
         replay, compared = variant.trial or variant.replay, variant.compared
         if compared is None:
             result, difference = call.both_ways(replay, variant.tape, self._tolerance)
@@ -262,9 +263,9 @@ def _given(value: Any, seen: set[int]) -> Iterator[Any]:
     for leaf in leaves(value):
         if isinstance(leaf, torch.Tensor):
             yield leaf
-        elif instances.is_plain(type(leaf)) and id(leaf) not in seen:
+        elif user_objects.is_plain(type(leaf)) and id(leaf) not in seen:
             seen.add(id(leaf))
-            yield from _given((instances.fields(leaf), instances.content(leaf)), seen)
+            yield from _given((user_objects.fields(leaf), user_objects.content(leaf)), seen)
 
 
 def without_graph(value: Any) -> Any:

@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from torch.utils.weak import WeakIdKeyDictionary
 
-from .. import notice, private_names
+from ..host import private_names, thread_recorder
 
 _OWN = os.path.dirname(os.path.dirname(__file__)) + os.sep  # as code objects have it, even with ".." in it
 _TORCH = os.path.dirname(torch.__file__) + os.sep
@@ -117,11 +117,11 @@ class Recorder(private_names.dispatch_mode() or object):  # type: ignore[misc]
         self.inputs = [self.slot_of(tensor, is_input=True) for tensor in inputs]
 
     def __enter__(self) -> Any:
-        self._told_before.append(notice.begin(self))
+        self._told_before.append(thread_recorder.begin(self))
         return super().__enter__()
 
     def __exit__(self, *failure: Any) -> Any:
-        notice.end(self._told_before.pop())
+        thread_recorder.end(self._told_before.pop())
         return super().__exit__(*failure)
 
     def keep(self, tensor: Any) -> None:

@@ -11,9 +11,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .. import communicator, conventions, device, differentiation, parameters, process
-from ..conventions import TRAIN, Convention
 from ..errors import FtnPytorchError, did_you_mean
+from ..ranks import communicator, own_rank
+from ..script import conventions, parameters
+from ..script.conventions import TRAIN, Convention
+from ..tensors import derivatives, device
 
 USE_DEVICE = 1
 USE_INFERENCE_MODE = 2
@@ -175,7 +177,7 @@ class Runner(abc.ABC):
         """Check the first call of a function: SIGNATURE if the arguments do not fit it."""
         if name == TRAIN:
             with communicator.of_module(self.communicator):
-                process.warn_of_lone_ranks(getattr(self.find(name), "__globals__", {}))
+                own_rank.warn_of_lone_ranks(getattr(self.find(name), "__globals__", {}))
         conventions.check_call(name, self.signature(name), args, kwargs)
 
     def signature(self, name: str) -> inspect.Signature | None:
@@ -184,13 +186,13 @@ class Runner(abc.ABC):
 
     def require(self, name: str) -> Callable:
         """``find``, or HOOK with the functions there are. Also derivatives of functions, see ``differentiation``."""
-        wanted = differentiation.parse(name)
+        wanted = derivatives.parse(name)
         if wanted is not None:
             if not self.is_differentiable:
                 raise FtnPytorchError(
                     "HOOK", f"{self.path} cannot be differentiated: it holds no operations that torch could follow"
                 )
-            return differentiation.derivative(wanted, self.require(wanted[2]), self.layout == "reversed")
+            return derivatives.derivative(wanted, self.require(wanted[2]), self.layout == "reversed")
         function = self.find(name)
         if function is not None:
             return function

@@ -12,9 +12,12 @@ from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any
 
-from .. import arrived, communicator, compiling, conventions, device, framework, loading, missed, parameters, process
-from ..conventions import FORWARD, RESTORE, SAVE, SETUP, TRAIN, Convention
 from ..errors import FtnPytorchError
+from ..host import process
+from ..ranks import communicator, failed_calls, own_rank
+from ..script import call_text, compiling, conventions, framework, loading, parameters
+from ..script.conventions import FORWARD, RESTORE, SAVE, SETUP, TRAIN, Convention
+from ..tensors import device
 from .base import Options, Runner
 
 
@@ -23,8 +26,10 @@ class ScriptRunner(Runner):
 
     backend = "script"
 
-    def __init__(self, path: str, options: Options, config: dict[str, Any]) -> None:
+    def __init__(self, path: str, options: Options, config: dict[str, Any], opens: Callable) -> None:
+        """``opens``: what a process that trains for this one calls with ``path``, options and config."""
         super().__init__(path, options)
+        self._opens = opens
         options.refuse_training(path, "is a script, which sets the mode of its networks itself")
         self._config = config
         self._checkpoint: Any = None
@@ -100,20 +105,20 @@ class ScriptRunner(Runner):
                 f"{self.path} cannot train in the background: {hooks[0]} would run here, where nothing is trained. "
                 "Leave them out, then checkpoints keep what the other process has learnt, or leave out background=",
             )
-        from ..kit.remote import of_runner
+        from .background import of_runner
 
         return of_runner(self)
 
     def attached(self) -> dict[str, Any]:
-        from ..checkpoint import beside
+        from ..checkpoint import background_runs
 
-        trains = {} if self._background is None else {beside.NAME: self._background}
+        trains = {} if self._background is None else {background_runs.NAME: self._background}
         return {**super().attached(), **trains}
 
-    def source(self) -> tuple[str, dict[str, Any], dict[str, Any]]:
-        """Arguments of ``open_runner`` with which another process, which is no rank of MPI, has the same."""
+    def source(self) -> tuple[Callable, str, dict[str, Any], dict[str, Any]]:
+        """A function and arguments with which another process, which is no rank of MPI, has the same."""
         options = {**dataclasses.asdict(self._options), "background": False, "communicator": None}
-        return self.path, options, self._config
+        return self._opens, self.path, options, self._config
 
     def _recorded(self, name: str, function: Callable) -> Callable:
         """The function, or what is recorded of it; what the script has recorded itself stays a part of a Python one."""
@@ -138,13 +143,13 @@ class ScriptRunner(Runner):
         try:
             self._expect_done(SETUP, "SCRIPT", loading.run(self.path, setup, **config))
         except FtnPytorchError as failure:
-            passed = arrived.describe(signature, (), config, self.layout, failure.text)
+            passed = call_text.describe(signature, (), config, self.layout, failure.text)
             raise FtnPytorchError(failure.status, f"{failure.text}\n{passed}".rstrip()) from failure
 
     def save(self, file: str) -> None:
         with communicator.of_module(self.communicator):
             if self._has_hook(SAVE):
-                self._call_with_file(SAVE, process.with_rank(file))
+                self._call_with_file(SAVE, own_rank.with_rank(file))
             else:
                 self._kept(SAVE).save(file)
 
@@ -157,7 +162,7 @@ class ScriptRunner(Runner):
             return self._restore(file, fallback, step)
 
     def _restore(self, file: str, fallback: bool, step: int | None) -> int | None:
-        place = process.with_rank(file)
+        place = own_rank.with_rank(file)
         is_folder = os.path.isdir(place) or self._is_folder_of_others(file, place)
         is_folder = is_folder or place.endswith(os.sep) or fallback or step is not None
         if self._has_hook(RESTORE) and not (is_folder or _is_checkpoint(place)):
@@ -245,7 +250,7 @@ class ScriptRunner(Runner):
             function, convention = device.on_device(function, self.device), convention._replace(has_out=False)
         function = self._recorded(name, function)
         if self.communicator is not None and self.communicator.size > 1:
-            function = self._hooks.setdefault(f"{name} on ranks", missed.Counted(function))
+            function = self._hooks.setdefault(f"{name} on ranks", failed_calls.Counted(function))
         return function, convention
 
     def first_call(self, name: str, args: tuple, kwargs: Mapping[str, Any]) -> None:

@@ -9,18 +9,21 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from ..conventions import Convention
 from ..errors import FtnPytorchError, did_you_mean
-from ..fortran_functions import FortranFunctions, torch_dtype
-from ..framework import TORCH, import_torch
-from ..procedures import procedure
+from ..script.conventions import Convention
+from ..script.framework import TORCH, import_torch
+from ..tensors.fortran_axes import FortranFunctions, torch_dtype
+from ..tensors.procedures import procedure
 from .base import Options, Runner
 
 _FORTRAN = "fortran."
 _PLAIN = "plain."
 _PROCEDURE = "ftn_pytorch."
 # Makers of objects by their modules, which few programs need.
-_MAKERS = {"ftn_pytorch_optimizer": (".optimizer", "for_tensors"), "ftn_pytorch_loss": (".loss", "create")}
+_MAKERS = {
+    "ftn_pytorch_optimizer": (".objects.optimizers", "for_tensors"),
+    "ftn_pytorch_loss": (".objects.losses", "create"),
+}
 
 
 class TorchFunctions(Runner):

@@ -17,8 +17,8 @@ from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from .. import instances, private_names
-from . import of_python
+from ..host import private_names
+from . import python_types, user_objects
 
 TAG = "~"
 OBJECT = "object"
@@ -127,7 +127,7 @@ class Encoder:
         if isinstance(value, tuple) and (kind is tuple or hasattr(kind, "_fields")):
             tree = {TAG: "tuple", "items": self._items(value, path)}
             return tree if kind is tuple else {**tree, "type": f"{kind.__module__}:{kind.__qualname__}"}
-        if kind in of_python.NAMESPACES.values():
+        if kind in python_types.NAMESPACES.values():
             return {TAG: kind.__name__, "items": self._pairs(vars(value), path)}
         if kind is deque:
             return {TAG: "deque", "items": self._values(value, path), "maxlen": value.maxlen}
@@ -140,7 +140,7 @@ class Encoder:
             return tree if metadata is None else {**tree, "metadata": self._encode(metadata, f"{path} (its metadata)")}
         if loaded("torch") and kind is loaded("torch").Size:
             return {TAG: "tuple", "items": list(value)}
-        found = of_python.parts_of(value)
+        found = python_types.parts_of(value)
         if found is not None:
             return {TAG: found[0], "parts": found[1]}
         raise Unstorable(f"{path} is of type {kind.__module__}.{kind.__qualname__}")
@@ -148,7 +148,7 @@ class Encoder:
     def _factory(self, value: defaultdict, path: str) -> Any:
         """The name of what makes missing values, None for nothing; Ellipsis if it is stored as a dict."""
         factory = value.default_factory
-        named: dict[Any, str] = {kind: name for name, kind in of_python.FACTORIES.items()}
+        named: dict[Any, str] = {kind: name for name, kind in python_types.FACTORIES.items()}
         return None if factory is None else named.get(factory, Ellipsis)
 
     def _is_plain_tensor(self, value: Any, path: str) -> bool:
@@ -218,12 +218,12 @@ def decode(tree: Any, arrays: Mapping[str, Any], find_type: FindType) -> Any:
     if tag == CODE:
         return _code(tree, find_type)
     if "parts" in tree:
-        return of_python.make(tag, tree["parts"], find_type)
+        return python_types.make(tag, tree["parts"], find_type)
     items = decode(tree["items"], arrays, find_type)
     if tag == "defaultdict":
         return defaultdict(_factory(tree["factory"], find_type), items)
-    if tag in of_python.NAMESPACES:
-        return of_python.NAMESPACES[tag](**dict(items))
+    if tag in python_types.NAMESPACES:
+        return python_types.NAMESPACES[tag](**dict(items))
     if tag == "tuple":
         return _tuple(items, tree.get("type"), find_type)
     if tag == "deque":
@@ -249,9 +249,9 @@ def _tuple(items: list, name: str | None, find_type: FindType) -> Any:
 
 def _instance(tree: Mapping[str, Any], arrays: Mapping[str, Any], find_type: FindType) -> Any:
     kind = find_type(tree["type"])
-    if not (isinstance(kind, type) and instances.is_plain(kind)):
+    if not (isinstance(kind, type) and user_objects.is_plain(kind)):
         raise Unstorable(f"it holds objects of {tree['type'].replace(':', '.')}, which is no class of the script here")
-    return instances.make(
+    return user_objects.make(
         kind, decode(tree["fields"], arrays, find_type), decode(tree.get("content"), arrays, find_type)
     )
 
@@ -259,7 +259,7 @@ def _instance(tree: Mapping[str, Any], arrays: Mapping[str, Any], find_type: Fin
 def _code(tree: Mapping[str, Any], find_type: FindType) -> Any:
     """A function or class of the user; of others a file might name one that does harm."""
     found = find_type(tree["name"])
-    if not instances.is_own_code(found):
+    if not user_objects.is_own_code(found):
         raise Unstorable(f"it holds {tree['name'].replace(':', '.')}, which is no function or class of the script here")
     return found
 
@@ -267,7 +267,7 @@ def _code(tree: Mapping[str, Any], find_type: FindType) -> Any:
 def _factory(name: str | None, find_type: FindType) -> Any:
     if name == "":
         raise Unstorable("it holds a defaultdict that makes its values with a function without a name")
-    return name if name is None else of_python.FACTORIES.get(name) or _code({"name": name}, find_type)
+    return name if name is None else python_types.FACTORIES.get(name) or _code({"name": name}, find_type)
 
 
 def _to_device(tensor: Any, tree: Mapping[str, Any]) -> Any:

@@ -22,8 +22,7 @@ import weakref
 from collections import Counter, OrderedDict, defaultdict, deque
 from typing import Any, NamedTuple
 
-from .. import instances
-from . import loaded
+from . import loaded, user_objects
 
 
 class Kind(enum.Enum):
@@ -138,12 +137,12 @@ def kind_of(value: Any) -> Kind:
 
 def _of_code(value: Any, kind: type) -> Kind | None:
     if kind is types.FunctionType:
-        is_own = instances.is_own_module(value.__globals__.get("__name__", ""))
+        is_own = user_objects.is_own_module(value.__globals__.get("__name__", ""))
         return Kind.FUNCTION if is_own else Kind.INSTALLED
     if issubclass(kind, type):
-        return Kind.CLASS if instances.is_own_module(value.__module__) else Kind.INSTALLED
+        return Kind.CLASS if user_objects.is_own_module(value.__module__) else Kind.INSTALLED
     if issubclass(kind, types.ModuleType):
-        return Kind.NAMESPACE if instances.is_own_module(value.__name__) else Kind.INSTALLED
+        return Kind.NAMESPACE if user_objects.is_own_module(value.__name__) else Kind.INSTALLED
     if issubclass(kind, _WRAPPERS):
         return Kind.FUNCTION
     is_code = issubclass(kind, _OF_PYTHON) or kind.__module__ == "typing" or kind.__name__ in _OF_COMPILERS
@@ -234,7 +233,7 @@ def _qualities(kind: type) -> Qualities:
         base = base.__base__
     plain = ("object", "ABC", "Generic", "Protocol", "Enum", "IntEnum", "Flag", "NamedTuple")
     is_own = all(
-        instances.is_own_module(each.__module__) or each in _CONTAINER_KINDS or each.__name__ in plain
+        user_objects.is_own_module(each.__module__) or each in _CONTAINER_KINDS or each.__name__ in plain
         for each in kind.__mro__
     )
     return Qualities(base, is_own)

@@ -18,9 +18,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import BuiltinMethodType, CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
-from .. import instances, private_names
-from . import loaded
-from .codes import codes_in, globals_in, named_by, names_in
+from ..host import private_names
+from . import loaded, user_objects
+from .code_names import codes_in, globals_in, named_by, names_in
 from .kinds import Kind, base_of, is_of_kit, is_simple, kind_of, qualities
 
 __all__ = ["By", "Edge", "Kind", "Walk", "kind_of"]
@@ -166,7 +166,7 @@ class Walk:
         if not isinstance(value, FunctionType):
             yield from self._wrapper(value, path)
             return
-        own = instances.is_own_module(value.__globals__.get("__name__", ""))
+        own = user_objects.is_own_module(value.__globals__.get("__name__", ""))
         name = value.__name__
         if own:
             self.codes.update(codes_in(value.__code__))
@@ -346,7 +346,7 @@ def _content(cell: CellType) -> Any:
 
 
 def _is_own(module: ModuleType) -> bool:
-    return instances.is_own_module(module.__name__)
+    return user_objects.is_own_module(module.__name__)
 
 
 def _joined(path: str, name: str) -> str:
@@ -383,7 +383,7 @@ def fields_of(value: Any) -> dict[str, Any]:
 def slots_of(value: Any) -> dict[str, Any]:
     """The fields of a value that its classes declare in ``__slots__``, as far as they are set."""
     found = {}
-    for name in instances.slots(type(value)):
+    for name in user_objects.slots(type(value)):
         try:
             found[name] = object.__getattribute__(value, name)
         except AttributeError:

@@ -31,6 +31,18 @@ TEST(PluginFrame, KeptInputIsReportedOnceAndNotUsedAgain) {
   plugin().on_warning(nullptr);
 }
 
+TEST(PluginFrame, AReturnedInputIsNotKept) {
+  static std::string warned;
+  plugin().on_warning([](const char* text, int64_t length) { warned.append(text, static_cast<std::size_t>(length)); });
+  std::vector<float> x = {1, 2, 3, 4, 5, 6};
+  for (const char* name : {"passing", "turned", "sliced", "pair"}) {
+    Loaded model(name);
+    ASSERT_OK(model.call(nullptr, {in(x, {3, 2})})) << name;
+    EXPECT_EQ(warned, "") << name;
+  }
+  plugin().on_warning(nullptr);
+}
+
 TEST(PluginFrame, WhatAModelDoesToItsInputIsGoneInTheNextCall) {
   plugin().on_warning([](const char*, int64_t) {});  // of inputs that are kept
   Loaded model("meddler");

@@ -71,6 +71,18 @@ TEST_F(ScriptModelTraining, GoesOnAfterARestoreWithEveryOptimizer) {
   }
 }
 
+TEST_F(ScriptModelTraining, AStepWithoutAGradientIsNone) {
+  // one of its layers is trained by a single row, the other by several
+  const fpt_direct_optimizer adamw{2, 0, 1, 1e-2, 0, 0.1, 0.9, 0.999, 1e-8};
+  Loaded trained("zoo_branches_training"), fresh("zoo_branches_training");
+  for (Loaded* branches : {&trained, &fresh}) ASSERT_OK(outcome(plugin().create_optimizer(branches->module, &adamw)));
+  for (int i = 0; i < 4; ++i) {
+    ASSERT_OK(trained.train(in(x, {16, 2}), in(target, {4, 2})));
+    for (Loaded* branches : {&trained, &fresh}) ASSERT_OK(branches->train(in(x, {16, 1}), in(target, {4, 1})));
+    EXPECT_EQ(trained.loss, fresh.loss) << "step " << i;
+  }
+}
+
 TEST_F(ScriptModelTraining, AFailedStepLeavesTheModelAlone) {
   ASSERT_OK(outcome(plugin().create_optimizer(model.module, &adam)));
   const float before = predict();

@@ -328,5 +328,12 @@ TEST(NumPyMutation, OfShapeOrTypeIsGoneInTheNextCall) {
     }
 }
 
+TEST(NumPyMutation, AnOutputThatTheScriptLocksIsWritableInTheNextCall) {
+  const Script script("import numpy\ndef lock(x): x += 1; x.flags.writeable = False\n");
+  std::vector<double> x = {1, 2, 3, 4};
+  for (int i = 0; i < calls; ++i) ASSERT_OK(script.call("lock", {out(x)})) << "call " << i;
+  EXPECT_EQ(x[0], 1 + calls);
+}
+
 }  // namespace
 }  // namespace fpt

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """A network that is trained and asked; a log counts how often Python ran a hook, since no number depends on a log."""
+
 import logging
 import logging.handlers
 
@@ -45,4 +46,3 @@ def seed(number):
 def rate(value):
     """Another learning rate."""
     optimizer.param_groups[0]["lr"] = value
-

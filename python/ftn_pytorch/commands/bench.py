@@ -1,0 +1,365 @@
+# SPDX-License-Identifier: MIT
+"""``python -m ftn_pytorch bench``: what a script, or a saved model, costs on each path, with the user's own shapes."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import copy
+import functools
+import json
+import os
+import platform
+import resource
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from ..errors import FtnPytorchError, message
+from ..script import framework, loading, parameters
+from ..script.conventions import FORWARD, TRAIN
+from ..values import results
+from . import check, export
+from .c_interface import Array, Library, Module, seconds_per_call
+from .example_inputs import InputSpec, named_specs
+
+# title, argument of export, whether it is compiled ahead of time, who runs it
+_FORMATS = (
+    ("TorchScript", "pt", False, ("direct", "python")),
+    ("torch.export", "pt2", False, ("python",)),
+    ("ONNX", "onnx", False, ("python",)),
+    ("AOTInductor", "pt2", True, ("direct", "python")),
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of the command."""
+    parser.add_argument("file", help="a Python script, or a saved model")
+    check.add_inputs(parser)
+    check.add_target(parser)
+    check.add_dtype(parser)
+    parser.add_argument(
+        "--network", metavar="NAME", help="the network of the script to measure in the formats of saved models"
+    )
+    parser.add_argument("--aot", action="store_true", help="measure a package of AOTInductor, too; it takes a minute")
+    parser.add_argument("--json", action="store_true", help="for programs")
+
+
+@dataclass
+class Row:
+    """One path. Times are in seconds."""
+
+    function: str
+    path: str
+    seconds: float | None = None
+    ratio: float | None = None
+    """To the first row of the same function."""
+    load_seconds: float | None = None
+    memory: int | None = None
+    """By how many bytes the resident memory of the process has grown from before the load to the first result."""
+    note: str = ""
+    """Why there is no time, or what is special."""
+
+
+@dataclass
+class Report:
+    """Everything that the command found. Flops count matrix products and convolutions, as torch does."""
+
+    file: str
+    inputs: list[str]
+    machine: dict[str, Any] = field(default_factory=dict)
+    load_seconds: float = 0.0
+    memory: int = 0
+    """By how many bytes the resident memory has grown by loading the file, torch included."""
+    parameters: int = 0
+    parameter_bytes: int = 0
+    flops: dict[str, int] = field(default_factory=dict)
+    rows: list[Row] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    """What a program would be told, such as why a function is not recorded."""
+    ctypes_seconds: float = 0.0
+    """What a call through the library costs more from Python than from Fortran."""
+    peak_memory: int = 0
+    """Largest resident memory of this process, in bytes."""
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """Measure: 0, or 1 if the file cannot be measured."""
+    try:
+        with contextlib.redirect_stdout(sys.stderr):  # what the script prints
+            report = _measure(chosen)
+    except FtnPytorchError as failure:
+        print(f"bench: FTN_PYTORCH_ERR_{failure.status}: {failure.text}", file=sys.stderr)
+        return 1
+    print(json.dumps(asdict(report), indent=2) if chosen.json else "\n".join(_table(report)))
+    return 0
+
+
+class _Bench:
+    """Paths to one function, which are measured together; the first one is what the others are compared with."""
+
+    def __init__(self, function: str, report: Report) -> None:
+        self._function, self._report = function, report
+        self._calls: list[tuple[Row, Callable[[], Any]]] = []
+        self._wanted: list[Any] | None = None
+
+    def add(
+        self, path: str, make: Callable[[], tuple[Callable[[], Any], list[Any] | None]], loads: bool = False
+    ) -> None:
+        """``make`` loads and calls once, and returns a function to time and its results, None where they may differ."""
+        row = Row(self._function, path)
+        self._report.rows.append(row)
+        before, begin = _resident(), time.perf_counter()
+        try:
+            call, found = make()
+        except FtnPytorchError as failure:
+            row.note = failure.text.splitlines()[0]
+            return
+        except Exception as failure:
+            row.note = message(failure).splitlines()[0]
+            return
+        if loads:
+            row.load_seconds, row.memory = time.perf_counter() - begin, max(0, _resident() - before)
+        if found is not None:
+            self._wanted = self._wanted or found
+            row.note = _difference(found, self._wanted)
+        self._calls.append((row, call))
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing can be measured."""
+        return not self._calls
+
+    def measure(self) -> None:
+        """Take the times of all paths."""
+        if self.is_empty:
+            return
+        times = seconds_per_call([call for _, call in self._calls])
+        for (row, _), seconds in zip(self._calls, times):
+            row.seconds, row.ratio = seconds, seconds / times[0]
+
+
+def _measure(chosen: argparse.Namespace) -> Report:
+    path = loading.find(chosen.file)
+    inputs, targets = named_specs(chosen.input, "--input"), named_specs(chosen.target, "--target")
+    given = [(spec.name, spec.array()) for spec in inputs]
+    library = Library()
+    report = Report(path, chosen.input)
+    # Before torch is imported: whether a script uses it is told from what loading it does.
+    begin, before = time.perf_counter(), _resident()
+    module = library.load(path, False, {"dtype": chosen.dtype}, {})
+    report.load_seconds, report.memory = time.perf_counter() - begin, _resident() - before
+    if module.backend == "script":
+        _measure_script(_Script(library, report, path, module, chosen), given, targets)
+    else:
+        module.free()
+        bench = _Bench("forward", report)
+        _add_model(bench, library, "", path, given, ("direct", "python"))
+        bench.measure()
+    report.machine, report.warnings = _machine(), library.warnings
+    report.ctypes_seconds = seconds_per_call([lambda: library.c.fpt_tensor_is_set(0)], 0.05)[0]
+    report.peak_memory = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return report
+
+
+def _add_model(
+    bench: _Bench, library: Library, title: str, file: str, given: Sequence[Array], backends: Sequence[str]
+) -> None:
+    """Rows of a saved model: through libtorch ("direct"), and through Python."""
+
+    def through(backend: str) -> tuple[Callable[[], Any], list[Any] | None]:
+        return _through(library.load(file, True, {"backend": backend}, {}), given)
+
+    for backend in backends:
+        bench.add(f"{title}{backend}", functools.partial(through, backend), loads=True)
+
+
+def _through(module: Module, given: Sequence[Array]) -> tuple[Callable[[], Any], list[Any] | None]:
+    """A call through the library that delivers into arrays, and these arrays after the first one.
+
+    Where some results are no arrays, all are looked at and nothing is delivered.
+    """
+    found = module.forward(given)
+    if not all(each.is_array for each in found):
+        return functools.partial(module.forward, given), None
+    outputs = [(each.name, each.zeros()) for each in found]
+    call = module.forward_call(given, outputs)
+    call()
+    return call, [array for _, array in outputs]
+
+
+@dataclass
+class _Script:
+    """A script that is loaded through the library."""
+
+    library: Library
+    report: Report
+    path: str
+    module: Module
+    chosen: argparse.Namespace
+
+    def __post_init__(self) -> None:
+        self.names = vars(check.module_of(self.path))
+        uses_torch = framework.decide(check.module_of(self.path), self.path, True) == framework.TORCH
+        self.torch = framework.import_torch(self.path) if uses_torch else None
+
+    def values(self, given: Sequence[Array]) -> list[Array]:
+        """What Python code would pass."""
+        if self.torch is None:
+            return list(given)
+        made = [(name, self.torch.from_numpy(value)) for name, value in given]
+        wanted = getattr(self.torch, self.chosen.dtype, None)
+        return [(name, value.to(wanted) if wanted and value.is_floating_point() else value) for name, value in made]
+
+    def recorded(self) -> Module:
+        """The same script again, with what the library can record of it."""
+        return self.library.load(self.path, False, {"dtype": self.chosen.dtype, "record": 1}, {})
+
+
+def _measure_script(script: _Script, given: Sequence[Array], targets: Sequence[InputSpec]) -> None:
+    module, report = script.module, script.report
+    networks = parameters.networks_in(script.names)
+    every = {id(one): one for network in networks.values() for one in network.parameters()}.values()
+    report.parameters = sum(one.numel() for one in every)
+    report.parameter_bytes = sum(one.numel() * one.element_size() for one in every)
+    values = script.values(given)
+    aims = [(spec.name, spec.array()) for spec in targets]
+    if module.has(FORWARD):
+        plain = _python_call(script.names[FORWARD], values)
+        _count_flops(script, "forward", plain)
+        bench = _Bench("forward", report)
+        bench.add("Python", lambda: (plain, _arrays(plain())))
+        bench.add("ftn_pytorch", lambda: _through(module, given))
+        if script.torch is not None:
+            bench.add("ftn_pytorch, recorded", lambda: (_through(script.recorded(), given)[0], None), loads=True)
+        bench.measure()
+        aims = aims or [("", each.zeros()) for each in module.forward(given) if each.is_array]
+    if script.torch is not None and networks:
+        _measure_network(script, networks, given)
+    if module.has(TRAIN):
+        train = _python_call(script.names[TRAIN], [*values, *script.values(aims)])
+        _count_flops(script, "train", train)
+        bench = _Bench("train", report)
+        bench.add("Python", lambda: (train, None))
+        bench.add("ftn_pytorch", lambda: (module.train_call(given, aims), None))
+        if script.torch is not None:
+            bench.add("ftn_pytorch, recorded", lambda: (script.recorded().train_call(given, aims), None), loads=True)
+        bench.measure()
+
+
+def _measure_network(script: _Script, networks: Mapping[str, Any], given: Sequence[Array]) -> None:
+    """One network of the script, without what the script does around it, in the formats of saved models."""
+    chosen, torch = script.chosen, script.torch
+    name = chosen.network or (next(iter(networks)) if len(networks) == 1 else "")
+    if name not in networks:
+        there = f"the script has {', '.join(networks)}"
+        if chosen.network:
+            raise FtnPytorchError("ARGUMENT", f"--network {chosen.network}: {there}")
+        script.report.rows.append(Row("network", "saved models", note=f"{there}: choose one with --network"))
+        return
+    network = copy.deepcopy(networks[name]).eval().requires_grad_(False)
+    examples = tuple(value for _, value in script.values(given))
+    bench = _Bench(name, script.report)
+    plain = functools.partial(network, *examples)
+    bench.add("Python", lambda: (plain, _arrays(plain())))
+    if bench.is_empty:
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        for title, to, aot, backends in _FORMATS[: None if chosen.aot else -1]:
+            file = os.path.join(folder, f"{name.replace('.', '_')}_{aot}.{to}")
+            settings = argparse.Namespace(to=to, aot=aot, trace=False, dynamic_batch=False)
+            try:
+                export.write(torch, network, examples, file, settings)
+            except FtnPytorchError as failure:
+                script.report.rows.append(Row(name, title, note=failure.text.splitlines()[0]))
+                continue
+            _add_model(bench, script.library, f"{title}, ", file, [("", value) for _, value in given], backends)
+        bench.measure()
+
+
+def _python_call(function: Callable, values: Sequence[Array]) -> Callable[[], Any]:
+    positional = [value for name, value in values if not name]
+    return functools.partial(function, *positional, **{name: value for name, value in values if name})
+
+
+def _arrays(result: Any) -> list[Any]:
+    """The arrays among the results; numbers and texts are not compared."""
+    values = [value.detach().numpy() if hasattr(value, "detach") else value for value in results.unpack(result)[1]]
+    return [value for value in values if hasattr(value, "shape")]
+
+
+def _difference(found: Sequence[Any], wanted: Sequence[Any]) -> str:
+    """Empty where results agree as other orders of the same sums do."""
+    import numpy
+
+    for one, other in zip(found, wanted):
+        one, other = numpy.asarray(one), numpy.asarray(other)
+        limit = export.TOLERANCES.get(other.dtype.name, 0.0) * max(1.0, float(numpy.abs(other).max(initial=0)))
+        if one.shape != other.shape or not numpy.allclose(one, other, rtol=0, atol=limit, equal_nan=True):
+            return "other numbers than Python: the script draws random numbers, or changes with each call"
+    return ""
+
+
+def _count_flops(script: _Script, function: str, call: Callable[[], Any]) -> None:
+    if script.torch is None:
+        return
+    from torch.utils.flop_counter import FlopCounterMode
+
+    with contextlib.suppress(Exception), FlopCounterMode(display=False) as counter:
+        call()
+        script.report.flops[function] = counter.get_total_flops()
+
+
+def _resident() -> int:
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * resource.getpagesize()
+
+
+def _machine() -> dict[str, Any]:
+    model = ""
+    with contextlib.suppress(OSError), open("/proc/cpuinfo") as file:
+        model = next((line.partition(":")[2].strip() for line in file if line.startswith("model name")), "")
+    torch = sys.modules.get("torch")
+    return {
+        "processor": model or platform.machine(),
+        "cores": len(os.sched_getaffinity(0)),
+        "threads": torch.get_num_threads() if torch else 1,
+        "python": platform.python_version(),
+        "torch": str(torch.__version__) if torch else "",
+    }
+
+
+def _table(report: Report) -> Iterator[str]:
+    machine = report.machine
+    torch = f", torch {machine['torch']}, {machine['threads']} threads" * bool(machine["torch"])
+    yield f"{machine['processor']}, {machine['cores']} cores, Python {machine['python']}{torch}"
+    yield f"{os.path.basename(report.file)}, inputs {' '.join(report.inputs)}"
+    flops = "".join(f", {count:,} flops in {name}" for name, count in report.flops.items())
+    yield f"{report.parameters:,} parameters ({report.parameter_bytes:,} bytes){flops}"
+    yield f"loaded in {_time(report.load_seconds)}, {report.memory >> 20} MB, with Python packages that it imports"
+    for function in dict.fromkeys(row.function for row in report.rows):
+        yield f"\n{function:<34}{'a call':>12}{'ratio':>8}{'first':>10}{'memory':>10}"
+        yield from (_line(row) for row in report.rows if row.function == function)
+    yield from (f"\nwarning: {text}" for text in report.warnings)
+    yield (
+        "\nfirst: to load and call once, and memory: what that adds. Calls through the library take "
+        f"{1e6 * report.ctypes_seconds:.1f} us more than from Fortran. The process took up to "
+        f"{report.peak_memory >> 20} MB."
+    )
+
+
+def _line(row: Row) -> str:
+    if row.seconds is None or row.ratio is None:
+        return f"  {row.path:<32}{row.note}"
+    loaded = "" if row.load_seconds is None else f"{_time(row.load_seconds):>10}{(row.memory or 0) / 2**20:>7.1f} MB"
+    return f"  {row.path:<32}{_time(row.seconds):>12}{row.ratio:>8.2f}{loaded:<20}  {row.note}".rstrip()
+
+
+def _time(seconds: float) -> str:
+    for unit, name in ((1.0, "s"), (1e-3, "ms")):
+        if seconds >= unit:
+            return f"{seconds / unit:.2f} {name}"
+    return f"{1e6 * seconds:.1f} us"

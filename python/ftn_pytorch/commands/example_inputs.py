@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: MIT
+"""Example inputs as options of commands name them: ``32x16``, ``32x16:int64``, ``scalar:bool``, ``x=32x16``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import FtnPytorchError
+
+_DTYPES = ("float32", "float64", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "bool")
+
+
+@dataclass(frozen=True)
+class InputSpec:
+    """An example input: its shape in the axis order of Python, its type, and its name if it has one."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    name: str = ""
+
+    @classmethod
+    def parse(cls, text: str, dtype: str, option: str = "--input", name: str = "") -> InputSpec:
+        """From "32x16", "32x16:int64" or "scalar:bool"; ARGUMENT otherwise."""
+        sizes, _, chosen = text.partition(":")
+        chosen = chosen or dtype
+        if chosen not in _DTYPES:
+            raise FtnPytorchError("ARGUMENT", f"{option} {text}: no type {chosen!r}; there are {', '.join(_DTYPES)}")
+        if sizes == "scalar":
+            return cls((), chosen, name)
+        if not re.fullmatch(r"[1-9]\d*(x[1-9]\d*)*", sizes):
+            raise FtnPytorchError(
+                "ARGUMENT", f"{option} {text}: give a shape such as 32x16 or 32x16:int64, or scalar:float64"
+            )
+        return cls(tuple(map(int, sizes.split("x"))), chosen, name)
+
+    def example(self, torch: Any, rows: int | None = None) -> Any:
+        """Random values; integers are 0 or 1, so that they may be indices. ``rows`` replaces the first size."""
+        shape = self.shape if rows is None or not self.shape else (rows, *self.shape[1:])
+        dtype = getattr(torch, self.dtype)
+        if dtype.is_floating_point:
+            return torch.randn(shape).to(dtype)
+        # Integers may be indices: into a batch of one row, the only one.
+        return torch.randint(0, 1 if rows == 1 and dtype != torch.bool else 2, shape).to(dtype)
+
+    def array(self, is_reversed: bool = False) -> Any:
+        """The same as a NumPy array in C order, always the same numbers; ``is_reversed``: with the axes reversed."""
+        import numpy
+
+        shape = self.shape[::-1] if is_reversed else self.shape
+        random = numpy.random.default_rng(0)
+        if self.dtype == "bfloat16":
+            raise FtnPytorchError("ARGUMENT", "an input of type bfloat16: Fortran has no such type")
+        dtype = numpy.dtype(self.dtype)
+        numbers = random.standard_normal(shape) if dtype.kind == "f" else random.integers(0, 2, shape)
+        return numpy.asarray(numbers, dtype)
+
+
+def named_specs(texts: Sequence[str], option: str) -> list[InputSpec]:
+    """From "x=32x16:float64" or "32x16"; all have a name or none, and no name comes twice. ARGUMENT otherwise."""
+    specs = []
+    for text in texts:
+        name, equals, rest = text.rpartition("=")
+        if equals and not name.isidentifier():
+            raise FtnPytorchError("ARGUMENT", f"{option} {text}: {name!r} is no name of a parameter")
+        specs.append(InputSpec.parse(rest, "float32", option, name))
+    names = [spec.name for spec in specs if spec.name]
+    if names and (len(names) < len(specs) or len(set(names)) < len(names)):
+        raise FtnPytorchError("ARGUMENT", f"{option}: give each argument a name of its own, or none of them")
+    return specs

@@ -1,0 +1,306 @@
+# SPDX-License-Identifier: MIT
+"""``python -m ftn_pytorch export``: a network of a script as a file that Fortran loads, checked against eager torch."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import inspect
+import logging
+import os
+import sys
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from .. import _embed
+from ..errors import FtnPytorchError, message, summary
+from ..host import private_names
+from ..runners.models.aoti import TORCH_VERSION
+from ..script import loading
+from ..script.conventions import FORWARD
+from ..script.framework import NUMPY, import_torch
+from ..values import dtype_name, results
+from .example_inputs import InputSpec
+
+# Largest difference, relative to the largest value of a result, that is put down to another order of the same sums.
+TOLERANCES = {"float64": 1e-12, "float32": 1e-5, "float16": 1e-2, "bfloat16": 1e-1}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of the command."""
+    parser.add_argument(
+        "source",
+        help="script and name in it, such as model.py:build_model: a module, or a function without arguments that "
+        "makes one",
+    )
+    parser.add_argument(
+        "--input",
+        action="append",
+        required=True,
+        metavar="SHAPE[:DTYPE]",
+        help="an example input in the axis order of Python, such as 32x16 or 32:int64; once for each input",
+    )
+    parser.add_argument("--to", required=True, choices=("pt", "pt2", "onnx"), help="TorchScript, torch.export or ONNX")
+    parser.add_argument("--output", metavar="FILE", help="default: the stem of the script, and the format as extension")
+    parser.add_argument(
+        "--dtype", default="float32", help="type of inputs that name none, and of the parameters (default float32)"
+    )
+    parser.add_argument(
+        "--checkpoint",
+        metavar="PATH",
+        help="restore the script from this file, or from the newest checkpoint of this folder, before its network is "
+        "written",
+    )
+    parser.add_argument("--dynamic-batch", action="store_true", help="the first axis of all inputs may have any size")
+    parser.add_argument(
+        "--aot",
+        action="store_true",
+        help="with --to pt2: compile a package of AOTInductor for this machine and this torch",
+    )
+    parser.add_argument("--trace", action="store_true", help="with --to pt: trace instead of torch.jit.script")
+    parser.add_argument(
+        "--trainable", action="store_true", help="with --to pt: parameters that train of torch_module may change"
+    )
+    parser.add_argument(
+        "--tolerance", type=float, help="largest difference to eager torch, relative to the largest value of a result"
+    )
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """Export and check: 0, or 1 with the reason on standard error."""
+    try:
+        return _run(chosen)
+    except FtnPytorchError as failure:
+        print(f"export: {failure.text}", file=sys.stderr)
+        return 1
+
+
+def _run(chosen: argparse.Namespace) -> int:
+    if chosen.aot and chosen.to != "pt2":
+        raise FtnPytorchError("ARGUMENT", "--aot makes a .pt2 package: add --to pt2")
+    if chosen.trace and chosen.to != "pt":
+        raise FtnPytorchError("ARGUMENT", "--trace is a way to TorchScript: add --to pt")
+    if chosen.trainable and chosen.to != "pt":
+        raise FtnPytorchError("ARGUMENT", "--trainable: of saved models only TorchScript can be trained, add --to pt")
+    if chosen.dtype not in TOLERANCES:
+        raise FtnPytorchError("ARGUMENT", f"--dtype {chosen.dtype}: there are {', '.join(TOLERANCES)}")
+    specs = [InputSpec.parse(text, chosen.dtype) for text in chosen.input]
+    torch = import_torch(chosen.source)
+    module = build(torch, chosen.source, chosen.checkpoint).to(getattr(torch, chosen.dtype)).eval()
+    if not chosen.trainable:
+        for parameter in module.parameters():
+            parameter.requires_grad_(False)
+    script = chosen.source.rpartition(":")[0]
+    output = os.path.abspath(chosen.output or f"{os.path.splitext(os.path.basename(script))[0]}.{chosen.to}")
+    if not os.path.isdir(os.path.dirname(output)):
+        raise FtnPytorchError("FILE", f"there is no directory {os.path.dirname(output)}")
+    torch.manual_seed(0)
+    examples = [spec.example(torch) for spec in specs]
+    try:
+        module(*examples)
+    except Exception as failure:
+        given = ", ".join(chosen.input)
+        raise FtnPytorchError(
+            "ARGUMENT", f"the module cannot be called with inputs {given}: {message(failure)}"
+        ) from failure
+    how = write(torch, module, tuple(examples), output, chosen)
+    print(f"{output}: {how}")
+    return check(torch, module, specs, output, chosen.tolerance, chosen.dynamic_batch)
+
+
+def build(torch: Any, source: str, checkpoint: str | None = None) -> Any:
+    """The module that ``script.py:name`` means; FILE, HOOK, or what the script raises.
+
+    ``checkpoint``: the script is set up with the config of that, restored, and must have the module under that name.
+    """
+    script, colon, name = source.rpartition(":")
+    if not colon or not name:
+        raise FtnPytorchError("ARGUMENT", f"{source!r} names no network: write script.py:name")
+    path = loading.find(script)
+    if checkpoint is not None:
+        return _restored(torch, path, name, checkpoint)
+    module_name = loading.module_name(path)
+    with loading.undone_on_failure(path, module_name):
+        script_module = loading.execute(path, module_name)
+    found = vars(script_module).get(name)
+    if found is None:
+        there = ", ".join(
+            key for key, value in vars(script_module).items() if callable(value) and not key.startswith("_")
+        )
+        raise FtnPytorchError("HOOK", f"{path} has no {name!r}; it has {there or 'nothing that can be called'}")
+    if not isinstance(found, torch.nn.Module):
+        if not callable(found):
+            raise FtnPytorchError("HOOK", f"{source} is of type {type(found).__name__}: name a module or a function")
+        found = loading.run(path, found)
+    if not isinstance(found, torch.nn.Module):
+        raise FtnPytorchError("HOOK", f"{source} gave a {type(found).__name__}, not a torch.nn.Module")
+    return found
+
+
+def _restored(torch: Any, path: str, name: str, checkpoint: str) -> Any:
+    from ..checkpoint import Checkpoint
+
+    config: dict[str, Any] = {}
+    try:
+        config = Checkpoint.read(checkpoint).get("config", {})
+    except FtnPytorchError as failure:
+        # A file that a hook of the script wrote tells no config; only the hook knows whether it is one.
+        if failure.status != "FORMAT":
+            raise
+    runner = _embed.load(0, path, {}, config)
+    _embed.restore(runner, checkpoint)
+    found = runner.require(name)
+    if not isinstance(found, torch.nn.Module):
+        raise FtnPytorchError(
+            "HOOK",
+            f"{path}: {name!r} is no network but a {type(found).__name__}, and what it made would be a new one: with "
+            "--checkpoint, name the network that the script keeps",
+        )
+    return found
+
+
+def write(torch: Any, module: Any, examples: tuple, output: str, chosen: argparse.Namespace) -> str:
+    """Write the file, and say in words what it is. IMPORT for missing packages, FORMAT where torch cannot export."""
+    part = f"{os.path.splitext(output)[0]}.{os.getpid()}.part{os.path.splitext(output)[1]}"
+    try:
+        with _quiet():
+            how = _write(torch, module, examples, part, chosen)
+        os.replace(part, output)
+        return how
+    except FtnPytorchError:
+        raise
+    except OSError as failure:
+        raise FtnPytorchError("FILE", f"{output} cannot be written: {failure}") from failure
+    except Exception as failure:
+        raise FtnPytorchError(
+            "FORMAT", f"torch cannot export this module to {chosen.to}: {message(failure)}"
+        ) from failure
+    finally:
+        with contextlib.suppress(OSError):
+            os.remove(part)
+
+
+def _write(torch: Any, module: Any, examples: tuple, path: str, chosen: argparse.Namespace) -> str:
+    if chosen.to == "pt":
+        return _write_torchscript(torch, module, examples, path, chosen.trace)
+    axes = _axes(torch, module, examples) if chosen.dynamic_batch else None
+    if chosen.to == "onnx":
+        require("onnx", "onnxscript")
+        torch.onnx.export(
+            module, examples, path, dynamo=True, dynamic_shapes=axes, external_data=False, verbose=False, optimize=True
+        )
+        return "an ONNX model"
+    with private_names.any_batch_size():
+        program = torch.export.export(module, examples, dynamic_shapes=axes)
+        if not chosen.aot:
+            torch.export.save(program, path)
+            return "a program of torch.export"
+        # Recorded, because a package runs with the torch that compiled it and torch does not write down which that was.
+        settings = {"aot_inductor.metadata": {TORCH_VERSION: torch.__version__}}
+        private_names.aoti_compile(program, path, settings)
+    return f"a package of AOTInductor for this machine and torch {torch.__version__}"
+
+
+def _write_torchscript(torch: Any, module: Any, examples: tuple, path: str, trace: bool) -> str:
+    scripted, how = None, "a traced TorchScript model"
+    if not trace:
+        try:
+            scripted, how = torch.jit.script(module), "a scripted TorchScript model"
+        except Exception as failure:
+            how += f" (torch.jit.script cannot do it: {summary(failure)})"
+    torch.jit.save(torch.jit.trace(module, examples, strict=False) if scripted is None else scripted, path)
+    return how
+
+
+def _axes(torch: Any, module: Any, examples: tuple) -> Any:
+    """The first axis of each input as one dynamic size, by the names of the parameters of ``forward``."""
+    batch = torch.export.Dim("batch")
+    axes = [{0: batch} if example.dim() else None for example in examples]
+    parameters = list(inspect.signature(module.forward).parameters.values())
+    if any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters):
+        return (tuple(axes),)
+    return {parameter.name: axis for parameter, axis in zip(parameters, axes)}
+
+
+def require(*packages: str) -> None:
+    import importlib.util
+
+    missing = [package for package in packages if importlib.util.find_spec(package) is None]
+    if missing:
+        raise FtnPytorchError(
+            "IMPORT",
+            "this format needs Python packages. Install them with\n"
+            f"  {sys.executable} -m pip install {' '.join(missing)}",
+        )
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Exporters tell of their own steps, and TorchScript of its deprecation."""
+    level = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(level)
+
+
+def check(
+    torch: Any, module: Any, specs: Sequence[InputSpec], path: str, tolerance: float | None, dynamic: bool
+) -> int:
+    """Run the file as Fortran would, on other numbers than it was exported with: 0 if the results agree."""
+    runner = _embed.load(1, path, {}, {})
+    forward = _embed.bind(runner, FORWARD, 0)[0]
+    sizes: list[int | None] = [None]
+    if dynamic:
+        sizes += [3 + max(spec.shape[0] for spec in specs if spec.shape), 1]
+    failed = False
+    for rows in sizes:
+        inputs = [spec.example(torch, rows) for spec in specs]
+        given = [value.numpy() for value in inputs] if runner.framework == NUMPY else inputs
+        where = "" if rows is None else f" with {rows} row{'s' * (rows > 1)}"
+        try:
+            wanted, found = _by_name(module(*inputs)), _by_name(forward(*given))
+        except Exception as failure:
+            if rows == 1:
+                # Compiled convolutions want two, and some networks do; the file is right for those who never pass one.
+                print(f"check{where}: refused, the file takes two or more: {failure}", file=sys.stderr)
+                continue
+            fixed = "; a traced model may have kept the size of its example" * (rows is not None)
+            print(f"check{where}: FAILED: {summary(failure)}{fixed}", file=sys.stderr)
+            return 1
+        if len(wanted) != len(found):
+            print(f"check{where}: {len(found)} results, eager torch has {len(wanted)}: FAILED", file=sys.stderr)
+            return 1
+        # Names are kept by some formats only; the order is kept by all.
+        for (name, expected), value in zip(wanted.items(), found.values()):
+            error, limit = _difference(torch, torch.as_tensor(value), torch.as_tensor(expected), tolerance)
+            fine = error <= limit
+            failed |= not fine
+            text = f"check{where}: result {name}: max error {error:.1e}, tolerance {limit:.1e}"
+            print(f"{text}: {'ok' if fine else 'FAILED'}", file=sys.stdout if fine else sys.stderr)
+    return 1 if failed else 0
+
+
+def _by_name(result: Any) -> Mapping[str, Any]:
+    names, values = results.unpack(result)
+    return dict(zip(names or map(str, range(1, len(values) + 1)), values))
+
+
+def _difference(torch: Any, found: Any, expected: Any, tolerance: float | None) -> tuple[float, float]:
+    """Largest difference relative to the largest value, and what is allowed; infinite for another shape or type."""
+    limit = TOLERANCES.get(dtype_name(expected), 0.0) if tolerance is None else tolerance
+    if found.shape != expected.shape or found.dtype != expected.dtype:
+        return float("inf"), limit
+    if not expected.numel() or torch.equal(found, expected):
+        return 0.0, limit
+    wide = torch.complex128 if expected.is_complex() else torch.float64
+    found, expected = found.to(wide), expected.to(wide)
+    same = (found == expected) | (found.isnan() & expected.isnan())
+    errors = torch.where(same, torch.zeros_like(found), found - expected).abs()
+    scale = torch.where(expected.isfinite(), expected, torch.zeros_like(expected)).abs().max().clamp(min=1.0)
+    error = (errors / scale).max().item()
+    return (error if error == error else float("inf")), limit

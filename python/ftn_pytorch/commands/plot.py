@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: MIT
+"""``python -m ftn_pytorch plot``: the files of ``ftn_pytorch.kit.Log`` as pictures."""
+
+from __future__ import annotations
+
+import os
+import sys
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+from types import ModuleType
+
+from ..errors import FtnPytorchError
+from . import logs
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """What the command takes."""
+    parser.add_argument(
+        "log", type=Path, help="a folder with CSV files of Log, such as those of all ranks, or one file"
+    )
+    parser.add_argument(
+        "--output",
+        type=Path,
+        metavar="NAME",
+        help="write NAME.png and NAME.svg; NAME may end in either (default: run, in that folder)",
+    )
+
+
+def run(chosen: Namespace) -> int:
+    """Draw what is in the logs: 0, or 1 with the reason on standard error."""
+    try:
+        folder = chosen.log if chosen.log.is_dir() else chosen.log.parent
+        output = folder / "run" if chosen.output is None else chosen.output
+        if output.suffix in (".png", ".svg"):
+            output = output.with_suffix("")
+        series = logs.read(chosen.log)
+        panels = _panels()
+        _write(panels.draw(series, "/".join(chosen.log.resolve().parts[-2:])), output)
+    except FtnPytorchError as failure:
+        print(f"plot: {failure.text}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _panels() -> ModuleType:
+    try:
+        from . import panels
+    except ImportError as failure:
+        raise FtnPytorchError(
+            "IMPORT",
+            f"pictures need matplotlib, which cannot be imported ({failure}). Install it with: "
+            f"{sys.executable} -m pip install matplotlib",
+        ) from failure
+    return panels
+
+
+def _write(pictures: dict[str, bytes], output: Path) -> None:
+    """Write each picture completely or not at all."""
+    for ending, content in pictures.items():
+        # No with_suffix: what follows a point in the name belongs to it.
+        file = output.with_name(f"{output.name}.{ending}")
+        part = file.with_name(f"{file.name}.{os.getpid()}.part")
+        try:
+            part.write_bytes(content)
+            os.replace(part, file)
+        except OSError as failure:
+            part.unlink(missing_ok=True)
+            raise FtnPytorchError("FILE", f"{file} cannot be written: {failure.strerror}") from failure
+        print(file)

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: MIT
+"""What the Python side adds to FTN_PYTORCH_LOG and FTN_PYTORCH_TRACE: why things are so, what a script sees."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ..host import log, process, variables
+from ..values import dtype_name
+
+_torch_was_described = False
+
+
+def started() -> None:
+    """Say which variables have no effect, because nothing reads them."""
+    for name, meant in variables.unknown(os.environ).items():
+        log.info(
+            f"{name} is set, but nothing reads a variable of this name{f'; {meant} may be meant' * bool(meant)}",
+        )
+
+
+def loaded(runner: Any) -> None:
+    """Say what was made of a file, and which torch serves it."""
+    host = process.host()
+    if host is None or host.log_level() < log.INFO:
+        return
+    arrays = "torch tensors" if runner.framework == "torch" else "NumPy arrays (the script does not use torch)"
+    log.info(
+        f"{runner.path} is a {runner.backend} by its content and extension, arrays become {arrays}; "
+        f"layout {runner.layout}, mode {runner.mode}, dtype {runner.dtype}, inputs {runner.inputs}, "
+        f"cast {runner.cast}, device {runner.device or 'host'}",
+    )
+    _describe_torch(host)
+
+
+def _describe_torch(host: Any) -> None:
+    global _torch_was_described
+    torch = sys.modules.get("torch")
+    if torch is None or _torch_was_described:
+        return
+    _torch_was_described = True
+    threads = torch.get_num_threads()
+    log.info(f"torch {torch.__version__} from {torch.__file__}, {threads} threads, access {host.torch_access()}")
+
+
+def bound(runner: Any, name: str, convention: Any) -> None:
+    """Say how a function will be called."""
+    lists = "an argument list arrives as one list" if convention.one_list else "arguments are separate"
+    log.info(f"{runner.name}.{name}: {lists}{', results are written to its parameter out' * convention.has_out}")
+
+
+def describe_call(args: tuple, kwargs: Mapping[str, Any], result: Any) -> str:
+    """Types and shapes of arguments and result as the script has them; NotImplemented for a call that raised."""
+    parts = [*map(_describe, args), *(f"{name}={_describe(value)}" for name, value in kwargs.items())]
+    outcome = "an exception" if result is NotImplemented else _describe(result)
+    return f"({', '.join(parts)}) -> {outcome}"
+
+
+def _describe(value: Any) -> str:
+    if isinstance(value, (tuple, list)):
+        inner = ", ".join(map(_describe, value))
+        return f"[{inner}]" if isinstance(value, list) else f"({inner})"
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{name}: {_describe(item)}" for name, item in value.items()) + "}"
+    if hasattr(value, "shape") and hasattr(value, "dtype"):
+        return f"{dtype_name(value)}{list(value.shape)}"
+    return type(value).__name__
+
+
+def nvtx_ranges(name: str) -> tuple[Callable[[], Any], Callable[[], Any]] | None:
+    """Functions that open and close an NVTX range, None unless a torch with CUDA is imported and finds a GPU."""
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.version.cuda or not torch.cuda.is_available():
+        return None
+    return functools.partial(torch.cuda.nvtx.range_push, name), torch.cuda.nvtx.range_pop

@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: MIT
+"""``python -m ftn_pytorch doctor``, ``ftn_pytorch_diagnose``: what is found, a verdict on each, and the cure."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import json
+import os
+import platform
+import re
+import sys
+import sysconfig
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from .._version import __version__
+from ..errors import summary
+from ..host import installation, launcher, private_names, process, variables
+from ..tensors.device import describe_torch
+
+OK = "ok"
+NOTE = "note"
+WRONG = "wrong"
+
+_OPENMP = re.compile(r"lib(gomp|iomp5|omp)[-.\w]*\.so[.\d]*$")
+_LIBPYTHON = re.compile(rb"libpython(\d+\.\d+)([a-z]*)\.so")
+_SLOW_IMPORT_S = 10.0
+_SCRIPTS_NEED = "scripts that import it, and TorchScript models, cannot be loaded"
+
+
+@dataclass
+class Finding:
+    """One line: what was looked at, what was found, and what to do about it."""
+
+    name: str
+    verdict: str
+    """``OK``, ``NOTE`` (works, but worth knowing) or ``WRONG`` (scripts cannot be run)."""
+    found: str
+    cure: str = ""
+    status: str = ""
+    """Name of the status of ``ftn_pytorch.h`` that belongs to what is wrong."""
+
+    def sentence(self) -> str:
+        """Name, finding and cure in one line."""
+        return f"{self.name}: {self.found}" + (f" -> {self.cure}" if self.cure else "")
+
+
+def findings(info: Mapping[str, Any]) -> list[Finding]:
+    """Look at everything.
+
+    ``info`` is what the library knows, empty in a plain Python: "executable", "library", "reason", "adopted",
+    "floating_point", "openmp_threads", "core" (path of the library), "direct_torch" and "direct_obstacle" (the torch of
+    the direct path, and why it cannot be used). torch and NumPy are imported if they are installed, since only that
+    shows whether they work.
+    """
+    known = {**process.start_info(), **info}
+    core = known.get("core") or installation.library()
+    found = [*_interpreter(known), *_library(core), _abi(core)]
+    numpy, finding = _package("numpy", "scripts without torch cannot be given arrays", "python -m pip install numpy")
+    found.append(finding)
+    torch, finding = _package("torch", _SCRIPTS_NEED, "python -m pip install torch")
+    found.append(finding)
+    if numpy is None and torch is None:
+        cure = f"{sys.executable} -m pip install torch numpy"
+        found.append(Finding("arrays", WRONG, "neither numpy nor torch can be used", cure, "IMPORT"))
+    found.append(_direct(known, core, torch))
+    if torch is not None:
+        found += [_recording(), _gpu(torch), _threads(torch)]
+    found.append(Finding("cores", OK, f"{process.cores()} may be used by each of {_ranks()} rank(s) on this node"))
+    found += [Finding("private name", NOTE, name.text()) for name in private_names.missing()]
+    for name, meant in variables.unknown(os.environ).items():
+        text = "set, but nothing reads a variable of this name"
+        found.append(Finding(name, NOTE, text, f"{meant} may be meant" if meant else "unset it"))
+    found += _openmp()
+    found += _host(known)
+    return found
+
+
+def plain_text(found: list[Finding]) -> str:
+    """One line per finding, without colours."""
+    return "\n".join(f"{finding.verdict:<6}{finding.sentence()}" for finding in found)
+
+
+def show(found: list[Finding], as_json: bool) -> None:
+    """Print findings: JSON, with colours if rich is installed and this is a terminal, or plain."""
+    fine = all(finding.verdict != WRONG for finding in found)
+    if as_json:
+        print(json.dumps({"fine": fine, "findings": [asdict(finding) for finding in found]}, indent=1))
+        return
+    if not sys.stdout.isatty() or not _show_in_colour(found):
+        print(plain_text(found))
+
+
+def _show_in_colour(found: list[Finding]) -> bool:
+    try:
+        from rich.console import Console
+        from rich.text import Text
+    except ImportError:
+        return False
+    console = Console()
+    colours = {OK: "green", NOTE: "yellow", WRONG: "bold red"}
+    for finding in found:
+        line = Text.assemble((f"{finding.verdict:<6}", colours[finding.verdict]), (finding.name, "bold"))
+        line.append(f": {finding.found}")
+        if finding.cure:
+            line.append(f" -> {finding.cure}", style="cyan")
+        console.print(line, soft_wrap=True)
+    return True
+
+
+def _interpreter(info: Mapping[str, Any]) -> Iterator[Finding]:
+    yield Finding("python", OK, f"{platform.python_version()}, {info.get('executable') or sys.executable}")
+    if info.get("reason"):
+        adopted = info.get("adopted") == "1"
+        yield Finding("chosen by", OK, "the program, which had started it" if adopted else info["reason"])
+    else:
+        yield _choice()
+    if info.get("library"):
+        yield Finding("libpython", OK, info["library"])
+    yield Finding("prefix", OK, f"{sys.prefix} (base {sys.base_prefix})")
+    for variable in ("PYTHONHOME", "PYTHONPATH"):
+        if os.environ.get(variable):
+            yield Finding(
+                variable, NOTE, os.environ[variable], f"unset {variable} if imports fail: every Python heeds it"
+            )
+
+
+def _choice() -> Finding:
+    """In a plain Python: would a program of this environment take this one?"""
+    for variable in ("FTN_PYTORCH_PYTHON", "VIRTUAL_ENV", "CONDA_PREFIX"):
+        value = os.environ.get(variable)
+        if not value:
+            continue
+        prefix = Path(value).parents[1] if variable == "FTN_PYTORCH_PYTHON" else Path(value)
+        condition = "" if variable == "FTN_PYTORCH_PYTHON" else ", if it fits"
+        if prefix.resolve() == Path(sys.prefix).resolve():
+            return Finding("chosen by", OK, f"{variable}: programs take this Python, too{condition}")
+        other = value if variable == "FTN_PYTORCH_PYTHON" else f"{value}/bin/python"
+        text = f"{variable} is {value}: programs take that Python and not this one{condition}"
+        return Finding("chosen by", NOTE, text, f"run the doctor with {other}")
+    text = "this command; programs take the Python of the build, since no variable names another"
+    return Finding("chosen by", NOTE, text, f"export FTN_PYTORCH_PYTHON={sys.executable} to make them take this one")
+
+
+def _library(core: str) -> Iterator[Finding]:
+    version = process.library_version()
+    if version is None:
+        where = f"library {core}" if core else "library not found from here"
+        cure = "" if core else "name its prefix in CMAKE_PREFIX_PATH if this should look at it"
+        yield Finding("ftn_pytorch", OK if core else NOTE, f"Python part {__version__}, {where}", cure)
+    else:
+        found = f"Python part {__version__}, library {version}{f', {core}' * bool(core)}"
+        cure = "" if version == __version__ else "they must be of one version: install them together"
+        yield Finding("ftn_pytorch", WRONG if cure else OK, found, cure, "VERSION" if cure else "")
+
+
+def _abi(core: str) -> Finding:
+    """Does the library fit this Python? Told by the Python library that it is linked with."""
+    here = f"{sys.version_info.major}.{sys.version_info.minor}{getattr(sys, 'abiflags', '')}"
+    if not core or not os.path.isfile(core):
+        return Finding("abi", NOTE, f"this is Python {here}; there is no library to compare with")
+    made = _LIBPYTHON.search(Path(core).read_bytes())
+    wanted = "" if made is None else (made[1] + made[2]).decode()
+    if wanted and wanted != here:
+        cure = f"use a Python {wanted}, or configure the library with -DPython_EXECUTABLE={sys.executable}"
+        return Finding("abi", WRONG, f"the library was built for Python {wanted}, this is {here}", cure, "VERSION")
+    if not sysconfig.get_config_var("Py_ENABLE_SHARED") and process.library_version() is None:
+        cure = "set FTN_PYTORCH_PYTHON only if programs start; otherwise use a Python built with --enable-shared"
+        return Finding("abi", NOTE, f"Python {here} on both sides, but this one has no shared libpython", cure)
+    return Finding("abi", OK, f"the library was built for Python {wanted or here}, as this is")
+
+
+def _package(name: str, consequence: str, cure: str) -> tuple[Any | None, Finding]:
+    """Import a package if it is installed, and say what was found."""
+    try:
+        version = importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        version = ""
+    imported_before = name in sys.modules
+    begin = time.perf_counter()
+    try:
+        module = importlib.import_module(name)
+    # Not ImportError alone: libraries that torch cannot open are an OSError.
+    except Exception as failure:
+        if not version:
+            return None, Finding(name, NOTE, f"not installed: {consequence}", cure)
+        text = f"{version} is installed and cannot be imported: {summary(failure)}"
+        return None, Finding(name, WRONG, text, f"{cure} --force-reinstall", "IMPORT")
+    seconds = time.perf_counter() - begin
+    timing = "imported before" if imported_before else f"import took {seconds:.1f} s"
+    text = f"{getattr(module, '__version__', version)}, {module.__file__}, {timing}"
+    if not imported_before and seconds > _SLOW_IMPORT_S:
+        return module, Finding(name, NOTE, text, "put the Python environment on a disk of the node, or into its memory")
+    return module, Finding(name, OK, text)
+
+
+def _direct(info: Mapping[str, Any], core: str, torch: Any) -> Finding:
+    """The plug-in for saved models: is it there, and does its torch fit."""
+    if "direct_torch" in info:
+        if not info["direct_torch"]:
+            return Finding("direct path", NOTE, "not built: saved models run through Python", _DIRECT_CURE)
+        if info.get("direct_obstacle"):
+            return Finding("direct path", NOTE, info["direct_obstacle"], "saved models run through Python meanwhile")
+        return Finding("direct path", OK, f"built for {info['direct_torch']}, which is the one in use")
+    file = Path(core).parent / "libftn_pytorch_direct.so" if core else None
+    if file is None or not file.is_file():
+        return Finding("direct path", NOTE, "not there: saved models run through Python", _DIRECT_CURE)
+    # The folder of its torch is in its search path for libraries.
+    folders = [path.decode() for path in re.findall(rb"(/[^\0:]*/torch)/lib[\0:]", file.read_bytes())]
+    if not folders or torch is None:
+        return Finding("direct path", NOTE, f"{file}; its torch cannot be compared with that of this Python")
+    here = os.path.realpath(os.path.dirname(torch.__file__))
+    if here in map(os.path.realpath, folders):
+        return Finding("direct path", OK, f"{file}, built for the torch of this Python")
+    return Finding("direct path", NOTE, f"{file} was built for the torch in {folders[0]}, not for {here}", _DIRECT_CURE)
+
+
+_DIRECT_CURE = "configure the library with -DFTN_PYTORCH_DIRECT=ON and this Python to have it"
+
+
+def _recording() -> Finding:
+    """Whether recorded functions run without Python here."""
+    from ..recording import extension  # needs torch
+
+    why = extension.obstacle()
+    return Finding("recording", NOTE, f"off: {why}", _DIRECT_CURE) if why else Finding("recording", OK, "can be used")
+
+
+def _gpu(torch: Any) -> Finding:
+    text = describe_torch(torch).rstrip(".")
+    built_for_gpu = bool(torch.version.cuda or torch.version.hip)
+    has_driver = os.path.exists("/proc/driver/nvidia/version")
+    if built_for_gpu and torch.cuda.device_count() == 0:
+        without_driver = "there is no driver: run on a node with a GPU"
+        cure = "look at nvidia-smi and CUDA_VISIBLE_DEVICES" if has_driver else without_driver
+        return Finding("gpu", NOTE, text, cure)
+    if not built_for_gpu and has_driver:
+        return Finding("gpu", NOTE, f"{text}, but this machine has one", "install a torch that is built for CUDA")
+    return Finding("gpu", OK, text)
+
+
+def _ranks() -> int:
+    return launcher.local_ranks(os.environ)
+
+
+def _threads(torch: Any) -> Finding:
+    count, cores = torch.get_num_threads(), process.cores()
+    omp = os.environ.get("OMP_NUM_THREADS") or "not set"
+    text = f"{count} of torch (OMP_NUM_THREADS {omp})"
+    if count > cores:
+        cure = f"call ftn_pytorch_set_threads({cores}), or set OMP_NUM_THREADS={cores}"
+        return Finding("torch threads", NOTE, f"{text} for {cores} core(s)", cure)
+    return Finding("torch threads", OK, text)
+
+
+def _openmp() -> Iterator[Finding]:
+    """OpenMP runtimes in the process: with two, Fortran and torch have threads of their own that compete for cores."""
+    try:
+        with open("/proc/self/maps", encoding="utf-8", errors="replace") as maps:
+            mapped = {line.split(maxsplit=5)[-1].strip() for line in maps if "/" in line}
+    except OSError:
+        return
+    runtimes = sorted({os.path.realpath(path) for path in mapped if _OPENMP.search(path)})
+    text = ", ".join(runtimes) or "none"
+    if len(runtimes) > 1:
+        cure = "set OMP_WAIT_POLICY=passive, or OMP_NUM_THREADS so that both fit the cores"
+        yield Finding("openmp", NOTE, f"{len(runtimes)} runtimes, {text}", cure)
+    else:
+        yield Finding("openmp", OK, text)
+
+
+def _host(info: Mapping[str, Any]) -> Iterator[Finding]:
+    """What only a program that runs the library can tell."""
+    if info.get("openmp_threads"):
+        yield Finding("openmp team size", OK, str(info["openmp_threads"]))
+    if info.get("floating_point"):
+        yield Finding("floating point", OK, f"{info['floating_point']} (of the program; scripts run with the default)")
+    library = process.host()
+    if library is not None:
+        yield Finding("access to tensors", OK, library.torch_access())

@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: MIT
+"""What belongs to the process as a whole: the host program, warnings, start and exit, threads, memory."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import multiprocessing
+import os
+import sys
+import warnings
+import weakref
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ..errors import FtnPytorchError, summary
+from . import launcher, private_names
+
+_LITTLE_MEMORY = 8 << 20
+
+
+class FtnPytorchWarning(UserWarning):
+    """A warning of this package where no Fortran program receives it."""
+
+
+class _State:
+    """What was done once in this process."""
+
+    def __init__(self) -> None:
+        self.start: dict[str, str] = {}
+        self.threads: int | None = None
+        self.threads_settled = False
+        self.warnings: set[str] = set()
+        self.told_of_threads: weakref.WeakSet[Any] = weakref.WeakSet()
+
+    @property
+    def adopted(self) -> bool:
+        return self.start.get("adopted") == "1"
+
+
+_state = _State()
+
+
+def host() -> Any:
+    """The module ``_ftn_pytorch`` of the library, or None in a plain Python."""
+    try:
+        import _ftn_pytorch
+    except ImportError:
+        return None
+    return _ftn_pytorch
+
+
+def library_version() -> str | None:
+    """Version of the library that runs this interpreter, None in a plain Python."""
+    library = host()
+    return None if library is None else library.version()
+
+
+def warn(text: str) -> None:
+    """Hand a warning, in a job with the rank, to the Fortran program or to ``warnings`` where there is none."""
+    rank, size = launcher.launched_rank_and_size()
+    text = f"rank {rank}: {text}" if size > 1 else text
+    library = host()
+    if library is None:
+        warnings.warn(text, FtnPytorchWarning, stacklevel=2)
+    else:
+        # Names of files may hold what UTF-8 cannot.
+        library.warn(text.encode("utf-8", "backslashreplace").decode("utf-8"))
+
+
+def warn_once(text: str) -> None:
+    """``warn``, unless this process has been told already."""
+    if text not in _state.warnings:
+        _state.warnings.add(text)
+        warn(text)
+
+
+def start(info: Mapping[str, str]) -> None:
+    """Prepare an interpreter that the library started; an adopted one belongs to its program and stays as it is."""
+    _state.start = dict(info)
+    if _state.adopted:
+        return
+    # Workers must be a Python: the running executable is the simulation, which would start all over again.
+    multiprocessing.set_executable(sys.executable)
+    # The interpreter is never finalized, so text left in a block buffer by a crash of the simulation would be lost.
+    out = sys.stdout
+    if hasattr(out, "reconfigure") and not out.isatty():
+        out.reconfigure(line_buffering=True)
+
+
+def start_info() -> dict[str, str]:
+    """What the library told when it started or adopted the interpreter, empty in a plain Python."""
+    return dict(_state.start)
+
+
+def shut_down() -> None:
+    """What Python does when it ends, short of finalizing: wait for threads, run exit functions, flush. Never raises."""
+    steps = [_flush] if _state.adopted else [private_names.join_threads, private_names.run_exit_functions, _flush]
+    for step in steps:
+        try:
+            step()
+        except BaseException as failure:
+            _complain(failure)
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            stream.flush()
+
+
+def _complain(failure: BaseException) -> None:
+    with contextlib.suppress(BaseException):
+        warn(f"while Python was shut down: {summary(failure)}")
+
+
+def set_threads(n: int) -> None:
+    """Set the number of threads torch uses, now or as soon as a script has imported torch."""
+    if n < 1:
+        raise FtnPytorchError("ARGUMENT", f"the number of threads is {n}, it must be at least 1")
+    _state.threads = n
+    _state.threads_settled = False
+    settle_threads()
+    for runner in list(_state.told_of_threads):
+        runner.threads_changed()
+
+
+def tell_threads(runner: Any) -> None:
+    """Call ``runner.threads_changed()`` after each change of the number of threads, as long as the runner lives."""
+    _state.told_of_threads.add(runner)
+
+
+def threads() -> int:
+    """Number of threads for what has a pool of its own beside torch's.
+
+    That of ``set_threads``, else of OMP_NUM_THREADS, else this rank's share of the cores that it may run on.
+    """
+    if _state.threads is not None:
+        return _state.threads
+    # OpenMP allows one number per level of nesting.
+    text = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    if text.isdigit() and int(text) > 0:
+        return int(text)
+    return max(1, cores() // launcher.local_ranks(os.environ))
+
+
+def settle_threads() -> None:
+    """Apply the number of threads once torch is there; called after a script ran.
+
+    Without ``set_threads`` torch keeps its number, unless several ranks share this node and OMP_NUM_THREADS says
+    nothing: then a rank uses no more than its share of the cores that it may run on.
+    """
+    torch = sys.modules.get("torch")
+    if _state.threads_settled or torch is None or not hasattr(torch, "set_num_threads"):
+        return
+    _state.threads_settled = True
+    if _state.threads is not None:
+        torch.set_num_threads(_state.threads)
+    elif not _state.adopted and not os.environ.get("OMP_NUM_THREADS"):
+        share = max(1, cores() // launcher.local_ranks(os.environ))
+        # A script may have set a smaller number.
+        if launcher.local_ranks(os.environ) > 1 and torch.get_num_threads() > share:
+            torch.set_num_threads(share)
+
+
+def memory() -> int:
+    """Bytes in use: resident memory of the process where /proc tells, and what torch has given out on GPUs."""
+    used = 0
+    with contextlib.suppress(OSError), open("/proc/self/statm", encoding="ascii") as sizes:
+        used = int(sizes.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    cuda = getattr(sys.modules.get("torch"), "cuda", None)
+    if cuda is not None and cuda.is_initialized():
+        used += sum(cuda.memory_allocated(number) for number in range(cuda.device_count()))
+    return used
+
+
+def collect_garbage(before: int) -> None:
+    """Free what is left of a script, if more than a little has come since ``memory`` was ``before``.
+
+    The functions of a script refer to its globals, which hold the functions, so that only the collector finds them. It
+    needs 80 ms where torch is loaded, a small script 0.3 ms to load.
+    """
+    if memory() - before > _LITTLE_MEMORY:
+        gc.collect()
+
+
+@contextlib.contextmanager
+def affinity_kept() -> Iterator[None]:
+    """Undo what an OpenMP runtime does to the thread that loads it: OMP_PROC_BIND binds it to one core.
+
+    A program that uses OpenMP has bound its thread before; one that does not never asked for it.
+    """
+    if _state.adopted or not hasattr(os, "sched_getaffinity"):
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    try:
+        yield
+    finally:
+        if os.sched_getaffinity(0) != before:
+            os.sched_setaffinity(0, before)
+
+
+def cores() -> int:
+    """Cores that this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

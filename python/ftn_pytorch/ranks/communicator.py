@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: MIT
+"""MPI communicators of the program: rank, size and short texts between the ranks.
+
+MPI is called by the names of its Fortran bindings in the libraries that the program has loaded. So nothing is built
+against an MPI, and a handle of Fortran is all that has to be known of it. No constant of an implementation is needed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ..errors import FtnPytorchError
+
+# Seconds until a rank counts as one that never comes; that of torch.distributed.
+TIMEOUT = 1800.0
+
+_LOAD = "load(..., communicator=)"
+_STATUS_SIZE = 64  # integers; more than MPI_STATUS_SIZE of any implementation
+_LONGEST_SLEEP = 1e-3
+
+
+class Communicator:
+    """An intra-communicator of the program, by its integer handle of Fortran (``comm%MPI_VAL`` of mpi_f08).
+
+    ``rank`` and ``size`` are asked for once, when the object is made, which other ranks need not do. ARGUMENT if the
+    program has no MPI that could be called, if MPI is not running, or if the handle is that of no intra-communicator.
+    """
+
+    def __init__(self, handle: int) -> None:
+        self.handle = handle
+        self.timeout = TIMEOUT
+        """Seconds that its ranks wait for each other."""
+        self._failure = ""
+        self._require_mpi()
+        # MPI would end the program. Processes that nobody spawned have no parent: that is the null handle
+        if handle == _integer_of("mpi_comm_get_parent_", _LOAD) or _integer_of("mpi_comm_test_inter_", _LOAD, handle):
+            raise FtnPytorchError(
+                "ARGUMENT",
+                f"{_LOAD} is the handle {handle}, which is that of MPI_COMM_NULL or of an inter-communicator: "
+                "pass a communicator that this rank is a part of, and do not load on ranks that are outside of it",
+            )
+        self.rank = _integer_of("mpi_comm_rank_", _LOAD, handle)
+        self.size = _integer_of("mpi_comm_size_", _LOAD, handle)
+
+    def is_usable(self) -> bool:
+        """False after its ranks have waited in vain for one of them."""
+        return not self._failure
+
+    def __repr__(self) -> str:
+        return f"<communicator {self.handle}: rank {self.rank} of {self.size}>"
+
+    def group(self) -> int:
+        """A handle of its ranks in their order, to be given to ``has``. It outlives the communicator."""
+        return _integer_of("mpi_comm_group_", _LOAD, self.handle)
+
+    def has(self, group: int) -> bool:
+        """True if its ranks are those of a group, in the same order. Other ranks need not ask.
+
+        The handle does not tell: that of a communicator that was freed is given to the next one.
+        """
+        own = self.group()
+        found = _integer_of("mpi_group_compare_", _LOAD, own, group)
+        identical = _integer_of("mpi_group_compare_", _LOAD, own, own)
+        _call("mpi_group_free_", _LOAD, ctypes.c_int32(own))
+        return found == identical
+
+    def broadcast(self, text: str, root: int = 0, *, purpose: str) -> str:
+        """The text of one rank, on all of them, which must all call this. ``purpose`` is what errors call it.
+
+        PYTHON if a rank has not come within ``timeout`` seconds. The communicator cannot be used after that: what has
+        been begun on it can neither be finished nor be taken back.
+        """
+        end = time.monotonic() + self.timeout
+        data = text.encode("utf-8", "surrogateescape") if self.rank == root else b""
+        length = (ctypes.c_int32 * 1)(len(data))
+        self._share(length, root, purpose, end)
+        words = (ctypes.c_int32 * -(-length[0] // 4))()
+        ctypes.memmove(words, data, len(data))
+        if length[0]:
+            self._share(words, root, purpose, end)
+        return bytes(memoryview(words).cast("B")[: length[0]]).decode("utf-8", "surrogateescape")
+
+    def gather(self, text: str, *, purpose: str) -> list[str]:
+        """The texts of all ranks, on all ranks; see ``broadcast``."""
+        return [self.broadcast(text, root, purpose=purpose) for root in range(self.size)]
+
+    def _share(self, words: Any, root: int, purpose: str, end: float) -> None:
+        """One broadcast that ends, because nobody waits in it for a rank that failed somewhere else."""
+        self._require_mpi()
+        if self._failure:
+            raise FtnPytorchError("PYTHON", f"{purpose} cannot be done any more: earlier, {self._failure}")
+        kind, request = _integer_of("mpi_type_create_f90_integer_", purpose, 9), ctypes.c_int32()
+        count, first, handle = ctypes.c_int32(len(words)), ctypes.c_int32(root), ctypes.c_int32(self.handle)
+        _call("mpi_ibcast_", purpose, words, count, ctypes.c_int32(kind), first, handle, request)
+        done, status, sleep = ctypes.c_int32(), (ctypes.c_int32 * _STATUS_SIZE)(), 1e-6
+        while True:
+            _call("mpi_test_", purpose, request, done, status)
+            if done.value:
+                return
+            if time.monotonic() > end:
+                # MPI may still write there, and a module that is loaded later is to know
+                _unfinished.append((self, words, request))
+                self._failure = (
+                    f"rank {self.rank} of {self.size} has waited {self.timeout:g} s in {purpose} for the others. All "
+                    "ranks of the communicator must call it: look for one that failed before, whose error was passed "
+                    "over (stat=), or that took another way through the program"
+                )
+                raise FtnPytorchError("PYTHON", self._failure)
+            time.sleep(sleep)
+            sleep = min(2 * sleep, _LONGEST_SLEEP)
+
+    @staticmethod
+    def _require_mpi() -> None:
+        what = f"{_LOAD} needs a running MPI"
+        if not _integer_of("mpi_initialized_", what):
+            raise FtnPytorchError("ARGUMENT", f"{what}, and MPI_Init has not been called yet")
+        if _integer_of("mpi_finalized_", what):
+            raise FtnPytorchError("ARGUMENT", f"{what}, and MPI_Finalize has been called: do this before")
+
+
+@functools.cache
+def _subroutine(name: str) -> Callable[..., None]:
+    """A Fortran binding of MPI among what the program has loaded; AttributeError if there is none."""
+    found = getattr(ctypes.CDLL(None), name)
+    found.restype = None
+    return found
+
+
+def _call(name: str, purpose: str, *arguments: Any) -> None:
+    """A subroutine of MPI: everything by address, the error code last."""
+    try:
+        subroutine = _subroutine(name)
+    except AttributeError:
+        raise FtnPytorchError(
+            "ARGUMENT",
+            f"{purpose}: there is no {name} in this process, a Fortran binding of MPI. Either the program does not use "
+            "MPI, or the bindings of its MPI have other names, or MPI was linked statically or came with a library "
+            "that was opened with RTLD_LOCAL",
+        ) from None
+    code = ctypes.c_int32()
+    subroutine(*(a if isinstance(a, ctypes.Array) else ctypes.byref(a) for a in arguments), ctypes.byref(code))
+    if code.value:
+        raise FtnPytorchError("PYTHON", f"{purpose}: {name.rstrip('_')} has failed with error code {code.value} of MPI")
+
+
+def _integer_of(name: str, purpose: str, *given: int) -> int:
+    """Of a subroutine that takes integers and gives one integer or logical back."""
+    answer = ctypes.c_int32()
+    _call(name, purpose, *map(ctypes.c_int32, given), answer)
+    return answer.value
+
+
+_unfinished: list[Any] = []
+_known: weakref.WeakSet[Communicator] = weakref.WeakSet()
+_at_work = threading.local()
+
+
+@contextlib.contextmanager
+def of_module(own: Communicator | None) -> Iterator[None]:
+    """``current`` is the communicator of a module meanwhile, if it has one: while it is loaded, or writes state."""
+    before = getattr(_at_work, "one", None)
+    _at_work.one = before if own is None else own
+    try:
+        yield
+    finally:
+        _at_work.one = before
+
+
+def opened(handle: int | None) -> Communicator | None:
+    """The communicator of a module that is loaded; it counts as one of this process as long as somebody holds it."""
+    if handle is None:
+        return None
+    for known in _known:
+        if known.handle == handle:
+            return known
+    made = Communicator(handle)
+    _known.add(made)
+    return made
+
+
+def usable() -> list[Communicator]:
+    """That of the module at work, else those of this process, without those that cannot be used any more."""
+    one = getattr(_at_work, "one", None)
+    return [one] if one is not None else [each for each in _known if each.is_usable()] or list(_known)
+
+
+def current() -> Communicator | None:
+    """That of the module at work, else the only one of this process; None without any. ARGUMENT if it is unclear."""
+    known = usable()
+    if len(known) > 1:
+        listed = ", ".join(f"rank {each.rank} of {each.size}" for each in known)
+        raise FtnPytorchError(
+            "ARGUMENT",
+            f"the modules of this process have {len(known)} communicators (this is {listed}), and after load nothing "
+            "tells which one is meant: ask while the script is loaded, at its top or in ftn_pytorch_setup, and keep "
+            "the answer",
+        )
+    return known[0] if known else None
+
+
+def current_if_clear() -> Communicator | None:
+    """``current``, None also where it is unclear."""
+    try:
+        return current()
+    except FtnPytorchError:
+        return None

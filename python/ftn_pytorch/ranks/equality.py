@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: MIT
+"""Whether a network is the same on all ranks."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from ..errors import FtnPytorchError
+from . import communicator, process_group
+
+_NAME = "require_equal"
+_MOST_NAMES = 5
+
+
+def require_equal(network: Any) -> None:
+    """FORMAT unless all parameters and buffers have the same names, types, shapes and bits on all ranks.
+
+    All ranks of the communicator of the script must call it, or, without one, all of the process group of
+    torch.distributed. What is exchanged are digests, 64 bytes for each rank as long as they agree.
+
+    network: a torch.nn.Module, or an iterable of tensors.
+    """
+    import torch
+
+    if isinstance(network, torch.nn.Module):
+        named = [*network.named_parameters(), *network.named_buffers()]
+    else:
+        named = [(f"tensor {number}", tensor) for number, tensor in enumerate(network, 1)]
+    compare(
+        {name: digest(tensor) for name, tensor in named},
+        _gathered,
+        f"{_NAME}: the ranks do not have one network",
+        "Begin with the same numbers on all ranks (torch.manual_seed, or a checkpoint), and change the network by "
+        "average_gradients and the same optimizer only",
+    )
+
+
+def compare(mine: dict[str, str], gather: Callable[[str], list[str]], what: str, advice: str) -> None:
+    """FORMAT on all ranks unless they have the same descriptions by the same names, in the same order.
+
+    ``gather``: the texts of all ranks. ``what`` and ``advice``: beginning and end of the error, between which it lists
+    who differs in which names.
+    """
+    text = json.dumps(mine)
+    answers = gather(hashlib.sha256(text.encode()).hexdigest())
+    if len(set(answers)) == 1:
+        return
+    # Where most ranks agree, the others are those that differ; else rank 0 is as good as any.
+    model = answers.index(Counter(answers).most_common(1)[0][0])
+    everywhere = [json.loads(each) for each in gather(text)]
+    differences = {
+        rank: [name for name in {**everywhere[model], **there} if there.get(name) != everywhere[model].get(name)]
+        for rank, there in enumerate(everywhere)
+    }
+    told = "; ".join(
+        f"rank {rank} differs from rank {model} in {_listed(names)}" for rank, names in differences.items() if names
+    )
+    raise FtnPytorchError("FORMAT", f"{what}: {told or 'the tensors have another order'}. {advice}")
+
+
+def digest(tensor: Any) -> str:
+    """Type, shape and bits of a tensor as a short text."""
+    import torch
+
+    about = f"{tensor.dtype} {tuple(tensor.shape)} "
+    digest = hashlib.sha256()
+    for part in _strided(tensor.detach()):
+        plain = part.resolve_conj().resolve_neg().cpu().contiguous()
+        # Bytes of any type, also of those that NumPy lacks.
+        digest.update(plain.reshape(-1).view(torch.uint8).numpy() if plain.numel() else b"")
+    return f"{about}{digest.hexdigest()}"
+
+
+def _strided(tensor: Any) -> list[Any]:
+    """What a tensor consists of: itself, or indices and values of a sparse one."""
+    import torch
+
+    if tensor.layout is torch.strided:
+        return [tensor]
+    sparse = tensor.to_sparse().coalesce()
+    return [sparse.indices(), sparse.values()]
+
+
+def _gathered(text: str) -> list[str]:
+    """Of all ranks, by MPI where the script has a communicator."""
+    ours = communicator.current()
+    if ours is not None:
+        return ours.gather(text, purpose=_NAME)
+    return process_group.gather(text, process_group.require_group(_NAME), _NAME)
+
+
+def _listed(names: Iterable[str]) -> str:
+    known = list(names)
+    more = f" and {len(known) - _MOST_NAMES} more" if len(known) > _MOST_NAMES else ""
+    return ", ".join(known[:_MOST_NAMES]) + more

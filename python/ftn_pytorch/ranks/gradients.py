@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: MIT
+"""Gradients of a network that many ranks train together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Set
+from typing import Any
+
+from ..errors import FtnPytorchError
+from ..host import private_names, thread_recorder
+from . import equality, failed_calls, process_group
+
+_NAME = "average_gradients"
+# Numbers below are exact in each type that gradients have, bfloat16 among them.
+_TURN = 251
+# Far from those of another network after as many calls.
+_OFFSET = 97
+_MOST_RANKS = 5
+_ADVICE = (
+    "As a rule an error was passed over on a rank (stat=) before it came here, or the ranks took other ways through "
+    "the program. Nothing was averaged. End all ranks, and go on from a checkpoint"
+)
+
+# By the first parameter of what is averaged: group, shapes and types of the parameters, and the calls with them.
+_agreed: Any = None
+_networks = 0
+
+
+class _Calls:
+    """Counts the calls with one network in a group, in tensors: a recording counts on.
+
+    Each rank has a place of its own in what is summed, so that the sum tells where each of them is.
+    """
+
+    def __init__(self, group: Any, device: Any, first: int) -> None:
+        import torch
+
+        with torch.inference_mode(False), torch.no_grad():
+            self.one = torch.zeros(group.size(), device=device)
+            self.one[group.rank()] = 1
+            self.mine = self.one * (first % _TURN)
+        self._rank = group.rank()
+
+    def count(self) -> None:
+        self.mine.add_(self.one).remainder_(_TURN)
+
+    def check(self, seen: Any, averages: Any) -> Any:
+        """The averages. PYTHON unless all ranks were in the same call; not numbers in a recording on a device."""
+        import torch
+
+        expected = self.mine.sum().to(seen.dtype)
+        if not thread_recorder.is_recording():
+            calls = torch.stack([seen, expected.expand_as(seen)]).real.tolist()
+            if calls[0] != calls[1]:
+                off = [(int(there - calls[1][0]) + _TURN // 2) % _TURN - _TURN // 2 for there in calls[0]]
+                text = f"{_NAME}: the ranks are in different calls of it: {_told(off)}. {_ADVICE}"
+                raise FtnPytorchError("PYTHON", text)
+            return averages
+        is_same = (seen == expected).all()
+        if seen.is_cpu:
+            text = f"{_NAME}: rank {self._rank} and others are in different calls of it. {_ADVICE}"
+            private_names.assert_later(is_same, text)
+            return averages
+        return torch.where(is_same, averages, torch.nan)
+
+
+def average_gradients(network: Any, group: Any = None, *, samples: int | None = None) -> None:
+    """Replace all gradients by their averages over the ranks of a process group, by one all-reduce for each type.
+
+    Call it on all ranks after ``backward`` and before the step of the optimizer. A parameter without a gradient on a
+    rank counts as one whose gradient is zero there; sparse gradients become dense ones. The first call with these
+    parameters makes sure that all ranks have the same. Without ``samples`` it can be part of a recorded function, which
+    torch's own ``all_reduce`` cannot.
+
+    samples: how many samples the loss of this rank is the mean of. The average is then that over all samples, as one
+    rank with all of them would have it. A rank without samples gives 0, need not call ``backward``, and what its
+    gradients hold does not count, even if it is not a number. If no rank has samples all gradients are zero. A function
+    that does this is not recorded: where the number of one rank changes, this rank alone would record anew, and make
+    the call twice, once for comparison, while the others make it once.
+
+    network: a torch.nn.Module, or an iterable of parameters. group: of torch.distributed, by default that of all ranks,
+    which the first call makes with the communicator that the script was loaded with (``init_process_group``).
+    ARGUMENT if there is neither, or for a set of parameters, which has no order. FORMAT on all ranks if they have other
+    parameters, or other numbers in them at the first call. PYTHON if another rank does not come, or if it is in another
+    call: it has passed over an error, or taken another way. Then nothing is averaged on any rank.
+    """
+    import torch
+
+    if samples is not None and (isinstance(samples, bool) or samples < 0):
+        raise FtnPytorchError("ARGUMENT", f"{_NAME}: samples is {samples}, it must be 0 or more")
+    if isinstance(network, Set):
+        raise FtnPytorchError("ARGUMENT", f"{_NAME}: a set has another order on each rank, give a list of parameters")
+    group = process_group.require_group(_NAME) if group is None else group
+    given: Iterable[Any] = network.parameters() if isinstance(network, torch.nn.Module) else network
+    parameters = [parameter for parameter in given if parameter.requires_grad]
+    calls = _calls(network, parameters, group)
+    with torch.no_grad():
+        for parameter in parameters:
+            if parameter.grad is None:
+                parameter.grad = torch.zeros_like(parameter)
+            elif parameter.grad.layout is not torch.strided:
+                parameter.grad = parameter.grad.to_dense()
+        share = None if samples is None or not parameters else _share(samples, parameters[0].device, group)
+        for dtype in dict.fromkeys(parameter.grad.dtype for parameter in parameters):
+            gradients = [parameter.grad for parameter in parameters if parameter.grad.dtype == dtype]
+            flat = [gradient.reshape(-1) for gradient in gradients]
+            if share is not None:
+                flat = [each * share if samples else torch.zeros_like(each) for each in flat]
+            if calls is not None:
+                calls.count()
+                flat.append(calls.mine.to(dtype=dtype, device=flat[0].device))
+            total = _sum(torch.cat(flat), group)
+            if calls is not None:
+                total, seen = total.split([total.numel() - group.size(), group.size()])
+                total = calls.check(seen, total)
+            if share is None:
+                total = total / group.size()
+            parts = total.split([gradient.numel() for gradient in gradients])
+            for gradient, part in zip(gradients, parts):
+                gradient.copy_(part.view_as(gradient))
+
+
+def _share(samples: int, device: Any, group: Any) -> float:
+    """Samples of this rank as a part of those of all ranks. A number of Python, which ends a recording."""
+    import torch
+
+    count = torch.full((), float(samples), dtype=torch.float64, device=device)
+    return samples / max(1.0, float(_sum(count, group)))
+
+
+def _sum(tensor: Any, group: Any) -> Any:
+    with process_group.exchange(_NAME):
+        return private_names.all_reduce(tensor, "sum", group)
+
+
+def _calls(network: Any, parameters: list[Any], group: Any) -> _Calls | None:
+    """The calls with these parameters, None for a single rank; at the first one FORMAT unless all ranks have the same.
+
+    Sums would be of what does not belong together, or end the process where their lengths differ. Ranks ask each other
+    once for each network, so a rank must not freeze a part of it later than others.
+    """
+    import torch
+    from torch.utils.weak import WeakIdKeyDictionary
+
+    global _agreed, _networks
+    described = tuple(
+        ("no shape yet",) if torch.nn.parameter.is_lazy(each) else (each.dtype, each.shape) for each in parameters
+    )
+    key = (group.group_name, described)
+    if _agreed is None:
+        _agreed = WeakIdKeyDictionary()
+    known = _agreed.setdefault(parameters[0], {}) if parameters else {}
+    if key not in known:
+        _require_same(network, parameters, described, group)
+        _networks += 1
+        device = parameters[0].device if parameters else "cpu"
+        known[key] = _Calls(group, device, _OFFSET * _networks) if group.size() > 1 and parameters else None
+    calls = known[key]
+    if calls is not None:
+        thread_recorder.keep(calls.mine, calls.one)
+        failed_calls.averaged(calls)
+    return calls
+
+
+def _require_same(network: Any, parameters: list[Any], described: tuple[Any, ...], group: Any) -> None:
+    """FORMAT unless all ranks have the same parameters, in the same order, and the same numbers in them."""
+    import torch
+
+    names = {}
+    if isinstance(network, torch.nn.Module):
+        names = {id(each): name for name, each in network.named_parameters()}
+    titles = [names.get(id(each), f"parameter {number}") for number, each in enumerate(parameters, 1)]
+    equality.compare(
+        {title: " ".join(map(str, about)) for title, about in zip(titles, described)},
+        lambda text: process_group.gather(text, group, _NAME),
+        f"{_NAME}: the ranks do not average the same parameters",
+        "Make the same network on all ranks, freeze the same parts of it (requires_grad), and name lists of parameters "
+        "in one order",
+    )
+    equality.compare(
+        {
+            title: "" if torch.nn.parameter.is_lazy(each) else equality.digest(each)
+            for title, each in zip(titles, parameters)
+        },
+        lambda text: process_group.gather(text, group, _NAME),
+        f"{_NAME}: the ranks do not begin with the same network",
+        "Make it of the same random numbers on all ranks (torch.manual_seed), or restore the same checkpoint",
+    )
+
+
+def _told(off: list[int]) -> str:
+    """Who is elsewhere, by how many calls each rank is ahead of this one."""
+    most = max(off, key=off.count)
+    others = [(rank, calls - most) for rank, calls in enumerate(off) if calls != most]
+    listed = [
+        f"rank {rank} is {abs(calls)} {'ahead of' if calls > 0 else 'behind'} rank {off.index(most)}"
+        for rank, calls in others[:_MOST_RANKS]
+    ]
+    return ", ".join(listed) + (f" and {len(others) - _MOST_RANKS} more" if len(others) > _MOST_RANKS else "")

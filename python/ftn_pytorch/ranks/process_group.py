@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: MIT
+"""Process groups of torch.distributed over the MPI communicator of a script."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import datetime
+import os
+import socket
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+from ..errors import FtnPytorchError, summary
+from . import communicator
+from .communicator import TIMEOUT, Communicator
+
+_NAME = "init_process_group"
+
+# The ranks that the group of this process was made for, as a handle of MPI, and communicators that have these.
+_made_for: list[int] = []
+_of_group: weakref.WeakSet[Communicator] = weakref.WeakSet()
+
+
+def init_process_group(backend: str | None = None, timeout: float | datetime.timedelta = TIMEOUT) -> None:
+    """Make the process group of torch.distributed for all ranks of the communicator that the script was loaded with.
+
+    All its ranks must call this, for example in ``ftn_pytorch_setup``. They find each other through the communicator,
+    so no variable such as MASTER_ADDR has to be set; where it is set, it is the name of the host of rank 0.
+    Nothing happens if the group is there already. It is destroyed when the program ends.
+
+    backend: of torch.distributed; by default torch's own choice, gloo for the CPU and nccl for GPUs. timeout: seconds
+    that this, and later each operation of the group, ``require_equal`` and ``restore`` wait for other ranks.
+    ARGUMENT without a communicator, or if there is a group of other ranks; PYTHON if a rank does not come.
+    """
+    from torch import distributed
+
+    ours = communicator.current()
+    if ours is None:
+        raise FtnPytorchError(
+            "ARGUMENT",
+            f"{_NAME} needs the communicator of the ranks: give it to load (communicator=MPI_COMM_WORLD), or call "
+            "torch.distributed.init_process_group",
+        )
+    if not distributed.is_available():
+        raise FtnPytorchError("ARGUMENT", f"{_NAME}: this torch was built without torch.distributed")
+    if distributed.is_initialized():
+        _require_group_of(ours)
+        return
+    limit = timeout if isinstance(timeout, datetime.timedelta) else datetime.timedelta(seconds=timeout)
+    ours.timeout = limit.total_seconds()
+    store = _store(ours, limit)
+    distributed.init_process_group(backend, store=store, rank=ours.rank, world_size=ours.size, timeout=limit)
+    _made_for[:] = [ours.group()]
+    _of_group.clear()
+    _of_group.add(ours)
+    atexit.unregister(_destroy)
+    atexit.register(_destroy)
+
+
+def require_group(purpose: str) -> Any:
+    """The group of all ranks, which is made now if there is a communicator; ARGUMENT without both, or if it is unclear.
+
+    ``purpose`` is what the error calls it.
+    """
+    from torch import distributed
+
+    if distributed.is_available() and distributed.is_initialized():
+        # Which one is meant need not be clear where all have the ranks of the group.
+        if _made_for and not all(map(_is_of_group, communicator.usable())):
+            _require_group_of(communicator.current())
+    elif communicator.current() is not None:
+        init_process_group()
+    else:
+        raise FtnPytorchError(
+            "ARGUMENT",
+            f"{purpose} needs a process group: load the script with communicator=MPI_COMM_WORLD, or call "
+            "torch.distributed.init_process_group first, for example in ftn_pytorch_setup",
+        )
+    return distributed.group.WORLD
+
+
+def gather(text: str, group: Any, purpose: str) -> list[str]:
+    """The texts of all ranks of a group, which must all call this; PYTHON if one does not come."""
+    from torch import distributed
+
+    texts: list[Any] = [None] * group.size()
+    with exchange(purpose):
+        distributed.all_gather_object(texts, text, group)
+    return texts
+
+
+@contextlib.contextmanager
+def exchange(purpose: str) -> Iterator[None]:
+    """An operation of all ranks of a group: PYTHON with what is likely where torch tells of its connections only."""
+    try:
+        yield
+    except RuntimeError as failure:
+        raise FtnPytorchError(
+            "PYTHON",
+            f"{purpose} has not reached the other ranks ({summary(failure)}). As a rule one of them has failed or "
+            "ended before, or did not come within the time limit of init_process_group: look for its error",
+        ) from failure
+
+
+def _require_group_of(ours: Communicator | None) -> None:
+    """ARGUMENT if the group of this process is of other ranks than the communicator, as far as can be told."""
+    from torch import distributed
+
+    if ours is not None and not _is_of_group(ours):
+        raise FtnPytorchError(
+            "ARGUMENT",
+            f"{_NAME}: this process is rank {ours.rank} of {ours.size} in the communicator of this script, and has a "
+            f"process group already, of other ranks, in which it is rank {distributed.get_rank()} of "
+            f"{distributed.get_world_size()}. There is one such group in a process: load all modules that train over "
+            "ranks with communicators of the same ranks",
+        )
+
+
+def _is_of_group(ours: Communicator) -> bool:
+    from torch import distributed
+
+    if ours in _of_group:
+        return True
+    same = (distributed.get_rank(), distributed.get_world_size()) == (ours.rank, ours.size)
+    if same and (not _made_for or ours.has(*_made_for)):
+        _of_group.add(ours)
+        return True
+    return False
+
+
+def _store(ours: Communicator, limit: datetime.timedelta) -> Any:
+    """Where the ranks tell each other their addresses: a server on a free port of rank 0."""
+    from torch import distributed
+
+    host = os.environ.get("MASTER_ADDR") or socket.gethostname()
+    if ours.rank == 0:
+        store = distributed.TCPStore("localhost", 0, is_master=True, wait_for_workers=False, timeout=limit)
+        ours.broadcast(f"{host} {store.port}", purpose=_NAME)
+        return store
+    host, port = ours.broadcast("", purpose=_NAME).split()
+    near = "localhost" if host == socket.gethostname() else host
+    return distributed.TCPStore(near, int(port), is_master=False, wait_for_workers=False, timeout=limit)
+
+
+def _destroy() -> None:
+    """When Python ends: threads of the group would meet a process in which everything is taken down."""
+    from torch import distributed
+
+    with contextlib.suppress(Exception):
+        if _made_for and distributed.is_initialized():
+            distributed.destroy_process_group()

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: MIT
+"""One call made twice, as it is and from its recording, with the same numbers before and compared after."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+
+from ..host import private_names
+from .recorded_call import Tape, filled, parts, tensors_in
+from .tape import Operation, Recorder, Slot
+from .tensor_effects import Outside
+
+
+class State:
+    """All that a call may change: tensors from outside, gradients, random states.
+
+    Not only the tensors that operators are declared to write: a batch normalisation writes its statistics without that.
+    """
+
+    def __init__(self, tape: Tape, inputs: list[Any]) -> None:
+        self.tensors = [tensor for (tensor,) in tape.memory] + [inputs[place] for place in tape.written_inputs]
+        self.copies = [tensor.detach().clone() for tensor in self.tensors]
+        self.gradients = [(parameter, parameter.grad) for parameter, _, _ in tape.gradients_before]
+        self.generators = [torch.default_generator, *tape.generators]
+        if torch.cuda.is_available() and torch.cuda.is_initialized():
+            self.generators += torch.cuda.default_generators
+        self.random = [generator.get_state() for generator in self.generators]
+
+    def restore(self) -> None:
+        # Writing counts for autograd, and is not possible everywhere: only what the call has changed is written again.
+        with torch.no_grad():
+            for tensor, copy in zip(self.tensors, self.copies):
+                if not is_same(tensor, copy, 0):
+                    tensor.copy_(copy)
+        for parameter, gradient in self.gradients:
+            parameter.grad = gradient
+        for generator, state in zip(self.generators, self.random):
+            generator.set_state(state)
+
+    def numbers(self) -> Iterator[tuple[str, Any]]:
+        for place, copy in enumerate(self.copies):
+            yield f"tensor {place + 1} of those that it uses", copy
+        for place, (_, gradient) in enumerate(self.gradients):
+            yield f"gradient {place + 1}", gradient
+        for state in self.random:
+            yield "the state of a random generator", state
+
+
+class Call:
+    """One call of a function."""
+
+    def __init__(self, function: Callable, args: tuple, named: dict[str, Any]) -> None:
+        self._function, self._args, self._named = function, args, named
+        self._inputs = tensors_in(args, named)
+
+    def both_ways(
+        self, replay: Any, tape: Tape, tolerance: float, receive: Callable[[list[Operation]], None] | None = None
+    ) -> tuple[Any, str | None]:
+        """The result, and in what the two differ: empty if in nothing, None if the recording does not hold here.
+
+        receive: given the operations of the function before the recording runs.
+        """
+        before = State(tape, self._inputs)
+        # A function that gives other numbers may count or draw them in Python, so there is one call of it, not a second
+        # one that looks for the reason.
+        recorder = Recorder(self._inputs, with_values=True)
+        with Outside(recorder), recorder:
+            result = self._function(*self._args, **self._named)
+        if recorder.obstacle:
+            return result, recorder.obstacle
+        after = State(tape, self._inputs)
+        before.restore()
+        try:
+            if receive is not None:
+                receive(recorder.operations)
+            found = replay.run(self._args, self._named)
+            if found is NotImplemented:
+                return result, "an operation fails in the recording" if replay.why()[0] == "failure" else None
+            found = filled(tape.template, found)
+            difference = self._difference(after, State(tape, self._inputs), result, found, tolerance)
+            if difference:
+                before.restore()
+                difference = f"{self._first_difference(tape, recorder, tolerance)}{difference}"
+        except Exception as failure:
+            return result, f"the recording fails: {str(failure).partition(chr(10))[0]}"
+        finally:
+            after.restore()
+        return result, difference
+
+    def _difference(self, one: State, other: State, result: Any, found: Any, tolerance: float) -> str:
+        pairs = [("a result", *pair) for pair in zip(parts(result), parts(found))]
+        pairs += [(name, value, again) for (name, value), (_, again) in zip(one.numbers(), other.numbers())]
+        for name, value, again in pairs:
+            if not is_same(value, again, tolerance):
+                return f"{name} is {_shown(value)}, and {_shown(again)} from the recording"
+        return ""
+
+    def _first_difference(self, tape: Tape, recorder: Recorder, tolerance: float) -> str:
+        """ "mse_loss (model.py:7) gives ...; ": the first operation that is another one, or gives something else."""
+        real = list(zip(recorder.operations, recorder.values or []))
+        for step, outcome in zip(tape.steps, steps_again(tape, self._inputs)):
+            # what nobody needs was left out of the recording
+            operation, values = real[step.number] if step.number < len(real) else (step, None)
+            if values is None or operation.name != step.name:
+                return f"{step.name} ({step.place}) is no longer called; "
+            for value, other in zip(values, outcome):
+                if not is_same(value, other, tolerance):
+                    return f"{step.name} ({step.place}) gives {_shown(value)}, and {_shown(other)} from the recording; "
+        return ""
+
+
+def steps_again(tape: Tape, inputs: list[Any]) -> Iterator[list[Any]]:
+    """The operations of a tape, made one after the other from Python; copies of what each returns."""
+    slots: dict[int, Any] = {**dict(tape.constants), **dict(zip(tape.inputs, inputs))}
+    with torch.no_grad():
+        for operation in tape.steps:
+            result = _run(operation, slots)
+            whole = result if isinstance(result, tuple) else () if result is None else (result,)
+            for numbers, each in zip(operation.results, whole):
+                for number, tensor in zip(numbers, each if isinstance(each, (list, tuple)) else (each,)):
+                    if number >= 0:
+                        slots[number] = tensor
+            flat = result if isinstance(result, (list, tuple)) else [result]
+            yield [each.detach().clone() if isinstance(each, torch.Tensor) else None for each in flat]
+
+
+def _run(operation: Operation, slots: dict[int, Any]) -> Any:
+    def value_of(argument: Any) -> Any:
+        if isinstance(argument, Slot):
+            return slots[argument.number]
+        return [value_of(each) for each in argument] if isinstance(argument, list) else argument
+
+    declared = private_names.schema_of(operation.operator).arguments
+    values = [value_of(argument) for argument in operation.arguments]
+    plain = [value for value, each in zip(values, declared) if not each.kwarg_only]
+    named = {each.name: value for value, each in zip(values, declared) if each.kwarg_only}
+    return operation.operator(*plain, **named)
+
+
+def is_same(value: Any, other: Any, tolerance: float) -> bool:
+    """Bit for bit, or up to a tolerance that is relative to the largest value."""
+    if not isinstance(value, torch.Tensor) or not isinstance(other, torch.Tensor):
+        return value is other or value == other
+    if value.dtype != other.dtype or value.shape != other.shape:
+        return False
+    one, two = (each.detach().resolve_conj().resolve_neg().contiguous().reshape(-1) for each in (value, other))
+    if one.numel() == 0 or torch.equal(one.view(torch.uint8), two.view(torch.uint8)):
+        return True
+    if tolerance == 0 or not (one.is_floating_point() or one.is_complex()):
+        return False
+    return bool(torch.allclose(one, two, rtol=0, atol=tolerance * float(one.abs().max()), equal_nan=True))
+
+
+def _shown(value: Any) -> str:
+    if not isinstance(value, torch.Tensor):
+        return repr(value)
+    first = value.detach().reshape(-1)[:1].tolist()
+    return f"{first[0]!r}" if value.numel() == 1 else f"{list(value.shape)} beginning with {first}"

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: MIT
+"""The extension module that runs recordings, built with the library for one torch and one Python."""
+
+from __future__ import annotations
+
+import importlib.machinery
+import importlib.util
+import os
+import sysconfig
+from typing import Any
+
+from ..host import installation, private_names, process
+
+_NAME = "_ftn_pytorch_recording"
+
+
+class _Found:
+    """What was found in this process."""
+
+    module: Any = None
+    obstacle: str | None = None
+
+
+def module() -> Any:
+    """The extension, None where there is none; ``obstacle`` says why."""
+    if _Found.module is None and _Found.obstacle is None:
+        _find()
+    return _Found.module
+
+
+def obstacle() -> str:
+    """Why recordings cannot be run here; empty if they can."""
+    return "" if module() is not None else _Found.obstacle or ""
+
+
+def is_intercepted() -> bool:
+    """True where the operators of this thread go elsewhere before they are called: a recorder, torch.vmap."""
+    return module() is not None and module().is_intercepted()
+
+
+def _find() -> None:
+    import torch  # noqa: F401  the extension needs its libraries
+
+    if private_names.dispatch_mode() is None:
+        _Found.obstacle = "this torch has no modes that see the calls of operators"
+        return
+    core = process.start_info().get("core") or installation.library()
+    file = os.path.join(os.path.dirname(core), f"{_NAME}.{sysconfig.get_config_var('SOABI')}.so")
+    if not core or not os.path.isfile(file):
+        nowhere = "the library is not found from here: name its prefix in CMAKE_PREFIX_PATH"
+        _Found.obstacle = f"{f'{file} is missing' if core else nowhere}; it is built together with the direct path"
+        return
+    loader = importlib.machinery.ExtensionFileLoader(_NAME, file)
+    spec = importlib.util.spec_from_file_location(_NAME, file, loader=loader)
+    assert spec is not None
+    try:
+        found = importlib.util.module_from_spec(spec)
+        loader.exec_module(found)
+    except ImportError as failure:
+        _Found.obstacle = f"{file} cannot be used: {failure}"
+        return
+    _Found.module = found

@@ -1,0 +1,354 @@
+# SPDX-License-Identifier: MIT
+"""A call of a function, made and recorded: what came out, and the tape, or why there is none."""
+
+from __future__ import annotations
+
+import functools
+import operator
+import os
+import random
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from ..host import private_names
+from . import extension, optimizer_numbers
+from .bindings import Binding, Facts, Watch, difference
+from .optimizer_numbers import Number, Trials
+from .python_effects import Calls
+from .tape import Operation, Recorder, Slot, address_of, in_place, is_ordinary, without_unused
+from .tensor_effects import Outside
+
+_NEVER = sys.maxsize
+_PLAIN = (bool, int, float, complex, str, bytes, type(None))
+
+
+class Unrecordable(Exception):
+    """The reason, a sentence without its end."""
+
+
+@dataclass
+class Tape:
+    """What src/recording/module.cpp needs to make the call again. Tensors stand in tuples of one."""
+
+    slots: int
+    inputs: list[int]
+    """Slot of each tensor among the arguments."""
+    constants: list[tuple[int, Any]]
+    """Tensors that are there before a call, and views of such."""
+    operations: list[tuple[str, str, list[tuple[str, Any]], list[list[int]]]]
+    first_write: int
+    """Before that operation a failed run has changed nothing and drawn no random number."""
+    results: list[int]
+    bindings: list[tuple[int, Any, Any, Any]]
+    numbers: list[Number]
+    gradients_before: list[tuple[Any, bool, Any]]
+    """Parameter, whether it has a gradient before the call, and that gradient if it is read or added to."""
+    gradients_after: list[tuple[Any, int, int]]
+    """Parameter and slot of its new gradient; -1 for none. The operation before which the old one is taken away."""
+    outside: list[tuple[Any]]
+    """Tensors that are there before a call and that an operator uses."""
+    memory: list[tuple[Any]]
+    """These, and those that names lead to."""
+    written: list[tuple[Any]]
+    written_inputs: list[int]
+    steps: list[Operation] = field(repr=False)
+    """The operations as they were recorded."""
+    generators: list[Any] = field(default_factory=list)
+    watched: list[Binding] = field(default_factory=list)
+    """The bindings with their paths."""
+    template: Any = None
+    """The result, with an ``Item`` for each tensor."""
+
+
+@dataclass(frozen=True)
+class Item:
+    """Stands for a tensor of a result."""
+
+    number: int
+
+
+def leaves(value: Any) -> Iterator[Any]:
+    """What containers hold, in the order of the extension."""
+    if type(value) in (tuple, list):
+        for each in value:
+            yield from leaves(each)
+    elif type(value) is dict:
+        for each in value.values():
+            yield from leaves(each)
+    else:
+        yield value
+
+
+def tensors_in(args: tuple, named: dict[str, Any]) -> list[Any]:
+    return [leaf for leaf in leaves((args, named)) if isinstance(leaf, torch.Tensor)]
+
+
+def record(
+    function: Callable, args: tuple, named: dict[str, Any], others: tuple, facts: Facts, ignored: frozenset[str]
+) -> tuple[Any, Tape | str]:
+    """The result of a call, and its tape, or the reason that there is none. The call is made as it always is."""
+    given = [leaf for leaf in leaves((args, named)) if not isinstance(leaf, (torch.Tensor, *_PLAIN))]
+    try:
+        watch = Watch(function, (*others, *given), facts, ignored)
+        obstacle = watch.obstacle()
+    except Exception as failure:  # of an object that does not like to be looked at
+        obstacle = f"what it uses cannot be looked at ({type(failure).__name__}: {failure})"
+    if obstacle:
+        return function(*args, **named), obstacle
+    before = [(parameter, parameter.grad) for parameter in watch.parameters()]
+    rates = [
+        (source, source.value()) for optimizer in watch.optimizers for source in optimizer_numbers.sources_of(optimizer)
+    ]
+    random_before = _random_of(watch)
+    recorder = Recorder(tensors_in(args, named))
+    with Trials(recorder) as trials, Outside(recorder), recorder, Calls(recorder) as calls:
+        result = function(*args, **named)
+    try:
+        if recorder.obstacle:
+            raise Unrecordable(recorder.obstacle)
+        _require_known(watch, calls, facts)
+        _require_pure(watch, rates, trials)
+        for path, state in _random_of(watch).items():
+            if random_before.get(path) != state:
+                raise Unrecordable(f"it draws numbers from {path}: draw them with torch, or outside, and pass them")
+        return result, _tape(recorder, watch, before, result, _numbers(recorder, trials))
+    except Unrecordable as reason:
+        return result, str(reason)
+
+
+def _random_of(watch: Watch) -> dict[str, Any]:
+    """States of the generators that are not torch's."""
+    found: dict[str, Any] = {"Python's random": random.getstate()}
+    numpy = sys.modules.get("numpy")
+    if numpy is not None:
+        found["numpy.random"] = repr(numpy.random.get_state(legacy=False))
+    others = {path: each for each, path in watch.generators if not isinstance(each, torch.Generator)}
+    return {**found, **{path: _state_of(each) for path, each in others.items()}}
+
+
+def _state_of(generator: Any) -> Any:
+    if isinstance(generator, random.Random):
+        return generator.getstate()
+    if hasattr(generator, "get_state"):
+        return repr(generator.get_state(legacy=False))
+    return repr(getattr(generator, "bit_generator", generator).state)
+
+
+def _require_known(watch: Watch, calls: Calls, facts: Facts) -> None:
+    """All code that ran was looked at, and all objects that other code was given."""
+    unknown = [code for code in calls.codes if code not in watch.codes]
+    handed = [each for each in calls.handed.values() if not any(each is known for known in facts.handed)]
+    facts.codes.update(unknown)
+    facts.handed += handed
+    if unknown:
+        code = unknown[0]
+        place = f"{os.path.basename(code.co_filename)}:{code.co_firstlineno}"
+        raise Unrecordable(f"it runs {code.co_name} ({place}), to which none of its names leads")
+    if handed:
+        raise Unrecordable(f"it hands an object of class {type(handed[0]).__name__} to code of a package")
+
+
+def _require_pure(watch: Watch, rates: list, trials: Trials) -> None:
+    changed = extension.module().first_change([binding[:4] for binding in watch.bindings])
+    if changed >= 0:
+        what, values = difference(watch.bindings[changed])
+        text = f"it changes {what}{f' ({values})' if values else ''}"
+        raise Unrecordable(f"{text}: what is no tensor must not change in a call")
+    for source, value in rates:
+        if source.value() != value:
+            raise Unrecordable(f"it changes {source.key!r} of an optimizer: let the scheduler step outside of it")
+    for step in trials.steps:
+        if not any(step.optimizer is known for known in watch.optimizers):
+            kind = type(step.optimizer).__name__
+            raise Unrecordable(f"no name that it uses leads to its {kind}: give it as optimizer=")
+
+
+def _numbers(recorder: Recorder, trials: Trials) -> dict[tuple[int, int], Number]:
+    found: dict[tuple[int, int], Number] = {}
+    for step in trials.steps:
+        numbers, obstacle = optimizer_numbers.find(step, recorder)
+        if obstacle:
+            raise Unrecordable(obstacle)
+        found.update(numbers)
+    return found
+
+
+def _tape(recorder: Recorder, watch: Watch, before: list, result: Any, numbers: dict[tuple[int, int], Number]) -> Tape:
+    outside = recorder.outside
+    reached = watch.reached() | {id(gradient) for _, gradient in before} | set(map(id, recorder.kept))
+    for slot, tensor in outside.items():
+        if id(tensor) not in reached and slot not in recorder.constants:
+            what = "parameter" if tensor.requires_grad else "tensor"
+            raise Unrecordable(
+                f"{recorder.used_at[slot]}: it uses a {what} that no operator has made and that none of its names "
+                "leads to: make it with operators of torch, give it a name, or pass it as an argument"
+            )
+    after = []
+    for parameter, gradient in before:
+        if parameter.grad is not gradient:
+            made = -1 if parameter.grad is None else recorder.known(parameter.grad)
+            if made is None:
+                raise Unrecordable("it sets a gradient that no operation has computed")
+            after.append((parameter, made, recorder.cleared.get(id(parameter), _NEVER)))
+    results: list[int] = []
+    template = _template(result, recorder, results)
+    needed = {*results, *(slot for _, slot, _ in after)}
+    steps = without_unused(_with_constants(recorder, needed), needed)
+    steps = in_place(steps, {*needed, *recorder.inputs})
+    kept = {*needed, *recorder.inputs, *outside, *recorder.derived}
+    # where a gradient was taken away, counted in what is left
+    after = [(each, slot, sum(step.number < cleared for step in steps)) for each, slot, cleared in after]
+    listed: list[Number] = []
+    operations = []
+    for operation, last in zip(steps, _last_uses(steps, kept)):
+        place = operation.number
+        known = {index: numbers[place, index] for index in range(len(operation.arguments)) if (place, index) in numbers}
+        operations.append(_described(operation, last, known, listed))
+    writes = {address for operation in steps for address in operation.writes}
+    written = {number: tensor for number, tensor in outside.items() if address_of(tensor) in writes}
+    inputs = list(zip(recorder.inputs, recorder.held_inputs))
+    written_inputs = [place for place, (_, tensor) in enumerate(inputs) if address_of(tensor) in writes]
+    changed = {address_of(tensor) for tensor in (*written.values(), *(inputs[place][1] for place in written_inputs))}
+    first = (place for place, each in enumerate(steps) if each.is_random or each.writes & changed)
+    return Tape(
+        slots=recorder.count,
+        inputs=recorder.inputs,
+        constants=[*outside.items(), *recorder.derived.items()],
+        operations=operations,
+        first_write=min(first, default=len(steps)),
+        results=results,
+        bindings=[binding[:4] for binding in watch.bindings],
+        numbers=listed,
+        gradients_before=[
+            (parameter, gradient is not None, gradient if _is_used(gradient, recorder) else None)
+            for parameter, gradient in before
+        ],
+        gradients_after=after,
+        outside=[(tensor,) for tensor in outside.values()],
+        memory=[(tensor,) for tensor in _each_once([*outside.values(), *watch.tensors])],
+        written=[(tensor,) for tensor in written.values()],
+        written_inputs=written_inputs,
+        steps=steps,
+        generators=recorder.generators,
+        watched=watch.bindings,
+        template=template,
+    )
+
+
+def _with_constants(recorder: Recorder, kept: set[int]) -> list[Operation]:
+    """The operations; a tensor made of numbers of Python is copied in each run only if that changes or returns it."""
+    writes = {address for operation in recorder.operations for address in operation.writes}
+    unneeded: list[Operation] = []
+    for slot, (source, copy, made) in recorder.constants.items():
+        if slot in kept or address_of(recorder.outside[slot]) in writes:
+            del recorder.outside[slot]
+            recorder.outside[source] = copy
+        else:
+            unneeded.append(made)
+    return [each for each in recorder.operations if not any(each is other for other in unneeded)]
+
+
+def _each_once(tensors: list[Any]) -> list[Any]:
+    return [each for each in {id(each): each for each in tensors}.values() if is_ordinary(each)]
+
+
+def _is_used(gradient: Any, recorder: Recorder) -> bool:
+    return gradient is not None and any(tensor is gradient for tensor in recorder.outside.values())
+
+
+def _template(value: Any, recorder: Recorder, results: list[int]) -> Any:
+    if isinstance(value, torch.Tensor):
+        slot = recorder.known(value)
+        if slot is None:
+            raise Unrecordable("it returns a tensor that no recorded operation has made")
+        results.append(slot)
+        return Item(len(results) - 1)
+    if isinstance(value, tuple):
+        items = [_template(each, recorder, results) for each in value]
+        return like(value, items)
+    if type(value) is list:
+        return [_template(each, recorder, results) for each in value]
+    if type(value) is dict:
+        return {name: _template(each, recorder, results) for name, each in value.items()}
+    if isinstance(value, _PLAIN):
+        return value
+    kind = type(value).__name__
+    raise Unrecordable(f"it returns a {kind}; tensors, constants and containers of them can be recorded")
+
+
+def like(value: tuple, items: list[Any]) -> tuple:
+    """A tuple of the same class, which may be a named one, or one of torch.return_types."""
+    kind: Any = type(value)
+    if hasattr(kind, "_make"):
+        return kind._make(items)
+    return kind(items) if hasattr(kind, "n_sequence_fields") else tuple(items)
+
+
+def parts(value: Any) -> Iterator[Any]:
+    """What the containers of a result hold."""
+    if isinstance(value, (tuple, list)):
+        for each in value:
+            yield from parts(each)
+    elif isinstance(value, dict):
+        for each in value.values():
+            yield from parts(each)
+    else:
+        yield value
+
+
+def filler(template: Any) -> Callable[[tuple], Any]:
+    """``filled`` for one template."""
+    if template == Item(0):
+        return operator.itemgetter(0)
+    return functools.partial(filled, template)
+
+
+def filled(template: Any, tensors: tuple) -> Any:
+    """A result."""
+    if isinstance(template, Item):
+        return tensors[template.number]
+    if isinstance(template, tuple):
+        items = [filled(each, tensors) for each in template]
+        return like(template, items)
+    if isinstance(template, list):
+        return [filled(each, tensors) for each in template]
+    if isinstance(template, dict):
+        return {name: filled(each, tensors) for name, each in template.items()}
+    return template
+
+
+def _last_uses(steps: list[Operation], kept: set[int]) -> list[set[int]]:
+    """Slots that each operation is the last one to need."""
+    seen = set(kept)
+    found = []
+    for operation in reversed(steps):
+        slots = set(operation.slots())
+        found.append(slots - seen)
+        seen |= slots
+    return found[::-1]
+
+
+def _described(
+    operation: Operation, last: set[int], known: dict[int, Number], listed: list[Number]
+) -> tuple[str, str, list[tuple[str, Any]], list[list[int]]]:
+    """Name, overload, arguments and results, as ``operation_of`` in src/recording/module.cpp takes them."""
+    arguments: list[tuple[str, Any]] = []
+    flat = list(operation.slots())
+    for index, value in enumerate(operation.arguments):
+        if index in known:
+            listed.append(known[index])
+            arguments.append(("number", len(listed) - 1))
+        elif isinstance(value, Slot):
+            # moved only if the call is given it once
+            is_last = value.number in last and flat.count(value.number) == 1
+            arguments.append(("last" if is_last else "slot", value.number))
+        elif isinstance(value, list) and any(isinstance(item, Slot) for item in value):
+            arguments.append(("list", [-1 if item is None else item.number for item in value]))
+        else:
+            arguments.append(("value", value))
+    schema = private_names.schema_of(operation.operator)
+    return schema.name, schema.overload_name, arguments, operation.results

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: MIT
+"""What a function does with tensors where the recorder sees no operator: numbers that Python reads out of their memory,
+tensors that are made of numbers of Python, gradients that flow out of the function through its arguments."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+from ..host import private_names
+from ..values.kinds import Kind, kind_of
+from .tape import Recorder
+
+_VERSION = private_names.version_getter()
+_READS = (torch.Tensor.tolist, torch.Tensor.numpy, torch.Tensor.__array__, torch.Tensor.__dlpack__)
+_SET_GRADIENT = torch.Tensor.grad.__set__  # type: ignore[union-attr]
+_MAKES = (torch.tensor, torch.as_tensor, torch.asarray, torch.Tensor.new_tensor)
+
+
+class Outside(TorchFunctionMode):
+    """While it is entered, ``obstacle`` of the recorder tells the first such thing."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        super().__init__()
+        self._recorder = recorder
+        self._gradients = [(each, each.grad, _changes_of(each.grad)) for each in recorder.held_inputs if each.is_leaf]
+        self._hooks: list[Any] = []
+
+    def __enter__(self) -> Outside:
+        nodes = [each.grad_fn for each in self._recorder.held_inputs if each.grad_fn is not None]
+        self._hooks = [node.register_prehook(lambda _: self._refuse_gradients()) for node in nodes]
+        return super().__enter__()
+
+    def __exit__(self, *failure: Any) -> None:
+        super().__exit__(*failure)
+        for hook in self._hooks:
+            hook.remove()
+        for tensor, gradient, version in self._gradients:
+            if tensor.grad is not gradient or _changes_of(gradient) != version:
+                self._refuse_gradients()
+
+    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if function == _VERSION:
+            self._recorder.refuse("it asks how often a tensor was changed (_version)")
+        if function in _READS:
+            self._recorder.refuse(self._recorder.of_number(f"Tensor.{function.__name__}"))
+        if function == _SET_GRADIENT and args[1] is None:
+            self._recorder.cleared[id(args[0])] = len(self._recorder.operations)
+        if function not in _MAKES:
+            return function(*args, **kwargs)
+        before = set(self._recorder.outside)
+        made = function(*args, **kwargs)
+        data = args[1:] if function is torch.Tensor.new_tensor else args
+        if all(_is_plain(each) for each in (*data, *kwargs.values())):
+            # The numbers are constants, or belong to what is watched.
+            for slot in self._recorder.outside.keys() - before:
+                self._recorder.note_constant(slot)
+        return made
+
+    def _refuse_gradients(self) -> None:
+        self._recorder.refuse(
+            "gradients flow into an argument, or into what it was computed from; detach it, or take them with "
+            "torch.autograd.grad and return them"
+        )
+
+
+def _is_plain(value: Any) -> bool:
+    """True for numbers and containers of them, and for what says how a tensor is made."""
+    if type(value) in (list, tuple):
+        return all(_is_plain(each) for each in value)
+    return kind_of(value) is Kind.CONSTANT
+
+
+def _changes_of(tensor: Any) -> int:
+    return -1 if tensor is None or tensor.is_inference() else private_names.version_of(tensor)

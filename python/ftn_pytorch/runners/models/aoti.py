@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: MIT
+"""The runner for packages of AOTInductor (``.pt2``) through Python."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...errors import FtnPytorchError, message
+from ...host import private_names, process
+from ...script.framework import TORCH, import_torch
+from ...tensors import device
+from ..base import Options, refuse_gradients
+from . import formats
+from .input_specs import ABOUT_AXES, Input, check
+from .saved_model import SavedRunner
+from .trees import Tree
+
+TRIAL_VARIABLE = "FTN_PYTORCH_TRIAL_LOAD"
+TORCH_VERSION = "torch_version"
+"""Name under which our export records in a package which torch compiled it; torch's own tools record none."""
+
+# Compiled code reads beyond an array that is smaller than it was compiled for, unless it is told to look first.
+_CHECK_VARIABLE = "AOTI_RUNTIME_CHECK_INPUTS"
+
+_TRIAL_SECONDS = 120
+
+# What names of instruction sets in a package ask of torch.cpu.get_capabilities().
+_CAPABILITIES = {
+    "avx2": ("avx2", "fma3"),
+    "avx512": ("avx512_f", "avx512_dq", "avx512_bw", "avx512_vl"),
+    "avx512_vnni": ("avx512_vnni",),
+    "avx512_bf16": ("avx512_bf16",),
+    "avx512_fp16": ("avx512_fp16",),
+    "amx_tile": ("amx_tile",),
+    "sve256": ("sve",),
+}
+
+# Packages that a trial loaded, with the time of their last change.
+_tried: set[tuple[str, float]] = set()
+
+
+class AotiRunner(SavedRunner):
+    """A package of AOTInductor: compiled code for one kind of processor and one version of torch.
+
+    The code in it is trusted like that of a program. What can be known is checked before it is loaded: processor,
+    device, version of torch. Where a package does not say which torch it is of, another process loads it first, since a
+    loader that crashes would take the Fortran program with it; ``FTN_PYTORCH_TRIAL_LOAD=0`` leaves that out.
+    """
+
+    backend = "aoti"
+    is_differentiable = False
+    framework = TORCH
+    kind = formats.AOTI
+    what = "a package of AOTInductor"
+
+    def __init__(self, path: str, options: Options, config: dict[str, Any]) -> None:
+        options.refuse_compile(path, f"{self.what} and compiled already")
+        super().__init__(path, options, config)
+
+    def _read(self) -> None:
+        torch = import_torch(self.path)
+        archive = formats.Archive(self.path)
+        name = _model_name(archive)
+        metadata = _metadata(archive, name)
+        _check_version(torch, archive, metadata)
+        _check_processor(torch, self.path, metadata)
+        place = self._place(metadata.get("AOTI_DEVICE_KEY", "cpu"))
+        os.environ.setdefault(_CHECK_VARIABLE, "1")
+        if TORCH_VERSION not in metadata:
+            _try_elsewhere(torch, self.path, name)
+        try:
+            index = torch.device(place).index if place else None
+            loader = private_names.aoti_loader(self.path, name, -1 if index is None else index)
+            in_text, out_text = loader.get_call_spec()
+            specs = [private_names.tree_spec(text) for text in (in_text, out_text)]
+        except FtnPytorchError:
+            raise
+        except Exception as failure:
+            raise _refusal(torch, self.path, message(failure)) from failure
+        self._tree = Tree(specs[0], (), self.path)
+        process.settle_threads()
+        self._torch, self._loader, self._out_spec = torch, loader, specs[1]
+        self._expected = _expected_inputs(archive, name, len(self._tree.names))
+        self.device = place
+
+    def _place(self, compiled_for: str) -> str | None:
+        if compiled_for == "cpu":
+            if device.resolve(self._options.device, TORCH) is not None:
+                raise FtnPytorchError(
+                    "DEVICE", f"{self.path} was compiled for the host and cannot run on {self._options.device!r}"
+                )
+            return None
+        place = device.resolve(self._options.device or compiled_for, TORCH)
+        if place is None or place.partition(":")[0] != compiled_for:
+            raise FtnPytorchError(
+                "DEVICE", f"{self.path} was compiled for {compiled_for!r} and cannot run on {self._options.device!r}"
+            )
+        return place
+
+    def _forward(self) -> Callable:
+        tree, out_spec, expected, where = self._tree, self._out_spec, self._expected, f"forward of {self.name}"
+        run, unflatten, tensor = self._loader.boxed_run, private_names.tree_unflatten(), self._torch.Tensor
+
+        def forward(*args: Any, **named: Any) -> Any:
+            # Numbers were made part of the program when it was exported. The code takes rows of elements only.
+            values = [
+                value if value.is_contiguous() else value.contiguous()
+                for value in tree.flat(args, named, where)
+                if isinstance(value, tensor)
+            ]
+            refuse_gradients(values, where, "compiled code")
+            try:
+                return unflatten(run(values.copy()), out_spec)  # which is emptied
+            except RuntimeError as failure:
+                for number, (entry, value) in enumerate(zip(expected, values)):
+                    wanted = entry.input(tree.names[number] or f"input {number + 1}", value)
+                    check([wanted], [value], where, converts=False)
+                raise _explained(failure, where) from failure
+
+        return forward
+
+
+@dataclass
+class _Expected:
+    """What the code expects of an input, as far as it is known: type, and sizes by axis."""
+
+    dtype: str | None = None
+    sizes: dict[int, int] = field(default_factory=dict)
+    least: dict[int, int] = field(default_factory=dict)
+    most: dict[int, int] = field(default_factory=dict)
+
+    def input(self, name: str, value: Any) -> Input:
+        """The same for the number of axes of a value, with the limit that it exceeds as the size that is expected."""
+        axes = max([value.dim(), *(axis + 1 for axis in self.sizes)])
+        shape: list[Any] = [self.sizes.get(axis) for axis in range(axes)]
+        for axis, size in enumerate(value.shape):
+            if size < self.least.get(axis, 0) or size > self.most.get(axis, size):
+                shape[axis] = self.least[axis] if size < self.least.get(axis, 0) else self.most[axis]
+        return Input(name, self.dtype, tuple(shape))
+
+
+def _expected_inputs(archive: formats.Archive, name: str, count: int) -> list[_Expected]:
+    """Read from the source of the wrapper, in which every check carries the text of its failure.
+
+    The code looks at its inputs itself; this is for the reason, which torch before 2.13 does not tell.
+    """
+    entries = (entry for entry in archive.names if entry.startswith(f"data/aotinductor/{name}/"))
+    source = next(
+        (archive.read(entry).decode(errors="replace") for entry in entries if entry.endswith(".wrapper.cpp")), ""
+    )
+    found = [_Expected() for _ in range(count)]
+    for number, expected in enumerate(found):
+        label = rf'"input_handles\[{number}\]: '
+        before, is_checked, _ = source.partition(f'"input_handles[{number}]: unmatched dtype')
+        dtypes = re.findall(r"aoti_torch_dtype_(\w+)\(", before)
+        if is_checked and dtypes:
+            expected.dtype = dtypes[-1]
+        for words, end, sizes in (
+            ("unmatched dim value at", "expected: ", expected.sizes),
+            ("dim value is too small at", ">= ", expected.least),
+            ("dim value is too large at", "<= ", expected.most),
+        ):
+            checks = re.findall(rf"{label}{words} (\d+), .*?{end}(\d+)", source, re.DOTALL)
+            sizes.update((int(axis), int(size)) for axis, size in checks)
+    return found
+
+
+def _explained(failure: RuntimeError, where: str) -> Exception:
+    """Sizes that do not agree with their status; other failures as they are, with the place of the reason."""
+    text = str(failure)
+    if "expected size" in text:
+        return FtnPytorchError("SHAPE", f"{where}: {text.partition(chr(10))[0]}. {ABOUT_AXES}")
+    if "API call failed" in text:  # torch before 2.13
+        return FtnPytorchError("PYTHON", f"{where}: {text.partition(chr(10))[0]} (the reason is on standard error)")
+    return failure
+
+
+def _model_name(archive: formats.Archive) -> str:
+    names = {name.split("/")[2] for name in archive.names if name.startswith("data/aotinductor/")}
+    if "model" in names:
+        return "model"
+    if len(names) > 1:
+        raise FtnPytorchError(
+            "FORMAT",
+            f"{archive.path} holds several models ({', '.join(sorted(names))}) and none is called 'model': package one",
+        )
+    return names.pop()
+
+
+def _metadata(archive: formats.Archive, name: str) -> dict[str, str]:
+    """What the compiler recorded of itself; empty where it did not."""
+    for entry in archive.names:
+        if entry.startswith(f"data/aotinductor/{name}/") and entry.endswith("wrapper_metadata.json"):
+            found = archive.read_json(entry)
+            return found if isinstance(found, dict) else {}
+    return {}
+
+
+def _check_version(torch: Any, archive: formats.Archive, metadata: dict[str, str]) -> None:
+    wanted = private_names.archive_version()
+    version = archive.read("archive_version").decode(errors="replace") if "archive_version" in archive.names else "0"
+    if version != wanted:
+        raise _refusal(torch, archive.path, f"it has archive version {version}, and this torch reads {wanted}")
+    compiled_by = metadata.get(TORCH_VERSION, torch.__version__)
+    if compiled_by.partition("+")[0] != torch.__version__.partition("+")[0]:
+        raise _refusal(torch, archive.path, f"it was compiled by torch {compiled_by}")
+
+
+def _check_processor(torch: Any, path: str, metadata: dict[str, str]) -> None:
+    """DEVICE for code of a processor that this is not: it would end the program with an illegal instruction."""
+    machine = metadata.get("AOTI_MACHINE", platform.machine())
+    if machine != platform.machine():
+        raise FtnPytorchError(
+            "DEVICE", f"{path} was compiled for {machine} processors, and this is {platform.machine()}"
+        )
+    capabilities = torch.cpu.get_capabilities() if hasattr(torch.cpu, "get_capabilities") else {}
+    for word in metadata.get("AOTI_CPU_ISA", "").lower().split():
+        if any(capabilities.get(needed) is False for needed in _CAPABILITIES.get(word, ())):
+            raise FtnPytorchError(
+                "DEVICE",
+                f"{path} was compiled for processors with {word.upper()}, which this one has not. Export the "
+                "model again on this machine, or for both with ATEN_CPU_CAPABILITY=avx2 in the environment of the "
+                "export.",
+            )
+
+
+def _try_elsewhere(torch: Any, path: str, name: str) -> None:
+    """Load a package in another process; FORMAT if that does not survive it."""
+    known = (path, os.path.getmtime(path))
+    if known in _tried or os.environ.get(TRIAL_VARIABLE) == "0":
+        return
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", private_names.AOTI_TRIAL, path, name],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_TRIAL_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as failure:
+        raise _refusal(torch, path, f"a trial in a process of its own failed ({message(failure)})") from failure
+    if done.returncode < 0:
+        raise _refusal(
+            torch, path, f"the loader crashes (signal {-done.returncode}), as a trial in another process shows"
+        )
+    if done.returncode > 0:
+        raise _refusal(torch, path, done.stderr.strip().rpartition("\n")[2])
+    _tried.add(known)
+
+
+def _refusal(torch: Any, path: str, why: str) -> FtnPytorchError:
+    return FtnPytorchError(
+        "FORMAT",
+        f"{path} cannot be loaded by torch {torch.__version__}: {why}. Packages run with the torch that compiled them: "
+        "export the model again with this one.",
+    )

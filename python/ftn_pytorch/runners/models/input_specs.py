@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: MIT
+"""What a saved model expects of its inputs: their order, names, types and shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...errors import FtnPytorchError, did_you_mean
+from ...values import dtype_name
+from ...values.shapes import Shape, mismatch
+from .narrow_types import advice, is_narrow
+
+ABOUT_AXES = 'Axes are counted from 0, in reverse of the Fortran order unless the model was loaded with layout="same".'
+
+
+@dataclass(frozen=True)
+class Input:
+    """One input. Shapes are in the axis order of Python: sizes, names of sizes that must agree, None for any size."""
+
+    name: str | None
+    dtype: str | None = None
+    """As torch and NumPy both call it, such as "float32"; None if it is not known."""
+    shape: Shape | None = None
+
+    def __str__(self) -> str:
+        name = self.name or "an input without name"
+        if self.dtype is None or self.shape is None:
+            return name
+        return (
+            f"{name}: {self.dtype} of shape ({', '.join('any' if size is None else str(size) for size in self.shape)})"
+        )
+
+
+def arrange(inputs: Sequence[Input], args: Sequence[Any], named: Mapping[str, Any], where: str) -> list[Any]:
+    """Values in the order of the inputs; SIGNATURE if they are too few, too many, or of other names."""
+    values = dict(enumerate(args))
+    places = {entry.name: place for place, entry in enumerate(inputs) if entry.name is not None}
+    for name, value in named.items():
+        place = places.get(name)
+        if place is None:
+            hint = did_you_mean(name, places)
+            raise FtnPytorchError("SIGNATURE", f"{where} has no input {name!r}; {_listed(inputs)}{hint}")
+        if place in values:
+            raise FtnPytorchError("SIGNATURE", f"{where} is given its input {name!r} twice, by position and by name")
+        values[place] = value
+    if len(args) > len(inputs) or len(values) < len(inputs):
+        given = "1 input" if len(values) == 1 else f"{len(values)} inputs"
+        raise FtnPytorchError("SIGNATURE", f"{where} is called with {given}; {_listed(inputs)}")
+    return [values[place] for place in range(len(inputs))]
+
+
+def check(inputs: Sequence[Input], values: Sequence[Any], where: str, converts: bool = True) -> None:
+    """DTYPE or SHAPE if arrays are not what the inputs expect. Plain numbers pass for inputs without axes.
+
+    ``converts``: the runner makes inputs of types that Fortran lacks (``narrowed``), for the advice.
+    """
+    sizes: dict[str, tuple[int, str]] = {}
+    for number, (entry, value) in enumerate(zip(inputs, values), 1):
+        name = entry.name or f"input {number}"
+        shape = getattr(value, "shape", None)
+        if shape is None:
+            if entry.shape:
+                raise FtnPytorchError("SHAPE", f"{where}: {name} is {value!r} and must be an array: {entry}")
+            continue
+        found = dtype_name(value)
+        if entry.dtype is not None and found != entry.dtype:
+            raise FtnPytorchError(
+                "DTYPE",
+                f"{where}: {name} is an array of {found}, the model expects {entry.dtype}. "
+                f"{_cast_hint(found, entry.dtype, converts)}.",
+            )
+        if entry.shape is not None:
+            _check_shape(entry, name, tuple(shape), sizes, where)
+
+
+def _check_shape(entry: Input, name: str, found: tuple, sizes: dict[str, tuple[int, str]], where: str) -> None:
+    wrong = mismatch(found, entry.shape or (), sizes, lambda axis: f"axis {axis} of {name}")
+    if wrong:
+        raise FtnPytorchError(
+            "SHAPE",
+            f"{where}: {name} has shape {found}, the model expects {entry}: {wrong}. {ABOUT_AXES}",
+        )
+
+
+def _cast_hint(found: str, wanted: str, converts: bool) -> str:
+    if is_narrow(wanted):
+        return advice(wanted) if converts else "Packages convert no types: make one that Fortran lacks in the model"
+    declare = "Declare the Fortran array so"
+    if found.startswith("float") and wanted in ("float32", "float64"):
+        return f'{declare}, or convert real arrays on their way in with load(..., dtype="{wanted}")'
+    return declare
+
+
+def _listed(inputs: Sequence[Input]) -> str:
+    if not inputs:
+        return "it has no inputs"
+    return f"it has {'1 input' if len(inputs) == 1 else f'{len(inputs)} inputs'}: {'; '.join(map(str, inputs))}"

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: MIT
+"""Inputs and results of torch.export: containers as trees, and their leaves in a row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ...errors import FtnPytorchError
+from ...host import private_names
+from .input_specs import Input, arrange
+
+
+class Tree:
+    """How a program of torch.export takes its inputs.
+
+    Fortran passes arrays, by position or by name. They are the arguments of the program; the entries of a dictionary
+    that is an argument are inputs of their names, those of a list or tuple are inputs without names.
+    """
+
+    def __init__(self, spec: Any, names: Sequence[str], path: str) -> None:
+        """``spec``: tree of (arguments, keyword arguments). ``names``: of the positional arguments, as far as known."""
+        self._spec = spec
+        positional, keywords = _children(spec)
+        children = _children(positional)
+        leaves: list[str | None] = []
+        self.is_plain = not _children(keywords)
+        """Arguments are tensors, none is a container or known by its name alone."""
+        for place, child in enumerate(children):
+            if _is_leaf(child):
+                leaves.append(names[place] if place < len(names) else None)
+                continue
+            self.is_plain = False
+            if not all(map(_is_leaf, _children(child))):
+                raise FtnPytorchError(
+                    "FORMAT",
+                    f"{path} takes containers inside containers, which Fortran cannot pass; export it with tensors",
+                )
+            leaves += [str(key) for key in child.context] if child.type is dict else [None] * len(_children(child))
+        leaves += [str(key) for key in keywords.context or ()]
+        if len(leaves) != spec.num_leaves or len({*filter(None, leaves)}) < sum(name is not None for name in leaves):
+            raise FtnPytorchError(
+                "FORMAT", f"{path} has inputs that Fortran cannot tell apart; export it with tensors of different names"
+            )
+        self.names = leaves
+
+    def flat(self, args: Sequence[Any], named: Mapping[str, Any], where: str) -> list[Any]:
+        """All values in a row; SIGNATURE if they are not those of the program."""
+        return arrange([Input(name) for name in self.names], args, named, where)
+
+    def arguments(self, flat: Sequence[Any]) -> tuple[Sequence[Any], Mapping[str, Any]]:
+        """Positional and keyword arguments of the program from values in a row."""
+        return private_names.tree_unflatten()(list(flat), self._spec)
+
+
+def _children(spec: Any) -> Sequence[Any]:
+    # A method since torch 2.9, an attribute before.
+    children = getattr(spec, "children", None)
+    return children() if callable(children) else spec.children_specs
+
+
+def _is_leaf(spec: Any) -> bool:
+    return spec.is_leaf()

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+"""Objects of torch that Fortran makes and calls: a runner for each kind."""

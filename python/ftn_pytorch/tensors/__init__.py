@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+"""Tensors for Fortran: memory, axes, devices, procedures, derivatives."""

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: MIT
+"""Random states of the process: Python, NumPy's global one, torch on the host and on all CUDA devices.
+
+They are kept as numbers and bytes, so that a NumPy script in a process that also uses torch needs no torch for its
+file. Generators that a script has made are objects of its state, see ``checkpoint.objects``.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from ..host import process
+from . import loaded
+
+
+def capture() -> dict[str, Any]:
+    """States of all generators that this process has."""
+    states: dict[str, Any] = {"python": random.getstate()}
+    numpy, torch = loaded("numpy"), loaded("torch")
+    if numpy is not None and hasattr(numpy, "random"):
+        states["numpy"] = numpy.random.get_state(legacy=False)
+    if torch is not None and hasattr(torch, "get_rng_state"):
+        states["torch"] = to_bytes(torch.get_rng_state())
+        # Asking would start CUDA on all devices; without it nobody has drawn a number there.
+        if torch.cuda.is_available() and torch.cuda.is_initialized():
+            states["cuda"] = [to_bytes(state) for state in torch.cuda.get_rng_state_all()]
+    return states
+
+
+def restore(states: dict[str, Any]) -> None:
+    """Put states back that ``capture`` gave, except those of what this process does not have."""
+    random.setstate(states["python"])
+    if "numpy" in states:
+        import numpy
+
+        numpy.random.set_state(states["numpy"])
+    torch = loaded("torch")
+    if torch is None or not hasattr(torch, "set_rng_state"):
+        return
+    if "torch" in states:
+        torch.set_rng_state(to_tensor(states["torch"]))
+    saved = states.get("cuda", [])
+    there = torch.cuda.device_count() if saved else 0
+    if there != len(saved):
+        process.warn(
+            f"the random states of {len(saved)} CUDA devices were stored and there are {there} devices: random numbers "
+            "on devices will not go on as they would have"
+        )
+    for index, state in enumerate(saved[:there]):
+        torch.cuda.set_rng_state(to_tensor(state), index)
+
+
+def to_bytes(tensor: Any) -> bytes:
+    """Bytes of a state of torch; without NumPy, which torch does not need."""
+    return bytes(tensor.tolist())
+
+
+def to_tensor(data: bytes) -> Any:
+    """The state of torch that ``to_bytes`` had."""
+    import torch
+
+    return torch.frombuffer(bytearray(data), dtype=torch.uint8).clone()

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: MIT
+"""Results of a function: whatever it returned, as names and plain values."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Mapping
+from types import MemberDescriptorType
+from typing import Any, Optional
+
+from ..errors import FtnPytorchError
+from . import is_array, is_number, is_tensor
+
+Names = Optional[tuple[str, ...]]
+
+_ALLOWED = "tensors, NumPy arrays, numbers, strings, or a tuple, dict, dataclass or namedtuple of those"
+
+
+def unpack(result: Any) -> tuple[Names, tuple[Any, ...]]:
+    """Names (None if the results have none) and values of a result.
+
+    Values are strided torch.Tensor objects without conjugate or negative bit (with the graph behind them), arrays of
+    NumPy, bool, int, float, complex or str. Memory is shared with what the function returned. None has no values. A
+    NumPy scalar becomes an array of rank 0, so that it keeps its type; numpy.bool_ and numpy.str_ become bool and str.
+    Raises RESULT_TYPE for all else, DEVICE for tensors without data.
+    """
+    if result is None:
+        return None, ()
+    names, values = _parts(result)
+    if values is None:
+        return None, (_value(result, "the result"),)
+    if names is None:
+        return None, tuple(_value(value, f"result {number}") for number, value in enumerate(values, 1))
+    return names, tuple(_value(value, f"result {name!r}") for name, value in zip(names, values))
+
+
+def to_host(value: Any, widened: bool) -> Any:
+    """An array in host memory, ``widened``: and of single in place of half precision. Other values pass.
+
+    What needs no change is returned as the same object, else a copy.
+    """
+    if is_tensor(value):
+        import torch
+
+        value = value.cpu()
+        return value.float() if widened and value.dtype in (torch.float16, torch.bfloat16) else value
+    return value.astype("float32") if widened and is_array(value) and value.dtype == "float16" else value
+
+
+def _parts(result: Any) -> tuple[Names, tuple[Any, ...] | None]:
+    """Names and values of a container; (None, None) for anything else."""
+    if isinstance(result, Mapping):
+        for key in result:
+            if not isinstance(key, str):
+                raise FtnPytorchError(
+                    "RESULT_TYPE",
+                    f"the result is a dict with a key {key!r} of type {type(key).__name__}; keys must be strings",
+                )
+        return tuple(result), tuple(result.values())
+    if isinstance(result, (tuple, list)):
+        return _tuple_names(result), tuple(result)
+    if _is_record(result):
+        names = tuple(field.name for field in dataclasses.fields(result))
+        return names, tuple(getattr(result, name) for name in names)
+    return None, None
+
+
+def _is_record(value: Any) -> bool:
+    """True for an object of a dataclass; dataclasses themselves are types."""
+    return dataclasses.is_dataclass(value) and not isinstance(value, type)
+
+
+def _tuple_names(result: Any) -> Names:
+    names = getattr(type(result), "_fields", None)
+    if names is not None:
+        return tuple(names)
+    length = getattr(type(result), "n_sequence_fields", None)
+    if length is None:
+        return None
+    # A struct sequence, such as torch.return_types.max: its fields are members of the type, in order.
+    members = [name for name, kind in vars(type(result)).items() if isinstance(kind, MemberDescriptorType)]
+    return tuple(members[:length]) if len(members) >= length else None
+
+
+def _value(value: Any, what: str) -> Any:
+    if isinstance(value, (bool, int, float, complex, str)) and not is_number(value):
+        return _plain(value)
+    if is_tensor(value):
+        return _tensor(value, what)
+    if is_array(value) or is_number(value):
+        return _array(value, what)
+    raise FtnPytorchError("RESULT_TYPE", f"{what} is {_explain(value)}")
+
+
+def _plain(value: Any) -> Any:
+    """A number or text of exactly a builtin type; members of an IntEnum, for example, are of a type of their own."""
+    kind = next(kind for kind in (bool, int, float, complex, str) if isinstance(value, kind))
+    return value if type(value) is kind else kind(value)
+
+
+def _tensor(value: Any, what: str) -> Any:
+    import torch
+
+    advice = ""
+    if value.is_nested:
+        advice = "a nested tensor; return torch.nested.to_padded_tensor(...)"
+    elif value.layout is not torch.strided:
+        advice = f"a tensor of layout {value.layout}; return x.to_dense()"
+    elif value.is_quantized:
+        advice = "a quantized tensor; return x.dequantize()"
+    if advice:
+        raise FtnPytorchError("RESULT_TYPE", f"{what} is {advice}")
+    if value.device.type == "meta":
+        raise FtnPytorchError("DEVICE", f"{what} is a tensor on the device 'meta', which holds no numbers")
+    if type(value) not in (torch.Tensor, torch.nn.Parameter):
+        value = value.as_subclass(torch.Tensor)
+    return value.resolve_conj().resolve_neg()
+
+
+def _array(value: Any, what: str) -> Any:
+    import numpy
+
+    if isinstance(value, numpy.bool_):
+        return bool(value)
+    if isinstance(value, numpy.str_):
+        return str(value)
+    if isinstance(value, numpy.ma.MaskedArray):
+        raise FtnPytorchError("RESULT_TYPE", f"{what} is a masked array; return x.filled(value)")
+    if value.dtype.kind not in "biufc":
+        raise FtnPytorchError(
+            "RESULT_TYPE", f"{what} is a NumPy array of type {value.dtype}; return an array of numbers or logicals"
+        )
+    if not value.dtype.isnative:
+        raise FtnPytorchError(
+            "RESULT_TYPE", f"{what} is a NumPy array of foreign byte order; return x.astype(x.dtype.newbyteorder('='))"
+        )
+    return numpy.asarray(value)
+
+
+def _explain(value: Any) -> str:
+    kind = type(value).__name__
+    if inspect.iscoroutine(value):
+        # Python would warn at some later time that it was never awaited.
+        value.close()
+        return "a coroutine, the function is declared with async def; declare it with def"
+    if inspect.isgenerator(value) or inspect.isasyncgen(value):
+        return "a generator, the function contains yield; return the results with return"
+    if value is None:
+        return "None; a function has either no result at all or every result has a value"
+    if isinstance(value, (Mapping, tuple, list)) or _is_record(value):
+        return f"a {kind} inside another container; results may not be nested, return {_ALLOWED}"
+    if isinstance(value, (bytes, bytearray)):
+        return f"of type {kind}; return a string, as bytes.decode() makes one"
+    if hasattr(value, "__array__") or hasattr(value, "__dlpack__"):
+        return f"of type {kind}; return numpy.asarray(...) or torch.as_tensor(...) of it"
+    return f"of type {kind}; return {_ALLOWED}"

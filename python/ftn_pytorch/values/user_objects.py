@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: MIT
+"""Objects of a user's own classes as their fields, which is how values that no class of torch or Python has are kept.
+
+Own is what comes neither with Python nor from an installed package: the script, and modules that it imports from
+elsewhere. Of such a class whose memory is that of ``object``, ``dict``, ``list`` or ``set`` the fields (``__dict__``,
+``__slots__``) and the contents are all there is. They are read, set and made without running code of the class.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+import functools
+import os
+import struct
+import sys
+import sysconfig
+from collections import Counter, OrderedDict, defaultdict
+from collections.abc import Iterator
+from types import FunctionType, MemberDescriptorType
+from typing import Any
+
+_POINTER = struct.calcsize("P")
+_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: made by a class statement
+_CONTAINERS = (dict, OrderedDict, defaultdict, Counter, list, set)
+_INSTALLED = tuple(
+    os.path.realpath(sysconfig.get_path(place)) + os.sep for place in ("stdlib", "platstdlib", "purelib", "platlib")
+) + (os.path.dirname(os.path.dirname(os.path.realpath(__file__))) + os.sep,)
+
+
+def is_own_module(name: str) -> bool:
+    """True for a script and for modules of the user."""
+    if name == "__main__":
+        return True
+    module = sys.modules.get(name)
+    if module is None:
+        # The name of a script becomes free when it is loaded again; its classes live on.
+        return True
+    origin = getattr(module, "__file__", None)
+    if origin is None:
+        return getattr(module, "__spec__", None) is None and name not in sys.builtin_module_names
+    return _is_own_file(origin)
+
+
+@functools.cache
+def _is_own_file(path: str) -> bool:
+    real = os.path.realpath(path)
+    return not real.startswith(_INSTALLED) and not {"site-packages", "dist-packages"} & set(real.split(os.sep))
+
+
+def is_plain(kind: type) -> bool:
+    """True for an own class of which fields and contents are all there is."""
+    if issubclass(kind, (enum.Enum, type)) or kind in _CONTAINERS or not kind.__flags__ & _HEAP_TYPE:
+        return False
+    return is_own_module(kind.__module__) and _base(kind) in (object, *_CONTAINERS)
+
+
+def _base(kind: Any) -> type:
+    """The class whose memory an object has: the first one that no class statement made, or a known container."""
+    while kind.__flags__ & _HEAP_TYPE and kind not in _CONTAINERS:
+        kind = kind.__base__
+    return kind
+
+
+def name_of(kind: type) -> str:
+    return f"{kind.__module__}:{kind.__qualname__}"
+
+
+def is_own_code(value: Any) -> bool:
+    """True for a function or class that a user has written."""
+    return isinstance(value, (FunctionType, type)) and is_own_module(value.__module__ or "")
+
+
+def has_fields_only(kind: type) -> bool:
+    """True if objects of a class have no memory but that of fields and of a known container."""
+    base = _base(kind)
+    if base not in (object, *_CONTAINERS):
+        return False
+    names = sum(1 for _ in slots(kind))
+    references = names + (kind.__dictoffset__ > 0) + (kind.__weakrefoffset__ > 0)
+    return base is not object or kind.__basicsize__ <= object.__basicsize__ + references * _POINTER
+
+
+def fields(value: Any) -> dict[str, Any]:
+    """Attributes of an object by name, without those of its class."""
+    found = {}
+    for name in slots(type(value)):
+        with contextlib.suppress(AttributeError):
+            found[name] = object.__getattribute__(value, name)
+    return {**found, **(_dict_of(value) or {})}
+
+
+def _dict_of(value: Any) -> dict[str, Any] | None:
+    try:
+        return object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        return None
+
+
+def slots(kind: type) -> Iterator[str]:
+    for each in kind.__mro__:
+        names = vars(each).get("__slots__", ())
+        for name in (names,) if isinstance(names, str) else names:
+            if name not in ("__dict__", "__weakref__"):
+                is_mangled = name.startswith("__") and not name.endswith("__")
+                yield f"_{each.__name__.lstrip('_')}{name}" if is_mangled else name
+
+
+def set_field(value: Any, name: str, new: Any) -> None:
+    """Also in a frozen dataclass. No property of the class is asked."""
+    for each in type(value).__mro__:
+        member = vars(each).get(name)
+        if isinstance(member, MemberDescriptorType):
+            member.__set__(value, new)
+            return
+    held = _dict_of(value)
+    if held is None:
+        raise AttributeError(f"{type(value).__qualname__} has no field {name}")
+    held[name] = new
+
+
+def content(value: Any) -> Any:
+    """Items of an object whose class is derived from a container, as a plain one; else None."""
+    base = _base(type(value))
+    if base not in _CONTAINERS:
+        return None
+    if issubclass(base, dict):
+        return dict(dict.items(value))
+    return list(list.__iter__(value)) if base is list else set(set.__iter__(value))
+
+
+def refill(value: Any, new: Any) -> None:
+    """Replace the items of a container, of whatever class derived from one."""
+    base: Any = _base(type(value))
+    base.clear(value)
+    if issubclass(base, dict):
+        for key, each in new.items():
+            base.__setitem__(value, key, each)
+    else:
+        (base.extend if base is list else base.update)(value, new)
+
+
+def make(kind: type, named: dict[str, Any], items: Any) -> Any:
+    """A new object of a plain class."""
+    base: Any = _base(kind)
+    made = base.__new__(kind)
+    for name, each in named.items():
+        set_field(made, name, each)
+    if items is not None:
+        refill(made, items)
+    return made

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: MIT
+"""The Python package keeps to its floors: a module imports its own room and rooms below, and no circle is closed."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).resolve().parents[2] / "python" / "ftn_pytorch"
+# Lowest first; rooms of one floor may not import each other. docs/architecture.md says what lives where.
+FLOORS = [
+    {"errors", "_version"},
+    {"host"},
+    {"values", "ranks"},
+    {"recording", "script"},
+    {"checkpoint", "tensors"},
+    {"kit"},
+    {"runners", "diagnosis"},
+    {"opening"},
+    {"_embed"},
+    {"commands"},
+    {"__main__"},
+]
+FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
+
+
+def name_of(path: Path) -> str:
+    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+# A project is a template and no part of the package. The package itself hands out public names, late.
+FILES = [path for path in sorted(PACKAGE.rglob("*.py")) if "project" not in path.parts and name_of(path)]
+MODULES = {name_of(path) for path in FILES}
+
+
+def imported_by(path: Path) -> set[str]:
+    """Modules of the package that a file names in import statements, wherever these stand."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            folder = path.relative_to(PACKAGE).parent.parts
+            above = folder[: len(folder) - node.level + 1]
+            place = ".".join([*above, *filter(None, [node.module])])
+            found |= {each if (each := f"{place}.{name.name}".strip(".")) in MODULES else place for name in node.names}
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
+            names = [node.module or ""] if isinstance(node, ast.ImportFrom) else [name.name for name in node.names]
+            assert not any(name.partition(".")[0] == "ftn_pytorch" for name in names), "imports are relative"
+    return found - {name_of(path)}
+
+
+@pytest.mark.parametrize("path", FILES, ids=name_of)
+def test_rooms_import_only_rooms_below(path: Path) -> None:
+    own = name_of(path).partition(".")[0]
+    for other in imported_by(path):
+        room = other.partition(".")[0]
+        assert room == own or FLOOR_OF[room] < FLOOR_OF[own], f"{name_of(path)} imports {other}"
+
+
+def test_modules_import_each_other_in_one_direction() -> None:
+    below = {name_of(path): imported_by(path) for path in FILES}
+    while below:
+        done = [name for name, imported in below.items() if not imported & set(below)]
+        assert done, f"a circle among {sorted(below)}"
+        below = {name: imported for name, imported in below.items() if name not in done}
+
+
+def test_every_module_is_in_a_room() -> None:
+    assert {name.partition(".")[0] for name in MODULES} == set(FLOOR_OF)
