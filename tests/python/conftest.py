@@ -88,7 +88,7 @@ def fails():
 
 @pytest.fixture
 def python():
-    """python(code, *arguments): standard output of a fresh interpreter that runs the code; if ``warm``, torch is imported."""
+    """python(code, *arguments): standard output of a fresh interpreter with the code; ``warm``: it imported torch."""
 
     def python(code, *arguments, warm=False):
         package = Path(ftn_pytorch.__file__).parents[1]
