@@ -11,13 +11,13 @@ import weakref
 from pathlib import Path
 
 import pytest
+from warm import run as run_warm
 
 import ftn_pytorch
 from ftn_pytorch import _embed
 from ftn_pytorch.host import process
 from ftn_pytorch.ranks import communicator
 from played_mpi import Played
-from warm import run as run_warm
 
 
 def pytest_configure(config):
@@ -88,7 +88,7 @@ def fails():
 
 @pytest.fixture
 def python():
-    """python(code, *arguments): standard output of a fresh interpreter that runs the code; ``warm`` has imported torch."""
+    """python(code, *arguments): standard output of a fresh interpreter with the code; ``warm``: it imported torch."""
 
     def python(code, *arguments, warm=False):
         package = Path(ftn_pytorch.__file__).parents[1]

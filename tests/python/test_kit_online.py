@@ -123,6 +123,7 @@ def test_nothing_is_written_or_told(python, tmp_path, monkeypatch):
         online.step(*batch(0))
         """,
         os.path.dirname(__file__),
+        warm=True,
     )
     assert told == ""
     assert os.listdir(tmp_path) == []
@@ -287,6 +288,7 @@ def test_each_rank_trains_by_itself_and_logs(launcher, tmp_path, python, monkeyp
         """,
         os.path.dirname(__file__),
         tmp_path,
+        warm=True,
     )
     assert told == "False True 1\nFalse True\n"
     assert (tmp_path / "lightning_logs" / "version_0" / "metrics.csv").exists()

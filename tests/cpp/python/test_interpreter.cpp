@@ -108,7 +108,7 @@ TEST(Interpreter, IsTheOneThatWasNamed) {
 TEST(Interpreter, StartsWorkersThatArePython) {
   // were sys.executable this program, each worker would run all its cases again
   fpt_module module = 0;
-  const std::string file = INTERPRETER_SCRIPTS "/spawn.py"; // not by __FILE__, which ccache may shorten
+  const std::string file = INTERPRETER_SCRIPTS "/spawn.py";  // not by __FILE__, which ccache may shorten
   ASSERT_OK(
       outcome(fpt_module_load(&module, 0, file.data(), static_cast<int64_t>(file.size()), nullptr, 0, nullptr, 0)));
   double sum = 0;
