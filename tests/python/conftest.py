@@ -11,13 +11,13 @@ import weakref
 from pathlib import Path
 
 import pytest
+from warm import run as run_warm
 
 import ftn_pytorch
 from ftn_pytorch import _embed
 from ftn_pytorch.host import process
 from ftn_pytorch.ranks import communicator
 from played_mpi import Played
-from warm import run as run_warm
 
 
 def pytest_configure(config):
