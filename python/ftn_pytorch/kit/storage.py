@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from ..errors import FtnPytorchError
+from ..errors import FtnPytorchError, missing_package
 
 HELD_OUT = "held_out_"
 """What the names of arrays begin with whose samples were held out."""
@@ -106,7 +106,5 @@ def _h5py() -> Any:
     try:
         import h5py
     except ImportError as failure:
-        raise FtnPytorchError(
-            "IMPORT", "HDF5 files need the package h5py, which is not installed: pip install h5py, or export to .npz"
-        ) from failure
+        raise missing_package("an HDF5 file (NPZ needs nothing)", failure, "h5py") from failure
     return h5py
