@@ -165,9 +165,9 @@ def test_a_damaged_log(row, why, tmp_path, refused):
 
 
 def test_pictures_that_cannot_be_written(folder, tmp_path, refused):
-    refused(folder, "run.png cannot be written: No such file", output=tmp_path / "none" / "run")
+    refused(folder, "run.png cannot be written: there is no folder", output=tmp_path / "none" / "run")
     (folder / "run.png").mkdir()
-    refused(folder, "run.png cannot be written: Is a directory")
+    refused(folder, "run.png cannot be written: it is a folder")
 
 
 def test_matplotlib_is_missing(folder, monkeypatch, refused):

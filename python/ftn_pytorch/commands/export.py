@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..errors import FtnPytorchError, message, missing_package, summary
-from ..host import private_names
+from ..host import files, private_names
 from ..opening import open_runner
 from ..runners.base import Runner
 from ..runners.models.aoti import TORCH_VERSION
@@ -153,23 +153,15 @@ def _config_in(checkpoint: str) -> dict[str, Any]:
 
 def write(torch: Any, module: Any, examples: tuple, output: str, chosen: argparse.Namespace) -> str:
     """Write the file, and say in words what it is. IMPORT for missing packages, FORMAT where torch cannot export."""
-    part = f"{os.path.splitext(output)[0]}.{os.getpid()}.part{os.path.splitext(output)[1]}"
     try:
-        with _quiet():
-            how = _write(torch, module, examples, part, chosen)
-        os.replace(part, output)
-        return how
+        with files.completed(output) as part, _quiet():
+            return _write(torch, module, examples, part, chosen)
     except FtnPytorchError:
         raise
-    except OSError as failure:
-        raise FtnPytorchError("FILE", f"{output} cannot be written: {failure}") from failure
     except Exception as failure:
         raise FtnPytorchError(
             "FORMAT", f"torch cannot export this module to {chosen.to}: {message(failure)}"
         ) from failure
-    finally:
-        with contextlib.suppress(OSError):
-            os.remove(part)
 
 
 def _write(torch: Any, module: Any, examples: tuple, path: str, chosen: argparse.Namespace) -> str:

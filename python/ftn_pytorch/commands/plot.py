@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-import os
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from types import ModuleType
 
-from ..errors import FtnPytorchError, missing_package
+from ..errors import missing_package
+from ..host import files
 from . import logs
 
 
@@ -49,11 +49,6 @@ def _write(pictures: dict[str, bytes], output: Path) -> None:
     for ending, content in pictures.items():
         # No with_suffix: what follows a point in the name belongs to it.
         file = output.with_name(f"{output.name}.{ending}")
-        part = file.with_name(f"{file.name}.{os.getpid()}.part")
-        try:
-            part.write_bytes(content)
-            os.replace(part, file)
-        except OSError as failure:
-            part.unlink(missing_ok=True)
-            raise FtnPytorchError("FILE", f"{file} cannot be written: {failure.strerror}") from failure
+        with files.replaced(str(file)) as stream:
+            stream.write(content)
         print(file)

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from ..errors import FtnPytorchError, missing_package
+from ..host import files
 
 HELD_OUT = "held_out_"
 """What the names of arrays begin with whose samples were held out."""
@@ -52,14 +53,8 @@ def export(path: str, arrays: Mapping[str, torch.Tensor]) -> None:
     """
     write = _write_npz if _is_npz(path) else _write_hdf5
     numpy = {name: each.cpu().numpy() for name, each in arrays.items()}
-    part = f"{path}.{os.getpid()}.part"
-    try:
+    with files.completed(path) as part:
         write(part, numpy)
-        os.replace(part, path)
-    except OSError as failure:
-        if os.path.exists(part):
-            os.remove(part)
-        raise FtnPytorchError("FILE", f"{path} cannot be written: {failure}") from failure
 
 
 def load(path: str) -> dict[str, torch.Tensor]:

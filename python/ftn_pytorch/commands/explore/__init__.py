@@ -15,7 +15,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...errors import FtnPytorchError, message
+from ...errors import FtnPytorchError
+from ...host import files
 from ...runners.models import formats
 from ...script import loading
 from ...script.framework import import_torch
@@ -59,9 +60,7 @@ def write(source: str, inputs: Sequence[str], config: Mapping[str, Any], output:
     if kind == formats.SCRIPT:
         raise FtnPytorchError("ARGUMENT", f"name the network in {source}, as in {source}:net")
     if inputs or config:
-        raise FtnPytorchError(
-            "ARGUMENT", "--input and --config are for scripts: a saved model has its graph already"
-        )
+        raise FtnPytorchError("ARGUMENT", "--input and --config are for scripts: a saved model has its graph already")
     if kind == formats.EXPORTED:
         return path if output is None else _copied(path, output)
     if kind == formats.TORCHSCRIPT:
@@ -105,16 +104,11 @@ def _target(output: str | None, source: str, extension: str) -> str:
 
 def _copied(path: str, output: str) -> str:
     file = _target(output, path, ".pt2")
-    try:
-        shutil.copyfile(path, file)
-    except OSError as failure:
-        raise FtnPytorchError("FILE", f"{file} cannot be written: {failure}") from failure
+    with files.completed(file) as part:
+        shutil.copyfile(path, part)
     return file
 
 
 def _save(graph: Graph, label: str, file: str) -> None:
-    try:
-        with open(file, "w") as stream:
-            stream.write(graph.json(label))
-    except OSError as failure:
-        raise FtnPytorchError("FILE", f"{file} cannot be written: {message(failure)}") from failure
+    with files.replaced(file) as stream:
+        stream.write(graph.json(label).encode())
