@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from ._version import __version__
 from .commands import bench, check, explore, export, lint, new, plot, replay
 from .diagnosis import doctor
+from .errors import FtnPytorchError
 from .host import installation
 
 # Each has add_arguments and run.
@@ -30,7 +31,10 @@ _COMMANDS = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; the result is the exit code, 0 if everything is well."""
+    """Run the command line; the result is the exit code.
+
+    0: everything is well. 1: the command was done, and has found what is wrong. 2: it cannot be done.
+    """
     parser = argparse.ArgumentParser(
         prog="python -m ftn_pytorch", description="Fortran programs that run PyTorch scripts."
     )
@@ -49,7 +53,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if chosen.command is None or chosen.cmakedir:
         parser.error(f"give one of --version, --cmakedir, doctor, {', '.join(_COMMANDS)}")
     if chosen.command in _COMMANDS:
-        return _COMMANDS[chosen.command][0].run(chosen)
+        try:
+            return _COMMANDS[chosen.command][0].run(chosen)
+        except FtnPytorchError as failure:
+            print(f"{chosen.command}: FTN_PYTORCH_ERR_{failure.status}: {failure.text}", file=sys.stderr)
+            return 2
     found = doctor.findings({})
     doctor.show(found, chosen.json)
     return 1 if any(finding.verdict == doctor.WRONG for finding in found) else 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import shlex
 import sys
 import traceback
 from collections.abc import Iterable
@@ -37,6 +38,15 @@ def did_you_mean(found: str, valid: Iterable[str]) -> str:
     """ "; did you mean 'x'?" where a valid name is close to the one that was found, else an empty text."""
     close = difflib.get_close_matches(found, list(valid), n=1)
     return f"; did you mean {close[0]!r}?" if close else ""
+
+
+def missing_package(what: str, failure: object, *packages: str) -> FtnPytorchError:
+    """IMPORT: ``what`` needs packages, as pip calls them, that cannot be imported; ``failure`` is why."""
+    return FtnPytorchError(
+        "IMPORT",
+        f"{what} needs {', '.join(packages)}, which cannot be imported ({failure}). Install with\n"
+        f"  {sys.executable} -m pip install {shlex.join(packages)}",
+    )
 
 
 def describe(exception: BaseException, context: str) -> tuple[str, str]:

@@ -228,7 +228,7 @@ def test_bench_says_why_a_path_is_missing(run, script) -> None:
     rows = measured(run, script, "--input", "32x16", "--network", "other")["rows"]
     (row,) = (row for row in rows if row["function"] == "other")
     assert "mat1 and mat2" in row["note"] and row["seconds"] is None
-    text = run("bench", script, "--input", "32x16", "--network", "none", code=1).stderr
+    text = run("bench", script, "--input", "32x16", "--network", "none", code=2).stderr
     assert "--network none: the script has net, other" in text
 
 

@@ -129,7 +129,7 @@ OTHER_FAULTS = [
     ),
     Fault(
         "a checkpoint is not synced",
-        "python/ftn_pytorch/checkpoint/file.py",
+        "python/ftn_pytorch/host/files.py",
         "raw.flush()\n                os.fsync(descriptor)",
         "raw.flush()",
         pytest("python/test_checkpoint_files.py"),

@@ -5,10 +5,10 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from ftn_pytorch.communicator import Communicator
 
 from ftn_pytorch import Checkpoint
 from ftn_pytorch.errors import FtnPytorchError
+from ftn_pytorch.ranks.communicator import Communicator
 from played_mpi import FIRST_OF_TWO, LONE, SECOND_OF_TWO
 
 torch = pytest.importorskip("torch")

@@ -168,12 +168,12 @@ def test_refused(run, nets, arguments, text):
     torch = pytest.importorskip("torch")
     torch.save({"weight": torch.zeros(2)}, "weights.pt")
     Path("damaged.onnx").write_bytes(b"\x08\x07")
-    assert text in run(*arguments, code=1)
+    assert text in run(*arguments, code=2)
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_file_that_cannot_be_written(run, nets):
     torch = pytest.importorskip("torch")
     torch.jit.save(torch.jit.script(nets), "net.pt")
-    assert "cannot be written" in run("net.pt", "--output", "nowhere/net.json", code=1)
-    assert "--input is for networks of scripts" in run("net.pt", "--input", "3", code=1)
+    assert "cannot be written" in run("net.pt", "--output", "nowhere/net.json", code=2)
+    assert "--input and --config are for scripts" in run("net.pt", "--input", "3", code=2)

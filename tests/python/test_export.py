@@ -134,7 +134,7 @@ def test_tolerance_can_be_given(command):
 )
 def test_mistakes_are_told_and_leave_nothing_behind(command, tmp_path, name, options, pieces):
     code, out, err = command(name, *options)
-    assert code == 1
+    assert code == 2
     for piece in ("export: ", *pieces):
         assert piece in err
     assert os.listdir(tmp_path) == ["model.py"]
@@ -142,7 +142,7 @@ def test_mistakes_are_told_and_leave_nothing_behind(command, tmp_path, name, opt
 
 @pytest.mark.parametrize("source", ["model.py", "model.py:", ":net", "nowhere.py:net"])
 def test_source_that_names_nothing_is_refused(command, tmp_path, capsys, source):
-    assert __main__.main(["export", source, "--input", "4x3", "--to", "pt"]) == 1
+    assert __main__.main(["export", source, "--input", "4x3", "--to", "pt"]) == 2
     assert "export: " in capsys.readouterr().err
 
 
@@ -150,7 +150,7 @@ def test_missing_packages_are_told(command, monkeypatch):
     find_spec = importlib.util.find_spec
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "onnxscript" else find_spec(name))
     code, _, err = command("net", "--input", "4x3", "--to", "onnx")
-    assert code == 1
+    assert code == 2
     assert "pip install onnxscript" in err
 
 
@@ -230,10 +230,32 @@ def test_restored_network_is_exported(write, tmp_path, monkeypatch, capsys, kind
     assert torch.allclose(found, net(torch.ones(4, 3)))
     assert (found > 20).all()
     capsys.readouterr()
-    assert __main__.main(["export", "trained.py:build", *options, "state"]) == 1
+    assert __main__.main(["export", "trained.py:build", *options, "state"]) == 2
     assert "name the network that the script keeps" in capsys.readouterr().err
-    assert __main__.main(["export", "trained.py:net", *options, "nothing"]) == 1
+    assert __main__.main(["export", "trained.py:net", *options, "nothing"]) == 2
     assert "nothing" in capsys.readouterr().err
+
+
+def test_what_the_setup_hook_loads_is_exported(write, tmp_path, monkeypatch, capsys):
+    """A network that is written as the script makes it before its setup would be untrained, and nothing would tell."""
+    monkeypatch.chdir(tmp_path)
+    torch.save({"weight": torch.full((1, 2), 3.0), "bias": torch.zeros(1)}, "weights.pt")
+    text = """
+        import torch
+        net = torch.nn.Linear(2, 1)
+        def ftn_pytorch_setup(weights):
+            net.load_state_dict(torch.load(weights))
+    """
+    write("trained.py", text)
+    options = ["trained.py:net", "--input", "4x2"]
+    assert __main__.main(["export", *options, "--to", "pt2", "--config", "weights=weights.pt"]) == 0
+    found = _embed.bind(_embed.load(1, "trained.pt2", {}, {}), "ftn_pytorch_forward", 0)[0](torch.ones(4, 2))
+    assert torch.equal(found, torch.full((4, 1), 6.0))
+    assert __main__.main(["explore", *options, "--config", "weights=weights.pt", "--output", "shown.pt2"]) == 0
+    assert torch.export.load("shown.pt2").state_dict["weight"].eq(3).all()
+    capsys.readouterr()
+    assert __main__.main(["export", *options, "--to", "pt2"]) == 2
+    assert "FTN_PYTORCH_ERR_SIGNATURE" in capsys.readouterr().err
 
 
 def test_network_that_another_process_trained_is_exported(write, tmp_path, monkeypatch):

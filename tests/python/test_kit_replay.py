@@ -326,7 +326,7 @@ def test_an_export_replaces_a_file_as_a_whole_or_not_at_all(tmp_path, fails, mon
     with np.load(path) as file:
         assert len(file["x0"]) == 5
     (tmp_path / "folder.npz").mkdir()
-    with fails("FILE", "folder.npz", "Is a directory"):
+    with fails("FILE", "folder.npz", "it is a folder"):
         replay.export(str(tmp_path / "folder.npz"))
     assert sorted(os.listdir(tmp_path)) == ["folder.npz", "samples.npz"]
 

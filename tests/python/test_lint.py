@@ -181,7 +181,7 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch
     file.write_text("end\n")
     assert main(["lint", str(file)]) == 0
     assert main(["lint", str(tmp_path / "none.f90")]) == 2
-    assert "none.f90: No such file" in capsys.readouterr().err
+    assert "none.f90 cannot be read: No such file" in capsys.readouterr().err
     monkeypatch.setitem(sys.modules, "tree_sitter_fortran", None)
     assert main(["lint", str(file)]) == 2
     assert "pip install tree-sitter tree-sitter-fortran" in capsys.readouterr().err

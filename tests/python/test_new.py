@@ -15,7 +15,7 @@ def refused(capsys, tmp_path):
 
     def refused(name, *pieces):
         before = sorted(tmp_path.rglob("*"))
-        assert main(["new", str(tmp_path / name)]) == 1
+        assert main(["new", str(tmp_path / name)]) == 2
         told = capsys.readouterr().err
         assert told.startswith("new: ") and [piece for piece in pieces if piece not in told] == []
         assert sorted(tmp_path.rglob("*")) == before

@@ -38,7 +38,7 @@ def refused(capsys):
 
     def refused(path, *pieces, **options):
         before = set(os.listdir(path)) if os.path.isdir(path) else None
-        assert main(["plot", str(path), *(f"--{name}={value}" for name, value in options.items())]) == 1
+        assert main(["plot", str(path), *(f"--{name}={value}" for name, value in options.items())]) == 2
         told = capsys.readouterr().err
         assert told.startswith("plot: ") and [piece for piece in pieces if piece not in told] == []
         assert before is None or set(os.listdir(path)) == before, "something was left behind"
@@ -165,9 +165,9 @@ def test_a_damaged_log(row, why, tmp_path, refused):
 
 
 def test_pictures_that_cannot_be_written(folder, tmp_path, refused):
-    refused(folder, "run.png cannot be written: No such file", output=tmp_path / "none" / "run")
+    refused(folder, "run.png cannot be written: there is no folder", output=tmp_path / "none" / "run")
     (folder / "run.png").mkdir()
-    refused(folder, "run.png cannot be written: Is a directory")
+    refused(folder, "run.png cannot be written: it is a folder")
 
 
 def test_matplotlib_is_missing(folder, monkeypatch, refused):
@@ -181,7 +181,7 @@ def test_matplotlib_is_missing(folder, monkeypatch, refused):
     monkeypatch.setattr(builtins, "__import__", without)
     monkeypatch.delitem(sys.modules, "ftn_pytorch.commands.panels")
     monkeypatch.delattr("ftn_pytorch.commands.panels")
-    refused(folder, "pictures need matplotlib", "-m pip install matplotlib")
+    refused(folder, "plot needs matplotlib", "-m pip install matplotlib")
 
 
 def test_one_row_has_whole_steps(tmp_path):

@@ -10,17 +10,16 @@ such a file.
 from __future__ import annotations
 
 import contextlib
-import errno
 import hashlib
 import json
 import os
 import re
-import stat
 import struct
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
 from ..errors import FtnPytorchError
+from ..host import files
 from ..ranks import own_rank
 from ..script import loading
 from .lock import Lock
@@ -71,11 +70,6 @@ def resolve(file: str) -> str:
     return os.path.realpath(own_rank.with_rank(file))
 
 
-def part_name(name: str, purpose: str = "") -> str:
-    """Name under which a file is written before it gets its own."""
-    return f".{name}.{os.getpid()}~{purpose}.part" if purpose else f".{name}.{os.getpid()}.part"
-
-
 def remove_parts(folder: str, name: str) -> None:
     """Remove what killed writers of ``name``, a regular expression, have left. The caller holds the lock of it."""
     with contextlib.suppress(OSError):
@@ -101,38 +95,9 @@ def locked(path: str) -> Iterator[None]:
 
 
 def write(path: str, about: dict[str, Any], fill: Callable[[_Stream], None]) -> None:
-    """Write a checkpoint as ``replaced`` does. ``fill`` writes the archive."""
-    with replaced(path) as raw:
+    """Write a checkpoint as ``files.replaced`` does. ``fill`` writes the archive."""
+    with files.replaced(path) as raw:
         _write_parts(_Stream(raw), about, fill)
-
-
-@contextlib.contextmanager
-def replaced(path: str) -> Iterator[BinaryIO]:
-    """A stream for a file beside ``path`` that is brought to disk in the end, and only then gets its name.
-
-    Whatever fails, also a kill at any moment, the old file of that name stays whole. FILE if the place cannot be
-    written. The caller holds the lock of the path. ``src/base/replaced_file.cpp`` does the same on the direct path.
-    """
-    folder, name = os.path.split(path)
-    part = os.path.join(folder, part_name(name))
-    try:
-        mode = _mode_of_replaced(path)
-        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-        try:
-            with os.fdopen(descriptor, "wb") as raw:
-                if mode is not None:
-                    os.fchmod(descriptor, mode)
-                yield raw
-                raw.flush()
-                os.fsync(descriptor)
-            os.replace(part, path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(part)
-            raise
-        sync_folder(folder)
-    except OSError as failure:
-        raise FtnPytorchError("FILE", f"{path} cannot be written: {_reason(failure, folder)}") from failure
 
 
 def _write_parts(stream: _Stream, about: dict[str, Any], fill: Callable[[_Stream], None]) -> None:
@@ -143,40 +108,6 @@ def _write_parts(stream: _Stream, about: dict[str, Any], fill: Callable[[_Stream
     stream.write(json.dumps(about).encode())
     stream.write(_CLOSING.pack(_MAGIC, FORMAT, 0, length, stream.length - length))
     stream.write(stream.digest.digest())
-
-
-def _mode_of_replaced(path: str) -> int | None:
-    """Permissions of the file that is to be replaced, which its successor keeps; None where the umask decides."""
-    try:
-        found = os.stat(path)
-    except FileNotFoundError:
-        return None
-    if stat.S_ISDIR(found.st_mode):
-        raise IsADirectoryError(errno.EISDIR, "it is a folder; name a file in it, or use checkpoint()")
-    if not stat.S_ISREG(found.st_mode):
-        raise OSError(errno.EINVAL, "it is no regular file")
-    if not os.access(path, os.W_OK):
-        # A rename would replace it all the same.
-        raise PermissionError(errno.EACCES, "there is a file that is protected against writing")
-    return stat.S_IMODE(found.st_mode)
-
-
-def _reason(failure: OSError, folder: str) -> str:
-    if isinstance(failure, FileNotFoundError) and not os.path.isdir(folder):
-        return f"there is no folder {folder}"
-    return failure.strerror or str(failure)
-
-
-def sync_folder(folder: str) -> None:
-    """Bring names to disk: a rename is lost with the power otherwise. Some network file systems have no such thing."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    except OSError as failure:
-        if failure.errno not in (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP):
-            raise
-    finally:
-        os.close(descriptor)
 
 
 @contextlib.contextmanager

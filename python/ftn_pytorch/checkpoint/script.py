@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ..errors import FtnPytorchError
-from ..host import log, process
+from ..host import files, log, process
 from ..ranks.communicator import Communicator
 from ..script.conventions import SHARED, STATE, TRANSIENT
 from ..values import Unstorable, find_imported_type, found_in
@@ -284,7 +284,7 @@ class _HookedCheckpoint(shared.RanksCheckpoint):
 
     def _write(self, path: str, step: int | None) -> None:
         where, name = os.path.split(path)
-        part = os.path.join(where, file.part_name(name, "hook"))
+        part = os.path.join(where, files.part_name(name, "hook"))
         try:
             self._save(part)
             if not os.path.isfile(part):

@@ -24,7 +24,7 @@ from ..script.conventions import FORWARD, TRAIN
 from ..values import results
 from . import check, export
 from .c_interface import Array, Library, Module, seconds_per_call
-from .example_inputs import InputSpec, named_specs
+from .example_inputs import InputSpec, add_config, add_dtype, add_inputs, add_target, config_of, named_specs
 
 # title, argument of export, whether it is compiled ahead of time, who runs it
 _FORMATS = (
@@ -38,9 +38,10 @@ _FORMATS = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
     parser.add_argument("file", help="a Python script, or a saved model")
-    check.add_inputs(parser)
-    check.add_target(parser)
-    check.add_dtype(parser)
+    add_inputs(parser)
+    add_target(parser)
+    add_config(parser)
+    add_dtype(parser)
     parser.add_argument(
         "--network", metavar="NAME", help="the network of the script to measure in the formats of saved models"
     )
@@ -87,13 +88,9 @@ class Report:
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """Measure: 0, or 1 if the file cannot be measured."""
-    try:
-        with contextlib.redirect_stdout(sys.stderr):  # what the script prints
-            report = _measure(chosen)
-    except FtnPytorchError as failure:
-        print(f"bench: FTN_PYTORCH_ERR_{failure.status}: {failure.text}", file=sys.stderr)
-        return 1
+    """Measure and show."""
+    with contextlib.redirect_stdout(sys.stderr):  # what the script prints
+        report = _measure(chosen)
     print(json.dumps(asdict(report), indent=2) if chosen.json else "\n".join(_table(report)))
     return 0
 
@@ -150,7 +147,7 @@ def _measure(chosen: argparse.Namespace) -> Report:
     report = Report(path, chosen.input)
     # Before torch is imported: whether a script uses it is told from what loading it does.
     begin, before = time.perf_counter(), _resident()
-    module = library.load(path, False, {"dtype": chosen.dtype}, {})
+    module = library.load(path, False, {"dtype": chosen.dtype}, config_of(chosen))
     report.load_seconds, report.memory = time.perf_counter() - begin, _resident() - before
     if module.backend == "script":
         _measure_script(_Script(library, report, path, module, chosen), given, targets)
@@ -216,7 +213,7 @@ class _Script:
 
     def recorded(self) -> Module:
         """The same script again, with what the library can record of it."""
-        return self.library.load(self.path, False, {"dtype": self.chosen.dtype, "record": 1}, {})
+        return self.library.load(self.path, False, {"dtype": self.chosen.dtype, "record": 1}, config_of(self.chosen))
 
 
 def _measure_script(script: _Script, given: Sequence[Array], targets: Sequence[InputSpec]) -> None:

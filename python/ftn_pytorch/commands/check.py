@@ -19,7 +19,7 @@ from ..errors import FtnPytorchError
 from ..script import call_text, conventions, loading
 from ..script.conventions import FORWARD, TRAIN
 from .c_interface import Array, Library, Module, Result, seconds_per_call
-from .example_inputs import InputSpec, named_specs
+from .example_inputs import InputSpec, add_config, add_dtype, add_inputs, add_target, config_of, named_specs
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,41 +34,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="an array that the program passes for a result of ftn_pytorch_forward; default: any result is taken",
     )
     add_target(parser)
-    parser.add_argument(
-        "--config", action="append", default=[], metavar="NAME=VALUE", help="a value for ftn_pytorch_setup"
-    )
+    add_config(parser)
     add_dtype(parser)
     parser.add_argument("--json", action="store_true", help="for programs")
-
-
-def add_target(parser: argparse.ArgumentParser) -> None:
-    """The option for targets of training."""
-    parser.add_argument(
-        "--target",
-        action="append",
-        default=[],
-        metavar="[NAME=]SHAPE[:DTYPE]",
-        help="a target of ftn_pytorch_train; default: the shapes and types of what ftn_pytorch_forward returns",
-    )
-
-
-def add_dtype(parser: argparse.ArgumentParser) -> None:
-    """The option of load that a program in double precision most often needs."""
-    parser.add_argument(
-        "--dtype", default="keep", choices=("keep", "float32", "float64"), help="as the option of load of that name"
-    )
-
-
-def add_inputs(parser: argparse.ArgumentParser) -> None:
-    """The option for inputs, which other commands have, too."""
-    parser.add_argument(
-        "--input",
-        action="append",
-        required=True,
-        metavar="[NAME=]SHAPE[:DTYPE]",
-        help="an input in the axis order of Python, such as x=32x16:float64 for an array x(16,32) of Fortran; float32 "
-        "if it names no type; once for each input, with all names or none",
-    )
 
 
 @dataclass
@@ -119,14 +87,10 @@ class Report:
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """Check: 0 if all calls went well, 1 if one failed, 2 if there was nothing to call."""
-    try:
-        arrays = Arrays.of(chosen)
-        with contextlib.redirect_stdout(sys.stderr):  # what the script prints
-            report = examine(chosen.script, arrays, dict(map(_setting, chosen.config)), chosen.dtype)
-    except FtnPytorchError as failure:
-        print(f"check: FTN_PYTORCH_ERR_{failure.status}: {failure.text}", file=sys.stderr)
-        return 2
+    """Check: 0 if all calls went well, 1 if one failed."""
+    arrays = Arrays.of(chosen)
+    with contextlib.redirect_stdout(sys.stderr):  # what the script prints
+        report = examine(chosen.script, arrays, config_of(chosen), chosen.dtype)
     if chosen.json:
         print(json.dumps({**asdict(report), "is_fine": report.is_fine}, indent=2))
     else:
@@ -224,21 +188,6 @@ def _described(arrays: Sequence[Array]) -> list[str]:
 
 def _words(failure: FtnPytorchError) -> str:
     return f"FTN_PYTORCH_ERR_{failure.status}: {failure.text}"
-
-
-def _setting(text: str) -> tuple[str, Any]:
-    """A value of the configuration: an integer, a real number, true or false, a text."""
-    name, equals, value = text.partition("=")
-    if not equals or not name:
-        raise FtnPytorchError("ARGUMENT", f"--config {text}: write NAME=VALUE")
-    if value in ("true", "false"):
-        return name, value == "true"
-    for kind in (int, float):
-        try:
-            return name, kind(value)
-        except ValueError:
-            continue
-    return name, value
 
 
 def module_of(path: str) -> Any:

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Example inputs as options of commands name them: ``32x16``, ``32x16:int64``, ``scalar:bool``, ``x=32x16``."""
+"""Options that commands share: example inputs such as ``32x16``, ``scalar:bool``, ``x=32x16:int64``, and a config."""
 
 from __future__ import annotations
 
+import argparse
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -70,3 +71,60 @@ def named_specs(texts: Sequence[str], option: str) -> list[InputSpec]:
     if names and (len(names) < len(specs) or len(set(names)) < len(names)):
         raise FtnPytorchError("ARGUMENT", f"{option}: give each argument a name of its own, or none of them")
     return specs
+
+
+def add_target(parser: argparse.ArgumentParser) -> None:
+    """The option for targets of training."""
+    parser.add_argument(
+        "--target",
+        action="append",
+        default=[],
+        metavar="[NAME=]SHAPE[:DTYPE]",
+        help="a target of ftn_pytorch_train; default: the shapes and types of what ftn_pytorch_forward returns",
+    )
+
+
+def add_dtype(parser: argparse.ArgumentParser) -> None:
+    """The option of load that a program in double precision most often needs."""
+    parser.add_argument(
+        "--dtype", default="keep", choices=("keep", "float32", "float64"), help="as the option of load of that name"
+    )
+
+
+def add_inputs(parser: argparse.ArgumentParser) -> None:
+    """The option for inputs, which other commands have, too."""
+    parser.add_argument(
+        "--input",
+        action="append",
+        required=True,
+        metavar="[NAME=]SHAPE[:DTYPE]",
+        help="an input in the axis order of Python, such as x=32x16:float64 for an array x(16,32) of Fortran; float32 "
+        "if it names no type; once for each input, with all names or none",
+    )
+
+
+def add_config(parser: argparse.ArgumentParser) -> None:
+    """The option for ``ftn_pytorch_setup`` of a script."""
+    parser.add_argument(
+        "--config", action="append", default=[], metavar="NAME=VALUE", help="a value for ftn_pytorch_setup"
+    )
+
+
+def config_of(chosen: argparse.Namespace) -> dict[str, Any]:
+    """What it was given, by name; ARGUMENT for what is no NAME=VALUE."""
+    return dict(map(_setting, chosen.config))
+
+
+def _setting(text: str) -> tuple[str, Any]:
+    """A value of the configuration: an integer, a real number, true or false, a text."""
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise FtnPytorchError("ARGUMENT", f"--config {text}: write NAME=VALUE")
+    if value in ("true", "false"):
+        return name, value == "true"
+    for kind in (int, float):
+        try:
+            return name, kind(value)
+        except ValueError:
+            continue
+    return name, value

@@ -13,15 +13,16 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from .. import _embed
-from ..errors import FtnPytorchError, message, summary
-from ..host import private_names
+from ..errors import FtnPytorchError, message, missing_package, summary
+from ..host import files, private_names
+from ..opening import open_runner
+from ..runners.base import Runner
 from ..runners.models.aoti import TORCH_VERSION
 from ..script import loading
 from ..script.conventions import FORWARD
 from ..script.framework import NUMPY, import_torch
 from ..values import dtype_name, results
-from .example_inputs import InputSpec
+from .example_inputs import InputSpec, add_config, config_of
 
 # Largest difference, relative to the largest value of a result, that is put down to another order of the same sums.
 TOLERANCES = {"float64": 1e-12, "float32": 1e-5, "float16": 1e-2, "bfloat16": 1e-1}
@@ -52,6 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="restore the script from this file, or from the newest checkpoint of this folder, before its network is "
         "written",
     )
+    add_config(parser)
     parser.add_argument("--dynamic-batch", action="store_true", help="the first axis of all inputs may have any size")
     parser.add_argument(
         "--aot",
@@ -68,15 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """Export and check: 0, or 1 with the reason on standard error."""
-    try:
-        return _run(chosen)
-    except FtnPytorchError as failure:
-        print(f"export: {failure.text}", file=sys.stderr)
-        return 1
-
-
-def _run(chosen: argparse.Namespace) -> int:
+    """Export and check: 0, or 1 where the file gives other results."""
     if chosen.aot and chosen.to != "pt2":
         raise FtnPytorchError("ARGUMENT", "--aot makes a .pt2 package: add --to pt2")
     if chosen.trace and chosen.to != "pt":
@@ -87,7 +81,9 @@ def _run(chosen: argparse.Namespace) -> int:
         raise FtnPytorchError("ARGUMENT", f"--dtype {chosen.dtype}: there are {', '.join(TOLERANCES)}")
     specs = [InputSpec.parse(text, chosen.dtype) for text in chosen.input]
     torch = import_torch(chosen.source)
-    module = build(torch, chosen.source, chosen.checkpoint).to(getattr(torch, chosen.dtype)).eval()
+    # The runner keeps the name of the script, by which torch finds its sources.
+    runner, module = opened(torch, chosen.source, config_of(chosen), chosen.checkpoint)
+    module = module.to(getattr(torch, chosen.dtype)).eval()
     if not chosen.trainable:
         for parameter in module.parameters():
             parameter.requires_grad_(False)
@@ -109,76 +105,63 @@ def _run(chosen: argparse.Namespace) -> int:
     return check(torch, module, specs, output, chosen.tolerance, chosen.dynamic_batch)
 
 
-def build(torch: Any, source: str, checkpoint: str | None = None) -> Any:
-    """The module that ``script.py:name`` means; FILE, HOOK, or what the script raises.
+def opened(torch: Any, source: str, config: Mapping[str, Any], checkpoint: str | None = None) -> tuple[Runner, Any]:
+    """A script that is loaded and set up, and the module that ``script.py:name`` means in it.
 
-    ``checkpoint``: the script is set up with the config of that, restored, and must have the module under that name.
+    FILE, HOOK, or what the script raises. ``checkpoint``: the script is set up with the config of that, too, restored,
+    and must have the module under that name.
     """
     script, colon, name = source.rpartition(":")
     if not colon or not name:
         raise FtnPytorchError("ARGUMENT", f"{source!r} names no network: write script.py:name")
     path = loading.find(script)
+    kept = {} if checkpoint is None else _config_in(checkpoint)
+    runner = open_runner(path, {}, {**kept, **config})
     if checkpoint is not None:
-        return _restored(torch, path, name, checkpoint)
-    module_name = loading.module_name(path)
-    with loading.undone_on_failure(path, module_name):
-        script_module = loading.execute(path, module_name)
-    found = vars(script_module).get(name)
+        runner.restore(checkpoint)
+    found = runner.value(name)
     if found is None:
-        there = ", ".join(
-            key for key, value in vars(script_module).items() if callable(value) and not key.startswith("_")
-        )
+        there = ", ".join([*runner.networks(), *runner.functions()])
         raise FtnPytorchError("HOOK", f"{path} has no {name!r}; it has {there or 'nothing that can be called'}")
-    if not isinstance(found, torch.nn.Module):
-        if not callable(found):
-            raise FtnPytorchError("HOOK", f"{source} is of type {type(found).__name__}: name a module or a function")
-        found = loading.run(path, found)
-    if not isinstance(found, torch.nn.Module):
-        raise FtnPytorchError("HOOK", f"{source} gave a {type(found).__name__}, not a torch.nn.Module")
-    return found
-
-
-def _restored(torch: Any, path: str, name: str, checkpoint: str) -> Any:
-    from ..checkpoint import Checkpoint
-
-    config: dict[str, Any] = {}
-    try:
-        config = Checkpoint.read(checkpoint).get("config", {})
-    except FtnPytorchError as failure:
-        # A file that a hook of the script wrote tells no config; only the hook knows whether it is one.
-        if failure.status != "FORMAT":
-            raise
-    runner = _embed.load(0, path, {}, config)
-    _embed.restore(runner, checkpoint)
-    found = runner.require(name)
-    if not isinstance(found, torch.nn.Module):
+    if isinstance(found, torch.nn.Module):
+        return runner, found
+    if checkpoint is not None:
         raise FtnPytorchError(
             "HOOK",
             f"{path}: {name!r} is no network but a {type(found).__name__}, and what it made would be a new one: with "
             "--checkpoint, name the network that the script keeps",
         )
-    return found
+    if not callable(found):
+        raise FtnPytorchError("HOOK", f"{source} is of type {type(found).__name__}: name a module or a function")
+    made = loading.run(path, found)
+    if not isinstance(made, torch.nn.Module):
+        raise FtnPytorchError("HOOK", f"{source} gave a {type(made).__name__}, not a torch.nn.Module")
+    return runner, made
+
+
+def _config_in(checkpoint: str) -> dict[str, Any]:
+    from ..checkpoint import Checkpoint
+
+    try:
+        return Checkpoint.read(checkpoint).get("config", {})
+    except FtnPytorchError as failure:
+        # A file that a hook of the script wrote tells no config; only the hook knows whether it is one.
+        if failure.status != "FORMAT":
+            raise
+        return {}
 
 
 def write(torch: Any, module: Any, examples: tuple, output: str, chosen: argparse.Namespace) -> str:
     """Write the file, and say in words what it is. IMPORT for missing packages, FORMAT where torch cannot export."""
-    part = f"{os.path.splitext(output)[0]}.{os.getpid()}.part{os.path.splitext(output)[1]}"
     try:
-        with _quiet():
-            how = _write(torch, module, examples, part, chosen)
-        os.replace(part, output)
-        return how
+        with files.completed(output) as part, _quiet():
+            return _write(torch, module, examples, part, chosen)
     except FtnPytorchError:
         raise
-    except OSError as failure:
-        raise FtnPytorchError("FILE", f"{output} cannot be written: {failure}") from failure
     except Exception as failure:
         raise FtnPytorchError(
             "FORMAT", f"torch cannot export this module to {chosen.to}: {message(failure)}"
         ) from failure
-    finally:
-        with contextlib.suppress(OSError):
-            os.remove(part)
 
 
 def _write(torch: Any, module: Any, examples: tuple, path: str, chosen: argparse.Namespace) -> str:
@@ -228,11 +211,7 @@ def require(*packages: str) -> None:
 
     missing = [package for package in packages if importlib.util.find_spec(package) is None]
     if missing:
-        raise FtnPytorchError(
-            "IMPORT",
-            "this format needs Python packages. Install them with\n"
-            f"  {sys.executable} -m pip install {' '.join(missing)}",
-        )
+        raise missing_package("this format", "not found", *missing)
 
 
 @contextlib.contextmanager
@@ -252,8 +231,8 @@ def check(
     torch: Any, module: Any, specs: Sequence[InputSpec], path: str, tolerance: float | None, dynamic: bool
 ) -> int:
     """Run the file as Fortran would, on other numbers than it was exported with: 0 if the results agree."""
-    runner = _embed.load(1, path, {}, {})
-    forward = _embed.bind(runner, FORWARD, 0)[0]
+    runner = open_runner(path, {}, {})
+    forward = runner.bind(FORWARD, 0)[0]
     sizes: list[int | None] = [None]
     if dynamic:
         sizes += [3 + max(spec.shape[0] for spec in specs if spec.shape), 1]

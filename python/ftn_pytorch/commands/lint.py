@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from ..errors import FtnPytorchError, missing_package
 from .fortran_names import Node, Scope, Sources, arguments, parts, text
 
 REFERRING = ("torch_in", "torch_out")
@@ -33,19 +33,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """Print what is found: 0 nothing, 1 something, 2 a file cannot be read or the parser is missing."""
+    """Print what is found: 0 nothing, 1 something. FILE, IMPORT where nothing can be found."""
     try:
         found = list(findings(chosen.files))
-    except ModuleNotFoundError as error:
-        print(
-            f"lint reads Fortran with {error.name}, which is missing. Install it with: "
-            f"{sys.executable} -m pip install tree-sitter tree-sitter-fortran",
-            file=sys.stderr,
-        )
-        return 2
-    except OSError as error:
-        print(f"{error.filename}: {error.strerror}", file=sys.stderr)
-        return 2
+    except ModuleNotFoundError as failure:
+        raise missing_package("lint", failure, "tree-sitter", "tree-sitter-fortran") from failure
+    except OSError as failure:
+        raise FtnPytorchError("FILE", f"{failure.filename} cannot be read: {failure.strerror}") from failure
     for finding in found:
         print(finding)
     return 1 if found else 0

@@ -7,7 +7,6 @@ import keyword
 import os
 import re
 import shutil
-import sys
 import tempfile
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
@@ -41,14 +40,10 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(chosen: Namespace) -> int:
-    """Write the project: 0, or 1 with the reason on standard error."""
+    """Write the project."""
     folder = Path(os.path.abspath(chosen.name))
-    try:
-        check_name(folder.name)
-        write(folder)
-    except FtnPytorchError as failure:
-        print(f"new: {failure.text}", file=sys.stderr)
-        return 1
+    check_name(folder.name)
+    write(folder)
     print(f"{folder}: README.md says how to build, test and run it")
     return 0
 

@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from types import ModuleType
 
-from ..errors import FtnPytorchError
+from ..errors import missing_package
+from ..host import files
 from . import logs
 
 
@@ -27,18 +26,13 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(chosen: Namespace) -> int:
-    """Draw what is in the logs: 0, or 1 with the reason on standard error."""
-    try:
-        folder = chosen.log if chosen.log.is_dir() else chosen.log.parent
-        output = folder / "run" if chosen.output is None else chosen.output
-        if output.suffix in (".png", ".svg"):
-            output = output.with_suffix("")
-        series = logs.read(chosen.log)
-        panels = _panels()
-        _write(panels.draw(series, "/".join(chosen.log.resolve().parts[-2:])), output)
-    except FtnPytorchError as failure:
-        print(f"plot: {failure.text}", file=sys.stderr)
-        return 1
+    """Draw what is in the logs."""
+    folder = chosen.log if chosen.log.is_dir() else chosen.log.parent
+    output = folder / "run" if chosen.output is None else chosen.output
+    if output.suffix in (".png", ".svg"):
+        output = output.with_suffix("")
+    series = logs.read(chosen.log)
+    _write(_panels().draw(series, "/".join(chosen.log.resolve().parts[-2:])), output)
     return 0
 
 
@@ -46,11 +40,7 @@ def _panels() -> ModuleType:
     try:
         from . import panels
     except ImportError as failure:
-        raise FtnPytorchError(
-            "IMPORT",
-            f"pictures need matplotlib, which cannot be imported ({failure}). Install it with: "
-            f"{sys.executable} -m pip install matplotlib",
-        ) from failure
+        raise missing_package("plot", failure, "matplotlib") from failure
     return panels
 
 
@@ -59,11 +49,6 @@ def _write(pictures: dict[str, bytes], output: Path) -> None:
     for ending, content in pictures.items():
         # No with_suffix: what follows a point in the name belongs to it.
         file = output.with_name(f"{output.name}.{ending}")
-        part = file.with_name(f"{file.name}.{os.getpid()}.part")
-        try:
-            part.write_bytes(content)
-            os.replace(part, file)
-        except OSError as failure:
-            part.unlink(missing_ok=True)
-            raise FtnPytorchError("FILE", f"{file} cannot be written: {failure.strerror}") from failure
+        with files.replaced(str(file)) as stream:
+            stream.write(content)
         print(file)

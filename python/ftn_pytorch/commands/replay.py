@@ -33,15 +33,11 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(chosen: Namespace) -> int:
-    """Run the command: 0 if all compared calls agree, 1 if one differs, 2 if there is nothing that can be run."""
+    """Run the calls: 0 if all compared ones agree, 1 if one differs. FILE if there is nothing that can be run."""
     try:
-        replay = Replay(chosen.folder, chosen.script)
-        return replay.run(chosen.call, chosen.alone, chosen.pdb)
-    except FtnPytorchError as failure:
-        print(failure, file=sys.stderr)
+        return Replay(chosen.folder, chosen.script).run(chosen.call, chosen.alone, chosen.pdb)
     except (OSError, ValueError, KeyError) as failure:
-        print(f"{chosen.folder} cannot be replayed: {failure}", file=sys.stderr)
-    return 2
+        raise FtnPytorchError("FILE", f"{chosen.folder} cannot be replayed: {failure}") from failure
 
 
 class Replay:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..errors import FtnPytorchError
+from ..host import files
 
 
 class Rows:
@@ -109,17 +110,11 @@ class Rows:
         if names == self._names:
             return
         self.flush()
-        part = f"{self.path}.part"
-        try:
-            with open(self.path, encoding="utf-8", newline="") as old, open(part, "w", encoding="utf-8") as new:
-                writer = csv.writer(new, lineterminator="\n")
-                writer.writerow(["step", *names])
+        with files.completed(self.path) as part, open(part, "w", encoding="utf-8", newline="") as new:
+            writer = csv.writer(new, lineterminator="\n")
+            writer.writerow(["step", *names])
+            with open(self.path, encoding="utf-8", newline="") as old:
                 writer.writerows(row + [""] * (1 + len(names) - len(row)) for row in list(csv.reader(old))[1:])
-            os.replace(part, self.path)
-        except OSError:
-            if os.path.exists(part):
-                os.remove(part)
-            raise
         self.close()
         self._names = names
         self._file = open(self.path, "a", encoding="utf-8", newline="")  # noqa: SIM115

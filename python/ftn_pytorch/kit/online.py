@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from ..errors import FtnPytorchError
+from ..errors import FtnPytorchError, missing_package
 from .handoff import Handoff, Over
 from .outcome import number
 from .unrecorded import Number, unrecorded
@@ -28,11 +28,8 @@ try:
     from lightning.pytorch.plugins.environments import LightningEnvironment
     from lightning.pytorch.utilities.exceptions import MisconfigurationException
     from lightning.pytorch.utilities.seed import isolate_rng
-except ImportError as missing:
-    raise FtnPytorchError(
-        "IMPORT",
-        f"Online needs the package lightning, which cannot be imported ({missing}): python -m pip install lightning",
-    ) from missing
+except ImportError as failure:
+    raise missing_package("Online", failure, "lightning") from failure
 
 # torch tells Lightning so in the first step. Who simulates can do nothing about it.
 warnings.filterwarnings("ignore", r"`isinstance\(treespec, LeafSpec\)` is deprecated")

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch.utils.data import BatchSampler, DataLoader, Dataset, RandomSampler, SequentialSampler, TensorDataset
 
-from ..errors import FtnPytorchError
+from ..errors import FtnPytorchError, missing_package
 from . import storage
 from .replay import Replay
 from .unrecorded import unrecorded
@@ -18,12 +18,8 @@ _ADVICE = "go over its batches outside of the recorded function and pass each on
 
 try:
     from lightning.pytorch import LightningDataModule
-except ImportError as missing:
-    raise FtnPytorchError(
-        "IMPORT",
-        f"ReplayData needs the package lightning, which cannot be imported ({missing}): "
-        "python -m pip install lightning",
-    ) from missing
+except ImportError as failure:
+    raise missing_package("ReplayData", failure, "lightning") from failure
 
 
 class ReplayData(LightningDataModule):

@@ -12,7 +12,8 @@ from typing import Any
 
 import torch
 
-from ..errors import FtnPytorchError
+from ..errors import FtnPytorchError, missing_package
+from ..host import files
 
 HELD_OUT = "held_out_"
 """What the names of arrays begin with whose samples were held out."""
@@ -52,14 +53,8 @@ def export(path: str, arrays: Mapping[str, torch.Tensor]) -> None:
     """
     write = _write_npz if _is_npz(path) else _write_hdf5
     numpy = {name: each.cpu().numpy() for name, each in arrays.items()}
-    part = f"{path}.{os.getpid()}.part"
-    try:
+    with files.completed(path) as part:
         write(part, numpy)
-        os.replace(part, path)
-    except OSError as failure:
-        if os.path.exists(part):
-            os.remove(part)
-        raise FtnPytorchError("FILE", f"{path} cannot be written: {failure}") from failure
 
 
 def load(path: str) -> dict[str, torch.Tensor]:
@@ -106,7 +101,5 @@ def _h5py() -> Any:
     try:
         import h5py
     except ImportError as failure:
-        raise FtnPytorchError(
-            "IMPORT", "HDF5 files need the package h5py, which is not installed: pip install h5py, or export to .npz"
-        ) from failure
+        raise missing_package("an HDF5 file (NPZ needs nothing)", failure, "h5py") from failure
     return h5py

@@ -7,18 +7,14 @@ import importlib
 from collections.abc import Mapping
 from typing import Any
 
-from ..errors import FtnPytorchError
+from ..errors import missing_package
 
 
 def _import(module: str, package: str) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError as failure:
-        raise FtnPytorchError(
-            "IMPORT",
-            f"Log({package}=...) needs the package {package}, which cannot be imported ({failure}): "
-            f"pip install {package}, or leave it out",
-        ) from failure
+        raise missing_package(f"Log({package}=...)", failure, package) from failure
 
 
 class TensorBoard:

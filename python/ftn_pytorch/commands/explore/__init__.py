@@ -12,14 +12,16 @@ import importlib.util
 import os
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from ...errors import FtnPytorchError, message
+from ...errors import FtnPytorchError
+from ...host import files
 from ...runners.models import formats
 from ...script import loading
 from ...script.framework import import_torch
 from .. import export
-from ..example_inputs import InputSpec
+from ..example_inputs import InputSpec, add_config, config_of
 from .graph import Graph
 
 
@@ -33,35 +35,32 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SHAPE[:DTYPE]",
         help="for a script: an example input in the axis order of Python, such as 32x16, once for each input",
     )
+    add_config(parser)
     parser.add_argument(
         "--output", metavar="FILE", help="default: in the working directory, the name of the file with .pt2 or .json"
     )
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """Write the file and say how to see it: 0, or 1 with the reason on standard error."""
-    try:
-        file = write(chosen.source, chosen.input, chosen.output)
-    except FtnPytorchError as failure:
-        print(f"explore: {failure.text}", file=sys.stderr)
-        return 1
+    """Write the file and say how to see it."""
+    file = write(chosen.source, chosen.input, config_of(chosen), chosen.output)
     print(f"{file}: show it with\n  {sys.executable} -m model_explorer {os.path.relpath(file)}")
     if importlib.util.find_spec("model_explorer") is None:
         print(f"Install that with\n  {sys.executable} -m pip install ai-edge-model-explorer")
     return 0
 
 
-def write(source: str, inputs: Sequence[str], output: str | None = None) -> str:
+def write(source: str, inputs: Sequence[str], config: Mapping[str, Any], output: str | None = None) -> str:
     """Write what Model Explorer reads; the name of the file. ARGUMENT, FILE, FORMAT, HOOK, IMPORT if it cannot."""
     script, colon, _ = source.rpartition(":")
     if colon and not os.path.exists(source):
-        return _write_network(source, script, inputs, output)
+        return _write_network(source, script, inputs, config, output)
     path = loading.find(source)
     kind = formats.identify(path)
     if kind == formats.SCRIPT:
         raise FtnPytorchError("ARGUMENT", f"name the network in {source}, as in {source}:net")
-    if inputs:
-        raise FtnPytorchError("ARGUMENT", "--input is for networks of scripts: a saved model has its graph already")
+    if inputs or config:
+        raise FtnPytorchError("ARGUMENT", "--input and --config are for scripts: a saved model has its graph already")
     if kind == formats.EXPORTED:
         return path if output is None else _copied(path, output)
     if kind == formats.TORCHSCRIPT:
@@ -79,15 +78,19 @@ def write(source: str, inputs: Sequence[str], output: str | None = None) -> str:
     return file
 
 
-def _write_network(source: str, script: str, inputs: Sequence[str], output: str | None) -> str:
+def _write_network(
+    source: str, script: str, inputs: Sequence[str], config: Mapping[str, Any], output: str | None
+) -> str:
     if not inputs:
         raise FtnPytorchError("ARGUMENT", "a network of a script needs --input, such as --input 32x16, for each input")
     torch = import_torch(source)
-    network = export.build(torch, source).eval()
+    runner, network = export.opened(torch, source, config)  # the runner keeps the name of the script, for torch
+    network.eval()
     examples = tuple(InputSpec.parse(text, "float32").example(torch) for text in inputs)
     file = _target(output, script, ".pt2")
     settings = argparse.Namespace(to="pt2", aot=False, trace=False, dynamic_batch=False)
     export.write(torch, network, examples, file, settings)
+    del runner
     return file
 
 
@@ -101,16 +104,11 @@ def _target(output: str | None, source: str, extension: str) -> str:
 
 def _copied(path: str, output: str) -> str:
     file = _target(output, path, ".pt2")
-    try:
-        shutil.copyfile(path, file)
-    except OSError as failure:
-        raise FtnPytorchError("FILE", f"{file} cannot be written: {failure}") from failure
+    with files.completed(file) as part:
+        shutil.copyfile(path, part)
     return file
 
 
 def _save(graph: Graph, label: str, file: str) -> None:
-    try:
-        with open(file, "w") as stream:
-            stream.write(graph.json(label))
-    except OSError as failure:
-        raise FtnPytorchError("FILE", f"{file} cannot be written: {message(failure)}") from failure
+    with files.replaced(file) as stream:
+        stream.write(graph.json(label).encode())

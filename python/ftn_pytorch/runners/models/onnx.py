@@ -5,11 +5,10 @@ from __future__ import annotations
 
 import contextlib
 import io
-import sys
 from collections.abc import Callable
 from typing import Any
 
-from ...errors import FtnPytorchError, message
+from ...errors import FtnPytorchError, message, missing_package
 from ...host import process
 from ...script.conventions import Convention
 from ...script.framework import NUMPY
@@ -118,11 +117,7 @@ def _import_runtime(path: str) -> Any:
     try:
         import onnxruntime
     except ImportError as failure:
-        raise FtnPytorchError(
-            "IMPORT",
-            f"{path} is an ONNX model, which needs the Python package onnxruntime: {message(failure)}. Install it "
-            f"with\n  {sys.executable} -m pip install onnxruntime",
-        ) from failure
+        raise missing_package(f"{path} is an ONNX model, which", message(failure), "onnxruntime") from failure
     return onnxruntime
 
 

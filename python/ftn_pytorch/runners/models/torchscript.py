@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from ...errors import FtnPytorchError, summary, trace
-from ...host import fair_lock, private_names, process
+from ...host import fair_lock, files, private_names, process
 from ...ranks import own_rank
 from ...script import loading, parameters
 from ...script.conventions import FORWARD, RESTORE, SAVE, TRAIN, Convention
@@ -59,11 +59,11 @@ class TorchScriptRunner(Runner):
 
     def save(self, file: str) -> None:
         """Write the model and the state of its optimizer; a file of that name is replaced by a complete one only."""
-        from ...checkpoint.file import locked, replaced, resolve
+        from ...checkpoint.file import locked, resolve
 
         extra = {} if self._optimizer is None else {optimizer_state.FILE: self._optimizer.dumps()}
         path = resolve(file)
-        with fair_lock.lock(), locked(path), replaced(path) as stream, _quiet():
+        with fair_lock.lock(), locked(path), files.replaced(path) as stream, _quiet():
             self._torch.jit.save(self._model, stream, _extra_files=extra)
 
     def checkpoint(self, folder: str, keep: int, step: int | None) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl
 
-from ...errors import FtnPytorchError, did_you_mean
+from ...errors import FtnPytorchError, did_you_mean, missing_package
 from ...values.shapes import Shape
 from .input_specs import Input
 
@@ -95,11 +95,7 @@ class Client:
         try:
             from tritonclient import grpc, utils
         except ImportError as failure:
-            raise FtnPytorchError(
-                "IMPORT",
-                f"{address} needs the package tritonclient, which cannot be imported ({failure}): "
-                "python -m pip install 'tritonclient[grpc]'",
-            ) from failure
+            raise missing_package(str(address), failure, "tritonclient[grpc]") from failure
         self._grpc, self._exception = grpc, utils.InferenceServerException
         self.address = address
         self.inputs: list[Input] = []

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: MIT
+"""Files that are there completely or not at all, whatever fails, and brought to disk before they get their names."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from typing import BinaryIO
+
+from ..errors import FtnPytorchError
+
+
+def part_name(name: str, purpose: str = "") -> str:
+    """Name under which a file is written before it gets its own."""
+    return f".{name}.{os.getpid()}~{purpose}.part" if purpose else f".{name}.{os.getpid()}.part"
+
+
+@contextlib.contextmanager
+def replaced(path: str) -> Iterator[BinaryIO]:
+    """A stream for a file beside ``path`` that is brought to disk in the end, and only then gets its name.
+
+    Whatever fails, also a kill at any moment, the old file of that name stays whole. FILE if the place cannot be
+    written. The caller holds the lock of the path. ``src/base/replaced_file.cpp`` does the same on the direct path.
+    """
+    folder, name = os.path.split(os.path.abspath(path))
+    part = os.path.join(folder, part_name(name))
+    try:
+        mode = _mode_of_replaced(path)
+        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        try:
+            with os.fdopen(descriptor, "wb") as raw:
+                if mode is not None:
+                    os.fchmod(descriptor, mode)
+                yield raw
+                raw.flush()
+                os.fsync(descriptor)
+            os.replace(part, path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(part)
+            raise
+        sync_folder(folder)
+    except OSError as failure:
+        raise FtnPytorchError("FILE", f"{path} cannot be written: {_reason(failure, folder)}") from failure
+
+
+@contextlib.contextmanager
+def completed(path: str) -> Iterator[str]:
+    """A name beside ``path``, of the same ending, under which the body writes a file that gets its name in the end.
+
+    For what takes names and no streams. FILE if the place cannot be written.
+    """
+    folder, name = os.path.split(os.path.abspath(path))
+    stem, ending = os.path.splitext(name)
+    part = os.path.join(folder, f"{stem}.{os.getpid()}.part{ending}")
+    try:
+        mode = _mode_of_replaced(path)
+        yield part
+        with open(part, "rb+") as written:
+            if mode is not None:
+                os.fchmod(written.fileno(), mode)
+            os.fsync(written.fileno())
+        os.replace(part, path)
+        sync_folder(folder)
+    except OSError as failure:
+        raise FtnPytorchError("FILE", f"{path} cannot be written: {_reason(failure, folder)}") from failure
+    finally:
+        with contextlib.suppress(OSError):
+            os.unlink(part)
+
+
+def _mode_of_replaced(path: str) -> int | None:
+    """Permissions of the file that is to be replaced, which its successor keeps; None where the umask decides."""
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return None
+    if stat.S_ISDIR(found.st_mode):
+        raise IsADirectoryError(errno.EISDIR, "it is a folder; name a file in it")
+    if not stat.S_ISREG(found.st_mode):
+        raise OSError(errno.EINVAL, "it is no regular file")
+    if not os.access(path, os.W_OK):
+        # A rename would replace it all the same.
+        raise PermissionError(errno.EACCES, "there is a file that is protected against writing")
+    return stat.S_IMODE(found.st_mode)
+
+
+def _reason(failure: OSError, folder: str) -> str:
+    if isinstance(failure, FileNotFoundError) and not os.path.isdir(folder):
+        return f"there is no folder {folder}"
+    return failure.strerror or str(failure)
+
+
+def sync_folder(folder: str) -> None:
+    """Bring names to disk: a rename is lost with the power otherwise. Some network file systems have no such thing."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    except OSError as failure:
+        if failure.errno not in (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP):
+            raise
+    finally:
+        os.close(descriptor)
