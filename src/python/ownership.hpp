@@ -17,10 +17,7 @@ inline bool counts_are_proof() noexcept {
     const Ref object(PyList_New(0));
     if (!object || holders_of(object.get()) != 1) return PyErr_Clear(), false;
     bool follows = false;
-    {
-      const Ref again = object, tuple(PyTuple_Pack(1, object.get()));
-      follows = tuple && holders_of(object.get()) == 3;
-    }
+    if (const Ref pair(PyTuple_Pack(2, object.get(), object.get())); pair) follows = holders_of(object.get()) == 3;
     PyErr_Clear();
     return follows && holders_of(object.get()) == 1;
   }();
