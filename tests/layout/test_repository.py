@@ -42,6 +42,12 @@ def test_code_files_are_short_and_licensed(path: Path) -> None:
     assert any("SPDX-License-Identifier: MIT" in line for line in lines[:20])
 
 
+def test_pytest_can_collect_all_tests_in_one_run() -> None:
+    """Without packages, pytest imports each file by its stem."""
+    stems = [path.stem for path in TRACKED if path.suffix == ".py" and path.name.startswith("test_")]
+    assert len(stems) > 50 and not {stem for stem in stems if stems.count(stem) > 1}
+
+
 def test_variables_are_known_and_documented() -> None:
     """Whatever is read from the environment is on the list that tells misspelt ones, and in the documentation."""
     source = (ROOT / "python" / "ftn_pytorch" / "host" / "variables.py").read_text()
