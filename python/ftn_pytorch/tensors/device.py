@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..errors import FtnPytorchError
-from ..host import private_names, process
+from ..host import private_names, process, shared_gpu
 from ..script import parameters
 from ..script.framework import NUMPY
 
@@ -39,6 +39,8 @@ def resolve(text: str | None, framework: str) -> str | None:
         raise FtnPytorchError(
             "DEVICE", f"device={text!r} cannot be used: {failure}\n{describe_torch(torch)}"
         ) from failure
+    if device.type == "cuda":
+        shared_gpu.warn_if_slow()
     return str(device)
 
 
@@ -129,6 +131,7 @@ def start(name: str) -> None:
         raise FtnPytorchError(
             "DEVICE", f"the array is in memory of {name}, which torch cannot use: {failure}\n{describe_torch(torch)}"
         ) from failure
+    shared_gpu.warn_if_slow()
 
 
 def wait(name: str) -> None:
