@@ -46,6 +46,13 @@ def test_names_of_the_library_exist() -> None:
     assert {found for found in pages if not found.endswith("_")} - known == set()
 
 
+def test_readme_lists_what_the_facade_offers() -> None:
+    facade = (ROOT / "fortran" / "ftn_pytorch.f90").read_text().partition("module ftn_pytorch\n")[2]
+    names = set(re.findall(r"\b(?:torch|ftn_pytorch)_\w+\b", facade))
+    listed = set(re.findall(r"`(\w+)", (ROOT / "README.md").read_text()))
+    assert len(names) > 25 and names <= listed
+
+
 def test_every_status_has_its_row() -> None:
     header = (ROOT / "src" / "ftn_pytorch.h").read_text()
     statuses = {(value, f"FTN_PYTORCH_{name}") for name, value in re.findall(r"\bFPT_(OK|ERR_\w+) = (\d+)", header)}
