@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// Bodies of the C interface, part two: arguments, lists and results.
+/// Bodies of the C interface, part two: arguments, lists and results. Knows nothing of Python.
 #include <algorithm>
 
 #include "arrays/arg.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// The boundary: nothing thrown gets past it, the caller's floating-point environment comes back as it was, and what is
-/// observed is measured here.
+/// observed is measured here. Knows nothing of Python.
 #pragma once
 
 #include <cstdint>

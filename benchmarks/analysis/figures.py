@@ -33,6 +33,8 @@ STYLES = {
     "pytorch-fortran": ("#8C5B80", "d", "-."),
     "pytorch-fortran-script": ("#403529", "p", "-."),
 }
+# The lines of a picture: what a reader chooses among. The tables have all.
+SHOWN = ("python", "script", "recorded", "direct", "onnx", "ftorch")
 # Bars of several cases in one picture.
 GROUPS = {
     "networks": ("Large networks", ("resnet18", "unet")),
@@ -65,11 +67,14 @@ def _lines(case: str, rows: Sequence[Mapping[str, Any]], file: Path) -> list[Pat
         2, 1, figsize=(10, 7.5), sharex=True, height_ratios=(3, 2.4), layout="constrained"
     )
     sizes = sorted({row["size"] for row in rows})
+    measured = {row["path"] for row in rows}
+    shown = [path for path in SHOWN if path in measured]
+    rows = [row for row in rows if row["path"] in shown]
     times = {(row["path"], row["size"]): row["call_us"]["min"] for row in rows}
     ratios = {(path, size): value / times[FLOOR, size] for (path, size), value in times.items()
               if (FLOOR, size) in times}
     for panel, values in ((above, times), (below, ratios)):
-        for path in PATHS:
+        for path in shown:
             points = [(size, values[path, size]) for size in sizes if (path, size) in values]
             if points:
                 color, marker, line = STYLES[path]
@@ -84,10 +89,11 @@ def _lines(case: str, rows: Sequence[Mapping[str, Any]], file: Path) -> list[Pat
         below.set_xscale("log", base=2)
         below.set_xticks(sizes, [f"{size:,}" for size in sizes])
         below.xaxis.set_minor_locator(NullLocator())
-    above.set_ylabel("time of a call, microseconds")
-    below.set_ylabel("time relative to plain Python")
+    above.set_ylabel("time of a call (microseconds)")
+    below.set_ylabel("relative to plain Python")
     below.set_xlabel(CASES[case].unit)
-    above.set_title(f"{CASES[case].title}\nfastest call on one core; lower is faster", loc="left")
+    chosen = "" if len(shown) == len(measured) else f"; {len(shown)} of {len(measured)} paths"
+    above.set_title(f"{CASES[case].title}\nfastest call on one core, lower is faster{chosen}", loc="left")
     figure.legend(*above.get_legend_handles_labels(), loc="outside right upper", frameon=False,
                   handlelength=3.5)
     return style.save(figure, file)

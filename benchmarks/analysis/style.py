@@ -38,8 +38,8 @@ def save(figure: Any, file: Path) -> list[Path]:
 
 
 def plain_log_axis(axis: Any, lowest: float, highest: float) -> None:
-    """A logarithmic y axis from a little below ``lowest`` to a little above ``highest``, with at least three labels."""
-    axis.axes.set_yscale("log")
+    """A logarithmic axis from a little below ``lowest`` to a little above ``highest``, with at least three labels."""
+    (axis.axes.set_xscale if axis.axis_name == "x" else axis.axes.set_yscale)("log")
     margin = (highest / lowest) ** 0.06
     low, high = lowest / max(margin, 1.02), highest * max(margin, 1.02)
     for step in STEPS:
@@ -49,4 +49,4 @@ def plain_log_axis(axis: Any, lowest: float, highest: float) -> None:
     axis.set_major_locator(FixedLocator(ticks))
     axis.set_minor_locator(NullLocator())
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
-    axis.axes.set_ylim(low, high)
+    (axis.axes.set_xlim if axis.axis_name == "x" else axis.axes.set_ylim)(low, high)

@@ -32,6 +32,8 @@ WAYS = {
     "recorded device": "recorded, on the GPU",
     "python": "Python, tensors on the GPU",
 }
+TITLES = {"mlp": "MLP, batch", "unet": "U-Net, batch", "train_step": "step of Adam, batch"}
+MARKERS = {"host": "o", "pinned": "s", "device": "D", "python": "^"}
 COLOURS = {"host": "#D55E00", "pinned": "#E69F00", "device": "#0072B2", "python": "#999999"}
 TOLERANCE = 1e-4
 ROUND_SECONDS = 0.03
@@ -143,24 +145,28 @@ def table(document: dict) -> str:
 
 
 def picture(document: dict, file: Path) -> None:
-    """Bars of all cases, FILE.png and FILE.svg."""
+    """Points for each case, FILE.png and FILE.svg: filled where a step is recorded."""
     from analysis import style
 
     results = document["results"]
-    figure, panel = style.plt.subplots(figsize=(12, 5), layout="constrained")
-    width = 0.8 / len(WAYS)
+    figure, panel = style.plt.subplots(figsize=(11, 6), layout="constrained")
     for place, (way, title) in enumerate(WAYS.items()):
+        colour = COLOURS[way.split()[-1]]
         medians = [result["ways"][way]["median"] for result in results]
-        offsets = [group + (place - (len(WAYS) - 1) / 2) * width for group in range(len(results))]
-        panel.bar(offsets, medians, width, label=title, color=COLOURS[way.split()[-1]],
-                  hatch="//" if way.startswith("recorded") else None, edgecolor="white")
-    panel.set_xticks(range(len(results)), [f"{result['case']} {result['size']:,}" for result in results])
-    panel.set_ylabel("us for a call")
-    panel.set_title(f"Calls of networks on a GPU ({document['gpu']})")
-    panel.grid(axis="y", alpha=0.3)
+        face = colour if way.startswith("recorded") else "white"
+        marker = MARKERS[way.split()[-1]]
+        rows = [row + 0.11 * (place - (len(WAYS) - 1) / 2) for row in range(len(results))]
+        panel.plot(medians, rows, marker, ms=8, mec=colour, mfc=face, mew=2, label=title)
+    for row in range(1, len(results)):
+        panel.axhline(row - 0.5, color="black", lw=0.5)
+    panel.set_yticks(range(len(results)), [f"{TITLES[result['case']]} {result['size']:,}" for result in results])
+    panel.set_xlabel("time of a call (microseconds), median; left is faster")
+    panel.set_title(f"Calls of networks on a GPU ({document['gpu']})", loc="left")
+    panel.grid(axis="x", alpha=0.3)
+    panel.set_ylim(len(results) - 0.5, -0.5)
     every = [value["median"] for result in results for value in result["ways"].values()]
-    style.plain_log_axis(panel.yaxis, min(every), max(every))
-    figure.legend(loc="outside lower center", ncols=4)
+    style.plain_log_axis(panel.xaxis, min(every), max(every))
+    figure.legend(loc="outside right upper", frameon=False)
     style.save(figure, file)
 
 

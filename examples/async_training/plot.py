@@ -12,6 +12,7 @@ import matplotlib.pyplot as plt  # noqa: E402
 
 WAYS = {"synchronous": "synchronous", "thread": "in a thread", "process": "in a process"}
 COLOURS = {"model": "#0072B2", "call": "#E69F00", "training": "#009E73"}
+LINES = ("#000000", "#D55E00", "#CC79A7")  # of the ways; none of them is a colour of the timeline
 LABELS = {"model": "model computes", "call": "call of train", "training": "training"}
 SHOWN = 0.020  # seconds of the timeline
 
@@ -50,7 +51,7 @@ def draw_timeline(axes, folder):
 
 
 def draw_loss(axes, folder):
-    for colour, way in zip(("#000000", "#009E73", "#CC79A7"), WAYS):
+    for colour, way in zip(LINES, WAYS):
         begin = None
         times, losses = [], []
         models = [float(row["begin"]) for row in rows(folder / f"{way}_model.csv") if row["what"] == "model"]
@@ -61,7 +62,7 @@ def draw_loss(axes, folder):
                 losses.append(float(row["loss"]))
         axes.semilogy(times, losses, color=colour, lw=0.9, label=f"{WAYS[way]}")
         axes.plot(times[-1], losses[-1], "o", color=colour)
-    axes.set(xlabel="time since the start of the model (s)", ylabel="loss, normalised")
+    axes.set(xlabel="time since the start of the model (s)", ylabel="loss (share of variance)")
     axes.set_title("B: loss; each line ends with the model", loc="left")
     axes.legend(frameon=False)
     axes.spines[["top", "right"]].set_visible(False)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Draw what the program has written: python plot.py [autograd_basics.csv [autograd_basics.png]]."""
+"""Draw what the program has written: python plot.py [autograd_basics.csv [autograd_basics.svg]]."""
 
 import csv
 import sys
@@ -9,13 +9,15 @@ import matplotlib
 matplotlib.use("Agg")
 from matplotlib import pyplot
 
+pyplot.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "ftn_pytorch"})
+
 PANELS = {
     "y": ("curve", "response", "What it has learnt: y = x exp(-x²)"),
     "dy/dx": ("slope", "derivative", "What backward gives: dy/dx"),
 }
 
 
-def main(table: str = "autograd_basics.csv", picture: str = "autograd_basics.png") -> None:
+def main(table: str = "autograd_basics.csv", picture: str = "autograd_basics.svg") -> None:
     with open(table, newline="") as stream:
         rows = list(csv.DictReader(stream))
     x = [float(row["x"]) for row in rows]
@@ -27,7 +29,7 @@ def main(table: str = "autograd_basics.csv", picture: str = "autograd_basics.png
         axes.set_title(title, loc="left", fontsize="medium")
         axes.spines[["top", "right"]].set_visible(False)
     panels[0].legend(frameon=False)
-    figure.savefig(picture, dpi=110)
+    figure.savefig(picture, dpi=110, metadata={"Date": None} if picture.endswith(".svg") else None)
 
 
 if __name__ == "__main__":

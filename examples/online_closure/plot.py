@@ -14,7 +14,7 @@ matplotlib.use("Agg")  # no window, no display
 import matplotlib.pyplot as plt  # noqa: E402
 from matplotlib.colors import LogNorm  # noqa: E402
 
-DATA, PICTURE, TALK = "online_closure.npz", "online_closure.png", "online_closure_talk.png"
+DATA, FORECASTS, CLIMATE, LEARNING = "online_closure.npz", "forecasts.png", "climate.svg", "learning.svg"
 
 # Okabe and Ito (2008): told apart by everyone
 TRUTH, LINEAR, QUARTIC, POLYNOMIAL, NETWORK = "black", "#E69F00", "#009E73", "#D55E00", "#0072B2"
@@ -40,6 +40,8 @@ STYLE = {
     "legend.frameon": False,
     "legend.fontsize": 10.5,
     "lines.linewidth": 1.8,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "ftn_pytorch",
 }
 
 kept = {}
@@ -62,41 +64,46 @@ def keep(**items):
 def draw():
     np.savez_compressed(folder / DATA, **kept)
     with plt.rc_context(STYLE):
-        draw_all(kept)
-    with plt.rc_context(STYLE | {"font.size": 15, "axes.titlesize": 17, "legend.fontsize": 14, "lines.linewidth": 2.5}):
-        draw_talk(kept)
+        draw_forecasts(kept)
+        draw_climate(kept)
+        draw_learning(kept)
 
 
-def draw_all(d):
-    figure = plt.figure(figsize=(16, 10), layout="constrained")
+def draw_forecasts(d):
+    figure = plt.figure(figsize=(13, 7.4), layout="constrained")
     figure.get_layout_engine().set(w_pad=0.07, h_pad=0.05)
-    figure.suptitle("Lorenz '96: networks learn the fast variables inside the running Fortran model", weight="bold")
-    top, middle, bottom = figure.subfigures(3, 1, height_ratios=[0.72, 1.1, 1])
+    top, bottom = figure.subfigures(2, 1, height_ratios=[0.7, 1])
     draw_hovmoeller(top.subplots(1, 3, sharex=True, sharey=True), d)
-    panels = middle.subplot_mosaic("abcd;abed", height_ratios=[2, 1])
-    draw_tendency(panels["a"], d)
-    draw_error(panels["b"], d)
-    draw_distribution(panels["c"], panels["e"], d)
-    draw_correlation(panels["d"], d)
-    panels = bottom.subplots(2, 2, width_ratios=[1, 1.35], height_ratios=[2.2, 1], sharex="col", sharey="row")
+    tendency, error = bottom.subplots(1, 2)
+    draw_tendency(tendency, d)
+    draw_error(error, d)
+    save(figure, FORECASTS)
+
+
+def draw_climate(d):
+    figure = plt.figure(figsize=(11, 4.4), layout="constrained")
+    panels = figure.subplot_mosaic("ab;cb", height_ratios=[2, 1])
+    draw_distribution(panels["a"], panels["c"], d)
+    draw_correlation(panels["b"], d)
+    save(figure, CLIMATE)
+
+
+def draw_learning(d):
+    figure, panels = plt.subplots(
+        2, 2, figsize=(14, 5), width_ratios=[1, 1.35], height_ratios=[2.2, 1], sharex="col", sharey="row",
+        layout="constrained",
+    )  # fmt: skip
     draw_first_skill(panels[0, 0], d)
     draw_first_loss(panels[1, 0], d)
     draw_second_skill(panels[0, 1], d)
     draw_second_loss(panels[1, 1], d)
+    save(figure, LEARNING)
+
+
+def save(figure, file):
     for letter, panel in zip("abcdefghi", [panel for panel in figure.axes if panel.get_title("left")]):
         panel.set_title(rf"$\bf{{{letter}}}$  {panel.get_title('left')}")
-    figure.savefig(folder / PICTURE, dpi=150)
-    plt.close(figure)
-
-
-def draw_talk(d):
-    """What a listener can take in at once: forecasts are better, and learning on keeps them so."""
-    figure, (error, skill) = plt.subplots(1, 2, figsize=(16, 6.5), width_ratios=[1, 1.35], layout="constrained")
-    draw_error(error, d)
-    draw_second_skill(skill, d)
-    error.set(title="Forecasts with what was learned: mean error")
-    skill.set(title="The forcing changes while the model runs", xlabel=SINCE, ylabel=SKILL)
-    figure.savefig(folder / TALK, dpi=90)
+    figure.savefig(folder / file, dpi=110, metadata={"Date": None} if file.endswith(".svg") else None)
     plt.close(figure)
 
 
@@ -108,8 +115,8 @@ def draw_hovmoeller(panels, d):
     difference = d["shown_network"] - d["shown_truth"]
     shown = [
         ("Full model: X in space and time", d["shown_truth"], limits, "$X_k$"),
-        ("Reduced model with the network, same start", d["shown_network"], limits, "$X_k$"),
-        ("Difference (dashed: end of valid time)", difference, differences, "network - full"),
+        ("With the network, same start", d["shown_network"], limits, "$X_k$"),
+        ("Difference; dashed: end of valid time", difference, differences, "network - full"),
     ]
     for panel, (title, x, options, label) in zip(panels, shown):
         sectors = np.arange(x.shape[1] + 1) + 0.5

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Draw what the program has written: python plot.py [training_loop.csv [training_loop.png]]."""
+"""Draw what the program has written: python plot.py [training_loop.csv [training_loop.svg]]."""
 
 import csv
 import sys
@@ -9,11 +9,13 @@ import matplotlib
 matplotlib.use("Agg")
 from matplotlib import pyplot
 
+pyplot.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "ftn_pytorch"})
+
 NOISE = 0.05
 """That of main.f90."""
 
 
-def main(table: str = "training_loop.csv", picture: str = "training_loop.png") -> None:
+def main(table: str = "training_loop.csv", picture: str = "training_loop.svg") -> None:
     with open(table, newline="") as stream:
         rows = list(csv.DictReader(stream))
     epochs = [int(row["epoch"]) for row in rows]
@@ -32,7 +34,7 @@ def main(table: str = "training_loop.csv", picture: str = "training_loop.png") -
     axes.set(xlabel="epoch", ylabel="mean squared error", yscale="log", xlim=(1, epochs[-1]), ylim=(5e-4, 0.3))
     axes.set_title("Loss of the training and of the validation", loc="left", fontsize="medium")
     axes.spines[["top", "right"]].set_visible(False)
-    figure.savefig(picture, dpi=110)
+    figure.savefig(picture, dpi=110, metadata={"Date": None} if picture.endswith(".svg") else None)
 
 
 if __name__ == "__main__":

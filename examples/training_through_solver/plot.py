@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Draw what the program has written: python plot.py [training_through_solver.csv [training_through_solver.png]]."""
+"""Draw what the program has written: python plot.py [training_through_solver.csv [training_through_solver.svg]]."""
 
 import csv
 import sys
@@ -9,6 +9,8 @@ import matplotlib
 matplotlib.use("Agg")
 from matplotlib import pyplot
 
+pyplot.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "ftn_pytorch"})
+
 CURVES = {
     "none": ("no closure", "0.6"),
     "a priori": ("closure trained on single steps", "#d95f02"),
@@ -16,7 +18,7 @@ CURVES = {
 }
 
 
-def main(table: str = "training_through_solver.csv", picture: str = "training_through_solver.png") -> None:
+def main(table: str = "training_through_solver.csv", picture: str = "training_through_solver.svg") -> None:
     with open(table, newline="") as stream:
         rows = list(csv.DictReader(stream))
     times = [float(row["time"]) for row in rows]
@@ -29,12 +31,12 @@ def main(table: str = "training_through_solver.csv", picture: str = "training_th
     axes.annotate(
         "20 steps", (20 * times[0], 0), (4, 4), xycoords=("data", "axes fraction"), textcoords="offset points"
     )
-    axes.set(xlabel="time", ylabel="error", yscale="log", xlim=(0, times[-1]))
+    axes.set(xlabel="time (model units)", ylabel="error of u (model units)", yscale="log", xlim=(0, times[-1]))
     axes.set_title(
         "Error of runs from unseen fields, up to each time (root mean square)", loc="left", fontsize="medium"
     )
     axes.spines[["top", "right"]].set_visible(False)
-    figure.savefig(picture, dpi=110)
+    figure.savefig(picture, dpi=110, metadata={"Date": None} if picture.endswith(".svg") else None)
 
 
 if __name__ == "__main__":

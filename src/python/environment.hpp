@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// Which Python, and whether it fits: paths and files only, nothing is started. Starting a process to ask it would
-/// fork, which MPI programs may not do.
+/// fork, which MPI programs may not do. Knows nothing of Python.
 #pragma once
 
 #include <filesystem>

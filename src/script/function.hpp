@@ -24,7 +24,7 @@ struct Place {
 
 /// What load and reload settle.
 struct Script {
-  Ref runner;  ///< object of the Python package, see docs/architecture.md
+  Ref runner;  ///< object of the Python package, see runners/base.py
   std::string name, backend;
   Options options;
   Framework framework = Framework::torch;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/// The state of files that Python runs: save, checkpoint, restore, and weights for others.
 #include <string>
 #include <vector>
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// Where a torch is and which version it has: paths and files only, nothing is started or imported.
+/// Knows nothing of Python.
 #pragma once
 
 #include <string>

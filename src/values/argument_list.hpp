@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// The objects behind torch_tensor_wrap.
+/// The objects behind torch_tensor_wrap: arguments, filled in one by one.
 #pragma once
 
 #include <cstdint>

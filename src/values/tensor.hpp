@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// The objects behind torch_tensor.
+/// The objects behind torch_tensor. Knows nothing of Python.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// The kinds of tensors.
+/// The kinds of tensors: memory, tensors of torch, gradients, failures.
 #include <atomic>
 #include <cstring>
 #include <utility>

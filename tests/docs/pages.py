@@ -13,8 +13,6 @@ PAGES = sorted(
     [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *(ROOT / "docs").glob("*.md")]
     + [*(ROOT / "examples").glob("*/README.md")]
 )
-# Its Python block lists signatures without bodies.
-UNTESTED_PAGES = {ROOT / "docs" / "architecture.md"}
 # Their blocks are followed one after the other, by test_tutorial.py and the files test_tools_*.py.
 RUN_PAGES = {ROOT / "docs" / "tutorial.md", ROOT / "docs" / "tools.md"}
 
@@ -43,7 +41,7 @@ class Block:
 
     @property
     def is_tested(self) -> bool:
-        return self.page not in UNTESTED_PAGES and not self.comment("no, because")
+        return not self.comment("no, because")
 
 
 def blocks_of(page: Path) -> Iterator[Block]:

@@ -128,7 +128,7 @@ def test_cmake(cache: dict[str, str], tmp_path: Path) -> None:
 
 
 def test_make(build_dir: Path, tmp_path: Path) -> None:
-    """The Makefile of the README finds all sources of an installed package and says how to build the program."""
+    """The Makefile of docs/install.md finds all sources of an installed package and says how to build the program."""
     (block,) = blocks("make")
     (tmp_path / "Makefile").write_text(block.text)
     (tmp_path / "model.f90").write_text("end\n")

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from pages import PAGES, ROOT, UNTESTED_PAGES, Block, blocks
+from pages import PAGES, ROOT, Block, blocks
 
 from ftn_pytorch import __main__ as command_line
 
@@ -122,7 +122,7 @@ def test_sh(block: Block) -> None:
         check(words, block.page)
 
 
-@pytest.mark.parametrize("page", sorted(set(PAGES) - UNTESTED_PAGES), ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_inline(page: Path) -> None:
     """The same for commands between backticks; an ellipsis stands for arguments."""
     for found in re.findall(r"`((?:make|ctest|python -m ftn_pytorch) [^`]+)`", page.read_text()):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The core keeps to its layers, to its exported names and to its one header."""
 
+import itertools
 import re
 import subprocess
 from pathlib import Path
@@ -20,6 +21,8 @@ PLUGIN_ROOMS = {"plugin": 0, "plugin/training": 1, "plugin/model": 2, "plugin/pa
 SOURCES = sorted(path for room in ROOMS for path in (SRC / room).iterdir() if path.suffix in (".cpp", ".hpp"))
 PLUGIN = sorted(path for path in (SRC / "plugin").rglob("*") if path.suffix in (".cpp", ".hpp"))
 RECORDING = sorted(path for path in (SRC / "recording").iterdir() if path.suffix in (".cpp", ".hpp"))
+HEADERS = [SRC / "ftn_pytorch.h", SRC / "direct" / "fpt_direct.h"]
+EVERYTHING = [*HEADERS, *SOURCES, *PLUGIN, *RECORDING]
 # Those of torch that include Python.h are among them.
 HEADERS_OF_PYTHON = re.compile(
     r"#include <(?:Python\.h|pybind11/|torch/extension|torch/csrc/(?:Exceptions|autograd/python_|jit/python/))"
@@ -49,16 +52,27 @@ def functions_of_the_header() -> list[str]:
     return re.findall(r"^FPT_API [^(]*?(\w+)\(", HEADER, re.MULTILINE)
 
 
-def table_of_the_architecture() -> dict[str, bool]:
-    """Files of docs/architecture.md, with their rooms, and whether they know Python."""
-    text = (ROOT / "docs" / "architecture.md").read_text()
-    table = {}
-    for room, lines in re.findall(r"^#### `src/((?:\w+/)*)`(.*?)(?=^#|\Z)", text, re.MULTILINE | re.DOTALL):
-        for names, answer in re.findall(r"^\| (`.*?) \|.*\| (yes|no) \|$", lines, re.MULTILINE):
-            for name in re.findall(r"`([^`]+)`", names):
-                stem, *suffixes = name.split(".", 1)[0], *re.findall(r"\.\w+", name)
-                table |= {str(Path(room) / (stem + suffix)): answer == "yes" for suffix in suffixes}
-    return table
+def rooms_of_the_architecture() -> dict[str, str]:
+    """Rooms of docs/architecture.md, and whether their files may know Python: yes, no, or the one that may."""
+    text = (ROOT / "docs" / "architecture.md").read_text().partition("## The C++ core")[2]
+    rows = re.findall(r"^\| `(\w+)/` \|.*\| (yes|no|only `\w+`) \|$", text, re.MULTILINE)
+    return {"." if room == "src" else room: answer for room, answer in rows}
+
+
+def opens_with(path: Path) -> str:
+    """The comment below the licence, which says what a file is for; a source without one is that of its header."""
+    lines = path.read_text().splitlines()[1:]
+    comment = list(itertools.takewhile(re.compile(r"///|/\*\*| \*").match, lines))
+    header = path.with_suffix(".hpp")
+    if not comment and path != header and header.is_file():
+        return opens_with(header)
+    return " ".join(line.strip("/* ") for line in comment)
+
+
+def is_without_python(path: Path) -> bool:
+    answer = rooms_of_the_architecture()[name_of(path).split("/")[0] if path.parent != SRC else "."]
+    by_room = answer == "no" or (answer != "yes" and answer != f"only `{path.stem}`")
+    return by_room or "Knows nothing of Python" in opens_with(path)
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=name_of)
@@ -79,9 +93,14 @@ def test_headers_include_each_other_in_one_direction() -> None:
         below = {name: included for name, included in below.items() if name not in done}
 
 
-def test_architecture_lists_the_files() -> None:
-    files = {name_of(path) for path in [*SOURCES, *PLUGIN, *RECORDING]} | {"ftn_pytorch.h", "direct/fpt_direct.h"}
-    assert set(table_of_the_architecture()) == files
+def test_architecture_lists_the_rooms() -> None:
+    folders = {path.name for path in SRC.iterdir() if path.is_dir()} | {"."}
+    assert set(rooms_of_the_architecture()) == folders == set(ROOMS) | {"plugin", "recording"}
+
+
+@pytest.mark.parametrize("source", EVERYTHING, ids=name_of)
+def test_files_open_with_what_they_are_for(source: Path) -> None:
+    assert len(opens_with(source).split()) > 4
 
 
 @pytest.mark.parametrize("source", RECORDING, ids=name_of)
@@ -89,17 +108,11 @@ def test_the_extension_takes_nothing_of_the_core(source: Path) -> None:
     assert all(included.startswith("recording/") for included in included_by(source))
 
 
-@pytest.mark.parametrize("name", [name for name, knows in table_of_the_architecture().items() if not knows])
-def test_python_is_known_where_the_architecture_says(name: str) -> None:
-    assert not re.search(r"\bPy[A-Z]?[a-z]*_[A-Z]", (SRC / name).read_text())
-    for path in reached_from(SRC / name):
-        assert not HEADERS_OF_PYTHON.search(path.read_text()), f"{name} reaches {name_of(path)}"
-
-
-@pytest.mark.parametrize("source", [*SOURCES, *PLUGIN, *RECORDING], ids=name_of)
-def test_only_files_without_python_say_so(source: Path) -> None:
-    if "Knows nothing of Python" in source.read_text():
-        assert not table_of_the_architecture()[name_of(source)]
+@pytest.mark.parametrize("source", [path for path in EVERYTHING if is_without_python(path)], ids=name_of)
+def test_python_is_known_where_rooms_and_files_say(source: Path) -> None:
+    assert not re.search(r"\bPy[A-Z]?[a-z]*_[A-Z]", source.read_text())
+    for path in reached_from(source):
+        assert not HEADERS_OF_PYTHON.search(path.read_text()), f"{name_of(source)} reaches {name_of(path)}"
 
 
 @pytest.mark.parametrize("source", PLUGIN, ids=name_of)

@@ -89,10 +89,10 @@ def test_a_test_of_the_core_lies_beside_what_it_tests(path: Path) -> None:
     assert any(name == concern or name.startswith(concern + "_") for concern in concerns)
 
 
-def test_reliability_names_tests_that_are_there() -> None:
-    """Names in docs/reliability.md: a file below tests/, or ``::`` and something in the file that was named last."""
+def test_guarantees_name_tests_that_are_there() -> None:
+    """Names in tests/README.md: a file below tests/, or ``::`` and something in the file that was named last."""
     tests, latest, checked = ROOT / "tests", "", 0
-    text = (ROOT / "docs" / "reliability.md").read_text()
+    text = (tests / "README.md").read_text().partition("## Guarantees")[2].partition("## Where features meet")[0]
     folders = "|".join(path.name for path in tests.iterdir() if path.is_dir())
     for file, name in re.findall(rf"`((?:{folders})/(?:\w+/)*\w+\.\w+)?(?:::(\w+)[.]*)?`", text):
         latest = file or latest

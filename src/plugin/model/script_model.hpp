@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// TorchScript models.
+/// A TorchScript model: its methods, locks, mode and freezing.
 #pragma once
 
 #include <map>
