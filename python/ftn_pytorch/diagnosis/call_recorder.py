@@ -118,7 +118,7 @@ class Recorder:
 
     @_ends_recording
     def restored(self, runner: Any) -> None:
-        """Write the state that a restore has given ``runner``: what it was read from may be gone when it is replayed."""
+        """Write the state that a restore has given a module: the checkpoint may be gone when this is replayed."""
         number = self._numbers.get(id(runner))
         if number is not None and self._calls < self._limit:
             runner.save(str(self._folder / f"module-{number}" / name_of_restored(self._calls + 1)))
