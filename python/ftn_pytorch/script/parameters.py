@@ -121,7 +121,7 @@ def require_digits(values: Mapping[str, Any], here: Mapping[str, Any], status: s
             raise FtnPytorchError(
                 status,
                 f"the weights would lose digits: {name} is {dtype_name(values[name])}, and {dtype_name(kept)} in "
-                f"{path}. Take them from a copy of the network that has this type, or write the model from this network",
+                f"{path}. Take them from a copy of the network that has this type, or write the model from this one",
             )
 
 

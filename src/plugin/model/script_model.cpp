@@ -64,7 +64,7 @@ void require_digits(const std::vector<NamedTensor>& from, const std::vector<Name
     if (c10::promoteTypes(given, kept) != kept)
       fail(status, "the weights would lose digits: ", to[i].first, " is ", dtype_name(dtype_of(given)), ", and ",
            dtype_name(dtype_of(kept)), " in ", file,
-           ". Take them from a copy of the network that has this type, or write the model from this network");
+           ". Take them from a copy of the network that has this type, or write the model from this one");
   }
 }
 
