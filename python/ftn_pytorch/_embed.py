@@ -137,6 +137,9 @@ def restore(runner: Runner, file: str, fallback: bool = False, step: int = -1) -
     fallback: a damaged checkpoint of a folder is passed over.
     """
     found = runner.restore(file, bool(fallback), None if step == -1 else step)
+    recorder = call_recorder.recorder()
+    if recorder:
+        recorder.restored(runner)
     return -1 if found is None else found
 
 

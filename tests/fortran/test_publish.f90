@@ -1,7 +1,7 @@
 ! SPDX-License-Identifier: MIT
 !> A script trains, a saved model of the same network predicts with its weights, on both paths.
 program test_publish
-   use, intrinsic :: iso_fortran_env, only : real64
+   use, intrinsic :: iso_fortran_env, only : real32, real64
    use check, only : expect, expect_status, expect_text, finish, script
    use ftn_pytorch
    implicit none
@@ -27,9 +27,10 @@ contains
    subroutine publishes_to(backend)
       character(*), intent(in) :: backend
 
-      type(torch_module) :: predicting, smaller, package, tied
+      type(torch_module) :: predicting, smaller, package, tied, single
       real(real64) :: wanted(2, 32), found(2, 32), before(2, 32), wanted_tied(3, 32), found_tied(3, 32)
       real(real64) :: loss
+      real(real32) :: before_single(2, 32), found_single(2, 32)
       logical :: completed
       integer :: step, call
 
@@ -69,6 +70,18 @@ contains
       call expect_text(errmsg, "no network 'nets'", backend//": an unknown name")
       call predicting%forward([torch_in(x)], [torch_out(found)])
       call expect(all(abs(found - wanted) < 1e-12_real64), backend//": failures change nothing")
+
+      call trained%call("write_single", [torch_in("file", backend//"_single.pt")])
+      call single%load(backend//"_single.pt", backend=backend)
+      call single%forward([torch_in(real(x, real32))], [torch_out(before_single)])
+      call trained%publish(single, name="net", stat=stat, errmsg=errmsg)
+      call expect_status(stat, FTN_PYTORCH_ERR_DTYPE, backend//": to a model of fewer digits", errmsg)
+      call expect_text(errmsg, "is float64, and float32 in", backend//": the types are named")
+      call single%restore(backend//"_publish.pt", stat=stat, errmsg=errmsg)
+      call expect_status(stat, FTN_PYTORCH_ERR_FORMAT, backend//": a file of more digits", errmsg)
+      call single%forward([torch_in(real(x, real32))], [torch_out(found_single)])
+      call expect(all(found_single == before_single), backend//": and nothing is changed")
+      call trained%publish(single, name="single")
 
       call trained%call("write", [torch_in("name", "tied.0"), torch_in("file", backend//"_tied.pt")])
       call tied%load(backend//"_tied.pt", backend=backend)

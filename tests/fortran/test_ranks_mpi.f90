@@ -18,7 +18,7 @@ program test_ranks_mpi
    call MPI_Init()
    call MPI_Comm_rank(MPI_COMM_WORLD, rank)
    call MPI_Comm_size(MPI_COMM_WORLD, ranks)
-   call expect(ranks == 4, "this test is for four ranks")
+   call expect(ranks == merge(2, 4, chosen == "beside"), "this test is for four ranks, or two beside")
    call ftn_pytorch_set_threads(1)
    select case (chosen)
    case ("handles")
@@ -31,6 +31,8 @@ program test_ranks_mpi
       call freed_communicator()
    case ("training")
       call training()
+   case ("beside")
+      call beside_the_program()
    case ("missing")
       call missing_rank()
    case ("failing")
@@ -202,6 +204,38 @@ contains
       call MPI_Allreduce(gradients, all_gradients, 4, MPI_REAL8, MPI_SUM, MPI_COMM_WORLD)
       call expect(all(abs(4*gradients - all_gradients) < 1e-12), "DistributedDataParallel")
    end subroutine training
+
+   !> Steps in a thread of the script, while the program makes calls of MPI
+   subroutine beside_the_program()
+      type(torch_pymodule) :: model
+      character(:), allocatable :: errmsg
+      real(real64) :: x(3, 5), loss, total, found(2), alike(2)
+      integer :: stat, step
+
+      x = 0.1_real64*(rank + 1)
+      call model%load(script("ranks_beside.py"), config=[torch_in("joins", .false.)], communicator=MPI_COMM_WORLD)
+      call model%train_step([torch_in(x)], [torch_in(x)], loss)
+      do step = 1, 100
+         call MPI_Allreduce(1d0*rank, total, 1, MPI_REAL8, MPI_SUM, MPI_COMM_WORLD)
+      end do
+      call model%call("finish", outputs=[torch_out(found)], stat=stat, errmsg=errmsg)
+      call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "a thread would call MPI", errmsg)
+      call expect_text(errmsg, "init_process_group() in ftn_pytorch_setup", "what to do about that")
+      call model%free()
+
+      call model%load(script("ranks_beside.py"), communicator=MPI_COMM_WORLD)
+      do step = 1, 50
+         call model%train_step([torch_in(x)], [torch_in(x)], loss)
+         call MPI_Allreduce(1d0*rank, total, 1, MPI_REAL8, MPI_SUM, MPI_COMM_WORLD)
+         call expect(total == 1, "the sum of the program is its own")
+      end do
+      call model%call("finish", outputs=[torch_out(found)], stat=stat, errmsg=errmsg)
+      call expect_status(stat, FTN_PYTORCH_OK, "the steps of threads meet", errmsg)
+      call expect(nint(found(1)) == 50, "all samples are learnt")
+      alike = found
+      call MPI_Bcast(alike, 2, MPI_REAL8, 0, MPI_COMM_WORLD)
+      call expect(all(alike == found), "all ranks predict with one network")
+   end subroutine beside_the_program
 
    !> Nobody waits for ever for a rank that does not come
    subroutine missing_rank()

@@ -163,3 +163,34 @@ def test_recording_that_fails_ends_and_the_call_goes_on(load, recorder, tmp_path
         runner = load("def ftn_pytorch_forward(x): return 2 * x\n")
         assert call(runner, numpy.ones(2)).tolist() == [2, 2]
     assert call(runner, numpy.ones(2)).tolist() == [2, 2]
+
+
+COUNTS = """
+calls, weights = 0, [1.0]
+def ftn_pytorch_forward(x):
+    global calls
+    calls += 1
+    weights[0] *= 2
+    return x * weights[0] + calls
+"""
+
+
+@pytest.mark.parametrize("hooks", ["", "def ftn_pytorch_save(file): open(file, 'w').write(repr([calls, weights]))"])
+def test_replay_restores_where_the_program_did(load, recorder, tmp_path, monkeypatch, capsys, hooks):
+    """The checkpoint itself is gone by then: a run keeps the latest only."""
+    read = "def ftn_pytorch_restore(file):\n    global calls, weights\n    calls, weights = eval(open(file).read())\n"
+    text = f"{COUNTS}\n{hooks}\n{read if hooks else ''}"
+    before, x = load(text, name="before.py"), numpy.ones(2)
+    _embed.bind(before, "ftn_pytorch_forward", 0)[0](x)
+    _embed.checkpoint(before, str(tmp_path / "kept"), 3, -1)
+    runner = load(text)
+    call(runner, x)
+    _embed.restore(runner, str(tmp_path / "kept"))
+    for _ in range(2):
+        call(runner, x)
+    next((tmp_path / "kept").glob("*.ckpt")).unlink()
+    _embed.restore(runner, str(tmp_path / "calls" / "module-2" / "restored-2"))
+    call(runner, x)
+    for chosen in ([], ["--call", "3"], ["--call", "2", "--alone"], ["--call", "4", "--alone"]):
+        assert replay(tmp_path, monkeypatch, *chosen) == 0, capsys.readouterr().out
+        assert "the same" in capsys.readouterr().out

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: MIT
 """Communicators of the program, with an MPI that is played. Real ones: test_ranks_mpi.f90, test_shared_mpi.f90."""
 
+import _thread
 import contextlib
+import ctypes
 import datetime
 import gc
 import socket
 import sys
+import time
 
 import pytest
 
@@ -130,6 +133,35 @@ def test_a_module_that_is_loaded_again_knows_of_a_rank_that_did_not_come(mpi, lo
     other = load(text, communicator=LONE)
     assert (ftn_pytorch.rank(), ftn_pytorch.world_size()) == (0, 1), "the one that can be used"
     other._module.compare()
+
+
+def test_threads_of_the_script_make_no_calls_of_mpi(mpi, load, fails):
+    pytest.importorskip("torch")
+    text = """
+        import concurrent.futures, torch, ftn_pytorch
+        net = torch.nn.Linear(1, 1)
+        def in_thread(name):
+            with concurrent.futures.ThreadPoolExecutor(1) as pool:
+                return pool.submit(getattr(ftn_pytorch, name), net).result()
+    """
+    runner = load(text, communicator=LONE)
+    for name, collective in (("average_gradients", "init_process_group"), ("require_equal", "require_equal")):
+        with fails("ARGUMENT", f"{collective}: a thread of the script cannot call MPI", "ftn_pytorch_setup"):
+            runner._module.in_thread(name)
+    ftn_pytorch.init_process_group()
+    try:
+        runner._module.in_thread("average_gradients")
+        runner._module.in_thread("require_equal")
+    finally:
+        sys.modules["torch"].distributed.destroy_process_group()
+    # A thread of the program, which Python has not started
+    ours, told = communicator.Communicator(LONE), []
+    ask = ctypes.CFUNCTYPE(None)(lambda: told.append(ours.broadcast("mine", purpose="a test")))
+    _thread.start_new_thread(ask, ())
+    end = time.monotonic() + 10
+    while not told and time.monotonic() < end:
+        time.sleep(0.001)
+    assert told == ["mine"]
 
 
 def test_a_handle_that_mpi_gives_to_other_ranks(mpi):

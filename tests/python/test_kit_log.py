@@ -86,6 +86,42 @@ def test_a_new_run_keeps_the_old_file(path):
     written(path, [1]).flush()
     assert lines(path) == ["step,loss", "1,1.0"]
     assert len(lines(path + ".abandoned")) == 4
+    written(path, [1, 2]).flush()
+    assert lines(path + ".abandoned.2") == ["step,loss", "1,1.0"]
+    assert len(lines(path + ".abandoned")) == 4, "what was kept stays"
+
+
+@pytest.mark.parametrize("before", [2, 5])
+def test_a_second_phase_may_count_from_one(path, before):
+    """Its rows are those of a run that was not interrupted, wherever the checkpoint was."""
+    steps = [1, 2, 3, 1, 2, 3, 4]
+    whole = path + ".whole"
+    written(whole, steps).flush()
+    log = written(path, steps[:before])
+    state = log.state_dict()
+    for step in steps[before:-1]:
+        log.write(step, loss=-1.0)
+    log.flush()
+    again = Log(path)
+    again.load_state_dict(state)
+    assert again.state_dict() == state, "a checkpoint before the next row"
+    for step in steps[before:]:
+        again.write(step, loss=1 / step)
+    again.flush()
+    assert lines(path) == lines(whole)
+
+
+def test_a_second_phase_in_another_file_or_of_an_earlier_version(path):
+    """The count of rows does not fit, or is not there: nothing is lost that comes before the step."""
+    state = written(path, [1, 2, 3, 1, 2]).state_dict()
+    os.unlink(path)
+    written(path, [1, 2, 3, 4, 5, 6]).flush()
+    for known in (state, {"step": 2, "runs": {}}):
+        again = Log(path)
+        again.load_state_dict(known)
+        again.write(3, loss=0.0)
+        again.flush()
+        assert [each.split(",")[0] for each in lines(path)[1:]] == ["1", "2", "3"]
 
 
 def test_a_run_that_goes_on_without_a_state_cuts_what_it_writes_again(path):

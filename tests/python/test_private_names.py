@@ -174,6 +174,7 @@ def test_each_name_either_says_so_or_has_a_substitute():
         "_LOAD_HOOKS",
         "_LOAD_OWN",
         "_DISPATCH_MODE",
+        "_FOREIGN_THREAD",
         "_SESSION",
         "_BINDING",
     }

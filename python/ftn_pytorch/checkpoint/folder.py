@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ..errors import FtnPytorchError
-from ..host import process
+from ..host import files, process
 from . import file
 from .lock import Lock
 
@@ -136,11 +136,8 @@ class Session:
                     "or restore from this one before going on",
                 )
         for entry in later:
-            aside, number = f"{entry.path}.abandoned", 2
-            while os.path.exists(aside):
-                aside, number = f"{entry.path}.abandoned.{number}", number + 1
             try:
-                os.replace(entry.path, aside)
+                os.replace(entry.path, files.abandoned_name(entry.path))
             except OSError as failure:
                 text = f"{entry.path} cannot be renamed, and is of a run that was given up: {failure.strerror}"
                 raise FtnPytorchError("FILE", text) from failure

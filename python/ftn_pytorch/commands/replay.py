@@ -66,7 +66,10 @@ class Replay:
             os.chdir(self._facts["directory"])
         failures = 0
         for number in numbers:
-            if only is not None and (number > only or (alone and number != only)):
+            if only is not None and number > only:
+                break
+            self._restore(number)
+            if alone and number != only:
                 continue
             is_compared = only is None or number == only
             differences = list(self._call(number, debug and is_compared))
@@ -75,6 +78,11 @@ class Replay:
             failures += bool(differences and not differences[0].startswith("nothing to compare"))
             print(f"call {number}: {self._title(number)}: {'; '.join(differences) or 'the same'}")
         return 1 if failures else 0
+
+    def _restore(self, call: int) -> None:
+        """Give the modules the states that were restored before a call."""
+        for place in self._folder.glob(f"module-*/{call_recorder.name_of_restored(call)}"):
+            _embed.restore(self._runner(int(place.parent.name[len("module-") :])), str(place))
 
     def _title(self, number: int) -> str:
         facts = Stored(self._folder / f"call-{number:04d}", "call").facts

@@ -7,6 +7,7 @@
     module-1/load.json    file, options, configuration, state of the random generators before the load
     module-1/load.npz     arrays of these
     module-1/emulator.py  copy of the file
+    module-1/restored-3   state of the module after a restore that came before the third call
     call-0001/call.json   module, function, arguments, random generators; written before the call
     call-0001/call.npz
     call-0001/result.json results, changed arguments or the exception; missing if the program ended in the call
@@ -116,6 +117,13 @@ class Recorder:
         _write(store, folder, "load", facts)
 
     @_ends_recording
+    def restored(self, runner: Any) -> None:
+        """Write the state that a restore has given a module: the checkpoint may be gone when this is replayed."""
+        number = self._numbers.get(id(runner))
+        if number is not None and self._calls < self._limit:
+            runner.save(str(self._folder / f"module-{number}" / name_of_restored(self._calls + 1)))
+
+    @_ends_recording
     def begin(self, runner: Any, name: str, flags: int, args: tuple, kwargs: Mapping[str, Any]) -> Any:
         """Write a call that is about to be made. Returns what ``end`` needs, None when enough were recorded."""
         if self._calls >= self._limit:
@@ -145,6 +153,11 @@ class Recorder:
         folder, before, arguments, begin = record
         seconds = time.perf_counter() - begin
         write_outcome(folder, outcome_of(result, failure), before.changes(arguments), seconds)
+
+
+def name_of_restored(call: int) -> str:
+    """Name of the file with the state that a module was given before a call."""
+    return f"restored-{call}"
 
 
 def outcome_of(result: Any, failure: BaseException | None) -> dict[str, Any]:

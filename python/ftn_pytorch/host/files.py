@@ -18,6 +18,14 @@ def part_name(name: str, purpose: str = "") -> str:
     return f".{name}.{os.getpid()}~{purpose}.part" if purpose else f".{name}.{os.getpid()}.part"
 
 
+def abandoned_name(path: str) -> str:
+    """Name for a file of a run that was given up, which nothing has yet: ``.abandoned``, ``.abandoned.2``, ..."""
+    aside, number = f"{path}.abandoned", 2
+    while os.path.exists(aside):
+        aside, number = f"{path}.abandoned.{number}", number + 1
+    return aside
+
+
 @contextlib.contextmanager
 def replaced(path: str) -> Iterator[BinaryIO]:
     """A stream for a file beside ``path`` that is brought to disk in the end, and only then gets its name.

@@ -328,6 +328,18 @@ def bound_run(session: Any, binding: Any) -> Callable[[], Any]:
     return functools.partial(run, inner, None)
 
 
+# ---- threads, of which threading tells what made them by their class only
+
+_FOREIGN_THREAD = PrivateName("threading", "_DummyThread", "threads of the program count as threads of the script")
+
+
+def is_thread_of_script() -> bool:
+    """True in a thread that Python has started, False in those of the program."""
+    here = threading.current_thread()
+    foreign = _FOREIGN_THREAD.value() if _FOREIGN_THREAD.is_there() else ()
+    return here is not threading.main_thread() and not isinstance(here, foreign)
+
+
 # ---- the end of Python, which has no public name short of finalizing
 
 _CUT_OFF = "threads and exit functions of scripts are cut off when the program ends"

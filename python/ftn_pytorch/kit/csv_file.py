@@ -14,9 +14,10 @@ from ..host import files
 
 
 class Rows:
-    """Rows at the end of ``path``; what was in it before beyond ``last`` is cut when the first one is written.
+    """Rows at the end of ``path``; what a run that was given up has left there is cut when the first one is written.
 
-    ``last`` None: this run begins anew. Then a file whose rows would all go is kept as ``path`` + ".abandoned".
+    That is what comes after ``last``, the step of the row ``count``. ``last`` None: this run begins anew, so that
+    nothing of this step or a later one may be there. A file whose rows would all go is then kept by another name.
     """
 
     def __init__(self, path: str) -> None:
@@ -25,6 +26,8 @@ class Rows:
         self._names: tuple[str, ...] | None = None
         self._flushed = 0.0
         self.last: int | None = None
+        self.count: int | None = None
+        """Rows that the file has, or goes on after; None as long as that is not known."""
 
     def write(self, step: int, values: Mapping[str, float]) -> None:
         """FILE if it cannot be written, FORMAT if the file is none of these, ARGUMENT for what cannot be in one.
@@ -38,6 +41,7 @@ class Rows:
                 self._take(values)
             texts = [repr(values[name]) if name in values else "" for name in self._names or ()]
             self._file.write(f"{step},{','.join(texts)}\n")
+            self.count += 1  # type: ignore[operator]  # known since it was opened
             if time.monotonic() - self._flushed > 1:
                 self.flush()
         except OSError as failure:
@@ -55,10 +59,10 @@ class Rows:
         except OSError as failure:
             raise self._failed(failure) from failure
 
-    def go_on_after(self, step: int | None) -> None:
+    def go_on_after(self, step: int | None, count: int | None) -> None:
         """Cut what comes later, but not before the next row: a restore may still be undone."""
         self.close()
-        self.last = step
+        self.last, self.count = step, count
 
     def close(self) -> None:
         """FILE if the last rows cannot be written, which are lost then."""
@@ -76,27 +80,35 @@ class Rows:
     def _open(self, step: int) -> None:
         os.makedirs(os.path.dirname(self.path), exist_ok=True)
         self._names = None
-        if os.path.exists(self.path) and os.path.getsize(self.path):
-            self._cut(step - 1 if self.last is None else min(self.last, step - 1))
+        self.count = self._cut(step) if os.path.exists(self.path) and os.path.getsize(self.path) else 0
         self._file = open(self.path, "a", encoding="utf-8", newline="")  # noqa: SIM115, as it stays open
 
-    def _cut(self, last: int) -> None:
+    def _cut(self, step: int) -> int:
+        """Cut the file that is there; how many rows stay."""
+        latest = step - 1 if self.last is None else self.last
         with open(self.path, "rb+") as file:
             header = file.readline()
             if header.split(b",")[0].strip() != b"step":
                 raise FtnPytorchError("FORMAT", f"Log: {self.path} is another file: its first column is not step")
-            end = file.tell()
-            for line in file:
+            end, kept = file.tell(), (file.tell(), 0)
+            for count, line in enumerate(file, 1):
                 # The last line of a run that was killed may be a part of one.
                 first = line.partition(b",")[0]
-                if not line.endswith(b"\n") or not first.lstrip(b"-").isdigit() or int(first) > last:
+                if not line.endswith(b"\n") or not first.lstrip(b"-").isdigit():
                     break
                 end += len(line)
-            if end == len(header) and self.last is None:
-                os.replace(self.path, self.path + ".abandoned")
-                return
+                if int(first) <= latest:
+                    kept = end, count
+                # A script may count from 1 again, so that the step alone does not tell.
+                if (count, int(first)) == (self.count, self.last):
+                    break
+            end, count = kept
+            if not count and self.last is None:
+                os.replace(self.path, files.abandoned_name(self.path))
+                return 0
             file.truncate(end)
         self._names = tuple(header.decode().strip().split(",")[1:])
+        return count
 
     def _take(self, values: Mapping[str, float]) -> None:
         """New names become new columns of the whole file."""

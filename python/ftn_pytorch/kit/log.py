@@ -25,11 +25,11 @@ _ADVICE = "return the numbers, and log them outside of the recorded function"
 class Log:
     """Writes numbers by step: ``log.write(step, loss=loss)``.
 
-    ``path``: a CSV file, ``%r`` in its name becomes the rank. After a restart it is cut at the restored step, so no
-    step is in it twice; a run that begins anew renames an older file to ``path`` + ".abandoned". ``console``: seconds
-    between lines on standard error, with the rate and, where ``last`` is the last step, the estimated end; by default
-    none. ``tensorboard``: a folder; ``wandb``, ``mlflow``: arguments of ``wandb.init`` and ``mlflow.start_run``. IMPORT
-    if such a package is missing.
+    ``path``: a CSV file, ``%r`` in its name becomes the rank. After a restart it is cut behind the row of the
+    checkpoint. A run that begins anew renames an older file to ``path`` + ".abandoned" (".abandoned.2", ...). Steps may
+    begin from 1 again, for a second phase of the training. ``console``: seconds between lines on standard error, with
+    the rate and, where ``last`` is the last step, the estimated end; by default none. ``tensorboard``: a folder;
+    ``wandb``, ``mlflow``: arguments of ``wandb.init`` and ``mlflow.start_run``. IMPORT if such a package is missing.
     """
 
     step = Number()
@@ -78,16 +78,17 @@ class Log:
 
     @unrecorded(_ADVICE)
     def state_dict(self) -> dict[str, Any]:
-        """The last step, up to which the file is on the disk, and the runs of trackers."""
+        """The last step and row, up to which the file is on the disk, and the runs of trackers."""
         self.flush()
-        return {"step": self.step, "runs": {name: each.run for name, each in self._trackers.items()}}
+        rows = None if self._rows is None else self._rows.count
+        return {"step": self.step, "rows": rows, "runs": {name: each.run for name, each in self._trackers.items()}}
 
     @unrecorded(_ADVICE)
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on after that step: what the file has of later ones goes with the next row."""
+        """Go on after that row: what the file has behind it goes with the next one."""
         self.step, self._begin = state["step"], None
         if self._rows is not None:
-            self._rows.go_on_after(self.step)
+            self._rows.go_on_after(self.step, state.get("rows"))  # earlier versions did not count
         for name, each in self._trackers.items():
             each.restart(state["runs"].get(name))
 

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..errors import FtnPytorchError
+from ..host import private_names
 
 # Seconds until a rank counts as one that never comes; that of torch.distributed.
 TIMEOUT = 1800.0
@@ -65,6 +66,7 @@ class Communicator:
 
         The handle does not tell: that of a communicator that was freed is given to the next one.
         """
+        _refuse_threads("init_process_group")
         own = self.group()
         found = _integer_of("mpi_group_compare_", _LOAD, own, group)
         identical = _integer_of("mpi_group_compare_", _LOAD, own, own)
@@ -93,6 +95,7 @@ class Communicator:
 
     def _share(self, words: Any, root: int, purpose: str, end: float) -> None:
         """One broadcast that ends, because nobody waits in it for a rank that failed somewhere else."""
+        _refuse_threads(purpose)
         self._require_mpi()
         if self._failure:
             raise FtnPytorchError("PYTHON", f"{purpose} cannot be done any more: earlier, {self._failure}")
@@ -148,6 +151,17 @@ def _call(name: str, purpose: str, *arguments: Any) -> None:
     subroutine(*(a if isinstance(a, ctypes.Array) else ctypes.byref(a) for a in arguments), ctypes.byref(code))
     if code.value:
         raise FtnPytorchError("PYTHON", f"{purpose}: {name.rstrip('_')} has failed with error code {code.value} of MPI")
+
+
+def _refuse_threads(purpose: str) -> None:
+    """ARGUMENT in a thread of the script: the program makes calls of MPI meanwhile, also on this communicator."""
+    if private_names.is_thread_of_script():
+        raise FtnPytorchError(
+            "ARGUMENT",
+            f"{purpose}: a thread of the script cannot call MPI, since the program calls it meanwhile. Call "
+            "ftn_pytorch.init_process_group() in ftn_pytorch_setup or at the top of the script: what it makes can be "
+            "used in threads",
+        )
 
 
 def _integer_of(name: str, purpose: str, *given: int) -> int:

@@ -20,7 +20,8 @@ def require_equal(network: Any) -> None:
     """FORMAT unless all parameters and buffers have the same names, types, shapes and bits on all ranks.
 
     All ranks of the communicator of the script must call it, or, without one, all of the process group of
-    torch.distributed. What is exchanged are digests, 64 bytes for each rank as long as they agree.
+    torch.distributed. Threads of the script can call it once there is such a group (``init_process_group``). What is
+    exchanged are digests, 64 bytes for each rank as long as they agree.
 
     network: a torch.nn.Module, or an iterable of tensors.
     """
@@ -86,9 +87,9 @@ def _strided(tensor: Any) -> list[Any]:
 
 
 def _gathered(text: str) -> list[str]:
-    """Of all ranks, by MPI where the script has a communicator."""
+    """Of all ranks, by their process group, or by MPI as long as there is none."""
     ours = communicator.current()
-    if ours is not None:
+    if ours is not None and not process_group.is_made_for(ours):
         return ours.gather(text, purpose=_NAME)
     return process_group.gather(text, process_group.require_group(_NAME), _NAME)
 

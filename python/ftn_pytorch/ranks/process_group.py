@@ -81,6 +81,13 @@ def require_group(purpose: str) -> Any:
     return distributed.group.WORLD
 
 
+def is_made_for(ours: Communicator) -> bool:
+    """True if there is a group already, and it is of the ranks of this communicator."""
+    from torch import distributed
+
+    return distributed.is_available() and distributed.is_initialized() and _is_of_group(ours)
+
+
 def gather(text: str, group: Any, purpose: str) -> list[str]:
     """The texts of all ranks of a group, which must all call this; PYTHON if one does not come."""
     from torch import distributed

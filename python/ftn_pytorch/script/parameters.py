@@ -9,7 +9,7 @@ from typing import Any
 
 from ..errors import FtnPytorchError
 from ..host import private_names
-from ..values import loaded, user_objects
+from ..values import dtype_name, loaded, user_objects
 from ..values.walk import Kind, Walk, kind_of
 
 PARAMETERS = "ftn_pytorch_parameters"
@@ -91,7 +91,10 @@ def _all_names(module: Any) -> dict[str, Any]:
 
 
 def assign(runner: Any, values: Mapping[str, Any]) -> None:
-    """Copy to all parameters and buffers of a saved model. SHAPE, and nothing is changed; HOOK for what has none."""
+    """Copy to all parameters and buffers of a saved model; HOOK for what has none.
+
+    SHAPE where it is another network, DTYPE where numbers would lose digits, and nothing is changed then.
+    """
     torch = loaded("torch")
     networks = runner.networks()
     if list(networks) != [""]:
@@ -104,9 +107,22 @@ def assign(runner: Any, values: Mapping[str, Any]) -> None:
         raise FtnPytorchError(
             "SHAPE", f"the network is another one than that of {runner.path}: they differ in {', '.join(wrong)}"
         )
+    require_digits(values, here, "DTYPE", runner.path)
     with torch.no_grad():
         for name, value in values.items():
             here[name].copy_(value)
+
+
+def require_digits(values: Mapping[str, Any], here: Mapping[str, Any], status: str, path: str) -> None:
+    """DTYPE or another status where numbers would lose digits on their way. Both have the same names."""
+    torch = loaded("torch")
+    for name, kept in here.items():
+        if torch.promote_types(values[name].dtype, kept.dtype) != kept.dtype:
+            raise FtnPytorchError(
+                status,
+                f"the weights would lose digits: {name} is {dtype_name(values[name])}, and {dtype_name(kept)} in "
+                f"{path}. Take them from a copy of the network that has this type, or write the model from this one",
+            )
 
 
 def networks_in(namespace: Mapping[str, Any]) -> dict[str, Any]:

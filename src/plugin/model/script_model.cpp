@@ -56,6 +56,18 @@ std::vector<std::string> differences(const std::vector<NamedTensor>& from, const
   return wrong;
 }
 
+/// FPT_ERR_DTYPE or another status where numbers would lose digits on their way. Both have the same names.
+void require_digits(const std::vector<NamedTensor>& from, const std::vector<NamedTensor>& to, fpt_status status,
+                    const std::string& file) {
+  for (std::size_t i = 0; i < to.size(); ++i) {
+    const at::ScalarType given = from[i].second.scalar_type(), kept = to[i].second.scalar_type();
+    if (c10::promoteTypes(given, kept) != kept)
+      fail(status, "the weights would lose digits: ", to[i].first, " is ", dtype_name(dtype_of(given)), ", and ",
+           dtype_name(dtype_of(kept)), " in ", file,
+           ". Take them from a copy of the network that has this type, or write the model from this one");
+  }
+}
+
 void copy_all(const std::vector<NamedTensor>& from, const std::vector<NamedTensor>& to) {
   const c10::InferenceMode normal(false);
   const at::NoGradGuard no_gradients;
@@ -240,6 +252,7 @@ void ScriptModel::restore(const std::string& file) {
   const std::vector<std::string> wrong = differences(from, to);
   if (!wrong.empty())
     fail(FPT_ERR_FORMAT, file, " holds another model than ", settings_.file, ": they differ in ", joined(wrong));
+  require_digits(from, to, FPT_ERR_FORMAT, settings_.file);
   // read before anything is copied, because it may fail
   auto state = optimizer.empty() ? nullptr : optimizer_of_state(optimizer, state_->module, file);
   copy_all(from, to);
@@ -255,6 +268,7 @@ void ScriptModel::assign(std::vector<NamedTensor> values) {
   const std::vector<std::string> wrong = differences(values, to);
   if (!wrong.empty())
     fail(FPT_ERR_SHAPE, "the network is another one than that of ", settings_.file, ": they differ in ", joined(wrong));
+  require_digits(values, to, FPT_ERR_DTYPE, settings_.file);
   copy_all(values, to);
   thaw();
 }

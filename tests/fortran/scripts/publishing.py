@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Trains a network with statistics, beside another one, and writes both as TorchScript."""
 
+import copy
 import warnings
 
 import torch
@@ -16,6 +17,7 @@ other = torch.nn.Linear(3, 2).double()
 shared = torch.nn.Linear(3, 3).double()
 tied = [torch.nn.Sequential(shared, torch.nn.Tanh(), torch.nn.Linear(3, 3).double())]
 tied[0][2].weight = shared.weight
+single = copy.deepcopy(net).float()
 optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
 
 
@@ -40,6 +42,10 @@ def ftn_pytorch_forward(x):
 def write(name, file):
     network = tied[0] if name == "tied.0" else globals()[name]
     torch.jit.script(network.eval()).save(file)
+
+
+def write_single(file):
+    torch.jit.script(single.eval()).save(file)
 
 
 @torch.no_grad()

@@ -102,6 +102,7 @@ class TorchScriptRunner(Runner):
             raise FtnPytorchError(
                 "FORMAT", f"{path} holds another model than {self.path}: they differ in {', '.join(wrong)}"
             )
+        parameters.require_digits(theirs, ours, "FORMAT", self.path)
         optimizer = self._resumed(saved, self._model, path) or self._optimizer
         self._model.load_state_dict(theirs)
         self._optimizer = optimizer
