@@ -21,7 +21,7 @@ from typing import Any
 from ..errors import FtnPytorchError, message
 from ..script import framework, loading, parameters
 from ..script.conventions import FORWARD, TRAIN
-from ..values import results
+from ..values import differences, results
 from . import check, export
 from .c_interface import Array, Library, Module, seconds_per_call
 from .example_inputs import InputSpec, add_config, add_dtype, add_inputs, add_target, config_of, named_specs
@@ -284,18 +284,13 @@ def _python_call(function: Callable, values: Sequence[Array]) -> Callable[[], An
 
 def _arrays(result: Any) -> list[Any]:
     """The arrays among the results; numbers and texts are not compared."""
-    values = [value.detach().numpy() if hasattr(value, "detach") else value for value in results.unpack(result)[1]]
-    return [value for value in values if hasattr(value, "shape")]
+    return [value for value in results.unpack(result)[1] if hasattr(value, "shape")]
 
 
 def _difference(found: Sequence[Any], wanted: Sequence[Any]) -> str:
     """Empty where results agree as other orders of the same sums do."""
-    import numpy
-
     for one, other in zip(found, wanted):
-        one, other = numpy.asarray(one), numpy.asarray(other)
-        limit = export.TOLERANCES.get(other.dtype.name, 0.0) * max(1.0, float(numpy.abs(other).max(initial=0)))
-        if one.shape != other.shape or not numpy.allclose(one, other, rtol=0, atol=limit, equal_nan=True):
+        if differences.between(one, other).relative > differences.tolerance(other):
             return "other numbers than Python: the script draws random numbers, or changes with each call"
     return ""
 
