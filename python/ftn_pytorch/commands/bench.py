@@ -19,6 +19,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ..errors import FtnPytorchError, message
+from ..host import trial
 from ..script import framework, loading, parameters
 from ..script.conventions import FORWARD, TRAIN
 from ..values import differences, results
@@ -89,7 +90,7 @@ class Report:
 
 def run(chosen: argparse.Namespace) -> int:
     """Measure and show."""
-    with contextlib.redirect_stdout(sys.stderr):  # what the script prints
+    with trial.begun(), contextlib.redirect_stdout(sys.stderr):  # what the script prints
         report = _measure(chosen)
     print(json.dumps(asdict(report), indent=2) if chosen.json else "\n".join(_table(report)))
     return 0

@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ..errors import FtnPytorchError
+from ..host import trial
 from ..script import call_text, conventions, loading
 from ..script.conventions import FORWARD, TRAIN
 from .c_interface import Array, Library, Module, Result, seconds_per_call
@@ -89,7 +90,7 @@ class Report:
 def run(chosen: argparse.Namespace) -> int:
     """Check: 0 if all calls went well, 1 if one failed."""
     arrays = Arrays.of(chosen)
-    with contextlib.redirect_stdout(sys.stderr):  # what the script prints
+    with trial.begun(), contextlib.redirect_stdout(sys.stderr):  # what the script prints
         report = examine(chosen.script, arrays, config_of(chosen), chosen.dtype)
     if chosen.json:
         print(json.dumps({**asdict(report), "is_fine": report.is_fine}, indent=2))
