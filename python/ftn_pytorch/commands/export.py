@@ -79,6 +79,7 @@ def run(chosen: argparse.Namespace) -> int:
     if chosen.dtype not in _REALS:
         raise FtnPytorchError("ARGUMENT", f"--dtype {chosen.dtype}: there are {', '.join(_REALS)}")
     specs = [InputSpec.parse(text, chosen.dtype) for text in chosen.input]
+    output = _output(chosen)
     torch = import_torch(chosen.source)
     # The runner keeps the name of the script, by which torch finds its sources.
     runner, module = opened(torch, chosen.source, config_of(chosen), chosen.checkpoint)
@@ -86,10 +87,6 @@ def run(chosen: argparse.Namespace) -> int:
     if not chosen.trainable:
         for parameter in module.parameters():
             parameter.requires_grad_(False)
-    script = chosen.source.rpartition(":")[0]
-    output = os.path.abspath(chosen.output or f"{os.path.splitext(os.path.basename(script))[0]}.{chosen.to}")
-    if not os.path.isdir(os.path.dirname(output)):
-        raise FtnPytorchError("FILE", f"there is no directory {os.path.dirname(output)}")
     torch.manual_seed(0)
     examples = [spec.example(torch) for spec in specs]
     try:
@@ -102,6 +99,19 @@ def run(chosen: argparse.Namespace) -> int:
     how = write(torch, module, tuple(examples), output, chosen)
     print(f"{output}: {how}")
     return check(torch, module, specs, output, chosen.tolerance, chosen.dynamic_batch)
+
+
+def _output(chosen: argparse.Namespace) -> str:
+    """The file to write, known before anything that takes time. FILE if it cannot be there, or must not be replaced."""
+    script = chosen.source.rpartition(":")[0]
+    output = os.path.abspath(chosen.output or f"{os.path.splitext(os.path.basename(script))[0]}.{chosen.to}")
+    files.require_place(output)
+    if chosen.output is None and os.path.lexists(output):
+        # It may be what the script reads its parameters from.
+        raise FtnPytorchError(
+            "FILE", f"{output} is there already: name the file to write, or to replace, with --output"
+        )
+    return output
 
 
 def opened(torch: Any, source: str, config: Mapping[str, Any], checkpoint: str | None = None) -> tuple[Runner, Any]:
