@@ -290,3 +290,14 @@ def test_bench_tells_other_numbers(run, script) -> None:
     script.write_text("import torch\ndef ftn_pytorch_forward(x): return x + torch.rand(())\n")
     rows = measured(run, script, "--input", "32x16")["rows"]
     assert "draws random numbers" in rows[1]["note"]
+
+
+def test_bench_of_training_alone(run, script) -> None:
+    script.write_text("def ftn_pytorch_train(x, target): return False, float(((x[:, :1] - target) ** 2).mean())\n")
+    (row,) = measured(run, script, "--input", "32x16")["rows"]
+    assert row["seconds"] is None and "name some with --target" in row["note"]
+    for inputs in ("32x16", "x=32x16"):
+        rows = measured(run, script, "--input", inputs, "--target", "32x1")["rows"]
+        assert [row["path"] for row in rows] == ["Python", "ftn_pytorch"] and all(row["seconds"] > 0 for row in rows)
+    rows = measured(run, script, "--input", "32x16", "--target", "2x2")["rows"]
+    assert all("ValueError" in row["note"] and row["seconds"] is None for row in rows)

@@ -55,7 +55,7 @@ def test_every_status_has_a_section() -> None:
 
 def test_every_backend_is_documented() -> None:
     """fortran-api.md lists what backend() may return: those of the runners, and the direct path."""
-    runners = (ROOT / "python" / "ftn_pytorch" / "runners").glob("*.py")
+    runners = (ROOT / "python" / "ftn_pytorch" / "runners").rglob("*.py")
     names = {name for file in runners for name in re.findall(r'^    backend = "(\w+)"', file.read_text(), re.MULTILINE)}
     table = re.findall(r'^\| `"(\w+)"` \|', (ROOT / "docs" / "fortran-api.md").read_text(), re.MULTILINE)
     assert set(table) == names | {"direct"}

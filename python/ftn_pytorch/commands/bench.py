@@ -200,8 +200,9 @@ class _Script:
     chosen: argparse.Namespace
 
     def __post_init__(self) -> None:
-        self.names = vars(check.module_of(self.path))
-        uses_torch = framework.decide(check.module_of(self.path), self.path, True) == framework.TORCH
+        self.module_of_python = check.module_of(self.path)
+        self.names = vars(self.module_of_python)
+        uses_torch = framework.decide(self.module_of_python, self.path, True) == framework.TORCH
         self.torch = framework.import_torch(self.path) if uses_torch else None
 
     def values(self, given: Sequence[Array]) -> list[Array]:
@@ -237,14 +238,17 @@ def _measure_script(script: _Script, given: Sequence[Array], targets: Sequence[I
         aims = aims or [("", each.zeros()) for each in module.forward(given) if each.is_array]
     if script.torch is not None and networks:
         _measure_network(script, networks, given)
-    if module.has(TRAIN):
+    if module.has(TRAIN) and not aims:
+        report.rows.append(Row("train", "all paths", note=check.NO_TARGETS))
+    elif module.has(TRAIN):
+        aims = check.named_targets(script.module_of_python, given, aims)
         train = _python_call(script.names[TRAIN], [*values, *script.values(aims)])
         _count_flops(script, "train", train)
         bench = _Bench("train", report)
-        bench.add("Python", lambda: (train, None))
-        bench.add("ftn_pytorch", lambda: (module.train_call(given, aims), None))
+        bench.add("Python", lambda: _called(train))
+        bench.add("ftn_pytorch", lambda: _called(module.train_call(given, aims)))
         if script.torch is not None:
-            bench.add("ftn_pytorch, recorded", lambda: (script.recorded().train_call(given, aims), None), loads=True)
+            bench.add("ftn_pytorch, recorded", lambda: _called(script.recorded().train_call(given, aims)), loads=True)
         bench.measure()
 
 
@@ -281,6 +285,12 @@ def _measure_network(script: _Script, networks: Mapping[str, Any], given: Sequen
 def _python_call(function: Callable, values: Sequence[Array]) -> Callable[[], Any]:
     positional = [value for name, value in values if not name]
     return functools.partial(function, *positional, **{name: value for name, value in values if name})
+
+
+def _called(call: Callable[[], Any]) -> tuple[Callable[[], Any], None]:
+    """A function of which it is known that it can be called; what training gives is different in each call."""
+    call()
+    return call, None
 
 
 def _arrays(result: Any) -> list[Any]:

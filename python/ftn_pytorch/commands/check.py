@@ -40,6 +40,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="for programs")
 
 
+NO_TARGETS = "there are no results to take as targets; name some with --target"
+
+
 @dataclass
 class Arrays:
     """What a program would pass, in the axis order of Python."""
@@ -155,21 +158,25 @@ def _forward(module: Module, script: Any, given: list[Array], outputs: list[Arra
 def _train(module: Module, script: Any, given: list[Array], aims: list[Array], is_reversed: bool) -> Outcome:
     outcome = Outcome(TRAIN, _described([*given, *aims]), is_reversed)
     if not aims:
-        outcome.failure = "not called: there are no results to take as targets; name some with --target"
+        outcome.failure = f"not called: {NO_TARGETS}"
         return outcome
     try:
-        signature = _check_names(script, TRAIN, [*given, *aims])
-        if signature is not None and any(name for name, _ in given):
-            # A target without a name goes to the parameters that the inputs leave.
-            taken = {name for name, _ in [*given, *aims]}
-            left = iter([name for name in signature.parameters if name not in taken])
-            aims = [(name or next(left, ""), value) for name, value in aims]
-        call = module.train_call(given, aims)
+        call = module.train_call(given, named_targets(script, given, aims))
         outcome.finished, outcome.loss = call()
         (outcome.seconds,) = seconds_per_call([call])
     except FtnPytorchError as failure:
         outcome.failure = _words(failure)
     return outcome
+
+
+def named_targets(script: Any, given: Sequence[Array], aims: list[Array]) -> list[Array]:
+    """Targets by name where the inputs have names: one without goes to a parameter that the inputs leave."""
+    signature = _check_names(script, TRAIN, [*given, *aims])
+    if signature is None or not any(name for name, _ in given):
+        return aims
+    taken = {name for name, _ in [*given, *aims]}
+    left = iter([name for name in signature.parameters if name not in taken])
+    return [(name or next(left, ""), value) for name, value in aims]
 
 
 def _check_names(script: Any, function: str, arguments: Sequence[Array]) -> inspect.Signature | None:
