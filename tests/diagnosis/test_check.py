@@ -140,7 +140,8 @@ def test_checks_of_the_library_speak(run, script) -> None:
 
 def test_double_precision_needs_the_option_of_load(run, script) -> None:
     report = checked(run, script, "--input", "32x16:float64", code=1)
-    assert "same dtype" in report["calls"][0]["failure"]
+    failure = report["calls"][0]["failure"]
+    assert "same dtype" in failure and 'convert real arrays on their way in with load(..., dtype="float32")' in failure
     assert checked(run, script, "--input", "32x16:float64", "--dtype", "float32")["is_fine"]
 
 
