@@ -111,3 +111,8 @@ def test_the_oldest_python_is_the_same_everywhere() -> None:
     }
     found = {file: re.search(pattern, (ROOT / file).read_text())[1] for file, pattern in places.items()}
     assert set(found.values()) <= {"3.10", "10"}, found
+
+
+def test_make_installs_what_the_commands_of_readme_need() -> None:
+    extras = re.search(r"^lint =\n((?:    .+\n)+)", (ROOT / "setup.cfg").read_text(), re.MULTILINE)[1].split()
+    assert set(extras) <= set((ROOT / "cmake" / "requirements.txt").read_text().split("\n"))
