@@ -15,9 +15,9 @@ if(NOT Python_EXECUTABLE)
   endforeach()
 endif()
 
-find_package(Python 3.9 QUIET COMPONENTS Interpreter OPTIONAL_COMPONENTS Development.Module Development.Embed)
+find_package(Python 3.10 QUIET COMPONENTS Interpreter OPTIONAL_COMPONENTS Development.Module Development.Embed)
 if(NOT Python_Interpreter_FOUND)
-  message(FATAL_ERROR "No Python 3.9 or newer found. Name one with -DPython_EXECUTABLE=/path/to/python.")
+  message(FATAL_ERROR "No Python 3.10 or newer found. Name one with -DPython_EXECUTABLE=/path/to/python.")
 endif()
 execute_process(
   COMMAND "${Python_EXECUTABLE}" -c

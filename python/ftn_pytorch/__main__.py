@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 
 from ._version import __version__
-from .commands import bench, check, explore, export, lint, new, plot, replay
+from .commands import bench, check, export, lint, new, plot, replay
 from .diagnosis import doctor
 from .errors import FtnPytorchError
 from .host import installation
@@ -19,7 +19,6 @@ _COMMANDS = {
     "check": (check, "call the functions of a script as a Fortran program would, and say what comes of it"),
     "bench": (bench, "measure what a script, or a saved model, costs on each path"),
     "export": (export, "write a network of a script to a file that Fortran loads, and check it"),
-    "explore": (explore, "write a network as a file that Model Explorer shows"),
     "lint": (
         lint,
         "find arguments of torch_in and its like in Fortran sources that compilers accept and that go wrong",

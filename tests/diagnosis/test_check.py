@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+import warm
 
 SCRIPT = """
 import torch
@@ -47,6 +48,19 @@ def run(command, build_dir, tmp_path):
         return command(*arguments, code=code, environment=library, cwd=tmp_path)
 
     return run
+
+
+@pytest.fixture
+def python_here(tmp_path):
+    """python_here(code): run it in the folder of the script, as a program would."""
+
+    def python_here(code):
+        package = Path(__file__).resolve().parents[2] / "python"
+        variables = {**os.environ, "PYTHONPATH": f"{package}{os.pathsep}{tmp_path}"}
+        done = warm.run(["-c", code], env=variables, cwd=tmp_path)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    return python_here
 
 
 def checked(run, *arguments, code=0) -> dict:
@@ -126,7 +140,8 @@ def test_checks_of_the_library_speak(run, script) -> None:
 
 def test_double_precision_needs_the_option_of_load(run, script) -> None:
     report = checked(run, script, "--input", "32x16:float64", code=1)
-    assert "same dtype" in report["calls"][0]["failure"]
+    failure = report["calls"][0]["failure"]
+    assert "same dtype" in failure and 'convert real arrays on their way in with load(..., dtype="float32")' in failure
     assert checked(run, script, "--input", "32x16:float64", "--dtype", "float32")["is_fine"]
 
 
@@ -148,6 +163,39 @@ def test_targets_names_and_settings(run, script) -> None:
     assert report["calls"][1]["arguments"][1].startswith("target: float32 (32, 4)")
     report = checked(run, script, "--input", "y=32x16", code=1)
     assert "ftn_pytorch_forward(x) has no parameter 'y'" in report["calls"][0]["failure"]
+
+
+WRITER = """
+import torch
+from ftn_pytorch import Checkpoint
+from ftn_pytorch.kit import Log, Replay
+
+weights = {"a": torch.zeros(16, 4)}
+log, replay = Log("run/log.csv"), Replay(100)
+checkpoint = Checkpoint(weights=weights)
+checkpoint.restore("run/checkpoints")
+
+def ftn_pytorch_train(x, target):
+    replay.add(x, target)
+    weights["a"] += 0.1 * x.T @ (target - x @ weights["a"])
+    log.write((log.step or 0) + 1, loss=1.0)
+    checkpoint.write("run/checkpoints")
+    checkpoint.save("run/net.pt")
+    replay.export("run/samples.npz")
+    return False, 1.0
+"""
+
+
+@pytest.mark.parametrize("subcommand", ["check", "bench"])
+def test_files_of_a_run_stay_as_they_are(run, script, tmp_path, python_here, subcommand) -> None:
+    script.write_text(WRITER.replace('checkpoint.restore("run/checkpoints")\n', ""))
+    steps = "x = closure.torch.ones(2, 16)\nfor _ in range(3): closure.ftn_pytorch_train(x, x[:, :4])"
+    python_here(f"import closure\n{steps}")
+    before = {file: file.read_bytes() for file in (tmp_path / "run").rglob("*") if file.is_file()}
+    assert len(before) >= 6 and before[tmp_path / "run" / "log.csv"].count(b"\n") == 4
+    script.write_text(WRITER)
+    run(subcommand, script, "--input", "32x16", "--target", "32x4")
+    assert {file: file.read_bytes() for file in (tmp_path / "run").rglob("*") if file.is_file()} == before
 
 
 def test_a_loss_that_is_not_finite(run, script) -> None:
@@ -243,3 +291,14 @@ def test_bench_tells_other_numbers(run, script) -> None:
     script.write_text("import torch\ndef ftn_pytorch_forward(x): return x + torch.rand(())\n")
     rows = measured(run, script, "--input", "32x16")["rows"]
     assert "draws random numbers" in rows[1]["note"]
+
+
+def test_bench_of_training_alone(run, script) -> None:
+    script.write_text("def ftn_pytorch_train(x, target): return False, float(((x[:, :1] - target) ** 2).mean())\n")
+    (row,) = measured(run, script, "--input", "32x16")["rows"]
+    assert row["seconds"] is None and "name some with --target" in row["note"]
+    for inputs in ("32x16", "x=32x16"):
+        rows = measured(run, script, "--input", inputs, "--target", "32x1")["rows"]
+        assert [row["path"] for row in rows] == ["Python", "ftn_pytorch"] and all(row["seconds"] > 0 for row in rows)
+    rows = measured(run, script, "--input", "32x16", "--target", "2x2")["rows"]
+    assert all("ValueError" in row["note"] and row["seconds"] is None for row in rows)

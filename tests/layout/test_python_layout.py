@@ -2,9 +2,12 @@
 """The Python package keeps to its floors: a module imports its own room and rooms below, and no circle is closed."""
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
+
+from ftn_pytorch.values import dtypes
 
 PACKAGE = Path(__file__).resolve().parents[2] / "python" / "ftn_pytorch"
 # Lowest first; rooms of one floor may not import each other. docs/architecture.md says what lives where.
@@ -67,3 +70,13 @@ def test_modules_import_each_other_in_one_direction() -> None:
 
 def test_every_module_is_in_a_room() -> None:
     assert {name.partition(".")[0] for name in MODULES} == set(FLOOR_OF)
+
+
+def test_codes_of_types_are_those_of_the_header() -> None:
+    header = (PACKAGE.parents[1] / "src" / "ftn_pytorch.h").read_text()
+    listed = re.search(r"\bFPT_NONE = 0,.*?}", header, re.DOTALL)[0]
+    codes = {name.lower(): int(code) for name, code in re.findall(r"FPT_(\w+) = (\d+)", listed)}
+    scalars = {"none", "text", "logical16", "logical32", "logical64"}
+    assert {name: code for name, code in codes.items() if name not in scalars} == {
+        name: code for code, name in dtypes.OF_CODE.items()
+    }

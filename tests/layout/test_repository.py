@@ -104,3 +104,21 @@ def test_guarantees_name_tests_that_are_there() -> None:
         assert name in content, f"{latest} has no {name}"
         checked += 1
     assert checked > 80
+
+
+def test_the_oldest_python_is_the_same_everywhere() -> None:
+    places = {
+        "setup.cfg": r"python_requires = >=(3\.\d+)",
+        "pyproject.toml": r'target-version = "py3(\d+)"',
+        "cmake/FtnPytorchPython.cmake": r"find_package\(Python (3\.\d+) ",
+        "cmake/setup.sh": r"is older than Python (3\.\d+)",
+        "README.md": r"Python (3\.\d+) or newer",
+        "docs/reliability.md": r"Python (3\.\d+) or newer",
+    }
+    found = {file: re.search(pattern, (ROOT / file).read_text())[1] for file, pattern in places.items()}
+    assert set(found.values()) <= {"3.10", "10"}, found
+
+
+def test_make_installs_what_the_commands_of_readme_need() -> None:
+    extras = re.search(r"^lint =\n((?:    .+\n)+)", (ROOT / "setup.cfg").read_text(), re.MULTILINE)[1].split()
+    assert set(extras) <= set((ROOT / "cmake" / "requirements.txt").read_text().split("\n"))

@@ -71,6 +71,33 @@ def test_failures_about_shapes_name_the_option(load, failure, told):
     assert 'layout="same"' not in lines(load(TEXT), "listed", (array(10),), failure=failure)[-1]
 
 
+FLOATS = 'x is float64, real(8) in Fortran: convert real arrays on their way in with load(..., dtype="float32").'
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        ("net(x)", FLOATS),
+        ("torch.nn.Conv1d(4, 2, 1)(x)", FLOATS),
+        ("torch.nn.LSTM(3, 2)(x)", FLOATS),
+        ("torch.nn.LayerNorm(3)(x)", FLOATS),
+        ("net(x.float()[:, :1])", None),
+        ("net.double()(n)", FLOATS.replace("x is float64, real(8)", "n is float32, real(4)").replace('32"', '64"')),
+    ],
+)
+def test_failures_about_precision_name_the_option(load, call, told):
+    """The commonest mistake: real(8) of a model for a network of single precision."""
+    torch = pytest.importorskip("torch")
+    double, single = torch.ones(4, 3, dtype=torch.float64), torch.ones(4, 3)
+    arguments = {"n": single} if "(n)" in call else {"x": double}
+    runner = load(f"import torch\nnet = torch.nn.Linear(3, 2)\ndef f(x=None, n=None): return {call}\n")
+    with pytest.raises((RuntimeError, ValueError)) as caught:
+        _embed.bind(runner, "f", 0)[0](**arguments)
+    _, failure = _embed.describe_error(caught.value, "")
+    last = lines(runner, "f", (), arguments, failure)[-1]
+    assert last == told if told else "dtype=" not in last
+
+
 def test_nothing_is_reversed_with_the_same_layout(load):
     runner = load(TEXT, layout="same")
     assert lines(runner, "listed", (array(3, 10),), failure="shape")[1:] == ["  inputs: float32 (3, 10)"]

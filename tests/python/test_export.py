@@ -110,7 +110,7 @@ def test_results_that_differ_fail(command):
 
 def test_tolerance_can_be_given(command):
     assert command("random", "--input", "4x3", "--to", "pt2", "--tolerance", "2")[0] == 0
-    assert command("random", "--input", "4x3", "--to", "pt2", "--tolerance", "1e-9")[0] == 1
+    assert command("random", "--input", "4x3", "--to", "pt2", "--tolerance", "1e-9", "--output", "model.pt2")[0] == 1
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_tolerance_can_be_given(command):
         ("net", ["--input", "4x3", "--to", "pt", "--aot"], ("--to pt2",)),
         ("net", ["--input", "4x3", "--to", "pt2", "--trace"], ("--to pt",)),
         ("net", ["--input", "4x3", "--to", "onnx", "--trainable"], ("--to pt",)),
-        ("net", ["--input", "4x3", "--to", "pt", "--output", "nowhere/net.pt"], ("no directory",)),
+        ("net", ["--input", "4x3", "--to", "pt", "--output", "nowhere/net.pt"], ("there is no folder", "nowhere")),
         ("branch", ["--input", "4x3", "--to", "pt2"], ("torch cannot export this module to pt2",)),
     ],
 )
@@ -173,20 +173,22 @@ def test_scalars_and_types_of_inputs():
     assert export.InputSpec((3, 200), "bool").example(torch, 1).any()
 
 
-@pytest.mark.parametrize(
-    ("found", "expected", "error"),
-    [
-        ([1.0, 2.0], [1.0, 2.0], 0.0),
-        ([100.0, 1.0], [100.0, 2.0], 0.01),
-        ([float("nan"), 1.0], [float("nan"), 1.0], 0.0),
-        ([float("nan"), 1.0], [1.0, 1.0], float("inf")),
-        ([float("inf"), 1.0], [float("inf"), 2.0], 0.5),
-        ([1.0], [1.0, 2.0], float("inf")),
-        ([1, 2], [1.0, 2.0], float("inf")),
-    ],
-)
-def test_difference_is_relative_to_the_largest_value(found, expected, error):
-    assert export._difference(torch, torch.tensor(found), torch.tensor(expected), None)[0] == pytest.approx(error)
+def test_what_is_there_is_replaced_only_by_name(command, tmp_path):
+    """It may be the parameters that the script reads."""
+    (tmp_path / "model.pt").write_bytes(b"parameters")
+    code, _, err = command("net", "--input", "4x3", "--to", "pt")
+    assert code == 2 and "model.pt is there already" in err and "--output" in err
+    assert (tmp_path / "model.pt").read_bytes() == b"parameters"
+    assert command("net", "--input", "4x3", "--to", "pt", "--output", "model.pt")[0] == 0
+    assert (tmp_path / "model.pt").stat().st_size > 1000
+
+
+@pytest.mark.parametrize("place", ["no/x.pt", "folder"])
+def test_the_place_is_looked_at_before_the_script_runs(command, tmp_path, place):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "model.py").write_text("raise RuntimeError('it was run')")
+    code, _, err = command("net", "--input", "4x3", "--to", "pt", "--output", place)
+    assert code == 2 and "FTN_PYTORCH_ERR_FILE" in err and "it was run" not in err
 
 
 def test_options_have_help():
@@ -251,10 +253,8 @@ def test_what_the_setup_hook_loads_is_exported(write, tmp_path, monkeypatch, cap
     assert __main__.main(["export", *options, "--to", "pt2", "--config", "weights=weights.pt"]) == 0
     found = _embed.bind(_embed.load(1, "trained.pt2", {}, {}), "ftn_pytorch_forward", 0)[0](torch.ones(4, 2))
     assert torch.equal(found, torch.full((4, 1), 6.0))
-    assert __main__.main(["explore", *options, "--config", "weights=weights.pt", "--output", "shown.pt2"]) == 0
-    assert torch.export.load("shown.pt2").state_dict["weight"].eq(3).all()
     capsys.readouterr()
-    assert __main__.main(["export", *options, "--to", "pt2"]) == 2
+    assert __main__.main(["export", *options, "--to", "pt2", "--output", "trained.pt2"]) == 2
     assert "FTN_PYTORCH_ERR_SIGNATURE" in capsys.readouterr().err
 
 

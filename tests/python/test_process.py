@@ -11,7 +11,7 @@ import numpy
 import pytest
 
 from ftn_pytorch import _embed
-from ftn_pytorch.host import launcher, process
+from ftn_pytorch.host import launcher, log, process
 
 RANKS = [size_or_rank for pair in launcher._RANKS for size_or_rank in pair]
 TRAIN = "ftn_pytorch_train"
@@ -52,6 +52,18 @@ def test_warnings_of_a_plain_python_are_warnings():
 def test_warning_with_the_name_of_a_file_of_another_encoding_can_be_encoded(host):
     process.warn(os.fsdecode(b"caf\xe9.py"))
     assert host.warnings == ["caf\\udce9.py"]
+
+
+def test_what_all_ranks_have_alike_is_told_by_one(host, monkeypatch):
+    """The others have it in their logs, once as well."""
+    lines = []
+    host.log_level, host.log = lambda: 1, lambda level, text: lines.append(text)
+    for rank, warnings, logged in (("0", ["f is slow"], []), ("1", ["f is slow"], ["f is slow"])):
+        monkeypatch.setenv("PMI_SIZE", "2")
+        monkeypatch.setenv("PMI_RANK", rank)
+        monkeypatch.setattr(process, "_state", process._State())
+        log.job_warning("f is slow")
+        assert (host.warnings, lines) == (warnings, logged)
 
 
 def test_version_of_the_library_is_known_inside_it_alone(host, monkeypatch):

@@ -7,7 +7,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from ftn_pytorch import recorded  # noqa: E402
+from ftn_pytorch import _embed, recorded  # noqa: E402
 from ftn_pytorch.host.process import FtnPytorchWarning  # noqa: E402
 from ftn_pytorch.recording import extension  # noqa: E402
 
@@ -333,9 +333,21 @@ def test_record_option(load, fails, text, piece):
 
 
 def test_record_of_a_saved_model(fails, tmp_path):
-    from ftn_pytorch import _embed
-
     path = str(tmp_path / "net.pt")
     torch.jit.script(torch.nn.Linear(2, 2)).save(path)
     with fails("ARGUMENT", "is a saved model", "leave out record="):
         _embed.load(1, path, {"record": True}, {})
+
+
+def test_a_hook_is_called_by_its_name(load):
+    """What a decorator makes of a network has the name of the decorator's inner function."""
+    text = """
+        import torch
+        class Net(torch.nn.Module):
+            def forward(self, x): return x * float(x.sum())
+        ftn_pytorch_forward = torch.inference_mode()(Net())
+    """
+    forward = _embed.bind(load(text, record=True), "ftn_pytorch_forward", 0)[0]
+    with pytest.warns(FtnPytorchWarning, match="^ftn_pytorch_forward is not recorded: "):
+        for _ in range(12):
+            forward(torch.ones(2))

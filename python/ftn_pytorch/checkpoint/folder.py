@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ..errors import FtnPytorchError
-from ..host import files, process
+from ..host import files, process, trial
 from . import file
 from .lock import Lock
 
@@ -57,7 +57,7 @@ def prepare(place: str) -> None:
     The first checkpoint would tell it after hours. A name with an extension is that of a file, and ``save`` makes no
     folders.
     """
-    if os.path.splitext(place)[1]:
+    if os.path.splitext(place)[1] or trial.is_on():
         return
     parent = os.path.dirname(place)
     try:

@@ -19,9 +19,10 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ..errors import FtnPytorchError, message
+from ..host import trial
 from ..script import framework, loading, parameters
 from ..script.conventions import FORWARD, TRAIN
-from ..values import results
+from ..values import differences, results
 from . import check, export
 from .c_interface import Array, Library, Module, seconds_per_call
 from .example_inputs import InputSpec, add_config, add_dtype, add_inputs, add_target, config_of, named_specs
@@ -89,7 +90,7 @@ class Report:
 
 def run(chosen: argparse.Namespace) -> int:
     """Measure and show."""
-    with contextlib.redirect_stdout(sys.stderr):  # what the script prints
+    with trial.begun(), contextlib.redirect_stdout(sys.stderr):  # what the script prints
         report = _measure(chosen)
     print(json.dumps(asdict(report), indent=2) if chosen.json else "\n".join(_table(report)))
     return 0
@@ -199,8 +200,9 @@ class _Script:
     chosen: argparse.Namespace
 
     def __post_init__(self) -> None:
-        self.names = vars(check.module_of(self.path))
-        uses_torch = framework.decide(check.module_of(self.path), self.path, True) == framework.TORCH
+        self.module_of_python = check.module_of(self.path)
+        self.names = vars(self.module_of_python)
+        uses_torch = framework.decide(self.module_of_python, self.path, True) == framework.TORCH
         self.torch = framework.import_torch(self.path) if uses_torch else None
 
     def values(self, given: Sequence[Array]) -> list[Array]:
@@ -236,14 +238,17 @@ def _measure_script(script: _Script, given: Sequence[Array], targets: Sequence[I
         aims = aims or [("", each.zeros()) for each in module.forward(given) if each.is_array]
     if script.torch is not None and networks:
         _measure_network(script, networks, given)
-    if module.has(TRAIN):
+    if module.has(TRAIN) and not aims:
+        report.rows.append(Row("train", "all paths", note=check.NO_TARGETS))
+    elif module.has(TRAIN):
+        aims = check.named_targets(script.module_of_python, given, aims)
         train = _python_call(script.names[TRAIN], [*values, *script.values(aims)])
         _count_flops(script, "train", train)
         bench = _Bench("train", report)
-        bench.add("Python", lambda: (train, None))
-        bench.add("ftn_pytorch", lambda: (module.train_call(given, aims), None))
+        bench.add("Python", lambda: _called(train))
+        bench.add("ftn_pytorch", lambda: _called(module.train_call(given, aims)))
         if script.torch is not None:
-            bench.add("ftn_pytorch, recorded", lambda: (script.recorded().train_call(given, aims), None), loads=True)
+            bench.add("ftn_pytorch, recorded", lambda: _called(script.recorded().train_call(given, aims)), loads=True)
         bench.measure()
 
 
@@ -282,20 +287,21 @@ def _python_call(function: Callable, values: Sequence[Array]) -> Callable[[], An
     return functools.partial(function, *positional, **{name: value for name, value in values if name})
 
 
+def _called(call: Callable[[], Any]) -> tuple[Callable[[], Any], None]:
+    """A function of which it is known that it can be called; what training gives is different in each call."""
+    call()
+    return call, None
+
+
 def _arrays(result: Any) -> list[Any]:
     """The arrays among the results; numbers and texts are not compared."""
-    values = [value.detach().numpy() if hasattr(value, "detach") else value for value in results.unpack(result)[1]]
-    return [value for value in values if hasattr(value, "shape")]
+    return [value for value in results.unpack(result)[1] if hasattr(value, "shape")]
 
 
 def _difference(found: Sequence[Any], wanted: Sequence[Any]) -> str:
     """Empty where results agree as other orders of the same sums do."""
-    import numpy
-
     for one, other in zip(found, wanted):
-        one, other = numpy.asarray(one), numpy.asarray(other)
-        limit = export.TOLERANCES.get(other.dtype.name, 0.0) * max(1.0, float(numpy.abs(other).max(initial=0)))
-        if one.shape != other.shape or not numpy.allclose(one, other, rtol=0, atol=limit, equal_nan=True):
+        if differences.between(one, other).relative > differences.tolerance(other):
             return "other numbers than Python: the script draws random numbers, or changes with each call"
     return ""
 

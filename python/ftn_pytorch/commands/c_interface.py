@@ -15,15 +15,11 @@ from typing import Any
 
 from ..errors import FtnPytorchError
 from ..host import installation
+from ..values import dtypes
 
 _ARGUMENT = ctypes.c_int64 * 32  # fpt_arg: 256 bytes that only the library looks into
 _IN, _OUT = 0, 1
 _MAX_RANK = 7
-# FPT_BOOL is 1, and so on.
-_TYPES = (
-    *("none", "bool", "int8", "int16", "int32", "int64", "float32", "float64", "complex64", "complex128", "text"),
-    *("uint8", "float16", "bfloat16"),
-)
 _WARNING = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
 
 Array = tuple[str, Any]
@@ -192,7 +188,7 @@ class Module:
         finally:
             self._c.fpt_tensor_free(tensor)
         shape = tuple(extents[: rank.value])[::-1]
-        return Result(title, shape, _TYPES[dtype.value])
+        return Result(title, shape, dtypes.OF_CODE[dtype.value])
 
 
 def _text(address: int | None, length: int) -> str:

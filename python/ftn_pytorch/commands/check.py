@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ..errors import FtnPytorchError
+from ..host import trial
 from ..script import call_text, conventions, loading
 from ..script.conventions import FORWARD, TRAIN
 from .c_interface import Array, Library, Module, Result, seconds_per_call
@@ -37,6 +38,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_config(parser)
     add_dtype(parser)
     parser.add_argument("--json", action="store_true", help="for programs")
+
+
+NO_TARGETS = "there are no results to take as targets; name some with --target"
 
 
 @dataclass
@@ -89,7 +93,7 @@ class Report:
 def run(chosen: argparse.Namespace) -> int:
     """Check: 0 if all calls went well, 1 if one failed."""
     arrays = Arrays.of(chosen)
-    with contextlib.redirect_stdout(sys.stderr):  # what the script prints
+    with trial.begun(), contextlib.redirect_stdout(sys.stderr):  # what the script prints
         report = examine(chosen.script, arrays, config_of(chosen), chosen.dtype)
     if chosen.json:
         print(json.dumps({**asdict(report), "is_fine": report.is_fine}, indent=2))
@@ -154,21 +158,25 @@ def _forward(module: Module, script: Any, given: list[Array], outputs: list[Arra
 def _train(module: Module, script: Any, given: list[Array], aims: list[Array], is_reversed: bool) -> Outcome:
     outcome = Outcome(TRAIN, _described([*given, *aims]), is_reversed)
     if not aims:
-        outcome.failure = "not called: there are no results to take as targets; name some with --target"
+        outcome.failure = f"not called: {NO_TARGETS}"
         return outcome
     try:
-        signature = _check_names(script, TRAIN, [*given, *aims])
-        if signature is not None and any(name for name, _ in given):
-            # A target without a name goes to the parameters that the inputs leave.
-            taken = {name for name, _ in [*given, *aims]}
-            left = iter([name for name in signature.parameters if name not in taken])
-            aims = [(name or next(left, ""), value) for name, value in aims]
-        call = module.train_call(given, aims)
+        call = module.train_call(given, named_targets(script, given, aims))
         outcome.finished, outcome.loss = call()
         (outcome.seconds,) = seconds_per_call([call])
     except FtnPytorchError as failure:
         outcome.failure = _words(failure)
     return outcome
+
+
+def named_targets(script: Any, given: Sequence[Array], aims: list[Array]) -> list[Array]:
+    """Targets by name where the inputs have names: one without goes to a parameter that the inputs leave."""
+    signature = _check_names(script, TRAIN, [*given, *aims])
+    if signature is None or not any(name for name, _ in given):
+        return aims
+    taken = {name for name, _ in [*given, *aims]}
+    left = iter([name for name in signature.parameters if name not in taken])
+    return [(name or next(left, ""), value) for name, value in aims]
 
 
 def _check_names(script: Any, function: str, arguments: Sequence[Array]) -> inspect.Signature | None:

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import FtnPytorchError
+from ..values import dtypes
 
-_DTYPES = ("float32", "float64", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "bool")
+_DTYPES = tuple(name for name in dtypes.OF_CODE.values() if not name.startswith("complex"))
 
 
 @dataclass(frozen=True)

@@ -21,11 +21,10 @@ from ..runners.models.aoti import TORCH_VERSION
 from ..script import loading
 from ..script.conventions import FORWARD
 from ..script.framework import NUMPY, import_torch
-from ..values import dtype_name, results
+from ..values import differences, dtypes, results
 from .example_inputs import InputSpec, add_config, config_of
 
-# Largest difference, relative to the largest value of a result, that is put down to another order of the same sums.
-TOLERANCES = {"float64": 1e-12, "float32": 1e-5, "float16": 1e-2, "bfloat16": 1e-1}
+_REALS = tuple(name for name in dtypes.OF_CODE.values() if "float" in name)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -77,9 +76,10 @@ def run(chosen: argparse.Namespace) -> int:
         raise FtnPytorchError("ARGUMENT", "--trace is a way to TorchScript: add --to pt")
     if chosen.trainable and chosen.to != "pt":
         raise FtnPytorchError("ARGUMENT", "--trainable: of saved models only TorchScript can be trained, add --to pt")
-    if chosen.dtype not in TOLERANCES:
-        raise FtnPytorchError("ARGUMENT", f"--dtype {chosen.dtype}: there are {', '.join(TOLERANCES)}")
+    if chosen.dtype not in _REALS:
+        raise FtnPytorchError("ARGUMENT", f"--dtype {chosen.dtype}: there are {', '.join(_REALS)}")
     specs = [InputSpec.parse(text, chosen.dtype) for text in chosen.input]
+    output = _output(chosen)
     torch = import_torch(chosen.source)
     # The runner keeps the name of the script, by which torch finds its sources.
     runner, module = opened(torch, chosen.source, config_of(chosen), chosen.checkpoint)
@@ -87,10 +87,6 @@ def run(chosen: argparse.Namespace) -> int:
     if not chosen.trainable:
         for parameter in module.parameters():
             parameter.requires_grad_(False)
-    script = chosen.source.rpartition(":")[0]
-    output = os.path.abspath(chosen.output or f"{os.path.splitext(os.path.basename(script))[0]}.{chosen.to}")
-    if not os.path.isdir(os.path.dirname(output)):
-        raise FtnPytorchError("FILE", f"there is no directory {os.path.dirname(output)}")
     torch.manual_seed(0)
     examples = [spec.example(torch) for spec in specs]
     try:
@@ -103,6 +99,19 @@ def run(chosen: argparse.Namespace) -> int:
     how = write(torch, module, tuple(examples), output, chosen)
     print(f"{output}: {how}")
     return check(torch, module, specs, output, chosen.tolerance, chosen.dynamic_batch)
+
+
+def _output(chosen: argparse.Namespace) -> str:
+    """The file to write, known before anything that takes time. FILE if it cannot be there, or must not be replaced."""
+    script = chosen.source.rpartition(":")[0]
+    output = os.path.abspath(chosen.output or f"{os.path.splitext(os.path.basename(script))[0]}.{chosen.to}")
+    files.require_place(output)
+    if chosen.output is None and os.path.lexists(output):
+        # It may be what the script reads its parameters from.
+        raise FtnPytorchError(
+            "FILE", f"{output} is there already: name the file to write, or to replace, with --output"
+        )
+    return output
 
 
 def opened(torch: Any, source: str, config: Mapping[str, Any], checkpoint: str | None = None) -> tuple[Runner, Any]:
@@ -256,7 +265,9 @@ def check(
             return 1
         # Names are kept by some formats only; the order is kept by all.
         for (name, expected), value in zip(wanted.items(), found.values()):
-            error, limit = _difference(torch, torch.as_tensor(value), torch.as_tensor(expected), tolerance)
+            value, expected = torch.as_tensor(value), torch.as_tensor(expected)
+            error = differences.between(value, expected).relative
+            limit = differences.tolerance(expected) if tolerance is None else tolerance
             fine = error <= limit
             failed |= not fine
             text = f"check{where}: result {name}: max error {error:.1e}, tolerance {limit:.1e}"
@@ -267,19 +278,3 @@ def check(
 def _by_name(result: Any) -> Mapping[str, Any]:
     names, values = results.unpack(result)
     return dict(zip(names or map(str, range(1, len(values) + 1)), values))
-
-
-def _difference(torch: Any, found: Any, expected: Any, tolerance: float | None) -> tuple[float, float]:
-    """Largest difference relative to the largest value, and what is allowed; infinite for another shape or type."""
-    limit = TOLERANCES.get(dtype_name(expected), 0.0) if tolerance is None else tolerance
-    if found.shape != expected.shape or found.dtype != expected.dtype:
-        return float("inf"), limit
-    if not expected.numel() or torch.equal(found, expected):
-        return 0.0, limit
-    wide = torch.complex128 if expected.is_complex() else torch.float64
-    found, expected = found.to(wide), expected.to(wide)
-    same = (found == expected) | (found.isnan() & expected.isnan())
-    errors = torch.where(same, torch.zeros_like(found), found - expected).abs()
-    scale = torch.where(expected.isfinite(), expected, torch.zeros_like(expected)).abs().max().clamp(min=1.0)
-    error = (errors / scale).max().item()
-    return (error if error == error else float("inf")), limit

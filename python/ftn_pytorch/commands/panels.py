@@ -23,14 +23,20 @@ from matplotlib.ticker import EngFormatter, FuncFormatter, LogLocator, MaxNLocat
 
 from .logs import Series
 
+# What a picture can be, and how it is made: the same run gives the same file.
+FORMATS: dict[str, Any] = {
+    "png": {"dpi": 150},
+    "svg": {"metadata": {"Date": None}},
+    "pdf": {"metadata": {"CreationDate": None}},
+}
+
 
 @dataclass(frozen=True)
 class Panel:
     """A column belongs here if it has one of ``names``, or one of them with an addition: ``loss_wind``."""
 
-    title: str
-    names: tuple[str, ...]
     label: str
+    names: tuple[str, ...]
     is_logarithmic: bool = False
     is_share: bool = False
     is_from_zero: bool = False
@@ -41,14 +47,14 @@ class Panel:
 
 # A column goes to the first one that has it.
 PANELS = (
-    Panel("Loss", ("loss",), "training loss", is_logarithmic=True),
-    Panel("Held-out skill", ("skill", "r2", "held_out_skill", "held_out_r2"), "skill"),
-    Panel("Held-out loss", ("held_out",), "held-out loss", is_logarithmic=True),
-    Panel("Learning rate", ("lr",), "learning rate", is_logarithmic=True),
-    Panel("Gradient", ("gradient_norm",), "norm of the gradient", is_logarithmic=True),
-    Panel("Time in Python", ("python_share",), "share of the run time", is_share=True, is_from_zero=True),
-    Panel("Time in Python", ("python_seconds",), "seconds", is_from_zero=True),
-    Panel("Drift of the inputs", ("drift",), "standard deviations", is_from_zero=True),
+    Panel("training loss", ("loss",), is_logarithmic=True),
+    Panel("skill", ("skill", "r2", "held_out_skill", "held_out_r2")),
+    Panel("held-out loss", ("held_out",), is_logarithmic=True),
+    Panel("learning rate", ("lr",), is_logarithmic=True),
+    Panel("norm of the gradient", ("gradient_norm",), is_logarithmic=True),
+    Panel("time in Python, share of the run", ("python_share",), is_share=True, is_from_zero=True),
+    Panel("time in Python in seconds", ("python_seconds",), is_from_zero=True),
+    Panel("drift of the inputs in standard deviations", ("drift",), is_from_zero=True),
 )
 
 # Okabe and Ito (2008): told apart by everyone. Black and yellow of theirs are left out.
@@ -56,9 +62,6 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 STYLES = ("-", "--", ":", "-.")
 STYLE = {
     "font.size": 11,
-    "axes.titlesize": 12,
-    "axes.titlelocation": "left",
-    "axes.titleweight": "bold",
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.grid": True,
@@ -67,17 +70,17 @@ STYLE = {
     "legend.frameon": False,
     "legend.fontsize": 10,
     "lines.linewidth": 1.6,
-    # Text stays text, and the same run gives the same file.
+    # Text stays text.
     "svg.fonttype": "none",
     "svg.hashsalt": "ftn_pytorch",
     "axes.prop_cycle": cycler(color=COLOURS),
 }
-# More points than that are not told apart in a panel: what is longer is drawn as so many medians, and a band.
+# More points than that are not told apart in a panel: what is longer is drawn as so many medians.
 POINTS = 150
 
 
-def draw(series: Sequence[Series], name: str) -> dict[str, bytes]:
-    """The picture of a run called ``name``, as the content of a "png" and an "svg" file."""
+def draw(series: Sequence[Series], name: str, endings: Sequence[str]) -> dict[str, bytes]:
+    """The picture of a run called ``name``, as the content of files with these endings."""
     series = [each for each in series if _can_be_seen(each)] or [each for each in series if each.values]
     shown = [(panel, [each for each in series if _panel_of(each.column) == panel]) for panel in _chosen(series)]
     columns = min(len(shown), 2 if len(shown) in (2, 4) else 3)
@@ -106,9 +109,9 @@ def draw(series: Sequence[Series], name: str) -> dict[str, bytes]:
             axis.set_xlabel("step")
             axis.tick_params(labelbottom=True)
         pictures = {}
-        for ending, options in (("png", {"dpi": 150}), ("svg", {"metadata": {"Date": None}})):
+        for ending in endings:
             stream = io.BytesIO()
-            figure.savefig(stream, format=ending, **options)  # type: ignore[arg-type]
+            figure.savefig(stream, format=ending, **FORMATS[ending])
             pictures[ending] = stream.getvalue()
     return pictures
 
@@ -119,7 +122,7 @@ def _can_be_seen(series: Series) -> bool:
 
 
 def _panel_of(column: str) -> Panel:
-    return next((panel for panel in PANELS if panel.has(column)), Panel(column, (column,), column))
+    return next((panel for panel in PANELS if panel.has(column)), Panel(column, (column,)))
 
 
 def _chosen(series: Sequence[Series]) -> list[Panel]:
@@ -140,11 +143,10 @@ def _draw_panel(axis: Any, panel: Panel, drawn: Sequence[Series], colours: dict[
     for each in drawn:
         colour, style = looks[columns.index(each.column)]
         colour = colours[each.file] if len(colours) > 1 else colour
-        # The bands of several files would cover each other.
-        _draw_series(axis, each, colour, style, band=len(colours) == 1)
+        _draw_series(axis, each, colour, style)
         if panel.is_logarithmic:
             _mark_not_finite(axis, each, colour)
-    axis.set(title=panel.title, ylabel=panel.label)
+    axis.set(ylabel=panel.label)
     if panel.is_share:
         axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.3g} %"))
     if panel.is_from_zero:
@@ -172,10 +174,8 @@ def _set_logarithmic(axis: Any, finite: Any) -> None:
     axis.yaxis.set_minor_formatter(NullFormatter())
 
 
-def _draw_series(axis: Any, series: Series, colour: Any, style: str, band: bool) -> None:
-    steps, low, middle, high = thinned(np.asarray(series.steps, float), np.asarray(series.values, float))
-    if band and len(series.values) > POINTS:
-        axis.fill_between(steps, low, high, color=colour, alpha=0.2, lw=0)
+def _draw_series(axis: Any, series: Series, colour: Any, style: str) -> None:
+    steps, middle = thinned(np.asarray(series.steps, float), np.asarray(series.values, float))
     axis.plot(steps, middle, style, color=colour)
     # A line shows nothing of a value between two gaps.
     edges = np.concatenate([[np.nan], middle, [np.nan]])
@@ -194,8 +194,8 @@ def _mark_not_finite(axis: Any, series: Series, colour: Any) -> None:
     axis.plot(places, np.zeros(len(places)), "|", ms=8, mew=1.5, color=colour, clip_on=False, transform=edge)
 
 
-def thinned(steps: Any, values: Any) -> tuple[Any, Any, Any, Any]:
-    """Steps, and 10 %, 50 % and 90 % of the values, of up to ``POINTS`` stretches with equally many; NaN for a gap.
+def thinned(steps: Any, values: Any) -> tuple[Any, Any]:
+    """Medians of steps and values in up to ``POINTS`` stretches with equally many; NaN for a gap.
 
     A gap is where no value of a stretch is finite, or where the next value is ten times as far away as usual.
     """
@@ -206,7 +206,7 @@ def thinned(steps: Any, values: Any) -> tuple[Any, Any, Any, Any]:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "All-NaN slice", RuntimeWarning)
         steps = np.nanmedian(np.concatenate([steps, filling]).reshape(-1, size), axis=1)
-        low, middle, high = np.nanpercentile(groups, [10, 50, 90], axis=1)
+        middle = np.nanmedian(groups, axis=1)
     apart = np.diff(steps)
     gaps = np.flatnonzero(apart > 10 * np.median(apart)) + 1 if len(apart) else np.empty(0, int)
-    return tuple(np.insert(each, gaps, np.nan) for each in (steps, low, middle, high))  # type: ignore[return-value]
+    return np.insert(steps, gaps, np.nan), np.insert(middle, gaps, np.nan)

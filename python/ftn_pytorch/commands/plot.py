@@ -7,7 +7,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from types import ModuleType
 
-from ..errors import missing_package
+from ..errors import FtnPytorchError, missing_package
 from ..host import files
 from . import logs
 
@@ -21,7 +21,8 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--output",
         type=Path,
         metavar="NAME",
-        help="write NAME.png and NAME.svg; NAME may end in either (default: run, in that folder)",
+        help="write NAME.png and NAME.svg, or this file alone if it ends in .png, .svg or .pdf (default: run, in that "
+        "folder)",
     )
 
 
@@ -29,10 +30,21 @@ def run(chosen: Namespace) -> int:
     """Draw what is in the logs."""
     folder = chosen.log if chosen.log.is_dir() else chosen.log.parent
     output = folder / "run" if chosen.output is None else chosen.output
-    if output.suffix in (".png", ".svg"):
-        output = output.with_suffix("")
     series = logs.read(chosen.log)
-    _write(_panels().draw(series, "/".join(chosen.log.resolve().parts[-2:])), output)
+    panels = _panels()
+    ending = output.suffix[1:]
+    if ending in panels.FORMATS:
+        places = {ending: output}
+    elif ending.isalpha():
+        raise FtnPytorchError("ARGUMENT", f"--output {output}: pictures are {', '.join(panels.FORMATS)}")
+    else:
+        # No with_suffix: what follows a point in the name belongs to it.
+        places = {each: output.with_name(f"{output.name}.{each}") for each in ("png", "svg")}
+    pictures = panels.draw(series, "/".join(chosen.log.resolve().parts[-2:]), list(places))
+    for each, file in places.items():
+        with files.replaced(str(file)) as stream:
+            stream.write(pictures[each])
+        print(file)
     return 0
 
 
@@ -42,13 +54,3 @@ def _panels() -> ModuleType:
     except ImportError as failure:
         raise missing_package("plot", failure, "matplotlib") from failure
     return panels
-
-
-def _write(pictures: dict[str, bytes], output: Path) -> None:
-    """Write each picture completely or not at all."""
-    for ending, content in pictures.items():
-        # No with_suffix: what follows a point in the name belongs to it.
-        file = output.with_name(f"{output.name}.{ending}")
-        with files.replaced(str(file)) as stream:
-            stream.write(content)
-        print(file)

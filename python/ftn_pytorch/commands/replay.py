@@ -15,10 +15,10 @@ from ..diagnosis import call_recorder
 from ..diagnosis.call_files import Store, Stored
 from ..errors import FtnPytorchError, report
 from ..script import framework
-from ..values import random_states
+from ..values import differences, random_states
 
-# Relative differences that another number of threads can make, by size of an element in bytes.
-_TOLERANCES = {2: 1e-2, 4: 1e-5, 8: 1e-9, 16: 1e-9}
+# Relative difference that another number of threads can make in any type of real numbers.
+_LEAST_TOLERANCE = 1e-9
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -184,26 +184,14 @@ def _set_random(states: dict[str, Any]) -> None:
 
 
 def _array_differences(what: str, recorded: Any, found: Any) -> Iterator[str]:
-    import numpy
-
     if str(recorded.dtype) != str(found.dtype) or tuple(recorded.shape) != tuple(found.shape):
         yield (
             f"{what} is {found.dtype} of shape {tuple(found.shape)}, "
             f"recorded {recorded.dtype} of shape {tuple(recorded.shape)}"
         )
         return
-    one, other = _as_numpy(numpy, recorded), _as_numpy(numpy, found)
-    tolerance = _TOLERANCES.get(recorded.dtype.itemsize, 0.0) if one.dtype.kind in "fc" else 0.0
-    scale = numpy.abs(one[numpy.isfinite(one)]).max(initial=0.0) if tolerance else 0.0
-    if not numpy.allclose(other, one, rtol=tolerance, atol=tolerance * scale, equal_nan=True):
-        wide = numpy.complex128 if one.dtype.kind == "c" else numpy.float64
-        with numpy.errstate(all="ignore"):
-            distance = numpy.nanmax(numpy.abs(other.astype(wide) - one.astype(wide)))
-        yield f"{what} differs from the recording by up to {distance:.3g}"
-
-
-def _as_numpy(numpy: Any, array: Any) -> Any:
-    if isinstance(array, numpy.ndarray):
-        return array
-    array = array.detach().cpu()
-    return array.float().numpy() if str(array.dtype) == "torch.bfloat16" else array.numpy()
+    limit = differences.tolerance(recorded)
+    found_apart = differences.between(found, recorded, least=0.0)
+    # A step of training adds up more sums than a prediction does.
+    if found_apart.relative > (max(limit, _LEAST_TOLERANCE) if limit else 0.0):
+        yield f"{what} differs from the recording by up to {found_apart.absolute:.3g}"

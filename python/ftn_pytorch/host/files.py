@@ -80,6 +80,17 @@ def completed(path: str) -> Iterator[str]:
             os.unlink(part)
 
 
+def require_place(path: str) -> None:
+    """FILE if no file can be written there: asked before what takes long to make."""
+    folder = os.path.dirname(os.path.abspath(path))
+    try:
+        _mode_of_replaced(path)
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise OSError(errno.EACCES if os.path.isdir(folder) else errno.ENOENT, "the folder is protected")
+    except OSError as failure:
+        raise FtnPytorchError("FILE", f"{path} cannot be written: {_reason(failure, folder)}") from failure
+
+
 def _mode_of_replaced(path: str) -> int | None:
     """Permissions of the file that is to be replaced, which its successor keeps; None where the umask decides."""
     try:

@@ -1,11 +1,19 @@
 # SPDX-License-Identifier: MIT
-"""Lines of FTN_PYTORCH_LOG, from Python."""
+"""Lines of FTN_PYTORCH_LOG, from Python, and warnings that need not come from all ranks."""
 
 from __future__ import annotations
 
-from . import process
+from . import launcher, process
 
 INFO = 1
+
+
+def job_warning(text: str) -> None:
+    """A warning, once, of what all ranks of a job have alike: rank 0 gives it, the others have it in their logs."""
+    if launcher.launched_rank_and_size()[0] == 0:
+        process.warn_once(text, of_rank=False)
+    else:
+        info(text)
 
 
 def info(text: str) -> None:

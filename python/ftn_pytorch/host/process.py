@@ -56,10 +56,10 @@ def library_version() -> str | None:
     return None if library is None else library.version()
 
 
-def warn(text: str) -> None:
-    """Hand a warning, in a job with the rank, to the Fortran program or to ``warnings`` where there is none."""
+def warn(text: str, of_rank: bool = True) -> None:
+    """Hand a warning to the Fortran program or to ``warnings`` where there is none, in a job with the rank."""
     rank, size = launcher.launched_rank_and_size()
-    text = f"rank {rank}: {text}" if size > 1 else text
+    text = f"rank {rank}: {text}" if of_rank and size > 1 else text
     library = host()
     if library is None:
         warnings.warn(text, FtnPytorchWarning, stacklevel=2)
@@ -68,11 +68,11 @@ def warn(text: str) -> None:
         library.warn(text.encode("utf-8", "backslashreplace").decode("utf-8"))
 
 
-def warn_once(text: str) -> None:
+def warn_once(text: str, of_rank: bool = True) -> None:
     """``warn``, unless this process has been told already."""
     if text not in _state.warnings:
         _state.warnings.add(text)
-        warn(text)
+        warn(text, of_rank)
 
 
 def start(info: Mapping[str, str]) -> None:

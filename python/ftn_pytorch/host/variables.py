@@ -11,7 +11,7 @@ KNOWN = {
     PREFIX + name
     for name in (
         # read by programs and scripts
-        *("PYTHON", "MODE", "TRIAL_LOAD", "LOG", "LOG_FILE", "PROFILE", "TRACE", "RECORD", "RECORD_CALLS"),
+        *("PYTHON", "MODE", "TRIAL", "TRIAL_LOAD", "LOG", "LOG_FILE", "PROFILE", "TRACE", "RECORD", "RECORD_CALLS"),
         *("TORCH_PROFILE", "TORCH_PROFILE_CALLS"),
         *("FAULTHANDLER", "SHIM", "CPP_FUNCTIONS"),
         # read by make and the tests

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..errors import FtnPytorchError
-from ..host import process
+from ..host import process, trial
 from ..ranks import own_rank
 from . import trackers
 from .csv_file import Rows
@@ -38,12 +38,14 @@ class Log:
     def __init__(
         self, path: str | None = None, *, console: float | None = None, last: int | None = None, **also: Any
     ) -> None:
-        self._rows = None if path is None else Rows(own_rank.with_rank(path))
+        is_trial = trial.is_on()
+        self._rows = None if path is None or is_trial else Rows(own_rank.with_rank(path))
         self._console, self._last = console, last
         unknown = sorted(set(also) - set(trackers.KINDS))
         if unknown:
             raise FtnPytorchError("ARGUMENT", f"Log: {', '.join(unknown)} is none of {', '.join(trackers.KINDS)}")
-        self._trackers: dict[str, Any] = {name: trackers.KINDS[name](options) for name, options in also.items()}
+        used = {} if is_trial else also
+        self._trackers: dict[str, Any] = {name: trackers.KINDS[name](options) for name, options in used.items()}
         self.step = None
         self.timing = Timing()
         """A decorator, or what ``with`` takes, for what counts as time in Python. Each row then has python_share."""

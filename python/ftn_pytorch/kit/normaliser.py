@@ -4,7 +4,7 @@
 # No postponed annotations: TorchScript cannot read them.
 import copy
 from collections.abc import Sequence
-from typing import Any, Union
+from typing import Any
 
 import torch
 
@@ -38,7 +38,7 @@ class Normaliser(torch.nn.Module):
     warned: torch.Tensor
     drifted: torch.Tensor
 
-    def __init__(self, shape: Union[int, Sequence[int]], *, window: int = 10_000, drift: float = 1.0) -> None:
+    def __init__(self, shape: int | Sequence[int], *, window: int = 10_000, drift: float = 1.0) -> None:
         super().__init__()
         self.shape = (shape,) if isinstance(shape, int) else tuple(shape)
         self.window, self.drift = window, drift

@@ -17,6 +17,7 @@ from typing import Any
 import torch
 
 from ..errors import FtnPytorchError, missing_package
+from ..host import trial
 from .handoff import Handoff, Over
 from .outcome import number
 from .unrecorded import Number, unrecorded
@@ -24,6 +25,7 @@ from .unrecorded import Number, unrecorded
 try:
     from lightning.pytorch import Callback, LightningModule, Trainer
     from lightning.pytorch.callbacks import Checkpoint, ModelSummary, ProgressBar
+    from lightning.pytorch.loggers.logger import DummyLogger
     from lightning.pytorch.plugins import CheckpointIO, TorchCheckpointIO
     from lightning.pytorch.plugins.environments import LightningEnvironment
     from lightning.pytorch.utilities.exceptions import MisconfigurationException
@@ -258,6 +260,9 @@ def _trainer(module: LightningModule, options: Mapping[str, Any], outcome: _Outc
     given = [each for each in plugins if isinstance(each, CheckpointIO)]
     if given:
         memory.files = given[0]
+    if trial.is_on():
+        callbacks = [each for each in callbacks if not isinstance(each, Checkpoint)]
+        options = {**options, "logger": DummyLogger(), "enable_checkpointing": False}
     environment = _Alone()
     environment.set_global_rank(0)
 

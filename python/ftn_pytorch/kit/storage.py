@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from ..errors import FtnPytorchError, missing_package
-from ..host import files
+from ..host import files, trial
 
 HELD_OUT = "held_out_"
 """What the names of arrays begin with whose samples were held out."""
@@ -52,6 +52,8 @@ def export(path: str, arrays: Mapping[str, torch.Tensor]) -> None:
     ARGUMENT for another ending, IMPORT if h5py is needed and missing, FILE if it cannot be written.
     """
     write = _write_npz if _is_npz(path) else _write_hdf5
+    if trial.is_on():
+        return
     numpy = {name: each.cpu().numpy() for name, each in arrays.items()}
     with files.completed(path) as part:
         write(part, numpy)

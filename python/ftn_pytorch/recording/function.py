@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from ..errors import FtnPytorchError
-from ..host import log, private_names, process, thread_recorder
+from ..host import log, private_names, thread_recorder
 from ..values import user_objects
 from . import collectives, comparison, cuda_graphs, extension
 from .bindings import Facts, difference
@@ -248,7 +248,7 @@ class RecordedFunction:
         self.obstacle = why
         self._ready = ()
         self._variants.clear()
-        process.warn_once(f"{self.name} is not recorded: {why}")
+        log.job_warning(f"{self.name} is not recorded: {why}")
 
 
 def _is_followed(args: tuple, named: dict[str, Any]) -> bool:

@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any
 
 from ..errors import FtnPytorchError
-from ..host import process
+from ..host import log, process
 from ..ranks import communicator, failed_calls, own_rank
 from ..script import call_text, compiling, conventions, framework, loading, parameters
 from ..script.conventions import FORWARD, RESTORE, SAVE, SETUP, TRAIN, Convention
@@ -52,7 +52,7 @@ class ScriptRunner(Runner):
             torch_was_loaded = framework.is_torch_loaded()
             module = loading.execute(self.path, self._module_name)
             for name, meant in conventions.misspelt_hooks(vars(module)):
-                process.warn_once(f"{self.path} defines {name}, which nothing looks for; did you mean {meant!r}?")
+                log.job_warning(f"{self.path} defines {name}, which nothing looks for; did you mean {meant!r}?")
             self._set_up(module, framework.decide(module, self.path, torch_was_loaded))
             chosen = framework.decide(module, self.path, torch_was_loaded)
             place = device.resolve(self._options.device, chosen)
@@ -126,7 +126,11 @@ class ScriptRunner(Runner):
             return function
         from ..recording import recorded
 
-        return self._hooks.setdefault(name, recorded(function))
+        if name not in self._hooks:
+            made = recorded(function)
+            made.recording.name = name  # that of what a decorator has made of it says nothing
+            self._hooks[name] = made
+        return self._hooks[name]
 
     def _set_up(self, module: ModuleType, chosen: str) -> None:
         setup = vars(module).get(SETUP)

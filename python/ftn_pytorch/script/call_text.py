@@ -9,10 +9,11 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..values import dtype_name
+from ..values import dtype_name, is_tensor
 from .conventions import by_name
 
 _SHAPE_WORDS = re.compile(r"shape|size|dimension|\baxis\b|\bdim\b|broadcast|aligned", re.IGNORECASE)
+_TYPE_WORDS = re.compile(r"double.*float|float.*double|float64.*float32|float32.*float64|same datatype", re.IGNORECASE)
 _ORDER = 'The axes are in reverse of the Fortran order; load(..., layout="same") keeps the Fortran order.'
 
 
@@ -21,7 +22,8 @@ def describe(
 ) -> str:
     """A line for each argument, such as "x: float32 (3, 10), Fortran (10, 3)"; empty without arguments.
 
-    ``failure`` is the text about the exception. If it may be about shapes, a line on ``layout`` follows.
+    ``failure`` is the text about the exception. If it may be about shapes, a line on ``layout`` follows, and one on
+    ``dtype`` if it is about single and double precision.
     """
     named = {**{f"argument {number}": value for number, value in enumerate(args, 1)}, **kwargs}
     if signature is not None:
@@ -32,7 +34,24 @@ def describe(
     if not lines:
         return ""
     order = [_ORDER] if reverses and any("Fortran" in line for line in lines) and _SHAPE_WORDS.search(failure) else []
-    return "\n".join(["It was called with", *lines, *order])
+    return "\n".join(["It was called with", *lines, *order, *_precision(named, failure)])
+
+
+def _precision(named: Mapping[str, Any], failure: str) -> Iterator[str]:
+    if not _TYPE_WORDS.search(failure.partition("\n")[0]):
+        return
+    types = {name: dtype_name(value) for name, value in _single(named) if is_tensor(value)}
+    for found, kind_of_fortran, wanted in (("float64", "real(8)", "float32"), ("float32", "real(4)", "float64")):
+        names = [name for name, each in types.items() if each == found]
+        if names:
+            are = "is" if len(names) == 1 else "are"
+            yield f"{', '.join(names)} {are} {found}, {kind_of_fortran} in Fortran: {converting(wanted)}."
+            return
+
+
+def converting(dtype: str) -> str:
+    """What to do about real arrays that are not of the type of a network."""
+    return f'convert real arrays on their way in with load(..., dtype="{dtype}")'
 
 
 def _single(named: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

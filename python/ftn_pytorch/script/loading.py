@@ -16,7 +16,7 @@ from types import CodeType, ModuleType
 from typing import Any
 
 from ..errors import FtnPytorchError, did_you_mean, message, report, summary, trace
-from ..host import process
+from ..host import log
 from . import shadowing
 
 # Folders that loads put on sys.path. Scripts of the same stem in several of them do not hide modules.
@@ -71,7 +71,7 @@ def module_name(path: str) -> str:
     if stem not in sys.modules:
         if not _hides_module(stem, path):
             return stem
-        process.warn(f"{path} has the name of a Python module: a later 'import {stem}' finds the script. Rename it.")
+        log.job_warning(f"{path} has the name of a Python module: a later 'import {stem}' finds the script. Rename it.")
     number = 2
     while f"{stem}__{number}" in sys.modules:
         number += 1
@@ -247,7 +247,7 @@ def _warn_of_foreign_neighbours(path: str, code: CodeType) -> None:
         beside = os.path.join(folder, f"{name}.py")
         used = getattr(sys.modules.get(name), "__file__", None)
         if used and beside != path and os.path.isfile(beside) and not os.path.samefile(beside, used):
-            process.warn(f"{path} imports {name!r} and got {used}, not {beside}: rename one of the two")
+            log.job_warning(f"{path} imports {name!r} and got {used}, not {beside}: rename one of the two")
 
 
 def _warn_of_hidden_modules(path: str, code: CodeType) -> None:
@@ -255,7 +255,7 @@ def _warn_of_hidden_modules(path: str, code: CodeType) -> None:
     folder = os.path.dirname(path)
     for name, text in shadowing.explain(_imported(code), folder, _script_folders).items():
         if name not in sys.modules or _is_neighbour(name, folder):
-            process.warn_once(text)
+            log.job_warning(text)
 
 
 def _with_hidden_modules(failure: BaseException, names: Iterable[str], folder: str) -> BaseException:

@@ -14,13 +14,8 @@ from typing import Any
 
 from ..errors import FtnPytorchError, did_you_mean, summary
 from ..script.call_text import kind
+from ..values.dtypes import OF_CODE
 from .fortran_tensors import overwrite, reversed_view
-
-# Those of torch whose values reach Fortran
-_DTYPES = (
-    *("bool", "uint8", "int8", "int16", "int32", "int64"),
-    *("float16", "bfloat16", "float32", "float64", "complex64", "complex128"),
-)
 
 
 class FortranFunctions:
@@ -204,7 +199,7 @@ def torch_dtype(torch: Any, name: str) -> Any:
     found = getattr(torch, name.removeprefix("torch."), None)
     if isinstance(found, torch.dtype):
         return found
-    raise FtnPytorchError("ARGUMENT", f"torch has no element type {name!r}{did_you_mean(name, _DTYPES)}")
+    raise FtnPytorchError("ARGUMENT", f"torch has no element type {name!r}{did_you_mean(name, OF_CODE.values())}")
 
 
 def enter_autocast(device: str, dtype: str) -> Any:

@@ -7,12 +7,12 @@ import dataclasses
 import inspect
 from collections.abc import Mapping
 from types import MemberDescriptorType
-from typing import Any, Optional
+from typing import Any
 
 from ..errors import FtnPytorchError
 from . import is_array, is_number, is_tensor
 
-Names = Optional[tuple[str, ...]]
+Names = tuple[str, ...] | None
 
 _ALLOWED = "tensors, NumPy arrays, numbers, strings, or a tuple, dict, dataclass or namedtuple of those"
 

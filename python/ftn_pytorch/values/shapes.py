@@ -4,9 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Union
 
-Shape = tuple[Union[int, str, None], ...]
+Shape = tuple[int | str | None, ...]
 
 
 def mismatch(found: tuple, wanted: Shape, sizes: dict[str, tuple[int, str]], place: Callable[[int], str]) -> str:

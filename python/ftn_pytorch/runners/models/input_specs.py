@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...errors import FtnPytorchError, did_you_mean
+from ...script.call_text import converting
 from ...values import dtype_name
 from ...values.shapes import Shape, mismatch
 from .narrow_types import advice, is_narrow
@@ -89,7 +90,7 @@ def _cast_hint(found: str, wanted: str, converts: bool) -> str:
         return advice(wanted) if converts else "Packages convert no types: make one that Fortran lacks in the model"
     declare = "Declare the Fortran array so"
     if found.startswith("float") and wanted in ("float32", "float64"):
-        return f'{declare}, or convert real arrays on their way in with load(..., dtype="{wanted}")'
+        return f"{declare}, or {converting(wanted)}"
     return declare
 
 

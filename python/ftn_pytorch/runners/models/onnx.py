@@ -12,22 +12,12 @@ from ...errors import FtnPytorchError, message, missing_package
 from ...host import process
 from ...script.conventions import Convention
 from ...script.framework import NUMPY
+from ...values.dtypes import OF_ONNX
 from ..base import Options
 from . import formats
 from .input_specs import Input
 from .onnx_bindings import Bindings
 from .saved_model import SavedRunner
-
-# Element types of ONNX and what NumPy calls them.
-_TYPES = {
-    "tensor(float)": "float32",
-    "tensor(double)": "float64",
-    "tensor(float16)": "float16",
-    "tensor(bool)": "bool",
-    "tensor(uint8)": "uint8",
-    **{f"tensor(int{bits})": f"int{bits}" for bits in (8, 16, 32, 64)},
-}
-_INPUT_TYPES = {**_TYPES, **{f"tensor(uint{bits})": f"uint{bits}" for bits in (16, 32, 64)}}
 
 
 class OnnxRunner(SavedRunner):
@@ -102,15 +92,15 @@ class OnnxRunner(SavedRunner):
         return self.require(name), Convention(one_list=False, has_out=self._bindings.has_out)
 
     def _input(self, entry: Any, what: str) -> Input:
-        dtype = (_INPUT_TYPES if what == "input" else _TYPES).get(entry.type)
-        if dtype is None:
+        dtype = OF_ONNX.get(entry.type)
+        if dtype is None or (what == "output" and dtype.code is None):
             raise FtnPytorchError(
                 "FORMAT",
                 f"{self.path}: its {what} {entry.name!r} is of type {entry.type}, which Fortran cannot take part in; "
                 "export the model with tensors of numbers or logicals (for scikit-learn: zipmap=False)",
             )
         shape = None if entry.shape is None else tuple(entry.shape)
-        return Input(entry.name, dtype, shape)
+        return Input(entry.name, dtype.name, shape)
 
 
 def _import_runtime(path: str) -> Any:

@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from ...errors import FtnPytorchError, did_you_mean, missing_package
+from ...values.dtypes import OF_TRITON
 from ...values.shapes import Shape
 from .input_specs import Input
 
@@ -23,15 +24,6 @@ _ADDRESS = re.compile(re.escape(SCHEME) + r"(?P<server>[^/?]+:\d+)/(?P<model>[^/
 
 # Seconds after which a connection that could not be made is tried again; until then requests fail at once.
 _RECONNECT = 0.3
-
-# Types of KServe, and what NumPy calls them.
-_TYPES = {
-    "BOOL": "bool",
-    "FP16": "float16",
-    "FP32": "float32",
-    "FP64": "float64",
-    **{f"{sign}INT{bits}": f"{sign.lower()}int{bits}" for sign in ("", "U") for bits in (8, 16, 32, 64)},
-}
 
 
 class ServerFailure(Exception):
@@ -129,14 +121,14 @@ class Client:
         self.result_type = type("Outputs", (tuple,), {"_fields": tuple(entry.name for entry in self.outputs)})
 
     def _described(self, entry: Any, what: str) -> Input:
-        dtype = _TYPES.get(entry.datatype)
-        if dtype is None or (what == "output" and dtype.startswith("uint") and dtype != "uint8"):
+        dtype = OF_TRITON.get(entry.datatype)
+        if dtype is None or (what == "output" and dtype.code is None):
             raise FtnPytorchError(
                 "FORMAT",
                 f"{self.address}: its {what} {entry.name!r} is of type {entry.datatype}, which Fortran cannot take "
                 "part in",
             )
-        return Input(entry.name, dtype, tuple(None if size < 0 else size for size in entry.shape))
+        return Input(entry.name, dtype.name, tuple(None if size < 0 else size for size in entry.shape))
 
     def infer(self, arrays: Sequence[Any]) -> list[Any]:
         """Results in the order of ``outputs``, read-only, for arrays in the order of ``inputs``.

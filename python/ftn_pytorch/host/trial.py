@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: MIT
+"""Whether a script is only tried, as ``check`` and ``bench`` do: then its log and checkpoints write nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+
+# Of the environment, because processes that a script starts are part of the trial.
+_VARIABLE = "FTN_PYTORCH_TRIAL"
+
+
+def is_on() -> bool:
+    return os.environ.get(_VARIABLE, "0") not in ("", "0")
+
+
+@contextlib.contextmanager
+def begun() -> Iterator[None]:
+    """Until the end of the body."""
+    before = os.environ.get(_VARIABLE)
+    os.environ[_VARIABLE] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[_VARIABLE]
+        else:
+            os.environ[_VARIABLE] = before
