@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 /// Bodies of the C interface, part one: the library and modules.
+#include <limits>
+
 #include "arrays/arg.hpp"
 #include "base/cuda_context.hpp"
 #include "base/error.hpp"
@@ -59,7 +61,8 @@ void fpt_on_warning(void (*handler)(const char* text, int64_t length)) {
 
 fpt_status fpt_set_threads(int64_t n) {
   return guard_call([&] {
-    if (n < 1) fail(FPT_ERR_ARGUMENT, "the number of threads is ", n, "; it must be at least 1");
+    if (n < 1 || n > std::numeric_limits<int32_t>::max())
+      fail(FPT_ERR_ARGUMENT, "the number of threads is ", n, "; it must be at least 1, and an integer of 32 bits");
     if (!is_started() && opened_direct_plugin()) return require_direct(direct_plugin().set_threads(n));
     ensure_started();
     const InterpreterLock gil;
@@ -87,8 +90,7 @@ fpt_status fpt_module_load(fpt_module* module, int32_t kind, const char* file, i
     require_arguments({options, noptions});
     require_arguments({config, nconfig});
     start_observing();
-    std::unique_ptr<Runner> runner =
-        open_runner(kind, trimmed(file, file_len), parse_options({options, noptions}), {config, nconfig});
+    std::unique_ptr<Runner> runner = open_runner(kind, trimmed(file, file_len), {options, noptions}, {config, nconfig});
     backend = runner->backend();
     replace_module(module, std::move(runner));
   });

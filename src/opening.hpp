@@ -4,13 +4,12 @@
 
 #include <string>
 
-#include "calls/options.hpp"
 #include "calls/runner.hpp"
 
 namespace fpt {
 
 /// What runs a file, the direct path or the Python side; see fpt_module_load().
-std::unique_ptr<Runner> open_runner(int32_t kind, const std::string& file, const Options& options, Args config);
+std::unique_ptr<Runner> open_runner(int32_t kind, const std::string& file, Args options, Args config);
 
 /// A new handle for a runner; what the old one named is freed when the last call of it has ended.
 void replace_module(fpt_module* module, std::unique_ptr<Runner> runner);

@@ -30,8 +30,8 @@ def on_start(info: dict[str, str]) -> None:
 def load(kind: int, file: str, options: dict[str, Any], config: dict[str, Any]) -> Runner:
     """Load a file and set it up. What it holds decides on the runner, ``kind`` is what the caller expected.
 
-    ``options`` are fields of ``runners.base.Options``, which the core has checked; defaults may be left out. Arrays in
-    ``config`` must own their memory: they are kept for ``reload``, and the script is given a copy in its own framework.
+    ``options`` are those of ``runners.base.Options`` that were given, by name. Arrays in ``config`` must own their
+    memory: they are kept for ``reload``, and the script is given a copy in its own framework.
     """
     recorder = call_recorder.recorder()
     state = recorder.before_load() if recorder else {}

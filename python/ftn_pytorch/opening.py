@@ -20,8 +20,8 @@ from .script import loading, parameters
 
 
 def open_runner(file: str, options: Mapping[str, Any], config: Mapping[str, Any]) -> Runner:
-    """Load a file, or what an address of a server names, with its runner; ``options`` are fields of ``Options``."""
-    chosen = Options(**options)
+    """Load a file, or what an address of a server names, with its runner; ``options`` by name, see ``Options``."""
+    chosen = Options.of(options)
     if is_address(file):
         chosen.refuse_for_saved(file)
         return TritonRunner(file, chosen, dict(config), lambda path, others: _open_file(path, others, {}))

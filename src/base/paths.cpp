@@ -3,12 +3,21 @@
 
 #include <dlfcn.h>
 
+#include "base/error.hpp"
+
 namespace fpt {
 
 std::filesystem::path resolved(const std::filesystem::path& path) {
   std::error_code error;
   const std::filesystem::path result = std::filesystem::canonical(path, error);
   return error ? path : result;
+}
+
+std::filesystem::path absolute_path(const std::string& file) {
+  std::error_code error;
+  const std::filesystem::path path = std::filesystem::absolute(file, error);
+  if (error) fail(FPT_ERR_FILE, file, " is relative to the working directory, which cannot be told: ", error.message());
+  return path;
 }
 
 std::string object_file_of(const void* address) {

@@ -12,6 +12,7 @@
 #include <fstream>
 
 #include "base/error.hpp"
+#include "base/paths.hpp"
 
 namespace fpt {
 namespace {
@@ -120,7 +121,7 @@ void sync_folder(const fs::path& folder) noexcept {
 void replace_file(const std::string& file, const std::function<void(std::ostream&)>& fill) {
   std::error_code failure;
   // links are followed: the file behind them is replaced, not the link
-  const fs::path path = fs::weakly_canonical(fs::absolute(file), failure);
+  const fs::path path = fs::weakly_canonical(absolute_path(file), failure);
   if (failure) fail_to_write(file, failure.message());
   const int mode = mode_of_replaced(path);
   const Lock lock(path);

@@ -7,6 +7,8 @@
 #include <fstream>
 #include <string_view>
 
+#include "base/error.hpp"
+
 namespace fpt {
 namespace {
 
@@ -16,6 +18,8 @@ constexpr uint32_t directory_end_64 = 0x06064b50, locator_64 = 0x07064b50;
 constexpr std::size_t size_of_end = 22, size_of_locator = 20, size_of_end_64 = 56, size_of_entry = 46;
 constexpr std::size_t largest_comment = 65535;
 constexpr uint64_t largest_directory = uint64_t{1} << 28;
+// Code is all that torch compresses. A model that was packed again by hand may be more, in proportion.
+constexpr uint64_t always_unpacked = uint64_t{1} << 28, largest_ratio = 100;
 
 template <class T>
 T number_at(std::string_view bytes, std::size_t at) noexcept {
@@ -57,6 +61,7 @@ std::string directory_of(std::ifstream& file, uint64_t size) {
 }  // namespace
 
 ModelKind kind_of_model(const std::string& path) {
+  if (std::error_code error; !std::filesystem::is_regular_file(path, error)) return ModelKind::other;
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   if (!file) return ModelKind::other;
   const auto end = static_cast<std::streamoff>(file.tellg());
@@ -66,7 +71,8 @@ ModelKind kind_of_model(const std::string& path) {
   const std::string directory = directory_of(file, static_cast<uint64_t>(end));
   // machine code goes by its own name only
   const bool may_be_package = std::filesystem::path(path).extension() == ".pt2";
-  bool has_constants = false, has_code = false;
+  bool has_constants = false, has_code = false, is_package = false;
+  uint64_t unpacked = 0;
   for (std::size_t at = 0; at + size_of_entry <= directory.size();) {
     if (number_at<uint32_t>(directory, at) != directory_entry) return ModelKind::other;
     const std::size_t name = number_at<uint16_t>(directory, at + 28), extra = number_at<uint16_t>(directory, at + 30),
@@ -75,12 +81,25 @@ ModelKind kind_of_model(const std::string& path) {
     // everything lies in one folder, whose name is free: "net/code/...", "net/data.pkl"
     const std::size_t slash = path_inside.find('/');
     path_inside = slash == std::string_view::npos ? std::string_view() : path_inside.substr(slash + 1);
-    if (path_inside.rfind("data/aotinductor/", 0) == 0) return may_be_package ? ModelKind::package : ModelKind::other;
+    is_package = is_package || path_inside.rfind("data/aotinductor/", 0) == 0;
     has_constants = has_constants || path_inside == "constants.pkl";
     has_code = has_code || path_inside.rfind("code/", 0) == 0;
+    if (number_at<uint16_t>(directory, at + 10) != 0) unpacked += number_at<uint32_t>(directory, at + 24);
     at += size_of_entry + name + extra + comment;
   }
-  return has_constants && has_code ? ModelKind::torchscript : ModelKind::other;
+  if (!is_package && !(has_constants && has_code)) return ModelKind::other;
+  if (unpacked > always_unpacked && unpacked / largest_ratio > static_cast<uint64_t>(end))
+    fail(FPT_ERR_FORMAT, path, " would unpack to ", unpacked, " bytes, and has ", end,
+         ": it is damaged or made to do harm");
+  if (is_package) return may_be_package ? ModelKind::package : ModelKind::other;
+  return ModelKind::torchscript;
+}
+
+void require_readable(const std::string& path) {
+  std::error_code error;
+  if (std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path, error))
+    fail(FPT_ERR_FILE, path, " is no regular file");
+  (void)kind_of_model(path);
 }
 
 }  // namespace fpt

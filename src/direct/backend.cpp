@@ -52,7 +52,8 @@ void warn_once(const std::string& text) {
   if (!warned.exchange(true)) warn(text);
 }
 
-std::unique_ptr<Runner> load_by_wish(const std::string& path, ModelKind model, const Options& options, Args config) {
+std::unique_ptr<Runner> load_by_wish(const std::string& path, ModelKind model, const Options& options, Args given,
+                                     Args config) {
   std::error_code error;
   if (!fs::is_regular_file(path, error)) fail(FPT_ERR_FILE, path, " does not exist or is no regular file");
   if (model == ModelKind::other)
@@ -60,6 +61,7 @@ std::unique_ptr<Runner> load_by_wish(const std::string& path, ModelKind model, c
          "(torch.jit.save) and no AOTInductor package (torch._inductor.aoti_compile_and_package) with a name that ends "
          "in .pt2");
   direct_plugin();
+  refuse_python_options(path, given);
   auto runner = DirectRunner::load(path, model, options, config);
   const std::string reason = conflict();
   if (!reason.empty()) warn_once(concat(reason, ": scripts that import torch cannot run in this process"));
@@ -84,14 +86,16 @@ bool can_run_directly() {
 
 }  // namespace
 
-std::unique_ptr<Runner> open_directly(int32_t kind, const std::string& file, const Options& options, Args config) {
+std::unique_ptr<Runner> open_directly(int32_t kind, const std::string& file, const Options& options, Args given,
+                                      Args config) {
   const bool is_wish = options.backend == Backend::direct;
   if (!is_wish && (kind == 0 || options.backend != Backend::automatic)) return nullptr;
   if (file.empty()) fail(FPT_ERR_FILE, "the file name is empty");
-  const std::string path = fs::absolute(file).string();
+  const std::string path = absolute_path(file).string();
   const ModelKind model = kind_of_model(path);
-  if (is_wish) return load_by_wish(path, model, options, config);
+  if (is_wish) return load_by_wish(path, model, options, given, config);
   if (model == ModelKind::other || !can_run_directly()) return nullptr;
+  refuse_python_options(path, given);
   return DirectRunner::load(path, model, options, config);
 }
 

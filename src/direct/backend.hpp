@@ -15,7 +15,8 @@ namespace fpt {
 ///
 /// backend="auto" takes the direct path for a saved model (kind 1) if the plug-in is there and its torch is the one
 /// that Python uses in this process, or would use; else there is one warning that says why. backend="direct" fails
-/// instead. The direct path starts no interpreter.
-std::unique_ptr<Runner> open_directly(int32_t kind, const std::string& file, const Options& options, Args config);
+/// instead. The direct path starts no interpreter. FPT_ERR_ARGUMENT for options among `given` that need one.
+std::unique_ptr<Runner> open_directly(int32_t kind, const std::string& file, const Options& options, Args given,
+                                      Args config);
 
 }  // namespace fpt

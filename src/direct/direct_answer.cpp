@@ -31,11 +31,12 @@ DirectAnswer::~DirectAnswer() {
   if (answer_.owner) direct_plugin().release(answer_.owner);
 }
 
-void DirectAnswer::keep_if_shared(const Array& input, const std::shared_ptr<const void>& owner) {
+void DirectAnswer::keep_if_shared(const Array& input, std::shared_ptr<void> owner) {
   const auto is_shared = [&input](const fpt_direct_value& value) {
     return value.kind == FPT_DIRECT_TENSOR && overlap(array_of_value(value), input);
   };
-  if (std::any_of(answer_.values, answer_.values + answer_.count, is_shared)) owners_.push_back(owner);
+  if (std::any_of(answer_.values, answer_.values + answer_.count, is_shared))
+    kept_.push_back({input, std::move(owner)});
 }
 
 ResultList DirectAnswer::list() const {
@@ -71,7 +72,10 @@ Array DirectAnswer::convertible(int32_t index) {
 
 TensorPtr DirectAnswer::tensor(int32_t index, bool same_layout, bool on_host) {
   const Array array = on_host ? this->on_host(index) : array_of_value(answer_.values[index]);
-  return Tensor::of_memory(array, shared_from_this(), same_layout);
+  const auto kept =
+      std::find_if(kept_.begin(), kept_.end(), [&](const Kept& input) { return overlap(input.memory, array); });
+  // the owner itself: a result that becomes an input again and again would be a chain of answers without end
+  return Tensor::of_memory(array, kept != kept_.end() ? kept->owner : shared_from_this(), same_layout);
 }
 
 void DirectAnswer::copy(const Array& source, const Array& target) {

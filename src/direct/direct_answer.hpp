@@ -22,9 +22,8 @@ class DirectAnswer : public Answer, public std::enable_shared_from_this<DirectAn
   /// Where the plug-in puts what it releases at the end of this life.
   fpt_direct_answer* raw() noexcept { return &answer_; }
 
-  /// Keep what owns the memory of an input as long as the answer, if a result is the input or a view of it. Others are
-  /// not kept: results that become inputs again and again would be a chain without end.
-  void keep_if_shared(const Array& input, const std::shared_ptr<const void>& owner);
+  /// Keep what owns the memory of an input as long as the answer, if a result is the input or a view of it.
+  void keep_if_shared(const Array& input, std::shared_ptr<void> owner);
 
   ResultList list() const override;
   Value value(int32_t index) override;
@@ -41,7 +40,11 @@ class DirectAnswer : public Answer, public std::enable_shared_from_this<DirectAn
  private:
   Array copy_of(int32_t index, bool widened);
 
-  std::vector<std::shared_ptr<const void>> owners_;
+  struct Kept {
+    Array memory;
+    std::shared_ptr<void> owner;
+  };
+  std::vector<Kept> kept_;
   fpt_direct_answer answer_{};
   std::map<std::pair<int32_t, bool>, Array> copies_;  // memory of the answer
 };

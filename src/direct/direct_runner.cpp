@@ -9,6 +9,7 @@
 
 #include "arrays/texts.hpp"
 #include "base/error.hpp"
+#include "base/paths.hpp"
 #include "base/rank.hpp"
 #include "direct/direct_plugin.hpp"
 #include "direct/direct_value.hpp"
@@ -48,7 +49,7 @@ class PlainArguments {
  private:
   struct Owned {
     const fpt_arg* arg;  // resolved; with a handle where the memory is not the caller's
-    std::shared_ptr<const void> owner;
+    std::shared_ptr<void> owner;
   };
 
   void resolve(fpt_arg& arg, const std::string& label) {
@@ -57,13 +58,14 @@ class PlainArguments {
       const TensorPtr given = tensor_at(arg.handle);
       const int64_t handle = given->is_of_caller() ? 0 : arg.handle;
       const TensorPtr tensor = handle != 0 ? holding_memory(given) : given;
-      owned_.push_back({&arg, tensor});
+      std::shared_ptr<void> memory = tensor->owner();
+      owned_.push_back({&arg, memory ? std::move(memory) : std::shared_ptr<void>(tensor)});
       if (handle != 0) require_memory(tensor->array(), tensor->array().dtype, tensor->array().rank, label);
       require_no_gradients(*given, label);
       arg = tensor->described_as(arg);
       arg.handle = handle;
     }
-    if (auto text = text_owner(arg, label)) owned_.push_back({&arg, std::move(text)});
+    if (auto text = text_owner(arg, label)) texts_.push_back(std::move(text));
     if (arg.access != FPT_COPY) return;
     Storage copy = claim_copy(arg);
     if (!copy) arg.handle = 0;  // a value
@@ -74,6 +76,7 @@ class PlainArguments {
   Args args_;
   std::vector<fpt_arg> resolved_;
   std::vector<Owned> owned_;
+  std::vector<std::shared_ptr<const std::string>> texts_;
 };
 
 constexpr std::string_view own_prefix = "ftn_pytorch_", optimizer_prefix = "ftn_pytorch_create_optimizer_";
@@ -114,28 +117,20 @@ class DirectRunner::StreamUse {
   void* entered_ = nullptr;
 };
 
-DirectRunner::DirectRunner(const std::string& name, const Options& options)
-    : name_(name), reading_{options.same_layout, options.cast, /*brings_to_host=*/true} {}
+DirectRunner::DirectRunner(const std::string& file, const Options& options)
+    : file_(file),
+      name_(std::filesystem::path(file).stem().string()),
+      reading_{options.same_layout, options.cast, /*brings_to_host=*/true} {}
 
 std::unique_ptr<Runner> DirectRunner::load(const std::string& file, ModelKind kind, const Options& options,
                                            Args config) {
   if (config.count > 0)
     fail(FPT_ERR_ARGUMENT, file,
          " is a saved model, it takes no config: config is handed to ftn_pytorch_setup of a script");
-  if (!options.compile.empty())
-    fail(FPT_ERR_ARGUMENT, file, " is a saved model, which torch.compile cannot work on: leave out compile=");
-  if (options.record)
-    fail(FPT_ERR_ARGUMENT, file, " is a saved model, which runs without Python as it is: leave out record=");
-  if (options.background)
-    fail(FPT_ERR_ARGUMENT, file, " is a saved model, only a script trains beside the program: leave out background=");
-  if (options.communicator)
-    fail(FPT_ERR_ARGUMENT, file, " is a saved model, which knows nothing of other ranks: leave out communicator=");
-  if (!options.fallback.empty())
-    fail(FPT_ERR_ARGUMENT, file, " is a file and no address of a server: leave out fallback=");
   if (options.training && kind == ModelKind::package)
     fail(FPT_ERR_ARGUMENT, file,
          " is a package of AOTInductor, whose mode was settled when it was compiled: ", "leave out training=");
-  std::unique_ptr<DirectRunner> runner(new DirectRunner(std::filesystem::path(file).stem().string(), options));
+  std::unique_ptr<DirectRunner> runner(new DirectRunner(file, options));
   fpt_direct_options wanted{};
   wanted.name = runner->name_.c_str();
   wanted.device = options.device.empty() ? nullptr : options.device.c_str();
@@ -154,19 +149,23 @@ DirectRunner::~DirectRunner() {
   if (module_) direct_plugin().unload(module_);
 }
 
-void DirectRunner::reload() { require_direct(direct_plugin().reload(module_)); }
+void DirectRunner::reload() {
+  require_readable(file_);
+  require_direct(direct_plugin().reload(module_));
+}
 void DirectRunner::save(const std::string& file) {
   require_direct(direct_plugin().save(module_, with_rank(file).c_str()));
 }
 void DirectRunner::checkpoint(const std::string&, int64_t, int64_t) { refuse_checkpoints(); }
 
 int64_t DirectRunner::restore(const std::string& file, bool fallback, int64_t step) {
-  const std::filesystem::path path = std::filesystem::absolute(with_rank(file));
+  const std::filesystem::path path = absolute_path(with_rank(file));
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored))
     fail(FPT_ERR_NO_CHECKPOINT, path.string(), " does not exist, so there is nothing to restore");
   // only folders of checkpoints have steps, and older files to fall back to
   if (fallback || step >= 0 || std::filesystem::is_directory(path, ignored)) refuse_checkpoints();
+  require_readable(path.string());
   require_direct(direct_plugin().restore(module_, path.c_str()));
   return -1;
 }

@@ -29,6 +29,7 @@ struct Script {
   Options options;
   Framework framework = Framework::torch;
   Place place;
+  Ref names;                   ///< dictionary of the names of a script, else null
   bool keeps_tensors = false;  ///< memory of a torch_tensor is one and the same tensor of torch in every call
 
   Reading reading() const noexcept { return {options.same_layout, options.cast, !place.device.empty()}; }
@@ -57,6 +58,7 @@ struct Function {
   std::string name;
   int32_t flags = 0;
   Ref callable;
+  Ref key, meant;             ///< its name among those of the script, and what that stood for; null if there is none
   bool one_list = false;      ///< a torch_tensor_wrap arrives as one list
   bool has_out = false;       ///< takes the outputs as keyword argument `out`
   bool neglects_out = false;  ///< its code never looks at `out`, or gives the name another value
@@ -65,6 +67,11 @@ struct Function {
   std::vector<bool> reported;  ///< positions whose retention has been reported
   std::vector<std::string> keywords;
   Ref keyword_names;  ///< tuple of `keywords`
+
+  /// Whether its name stands for what it stood for: a script may give it another function at any time.
+  bool is_current(const Script& script) const noexcept {
+    return !script.names || PyDict_GetItem(script.names.get(), key.get()) == meant.get();
+  }
 };
 
 }  // namespace fpt

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "script/script_runner.hpp"
 
+#include <algorithm>
+#include <cstring>
 #include <optional>
 #include <utility>
 
@@ -12,6 +14,7 @@
 #include "script/script_answer.hpp"
 #include "script/script_use.hpp"
 #include "script/training.hpp"
+#include "values/python_value.hpp"
 
 namespace fpt {
 namespace {
@@ -29,23 +32,17 @@ Ref config_values(Args config, bool same_layout) {
   return dict;
 }
 
-/// The options as the Python package takes them (runners/base.py).
-Ref option_values(const Options& options) {
-  const auto text_or_none = [](const std::string& text) { return text.empty() ? nullptr : text.c_str(); };
-  const Ref communicator =
-      options.communicator ? checked(PyLong_FromLong(*options.communicator), "a communicator") : Ref::borrow(Py_None);
-  return checked(
-      Py_BuildValue("{s:s,s:s,s:s,s:s,s:O,s:z,s:i,s:O,s:O,s:O,s:O,s:O,s:z,s:z,s:s}", "layout",
-                    options.same_layout ? "same" : "reversed", "mode", options.safe ? "safe" : "checked", "dtype",
-                    options.real_dtype == FPT_NONE ? "keep" : dtype_name(options.real_dtype), "inputs",
-                    options.copies_inputs ? "copy" : "share", "cast", options.cast ? Py_True : Py_False, "device",
-                    text_or_none(options.device), "flags", static_cast<int>(options.flags), "weights_only",
-                    options.weights_only ? Py_True : Py_False, "training", options.training ? Py_True : Py_False,
-                    "record", options.record ? Py_True : Py_False, "background",
-                    options.background ? Py_True : Py_False, "communicator", communicator.get(), "fallback",
-                    text_or_none(options.fallback), "compile", text_or_none(options.compile), "compile_backend",
-                    options.compile_backend.c_str()),
-      "options");
+/// What was given, for runners/base.py, with what the core has completed.
+Ref option_values(Args given, const Options& options) {
+  Ref dict = checked(PyDict_New(), "options");
+  const auto set = [&](const char* name, const Ref& value) {
+    if (PyDict_SetItemString(dict.get(), name, value.get()) != 0) throw_python_error("options");
+  };
+  for (const fpt_arg& option : given)
+    if (std::strcmp(option.name, "backend") != 0) set(option.name, python_value(option));
+  set("mode", text_object(options.safe ? "safe" : "checked"));
+  if (!options.device.empty()) set("device", text_object(options.device));
+  return dict;
 }
 
 /// torch registers exit handlers of its own when it comes; ours has to run before them.
@@ -104,11 +101,12 @@ class StreamUse {
 
 }  // namespace
 
-std::unique_ptr<Runner> ScriptRunner::load(int32_t kind, const std::string& file, const Options& options, Args config) {
+std::unique_ptr<Runner> ScriptRunner::load(int32_t kind, const std::string& file, const Options& options, Args given,
+                                           Args config) {
   if (!is_started()) ensure_started();
   const InterpreterLock gil;
   const TorchWatch torch;
-  const Ref values = config_values(config, options.same_layout), chosen = option_values(options),
+  const Ref values = config_values(config, options.same_layout), chosen = option_values(given, options),
             path = text_object(file);
   std::unique_ptr<ScriptRunner> loaded(new ScriptRunner);
   loaded->script_.options = options;
@@ -158,12 +156,13 @@ std::unique_ptr<Runner> ScriptRunner::create(std::string_view function, Args inp
 ScriptRunner::~ScriptRunner() {
   if (!may_use_python()) {  // a host that is Python has ended it: nothing can be let go any more
     (void)script_.runner.release();
+    (void)script_.names.release();
     for (auto& function : functions_) (void)function.release();
     return;
   }
   const InterpreterLock gil;
   functions_.clear();
-  script_.runner = Ref();
+  script_.runner = script_.names = Ref();
   collect_garbage();
 }
 
@@ -186,19 +185,35 @@ void ScriptRunner::read_attributes() {
   if (std::string backend = attribute("backend"); backend != script_.backend) script_.backend = std::move(backend);
   script_.framework = attribute("framework") == "numpy" ? Framework::numpy : Framework::torch;
   script_.place.device = attribute("device");
+  if (!script_.keeps_tensors)
+    script_.names = checked(PyObject_GetAttrString(script_.runner.get(), "names"), "the names of a script");
+  if (script_.names.get() == Py_None) script_.names = Ref();
   const bool is_saved = script_.backend != "script" && !script_.keeps_tensors;
   script_.place.is_host = script_.options.device == "cpu" || (is_saved && script_.place.device.empty());
 }
 
 Function& ScriptRunner::function(std::string_view name, int32_t flags) {
-  if (latest_ && latest_->flags == flags && latest_->name == name) return *latest_;
-  for (const auto& known : functions_)
-    if (known->flags == flags && known->name == name) return *(latest_ = known.get());
+  if (latest_ && latest_->flags == flags && latest_->name == name && latest_->is_current(script_)) return *latest_;
+  const auto known = std::find_if(functions_.begin(), functions_.end(), [&](const auto& function) {
+    return function->flags == flags && function->name == name;
+  });
+  if (known == functions_.end()) return bind(name, flags);
+  if ((*known)->is_current(script_)) return *(latest_ = known->get());
+  has_garbage_ = true;
+  retired_.push_back(std::move(*known));
+  functions_.erase(known);
+  forward_ = train_ = latest_ = nullptr;
+  return bind(name, flags);
+}
+
+Function& ScriptRunner::bind(std::string_view name, int32_t flags) {
   auto function = std::make_unique<Function>();
   function->name = std::string(name);
   function->flags = flags;
   const std::string context = concat("looking up ", name, " in ", script_.name);
   const Ref key = text_object(name);
+  function->key = text_object(name.substr(name.rfind(':') + 1));  // what a derivative is one of
+  if (script_.names) function->meant = Ref::borrow(PyDict_GetItem(script_.names.get(), function->key.get()));
   const uint64_t reloads = reloads_;
   const Ref bound =
       checked(PyObject_CallFunction(embed("bind"), "OOi", script_.runner.get(), key.get(), flags), context);
@@ -217,11 +232,9 @@ Function& ScriptRunner::function(std::string_view name, int32_t flags) {
   return *functions_.back();
 }
 
-Function& ScriptRunner::forward_function(int32_t flags) {
-  if (flags == 0 && forward_) return *forward_;
-  Function& found = function(forward_hook, flags);
-  if (flags == 0) forward_ = &found;
-  return found;
+Function& ScriptRunner::hook(Function*& known, std::string_view name, int32_t flags) {
+  if (known && known->flags == flags && known->is_current(script_)) return *known;
+  return *(known = &function(name, flags));
 }
 
 void ScriptRunner::reload() {
@@ -247,7 +260,7 @@ bool ScriptRunner::has(const std::string& function) {
 
 void ScriptRunner::forward(Args inputs, const Targets& targets, int32_t flags) {
   const Busy busy(*this);
-  run(forward_function(flags), inputs, targets);
+  run(hook(forward_, forward_hook, flags), inputs, targets);
 }
 
 void ScriptRunner::call(std::string_view function, Args inputs, const Targets& targets) {
@@ -291,7 +304,7 @@ void ScriptRunner::hand_out(const Function& function, PyObject* result, Args out
 
 TensorPtr ScriptRunner::forward_list(Args inputs, int32_t flags) {
   const Busy busy(*this);
-  Function& function = forward_function(flags);
+  Function& function = hook(forward_, forward_hook, flags);
   const StreamUse stream(script_);
   Call call(script_, function);
   call.add(inputs, "input");
@@ -305,7 +318,7 @@ TensorPtr ScriptRunner::forward_list(Args inputs, int32_t flags) {
 
 Training ScriptRunner::train(Args inputs, Args targets, bool is_list) {
   const Busy busy(*this);
-  Function& function = train_ ? *train_ : *(train_ = &this->function(train_hook, 0));
+  Function& function = hook(train_, train_hook, 0);
   const StreamUse stream(script_);
   Call call(script_, function);
   call.add(inputs, "input");

@@ -17,8 +17,10 @@ class ScriptRunner : public Runner {
  public:
   /// Starts the interpreter if it does not run.
   /// @param kind    what is expected, see fpt_module_load()
+  /// @param given   the options as parse_options() has read them
   /// @param config  named values, handed to ftn_pytorch_setup
-  static std::unique_ptr<Runner> load(int32_t kind, const std::string& file, const Options& options, Args config);
+  static std::unique_ptr<Runner> load(int32_t kind, const std::string& file, const Options& options, Args given,
+                                      Args config);
   /// The functions of torch. Starts the interpreter if it does not run.
   static std::unique_ptr<Runner> torch_functions(bool same_layout);
   ~ScriptRunner() override;
@@ -48,9 +50,12 @@ class ScriptRunner : public Runner {
   /// What a script leaves behind holds itself together: give it back now, if it is much.
   void collect_garbage() const noexcept;
   std::string attribute(const char* name) const;
-  /// The function of that name, bound at its first use. FPT_ERR_HOOK if there is none.
+  /// The function of that name, bound at its first use, and anew where the script has given the name another one.
+  /// FPT_ERR_HOOK if there is none.
   Function& function(std::string_view name, int32_t flags);
-  Function& forward_function(int32_t flags);
+  Function& bind(std::string_view name, int32_t flags);
+  /// The same for a hook, of which `known` remembers the one that was called last.
+  Function& hook(Function*& known, std::string_view name, int32_t flags);
   void run(Function& function, Args inputs, const Targets& targets);
   void hand_out(const Function& function, PyObject* result, Args outputs, const Targets& targets);
   /// A runner for an object of the Python package that has tensors as arguments.

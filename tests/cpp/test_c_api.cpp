@@ -61,6 +61,12 @@ def ends():
     return " ".join(streams)
 )";
 
+TEST(CApi, TheNumberOfThreadsIsNotCutOff) {
+  for (const int64_t wrong : {int64_t{0}, int64_t{-1}, (int64_t{1} << 32) + 1})
+    EXPECT_FAILS(outcome(fpt_set_threads(wrong)), FPT_ERR_ARGUMENT,
+                 concat("is ", wrong, "; it must be at least 1").c_str());
+}
+
 TEST(CApi, ObjectsAreMadeAsFunctionsAreCalled) {
   const Script script(makes_objects, {test::option("dtype", "float32")});
   ASSERT_OK(outcome(fpt_module_set_stream(script.handle(), nullptr, nullptr, 1)));

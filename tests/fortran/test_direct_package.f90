@@ -105,12 +105,12 @@ contains
       double = 1
       short = 0
       call expect_call([torch_in(double), inputs(2:4)], FTN_PYTORCH_ERR_DTYPE, &
-         "input 1 is an array of float64, the model expects float32. Declare the Fortran array so, or convert " // &
-         "real arrays on their way in with load(..., dtype=""float32"")")
+         "input_handles[0]: unmatched dtype", old_torch="on standard error")
       call expect_call([inputs(1), torch_in("index", short), inputs(3:4)], FTN_PYTORCH_ERR_DTYPE, &
-         "index is an array of int32, the model expects int64. Declare the Fortran array so.")
+         "counted from 0 here (it has 4 inputs: an input without name; index; mask; shift)", &
+         old_torch="on standard error")
       call expect_call([torch_in(wide), inputs(2:4)], FTN_PYTORCH_ERR_SHAPE, &
-         "input 1 has shape (5, 4), the model expects size 3 on axis 1")
+         "input_handles[0]: unmatched dim value at 1, expected: 3, but got: 4", old_torch="on standard error")
       call expect_call([torch_in(long), inputs(2:4)], FTN_PYTORCH_ERR_SHAPE, "expected size", &
          old_torch="on standard error")
       call expect_call(inputs(1:3), FTN_PYTORCH_ERR_SIGNATURE, &

@@ -200,11 +200,14 @@ def test_exceptions_are_kept_in_one_place() -> None:
 
 
 def test_all_options_of_a_load_fit_into_one_call() -> None:
-    table = re.search(
-        r"known_options\[\] = \{(.*?)^\};", (SRC / "calls" / "options.cpp").read_text(), re.MULTILINE | re.DOTALL
+    python = (ROOT / "python" / "ftn_pytorch" / "runners" / "base.py").read_text()
+    fields = re.findall(
+        r"^    (\w+): ", python[python.index("class Options:") : python.index("    @classmethod")], re.MULTILINE
     )
+    core = re.findall(r"^    \{\"(\w+)\",", (SRC / "calls" / "options.cpp").read_text(), re.MULTILINE)
+    assert len(core) == 9
     fortran = "\n".join(path.read_text() for path in sorted((ROOT / "fortran").glob("*.f*")))
-    assert table and len(re.findall(r'\{"', table[1])) <= int(re.findall(r"max_options = (\d+)", fortran)[0])
+    assert len({*fields, *core}) <= int(re.findall(r"max_options = (\d+)", fortran)[0])
 
 
 @pytest.mark.parametrize("source", [*SOURCES, *PLUGIN, *RECORDING], ids=name_of)
@@ -219,12 +222,32 @@ def test_core_does_not_need_torch() -> None:
     assert not [name_of(path) for path in SOURCES if re.search(r"#include <(torch|ATen|c10)/", path.read_text())]
 
 
-def test_plugin_exports_one_function(build_dir: Path) -> None:
-    for library in build_dir.glob("lib*/libftn_pytorch_direct.so"):
-        command = ["nm", "-D", "--defined-only", library]
-        lines = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-        strong = [line.split()[-1] for line in lines.splitlines() if line.split()[-2] == "T"]
-        assert strong == ["fpt_direct_table_get"]
+def exported_by(library: Path) -> list[str]:
+    lines = subprocess.run(["nm", "-D", "--defined-only", library], check=True, capture_output=True, text=True).stdout
+    return [line.split()[-1] for line in lines.splitlines()]
+
+
+@pytest.mark.parametrize(
+    "library, name",
+    [
+        ("libftn_pytorch_direct.so", "fpt_direct_table_get"),
+        ("_ftn_pytorch_recording.*.so", "PyInit__ftn_pytorch_recording"),
+    ],
+)
+def test_libraries_beside_the_core_have_their_exports(build_dir: Path, library: str, name: str) -> None:
+    for found in build_dir.glob(f"lib*/{library}"):
+        assert exported_by(found) == [name]
+
+
+def test_exports_have_nothing_of_a_static_standard_library(tmp_path: Path) -> None:
+    source, library = tmp_path / "table.cpp", tmp_path / "table.so"
+    source.write_text(
+        '#include <iostream>\n#include <vector>\nextern "C" const void* fpt_direct_table_get() {\n'
+        "  static std::vector<int> numbers(3);\n  std::cout << numbers.size();\n  return &numbers;\n}\n"
+    )
+    link = ["-shared", "-fPIC", "-static-libstdc++", f"-Wl,--version-script={SRC / 'exports.map'}"]
+    subprocess.run(["g++", *link, source, "-o", library], check=True)
+    assert exported_by(library) == ["fpt_direct_table_get"]
 
 
 def test_one_file_starts_python() -> None:
@@ -233,8 +256,7 @@ def test_one_file_starts_python() -> None:
 
 def test_exports_are_the_functions_of_the_header(build_dir: Path) -> None:
     library = next(build_dir.glob("lib*/libftn_pytorch.so"))
-    lines = subprocess.run(["nm", "-D", "--defined-only", library], check=True, capture_output=True, text=True).stdout
-    assert sorted(line.split()[-1] for line in lines.splitlines()) == sorted(functions_of_the_header())
+    assert sorted(exported_by(library)) == sorted(functions_of_the_header())
 
 
 @pytest.mark.parametrize("language", ["c11", "c++17"])

@@ -149,3 +149,13 @@ def test_parameters_are_refused_with_advice(tmp_path, fails):
     path = archive(tmp_path / "weights.pt", "w/data.pkl", "w/data/0", content=pickle.dumps({"weight": 1.0}, 2))
     with fails("FORMAT", "holds parameters, but no program", "torch.load", "torch.jit.save", "ftn_pytorch export"):
         _embed.load(1, path, {}, {})
+
+
+def test_an_archive_that_unpacks_to_far_more_than_it_is_is_refused(tmp_path, monkeypatch, fails):
+    monkeypatch.setattr(formats, "_ALWAYS_UNPACKED", 1000)
+    path = tmp_path / "net.pt"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("net/constants.pkl", bytes(1_000_000))
+        archive.writestr("net/code/a.py", "")
+    with fails("FORMAT", "would unpack to 1000000 bytes"):
+        formats.identify(str(path))

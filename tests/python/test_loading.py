@@ -10,6 +10,7 @@ import pytest
 
 from ftn_pytorch import _embed
 from ftn_pytorch.errors import FtnPytorchError
+from ftn_pytorch.script import loading
 
 EMPTY = "def ftn_pytorch_forward(): return 1\n"
 
@@ -372,3 +373,12 @@ def test_neighbour_that_hides_another_module_is_warned_of(load, write):
     with pytest.warns(UserWarning, match="this.py hides the module 'this' of Python"):
         load("def ftn_pytorch_forward():\n    import this\n    return this.value\n")
     assert hiding
+
+
+def test_without_a_working_directory_no_file_is_found(tmp_path, monkeypatch, fails):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    with fails("FILE", "net.py does not exist"):
+        loading.find("net.py")

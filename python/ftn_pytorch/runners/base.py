@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import abc
+import dataclasses
 import inspect
 import os
 import weakref
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from ..errors import FtnPytorchError, did_you_mean
@@ -19,11 +19,12 @@ from ..tensors import derivatives, device
 
 USE_DEVICE = 1
 USE_INFERENCE_MODE = 2
+COMPILE_MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Options:
-    """Options of ``fpt_module_load``, as the core has checked and completed them."""
+    """Options of ``fpt_module_load``. The core has checked those that it needs itself (calls/options.cpp)."""
 
     layout: str = "reversed"
     mode: str = "checked"
@@ -49,6 +50,34 @@ class Options:
     """Mode of torch.compile, None for not at all."""
     compile_backend: str = ""
 
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> Options:
+        """Options as a program gives them, by name, or as ``asdict`` does; ARGUMENT says what is valid."""
+        names = [field.name for field in dataclasses.fields(cls)]
+        for name in given:
+            if name not in names:
+                text = f"load has no option {name!r}; valid are {', '.join([*names, 'backend'])}"
+                raise FtnPytorchError("ARGUMENT", text + did_you_mean(name, names))
+        values = {name: _checked(name, value) for name, value in given.items()}
+        chosen = cls(**values)
+        if chosen.compile is not None and not chosen.compile_backend:
+            chosen = dataclasses.replace(chosen, compile_backend="inductor")
+        chosen._refuse_contradictions()
+        return chosen
+
+    def _refuse_contradictions(self) -> None:
+        text = ""
+        if self.compile is None and self.compile_backend:
+            text = f"compile_backend is {self.compile_backend!r}, which has an effect together with compile= only"
+        elif self.compile not in (None, "default") and self.compile_backend != "inductor":
+            text = f'compile={self.compile!r} is a mode of compile_backend="inductor", not of {self.compile_backend!r}'
+        elif self.record and self.compile is not None:
+            text = "load is given both record= and compile=: what torch.compile has made cannot be recorded"
+        elif self.background and self.communicator is not None:
+            text = "load is given both background= and communicator=: a process beside the program is no rank of MPI"
+        if text:
+            raise FtnPytorchError("ARGUMENT", text)
+
     def refuse_compile(self, path: str, what: str) -> None:
         """ARGUMENT where torch.compile is asked for and has nothing to do."""
         if self.compile is not None:
@@ -58,18 +87,11 @@ class Options:
 
     def refuse_for_saved(self, path: str) -> None:
         """ARGUMENT where a saved model is asked for what scripts alone can do."""
-        if self.record:
-            raise FtnPytorchError(
-                "ARGUMENT", f"{path} is a saved model, which has no Python code to record: leave out record="
-            )
-        if self.background:
-            raise FtnPytorchError(
-                "ARGUMENT", f"{path} is a saved model, only a script trains beside the program: leave out background="
-            )
-        if self.communicator is not None:
-            raise FtnPytorchError(
-                "ARGUMENT", f"{path} is a saved model, which knows nothing of other ranks: leave out communicator="
-            )
+        for name in ("record", "background", "communicator"):
+            if getattr(self, name) not in (None, False):
+                raise FtnPytorchError(
+                    "ARGUMENT", f"{path} is a saved model, and {name}= is for scripts: leave out {name}="
+                )
 
     def refuse_fallback(self, path: str) -> None:
         """ARGUMENT where a file is given another one to fall back to."""
@@ -80,6 +102,27 @@ class Options:
         """ARGUMENT where training mode is asked for and the mode cannot be chosen."""
         if self.training:
             raise FtnPytorchError("ARGUMENT", f"{path} {why}: leave out training=")
+
+
+def _checked(name: str, value: Any) -> Any:
+    """An option of what Python runs, as ``Options`` has it; what the core has read already stays as it is."""
+    where = f"load(..., {name}=)"
+    if name in ("weights_only", "record", "background") or (
+        name == "compile" and not isinstance(value, (str, type(None)))
+    ):
+        if not isinstance(value, int) or value not in (0, 1):
+            raise FtnPytorchError("ARGUMENT", f"{where} must be a logical, or a number between 0 and 1")
+        return bool(value) if name != "compile" else COMPILE_MODES[0] if value else None
+    if name == "compile" and value is not None and value not in COMPILE_MODES:
+        listed = f"{where} is {value!r}; valid are {', '.join(COMPILE_MODES)}"
+        raise FtnPytorchError("ARGUMENT", listed + did_you_mean(value, COMPILE_MODES))
+    if name == "communicator" and not isinstance(value, (int, type(None))):
+        raise FtnPytorchError("ARGUMENT", f"{where} must be a single integer")
+    if name in ("fallback", "compile_backend") and not isinstance(value, (str, type(None))):
+        raise FtnPytorchError("ARGUMENT", f"{where} must be a string")
+    if name == "fallback" and value == "":
+        raise FtnPytorchError("ARGUMENT", f"{where} is empty; name the file of a saved model")
+    return value
 
 
 def refuse_config(path: str, what: str, config: Mapping[str, Any]) -> None:
@@ -98,6 +141,9 @@ class Runner(abc.ABC):
     backend: str
     framework: str
     device: str | None
+
+    names: dict[str, Any] | None = None
+    """The names of a script: a function that gets another value there is bound anew before its next call."""
 
     is_differentiable = True
     """torch computes, so it can follow what depends on what."""

@@ -76,7 +76,8 @@ class ScriptRunner(Runner):
         if self._background is not None:
             self._background.stop()
         self._background = background
-        self._hooks: dict[str, Callable] = {}
+        self._hooks: dict[str, tuple[Callable | None, Any]] = {}
+        self._compiled_of, self.names = vars(module).get(FORWARD), vars(module)
         self.framework, self.device, self.made = chosen, place, load.made
 
     def _compile(self, module: ModuleType, chosen: str, place: str | None) -> Callable | None:
@@ -126,11 +127,20 @@ class ScriptRunner(Runner):
             return function
         from ..recording import recorded
 
-        if name not in self._hooks:
+        def make() -> Any:
             made = recorded(function)
             made.recording.name = name  # that of what a decorator has made of it says nothing
-            self._hooks[name] = made
-        return self._hooks[name]
+            return made
+
+        return self._made_once(name, name, make)
+
+    def _made_once(self, key: str, name: str, make: Callable[[], Any]) -> Any:
+        """What was made for a function, as long as its name stands for that."""
+        function = self.find(name)
+        known = self._hooks.get(key)
+        if known is None or known[0] is not function:
+            known = self._hooks[key] = (function, make())
+        return known[1]
 
     def _set_up(self, module: ModuleType, chosen: str) -> None:
         setup = vars(module).get(SETUP)
@@ -249,12 +259,16 @@ class ScriptRunner(Runner):
         if name == TRAIN and self._background is not None:
             return self._background.submit, convention
         if name == FORWARD and self._compiled is not None:
+            if function is not self._compiled_of:
+                text = f"{self.path} gave {FORWARD} another function after it was compiled: leave out compile="
+                raise FtnPytorchError("ARGUMENT", text)
             function = self._compiled
         if self.device is not None:
             function, convention = device.on_device(function, self.device), convention._replace(has_out=False)
         function = self._recorded(name, function)
         if self.communicator is not None and self.communicator.size > 1:
-            function = self._hooks.setdefault(f"{name} on ranks", failed_calls.Counted(function))
+            counted = functools.partial(failed_calls.Counted, function)
+            function = self._made_once(f"{name} on ranks", name, counted)
         return function, convention
 
     def first_call(self, name: str, args: tuple, kwargs: Mapping[str, Any]) -> None:

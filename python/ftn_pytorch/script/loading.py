@@ -37,8 +37,9 @@ def find(file: str) -> str:
     """Absolute path of a file that can be read; FILE otherwise."""
     if not file.strip():
         raise FtnPytorchError("FILE", "the file name is empty")
-    path = os.path.abspath(file)
+    path = file
     try:
+        path = os.path.abspath(file)
         if os.path.isdir(path):
             raise FtnPytorchError("FILE", f"{path} is a directory, name a file in it")
         if os.path.exists(path) and not os.path.isfile(path):

@@ -8,7 +8,6 @@
 #include "plugin/answer.hpp"
 #include "plugin/failure.hpp"
 #include "plugin/frame.hpp"
-#include "plugin/package/package_inputs.hpp"
 #include "plugin/package/package_origin.hpp"
 #include "plugin/package/tree_spec.hpp"
 
@@ -17,34 +16,17 @@ namespace {
 
 using Loader = torch::inductor::AOTIModelPackageLoader;
 
+constexpr const char* about_types =
+    " Declare the Fortran array so, or convert real arrays on their way in with load(..., dtype=\"float32\").";
 constexpr const char* about_axes =
-    " Axes are counted from 0, in reverse of the Fortran order unless the model was loaded with layout=\"same\".";
+    " Axes, too, in reverse of the Fortran order unless the model was loaded with layout=\"same\".";
 
-std::string cure_for(const std::string& wanted, bool is_given_real) {
-  const int32_t dtype = find_dtype([&](const DtypeFacts& facts) { return wanted == facts.name; });
-  if (!is_argument(dtype)) return "Packages convert no types: make one that Fortran lacks in the model";
-  const std::string declare = "Declare the Fortran array so";
-  if (!is_given_real || !is_real(dtype)) return declare;
-  return declare + ", or convert real arrays on their way in with load(..., dtype=\"" + wanted + "\")";
-}
-
-/// FPT_ERR_DTYPE or FPT_ERR_SHAPE for an input that the code does not take.
-void check(const ExpectedInput& expected, const at::Tensor& tensor, const std::string& label) {
-  const std::string found = dtype_name(dtype_of(tensor.scalar_type()));
-  if (!expected.dtype.empty() && found != expected.dtype) {
-    fail(FPT_ERR_DTYPE, label, " is an array of ", found, ", the model expects ", expected.dtype, ". ",
-         cure_for(expected.dtype, tensor.is_floating_point()), ".");
-  }
-  for (const auto& [axis, sizes] : expected.sizes) {
-    const int64_t size = axis < tensor.dim() ? tensor.size(axis) : -1;
-    if (size >= sizes.least && size <= sizes.most) continue;
-    const bool is_limit = sizes.least != sizes.most;
-    fail(FPT_ERR_SHAPE, label, " has shape ", shape_text(array_of_tensor(tensor, true)), ", the model expects ",
-         !is_limit            ? "size "
-         : size < sizes.least ? "at least "
-                              : "at most ",
-         size < sizes.least ? sizes.least : sizes.most, " on axis ", axis, ".", about_axes);
-  }
+/// The status that fits what the code of a package, or torch, says of its inputs; FPT_ERR_PYTHON for all else.
+fpt_status status_of(const std::string& reason) {
+  const auto says = [&](const char* words) { return reason.find(words) != std::string::npos; };
+  if (says("unmatched dtype")) return FPT_ERR_DTYPE;
+  return says("unmatched dim value") || says("dim value is too") || says("expected size") ? FPT_ERR_SHAPE
+                                                                                          : FPT_ERR_PYTHON;
 }
 
 class PackageModel : public Model {
@@ -79,7 +61,6 @@ class PackageModel : public Model {
   struct State {
     std::unique_ptr<Loader> loader;
     std::vector<std::string> names;  // of the inputs, empty for those without
-    std::vector<ExpectedInput> expected;
     TreeSpec results;
     Settings settings;  // of the load, with the device that the package was compiled for
     FramePool frames;
@@ -104,7 +85,6 @@ class PackageModel : public Model {
       const std::vector<std::string> spec = state->loader->get_call_spec();
       state->names = names_of_inputs(parse_tree_spec(spec.at(0), settings_.file), settings_.file);
       state->results = parse_tree_spec(spec.at(1), settings_.file);
-      state->expected = expected_inputs(origin.source, state->names.size());
     } catch (...) {
       rethrow_as(FPT_ERR_FORMAT, concat(settings_.file, " cannot be loaded by torch ", TORCH_VERSION,
                                         " (was it compiled with another one? then ", compile_again, ")"));
@@ -127,18 +107,16 @@ class PackageModel : public Model {
     return concat("it has ", state_->names.size(), state_->names.size() == 1 ? " input" : " inputs", text);
   }
 
-  /// What the code computes; of a failure, what is wrong with the inputs where that is it.
+  /// What the code computes. It looks at its inputs itself, and torch's own words say what is wrong with them.
   std::vector<at::Tensor> computed(const std::vector<at::Tensor>& tensors, const std::string& label) {
     try {
       return state_->loader->run(tensors);
     } catch (const std::exception& error) {
-      for (std::size_t i = 0; i < tensors.size(); ++i) {
-        const std::string& name = state_->names[i];
-        check(state_->expected[i], tensors[i], concat(label, ": ", name.empty() ? concat("input ", i + 1) : name));
-      }
       const std::string text = message_of(error);
-      if (text.find("expected size") != std::string::npos)  // sizes that have to agree
-        fail(FPT_ERR_SHAPE, label, ": ", text.substr(0, text.find('\n')), ".", about_axes);
+      const fpt_status status = status_of(text);
+      if (status != FPT_ERR_PYTHON)
+        fail(status, label, ": ", text.substr(0, text.find('\n')), ". Inputs are counted from 0 here (", inputs_text(),
+             ").", status == FPT_ERR_DTYPE ? about_types : about_axes);
       // up to torch 2.12 the code keeps the reason to itself
       rethrow_as(FPT_ERR_PYTHON, label,
                  text.find("API call failed") == std::string::npos ? "" : " (the reason is on standard error)");
@@ -172,11 +150,11 @@ class PackageModel : public Model {
     std::unique_ptr<Answer> all = take_answer();
     const TreeSpec& spec = state.results;
     for (const TreeSpec& child : spec.children)
-      if (child.kind != TreeSpec::Kind::leaf)
+      if (!child.is_value())
         fail(FPT_ERR_RESULT_TYPE, label, " returned a ", child.type,
              " inside another container; results may not be nested");
-    all->is_tuple = spec.kind != TreeSpec::Kind::dict;
-    all->set(std::move(results), spec.kind == TreeSpec::Kind::dict ? spec.keys : std::vector<std::string>(), label);
+    all->is_tuple = !spec.is_dictionary();
+    all->set(std::move(results), spec.keys, label);
     frame->finish_compiled();
     hand_out(std::move(all), answer);
   }

@@ -76,20 +76,6 @@ std::string model_of(const std::string& file) {
   fail(FPT_ERR_FORMAT, file, " holds several models (", listed, ") and none is called model: package one");
 }
 
-/// The source of the wrapper, which packages hold beside what was compiled of it.
-std::string source_of(const std::string& file, const std::string& model) {
-  const std::string folder = std::string(torch::_export::archive_spec::AOTINDUCTOR_DIR) + model + "/",
-                    end = ".wrapper.cpp";
-  caffe2::serialize::PyTorchStreamReader archive(file);
-  for (const std::string& record : archive.getAllRecords()) {
-    if (record.compare(0, folder.size(), folder) != 0 || record.size() < end.size()) continue;
-    if (record.compare(record.size() - end.size(), end.size(), end) != 0) continue;
-    const auto [bytes, size] = archive.getRecord(record);
-    return {static_cast<const char*>(bytes.get()), size};
-  }
-  return {};
-}
-
 /// Version of torch without what follows a plus: that names the kind of build.
 std::string plain_version(const std::string& version) { return version.substr(0, version.find('+')); }
 
@@ -119,7 +105,6 @@ PackageOrigin origin_of_package(const std::string& file, const std::optional<at:
   PackageOrigin origin;
   try {
     origin.model = model_of(file);
-    origin.source = source_of(file, origin.model);
     const Facts facts = torch::inductor::AOTIModelPackageLoader::load_metadata_from_package(file, origin.model);
     const std::string device = recorded(facts, "AOTI_DEVICE_KEY");
     if (!device.empty() && device != "cpu") origin.device = at::Device(device);

@@ -12,7 +12,6 @@ namespace fpt::direct {
 struct PackageOrigin {
   std::string model;                 ///< its name in the package
   std::optional<at::Device> device;  ///< that it was compiled for, other than the host
-  std::string source;                ///< of the function that checks the inputs; empty if the package is without
 };
 
 /// FPT_ERR_FORMAT for a file of another torch or none at all, FPT_ERR_DEVICE for another processor or device than there

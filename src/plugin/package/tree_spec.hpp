@@ -2,17 +2,23 @@
 /// How a package of torch.export nests its inputs and results: the text that torch.utils._pytree.treespec_dumps writes.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
 namespace fpt::direct {
 
-/// One node; without children a single value.
+/// One node; a single value has no type.
 struct TreeSpec {
-  enum class Kind { leaf, tuple, list, dict, other } kind = Kind::leaf;
-  std::string type;               ///< as Python calls it, for texts
-  std::vector<std::string> keys;  ///< of a dict, in the order of the children
+  std::string type;               ///< as Python calls it
+  std::vector<std::string> keys;  ///< of a dictionary, in the order of the children
   std::vector<TreeSpec> children;
+
+  bool is_value() const noexcept { return type.empty(); }
+  bool is_dictionary() const {
+    const std::string end = type.substr(type.size() - std::min<std::size_t>(type.size(), 4));
+    return end == "dict" || end == "Dict";
+  }
 };
 
 /// FPT_ERR_FORMAT for a text that cannot be read. `file` names it in the text of the failure.

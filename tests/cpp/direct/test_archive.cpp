@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT
+#include <sys/stat.h>
+
 #include "direct/archive.hpp"
 #include "support.hpp"
 
@@ -74,6 +76,31 @@ TEST(Archive, AnythingElseIsOther) {
   EXPECT_EQ(kind_of(std::string(100, 'x')), ModelKind::other);
   for (std::size_t length = 0; length < whole.size(); ++length)
     EXPECT_EQ(kind_of(whole.substr(0, length)), ModelKind::other) << length;
+}
+
+/// As if its second entry were compressed, and had that size before.
+std::string compressed(uint32_t unpacked) {
+  std::string bytes = archive_of(torchscript);
+  const std::size_t entry = bytes.rfind(std::string("PK\x01\x02", 4), bytes.rfind("net/code/"));
+  bytes[entry + 10] = 8;
+  for (std::size_t i = 0; i < 4; ++i) bytes[entry + 24 + i] = static_cast<char>(unpacked >> 8 * i & 255);
+  return bytes;
+}
+
+TEST(Archive, ModelsThatUnpackToFarMoreThanTheyAreAreRefused) {
+  EXPECT_EQ(kind_of(compressed(1 << 20)), ModelKind::torchscript) << "code is compressed";
+  EXPECT_FAILS(outcome_of([] { kind_of(compressed(4000000000)); }), FPT_ERR_FORMAT, "would unpack to 4000000000 bytes");
+  const Folder folder;
+  const std::string file = folder.write("model", compressed(4000000000)).string();
+  EXPECT_FAILS(outcome_of([&] { require_readable(file); }), FPT_ERR_FORMAT, "would unpack");
+}
+
+TEST(Archive, APipeIsNotWaitedFor) {
+  const Folder folder;
+  const std::string pipe = (folder.path() / "model.pt").string();
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_EQ(kind_of_model(pipe), ModelKind::other);
+  EXPECT_FAILS(outcome_of([&] { require_readable(pipe); }), FPT_ERR_FILE, "is no regular file");
 }
 
 TEST(Archive, NumbersThatMakeNoSenseDoNoHarm) {

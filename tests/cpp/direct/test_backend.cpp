@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /// Who runs a file, as far as one process can tell: this one has Python, and no plug-in beside it. The choice between
 /// the paths is in tests/direct/test_choice.py.
+#include "calls/options.hpp"
 #include "direct/direct_plugin.hpp"
 #include "opening.hpp"
 #include "script.hpp"
@@ -13,9 +14,9 @@ struct BackendTest : testing::Test {
   const std::string script = folder.write("script.py", "def f(): pass\n").string();
 
   std::unique_ptr<Runner> open(int32_t kind, const std::string& file, Backend backend = Backend::automatic) {
-    Options options;
-    options.backend = backend;
-    return open_runner(kind, file, options, {});
+    constexpr const char* names[] = {"auto", "python", "direct"};
+    fpt_arg option = test::named("backend", test::in(names[static_cast<int>(backend)]));
+    return open_runner(kind, file, {&option, 1}, {});
   }
   test::Outcome refused(int32_t kind, const std::string& file, Backend backend = Backend::automatic) {
     return test::outcome_of([&] { open(kind, file, backend); });

@@ -61,9 +61,6 @@ TEST_F(DirectRunnerTest, LoadRefusesWhatASavedModelCannotHave) {
   };
   fpt_arg rate = named("lr", in(0.1));
   EXPECT_FAILS(load(file_of("two"), {}, {&rate, 1}), FPT_ERR_ARGUMENT, "takes no config");
-  Options compiled;
-  compiled.compile = "default";
-  EXPECT_FAILS(load(file_of("two"), compiled, {}), FPT_ERR_ARGUMENT, "torch.compile");
   EXPECT_FAILS(load(file_of("foreign"), {}, {}), FPT_ERR_FORMAT, "direct_foreign.pt cannot be read");
   Options elsewhere;
   elsewhere.device = "abacus";
@@ -164,6 +161,20 @@ TEST_F(DirectRunnerTest, InputsLiveAsLongAsResultsThatShareTheirMemoryAndNoLonge
     fpt_results_free(results);
     EXPECT_EQ(alive.use_count(), 1) << name;
   }
+}
+
+TEST_F(DirectRunnerTest, AResultThatIsAnInputAgainAndAgainIsOwnedByItsMemoryAlone) {
+  const Model model("passing");
+  const auto memory = std::make_shared<Doubles>(x);
+  store_tensor(&tensor, Tensor::of_memory(array_of(in(*memory)), memory, false));
+  for (int call = 0; call < 200000; ++call) {
+    fpt_arg input = tensor_argument(tensor);
+    store_tensor(&tensor, model->forward_list({&input, 1}, 0));
+  }
+  EXPECT_EQ(tensor_at(tensor)->array().data, memory->data());
+  EXPECT_EQ(tensor_at(tensor)->owner(), memory);
+  free_tensor(tensor);  // one after the other, a chain of owners would end here with the stack
+  EXPECT_EQ(memory.use_count(), 1);
 }
 
 TEST_F(DirectRunnerTest, ResultsAndTensorsOutliveTheModel) {

@@ -170,6 +170,48 @@ TEST(ModuleTest, TellsItsFunctionsAndItsBackend) {
   EXPECT_EQ(std::string(text, static_cast<std::size_t>(length)), "script");
 }
 
+TEST(ModuleTest, AFunctionThatTheScriptReplacesIsCalledFromThenOn) {
+  Script script(
+      "def ftn_pytorch_forward(x): return 1.0\n"
+      "def ftn_pytorch_train(x, y): return False, 1.0\n"
+      "def f(): return 1.0\n"
+      "def replace(value):\n"
+      "  global ftn_pytorch_forward, ftn_pytorch_train, f\n"
+      "  ftn_pytorch_forward = lambda *x: value\n"
+      "  ftn_pytorch_train = lambda x, y: (True, value)\n"
+      "  f = lambda: value\n");
+  double x = 0, forward = 0, called = 0;
+  for (const double expected : {1.0, 2.0, 2.0, 3.0}) {
+    if (expected > called) EXPECT_OK(script.call("replace", {in(expected)}));
+    for (int call = 0; call < 4; ++call) {
+      ASSERT_OK(script.forward({in(x)}, {out(forward)}));
+      ASSERT_OK(script.call("f", {}, {out(called)}));
+      ASSERT_OK(script.train({in(x)}, {in(x)}));
+      EXPECT_EQ(forward, expected);
+      EXPECT_EQ(called, expected);
+      EXPECT_EQ(script.loss, expected);
+    }
+  }
+  EXPECT_OK(script.call("evaluate_", {in("globals().pop('f')")}));
+  EXPECT_FAILS(script.call("f"), FPT_ERR_HOOK, "no function f");
+}
+
+TEST(ModuleTest, AFunctionMayReplaceItselfWhileItRuns) {
+  Script script(
+      "class Once:\n"
+      "  def __call__(self):\n"
+      "    global f\n"
+      "    f = lambda: 2.0\n"
+      "    return evaluate_('call_f()') + len(vars(self)) - 1.0\n"
+      "f = Once()\n"
+      "def call_f(): return f()\n");
+  double value = 0;
+  for (const double expected : {1.0, 2.0, 2.0}) {
+    ASSERT_OK(script.call("f", {}, {out(value)}));
+    EXPECT_EQ(value, expected);
+  }
+}
+
 TEST(ModuleTest, IsReadAgainByReload) {
   const Script script("def f(x): return 1");
   double value = 0;

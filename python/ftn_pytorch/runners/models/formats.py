@@ -35,6 +35,9 @@ _FOREIGN = (
 _ONNX_FIELDS = {1: 0, 2: 2, 3: 2, 4: 2, 5: 0, 6: 2, 7: 2, 8: 2, 14: 2, 20: 2, 25: 2, 26: 2}
 _ONNX_GRAPH = 7
 
+# Code is all that torch compresses. A model that was packed again by hand may be more, in proportion.
+_ALWAYS_UNPACKED, _LARGEST_RATIO = 1 << 28, 100
+
 # What torch.save puts into a file of parameters; everything else names code of somebody.
 _HARMLESS_MODULES = ("collections", "torch", "torch._utils", "torch.nn.parameter", "torch.serialization")
 
@@ -107,8 +110,13 @@ class Archive:
         try:
             with self._open() as archive:
                 entries = archive.namelist()
+                unpacked = sum(each.file_size for each in archive.infolist() if each.compress_type)
         except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as failure:
             raise self._damaged(failure) from failure
+        size = os.path.getsize(path) if content is None else len(content)
+        if unpacked > max(_ALWAYS_UNPACKED, _LARGEST_RATIO * size):
+            text = f"{path} would unpack to {unpacked} bytes, and has {size}: it is damaged or made to do harm"
+            raise FtnPytorchError("FORMAT", text)
         # Before torch 2.7 programs of torch.export had no such folder.
         self._entries = {entry.partition("/")[2] or entry: entry for entry in entries}
         self.names = list(self._entries)

@@ -21,19 +21,24 @@ std::string dict_of(const std::string& keys, const std::string& children) {
 
 TreeSpec parse(const std::string& spec) { return parse_tree_spec("[1, " + spec + "]", "net.pt2"); }
 
-TEST(TreeSpecTest, Leaf) { EXPECT_EQ(parse(leaf).kind, TreeSpec::Kind::leaf); }
+TEST(TreeSpecTest, Leaf) { EXPECT_TRUE(parse(leaf).is_value()); }
 
 TEST(TreeSpecTest, TupleWithinATuple) {
   const TreeSpec spec = parse(tuple_of(leaf + ", " + tuple_of("")));
-  EXPECT_EQ(spec.kind, TreeSpec::Kind::tuple);
+  EXPECT_EQ(spec.type, "builtins.tuple");
   ASSERT_EQ(spec.children.size(), 2u);
-  EXPECT_EQ(spec.children[1].kind, TreeSpec::Kind::tuple);
+  EXPECT_EQ(spec.children[1].type, "builtins.tuple");
 }
 
 TEST(TreeSpecTest, KeysOfADictionary) {
   const TreeSpec spec = parse(dict_of(R"(\"sum\", \"moved\")", leaf + "," + leaf));
-  EXPECT_EQ(spec.kind, TreeSpec::Kind::dict);
+  EXPECT_TRUE(spec.is_dictionary());
   EXPECT_EQ(spec.keys, (std::vector<std::string>{"sum", "moved"}));
+}
+
+TEST(TreeSpecTest, NamesWithQuotes) {
+  EXPECT_EQ(parse(dict_of(R"(\"a\\\"b\\\\c\")", leaf)).keys, std::vector<std::string>{R"(a"b\c)"});
+  EXPECT_FAILS(outcome_of([&] { parse(dict_of(R"(\"\\u00e9\")", leaf)); }), FPT_ERR_FORMAT, "net.pt2");
 }
 
 TEST(TreeSpecTest, AnotherVersionOrADamagedTextIsRefused) {
@@ -42,6 +47,9 @@ TEST(TreeSpecTest, AnotherVersionOrADamagedTextIsRefused) {
   for (std::size_t length = 0; length < whole.size(); ++length)
     EXPECT_FAILS(outcome_of([&] { parse_tree_spec(whole.substr(0, length), "net.pt2"); }), FPT_ERR_FORMAT, "net.pt2");
   EXPECT_FAILS(outcome_of([&] { parse_tree_spec(std::string(100000, '['), "net.pt2"); }), FPT_ERR_FORMAT, "net.pt2");
+  std::string deep = "[1, ";
+  for (int i = 0; i < 100000; ++i) deep += R"({"type": "builtins.list", "context": "null", "children_spec": [)";
+  EXPECT_FAILS(outcome_of([&] { parse_tree_spec(deep, "net.pt2"); }), FPT_ERR_FORMAT, "net.pt2");
   EXPECT_FAILS(outcome_of([&] { parse(dict_of(R"(\"a\")", "")); }), FPT_ERR_FORMAT, "net.pt2");
 }
 
