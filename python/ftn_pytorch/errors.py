@@ -66,12 +66,15 @@ def describe(exception: BaseException, context: str) -> tuple[str, str]:
 def _describe(exception: BaseException) -> tuple[str, str]:
     if isinstance(exception, FtnPytorchError):
         return exception.status, exception.text
-    if isinstance(exception, MemoryError) or _is_memory_error_of_torch(exception):
+    if is_of_memory(exception):
         return "MEMORY", report(exception)
     return "PYTHON", report(exception)
 
 
-def _is_memory_error_of_torch(exception: BaseException) -> bool:
+def is_of_memory(exception: BaseException) -> bool:
+    """True where memory has run out, on the host or on a device."""
+    if isinstance(exception, MemoryError):
+        return True
     # On a device torch has a type for it; on the host, and out of TorchScript, it is a RuntimeError like any other.
     kind = getattr(sys.modules.get("torch"), "OutOfMemoryError", None)
     if isinstance(kind, type) and isinstance(exception, kind):

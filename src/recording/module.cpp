@@ -107,7 +107,7 @@ class Replay {
                                                             py::cast<std::size_t>(each[2])};
                                      })),
         written_(all_of<at::Tensor>(tape.attr("written"), [](const py::tuple& each) { return tensor_of(each[0]); })),
-        written_inputs_(integers(tape.attr("written_inputs"))) {}
+        counted_inputs_(integers(tape.attr("counted_inputs"))) {}
 
   /// A tuple of tensors, or NotImplemented: nothing was done, and why() tells the reason.
   py::object run(const py::tuple& args, const py::dict& named) {
@@ -270,7 +270,7 @@ class Replay {
       if (!tensor.is_inference()) torch::autograd::impl::bump_version(tensor);
     };
     for (const at::Tensor& tensor : written_) count(tensor);
-    for (const int32_t input : written_inputs_) count(inputs[static_cast<std::size_t>(input)]);
+    for (const int32_t input : counted_inputs_) count(inputs[static_cast<std::size_t>(input)]);
     ++runs_;
   }
 
@@ -285,7 +285,7 @@ class Replay {
   std::vector<Memory> memory_;
   std::vector<GradientAfter> after_;
   std::vector<at::Tensor> written_;
-  std::vector<int32_t> written_inputs_;
+  std::vector<int32_t> counted_inputs_;
   std::vector<Frame> idle_;
   py::object why_ = py::make_tuple("arguments", 0);
   int64_t runs_ = 0;

@@ -8,10 +8,14 @@ from typing import Any
 
 import torch
 
+from ..errors import is_of_memory
 from ..host import private_names
 from .recorded_call import Tape, filled, parts, tensors_in
-from .tape import Operation, Recorder, Slot
+from .tape import TOO_LITTLE, Operation, Recorder, Slot
 from .tensor_effects import Outside
+
+# Comparing needs memory for each of these
+_BITS = {2: torch.int16, 4: torch.int32, 8: torch.int64, 16: torch.int64}
 
 
 class State:
@@ -30,15 +34,17 @@ class State:
         self.random = [generator.get_state() for generator in self.generators]
 
     def restore(self) -> None:
-        # Writing counts for autograd, and is not possible everywhere: only what the call has changed is written again.
-        with torch.no_grad():
-            for tensor, copy in zip(self.tensors, self.copies):
-                if not is_same(tensor, copy, 0):
-                    tensor.copy_(copy)
+        # Writing is not possible everywhere: only what the call has changed is written again. Nor does it count for
+        # autograd, which may have counted the change at another tensor of this memory.
+        for tensor, copy in zip(self.tensors, self.copies):
+            if _has_changed(tensor, copy):
+                tensor.data.copy_(copy)
         for parameter, gradient in self.gradients:
             parameter.grad = gradient
+        # setting a generator resets what cuDNN has drawn from it for its dropout
         for generator, state in zip(self.generators, self.random):
-            generator.set_state(state)
+            if not torch.equal(generator.get_state(), state):
+                generator.set_state(state)
 
     def numbers(self) -> Iterator[tuple[str, Any]]:
         for place, copy in enumerate(self.copies):
@@ -60,18 +66,31 @@ class Call:
         self, replay: Any, tape: Tape, tolerance: float, receive: Callable[[list[Operation]], None] | None = None
     ) -> tuple[Any, str | None]:
         """The result, and in what the two differ: empty if in nothing, None if the recording does not hold here.
+        NotImplemented: the call has still to be made, for which the copies for the comparison left too little memory.
 
         receive: given the operations of the function before the recording runs.
         """
-        before = State(tape, self._inputs)
+        try:
+            before = State(tape, self._inputs)
+        except Exception as failure:
+            return NotImplemented, _told(failure)
         # A function that gives other numbers may count or draw them in Python, so there is one call of it, not a second
         # one that looks for the reason.
         recorder = Recorder(self._inputs, with_values=True)
-        with Outside(recorder), recorder:
-            result = self._function(*self._args, **self._named)
+        try:
+            with Outside(recorder), recorder:
+                result = self._function(*self._args, **self._named)
+        except Exception as failure:
+            if not is_of_memory(failure):
+                raise
+            before.restore()
+            return NotImplemented, TOO_LITTLE
         if recorder.obstacle:
             return result, recorder.obstacle
-        after = State(tape, self._inputs)
+        try:
+            after = State(tape, self._inputs)
+        except Exception as failure:
+            return result, _told(failure)
         before.restore()
         try:
             if receive is not None:
@@ -85,7 +104,7 @@ class Call:
                 before.restore()
                 difference = f"{self._first_difference(tape, recorder, tolerance)}{difference}"
         except Exception as failure:
-            return result, f"the recording fails: {str(failure).partition(chr(10))[0]}"
+            return result, _told(failure)
         finally:
             after.restore()
         return result, difference
@@ -147,11 +166,23 @@ def is_same(value: Any, other: Any, tolerance: float) -> bool:
     if value.dtype != other.dtype or value.shape != other.shape:
         return False
     one, two = (each.detach().resolve_conj().resolve_neg().contiguous().reshape(-1) for each in (value, other))
-    if one.numel() == 0 or torch.equal(one.view(torch.uint8), two.view(torch.uint8)):
+    bits = _BITS.get(one.element_size(), torch.uint8)
+    if one.numel() == 0 or torch.equal(one.view(bits), two.view(bits)):
         return True
     if tolerance == 0 or not (one.is_floating_point() or one.is_complex()):
         return False
     return bool(torch.allclose(one, two, rtol=0, atol=tolerance * float(one.abs().max()), equal_nan=True))
+
+
+def _has_changed(tensor: Any, copy: Any) -> bool:
+    try:
+        return not is_same(tensor, copy, 0)
+    except RuntimeError:  # too little memory to compare
+        return True
+
+
+def _told(failure: Exception) -> str:
+    return TOO_LITTLE if is_of_memory(failure) else f"the recording fails: {str(failure).partition(chr(10))[0]}"
 
 
 def _shown(value: Any) -> str:

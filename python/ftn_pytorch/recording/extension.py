@@ -7,6 +7,7 @@ import importlib.machinery
 import importlib.util
 import os
 import sysconfig
+import threading
 from typing import Any
 
 from ..host import installation, private_names, process
@@ -17,6 +18,7 @@ _NAME = "_ftn_pytorch_recording"
 class _Found:
     """What was found in this process."""
 
+    lock = threading.Lock()
     module: Any = None
     obstacle: str | None = None
 
@@ -24,7 +26,9 @@ class _Found:
 def module() -> Any:
     """The extension, None where there is none; ``obstacle`` says why."""
     if _Found.module is None and _Found.obstacle is None:
-        _find()
+        with _Found.lock:  # a module that another thread is loading has no functions yet
+            if _Found.module is None and _Found.obstacle is None:
+                _find()
     return _Found.module
 
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import functools
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from ..values import user_objects
 from . import collectives, comparison, cuda_graphs, extension
 from .bindings import Facts, difference
 from .recorded_call import Tape, filler, leaves, like, record, tensors_in
-from .tape import is_ordinary
+from .tape import ALONE, is_ordinary
 
 _WARM_UP = 2
 _ATTEMPTS = 3
@@ -108,7 +107,7 @@ class RecordedFunction:
         self._variants: dict[Any, _Variant] = {}
         self._ready: tuple[_Variant, ...] = ()
         self._lost = 0
-        self._lock = threading.Lock()
+        self._is_busy = False
 
     @property
     def is_ready(self) -> bool:
@@ -116,7 +115,7 @@ class RecordedFunction:
 
     def reset(self) -> None:
         """Forget all recordings. To be called before ``destroy_process_group``, which waits for CUDA graphs."""
-        with self._lock:
+        with ALONE:
             for variant in self._variants.values():
                 if isinstance(variant.replay, cuda_graphs.GraphReplay):
                     variant.replay.reset()
@@ -133,32 +132,34 @@ class RecordedFunction:
         if _is_followed(args, named):
             return self._function(*args, **named)
         # One thread records; the others compute meanwhile. So does what is called while another function is recorded.
-        if self.obstacle or extension.is_intercepted() or not self._lock.acquire(blocking=False):
+        if self.obstacle or self._is_busy or extension.is_intercepted() or not ALONE.acquire(blocking=False):
             return self._as_it_is(args, named)
         try:
-            return self._next(args, named)
+            self._is_busy = True
+            found = self._next(args, named)
         finally:
-            self._lock.release()
+            self._is_busy = False
+            ALONE.release()
+        return self._as_it_is(args, named) if found is NotImplemented else found
 
     def _as_it_is(self, args: tuple, named: dict[str, Any]) -> Any:
         return without_graph(self._function(*args, **named))
 
     def _next(self, args: tuple, named: dict[str, Any]) -> Any:
+        """The result; NotImplemented for a call to be made as it is, which other threads need not wait for."""
         if extension.obstacle():
             self._give_up(extension.obstacle())
-            return self._as_it_is(args, named)
+            return NotImplemented
         variant = self._variant(args, named)
         if variant is None:
-            return self._as_it_is(args, named)
+            return NotImplemented
         if variant.replay is not None and variant.checks == 0:
             if not self._may_go_on(variant, variant.replay):
-                return self._as_it_is(args, named)
+                return NotImplemented
         elif variant.replay is not None:
             return self._check(variant, args, named)
         variant.calls += 1
-        if variant.calls <= _WARM_UP:
-            return self._as_it_is(args, named)
-        return self._record(variant, args, named)
+        return NotImplemented if variant.calls <= _WARM_UP else self._record(variant, args, named)
 
     def _variant(self, args: tuple, named: dict[str, Any]) -> _Variant | None:
         """That of a call; None where there are too many."""
@@ -242,7 +243,7 @@ class RecordedFunction:
             if variant.checks == 0:
                 variant.compared, variant.trial = None, None
                 self._ready = (variant, *self._ready)
-        return without_graph(result)
+        return result if result is NotImplemented else without_graph(result)
 
     def _give_up(self, why: str) -> None:
         self.obstacle = why

@@ -9,13 +9,14 @@ depends on the numbers; it must be one of them, or one of the forms below, in bo
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import torch
 
-from .tape import Operation, Recorder, Slot
+from ..errors import is_of_memory
+from .tape import TOO_LITTLE, Operation, Recorder, Slot
 
 
 def is_live(optimizer: Any) -> bool:
@@ -78,22 +79,22 @@ def sources_of(optimizer: Any) -> list[Source]:
 
 
 class Trials:
-    """Makes the trial steps while a call is recorded: hooks of all optimizers."""
+    """Makes the trial steps while a call is recorded.
 
-    def __init__(self, recorder: Recorder) -> None:
+    Hooks of these optimizers: those of all optimizers belong to all threads, and others may be calling them.
+    """
+
+    def __init__(self, recorder: Recorder, optimizers: Iterable[Any]) -> None:
         self.steps: list[Steps] = []
         self._recorder = recorder
+        self._optimizers = list(optimizers)
         self._is_trial = False
         self._thread = threading.get_ident()
         self._hooks: list[Any] = []
 
     def __enter__(self) -> Trials:
-        from torch.optim import optimizer
-
-        self._hooks = [
-            optimizer.register_optimizer_step_pre_hook(self._before),
-            optimizer.register_optimizer_step_post_hook(self._after),
-        ]
+        for each in self._optimizers:
+            self._hooks += [each.register_step_pre_hook(self._before), each.register_step_post_hook(self._after)]
         return self
 
     def __exit__(self, *failure: Any) -> None:
@@ -112,12 +113,16 @@ class Trials:
         try:
             with recorder.aside() as trial:
                 self._try(optimizer)
+        except Exception as failure:  # the step itself is still to come
+            is_short = is_of_memory(failure)
+            recorder.refuse(TOO_LITTLE if is_short else f"a trial step of {type(optimizer).__name__} fails ({failure})")
+            return
         finally:
             self._is_trial = False
         self.steps.append(Steps(optimizer, len(recorder.operations), trial=trial))
 
     def _is_elsewhere(self) -> bool:
-        """The hooks are those of all threads."""
+        """Another thread may make a step with the same optimizer."""
         return threading.get_ident() != self._thread
 
     def _after(self, optimizer: Any, args: Any, kwargs: Any) -> None:
@@ -131,9 +136,13 @@ class Trials:
     def _try(self, optimizer: Any) -> None:
         """A step with other numbers, after which everything is as before."""
         recorder = self._recorder
-        recorder.is_paused = True
         tensors = list(_tensors_of(optimizer))
-        copies = [tensor.detach().clone() for tensor in tensors]
+        recorder.is_paused = True
+        try:
+            copies = [tensor.detach().clone() for tensor in tensors]
+        except BaseException:
+            recorder.is_paused = False
+            raise
         # an optimizer of the user may count in fields of its own; state may be made in the first step
         known = [(each, dict(each)) for each in (vars(optimizer), *optimizer.param_groups, optimizer.state)]
         known += [(each, dict(each)) for each in optimizer.state.values() if isinstance(each, dict)]

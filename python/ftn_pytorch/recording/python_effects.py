@@ -51,6 +51,8 @@ _OTHERS = {
     os.scandir: "looks at a folder",
     os.urandom: "draws random bytes of the system",
 }
+_STEP = torch.optim.Optimizer.profile_hook_step(open).__code__  # type: ignore[arg-type]
+"""What runs first in the step of an optimizer, whatever its class."""
 _TODAY = ("now", "utcnow", "today")
 # what they read goes into texts for people
 _FOR_PEOPLE = ("logging", "warnings", "linecache", "traceback", "tqdm", "matplotlib")
@@ -58,12 +60,14 @@ _FOR_PEOPLE = ("logging", "warnings", "linecache", "traceback", "tqdm", "matplot
 
 class Calls:
     """While it is entered, ``codes`` collects code of the user that runs, ``handed`` objects of own classes that code
-    of packages is given. A clock, a file or a text that is run as code is an obstacle of the recorder.
+    of packages is given, ``stepping`` optimizers that make a step. A clock, a file or a text that is run as code is an
+    obstacle of the recorder.
     """
 
     def __init__(self, recorder: Recorder) -> None:
         self.codes: dict[CodeType, None] = {}
         self.handed: dict[int, Any] = {}
+        self.stepping: dict[int, Any] = {}
         self._recorder = recorder
         self._is_own: dict[tuple[str, str], bool] = {}
         self._previous: Any = None
@@ -78,6 +82,9 @@ class Calls:
 
     def _see(self, frame: FrameType, event: str, argument: Any) -> None:
         if event == "call":
+            if frame.f_code is _STEP:
+                optimizer = frame.f_locals["args"][0]
+                self.stepping[id(optimizer)] = optimizer
             if self._is_of_user(frame):
                 self.codes[frame.f_code] = None
             elif frame.f_back is not None and self._is_of_user(frame.f_back):

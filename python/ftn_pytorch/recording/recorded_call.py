@@ -10,9 +10,10 @@ import random
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
+from torch.utils.weak import TensorWeakRef
 
 from ..host import private_names
 from . import extension, optimizer_numbers
@@ -20,7 +21,7 @@ from .bindings import Binding, Facts, Watch, difference
 from .optimizer_numbers import Number, Trials
 from .python_effects import Calls
 from .tape import Operation, Recorder, Slot, address_of, in_place, is_ordinary, without_unused
-from .tensor_effects import Outside
+from .tensor_effects import Outside, changes_of
 
 _NEVER = sys.maxsize
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
@@ -55,6 +56,9 @@ class Tape:
     """These, and those that names lead to."""
     written: list[tuple[Any]]
     written_inputs: list[int]
+    """Places of those whose memory is written, through whichever tensor."""
+    counted_inputs: list[int]
+    """Places of those whose version counts that."""
     steps: list[Operation] = field(repr=False)
     """The operations as they were recorded."""
     generators: list[Any] = field(default_factory=list)
@@ -62,6 +66,14 @@ class Tape:
     """The bindings with their paths."""
     template: Any = None
     """The result, with an ``Item`` for each tensor."""
+
+
+class Gradient(NamedTuple):
+    """That of a parameter before the call, as far as the call has left it."""
+
+    parameter: Any
+    was_there: bool
+    tensor: Any
 
 
 @dataclass(frozen=True)
@@ -99,23 +111,28 @@ def record(
         obstacle = f"what it uses cannot be looked at ({type(failure).__name__}: {failure})"
     if obstacle:
         return function(*args, **named), obstacle
-    before = [(parameter, parameter.grad) for parameter in watch.parameters()]
+    # who holds a gradient that the call takes away needs memory for one more
+    held = [(each, None if each.grad is None else TensorWeakRef(each.grad)) for each in watch.parameters()]
     rates = [
         (source, source.value()) for optimizer in watch.optimizers for source in optimizer_numbers.sources_of(optimizer)
     ]
     random_before = _random_of(watch)
-    recorder = Recorder(tensors_in(args, named))
-    with Trials(recorder) as trials, Outside(recorder), recorder, Calls(recorder) as calls:
+    inputs = tensors_in(args, named)
+    versions = [changes_of(each) for each in inputs]
+    recorder = Recorder(inputs)
+    with Trials(recorder, watch.optimizers) as trials, Outside(recorder), recorder, Calls(recorder) as calls:
         result = function(*args, **named)
     try:
         if recorder.obstacle:
             raise Unrecordable(recorder.obstacle)
         _require_known(watch, calls, facts)
-        _require_pure(watch, rates, trials)
+        _require_pure(watch, rates, calls)
         for path, state in _random_of(watch).items():
             if random_before.get(path) != state:
                 raise Unrecordable(f"it draws numbers from {path}: draw them with torch, or outside, and pass them")
-        return result, _tape(recorder, watch, before, result, _numbers(recorder, trials))
+        counted = [place for place, each in enumerate(inputs) if changes_of(each) != versions[place]]
+        before = [Gradient(parameter, ref is not None, ref and ref()) for parameter, ref in held]
+        return result, _tape(recorder, watch, before, result, counted, _numbers(recorder, trials))
     except Unrecordable as reason:
         return result, str(reason)
 
@@ -152,7 +169,7 @@ def _require_known(watch: Watch, calls: Calls, facts: Facts) -> None:
         raise Unrecordable(f"it hands an object of class {type(handed[0]).__name__} to code of a package")
 
 
-def _require_pure(watch: Watch, rates: list, trials: Trials) -> None:
+def _require_pure(watch: Watch, rates: list, calls: Calls) -> None:
     changed = extension.module().first_change([binding[:4] for binding in watch.bindings])
     if changed >= 0:
         what, values = difference(watch.bindings[changed])
@@ -161,9 +178,9 @@ def _require_pure(watch: Watch, rates: list, trials: Trials) -> None:
     for source, value in rates:
         if source.value() != value:
             raise Unrecordable(f"it changes {source.key!r} of an optimizer: let the scheduler step outside of it")
-    for step in trials.steps:
-        if not any(step.optimizer is known for known in watch.optimizers):
-            kind = type(step.optimizer).__name__
+    for each in calls.stepping.values():
+        if not any(each is known for known in watch.optimizers):
+            kind = type(each).__name__
             raise Unrecordable(f"no name that it uses leads to its {kind}: give it as optimizer=")
 
 
@@ -177,9 +194,18 @@ def _numbers(recorder: Recorder, trials: Trials) -> dict[tuple[int, int], Number
     return found
 
 
-def _tape(recorder: Recorder, watch: Watch, before: list, result: Any, numbers: dict[tuple[int, int], Number]) -> Tape:
+def _tape(
+    recorder: Recorder,
+    watch: Watch,
+    before: list[Gradient],
+    result: Any,
+    counted: list[int],
+    numbers: dict[tuple[int, int], Number],
+) -> Tape:
     outside = recorder.outside
-    reached = watch.reached() | {id(gradient) for _, gradient in before} | set(map(id, recorder.kept))
+    reached = (
+        watch.reached() | {id(each.tensor) for each in before if each.tensor is not None} | set(map(id, recorder.kept))
+    )
     for slot, tensor in outside.items():
         if id(tensor) not in reached and slot not in recorder.constants:
             what = "parameter" if tensor.requires_grad else "tensor"
@@ -188,8 +214,8 @@ def _tape(recorder: Recorder, watch: Watch, before: list, result: Any, numbers: 
                 "leads to: make it with operators of torch, give it a name, or pass it as an argument"
             )
     after = []
-    for parameter, gradient in before:
-        if parameter.grad is not gradient:
+    for parameter, was_there, gradient in before:
+        if parameter.grad is not gradient or (was_there and gradient is None):
             made = -1 if parameter.grad is None else recorder.known(parameter.grad)
             if made is None:
                 raise Unrecordable("it sets a gradient that no operation has computed")
@@ -224,14 +250,15 @@ def _tape(recorder: Recorder, watch: Watch, before: list, result: Any, numbers: 
         bindings=[binding[:4] for binding in watch.bindings],
         numbers=listed,
         gradients_before=[
-            (parameter, gradient is not None, gradient if _is_used(gradient, recorder) else None)
-            for parameter, gradient in before
+            (parameter, was_there, gradient if _is_used(gradient, recorder) else None)
+            for parameter, was_there, gradient in before
         ],
         gradients_after=after,
         outside=[(tensor,) for tensor in outside.values()],
         memory=[(tensor,) for tensor in _each_once([*outside.values(), *watch.tensors])],
         written=[(tensor,) for tensor in written.values()],
         written_inputs=written_inputs,
+        counted_inputs=counted,
         steps=steps,
         generators=recorder.generators,
         watched=watch.bindings,

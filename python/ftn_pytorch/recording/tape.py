@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import os
+import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -28,6 +29,11 @@ _MOVES = ("aten._to_copy.default", "aten.copy_.default")
 _CLONE = torch.ops.aten.clone.default
 _KEPT_BYTES = 64 << 20
 _FOLDED = ("aten::detach", "aten::alias", "aten::lift_fresh")
+
+ALONE = threading.RLock()
+"""Held by the thread that records, checks or captures: generators and streams of captures are those of a process."""
+
+TOO_LITTLE = "there is too little memory to record and to check it"
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ class Outside(TorchFunctionMode):
     def __init__(self, recorder: Recorder) -> None:
         super().__init__()
         self._recorder = recorder
-        self._gradients = [(each, each.grad, _changes_of(each.grad)) for each in recorder.held_inputs if each.is_leaf]
+        self._gradients = [(each, each.grad, changes_of(each.grad)) for each in recorder.held_inputs if each.is_leaf]
         self._hooks: list[Any] = []
 
     def __enter__(self) -> Outside:
@@ -38,7 +38,7 @@ class Outside(TorchFunctionMode):
         for hook in self._hooks:
             hook.remove()
         for tensor, gradient, version in self._gradients:
-            if tensor.grad is not gradient or _changes_of(gradient) != version:
+            if tensor.grad is not gradient or changes_of(gradient) != version:
                 self._refuse_gradients()
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -74,5 +74,6 @@ def _is_plain(value: Any) -> bool:
     return kind_of(value) is Kind.CONSTANT
 
 
-def _changes_of(tensor: Any) -> int:
+def changes_of(tensor: Any) -> int:
+    """How often autograd has counted a change; -1 where it does not count."""
     return -1 if tensor is None or tensor.is_inference() else private_names.version_of(tensor)

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: MIT
+"""Threads that record, check and run recorded functions at the same time."""
+
+import sys
+import threading
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from ftn_pytorch import recorded  # noqa: E402
+
+nn = torch.nn
+THREADS = 4
+
+pytestmark = pytest.mark.usefixtures("extension")
+
+
+@pytest.fixture(autouse=True)
+def hasty():
+    """Threads take turns as often as they can."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    yield
+    sys.setswitchinterval(before)
+
+
+def together(*bodies):
+    """Run these in threads of their own; what one of them raises is raised."""
+    failures = []
+
+    def run(body):
+        try:
+            body()
+        except Exception as failure:
+            failures.append(failure)
+
+    threads = [threading.Thread(target=run, args=(body,)) for body in bodies]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if failures:
+        raise failures[0]
+
+
+def made(seed):
+    """A step with a network of its own; not one number is drawn."""
+    net = nn.Sequential(nn.Linear(4, 16), nn.Tanh(), nn.Linear(16, 2))
+    with torch.no_grad():
+        for parameter in net.parameters():
+            parameter.copy_(torch.linspace(-1, 1, parameter.numel()).reshape(parameter.shape) / (seed + 1))
+    optimizer = torch.optim.Adam(net.parameters(), lr=1e-3, fused=True)
+
+    def step(x):
+        optimizer.zero_grad()
+        loss = net(x).square().sum()
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    return step
+
+
+@pytest.mark.parametrize("round", range(2))
+def test_each_thread_records_a_step_of_its_own(round):
+    x, calls = torch.ones(8, 4), 60
+    steps = [recorded(made(seed)) for seed in range(THREADS)]
+    found = [[] for _ in steps]
+
+    def run(number):
+        for _ in range(calls):
+            found[number].append(steps[number](x).item())
+
+    together(*[lambda number=number: run(number) for number in range(THREADS)])
+    for number, step in enumerate(steps):
+        assert not step.recording.obstacle
+        plain = made(number)
+        assert found[number] == [plain(x).item() for _ in range(calls)]
+
+
+def test_optimizers_of_other_threads_go_on_while_one_records():
+    x, is_done = torch.ones(8, 4), threading.Event()
+    others = [made(seed) for seed in range(THREADS - 1)]
+
+    def train(step):
+        while not is_done.is_set():
+            step(x)
+
+    def record():
+        try:
+            for seed in range(12):
+                step = recorded(made(seed))
+                for _ in range(7):
+                    step(x)
+                assert step.recording.is_ready, step.recording.obstacle
+        finally:
+            is_done.set()
+
+    together(record, *[lambda step=step: train(step) for step in others])
+
+
+def test_threads_share_a_function():
+    net = nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Linear(16, 2))
+    apply = recorded(lambda x: net(x))
+    inputs = [torch.full((8, 4), float(number)) for number in range(THREADS)]
+    expected = [net(x).detach() for x in inputs]
+    wrong = []
+
+    def run(number):
+        for _ in range(200):
+            if not torch.equal(apply(inputs[number]), expected[number]):
+                wrong.append(number)
+
+    together(*[lambda number=number: run(number) for number in range(THREADS)])
+    assert not wrong and apply.recording.is_ready
+
+
+def test_a_function_that_calls_itself_is_called_as_often_as_written():
+    def power(x, n):
+        return x if n == 0 else power(x * 2, n - 1)
+
+    power = recorded(power)
+    for _ in range(9):
+        assert power(torch.ones(1), 3).item() == 8
