@@ -62,7 +62,7 @@ def draw_loss(axes, folder):
                 losses.append(float(row["loss"]))
         axes.semilogy(times, losses, color=colour, lw=0.9, label=f"{WAYS[way]}")
         axes.plot(times[-1], losses[-1], "o", color=colour)
-    axes.set(xlabel="time since the start of the model (s)", ylabel="loss (share of variance)")
+    axes.set(xlabel="time since the start of the model (s)", ylabel="loss, normalised")
     axes.set_title("B: loss; each line ends with the model", loc="left")
     axes.legend(frameon=False)
     axes.spines[["top", "right"]].set_visible(False)

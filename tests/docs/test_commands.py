@@ -102,15 +102,28 @@ def check_python(arguments: list[str], page: Path) -> None:
         check_files(arguments, page)
 
 
-def check_subcommand(arguments: list[str], page: Path) -> None:
-    """Options are those of its help; argparse knows nothing of files."""
+def help_of(name: str) -> str:
     text = io.StringIO()
     with contextlib.redirect_stdout(text), pytest.raises(SystemExit) as ended:
-        command_line.main([arguments[0], "--help"])
+        command_line.main([name, "--help"])
     assert ended.value.code == 0
+    return text.getvalue()
+
+
+def check_subcommand(arguments: list[str], page: Path) -> None:
+    """Options are those of its help; argparse knows nothing of files."""
+    text = help_of(arguments[0])
     for option in arguments[1:]:
-        assert not option.startswith("--") or re.search(rf"{option}\b", text.getvalue()), f"no option {option}"
+        assert not option.startswith("--") or re.search(rf"{option}\b", text), f"no option {option}"
     check_files([argument for argument in arguments[1:] if ".py" in argument], page)
+
+
+def test_tools_lists_all_commands_and_their_options() -> None:
+    text = (ROOT / "docs" / "tools.md").read_text()
+    rows = dict(re.findall(r"^\| \[`(\w+)`\].* \|(.*)\|$", text, re.MULTILINE))
+    assert set(rows) == {"doctor", *command_line._COMMANDS}
+    for name, options in rows.items():
+        assert set(re.findall(r"`(--[\w-]+)`", options)) == set(re.findall(r"--[a-z-]+", help_of(name))) - {"--help"}
 
 
 @pytest.mark.parametrize("block", blocks("sh"), ids=lambda block: block.name)

@@ -68,6 +68,11 @@ def test_modules_import_each_other_in_one_direction() -> None:
         below = {name: imported for name, imported in below.items() if name not in done}
 
 
+@pytest.mark.parametrize("path", FILES, ids=name_of)
+def test_modules_open_with_what_they_are_for(path: Path) -> None:
+    assert ast.get_docstring(ast.parse(path.read_text()))
+
+
 def test_every_module_is_in_a_room() -> None:
     assert {name.partition(".")[0] for name in MODULES} == set(FLOOR_OF)
 

@@ -138,7 +138,7 @@ def test_arrays_that_are_there_are_passed_as_they_are():
 
 def test_memory_of_another_device_is_copied_which_is_told_once():
     x = torch.zeros(2, device="meta")  # of which every copy is on the same device again, and has no numbers
-    with pytest.warns(process.FtnPytorchWarning, match=r'memory of meta is copied to meta:7.*device="meta"') as told:
+    with pytest.warns(process.FtnPytorchWarning, match=r'an array on meta is copied to meta:7.*device="meta"') as told:
         for _ in range(3):
             assert device.on_device(lambda x: x, "meta:7")(x) is not x
     assert len(told) == 1

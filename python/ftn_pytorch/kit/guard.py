@@ -157,7 +157,7 @@ class Guard:
         if self.returns == 1:
             process.warn(
                 f"Guard: the loss became {value:.6g} where {self._mean:.6g} is usual. Weights and optimizer are those "
-                "of the last good copy again. `returns` counts how often that happens; it is not told again"
+                "of the last good copy again. `returns` counts how often that happens; this warning comes once"
             )
 
 

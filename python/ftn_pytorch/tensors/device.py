@@ -92,7 +92,7 @@ class _Moves:
             return value
         if value.device.type != "cpu":
             process.warn_once(
-                f"memory of {value.device} is copied to {self._device}, where the model is, in every call: "
+                f"an array on {value.device} is copied to {self._device} in every call, because the model is there: "
                 f'load with device="{value.device}"'
             )
         there = value.to(self._device, copy=True)

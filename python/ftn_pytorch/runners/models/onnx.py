@@ -80,7 +80,7 @@ class OnnxRunner(SavedRunner):
         try:
             self._read()
         except FtnPytorchError as failure:
-            process.warn(f"{self.path} goes on with its old number of threads: {failure.text}")
+            process.warn(f"{self.path} continues with its old number of threads: {failure.text}")
             return
         bound.move_to(self._bindings)
         self._bindings = bound
