@@ -58,11 +58,11 @@ module ftn_pytorch
       FTN_PYTORCH_ERR_FREED, FTN_PYTORCH_ERR_INTERPRETER, FTN_PYTORCH_ERR_VERSION, FTN_PYTORCH_ERR_PYTHONHOME, &
       FTN_PYTORCH_ERR_MEMORY, FTN_PYTORCH_ERR_INTERNAL, FTN_PYTORCH_ERR_NO_CHECKPOINT, FTN_PYTORCH_ERR_CORRUPT, &
       FTN_PYTORCH_ERR_LOCKED
-   use fpt_operators
    use fpt_optimizer, only : torch_closure, torch_optimizer
    use fpt_procedure, only : torch_procedure, torch_register
    use fpt_scope, only : torch_scope
-   use fpt_tensor, only : assignment(=), torch_tensor
+   use fpt_tensor, only : assignment(=), operator(+), operator(-), operator(*), operator(/), operator(**), operator(==), &
+      operator(/=), operator(<), operator(<=), operator(>), operator(>=), matmul, torch_tensor
    use fpt_training, only : torch_averaged, torch_grad_scaler, torch_loss, torch_scheduler
    use fpt_wrap, only : torch_tensor_wrap
    implicit none
