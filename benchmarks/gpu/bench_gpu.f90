@@ -25,6 +25,7 @@ end module bench_gpu_warnings
 
 program bench_gpu
    use, intrinsic :: iso_fortran_env, only : int64, real32, real64
+   use bench_gpu_warnings, only : refuse_unrecorded
    use openacc, only : acc_device_nvidia, acc_get_num_devices
    use ftn_pytorch
    implicit none
