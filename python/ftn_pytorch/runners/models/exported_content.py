@@ -18,7 +18,7 @@ from typing import Any
 
 from ...errors import FtnPytorchError, message
 from ...host import private_names
-from . import formats
+from . import formats, trees
 
 _MODEL = "models/model.json"
 _WEIGHTS, _CONSTANTS = "data/weights/", "data/constants/"
@@ -35,15 +35,6 @@ _NAME_KEYS = ("name", "as_name")
 _TARGET_KEYS = ("target", "as_operator")
 _TREE_KEYS = ("in_spec", "out_spec")
 
-_CONTAINERS = (
-    None,
-    "builtins.tuple",
-    "builtins.list",
-    "builtins.dict",
-    "collections.OrderedDict",
-    "collections.namedtuple",
-    "collections.deque",
-)
 _SIZE_OPERATORS = re.compile(
     r"math\.[a-z]\w*|torch\._?sym_\w+"
     r"|_operator\.(eq|ne|le|ge|lt|gt|neg|pos|mul|add|sub|floordiv|mod|pow|truediv|and_|or_|lshift|rshift|getitem)"
@@ -219,10 +210,10 @@ def _is_arithmetic(node: ast.AST) -> bool:
 
 
 def _tree(text: str, place: str) -> str:
-    """A description of containers: those of Python, since others are imported."""
+    """A description of containers: those of Python, since others are imported. Records are dicts."""
 
     def check(tree: Any) -> Any:
-        if tree["type"] not in _CONTAINERS:
+        if tree["type"] not in trees.CONTAINERS:
             raise _Refused(f"{place} takes or returns a {_short(str(tree['type']))}, which is no plain container")
         context = json.loads(tree["context"] or "null")
         if not all(isinstance(each, (str, int, type(None))) for each in _leaves(context)):
@@ -233,7 +224,7 @@ def _tree(text: str, place: str) -> str:
 
     try:
         protocol, tree = json.loads(text)
-        return json.dumps([protocol, check(tree)])
+        return json.dumps([protocol, check(trees.by_fields(tree))])
     except (ValueError, TypeError, KeyError, RecursionError) as failure:
         raise _Refused(f"{place} describes its containers by {_short(text)}") from failure
 
