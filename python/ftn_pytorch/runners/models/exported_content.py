@@ -43,6 +43,7 @@ _SIZE_OPERATORS = re.compile(
 _FILE_OPERATORS = re.compile(r"torch\.ops\.(aten\.(from_file|save)|debugprims)\b.*")
 
 _SIZE_FUNCTIONS = ("floor", "ceiling", "sqrt")
+_POWERS = ("Pow", "PowByNatural", "FloatPow", "LShift")
 _SIZE_METHODS = ("size", "stride", "storage_offset")
 _ARITHMETIC = (
     ast.Expression,
@@ -189,7 +190,7 @@ def _arithmetic(text: str, place: str) -> str:
     except (SyntaxError, ValueError, RecursionError, MemoryError) as failure:
         raise _Refused(f"{place} has the expression {_short(text)}, which cannot be read") from failure
     for node in ast.walk(tree):
-        if not _is_arithmetic(node):
+        if not _is_arithmetic(node) or not _is_small(node):
             raise _Refused(f"{place} has the expression {_short(text)}, which is more than arithmetic of sizes")
     return ast.unparse(tree)
 
@@ -207,6 +208,37 @@ def _is_arithmetic(node: ast.AST) -> bool:
     if isinstance(node, ast.Constant):
         return isinstance(node.value, (int, float)) or bool(_NUMBER_OR_NAME.fullmatch(str(node.value)))
     return isinstance(node, _ARITHMETIC)
+
+
+def _is_small(node: ast.AST) -> bool:
+    """False for what could be a number without end: a power of a power, a long shift, a factorial."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Pow, ast.LShift)):
+        base, exponent = node.left, node.right
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _POWERS:
+        if len(node.args) != 2 or node.keywords:
+            return False
+        base, exponent = node.args
+    else:
+        return not (isinstance(node, ast.Attribute) and node.attr in ("comb", "factorial", "perm"))
+    if any(map(_is_power, ast.walk(base))):
+        return False
+    for each in ast.walk(exponent):
+        if isinstance(each, ast.BinOp) or (isinstance(each, ast.Call) and not _is_plain(each.func)):
+            return False
+        if isinstance(each, ast.Constant) and isinstance(each.value, (int, float)) and abs(each.value) > 64:
+            return False
+    return True
+
+
+def _is_power(node: ast.AST) -> bool:
+    if isinstance(node, ast.Call):
+        return isinstance(node.func, ast.Name) and node.func.id in _POWERS
+    return isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Pow, ast.LShift))
+
+
+def _is_plain(function: ast.AST) -> bool:
+    """Whether a call makes a number or a name of a size."""
+    return isinstance(function, ast.Name) and function.id in ("Integer", "Rational", "Float", "Symbol")
 
 
 def _tree(text: str, place: str) -> str:

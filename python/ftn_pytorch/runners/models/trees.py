@@ -11,7 +11,6 @@ from ...errors import FtnPytorchError
 from ...host import private_names
 from .input_specs import Input, arrange
 
-
 CONTAINERS = (
     None,
     "builtins.tuple",
