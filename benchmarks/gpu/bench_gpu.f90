@@ -5,8 +5,27 @@
 !>
 !> Says "ready"; then reads "way calls" from standard input and answers with the seconds that these calls took. The way
 !> "check" answers with the largest difference between the results of the three ways, relative to the largest result.
+module bench_gpu_warnings
+   use, intrinsic :: iso_fortran_env, only : error_unit
+   implicit none
+   private
+
+   public :: refuse_unrecorded
+
+contains
+
+   !> The time of a step that is not recorded is none of a recorded one
+   subroutine refuse_unrecorded(text)
+      character(*), intent(in) :: text
+
+      write (error_unit, "(2a)") "warning: ", text
+      if (index(text, " is not recorded: ") > 0) error stop "bench_gpu: nothing was measured"
+   end subroutine refuse_unrecorded
+end module bench_gpu_warnings
+
 program bench_gpu
    use, intrinsic :: iso_fortran_env, only : int64, real32, real64
+   use bench_gpu_warnings, only : refuse_unrecorded
    use openacc, only : acc_device_nvidia, acc_get_num_devices
    use ftn_pytorch
    implicit none
@@ -28,6 +47,7 @@ program bench_gpu
    if (acc_get_num_devices(acc_device_nvidia) == 0) then
       error stop "OpenACC has no GPU here, or this program was not compiled for one"
    end if
+   call ftn_pytorch_on_warning(refuse_unrecorded)
    call ftn_pytorch_init(device="cuda:0")
    call model%load(script, config=[torch_in("name", trim(name)), torch_in("size", n), torch_in("fused", is_recorded)], &
       device="cuda:0", record=is_recorded)

@@ -21,9 +21,9 @@ program bench_driver
    use, intrinsic :: iso_fortran_env, only : compiler_version, int64, output_unit, real64
    use bench_field, only : field
    use bench_problem, only : problem, read_problem
-   use bench_runner, only : call_model, load, paths, release, runner, try_model
+   use bench_runner, only : call_model, keep_warning, load, paths, release, runner, try_model, unrecorded
    use bench_timing, only : now, print_statistics
-   use ftn_pytorch, only : ftn_pytorch_version
+   use ftn_pytorch, only : ftn_pytorch_on_warning, ftn_pytorch_version
    implicit none
 
    integer, parameter :: not_available = 77, calls_until_recorded = 8
@@ -41,6 +41,7 @@ program bench_driver
    script = environment("BENCH_SCRIPT")
    if (script == "") script = "benchmarks/paths/script.py"
    if (index(" " // paths // " ", " " // path // " ") == 0) call usage()
+   call ftn_pytorch_on_warning(keep_warning)
    if (argument(3) == "serve") then
       call serve()
       stop
@@ -173,6 +174,7 @@ contains
       do call = 1, calls_until_recorded
          call call_model(model, loss)
       end do
+      if (allocated(unrecorded)) errmsg = unrecorded
    end subroutine open_problem
 
    !> The model works on the axes that Python sees, and element (1, 2) is counted along those

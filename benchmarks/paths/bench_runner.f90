@@ -2,7 +2,7 @@
 !> A loaded model on one path, with its arguments described: what a program does before, in and after its time loop.
 module bench_runner
    use, intrinsic :: iso_c_binding, only : c_bool
-   use, intrinsic :: iso_fortran_env, only : real64
+   use, intrinsic :: iso_fortran_env, only : error_unit, real64
    use bench_field, only : field
    use bench_peer, only : peer_call, peer_free, peer_load, peer_model, peer_paths
    use bench_problem, only : problem
@@ -10,13 +10,16 @@ module bench_runner
    implicit none
    private
 
-   public :: runner, load, try_model, call_model, release
+   public :: runner, load, try_model, call_model, release, keep_warning
 
    !> The paths by their names on the command line: ours, and those of the library that this driver was built with
    character(*), parameter, public :: paths = "script recorded compiled copy torchscript direct pt2 onnx " // peer_paths
 
    !> Which component of a runner is called; a time loop compares no texts
    integer, parameter :: by_script = 1, by_saved = 2, by_peer = 3
+
+   !> Why the script runs as it is although it was to be recorded; its time is none of a recorded one
+   character(:), allocatable, protected, public, save :: unrecorded
 
    type :: runner
       integer :: called = 0
@@ -29,6 +32,14 @@ module bench_runner
    end type runner
 
 contains
+
+   !> Print a warning of the library, and keep one that says that nothing is recorded
+   subroutine keep_warning(text)
+      character(*), intent(in) :: text
+
+      write (error_unit, "(2a)") "warning: ", text
+      if (index(text, " is not recorded: ") > 0) unrecorded = text
+   end subroutine keep_warning
 
    !> Load a model and describe its arguments. errmsg is empty if that went well
    subroutine load(self, path, problem_, output, script, layout, errmsg)

@@ -80,8 +80,11 @@ def open_problem(case: str, path: str, size: int, folder: Path) -> tuple[Callabl
     if path == "python-onnx":
         value = result.numpy()
     error, tolerance = difference(case, size, folder, value)
-    for _ in range(CALLS_UNTIL_RECORDED if path == "python-recorded" else 0):
-        function(*arguments)
+    if path == "python-recorded":
+        for _ in range(CALLS_UNTIL_RECORDED):
+            function(*arguments)
+        if not function.recording.is_ready:
+            raise RuntimeError(f"it is not recorded: {function.recording.obstacle}")
     reply("opened", loaded - start, called - loaded, error, tolerance)
     return function, arguments
 

@@ -260,7 +260,10 @@ def test_bench_of_a_script(run, script, saved_model) -> None:
 @pytest.mark.slow
 def test_bench_tells_what_is_not_recorded(run, script) -> None:
     script.write_text(SCRIPT.replace("return False, loss", "return loss.item() < 1e-9, loss"))
-    assert "is not recorded: " in measured(run, script, "--input", "32x16")["warnings"][0]
+    report = measured(run, script, "--input", "32x16")
+    assert "is not recorded: " in report["warnings"][0]
+    row = report["rows"][-1]
+    assert row["path"] == "ftn_pytorch, recorded" and row["seconds"] is None and "is not recorded" in row["note"]
 
 
 def test_bench_for_people_and_of_a_saved_model(run, saved_model) -> None:

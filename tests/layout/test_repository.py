@@ -122,3 +122,22 @@ def test_the_oldest_python_is_the_same_everywhere() -> None:
 def test_make_installs_what_the_commands_of_readme_need() -> None:
     extras = re.search(r"^lint =\n((?:    .+\n)+)", (ROOT / "setup.cfg").read_text(), re.MULTILINE)[1].split()
     assert set(extras) <= set((ROOT / "cmake" / "requirements.txt").read_text().split("\n"))
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "examples/first/first",
+        "examples/online_closure/online_closure",
+        "benchmarks/call_overhead/call_overhead",
+        "benchmarks/paths/bench_driver",
+    ],
+)
+def test_programs_are_built_with_what_runs_their_recordings(program, build_dir: Path, cache: dict[str, str]) -> None:
+    """A program that is built by its target alone would run its recorded steps unrecorded, with a warning at most."""
+    if cache["CMAKE_GENERATOR"] != "Ninja" or not cache.get("FTN_PYTORCH_TORCH_FOLDER", "yes"):
+        pytest.skip("it is read from the files of Ninja, and recordings need torch")
+    graph = subprocess.run(
+        ["ninja", "-C", build_dir, "-t", "inputs", program], capture_output=True, text=True, check=True
+    ).stdout
+    assert re.search(r"/_ftn_pytorch_recording\S*\.so$", graph, re.MULTILINE)

@@ -14,7 +14,7 @@ import zipfile
 
 import pytest
 
-from ftn_pytorch.runners.models import formats
+from ftn_pytorch.runners.models import exported_content, formats
 
 torch = pytest.importorskip("torch")
 
@@ -368,3 +368,27 @@ def test_torchscript_calls_no_python(tmp_path, fails):
     with fails("FORMAT", "torch.jit.load"):
         load(written(tmp_path / "attack.pt", {**entries, source: attack + entries[source]}))
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2**9**9**9", "(9**60)**60", "Pow(9, Pow(9, Integer(9)))", "Pow(9, 9**9)", "2**(64*64*64*64)", "1 << 10**10",
+        "LShift(1, 99999999999)", "math.factorial(99999999)", "math.comb(10**9, 5)", "Pow(2, Integer(1000000000))",
+    ],
+)  # fmt: skip
+def test_numbers_without_end_are_refused_before_anybody_computes_them(text):
+    with pytest.raises(exported_content._Refused, match="more than arithmetic of sizes"):
+        exported_content._arithmetic(text, "model.json")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "s0**2 + 1", "Pow(Symbol('s0', positive=True, integer=True), Integer(2))", "2**s0", "s0 << 3",
+        "math.ceil(s0 / 2)", "Mul(Pow(Symbol('s0'), Integer(2)), Pow(Symbol('s1'), Integer(-1)))",
+        "Pow(Symbol('s0'), Rational(1, 2))",
+    ],
+)  # fmt: skip
+def test_sizes_with_powers_are_arithmetic(text):
+    assert exported_content._arithmetic(text, "model.json")

@@ -125,6 +125,7 @@ def test_tolerance_can_be_given(command):
         ("net", ["--input", "4x0", "--to", "pt"], ("4x0",)),
         ("net", ["--input", "4x3:real", "--to", "pt"], ("'real'", "float32")),
         ("net", ["--input", "4x3", "--to", "pt", "--dtype", "int64"], ("--dtype int64",)),
+        ("net", ["--input", "scalar", "--to", "pt2", "--dynamic-batch"], ("--dynamic-batch: no --input has an axis",)),
         ("net", ["--input", "4x3", "--to", "pt", "--aot"], ("--to pt2",)),
         ("net", ["--input", "4x3", "--to", "pt2", "--trace"], ("--to pt",)),
         ("net", ["--input", "4x3", "--to", "onnx", "--trainable"], ("--to pt",)),

@@ -27,6 +27,8 @@ from . import check, export
 from .c_interface import Array, Library, Module, seconds_per_call
 from .example_inputs import InputSpec, add_config, add_dtype, add_inputs, add_target, config_of, named_specs
 
+# Two to warm up, three attempts, three that are compared
+_CALLS_UNTIL_RECORDED = 8
 # title, argument of export, whether it is compiled ahead of time, who runs it
 _FORMATS = (
     ("TorchScript", "pt", False, ("direct", "python")),
@@ -105,22 +107,33 @@ class _Bench:
         self._wanted: list[Any] | None = None
 
     def add(
-        self, path: str, make: Callable[[], tuple[Callable[[], Any], list[Any] | None]], loads: bool = False
+        self,
+        path: str,
+        make: Callable[[], tuple[Callable[[], Any], list[Any] | None]],
+        unfit: Callable[[Callable[[], Any]], str] | None = None,
+        loads: bool = False,
     ) -> None:
-        """``make`` loads and calls once, and returns a function to time and its results, None where they may differ."""
+        """``make`` loads and calls once, and returns a function to time and its results, None where they may differ.
+
+        ``unfit``: why that function is not to be timed, empty if it is.
+        """
         row = Row(self._function, path)
         self._report.rows.append(row)
         before, begin = _resident(), time.perf_counter()
         try:
             call, found = make()
+            seconds, memory = time.perf_counter() - begin, max(0, _resident() - before)
+            row.note = unfit(call) if unfit else ""
         except FtnPytorchError as failure:
             row.note = failure.text.splitlines()[0]
             return
         except Exception as failure:
             row.note = message(failure).splitlines()[0]
             return
-        if loads:
-            row.load_seconds, row.memory = time.perf_counter() - begin, max(0, _resident() - before)
+        if row.note:
+            return
+        if loads or unfit:
+            row.load_seconds, row.memory = seconds, memory
         if found is not None:
             self._wanted = self._wanted or found
             row.note = _difference(found, self._wanted)
@@ -213,6 +226,17 @@ class _Script:
         wanted = getattr(self.torch, self.chosen.dtype, None)
         return [(name, value.to(wanted) if wanted and value.is_floating_point() else value) for name, value in made]
 
+    def recorded_training(self, given: Sequence[Array], aims: list[Array]) -> tuple[Callable[[], Any], None]:
+        return _called(self.recorded().train_call(given, aims))
+
+    def unrecorded(self, call: Callable[[], Any]) -> str:
+        """Empty if the call runs from its recording from now on. The time of another call is none of a recorded one."""
+        told = len(self.library.warnings)
+        for _ in range(_CALLS_UNTIL_RECORDED):
+            call()
+        is_told = any(" is not recorded: " in text for text in self.library.warnings[told:])
+        return "is not recorded, for the reason below" if is_told else ""
+
     def recorded(self) -> Module:
         """The same script again, with what the library can record of it."""
         return self.library.load(self.path, False, {"dtype": self.chosen.dtype, "record": 1}, config_of(self.chosen))
@@ -233,7 +257,7 @@ def _measure_script(script: _Script, given: Sequence[Array], targets: Sequence[I
         bench.add("Python", lambda: (plain, _arrays(plain())))
         bench.add("ftn_pytorch", lambda: _through(module, given))
         if script.torch is not None:
-            bench.add("ftn_pytorch, recorded", lambda: (_through(script.recorded(), given)[0], None), loads=True)
+            bench.add("ftn_pytorch, recorded", lambda: (_through(script.recorded(), given)[0], None), script.unrecorded)
         bench.measure()
         aims = aims or [("", each.zeros()) for each in module.forward(given) if each.is_array]
     if script.torch is not None and networks:
@@ -248,7 +272,8 @@ def _measure_script(script: _Script, given: Sequence[Array], targets: Sequence[I
         bench.add("Python", lambda: _called(train))
         bench.add("ftn_pytorch", lambda: _called(module.train_call(given, aims)))
         if script.torch is not None:
-            bench.add("ftn_pytorch, recorded", lambda: _called(script.recorded().train_call(given, aims)), loads=True)
+            recorded = functools.partial(script.recorded_training, given, aims)
+            bench.add("ftn_pytorch, recorded", recorded, script.unrecorded)
         bench.measure()
 
 

@@ -76,6 +76,8 @@ def run(chosen: argparse.Namespace) -> int:
         raise FtnPytorchError("ARGUMENT", "--trace is a way to TorchScript: add --to pt")
     if chosen.trainable and chosen.to != "pt":
         raise FtnPytorchError("ARGUMENT", "--trainable: of saved models only TorchScript can be trained, add --to pt")
+    if chosen.dynamic_batch and all(text.startswith("scalar") for text in chosen.input):
+        raise FtnPytorchError("ARGUMENT", "--dynamic-batch: no --input has an axis, whose size could be open")
     if chosen.dtype not in _REALS:
         raise FtnPytorchError("ARGUMENT", f"--dtype {chosen.dtype}: there are {', '.join(_REALS)}")
     specs = [InputSpec.parse(text, chosen.dtype) for text in chosen.input]

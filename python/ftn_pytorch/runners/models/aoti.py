@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import re
@@ -20,7 +21,7 @@ from ..base import Options, refuse_gradients
 from . import formats
 from .input_specs import ABOUT_AXES, Input, check
 from .saved_model import SavedRunner
-from .trees import Tree
+from .trees import Tree, by_fields
 
 TRIAL_VARIABLE = "FTN_PYTORCH_TRIAL_LOAD"
 TORCH_VERSION = "torch_version"
@@ -44,6 +45,11 @@ _CAPABILITIES = {
 
 # Packages that a trial loaded, with the time of their last change.
 _tried: set[tuple[str, float]] = set()
+
+
+def _by_fields(text: str) -> str:
+    protocol, tree = json.loads(text)
+    return json.dumps([protocol, by_fields(tree)])
 
 
 class AotiRunner(SavedRunner):
@@ -79,7 +85,7 @@ class AotiRunner(SavedRunner):
             index = torch.device(place).index if place else None
             loader = private_names.aoti_loader(self.path, name, -1 if index is None else index)
             in_text, out_text = loader.get_call_spec()
-            specs = [private_names.tree_spec(text) for text in (in_text, out_text)]
+            specs = [private_names.tree_spec(_by_fields(text)) for text in (in_text, out_text)]
         except FtnPytorchError:
             raise
         except Exception as failure:

@@ -18,7 +18,7 @@ from typing import Any
 
 from ...errors import FtnPytorchError, message
 from ...host import private_names
-from . import formats
+from . import formats, trees
 
 _MODEL = "models/model.json"
 _WEIGHTS, _CONSTANTS = "data/weights/", "data/constants/"
@@ -35,15 +35,6 @@ _NAME_KEYS = ("name", "as_name")
 _TARGET_KEYS = ("target", "as_operator")
 _TREE_KEYS = ("in_spec", "out_spec")
 
-_CONTAINERS = (
-    None,
-    "builtins.tuple",
-    "builtins.list",
-    "builtins.dict",
-    "collections.OrderedDict",
-    "collections.namedtuple",
-    "collections.deque",
-)
 _SIZE_OPERATORS = re.compile(
     r"math\.[a-z]\w*|torch\._?sym_\w+"
     r"|_operator\.(eq|ne|le|ge|lt|gt|neg|pos|mul|add|sub|floordiv|mod|pow|truediv|and_|or_|lshift|rshift|getitem)"
@@ -52,6 +43,7 @@ _SIZE_OPERATORS = re.compile(
 _FILE_OPERATORS = re.compile(r"torch\.ops\.(aten\.(from_file|save)|debugprims)\b.*")
 
 _SIZE_FUNCTIONS = ("floor", "ceiling", "sqrt")
+_POWERS = ("Pow", "PowByNatural", "FloatPow", "LShift")
 _SIZE_METHODS = ("size", "stride", "storage_offset")
 _ARITHMETIC = (
     ast.Expression,
@@ -198,7 +190,7 @@ def _arithmetic(text: str, place: str) -> str:
     except (SyntaxError, ValueError, RecursionError, MemoryError) as failure:
         raise _Refused(f"{place} has the expression {_short(text)}, which cannot be read") from failure
     for node in ast.walk(tree):
-        if not _is_arithmetic(node):
+        if not _is_arithmetic(node) or not _is_small(node):
             raise _Refused(f"{place} has the expression {_short(text)}, which is more than arithmetic of sizes")
     return ast.unparse(tree)
 
@@ -218,11 +210,42 @@ def _is_arithmetic(node: ast.AST) -> bool:
     return isinstance(node, _ARITHMETIC)
 
 
+def _is_small(node: ast.AST) -> bool:
+    """False for what could be a number without end: a power of a power, a long shift, a factorial."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Pow, ast.LShift)):
+        base, exponent = node.left, node.right
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _POWERS:
+        if len(node.args) != 2 or node.keywords:
+            return False
+        base, exponent = node.args
+    else:
+        return not (isinstance(node, ast.Attribute) and node.attr in ("comb", "factorial", "perm"))
+    if any(map(_is_power, ast.walk(base))):
+        return False
+    for each in ast.walk(exponent):
+        if isinstance(each, ast.BinOp) or (isinstance(each, ast.Call) and not _is_plain(each.func)):
+            return False
+        if isinstance(each, ast.Constant) and isinstance(each.value, (int, float)) and abs(each.value) > 64:
+            return False
+    return True
+
+
+def _is_power(node: ast.AST) -> bool:
+    if isinstance(node, ast.Call):
+        return isinstance(node.func, ast.Name) and node.func.id in _POWERS
+    return isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Pow, ast.LShift))
+
+
+def _is_plain(function: ast.AST) -> bool:
+    """Whether a call makes a number or a name of a size."""
+    return isinstance(function, ast.Name) and function.id in ("Integer", "Rational", "Float", "Symbol")
+
+
 def _tree(text: str, place: str) -> str:
-    """A description of containers: those of Python, since others are imported."""
+    """A description of containers: those of Python, since others are imported. Records are dicts."""
 
     def check(tree: Any) -> Any:
-        if tree["type"] not in _CONTAINERS:
+        if tree["type"] not in trees.CONTAINERS:
             raise _Refused(f"{place} takes or returns a {_short(str(tree['type']))}, which is no plain container")
         context = json.loads(tree["context"] or "null")
         if not all(isinstance(each, (str, int, type(None))) for each in _leaves(context)):
@@ -233,7 +256,7 @@ def _tree(text: str, place: str) -> str:
 
     try:
         protocol, tree = json.loads(text)
-        return json.dumps([protocol, check(tree)])
+        return json.dumps([protocol, check(trees.by_fields(tree))])
     except (ValueError, TypeError, KeyError, RecursionError) as failure:
         raise _Refused(f"{place} describes its containers by {_short(text)}") from failure
 

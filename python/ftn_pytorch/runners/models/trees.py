@@ -3,12 +3,46 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...errors import FtnPytorchError
 from ...host import private_names
 from .input_specs import Input, arrange
+
+CONTAINERS = (
+    None,
+    "builtins.tuple",
+    "builtins.list",
+    "builtins.dict",
+    "collections.OrderedDict",
+    "collections.namedtuple",
+    "collections.deque",
+)
+"""What torch calls those of Python in a description; None is a leaf."""
+
+
+def by_fields(description: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A description of containers in which a class of records is a dict of its fields, in the same order.
+
+    So are results of transformers and diffusers. Nothing is imported for it. What is no such class stays as it is.
+    """
+    children = [by_fields(child) for child in description["children_spec"]]
+    found = {**description, "children_spec": children}
+    names = [] if found["type"] in CONTAINERS else _fields(found["context"])
+    if len(names) == len(children) > 0:
+        found |= {"type": "builtins.dict", "context": json.dumps(names)}
+    return found
+
+
+def _fields(context: str | None) -> list[str]:
+    """Names of the fields that a class has told torch, empty if it has told something else."""
+    told = json.loads(context or "null")
+    if isinstance(told, list) and len(told) == 2 and all(isinstance(each, list) for each in told):
+        told = told[0]  # of register_dataclass: fields, and those that were None
+    is_fine = isinstance(told, list) and all(isinstance(name, str) and name.isidentifier() for name in told)
+    return told if is_fine and len(set(told)) == len(told) else []
 
 
 class Tree:
