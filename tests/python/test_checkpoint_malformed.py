@@ -2,14 +2,17 @@
 """Checkpoints with a right checksum and a content that nobody wrote: FORMAT, and no code of a class is run."""
 
 import copy
+import io
 import json
 import random
+from pathlib import Path
 
+import numpy
 import pytest
 import torch
 
 from ftn_pytorch import _embed, errors
-from ftn_pytorch.checkpoint import base, file
+from ftn_pytorch.checkpoint import archive, base, file
 
 SCRIPT = """
 import datetime, decimal, enum, itertools, pathlib, statistics, types, fractions
@@ -85,13 +88,20 @@ def written(load, tmp_path):
 
 
 def test_a_malformed_content_is_format_and_runs_no_code(written, monkeypatch):
-    runner, path, (about, state, arrays) = written
-    ways = [way for way in nodes(state["objects"]) if way]
+    runner, path, (_, state, arrays) = written
+    # The numbers of random generators are many, and alike.
+    ways = [way for way in nodes(state) if way and not (way[0] == "random" and len(way) > 3)]
+    odd_arrays = (torch.ones(3, dtype=torch.int64), torch.ones(()), numpy.ones(2), torch.ones(1, dtype=torch.complex64))
     dice = random.Random(7)
     done = {"restored": 0, "FORMAT": 0}
-    for _ in range(600):
-        tree = {**state, "objects": changed(state["objects"], dice.choice(ways), dice.choice(ODD))}
-        monkeypatch.setattr(base, "_read_archive", lambda _, tree=tree: (about, json.loads(json.dumps(tree)), arrays))
+    for number in range(600):
+        tree, forged = state, dict(arrays)
+        if number % 10 == 0:
+            forged[dice.choice(list(arrays))] = dice.choice(odd_arrays)
+        else:
+            tree = changed(state, dice.choice(ways), dice.choice(ODD))
+        content = json.loads(json.dumps(tree)), forged
+        monkeypatch.setattr(archive, "read", lambda *_, content=content: content)
         try:
             _embed.restore(runner, path)
             done["restored"] += 1
@@ -101,6 +111,60 @@ def test_a_malformed_content_is_format_and_runs_no_code(written, monkeypatch):
     assert done["FORMAT"] > 200
     names = vars(runner._module)
     assert names["chosen"].__module__ == "model" and names["table"].default_factory is names["zero"]
+
+
+FORGED = {
+    "queue": ({"torch_background": {"~": "object", "type": "x", "state": {}}}, {}),
+    "no object": ({"torch_background": 3}, {}),
+    "no rank": ({}, {"rank": None, "ranks": None, "shared": None, "left_out": None}),
+    "foreign names": ({}, {"shared": ["a"], "left_out": ["b"]}),
+}
+
+
+@pytest.mark.parametrize("what", FORGED)
+def test_a_file_of_other_ways_to_run_that_nobody_wrote(what, written, monkeypatch):
+    """As one of a run with background=, or of one rank of several."""
+    monkeypatch.setenv("PMI_SIZE", "2")
+    monkeypatch.setenv("PMI_RANK", "1")
+    runner, path, (about, state, arrays) = written
+    objects, description = FORGED[what]
+    tree = {**state, "objects": {**state["objects"], **objects}}
+    file.write(path, {**about, **description}, lambda stream: archive.write(stream, tree, arrays))
+    try:
+        _embed.restore(runner, path)
+        assert not objects
+    except errors.FtnPytorchError as failure:
+        assert failure.status == "FORMAT" and "Traceback" not in failure.text
+
+
+@pytest.mark.parametrize("kind", ["torch", "plain"])
+def test_an_archive_that_nobody_wrote_is_format_or_file(kind, tmp_path, monkeypatch):
+    """Bytes are changed, cut off and put in before the digest is made."""
+    monkeypatch.chdir(tmp_path)
+    held = {"numbers": [1, 2.5], "pair": (1, 2), "array": numpy.arange(5.0)}
+    checkpoint = base.Checkpoint(held=held, **({"net": torch.nn.Linear(2, 2)} if kind == "torch" else {}))
+    checkpoint.save("good")
+    raw = Path("good").read_bytes()
+    _, length, _ = file._closing(io.BytesIO(raw))
+    dice = random.Random(11)
+    statuses = set()
+    for number in range(200):
+        forged = bytearray(raw[:length])
+        at = dice.randrange(length)
+        if number % 3 == 0:
+            forged[at] ^= 1 << dice.randrange(8)
+        elif number % 3 == 1:
+            del forged[at : at + dice.choice([1, 30, length])]
+        else:
+            forged[at:at] = dice.randbytes(dice.randrange(1, 50))
+        claimed = kind if number % 20 else "".join(sorted(kind))
+        file.write("forged", {"archive": claimed}, lambda stream, forged=forged: stream.write(bytes(forged)))
+        for read in (checkpoint.restore, base.Checkpoint.read):
+            try:
+                read("forged")
+            except errors.FtnPytorchError as failure:
+                statuses.add(failure.status)
+    assert "FORMAT" in statuses and statuses <= {"FORMAT", "FILE"}
 
 
 @pytest.mark.parametrize("about", [b"[]", b"{", b'{"archive": []}', b'{"archive": "torch", "step": "x"}', b"\xff"])

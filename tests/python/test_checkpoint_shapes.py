@@ -39,6 +39,15 @@ def step():
         optimizer.zero_grad()
     return float(w.sum()) + (0 if w.grad is None else float(w.grad.sum()))
 """,
+    "functions made of texts": """
+n, COUNTS, THRESHOLD = 0, [0], 2
+class State:
+    def __init__(self): self.n, self.seen, self.scale = 0, [], 3
+    exec("def advance(self):\\n    self.n += self.scale\\n    self.seen.append(self.n)")
+STATE = State()
+exec("def step():\\n    global n\\n    n += THRESHOLD\\n    COUNTS[0] += n\\n    STATE.advance()\\n"
+     "    return float(n + COUNTS[0] + len(STATE.seen) * STATE.n)")
+""",
     "SimpleNamespace": """
 from types import SimpleNamespace
 state = SimpleNamespace(step=0, inner=SimpleNamespace(sum=0.0))

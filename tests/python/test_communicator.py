@@ -6,6 +6,8 @@ import contextlib
 import ctypes
 import datetime
 import gc
+import os
+import resource
 import socket
 import sys
 import time
@@ -198,6 +200,25 @@ def test_a_group_of_one_rank(mpi, load):
         assert torch.distributed.get_world_size() == 1
     finally:
         torch.distributed.destroy_process_group()
+
+
+def test_a_group_has_room_for_its_connections(mpi, load, fails, monkeypatch):
+    """torch ends the process by SIGABRT where files run out."""
+    torch = pytest.importorskip("torch")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    held = load("import ftn_pytorch", communicator=LONE)  # its communicator counts as long as it lives
+    few = len(os.listdir("/dev/fd")) + 3
+    with monkeypatch.context() as little, fails("PYTHON", "connections to 1 rank", f"may have {few}", "ulimit -Hn"):
+        little.setattr(resource, "getrlimit", lambda which: (few, few))
+        ftn_pytorch.init_process_group()
+    resource.setrlimit(resource.RLIMIT_NOFILE, (few, hard))
+    try:
+        ftn_pytorch.init_process_group()
+        assert few < resource.getrlimit(resource.RLIMIT_NOFILE)[0] < few + 100
+        torch.distributed.destroy_process_group()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    del held
 
 
 def test_lone_ranks_with_a_communicator(mpi, load):

@@ -29,7 +29,7 @@ _WRITTEN = "keeps_written"
 SHARED_KEY = "shared"
 # Ranks of several communicators may have the same number, but not in their job.
 _RANK_OF_JOB = "rank_of_job"
-_NOT_UNDERSTOOD = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RuntimeError, AssertionError)
+NOT_UNDERSTOOD = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RuntimeError, AssertionError)
 _FALLS_BACK = ("CORRUPT", "FORMAT", "FILE")
 
 
@@ -135,7 +135,7 @@ class Checkpoint:
             return about
         try:
             return {**about, **decode(plain(state), arrays, find_imported_type)}
-        except _NOT_UNDERSTOOD as failure:
+        except NOT_UNDERSTOOD as failure:
             raise FtnPytorchError("FORMAT", f"{place} cannot be read: {_told(failure)}") from failure
 
     # What those do differently that find their objects in a script, or have hooks.
@@ -243,21 +243,22 @@ class Checkpoint:
             raise FtnPytorchError(
                 "FORMAT", f"{path} was written by ftn_pytorch_save of a script, which is needed to read it"
             )
-        elsewhere = {} if first is None else {name: first[1]["objects"][name] for name in about.get(SHARED_KEY, ())}
         restorer = Restorer(arrays, self._find_type)
         try:
+            of_first = () if first is None else about.get(SHARED_KEY) or ()
+            elsewhere = {name: first[1]["objects"][name] for name in of_first}
             saved = {**state["objects"], **elsewhere}
             live = self._live(saved)
             if only is not None:
                 live, saved = ({name: all_[name] for name in all_ if name in only} for all_ in (live, saved))
             for name in sorted((set(live) | set(saved)) - self._transient()):
-                if name not in saved and name in about.get(_LEFT_OUT, ()):
+                if name not in saved and name in (about.get(_LEFT_OUT) or ()):
                     continue
                 if name not in saved and _WRITTEN not in about:
                     process.warn(f"{path} is of an earlier version, which did not keep {name}: it stays as it is")
                 elif name not in saved:
-                    of_first = name in about.get(SHARED_KEY, ())
-                    advice = ", which that of rank 0 has: load with communicator=" if of_first else ""
+                    is_of_first = name in (about.get(SHARED_KEY) or ())
+                    advice = ", which that of rank 0 has: load with communicator=" if is_of_first else ""
                     restorer.misfits.append(f"the file has no {name!r}{advice}")
                 elif name not in live and self._rebinder(name) is None:
                     advice = ": create it before restore" if name.startswith("torch_") else ""
@@ -268,8 +269,8 @@ class Checkpoint:
             restorer.arrays = arrays
             saved_random = restorer.value_of(state["random"])
             config = dict(restorer.value_of(state["config"]))
-        except _NOT_UNDERSTOOD as failure:
-            raise FtnPytorchError("FORMAT", f"{path} cannot be understood: {_told(failure)}") from failure
+        except NOT_UNDERSTOOD as failure:
+            raise not_understood(path, failure) from failure
         if restorer.misfits:
             found = "; ".join(restorer.misfits[:5])
             raise FtnPytorchError("FORMAT", f"{path} does not fit what is to be restored: {found}")
@@ -369,9 +370,9 @@ def _refuse_other_rank(path: str) -> None:
 def _warn_of_other_rank(about: Mapping[str, Any], path: str) -> None:
     """Ranks that all go on from the file of one draw the same random numbers, and train on the samples of that one."""
     rank, ranks = own_rank.rank_and_size()
-    if ranks > 1 and about.get("ranks", 1) > 1 and about.get("rank") != rank:
+    if ranks > 1 and (about.get("ranks") or 1) > 1 and about.get("rank") != rank:
         process.warn_once(
-            f"{path} was written by rank {about['rank']}: random states, buffers and config are those of that rank. "
+            f"{path} was written by rank {about.get('rank')}: random states, buffers and config are those of that one. "
             "Where ranks train together each needs a file of its own: write %r for the rank"
         )
 
@@ -379,6 +380,11 @@ def _warn_of_other_rank(about: Mapping[str, Any], path: str) -> None:
 def _undo_random() -> Any:
     before = random_states.capture()
     return lambda: random_states.restore(before)
+
+
+def not_understood(path: str, failure: Exception) -> FtnPytorchError:
+    """The failure for a file whose content nobody has written so."""
+    return FtnPytorchError("FORMAT", f"{path} cannot be understood: {_told(failure)}")
 
 
 def _told(failure: Exception) -> str:

@@ -11,13 +11,18 @@ from types import BuiltinMethodType, FunctionType, ModuleType
 from typing import Any
 
 from ..values import user_objects
+from ..values.code_names import globals_in, named_by
 from ..values.kinds import Kind, kind_of, qualities
+from ..values.walk import Walk
 from .scopes import ANY, CLASS, ITEM, WITHIN, Root
 from .stateful import is_namespace
 from .writes import ASSIGNED, ASSIGNED_BY_SELF, CALLED, FOR, HANDED, IN_PLACE, NEXT, PASSED, READ, WITH, Analysis, Event
 
-_ALWAYS = (ASSIGNED, ASSIGNED_BY_SELF, ITEM, IN_PLACE, NEXT)
+_IN_ITSELF = (ITEM, IN_PLACE, NEXT)
+_ALWAYS = (ASSIGNED, ASSIGNED_BY_SELF, *_IN_ITSELF)
 _USES = (PASSED, FOR, WITH)
+_STORES = ("STORE_GLOBAL", "DELETE_GLOBAL", "STORE_ATTR", "DELETE_ATTR")
+_USES_OF_FIELDS = ("LOAD_ATTR", "LOAD_METHOD", "STORE_ATTR", "DELETE_ATTR")
 # Methods of Python's containers, and of NumPy's arrays, that change them
 _CHANGING = frozenset(
     f"{name}()"
@@ -47,7 +52,7 @@ _HAS_STATE = (Kind.MODULE, Kind.OPTIMIZER, Kind.SCHEDULER, Kind.GENERATOR)
 class Changes:
     """What code of a script, and of the user's own modules that it imports, writes to.
 
-    Of code without a source all that it mentions counts as written to.
+    Functions without a source, made of texts (``exec``), count as writing to all that they mention.
     """
 
     def __init__(self, namespace: Mapping[str, Any]) -> None:
@@ -60,6 +65,10 @@ class Changes:
                 for event in events:
                     self._add_fields(event)
 
+        for space in spaces.values():
+            for function in _functions_in(space):
+                if not self._scopes_of(function):
+                    self._add_all(function)
         # A name for a method of a container, push = history.append, is called somewhere.
         self._bound = {
             id(each.__self__): f"{file} ({name})"
@@ -72,6 +81,19 @@ class Changes:
         for number, step in enumerate(event.steps):
             if step.startswith("."):
                 self._fields[step][event._replace(steps=event.steps[number + 1 :])] = None
+
+    def _add_all(self, function: FunctionType) -> None:
+        """What the byte code of a function mentions, which is all there is of one that was made of a text."""
+        code, file = function.__code__, function.__globals__.get("__file__")
+        stored = named_by(code, *_STORES)
+        for name in globals_in(code):
+            self._add_mentioned(self._analysis.events[Root("global", name, file)], name in stored, code.co_filename)
+        for name in named_by(code, *_USES_OF_FIELDS):
+            self._add_mentioned(self._fields[f".{name}"], name in stored, code.co_filename)
+
+    @staticmethod
+    def _add_mentioned(events: dict[Event, None], is_stored: bool, file: str) -> None:
+        events.update((Event((), each, (file, 0)), None) for each in (_ALWAYS if is_stored else _IN_ITSELF))
 
     def of_global(self, space: Mapping[str, Any], name: str) -> list[Event]:
         """What is done to a global name of a module."""
@@ -180,6 +202,22 @@ class Changes:
             is_known = self._analysis.called("__call__" if operation == CALLED else operation[:-2])
             return operation in (*_ALWAYS, HANDED) or (operation in _CHANGING and not is_known)
         return True
+
+
+def _functions_in(space: Mapping[str, Any]) -> Iterator[FunctionType]:
+    """Functions of the user that the names of a module lead to, without those that Python has made for classes."""
+    named = [(name, each) for name, each in list(space.items()) if not name.startswith("__")]
+    walk = Walk(named, enters=lambda value, kind: kind in (Kind.FUNCTION, Kind.CLASS))
+    deque(walk, maxlen=0)
+    functions = [each for each, _, _ in walk.entered.values() if isinstance(each, FunctionType)]
+    for each in functions:
+        if user_objects.is_own_module(each.__globals__.get("__name__", "")) and not is_generated(each):
+            yield each
+
+
+def is_generated(function: FunctionType) -> bool:
+    """True for ``__init__`` of a dataclass and its like, which Python has made."""
+    return function.__code__.co_filename.startswith("<") and function.__name__.startswith("__")
 
 
 def is_foreign_kind(kind: Kind, value: Any) -> bool:

@@ -20,7 +20,7 @@ from ..values import Unstorable, is_array, is_number, is_tensor, user_objects
 from ..values.kinds import Kind, kind_of
 from ..values.walk import Walk
 from .capture import Collector, holds_state, is_harmless, type_of
-from .changes import Changes
+from .changes import Changes, is_generated
 from .stateful import access_to, holds, holds_objects, inside, is_module, is_namespace, is_optimizer, is_trainable
 from .writes import IN_PLACE, Event
 
@@ -137,8 +137,7 @@ class Places:
                 self._module(value)
 
     def _function(self, function: FunctionType) -> None:
-        is_generated = function.__code__.co_filename.startswith("<") and function.__name__.startswith("__")
-        if is_generated or not user_objects.is_own_module(function.__globals__.get("__name__", "")):
+        if is_generated(function) or not user_objects.is_own_module(function.__globals__.get("__name__", "")):
             return
         label = self._label(function.__qualname__.rpartition("<locals>.")[2], function)
         for variable, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):

@@ -24,7 +24,7 @@ from ..ranks.communicator import Communicator
 from ..script.conventions import SHARED, STATE, TRANSIENT
 from ..values import Unstorable, find_imported_type, found_in
 from . import background_runs, file, names, shared
-from .base import SHARED_KEY, Checkpoint, describe
+from .base import NOT_UNDERSTOOD, SHARED_KEY, Checkpoint, describe, not_understood
 from .capture import Collector
 from .changes import Changes
 from .folder import Session
@@ -232,7 +232,10 @@ class ScriptCheckpoint(shared.RanksCheckpoint):
         ):
             return super()._apply(content, path, first, only)
         if live is None:
-            content, others, arrays = background_runs.as_trained(content, path, self._read, self._find_type)
+            try:
+                content, others, arrays = background_runs.as_trained(content, path, self._read, self._find_type)
+            except NOT_UNDERSTOOD as failure:
+                raise not_understood(path, failure) from failure
             about = {**content[0], SHARED_KEY: sorted(others)}
             return super()._apply((about, *content[1:]), path, (None, {"objects": others}, arrays))
         # What does not fit is refused there, before anything is changed here.

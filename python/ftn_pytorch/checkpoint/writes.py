@@ -2,7 +2,7 @@
 """What the code of a script writes to, as its source tells: names, cells, attributes, items, also through other names.
 
 What a function does to its parameters is done to what is passed to any function of that name. So more is found than can
-happen, and never less, but for code that is not there (``exec``) and for names that are made as texts.
+happen, and never less, but for texts that are run (``exec``) and for names that are made as texts.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ import atexit
 import contextlib
 import datetime
 import os
+import resource
 import socket
 import weakref
 from collections.abc import Iterator
@@ -17,6 +18,8 @@ from . import communicator
 from .communicator import TIMEOUT, Communicator
 
 _NAME = "init_process_group"
+# Of torch beside connections, and of what is opened soon.
+_OTHER_FILES = 64
 
 # The ranks that the group of this process was made for, as a handle of MPI, and communicators that have these.
 _made_for: list[int] = []
@@ -50,6 +53,7 @@ def init_process_group(backend: str | None = None, timeout: float | datetime.tim
         return
     limit = timeout if isinstance(timeout, datetime.timedelta) else datetime.timedelta(seconds=timeout)
     ours.timeout = limit.total_seconds()
+    _make_room_for_connections(ours)
     store = _store(ours, limit)
     distributed.init_process_group(backend, store=store, rank=ours.rank, world_size=ours.size, timeout=limit)
     _made_for[:] = [ours.group()]
@@ -135,6 +139,26 @@ def _is_of_group(ours: Communicator) -> bool:
         _of_group.add(ours)
         return True
     return False
+
+
+def _make_room_for_connections(ours: Communicator) -> None:
+    """Raise the limit of open files to what connections to all ranks take; PYTHON if this user may not have so many.
+
+    torch ends the process where they run out.
+    """
+    with contextlib.suppress(OSError):
+        # Rank 0 is asked for addresses by all others, too.
+        needed = len(os.listdir("/dev/fd")) + (2 if ours.rank == 0 else 1) * ours.size + _OTHER_FILES
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if soft == resource.RLIM_INFINITY or needed <= soft:
+            return
+        if needed > hard != resource.RLIM_INFINITY:
+            raise FtnPytorchError(
+                "PYTHON",
+                f"{_NAME}: connections to {ours.size} rank(s) take {needed} open files, and this process may have "
+                f"{hard}. Raise that limit before the program starts (ulimit -Hn), or train on fewer ranks",
+            )
+        resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
 
 
 def _store(ours: Communicator, limit: datetime.timedelta) -> Any:

@@ -3,7 +3,8 @@
 
 Own is what comes neither with Python nor from an installed package: the script, and modules that it imports from
 elsewhere. Of such a class whose memory is that of ``object``, ``dict``, ``list`` or ``set`` the fields (``__dict__``,
-``__slots__``) and the contents are all there is. They are read, set and made without running code of the class.
+``__slots__``) and the contents are all there is. They are read, set and made without running code of the class, but for
+``__del__`` of an object that nobody holds any more.
 """
 
 from __future__ import annotations
