@@ -10,12 +10,13 @@ namespace {
 
 std::vector<int32_t> integers(const py::handle& list) { return py::cast<std::vector<int32_t>>(list); }
 
-/// ("slot" | "last" | "number", index), ("list", indices) or ("value", object).
+/// ("slot" | "last" | "number", index), ("list", indices) or ("value" | "waits", object).
 Argument argument_of(const py::tuple& described, const c10::Argument& declared) {
   const auto kind = py::cast<std::string>(described[0]);
   Argument made;
   const bool is_tensor = declared.type()->kind() == c10::TypeKind::TensorType;
-  if (kind == "value") {
+  if (kind == "value" || kind == "waits") {
+    if (kind == "waits") made.kind = Argument::Kind::waits;
     const py::object value = described[1];
     // operators of tensors take numbers, too, which count less when types are decided
     if (is_tensor && !value.is_none())
@@ -116,7 +117,7 @@ class Replay {
     if (is_refused(mismatch(args, named, inputs, numbers)))
       return py::reinterpret_borrow<py::object>(Py_NotImplemented);
     Frame frame = take_frame();
-    if (const std::exception_ptr failure = compute(frame, inputs, numbers)) {
+    if (const std::exception_ptr failure = compute(frame, inputs, numbers, false)) {
       if (frame.position >= first_write_) {
         leave_gradients(frame);
         rethrow_in_python(failure);
@@ -131,7 +132,8 @@ class Replay {
     return results;
   }
 
-  /// The tensors and numbers of a call for which the recording holds, or NotImplemented.
+  /// What a graph needs of a call for which the recording holds: its tensors and numbers, the stream of the device, and
+  /// the settings of kernels. NotImplemented as for run().
   py::object given(const py::tuple& args, const py::dict& named) {
     std::vector<at::Tensor> inputs;
     std::vector<double> numbers;
@@ -139,15 +141,15 @@ class Replay {
       return py::reinterpret_borrow<py::object>(Py_NotImplemented);
     py::list tensors;
     for (const at::Tensor& input : inputs) tensors.append(py::reinterpret_steal<py::object>(THPVariable_Wrap(input)));
-    return py::make_tuple(tensors, numbers);
+    return py::make_tuple(tensors, numbers, stream_of(inputs), kernel_settings());
   }
 
   /// The operators alone: tuples of results and of new gradients.
-  py::object launch(const py::list& tensors, const std::vector<double>& numbers) {
+  py::object launch(const py::list& tensors, const std::vector<double>& numbers, bool is_captured) {
     std::vector<at::Tensor> inputs;
     for (const auto& tensor : tensors) inputs.push_back(tensor_of(tensor));
     Frame frame = take_frame();
-    if (const std::exception_ptr failure = compute(frame, inputs, numbers)) rethrow_in_python(failure);
+    if (const std::exception_ptr failure = compute(frame, inputs, numbers, is_captured)) rethrow_in_python(failure);
     std::vector<int32_t> gradients;
     for (const GradientAfter& each : after_) gradients.push_back(each.slot);
     py::object made =
@@ -156,15 +158,37 @@ class Replay {
     return made;
   }
 
-  /// What a run does besides, after the operators were made elsewhere.
-  void settle(const py::list& tensors, const py::tuple& gradients) {
-    for (std::size_t i = 0; i < after_.size(); ++i) {
-      const at::Tensor made = gradients[i].is_none() ? at::Tensor() : tensor_of(gradients[i]);
-      if (!made.is_same(after_[i].parameter.grad())) after_[i].parameter.mutable_grad() = made;
-    }
+  /// What a run does besides, after the operators were made elsewhere. Parameters get tensors of their own on the
+  /// memory of these gradients.
+  void settle(const py::list& tensors, const py::sequence& gradients) {
+    for (std::size_t i = 0; i < after_.size(); ++i)
+      after_[i].parameter.mutable_grad() = gradients[i].is_none() ? at::Tensor() : tensor_of(gradients[i]).detach();
     std::vector<at::Tensor> inputs;
     for (const auto& tensor : tensors) inputs.push_back(tensor_of(tensor));
     count_writes(inputs);
+  }
+
+  /// How many tensors share the memory of each of these gradients.
+  static std::vector<std::size_t> holders(const py::sequence& gradients) {
+    std::vector<std::size_t> found;
+    for (const auto& gradient : gradients)
+      found.push_back(gradient.is_none() ? 0 : tensor_of(gradient).storage().use_count());
+    return found;
+  }
+
+  /// Take gradients that settle() gave away from the parameters. False, and nothing has changed, if somebody else holds
+  /// one of them: then there are more holders than these.
+  bool take_back(const py::sequence& gradients, const std::vector<std::size_t>& expected) const {
+    std::vector<std::size_t> taken;
+    for (std::size_t i = 0; i < after_.size(); ++i) {
+      at::Tensor& now = after_[i].parameter.mutable_grad();
+      if (gradients[i].is_none() || !now.defined() || !now.is_alias_of(tensor_of(gradients[i]))) continue;
+      now = at::Tensor();
+      taken.push_back(i);
+    }
+    if (holders(gradients) == expected) return true;
+    for (const std::size_t i : taken) after_[i].parameter.mutable_grad() = tensor_of(gradients[i]).detach();
+    return false;
   }
 
   /// Reason of the last call for which it did not hold.
@@ -209,6 +233,18 @@ class Replay {
     return py::none();
   }
 
+  /// Of the device that it works on, as a number; 0 on the host.
+  int64_t stream_of(const std::vector<at::Tensor>& inputs) const {
+    const auto of = [](const at::Tensor& tensor) {
+      return c10::impl::VirtualGuardImpl(tensor.device().type()).getStream(tensor.device()).id();
+    };
+    for (const at::Tensor& input : inputs)
+      if (!input.is_cpu()) return of(input);
+    for (const Memory& each : memory_)
+      if (!each.tensor.is_cpu()) return of(each.tensor);
+    return 0;
+  }
+
   Frame take_frame() {
     if (idle_.empty()) return tape_.frame();
     Frame frame = std::move(idle_.back());
@@ -221,12 +257,12 @@ class Replay {
     idle_.push_back(std::move(frame));
   }
 
-  std::exception_ptr compute(Frame& frame, const std::vector<at::Tensor>& inputs,
-                             const std::vector<double>& numbers) const {
+  std::exception_ptr compute(Frame& frame, const std::vector<at::Tensor>& inputs, const std::vector<double>& numbers,
+                             bool is_captured) const {
     for (std::size_t i = 0; i < inputs.size(); ++i) frame.slots[static_cast<std::size_t>(inputs_[i])] = inputs[i];
     const py::gil_scoped_release others;
     try {
-      tape_.run(frame, numbers);
+      tape_.run(frame, numbers, is_captured);
     } catch (...) {
       return std::current_exception();
     }
@@ -330,11 +366,14 @@ PYBIND11_MODULE(_ftn_pytorch_recording, module) {
       .def("run", &Replay::run, py::arg("args"), py::arg("named"),
            "A tuple of tensors, or NotImplemented if the recording does not hold for this call.")
       .def("given", &Replay::given, py::arg("args"), py::arg("named"),
-           "The tensors and the numbers of optimizers of a call, or NotImplemented as for run().")
-      .def("launch", &Replay::launch, py::arg("tensors"), py::arg("numbers"),
+           "Tensors, numbers, stream and settings of kernels of a call, or NotImplemented as for run().")
+      .def("launch", &Replay::launch, py::arg("tensors"), py::arg("numbers"), py::arg("is_captured"),
            "The operators alone: a tuple of results, and one of gradients.")
       .def("settle", &Replay::settle, py::arg("tensors"), py::arg("gradients"),
            "What run() does besides: gradients of parameters, and counting what was written.")
+      .def_static("holders", &Replay::holders, py::arg("gradients"), "How many tensors share the memory of each.")
+      .def("take_back", &Replay::take_back, py::arg("gradients"), py::arg("expected"),
+           "Take these away from the parameters; False if somebody else holds one.")
       .def_property_readonly("runs", &Replay::runs, "How often it has run.")
       .def("why", &Replay::why, "What did not hold when it last did not: (kind, index).");
   module.def(

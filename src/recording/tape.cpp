@@ -45,7 +45,7 @@ Frame Tape::frame() const {
   return made;
 }
 
-void Tape::run(Frame& frame, const std::vector<double>& numbers) const {
+void Tape::run(Frame& frame, const std::vector<double>& numbers, bool is_captured) const {
   // The calls were recorded there. Casts of autocast are among them.
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
   const c10::impl::ExcludeDispatchKeyGuard below_autocast(c10::autocast_dispatch_keyset);
@@ -65,6 +65,9 @@ void Tape::run(Frame& frame, const std::vector<double>& numbers) const {
           break;
         case Argument::Kind::value:
           stack.push_back(argument.value);
+          break;
+        case Argument::Kind::waits:
+          stack.push_back(is_captured ? c10::IValue(true) : argument.value);
           break;
         case Argument::Kind::number:
           stack.push_back(number_of(argument, numbers[static_cast<std::size_t>(argument.index)]));

@@ -17,6 +17,7 @@ struct Argument {
     last,    ///< the same, and nobody needs it afterwards
     list,    ///< the tensors in the slots `items`; -1 for None
     value,   ///< `value`
+    waits,   ///< `value`, whether a copy does not wait for its end; in a graph none may
     number,  ///< number `index` of those that every run is given
   };
   Kind kind = Kind::value;
@@ -49,7 +50,7 @@ class Tape {
   /// True for a slot that holds the same tensor in every run.
   bool is_constant(int32_t slot) const { return slot >= 0 && !slots_[static_cast<std::size_t>(slot)].isNone(); }
   /// Run all calls on a frame whose inputs are set. Throws what an operator throws; the frame is of no use then.
-  void run(Frame& frame, const std::vector<double>& numbers) const;
+  void run(Frame& frame, const std::vector<double>& numbers, bool is_captured) const;
   /// Let all tensors of a run go; constants stay.
   void clear(Frame& frame) const;
 

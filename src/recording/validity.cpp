@@ -232,6 +232,29 @@ bool Modes::operator==(const Modes& other) const noexcept {
          (!autocast_cpu || cpu_type == other.cpu_type) && (!autocast_cuda || cuda_type == other.cuda_type);
 }
 
+std::vector<int64_t> kernel_settings() {
+  at::Context& context = at::globalContext();
+  const auto precision = [&](at::Float32Op of) {
+    return static_cast<int64_t>(context.float32Precision(at::Float32Backend::CUDA, of));
+  };
+  return {precision(at::Float32Op::MATMUL),
+          precision(at::Float32Op::CONV),
+          precision(at::Float32Op::RNN),
+          static_cast<int64_t>(context.allowFP16ReductionCuBLAS()),
+          static_cast<int64_t>(context.allowBF16ReductionCuBLAS()),
+          context.allowFP16AccumulationCuBLAS(),
+          context.allowFP16BF16ReductionMathSDP(),
+          static_cast<int64_t>(context.blasPreferredBackend()),
+          static_cast<int64_t>(context.linalgPreferredBackend()),
+          context.userEnabledCuDNN(),
+          context.benchmarkCuDNN(),
+          context.deterministicCuDNN(),
+          context.userEnabledFlashSDP(),
+          context.userEnabledMemEfficientSDP(),
+          context.userEnabledMathSDP(),
+          context.userEnabledCuDNNSDP()};
+}
+
 bool is_intercepted() {
   return c10::impl::TorchDispatchModeTLS::stack_len() > 0 || at::SavedTensorDefaultHooks::get_hooks() ||
          c10::impl::tls_is_dispatch_key_included(c10::DispatchKey::FuncTorchDynamicLayerFrontMode);

@@ -64,6 +64,9 @@ struct Modes {
   bool operator==(const Modes& other) const noexcept;
 };
 
+/// Settings that decide on which kernels a GPU runs, and with which precision.
+std::vector<int64_t> kernel_settings();
+
 /// True where the calls of this thread go elsewhere before they are made: torch.vmap, modes of a script, hooks that
 /// take what autograd saves.
 bool is_intercepted();

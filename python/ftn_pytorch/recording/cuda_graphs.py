@@ -4,13 +4,15 @@
 A graph works on the addresses that it was captured with. Arrays on the device are read there as long as their
 addresses are those of the first call. Others have buffers, on the device, or pinned where the array is in host memory.
 Results are copied out of the graph's memory, which the next call overwrites. A number of an optimizer becomes part of
-the graph; where one changes, a new graph is captured.
+the graph, and so do the settings of kernels; where one changes, a new graph is captured. What a graph cannot do runs as
+the operators one by one.
 """
 
 from __future__ import annotations
 
 import atexit
 import weakref
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,46 +20,80 @@ import torch
 
 from ..host import log
 from . import comparison
+from .device_turns import Turns, turns_of
+from .memory_spans import Spans, has_gaps, like, span_of
 from .recorded_call import Tape
+from .tape import ALONE, is_move
 
 _CAPTURES = 8
+_GRAPHS = 8
 # Above that, one thread takes longer to copy into a buffer than the driver takes with pages that are not locked.
 _STAGED_BYTES = 8 << 20
+# cuBLAS looks that far at how addresses are aligned.
+_ALIGNED = 256
 _alive: weakref.WeakSet[GraphReplay] = weakref.WeakSet()
 
 
-def concerns(tape: Tape, inputs: list[Any]) -> bool:
-    """True where everything is computed on a GPU, and what comes from the host is small enough to be staged."""
-    tensors = [tensor for (tensor,) in tape.outside] + inputs
+def device_of(tape: Tape, inputs: list[Any]) -> Any:
+    """The GPU that a recording works on, None where there is none."""
+    tensors = (*(tensor for (tensor,) in tape.outside), *inputs)
+    return next((each.device for each in tensors if each.is_cuda), None)
+
+
+def obstacle(tape: Tape, inputs: list[Any], device: Any) -> str:
+    """Why a recording cannot become a graph; empty if it can."""
     if sum(tensor.nbytes for tensor in inputs if tensor.is_cpu) > _STAGED_BYTES:
-        return False
-    return any(tensor.is_cuda for tensor in tensors) and not any(operation.on_host for operation in tape.steps)
+        return f"its arrays of the host are larger than {_STAGED_BYTES >> 20} MiB"
+    if any(tensor.device != device for tensor in (*(t for (t,) in tape.outside), *inputs) if tensor.is_cuda):
+        return "it works on several GPUs"
+    for operation in tape.steps:
+        if operation.on_host:
+            return f"{operation.name} ({operation.place}) computes on the host"
+    # What a kernel is given of the host, it is given once, in the capture. Arrays can be copied through buffers.
+    staged = {slot for slot, tensor in zip(tape.inputs, inputs) if tensor.is_cpu}
+    frozen = {slot for slot, tensor in tape.constants if tensor.is_cpu and slot not in tape.fixed}
+    for operation in tape.steps:
+        used = set(operation.slots())
+        if used & frozen or (used & staged and not is_move(operation.operator)):
+            return f"{operation.name} ({operation.place}) is given a tensor of the host: put it on {device}"
+    if any(n > 1 and step == 0 for each in inputs for n, step in zip(each.shape, each.stride())):
+        return "an argument is an expanded tensor"
+    if any(map(has_gaps, inputs)) and any("as_strided" in operation.name for operation in tape.steps):
+        return "as_strided reaches beyond the elements of a section"
+    return ""
 
 
 @dataclass
 class _Captured:
-    """A graph, and the memory that it works on."""
+    """A graph, what it is valid for, and the memory that it works on."""
 
     graph: Any
-    numbers: list[float]
+    valid_for: tuple
+    """Numbers of optimizers, and settings of kernels."""
     buffers: list[Any]
     """None for inputs that are read where they are."""
     results: tuple
     gradients: tuple
+    holders: list[int]
+    """How many tensors share the memory of each gradient as long as nobody else keeps it."""
 
 
 class GraphReplay:
     """Runs like ``Replay`` of the extension, through graphs: one for arrays on the device at the addresses of the first
-    call, and one with buffers for any others."""
+    call, and others with buffers for arrays anywhere else, one for each way in which addresses are aligned."""
 
-    def __init__(self, replay: Any, tape: Tape, name: str, trial: Any = None) -> None:
+    def __init__(self, replay: Any, tape: Tape, name: str, device: Any, trial: Any = None) -> None:
         """``trial``: what runs before the capture in place of a recording that asks other ranks."""
-        self._replay, self._tape, self._name = replay, tape, name
+        self._replay, self._tape, self._name, self._device = replay, tape, name, device
         self._trial = replay if trial is None else trial
-        self._graphs: dict[Any, _Captured] = {}
+        self._turns: Turns = turns_of(device)
+        self._graphs: dict[tuple, _Captured] = {}
         self._addresses: tuple = ()
         self._staged: Any = None
         """Event after which buffers in host memory may be written again."""
+        self._written = Spans(tensor for (tensor,) in tape.written)
+        self._used = Spans(tensor for (tensor,) in tape.outside)
+        self._copies_gradients = False
         self.captures = 0
         if not _alive:
             atexit.register(reset_all)
@@ -65,30 +101,14 @@ class GraphReplay:
 
     def run(self, args: tuple, named: dict[str, Any]) -> Any:
         """A tuple of tensors, or NotImplemented."""
-        if self.captures > _CAPTURES:
+        # Who comes while a graph of this device is launched, or captured, does without one.
+        if self.captures > _CAPTURES or not self._turns.lock.acquire(blocking=False):
             return self._replay.run(args, named)
-        given = self._replay.given(args, named)
-        if given is NotImplemented:
-            return given
-        inputs, numbers = given
-        addresses = tuple([tensor.data_ptr() if tensor.is_cuda else 0 for tensor in inputs])
-        if not self._graphs:
-            self._addresses = addresses
-        place = addresses if addresses == self._addresses else None
-        captured = self._graphs.get(place)
-        if captured is None or captured.numbers != numbers:
-            captured = self._capture(place, inputs, numbers)
-            if captured is None:
-                return self._replay.run(args, named)
-        self._fill(captured.buffers, inputs)
-        captured.graph.replay()
-        if self._staged is not None:
-            self._staged.record()
-        for written in self._tape.written_inputs:
-            if captured.buffers[written] is not None:
-                inputs[written].copy_(captured.buffers[written])
-        self._replay.settle(inputs, captured.gradients)
-        return tuple([result.clone() for result in captured.results])
+        try:
+            found = self._launch(args, named)
+        finally:
+            self._turns.lock.release()
+        return self._replay.run(args, named) if found is None else found
 
     def why(self) -> Any:
         return self._replay.why()
@@ -99,8 +119,56 @@ class GraphReplay:
 
     def reset(self) -> None:
         """Let the graphs go; the next call captures another one."""
-        while self._graphs:
-            self._graphs.popitem()[1].graph.reset()
+        is_mine = self._turns.lock.acquire(timeout=5)  # at exit, its thread may be gone
+        try:
+            self._drop(list(self._graphs))
+        finally:
+            if is_mine:
+                self._turns.lock.release()
+
+    def _launch(self, args: tuple, named: dict[str, Any]) -> Any:
+        """As ``run``; None where there is no graph for this call."""
+        given = self._replay.given(args, named)
+        if given is NotImplemented:
+            return given
+        inputs, numbers, stream, settings = given
+        addresses = tuple([tensor.data_ptr() if tensor.device == self._device else 0 for tensor in inputs])
+        if not self._graphs:
+            self._addresses = addresses
+        place = addresses
+        if addresses != self._addresses:
+            if self._overlap(inputs):  # which copies would not
+                return None
+            place = tuple([address % _ALIGNED for address in addresses])
+        captured = self._graphs.get(place)
+        if captured is None or captured.valid_for != (numbers, settings):
+            captured = self._capture(place, inputs, numbers, settings)
+        elif captured.gradients and not self._copies_gradients and self._are_kept(captured):
+            # who keeps a gradient may keep that of each call, and keeps the memory of these graphs
+            self._copies_gradients = True
+            self._drop(list(self._graphs))
+            captured = self._capture(place, inputs, numbers, settings)
+        if captured is None:
+            return None
+        self._turns.begin(stream)
+        self._fill(captured.buffers, inputs)
+        captured.graph.replay()
+        if self._staged is not None:
+            self._turns.record(self._staged)
+        for written in self._tape.written_inputs:
+            if captured.buffers[written] is not None:
+                inputs[written].copy_(captured.buffers[written])
+        gradients: Any = captured.gradients
+        if self._copies_gradients:
+            gradients = [None if each is None else each.clone() for each in gradients]
+        self._replay.settle(inputs, gradients)
+        results = tuple([result.clone() for result in captured.results])
+        self._turns.end()
+        return results
+
+    def _are_kept(self, captured: _Captured) -> bool:
+        """True where somebody else has a gradient of the last launch; if not, parameters no longer have it, either."""
+        return not self._replay.take_back(captured.gradients, captured.holders)
 
     def _fill(self, buffers: list[Any], inputs: list[Any]) -> None:
         if self._staged is not None:
@@ -109,42 +177,67 @@ class GraphReplay:
             if buffer is not None:
                 buffer.copy_(tensor)
 
-    def _capture(self, place: Any, inputs: list[Any], numbers: list[float]) -> _Captured | None:
-        if place in self._graphs:
-            self._graphs.pop(place).graph.reset()
-        self.captures += 1
-        if self.captures > _CAPTURES:
-            self._do_without("numbers of its optimizer change too often; give the learning rate as a tensor")
+    def _overlap(self, inputs: list[Any]) -> bool:
+        """True where an array lies in memory that the call writes through something else."""
+        spans = [span_of(tensor) for tensor in inputs]
+        if any(self._written.meet(*span) for span in spans):
+            return True
+        for place in self._tape.written_inputs:
+            begin, end = spans[place]
+            others = spans[:place] + spans[place + 1 :]
+            if self._used.meet(begin, end) or any(one < end and begin < other for one, other in others):
+                return True
+        return False
+
+    def _capture(self, place: tuple, inputs: list[Any], numbers: list[float], settings: list[int]) -> _Captured | None:
+        """None where there is none, and nothing has changed."""
+        if place not in self._graphs and len(self._graphs) == _GRAPHS:
             return None
-        stays = [tensor.is_cuda and place is not None for tensor in inputs]
-        buffers = [None if here else torch.empty_like(t, pin_memory=t.is_cpu) for here, t in zip(stays, inputs)]
-        if self._staged is None and any(tensor.is_cpu for tensor in inputs):
-            self._staged = torch.cuda.Event()
-        self._fill(buffers, inputs)
-        used = [tensor if buffer is None else buffer for buffer, tensor in zip(buffers, inputs)]
-        before = comparison.State(self._tape, used)
-        device = next(each.device for each in (*(t for (t,) in self._tape.outside), *used) if each.is_cuda)
-        graph = torch.cuda.CUDAGraph()
+        if not ALONE.acquire(blocking=False):
+            return None
+        before = None
         try:
-            with torch.cuda.device(device):
-                aside = torch.cuda.Stream()
-                aside.wait_stream(torch.cuda.current_stream())
-                with torch.cuda.stream(aside):
-                    # libraries that torch calls prepare themselves in their first calls, which cannot be captured
-                    self._trial.launch(used, numbers)
-                torch.cuda.current_stream().wait_stream(aside)
-                before.restore()
-                # other threads may go on using the device meanwhile
-                with torch.cuda.graph(graph, capture_error_mode="thread_local"):
-                    results, gradients = self._replay.launch(used, numbers)
+            if place in self._graphs:
+                self._drop([place])
+                self.captures += 1
+            if self.captures > _CAPTURES:
+                self._do_without("numbers of its optimizer change too often; give the learning rate as a tensor")
+                return None
+            buffers = [
+                None if tensor.device == self._device and place == self._addresses else like(tensor, _ALIGNED)
+                for tensor in inputs
+            ]
+            if self._staged is None and any(tensor.device != self._device for tensor in inputs):
+                self._staged = torch.cuda.Event()
+            self._fill(buffers, inputs)
+            used = [tensor if buffer is None else buffer for buffer, tensor in zip(buffers, inputs)]
+            before = comparison.State(self._tape, used)
+
+            def prepare() -> None:
+                # libraries that torch calls prepare themselves in their first calls, which cannot be captured
+                self._trial.launch(used, numbers, False)
+
+            graph, (results, gradients) = self._turns.capture(
+                prepare, before.restore, lambda: self._replay.launch(used, numbers, True)
+            )
         except RuntimeError as failure:
-            self._do_without(str(failure).splitlines()[0])
+            self._turns.recover(self._tape.generators)
+            if before is not None:
+                before.restore()
+            self._do_without(str(failure).partition("\n")[0])
             return None
-        self._graphs[place] = _Captured(graph, numbers, buffers, results, gradients)
+        finally:
+            ALONE.release()
+        holders = self._replay.holders(gradients)
+        self._graphs[place] = _Captured(graph, (numbers, settings), buffers, results, gradients, holders)
         return self._graphs[place]
 
+    def _drop(self, places: Iterable[tuple]) -> None:
+        for place in places:
+            self._turns.let_go(self._graphs.pop(place).graph)
+
     def _do_without(self, why: str) -> None:
-        self.reset()
+        self._drop(list(self._graphs))
         self.captures = _CAPTURES + 1
         log.info(f"{self._name}: no CUDA graph, because {why}")
 

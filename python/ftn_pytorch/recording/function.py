@@ -216,8 +216,12 @@ class RecordedFunction:
             return without_graph(result)
         variant.replay, variant.tape, variant.checks = replay, tape, self._checks
         variant.compared, variant.trial = compared, trial
-        if cuda_graphs.concerns(tape, tensors_in(args, named)):
-            variant.replay = cuda_graphs.GraphReplay(replay, tape, self.name, trial)
+        inputs = tensors_in(args, named)
+        if (device := cuda_graphs.device_of(tape, inputs)) is not None:
+            if why := cuda_graphs.obstacle(tape, inputs, device):
+                log.info(f"{self.name}: no CUDA graph, because {why}")
+            else:
+                variant.replay = cuda_graphs.GraphReplay(replay, tape, self.name, device, trial)
         variant.fill = filler(tape.template)
         self.operations = len(tape.operations)
         took = time.perf_counter() - start

@@ -20,7 +20,7 @@ from . import extension, optimizer_numbers
 from .bindings import Binding, Facts, Watch, difference
 from .optimizer_numbers import Number, Trials
 from .python_effects import Calls
-from .tape import Operation, Recorder, Slot, address_of, in_place, is_ordinary, without_unused
+from .tape import Operation, Recorder, Slot, address_of, in_place, is_ordinary, place_of_waiting, without_unused
 from .tensor_effects import Outside, changes_of
 
 _NEVER = sys.maxsize
@@ -61,6 +61,8 @@ class Tape:
     """Places of those whose version counts that."""
     steps: list[Operation] = field(repr=False)
     """The operations as they were recorded."""
+    fixed: set[int] = field(default_factory=set)
+    """Slots of tensors that were made of numbers, which nobody changes."""
     generators: list[Any] = field(default_factory=list)
     watched: list[Binding] = field(default_factory=list)
     """The bindings with their paths."""
@@ -260,6 +262,7 @@ def _tape(
         written_inputs=written_inputs,
         counted_inputs=counted,
         steps=steps,
+        fixed={slot for made, (source, _, _) in recorder.constants.items() for slot in (made, source)},
         generators=recorder.generators,
         watched=watch.bindings,
         template=template,
@@ -365,6 +368,7 @@ def _described(
     """Name, overload, arguments and results, as ``operation_of`` in src/recording/module.cpp takes them."""
     arguments: list[tuple[str, Any]] = []
     flat = list(operation.slots())
+    waiting = place_of_waiting(operation.operator)
     for index, value in enumerate(operation.arguments):
         if index in known:
             listed.append(known[index])
@@ -376,6 +380,7 @@ def _described(
         elif isinstance(value, list) and any(isinstance(item, Slot) for item in value):
             arguments.append(("list", [-1 if item is None else item.number for item in value]))
         else:
-            arguments.append(("value", value))
+            # a stream that is captured cannot be waited for, and what is copied there is not written meanwhile
+            arguments.append(("waits" if index == waiting else "value", value))
     schema = private_names.schema_of(operation.operator)
     return schema.name, schema.overload_name, arguments, operation.results

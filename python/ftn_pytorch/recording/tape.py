@@ -214,9 +214,6 @@ class Recorder(private_names.dispatch_mode() or object):  # type: ignore[misc]
             self.refuse(f"the shape of a tensor is changed in place ({operator})")
         if writes or not self._derive(arguments, result):
             made = Operation(operator, arguments, self._results(result), writes, place_of_user(), len(self.operations))
-            if str(operator) in _MOVES and isinstance(result, torch.Tensor) and result.is_cuda:
-                # the same numbers, and a stream of a graph cannot be waited for
-                made.arguments[_place_of(operator, "non_blocking")] = True
             made.on_host = any(each.is_cpu for each in (*_tensors([result]), *written))
             if waits_for_ranks(operator):
                 made.received = result.detach().clone()
@@ -336,8 +333,15 @@ def _has_whole_indices(operator: Any, args: Any) -> bool:
     )
 
 
-def _place_of(operator: Any, name: str) -> int:
-    return [each.name for each in private_names.schema_of(operator).arguments].index(name)
+def is_move(operator: Any) -> bool:
+    """True for a copy, which may be one from the host to a device."""
+    return str(operator) in _MOVES
+
+
+def place_of_waiting(operator: Any) -> int:
+    """Which argument tells a copy not to wait for its end; -1 where there is none."""
+    names = [each.name for each in private_names.schema_of(operator).arguments] if is_move(operator) else []
+    return names.index("non_blocking") if names else -1
 
 
 def _tensors(values: Any) -> Iterator[Any]:

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: MIT
+"""Where tensors lie in memory: what overlaps what, and memory for one that is like another."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+
+
+def span_of(tensor: Any) -> tuple[int, int]:
+    """Address of the first byte of a tensor, and that behind its last one."""
+    begin = tensor.data_ptr()
+    return begin, begin + _reach(tensor) * tensor.element_size()
+
+
+def like(tensor: Any, aligned: int) -> Any:
+    """A tensor with the strides of another one, and with an address that is as far from a multiple of ``aligned``:
+    kernels are chosen by both. That of a tensor in host memory has its pages locked, and any address."""
+    shift = 0 if tensor.is_cpu else tensor.data_ptr() % aligned // tensor.element_size()
+    is_host = tensor.is_cpu and torch.cuda.is_available()
+    room = torch.empty(shift + _reach(tensor), dtype=tensor.dtype, device=tensor.device, pin_memory=is_host)
+    return room.as_strided(tensor.shape, tensor.stride(), shift)
+
+
+def has_gaps(tensor: Any) -> bool:
+    """True for a section with other elements of its array between its own."""
+    return _reach(tensor) > tensor.numel()
+
+
+def _reach(tensor: Any) -> int:
+    """Elements from the first one to the last one."""
+    return 0 if tensor.numel() == 0 else 1 + sum((n - 1) * step for n, step in zip(tensor.shape, tensor.stride()))
+
+
+class Spans:
+    """Memory of many tensors."""
+
+    def __init__(self, tensors: Iterable[Any]) -> None:
+        self._begins: list[int] = []
+        self._ends: list[int] = []
+        for begin, end in sorted(map(span_of, tensors)):
+            if self._ends and begin <= self._ends[-1]:
+                self._ends[-1] = max(end, self._ends[-1])
+            elif begin < end:
+                self._begins.append(begin)
+                self._ends.append(end)
+
+    def meet(self, begin: int, end: int) -> bool:
+        """True where they have a byte of this memory."""
+        place = bisect_right(self._ends, begin)
+        return begin < end and place < len(self._ends) and self._begins[place] < end
