@@ -33,6 +33,14 @@
 #define FPT_API
 #endif
 
+/* A status that is not looked at is a failure that nobody sees. Descriptions keep theirs for the call that uses them.
+ */
+#if (defined(__cplusplus) && __cplusplus >= 201703L) || (defined(__STDC_VERSION__) && __STDC_VERSION__ >= 202311L)
+#define FPT_STATUS [[nodiscard]] FPT_API fpt_status
+#else
+#define FPT_STATUS FPT_API fpt_status
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -174,7 +182,7 @@ FPT_API const char *fpt_version(void);
  * fail with FPT_ERR_INTERPRETER, and what is released later is leaked. An exit handler runs Python's own exit functions
  * and flushes its output.
  */
-FPT_API fpt_status fpt_init(const char *python, int64_t python_len);
+FPT_STATUS fpt_init(const char *python, int64_t python_len);
 
 /**
  * Make the primary CUDA context of a GPU, which torch uses, current on this thread. Runtimes of OpenACC and OpenMP
@@ -184,7 +192,7 @@ FPT_API fpt_status fpt_init(const char *python, int64_t python_len);
  * @param device  "cuda" (GPU 0), "cuda:1", or "cuda:local": rank of this process on its node modulo the number of GPUs
  * FPT_ERR_DEVICE.
  */
-FPT_API fpt_status fpt_init_device(const char *device, int64_t device_len);
+FPT_STATUS fpt_init_device(const char *device, int64_t device_len);
 
 /**
  * Text of the last failure of the calling thread. For an exception of the script: type, message and traceback.
@@ -206,7 +214,7 @@ FPT_API const char *fpt_status_name(fpt_status status);
 FPT_API void fpt_on_warning(void (*handler)(const char *text, int64_t length));
 
 /** Set the number of threads torch uses, at least 1; the caller's own OpenMP team size stays. Starts Python. */
-FPT_API fpt_status fpt_set_threads(int64_t n);
+FPT_STATUS fpt_set_threads(int64_t n);
 
 /**
  * Describe the installation: library, interpreter and why it was chosen, packages, threads, floating-point mode. One
@@ -218,7 +226,7 @@ FPT_API fpt_status fpt_set_threads(int64_t n);
  *         FPT_ERR_IMPORT if neither torch nor NumPy is there, or one is broken; what fpt_init() returns if Python
  * cannot be started, and then the text says why. The error text is the first line that is wrong.
  */
-FPT_API fpt_status fpt_diagnose(const char **text, int64_t *length);
+FPT_STATUS fpt_diagnose(const char **text, int64_t *length);
 
 /* ---- arguments ---------------------------------------------------------------------------------------------- */
 
@@ -264,8 +272,8 @@ FPT_API fpt_status fpt_arg_name(fpt_arg *arg, const char *name, int64_t length);
  * @return FPT_OK, FPT_ERR_DEVICE (no driver of CUDA, no GPU in use; memory of a device or managed memory), _ARGUMENT
  *         (pinned already, or not pinned; no array of the program), _STRIDE, _MEMORY, and what was wrong with `arg`
  */
-FPT_API fpt_status fpt_pin(const fpt_arg *arg);
-FPT_API fpt_status fpt_unpin(const fpt_arg *arg);
+FPT_STATUS fpt_pin(const fpt_arg *arg);
+FPT_STATUS fpt_unpin(const fpt_arg *arg);
 
 /* ---- tensors ------------------------------------------------------------------------------------------------ */
 
@@ -277,7 +285,7 @@ FPT_API fpt_status fpt_unpin(const fpt_arg *arg);
  *                FPT_IN becomes a tensor of its own with the value it had when it was described, one of access FPT_OUT
  *                goes by reference.
  */
-FPT_API fpt_status fpt_tensor_set(fpt_tensor *tensor, fpt_arg *arg);
+FPT_STATUS fpt_tensor_set(fpt_tensor *tensor, fpt_arg *arg);
 
 /** Describe a tensor as an argument. The argument refers to the tensor: it must not be freed before the call. */
 FPT_API fpt_status fpt_tensor_arg(fpt_tensor tensor, fpt_arg *arg);
@@ -290,7 +298,7 @@ FPT_API fpt_status fpt_tensor_arg(fpt_tensor tensor, fpt_arg *arg);
  * @param extents  [FPT_MAX_RANK] set in Fortran order, zero beyond the rank
  * @param device   [32] set to a terminated text, "cpu" or "cuda:0"
  */
-FPT_API fpt_status fpt_tensor_info(fpt_tensor tensor, int32_t *dtype, int32_t *rank, int64_t extents[], char device[]);
+FPT_STATUS fpt_tensor_info(fpt_tensor tensor, int32_t *dtype, int32_t *rank, int64_t extents[], char device[]);
 
 /**
  * Memory of a tensor, not copied. It is valid until one of these:
@@ -309,14 +317,14 @@ FPT_API fpt_status fpt_tensor_info(fpt_tensor tensor, int32_t *dtype, int32_t *r
  * @param strides  [rank] set in bytes
  * FPT_ERR_DEVICE for a tensor that is not in host memory.
  */
-FPT_API fpt_status fpt_tensor_data(fpt_tensor tensor, int32_t dtype, int32_t rank, void **data, int64_t extents[],
-                                   int64_t strides[]);
+FPT_STATUS fpt_tensor_data(fpt_tensor tensor, int32_t dtype, int32_t rank, void **data, int64_t extents[],
+                           int64_t strides[]);
 
 /**
  * The same as fpt_tensor_set(), with the axis order in which torch sees the memory: 0 reversed, 1 that of Fortran.
  * FPT_ERR_ARGUMENT for another number.
  */
-FPT_API fpt_status fpt_tensor_from(fpt_tensor *tensor, fpt_arg *arg, int32_t same_layout);
+FPT_STATUS fpt_tensor_from(fpt_tensor *tensor, fpt_arg *arg, int32_t same_layout);
 
 /**
  * Let a variable own the tensor that it names: fpt_tensor_end_owner() for the same address frees it. Inside a scope
@@ -339,7 +347,7 @@ FPT_API void fpt_tensor_end_owner(fpt_tensor *home);
  *
  * @return FPT_OK, FPT_ERR_SHAPE, _DTYPE, _PYTHON (torch refuses: in-place change of a leaf that requires gradients)
  */
-FPT_API fpt_status fpt_tensor_assign(fpt_tensor *left, fpt_tensor right);
+FPT_STATUS fpt_tensor_assign(fpt_tensor *left, fpt_tensor right);
 
 /** Operators of fpt_tensor_operate(), as Python has them for tensors and numbers. */
 enum {
@@ -366,8 +374,8 @@ enum {
  * @param tensor  set to a new tensor. After a failure it carries that: whatever uses it fails with the same status and
  *                text, so that expressions need no checks inside. Lives until the scope ends or it is freed.
  */
-FPT_API fpt_status fpt_tensor_operate(int32_t operation, fpt_tensor left, fpt_tensor right, fpt_arg *scalar,
-                                      fpt_tensor *tensor);
+FPT_STATUS fpt_tensor_operate(int32_t operation, fpt_tensor left, fpt_tensor right, fpt_arg *scalar,
+                              fpt_tensor *tensor);
 
 /** Make a new tensor that carries the last failure of this thread, as fpt_tensor_operate() does. */
 FPT_API void fpt_tensor_fail(fpt_tensor *tensor, fpt_status status);
@@ -377,10 +385,10 @@ FPT_API void fpt_tensor_fail(fpt_tensor *tensor, fpt_status status);
  *
  * @param gradient  see fpt_tensor_set(). Using it before there is a gradient fails with FPT_ERR_ARGUMENT.
  */
-FPT_API fpt_status fpt_tensor_gradient(fpt_tensor tensor, fpt_tensor *gradient);
+FPT_STATUS fpt_tensor_gradient(fpt_tensor tensor, fpt_tensor *gradient);
 
 /** Copy a tensor into an array or scalar; shapes must agree, types may widen, and narrow if cast is not 0. */
-FPT_API fpt_status fpt_tensor_copy(fpt_tensor tensor, fpt_arg *output, int32_t cast);
+FPT_STATUS fpt_tensor_copy(fpt_tensor tensor, fpt_arg *output, int32_t cast);
 
 /** 1 if the handle names a tensor with contents, else 0. */
 FPT_API int32_t fpt_tensor_is_set(fpt_tensor tensor);
@@ -401,10 +409,10 @@ FPT_API void fpt_tensor_free(fpt_tensor tensor);
  * scope
  * @param name   for messages, may be empty
  */
-FPT_API fpt_status fpt_scope_begin(fpt_scope *scope, const char *name, int64_t name_len);
+FPT_STATUS fpt_scope_begin(fpt_scope *scope, const char *name, int64_t name_len);
 
 /** End a scope, and with a warning those that are still open inside. FPT_ERR_ARGUMENT: not open on this thread. */
-FPT_API fpt_status fpt_scope_end(fpt_scope scope);
+FPT_STATUS fpt_scope_end(fpt_scope scope);
 
 /**
  * The variable at `home` ends its life: a scope that it has begun and not ended, on this thread, ends with those inside
@@ -414,7 +422,7 @@ FPT_API void fpt_scope_leave(const fpt_scope *home);
 
 /** Let a tensor of the scope, or of one inside it, live as long as the scope outside, or without one until it is freed.
  */
-FPT_API fpt_status fpt_scope_keep(fpt_scope scope, fpt_tensor tensor);
+FPT_STATUS fpt_scope_keep(fpt_scope scope, fpt_tensor tensor);
 
 /**
  * torch.autocast on this thread until the scope, its innermost one, ends.
@@ -422,11 +430,11 @@ FPT_API fpt_status fpt_scope_keep(fpt_scope scope, fpt_tensor tensor);
  * @param device  type of device, "cuda"; length 0: "cpu"
  * @param dtype   element type to compute with, "bfloat16"; length 0: that of torch for the device
  */
-FPT_API fpt_status fpt_scope_autocast(fpt_scope scope, const char *device, int64_t device_len, const char *dtype,
-                                      int64_t dtype_len);
+FPT_STATUS fpt_scope_autocast(fpt_scope scope, const char *device, int64_t device_len, const char *dtype,
+                              int64_t dtype_len);
 
 /** Switch gradients on (1) or off (0) for this thread until the scope, its innermost one, ends. */
-FPT_API fpt_status fpt_scope_gradients(fpt_scope scope, int32_t wanted);
+FPT_STATUS fpt_scope_gradients(fpt_scope scope, int32_t wanted);
 
 /** 1 if this thread is within a scope: what is made now ends with it, and needs no owner. */
 FPT_API int32_t fpt_scope_is_open(void);
@@ -455,19 +463,19 @@ typedef int32_t (*fpt_procedure)(void *context, const fpt_tensor inputs[], int32
  * @param noutputs  number of tensors that it makes, at least 1
  * @return FPT_OK, FPT_ERR_ARGUMENT. A procedure of that name is replaced.
  */
-FPT_API fpt_status fpt_procedure_register(const char *name, int64_t name_len, fpt_procedure forward,
-                                          fpt_procedure adjoint, void *context, int32_t noutputs);
+FPT_STATUS fpt_procedure_register(const char *name, int64_t name_len, fpt_procedure forward, fpt_procedure adjoint,
+                                  void *context, int32_t noutputs);
 
 /* ---- argument lists (torch_tensor_wrap) --------------------------------------------------------------------- */
 
 /** Make an empty list, or empty the one that *wrap names. Release with fpt_wrap_free(). */
-FPT_API fpt_status fpt_wrap_create(fpt_wrap *wrap);
+FPT_STATUS fpt_wrap_create(fpt_wrap *wrap);
 
 /** Append an argument; the list keeps its own copy of the description, and a reference to a Python-owned tensor. */
-FPT_API fpt_status fpt_wrap_add(fpt_wrap wrap, fpt_arg *arg);
+FPT_STATUS fpt_wrap_add(fpt_wrap wrap, fpt_arg *arg);
 
 /** Remove all arguments. */
-FPT_API fpt_status fpt_wrap_clear(fpt_wrap wrap);
+FPT_STATUS fpt_wrap_clear(fpt_wrap wrap);
 
 /** Release a list; 0 and stale handles are fine. */
 FPT_API void fpt_wrap_free(fpt_wrap wrap);
@@ -497,20 +505,20 @@ FPT_API void fpt_wrap_free(fpt_wrap wrap);
  * @param config    [nconfig] named scalars, texts and arrays, handed to ftn_pytorch_setup as keyword arguments
  * @return FPT_OK, or FPT_ERR_FILE, _FORMAT, _SYNTAX, _IMPORT, _SCRIPT, _HOOK, _ARGUMENT, or what fpt_init() returns
  */
-FPT_API fpt_status fpt_module_load(fpt_module *module, int32_t kind, const char *file, int64_t file_len,
-                                   fpt_arg options[], int32_t noptions, fpt_arg config[], int32_t nconfig);
+FPT_STATUS fpt_module_load(fpt_module *module, int32_t kind, const char *file, int64_t file_len, fpt_arg options[],
+                           int32_t noptions, fpt_arg config[], int32_t nconfig);
 
 /** Run the script again from its file and set it up with the configuration of its load. On failure it stays. */
-FPT_API fpt_status fpt_module_reload(fpt_module module);
+FPT_STATUS fpt_module_reload(fpt_module module);
 
 /** Set *has to 1 if the module has a function of that name, else to 0. */
-FPT_API fpt_status fpt_module_has(fpt_module module, const char *name, int64_t name_len, int32_t *has);
+FPT_STATUS fpt_module_has(fpt_module module, const char *name, int64_t name_len, int32_t *has);
 
 /**
  * What runs the file: "script", "torchscript", "exported", "aoti", "onnx", "pickle" or "direct". `text` is owned by the
  * library, valid while the module lives.
  */
-FPT_API fpt_status fpt_module_backend(fpt_module module, const char **text, int64_t *length);
+FPT_STATUS fpt_module_backend(fpt_module module, const char **text, int64_t *length);
 
 /**
  * Write the model to a file: by ftn_pytorch_save(file) of a script, as a checkpoint of its state if it has no such
@@ -519,7 +527,7 @@ FPT_API fpt_status fpt_module_backend(fpt_module module, const char **text, int6
  *
  * @return FPT_OK, FPT_ERR_FILE (cannot be written), _LOCKED (by another writer), _HOOK, _RESULT_TYPE, _PYTHON
  */
-FPT_API fpt_status fpt_module_save(fpt_module module, const char *file, int64_t file_len);
+FPT_STATUS fpt_module_save(fpt_module module, const char *file, int64_t file_len);
 
 /**
  * Write all state of a training (model, optimizer, random states, what the script keeps) as a new file of a folder.
@@ -531,8 +539,7 @@ FPT_API fpt_status fpt_module_save(fpt_module module, const char *file, int64_t 
  * @return FPT_OK, FPT_ERR_FILE (cannot be written), _LOCKED, _ARGUMENT (keep, or a step before one that is there),
  *         _HOOK, _RESULT_TYPE (state that cannot be stored)
  */
-FPT_API fpt_status fpt_module_checkpoint(fpt_module module, const char *folder, int64_t folder_len, int64_t keep,
-                                         int64_t step);
+FPT_STATUS fpt_module_checkpoint(fpt_module module, const char *folder, int64_t folder_len, int64_t keep, int64_t step);
 
 /**
  * Read what fpt_module_save() or fpt_module_checkpoint() wrote: a file, or the latest one of a folder. Nothing is
@@ -544,8 +551,8 @@ FPT_API fpt_status fpt_module_checkpoint(fpt_module module, const char *folder, 
  * @return FPT_OK, FPT_ERR_NO_CHECKPOINT, _CORRUPT, _FORMAT (foreign, or it does not fit this module), _FILE,
  *         _HOOK, _PYTHON
  */
-FPT_API fpt_status fpt_module_restore(fpt_module module, const char *file, int64_t file_len, int32_t fallback,
-                                      int64_t step, int64_t *found);
+FPT_STATUS fpt_module_restore(fpt_module module, const char *file, int64_t file_len, int32_t fallback, int64_t step,
+                              int64_t *found);
 
 /**
  * Give a saved model the weights of a network of a script: copies all parameters and buffers by name. Calls of the
@@ -558,7 +565,7 @@ FPT_API fpt_status fpt_module_restore(fpt_module module, const char *file, int64
  * @return FPT_OK, or FPT_ERR_HOOK (there is no such network, or the target takes no weights), _SHAPE (names or shapes
  *         differ; nothing has been changed), _ARGUMENT (a module to itself)
  */
-FPT_API fpt_status fpt_module_publish(fpt_module module, fpt_module target, const char *network, int64_t network_len);
+FPT_STATUS fpt_module_publish(fpt_module module, fpt_module target, const char *network, int64_t network_len);
 
 /**
  * Call ftn_pytorch_forward.
@@ -568,11 +575,11 @@ FPT_API fpt_status fpt_module_publish(fpt_module module, fpt_module target, cons
  * @param results  NULL, or a handle as in fpt_module_call()
  * @param flags    0 or a sum of FPT_USE_...; scripts ignore them
  */
-FPT_API fpt_status fpt_module_forward(fpt_module module, fpt_arg inputs[], int32_t ninputs, fpt_arg outputs[],
-                                      int32_t noutputs, fpt_results *results, int32_t flags);
+FPT_STATUS fpt_module_forward(fpt_module module, fpt_arg inputs[], int32_t ninputs, fpt_arg outputs[], int32_t noutputs,
+                              fpt_results *results, int32_t flags);
 
 /** The same with an argument list; *output becomes a tensor that shares the memory of the result. */
-FPT_API fpt_status fpt_module_forward_wrap(fpt_module module, fpt_wrap inputs, fpt_tensor *output, int32_t flags);
+FPT_STATUS fpt_module_forward_wrap(fpt_module module, fpt_wrap inputs, fpt_tensor *output, int32_t flags);
 
 /**
  * Call ftn_pytorch_train with the inputs followed by the targets.
@@ -580,12 +587,12 @@ FPT_API fpt_status fpt_module_forward_wrap(fpt_module module, fpt_wrap inputs, f
  * @param completed  set to 0 or 1, the first result
  * @param loss       set to the second result; NaN is passed on
  */
-FPT_API fpt_status fpt_module_train(fpt_module module, fpt_arg inputs[], int32_t ninputs, fpt_arg targets[],
-                                    int32_t ntargets, int32_t *completed, double *loss);
+FPT_STATUS fpt_module_train(fpt_module module, fpt_arg inputs[], int32_t ninputs, fpt_arg targets[], int32_t ntargets,
+                            int32_t *completed, double *loss);
 
 /** The same with an argument list and one target tensor. */
-FPT_API fpt_status fpt_module_train_wrap(fpt_module module, fpt_wrap inputs, fpt_tensor target, int32_t *completed,
-                                         double *loss);
+FPT_STATUS fpt_module_train_wrap(fpt_module module, fpt_wrap inputs, fpt_tensor target, int32_t *completed,
+                                 double *loss);
 
 /**
  * Call any function of the module.
@@ -593,12 +600,12 @@ FPT_API fpt_status fpt_module_train_wrap(fpt_module module, fpt_wrap inputs, fpt
  * @param results  NULL, or a handle that receives the results; 0 makes a new one, another is given new contents;
  *                 release with fpt_results_free(). Pointers into earlier contents become invalid.
  */
-FPT_API fpt_status fpt_module_call(fpt_module module, const char *name, int64_t name_len, fpt_arg inputs[],
-                                   int32_t ninputs, fpt_arg outputs[], int32_t noutputs, fpt_results *results);
+FPT_STATUS fpt_module_call(fpt_module module, const char *name, int64_t name_len, fpt_arg inputs[], int32_t ninputs,
+                           fpt_arg outputs[], int32_t noutputs, fpt_results *results);
 
 /** Call any function of the module whose result is one tensor, which keeps the graph that torch gave it. */
-FPT_API fpt_status fpt_module_call_tensor(fpt_module module, const char *name, int64_t name_len, fpt_arg inputs[],
-                                          int32_t ninputs, fpt_tensor *tensor);
+FPT_STATUS fpt_module_call_tensor(fpt_module module, const char *name, int64_t name_len, fpt_arg inputs[],
+                                  int32_t ninputs, fpt_tensor *tensor);
 
 /**
  * Call a function of torch, or a method of its tensors: "nn.functional.softmax", "cumsum", "Tensor.clamp_". Tensors
@@ -610,9 +617,8 @@ FPT_API fpt_status fpt_module_call_tensor(fpt_module module, const char *name, i
  * @param results  NULL, or as in fpt_module_call()
  * @param tensor   NULL, or a tensor that becomes the one result. A new handle is made for it in any case.
  */
-FPT_API fpt_status fpt_torch_call(const char *name, int64_t name_len, fpt_arg inputs[], int32_t ninputs,
-                                  fpt_arg outputs[], int32_t noutputs, fpt_results *results, fpt_tensor *tensor,
-                                  int32_t layout);
+FPT_STATUS fpt_torch_call(const char *name, int64_t name_len, fpt_arg inputs[], int32_t ninputs, fpt_arg outputs[],
+                          int32_t noutputs, fpt_results *results, fpt_tensor *tensor, int32_t layout);
 
 /**
  * Let calls of a module work on a CUDA stream of the program. Arrays on devices are ready when what was put on the
@@ -624,10 +630,10 @@ FPT_API fpt_status fpt_torch_call(const char *name, int64_t name_len, fpt_arg in
  *                there for what the program puts on the stream afterwards, or after fpt_module_wait()
  * FPT_ERR_DEVICE for NumPy, for a queue without a stream, and on the direct path for a torch without CUDA.
  */
-FPT_API fpt_status fpt_module_set_stream(fpt_module module, const int32_t *queue, void *stream, int32_t waits);
+FPT_STATUS fpt_module_set_stream(fpt_module module, const int32_t *queue, void *stream, int32_t waits);
 
 /** Until the work of calls that did not wait is done. */
-FPT_API fpt_status fpt_module_wait(fpt_module module);
+FPT_STATUS fpt_module_wait(fpt_module module);
 
 /**
  * Make an object that is used like a module: an optimizer, a scheduler, a loss.
@@ -636,8 +642,8 @@ FPT_API fpt_status fpt_module_wait(fpt_module module);
  * @param factory  module whose function makes it, 0 for torch
  * @param name     of that function, one of "ftn_pytorch_optimizer", "ftn_pytorch_scheduler", ...
  */
-FPT_API fpt_status fpt_module_create(fpt_module *object, fpt_module factory, const char *name, int64_t name_len,
-                                     fpt_arg inputs[], int32_t ninputs);
+FPT_STATUS fpt_module_create(fpt_module *object, fpt_module factory, const char *name, int64_t name_len,
+                             fpt_arg inputs[], int32_t ninputs);
 
 /** Release a module; 0 and stale handles are fine. A call that is running keeps what it needs until it returns. */
 FPT_API void fpt_module_free(fpt_module module);
@@ -645,30 +651,30 @@ FPT_API void fpt_module_free(fpt_module module);
 /* ---- results ------------------------------------------------------------------------------------------------ */
 
 /** Number of results; a function that returned None has none. */
-FPT_API fpt_status fpt_results_count(fpt_results results, int32_t *count);
+FPT_STATUS fpt_results_count(fpt_results results, int32_t *count);
 
 /** Name of result `index` (from 1), empty for tuples; owned by the library, valid until the results are freed. */
-FPT_API fpt_status fpt_results_name(fpt_results results, int32_t index, const char **name, int64_t *length);
+FPT_STATUS fpt_results_name(fpt_results results, int32_t index, const char **name, int64_t *length);
 
 /** Index (from 1) of the result called `name`; FPT_ERR_RESULT_NAME lists the names there are. */
-FPT_API fpt_status fpt_results_find(fpt_results results, const char *name, int64_t name_len, int32_t *index);
+FPT_STATUS fpt_results_find(fpt_results results, const char *name, int64_t name_len, int32_t *index);
 
 /** Result `index` as a tensor that shares its memory; see fpt_tensor_set() for the handle. */
-FPT_API fpt_status fpt_results_get(fpt_results results, int32_t index, fpt_tensor *tensor);
+FPT_STATUS fpt_results_get(fpt_results results, int32_t index, fpt_tensor *tensor);
 
 /**
  * Memory of result `index`, as fpt_tensor_data(). Freeing or replacing the results ends it, as freeing the tensor does
  * there. A result on a device is shown as a copy on the host, which is valid until it is asked for after the result has
  * changed.
  */
-FPT_API fpt_status fpt_results_data(fpt_results results, int32_t index, int32_t dtype, int32_t rank, void **data,
-                                    int64_t extents[], int64_t strides[]);
+FPT_STATUS fpt_results_data(fpt_results results, int32_t index, int32_t dtype, int32_t rank, void **data,
+                            int64_t extents[], int64_t strides[]);
 
 /** Copy result `index` into an array or scalar; shapes must agree, types may widen, and narrow if cast is not 0. */
-FPT_API fpt_status fpt_results_copy(fpt_results results, int32_t index, fpt_arg *output, int32_t cast);
+FPT_STATUS fpt_results_copy(fpt_results results, int32_t index, fpt_arg *output, int32_t cast);
 
 /** Text of result `index`, UTF-8; owned by the library, valid until the results are freed or replaced. */
-FPT_API fpt_status fpt_results_text(fpt_results results, int32_t index, const char **text, int64_t *length);
+FPT_STATUS fpt_results_text(fpt_results results, int32_t index, const char **text, int64_t *length);
 
 /** Release results; 0 and stale handles are fine. Pointers into them become invalid. */
 FPT_API void fpt_results_free(fpt_results results);

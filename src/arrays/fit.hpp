@@ -49,6 +49,6 @@ void run_all(std::vector<CheckedCopy>& copies);
 
 /// The most frequent copy without ceremony: an array, in Fortran axis order, of the very type and shape of its output
 /// and elsewhere in memory. False, and nothing is done, if it is another case.
-bool copy_plainly(const Array& source, const fpt_arg& output);
+[[nodiscard]] bool copy_plainly(const Array& source, const fpt_arg& output);
 
 }  // namespace fpt

@@ -21,6 +21,12 @@ constexpr uint64_t checked_calls = 2;
        " but not passed with torch_out: pass it so, or change a copy in the ", code, " (x = x.clone())");
 }
 
+/// @param code  where the array can be flipped: "script"
+[[noreturn]] inline void refuse_negative_stride(const char* code) {
+  fail(FPT_ERR_STRIDE, "an axis runs backwards (negative stride), which torch tensors cannot express: pass torch_copy ",
+       "of the section, or the array itself and flip it in the ", code);
+}
+
 inline void warn_of_kept(const std::string& argument, const std::string& function) {
   warn(concat(function, " kept ", argument, ", or a view of it, beyond the call. Its memory belongs to Fortran and ",
               "will change: keep x.clone(), or load with inputs=\"copy\"."));

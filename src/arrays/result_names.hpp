@@ -28,7 +28,7 @@ struct ResultList {
 
 /// For each output the place of its result, from 0: by name where outputs have names, else one after the other.
 /// FPT_ERR_RESULT_NAME, FPT_ERR_RESULT_COUNT.
-std::vector<int32_t> pair_outputs(const CallName& call, const ResultList& results, Args outputs);
+[[nodiscard]] std::vector<int32_t> pair_outputs(const CallName& call, const ResultList& results, Args outputs);
 
 /// The names that torch_results knows; empty ones for results that have none.
 class ResultNames {

@@ -57,7 +57,7 @@ class HandleTable {
     }
   }
 
-  int64_t insert(std::unique_ptr<T> object) {
+  [[nodiscard]] int64_t insert(std::unique_ptr<T> object) {
     std::lock_guard<std::mutex> lock(mutex_);
     if (first_free_ == no_slot) add_chunk();
     const uint32_t index = first_free_;

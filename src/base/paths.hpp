@@ -11,7 +11,7 @@ namespace fpt {
 std::filesystem::path resolved(const std::filesystem::path& path);
 
 /// A path that stays right when the working directory changes. FPT_ERR_FILE where there is none any more.
-std::filesystem::path absolute_path(const std::string& file);
+[[nodiscard]] std::filesystem::path absolute_path(const std::string& file);
 
 /// File of the shared object that contains `address`, all links resolved; empty if unknown.
 std::string object_file_of(const void* address);

@@ -27,7 +27,7 @@ struct Options {
 };
 
 /// Options by name and value; FTN_PYTORCH_MODE is the default of "mode". FPT_ERR_ARGUMENT says what is valid.
-Options parse_options(Args options);
+[[nodiscard]] Options parse_options(Args options);
 
 /// FPT_ERR_ARGUMENT for an option of what Python runs, unless it asks for nothing. @param file  named in the text
 void refuse_python_options(const std::string& file, Args options);

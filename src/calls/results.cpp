@@ -10,7 +10,8 @@
 namespace fpt {
 namespace {
 
-CheckedCopy copy_for(Answer& answer, int32_t index, const fpt_arg& output, const Reading& reading, const char* label) {
+CheckedCopy copy_for(Answer& answer, int32_t index, const fpt_arg& output, const ResultOptions& reading,
+                     const char* label) {
   const Value value = answer.value(index);
   if (const auto* scalar = std::get_if<Scalar>(&value.content)) return fit_scalar(*scalar, output, label);
   const auto fit = [&](const Array& array) {
@@ -50,7 +51,7 @@ void run(Answer& answer, std::vector<CheckedCopy> steps, const std::vector<int32
 }
 
 /// Whether a result, which has to be an array, is handed out as a copy on the host.
-bool comes_to_host(const Value& value, const Reading& reading) {
+bool comes_to_host(const Value& value, const ResultOptions& reading) {
   return reading.brings_to_host && !value.array()->device.is_host();
 }
 
@@ -75,7 +76,7 @@ void Outputs::refuse(const fpt_arg& arg, const std::string& reason) const {
        ": ", reason);
 }
 
-void deliver(Answer& answer, const CallName& call, const Reading& reading, Args outputs) {
+void deliver(Answer& answer, const CallName& call, const ResultOptions& reading, Args outputs) {
   const std::vector<int32_t> places = pair_outputs(call, answer.list(), outputs);
   std::vector<CheckedCopy> steps;
   for (int32_t i = 0; i < outputs.count; ++i) try {
@@ -86,7 +87,7 @@ void deliver(Answer& answer, const CallName& call, const Reading& reading, Args 
   run(answer, std::move(steps), places, reading.same_layout);
 }
 
-TensorPtr single_tensor(Answer& answer, const CallName& call, const Reading& reading) {
+TensorPtr single_tensor(Answer& answer, const CallName& call, const ResultOptions& reading) {
   const int32_t count = answer.list().count;
   if (count != 1)
     fail(FPT_ERR_RESULT_COUNT, call, " returned ", count,
@@ -96,7 +97,7 @@ TensorPtr single_tensor(Answer& answer, const CallName& call, const Reading& rea
   return answer.tensor(0, reading.same_layout, comes_to_host(value, reading));
 }
 
-Results::Results(std::shared_ptr<Answer> answer, const CallName& call, const Reading& reading)
+Results::Results(std::shared_ptr<Answer> answer, const CallName& call, const ResultOptions& reading)
     : answer_(std::move(answer)), reading_(reading) {
   const ResultList list = answer_->list();
   std::vector<std::string> names(static_cast<std::size_t>(list.count));
@@ -124,7 +125,7 @@ Array Results::memory(int32_t index, int32_t dtype, int32_t rank) {
 
 void Results::copy_to(int32_t index, const fpt_arg& output, bool cast) {
   names_.place(index);
-  Reading reading = reading_;
+  ResultOptions reading = reading_;
   reading.cast = cast;
   fpt_arg described = output;
   const Outputs outputs({&described, 1});

@@ -17,7 +17,7 @@
 namespace fpt {
 
 /// How results are read, settled by the options of a load.
-struct Reading {
+struct ResultOptions {
   bool same_layout;     ///< axis order of the script
   bool cast;            ///< outputs may narrow
   bool brings_to_host;  ///< the computation is on a device, so results come to the host unasked
@@ -76,15 +76,15 @@ class Outputs {
 
 /// Copy results into outputs, the i-th into the i-th, or by name. Everything is checked before the first copy; memory
 /// that is already where it should be is left alone. FPT_ERR_RESULT_COUNT, _NAME, _TYPE, _SHAPE, _DTYPE.
-void deliver(Answer& answer, const CallName& call, const Reading& reading, Args outputs);
+void deliver(Answer& answer, const CallName& call, const ResultOptions& reading, Args outputs);
 
 /// The one array of a call whose result has to be a tensor. FPT_ERR_RESULT_COUNT, FPT_ERR_RESULT_TYPE.
-TensorPtr single_tensor(Answer& answer, const CallName& call, const Reading& reading);
+TensorPtr single_tensor(Answer& answer, const CallName& call, const ResultOptions& reading);
 
 /// What torch_results holds.
 class Results {
  public:
-  Results(std::shared_ptr<Answer> answer, const CallName& call, const Reading& reading);
+  Results(std::shared_ptr<Answer> answer, const CallName& call, const ResultOptions& reading);
 
   const ResultNames& names() const noexcept { return names_; }
   TensorPtr tensor(int32_t index);
@@ -97,7 +97,7 @@ class Results {
  private:
   std::shared_ptr<Answer> answer_;
   ResultNames names_;
-  Reading reading_;
+  ResultOptions reading_;
 };
 
 using ResultsTable = HandleTable<Results, HandleKind::results>;

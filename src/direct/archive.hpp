@@ -13,7 +13,7 @@ enum class ModelKind {
 };
 
 /// FPT_ERR_FORMAT for a model that unpacks to far more than it is, before anything of it is.
-ModelKind kind_of_model(const std::string& path);
+[[nodiscard]] ModelKind kind_of_model(const std::string& path);
 
 /// FPT_ERR_FILE for what is there and no regular file: reading from a pipe would wait. FPT_ERR_FORMAT as above.
 void require_readable(const std::string& path);

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "arrays/fit.hpp"
+#include "base/cuda_context.hpp"
 #include "direct/direct_plugin.hpp"
 #include "direct/direct_value.hpp"
 
@@ -28,7 +29,9 @@ Scalar scalar_of_value(const fpt_direct_value& value) {
 }  // namespace
 
 DirectAnswer::~DirectAnswer() {
-  if (answer_.owner) direct_plugin().release(answer_.owner);
+  if (!answer_.owner) return;
+  const CallerContext gpu;  // results may be let go outside of a call
+  direct_plugin().release(answer_.owner);
 }
 
 void DirectAnswer::keep_if_shared(const Array& input, std::shared_ptr<void> owner) {

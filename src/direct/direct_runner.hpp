@@ -52,7 +52,7 @@ class DirectRunner : public Runner {
 
   fpt_direct_module* module_ = nullptr;
   std::string file_, name_, backend_ = "direct";  // the name is for messages
-  Reading reading_;
+  ResultOptions reading_;
   std::atomic<bool> has_stream_{false};
   std::mutex stream_mutex_;
   ChosenStream stream_;

@@ -82,6 +82,15 @@ void start_log() {
   level_.store(wanted);
 }
 
+bool write_whole(int descriptor, std::string_view text) noexcept {
+  while (!text.empty()) {
+    const ssize_t count = write(descriptor, text.data(), text.size());
+    if (count <= 0 && errno != EINTR) return false;
+    if (count > 0) text.remove_prefix(static_cast<std::size_t>(count));
+  }
+  return true;
+}
+
 LogLevel log_level() noexcept { return level_.load(std::memory_order_relaxed); }
 
 void log(LogLevel level, std::string_view text) noexcept {
@@ -90,14 +99,7 @@ void log(LogLevel level, std::string_view text) noexcept {
   try {
     const std::string line = concat(now(), " rank ", rank().number, " thread ", syscall(SYS_gettid),
                                     level == LogLevel::debug ? " debug " : " info ", indented(as_utf8(text)), "\n");
-    for (std::size_t done = 0; done < line.size();) {
-      const ssize_t count = write(file_, line.data() + done, line.size() - done);
-      if (count <= 0 && errno != EINTR) {
-        tell_of_lost_line();
-        break;
-      }
-      if (count > 0) done += static_cast<std::size_t>(count);
-    }
+    if (!write_whole(file_, line)) tell_of_lost_line();
   } catch (...) {
   }
   errno = kept;

@@ -18,4 +18,7 @@ inline bool logs(LogLevel level) noexcept { return log_level() >= level; }
 /// the level is not wanted. Lines of `text` after the first are indented. Never throws, keeps errno.
 void log(LogLevel level, std::string_view text) noexcept;
 
+/// Write all of it; false, with errno, where that cannot be done.
+[[nodiscard]] bool write_whole(int descriptor, std::string_view text) noexcept;
+
 }  // namespace fpt

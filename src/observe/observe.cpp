@@ -4,11 +4,8 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <map>
 #include <mutex>
@@ -17,8 +14,6 @@
 #include "arrays/array.hpp"
 #include "base/error.hpp"
 #include "base/rank.hpp"
-#include "observe/profile.hpp"
-#include "observe/trace.hpp"
 
 namespace fpt {
 namespace {
@@ -37,41 +32,13 @@ Names& names() {
 }
 
 std::atomic<bool> recording{false};
-std::string profile_target;
-int64_t started_at = 0;
 thread_local Crossing* innermost = nullptr;
-
-std::string variable(const char* name) {
-  const char* text = std::getenv(name);
-  return text && std::strcmp(text, "0") != 0 ? text : "";
-}
-
-/// To standard error for "1", else into the file of that name.
-void write_profile() {
-  const std::string text = profile_table(time_now() - started_at);
-  if (text.empty()) return;
-  if (profile_target == "1") {
-    std::fflush(stderr);
-    for (std::size_t done = 0; done < text.size();) {
-      const ssize_t count = write(STDERR_FILENO, text.data() + done, text.size() - done);
-      if (count <= 0 && errno != EINTR) return;
-      if (count > 0) done += static_cast<std::size_t>(count);
-    }
-    return;
-  }
-  const std::string name = name_for_rank(profile_target);
-  std::FILE* file = std::fopen(name.c_str(), "w");
-  bool is_written = file != nullptr;
-  if (file) is_written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
-  if (file) is_written = std::fclose(file) == 0 && is_written;
-  if (!is_written) warn(concat("FTN_PYTORCH_PROFILE: ", name, " cannot be written (", std::strerror(errno), ")"));
-}
 
 /// exit() runs this after the exit handler of the interpreter, which is registered later: calls made there count too.
 void at_exit() {
   if (!observing.exchange(false)) return;
   log(LogLevel::info, "the program ends");
-  if (!profile_target.empty()) write_profile();
+  end_events();
 }
 
 /// A child that was forked shares the files: it would write into them as if it were this process.
@@ -147,22 +114,14 @@ void name_module(int64_t module, const std::string& file_name) {
 
 std::atomic<bool> observing{false};
 
-int64_t time_now() noexcept {
-  using namespace std::chrono;
-  return duration_cast<nanoseconds>(steady_clock::now().time_since_epoch()).count();
-}
-
 void start_observing() {
   static std::once_flag once;
   std::call_once(once, [] {
     start_log();
-    profile_target = variable("FTN_PYTORCH_PROFILE");
-    const std::string trace_file = variable("FTN_PYTORCH_TRACE");
-    if (!trace_file.empty()) start_trace(trace_file);
+    start_events();
     recording.store(!variable("FTN_PYTORCH_RECORD").empty());
     const bool profiles_torch = !variable("FTN_PYTORCH_TORCH_PROFILE").empty();  // all else is done by Python
-    if (!logs(LogLevel::info) && profile_target.empty() && !traces() && !records() && !profiles_torch) return;
-    started_at = time_now();
+    if (!logs(LogLevel::info) && !keeps_events() && !records() && !profiles_torch) return;
     observing.store(true);
     std::atexit(at_exit);
     pthread_atfork(nullptr, nullptr, in_child);
@@ -182,27 +141,29 @@ void forget_module(int64_t module) {
 
 Crossing* Crossing::current() noexcept { return innermost; }
 
-Crossing::Crossing(const CallFacts& facts) noexcept : facts_(facts), outer_(innermost), begin_(time_now()) {
+Crossing::Crossing(const CallFacts& facts) noexcept : facts_(facts), event_{{}, "crossing"}, outer_(innermost) {
   try {
-    name_ = facts.is_of_whole ? concat(facts.function, " of ", name_of(facts.module))
-                              : concat(name_of(facts.module), ".", facts.function);
+    event_.name = facts.is_of_whole ? concat(facts.function, " of ", name_of(facts.module))
+                                    : concat(name_of(facts.module), ".", facts.function);
+    event_.file = facts.file;
+    if (!facts.is_of_whole) event_.inputs = facts.inputs.count;
     wants_description_ = logs(LogLevel::debug);
     if (!wants_description_ && logs(LogLevel::info)) {
       const std::lock_guard<std::mutex> lock(names().mutex);
-      wants_description_ = names().described.insert(name_).second;
+      wants_description_ = names().described.insert(event_.name).second;
     }
   } catch (...) {
   }
   innermost = this;
-  begin_ = time_now();
+  event_.begin = time_now();
 }
 
 Crossing::~Crossing() { innermost = outer_; }
 
 void Crossing::python_part(int64_t begin, int64_t end, int64_t own_time) noexcept {
-  python_begin_ = begin;
-  python_end_ = end;
-  own_time_ = own_time;
+  event_.python_begin = begin;
+  event_.python_end = end;
+  event_.own_time = own_time;
 }
 
 void Crossing::describe(std::string text, int hits, int misses) {
@@ -212,29 +173,20 @@ void Crossing::describe(std::string text, int hits, int misses) {
 }
 
 void Crossing::end(fpt_status status) noexcept {
-  const int64_t end = time_now();
+  event_.end = time_now();
+  event_.status = status;
+  add_event(event_);
+  if (!wants_description_ && (status == FPT_OK || !logs(LogLevel::info))) return;
   try {
-    const bool has_python = python_end_ > 0;
-    const CallTimes times{end - begin_ - own_time_, has_python ? python_end_ - python_begin_ : -1};
-    if (!profile_target.empty()) add_to_profile(name_, times, status != FPT_OK);
-    if (traces()) {
-      std::string result = concat("\"status\": \"", status_name(status), "\"");
-      if (!facts_.is_of_whole) result += concat(", \"inputs\": ", facts_.inputs.count);
-      if (!facts_.file.empty()) result += concat(", \"file\": ", json_text(facts_.file));
-      if (has_python) trace({name_, "python", python_begin_, python_end_, ""});
-      trace({name_, "crossing", begin_, end, result});
-    }
-    if (wants_description_ || (status != FPT_OK && logs(LogLevel::info))) {
-      std::string text = concat(name_, " in ", milliseconds(times.whole));
-      if (has_python) text += concat(" (Python ", milliseconds(times.python), ")");
-      if (!facts_.is_of_whole) text += concat(", from Fortran: ", descriptions_of(facts_.inputs));
-      if (!facts_.file.empty()) text += concat(", file ", facts_.file);
-      if (facts_.others.count > 0) text += concat("; ", descriptions_of(facts_.others));
-      if (!description_.empty())
-        text += concat(", in the script: ", description_, ", cache: ", hits_, " hits, ", misses_, " misses");
-      if (status != FPT_OK) text += concat(": ", status_name(status), ": ", first_line(last_error()));
-      log(logs(LogLevel::debug) ? LogLevel::debug : LogLevel::info, text);
-    }
+    std::string text = concat(event_.name, " in ", milliseconds(event_.time()));
+    if (event_.has_python()) text += concat(" (Python ", milliseconds(event_.python_time()), ")");
+    if (!facts_.is_of_whole) text += concat(", from Fortran: ", descriptions_of(facts_.inputs));
+    if (!facts_.file.empty()) text += concat(", file ", facts_.file);
+    if (facts_.others.count > 0) text += concat("; ", descriptions_of(facts_.others));
+    if (!description_.empty())
+      text += concat(", in the script: ", description_, ", cache: ", hits_, " hits, ", misses_, " misses");
+    if (status != FPT_OK) text += concat(": ", status_name(status), ": ", first_line(last_error()));
+    log(logs(LogLevel::debug) ? LogLevel::debug : LogLevel::info, text);
   } catch (...) {
   }
 }
@@ -251,10 +203,9 @@ void report_load(int64_t module, int64_t before, std::string_view file, std::str
   } else {
     log(LogLevel::info, concat("could not load ", file, ": ", status_name(status), ": ", first_line(last_error())));
   }
-  if (!profile_target.empty()) add_to_profile("load of " + name, {end - begin, -1}, status != FPT_OK);
-  if (traces())
-    trace({"load of " + name, "load", begin, end,
-           concat("\"file\": ", json_text(file), ", \"status\": \"", status_name(status), "\"")});
+  Event event{"load of " + name, "load", begin, end, status};
+  event.file = file;
+  add_event(event);
 }
 
 }  // namespace fpt

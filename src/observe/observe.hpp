@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "arrays/arg.hpp"
+#include "observe/events.hpp"
 #include "observe/log.hpp"
 
 namespace fpt {
@@ -24,9 +25,6 @@ void start_observing();
 /// True while the first calls are recorded; record_ended() says that there were enough.
 bool records() noexcept;
 void record_ended() noexcept;
-
-/// Nanoseconds of the steady clock.
-int64_t time_now() noexcept;
 
 void forget_module(int64_t module);
 
@@ -72,11 +70,10 @@ class Crossing {
 
  private:
   const CallFacts facts_;
-  std::string name_;
+  Event event_;
   Crossing* outer_;
   bool wants_description_ = false;
   int hits_ = 0, misses_ = 0;
-  int64_t begin_, python_begin_ = 0, python_end_ = 0, own_time_ = 0;
   std::string description_;
 };
 

@@ -7,6 +7,7 @@
 
 #include "arrays/arg.hpp"
 #include "arrays/device.hpp"
+#include "arrays/policy.hpp"
 #include "plugin/stream.hpp"
 
 namespace fpt::direct {
@@ -37,9 +38,7 @@ Axes axes_of(const Array& array, bool same_layout) {
   int64_t following = 1;
   for (std::size_t i = axes.rank; i-- > 0;) {
     axes.sizes[i] = seen.extents[i];
-    if (seen.strides[i] < 0 && seen.extents[i] > 1)
-      fail(FPT_ERR_STRIDE, "the array runs backwards along an axis (negative stride), which torch cannot express: ",
-           "pass torch_copy of it");
+    if (seen.strides[i] < 0 && seen.extents[i] > 1) refuse_negative_stride("model");
     // The stride of a single element is never used, but packages of AOTInductor compare it with that of a packed array.
     axes.strides[i] = seen.extents[i] > 1 ? seen.strides[i] / size : following;
     following = axes.strides[i] * std::max<int64_t>(axes.sizes[i], 1);

@@ -35,7 +35,7 @@ class Ref {
 };
 
 /// Take the exception that is set, with its traceback; nothing where there is none.
-inline Ref take_exception() noexcept {
+[[nodiscard]] inline Ref take_exception() noexcept {
 #if PY_VERSION_HEX >= 0x030C0000
   return Ref(PyErr_GetRaisedException());
 #else
@@ -72,6 +72,21 @@ class KeptException {
 
  private:
   Ref exception_;
+};
+
+/// Arguments of a vectorcall as Python would collect them. Without memory some are missing, and the exception is set.
+struct Passed {
+  Passed(PyObject* const* args, Py_ssize_t count, PyObject* names)
+      : positional(PyTuple_New(count)), named(PyDict_New()) {
+    for (Py_ssize_t i = 0; positional && i < count; ++i) {
+      Py_INCREF(args[i]);
+      PyTuple_SET_ITEM(positional.get(), i, args[i]);
+    }
+    const Py_ssize_t keywords = names ? PyTuple_GET_SIZE(names) : 0;
+    for (Py_ssize_t i = 0; named && i < keywords; ++i)
+      PyDict_SetItem(named.get(), PyTuple_GET_ITEM(names, i), args[count + i]);
+  }
+  Ref positional, named;
 };
 
 }  // namespace fpt

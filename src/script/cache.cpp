@@ -4,7 +4,25 @@
 #include <algorithm>
 #include <utility>
 
+#include "arrays/arg.hpp"
+#include "arrays/copy.hpp"
+
 namespace fpt {
+
+ArrayObject make_in_form(const Array& array, const ScriptForm& form, Array& seen) {
+  seen = array;
+  std::shared_ptr<void> owner;
+  if (form.copies(array)) {
+    require_host_memory(array.data);
+    seen.dtype = form.dtype;
+    set_contiguous(seen);
+    owner = allocate(static_cast<std::size_t>(element_count(seen)) * dtype_size(seen.dtype));
+    seen.data = owner.get();
+    copy(array, seen);
+  }
+  const bool owns = owner != nullptr;
+  return make_array(form.framework, form.in_script_order(seen), std::move(owner), form.read_only && !owns);
+}
 
 uint64_t SlotCache::head_of(const Array& array, bool read_only) noexcept {
   fpt_arg arg;
@@ -81,16 +99,16 @@ void SlotCache::forget(const PyObject* object) noexcept {
   forget_among(lasting_);
 }
 
-Ref SlotCache::get(const Array& array, const Wish& wish) {
-  const uint64_t head = head_of(array, wish.read_only), key = key_of(array, head);
+Ref SlotCache::get(const Array& array, const ScriptForm& form) {
+  const uint64_t head = head_of(array, form.read_only), key = key_of(array, head);
   Entry* known = find(array, head, key);
-  if (known && is_unchanged(known->made, known->script, wish.framework)) {
+  if (known && is_unchanged(known->made, known->script, form.framework)) {
     learn(*known);
     return known->made.object;
   }
   const uint64_t changes = changes_;
-  const Array script = wish.in_script_order(array);
-  Made made = make_array(wish.framework, script, nullptr, wish.read_only);
+  const Array script = form.in_script_order(array);
+  ArrayObject made = make_array(form.framework, script, nullptr, form.read_only);
   const Ref object = made.object;
   if (changes_ != changes) known = find(array, head, key);  // making it ran Python code that came back here
   ++changes_;

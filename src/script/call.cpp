@@ -32,9 +32,9 @@ Ref detached_value(fpt_arg& arg, bool same_layout, const std::string& label) {
   if (!is_argument(arg.dtype))
     fail(FPT_ERR_KIND, label, " is ", dtype_fortran_name(arg.dtype), " passed by reference: pass it with torch_in");
   const Storage claimed = claim_copy(arg);
-  const Wish wish{Framework::numpy, same_layout, arg.dtype, true, false};
+  const ScriptForm form{Framework::numpy, same_layout, arg.dtype, true, false};
   Array seen;
-  return make_wished(array_of(arg), wish, seen).object;
+  return make_in_form(array_of(arg), form, seen).object;
 }
 
 void Call::push(Ref value) {
@@ -120,25 +120,25 @@ Ref Call::array_value(const fpt_arg& arg, bool writable, const Array& array, std
   if (!is_of_tensors(array.dtype) || is_half(array.dtype))
     fail(FPT_ERR_KIND, label_of(count_, arg), " of ", function_.name, " is ", dtype_fortran_name(array.dtype),
          ", which can be an output but not an input that the script changes: pass it with torch_in");
-  const Wish wish{script_.framework, script_.options.same_layout, script_.options.wanted_dtype(array.dtype),
-                  script_.options.copies_inputs, !writable};
+  const ScriptForm form{script_.framework, script_.options.same_layout, script_.options.wanted_dtype(array.dtype),
+                        script_.options.copies_inputs, !writable};
   try {
     if (!array.device.is_host()) {
       if (script_.framework != Framework::torch)
         fail(FPT_ERR_DEVICE, "the array is in memory of ", device_name(array.device),
              ", and the script uses NumPy, which knows the host only: pass a host array");
       device_ = array.device;
-      if (wish.copies(array) || script_.place.is_host) return moved_value(arg, array, wish);
+      if (form.copies(array) || script_.place.is_host) return moved_value(arg, array, form);
     }
     // what the script keeps of memory with an owner lives on; a torch_copy, which nobody else has, is a copy already
-    const bool is_copy = owner.use_count() == 1 && wish.dtype == array.dtype;
-    if (owner && (is_copy || !wish.copies(array)))
-      return make_array(wish.framework, wish.in_script_order(array), std::move(owner), false).object;
-    const bool owned = wish.copies(array);
+    const bool is_copy = owner.use_count() == 1 && form.dtype == array.dtype;
+    if (owner && (is_copy || !form.copies(array)))
+      return make_array(form.framework, form.in_script_order(array), std::move(owner), false).object;
+    const bool owned = form.copies(array);
     if (!writable && !owned) watched_[count_] = &arg;
-    if (!checking_ && !owned) return cache.get(array, wish);
+    if (!checking_ && !owned) return cache.get(array, form);
     Array seen;
-    Made made = make_wished(array, wish, seen);
+    ArrayObject made = make_in_form(array, form, seen);
     Ref value = made.object;
     if (writable && owned) more().write_backs.push_back({more().fresh.size(), array});
     more().fresh.push_back({std::move(made), seen, count_, &arg, owned});
@@ -148,13 +148,13 @@ Ref Call::array_value(const fpt_arg& arg, bool writable, const Array& array, std
   }
 }
 
-Ref Call::moved_value(const fpt_arg& arg, const Array& array, const Wish& wish) {
+Ref Call::moved_value(const fpt_arg& arg, const Array& array, const ScriptForm& form) {
   if (script_.place.is_host && !std::exchange(script_.place.copies_told, true))
     warn_of_copies(label_of(count_, arg), concat(function_.name, " of ", script_.name), device_name(array.device),
                    "the host");
-  Ref there = make_array(wish.framework, wish.in_script_order(array), nullptr, false).object;
+  Ref there = make_array(form.framework, form.in_script_order(array), nullptr, false).object;
   Ref copy = checked(PyObject_CallFunction(embed("move"), "Oss", there.get(), script_.place.is_host ? "cpu" : "",
-                                           wish.dtype == array.dtype ? "" : dtype_name(wish.dtype)),
+                                           form.dtype == array.dtype ? "" : dtype_name(form.dtype)),
                      "copying an array");
   more().moved.push_back({std::move(there), copy, torch_access::version(copy.get()), &arg, count_});
   return copy;
@@ -169,23 +169,16 @@ bool Call::requires_gradients() const {
   return false;
 }
 
-Call::Passed Call::passed() const {
-  Ref args = checked(PyTuple_New(positional_), function_.name);
-  for (int i = 0; i < positional_; ++i) {
-    Py_INCREF(passed_[i]);
-    PyTuple_SET_ITEM(args.get(), i, passed_[i]);
-  }
-  Ref kwargs = checked(PyDict_New(), function_.name);
-  for (std::size_t i = 0; more_ && i < more_->keywords.size(); ++i)
-    if (PyDict_SetItemString(kwargs.get(), more_->keywords[i].c_str(), passed_[positional_ + static_cast<int>(i)]) != 0)
-      throw_python_error(function_.name);
-  return {std::move(args), std::move(kwargs)};
+Passed Call::passed() {
+  Passed all(passed_, positional_, more_ && !more_->keywords.empty() ? keyword_names().get() : nullptr);
+  if (PyErr_Occurred()) throw_python_error(function_.name);
+  return all;
 }
 
 void Call::check_first_call() {
   const Passed all = passed();
   checked(PyObject_CallFunction(embed("first_call"), "OsOO", script_.runner.get(), function_.name.c_str(),
-                                all.args.get(), all.kwargs.get()),
+                                all.positional.get(), all.named.get()),
           function_.name);
 }
 
@@ -207,10 +200,10 @@ Ref Call::keyword_names() {
   return names;
 }
 
-std::string Call::with_arguments(const std::string& failure) const {
+std::string Call::with_arguments(const std::string& failure) {
   const Passed all = passed();
   const Ref text(PyObject_CallFunction(embed("describe_arguments"), "OsOOs", script_.runner.get(),
-                                       function_.name.c_str(), all.args.get(), all.kwargs.get(), failure.c_str()));
+                                       function_.name.c_str(), all.positional.get(), all.named.get(), failure.c_str()));
   const char* lines = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
   if (!lines) PyErr_Clear();  // arguments may be objects whose description fails
   return lines && *lines ? concat(failure, "\n", lines) : failure;

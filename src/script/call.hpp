@@ -92,7 +92,7 @@ class Call {
  private:
   /// An array made for this call only, to be checked after it.
   struct Fresh {
-    Made made;
+    ArrayObject made;
     Array array;
     int position;  // of the argument, from 0
     const fpt_arg* arg;
@@ -124,7 +124,7 @@ class Call {
   Ref value_of(fpt_arg& arg, SlotCache& cache);
   Ref tensor_value(fpt_arg& arg, SlotCache& cache);
   Ref array_value(const fpt_arg& arg, bool writable, const Array& array, std::shared_ptr<void> owner, SlotCache& cache);
-  Ref moved_value(const fpt_arg& arg, const Array& array, const Wish& wish);
+  Ref moved_value(const fpt_arg& arg, const Array& array, const ScriptForm& form);
   Ref keyword_names();
   Ref invoke_other(int32_t listed);
   Ref vectorcall(PyObject* keyword_names) {
@@ -137,15 +137,11 @@ class Call {
   }
   void finish_other(Ref result, bool kept);
   void push(Ref value);
-  /// The arguments as Python would collect them: a tuple and a dict.
-  struct Passed {
-    Ref args, kwargs;
-  };
-  Passed passed() const;
+  Passed passed();
   void check_first_call();
   [[noreturn]] void throw_failure();
   /// The text of a failure of the function, with what it was called with.
-  std::string with_arguments(const std::string& failure) const;
+  std::string with_arguments(const std::string& failure);
   void check_inputs_unmodified() {
     const int changed = torch_access::first_changed(stack_ + 1, watched_, count_);
     if (changed >= 0) refuse_modified(changed);

@@ -32,7 +32,7 @@ struct Script {
   Ref names;                   ///< dictionary of the names of a script, else null
   bool keeps_tensors = false;  ///< memory of a torch_tensor is one and the same tensor of torch in every call
 
-  Reading reading() const noexcept { return {options.same_layout, options.cast, !place.device.empty()}; }
+  ResultOptions reading() const noexcept { return {options.same_layout, options.cast, !place.device.empty()}; }
   /// True if every array reaches the script as it is.
   bool passes_arrays_as_they_are() const noexcept { return options.real_dtype == FPT_NONE && !options.copies_inputs; }
 };
@@ -70,7 +70,10 @@ struct Function {
 
   /// Whether its name stands for what it stood for: a script may give it another function at any time.
   bool is_current(const Script& script) const noexcept {
-    return !script.names || PyDict_GetItem(script.names.get(), key.get()) == meant.get();
+    if (!script.names) return true;
+    const PyObject* now = PyDict_GetItemWithError(script.names.get(), key.get());
+    if (!now) PyErr_Clear();
+    return now == meant.get();
   }
 };
 

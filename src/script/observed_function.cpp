@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "observe/observe.hpp"
-#include "observe/trace.hpp"
 #include "python/interpreter.hpp"
 #include "torch/framework.hpp"
 
@@ -31,22 +30,6 @@ void note_failure(const char* what) noexcept {
   log(LogLevel::info,
       concat(what, " failed: ", failure ? Py_TYPE(failure.get())->tp_name : "", ": ", words ? words : ""));
 }
-
-/// Arguments of a vectorcall as tuple and dictionary, and what came of it (null: the exception is set).
-class Passed {
- public:
-  Passed(PyObject* const* args, Py_ssize_t count, PyObject* names)
-      : positional(PyTuple_New(count)), named(PyDict_New()) {
-    for (Py_ssize_t i = 0; positional && i < count; ++i) {
-      Py_INCREF(args[i]);
-      PyTuple_SET_ITEM(positional.get(), i, args[i]);
-    }
-    const Py_ssize_t keywords = names ? PyTuple_GET_SIZE(names) : 0;
-    for (Py_ssize_t i = 0; named && i < keywords; ++i)
-      PyDict_SetItem(named.get(), PyTuple_GET_ITEM(names, i), args[count + i]);
-  }
-  Ref positional, named;
-};
 
 int count_arrays(PyObject* value) {
   if (!PyList_CheckExact(value)) return is_array(value);

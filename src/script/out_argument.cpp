@@ -41,10 +41,10 @@ OutArgument::OutArgument(const Script& script, Function& function, Args outputs,
     if (named && PyDict_GetItemString(object_.get(), output.name))
       fail(FPT_ERR_ARGUMENT, "two outputs of ", function.name, " are called \"", output.name, "\"");
     const Array array = placed_array_of(output);
-    const Wish wish{script.framework, script.options.same_layout, array.dtype, false, false};
+    const ScriptForm form{script.framework, script.options.same_layout, array.dtype, false, false};
     Ref value;
     try {
-      value = function.outputs.at(static_cast<std::size_t>(i)).get(array, wish);
+      value = function.outputs.at(static_cast<std::size_t>(i)).get(array, form);
     } catch (const Error& error) {
       fail(error.status(), label(), " of ", function.name, ": ", error.text());
     }

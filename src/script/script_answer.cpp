@@ -130,7 +130,7 @@ bool copy_plain_tensor(PyObject* result, const fpt_arg& output, bool same_layout
 void copy_tensor(Tensor& tensor, const fpt_arg& output, bool cast) {
   fpt_arg described = output;
   const Outputs outputs({&described, 1});
-  const Reading reading{tensor.same_layout(), cast, /*brings_to_host=*/true};
+  const ResultOptions reading{tensor.same_layout(), cast, /*brings_to_host=*/true};
   if (tensor.is_plain_memory() && outputs.device().is_host()) {
     const Array array = tensor.array();
     if (array.device.is_host() && !is_half(array.dtype)) {

@@ -46,7 +46,7 @@ class ScriptAnswer : public Answer {
 
 /// The most frequent result: one tensor of the very type and shape of its output. False, and nothing is done, if it is
 /// another case, or not sure to be this one. With the interpreter lock held.
-bool copy_plain_tensor(PyObject* result, const fpt_arg& output, bool same_layout);
+[[nodiscard]] bool copy_plain_tensor(PyObject* result, const fpt_arg& output, bool same_layout);
 
 /// Copy a tensor into an output, as fpt_tensor_copy() says. Memory of the host needs no Python.
 void copy_tensor(Tensor& tensor, const fpt_arg& output, bool cast);

@@ -67,7 +67,7 @@ bool is_unfinished(PyObject* result) {
   return PyCoro_CheckExact(result) || PyGen_CheckExact(result) || PyAsyncGen_CheckExact(result);
 }
 
-TensorPtr one_tensor(PyObject* result, const CallName& call, const Reading& reading) {
+TensorPtr one_tensor(PyObject* result, const CallName& call, const ResultOptions& reading) {
   if (is_tensor(result) && !reading.brings_to_host) return Tensor::of_object(Ref::borrow(result), reading.same_layout);
   ScriptAnswer answer(result, call, /*copied_at_once=*/false);
   return single_tensor(answer, call, reading);
@@ -142,7 +142,7 @@ std::unique_ptr<Runner> ScriptRunner::torch_functions(bool same_layout) {
 }
 
 std::unique_ptr<Runner> ScriptRunner::create(std::string_view function, Args inputs) {
-  const Busy busy(*this);
+  const InCall in_call(*this);
   Function& maker = this->function(function, 0);
   const StreamUse stream(script_);
   Call call(script_, maker);
@@ -213,7 +213,7 @@ Function& ScriptRunner::bind(std::string_view name, int32_t flags) {
   const std::string context = concat("looking up ", name, " in ", script_.name);
   const Ref key = text_object(name);
   function->key = text_object(name.substr(name.rfind(':') + 1));  // what a derivative is one of
-  if (script_.names) function->meant = Ref::borrow(PyDict_GetItem(script_.names.get(), function->key.get()));
+  if (script_.names) function->meant = Ref::borrow(PyDict_GetItemWithError(script_.names.get(), function->key.get()));
   const uint64_t reloads = reloads_;
   const Ref bound =
       checked(PyObject_CallFunction(embed("bind"), "OOi", script_.runner.get(), key.get(), flags), context);
@@ -232,13 +232,8 @@ Function& ScriptRunner::bind(std::string_view name, int32_t flags) {
   return *functions_.back();
 }
 
-Function& ScriptRunner::hook(Function*& known, std::string_view name, int32_t flags) {
-  if (known && known->flags == flags && known->is_current(script_)) return *known;
-  return *(known = &function(name, flags));
-}
-
 void ScriptRunner::reload() {
-  const Busy busy(*this);
+  const InCall in_call(*this);
   const TorchWatch torch;
   has_garbage_ = true;
   checked(PyObject_CallFunctionObjArgs(embed("reload"), script_.runner.get(), nullptr), "reloading " + script_.name);
@@ -251,7 +246,7 @@ void ScriptRunner::reload() {
 }
 
 bool ScriptRunner::has(const std::string& function) {
-  const Busy busy(*this);
+  const InCall in_call(*this);
   const Ref key = text_object(function);
   const Ref answer =
       checked(PyObject_CallFunctionObjArgs(embed("has"), script_.runner.get(), key.get(), nullptr), "has");
@@ -259,12 +254,12 @@ bool ScriptRunner::has(const std::string& function) {
 }
 
 void ScriptRunner::forward(Args inputs, const Targets& targets, int32_t flags) {
-  const Busy busy(*this);
+  const InCall in_call(*this);
   run(hook(forward_, forward_hook, flags), inputs, targets);
 }
 
 void ScriptRunner::call(std::string_view function, Args inputs, const Targets& targets) {
-  const Busy busy(*this);
+  const InCall in_call(*this);
   run(this->function(function, 0), inputs, targets);
 }
 
@@ -285,7 +280,7 @@ void ScriptRunner::run(Function& function, Args inputs, const Targets& targets) 
 }
 
 void ScriptRunner::hand_out(const Function& function, PyObject* result, Args outputs, const Targets& targets) {
-  const Reading reading = script_.reading();
+  const ResultOptions reading = script_.reading();
   const CallName name = name_of(script_, function);
   // what may be refused comes before the first copy
   TensorPtr tensor = targets.tensor ? one_tensor(result, name, reading) : nullptr;
@@ -303,7 +298,7 @@ void ScriptRunner::hand_out(const Function& function, PyObject* result, Args out
 }
 
 TensorPtr ScriptRunner::forward_list(Args inputs, int32_t flags) {
-  const Busy busy(*this);
+  const InCall in_call(*this);
   Function& function = hook(forward_, forward_hook, flags);
   const StreamUse stream(script_);
   Call call(script_, function);
@@ -317,7 +312,7 @@ TensorPtr ScriptRunner::forward_list(Args inputs, int32_t flags) {
 }
 
 Training ScriptRunner::train(Args inputs, Args targets, bool is_list) {
-  const Busy busy(*this);
+  const InCall in_call(*this);
   Function& function = hook(train_, train_hook, 0);
   const StreamUse stream(script_);
   Call call(script_, function);
@@ -331,13 +326,13 @@ Training ScriptRunner::train(Args inputs, Args targets, bool is_list) {
 }
 
 void ScriptRunner::set_stream(void* stream, bool waits) {
-  const Busy busy(*this);
+  const InCall in_call(*this);
   if (script_.framework != Framework::torch) fail(FPT_ERR_DEVICE, script_.name, " uses NumPy, which has no streams");
   script_.place.stream = {stream, true, waits};
 }
 
 void ScriptRunner::wait() {
-  const Busy busy(*this);
+  const InCall in_call(*this);
   if (!script_.place.stream.is_chosen) return;  // every call has waited
   const StreamUse stream(script_);
   checked(PyObject_CallFunction(embed("wait_for_device"), "s", ""), "waiting");

@@ -42,7 +42,7 @@ class ScriptRunner : public Runner {
   void wait() override;
 
  private:
-  class Busy;
+  class InCall;
   class Alone;
 
   ScriptRunner() = default;
@@ -55,7 +55,10 @@ class ScriptRunner : public Runner {
   Function& function(std::string_view name, int32_t flags);
   Function& bind(std::string_view name, int32_t flags);
   /// The same for a hook, of which `known` remembers the one that was called last.
-  Function& hook(Function*& known, std::string_view name, int32_t flags);
+  Function& hook(Function*& known, std::string_view name, int32_t flags) {
+    if (known && known->flags == flags && known->is_current(script_)) return *known;
+    return *(known = &function(name, flags));
+  }
   void run(Function& function, Args inputs, const Targets& targets);
   void hand_out(const Function& function, PyObject* result, Args outputs, const Targets& targets);
   /// A runner for an object of the Python package that has tensors as arguments.

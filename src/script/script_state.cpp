@@ -38,7 +38,7 @@ int64_t ScriptRunner::restore(const std::string& file, bool fallback, int64_t st
 }
 
 void ScriptRunner::publish(const std::string& network, Runner& target) {
-  const Busy busy(*this);
+  const InCall in_call(*this);
   const std::string context = "publishing the weights of " + script_.name;
   const Ref name = text_object(network);
   const Ref weights =
@@ -61,7 +61,7 @@ void ScriptRunner::assign(const std::vector<NamedArray>& values) {
   const std::string context = "publishing weights to " + script_.name;
   const Ref given = checked(PyDict_New(), context);
   for (const NamedArray& value : values) {
-    const Made made = make_array(Framework::torch, value.array, nullptr, false);
+    const ArrayObject made = make_array(Framework::torch, value.array, nullptr, false);
     if (PyDict_SetItemString(given.get(), value.name.c_str(), made.object.get()) != 0) throw_python_error(context);
   }
   checked(PyObject_CallFunctionObjArgs(embed("assign"), script_.runner.get(), given.get(), nullptr), context);

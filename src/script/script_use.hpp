@@ -10,17 +10,17 @@
 namespace fpt {
 
 /// A call in progress: with the lock, and with what a reload replaces meanwhile kept until it has ended.
-class ScriptRunner::Busy {
+class ScriptRunner::InCall {
  public:
-  explicit Busy(ScriptRunner& runner) : runner_(runner), call_(runner.turns_) { ++calls_running; }
-  ~Busy() {
+  explicit InCall(ScriptRunner& runner) : runner_(runner), call_(runner.turns_) { ++calls_running; }
+  ~InCall() {
     --calls_running;
     if (runner_.turns_.calls() > 1 || !std::exchange(runner_.has_garbage_, false)) return;
     std::exchange(runner_.retired_, {}).clear();  // destroying them may run Python code that comes back here
     runner_.collect_garbage();
   }
-  Busy(const Busy&) = delete;
-  Busy& operator=(const Busy&) = delete;
+  InCall(const InCall&) = delete;
+  InCall& operator=(const InCall&) = delete;
 
  private:
   const InterpreterLock gil_;

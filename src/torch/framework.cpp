@@ -6,6 +6,7 @@
 #include <cstring>
 #include <vector>
 
+#include "arrays/policy.hpp"
 #include "base/cuda_driver.hpp"
 #include "observe/observe.hpp"
 #include "python/interpreter.hpp"
@@ -13,11 +14,6 @@
 
 namespace fpt {
 namespace {
-
-[[noreturn]] void refuse_negative_stride() {
-  fail(FPT_ERR_STRIDE, "an axis runs backwards (negative stride), which torch tensors cannot express: ",
-       "pass torch_copy of the section, or the array itself and flip it in the script");
-}
 
 Ref tuple_of(const int64_t* values, int32_t count) {
   Ref tuple = checked(PyTuple_New(count), "tuple");
@@ -86,11 +82,11 @@ struct OwnedMemory {
   }
 };
 
-Made make_numpy(const Array& array, std::shared_ptr<void> owned, bool read_only) {
+ArrayObject make_numpy(const Array& array, std::shared_ptr<void> owned, bool read_only) {
   const NumPy& np = numpy();
   if (!np.dtypes[array.dtype]) fail(FPT_ERR_KIND, "NumPy has no type for ", dtype_fortran_name(array.dtype));
   const Range range = memory_range(array);
-  Made made;
+  ArrayObject made;
   char* begin = const_cast<char*>(range.begin);
   if (owned) {
     made.memory = OwnedMemory::make(std::move(owned), range);
@@ -106,19 +102,19 @@ Made make_numpy(const Array& array, std::shared_ptr<void> owned, bool read_only)
   return made;
 }
 
-Made make_torch(const Array& array, std::shared_ptr<void> owned) {
+ArrayObject make_torch(const Array& array, std::shared_ptr<void> owned) {
   if (has_negative_stride(array)) {
     Array positive = array;  // the stride of a single element is never used, but torch refuses to see a negative one
     for (int i = 0; i < array.rank; ++i)
       if (array.strides[i] < 0) {
-        if (array.extents[i] > 1) refuse_negative_stride();
+        if (array.extents[i] > 1) refuse_negative_stride("script");
         positive.strides[i] = static_cast<int64_t>(dtype_size(array.dtype));
       }
     return make_torch(positive, std::move(owned));
   }
   require_alignment(array);
   if (!array.device.is_host()) start_device(array.device);
-  Made made;
+  ArrayObject made;
   made.slot = dlpack::take_slot(array, std::move(owned));
   made.serial = made.slot->serial;
   made.object = torch_access::import_slot(made.slot);
@@ -163,7 +159,7 @@ Array array_of_buffer(const Py_buffer& buffer) {
 
 }  // namespace
 
-Made make_array(Framework framework, const Array& array, std::shared_ptr<void> owned, bool read_only) {
+ArrayObject make_array(Framework framework, const Array& array, std::shared_ptr<void> owned, bool read_only) {
   count_array();
   return framework == Framework::torch ? make_torch(array, std::move(owned))
                                        : make_numpy(array, std::move(owned), read_only);
@@ -189,12 +185,12 @@ void wait_for(Device device) {
   checked(PyObject_CallFunction(embed("wait_for_device"), "s", device_name(device).c_str()), "waiting for a device");
 }
 
-bool is_retained(const Made& made) noexcept {
+bool is_retained(const ArrayObject& made) noexcept {
   if (made.slot) return made.slot->serial == made.serial && made.slot->alive.load(std::memory_order_acquire);
   return made.memory && holders_of(made.memory.get()) > 1;
 }
 
-bool is_unchanged(const Made& made, const Array& array, Framework framework) {
+bool is_unchanged(const ArrayObject& made, const Array& array, Framework framework) {
   if (!counts_are_proof() || holders_of(made.object.get()) != 1) return false;
   if (framework == Framework::torch) return torch_access::is_unchanged(made.object.get(), array);
   Py_buffer buffer;

@@ -17,7 +17,7 @@ namespace fpt {
 enum class Framework { torch, numpy };
 
 /// An array object made of memory of the caller, and what is needed to tell whether somebody kept it.
-struct Made {
+struct ArrayObject {
   Ref object;
   Ref memory;                    ///< NumPy: the owner of the memory, as NumPy sees it
   dlpack::Slot* slot = nullptr;  ///< torch
@@ -28,7 +28,8 @@ struct Made {
 /// FPT_ERR_DEVICE for memory of a device that torch cannot use.
 /// @param owned      owner of the memory, let go with whatever refers to it; null for memory of the caller
 /// @param read_only  NumPy refuses writing; torch has no such state
-Made make_array(Framework framework, const Array& array, std::shared_ptr<void> owned, bool read_only);
+[[nodiscard]] ArrayObject make_array(Framework framework, const Array& array, std::shared_ptr<void> owned,
+                                     bool read_only);
 
 /// Let torch use memory of a device that it did not make. Once for each; FPT_ERR_DEVICE.
 void start_device(Device device);
@@ -37,11 +38,11 @@ void start_device(Device device);
 void wait_for(Device device);
 
 /// After our own reference is gone: does anything still refer to the memory?
-bool is_retained(const Made& made) noexcept;
+[[nodiscard]] bool is_retained(const ArrayObject& made) noexcept;
 
 /// True if a cached object is still exactly what was made of `array`: data, shape, strides, nothing of autograd. Nobody
 /// else may hold it.
-bool is_unchanged(const Made& made, const Array& array, Framework framework);
+[[nodiscard]] bool is_unchanged(const ArrayObject& made, const Array& array, Framework framework);
 
 /// Number of in-place changes torch has counted; always 0 for NumPy, which refuses them.
 int64_t version_of(PyObject* object, Framework framework);
@@ -54,17 +55,17 @@ struct View {
 
 /// Fill `view` if the object is a torch tensor, on the host or a GPU, that needs no further treatment: no subclass that
 /// may intercept operations, no conjugate or negative bit. The usual result, and the fast way to look at it.
-bool view_plain_tensor(PyObject* object, View& view);
+[[nodiscard]] bool view_plain_tensor(PyObject* object, View& view);
 
 /// True for any torch tensor.
 bool is_tensor(PyObject* object);
 
 /// View of a torch tensor or of anything with the buffer protocol. FPT_ERR_RESULT_TYPE for other objects.
-View view_of(PyObject* object);
+[[nodiscard]] View view_of(PyObject* object);
 
 /// The memory of an array object as it is now; it is there until the object gets other memory or dies. No view shows a
 /// conjugate or negative bit: where there is one, `object` becomes a tensor that has the values in its memory.
-Array look_into(Ref& object);
+[[nodiscard]] Array look_into(Ref& object);
 
 /// True if view_of() can be expected to work.
 bool is_array(PyObject* object);

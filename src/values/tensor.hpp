@@ -79,12 +79,12 @@ class Tensor {
 
 /// The tensor; in place of a tensor of torch an alias, which holds the memory as it is when torch gives the tensor
 /// another: for what outlives the call.
-TensorPtr holding_memory(const TensorPtr& tensor);
+[[nodiscard]] TensorPtr holding_memory(const TensorPtr& tensor);
 
 /// FPT_ERR_NOT_LOADED, FPT_ERR_FREED, and what an operation failed with whose result this is.
 TensorPtr tensor_at(int64_t handle);
 /// What a handle names, a failure included; null for nothing.
-TensorPtr find_tensor(int64_t handle) noexcept;
+[[nodiscard]] TensorPtr find_tensor(int64_t handle) noexcept;
 /// Whether a handle names anything but a failure.
 bool is_tensor_set(int64_t handle) noexcept;
 /// Address that identifies a handle, null for nothing.
@@ -98,9 +98,9 @@ void store_tensor(int64_t* handle, TensorPtr tensor);
 /// were not.
 bool is_bound(int64_t handle) noexcept;
 /// A new handle, for the result of an operation. Those outside of every scope are counted.
-int64_t insert_result(TensorPtr tensor);
+[[nodiscard]] int64_t insert_result(TensorPtr tensor);
 /// A handle that belongs to no scope.
-int64_t insert_unscoped(TensorPtr tensor);
+[[nodiscard]] int64_t insert_unscoped(TensorPtr tensor);
 /// @param end  see HandleTable::remove()
 void free_tensor(int64_t handle, HandleEnd end = nullptr) noexcept;
 
@@ -115,11 +115,11 @@ void disown_tensor(const int64_t* home, int64_t before);
 void end_owner(int64_t* home);
 
 /// An argument that refers to a tensor. FPT_ERR_NOT_LOADED, FPT_ERR_FREED.
-fpt_arg tensor_argument(int64_t handle);
+[[nodiscard]] fpt_arg tensor_argument(int64_t handle);
 
 /// An output as an argument that describes memory, where it is a tensor: FPT_ERR_ARGUMENT for a tensor that has none of
 /// the caller.
-fpt_arg described_output(const fpt_arg& output);
+[[nodiscard]] fpt_arg described_output(const fpt_arg& output);
 
 /// Host memory of a tensor for a caller that expects `dtype` and `rank`. FPT_ERR_DTYPE, FPT_ERR_RANK, FPT_ERR_DEVICE.
 /// `label` names it in messages: "result 1".

@@ -91,7 +91,7 @@ struct Results {
   ~Results() { fpt_results_free(handle); }
   int32_t count() const {
     int32_t n = -1;
-    fpt_results_count(handle, &n);
+    EXPECT_EQ(fpt_results_count(handle, &n), FPT_OK);
     return n;
   }
 };

@@ -49,7 +49,7 @@ def reached_from(path: Path) -> set[Path]:
 
 
 def functions_of_the_header() -> list[str]:
-    return re.findall(r"^FPT_API [^(]*?(\w+)\(", HEADER, re.MULTILINE)
+    return re.findall(r"^FPT_(?:API|STATUS) [^(]*?(\w+)\(", HEADER, re.MULTILINE)
 
 
 def rooms_of_the_architecture() -> dict[str, str]:

@@ -96,8 +96,8 @@ CORE_FAULTS = [
     ),
     Fault(
         "a full disk breaks the trace",
-        "src/observe/trace.cpp",
-        "if (ftruncate(descriptor, file().end) == 0)",
+        "src/observe/events.cpp",
+        "if (ftruncate(descriptor, kept().trace_end) == 0)",
         "if (false)",
         gtest(CORE, "Trace*"),
     ),
@@ -147,10 +147,10 @@ CORE_FAULTS = [
     ),
     # ---- src/calls
     Fault(
-        "every word is near",
+        "options of scripts are taken by the direct path",
         "src/calls/options.cpp",
-        "std::max(found.size(), nearest->size()) / 3",
-        "std::max(found.size(), nearest->size())",
+        "!asks_for_nothing(option))",
+        "false)",
         gtest(CORE, "*Option*"),
     ),
     Fault(
@@ -185,8 +185,8 @@ CORE_FAULTS = [
     Fault(
         "memory of a script stays",
         "src/script/script_runner.cpp",
-        "  has_garbage_ = true;\n",
-        "",
+        "  has_garbage_ = true;\n  checked(",
+        "  checked(",
         gtest(EMBED, "LoadTest*"),
     ),
     Fault(

@@ -212,3 +212,12 @@ def test_missing_compiler_is_told_at_load(load, fails, monkeypatch, tmp_path):
 )
 def test_a_host_is_not_taken_for_a_python(executable, answer):
     assert compiling._is_python(executable) == answer
+
+
+def test_what_was_compiled_is_not_replaced(load, fails):
+    text = "import torch\ndef ftn_pytorch_forward(x): return 2 * x\ndef other(x): return 3 * x\n"
+    runner = load(text, compile=True, compile_backend="eager")
+    assert _embed.bind(runner, FORWARD, 0)[0](X).equal(2 * X)
+    runner.names[FORWARD] = runner.names["other"]
+    with fails("ARGUMENT", "another function after it was compiled", "leave out compile="):
+        _embed.bind(runner, FORWARD, 0)

@@ -204,3 +204,16 @@ def test_keyword_that_is_misspelt_is_told(load, fails):
         _embed.first_call(runner, "ftn_pytorch_forward", (), {"temprature": 1})
     with fails("SIGNATURE", "did you mean 'size'?"):
         load("def ftn_pytorch_setup(size=1): pass\n", {"sise": 2})
+
+
+@pytest.mark.parametrize("options", [{}, {"record": True}])
+def test_the_recording_of_a_function_that_is_replaced_is_another_one(load, options):
+    if options:
+        pytest.importorskip("torch")
+    runner = load("import torch\ndef ftn_pytorch_forward(x): return x\ndef other(x): return 2 * x\n", **options)
+    first = _embed.bind(runner, FORWARD, 0)[0]
+    assert _embed.bind(runner, FORWARD, 0)[0] is first
+    runner.names[FORWARD] = runner.names["other"]
+    second = _embed.bind(runner, FORWARD, 0)[0]
+    assert second is not first
+    assert hasattr(second, "recording") == bool(options)

@@ -14,7 +14,7 @@ using test::out;
 
 using Doubles = std::vector<double>;
 
-constexpr Reading host{/*same_layout=*/true, /*cast=*/false, /*brings_to_host=*/false};
+constexpr ResultOptions host{/*same_layout=*/true, /*cast=*/false, /*brings_to_host=*/false};
 const CallName call{"f", "net"};
 
 /// Results of the test. Those on a device have memory of the host, which delivery must not touch itself.
@@ -81,7 +81,7 @@ struct DeliveryTest : testing::Test {
   Doubles x = {1, 2}, y = {-1, -1}, z = {-1, -1};
   const Doubles untouched = {-1, -1};
 
-  test::Outcome deliver(std::vector<fpt_arg> outputs, const Reading& reading = host) {
+  test::Outcome deliver(std::vector<fpt_arg> outputs, const ResultOptions& reading = host) {
     return test::outcome_of(
         [&] { fpt::deliver(answer, call, reading, {outputs.data(), static_cast<int32_t>(outputs.size())}); });
   }
@@ -112,7 +112,7 @@ TEST_F(DeliveryTest, AnOutputThatRunsBackwardsIsFilledOnTheHost) {
 
 TEST_F(DeliveryTest, ADeviceSeesTheOutputInTheOrderOfTheScript) {
   Doubles matrix = {1, 2, 3, 4, 5, 6}, target(6);
-  const Reading reversing{false, false, false};
+  const ResultOptions reversing{false, false, false};
   answer.add_on_device(test::array_arg(matrix.data(), {2, 3}, FPT_OUT, {24, 8}));
   ASSERT_OK(deliver({out(target, {3, 2})}, reversing));
   EXPECT_EQ(target, matrix);
@@ -180,7 +180,7 @@ TEST_F(DeliveryTest, OneResultOfADeviceMayGoIntoTwoVariables) {
   std::vector<float> single(2);
   answer.add_on_device(out(x));
   answer.names = {"flux"};
-  const Reading casting{true, true, false};
+  const ResultOptions casting{true, true, false};
   ASSERT_OK(deliver({named("flux", out(y)), named("flux", out(single))}, casting));
   EXPECT_EQ(y, x);
   EXPECT_EQ(single, (std::vector<float>{1, 2}));
@@ -207,7 +207,7 @@ struct KeptResults : testing::Test {
   std::shared_ptr<FakeAnswer> answer = std::make_shared<FakeAnswer>();
   Doubles x = {1, 2}, y = {-1, -1};
 
-  Results results(const Reading& reading = host) { return Results(answer, call, reading); }
+  Results results(const ResultOptions& reading = host) { return Results(answer, call, reading); }
 };
 
 TEST_F(KeptResults, StayOnTheDeviceUnlessTheComputationIsThere) {

@@ -28,7 +28,7 @@ def begin(): gc.callbacks.append(on_collection); gc.set_threshold(-1)
 def end(): gc.callbacks.remove(on_collection); gc.set_threshold(*usual)
 )"};
   const InterpreterLock gil;
-  const Wish wish{GetParam(), false, FPT_FLOAT64, false, false};
+  const ScriptForm form{GetParam(), false, FPT_FLOAT64, false, false};
   std::vector<double> x = {1, 2, 3, 4};
   const Array array = array_of(test::out(x));
   SlotCache cache;
@@ -39,14 +39,14 @@ def end(): gc.callbacks.remove(on_collection); gc.set_threshold(*usual)
     script.call("end");
   }
   void SetUp() override {
-    SlotCache().get(array, wish);  // imports the framework
+    SlotCache().get(array, form);  // imports the framework
     script.call("begin");
   }
   /// get(), in the midst of which another one for the same array begins and ends.
   Ref get_twice() {
     nested = Ref();
-    in_collection = [this] { nested = cache.get(array, wish); };
-    return cache.get(array, wish);
+    in_collection = [this] { nested = cache.get(array, form); };
+    return cache.get(array, form);
   }
 };
 
@@ -67,7 +67,7 @@ TEST_P(CacheReentry, KeepsOneObjectForAnArray) {
   }
   const PyObject* last = in_use.back().get();
   in_use.clear();
-  EXPECT_EQ(cache.get(array, wish).get(), last);
+  EXPECT_EQ(cache.get(array, form).get(), last);
 }
 
 }  // namespace

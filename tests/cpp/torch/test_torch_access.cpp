@@ -34,7 +34,7 @@ TEST_F(TorchAccess, SaysWhichWaysAreUsed) {
 }
 
 TEST_F(TorchAccess, MadeTensorIsUnchangedUntilSomethingIs) {
-  Made made = make_array(Framework::torch, array, nullptr, false);
+  ArrayObject made = make_array(Framework::torch, array, nullptr, false);
   EXPECT_TRUE(torch_access::is_unchanged(made.object.get(), array));
   Array other = array;
   other.data = values + 1;
@@ -52,7 +52,7 @@ TEST_F(TorchAccess, MadeTensorIsUnchangedUntilSomethingIs) {
 
 TEST_F(TorchAccess, AGradientIsAChange) {
   for (const char* attribute : {"requires_grad", "grad"}) {
-    Made made = make_array(Framework::torch, array, nullptr, false);
+    ArrayObject made = make_array(Framework::torch, array, nullptr, false);
     EXPECT_TRUE(torch_access::is_unchanged(made.object.get(), array));
     const Ref value = evaluate(attribute == std::string("grad") ? "torch.ones(2, 3, dtype=torch.float64)" : "True");
     ASSERT_EQ(PyObject_SetAttrString(made.object.get(), attribute, value.get()), 0);
@@ -61,8 +61,8 @@ TEST_F(TorchAccess, AGradientIsAChange) {
 }
 
 TEST_F(TorchAccess, AnotherImplementationIsAChange) {
-  Made made = make_array(Framework::torch, array, nullptr, false);
-  Made other = make_array(Framework::torch, reversed(array), nullptr, false);
+  ArrayObject made = make_array(Framework::torch, array, nullptr, false);
+  ArrayObject other = make_array(Framework::torch, reversed(array), nullptr, false);
   ASSERT_TRUE(torch_access::is_unchanged(made.object.get(), array));
   const Ref utils = checked(PyImport_ImportModule("torch.utils"), "torch.utils");
   checked(PyObject_CallMethod(utils.get(), "swap_tensors", "OO", made.object.get(), other.object.get()),
@@ -72,7 +72,7 @@ TEST_F(TorchAccess, AnotherImplementationIsAChange) {
 }
 
 TEST_F(TorchAccess, AnotherElementTypeIsAChange) {
-  Made made = make_array(Framework::torch, array, nullptr, false);
+  ArrayObject made = make_array(Framework::torch, array, nullptr, false);
   ASSERT_TRUE(torch_access::is_unchanged(made.object.get(), array));
   const Ref torch = checked(PyImport_ImportModule("torch"), "torch");
   const bool wide = dtype_size(array.dtype) == 8;
@@ -83,7 +83,7 @@ TEST_F(TorchAccess, AnotherElementTypeIsAChange) {
 }
 
 TEST_F(TorchAccess, RetentionIsSeenThroughTheSlot) {
-  Made made = make_array(Framework::torch, array, nullptr, false);
+  ArrayObject made = make_array(Framework::torch, array, nullptr, false);
   Ref view(PyObject_CallMethod(made.object.get(), "t", nullptr));
   made.object = Ref();
   EXPECT_TRUE(is_retained(made));
@@ -92,9 +92,9 @@ TEST_F(TorchAccess, RetentionIsSeenThroughTheSlot) {
 }
 
 TEST_F(TorchAccess, ASlotThatCarriesAnotherArrayIsNotRetention) {
-  Made made = make_array(Framework::torch, array, nullptr, false);
+  ArrayObject made = make_array(Framework::torch, array, nullptr, false);
   made.object = Ref();
-  const Made next = make_array(Framework::torch, array, nullptr, false);
+  const ArrayObject next = make_array(Framework::torch, array, nullptr, false);
   EXPECT_EQ(next.slot, made.slot);
   EXPECT_FALSE(is_retained(made));
   EXPECT_TRUE(is_retained(next));
@@ -105,7 +105,7 @@ TEST_F(TorchAccess, MemoryThatATensorOwnsLivesAsLongAsIt) {
   std::memcpy(storage.get(), values, sizeof values);
   Array owned = array;
   owned.data = storage.get();
-  const Made made = make_array(Framework::torch, owned, std::move(storage), false);
+  const ArrayObject made = make_array(Framework::torch, owned, std::move(storage), false);
   const Ref sum(PyObject_CallMethod(made.object.get(), "sum", nullptr));
   EXPECT_EQ(PyFloat_AsDouble(Ref(PyNumber_Float(sum.get())).get()), 21);
 }

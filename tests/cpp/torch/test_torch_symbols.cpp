@@ -48,7 +48,7 @@ TEST_F(Symbols, AreLeftOutOneByOne) {
 TEST_F(Symbols, TheShimSeesDataTypeShapeAndStrides) {
   if (!symbols.has_shim()) GTEST_SKIP() << "the shim is switched off";
   const auto shows = [&](const char* expression, const Array& expected) {
-    const Made made = make_array(Framework::torch, array, nullptr, false);
+    const ArrayObject made = make_array(Framework::torch, array, nullptr, false);
     return symbols.shows(evaluate(expression, made.object.get()).get(), expected);
   };
   EXPECT_TRUE(shows("x", array));

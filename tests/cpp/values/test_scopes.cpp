@@ -20,7 +20,7 @@ using Doubles = std::vector<double>;
 struct Scope {
   fpt_scope handle = 0;
   explicit Scope(std::string_view name = "") { begin(name); }
-  ~Scope() { fpt_scope_end(handle); }
+  ~Scope() { (void)fpt_scope_end(handle); }
   Scope(const Scope&) = delete;
   Scope& operator=(const Scope&) = delete;
   void begin(std::string_view name = "") {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "python/interpreter.hpp"
 #include "script.hpp"
-#include "script/wish.hpp"
+#include "script/cache.hpp"
 
 namespace fpt {
 namespace {
@@ -9,21 +9,23 @@ namespace {
 using Doubles = std::vector<double>;
 
 /// With the interpreter lock, for both frameworks.
-struct WishTest : testing::TestWithParam<Framework> {
+struct FormTest : testing::TestWithParam<Framework> {
   static void SetUpTestSuite() { ensure_started(); }
   const InterpreterLock gil;
   Doubles x = {1, 2, 3, 4, 5, 6};
   const Array matrix = array_of(test::out(x, {3, 2}));
   Array seen;
 
-  Wish wish(int32_t dtype, bool own_memory = false) const { return {GetParam(), false, dtype, own_memory, false}; }
+  ScriptForm form(int32_t dtype, bool own_memory = false) const {
+    return {GetParam(), false, dtype, own_memory, false};
+  }
 };
 
-INSTANTIATE_TEST_SUITE_P(Frameworks, WishTest, testing::Values(Framework::torch, Framework::numpy),
+INSTANTIATE_TEST_SUITE_P(Frameworks, FormTest, testing::Values(Framework::torch, Framework::numpy),
                          [](const auto& info) { return info.param == Framework::torch ? "Torch" : "NumPy"; });
 
-TEST_P(WishTest, WithoutAWishTheScriptGetsTheMemoryItself) {
-  const Made made = make_wished(matrix, wish(FPT_FLOAT64), seen);
+TEST_P(FormTest, WithoutAnotherTheScriptGetsTheMemoryItself) {
+  const ArrayObject made = make_in_form(matrix, form(FPT_FLOAT64), seen);
   const View view = view_of(made.object.get());
   EXPECT_EQ(view.array.data, x.data());
   EXPECT_EQ(seen.data, x.data());
@@ -31,15 +33,15 @@ TEST_P(WishTest, WithoutAWishTheScriptGetsTheMemoryItself) {
   EXPECT_EQ(view.array.strides[0], 24);
 }
 
-TEST_P(WishTest, TheLayoutOfFortranIsKeptWhereThatIsWished) {
-  Wish same = wish(FPT_FLOAT64);
+TEST_P(FormTest, TheLayoutOfFortranIsKeptWhereThatIsWanted) {
+  ScriptForm same = form(FPT_FLOAT64);
   same.same_layout = true;
-  const Made made = make_wished(matrix, same, seen);
+  const ArrayObject made = make_in_form(matrix, same, seen);
   EXPECT_EQ(shape_text(view_of(made.object.get()).array), "(3, 2)");
 }
 
-TEST_P(WishTest, AnotherTypeIsMadeInMemoryOfTheObject) {
-  const Made made = make_wished(matrix, wish(FPT_FLOAT32), seen);
+TEST_P(FormTest, AnotherTypeIsMadeInMemoryOfTheObject) {
+  const ArrayObject made = make_in_form(matrix, form(FPT_FLOAT32), seen);
   const View view = view_of(made.object.get());
   EXPECT_EQ(view.array.dtype, FPT_FLOAT32);
   EXPECT_EQ(view.array.data, seen.data) << "the way back reads what the script has written";
@@ -47,9 +49,9 @@ TEST_P(WishTest, AnotherTypeIsMadeInMemoryOfTheObject) {
   EXPECT_TRUE(is_contiguous(seen));
 }
 
-TEST_P(WishTest, ACopyIsPackedAndIndependent) {
+TEST_P(FormTest, ACopyIsPackedAndIndependent) {
   const Array section = array_of(test::array_arg(&x[5], {3}, FPT_OUT, {-16}));
-  const Made made = make_wished(section, wish(FPT_FLOAT64, true), seen);
+  const ArrayObject made = make_in_form(section, form(FPT_FLOAT64, true), seen);
   x.assign(6, 0);
   const View view = view_of(made.object.get());
   EXPECT_EQ(view.array.data, seen.data);
@@ -58,8 +60,8 @@ TEST_P(WishTest, ACopyIsPackedAndIndependent) {
   EXPECT_EQ(Doubles(copied, copied + 3), (Doubles{6, 4, 2}));
 }
 
-TEST_P(WishTest, ACopyMayBeEmpty) {
-  const Made made = make_wished(array_of(test::out(x, {0, 2})), wish(FPT_FLOAT32), seen);
+TEST_P(FormTest, ACopyMayBeEmpty) {
+  const ArrayObject made = make_in_form(array_of(test::out(x, {0, 2})), form(FPT_FLOAT32), seen);
   EXPECT_EQ(shape_text(view_of(made.object.get()).array), "(2, 0)");
 }
 
@@ -69,8 +71,8 @@ TEST(WishOfReading, IsKeptByNumPyForMemoryOfTheCallerOnly) {
   Doubles x = {1};
   Array seen;
   for (const bool own_memory : {false, true}) {
-    const Made made =
-        make_wished(array_of(test::out(x)), {Framework::numpy, false, FPT_FLOAT64, own_memory, true}, seen);
+    const ArrayObject made =
+        make_in_form(array_of(test::out(x)), {Framework::numpy, false, FPT_FLOAT64, own_memory, true}, seen);
     const Ref flags(PyObject_GetAttrString(made.object.get(), "flags"));
     const Ref writable(PyObject_GetAttrString(flags.get(), "writeable"));
     EXPECT_EQ(writable.get() == Py_True, own_memory);
