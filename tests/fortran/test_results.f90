@@ -7,6 +7,11 @@ program test_results
    use ftn_pytorch
    implicit none
 
+   type :: cell
+      integer :: id = 0
+      real(real64) :: t = -1
+   end type cell
+
    type(torch_pymodule) :: model
 
    call model%load(script("results.py"))
@@ -212,11 +217,6 @@ contains
    end subroutine copies
 
    subroutine copies_into_what_is_described()
-      type :: cell
-         integer :: id = 0
-         real(real64) :: t = -1
-      end type cell
-
       type(torch_results) :: results
       type(cell) :: cells(3, 2)
       real(real64) :: d(3, 2), wide(6, 2)
