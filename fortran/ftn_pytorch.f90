@@ -61,8 +61,8 @@ module ftn_pytorch
    use fpt_optimizer, only : torch_closure, torch_optimizer
    use fpt_procedure, only : torch_procedure, torch_register
    use fpt_scope, only : torch_scope
-   use fpt_tensor, only : assignment(=), operator(+), operator(-), operator(*), operator(/), operator(**), operator(==), &
-      operator(/=), operator(<), operator(<=), operator(>), operator(>=), matmul, torch_tensor
+   use fpt_tensor, only : assignment(=), operator(+), operator(-), operator(*), operator(/), operator(**), &
+      operator(==), operator(/=), operator(<), operator(<=), operator(>), operator(>=), matmul, torch_tensor
    use fpt_training, only : torch_averaged, torch_grad_scaler, torch_loss, torch_scheduler
    use fpt_wrap, only : torch_tensor_wrap
    implicit none

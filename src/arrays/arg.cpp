@@ -248,7 +248,8 @@ void require_described(const fpt_arg& arg, const std::string& what) {
       return;
     case FPT_ERR_UNALLOCATED:
       fail(FPT_ERR_UNALLOCATED, what,
-           " has no memory: allocate the array, or associate the pointer, before it is described");
+           " has no memory: allocate the array, or associate the pointer, before it is described. An array constructor "
+           "without elements has none either: describe a variable of size 0");
     case FPT_ERR_RANK:
       fail(FPT_ERR_RANK, what, " has rank ", value, "; at most ", FPT_MAX_RANK, " axes can be passed");
     case FPT_ERR_STRIDE:

@@ -70,9 +70,24 @@ void set_number(CheckedCopy& copy, int32_t dtype, const Number& number) noexcept
   copy.is_number = true;
 }
 
+/// A narrower real number is nearly the same; an integer that does not fit would become another one.
+void require_range(const Array& source, int32_t dtype, const char* label) {
+  const auto count = static_cast<std::size_t>(element_count(source));
+  if (dtype_facts(dtype).group != DtypeGroup::integer || !source.device.is_host() || count == 0) return;
+  Array wide = source;
+  wide.dtype = FPT_INT64;
+  set_contiguous(wide);
+  const Storage values = allocate(count * sizeof(int64_t));
+  wide.data = values.get();
+  copy(source, wide);
+  const auto* first = static_cast<const int64_t*>(wide.data);
+  if (!std::all_of(first, first + count, [dtype](int64_t value) { return fits_integer(value, dtype); }))
+    fail(FPT_ERR_DTYPE, label, " has an integer too large for ", dtype_fortran_name(dtype));
+}
+
 void require_type(const Array& source, const Array& target, bool cast, const char* label) {
   if (is_widening(source.dtype, target.dtype)) return;
-  if (cast && is_castable(source.dtype, target.dtype)) return;
+  if (cast && is_castable(source.dtype, target.dtype)) return require_range(source, target.dtype, label);
   const bool possible = is_castable(source.dtype, target.dtype);
   fail(FPT_ERR_DTYPE, label, " is ", dtype_name(source.dtype), ", but the output is ", dtype_fortran_name(target.dtype),
        possible ? ": values would lose precision or range, which happens only with cast=.true."

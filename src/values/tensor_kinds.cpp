@@ -84,6 +84,13 @@ class ObjectTensor : public Tensor {
     return array;
   }
   Ref object() override { return object_.get(); }
+  /// What torch computes with: an array of NumPy would take over an operator that it is on the left of.
+  Ref torch_object() override {
+    const Ref known = object_.get();
+    if (!is_tensor(known.get()))
+      object_.set(make_array(Framework::torch, turned(array()), std::make_shared<Held>(known), false).object);
+    return object_.get();
+  }
 
  private:
   Held object_;

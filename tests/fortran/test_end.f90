@@ -50,7 +50,12 @@ program test_end
    integer :: stat
 
    call get_command_argument(1, way)
-   call model%load(script("ending.py"))
+   select case (way)
+   case ("freed", "abort", "signal", "thread", "failure", "stat")
+      call model%load(script("ending_plain.py"))
+   case default
+      call model%load(script("ending.py"))
+   end select
    call model%call("prints")
    select case (way)
    case ("stop")

@@ -89,6 +89,9 @@ contains
       call model%train(list, target, loss)
       call model%train(list, target, single)
       call expect(single <= real(first, real32), "train with a list")
+      completed = .true.
+      call model%train_step(list, target, loss, completed)
+      call expect(.not. completed .and. loss <= real(single, real64), "train_step with a list")
    end subroutine trains
 
    subroutine saves_and_reads()

@@ -84,6 +84,8 @@ contains
 
    subroutine trains()
       type(torch_pymodule) :: model
+      type(torch_tensor_wrap) :: list
+      type(torch_tensor) :: target
       real(real32) :: x(4), t(4), loss
       real(real64) :: precise
       logical :: done
@@ -101,6 +103,12 @@ contains
       done = .false.
       call model%train_step([torch_in(x)], [torch_in(t)], precise, done)
       call expect(done .and. state(model, "count") == 5, "train_step")
+      call list%create()
+      call list%add_array(x)
+      call target%from_array(t)
+      call model%train_step(list, target, loss)
+      call model%train_step(list, target, precise, done)
+      call expect(state(model, "count") == 7 .and. precise == 2, "train_step with a list")
       do while (.not. model%train([torch_in(x)], [torch_in(t)], loss))
       end do
    end subroutine trains

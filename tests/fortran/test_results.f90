@@ -3,9 +3,14 @@
 program test_results
    use, intrinsic :: iso_c_binding, only : c_bool
    use, intrinsic :: iso_fortran_env, only : int8, int16, int32, int64, real32, real64
-   use check, only : expect, expect_status, expect_text, finish, script
+   use check, only : expect, expect_status, expect_text, finish, script, with_descriptors
    use ftn_pytorch
    implicit none
+
+   type :: cell
+      integer :: id = 0
+      real(real64) :: t = -1
+   end type cell
 
    type(torch_pymodule) :: model
 
@@ -17,6 +22,7 @@ program test_results
    call numbers_that_do_not_fit()
    call keys()
    call copies()
+   call copies_into_what_is_described()
    call replaced()
    call finish()
 
@@ -209,6 +215,40 @@ contains
       call results%copy_to("flux", d)
       call expect(all(d == 1), "copy into a wider type")
    end subroutine copies
+
+   subroutine copies_into_what_is_described()
+      type(torch_results) :: results
+      type(cell) :: cells(3, 2)
+      real(real64) :: d(3, 2), wide(6, 2)
+      real(real64), allocatable :: none(:, :)
+      real(real32) :: s(3, 2)
+      integer :: stat
+      character(:), allocatable :: errmsg
+
+      call model%call("single", results)
+      call results%copy_to(1, torch_out(d))
+      call expect(d(3, 2) == 5, "copy into torch_out")
+      s = -1
+      call results%copy_to(1, torch_out(s), stat=stat, errmsg=errmsg)
+      call expect_status(stat, FTN_PYTORCH_ERR_DTYPE, "copy into torch_out of a narrower type", errmsg)
+      call expect(all(s == -1), "copy into torch_out of a narrower type: untouched")
+      call results%copy_to(1, torch_out(s), cast=.true.)
+      call expect(s(3, 2) == 5, "copy into torch_out of a narrower type with cast")
+      wide = -1
+      call results%copy_to(1, torch_out(wide(6:1:-2, :)))
+      call expect(wide(2, 2) == 5 .and. wide(6, 1) == 0, "copy into torch_out of a section")
+      call results%copy_to(1, torch_out(none), stat=stat, errmsg=errmsg)
+      call expect_status(stat, FTN_PYTORCH_ERR_UNALLOCATED, "copy into what is not allocated", errmsg)
+      call results%copy_to("no such name", torch_out(d), stat=stat)
+      call expect_status(stat, FTN_PYTORCH_ERR_RESULT_NAME, "copy of no such result")
+      call model%call("named", results)
+      call results%copy_to("flux", torch_out(d))
+      call expect(all(d == 1), "copy of a named result")
+      if (with_descriptors()) then
+         call results%copy_to("flux", torch_out(cells%t))
+         call expect(all(cells%t == 1) .and. all(cells%id == 0), "copy into a component")
+      end if
+   end subroutine copies_into_what_is_described
 
    subroutine replaced()
       type(torch_results) :: results

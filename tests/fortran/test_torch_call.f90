@@ -3,7 +3,7 @@
 program test_torch_call
    use, intrinsic :: iso_c_binding, only : c_bool
    use, intrinsic :: iso_fortran_env, only : int32, int64, real32, real64
-   use check, only : expect, expect_status, expect_text, finish
+   use check, only : expect, expect_status, expect_text, finish, script
    use ftn_pytorch
    implicit none
 
@@ -17,6 +17,7 @@ program test_torch_call
    call arrays_are_not_copied()
    call layouts()
    call foreign_results()
+   call arrays_of_numpy()
    call refuses()
    call texts_of_torch()
    call scope%end()
@@ -204,6 +205,34 @@ contains
       call expect_status(stat, FTN_PYTORCH_ERR_RESULT_TYPE, "lists in a list", errmsg)
    end subroutine foreign_results
 
+   !> Operators are those of torch on either side of an array of NumPy, which knows nothing of gradients
+   subroutine arrays_of_numpy()
+      type(torch_pymodule) :: numpy
+      type(torch_results) :: results
+      type(torch_tensor) :: x, y, z, slope
+      real(real64), target :: a(3)
+      real(real64) :: found(3)
+
+      a = [1, 2, 3]
+      call numpy%load(script("counter.py"))
+      call numpy%call("both", [torch_in(a)], results)
+      call results%get(1, x)
+      call y%from_array(a)
+      call y%set_requires_grad()
+      z = torch_sum(x*y + y*x)
+      call z%backward()
+      call y%grad(slope)
+      call slope%copy_to(torch_out(found))
+      call expect(all(abs(found - 2*(a + 1)) < 1d-12), "gradients beside an array of NumPy")
+      z = x*x
+      call z%copy_to(torch_out(found))
+      call expect(all(abs(found - (a + 1)**2) < 1d-12), "an array of NumPy on both sides")
+      call numpy%call("both", [x%arg()], results)
+      call results%get(2, z)
+      call z%copy_to(torch_out(found))
+      call expect(all(abs(found - a) < 1d-12), "a script of NumPy gets an array of NumPy again")
+   end subroutine arrays_of_numpy
+
    subroutine refuses()
       real(real32), target :: a(2, 3)
       real(real32) :: found(3, 2)
@@ -226,6 +255,13 @@ contains
       call expect_text(errmsg, "did you mean 'clamp_'?", "the nearest method")
       call torch_call("no.such.folder", [x%arg()], y, stat=stat, errmsg=errmsg)
       call expect_status(stat, FTN_PYTORCH_ERR_HOOK, "unknown folder", errmsg)
+      call torch_call("exp", [unset%arg()], y, stat=stat, errmsg=errmsg)
+      call expect_status(stat, FTN_PYTORCH_ERR_NOT_LOADED, "an argument without contents", errmsg)
+      unset = x + y
+      call torch_call("exp", [unset%arg("input")], y, stat=stat, errmsg=errmsg)
+      call expect_status(stat, FTN_PYTORCH_ERR_PYTHON, "an argument that carries a failure", errmsg)
+      call expect_text(errmsg, "must match the size of tensor b", "the text that it carries")
+      call unset%free()
       call torch_call("pi", [x%arg()], y, stat=stat, errmsg=errmsg)
       call expect_status(stat, FTN_PYTORCH_ERR_HOOK, "no function", errmsg)
       call torch_call("", [x%arg()], y, stat=stat, errmsg=errmsg)

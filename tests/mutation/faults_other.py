@@ -53,7 +53,7 @@ OTHER_FAULTS = [
     ),
     Fault(
         "a failed step says whether it is complete",
-        "fortran/fpt_module_calls.fypp",
+        "fortran/fpt_callable.fypp",
         "         if (present(completed)) completed = flag /= 0\n      end if",
         "      end if\n      if (present(completed)) completed = flag /= 0",
         ctest(

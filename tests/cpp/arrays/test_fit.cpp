@@ -125,6 +125,18 @@ TEST(FitArray, WidensUnaskedAndNarrowsWhereThatIsAllowed) {
   EXPECT_FAILS(fit(memory(wide, {2}), integers, {2}, true), FPT_ERR_DTYPE, "no conversion between these types");
 }
 
+TEST(FitArray, NarrowsIntegersOnlyWhereNoneIsTooLarge) {
+  std::vector<int64_t> wide = {-128, 127, 1000, -1000};
+  std::vector<int8_t> narrow(2, 7);
+  EXPECT_OK(fit(memory(wide, {2}), narrow, {2}, true));
+  EXPECT_EQ(narrow, (std::vector<int8_t>{-128, 127}));
+  EXPECT_OK(fit(memory(wide, {0}), narrow, {0}, true));
+  EXPECT_FAILS(fit(memory(wide, {2}, {16}), narrow, {2}, true), FPT_ERR_DTYPE, "too large for integer(int8)");
+  EXPECT_EQ(narrow, (std::vector<int8_t>{-128, 127})) << "a failure leaves the variable alone";
+  std::vector<float> reals(2);
+  EXPECT_OK(fit(memory(wide, {2}), reals, {2}, true));
+}
+
 /// Copies within one array, made together.
 struct CopiesTest : testing::Test {
   Doubles values = {1, 2, 3, 4, 5};

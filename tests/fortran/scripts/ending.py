@@ -31,16 +31,6 @@ def calls_at_exit():
     atexit.register(lambda: print("twice", *twice(torch.ones(2)).tolist(), flush=True))
 
 
-def fails():
-    raise ValueError("on purpose")
-
-
-def fails_in_a_thread():
-    thread = threading.Thread(target=fails)
-    thread.start()
-    thread.join()
-
-
 def starts_threads():
     def run():
         while True:
