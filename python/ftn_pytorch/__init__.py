@@ -27,10 +27,12 @@ _PLACES = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "kit":
+        return importlib.import_module(f"{__name__}.kit")
     if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(f"{__name__}.{_PLACES[name]}"), name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_PLACES})
+    return sorted([*_PLACES, "kit", "__version__"])

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 
 from ._version import __version__
-from .commands import bench, check, export, lint, new, plot, replay
+from .commands import bench, check, export, lint, new, plot, replay_calls
 from .diagnosis import doctor
 from .errors import FtnPytorchError
 from .host import installation
@@ -23,7 +23,7 @@ _COMMANDS = {
         lint,
         "find arguments of torch_in and its like in Fortran sources that compilers accept and that go wrong",
     ),
-    "replay": (replay, "run calls again that FTN_PYTORCH_RECORD has recorded, and compare"),
+    "replay": (replay_calls, "run calls again that FTN_PYTORCH_RECORD has recorded, and compare"),
     "plot": (plot, "draw what ftn_pytorch.kit.Log has written: losses, learning rate, time, drift"),
     "new": (new, "write a project of Fortran and Python that trains a closure, to begin with"),
 }

@@ -131,7 +131,7 @@ def test_what_cannot_be_replayed_is_told(tmp_path, command) -> None:
 
 def test_strided_arrays_come_back_as_they_were(tmp_path) -> None:
     sys.path.insert(0, "python")
-    from ftn_pytorch.diagnosis.call_files import Store, Stored
+    from ftn_pytorch.diagnosis.call_files import CallReader, CallWriter
 
     base = numpy.arange(24.0).reshape(4, 6)
     values = [
@@ -146,9 +146,9 @@ def test_strided_arrays_come_back_as_they_were(tmp_path) -> None:
         None,
         True,
     ]
-    store = Store()
+    store = CallWriter()
     store.write(tmp_path, "x", {"tree": store.add(values)})
-    stored = Stored(tmp_path, "x")
+    stored = CallReader(tmp_path, "x")
     found = stored.value(stored.facts["tree"])
     for one, other in zip(values[:4], found):
         assert one.strides == other.strides or one.size == 0

@@ -8,7 +8,7 @@ import pytest
 
 from ftn_pytorch import __main__, _embed
 from ftn_pytorch.diagnosis import call_recorder
-from ftn_pytorch.diagnosis.call_files import Store, Stored
+from ftn_pytorch.diagnosis.call_files import CallReader, CallWriter
 from played_mpi import FIRST_OF_TWO
 
 NOISE = """
@@ -70,7 +70,7 @@ def test_replay_finds_another_result_and_another_change(load, recorder, tmp_path
 def test_half_precision_on_the_host_is_replayed(load, recorder, tmp_path, monkeypatch, capsys):
     torch = pytest.importorskip("torch")
     call(load("import torch\ndef ftn_pytorch_forward(x): return torch.sin(x)\n"), torch.ones(3, dtype=torch.bfloat16))
-    result = Stored(tmp_path / "calls" / "call-0001", "result").value({"~": "tensor", "at": "/values/0"})
+    result = CallReader(tmp_path / "calls" / "call-0001", "result").value({"~": "tensor", "at": "/values/0"})
     assert result.dtype == torch.bfloat16
     assert replay(tmp_path, monkeypatch) == 0
 
@@ -84,9 +84,9 @@ def test_a_recording_of_another_format_is_refused(load, recorder, tmp_path, monk
 
 
 def there_and_back(tmp_path, value):
-    store = Store()
+    store = CallWriter()
     store.write(tmp_path, "x", {"tree": store.add(value)})
-    stored = Stored(tmp_path, "x")
+    stored = CallReader(tmp_path, "x")
     return stored.value(stored.facts["tree"])
 
 
@@ -114,7 +114,7 @@ def test_unknown_objects_are_described(tmp_path):
 
 def test_changes_are_arrays_that_are_different_now(tmp_path):
     args, kwargs = [numpy.zeros(2), [numpy.ones(3)]], {"out": numpy.zeros(1)}
-    store = Store()
+    store = CallWriter()
     store.add([args, kwargs])
     assert store.changes([args, kwargs]) == {}
     args[1][0][1] = 5

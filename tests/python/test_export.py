@@ -135,8 +135,8 @@ def test_tolerance_can_be_given(command):
 )
 def test_mistakes_are_told_and_leave_nothing_behind(command, tmp_path, name, options, pieces):
     code, out, err = command(name, *options)
-    assert code == 2
-    for piece in ("export: ", *pieces):
+    assert code == 2 and out == "" and err.startswith("export: ")
+    for piece in pieces:
         assert piece in err
     assert os.listdir(tmp_path) == ["model.py"]
 

@@ -13,7 +13,7 @@ np = pytest.importorskip("numpy")
 pytest.importorskip("matplotlib")
 
 from ftn_pytorch.__main__ import main  # noqa: E402
-from ftn_pytorch.commands import logs, panels  # noqa: E402
+from ftn_pytorch.commands import log_files, panels  # noqa: E402
 from ftn_pytorch.kit import Log  # noqa: E402
 
 
@@ -57,7 +57,7 @@ def test_a_panel_for_each_kind_of_column(folder, capsys):
 
 
 def test_the_same_run_gives_the_same_picture(folder):
-    drawn = [panels.draw(logs.read(folder), "run", list(panels.FORMATS)) for _ in range(2)]
+    drawn = [panels.draw(log_files.read(folder), "run", list(panels.FORMATS)) for _ in range(2)]
     assert drawn[0] == drawn[1] and len(drawn[0]) == 3
 
 
@@ -81,8 +81,12 @@ def test_ranks_are_drawn_in_their_order(tmp_path):
         log.flush()
     (tmp_path / "other.csv").write_text("time,value\n1,2\n")
     (tmp_path / "steps.csv").write_text("steps,value\n1,2\n")
-    assert [os.path.basename(each.file) for each in logs.read(tmp_path)] == ["log.0.csv", "log.2.csv", "log.10.csv"]
-    pictures = panels.draw(logs.read(tmp_path), "ranks", ["svg"])
+    assert [os.path.basename(each.file) for each in log_files.read(tmp_path)] == [
+        "log.0.csv",
+        "log.2.csv",
+        "log.10.csv",
+    ]
+    pictures = panels.draw(log_files.read(tmp_path), "ranks", ["svg"])
     (tmp_path / "run.svg").write_bytes(pictures["svg"])
     assert [text for text in texts(tmp_path / "run.svg") if text.startswith("log.")] == ["log.0", "log.2", "log.10"]
 
@@ -136,7 +140,7 @@ def test_any_values_can_be_drawn(values, tmp_path, recwarn):
 def test_a_row_that_is_being_written_is_left_out(folder):
     with open(folder / "log.csv", "a") as file:
         file.write("501,0.00")
-    assert logs.read(folder)[0].steps[-1] == 500
+    assert log_files.read(folder)[0].steps[-1] == 500
 
 
 def test_what_cannot_be_read(tmp_path, folder, refused):

@@ -3,6 +3,7 @@
 
 import ftn_pytorch
 
+KIT = {"Background", "Guard", "Log", "Normaliser", "Online", "Replay", "ReplayData"}
 NAMES = {
     *("Checkpoint", "average_gradients", "init_process_group", "lock", "procedure", "rank", "recorded"),
     *("require_equal", "world_size"),
@@ -10,8 +11,9 @@ NAMES = {
 
 
 def test_public_names_are_shown_and_there():
-    assert set(dir(ftn_pytorch)) >= {*NAMES, "__version__"}
+    assert set(dir(ftn_pytorch)) == {*NAMES, "kit", "__version__"}
     assert all(callable(getattr(ftn_pytorch, name)) for name in NAMES)
+    assert dir(ftn_pytorch.kit) == sorted(KIT)
 
 
 def test_importing_it_imports_two_modules(python):

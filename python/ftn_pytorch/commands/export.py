@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import inspect
+import io
 import logging
 import os
 import sys
@@ -227,11 +228,11 @@ def require(*packages: str) -> None:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Exporters tell of their own steps, and TorchScript of its deprecation."""
+    """Exporters tell of their own steps and print the graph that they could not make, TorchScript is deprecated."""
     level = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
             warnings.simplefilter("ignore")
             yield
     finally:

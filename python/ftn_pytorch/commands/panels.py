@@ -21,7 +21,7 @@ from matplotlib.rcsetup import cycler
 from matplotlib.style import context
 from matplotlib.ticker import EngFormatter, FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
-from .logs import Series
+from .log_files import Series
 
 # What a picture can be, and how it is made: the same run gives the same file.
 FORMATS: dict[str, Any] = {

@@ -9,7 +9,7 @@ from types import ModuleType
 
 from ..errors import FtnPytorchError, missing_package
 from ..host import files
-from . import logs
+from . import log_files
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -30,7 +30,7 @@ def run(chosen: Namespace) -> int:
     """Draw what is in the logs."""
     folder = chosen.log if chosen.log.is_dir() else chosen.log.parent
     output = folder / "run" if chosen.output is None else chosen.output
-    series = logs.read(chosen.log)
+    series = log_files.read(chosen.log)
     panels = _panels()
     ending = output.suffix[1:]
     if ending in panels.FORMATS:

@@ -24,7 +24,7 @@ class _Kept(NamedTuple):
     """What it takes to make the array from the copy: type of torch, None for NumPy, and strides in elements."""
 
 
-class Store(Encoder):
+class CallWriter(Encoder):
     """Collects values for a file. Arrays are copied, unknown objects become their description."""
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ class Store(Encoder):
 
     def changes(self, values: Any) -> dict[str, Any]:
         """Arrays of ``values`` that are no longer what ``add`` stored of them, by their path."""
-        now = Store()
+        now = CallWriter()
         now.add(values)
         return {
             path: now.arrays[path].array
@@ -95,8 +95,8 @@ def _same_bytes(one: Any, other: Any) -> bool:
     return one.dtype == other.dtype and one.shape == other.shape and one.tobytes() == other.tobytes()
 
 
-class Stored:
-    """What ``Store`` wrote: ``facts`` as JSON, and values made of its trees."""
+class CallReader:
+    """What ``CallWriter`` wrote: ``facts`` as JSON, and values made of its trees."""
 
     def __init__(self, folder: Path, name: str) -> None:
         self.facts = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))

@@ -32,7 +32,7 @@ from .._version import __version__
 from ..errors import summary
 from ..host import launcher, process
 from ..values import is_tensor, random_states, results
-from .call_files import Store
+from .call_files import CallWriter
 
 FORMAT = 2
 VARIABLE = "FTN_PYTORCH_RECORD"
@@ -103,7 +103,7 @@ class Recorder:
         folder = self._folder / f"module-{self._modules}"
         folder.mkdir()
         shutil.copyfile(runner.path, folder / os.path.basename(runner.path))
-        store = Store()
+        store = CallWriter()
         # A handle of MPI means nothing in the process that replays.
         kept = {name: value for name, value in options.items() if name != "communicator"}
         facts = {
@@ -134,7 +134,7 @@ class Recorder:
         self._calls += 1
         folder = self._folder / f"call-{self._calls:04d}"
         folder.mkdir()
-        store = Store()
+        store = CallWriter()
         facts = {
             "module": number,
             "function": name,
@@ -175,12 +175,12 @@ def outcome_of(result: Any, failure: BaseException | None) -> dict[str, Any]:
 
 def write_outcome(folder: Path, outcome: Mapping[str, Any], changes: Mapping[str, Any], seconds: float) -> None:
     """``result.json`` and ``result.npz`` of a call; ``changes`` are arguments that the function changed in place."""
-    store = Store()
+    store = CallWriter()
     facts = {"outcome": store.add(dict(outcome)), "changes": store.add(dict(changes), "changes"), "seconds": seconds}
     _write(store, folder, "result", facts)
 
 
-def _write(store: Store, folder: Path, name: str, facts: Mapping[str, Any]) -> None:
+def _write(store: CallWriter, folder: Path, name: str, facts: Mapping[str, Any]) -> None:
     store.write(folder, name, facts)
     for text in store.unknown:
         process.warn_once(f"{VARIABLE}: {folder / name}.json lacks a value, so this call cannot be replayed: {text}")

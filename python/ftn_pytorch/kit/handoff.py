@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 _END = object()
 
 
-class Over(NamedTuple):
+class LoopEnd(NamedTuple):
     """How a loop has ended: what it raised, or None."""
 
     failure: BaseException | None
@@ -30,7 +30,7 @@ class Handoff:
     def __init__(self, length: int) -> None:
         self._length = length
         self._given: SimpleQueue[Any] = SimpleQueue()
-        self._asked: SimpleQueue[Over | None] = SimpleQueue()
+        self._asked: SimpleQueue[LoopEnd | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
         self._owes_answer, self._is_ending = False, False
         self._stop: Callable[[], None] | None = None
@@ -43,7 +43,7 @@ class Handoff:
         """True in the thread of the loop."""
         return self._thread is threading.current_thread()
 
-    def begin(self, loop: Callable[[Handoff], None], stop: Callable[[], None]) -> Over | None:
+    def begin(self, loop: Callable[[Handoff], None], stop: Callable[[], None]) -> LoopEnd | None:
         """Have the loop go as far as its first item; None if it waits for that. ``stop`` is called before ``end``."""
         self._stop = stop
         self._given, self._asked = SimpleQueue(), SimpleQueue()
@@ -53,7 +53,7 @@ class Handoff:
         self._thread.start()
         return self._answer()
 
-    def hand(self, item: Any) -> Over | None:
+    def hand(self, item: Any) -> LoopEnd | None:
         """Have the loop use an item, until it asks for the next one: None, or ends."""
         if self._owes_answer:  # the one who waited was interrupted
             over = self._answer()
@@ -95,7 +95,7 @@ class Handoff:
     def load_state_dict(self, state: Any) -> None:
         pass
 
-    def _answer(self) -> Over | None:
+    def _answer(self) -> LoopEnd | None:
         self._owes_answer = True
         over = self._asked.get()
         self._owes_answer = False
@@ -109,4 +109,4 @@ class Handoff:
             loop(self)
         except BaseException as raised:
             failure = raised
-        self._asked.put(Over(failure))
+        self._asked.put(LoopEnd(failure))

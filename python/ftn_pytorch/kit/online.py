@@ -18,7 +18,7 @@ import torch
 
 from ..errors import FtnPytorchError, missing_package
 from ..host import trial
-from .handoff import Handoff, Over
+from .handoff import Handoff, LoopEnd
 from .outcome import number
 from .unrecorded import Number, unrecorded
 
@@ -179,7 +179,7 @@ class Online:
         else:
             raise over.failure
 
-    def _end(self, over: Over) -> None:
+    def _end(self, over: LoopEnd) -> None:
         if over.failure is None:
             self.is_completed = True
             return

@@ -85,7 +85,7 @@ def _hides_module(stem: str, path: str) -> bool:
 
 
 @dataclasses.dataclass
-class Load:
+class OngoingLoad:
     """A script that is run and set up."""
 
     runner: Any
@@ -95,20 +95,20 @@ class Load:
     """The working directory before the script runs."""
 
 
-_loads: list[Load] = []
+_loads: list[OngoingLoad] = []
 
 
 @contextlib.contextmanager
-def begun(runner: Any) -> Iterator[Load]:
+def begun(runner: Any) -> Iterator[OngoingLoad]:
     """While the script of a runner is run and set up, ``current`` tells so."""
-    _loads.append(Load(runner))
+    _loads.append(OngoingLoad(runner))
     try:
         yield _loads[-1]
     finally:
         _loads.pop()
 
 
-def current() -> Load | None:
+def current() -> OngoingLoad | None:
     """The load that goes on just now."""
     return _loads[-1] if _loads else None
 

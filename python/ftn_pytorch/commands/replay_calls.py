@@ -12,7 +12,7 @@ from typing import Any
 
 from .. import _embed
 from ..diagnosis import call_recorder
-from ..diagnosis.call_files import Store, Stored
+from ..diagnosis.call_files import CallReader, CallWriter
 from ..errors import FtnPytorchError, report
 from ..script import framework
 from ..values import differences, random_states
@@ -35,20 +35,20 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(chosen: Namespace) -> int:
     """Run the calls: 0 if all compared ones agree, 1 if one differs. FILE if there is nothing that can be run."""
     try:
-        return Replay(chosen.folder, chosen.script).run(chosen.call, chosen.alone, chosen.pdb)
+        return RecordedCalls(chosen.folder, chosen.script).run(chosen.call, chosen.alone, chosen.pdb)
     except (OSError, ValueError, KeyError) as failure:
         raise FtnPytorchError("FILE", f"{chosen.folder} cannot be replayed: {failure}") from failure
 
 
-class Replay:
-    """The modules of a recording, loaded when the first call needs them."""
+class RecordedCalls:
+    """What a folder of FTN_PYTORCH_RECORD holds; its modules are loaded when the first call needs them."""
 
     def __init__(self, folder: Path, script: str | None = None) -> None:
         self._folder = folder.resolve()
         if not (self._folder / "record.json").is_file():
             ranks = ", ".join(sorted(path.name for path in folder.glob("rank-*")))
             raise ValueError(f"it holds no record.json{f'; name one of its folders {ranks}' * bool(ranks)}")
-        self._facts = Stored(self._folder, "record").facts
+        self._facts = CallReader(self._folder, "record").facts
         if self._facts["format"] != call_recorder.FORMAT:
             found = self._facts["format"]
             known = call_recorder.FORMAT
@@ -85,20 +85,20 @@ class Replay:
             _embed.restore(self._runner(int(place.parent.name[len("module-") :])), str(place))
 
     def _title(self, number: int) -> str:
-        facts = Stored(self._folder / f"call-{number:04d}", "call").facts
+        facts = CallReader(self._folder / f"call-{number:04d}", "call").facts
         return f"{self._runners[facts['module']].name}.{facts['function']}"
 
     def _call(self, number: int, debug: bool) -> Iterator[str]:
         """Make a call; yields what differs from the recording."""
         folder = self._folder / f"call-{number:04d}"
-        call = Stored(folder, "call")
+        call = CallReader(folder, "call")
         runner = self._runner(call.facts["module"])
         name = call.facts["function"]
         args, kwargs = call.value(call.facts["arguments"])
         function = _embed.bind(runner, name, call.facts["flags"])[0]
         _embed.first_call(runner, name, tuple(args), kwargs)
         _set_random(call.value(call.facts["random"]))
-        before = Store()
+        before = CallWriter()
         before.add([args, kwargs])
         result, failure = None, None
         try:
@@ -108,7 +108,7 @@ class Replay:
         if not (folder / "result.json").exists():
             yield "nothing to compare with: the program ended in this call"
             return
-        recorded = Stored(folder, "result")
+        recorded = CallReader(folder, "result")
         outcome = call_recorder.outcome_of(result, failure)
         yield from _differences("result", recorded.value(recorded.facts["outcome"]), outcome)
         changes = before.changes([args, kwargs])
@@ -130,7 +130,7 @@ class Replay:
         return self._runners[number]
 
     def _load(self, number: int) -> Any:
-        load = Stored(self._folder / f"module-{number}", "load")
+        load = CallReader(self._folder / f"module-{number}", "load")
         path = self._script or self._file(number, load.facts)
         # Modules beside the script, which the recording does not hold.
         beside = os.path.dirname(load.facts["file"])
