@@ -10,7 +10,21 @@ namespace {
 
 std::vector<int32_t> integers(const py::handle& list) { return py::cast<std::vector<int32_t>>(list); }
 
-/// ("slot" | "last" | "number", index), ("list", indices) or ("value" | "waits", object).
+/// Pairs of a code and what it needs: an index, a constant, or nothing.
+Formula formula_of(const py::handle& described) {
+  Formula made;
+  for (const auto& step : described) {
+    const auto pair = py::reinterpret_borrow<py::tuple>(step);
+    const auto code = static_cast<Formula::Code>(py::cast<int>(pair[0]));
+    if (code == Formula::Code::constant)
+      made.steps.push_back({code, -1, py::cast<double>(pair[1])});
+    else
+      made.steps.push_back({code, py::cast<int32_t>(pair[1]), 0});
+  }
+  return made;
+}
+
+/// ("slot" | "last", index), ("list", indices), ("value" | "waits", object), ("number", formula) or ("numbers", list).
 Argument argument_of(const py::tuple& described, const c10::Argument& declared) {
   const auto kind = py::cast<std::string>(described[0]);
   Argument made;
@@ -30,10 +44,16 @@ Argument argument_of(const py::tuple& described, const c10::Argument& declared) 
     if (const auto optional = type->cast<c10::OptionalType>()) type = optional->getElementType();
     const auto list = type->cast<c10::ListType>();
     made.may_be_none = list && list->getElementType()->kind() == c10::TypeKind::OptionalType;
+  } else if (kind == "number") {
+    made.kind = Argument::Kind::number;
+    made.formulas.push_back(formula_of(described[1]));
+    made.is_wrapped = is_tensor;
+  } else if (kind == "numbers") {
+    made.kind = Argument::Kind::numbers;
+    for (const auto& each : described[1]) made.formulas.push_back(formula_of(each));
   } else {
-    made.kind = kind == "slot" ? Argument::Kind::slot : kind == "last" ? Argument::Kind::last : Argument::Kind::number;
+    made.kind = kind == "slot" ? Argument::Kind::slot : Argument::Kind::last;
     made.index = py::cast<int32_t>(described[1]);
-    made.is_wrapped = is_tensor && made.kind == Argument::Kind::number;
   }
   return made;
 }
@@ -61,17 +81,18 @@ Binding binding_of(const py::tuple& described) {
   return {static_cast<Binding::Kind>(py::cast<int>(described[0])), described[1], described[2], described[3]};
 }
 
-Number::Source source_of(const py::tuple& described) {
-  return {described[0], described[1], py::cast<Py_ssize_t>(described[2])};
-}
-
-Number number_of(const py::tuple& described) {
-  Number made{static_cast<Number::Form>(py::cast<int>(described[0])), source_of(described[1]), {}};
-  if (made.form == Number::Form::decay) made.q = source_of(described[2]);
-  return made;
-}
-
 at::Tensor tensor_of(const py::handle& object) { return THPVariable_Unpack(object.ptr()); }
+
+/// (group, key, item), or a tuple of one counter.
+Source source_of(const py::tuple& described) {
+  if (described.size() == 1) return {{}, {}, -1, tensor_of(described[0])};
+  return {described[0], described[1], py::cast<Py_ssize_t>(described[2]), {}};
+}
+
+Branch branch_of(const py::tuple& described) {
+  return {static_cast<Branch::Code>(py::cast<int>(described[0])), formula_of(described[1]), formula_of(described[2]),
+          py::cast<bool>(described[3])};
+}
 
 /// Raises an exception of C++ in Python, as torch does it.
 [[noreturn]] void rethrow_in_python(const std::exception_ptr& failure) {
@@ -95,7 +116,8 @@ class Replay {
         inputs_(integers(tape.attr("inputs"))),
         results_(integers(tape.attr("results"))),
         bindings_(all_of<Binding>(tape.attr("bindings"), binding_of)),
-        numbers_(all_of<Number>(tape.attr("numbers"), number_of)),
+        numbers_(all_of<Source>(tape.attr("numbers"), source_of)),
+        branches_(all_of<Branch>(tape.attr("branches"), branch_of)),
         before_(all_of<GradientBefore>(tape.attr("gradients_before"),
                                        [](const py::tuple& each) {
                                          return GradientBefore{tensor_of(each[0]), py::cast<bool>(each[1]),
@@ -200,8 +222,7 @@ class Replay {
   void visit(const Visit& object) {
     signature_.visit(object);
     for (Binding& each : bindings_) object(each.holder), object(each.key), object(each.value);
-    for (Number& each : numbers_)
-      for (Number::Source* source : {&each.p, &each.q}) object(source->group), object(source->key);
+    for (Source& each : numbers_) object(each.group), object(each.key);
   }
 
  private:
@@ -230,6 +251,8 @@ class Replay {
       if (!number) return py::make_tuple("number", i);
       numbers.push_back(*number);
     }
+    for (std::size_t i = 0; i < branches_.size(); ++i)
+      if (!branches_[i].holds(numbers)) return py::make_tuple("branch", i);
     return py::none();
   }
 
@@ -316,7 +339,8 @@ class Replay {
   std::size_t first_write_;
   std::vector<int32_t> inputs_, results_;
   std::vector<Binding> bindings_;
-  std::vector<Number> numbers_;
+  std::vector<Source> numbers_;
+  std::vector<Branch> branches_;
   std::vector<GradientBefore> before_;
   std::vector<Memory> memory_;
   std::vector<GradientAfter> after_;

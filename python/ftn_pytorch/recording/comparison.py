@@ -13,6 +13,7 @@ from ..host import private_names
 from .recorded_call import Tape, filled, parts, tensors_in
 from .tape import TOO_LITTLE, Operation, Recorder, Slot
 from .tensor_effects import Outside
+from .traced_numbers import Number
 
 # Comparing needs memory for each of these
 _BITS = {2: torch.int16, 4: torch.int32, 8: torch.int64, 16: torch.int64}
@@ -76,7 +77,7 @@ class Call:
             return NotImplemented, _told(failure)
         # A function that gives other numbers may count or draw them in Python, so there is one call of it, not a second
         # one that looks for the reason.
-        recorder = Recorder(self._inputs, with_values=True)
+        recorder = Recorder(self._inputs, tape.counts, with_values=True)
         try:
             with Outside(recorder), recorder:
                 result = self._function(*self._args, **self._named)
@@ -150,6 +151,8 @@ def _run(operation: Operation, slots: dict[int, Any]) -> Any:
     def value_of(argument: Any) -> Any:
         if isinstance(argument, Slot):
             return slots[argument.number]
+        if isinstance(argument, Number):
+            return argument.value
         return [value_of(each) for each in argument] if isinstance(argument, list) else argument
 
     declared = private_names.schema_of(operation.operator).arguments

@@ -182,6 +182,7 @@ class RecordedFunction:
             "gradient": lambda: "gradients are not set as they were",
             "memory": lambda: "a tensor has other memory",
             "number": lambda: "a number of an optimizer has become zero, or no number",
+            "branch": lambda: "the step of an optimizer goes another way",
         }[kind]()
         log.info(f"{self.name}: recorded anew, because {meant}")
         self._ready = tuple(each for each in self._ready if each is not variant)

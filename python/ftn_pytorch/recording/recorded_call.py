@@ -18,10 +18,11 @@ from torch.utils.weak import TensorWeakRef
 from ..host import private_names
 from . import extension, optimizer_numbers
 from .bindings import Binding, Facts, Watch, difference
-from .optimizer_numbers import Number, Trials
+from .optimizer_numbers import Trials
 from .python_effects import Calls
 from .tape import Operation, Recorder, Slot, address_of, in_place, is_ordinary, place_of_waiting, without_unused
 from .tensor_effects import Outside, changes_of
+from .traced_numbers import Branch, Number, formula_of
 
 _NEVER = sys.maxsize
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
@@ -45,7 +46,9 @@ class Tape:
     """Before that operation a failed run has changed nothing and drawn no random number."""
     results: list[int]
     bindings: list[tuple[int, Any, Any, Any]]
-    numbers: list[Number]
+    numbers: list[tuple]
+    """Those of optimizers, which each call reads."""
+    branches: list[Branch]
     gradients_before: list[tuple[Any, bool, Any]]
     """Parameter, whether it has a gradient before the call, and that gradient if it is read or added to."""
     gradients_after: list[tuple[Any, int, int]]
@@ -61,6 +64,8 @@ class Tape:
     """Places of those whose version counts that."""
     steps: list[Operation] = field(repr=False)
     """The operations as they were recorded."""
+    counts: list[Any] = field(default_factory=list)
+    """Tensors out of which a step of an optimizer reads numbers."""
     fixed: set[int] = field(default_factory=set)
     """Slots of tensors that were made of numbers, which nobody changes."""
     generators: list[Any] = field(default_factory=list)
@@ -121,7 +126,8 @@ def record(
     random_before = _random_of(watch)
     inputs = tensors_in(args, named)
     versions = [changes_of(each) for each in inputs]
-    recorder = Recorder(inputs)
+    counts = [each for optimizer in watch.optimizers for each in optimizer_numbers.counts_of(optimizer)]
+    recorder = Recorder(inputs, counts)
     with Trials(recorder, watch.optimizers) as trials, Outside(recorder), recorder, Calls(recorder) as calls:
         result = function(*args, **named)
     try:
@@ -134,7 +140,7 @@ def record(
                 raise Unrecordable(f"it draws numbers from {path}: draw them with torch, or outside, and pass them")
         counted = [place for place, each in enumerate(inputs) if changes_of(each) != versions[place]]
         before = [Gradient(parameter, ref is not None, ref and ref()) for parameter, ref in held]
-        return result, _tape(recorder, watch, before, result, counted, _numbers(recorder, trials))
+        return result, _tape(recorder, watch, before, result, counted, *_numbers(recorder, trials))
     except Unrecordable as reason:
         return result, str(reason)
 
@@ -186,14 +192,16 @@ def _require_pure(watch: Watch, rates: list, calls: Calls) -> None:
             raise Unrecordable(f"no name that it uses leads to its {kind}: give it as optimizer=")
 
 
-def _numbers(recorder: Recorder, trials: Trials) -> dict[tuple[int, int], Number]:
-    found: dict[tuple[int, int], Number] = {}
+def _numbers(recorder: Recorder, trials: Trials) -> tuple[list[tuple], list[Branch]]:
+    """Those that the steps of optimizers depend on, and which way the steps took."""
+    listed: list[tuple] = []
+    branches: list[Branch] = []
     for step in trials.steps:
-        numbers, obstacle = optimizer_numbers.find(step, recorder)
+        found, obstacle = optimizer_numbers.find(step, recorder, listed)
         if obstacle:
             raise Unrecordable(obstacle)
-        found.update(numbers)
-    return found
+        branches += found
+    return listed, branches
 
 
 def _tape(
@@ -202,7 +210,8 @@ def _tape(
     before: list[Gradient],
     result: Any,
     counted: list[int],
-    numbers: dict[tuple[int, int], Number],
+    numbers: list[tuple],
+    branches: list[Branch],
 ) -> Tape:
     outside = recorder.outside
     reached = (
@@ -230,12 +239,7 @@ def _tape(
     kept = {*needed, *recorder.inputs, *outside, *recorder.derived}
     # where a gradient was taken away, counted in what is left
     after = [(each, slot, sum(step.number < cleared for step in steps)) for each, slot, cleared in after]
-    listed: list[Number] = []
-    operations = []
-    for operation, last in zip(steps, _last_uses(steps, kept)):
-        place = operation.number
-        known = {index: numbers[place, index] for index in range(len(operation.arguments)) if (place, index) in numbers}
-        operations.append(_described(operation, last, known, listed))
+    operations = [_described(operation, last) for operation, last in zip(steps, _last_uses(steps, kept))]
     writes = {address for operation in steps for address in operation.writes}
     written = {number: tensor for number, tensor in outside.items() if address_of(tensor) in writes}
     inputs = list(zip(recorder.inputs, recorder.held_inputs))
@@ -250,7 +254,8 @@ def _tape(
         first_write=min(first, default=len(steps)),
         results=results,
         bindings=[binding[:4] for binding in watch.bindings],
-        numbers=listed,
+        numbers=numbers,
+        branches=branches,
         gradients_before=[
             (parameter, was_there, gradient if _is_used(gradient, recorder) else None)
             for parameter, was_there, gradient in before
@@ -262,6 +267,7 @@ def _tape(
         written_inputs=written_inputs,
         counted_inputs=counted,
         steps=steps,
+        counts=[tensor for tensor, _ in recorder.counts.values()],
         fixed={slot for made, (source, _, _) in recorder.constants.items() for slot in (made, source)},
         generators=recorder.generators,
         watched=watch.bindings,
@@ -362,23 +368,22 @@ def _last_uses(steps: list[Operation], kept: set[int]) -> list[set[int]]:
     return found[::-1]
 
 
-def _described(
-    operation: Operation, last: set[int], known: dict[int, Number], listed: list[Number]
-) -> tuple[str, str, list[tuple[str, Any]], list[list[int]]]:
+def _described(operation: Operation, last: set[int]) -> tuple[str, str, list[tuple[str, Any]], list[list[int]]]:
     """Name, overload, arguments and results, as ``operation_of`` in src/recording/module.cpp takes them."""
     arguments: list[tuple[str, Any]] = []
     flat = list(operation.slots())
     waiting = place_of_waiting(operation.operator)
     for index, value in enumerate(operation.arguments):
-        if index in known:
-            listed.append(known[index])
-            arguments.append(("number", len(listed) - 1))
+        if isinstance(value, Number):
+            arguments.append(("number", value.formula))
         elif isinstance(value, Slot):
             # moved only if the call is given it once
             is_last = value.number in last and flat.count(value.number) == 1
             arguments.append(("last" if is_last else "slot", value.number))
         elif isinstance(value, list) and any(isinstance(item, Slot) for item in value):
             arguments.append(("list", [-1 if item is None else item.number for item in value]))
+        elif isinstance(value, list) and any(isinstance(item, Number) for item in value):
+            arguments.append(("numbers", [formula_of(item) for item in value]))
         else:
             # a stream that is captured cannot be waited for, and what is copied there is not written meanwhile
             arguments.append(("waits" if index == waiting else "value", value))

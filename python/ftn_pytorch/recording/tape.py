@@ -13,7 +13,7 @@ import inspect
 import os
 import threading
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,12 +21,14 @@ import torch
 from torch.utils.weak import WeakIdKeyDictionary
 
 from ..host import private_names, thread_recorder
+from .traced_numbers import Number, Trace
 
 _OWN = os.path.dirname(os.path.dirname(__file__)) + os.sep  # as code objects have it, even with ".." in it
 _TORCH = os.path.dirname(torch.__file__) + os.sep
 _ACTIVATIONS = ("aten::relu", "aten::sigmoid", "aten::tanh")
 _MOVES = ("aten._to_copy.default", "aten.copy_.default")
 _CLONE = torch.ops.aten.clone.default
+_ITEM = torch.ops.aten._local_scalar_dense.default
 _KEPT_BYTES = 64 << 20
 _FOLDED = ("aten::detach", "aten::alias", "aten::lift_fresh")
 
@@ -82,6 +84,8 @@ class Operation:
             for item in argument if isinstance(argument, list) else (argument,):
                 if isinstance(item, Slot):
                     yield item.number
+                elif isinstance(item, Number):
+                    yield from item.slots()
 
 
 class Recorder(private_names.dispatch_mode() or object):  # type: ignore[misc]
@@ -94,7 +98,7 @@ class Recorder(private_names.dispatch_mode() or object):  # type: ignore[misc]
 
     supports_higher_order_operators = True
 
-    def __init__(self, inputs: Sequence[Any], with_values: bool = False) -> None:
+    def __init__(self, inputs: Sequence[Any], counts: Iterable[Any] = (), with_values: bool = False) -> None:
         super().__init__()
         self.obstacle = ""
         self.operations: list[Operation] = []
@@ -110,6 +114,12 @@ class Recorder(private_names.dispatch_mode() or object):  # type: ignore[misc]
         self.is_paused = False
         self.stepping: Any = None
         """The optimizer that makes a step."""
+        self.trace: Trace | None = None
+        """What that computes in Python."""
+        self.counts = {id(each): (each, float(each)) for each in counts}
+        """Tensors, by their identity, out of which a step may read a number, and what is in them before the call."""
+        self.reads: dict[int, int] = {}
+        """Which of them was read into a slot."""
         self.values: list[Any] | None = [] if with_values else None
         """Copies of the results, as many as are kept."""
         self._room = _KEPT_BYTES
@@ -195,12 +205,14 @@ class Recorder(private_names.dispatch_mode() or object):  # type: ignore[misc]
             return operator(*args, **kwargs)
         result = operator(*args, **kwargs)
         try:
-            self._note(operator, arguments, written, inputs, result)
+            self._note(operator, args, arguments, written, inputs, result)
         except Exception as failure:
             self.refuse(f"{operator} cannot be noted ({failure})")
         return result
 
-    def _note(self, operator: Any, arguments: list[Any], written: list[Any], inputs: set[int], result: Any) -> None:
+    def _note(
+        self, operator: Any, args: Any, arguments: list[Any], written: list[Any], inputs: set[int], result: Any
+    ) -> None:
         writes = {address_of(tensor) for tensor in written}
         name = private_names.schema_of(operator).name
         inner = arguments[0] if arguments else None
@@ -217,6 +229,10 @@ class Recorder(private_names.dispatch_mode() or object):  # type: ignore[misc]
             made.on_host = any(each.is_cpu for each in (*_tensors([result]), *written))
             if waits_for_ranks(operator):
                 made.received = result.detach().clone()
+            if operator is _ITEM:
+                made.results, made.on_host = [[self._count]], True
+                self.reads[self._count] = id(args[0])
+                self._count += 1
             if isinstance(result, torch.Tensor):
                 made.makes_memory = result.is_floating_point() and address_of(result) not in inputs
             self.operations.append(made)
@@ -230,10 +246,14 @@ class Recorder(private_names.dispatch_mode() or object):  # type: ignore[misc]
         tags = operator.tags
         if operator.namespace == "c10d":
             self.refuse(f"it waits for other ranks in {operator}; ftn_pytorch.average_gradients can be recorded")
-        if torch.Tag.data_dependent_output in tags:
+        if torch.Tag.data_dependent_output in tags and not self._is_count(operator, args):
             self.refuse(self.of_number(operator))
         if torch.Tag.dynamic_output_shape in tags and not _has_whole_indices(operator, args):
             self.refuse(f"the shape of a result depends on numbers in tensors ({operator})")
+
+    def _is_count(self, operator: Any, args: Any) -> bool:
+        is_step = self.stepping is not None or self.values is not None
+        return is_step and operator is _ITEM and id(args[0]) in self.counts
 
     def of_number(self, operator: Any) -> str:
         if self.stepping is None:
