@@ -11,7 +11,8 @@ import torch
 from ..errors import is_of_memory
 from ..host import private_names
 from .recorded_call import Tape, filled, parts, tensors_in
-from .tape import TOO_LITTLE, Operation, Recorder, Slot
+from .recorder import TOO_LITTLE, Recorder
+from .tape import Operation, Slot
 from .tensor_effects import Outside
 from .traced_numbers import Number
 

@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 import torch
 
 from ..errors import is_of_memory
-from .tape import TOO_LITTLE, Operation, Recorder, Slot, address_of
+from .recorder import TOO_LITTLE, Recorder
+from .tape import Operation, Slot, address_of
 from .traced_numbers import NUMBER, SLOT, Branch, Number, Trace, renumbered
 
 _MANY, _FEW = 16, 7

@@ -20,7 +20,8 @@ from . import extension, optimizer_numbers
 from .bindings import Binding, Facts, Watch, difference
 from .optimizer_numbers import Trials
 from .python_effects import Calls
-from .tape import Operation, Recorder, Slot, address_of, in_place, is_ordinary, place_of_waiting, without_unused
+from .recorder import Recorder
+from .tape import Operation, Slot, address_of, in_place, is_ordinary, place_of_waiting, without_unused
 from .tensor_effects import Outside, changes_of
 from .traced_numbers import Branch, Number, formula_of
 

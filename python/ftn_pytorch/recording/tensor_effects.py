@@ -11,7 +11,7 @@ from torch.overrides import TorchFunctionMode
 
 from ..host import private_names
 from ..values.kinds import Kind, kind_of
-from .tape import Recorder
+from .recorder import Recorder
 from .traced_numbers import SLOT
 
 _VERSION = private_names.version_getter()
