@@ -7,13 +7,14 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from devices import device  # noqa: E402, F401
 from ftn_pytorch import Checkpoint, recorded  # noqa: E402
 from ftn_pytorch.host.process import FtnPytorchWarning  # noqa: E402
 
 CALLS = 14
 
 
-pytestmark = pytest.mark.usefixtures("extension")
+pytestmark = pytest.mark.usefixtures("extension", "device")
 
 
 class Problem:
@@ -115,7 +116,9 @@ UNRECORDED = {
 
 
 @pytest.mark.parametrize("name", UNRECORDED)
-def test_optimizers_that_say_why_not(name):
+def test_optimizers_that_say_why_not(name, device):  # noqa: F811
+    if device != "cpu":
+        pytest.skip("other operators, and other words")
     settings, why = UNRECORDED[name]
     kind = getattr(torch.optim, name)
     with pytest.warns(FtnPytorchWarning, match=why):
@@ -205,7 +208,7 @@ LOSSES = {
     "poisson": (functional.poisson_nll_loss, lambda: torch.rand(7, 3)),
     "divergence": (lambda x, y: functional.kl_div(x.log_softmax(1), y), lambda: torch.rand(7, 3).softmax(1)),
     "gaussian": (lambda x, y: functional.gaussian_nll_loss(x[:, :1], y[:, :1], x[:, 1:2].exp()), None),
-    "cosine": (lambda x, y: functional.cosine_embedding_loss(x, y, torch.ones(7)), None),
+    "cosine": (lambda x, y: functional.cosine_embedding_loss(x, y, x.new_ones(7)), None),
     "soft margin": (functional.soft_margin_loss, lambda: torch.randint(2, (7, 3)) * 2.0 - 1),
 }
 
@@ -362,7 +365,9 @@ def test_a_checkpoint_in_the_middle_goes_on_to_the_same_numbers(tmp_path):
 
 
 @pytest.mark.parametrize("steps", [4000, pytest.param(20000, marks=pytest.mark.slow)])
-def test_memory_stays_flat(steps):
+def test_memory_stays_flat(steps, device):  # noqa: F811
+    if device != "cpu":
+        pytest.skip("memory of the host")
     problem = Problem(True, lambda p: torch.optim.Adam(p, lr=1e-3, fused=True))
     x, y = torch.randn(7, 5), torch.randn(7, 3)
 
