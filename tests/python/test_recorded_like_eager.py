@@ -5,6 +5,7 @@ On a GPU the recording becomes graphs. The argument is at three addresses in tur
 """
 
 import collections
+import dataclasses
 import itertools
 import random
 import threading
@@ -207,6 +208,41 @@ def activation_of_whole_numbers(record):
 Pair = collections.namedtuple("Pair", "first second")
 
 
+@dataclasses.dataclass
+class Fields:
+    value: torch.Tensor
+    rest: dict
+    count: int = 3
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Slots:
+    value: torch.Tensor
+
+
+@dataclasses.dataclass
+class Output(collections.OrderedDict):
+    """As transformers returns its results: a dict of the fields that are set."""
+
+    logits: torch.Tensor | None = None
+    hidden: tuple | None = None
+    missing: torch.Tensor | None = None
+
+    def __post_init__(self):
+        for name in ("logits", "hidden", "missing"):
+            if getattr(self, name) is not None:
+                super().__setitem__(name, getattr(self, name))
+
+
+def results_of_classes(record):
+    apply = record(lambda x: (Fields(x * 2, {"y": x + 1}), Slots(x - 1), Output(x * 3, (x * 4, x * 5))))
+    for _ in range(CALLS):
+        fields, slots, output = apply(x())
+        assert type(fields) is Fields and fields.count == 3 and type(output) is Output
+        assert list(output) == ["logits", "hidden"] and output["logits"] is output.logits and output.missing is None
+        yield fields.value, fields.rest["y"], slots.value, output["logits"], *output.hidden
+
+
 def results_with_names(record):
     apply = record(lambda x: (x.sort(0), Pair(x * 2, [x + 1])))
     for _ in range(CALLS):
@@ -251,6 +287,7 @@ CASES = {
     activation_of_whole_numbers: "",
     lazily_conjugated: "",
     results_with_names: "",
+    results_of_classes: "",
     rows_by_number: "",
     numbers_drawn_in_python: "it draws numbers from numbers",
 }

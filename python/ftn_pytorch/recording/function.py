@@ -16,8 +16,9 @@ from ..host import log, private_names, process, thread_recorder
 from ..values import user_objects
 from . import collectives, comparison, cuda_graphs, extension
 from .bindings import Facts, difference
-from .recorded_call import Tape, filler, leaves, like, record, tensors_in
+from .recorded_call import Tape, leaves, record, tensors_in
 from .recorder import ALONE
+from .returned import filler, mapped, parts
 from .tape import is_ordinary
 
 _WARM_UP = 2
@@ -309,14 +310,9 @@ def without_graph(value: Any) -> Any:
     """A result whose tensors carry no gradients."""
     if isinstance(value, torch.Tensor):
         return value.detach() if value.requires_grad else value
-    if isinstance(value, tuple):
-        items = [without_graph(each) for each in value]
-        return like(value, items)
-    if type(value) is list:
-        return [without_graph(each) for each in value]
-    if type(value) is dict:
-        return {name: without_graph(each) for name, each in value.items()}
-    return value
+    if not any(isinstance(each, torch.Tensor) and each.requires_grad for each in parts(value)):
+        return value
+    return mapped(without_graph, value)
 
 
 def _key(args: tuple, named: dict[str, Any]) -> Any:

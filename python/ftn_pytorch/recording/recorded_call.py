@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import functools
-import operator
 import os
 import random
 import sys
@@ -21,12 +19,12 @@ from .bindings import Binding, Facts, Watch, difference
 from .optimizer_numbers import Trials
 from .python_effects import Calls
 from .recorder import Recorder
+from .returned import PLAIN, Item, mapped
 from .tape import Operation, Slot, address_of, in_place, is_ordinary, place_of_waiting, without_unused
 from .tensor_effects import Outside, changes_of
 from .traced_numbers import Branch, Number, formula_of
 
 _NEVER = sys.maxsize
-_PLAIN = (bool, int, float, complex, str, bytes, type(None))
 
 
 class Unrecordable(Exception):
@@ -84,13 +82,6 @@ class Gradient(NamedTuple):
     tensor: Any
 
 
-@dataclass(frozen=True)
-class Item:
-    """Stands for a tensor of a result."""
-
-    number: int
-
-
 def leaves(value: Any) -> Iterator[Any]:
     """What containers hold, in the order of the extension."""
     if type(value) in (tuple, list):
@@ -111,7 +102,7 @@ def record(
     function: Callable, args: tuple, named: dict[str, Any], others: tuple, facts: Facts, ignored: frozenset[str]
 ) -> tuple[Any, Tape | str]:
     """The result of a call, and its tape, or the reason that there is none. The call is made as it always is."""
-    given = [leaf for leaf in leaves((args, named)) if not isinstance(leaf, (torch.Tensor, *_PLAIN))]
+    given = [leaf for leaf in leaves((args, named)) if not isinstance(leaf, (torch.Tensor, *PLAIN))]
     try:
         watch = Watch(function, (*others, *given), facts, ignored)
         obstacle = watch.obstacle()
@@ -232,9 +223,9 @@ def _tape(
             if made is None:
                 raise Unrecordable("it sets a gradient that no operation has computed")
             after.append((parameter, made, recorder.cleared.get(id(parameter), _NEVER)))
-    results: list[int] = []
+    results: dict[int, int] = {}
     template = _template(result, recorder, results)
-    needed = {*results, *(slot for _, slot, _ in after)}
+    needed = {*results.values(), *(slot for _, slot, _ in after)}
     steps = without_unused(_with_constants(recorder, needed), needed)
     steps = in_place(steps, {*needed, *recorder.inputs})
     kept = {*needed, *recorder.inputs, *outside, *recorder.derived}
@@ -253,7 +244,7 @@ def _tape(
         constants=[*outside.items(), *recorder.derived.items()],
         operations=operations,
         first_write=min(first, default=len(steps)),
-        results=results,
+        results=list(results.values()),
         bindings=[binding[:4] for binding in watch.bindings],
         numbers=numbers,
         branches=branches,
@@ -297,65 +288,21 @@ def _is_used(gradient: Any, recorder: Recorder) -> bool:
     return gradient is not None and any(tensor is gradient for tensor in recorder.outside.values())
 
 
-def _template(value: Any, recorder: Recorder, results: list[int]) -> Any:
+def _template(value: Any, recorder: Recorder, results: dict[int, int]) -> Any:
+    """``results``: the slots of tensors, by their identity; a tensor that is returned twice is one in each call."""
     if isinstance(value, torch.Tensor):
         slot = recorder.known(value)
         if slot is None:
             raise Unrecordable("it returns a tensor that no recorded operation has made")
-        results.append(slot)
-        return Item(len(results) - 1)
-    if isinstance(value, tuple):
-        items = [_template(each, recorder, results) for each in value]
-        return like(value, items)
-    if type(value) is list:
-        return [_template(each, recorder, results) for each in value]
-    if type(value) is dict:
-        return {name: _template(each, recorder, results) for name, each in value.items()}
-    if isinstance(value, _PLAIN):
+        results.setdefault(id(value), slot)
+        return Item(list(results).index(id(value)))
+    if isinstance(value, (*PLAIN, Item)):
         return value
-    kind = type(value).__name__
-    raise Unrecordable(f"it returns a {kind}; tensors, constants and containers of them can be recorded")
-
-
-def like(value: tuple, items: list[Any]) -> tuple:
-    """A tuple of the same class, which may be a named one, or one of torch.return_types."""
-    kind: Any = type(value)
-    if hasattr(kind, "_make"):
-        return kind._make(items)
-    return kind(items) if hasattr(kind, "n_sequence_fields") else tuple(items)
-
-
-def parts(value: Any) -> Iterator[Any]:
-    """What the containers of a result hold."""
-    if isinstance(value, (tuple, list)):
-        for each in value:
-            yield from parts(each)
-    elif isinstance(value, dict):
-        for each in value.values():
-            yield from parts(each)
-    else:
-        yield value
-
-
-def filler(template: Any) -> Callable[[tuple], Any]:
-    """``filled`` for one template."""
-    if template == Item(0):
-        return operator.itemgetter(0)
-    return functools.partial(filled, template)
-
-
-def filled(template: Any, tensors: tuple) -> Any:
-    """A result."""
-    if isinstance(template, Item):
-        return tensors[template.number]
-    if isinstance(template, tuple):
-        items = [filled(each, tensors) for each in template]
-        return like(template, items)
-    if isinstance(template, list):
-        return [filled(each, tensors) for each in template]
-    if isinstance(template, dict):
-        return {name: filled(each, tensors) for name, each in template.items()}
-    return template
+    found = mapped(lambda each: _template(each, recorder, results), value)
+    if found is None:
+        kind = type(value).__name__
+        raise Unrecordable(f"it returns a {kind}; tensors, constants and containers of them can be recorded")
+    return found
 
 
 def _last_uses(steps: list[Operation], kept: set[int]) -> list[set[int]]:
