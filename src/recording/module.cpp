@@ -2,76 +2,12 @@
 /// The Python module `_ftn_pytorch_recording`: recorded functions that run without Python. It is an extension module of
 /// its own, so that scripts can use it without a Fortran program, and the rest of the library never needs torch's
 /// Python binding.
+#include "recording/description.hpp"
 #include "recording/tape.hpp"
 #include "recording/validity.hpp"
 
 namespace fpt::recording {
 namespace {
-
-std::vector<int32_t> integers(const py::handle& list) { return py::cast<std::vector<int32_t>>(list); }
-
-/// ("slot" | "last" | "number", index), ("list", indices) or ("value" | "waits", object).
-Argument argument_of(const py::tuple& described, const c10::Argument& declared) {
-  const auto kind = py::cast<std::string>(described[0]);
-  Argument made;
-  const bool is_tensor = declared.type()->kind() == c10::TypeKind::TensorType;
-  if (kind == "value" || kind == "waits") {
-    if (kind == "waits") made.kind = Argument::Kind::waits;
-    const py::object value = described[1];
-    // operators of tensors take numbers, too, which count less when types are decided
-    if (is_tensor && !value.is_none())
-      made.value = at::native::wrapped_scalar_tensor(torch::jit::toIValue(value, c10::NumberType::get()).toScalar());
-    else
-      made.value = torch::jit::toIValue(value, declared.type());
-  } else if (kind == "list") {
-    made.kind = Argument::Kind::list;
-    made.items = integers(described[1]);
-    c10::TypePtr type = declared.type();
-    if (const auto optional = type->cast<c10::OptionalType>()) type = optional->getElementType();
-    const auto list = type->cast<c10::ListType>();
-    made.may_be_none = list && list->getElementType()->kind() == c10::TypeKind::OptionalType;
-  } else {
-    made.kind = kind == "slot" ? Argument::Kind::slot : kind == "last" ? Argument::Kind::last : Argument::Kind::number;
-    made.index = py::cast<int32_t>(described[1]);
-    made.is_wrapped = is_tensor && made.kind == Argument::Kind::number;
-  }
-  return made;
-}
-
-/// (name, overload, arguments in the order of the schema, slots of results)
-Operation operation_of(const py::tuple& described) {
-  const auto name = py::cast<std::string>(described[0]), overload = py::cast<std::string>(described[1]);
-  Operation made{c10::Dispatcher::singleton().findSchemaOrThrow(name.c_str(), overload.c_str()), {}, {}};
-  const auto& declared = made.handle.schema().arguments();
-  std::size_t place = 0;
-  for (const auto& argument : described[2])
-    made.arguments.push_back(argument_of(py::reinterpret_borrow<py::tuple>(argument), declared.at(place++)));
-  for (const auto& slots : described[3]) made.results.push_back(integers(slots));
-  return made;
-}
-
-template <class Made, class Make>
-std::vector<Made> all_of(const py::iterable& described, const Make& make) {
-  std::vector<Made> made;
-  for (const auto& each : described) made.push_back(make(py::reinterpret_borrow<py::tuple>(each)));
-  return made;
-}
-
-Binding binding_of(const py::tuple& described) {
-  return {static_cast<Binding::Kind>(py::cast<int>(described[0])), described[1], described[2], described[3]};
-}
-
-Number::Source source_of(const py::tuple& described) {
-  return {described[0], described[1], py::cast<Py_ssize_t>(described[2])};
-}
-
-Number number_of(const py::tuple& described) {
-  Number made{static_cast<Number::Form>(py::cast<int>(described[0])), source_of(described[1]), {}};
-  if (made.form == Number::Form::decay) made.q = source_of(described[2]);
-  return made;
-}
-
-at::Tensor tensor_of(const py::handle& object) { return THPVariable_Unpack(object.ptr()); }
 
 /// Raises an exception of C++ in Python, as torch does it.
 [[noreturn]] void rethrow_in_python(const std::exception_ptr& failure) {
@@ -80,7 +16,7 @@ at::Tensor tensor_of(const py::handle& object) { return THPVariable_Unpack(objec
 }
 
 /// A recorded function: arguments as they were, what it depends on, its calls, and what comes out. The members that are
-/// lists come from `recording/tape.py`, which says what they are.
+/// lists come from `recording/recorded_call.py`, which says what they are.
 class Replay {
  public:
   Replay(const py::tuple& args, const py::dict& named, const py::object& tape)
@@ -95,7 +31,8 @@ class Replay {
         inputs_(integers(tape.attr("inputs"))),
         results_(integers(tape.attr("results"))),
         bindings_(all_of<Binding>(tape.attr("bindings"), binding_of)),
-        numbers_(all_of<Number>(tape.attr("numbers"), number_of)),
+        numbers_(all_of<Source>(tape.attr("numbers"), source_of)),
+        branches_(all_of<Branch>(tape.attr("branches"), branch_of)),
         before_(all_of<GradientBefore>(tape.attr("gradients_before"),
                                        [](const py::tuple& each) {
                                          return GradientBefore{tensor_of(each[0]), py::cast<bool>(each[1]),
@@ -200,8 +137,7 @@ class Replay {
   void visit(const Visit& object) {
     signature_.visit(object);
     for (Binding& each : bindings_) object(each.holder), object(each.key), object(each.value);
-    for (Number& each : numbers_)
-      for (Number::Source* source : {&each.p, &each.q}) object(source->group), object(source->key);
+    for (Source& each : numbers_) object(each.group), object(each.key);
   }
 
  private:
@@ -230,6 +166,8 @@ class Replay {
       if (!number) return py::make_tuple("number", i);
       numbers.push_back(*number);
     }
+    for (std::size_t i = 0; i < branches_.size(); ++i)
+      if (!branches_[i].holds(numbers)) return py::make_tuple("branch", i);
     return py::none();
   }
 
@@ -316,7 +254,8 @@ class Replay {
   std::size_t first_write_;
   std::vector<int32_t> inputs_, results_;
   std::vector<Binding> bindings_;
-  std::vector<Number> numbers_;
+  std::vector<Source> numbers_;
+  std::vector<Branch> branches_;
   std::vector<GradientBefore> before_;
   std::vector<Memory> memory_;
   std::vector<GradientAfter> after_;

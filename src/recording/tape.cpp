@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "recording/tape.hpp"
 
+#include <cmath>
+
 namespace fpt::recording {
 namespace {
 
@@ -22,6 +24,14 @@ c10::IValue number_of(const Argument& argument, double number) {
   return argument.is_wrapped ? c10::IValue(at::native::wrapped_scalar_tensor(number)) : c10::IValue(number);
 }
 
+c10::IValue numbers_of(const Argument& argument, const std::vector<double>& numbers,
+                       const std::vector<c10::IValue>& slots) {
+  c10::impl::GenericList list(c10::NumberType::get());
+  list.reserve(argument.formulas.size());
+  for (const Formula& each : argument.formulas) list.push_back(each.value(numbers, slots));
+  return list;
+}
+
 void keep(std::vector<c10::IValue>& slots, const std::vector<int32_t>& places, c10::IValue&& result) {
   if (places.size() == 1 && !result.isTensorList()) {
     if (places[0] >= 0) slots[static_cast<std::size_t>(places[0])] = std::move(result);
@@ -33,6 +43,31 @@ void keep(std::vector<c10::IValue>& slots, const std::vector<int32_t>& places, c
 }
 
 }  // namespace
+
+double Formula::value(const std::vector<double>& numbers, const std::vector<c10::IValue>& slots) const {
+  c10::SmallVector<double, 8> stack;
+  for (const auto& [code, index, constant] : steps) {
+    if (code == Code::number) {
+      stack.push_back(numbers[static_cast<std::size_t>(index)]);
+    } else if (code == Code::slot) {
+      stack.push_back(slots[static_cast<std::size_t>(index)].toScalar().toDouble());
+    } else if (code == Code::constant) {
+      stack.push_back(constant);
+    } else if (code == Code::negate) {
+      stack.back() = -stack.back();
+    } else {
+      const double right = stack.pop_back_val();
+      double& left = stack.back();
+      TORCH_CHECK(code != Code::divide || right != 0, "float division by zero");
+      left = code == Code::add        ? left + right
+             : code == Code::subtract ? left - right
+             : code == Code::multiply ? left * right
+             : code == Code::divide   ? left / right
+                                      : std::pow(left, right);
+    }
+  }
+  return stack.back();
+}
 
 Tape::Tape(int32_t slots, std::vector<std::pair<int32_t, at::Tensor>> constants, std::vector<Operation> operations)
     : slots_(static_cast<std::size_t>(slots)), operations_(std::move(operations)) {
@@ -70,7 +105,10 @@ void Tape::run(Frame& frame, const std::vector<double>& numbers, bool is_capture
           stack.push_back(is_captured ? c10::IValue(true) : argument.value);
           break;
         case Argument::Kind::number:
-          stack.push_back(number_of(argument, numbers[static_cast<std::size_t>(argument.index)]));
+          stack.push_back(number_of(argument, argument.formulas[0].value(numbers, slots)));
+          break;
+        case Argument::Kind::numbers:
+          stack.push_back(numbers_of(argument, numbers, slots));
           break;
       }
     operation.handle.callBoxed(stack);

@@ -10,21 +10,37 @@
 
 namespace fpt::recording {
 
+/// What Python computes from numbers, in the order of a stack. `recording/traced_numbers.py` makes them.
+struct Formula {
+  enum class Code : uint8_t { number, slot, constant, add, subtract, multiply, divide, power, negate };
+  struct Step {
+    Code code;
+    int32_t index;  ///< of a number that every run is given, or of a slot with a number that the run has read
+    double constant;
+  };
+  std::vector<Step> steps;
+
+  /// Bit for bit that of Python. Throws where that divides by zero.
+  double value(const std::vector<double>& numbers, const std::vector<c10::IValue>& slots) const;
+};
+
 /// What a call is given, or a list of that.
 struct Argument {
   enum class Kind : uint8_t {
-    slot,    ///< the tensor in slot `index`
-    last,    ///< the same, and nobody needs it afterwards
-    list,    ///< the tensors in the slots `items`; -1 for None
-    value,   ///< `value`
-    waits,   ///< `value`, whether a copy does not wait for its end; in a graph none may
-    number,  ///< number `index` of those that every run is given
+    slot,     ///< the tensor in slot `index`
+    last,     ///< the same, and nobody needs it afterwards
+    list,     ///< the tensors in the slots `items`; -1 for None
+    value,    ///< `value`
+    waits,    ///< `value`, whether a copy does not wait for its end; in a graph none may
+    number,   ///< the only one of `formulas`
+    numbers,  ///< a list of all of them
   };
   Kind kind = Kind::value;
   bool is_wrapped = false;   ///< a number where the operator wants a tensor
   bool may_be_none = false;  ///< items of a list of optional tensors
   int32_t index = -1;
   std::vector<int32_t> items;
+  std::vector<Formula> formulas;
   c10::IValue value;
 };
 

@@ -279,7 +279,8 @@ bool Memory::holds() const {
          tensor.sizes() == at::IntArrayRef(sizes) && tensor.strides() == at::IntArrayRef(strides);
 }
 
-std::optional<double> Number::Source::read() const noexcept {
+std::optional<double> Source::read() const {
+  if (counter.defined()) return counter.item<double>() + 1;
   PyObject* now = PyDict_GetItemWithError(group.ptr(), key.ptr());
   if (now && item >= 0)
     now = PyTuple_CheckExact(now) && item < PyTuple_GET_SIZE(now) ? PyTuple_GET_ITEM(now, item) : nullptr;
@@ -289,23 +290,10 @@ std::optional<double> Number::Source::read() const noexcept {
   return value;
 }
 
-std::optional<double> Number::read() const noexcept {
-  const auto first = p.read();
-  if (!first) return first;
-  switch (form) {
-    case Form::itself:
-      return first;
-    case Form::negative:
-      return -*first;
-    case Form::complement:
-      return 1 - *first;
-    case Form::decay:
-      break;
-  }
-  const auto second = q.read();
-  if (!second) return second;
-  const double product = *first * *second;
-  return 1 - product;
+bool Branch::holds(const std::vector<double>& numbers) const {
+  const double one = left.value(numbers, {}), other = right.value(numbers, {});
+  const bool found = code == Code::less ? one < other : code == Code::less_equal ? one <= other : one == other;
+  return found == is_true;
 }
 
 }  // namespace fpt::recording

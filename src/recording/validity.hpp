@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "recording/torch.hpp"
+#include "recording/tape.hpp"
 
 namespace fpt::recording {
 
@@ -98,20 +98,24 @@ struct Memory {
   bool holds() const;
 };
 
-/// A number that the program may change, as it enters an operator.
-struct Number {
-  enum class Form : uint8_t { itself, negative, complement, decay };  ///< p, -p, 1 - p, 1 - p q
-  struct Source {
-    py::object group, key;
-    Py_ssize_t item = -1;  ///< of a tuple
-
-    std::optional<double> read() const noexcept;
-  };
-  Form form;
-  Source p, q;
+/// A number that the program may change: an item of a group of an optimizer, or a tensor that counts the steps.
+struct Source {
+  py::object group, key;
+  Py_ssize_t item = -1;  ///< of a tuple
+  at::Tensor counter;    ///< in place of an item; the step that comes is meant
 
   /// Empty where a number is no number any more, or has become zero, which changes what optimizers do.
-  std::optional<double> read() const noexcept;
+  std::optional<double> read() const;
+};
+
+/// A comparison that Python made on its way through a step.
+struct Branch {
+  enum class Code : uint8_t { less, less_equal, equal };
+  Code code;
+  Formula left, right;
+  bool is_true;
+
+  bool holds(const std::vector<double>& numbers) const;
 };
 
 }  // namespace fpt::recording

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Calls of recorded functions: shapes, modes, aliases, failures, threads."""
 
+import copy
+import itertools
 import threading
 
 import pytest
@@ -59,6 +61,53 @@ def test_shapes_types_and_strides_have_recordings_of_their_own():
     with pytest.raises(RuntimeError, match="mat1 and mat2"):
         apply(torch.randn(2, 3).double())
     assert torch.equal(apply(inputs[0])["y"], net(inputs[0]))
+
+
+def test_train_and_eval_in_turn_keep_their_recordings():
+    net = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Linear(8, 2))
+    calls, x = itertools.count(), torch.randn(6, 4)
+
+    def function(x):
+        next(calls)
+        return net(x)
+
+    apply, plain = recorded(function, ignore=["calls"]), copy.deepcopy(net)
+    for number in range(60):
+        for each in (net, plain):
+            each.train(number % 2 == 0)
+        assert torch.equal(apply(x), plain(x))
+        if number == 30:
+            begun = next(calls)
+    assert apply.recording.is_ready and next(calls) == begun + 1, "Python is run in the first calls only"
+
+
+@pytest.mark.parametrize("count", [12, 20])
+def test_many_shapes_in_turn(count):
+    net, calls = nn.Linear(4, 2), itertools.count()
+
+    def function(x):
+        next(calls)
+        return net(x)
+
+    apply = recorded(function, ignore=["calls"])
+    for number in range(10):
+        for rows in range(1, count + 1):
+            x = torch.randn(rows, 4)
+            assert torch.equal(apply(x), net(x))
+        if number == 7:
+            begun = next(calls)
+    assert apply.recording.is_ready and next(calls) == begun + 1
+
+
+def test_a_field_that_takes_ever_new_values():
+    """Each lasts for a while; the recordings of old ones do not pile up."""
+    held = {"scale": 0.0}
+    apply = recorded(lambda x: x * held["scale"])
+    for number in range(30):
+        held["scale"] = float(number)
+        for _ in range(110):
+            assert apply(torch.ones(1)).item() == number
+    assert apply.recording.is_ready and len(apply.recording._ready) <= 24
 
 
 def test_modes_have_recordings_of_their_own():

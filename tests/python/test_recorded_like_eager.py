@@ -1,7 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""What is done around calls of a recorded function comes out as without recording: each case is run both ways."""
+"""What is done around calls of a recorded function comes out as without recording: each case is run both ways.
+
+On a GPU the recording becomes graphs. The argument is at three addresses in turn.
+"""
 
 import collections
+import dataclasses
+import itertools
 import random
 import threading
 import warnings
@@ -10,6 +15,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from devices import device  # noqa: E402, F401
 from ftn_pytorch import recorded  # noqa: E402
 from ftn_pytorch.host.process import FtnPytorchWarning  # noqa: E402
 from ftn_pytorch.recording.function import without_graph  # noqa: E402
@@ -18,11 +24,24 @@ nn = torch.nn
 CALLS = 14
 
 
-pytestmark = pytest.mark.usefixtures("extension")
+pytestmark = pytest.mark.usefixtures("extension", "device")
+
+
+class Rooms:
+    """Three arrays."""
+
+    def __init__(self):
+        self._arrays = itertools.cycle([torch.empty(4, 3) for _ in range(3)])
+
+    def next(self):
+        return next(self._arrays)
+
+
+rooms = []
 
 
 def x():
-    return torch.randn(4, 3)
+    return rooms[0].next().copy_(torch.randn(4, 3))
 
 
 def step_of(net, optimizer):
@@ -164,7 +183,7 @@ def results_that_were_there_before(record):
 
 def numbers_read_by_python(record):
     by_list = record(lambda x: x * 100 if max(x.flatten().tolist()) > 10 else x)
-    by_array = record(lambda x: x * 100 if x.numpy().max() > 10 else x)
+    by_array = record(lambda x: x * 100 if x.cpu().numpy().max() > 10 else x)
     for call in range(CALLS):
         given = x() + (20 if call > 9 else 0)
         yield by_list(given), by_array(given)
@@ -187,6 +206,41 @@ def activation_of_whole_numbers(record):
 
 
 Pair = collections.namedtuple("Pair", "first second")
+
+
+@dataclasses.dataclass
+class Fields:
+    value: torch.Tensor
+    rest: dict
+    count: int = 3
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Slots:
+    value: torch.Tensor
+
+
+@dataclasses.dataclass
+class Output(collections.OrderedDict):
+    """As transformers returns its results: a dict of the fields that are set."""
+
+    logits: torch.Tensor | None = None
+    hidden: tuple | None = None
+    missing: torch.Tensor | None = None
+
+    def __post_init__(self):
+        for name in ("logits", "hidden", "missing"):
+            if getattr(self, name) is not None:
+                super().__setitem__(name, getattr(self, name))
+
+
+def results_of_classes(record):
+    apply = record(lambda x: (Fields(x * 2, {"y": x + 1}), Slots(x - 1), Output(x * 3, (x * 4, x * 5))))
+    for _ in range(CALLS):
+        fields, slots, output = apply(x())
+        assert type(fields) is Fields and fields.count == 3 and type(output) is Output
+        assert list(output) == ["logits", "hidden"] and output["logits"] is output.logits and output.missing is None
+        yield fields.value, fields.rest["y"], slots.value, output["logits"], *output.hidden
 
 
 def results_with_names(record):
@@ -233,6 +287,7 @@ CASES = {
     activation_of_whole_numbers: "",
     lazily_conjugated: "",
     results_with_names: "",
+    results_of_classes: "",
     rows_by_number: "",
     numbers_drawn_in_python: "it draws numbers from numbers",
 }
@@ -254,7 +309,9 @@ def test_the_same_both_ways(case):
         warnings.simplefilter("always", FtnPytorchWarning)
         for each in (plain, record):
             torch.manual_seed(0)
+            rooms[:] = [Rooms()]
             found.append([[(t.detach().clone(), t.requires_grad) for t in tensors] for tensors in case(each)])
+    rooms.clear()
     for one, other in zip(*found, strict=True):
         for (a, grad), (b, same) in zip(one, other, strict=True):
             assert torch.equal(a, b) and grad == same

@@ -10,11 +10,15 @@ import torch
 
 from ..errors import is_of_memory
 from ..host import private_names
-from .recorded_call import Tape, filled, parts, tensors_in
-from .tape import TOO_LITTLE, Operation, Recorder, Slot
+from .recorded_call import Tape, tensors_in
+from .recorder import TOO_LITTLE, Recorder
+from .returned import filled, parts
+from .tape import Operation, Slot
 from .tensor_effects import Outside
+from .traced_numbers import Number
 
 # Comparing needs memory for each of these
+_TRIES = 3
 _BITS = {2: torch.int16, 4: torch.int32, 8: torch.int64, 16: torch.int64}
 
 
@@ -76,7 +80,7 @@ class Call:
             return NotImplemented, _told(failure)
         # A function that gives other numbers may count or draw them in Python, so there is one call of it, not a second
         # one that looks for the reason.
-        recorder = Recorder(self._inputs, with_values=True)
+        recorder = Recorder(self._inputs, tape.counts, with_values=True)
         try:
             with Outside(recorder), recorder:
                 result = self._function(*self._args, **self._named)
@@ -114,25 +118,32 @@ class Call:
         pairs += [(name, value, again) for (name, value), (_, again) in zip(one.numbers(), other.numbers())]
         for name, value, again in pairs:
             if not is_same(value, again, tolerance):
-                return f"{name} is {_shown(value)}, and {_shown(again)} from the recording"
+                return f"{name} is {_shown(value)}, and {_shown(again)} from the recording{_apart(value, again)}"
         return ""
 
     def _first_difference(self, tape: Tape, recorder: Recorder, tolerance: float) -> str:
         """ "mse_loss (model.py:7) gives ...; ": the first operation that is another one, or gives something else."""
         real = list(zip(recorder.operations, recorder.values or []))
-        for step, outcome in zip(tape.steps, steps_again(tape, self._inputs)):
+        for step, outcome, again in steps_again(tape, self._inputs):
             # what nobody needs was left out of the recording
             operation, values = real[step.number] if step.number < len(real) else (step, None)
             if values is None or operation.name != step.name:
                 return f"{step.name} ({step.place}) is no longer called; "
             for value, other in zip(values, outcome):
                 if not is_same(value, other, tolerance):
-                    return f"{step.name} ({step.place}) gives {_shown(value)}, and {_shown(other)} from the recording; "
+                    if not all(is_same(one, two, 0) for _ in range(_TRIES) for one, two in zip(outcome, again())):
+                        return (
+                            f"{step.name} ({step.place}) gives other numbers each time that it is given the same, as "
+                            "what adds up in no fixed order does: allow for that with recorded(tolerance=...); "
+                        )
+                    shown = f"{_shown(value)}, and {_shown(other)} from the recording{_apart(value, other)}"
+                    return f"{step.name} ({step.place}) gives {shown}; "
         return ""
 
 
-def steps_again(tape: Tape, inputs: list[Any]) -> Iterator[list[Any]]:
-    """The operations of a tape, made one after the other from Python; copies of what each returns."""
+def steps_again(tape: Tape, inputs: list[Any]) -> Iterator[tuple[Operation, list[Any], Callable[[], list[Any]]]]:
+    """The operations of a tape, made one after the other from Python: each, copies of what it returns, and what tells
+    that once more, where it writes nothing."""
     slots: dict[int, Any] = {**dict(tape.constants), **dict(zip(tape.inputs, inputs))}
     with torch.no_grad():
         for operation in tape.steps:
@@ -142,14 +153,25 @@ def steps_again(tape: Tape, inputs: list[Any]) -> Iterator[list[Any]]:
                 for number, tensor in zip(numbers, each if isinstance(each, (list, tuple)) else (each,)):
                     if number >= 0:
                         slots[number] = tensor
-            flat = result if isinstance(result, (list, tuple)) else [result]
-            yield [each.detach().clone() if isinstance(each, torch.Tensor) else None for each in flat]
+            yield operation, _copies(result), _once_more(operation, slots, result)
+
+
+def _once_more(operation: Operation, slots: dict[int, Any], result: Any) -> Callable[[], list[Any]]:
+    is_repeatable = not operation.writes and not operation.is_random
+    return lambda: _copies(_run(operation, slots) if is_repeatable else result)
+
+
+def _copies(result: Any) -> list[Any]:
+    flat = result if isinstance(result, (list, tuple)) else [result]
+    return [each.detach().clone() if isinstance(each, torch.Tensor) else None for each in flat]
 
 
 def _run(operation: Operation, slots: dict[int, Any]) -> Any:
     def value_of(argument: Any) -> Any:
         if isinstance(argument, Slot):
             return slots[argument.number]
+        if isinstance(argument, Number):
+            return argument.value
         return [value_of(each) for each in argument] if isinstance(argument, list) else argument
 
     declared = private_names.schema_of(operation.operator).arguments
@@ -183,6 +205,14 @@ def _has_changed(tensor: Any, copy: Any) -> bool:
 
 def _told(failure: Exception) -> str:
     return TOO_LITTLE if is_of_memory(failure) else f"the recording fails: {str(failure).partition(chr(10))[0]}"
+
+
+def _apart(value: Any, other: Any) -> str:
+    """How far two tensors are from each other, where that can be said."""
+    tensors = [each for each in (value, other) if isinstance(each, torch.Tensor)]
+    if len(tensors) < 2 or value.shape != other.shape or value.numel() < 2 or not value.is_floating_point():
+        return ""
+    return f" (they differ by up to {float((value - other).detach().abs().max()):.3g})"
 
 
 def _shown(value: Any) -> str:

@@ -23,7 +23,8 @@ from . import comparison
 from .device_turns import Turns, turns_of
 from .memory_spans import Spans, has_gaps, like, span_of
 from .recorded_call import Tape
-from .tape import ALONE, is_move
+from .recorder import ALONE
+from .tape import is_move
 
 _CAPTURES = 8
 _GRAPHS = 8

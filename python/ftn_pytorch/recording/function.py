@@ -16,12 +16,15 @@ from ..host import log, private_names, thread_recorder
 from ..values import user_objects
 from . import collectives, comparison, cuda_graphs, extension
 from .bindings import Facts, difference
-from .recorded_call import Tape, filler, leaves, like, record, tensors_in
-from .tape import ALONE, is_ordinary
+from .recorded_call import Tape, leaves, record, tensors_in
+from .recorder import ALONE
+from .returned import filler, mapped, parts
+from .tape import is_ordinary
 
 _WARM_UP = 2
 _ATTEMPTS = 3
-_LIMIT = 8
+_LIMIT = 24
+_LOSSES = 8
 _LASTING = 100
 
 
@@ -70,10 +73,11 @@ def recorded(
     return call
 
 
-@dataclass
+@dataclass(eq=False)
 class _Variant:
-    """One set of shapes, types and modes."""
+    """One recording, or one that is to come, for one set of shapes, types and modes, which is its key."""
 
+    key: Any
     calls: int = 0
     attempts: int = 0
     tape: Tape | None = None
@@ -104,7 +108,7 @@ class RecordedFunction:
         self._tolerance = tolerance
         self._ignored = ignored
         self._facts = Facts()
-        self._variants: dict[Any, _Variant] = {}
+        self._variants: dict[Any, list[_Variant]] = {}
         self._ready: tuple[_Variant, ...] = ()
         self._lost = 0
         self._is_busy = False
@@ -116,7 +120,7 @@ class RecordedFunction:
     def reset(self) -> None:
         """Forget all recordings. To be called before ``destroy_process_group``, which waits for CUDA graphs."""
         with ALONE:
-            for variant in self._variants.values():
+            for variant in self._all():
                 if isinstance(variant.replay, cuda_graphs.GraphReplay):
                     variant.replay.reset()
             self._ready, self._lost = (), 0
@@ -150,50 +154,79 @@ class RecordedFunction:
         if extension.obstacle():
             self._give_up(extension.obstacle())
             return NotImplemented
-        variant = self._variant(args, named)
-        if variant is None:
+        variant = self._chosen(_key(args, named))
+        if variant is None or self.obstacle:
             return NotImplemented
-        if variant.replay is not None and variant.checks == 0:
-            if not self._may_go_on(variant, variant.replay):
-                return NotImplemented
-        elif variant.replay is not None:
+        if variant.tape is not None:
             return self._check(variant, args, named)
         variant.calls += 1
         return NotImplemented if variant.calls <= _WARM_UP else self._record(variant, args, named)
 
-    def _variant(self, args: tuple, named: dict[str, Any]) -> _Variant | None:
-        """That of a call; None where there are too many."""
-        key = _key(args, named)
+    def _chosen(self, key: Any) -> _Variant | None:
+        """What to check or to record in a call for which no recording is ready; None to leave it as it is."""
         if key not in self._variants:
             if len(self._variants) == _LIMIT:
-                del self._variants[next(iter(self._variants))]
+                once = next((old for old, (each, *_) in self._variants.items() if each.calls <= 1), None)
+                if once is None:
+                    return None
+                del self._variants[once]
                 self._lose("its arguments are of other shapes, types or values in each call")
-            self._variants[key] = _Variant()
-        return None if self.obstacle else self._variants[key]
+            self._variants[key] = [_Variant(key)]
+        why = ""
+        for variant in [each for each in self._variants[key] if each.tape is not None]:
+            assert variant.tape is not None
+            changed = extension.module().first_change(variant.tape.bindings)
+            if changed < 0:
+                return variant if variant.checks > 0 else self._instead_of(variant, variant.replay)
+            what, values = difference(variant.tape.watched[changed])
+            why = f"{what} is another one"
+            # a plain value may come back, such as that of train() and eval()
+            if not values:
+                self._drop(variant, why)
+        return self._fresh(key, why)
 
-    def _may_go_on(self, variant: _Variant, replay: Any) -> bool:
-        """After a recording did not hold for a call: False if the call has to be made as it is, and nothing changes."""
+    def _instead_of(self, variant: _Variant, replay: Any) -> _Variant | None:
+        """What to record after a recording did not hold for a call; None if nothing has changed for good."""
         kind, index = replay.why()
         assert variant.tape is not None
         if kind in ("failure", "arguments", "modes"):
-            return False
+            return None
         meant = {
             "binding": lambda: f"{difference(variant.tape.watched[index])[0]} is another one",  # type: ignore[union-attr]
             "gradient": lambda: "gradients are not set as they were",
             "memory": lambda: "a tensor has other memory",
             "number": lambda: "a number of an optimizer has become zero, or no number",
+            "branch": lambda: "the step of an optimizer goes another way",
         }[kind]()
-        log.info(f"{self.name}: recorded anew, because {meant}")
+        self._drop(variant, meant)
+        return self._fresh(variant.key, meant)
+
+    def _fresh(self, key: Any, why: str) -> _Variant:
+        """The one of a kind of call that is to be recorded."""
+        group = self._variants.setdefault(key, [])
+        if not group or group[-1].tape is not None:
+            log.info(f"{self.name}: recorded anew, because {why}")
+            checked = [each for each in group if each.checks > 0]
+            if len(checked) > 1:
+                self._drop(checked[0], why)
+            if len(self._ready) >= _LIMIT:
+                self._drop(self._ready[-1], why)
+            group.append(_Variant(key, _WARM_UP - 1))
+        return group[-1]
+
+    def _drop(self, variant: _Variant, why: str) -> None:
         self._ready = tuple(each for each in self._ready if each is not variant)
+        if variant in (group := self._variants.get(variant.key, [])):
+            group.remove(variant)
         if variant.replay.runs < _LASTING:
-            self._lose(f"what it uses changes from call to call: {meant}")
-        variant.calls, variant.replay, variant.tape = _WARM_UP - 1, None, None
-        variant.compared, variant.trial = None, None
-        return not self.obstacle
+            self._lose(f"what it uses changes from call to call: {why}")
+
+    def _all(self) -> Iterator[_Variant]:
+        return (each for group in self._variants.values() for each in group)
 
     def _lose(self, why: str) -> None:
         self._lost += 1
-        if self._lost > _LIMIT:
+        if self._lost > _LOSSES:
             self._give_up(why)
 
     def _record(self, variant: _Variant, args: tuple, named: dict[str, Any]) -> Any:
@@ -241,7 +274,7 @@ class RecordedFunction:
         if difference:
             self._give_up(difference)
         elif difference is None:
-            self._may_go_on(variant, replay)
+            self._instead_of(variant, replay)
         else:
             variant.checks -= 1
             if variant.checks == 0:
@@ -277,14 +310,9 @@ def without_graph(value: Any) -> Any:
     """A result whose tensors carry no gradients."""
     if isinstance(value, torch.Tensor):
         return value.detach() if value.requires_grad else value
-    if isinstance(value, tuple):
-        items = [without_graph(each) for each in value]
-        return like(value, items)
-    if type(value) is list:
-        return [without_graph(each) for each in value]
-    if type(value) is dict:
-        return {name: without_graph(each) for name, each in value.items()}
-    return value
+    if not any(isinstance(each, torch.Tensor) and each.requires_grad for each in parts(value)):
+        return value
+    return mapped(without_graph, value)
 
 
 def _key(args: tuple, named: dict[str, Any]) -> Any:

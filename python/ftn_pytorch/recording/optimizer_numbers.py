@@ -1,22 +1,26 @@
 # SPDX-License-Identifier: MIT
-"""Numbers of optimizers (``param_groups``), which schedulers change, as values that each call of a recording is given.
+"""Numbers of optimizers (``param_groups``, counts of steps) as values that each call of a recording is given.
 
-An operator is called with a plain number, which does not tell where it comes from. So before the step that is recorded
-the optimizer makes a trial step with other numbers, which is undone. An argument that was another one in the trial
-depends on the numbers; it must be one of them, or one of the forms below, in both steps to the last bit.
+An operator is called with a plain number, which does not tell where it comes from. So the numbers of a recorded step
+are traced. A trial step with other numbers, which is undone, shows that nothing was overlooked: an argument that is
+another one there must have been computed from them, in a way that gives both.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
 
 from ..errors import is_of_memory
-from .tape import TOO_LITTLE, Operation, Recorder, Slot
+from .recorder import TOO_LITTLE, Recorder
+from .tape import Operation, Slot, address_of
+from .traced_numbers import NUMBER, SLOT, Branch, Number, Trace, renumbered
+
+_MANY, _FEW = 16, 7
 
 
 def is_live(optimizer: Any) -> bool:
@@ -39,12 +43,10 @@ class Steps:
 
     optimizer: Any
     begin: int
+    trace: Trace
+    trial: list[Operation]
+    tried: Trace
     end: int = 0
-    trial: list[Operation] = field(default_factory=list)
-
-
-ITSELF, NEGATIVE, COMPLEMENT, DECAY = range(4)
-"""p, -p, 1 - p, 1 - p q: the forms of ``Number`` in src/recording/validity.hpp."""
 
 
 class Source(NamedTuple):
@@ -58,14 +60,6 @@ class Source(NamedTuple):
         return self.group[self.key] if self.item < 0 else self.group[self.key][self.item]
 
 
-class Number(NamedTuple):
-    """How an argument of an operator is computed from numbers of groups."""
-
-    form: int
-    p: Source
-    q: Source
-
-
 def sources_of(optimizer: Any) -> list[Source]:
     found: list[Source] = []
     if not is_live(optimizer):
@@ -76,6 +70,20 @@ def sources_of(optimizer: Any) -> list[Source]:
                 items = range(len(value)) if isinstance(value, tuple) else [-1]
                 found += [Source(group, key, item) for item in items]
     return found
+
+
+def counts_of(optimizer: Any) -> list[Any]:
+    """Numbers that a step may read out of its state: tensors in host memory."""
+    states = optimizer.state.values() if is_live(optimizer) else ()
+    found = [each for state in states if isinstance(state, dict) for each in state.values()]
+    return [each for each in found if isinstance(each, torch.Tensor) and each.ndim == 0 and each.is_cpu]
+
+
+def _steps_of(optimizer: Any) -> list[Any]:
+    """Those of them that count steps."""
+    counts = {id(each): each for each in counts_of(optimizer)}
+    steps = [state.get("step") for state in optimizer.state.values() if isinstance(state, dict)]
+    return [each for each in steps if id(each) in counts]
 
 
 class Trials:
@@ -91,6 +99,8 @@ class Trials:
         self._is_trial = False
         self._thread = threading.get_ident()
         self._hooks: list[Any] = []
+        self._traced: list[tuple[Source, float]] = []
+        """Numbers that are traced now, and what stands in their places otherwise."""
 
     def __enter__(self) -> Trials:
         for each in self._optimizers:
@@ -100,6 +110,7 @@ class Trials:
     def __exit__(self, *failure: Any) -> None:
         for hook in self._hooks:
             hook.remove()
+        self._end_trace()
 
     def _before(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         recorder = self._recorder
@@ -110,16 +121,27 @@ class Trials:
             return
         self._is_trial = True
         recorder.stepping = optimizer
+        tried = Trace()
         try:
             with recorder.aside() as trial:
-                self._try(optimizer)
+                self._try(optimizer, tried)
         except Exception as failure:  # the step itself is still to come
             is_short = is_of_memory(failure)
             recorder.refuse(TOO_LITTLE if is_short else f"a trial step of {type(optimizer).__name__} fails ({failure})")
             return
         finally:
             self._is_trial = False
-        self.steps.append(Steps(optimizer, len(recorder.operations), trial=trial))
+            recorder.trace = None
+        recorder.trace = trace = Trace()
+        self.steps.append(Steps(optimizer, len(recorder.operations), trace, trial, tried))
+        for place, source in enumerate(sources_of(optimizer)):
+            self._traced.append((source, source.value()))
+            _set(source, trace.begin(source.value(), NUMBER, place))
+
+    def _end_trace(self) -> None:
+        self._recorder.trace = None
+        while self._traced:
+            _set(*self._traced.pop())
 
     def _is_elsewhere(self) -> bool:
         """Another thread may make a step with the same optimizer."""
@@ -130,10 +152,11 @@ class Trials:
             return
         if not self._is_trial:
             self._recorder.stepping = None
+            self._end_trace()
         if not self._is_trial and self.steps and self.steps[-1].optimizer is optimizer:
             self.steps[-1].end = len(self._recorder.operations)
 
-    def _try(self, optimizer: Any) -> None:
+    def _try(self, optimizer: Any, trace: Trace) -> None:
         """A step with other numbers, after which everything is as before."""
         recorder = self._recorder
         tensors = list(_tensors_of(optimizer))
@@ -147,7 +170,10 @@ class Trials:
         known = [(each, dict(each)) for each in (vars(optimizer), *optimizer.param_groups, optimizer.state)]
         known += [(each, dict(each)) for each in optimizer.state.values() if isinstance(each, dict)]
         for place, source in enumerate(sources_of(optimizer)):
-            _set(source, _other(source.value(), place))
+            _set(source, trace.begin(_other(source.value(), place), NUMBER, place))
+        for place, count in enumerate(_steps_of(optimizer)):
+            count.copy_(_other_count(float(count), place))
+        recorder.trace = trace
         recorder.is_paused = False
         try:
             optimizer.step()
@@ -165,6 +191,11 @@ class Trials:
 def _other(value: float, place: int) -> float:
     """Near enough that limits such as beta < 1 hold, and another one for each number."""
     return value * (1 - 1 / (1024 + 37 * place))
+
+
+def _other_count(value: float, place: int) -> float:
+    """Near enough that a step takes the same way, far from where powers vanish, and another one for each parameter."""
+    return (value + 1 if value < _MANY else _FEW) + place / 4096
 
 
 def _set(source: Source, value: float) -> None:
@@ -186,29 +217,65 @@ def _tensors_of(optimizer: Any) -> Iterator[Any]:
         yield from (each for each in group.values() if isinstance(each, torch.Tensor))
 
 
-def find(steps: Steps, recorder: Recorder) -> tuple[dict[tuple[int, int], Number], str]:
-    """Numbers by operation and argument, and why a step cannot be recorded, if it cannot."""
+def find(steps: Steps, recorder: Recorder, listed: list[tuple]) -> tuple[list[Branch], str]:
+    """Put a ``Number`` in place of each argument that depends on numbers, which are added to a list.
+
+    The comparisons that decide on the way of the step; or why it cannot be recorded.
+    """
     made, name = recorder.operations[steps.begin : steps.end], type(steps.optimizer).__name__
-    if [each.operator for each in made] != [each.operator for each in steps.trial]:
-        return {}, f"which operators the step of {name} calls depends on its numbers"
+    one, other = steps.trace, steps.tried
+    if [each.operator for each in made] != [each.operator for each in steps.trial] or one.ways() != other.ways():
+        return [], f"which operators the step of {name} calls depends on its numbers"
     sources = sources_of(steps.optimizer)
-    now = [source.value() for source in sources]
-    other = [_other(value, place) for place, value in enumerate(now)]
-    found = {}
-    for index, (real, trial) in enumerate(zip(made, steps.trial)):
+    places = [_place(source, listed) for source in sources]
+    known: dict[tuple[str, str], Any] = {}
+    for a, b, formula in zip(one.values, other.values, one.formulas):
+        known.setdefault((a.hex(), b.hex()), formula)
+
+    def number_of(value: Any, tried: Any) -> Any:
+        if type(value) is not float or type(tried) is not float:
+            return value if value == tried else None
+        formula = known.get((value.hex(), tried.hex()))
+        found = None if formula is None else Number(renumbered(formula, {NUMBER: places}), value)
+        return value if value.hex() == tried.hex() else found
+
+    for real, trial in zip(made, steps.trial):
         for place, (value, tried) in enumerate(zip(real.arguments, trial.arguments)):
             if _is_same(value, tried, recorder):
                 continue
-            forms = _forms(len(sources))
-            fits = (form for form in forms if (_value(now, *form), _value(other, *form)) == (value, tried))
-            fit = None if isinstance(value, (Slot, list)) else next(fits, None)
-            if fit is None:
+            are_lists = isinstance(value, list) and isinstance(tried, list) and len(value) == len(tried)
+            found = [number_of(*pair) for pair in (zip(value, tried) if are_lists else [(value, tried)])]
+            if None in found:
                 keys = ", ".join(sorted({source.key for source in sources}))
                 what = f"{real.name} in the step of {name} is given what depends on {keys}"
-                return {}, f"{what} in a way that is not known"
-            form, p, q = fit
-            found[steps.begin + index, place] = Number(form, sources[p], sources[q])
+                return [], f"{what} in a way that is not known"
+            real.arguments[place] = found if are_lists else found[0]
+    return _branches(steps, recorder, places, listed)
+
+
+def _branches(steps: Steps, recorder: Recorder, places: list[int], listed: list[tuple]) -> tuple[list[Branch], str]:
+    """They are made before a call, when a count of steps is one less than what the step reads."""
+    counters: dict[int, int] = {}
+    for slot in {what for _, *both in steps.trace.branches for each in both for code, what in each if code == SLOT}:
+        counter, before = recorder.counts[recorder.reads[slot]]
+        writers = [each for each in recorder.operations if address_of(counter) in each.writes]
+        if len(writers) != 1 or "add_" not in writers[0].name or float(counter) != before + 1:
+            return [], f"the step of {type(steps.optimizer).__name__} compares what it reads out of its state"
+        counters[slot] = _place((counter,), listed)
+    found = []
+    for (code, *both), is_true in steps.trace.branches.items():
+        left, right = (renumbered(each, {NUMBER: places, SLOT: counters}) for each in both)
+        found.append((code, left, right, is_true))
     return found, ""
+
+
+def _place(source: tuple, listed: list[tuple]) -> int:
+    """Of a number, or a counter, in a list of which it becomes a part."""
+    for place, each in enumerate(listed):
+        if len(each) == len(source) and each[0] is source[0] and each[1:] == source[1:]:
+            return place
+    listed.append(source)
+    return len(listed) - 1
 
 
 def _is_same(value: Any, tried: Any, recorder: Recorder) -> bool:
@@ -216,20 +283,6 @@ def _is_same(value: Any, tried: Any, recorder: Recorder) -> bool:
     if isinstance(value, list) and isinstance(tried, list):
         return len(value) == len(tried) and all(_is_same(*pair, recorder) for pair in zip(value, tried))
     if not isinstance(value, Slot) or not isinstance(tried, Slot):
-        return value == tried
+        return value == tried and type(value) is type(tried)
     one, other = recorder.outside.get(value.number), recorder.outside.get(tried.number)
     return one is other or one is None or other is None or torch.equal(one, other)
-
-
-def _forms(count: int) -> Iterator[tuple[int, int, int]]:
-    """Form, and the places of p and q among the numbers."""
-    for p in range(count):
-        for form in (ITSELF, NEGATIVE, COMPLEMENT):
-            yield form, p, p
-    for p in range(count):
-        for q in range(count):
-            yield DECAY, p, q
-
-
-def _value(known: list[float], form: int, p: int, q: int) -> float:
-    return {ITSELF: known[p], NEGATIVE: -known[p], COMPLEMENT: 1 - known[p], DECAY: 1 - known[p] * known[q]}[form]

@@ -16,7 +16,8 @@ import torch
 
 from ..values import user_objects
 from ..values.kinds import Kind, kind_of, qualities
-from .tape import Recorder, is_of_library
+from .recorder import Recorder
+from .tape import is_of_library
 
 _CLOCKS = frozenset(
     getattr(time, f"{name}{unit}")

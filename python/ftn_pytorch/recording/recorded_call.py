@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import functools
-import operator
 import os
 import random
 import sys
@@ -18,13 +16,15 @@ from torch.utils.weak import TensorWeakRef
 from ..host import private_names
 from . import extension, optimizer_numbers
 from .bindings import Binding, Facts, Watch, difference
-from .optimizer_numbers import Number, Trials
+from .optimizer_numbers import Trials
 from .python_effects import Calls
-from .tape import Operation, Recorder, Slot, address_of, in_place, is_ordinary, place_of_waiting, without_unused
+from .recorder import Recorder
+from .returned import PLAIN, Item, mapped
+from .tape import Operation, Slot, address_of, in_place, is_ordinary, place_of_waiting, without_unused
 from .tensor_effects import Outside, changes_of
+from .traced_numbers import Branch, Number, formula_of
 
 _NEVER = sys.maxsize
-_PLAIN = (bool, int, float, complex, str, bytes, type(None))
 
 
 class Unrecordable(Exception):
@@ -45,7 +45,9 @@ class Tape:
     """Before that operation a failed run has changed nothing and drawn no random number."""
     results: list[int]
     bindings: list[tuple[int, Any, Any, Any]]
-    numbers: list[Number]
+    numbers: list[tuple]
+    """Those of optimizers, which each call reads."""
+    branches: list[Branch]
     gradients_before: list[tuple[Any, bool, Any]]
     """Parameter, whether it has a gradient before the call, and that gradient if it is read or added to."""
     gradients_after: list[tuple[Any, int, int]]
@@ -61,6 +63,8 @@ class Tape:
     """Places of those whose version counts that."""
     steps: list[Operation] = field(repr=False)
     """The operations as they were recorded."""
+    counts: list[Any] = field(default_factory=list)
+    """Tensors out of which a step of an optimizer reads numbers."""
     fixed: set[int] = field(default_factory=set)
     """Slots of tensors that were made of numbers, which nobody changes."""
     generators: list[Any] = field(default_factory=list)
@@ -76,13 +80,6 @@ class Gradient(NamedTuple):
     parameter: Any
     was_there: bool
     tensor: Any
-
-
-@dataclass(frozen=True)
-class Item:
-    """Stands for a tensor of a result."""
-
-    number: int
 
 
 def leaves(value: Any) -> Iterator[Any]:
@@ -105,7 +102,7 @@ def record(
     function: Callable, args: tuple, named: dict[str, Any], others: tuple, facts: Facts, ignored: frozenset[str]
 ) -> tuple[Any, Tape | str]:
     """The result of a call, and its tape, or the reason that there is none. The call is made as it always is."""
-    given = [leaf for leaf in leaves((args, named)) if not isinstance(leaf, (torch.Tensor, *_PLAIN))]
+    given = [leaf for leaf in leaves((args, named)) if not isinstance(leaf, (torch.Tensor, *PLAIN))]
     try:
         watch = Watch(function, (*others, *given), facts, ignored)
         obstacle = watch.obstacle()
@@ -121,7 +118,8 @@ def record(
     random_before = _random_of(watch)
     inputs = tensors_in(args, named)
     versions = [changes_of(each) for each in inputs]
-    recorder = Recorder(inputs)
+    counts = [each for optimizer in watch.optimizers for each in optimizer_numbers.counts_of(optimizer)]
+    recorder = Recorder(inputs, counts)
     with Trials(recorder, watch.optimizers) as trials, Outside(recorder), recorder, Calls(recorder) as calls:
         result = function(*args, **named)
     try:
@@ -134,7 +132,7 @@ def record(
                 raise Unrecordable(f"it draws numbers from {path}: draw them with torch, or outside, and pass them")
         counted = [place for place, each in enumerate(inputs) if changes_of(each) != versions[place]]
         before = [Gradient(parameter, ref is not None, ref and ref()) for parameter, ref in held]
-        return result, _tape(recorder, watch, before, result, counted, _numbers(recorder, trials))
+        return result, _tape(recorder, watch, before, result, counted, *_numbers(recorder, trials))
     except Unrecordable as reason:
         return result, str(reason)
 
@@ -186,14 +184,16 @@ def _require_pure(watch: Watch, rates: list, calls: Calls) -> None:
             raise Unrecordable(f"no name that it uses leads to its {kind}: give it as optimizer=")
 
 
-def _numbers(recorder: Recorder, trials: Trials) -> dict[tuple[int, int], Number]:
-    found: dict[tuple[int, int], Number] = {}
+def _numbers(recorder: Recorder, trials: Trials) -> tuple[list[tuple], list[Branch]]:
+    """Those that the steps of optimizers depend on, and which way the steps took."""
+    listed: list[tuple] = []
+    branches: list[Branch] = []
     for step in trials.steps:
-        numbers, obstacle = optimizer_numbers.find(step, recorder)
+        found, obstacle = optimizer_numbers.find(step, recorder, listed)
         if obstacle:
             raise Unrecordable(obstacle)
-        found.update(numbers)
-    return found
+        branches += found
+    return listed, branches
 
 
 def _tape(
@@ -202,7 +202,8 @@ def _tape(
     before: list[Gradient],
     result: Any,
     counted: list[int],
-    numbers: dict[tuple[int, int], Number],
+    numbers: list[tuple],
+    branches: list[Branch],
 ) -> Tape:
     outside = recorder.outside
     reached = (
@@ -222,20 +223,15 @@ def _tape(
             if made is None:
                 raise Unrecordable("it sets a gradient that no operation has computed")
             after.append((parameter, made, recorder.cleared.get(id(parameter), _NEVER)))
-    results: list[int] = []
+    results: dict[int, int] = {}
     template = _template(result, recorder, results)
-    needed = {*results, *(slot for _, slot, _ in after)}
+    needed = {*results.values(), *(slot for _, slot, _ in after)}
     steps = without_unused(_with_constants(recorder, needed), needed)
     steps = in_place(steps, {*needed, *recorder.inputs})
     kept = {*needed, *recorder.inputs, *outside, *recorder.derived}
     # where a gradient was taken away, counted in what is left
     after = [(each, slot, sum(step.number < cleared for step in steps)) for each, slot, cleared in after]
-    listed: list[Number] = []
-    operations = []
-    for operation, last in zip(steps, _last_uses(steps, kept)):
-        place = operation.number
-        known = {index: numbers[place, index] for index in range(len(operation.arguments)) if (place, index) in numbers}
-        operations.append(_described(operation, last, known, listed))
+    operations = [_described(operation, last) for operation, last in zip(steps, _last_uses(steps, kept))]
     writes = {address for operation in steps for address in operation.writes}
     written = {number: tensor for number, tensor in outside.items() if address_of(tensor) in writes}
     inputs = list(zip(recorder.inputs, recorder.held_inputs))
@@ -248,9 +244,10 @@ def _tape(
         constants=[*outside.items(), *recorder.derived.items()],
         operations=operations,
         first_write=min(first, default=len(steps)),
-        results=results,
+        results=list(results.values()),
         bindings=[binding[:4] for binding in watch.bindings],
-        numbers=listed,
+        numbers=numbers,
+        branches=branches,
         gradients_before=[
             (parameter, was_there, gradient if _is_used(gradient, recorder) else None)
             for parameter, was_there, gradient in before
@@ -262,6 +259,7 @@ def _tape(
         written_inputs=written_inputs,
         counted_inputs=counted,
         steps=steps,
+        counts=[tensor for tensor, _ in recorder.counts.values()],
         fixed={slot for made, (source, _, _) in recorder.constants.items() for slot in (made, source)},
         generators=recorder.generators,
         watched=watch.bindings,
@@ -290,65 +288,21 @@ def _is_used(gradient: Any, recorder: Recorder) -> bool:
     return gradient is not None and any(tensor is gradient for tensor in recorder.outside.values())
 
 
-def _template(value: Any, recorder: Recorder, results: list[int]) -> Any:
+def _template(value: Any, recorder: Recorder, results: dict[int, int]) -> Any:
+    """``results``: the slots of tensors, by their identity; a tensor that is returned twice is one in each call."""
     if isinstance(value, torch.Tensor):
         slot = recorder.known(value)
         if slot is None:
             raise Unrecordable("it returns a tensor that no recorded operation has made")
-        results.append(slot)
-        return Item(len(results) - 1)
-    if isinstance(value, tuple):
-        items = [_template(each, recorder, results) for each in value]
-        return like(value, items)
-    if type(value) is list:
-        return [_template(each, recorder, results) for each in value]
-    if type(value) is dict:
-        return {name: _template(each, recorder, results) for name, each in value.items()}
-    if isinstance(value, _PLAIN):
+        results.setdefault(id(value), slot)
+        return Item(list(results).index(id(value)))
+    if isinstance(value, (*PLAIN, Item)):
         return value
-    kind = type(value).__name__
-    raise Unrecordable(f"it returns a {kind}; tensors, constants and containers of them can be recorded")
-
-
-def like(value: tuple, items: list[Any]) -> tuple:
-    """A tuple of the same class, which may be a named one, or one of torch.return_types."""
-    kind: Any = type(value)
-    if hasattr(kind, "_make"):
-        return kind._make(items)
-    return kind(items) if hasattr(kind, "n_sequence_fields") else tuple(items)
-
-
-def parts(value: Any) -> Iterator[Any]:
-    """What the containers of a result hold."""
-    if isinstance(value, (tuple, list)):
-        for each in value:
-            yield from parts(each)
-    elif isinstance(value, dict):
-        for each in value.values():
-            yield from parts(each)
-    else:
-        yield value
-
-
-def filler(template: Any) -> Callable[[tuple], Any]:
-    """``filled`` for one template."""
-    if template == Item(0):
-        return operator.itemgetter(0)
-    return functools.partial(filled, template)
-
-
-def filled(template: Any, tensors: tuple) -> Any:
-    """A result."""
-    if isinstance(template, Item):
-        return tensors[template.number]
-    if isinstance(template, tuple):
-        items = [filled(each, tensors) for each in template]
-        return like(template, items)
-    if isinstance(template, list):
-        return [filled(each, tensors) for each in template]
-    if isinstance(template, dict):
-        return {name: filled(each, tensors) for name, each in template.items()}
-    return template
+    found = mapped(lambda each: _template(each, recorder, results), value)
+    if found is None:
+        kind = type(value).__name__
+        raise Unrecordable(f"it returns a {kind}; tensors, constants and containers of them can be recorded")
+    return found
 
 
 def _last_uses(steps: list[Operation], kept: set[int]) -> list[set[int]]:
@@ -362,23 +316,22 @@ def _last_uses(steps: list[Operation], kept: set[int]) -> list[set[int]]:
     return found[::-1]
 
 
-def _described(
-    operation: Operation, last: set[int], known: dict[int, Number], listed: list[Number]
-) -> tuple[str, str, list[tuple[str, Any]], list[list[int]]]:
+def _described(operation: Operation, last: set[int]) -> tuple[str, str, list[tuple[str, Any]], list[list[int]]]:
     """Name, overload, arguments and results, as ``operation_of`` in src/recording/module.cpp takes them."""
     arguments: list[tuple[str, Any]] = []
     flat = list(operation.slots())
     waiting = place_of_waiting(operation.operator)
     for index, value in enumerate(operation.arguments):
-        if index in known:
-            listed.append(known[index])
-            arguments.append(("number", len(listed) - 1))
+        if isinstance(value, Number):
+            arguments.append(("number", value.formula))
         elif isinstance(value, Slot):
             # moved only if the call is given it once
             is_last = value.number in last and flat.count(value.number) == 1
             arguments.append(("last" if is_last else "slot", value.number))
         elif isinstance(value, list) and any(isinstance(item, Slot) for item in value):
             arguments.append(("list", [-1 if item is None else item.number for item in value]))
+        elif isinstance(value, list) and any(isinstance(item, Number) for item in value):
+            arguments.append(("numbers", [formula_of(item) for item in value]))
         else:
             # a stream that is captured cannot be waited for, and what is copied there is not written meanwhile
             arguments.append(("waits" if index == waiting else "value", value))

@@ -1,39 +1,24 @@
 # SPDX-License-Identifier: MIT
-"""A call of a function as a list of operator calls: the recorder that writes it, and the tape that is left of it.
-
-torch shows a mode of ``__torch_dispatch__`` every operator call below autograd and autocast, the backward pass and the
-step of an optimizer among them. The recorder lets each call happen and notes it, so the call that is recorded computes
-what it would have computed anyway.
-"""
+"""A call of a function as a list of operator calls, and what is left out of it or done in place."""
 
 from __future__ import annotations
 
-import contextlib
 import inspect
 import os
-import threading
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-from torch.utils.weak import WeakIdKeyDictionary
 
-from ..host import private_names, thread_recorder
+from ..host import private_names
+from .traced_numbers import Number
 
 _OWN = os.path.dirname(os.path.dirname(__file__)) + os.sep  # as code objects have it, even with ".." in it
 _TORCH = os.path.dirname(torch.__file__) + os.sep
 _ACTIVATIONS = ("aten::relu", "aten::sigmoid", "aten::tanh")
 _MOVES = ("aten._to_copy.default", "aten.copy_.default")
-_CLONE = torch.ops.aten.clone.default
-_KEPT_BYTES = 64 << 20
-_FOLDED = ("aten::detach", "aten::alias", "aten::lift_fresh")
-
-ALONE = threading.RLock()
-"""Held by the thread that records, checks or captures: generators and streams of captures are those of a process."""
-
-TOO_LITTLE = "there is too little memory to record and to check it"
 
 
 @dataclass(frozen=True)
@@ -82,226 +67,8 @@ class Operation:
             for item in argument if isinstance(argument, list) else (argument,):
                 if isinstance(item, Slot):
                     yield item.number
-
-
-class Recorder(private_names.dispatch_mode() or object):  # type: ignore[misc]
-    """While it is entered, the calls of this thread are noted.
-
-    ``obstacle`` says why what was noted is of no use, if it is. Nothing is raised: the call goes on as it is. Tensors
-    that come from outside are held, others are not: autograd takes a gradient as it is if nobody else holds it, and
-    copies it otherwise.
-    """
-
-    supports_higher_order_operators = True
-
-    def __init__(self, inputs: Sequence[Any], with_values: bool = False) -> None:
-        super().__init__()
-        self.obstacle = ""
-        self.operations: list[Operation] = []
-        self.outside: dict[int, Any] = {}
-        self.used_at: dict[int, str] = {}
-        """Where each of them was first met."""
-        self.constants: dict[int, tuple[int, Any, Operation]] = {}
-        """Those that were made of numbers of Python: slot and tensor of the original, and how it is copied."""
-        self.derived: dict[int, Any] = {}
-        self.cleared: dict[int, int] = {}
-        """How many operations there were when the gradient of a tensor, by its identity, was set to None."""
-        self.generators: list[Any] = []
-        self.is_paused = False
-        self.stepping: Any = None
-        """The optimizer that makes a step."""
-        self.values: list[Any] | None = [] if with_values else None
-        """Copies of the results, as many as are kept."""
-        self._room = _KEPT_BYTES
-        self._count = 0
-        self._slots: Any = WeakIdKeyDictionary()
-        self._folded: set[int] = set()
-        self.kept: list[Any] = []
-        """Tensors of this package that live on between calls: they need no name that leads to them."""
-        self._told_before: list[Any] = []
-        self.held_inputs = list(inputs)
-        self.inputs = [self.slot_of(tensor, is_input=True) for tensor in inputs]
-
-    def __enter__(self) -> Any:
-        self._told_before.append(thread_recorder.begin(self))
-        return super().__enter__()
-
-    def __exit__(self, *failure: Any) -> Any:
-        thread_recorder.end(self._told_before.pop())
-        return super().__exit__(*failure)
-
-    def keep(self, tensor: Any) -> None:
-        self.kept.append(tensor)
-
-    def slot_of(self, tensor: Any, is_input: bool = False) -> int:
-        known = self._slots.get(tensor)
-        if known is not None:
-            return known
-        number = self._new(tensor)
-        if not is_input:
-            self.outside[number] = tensor
-            self.used_at[number] = place_of_user()
-        return number
-
-    def note_constant(self, slot: int) -> None:
-        """A tensor from outside that was made of numbers of Python just now: each run begins with these numbers."""
-        copy = self.outside[slot].detach().clone()
-        source = self._new(copy)
-        arguments = [Slot(source), None]
-        made = Operation(_CLONE, arguments, [[slot]], set(), place_of_user(), len(self.operations), copy.is_cpu, False)
-        self.constants[slot] = (source, copy, made)
-        self.operations.append(made)
-
-    def known(self, tensor: Any) -> int | None:
-        return self._slots.get(tensor)
-
-    def _new(self, tensor: Any) -> int:
-        if not is_ordinary(tensor):
-            self.refuse(f"it uses a {'nested tensor' if tensor.is_nested else f'tensor of layout {tensor.layout}'}")
-        number = self._count
-        self._count += 1
-        self._slots[tensor] = number
-        return number
-
-    @property
-    def count(self) -> int:
-        return self._count
-
-    @contextlib.contextmanager
-    def aside(self) -> Iterator[list[Operation]]:
-        """What is noted meanwhile goes into a list of its own."""
-        kept, self.operations = self.operations, []
-        try:
-            yield self.operations
-        finally:
-            self.operations = kept
-
-    def refuse(self, why: str) -> None:
-        if not self.obstacle:
-            self.obstacle = f"{place_of_user()}: {why}"
-
-    def __torch_dispatch__(self, operator: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = kwargs or {}
-        if not private_names.has_schema(operator):
-            self.refuse(f"it calls {operator}, which is given functions")
-        if self.obstacle or self.is_paused or operator.namespace == "profiler":
-            return operator(*args, **kwargs)
-        try:
-            self._check(operator, types, args)
-            arguments, written = self._encode(operator, args, kwargs)
-            inputs = {address_of(each) for each in _tensors((*args, *kwargs.values()))}
-        except Exception as failure:  # of what is not foreseen; the call goes on
-            self.refuse(f"{operator} cannot be noted ({failure})")
-            return operator(*args, **kwargs)
-        result = operator(*args, **kwargs)
-        try:
-            self._note(operator, arguments, written, inputs, result)
-        except Exception as failure:
-            self.refuse(f"{operator} cannot be noted ({failure})")
-        return result
-
-    def _note(self, operator: Any, arguments: list[Any], written: list[Any], inputs: set[int], result: Any) -> None:
-        writes = {address_of(tensor) for tensor in written}
-        name = private_names.schema_of(operator).name
-        inner = arguments[0] if arguments else None
-        if name in _FOLDED and isinstance(inner, Slot):
-            self._slots[result] = inner.number
-            self._folded.add(inner.number)
-            return
-        # one slot may stand for several tensors, which have shapes of their own
-        shared = self._folded | {*self.inputs, *self.outside, *self.derived}
-        if torch.Tag.inplace_view in operator.tags and isinstance(inner, Slot) and inner.number in shared:
-            self.refuse(f"the shape of a tensor is changed in place ({operator})")
-        if writes or not self._derive(arguments, result):
-            made = Operation(operator, arguments, self._results(result), writes, place_of_user(), len(self.operations))
-            made.on_host = any(each.is_cpu for each in (*_tensors([result]), *written))
-            if waits_for_ranks(operator):
-                made.received = result.detach().clone()
-            if isinstance(result, torch.Tensor):
-                made.makes_memory = result.is_floating_point() and address_of(result) not in inputs
-            self.operations.append(made)
-            if self.values is not None:
-                self.values.append(self._copies(result))
-
-    def _check(self, operator: Any, types: Any, args: Any) -> None:
-        strange = [each for each in types if each not in (torch.Tensor, torch.nn.Parameter)]
-        if strange:
-            self.refuse(f"it uses tensors of the class {strange[0].__name__}")
-        tags = operator.tags
-        if operator.namespace == "c10d":
-            self.refuse(f"it waits for other ranks in {operator}; ftn_pytorch.average_gradients can be recorded")
-        if torch.Tag.data_dependent_output in tags:
-            self.refuse(self.of_number(operator))
-        if torch.Tag.dynamic_output_shape in tags and not _has_whole_indices(operator, args):
-            self.refuse(f"the shape of a result depends on numbers in tensors ({operator})")
-
-    def of_number(self, operator: Any) -> str:
-        if self.stepping is None:
-            return (
-                f"a number is taken out of a tensor ({operator}), and what follows may depend on it; leave it a "
-                "tensor, and take the number outside of the recorded function"
-            )
-        kind = type(self.stepping)
-        cure = "; make it with fused=True" if "fused" in inspect.signature(kind).parameters else ""
-        return f"the step of {kind.__name__} takes numbers out of its state{cure}"
-
-    def _encode(self, operator: Any, args: Any, kwargs: Any) -> tuple[list[Any], list[Any]]:
-        """Arguments in the order of the schema, and the tensors that are written."""
-        found: list[Any] = []
-        written: list[Any] = []
-        for place, declared in enumerate(private_names.schema_of(operator).arguments):
-            value = args[place] if place < len(args) else kwargs.get(declared.name, declared.default_value)
-            found.append(self._encoded(value))
-            is_written = declared.alias_info is not None and declared.alias_info.is_write
-            if is_written or (declared.name in ("running_mean", "running_var") and "batch_norm" in str(operator)):
-                # the schema of batch normalisations does not tell
-                written += _tensors([value])
-        return found, written
-
-    def _encoded(self, value: Any) -> Any:
-        if isinstance(value, torch.Tensor):
-            return Slot(self.slot_of(value))
-        if isinstance(value, (list, tuple)) and any(isinstance(item, torch.Tensor) for item in value):
-            return [None if item is None else Slot(self.slot_of(item)) for item in value]
-        if isinstance(value, torch.Generator) and value not in self.generators:
-            self.generators.append(value)
-        if isinstance(value, (torch.UntypedStorage, torch.TypedStorage)):
-            self.refuse("it uses the memory of a tensor as it is (untyped_storage, set_, copy.deepcopy, pickle)")
-        return value
-
-    def _derive(self, arguments: list[Any], result: Any) -> bool:
-        """Views of what comes from outside are made once; they show what that holds later, too."""
-        numbers = [item for each in arguments for item in (each if isinstance(each, list) else [each])]
-        slots = [item.number for item in numbers if isinstance(item, Slot)]
-        if not slots or not isinstance(result, torch.Tensor) or self._slots.get(result) is not None:
-            return False
-        sources = [self.outside.get(slot, self.derived.get(slot)) for slot in slots]
-        if any(source is None for source in sources) or self.constants.keys() & slots:
-            return False
-        if address_of(result) != address_of(sources[0]) or result.numel() == 0:
-            return False
-        number = self._new(result)
-        self.derived[number] = torch.ops.aten.detach(result)
-        return True
-
-    def _copies(self, result: Any) -> list[Any]:
-        whole = result if isinstance(result, (list, tuple)) else [result]
-        tensors = [each if isinstance(each, torch.Tensor) else None for each in whole]
-        self._room -= sum(each.nbytes for each in tensors if each is not None)
-        return [] if self._room < 0 else [None if each is None else each.detach().clone() for each in tensors]
-
-    def _results(self, result: Any) -> list[list[int]]:
-        whole = result if isinstance(result, tuple) else () if result is None else (result,)
-        found = []
-        for each in whole:
-            tensors = each if isinstance(each, (list, tuple)) else (each,)
-            found.append(
-                [
-                    self._new(tensor) if isinstance(tensor, torch.Tensor) and self._slots.get(tensor) is None else -1
-                    for tensor in tensors
-                ]
-            )
-        return found
+                elif isinstance(item, Number):
+                    yield from item.slots()
 
 
 def is_ordinary(tensor: Any) -> bool:
@@ -326,13 +93,6 @@ def address_of(tensor: Any) -> int:
         return 0
 
 
-def _has_whole_indices(operator: Any, args: Any) -> bool:
-    """True for x[i] with integers in i: the shape is that of i, other than with a mask."""
-    return operator is torch.ops.aten.index.Tensor and all(
-        each is None or each.dtype not in (torch.bool, torch.uint8) for each in args[1]
-    )
-
-
 def is_move(operator: Any) -> bool:
     """True for a copy, which may be one from the host to a device."""
     return str(operator) in _MOVES
@@ -342,13 +102,6 @@ def place_of_waiting(operator: Any) -> int:
     """Which argument tells a copy not to wait for its end; -1 where there is none."""
     names = [each.name for each in private_names.schema_of(operator).arguments] if is_move(operator) else []
     return names.index("non_blocking") if names else -1
-
-
-def _tensors(values: Any) -> Iterator[Any]:
-    for value in values:
-        for each in value if isinstance(value, (list, tuple)) else (value,):
-            if isinstance(each, torch.Tensor):
-                yield each
 
 
 def is_of_library(file: str) -> bool:

@@ -11,7 +11,8 @@ from torch.overrides import TorchFunctionMode
 
 from ..host import private_names
 from ..values.kinds import Kind, kind_of
-from .tape import Recorder
+from .recorder import Recorder
+from .traced_numbers import SLOT
 
 _VERSION = private_names.version_getter()
 _READS = (torch.Tensor.tolist, torch.Tensor.numpy, torch.Tensor.__array__, torch.Tensor.__dlpack__)
@@ -49,6 +50,11 @@ class Outside(TorchFunctionMode):
             self._recorder.refuse(self._recorder.of_number(f"Tensor.{function.__name__}"))
         if function == _SET_GRADIENT and args[1] is None:
             self._recorder.cleared[id(args[0])] = len(self._recorder.operations)
+        if function == torch.Tensor.item and self._recorder.trace is not None:
+            known = len(self._recorder.reads)
+            number = function(*args, **kwargs)
+            is_count = len(self._recorder.reads) > known
+            return self._recorder.trace.begin(number, SLOT, max(self._recorder.reads)) if is_count else number
         if function not in _MAKES:
             return function(*args, **kwargs)
         before = set(self._recorder.outside)

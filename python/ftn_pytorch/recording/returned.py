@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: MIT
+"""What a function returns: containers, which are made anew in each run, and the tensors in them."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import operator
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import torch
+
+from ..values.kinds import base_of
+from ..values.walk import fields_of, slots_of
+
+PLAIN = (bool, int, float, complex, str, bytes, type(None))
+
+
+@dataclasses.dataclass(frozen=True)
+class Item:
+    """Stands for a tensor of a result."""
+
+    number: int
+
+
+def mapped(change: Callable[[Any], Any], value: Any) -> Any:
+    """A container of the same class, with what ``change`` makes of its items; None for what is no container.
+
+    Containers are tuples, lists, dicts, and objects that are dataclasses or dicts, whose own code is not run.
+    """
+    kind: Any = type(value)
+    if isinstance(value, tuple):
+        return like(value, [change(each) for each in value])
+    if kind is list:
+        return [change(each) for each in value]
+    if kind is dict:
+        return {name: change(each) for name, each in value.items()}
+    if not _is_record(value):
+        return None
+    base = base_of(kind)
+    made = base.__new__(kind)
+    for name, each in _attributes(value).items():
+        object.__setattr__(made, name, change(each))
+    for name in base.__iter__(value) if base is not object else ():
+        base.__setitem__(made, name, change(base.__getitem__(value, name)))
+    return made
+
+
+def _is_record(value: Any) -> bool:
+    """True for an object that is a dataclass or a dict, such as the results of transformers, which are both."""
+    base = base_of(type(value))
+    return base in (dict, OrderedDict) or (base is object and dataclasses.is_dataclass(value))
+
+
+def _attributes(value: Any) -> dict[str, Any]:
+    return {**fields_of(value), **slots_of(value)}
+
+
+def like(value: tuple, items: list[Any]) -> tuple:
+    """A tuple of the same class, which may be a named one, or one of torch.return_types."""
+    kind: Any = type(value)
+    if hasattr(kind, "_make"):
+        return kind._make(items)
+    return kind(items) if hasattr(kind, "n_sequence_fields") else tuple(items)
+
+
+def parts(value: Any) -> Iterator[Any]:
+    """What the containers of a result hold, those in them included."""
+    if isinstance(value, (tuple, list)):
+        inside: Iterable[Any] = value
+    elif type(value) is dict:
+        inside = value.values()
+    elif not isinstance(value, (torch.Tensor, *PLAIN)) and _is_record(value):
+        base = base_of(type(value))
+        items = () if base is object else (base.__getitem__(value, name) for name in base.__iter__(value))
+        inside = (*_attributes(value).values(), *items)
+    else:
+        yield value
+        return
+    for each in inside:
+        yield from parts(each)
+
+
+def filler(template: Any) -> Callable[[tuple], Any]:
+    """``filled`` for one template."""
+    if template == Item(0):
+        return operator.itemgetter(0)
+    if type(template) is tuple and template == tuple(map(Item, range(len(template)))):
+        return lambda tensors: tensors
+    return functools.partial(filled, template)
+
+
+def filled(template: Any, tensors: tuple) -> Any:
+    """A result."""
+    if isinstance(template, Item):
+        return tensors[template.number]
+    found = None if isinstance(template, PLAIN) else mapped(lambda each: filled(each, tensors), template)
+    return template if found is None else found

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT
+/// Parts of a recording, made of what `recording/recorded_call.py` says of them in tuples and lists.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "recording/validity.hpp"
+
+namespace fpt::recording {
+
+inline std::vector<int32_t> integers(const py::handle& list) { return py::cast<std::vector<int32_t>>(list); }
+
+inline at::Tensor tensor_of(const py::handle& object) { return THPVariable_Unpack(object.ptr()); }
+
+/// (name, overload, arguments in the order of the schema, slots of results)
+Operation operation_of(const py::tuple& described);
+
+/// (kind, holder, key, value)
+Binding binding_of(const py::tuple& described);
+
+/// (group, key, item), or a tuple of one counter.
+Source source_of(const py::tuple& described);
+
+/// (code, formula, formula, outcome)
+Branch branch_of(const py::tuple& described);
+
+template <class Made, class Make>
+std::vector<Made> all_of(const py::iterable& described, const Make& make) {
+  std::vector<Made> made;
+  for (const auto& each : described) made.push_back(make(py::reinterpret_borrow<py::tuple>(each)));
+  return made;
+}
+
+}  // namespace fpt::recording

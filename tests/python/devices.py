@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: MIT
+"""Tests on the host, and on a GPU where there is one."""
+
+import pytest
+import torch
+
+GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+"""What only a GPU can show."""
+
+
+@pytest.fixture(params=["cpu", pytest.param("cuda", marks=GPU)])
+def device(request):
+    """Where tensors are made unless a test says so."""
+    if request.param != "cpu":
+        torch.set_default_device(request.param)
+    yield request.param
+    torch.set_default_device(None)

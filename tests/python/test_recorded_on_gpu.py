@@ -1,0 +1,370 @@
+# SPDX-License-Identifier: MIT
+"""Recorded functions on a GPU against the same functions as they are, bit for bit: what graphs could get wrong."""
+
+import copy
+import threading
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from devices import GPU  # noqa: E402
+from ftn_pytorch import recorded  # noqa: E402
+from ftn_pytorch.recording import cuda_graphs  # noqa: E402
+
+nn = torch.nn
+CALLS = 24
+MIB = 1 << 20
+
+pytestmark = [GPU, pytest.mark.usefixtures("extension")]
+
+
+def plain(function):
+    def call(*args):
+        found = function(*args)
+        return found.detach() if isinstance(found, torch.Tensor) else found
+
+    return call
+
+
+def both_ways(case):
+    """What a case yields with a function as it is, and recorded; the generators begin in the same state."""
+    found = []
+    for record in (plain, recorded):
+        torch.manual_seed(0)
+        found.append([each.detach().clone() for each in case(record)])
+    assert len(found[0]) == len(found[1])
+    for number, (one, other) in enumerate(zip(*found)):
+        assert torch.equal(one, other), (number, one, other)
+
+
+def network(*widths):
+    torch.manual_seed(1)
+    layers = [layer for one, two in zip(widths, widths[1:]) for layer in (nn.Linear(one, two), nn.Tanh())]
+    return nn.Sequential(*layers[:-1]).cuda()
+
+
+def step_of(net, optimizer):
+    def step(x):
+        optimizer.zero_grad()
+        loss = net(x).square().mean()
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    return step
+
+
+# ---- threads and streams
+
+
+@pytest.mark.parametrize("where", ["cuda", "cpu"])
+def test_threads_share_a_function(where):
+    net = network(16, 64, 4)
+    apply = recorded(lambda x: net(x.cuda()))
+    inputs = [torch.randn(32, 16, device=where) for _ in range(4)]
+    expected, wrong = [net(x.cuda()).detach() for x in inputs], []
+    for _ in range(8):
+        apply(inputs[0])
+    assert apply.recording.is_ready, apply.recording.obstacle
+
+    def run(number):
+        for _ in range(300):
+            if not torch.equal(apply(inputs[number]), expected[number]):
+                wrong.append(number)
+
+    together(run, range(4))
+    assert not wrong
+
+
+def together(body, numbers):
+    failures = []
+
+    def run(number):
+        try:
+            body(number)
+        except Exception as failure:
+            failures.append(failure)
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in numbers]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if failures:
+        raise failures[0]
+
+
+def test_threads_record_steps_of_their_own():
+    def trained(record, number):
+        net = copy.deepcopy(nets[number])
+        step = record(step_of(net, torch.optim.Adam(net.parameters(), lr=1e-3, fused=True)))
+        return torch.stack([step(x) for _ in range(60)])
+
+    x, nets = torch.ones(8, 4, device="cuda"), [network(4, 16 + number, 2) for number in range(4)]
+    expected = [trained(plain, number) for number in range(4)]
+    found = {}
+
+    def run(number):
+        found[number] = trained(recorded, number)
+
+    for _ in range(3):
+        together(run, range(4))
+        assert all(torch.equal(found[number], expected[number]) for number in range(4))
+
+
+def test_one_function_on_several_streams():
+    net = network(256, 512, 512, 256)
+    apply = recorded(lambda x: net(x))
+    inputs = [torch.randn(512, 256, device="cuda") for _ in range(4)]
+    expected = [net(x).detach() for x in inputs]
+    for _ in range(8):
+        apply(inputs[0])
+    streams = [torch.cuda.Stream() for _ in inputs]
+    torch.cuda.synchronize()
+    for _ in range(30):
+        found = []
+        for stream, x in zip(streams, inputs):
+            with torch.cuda.stream(stream):
+                found.append(apply(x))
+        torch.cuda.synchronize()
+        assert all(torch.equal(one, other) for one, other in zip(found, expected))
+
+
+# ---- numbers of the host
+
+
+def a_number_as_argument(record):
+    apply = record(lambda x, dt: x * dt)
+    for call in range(CALLS):
+        yield apply(torch.ones(3, device="cuda"), torch.tensor(0.5 if call < 12 else 0.1 * call))
+
+
+def a_number_of_the_script(record):
+    dt = torch.tensor(0.5)
+    apply = record(lambda x: x * dt + dt.cuda())
+    for call in range(CALLS):
+        if call > 11:
+            dt.fill_(0.1 * call)
+        yield apply(torch.ones(3, device="cuda"))
+
+
+def a_rate_on_the_host(record):
+    net, rate = network(4, 8, 2), torch.tensor(1e-2)
+    step = record(step_of(net, torch.optim.AdamW(net.parameters(), lr=rate, fused=True)))
+    for call in range(CALLS):
+        rate.fill_(1e-2 / (1 + call))
+        yield step(torch.ones(8, 4, device="cuda"))
+
+
+def numbers_of_python(record):
+    apply = record(lambda x: x * torch.tensor([1.0, 2.0, 3.0]).cuda() + torch.tensor(0.5))
+    for call in range(CALLS):
+        yield apply(torch.full((3,), float(call), device="cuda"))
+
+
+# ---- memory
+
+
+def a_large_pinned_array(record):
+    """It is written again as soon as the call returns, while the GPU is busy with something else."""
+    array = torch.empty(64 * MIB // 4, pin_memory=True)
+    apply, work = record(lambda x: x.cuda().mean()), torch.randn(4096, 4096, device="cuda")
+    for call in range(CALLS):
+        array.fill_(float(call))
+        for _ in range(10):
+            work = work @ work * 1e-4
+        found = apply(array)
+        array.fill_(-1e4)
+        yield found
+
+
+def arrays_that_overlap(record):
+    memory = torch.zeros(4096, device="cuda")
+    apart = [torch.zeros(512, device="cuda") for _ in range(2)]
+
+    def function(x, y):
+        y.mul_(0.5)
+        return x.sum()
+
+    apply = record(function)
+    for call in range(CALLS):
+        memory.copy_(torch.linspace(0, 1, 4096))
+        x, y = apart if call < 8 else (memory[:512], memory[(call % 3) * 100 :][:512])
+        yield apply(x.fill_(1.0), y)
+        yield memory
+
+
+def strides_at_other_addresses(record):
+    apply = record(lambda x: torch.as_strided(x, (4, 3), (x.stride(0), 1)) * 2)
+    arrays = [torch.arange(40.0, device="cuda").reshape(5, 8) for _ in range(3)]
+    for call in range(CALLS):
+        yield apply(arrays[call % 3][:4, :6])
+
+
+def half_precision_on_sections(record):
+    net = nn.Linear(64, 64).cuda().bfloat16()
+    apply = record(lambda x: net(x))
+    arrays = [torch.randn(129, 67, device="cuda").bfloat16() for _ in range(3)]
+    for call in range(CALLS):
+        yield apply(arrays[call % 3][1:, (call % 2) : 64 + (call % 2)])
+
+
+def gradients_that_are_kept(record):
+    net, kept = network(4, 8, 2), []
+    step = record(step_of(net, torch.optim.SGD(net.parameters(), lr=0.1)))
+    for call in range(CALLS):
+        step(torch.full((8, 4), 0.1 * call, device="cuda"))
+        kept += [each.grad for each in net.parameters()]
+    yield from kept
+
+
+# ---- settings, generators, captures that fail
+
+
+def settings_of_kernels(record):
+    net = network(512, 512, 512)
+    apply, x = record(lambda x: net(x)), torch.randn(512, 512, device="cuda")
+    before = torch.backends.cuda.matmul.allow_tf32
+    for call in range(CALLS):
+        torch.backends.cuda.matmul.allow_tf32 = call > 11
+        yield apply(x)
+    torch.backends.cuda.matmul.allow_tf32 = before
+
+
+def recurrent_with_dropout(record):
+    net = nn.LSTM(4, 8, 2, dropout=0.5).cuda()
+    apply = record(lambda x: net(x)[0])
+    for _ in range(CALLS):
+        yield apply(torch.ones(5, 2, 4, device="cuda"))
+
+
+def unsuccessful(function):
+    """A function that no graph can hold, and random numbers after it."""
+
+    def case(record):
+        apply = record(function)
+        for _ in range(CALLS):
+            yield apply(torch.eye(3, device="cuda") + 0.1 * torch.randn(3, 3, device="cuda"))
+            yield nn.functional.dropout(torch.ones(16, device="cuda"))
+
+    case.__name__ = function.__name__
+    return case
+
+
+def solve(x):
+    return torch.linalg.solve(x, x.sum(0))
+
+
+def eigenvalues(x):
+    return torch.linalg.eigh(x @ x.T)[0]
+
+
+ROWS = torch.tensor([2, 0])
+
+
+def rows_by_index_of_the_host(x):
+    return x[ROWS]
+
+
+CASES = [
+    a_number_as_argument,
+    a_number_of_the_script,
+    a_rate_on_the_host,
+    numbers_of_python,
+    a_large_pinned_array,
+    arrays_that_overlap,
+    strides_at_other_addresses,
+    half_precision_on_sections,
+    gradients_that_are_kept,
+    settings_of_kernels,
+    unsuccessful(solve),
+    unsuccessful(eigenvalues),
+    unsuccessful(rows_by_index_of_the_host),
+]
+
+
+@pytest.mark.filterwarnings("ignore::ftn_pytorch.host.process.FtnPytorchWarning")
+@pytest.mark.parametrize("case", [*CASES, recurrent_with_dropout], ids=lambda case: case.__name__)
+def test_the_same_both_ways(case):
+    both_ways(case)
+
+
+def test_memory_that_ends_in_a_capture(monkeypatch):
+    class Short(torch.cuda.graph):
+        def __enter__(self):
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB")
+
+    def case(record):
+        net = network(4, 8, 2)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
+        step, x = record(step_of(net, optimizer)), torch.ones(8, 4, device="cuda")
+        with monkeypatch.context() as patch:
+            for call in range(CALLS):
+                if call == 12:
+                    optimizer.param_groups[0]["lr"] = 0.05
+                    patch.setattr(torch.cuda, "graph", Short)
+                yield step(x)
+
+    both_ways(case)
+
+
+def graphs_of(step):
+    replays = [each for each in cuda_graphs._alive if each._name == step.recording.name]
+    return sum(len(each._graphs) for each in replays)
+
+
+def test_shapes_and_addresses_share_memory():
+    net = nn.Sequential(nn.Conv2d(4, 64, 3), nn.ReLU(), nn.Conv2d(64, 4, 3)).cuda()
+    step = step_of(net, torch.optim.SGD(net.parameters(), lr=0.1))
+    arrays = {rows: [torch.randn(rows, 4, 128, 128, device="cuda") for _ in range(2)] for rows in (8, 12, 14, 16)}
+
+    def reserved(function):
+        torch.cuda.empty_cache()
+        before = torch.cuda.memory_reserved()
+        for _ in range(8):
+            for pair in arrays.values():
+                for x in pair:
+                    function(x)
+        return torch.cuda.memory_reserved() - before
+
+    eager = reserved(step)
+    replayed = recorded(step)
+    assert reserved(replayed) < 2.5 * eager
+    assert replayed.recording.is_ready and graphs_of(replayed) == 8
+
+
+def test_functions_that_come_and_go_cost_no_memory():
+    def made():
+        net = network(16, 64, 4)
+        apply, x = recorded(lambda x: net(x)), torch.ones(32, 16, device="cuda")
+        for _ in range(8):
+            apply(x)
+        assert apply.recording.is_ready
+
+    made()
+    torch.cuda.synchronize()
+    before = torch.cuda.memory_reserved()
+    for _ in range(12):
+        made()
+    assert torch.cuda.memory_reserved() - before <= 64 * MIB
+
+
+def test_buffers_are_aligned_as_the_array():
+    for shift in (0, 1, 3, 64):
+        x = torch.empty(1000, device="cuda")[shift : shift + 30].reshape(5, 6)[:, :4]
+        like = cuda_graphs.like(x, 256)
+        assert like.data_ptr() % 256 == x.data_ptr() % 256 and like.stride() == x.stride()
+
+
+@pytest.mark.parametrize("name", ["Adam", "NAdam", "RAdam", "Adamax"])
+def test_plain_optimizers_run_as_operators(name):
+    def case(record):
+        net = network(4, 8, 2)
+        optimizer = getattr(torch.optim, name)(net.parameters(), lr=1e-2)
+        step = record(step_of(net, optimizer))
+        for _ in range(CALLS):
+            yield step(torch.ones(8, 4, device="cuda"))
+        yield from net.parameters()
+
+    both_ways(case)
