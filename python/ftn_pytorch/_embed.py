@@ -107,8 +107,12 @@ def leave_stream(entered: Any) -> None:
 
 def reload(runner: Runner) -> None:
     """Read the runner's file again. On failure it stays as it was, on success every function must be bound again."""
+    recorder = call_recorder.recorder()
+    state = recorder.before_load() if recorder else {}
     with process.affinity_kept():
         runner.reload()
+    if recorder:
+        recorder.reloaded(runner, state)
 
 
 def memory() -> int:
@@ -151,6 +155,9 @@ def weights(runner: Runner, network: str) -> dict[str, Any]:
 def assign(runner: Runner, values: dict[str, Any]) -> None:
     """Set those of a saved model; see ``parameters.assign``."""
     parameters.assign(runner, values)
+    recorder = call_recorder.recorder()
+    if recorder:
+        recorder.assigned(runner, values)
 
 
 def has(runner: Runner, name: str) -> bool:

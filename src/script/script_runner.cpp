@@ -62,6 +62,13 @@ Ref without_graph(Ref result) {
   return checked(PyObject_CallMethod(result.get(), "detach", nullptr), "a result without its graph");
 }
 
+/// What a model that changes its inputs in place returns from a step: it is made when the inputs were looked at.
+Ref postponed_step(PyObject* result, const std::string& function) {
+  constexpr const char* name = "ftn_pytorch_step";
+  if (PyTuple_Check(result) || !PyObject_HasAttrString(result, name)) return Ref::borrow(result);
+  return checked(PyObject_CallMethod(result, name, nullptr), function);
+}
+
 /// A coroutine or a generator means that the function has done nothing yet.
 bool is_unfinished(PyObject* result) {
   return PyCoro_CheckExact(result) || PyGen_CheckExact(result) || PyAsyncGen_CheckExact(result);
@@ -319,6 +326,7 @@ Training ScriptRunner::train(Args inputs, Args targets, bool is_list) {
   call.add(inputs, "input");
   call.add(targets, "target");
   Ref result = call.invoke(is_list && function.one_list ? inputs.count : Call::no_list);
+  result = postponed_step(result.get(), function.name);
   const Training training = training_of(result.get(), name_of(script_, function));
   call.finish(std::move(result), false);
   call.wait();

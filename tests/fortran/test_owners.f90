@@ -199,7 +199,6 @@ contains
       character(:), allocatable :: errmsg
       integer :: stat
 
-      if (backend /= "direct") return
       call load(model, "spoiler")
       call model%create_optimizer_sgd(0.1_real64)
       x = 1

@@ -194,3 +194,29 @@ def test_replay_restores_where_the_program_did(load, recorder, tmp_path, monkeyp
     for chosen in ([], ["--call", "3"], ["--call", "2", "--alone"], ["--call", "4", "--alone"]):
         assert replay(tmp_path, monkeypatch, *chosen) == 0, capsys.readouterr().out
         assert "the same" in capsys.readouterr().out
+
+
+def test_replay_loads_again_where_the_program_did(load, recorder, tmp_path, monkeypatch, capsys):
+    runner, x = load(COUNTS), numpy.ones(2)
+    for _ in range(2):
+        call(runner, x)
+    (tmp_path / "model.py").write_text(COUNTS.replace("*= 2", "*= 3"))
+    _embed.reload(runner)
+    for _ in range(2):
+        call(runner, x)
+    assert replay(tmp_path, monkeypatch) == 0
+    assert capsys.readouterr().out.count("the same") == 4
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_replay_has_the_weights_that_were_published(write, load, recorder, tmp_path, monkeypatch, capsys):
+    torch = pytest.importorskip("torch")
+    net = torch.nn.Linear(2, 1)
+    path = write("net.pt", "")
+    torch.jit.script(net).save(path)
+    model, x = _embed.load(1, path, {}, {}), torch.ones(2)
+    call(model, x)
+    trained = load("import torch\nnet = torch.nn.Linear(2, 1)")
+    _embed.assign(model, _embed.weights(trained, "net"))
+    call(model, x)
+    assert replay(tmp_path, monkeypatch) == 0, capsys.readouterr().out

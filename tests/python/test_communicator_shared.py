@@ -64,6 +64,15 @@ def test_the_file_of_rank_0_holds_what_is_shared(two, tmp_path):
     assert objects_of(tmp_path / "one") == objects_of(tmp_path / "file1.ckpt") == ["buffer", "net", "optimizer"]
 
 
+def test_ranks_wait_for_each_other_without_the_lock(two, tmp_path):
+    """A thread of another rank may need it for the step that a thread of this one waits for."""
+    runners, failures = two(SCRIPT, tmp_path)
+    assert failures == [None, None]
+    with ThreadPoolExecutor(2) as threads:
+        restored = [threads.submit(each.restore, f"{tmp_path}/rank%r") for each in runners]
+    assert [each.result() for each in restored] == [1, 1]
+
+
 def test_without_a_communicator_a_rank_holds_all(load, tmp_path, monkeypatch):
     monkeypatch.setenv("PMI_SIZE", "2")
     monkeypatch.setenv("PMI_RANK", "1")

@@ -248,9 +248,21 @@ def test_a_file_of_another_network_is_refused(tmp_path):
     Background(training.step, training.net).published  # noqa: B018
     ftn_pytorch.Checkpoint(background=Background(training.step, training.net)).save(str(tmp_path / "one"))
     other = Background(training.step, torch.nn.Linear(2, 2))
-    with pytest.raises(FtnPytorchError, match="the network those of") as failure:
+    with pytest.raises(FtnPytorchError, match=r"the network float32 \[2, 2\], float32 \[2\]") as failure:
         ftn_pytorch.Checkpoint(background=other).restore(str(tmp_path / "one"))
     assert failure.value.status == "FORMAT"
+
+
+def test_weights_lose_no_digits():
+    """The copy that predicts is made once; the network may be converted after that."""
+    net = torch.nn.Linear(3, 1)
+    background = Background(lambda x, target: net(x.double()).mean().detach(), net, deterministic=True)
+    background.published  # noqa: B018
+    net.double()
+    background.submit(*batch(1))
+    with pytest.raises(FtnPytorchError, match="weights float64 .* that predicts, float32") as failure:
+        background.submit(*batch(2))
+    assert failure.value.status == "DTYPE"
 
 
 @pytest.mark.parametrize("given", [{"when_full": "wait"}, {"queue": 0}])

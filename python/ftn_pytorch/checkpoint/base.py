@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import platform
 import socket
@@ -275,7 +276,10 @@ class Checkpoint:
             found = "; ".join(restorer.misfits[:5])
             raise FtnPytorchError("FORMAT", f"{path} does not fit what is to be restored: {found}")
         if only is None:
-            restorer.add_action(lambda: random_states.restore(saved_random), _undo_random)
+            restorer.add_action(
+                lambda: random_states.restore(saved_random),
+                lambda: functools.partial(random_states.restore, random_states.capture()),
+            )
         try:
             restorer.run()
         except Exception as failure:
@@ -375,11 +379,6 @@ def _warn_of_other_rank(about: Mapping[str, Any], path: str) -> None:
             f"{path} was written by rank {about.get('rank')}: random states, buffers and config are those of that one. "
             "Where ranks train together each needs a file of its own: write %r for the rank"
         )
-
-
-def _undo_random() -> Any:
-    before = random_states.capture()
-    return lambda: random_states.restore(before)
 
 
 def not_understood(path: str, failure: Exception) -> FtnPytorchError:

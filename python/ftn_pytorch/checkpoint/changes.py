@@ -25,24 +25,11 @@ _STORES = ("STORE_GLOBAL", "DELETE_GLOBAL", "STORE_ATTR", "DELETE_ATTR")
 _USES_OF_FIELDS = ("LOAD_ATTR", "LOAD_METHOD", "STORE_ATTR", "DELETE_ATTR")
 # Methods of Python's containers, and of NumPy's arrays, that change them
 _CHANGING = frozenset(
-    f"{name}()"
-    for name in (
-        *("append", "appendleft", "add", "clear", "discard", "extend", "extendleft", "insert", "move_to_end", "pop"),
-        *("popitem", "popleft", "remove", "reverse", "rotate", "setdefault", "sort", "subtract", "update"),
-        *("difference_update", "intersection_update", "symmetric_difference_update", "__setitem__", "__delitem__"),
-        *(
-            "__ior__",
-            "__iadd__",
-            "__setattr__",
-            "fill",
-            "put",
-            "resize",
-            "partition",
-            "setflags",
-            "byteswap",
-            "itemset",
-        ),
-    )
+    ("append()", "appendleft()", "add()", "clear()", "discard()", "extend()", "extendleft()", "insert()")
+    + ("move_to_end()", "pop()", "popitem()", "popleft()", "remove()", "reverse()", "rotate()", "setdefault()")
+    + ("sort()", "subtract()", "update()", "difference_update()", "intersection_update()")
+    + ("symmetric_difference_update()", "__setitem__()", "__delitem__()", "__ior__()", "__iadd__()", "__setattr__()")
+    + ("fill()", "put()", "resize()", "partition()", "setflags()", "byteswap()", "itemset()")
 )
 _LOOKED_AT = 100  # items of one container: they are alike
 _IS_CODE = (Kind.INSTALLED, Kind.HARMLESS, Kind.FUNCTION, Kind.CLASS, Kind.NAMESPACE)

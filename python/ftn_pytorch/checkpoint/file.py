@@ -97,17 +97,14 @@ def locked(path: str) -> Iterator[None]:
 def write(path: str, about: dict[str, Any], fill: Callable[[_Stream], None]) -> None:
     """Write a checkpoint as ``files.replaced`` does. ``fill`` writes the archive."""
     with files.replaced(path) as raw:
-        _write_parts(_Stream(raw), about, fill)
-
-
-def _write_parts(stream: _Stream, about: dict[str, Any], fill: Callable[[_Stream], None]) -> None:
-    fill(stream)
-    if stream.failure is not None:
-        raise stream.failure
-    length = stream.length
-    stream.write(json.dumps(about).encode())
-    stream.write(_CLOSING.pack(_MAGIC, FORMAT, 0, length, stream.length - length))
-    stream.write(stream.digest.digest())
+        stream = _Stream(raw)
+        fill(stream)
+        if stream.failure is not None:
+            raise stream.failure
+        length = stream.length
+        stream.write(json.dumps(about).encode())
+        stream.write(_CLOSING.pack(_MAGIC, FORMAT, 0, length, stream.length - length))
+        stream.write(stream.digest.digest())
 
 
 @contextlib.contextmanager

@@ -180,8 +180,11 @@ class Restorer:
         elif type(live) in (list, tuple) and (isinstance(tree, list) or _has_tag(tree, "tuple")):
             merged = self._merged_items(live, tree, path)
         elif type(live) in _DICTS and isinstance(tree, dict) and tree.get(TAG, "dict") in _DICT_TAGS:
-            is_other = _has_tag(tree, "defaultdict") and type(live) is not defaultdict
-            merged = self.value_of(tree) if is_other else self._merged_mapping(live, tree, path)
+            merged = live
+            if _has_tag(tree, "defaultdict") and type(live) is not defaultdict:
+                merged = self.value_of(tree)
+            else:
+                self._refill(live, self._new_content(live, tree, path), dict(live))
         else:
             merged = self._replaced(live, self.value_of(tree))
             if merged is live and is_trainable(live) and _has_tag(tree, "tensor"):
@@ -252,10 +255,6 @@ class Restorer:
             items = self._each(live, tree["items"], path)
             return live if all(one is each for one, each in zip(items, live)) else tuple(items)
         return self.value_of(tree)
-
-    def _merged_mapping(self, live: Any, tree: dict, path: str) -> Any:
-        self._refill(live, self._new_content(live, tree, path), dict(live))
-        return live
 
     def _refill(self, live: Any, new: Any, before: Any) -> None:
         self.add_action(lambda: user_objects.refill(live, new), lambda: lambda: user_objects.refill(live, before))
@@ -340,12 +339,9 @@ def _in_place(live: Any, value: Any) -> Callable[[Any], Any] | None:
 
 def _can_be_changed(tensor: Any) -> bool:
     """False for tensors of inference mode, and where elements share memory."""
-    overlaps = any(stride == 0 and size > 1 for stride, size in zip(_strides(tensor), tensor.shape))
+    strides = tensor.stride() if tensor.layout == loaded("torch").strided else ()
+    overlaps = any(stride == 0 and size > 1 for stride, size in zip(strides, tensor.shape))
     return not tensor.is_inference() and not overlaps
-
-
-def _strides(tensor: Any) -> tuple[int, ...]:
-    return tensor.stride() if tensor.layout == loaded("torch").strided else ()
 
 
 def _refill(live: deque, new: deque) -> None:
@@ -359,6 +355,6 @@ def _back_in_place(put: Callable[[Any], Any], live: Any) -> Undo:
 
 
 def _is_equal(one: Any, other: Any) -> bool:
-    if is_tensor(one):
-        return is_tensor(other) and difference(one, other) == "" and bool(loaded("torch").equal(one, other))
-    return is_array(other) and difference(one, other) == "" and one.tobytes() == other.tobytes()
+    if difference(one, other):
+        return False
+    return bool(loaded("torch").equal(one, other)) if is_tensor(one) else one.tobytes() == other.tobytes()

@@ -39,6 +39,14 @@ _PASS_ON = frozenset(
     + ("max", "nditer", "ravel", "atleast_1d")
 )
 _COPIES = frozenset(("list", "tuple", "sorted", "set", "frozenset", "dict", "deque", "OrderedDict", "Counter"))
+_PARTS: dict[type, tuple[str, ...]] = {
+    ast.IfExp: ("body", "orelse"),
+    **dict.fromkeys((ast.Starred, ast.Await, ast.NamedExpr, ast.YieldFrom, ast.DictComp), ("value",)),
+    **dict.fromkeys((ast.BoolOp, ast.Dict), ("values",)),
+    **dict.fromkeys((ast.Tuple, ast.List, ast.Set), ("elts",)),
+    **dict.fromkeys((ast.ListComp, ast.SetComp, ast.GeneratorExp), ("elt",)),
+}
+"""Where the value of an expression may come from."""
 DEPTH = 5
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
@@ -90,12 +98,6 @@ class Scope:
         return self.node.body if isinstance(self.node.body, list) else [self.node.body]
 
 
-_FRESH = frozenset(
-    ("clone", "deepcopy", "item", "tolist", "numel", "size", "dim", "format", "join", "split")
-    + ("strip", "lower", "upper", "encode")
-)
-
-
 class Program(Protocol):
     """What chains are looked for in: all files of a script."""
 
@@ -134,13 +136,11 @@ def bind(scope: Scope) -> None:
             _bind_target(scope, node.target, ("item", node.iter))
         elif isinstance(node, ast.withitem) and node.optional_vars is not None:
             _bind_target(scope, node.optional_vars, node.context_expr)
-        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.ExceptHandler)) and node.name:
             scope.variables[node.name].append(None)
         elif isinstance(node, (ast.Import, ast.ImportFrom)):
             for alias in node.names:
                 scope.variables[(alias.asname or alias.name).partition(".")[0]].append(None)
-        elif isinstance(node, ast.ExceptHandler) and node.name:
-            scope.variables[node.name].append(None)
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             scope.variables[node.id].append(None)
         elif isinstance(node, ast.Return) and node.value is not None:
@@ -203,23 +203,10 @@ def chains_of(analysis: Program, scope: Scope, node: Any, seen: frozenset) -> se
         if is_call_of(node.value, "globals") and isinstance(node.slice, ast.Constant):
             return {Chain(Root("global", str(node.slice.value), scope.file))}
         return of(node.value, ITEM)
-    if isinstance(node, (ast.Starred, ast.Await, ast.NamedExpr, ast.YieldFrom)):
-        return of(node.value)
-    if isinstance(node, ast.IfExp):
-        return of(node.body) | of(node.orelse)
-    if isinstance(node, ast.BoolOp):
-        return set().union(*map(of, node.values))
-    if isinstance(node, (ast.Tuple, ast.List, ast.Set)):
-        return set().union(*map(of, node.elts))
-    if isinstance(node, ast.Dict):
-        return set().union(*map(of, node.values))
-    if isinstance(node, ast.DictComp):
-        return of(node.value)
-    if isinstance(node, (ast.ListComp, ast.SetComp, ast.GeneratorExp)):
-        return of(node.elt)
     if isinstance(node, ast.Call):
         return _chains_of_call(analysis, scope, node, seen)
-    return set()
+    parts = [getattr(node, name) for name in _PARTS.get(type(node), ())]
+    return set().union(*(of(each) for part in parts for each in (part if isinstance(part, list) else [part])))
 
 
 def _chains_of_name(analysis: Program, scope: Scope, name: str, seen: frozenset) -> set[Chain]:

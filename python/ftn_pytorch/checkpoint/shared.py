@@ -36,10 +36,9 @@ class RanksCheckpoint(Checkpoint):
     def restore(self, path: str, *, step: int | None = None, fallback: bool = False) -> int | None:
         if self._communicator is None or "%r" not in path or os.path.isfile(path.replace("%r", "0")):
             return super().restore(path, step=step, fallback=fallback)
-        with fair_lock.lock():
-            entry = restore(self, self._communicator, path, step, fallback)
-            self._session.went_on_from(file.resolve(path), entry.step)
-            return entry.step
+        entry = restore(self, self._communicator, path, step, fallback)
+        self._session.went_on_from(file.resolve(path), entry.step)
+        return entry.step
 
 
 def declared(names: Mapping[str, Any], script: str) -> list[str]:
@@ -117,7 +116,9 @@ def restore(checkpoint: Checkpoint, ours: Communicator, path: str, step: int | N
     only = None if ours.rank < written_by[entry.step] else frozenset(shared[0].get(KEY, ()))
     failure: FtnPytorchError | None = None
     try:
-        checkpoint._apply(content, entry.path, shared, only)
+        # Not while it waits for other ranks: one of them may wait for a step that a thread makes here with this lock.
+        with fair_lock.lock():
+            checkpoint._apply(content, entry.path, shared, only)
     except FtnPytorchError as found:
         failure = found
     _require_all(ours, failure, "has restored nothing, but this one has")

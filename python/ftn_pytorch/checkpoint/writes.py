@@ -30,18 +30,8 @@ from .scopes import (
     is_call_of,
 )
 
-ASSIGNED, ASSIGNED_BY_SELF, IN_PLACE, NEXT, FOR, PASSED, CALLED, WITH, READ, HANDED = (
-    "assigned",
-    "assigned by self",
-    "in place",
-    "next",
-    "for",
-    "passed",
-    "()",
-    "with",
-    "read",
-    "handed",
-)
+ASSIGNED, ASSIGNED_BY_SELF, IN_PLACE, NEXT, FOR = "assigned", "assigned by self", "in place", "next", "for"
+PASSED, CALLED, WITH, READ, HANDED = "passed", "()", "with", "read", "handed"
 """What is done to a value. ``READ``: an item is asked for. ``HANDED``: it is given to a function that is not known."""
 
 _CHANGES_ARGUMENT = frozenset(

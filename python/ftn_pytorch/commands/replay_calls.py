@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 from argparse import ArgumentParser, Namespace
@@ -80,9 +81,15 @@ class RecordedCalls:
         return 1 if failures else 0
 
     def _restore(self, call: int) -> None:
-        """Give the modules the states that were restored before a call."""
-        for place in self._folder.glob(f"module-*/{call_recorder.name_of_restored(call)}"):
-            _embed.restore(self._runner(int(place.parent.name[len("module-") :])), str(place))
+        """Give the modules what the program had given them before a call: states that were restored, weights."""
+        for folder in self._folder.glob("module-*"):
+            runner = functools.partial(self._runner, int(folder.name[len("module-") :]))
+            restored, assigned = f"{call_recorder.RESTORED}-{call}", f"{call_recorder.ASSIGNED}-{call}"
+            if (folder / restored).exists():
+                _embed.restore(runner(), str(folder / restored))
+            if (folder / f"{assigned}.json").exists():
+                stored = CallReader(folder, assigned)
+                _embed.assign(runner(), stored.value(stored.facts["weights"]))
 
     def _title(self, number: int) -> str:
         facts = CallReader(self._folder / f"call-{number:04d}", "call").facts

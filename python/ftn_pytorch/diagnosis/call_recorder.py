@@ -8,6 +8,7 @@
     module-1/load.npz     arrays of these
     module-1/emulator.py  copy of the file
     module-1/restored-3   state of the module after a restore that came before the third call
+    module-1/assigned-3.json, .npz  the same for weights that were published to it
     call-0001/call.json   module, function, arguments, random generators; written before the call
     call-0001/call.npz
     call-0001/result.json results, changed arguments or the exception; missing if the program ended in the call
@@ -38,6 +39,7 @@ FORMAT = 2
 VARIABLE = "FTN_PYTORCH_RECORD"
 CALLS_VARIABLE = "FTN_PYTORCH_RECORD_CALLS"
 DEFAULT_CALLS = 10
+RESTORED, ASSIGNED = "restored", "assigned"
 
 
 def _ends_recording(method: Callable) -> Callable:
@@ -67,6 +69,7 @@ class Recorder:
         self._calls = 0
         self._modules = 0
         self._numbers: dict[int, int] = {}
+        self._loads: dict[int, tuple[Mapping[str, Any], Mapping[str, Any]]] = {}
         if any(any(folder.glob(pattern)) for pattern in ("record.json", "module-*", "call-*")):
             raise FileExistsError(f"{folder} holds a recording already: remove it, or name another folder")
         folder.mkdir(parents=True, exist_ok=True)
@@ -99,7 +102,7 @@ class Recorder:
             process.warn(f"{runner.path} is in a server: its calls are not recorded")
             return
         self._modules += 1
-        self._numbers[id(runner)] = self._modules
+        self._numbers[id(runner)], self._loads[id(runner)] = self._modules, (options, config)
         folder = self._folder / f"module-{self._modules}"
         folder.mkdir()
         shutil.copyfile(runner.path, folder / os.path.basename(runner.path))
@@ -116,12 +119,31 @@ class Recorder:
         }
         _write(store, folder, "load", facts)
 
+    def reloaded(self, runner: Any, state: Mapping) -> None:
+        """The calls that follow are those of another module, whose file may have changed."""
+        if id(runner) in self._loads and self._calls < self._limit:
+            self.loaded(runner, *self._loads[id(runner)], state)
+
     @_ends_recording
     def restored(self, runner: Any) -> None:
         """Write the state that a restore has given a module: the checkpoint may be gone when this is replayed."""
+        folder = self._folder_for_next_call(runner)
+        if folder is not None:
+            runner.save(str(folder / f"{RESTORED}-{self._calls + 1}"))
+            (folder / f"{ASSIGNED}-{self._calls + 1}.json").unlink(missing_ok=True)
+
+    @_ends_recording
+    def assigned(self, runner: Any, weights: Mapping[str, Any]) -> None:
+        """Write the weights that ``publish`` has given a saved model."""
+        folder = self._folder_for_next_call(runner)
+        if folder is not None:
+            store = CallWriter()
+            _write(store, folder, f"{ASSIGNED}-{self._calls + 1}", {"weights": store.add(dict(weights), "weights")})
+
+    def _folder_for_next_call(self, runner: Any) -> Path | None:
+        """That of a module, None if nothing of it is recorded any more."""
         number = self._numbers.get(id(runner))
-        if number is not None and self._calls < self._limit:
-            runner.save(str(self._folder / f"module-{number}" / name_of_restored(self._calls + 1)))
+        return None if number is None or self._calls >= self._limit else self._folder / f"module-{number}"
 
     @_ends_recording
     def begin(self, runner: Any, name: str, flags: int, args: tuple, kwargs: Mapping[str, Any]) -> Any:
@@ -153,11 +175,6 @@ class Recorder:
         folder, before, arguments, begin = record
         seconds = time.perf_counter() - begin
         write_outcome(folder, outcome_of(result, failure), before.changes(arguments), seconds)
-
-
-def name_of_restored(call: int) -> str:
-    """Name of the file with the state that a module was given before a call."""
-    return f"restored-{call}"
 
 
 def outcome_of(result: Any, failure: BaseException | None) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import torch
 
 from ..errors import FtnPytorchError
 from ..host import private_names
+from ..values import dtype_name
 
 
 class Weights:
@@ -37,7 +38,7 @@ class Weights:
     def publish(self, wait: bool) -> None:
         """By who predicts: take what was offered. Without ``wait`` not now, if the trainer is just copying.
 
-        SHAPE if the network that is trained has other weights now than the one that predicts.
+        SHAPE, DTYPE if the network that is trained has other weights now than the one that predicts.
         """
         self._is_wanted = True
         if not self._is_new or not self._handover.acquire(blocking=wait):
@@ -56,10 +57,9 @@ class Weights:
     def check(self, state: Mapping[str, Any]) -> None:
         """FORMAT if the state is of other networks."""
         here, there = self._predicting(), state["predicting"]
-        if _shapes(here) != _shapes(there):
+        if _forms(here) != _forms(there):
             raise FtnPytorchError(
-                "FORMAT",
-                f"Background: the file has weights of shapes {_text(there)}, the network those of {_text(here)}",
+                "FORMAT", f"Background: the file has the weights {_text(there)}, the network {_text(here)}"
             )
 
     def load(self, state: Mapping[str, Any]) -> None:
@@ -85,18 +85,18 @@ def tensors_of(networks: Iterable[Any]) -> list[torch.Tensor]:
     return [each.detach() for each in parts_of(networks)]
 
 
-def _shapes(tensors: Sequence[torch.Tensor]) -> list[torch.Size]:
-    return [each.shape for each in tensors]
+def _forms(tensors: Sequence[torch.Tensor]) -> list[tuple[torch.dtype, torch.Size]]:
+    return [(each.dtype, each.shape) for each in tensors]
 
 
 def _text(tensors: Sequence[torch.Tensor]) -> str:
-    return str([list(each.shape) for each in tensors])
+    return ", ".join(f"{dtype_name(each)} {list(each.shape)}" for each in tensors)
 
 
 @torch.no_grad()
 def _copied(to: list[torch.Tensor], of: list[torch.Tensor]) -> list[torch.Tensor]:
     """Copies in memory that is there already, or else in new one."""
-    if _shapes(to) != _shapes(of):
+    if _forms(to) != _forms(of):
         return [each.detach().clone() for each in of]
     private_names.copy_all(to, of)
     return to
@@ -104,8 +104,11 @@ def _copied(to: list[torch.Tensor], of: list[torch.Tensor]) -> list[torch.Tensor
 
 @torch.no_grad()
 def _fill(to: list[torch.Tensor], of: list[torch.Tensor]) -> None:
-    if _shapes(to) != _shapes(of):
+    if _forms(to) != _forms(of):
+        is_converted = [each.shape for each in to] == [each.shape for each in of]
         raise FtnPytorchError(
-            "SHAPE", f"Background: weights of shapes {_text(of)} cannot become those of a network of {_text(to)}"
+            "DTYPE" if is_converted else "SHAPE",
+            f"Background: the weights {_text(of)} cannot become those of the network that predicts, {_text(to)}. Make "
+            "the Background when the network has its types and shapes",
         )
     private_names.copy_all(to, of)

@@ -97,7 +97,7 @@ class Replay(Dataset):
                 seed=seed + 1,
             )
 
-    @_alone
+    @unrecorded(_ADVICE)
     def __len__(self) -> int:
         return self._filled()
 

@@ -196,11 +196,13 @@ class TorchScriptRunner(Runner):
             )
         return parameters
 
-    def _train(self, *args: Any, **named: Any) -> tuple[bool, float]:
+    def _train(self, *args: Any, **named: Any) -> tuple[bool, float] | _Postponed:
         """One step of the optimizer on the mean squared error between the model's result and the target.
 
         The target is the last positional argument or the one named ``target``, all others are inputs. Returns False and
-        the loss before the step. Raises HOOK without an optimizer, SHAPE or DTYPE where prediction and target differ.
+        the loss before the step. If the model has changed inputs it returns the step itself, for the core, which knows
+        the inputs that it must not change. Raises HOOK without an optimizer, SHAPE or DTYPE where prediction and target
+        differ.
         """
         if self._optimizer is None:
             raise FtnPytorchError("HOOK", "there is no optimizer: call create_optimizer_sgd, _adam or _adamw first")
@@ -212,15 +214,22 @@ class TorchScriptRunner(Runner):
             raise FtnPytorchError("SIGNATURE", "train needs a target, as last argument or with the name 'target'")
         optimizer = self._optimizer.torch_optimizer
         optimizer.zero_grad()
+        inputs = [each for each in (*args, *named.values()) if is_tensor(each) and not each.is_inference()]
+        before = [private_names.version_of(each) for each in inputs]
         # Rewritten by torch.jit, as from its second call on, the model has gradients that differ in the last bits:
         # training that is resumed would differ from training that went on.
         with self._in_training(), self._torch.jit.optimized_execution(False):
             prediction = self._explaining(self._model)(*args, **named)
         self._compare(prediction, target)
         loss = self._torch.nn.functional.mse_loss(prediction, target)
-        loss.backward()
-        optimizer.step()
-        return False, loss.item()
+
+        def step() -> tuple[bool, float]:
+            loss.backward()
+            optimizer.step()
+            return False, loss.item()
+
+        is_changed = [private_names.version_of(each) for each in inputs] != before
+        return _Postponed(step) if is_changed else step()
 
     @contextlib.contextmanager
     def _in_training(self) -> Iterator[None]:
@@ -291,6 +300,13 @@ def _with_dictionary(model: Callable) -> Callable:
         return model(named)
 
     return forward
+
+
+class _Postponed:
+    """A step that the core makes when it has found no input changed that must not be."""
+
+    def __init__(self, step: Callable[[], tuple[bool, float]]) -> None:
+        self.ftn_pytorch_step = step
 
 
 class _Optimizer:
