@@ -22,10 +22,10 @@ std::string& kept_diagnosis() {
 
 }  // namespace
 
-std::unique_ptr<Runner> open_runner(int32_t kind, const std::string& file, Args given, Args config) {
-  const Options options = parse_options(given);
-  std::unique_ptr<Runner> direct = open_directly(kind, file, options, given, config);
-  return direct ? std::move(direct) : ScriptRunner::load(kind, file, options, given, config);
+std::unique_ptr<Runner> open_runner(int32_t kind, const std::string& file, Args options, Args config) {
+  const Options chosen = parse_options(options);
+  std::unique_ptr<Runner> direct = open_directly(kind, file, chosen, options, config);
+  return direct ? std::move(direct) : ScriptRunner::load(kind, file, chosen, options, config);
 }
 
 void replace_module(fpt_module* module, std::unique_ptr<Runner> runner) {

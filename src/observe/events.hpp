@@ -20,7 +20,8 @@ struct Event {
   int64_t python_begin = 0, python_end = 0;  ///< of the function of the script; 0 where no Python took part
   int64_t own_time = 0;                      ///< what observation itself took of it
   int32_t inputs = -1;                       ///< how many; -1 where no function was called
-  std::string_view file = {};                ///< that it is about
+  // NOLINTNEXTLINE(readability-redundant-member-init): lists that leave it out would warn
+  std::string_view file = {};  ///< that it is about
 
   bool has_python() const noexcept { return python_end > 0; }
   int64_t time() const noexcept { return end - begin - own_time; }

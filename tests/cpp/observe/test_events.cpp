@@ -52,6 +52,7 @@ TEST(Profile, AddsUpCallsOfEachFunction) {
   EXPECT_EQ(row(profile_table(0), "direct.g")[4], "0.00%");
 
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int i = 0; i < 4; ++i)
     threads.emplace_back([] {
       for (int call = 0; call < 500; ++call) add_event({"net.h", "crossing", 1, 2});
