@@ -1,7 +1,7 @@
 ! SPDX-License-Identifier: MIT
 !> What cannot cross is refused with its own status and a text that says why, and the next correct call works.
 program test_refused
-   use, intrinsic :: iso_fortran_env, only : int32, real32, real64
+   use, intrinsic :: iso_fortran_env, only : compiler_version, int32, real32, real64
    use check, only : expect, expect_status, expect_text, finish, script
    use ftn_pytorch
    implicit none
@@ -43,7 +43,16 @@ contains
       call refused(torch_copy(a), FTN_PYTORCH_ERR_UNALLOCATED, "copy of an unallocated array", "allocate")
       call refused(torch_in("x", a), FTN_PYTORCH_ERR_UNALLOCATED, "named unallocated array", """x""")
       call refused(torch_in(text), FTN_PYTORCH_ERR_UNALLOCATED, "unallocated text", "allocate")
+      call of_nothing([real(real64) ::])
    end subroutine without_memory
+
+   !> gfortran gives an empty array constructor no memory; other compilers may
+   subroutine of_nothing(x)
+      real(real64), intent(in) :: x(:)
+
+      if (index(compiler_version(), "GCC") > 0) call refused(torch_in(x), FTN_PYTORCH_ERR_UNALLOCATED, &
+         "an array constructor without elements", "describe a variable of size 0")
+   end subroutine of_nothing
 
    !> Types and kinds that Python has not
    subroutine without_counterpart()

@@ -86,11 +86,8 @@ contains
       call v%value%from_array(array)
       v = u
       call is(v%value, 15)
-      if (index(compiler_version(), "GCC") > 0) then
-         call expect(array(1) < 0, "a copy of a type is another name")
-      else
-         call expect(array(1) == 15, "a copy of a type assigns the tensors in it")
-      end if
+      ! gfortran copies the tensors in a type, others assign them one by one
+      if (index(compiler_version(), "GCC") > 0) call expect(array(1) < 0, "a copy of a type is another name")
       allocate (list(0))
       list = [list, u]
       u%value = three
@@ -133,8 +130,8 @@ module with_lists
    use, intrinsic :: iso_fortran_env, only : real64
    use check, only : expect
    use ftn_pytorch, only : assignment(=), operator(+), operator(-), operator(*), operator(/), operator(**), &
-      operator(==), operator(/=), operator(<), operator(<=), operator(>), operator(>=), torch_atan2, torch_square, &
-      torch_tensor
+      operator(==), operator(/=), operator(<), operator(<=), operator(>), operator(>=), torch_atan2, torch_clamp, &
+      torch_clamp_max, torch_square, torch_tensor, torch_where
    use passes, only : are, five, three
    implicit none
    public
@@ -156,6 +153,10 @@ contains
       call are(y, [9, 25])
       y = torch_square(torch_atan2(x, x)/torch_atan2(five, five))
       call are(y, [1, 1])
+      y = torch_clamp(x, [0d0, 0d0], [2d0, 4d0])
+      call are(y, [2, 4])
+      y = torch_where(x > 4, torch_clamp_max(x, 1), x)
+      call are(y, [3, 1])
    end subroutine arrays
 end module with_lists
 
