@@ -227,19 +227,6 @@ def test_variables_that_nothing_reads_are_noted(monkeypatch):
     assert found["FTN_PYTORCH_ROOT"].cure == "unset it"
 
 
-def test_output_can_have_colours(monkeypatch, capsys):
-    pytest.importorskip("rich")
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    doctor.show([doctor.Finding("x", doctor.WRONG, "broken [b]", "mend it")], as_json=False)
-    coloured = capsys.readouterr().out
-    assert "\x1b[" in coloured and "broken [b]" in coloured
-    monkeypatch.setitem(sys.modules, "rich.console", None)
-    doctor.show([doctor.Finding("x", doctor.WRONG, "broken", "mend it")], as_json=False)
-    assert capsys.readouterr().out == "wrong x: broken -> mend it\n"
-
-
 # ---- command line
 
 

@@ -81,35 +81,17 @@ def findings(info: Mapping[str, Any]) -> list[Finding]:
 
 
 def plain_text(found: list[Finding]) -> str:
-    """One line per finding, without colours."""
+    """One line per finding."""
     return "\n".join(f"{finding.verdict:<6}{finding.sentence()}" for finding in found)
 
 
 def show(found: list[Finding], as_json: bool) -> None:
-    """Print findings: JSON, with colours if rich is installed and this is a terminal, or plain."""
+    """Print findings, as JSON or plain."""
     fine = all(finding.verdict != WRONG for finding in found)
     if as_json:
         print(json.dumps({"fine": fine, "findings": [asdict(finding) for finding in found]}, indent=1))
-        return
-    if not sys.stdout.isatty() or not _show_in_colour(found):
+    else:
         print(plain_text(found))
-
-
-def _show_in_colour(found: list[Finding]) -> bool:
-    try:
-        from rich.console import Console
-        from rich.text import Text
-    except ImportError:
-        return False
-    console = Console()
-    colours = {OK: "green", NOTE: "yellow", WRONG: "bold red"}
-    for finding in found:
-        line = Text.assemble((f"{finding.verdict:<6}", colours[finding.verdict]), (finding.name, "bold"))
-        line.append(f": {finding.found}")
-        if finding.cure:
-            line.append(f" -> {finding.cure}", style="cyan")
-        console.print(line, soft_wrap=True)
-    return True
 
 
 def _interpreter(info: Mapping[str, Any]) -> Iterator[Finding]:

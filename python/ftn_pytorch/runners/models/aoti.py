@@ -6,20 +6,19 @@ from __future__ import annotations
 import json
 import os
 import platform
-import re
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 from ...errors import FtnPytorchError, message
 from ...host import private_names, process
+from ...script.call_text import converting, kind
 from ...script.framework import TORCH, import_torch
 from ...tensors import device
 from ..base import Options, refuse_gradients
 from . import formats
-from .input_specs import ABOUT_AXES, Input, check
+from .input_specs import ABOUT_AXES
 from .saved_model import SavedRunner
 from .trees import Tree, by_fields
 
@@ -29,6 +28,8 @@ TORCH_VERSION = "torch_version"
 
 # Compiled code reads beyond an array that is smaller than it was compiled for, unless it is told to look first.
 _CHECK_VARIABLE = "AOTI_RUNTIME_CHECK_INPUTS"
+
+_ABOUT_SHAPES = ("unmatched dim value", "dim value is too", "expected size", "expected ndim")
 
 _TRIAL_SECONDS = 120
 
@@ -93,7 +94,6 @@ class AotiRunner(SavedRunner):
         self._tree = Tree(specs[0], (), self.path)
         process.settle_threads()
         self._torch, self._loader, self._out_spec = torch, loader, specs[1]
-        self._expected = _expected_inputs(archive, name, len(self._tree.names))
         self.device = place
 
     def _place(self, compiled_for: str) -> str | None:
@@ -111,7 +111,7 @@ class AotiRunner(SavedRunner):
         return place
 
     def _forward(self) -> Callable:
-        tree, out_spec, expected, where = self._tree, self._out_spec, self._expected, f"forward of {self.name}"
+        tree, out_spec, where = self._tree, self._out_spec, f"forward of {self.name}"
         run, unflatten, tensor = self._loader.boxed_run, private_names.tree_unflatten(), self._torch.Tensor
 
         def forward(*args: Any, **named: Any) -> Any:
@@ -125,66 +125,23 @@ class AotiRunner(SavedRunner):
             try:
                 return unflatten(run(values.copy()), out_spec)  # which is emptied
             except RuntimeError as failure:
-                for number, (entry, value) in enumerate(zip(expected, values)):
-                    wanted = entry.input(tree.names[number] or f"input {number + 1}", value)
-                    check([wanted], [value], where, converts=False)
-                raise _explained(failure, where) from failure
+                labels = [f"{place} ({name})" if name else str(place) for place, name in enumerate(tree.names)]
+                given = [f"{label} is {kind(value, False)}" for label, value in zip(labels, values)]
+                raise _explained(failure, "; ".join(given), where) from failure
 
         return forward
 
 
-@dataclass
-class _Expected:
-    """What the code expects of an input, as far as it is known: type, and sizes by axis."""
-
-    dtype: str | None = None
-    sizes: dict[int, int] = field(default_factory=dict)
-    least: dict[int, int] = field(default_factory=dict)
-    most: dict[int, int] = field(default_factory=dict)
-
-    def input(self, name: str, value: Any) -> Input:
-        """The same for the number of axes of a value, with the limit that it exceeds as the size that is expected."""
-        axes = max([value.dim(), *(axis + 1 for axis in self.sizes)])
-        shape: list[Any] = [self.sizes.get(axis) for axis in range(axes)]
-        for axis, size in enumerate(value.shape):
-            if size < self.least.get(axis, 0) or size > self.most.get(axis, size):
-                shape[axis] = self.least[axis] if size < self.least.get(axis, 0) else self.most[axis]
-        return Input(name, self.dtype, tuple(shape))
-
-
-def _expected_inputs(archive: formats.Archive, name: str, count: int) -> list[_Expected]:
-    """Read from the source of the wrapper, in which every check carries the text of its failure.
-
-    The code looks at its inputs itself; this is for the reason, which torch before 2.13 does not tell.
-    """
-    entries = (entry for entry in archive.names if entry.startswith(f"data/aotinductor/{name}/"))
-    source = next(
-        (archive.read(entry).decode(errors="replace") for entry in entries if entry.endswith(".wrapper.cpp")), ""
-    )
-    found = [_Expected() for _ in range(count)]
-    for number, expected in enumerate(found):
-        label = rf'"input_handles\[{number}\]: '
-        before, is_checked, _ = source.partition(f'"input_handles[{number}]: unmatched dtype')
-        dtypes = re.findall(r"aoti_torch_dtype_(\w+)\(", before)
-        if is_checked and dtypes:
-            expected.dtype = dtypes[-1]
-        for words, end, sizes in (
-            ("unmatched dim value at", "expected: ", expected.sizes),
-            ("dim value is too small at", ">= ", expected.least),
-            ("dim value is too large at", "<= ", expected.most),
-        ):
-            checks = re.findall(rf"{label}{words} (\d+), .*?{end}(\d+)", source, re.DOTALL)
-            sizes.update((int(axis), int(size)) for axis, size in checks)
-    return found
-
-
-def _explained(failure: RuntimeError, where: str) -> Exception:
-    """Sizes that do not agree with their status; other failures as they are, with the place of the reason."""
-    text = str(failure)
-    if "expected size" in text:
-        return FtnPytorchError("SHAPE", f"{where}: {text.partition(chr(10))[0]}. {ABOUT_AXES}")
+def _explained(failure: RuntimeError, inputs: str, where: str) -> Exception:
+    """What the code, or torch, says of its inputs, with the status that fits; other failures as they are."""
+    text = str(failure).partition("\n")[0]
+    told = f"{where}: {text}. Inputs are counted from 0 here: {inputs}"
+    if "unmatched dtype" in text:
+        return FtnPytorchError("DTYPE", f"{told}. Declare the Fortran array so, or {converting('float32')}.")
+    if any(words in text for words in _ABOUT_SHAPES):
+        return FtnPytorchError("SHAPE", f"{told}. {ABOUT_AXES}")
     if "API call failed" in text:  # torch before 2.13
-        return FtnPytorchError("PYTHON", f"{where}: {text.partition(chr(10))[0]} (the reason is on standard error)")
+        return FtnPytorchError("PYTHON", f"{where}: {text} (the reason is on standard error)")
     return failure
 
 

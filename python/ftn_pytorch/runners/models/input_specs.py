@@ -52,11 +52,8 @@ def arrange(inputs: Sequence[Input], args: Sequence[Any], named: Mapping[str, An
     return [values[place] for place in range(len(inputs))]
 
 
-def check(inputs: Sequence[Input], values: Sequence[Any], where: str, converts: bool = True) -> None:
-    """DTYPE or SHAPE if arrays are not what the inputs expect. Plain numbers pass for inputs without axes.
-
-    ``converts``: the runner makes inputs of types that Fortran lacks (``narrowed``), for the advice.
-    """
+def check(inputs: Sequence[Input], values: Sequence[Any], where: str) -> None:
+    """DTYPE or SHAPE if arrays are not what the inputs expect. Plain numbers pass for inputs without axes."""
     sizes: dict[str, tuple[int, str]] = {}
     for number, (entry, value) in enumerate(zip(inputs, values), 1):
         name = entry.name or f"input {number}"
@@ -70,7 +67,7 @@ def check(inputs: Sequence[Input], values: Sequence[Any], where: str, converts: 
             raise FtnPytorchError(
                 "DTYPE",
                 f"{where}: {name} is an array of {found}, the model expects {entry.dtype}. "
-                f"{_cast_hint(found, entry.dtype, converts)}.",
+                f"{_cast_hint(found, entry.dtype)}.",
             )
         if entry.shape is not None:
             _check_shape(entry, name, tuple(shape), sizes, where)
@@ -85,9 +82,9 @@ def _check_shape(entry: Input, name: str, found: tuple, sizes: dict[str, tuple[i
         )
 
 
-def _cast_hint(found: str, wanted: str, converts: bool) -> str:
+def _cast_hint(found: str, wanted: str) -> str:
     if is_narrow(wanted):
-        return advice(wanted) if converts else "Packages convert no types: make one that Fortran lacks in the model"
+        return advice(wanted)
     declare = "Declare the Fortran array so"
     if found.startswith("float") and wanted in ("float32", "float64"):
         return f"{declare}, or {converting(wanted)}"
