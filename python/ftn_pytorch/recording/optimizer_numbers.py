@@ -99,8 +99,8 @@ class Trials:
         self._is_trial = False
         self._thread = threading.get_ident()
         self._hooks: list[Any] = []
-        self._traced: list[tuple[Source, float]] = []
-        """Numbers that are traced now, and what stands in their places otherwise."""
+        self._traced: list[tuple[dict[str, Any], str, Any]] = []
+        """Items of groups with numbers that are traced now, and what stands there otherwise."""
 
     def __enter__(self) -> Trials:
         for each in self._optimizers:
@@ -135,13 +135,14 @@ class Trials:
         recorder.trace = trace = Trace()
         self.steps.append(Steps(optimizer, len(recorder.operations), trace, trial, tried))
         for place, source in enumerate(sources_of(optimizer)):
-            self._traced.append((source, source.value()))
+            self._traced.append((source.group, source.key, source.group[source.key]))
             _set(source, trace.begin(source.value(), NUMBER, place))
 
     def _end_trace(self) -> None:
         self._recorder.trace = None
         while self._traced:
-            _set(*self._traced.pop())
+            group, key, value = self._traced.pop()
+            group[key] = value
 
     def _is_elsewhere(self) -> bool:
         """Another thread may make a step with the same optimizer."""

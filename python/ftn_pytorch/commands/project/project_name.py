@@ -4,6 +4,7 @@
 import torch
 from torch import nn
 
+from ftn_pytorch import recorded
 from ftn_pytorch.kit import Guard, Log, Normaliser, Replay
 
 WARM_UP = 50  # calls that bring samples only
@@ -33,18 +34,25 @@ def ftn_pytorch_train(x, u):
             scale.update(samples)
             scale.freeze()
     scale_x.update(x)  # tells how far the inputs drift from those of the warm-up
-    loss = error(*replay.sample(BATCH))
+    loss, norm = gradients(*replay.sample(BATCH))
     numbers = {"loss": loss, "lr": optimizer.param_groups[0]["lr"]}
     if guard.allows(loss):
-        optimizer.zero_grad()
-        loss.backward()
-        numbers["gradient_norm"] = nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+        numbers["gradient_norm"] = norm
         optimizer.step()
     if calls % 50 == 0:
         with torch.no_grad():
             numbers |= {"held_out": error(*replay.held_out[:]), "drift": scale_x.drifted}
     log.write(calls, **numbers)
     return False, loss
+
+
+@recorded  # runs without Python after some calls
+def gradients(x, u):
+    """The loss of a batch, and the norm of its gradients, which the parameters have then, clipped."""
+    optimizer.zero_grad()
+    loss = error(x, u)
+    loss.backward()
+    return loss, nn.utils.clip_grad_norm_(net.parameters(), 1.0)
 
 
 @torch.no_grad()

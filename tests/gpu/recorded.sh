@@ -1,0 +1,26 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Tests of recorded functions on a machine with a GPU and a C++ compiler, without CMake and Fortran:
+#   tests/gpu/recorded.sh [arguments of pytest]
+# PYTHON has torch and pytest. The extension is built for its torch, in build/recorded.
+set -e
+cd "$(dirname "$0")/../.."
+python=${PYTHON:-python3}
+prefix=$PWD/build/recorded
+mkdir -p "$prefix/lib"
+: > "$prefix/lib/libftn_pytorch.so" # beside which the extension is looked for
+for file in description module tape validity; do
+  echo "#include \"recording/$file.cpp\""
+done > "$prefix/all.cpp"
+$python - > "$prefix/flags" <<'END'
+import os, sysconfig, torch
+from torch.utils.cpp_extension import include_paths
+lib = os.path.join(os.path.dirname(torch.__file__), "lib")
+print(*(f"-I{each}" for each in (*include_paths(), sysconfig.get_paths()["include"])), f"-L{lib} -Wl,-rpath,{lib}")
+print(f"-o build/recorded/lib/_ftn_pytorch_recording.{sysconfig.get_config_var('SOABI')}.so")
+END
+# shellcheck disable=SC2046
+${CXX:-g++} -std=c++20 -O2 -fPIC -shared -fvisibility=hidden -ffp-contract=off -Isrc "$prefix/all.cpp" \
+  $(cat "$prefix/flags") -ltorch_python -ltorch -ltorch_cpu -lc10
+export FTN_PYTORCH_BUILD_DIR="$prefix" PYTHONPATH="$PWD/python:$PYTHONPATH"
+exec $python -m pytest -q -p no:cacheprovider -rs tests/python/test_recorded*.py "$@"
