@@ -30,7 +30,7 @@ contains
       type(torch_module) :: predicting, smaller, package, tied, single
       real(real64) :: wanted(2, 32), found(2, 32), before(2, 32), wanted_tied(3, 32), found_tied(3, 32)
       real(real64) :: loss
-      real(real32) :: before_single(2, 32), found_single(2, 32)
+      real(real32) :: x_single(3, 32), before_single(2, 32), found_single(2, 32)
       logical :: completed
       integer :: step, call
 
@@ -73,13 +73,14 @@ contains
 
       call trained%call("write_single", [torch_in("file", backend//"_single.pt")])
       call single%load(backend//"_single.pt", backend=backend)
-      call single%forward([torch_in(real(x, real32))], [torch_out(before_single)])
+      x_single = real(x, real32)
+      call single%forward([torch_in(x_single)], [torch_out(before_single)])
       call trained%publish(single, name="net", stat=stat, errmsg=errmsg)
       call expect_status(stat, FTN_PYTORCH_ERR_DTYPE, backend//": to a model of fewer digits", errmsg)
       call expect_text(errmsg, "is float64, and float32 in", backend//": the types are named")
       call single%restore(backend//"_publish.pt", stat=stat, errmsg=errmsg)
       call expect_status(stat, FTN_PYTORCH_ERR_FORMAT, backend//": a file of more digits", errmsg)
-      call single%forward([torch_in(real(x, real32))], [torch_out(found_single)])
+      call single%forward([torch_in(x_single)], [torch_out(found_single)])
       call expect(all(found_single == before_single), backend//": and nothing is changed")
       call trained%publish(single, name="single")
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What code of a script writes to and no checkpoint can keep: refused with path and line, or named."""
 
+import gc
 import sys
 
 import pytest
@@ -89,7 +90,9 @@ def kept(runner, place):
     + [("field of a network", "net.got"), ("imported module", "moving.it")],
 )
 def test_a_script_names_what_a_restart_may_lose(shape, transient, load, write, tmp_path, monkeypatch):
-    monkeypatch.delitem(sys.modules, "model", raising=False)  # Checkpoint.read finds classes by this name
+    # Checkpoint.read finds classes by this name, which a runner of a test before frees when it is collected
+    monkeypatch.delitem(sys.modules, "model", raising=False)
+    gc.collect()
     write("moving.py", "it = iter([1, 2])\ndef go(): return next(it)\n")
     runner = load(f"ftn_pytorch_transient = [{transient!r}]\nkept = []\n" + REFUSED[shape][0])
     _embed.bind(runner, "step", 0)[0]()

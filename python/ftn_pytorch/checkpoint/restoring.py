@@ -139,14 +139,12 @@ class Restorer:
         if is_namespace(live) and isinstance(tree, dict) and tree.get(TAG) in python_types.NAMESPACES:
             live, tree = vars(live), {TAG: "dict", "items": tree["items"]}
         if isinstance(tree, dict) and (TAG not in tree or tree[TAG] in ("dict", "OrderedDict", "defaultdict")):
-            pairs = (
-                list(tree.items()) if TAG not in tree else [(self.value_of(key), each) for key, each in tree["items"]]
-            )
-            if not isinstance(live, dict) or set(live) != {key for key, _ in pairs}:
+            pairs = self._pairs(tree)
+            if not isinstance(live, dict) or set(live) != set(pairs):
                 keys = sorted(map(str, live)) if isinstance(live, dict) else type(live).__qualname__
-                self.misfits.append(f"{path} has {listed([str(key) for key, _ in pairs])} in the file and {keys} here")
+                self.misfits.append(f"{path} has {listed(list(map(str, pairs)))} in the file and {keys} here")
                 return
-            for key, each in pairs:
+            for key, each in pairs.items():
                 self.add(live[key], each, f"{path}/{key}", functools.partial(live.__setitem__, key))
             return
         items = tree if isinstance(tree, list) else tree["items"]

@@ -130,23 +130,19 @@ class ScriptCheckpoint(shared.RanksCheckpoint):
         return self._changes
 
     def _transient(self) -> frozenset[str]:
-        listed = self._namespace.get(TRANSIENT, ())
-        if isinstance(listed, str) or not all(isinstance(name, str) for name in listed):
-            raise FtnPytorchError(
-                "SCRIPT", f'{self._script}: {TRANSIENT} is {listed!r}, it must be a list of names, ["logger"]'
-            )
-        changes = self._known_changes()
-        unknown = [
-            name
-            for name in listed
-            if name.isidentifier()
-            and name not in self._namespace
-            and not changes.is_assigned(changes.of_global(self._namespace, name))
-        ]
-        if unknown:
-            raise FtnPytorchError(
-                "SCRIPT", f"{self._script}: {TRANSIENT} names {', '.join(unknown)}, which it does not define"
-            )
+        listed, changes = self._namespace.get(TRANSIENT, ()), self._known_changes()
+        shared.require_names(
+            listed,
+            self._script,
+            TRANSIENT,
+            "logger",
+            # Paths beside names are not looked for, and some names are made by a call.
+            lambda name: (
+                not name.isidentifier()
+                or name in self._namespace
+                or changes.is_assigned(changes.of_global(self._namespace, name))
+            ),
+        )
         return frozenset(listed)
 
     def _is_place(self, name: str) -> bool:
@@ -173,15 +169,7 @@ class ScriptCheckpoint(shared.RanksCheckpoint):
         return STATE in self._namespace or any(isinstance(each, Checkpoint) for each in self._namespace.values())
 
     def _declared(self, listed: Any) -> dict[str, Any]:
-        if isinstance(listed, str) or not all(isinstance(name, str) for name in listed):
-            raise FtnPytorchError(
-                "SCRIPT", f'{self._script}: {STATE} is {listed!r}, it must be a list of names, ["net"]'
-            )
-        missing = [name for name in listed if name not in self._namespace]
-        if missing:
-            raise FtnPytorchError(
-                "SCRIPT", f"{self._script}: {STATE} names {', '.join(missing)}, which it does not define"
-            )
+        shared.require_names(listed, self._script, STATE, "net", self._namespace.__contains__)
         return {name: self._namespace[name] for name in listed}
 
     def _check_kept(self, encoder: Collector, path: str) -> None:

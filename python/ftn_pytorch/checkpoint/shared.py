@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..errors import FtnPytorchError
@@ -46,17 +46,22 @@ def declared(names: Mapping[str, Any], script: str) -> list[str]:
     listed = names.get(SHARED)
     if listed is None:
         return []
-    if isinstance(listed, str) or not all(isinstance(name, str) for name in listed):
-        raise FtnPytorchError("SCRIPT", f'{script}: {SHARED} is {listed!r}, it must be a list of names, ["net"]')
     # Objects that the program makes for the script (torch_optimizer.1) come later.
-    unknown = [name for name in listed if name not in names and "." not in name]
-    if unknown:
-        raise FtnPytorchError("SCRIPT", f"{script}: {SHARED} names {', '.join(unknown)}, which it does not define")
+    require_names(listed, script, SHARED, "net", lambda name: name in names or "." in name)
     if SAVE in names or RESTORE in names:
         raise FtnPytorchError(
             "SCRIPT", f"{script} has {SHARED} and {SAVE}, which decides by itself what a file holds: leave out one"
         )
     return list(listed)
+
+
+def require_names(listed: Any, script: str, what: str, example: str, is_known: Callable[[str], bool]) -> None:
+    """SCRIPT if a declaration of a script is no list of names that it has."""
+    if isinstance(listed, str) or not all(isinstance(name, str) for name in listed):
+        raise FtnPytorchError("SCRIPT", f'{script}: {what} is {listed!r}, it must be a list of names, ["{example}"]')
+    unknown = [name for name in listed if not is_known(name)]
+    if unknown:
+        raise FtnPytorchError("SCRIPT", f"{script}: {what} names {', '.join(unknown)}, which it does not define")
 
 
 def require_same(ours: Communicator, objects: Mapping[str, Any], encoder: Collector, script: str) -> None:
