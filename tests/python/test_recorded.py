@@ -7,7 +7,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from devices import device  # noqa: E402, F401
+from devices import count_on_host, device  # noqa: E402, F401
 from ftn_pytorch import Checkpoint, recorded  # noqa: E402
 from ftn_pytorch.host.process import FtnPytorchWarning  # noqa: E402
 
@@ -45,6 +45,7 @@ class Problem:
         for _ in range(calls):
             losses.append(self.step(torch.randn(7, 5), targets()).item())
             self.schedule.step()
+            count_on_host(self.optimizer)
         return losses
 
     def tensors(self):
@@ -103,7 +104,9 @@ OPTIMIZERS = {
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
-def test_optimizers_with_a_schedule(name):
+def test_optimizers_with_a_schedule(name, device):  # noqa: F811
+    if (device, name) == ("cuda", "Adagrad, fused"):
+        pytest.skip("torch has no such kernel for GPUs")
     kind, settings = getattr(torch.optim, name.split(",")[0]), OPTIMIZERS[name]
     assert_replays(optimizer=lambda parameters: kind(parameters, **settings))
 
@@ -176,7 +179,11 @@ def test_complex_parameters(name):
             return loss
 
         step = recorded(step) if record else step
-        return [step(torch.randn(3, 2, 16)).item() for _ in range(CALLS)], net.weight.detach(), step
+        losses = []
+        for _ in range(CALLS):
+            losses.append(step(torch.randn(3, 2, 16)).item())
+            count_on_host(made)
+        return losses, net.weight.detach(), step
 
     (one, weight, _), (other, same, step) = run(False), run(True)
     assert one == other and torch.equal(weight, same)
@@ -243,7 +250,12 @@ class First(nn.Module):
 
 
 @pytest.mark.parametrize("name", LAYERS)
-def test_layers(name):
+def test_layers(name, device):  # noqa: F811
+    if (device, name) == ("cuda", "recurrent"):
+        # cuDNN gives gradients as pieces of one storage
+        with pytest.warns(FtnPytorchWarning, match="uses the memory of a tensor as it is"):
+            assert_replays(is_ready=False, layers=LAYERS[name])
+        return
     assert_replays(layers=LAYERS[name])
 
 

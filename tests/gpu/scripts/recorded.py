@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
 """A network with dropout that is trained and asked; counts executions where nobody who records looks."""
 
-import itertools
+import os
 
 import torch
 
-executions = itertools.count()
+executions = os.memfd_create("executions")  # a file that only the kernel knows
 
 
 def ftn_pytorch_setup(tensor_rate=False):
@@ -18,12 +18,12 @@ def ftn_pytorch_setup(tensor_rate=False):
 
 
 def ftn_pytorch_forward(x):
-    next(executions)
+    os.write(executions, b".")
     return net(x)
 
 
 def ftn_pytorch_train(x, target):
-    next(executions)
+    os.write(executions, b".")
     optimizer.zero_grad()
     loss = torch.nn.functional.mse_loss(net(x), target)
     loss.backward()
@@ -32,7 +32,7 @@ def ftn_pytorch_train(x, target):
 
 
 def executed():
-    return executions.__reduce__()[1][0]
+    return os.fstat(executions).st_size
 
 
 def seed(number):

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Functions that are recorded, and a number of the host that they use."""
 
-import itertools
+import os
 
 import torch
 
-executions = itertools.count()
+executions = os.memfd_create("executions")  # a file that only the kernel knows
 
 
 def ftn_pytorch_setup(kind="scale", width=64):
@@ -34,12 +34,12 @@ def mean(x):
 
 
 def ftn_pytorch_forward(*given):
-    next(executions)
+    os.write(executions, b".")
     return forward(*given)
 
 
 def executed():
-    return executions.__reduce__()[1][0]
+    return os.fstat(executions).st_size
 
 
 def set_number(value):
