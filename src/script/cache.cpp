@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "script/cache.hpp"
 
-#include <algorithm>
 #include <utility>
 
 #include "arrays/arg.hpp"
@@ -54,25 +53,17 @@ SlotCache::Entry* SlotCache::find(const Array& array, uint64_t head, uint64_t ke
   };
   for (std::size_t i = 0; i < max_recent; ++i)
     if (recent_keys_[i] == key && is_it(recent_[i])) return &recent_[i];
-  const auto [first, last] = lasting_by_key_.equal_range(key);
-  const auto found = std::find_if(first, last, [&](const auto& candidate) { return is_it(*candidate.second); });
-  return found != last ? found->second : nullptr;
+  const auto found = lasting_by_key_.find(key);
+  return found != lasting_by_key_.end() && is_it(*found->second) ? found->second : nullptr;
 }
 
 SlotCache::Entry& SlotCache::add_lasting(uint64_t key) {
-  Entry* entry;
-  if (lasting_.size() < max_lasting) {
-    entry = &lasting_.emplace_back();
-  } else {
-    entry = &lasting_[oldest_lasting_];
-    oldest_lasting_ = (oldest_lasting_ + 1) % max_lasting;
-    const auto [first, last] = lasting_by_key_.equal_range(entry->key);
-    const auto old = std::find_if(first, last, [&](const auto& candidate) { return candidate.second == entry; });
-    if (old != last) lasting_by_key_.erase(old);
-  }
-  entry->key = key;
-  lasting_by_key_.emplace(key, entry);
-  return *entry;
+  const bool has_room = lasting_.size() < max_lasting;
+  Entry& entry = has_room ? lasting_.emplace_back() : lasting_[oldest_lasting_++ % max_lasting];
+  lasting_by_key_.erase(entry.key);
+  entry.key = key;
+  lasting_by_key_[key] = &entry;
+  return entry;
 }
 
 SlotCache::Entry& SlotCache::add(uint64_t key) {

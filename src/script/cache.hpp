@@ -110,7 +110,7 @@ class SlotCache {
   uint64_t recent_keys_[max_recent] = {};  // close together for the search
   Entry recent_[max_recent];
   std::deque<Entry> lasting_;
-  std::unordered_multimap<uint64_t, Entry*> lasting_by_key_;
+  std::unordered_map<uint64_t, Entry*> lasting_by_key_;
   std::vector<uint64_t> remembered_;  // keys of arrays that were new, each at the place that its last bits name
   Entry *last_ = nullptr, *expected_ = nullptr;
   std::size_t next_recent_ = 0, oldest_lasting_ = 0, declined_ = 0;
