@@ -305,3 +305,12 @@ def test_bench_of_training_alone(run, script) -> None:
         assert [row["path"] for row in rows] == ["Python", "ftn_pytorch"] and all(row["seconds"] > 0 for row in rows)
     rows = measured(run, script, "--input", "32x16", "--target", "2x2")["rows"]
     assert all("ValueError" in row["note"] and row["seconds"] is None for row in rows)
+
+
+def test_bench_of_a_function_that_fails_after_some_calls(run, script) -> None:
+    script.write_text(
+        "calls = []\ndef ftn_pytorch_forward(x):\n    calls.append(1)\n    return {1: x}[len(calls) < 9]\n"
+    )
+    rows = measured(run, script, "--input", "4")["rows"]
+    assert [row["seconds"] for row in rows] == [None, None]
+    assert all(row["note"].startswith("a later call failed: ") and "KeyError" in row["note"] for row in rows)

@@ -148,7 +148,13 @@ class _Bench:
         """Take the times of all paths."""
         if self.is_empty:
             return
-        times = seconds_per_call([call for _, call in self._calls])
+        try:
+            times = seconds_per_call([call for _, call in self._calls])
+        except Exception as failure:
+            text = failure.text if isinstance(failure, FtnPytorchError) else message(failure)
+            for row, _ in self._calls:
+                row.note = f"a later call failed: {text.splitlines()[0]}"
+            return
         for (row, _), seconds in zip(self._calls, times):
             row.seconds, row.ratio = seconds, seconds / times[0]
 
@@ -259,7 +265,8 @@ def _measure_script(script: _Script, given: Sequence[Array], targets: Sequence[I
         if script.torch is not None:
             bench.add("ftn_pytorch, recorded", lambda: (_through(script.recorded(), given)[0], None), script.unrecorded)
         bench.measure()
-        aims = aims or [("", each.zeros()) for each in module.forward(given) if each.is_array]
+        if module.has(TRAIN) and not aims:
+            aims = [("", each.zeros()) for each in module.forward(given) if each.is_array]
     if script.torch is not None and networks:
         _measure_network(script, networks, given)
     if module.has(TRAIN) and not aims:
