@@ -19,7 +19,7 @@ Operation operation_of(const py::tuple& described);
 /// (kind, holder, key, value)
 Binding binding_of(const py::tuple& described);
 
-/// (group, key, item), or a tuple of one counter.
+/// (group, key, item), or (counter, what is added to it).
 Source source_of(const py::tuple& described);
 
 /// (code, formula, formula, outcome)

@@ -102,7 +102,8 @@ struct Memory {
 struct Source {
   py::object group, key;
   Py_ssize_t item = -1;  ///< of a tuple
-  at::Tensor counter;    ///< in place of an item; the step that comes is meant
+  at::Tensor counter;    ///< in place of an item
+  int ahead = 0;         ///< how many steps it will have counted
 
   /// Empty where a number is no number any more, or has become zero, which changes what optimizers do.
   std::optional<double> read() const;

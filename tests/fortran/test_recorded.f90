@@ -50,6 +50,7 @@ program test_recorded
    call recorded%free()
    call plain%free()
 
+   call one_array_as_input_and_as_output()
    call recorded%load(script("recorded.py"), record=.true., compile=.true., stat=stat, errmsg=errmsg)
    call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "record and compile")
    call expect_text(errmsg, "both record= and compile=", "record and compile")
@@ -74,6 +75,19 @@ contains
          call model%forward([torch_in(x)], [torch_out(y)])
       end do
    end function run
+
+   subroutine one_array_as_input_and_as_output()
+      type(torch_pymodule) :: model
+      real(real64) :: total
+
+      call model%load(script("recorded_in_place.py"), record=.true.)
+      x = 1
+      do call = 1, 12
+         call model%forward([torch_in(x), torch_out(x)], [torch_out(total)], stat=stat, errmsg=errmsg)
+         call expect_status(stat, FTN_PYTORCH_OK, "one array as input and as output", errmsg)
+         call expect(all(x == 2**call) .and. total == sum(x), "it is changed once in each call")
+      end do
+   end subroutine one_array_as_input_and_as_output
 
    integer(int64) function executed(model)
       type(torch_pymodule), intent(in) :: model

@@ -21,6 +21,6 @@ def count_on_host(optimizer):
     """Put counts of steps where torch makes them without a default device: to the host, if no kernel reads them."""
     for group in optimizer.param_groups:
         states = [optimizer.state.get(parameter, {}) for parameter in group["params"]]
-        for state in [] if group.get("fused") or group.get("capturable") else states:
-            if isinstance(state.get("step"), torch.Tensor):
-                state["step"] = state["step"].cpu()
+        if not group.get("fused") and not group.get("capturable"):
+            for state in states:
+                state.update({name: state[name].cpu() for name in ("step", "mu_product") if name in state})

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Computing on a device. The wrapper copies to any device, so on a machine without one it is tried with the host."""
 
+import operator
+
 import pytest
 
-from ftn_pytorch import _embed
+from ftn_pytorch import _embed, recorded
 from ftn_pytorch.host import process
 from ftn_pytorch.tensors import device
 
@@ -87,6 +89,21 @@ def test_arguments_are_copies_and_the_result_is_returned_as_it_is(elsewhere):
     assert seen[2][0].data_ptr() != y.data_ptr()
     assert seen[2][1] == "text"
     assert torch.equal(seen[3], x)
+
+
+def test_functions_that_get_copies_are_recorded(extension, monkeypatch):
+    monkeypatch.setattr(device._Moves, "_is_there", operator.not_)  # as elsewhere, without code of a user
+    net, x = torch.nn.Linear(2, 2), torch.zeros(3, 2)
+
+    def function(x, factor):
+        factor.add_(1)
+        return net(x) * factor
+
+    apply, factor = recorded(device.on_device(function, "cpu")), torch.ones(())
+    for call in range(12):
+        x.fill_(call)
+        assert torch.equal(apply(x, factor), net(x) * (call + 2))
+    assert apply.recording.is_ready, apply.recording.obstacle
 
 
 def test_changes_in_place_are_copied_back(elsewhere):

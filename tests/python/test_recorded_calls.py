@@ -10,6 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from ftn_pytorch import recorded  # noqa: E402
+from ftn_pytorch.host.process import FtnPytorchWarning  # noqa: E402
 from ftn_pytorch.recording import comparison  # noqa: E402
 
 nn = torch.nn
@@ -218,3 +219,25 @@ def test_an_interrupt_of_a_check_leaves_one_call(monkeypatch):
         add(torch.ones(1))
     assert total == 4
     assert add(torch.ones(1)) == 10
+
+
+def test_a_count_that_is_asked_for():
+    """A whole number in a tensor of the host, as it is before the call. Others are numbers taken out of a tensor."""
+    count, rate = torch.tensor(3), torch.tensor(0.1)
+
+    def function(x):
+        y = x + 1 if count < 20 else x - 1
+        count.add_(1)
+        return y
+
+    apply, number, x = recorded(function), 3, torch.ones(3)
+    for _ in range(40):
+        assert torch.equal(apply(x), x + 1 if number < 20 else x - 1)
+        number += 1
+    assert apply.recording.is_ready and count == number
+    late = recorded(lambda x: (count.add_(1), x * 2 if count > 0 else x)[1])
+    inexact = recorded(lambda x: x * 2 if rate < 0.1 else x)
+    for each in (late, inexact):
+        with pytest.warns(FtnPytorchWarning, match="a number is taken out of a tensor"):
+            for _ in range(9):
+                each(x)

@@ -265,6 +265,7 @@ def has_hooks(value: Any) -> bool:
 # ---- tensors and models
 
 _TENSOR_VERSION = PrivateName("torch:Tensor", "_version", "scripts cannot compute on a device")
+_UNSEEN = PrivateName("torch:_C", "DisableTorchFunction", _TENSOR_VERSION.without)
 _SCRIPT_CORE = PrivateName(
     "torch:jit.RecursiveScriptModule", "_c", "TorchScript models cannot be run through Python", "__init__"
 )
@@ -277,8 +278,12 @@ _LOAD_OWN = PrivateName("torch:nn.Module", "_load_from_state_dict", _RENAMES)
 
 
 def version_of(tensor: Any) -> int:
-    """How often a tensor was changed in place. No public name; comparing the numbers would read all of them."""
-    return _TENSOR_VERSION.of(tensor)
+    """How often a tensor was changed in place. No public name; comparing the numbers would read all of them.
+
+    Modes of __torch_function__, such as that of a recording, do not see this question.
+    """
+    with _UNSEEN.value()():
+        return _TENSOR_VERSION.of(tensor)
 
 
 def version_getter() -> Any:

@@ -61,14 +61,18 @@ class Turns:
                 self._stream = torch.cuda.Stream()
             if self._pool is None:
                 self._pool = torch.cuda.graph_pool_handle()
+            current = torch.cuda.current_stream()
             torch.cuda.synchronize()  # graphs of other streams
             with torch.cuda.stream(self._stream):
                 prepare()
-            torch.cuda.current_stream().wait_stream(self._stream)
+            current.wait_stream(self._stream)
             restore()
-            # other threads may go on using the device meanwhile
-            with torch.cuda.graph(graph, self._pool, self._stream, capture_error_mode="thread_local"):
-                made = launch()
+            try:
+                # other threads may go on using the device meanwhile
+                with torch.cuda.graph(graph, self._pool, self._stream, capture_error_mode="thread_local"):
+                    made = launch()
+            finally:
+                torch.cuda.set_stream(current)  # which a capture that fails does not do
         self._graphs += 1
         return graph, made
 

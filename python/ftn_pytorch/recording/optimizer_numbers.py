@@ -18,7 +18,7 @@ import torch
 from ..errors import is_of_memory
 from .recorder import TOO_LITTLE, Recorder
 from .tape import Operation, Slot, address_of
-from .traced_numbers import NUMBER, SLOT, Branch, Number, Trace, renumbered
+from .traced_numbers import CONSTANT, NUMBER, SLOT, Branch, Number, Trace, renumbered
 
 _MANY, _FEW = 16, 7
 
@@ -262,12 +262,20 @@ def _branches(steps: Steps, recorder: Recorder, places: list[int], listed: list[
         writers = [each for each in recorder.operations if address_of(counter) in each.writes]
         if len(writers) != 1 or "add_" not in writers[0].name or float(counter) != before + 1:
             return [], f"the step of {type(steps.optimizer).__name__} compares what it reads out of its state"
-        counters[slot] = _place((counter,), listed)
+        counters[slot] = _place((counter, 1), listed)
     found = []
     for (code, *both), is_true in steps.trace.branches.items():
         left, right = (renumbered(each, {NUMBER: places, SLOT: counters}) for each in both)
         found.append((code, left, right, is_true))
     return found, ""
+
+
+def comparisons_of(recorder: Recorder, listed: list[tuple]) -> list[Branch]:
+    """Those that the function made outside of steps, with a tensor that counts, such as that of ``AveragedModel``."""
+    found: list[Branch] = []
+    for (code, _, number, is_true), tensor in recorder.branches.items():
+        found.append((code, ((NUMBER, _place((tensor, 0), listed)),), ((CONSTANT, number),), is_true))
+    return found
 
 
 def _place(source: tuple, listed: list[tuple]) -> int:

@@ -187,7 +187,7 @@ def _require_pure(watch: Watch, rates: list, calls: Calls) -> None:
 def _numbers(recorder: Recorder, trials: Trials) -> tuple[list[tuple], list[Branch]]:
     """Those that the steps of optimizers depend on, and which way the steps took."""
     listed: list[tuple] = []
-    branches: list[Branch] = []
+    branches = optimizer_numbers.comparisons_of(recorder, listed)
     for step in trials.steps:
         found, obstacle = optimizer_numbers.find(step, recorder, listed)
         if obstacle:

@@ -19,12 +19,20 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 from ..host import private_names, thread_recorder
 from .tape import Operation, Slot, address_of, is_ordinary, place_of_user, waits_for_ranks
-from .traced_numbers import Trace
+from .traced_numbers import EQUAL, LESS, LESS_EQUAL, Trace
 
 _CLONE = torch.ops.aten.clone.default
 _ITEM = torch.ops.aten._local_scalar_dense.default
 _KEPT_BYTES = 64 << 20
 _FOLDED = ("aten::detach", "aten::alias", "aten::lift_fresh")
+_COMPARISONS = {
+    "aten.lt": (LESS, False),
+    "aten.ge": (LESS, True),
+    "aten.le": (LESS_EQUAL, False),
+    "aten.gt": (LESS_EQUAL, True),
+    "aten.eq": (EQUAL, False),
+    "aten.ne": (EQUAL, True),
+}
 
 ALONE = threading.RLock()
 """Held by the thread that records, checks or captures: generators and streams of captures are those of a process."""
@@ -66,6 +74,11 @@ class Recorder(private_names.dispatch_mode() or object):  # type: ignore[misc]
         """Which of them was read into a slot."""
         self.values: list[Any] | None = [] if with_values else None
         """Copies of the results, as many as are kept."""
+        self.branches: dict[tuple[int, int, float, bool], Any] = {}
+        """Comparisons of a whole number in a tensor of the host with another one, which Python has asked for: code,
+        identity of the tensor, number, and how they came out."""
+        self._comparisons: dict[int, tuple[int, Any, float, bool]] = {}
+        """What was compared into a slot; the last one tells that its opposite was asked for."""
         self._room = _KEPT_BYTES
         self._count = 0
         self._slots: Any = WeakIdKeyDictionary()
@@ -164,6 +177,10 @@ class Recorder(private_names.dispatch_mode() or object):  # type: ignore[misc]
             self._slots[result] = inner.number
             self._folded.add(inner.number)
             return
+        if self._is_comparison(operator, args):
+            code, tensor, number, is_opposite = self._comparisons[self._slots[args[0]]]
+            self.branches[code, id(tensor), number, bool(result) != is_opposite] = tensor
+            return
         # one slot may stand for several tensors, which have shapes of their own
         shared = self._folded | {*self.inputs, *self.outside, *self.derived}
         if torch.Tag.inplace_view in operator.tags and isinstance(inner, Slot) and inner.number in shared:
@@ -179,6 +196,8 @@ class Recorder(private_names.dispatch_mode() or object):  # type: ignore[misc]
                 self._count += 1
             if isinstance(result, torch.Tensor):
                 made.makes_memory = result.is_floating_point() and address_of(result) not in inputs
+            if str(operator).partition(".Scalar")[0] in _COMPARISONS:
+                self._note_comparison(str(operator).partition(".Scalar")[0], arguments, made.results[0][0])
             self.operations.append(made)
             if self.values is not None:
                 self.values.append(self._copies(result))
@@ -190,7 +209,9 @@ class Recorder(private_names.dispatch_mode() or object):  # type: ignore[misc]
         tags = operator.tags
         if operator.namespace == "c10d":
             self.refuse(f"it waits for other ranks in {operator}; ftn_pytorch.average_gradients can be recorded")
-        if torch.Tag.data_dependent_output in tags and not self._is_count(operator, args):
+        if torch.Tag.data_dependent_output in tags and not (
+            self._is_count(operator, args) or self._is_comparison(operator, args)
+        ):
             self.refuse(self.of_number(operator))
         if torch.Tag.dynamic_output_shape in tags and not _has_whole_indices(operator, args):
             self.refuse(f"the shape of a result depends on numbers in tensors ({operator})")
@@ -198,6 +219,19 @@ class Recorder(private_names.dispatch_mode() or object):  # type: ignore[misc]
     def _is_count(self, operator: Any, args: Any) -> bool:
         is_step = self.stepping is not None or self.values is not None
         return is_step and operator is _ITEM and id(args[0]) in self.counts
+
+    def _is_comparison(self, operator: Any, args: Any) -> bool:
+        return operator is _ITEM and self._slots.get(args[0]) in self._comparisons
+
+    def _note_comparison(self, name: str, arguments: list[Any], result: int) -> None:
+        """Of a tensor that is as it was before the call: the next call can make it before it runs."""
+        slot = arguments[0].number
+        tensor = self.outside.get(slot)
+        if tensor is None or not tensor.is_cpu or tensor.ndim > 0 or tensor.is_floating_point():
+            return
+        if type(arguments[1]) is int and not any(address_of(tensor) in each.writes for each in self.operations):
+            code, is_opposite = _COMPARISONS[name]
+            self._comparisons[result] = (code, tensor, float(arguments[1]), is_opposite)
 
     def of_number(self, operator: Any) -> str:
         if self.stepping is None:
