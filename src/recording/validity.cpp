@@ -280,7 +280,10 @@ bool Memory::holds() const {
 }
 
 std::optional<double> Source::read() const {
-  if (counter.defined()) return counter.item<double>() + ahead;
+  if (counter.defined()) {
+    const py::gil_scoped_release others;  // one on a device is waited for
+    return counter.item<double>() + ahead;
+  }
   PyObject* now = PyDict_GetItemWithError(group.ptr(), key.ptr());
   if (now && item >= 0)
     now = PyTuple_CheckExact(now) && item < PyTuple_GET_SIZE(now) ? PyTuple_GET_ITEM(now, item) : nullptr;

@@ -73,10 +73,10 @@ def sources_of(optimizer: Any) -> list[Source]:
 
 
 def counts_of(optimizer: Any) -> list[Any]:
-    """Numbers that a step may read out of its state: tensors in host memory."""
+    """Numbers that a step may read out of its state."""
     states = optimizer.state.values() if is_live(optimizer) else ()
     found = [each for state in states if isinstance(state, dict) for each in state.values()]
-    return [each for each in found if isinstance(each, torch.Tensor) and each.ndim == 0 and each.is_cpu]
+    return [each for each in found if isinstance(each, torch.Tensor) and each.ndim == 0]
 
 
 def _steps_of(optimizer: Any) -> list[Any]:

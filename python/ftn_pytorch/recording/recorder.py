@@ -75,7 +75,7 @@ class Recorder(private_names.dispatch_mode() or object):  # type: ignore[misc]
         self.values: list[Any] | None = [] if with_values else None
         """Copies of the results, as many as are kept."""
         self.branches: dict[tuple[int, int, float, bool], Any] = {}
-        """Comparisons of a whole number in a tensor of the host with another one, which Python has asked for: code,
+        """Comparisons of a whole number in a tensor with another one, which Python has asked for: code,
         identity of the tensor, number, and how they came out."""
         self._comparisons: dict[int, tuple[int, Any, float, bool]] = {}
         """What was compared into a slot; the last one tells that its opposite was asked for."""
@@ -227,7 +227,7 @@ class Recorder(private_names.dispatch_mode() or object):  # type: ignore[misc]
         """Of a tensor that is as it was before the call: the next call can make it before it runs."""
         slot = arguments[0].number
         tensor = self.outside.get(slot)
-        if tensor is None or not tensor.is_cpu or tensor.ndim > 0 or tensor.is_floating_point():
+        if tensor is None or tensor.ndim > 0 or tensor.is_floating_point():
             return
         if type(arguments[1]) is int and not any(address_of(tensor) in each.writes for each in self.operations):
             code, is_opposite = _COMPARISONS[name]
