@@ -219,6 +219,17 @@ def gradients_that_are_kept(record):
     yield from kept
 
 
+def gradients_beside_other_graphs(record):
+    net, wide = network(4, 8, 2), network(4, 64, 64, 2)
+    step = record(step_of(net, torch.optim.SGD(net.parameters(), lr=0.1)))
+    apply = record(lambda x: wide(x))
+    for call in range(CALLS):
+        x = torch.full((8, 4), 0.1 * call, device="cuda")
+        step(x)
+        yield apply(x + 1)
+        yield from [each.grad for each in net.parameters()]
+
+
 # ---- settings, generators, captures that fail
 
 
@@ -277,6 +288,7 @@ CASES = [
     strides_at_other_addresses,
     half_precision_on_sections,
     gradients_that_are_kept,
+    gradients_beside_other_graphs,
     settings_of_kernels,
     unsuccessful(solve),
     unsuccessful(eigenvalues),

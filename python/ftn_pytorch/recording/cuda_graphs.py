@@ -6,6 +6,8 @@ addresses are those of the first call. Others have buffers, on the device, or pi
 Results are copied out of the graph's memory, which the next call overwrites. A number of an optimizer becomes part of
 the graph, and so do the settings of kernels; where one changes, a new graph is captured. What a graph cannot do runs as
 the operators one by one.
+
+All graphs of a device share one pool of memory, so each writes over what the others have computed.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from typing import Any
 
 import torch
 
-from ..host import log
+from ..host import log, private_names
 from . import comparison
 from .device_turns import Turns, turns_of
 from .memory_spans import Spans, has_gaps, like, span_of
@@ -214,13 +216,24 @@ class GraphReplay:
             used = [tensor if buffer is None else buffer for buffer, tensor in zip(buffers, inputs)]
             before = comparison.State(self._tape, used)
 
+            # A gradient is used after the call, when other graphs write over what this one has computed.
+            homes: list[Any] = []
+
             def prepare() -> None:
                 # libraries that torch calls prepare themselves in their first calls, which cannot be captured
-                self._trial.launch(used, numbers, False)
+                homes[:] = self._trial.launch(used, numbers, False)[1]
 
-            graph, (results, gradients) = self._turns.capture(
-                prepare, before.restore, lambda: self._replay.launch(used, numbers, True)
-            )
+            def restore(before: comparison.State = before) -> None:
+                before.restore()
+                homes[:] = [None if each is None else torch.empty_like(each) for each in homes]
+
+            def launch() -> Any:
+                results, gradients = self._replay.launch(used, numbers, True)
+                made = [each for each, home in zip(gradients, homes) if home is not None]
+                private_names.copy_all([home for home in homes if home is not None], made)
+                return results, tuple(homes)
+
+            graph, (results, gradients) = self._turns.capture(prepare, restore, launch)
         except RuntimeError as failure:
             self._turns.recover(self._tape.generators)
             if before is not None:
