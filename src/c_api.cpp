@@ -23,7 +23,7 @@ fpt_status call_module(const CallFacts& facts, const Call& call) noexcept {
   const fpt_status status = guard_call(facts, [&] {
     require_arguments(facts.inputs);
     require_arguments(facts.others);
-    const RunnerUse runner(facts.module);
+    const RunnerUse runner(facts.module, facts.function);
     call(*runner);
   });
   discard_copies(facts.inputs);

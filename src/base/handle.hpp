@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/error.hpp"
@@ -121,13 +122,15 @@ class HandleTable {
   static constexpr uint32_t max_chunks = 1 << 12;
 
   /// Keeps an object alive while it is used. FPT_ERR_NOT_LOADED, FPT_ERR_FREED, FPT_ERR_ARGUMENT as at() says.
+  /// @param call  the call that needs it, for these messages
   class Use {
    public:
-    Use(HandleTable& table, int64_t handle) : table_(table), handle_(handle), slot_(table.slot_of(handle)) {
+    Use(HandleTable& table, int64_t handle, std::string_view call = {})
+        : table_(table), handle_(handle), slot_(table.slot_of(handle)) {
       if (slot_ && names(slot_->state.fetch_add(1), handle)) object_ = slot_->object.load(std::memory_order_acquire);
       if (object_) return;
       if (slot_) end();
-      table.refuse(handle);
+      table.refuse(handle, call);
     }
     ~Use() { end(); }
     Use(const Use&) = delete;
@@ -155,11 +158,13 @@ class HandleTable {
   }
 
   /// Out of line, so that at() can be inlined where it is called often.
-  [[noreturn, gnu::cold, gnu::noinline]] void refuse(int64_t handle) const {
-    if (handle == 0) fail(FPT_ERR_NOT_LOADED, "this is not ", noun_, " yet: call ", maker_, " first");
-    if (!is_handle_of(kind, handle)) fail(FPT_ERR_ARGUMENT, "this is a handle, but not that of ", noun_);
-    if (const HandleEnd end = end_of(handle)) fail(FPT_ERR_FREED, "this was ", noun_, ' ', *end);
-    fail(FPT_ERR_FREED, "this was ", noun_, " and has been freed: call ", maker_, " again before it is used");
+  [[noreturn, gnu::cold, gnu::noinline]] void refuse(int64_t handle, std::string_view call = {}) const {
+    const char* colon = call.empty() ? "" : ": ";
+    if (handle == 0) fail(FPT_ERR_NOT_LOADED, call, colon, "this is not ", noun_, " yet: call ", maker_, " first");
+    if (!is_handle_of(kind, handle)) fail(FPT_ERR_ARGUMENT, call, colon, "this is a handle, but not that of ", noun_);
+    if (const HandleEnd end = end_of(handle)) fail(FPT_ERR_FREED, call, colon, "this was ", noun_, ' ', *end);
+    fail(FPT_ERR_FREED, call, colon, "this was ", noun_, " and has been freed: call ", maker_,
+         " again before it is used");
   }
 
   /// Why the object of a handle ended, if it was the last one in its slot and was not freed.

@@ -77,7 +77,7 @@ inline RunnerTable& runners() {
 /// A runner in use: freeing or replacing it meanwhile takes effect when the last call has ended.
 class RunnerUse : public RunnerTable::Use {
  public:
-  explicit RunnerUse(int64_t handle) : Use(runners(), handle) {}
+  explicit RunnerUse(int64_t handle, std::string_view call = {}) : Use(runners(), handle, call) {}
 };
 
 }  // namespace fpt

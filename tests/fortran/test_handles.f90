@@ -70,6 +70,7 @@ contains
       call model%forward([torch_in(x)], stat=stat, errmsg=errmsg)
       call expect_status(stat, FTN_PYTORCH_ERR_NOT_LOADED, "script before load")
       call expect_text(errmsg, "load", "script before load: what to do")
+      call expect_text(errmsg, "ftn_pytorch_forward: ", "script before load: which call")
       call saved%forward([torch_in(x)], stat=stat)
       call expect_status(stat, FTN_PYTORCH_ERR_NOT_LOADED, "model before load")
    end subroutine used_before_it_was_given_anything
