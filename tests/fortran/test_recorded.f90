@@ -51,6 +51,10 @@ program test_recorded
    call plain%free()
 
    call one_array_as_input_and_as_output()
+   call recorded%load(script("recorded.py"), tolerance=1d-6, stat=stat, errmsg=errmsg)
+   call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "tolerance without record")
+   call expect_text(errmsg, "tolerance is 1e-06", "tolerance without record")
+   call recorded%load(script("recorded.py"), record=.true., tolerance=1d-6)
    call recorded%load(script("recorded.py"), record=.true., compile=.true., stat=stat, errmsg=errmsg)
    call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "record and compile")
    call expect_text(errmsg, "both record= and compile=", "record and compile")

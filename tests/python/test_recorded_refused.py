@@ -351,6 +351,25 @@ def test_record_option(load, fails, text, piece):
         load(text, record=True)
 
 
+TEXT = """
+import torch
+def ftn_pytorch_forward(x): return x + 2
+"""
+
+
+def test_tolerance_option(load, fails):
+    forward = _embed.bind(load(TEXT, record=True, tolerance=1e-6), "ftn_pytorch_forward", 0)[0]
+    for _ in range(12):
+        assert forward(torch.ones(2)).tolist() == [3, 3]
+    assert forward.recording.is_ready, forward.recording.obstacle
+    assert forward.recording._tolerance == 1e-6
+    with fails("ARGUMENT", "tolerance is 1e-06", "together with record="):
+        load(TEXT, tolerance=1e-6)
+    for wrong in (-1.0, 1.0, float("nan"), "high"):
+        with fails("ARGUMENT", "load(..., tolerance=)", "from 0 to less than 1"):
+            load(TEXT, record=True, tolerance=wrong)
+
+
 def test_record_of_a_saved_model(fails, tmp_path):
     path = str(tmp_path / "net.pt")
     torch.jit.script(torch.nn.Linear(2, 2)).save(path)

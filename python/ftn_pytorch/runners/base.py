@@ -40,6 +40,8 @@ class Options:
     """A saved model predicts in training mode."""
     record: bool = False
     """The hooks of a script are recorded, see ``recording``."""
+    tolerance: float = 0.0
+    """How far numbers of a recording may be from those of the script, relative to the largest."""
     background: bool = False
     """``ftn_pytorch_train`` of a script runs in a process of its own, see ``kit.Background``."""
     communicator: int | None = None
@@ -73,6 +75,8 @@ class Options:
             text = f'compile={self.compile!r} is a mode of compile_backend="inductor", not of {self.compile_backend!r}'
         elif self.record and self.compile is not None:
             text = "load is given both record= and compile=: what torch.compile has made cannot be recorded"
+        elif self.tolerance and not self.record:
+            text = f"tolerance is {self.tolerance!r}, which has an effect together with record= only"
         elif self.background and self.communicator is not None:
             text = "load is given both background= and communicator=: a process beside the program is no rank of MPI"
         if text:
@@ -118,6 +122,8 @@ def _checked(name: str, value: Any) -> Any:
         raise FtnPytorchError("ARGUMENT", listed + did_you_mean(value, COMPILE_MODES))
     if name == "communicator" and not isinstance(value, (int, type(None))):
         raise FtnPytorchError("ARGUMENT", f"{where} must be a single integer")
+    if name == "tolerance" and not (isinstance(value, (int, float)) and 0 <= value < 1):
+        raise FtnPytorchError("ARGUMENT", f"{where} is {value!r}; it must be a number from 0 to less than 1")
     if name in ("fallback", "compile_backend") and not isinstance(value, (str, type(None))):
         raise FtnPytorchError("ARGUMENT", f"{where} must be a string")
     if name == "fallback" and value == "":

@@ -128,7 +128,7 @@ class ScriptRunner(Runner):
         from ..recording import recorded
 
         def make() -> Any:
-            made = recorded(function)
+            made = recorded(function, tolerance=self._options.tolerance)
             made.recording.name = name  # that of what a decorator has made of it says nothing
             return made
 
