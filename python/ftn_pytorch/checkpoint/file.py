@@ -94,8 +94,8 @@ def locked(path: str) -> Iterator[None]:
         lock.release()
 
 
-def write(path: str, about: dict[str, Any], fill: Callable[[_Stream], None]) -> None:
-    """Write a checkpoint as ``files.replaced`` does. ``fill`` writes the archive."""
+def write(path: str, about: dict[str, Any], fill: Callable[[_Stream], None], kind: int = 0) -> None:
+    """Write a checkpoint as ``files.replaced`` does. ``fill`` writes the archive. ``kind``: 1 with recordings in it."""
     with files.replaced(path) as raw:
         stream = _Stream(raw)
         fill(stream)
@@ -103,7 +103,7 @@ def write(path: str, about: dict[str, Any], fill: Callable[[_Stream], None]) -> 
             raise stream.failure
         length = stream.length
         stream.write(json.dumps(about).encode())
-        stream.write(_CLOSING.pack(_MAGIC, FORMAT, 0, length, stream.length - length))
+        stream.write(_CLOSING.pack(_MAGIC, FORMAT, kind, length, stream.length - length))
         stream.write(stream.digest.digest())
 
 
@@ -134,12 +134,24 @@ def description(path: str) -> dict[str, Any] | None:
         return None
 
 
+def kind(path: str) -> int | None:
+    """What was given to ``write``, without a look at the rest; None for a file that is no checkpoint."""
+    try:
+        with open(path, "rb") as raw:
+            return _CLOSING.unpack(_record(raw))[2] if _closing(raw) else None
+    except OSError:
+        return None
+
+
+def _record(raw: BinaryIO) -> bytes:
+    raw.seek(max(0, raw.seek(0, os.SEEK_END) - _CLOSING.size - _DIGEST_SIZE))
+    return raw.read(_CLOSING.size)
+
+
 def _closing(raw: BinaryIO) -> tuple[int, int, int] | None:
     """Format, length of the archive and of the description; None if the lengths are not those of the file."""
+    record, tail = _record(raw), _CLOSING.size + _DIGEST_SIZE
     end = raw.seek(0, os.SEEK_END)
-    tail = _CLOSING.size + _DIGEST_SIZE
-    raw.seek(max(0, end - tail))
-    record = raw.read(_CLOSING.size)
     if end < tail or record[: len(_MAGIC)] != _MAGIC:
         return None
     _, version, _, length, size = _CLOSING.unpack(record)
