@@ -37,9 +37,7 @@ class Writer:
 
     def __init__(self, checkpoint: Checkpoint, path: str, script: str) -> None:
         self._checkpoint, self._path, self._script = checkpoint, path, script
-        encoder = checkpoint._collector()
-        encoder._copies = False
-        self._encoder, self._state, self._arrays = checkpoint._encoded(path, encoder)
+        self._encoder, self._state, self._arrays = live(checkpoint, path)
         self._kept = _kept(self._encoder, self._arrays)
 
     def plain(self, name: str, tape: Tape) -> Plain:
@@ -69,6 +67,13 @@ class Writer:
             file.write(
                 self._path, about, lambda stream: archive.write(stream, text, self._arrays, others), kind=RECORDING
             )
+
+
+def live(checkpoint: Checkpoint, path: str) -> tuple[Collector, dict[str, Any], dict[str, Any]]:
+    """What a checkpoint would hold now, its trees, and its arrays, which are not copied."""
+    encoder = checkpoint._collector()
+    encoder._copies = False
+    return checkpoint._encoded(path, encoder)
 
 
 def refusal(name: str, why: str) -> FtnPytorchError:

@@ -68,7 +68,7 @@ class _Merge:
             if one[name] != two[name]:
                 raise Unsavable(f"{name} of its recordings are others")
         for name in ("constants", "numbers"):
-            if not _is_equal(one[name], two[name]):
+            if not is_equal(one[name], two[name]):
                 raise Unsavable(f"it uses a tensor that is another one for each batch size: {_told(one, two)}")
         return {**one, "batch": True, "inputs": inputs, "operations": operations}
 
@@ -79,7 +79,7 @@ class _Merge:
 
     def _input(self, one: tuple, two: tuple) -> tuple:
         if one[1] == "value" or one[:4] != two[:4] or any(len(one[k]) != len(two[k]) for k in (4, 5)):
-            if _is_equal(one, two):
+            if is_equal(one, two):
                 return one
             raise Unsavable(f"its argument {one[0]!r} is of another kind for each batch size")
         sizes = [[self._whole(a, b) for (_, a), (_, b) in zip(one[k], two[k])] for k in (4, 5)]
@@ -98,7 +98,7 @@ class _Merge:
         return (*one[:3], arguments, one[4])
 
     def _argument(self, one: tuple, two: tuple) -> tuple:
-        if _is_equal(one, two):
+        if is_equal(one, two):
             return one
         if one[0] == two[0] == "value":
             a, b = one[1], two[1]
@@ -128,13 +128,15 @@ class _Merge:
         raise Unsavable(f"{one!r} and {two!r} do not follow from the batch size")
 
 
-def _is_equal(one: Any, two: Any) -> bool:
+def is_equal(one: Any, two: Any) -> bool:
     """Bit for bit, also where tensors are inside; two tensors of one memory are equal."""
     if isinstance(one, torch.Tensor) and isinstance(two, torch.Tensor):
         same = (one.dtype, one.shape, one.stride()) == (two.dtype, two.shape, two.stride())
         return same and (one.data_ptr() == two.data_ptr() or torch.equal(one, two))
+    if isinstance(one, dict) and isinstance(two, dict):
+        return one.keys() == two.keys() and all(is_equal(one[key], two[key]) for key in one)
     if isinstance(one, (tuple, list)) and isinstance(two, (tuple, list)):
-        return len(one) == len(two) and all(map(_is_equal, one, two))
+        return len(one) == len(two) and all(map(is_equal, one, two))
     return type(one) is type(two) and (one == two or (one != one and two != two))
 
 
@@ -144,7 +146,7 @@ def _are_sizes(value: Any) -> bool:
 
 def _told(one: Plain, two: Plain) -> str:
     for (_, first), (_, second) in zip(one["constants"], two["constants"]):
-        if not _is_equal(first, second):
+        if not is_equal(first, second):
             return f"of shape {tuple(first.shape)} and {tuple(second.shape)}"
     return "there are more of them"
 
@@ -152,7 +154,7 @@ def _told(one: Plain, two: Plain) -> str:
 def _difference(one: Plain, two: Plain) -> str | None:
     """What differs first between two recordings of one batch size."""
     for place, (first, second) in enumerate(zip(one["operations"], two["operations"])):
-        if not _is_equal(first, second):
+        if not is_equal(first, second):
             return f"operation {place + 1}, {second[0]}, is given something else"
-    same = all(_is_equal(one[name], two[name]) for name in one if name != "batch")
+    same = all(is_equal(one[name], two[name]) for name in one if name != "batch")
     return None if same else "the recording is another one"

@@ -21,12 +21,34 @@ from .traced_numbers import COMPUTES, CONSTANT, EQUAL, LESS, NEGATE, NUMBER, SLO
 class SavedTape:
     """One recording, with the tensors that a file holds."""
 
-    def __init__(self, tape: Plain, where: str) -> None:
-        """``where``: begins texts. FORMAT for operators that may not be called, or that this torch has otherwise."""
-        self._tape, self._where = tape, where
+    def __init__(self, tape: Plain, where: str, device: Any) -> None:
+        """``where``: begins texts. FORMAT for operators that may not be called, or that this torch has otherwise.
+
+        device: where the constants are, and what is computed.
+        """
+        self._tape, self._device = tape, device
         self._operators = [_operator(each[0], each[1], each[2], where) for each in tape["operations"]]
+        self.batch: bool = tape["batch"]
         self.inputs: list[tuple] = tape["inputs"]
         self.gradients: list[tuple[str, int]] = tape["gradients"]
+
+    def names(self) -> list[str]:
+        """The operators, in their order."""
+        return [f"{each[0]}.{each[1]}".rstrip(".") for each in self._tape["operations"]]
+
+    def constants(self) -> list[Any]:
+        """Tensors that are there in every run."""
+        return [tensor for _, tensor in self._tape["constants"]]
+
+    def misfit(self, given: list[Any]) -> str:
+        """The status for arguments that do not fit: DTYPE, ARGUMENT for a constant, else SHAPE."""
+        for (_, kind, *described), value in zip(self.inputs, given):
+            if kind == "value" and (type(value) is not type(described[0]) or value != described[0]):
+                return "ARGUMENT"
+            is_tensor = isinstance(value, torch.Tensor)
+            if kind == "tensor" and (not is_tensor or str(value.dtype) != f"torch.{described[1]}"):
+                return "DTYPE"
+        return "SHAPE"
 
     def batch_of(self, given: list[Any]) -> int | None:
         """The batch size of arguments that fit, 0 where sizes are fixed; None where they do not fit."""
@@ -69,9 +91,9 @@ class SavedTape:
         for (_, kind, *described), value in zip(self.inputs, given):
             if kind == "tensor":
                 slots[described[0]] = value
-        with torch.no_grad(), torch.autocast("cpu", enabled=False):
+        with torch.no_grad(), torch.autocast(self._device.type, enabled=False):
             for operator, (_, _, _, arguments, results) in zip(self._operators, tape["operations"]):
-                result = _call(operator, [_argument(each, slots, numbers) for each in arguments])
+                result = _call(operator, [self._argument(each, slots, numbers) for each in arguments])
                 whole = result if isinstance(result, tuple) else () if result is None else (result,)
                 for places, each in zip(results, whole):
                     for place, item in zip(places, each if isinstance(each, (list, tuple)) else (each,)):
@@ -82,6 +104,22 @@ class SavedTape:
             if slot >= 0:
                 arrays[name] = slots[slot]
         return _filled(tape["template"], [slots[slot] for slot in tape["results"]])
+
+    def _argument(self, described: tuple, slots: dict[int, Any], numbers: list[float]) -> Any:
+        kind, value = described[0], described[1]
+        if kind in ("slot", "last"):
+            return slots[value]
+        if kind == "list":
+            return [None if each < 0 else slots[each] for each in value]
+        if kind == "number":
+            return _value_of(value, numbers, slots)
+        if kind == "numbers":
+            return [_value_of(each, numbers, slots) for each in value]
+        if kind == "complex":
+            return complex(value, described[2])
+        if kind == "device":
+            return self._device
+        return value if kind == "value" else getattr(torch, value)
 
     def described(self) -> str:
         """Arguments, "x float32 (B, 16), t float32 (B, 4)"."""
@@ -110,23 +148,6 @@ def _call(operator: Any, values: list[Any]) -> Any:
     plain = [value for value, each in zip(values, declared) if not each.kwarg_only]
     named = {each.name: value for value, each in zip(values, declared) if each.kwarg_only}
     return operator(*plain, **named)
-
-
-def _argument(described: tuple, slots: dict[int, Any], numbers: list[float]) -> Any:
-    kind, value = described[0], described[1]
-    if kind in ("slot", "last"):
-        return slots[value]
-    if kind == "list":
-        return [None if each < 0 else slots[each] for each in value]
-    if kind == "number":
-        return _value_of(value, numbers, slots)
-    if kind == "numbers":
-        return [_value_of(each, numbers, slots) for each in value]
-    if kind == "complex":
-        return complex(value, described[2])
-    if kind == "device":
-        return torch.device(value)
-    return value if kind == "value" else getattr(torch, value)
 
 
 def _value_of(formula: list, numbers: list[float], slots: dict[int, Any]) -> float:
