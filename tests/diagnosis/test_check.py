@@ -333,8 +333,8 @@ def test_a_saved_recording_is_described_unless_it_is_damaged(run, recording) -> 
     assert "       1 aten::mse_loss" in listed and set(lines) < set(listed)
     report = json.loads(run("describe", recording, "--json").stdout)
     assert report["bytes"] == recording.stat().st_size and report["numbers"]["optimizer.0.lr"] == 0.1
-    # Two parameters, their gradients, and the random state of NumPy.
-    assert report["arrays"] == 5 and report["elements"] == 2 * 68 + 624
+    # Two parameters, their gradients, and the random state of NumPy in bytes.
+    assert report["arrays"] == 5 and report["elements"] == 2 * 68 + 4 * 624
     assert report["functions"][0]["operators"]["aten::addmm"] == 1
     content = bytearray(recording.read_bytes())
     content[len(content) // 2] ^= 1
