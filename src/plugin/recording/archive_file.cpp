@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "plugin/recording/archive_file.hpp"
 
+#include <ATen/ops/empty.h>
 #include <caffe2/serialize/inline_container.h>
 #include <caffe2/serialize/read_adapter_interface.h>
 
@@ -8,6 +9,7 @@
 
 #include "plugin/failure.hpp"
 #include "plugin/recording/checkpoint_file.hpp"
+#include "plugin/recording/pickle_writer.hpp"
 #include "plugin/recording/plain_pickle.hpp"
 
 namespace fpt::direct {
@@ -128,6 +130,44 @@ void read_content(const CheckpointFile& file, ArchiveContent& content) {
     fail(FPT_ERR_FORMAT, content.is_recording ? "its tapes are missing" : "it is no saved recording, and has tapes");
 }
 
+c10::impl::GenericDict new_dict() { return c10::impl::GenericDict(c10::AnyType::get(), c10::AnyType::get()); }
+
+template <class Value>
+c10::IValue dict_of_pairs(const std::vector<std::pair<std::string, Value>>& pairs) {
+  auto dict = new_dict();
+  for (const auto& [name, value] : pairs)
+    if (!dict.insert(name, value).second) fail(FPT_ERR_RESULT_TYPE, "the name ", name, " stands twice");
+  return dict;
+}
+
+c10::IValue value_of(const ArchiveContent& content) {
+  auto value = new_dict();
+  value.insert(checkpoint_mark, int64_t{1});
+  value.insert("state", content.state);
+  value.insert("arrays", dict_of_pairs(content.arrays));
+  value.insert("numbers", dict_of_pairs(content.numbers));
+  if (content.generator.defined()) value.insert("generator", content.generator);
+  if (content.is_recording) value.insert("recording", content.recording);
+  return value;
+}
+
+void write_content(const WrittenPickle& pickle, const WriteBytes& write) {
+  caffe2::serialize::PyTorchStreamWriter archive([&write](const void* data, std::size_t size) {
+    write(data, size);
+    return size;
+  });
+  archive.writeRecord("data.pkl", pickle.bytes.data(), pickle.bytes.size());
+  archive.writeRecord("byteorder", "little", 6);
+  for (std::size_t i = 0; i < pickle.storages.size(); ++i) {
+    const c10::Storage& storage = pickle.storages[i];
+    const auto size = static_cast<int64_t>(storage.nbytes());
+    at::Tensor bytes = at::empty({0}, at::TensorOptions().dtype(at::kByte).device(storage.device()));
+    bytes = bytes.set_(storage, 0, {size}, {1}).cpu();
+    archive.writeRecord(concat("data/", i), size > 0 ? bytes.const_data_ptr() : "", bytes.nbytes());
+  }
+  archive.writeEndOfFile();
+}
+
 }  // namespace
 
 ArchiveContent read_archive(const std::string& name) {
@@ -146,6 +186,23 @@ ArchiveContent read_archive(const std::string& name) {
     rethrow_as(FPT_ERR_FORMAT, context);
   }
   return content;
+}
+
+void write_archive(const std::string& name, const ArchiveContent& content) {
+  const std::string path = checkpoint_path(name);
+  if (content.is_recording != content.recording.isGenericDict())
+    fail(FPT_ERR_RESULT_TYPE, path, " is not written: tapes belong into saved recordings, and nowhere else");
+  const at::NoGradGuard no_gradients;
+  try {
+    const WrittenPickle pickle = write_plain_pickle(value_of(content));
+    write_checkpoint_file(path, content.is_recording ? FileKind::recording : FileKind::checkpoint, content.description,
+                          [&pickle](const WriteBytes& write) { write_content(pickle, write); });
+  } catch (const Error& error) {
+    if (error.status() != FPT_ERR_RESULT_TYPE) throw;
+    fail(FPT_ERR_RESULT_TYPE, path, " is not written: ", error.text());
+  } catch (...) {
+    rethrow_as(FPT_ERR_FILE, path + " cannot be written");
+  }
 }
 
 }  // namespace fpt::direct

@@ -80,10 +80,15 @@ const Symbol& symbol_of(const IValue& value, const char* what) {
   return static_cast<const Symbol&>(*static_cast<const Symbol*>(value.toCapsule().get()));
 }
 
+at::ArrayRef<IValue> elements_of(const IValue& value, const char* what) {
+  if (!value.isTuple()) refuse_value(concat(what, " is no tuple"));
+  const auto& elements = value.toTupleRef().elements();
+  return at::ArrayRef<IValue>(elements.begin(), elements.size());  // braces would make a list of two values
+}
+
 std::vector<int64_t> integers_of(const IValue& value) {
-  if (!value.isTuple()) refuse_value("sizes or strides of a tensor are no tuple");
   std::vector<int64_t> numbers;
-  for (const IValue& number : value.toTupleRef().elements()) {
+  for (const IValue& number : elements_of(value, "the shape of a tensor")) {
     if (!number.isInt()) refuse_value("a size or stride of a tensor is no integer");
     numbers.push_back(number.toInt());
   }
@@ -335,8 +340,7 @@ void PickleReader::push_global() {
 /// ("storage", class, name in the archive, device, number of elements); where it was is of no interest.
 void PickleReader::push_storage() {
   const Item item = pop();
-  if (!item.value.isTuple()) refuse_value("a storage is described by no tuple");
-  const auto& parts = item.value.toTupleRef().elements();
+  const auto parts = elements_of(item.value, "the description of a storage");
   if (parts.size() != 5 || !parts[0].isString() || parts[0].toStringRef() != "storage" || !parts[2].isString() ||
       !parts[3].isString() || !parts[4].isInt())
     refuse_value("a storage is described by something else than class, name, device and number of elements");
@@ -388,13 +392,12 @@ at::Tensor PickleReader::tensor(at::ArrayRef<IValue> arguments, bool has_dtype) 
 void PickleReader::reduce() {
   const Item arguments = pop(), function = pop();
   const std::string& name = symbol_of(function.value, "what is called").name;
-  if (!arguments.value.isTuple()) refuse_value("the arguments of a call are no tuple");
-  const auto& values = arguments.value.toTupleRef().elements();
+  const auto values = elements_of(arguments.value, "what a call is given");
   if (name == "collections.OrderedDict" && values.empty())
     return push_open(c10::impl::GenericDict(c10::AnyType::get(), c10::AnyType::get()));
   const bool has_dtype = name == "torch._utils._rebuild_tensor_v3";
   if (!has_dtype && name != "torch._utils._rebuild_tensor_v2") refuse_value(concat("it calls \"", name, "\""));
-  push(tensor(at::ArrayRef<IValue>(values.begin(), values.size()), has_dtype));
+  push(tensor(values, has_dtype));
 }
 
 }  // namespace

@@ -7,7 +7,7 @@ namespace fpt::direct {
 namespace {
 
 struct DtypeRow {
-  std::string_view name;
+  const char* name;
   at::ScalarType dtype;
 };
 
@@ -39,7 +39,7 @@ constexpr std::size_t most_axes = 64;
 template <std::size_t Count>
 std::optional<at::ScalarType> dtype_in(const DtypeRow (&rows)[Count], std::string_view name) noexcept {
   for (const DtypeRow& row : rows)
-    if (row.name == name) return row.dtype;
+    if (name == row.name) return row.dtype;
   return std::nullopt;
 }
 
@@ -69,6 +69,14 @@ std::optional<at::ScalarType> dtype_of_storage(std::string_view name) noexcept {
 
 std::optional<at::ScalarType> dtype_without_storage(std::string_view name) noexcept {
   return dtype_in(dtypes_without_storage, name);
+}
+
+const char* stored_name_of(at::ScalarType dtype) noexcept {
+  for (const DtypeRow& row : storage_classes)
+    if (row.dtype == dtype) return row.name;
+  for (const DtypeRow& row : dtypes_without_storage)
+    if (row.dtype == dtype) return row.name;
+  return nullptr;
 }
 
 at::Tensor tensor_in_storage(const c10::Storage& storage, at::ScalarType dtype, int64_t offset, at::IntArrayRef sizes,

@@ -15,6 +15,9 @@ namespace fpt::direct {
 /// Element type of "uint16", among those that have no storage of their own; none for other names.
 [[nodiscard]] std::optional<at::ScalarType> dtype_without_storage(std::string_view name) noexcept;
 
+/// "FloatStorage" or "uint16": the inverse of both. Null for types that are not stored.
+[[nodiscard]] const char* stored_name_of(at::ScalarType dtype) noexcept;
+
 /// A dense tensor on the host that shares the storage. Offset and strides count elements.
 ///
 /// FPT_ERR_FORMAT if it does not lie within the storage, if a number is negative or too large, and if a byte of a
