@@ -63,8 +63,8 @@ HoleValues HoleValues::of_this_process() {
   char text[256] = "";
   values.written.assign(text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S%z", &parts));
   if (gethostname(text, sizeof text - 1) == 0) values.host = text;
-  values.rank = rank().number;
-  values.ranks = rank().count;
+  values.rank = fpt::rank().number;
+  values.ranks = fpt::rank().count;
   return values;
 }
 

@@ -55,7 +55,7 @@ TEST(Pieces, Base64IsThatOfTheStandard) {
 TEST(Pieces, NumbersReadBackTheSameAndAreReal) {
   EXPECT_EQ(json_number(1), "1.0");
   EXPECT_EQ(json_number(0.1), "0.1");
-  EXPECT_EQ(json_number(1e-4), "0.0001");
+  EXPECT_EQ(json_number(1e-4), "1e-04");
   EXPECT_EQ(json_number(-0.0), "-0.0");
   EXPECT_EQ(json_number(1e300), "1e+300");
   EXPECT_EQ(json_number(123456789), "123456789.0");
