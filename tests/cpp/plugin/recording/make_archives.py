@@ -181,6 +181,7 @@ def main(folder):
     write(folder / "python.ckpt", whole(recording=None))
     write(folder / "python.ftr", whole(), "recording", {"step": 7, "archive": "torch", "script": "café"})
     write(folder / "older.ckpt", whole(recording=None, numbers=None, generator=None))
+    write(folder / "no_numbers.ckpt", whole(recording=None, numbers={}, generator=None))
     write(folder / "views.ckpt", whole(recording=None, arrays=every_dtype()))
     shared = [1, 2]
     write(

@@ -6,6 +6,7 @@
 #include <ATen/ops/ones.h>
 
 #include "plugin/recording/archive_file.hpp"
+#include "plugin/recording/python_side.hpp"
 #include "support.hpp"
 
 namespace fpt::direct {
@@ -131,6 +132,15 @@ TEST_F(ArchiveFileTest, WhatIsWrittenIsReadBack) {
     if (before.is_recording && std::string(name) == "containers.ftr")
       texts[0] << before.recording, texts[1] << after.recording;
     EXPECT_EQ(texts[0].str(), texts[1].str());
+  }
+}
+
+TEST_F(ArchiveFileTest, PythonReadsTheSame) {
+  for (const char* name : {"python.ftr", "python.ckpt", "older.ckpt", "views.ckpt"}) {
+    ArchiveContent content = read_archive(given() / name);
+    write_archive(file, content);
+    const std::string whole = (given() / (name == std::string("older.ckpt") ? "no_numbers.ckpt" : name)).string();
+    EXPECT_EQ(test::python_side("compare \"" + whole + "\" \"" + file.string() + "\""), "the same") << name;
   }
 }
 
