@@ -10,6 +10,7 @@
 #include "plugin/failure.hpp"
 #include "plugin/recording/checkpoint_file.hpp"
 #include "plugin/recording/pickle_writer.hpp"
+#include "plugin/recording/pieces.hpp"
 #include "plugin/recording/plain_pickle.hpp"
 
 namespace fpt::direct {
@@ -100,6 +101,8 @@ void take_entry(const std::string& name, const c10::IValue& value, ArchiveConten
                           value.toTensor().dim() == 1 && value.toTensor().is_contiguous();
     if (!is_state) fail(FPT_ERR_FORMAT, "the state of the generator is no row of bytes");
     content.generator = value.toTensor();
+  } else if (name == "holes") {
+    content.holes = value;
   } else if (name == "recording") {
     (void)dict_of(value, "\"recording\"");
     content.recording = value;
@@ -126,6 +129,7 @@ void read_content(const CheckpointFile& file, ArchiveContent& content) {
     take_entry(name, entry.value(), content);
   }
   if (!has_mark || !has_state || !has_arrays) fail(FPT_ERR_FORMAT, "its state or its arrays are missing");
+  if (!content.holes.isNone()) (void)opened({content.state, content.holes});
   if (content.is_recording != content.recording.isGenericDict())
     fail(FPT_ERR_FORMAT, content.is_recording ? "its tapes are missing" : "it is no saved recording, and has tapes");
 }
@@ -147,6 +151,7 @@ c10::IValue value_of(const ArchiveContent& content) {
   value.insert("arrays", dict_of_pairs(content.arrays));
   value.insert("numbers", dict_of_pairs(content.numbers));
   if (content.generator.defined()) value.insert("generator", content.generator);
+  if (!content.holes.isNone()) value.insert("holes", content.holes);
   if (content.is_recording) value.insert("recording", content.recording);
   return value;
 }

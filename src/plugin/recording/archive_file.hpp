@@ -2,7 +2,7 @@
 /// Checkpoints and saved recordings, read and written without Python: what the archive of a file holds.
 ///
 /// It is what torch.save writes of {"ftn_pytorch checkpoint": 1, "state": text, "arrays": {name: tensor},
-/// "numbers": {name: real}, "generator": bytes, "recording": {...}}; the last three may be missing.
+/// "numbers": {name: real}, "generator": bytes, "holes": [...], "recording": {...}}; the last four may be missing.
 #pragma once
 
 #include <string>
@@ -16,6 +16,7 @@ namespace fpt::direct {
 
 struct ArchiveContent {
   std::string state;                ///< JSON text, never parsed
+  c10::IValue holes;                ///< of the state, see pieces.hpp; None in a file of an earlier version
   std::vector<NamedTensor> arrays;  ///< on the host; views of one storage in the file share it here
   std::vector<std::pair<std::string, double>> numbers;
   at::Tensor generator;       ///< uint8 [n], undefined where the file has none

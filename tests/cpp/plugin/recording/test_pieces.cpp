@@ -42,6 +42,26 @@ TEST(Pieces, HolesAreFilledInTheirOrder) {
   EXPECT_EQ(filled(pieces({}), values), "");
 }
 
+TEST(Pieces, ATextIsTakenApartWhereItsHolesAre) {
+  HoleValues values;
+  values.numbers = {{"lr", 1e-3}};
+  const FilledText whole =
+      filled_with_holes(pieces({"{", hole("number", "lr"), ", ", hole("number", "lr"), "}"}), values);
+  EXPECT_EQ(whole.text, "{0.001, 0.001}");
+  values.numbers = {{"lr", 0.5}};
+  EXPECT_EQ(filled(opened(whole), values), "{0.5, 0.5}");
+  EXPECT_EQ(filled(opened({"no holes", pieces({})}), values), "no holes");
+  const auto place = [](int64_t begin, int64_t end) {
+    return pieces({c10::ivalue::Tuple::create({begin, end, hole("generator")})});
+  };
+  const auto refusal = [](const c10::IValue& holes) { return outcome_of([&] { (void)opened({"text", holes}); }); };
+  for (const c10::IValue& holes : {place(3, 5), place(-1, 2), place(3, 2), place(2, INT64_MAX)})
+    EXPECT_EQ(refusal(holes).status, FPT_ERR_FORMAT);
+  EXPECT_EQ(refusal(pieces({hole("generator")})).status, FPT_ERR_FORMAT);
+  EXPECT_EQ(refusal(pieces({"text"})).status, FPT_ERR_FORMAT);
+  EXPECT_EQ(refusal({}).status, FPT_ERR_FORMAT);
+}
+
 TEST(Pieces, Base64IsThatOfTheStandard) {
   const std::vector<std::string> wanted = {"", "Zg==", "Zm8=", "Zm9v", "Zm9vYg==", "Zm9vYmE=", "Zm9vYmFy"};
   const std::vector<int64_t> bytes = {'f', 'o', 'o', 'b', 'a', 'r'};  // RFC 4648, section 10
