@@ -24,8 +24,6 @@ from .capture import Collector
 from .script import ScriptCheckpoint
 
 FORMAT = 1
-RECORDING = 1
-"""The kind of a file that holds recordings, in its closing record."""
 _HOLES = ("step", "written", "host", "rank", "ranks")
 
 
@@ -65,7 +63,7 @@ class Writer:
         }
         with file.locked(self._path):
             file.write(
-                self._path, about, lambda stream: archive.write(stream, text, self._arrays, others), kind=RECORDING
+                self._path, about, lambda stream: archive.write(stream, text, self._arrays, others), kind=file.RECORDING
             )
 
 

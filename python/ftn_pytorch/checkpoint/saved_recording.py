@@ -191,17 +191,17 @@ class SavedRecording(Checkpoint):
         """Write a file like the one that was loaded, with the present state."""
         target = file.resolve(path)
         with file.locked(target):
-            self._write_file(target, None, recordings.RECORDING)
+            self._write_file(target, None, file.RECORDING)
         return target
 
     def _write(self, path: str, step: int | None) -> None:
-        self._write_file(path, step, 0)
+        self._write_file(path, step, file.CHECKPOINT)
 
     def _write_file(self, path: str, step: int | None, kind: int) -> None:
         generator = torch.get_rng_state()
         text, holes = resumption.filled(self._pieces, resumption.values_of(self.numbers, generator))
         others: dict[str, Any] = {"numbers": self.numbers, "generator": generator, "holes": holes}
-        if kind == recordings.RECORDING:
+        if kind == file.RECORDING:
             others["recording"] = self._recording
         here = description.describe(step, archive.TORCH)
         values: dict[resumption.Hole, str] = {

@@ -27,9 +27,6 @@ _ACCEPTED = (
     "and packages of AOTInductor (.pt2), ONNX models (.onnx), and saved recordings (.ftr)."
 )
 
-# Of a checkpoint with recordings in it, see checkpoint/recordings.py, which imports torch.
-_WITH_RECORDINGS = 1
-
 # Files of others, by how they begin: what they are, and what to do.
 _FOREIGN = (
     (b"\x89HDF", "It is an HDF5 file, as Keras writes them. Convert the model to ONNX."),
@@ -54,7 +51,7 @@ def identify(path: str) -> str:
     extension = f".{extension}" if dot else ""
     with open(path, "rb") as stream:
         start = stream.read(16)
-        if start[:4] == b"PK\x03\x04" and file.kind(path) == _WITH_RECORDINGS:
+        if start[:4] == b"PK\x03\x04" and file.kind(path) == file.RECORDING:
             return RECORDING
         if start[:4] == b"PK\x03\x04":
             kind = _identify_archive(path)
