@@ -12,7 +12,7 @@ namespace {
 
 using c10::IValue;
 
-constexpr uint64_t most_values = 5'000'000;        // that are made; torch takes up to 200 bytes for one
+constexpr uint64_t most_values = 5'000'000;        // that are made or noted; torch takes up to 200 bytes for one
 constexpr uint64_t most_occurrences = 20'000'000;  // of them in the result
 constexpr uint32_t largest_depth = 200;
 
@@ -238,7 +238,7 @@ class PickleReader {
 
   void put(uint64_t place) {
     if (stack_.size() <= floor()) refuse_value("a value is missing");
-    if (memo_.size() >= most_values) refuse_value("it has too many values");
+    if (++made_ > most_values) refuse_value("it has too many values");
     memo_[place] = stack_.back();
   }
   void get(uint64_t place) {
