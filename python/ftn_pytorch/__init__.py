@@ -17,11 +17,13 @@ _PLACES = {
     "Checkpoint": "checkpoint",
     "average_gradients": "ranks.gradients",
     "init_process_group": "ranks.process_group",
+    "load_recording": "checkpoint.saved_recording",
     "lock": "host.fair_lock",
     "procedure": "tensors.procedures",
     "rank": "ranks.own_rank",
     "recorded": "recording",
     "require_equal": "ranks.equality",
+    "save_recording": "checkpoint.recordings",
     "world_size": "ranks.own_rank",
 }
 

@@ -13,6 +13,7 @@ from .runners.models.aoti import AotiRunner
 from .runners.models.exported import ExportedRunner
 from .runners.models.onnx import OnnxRunner
 from .runners.models.pickled import PickledRunner
+from .runners.models.recording import RecordingRunner
 from .runners.models.torchscript import TorchScriptRunner
 from .runners.models.triton import TritonRunner, is_address
 from .runners.script import ScriptRunner
@@ -62,5 +63,6 @@ _RUNNERS: dict[str, Callable[[str, Options, dict[str, Any]], Runner]] = {
     formats.AOTI: AotiRunner,
     formats.ONNX: OnnxRunner,
     formats.PICKLE: PickledRunner,
+    formats.RECORDING: RecordingRunner,
 }
 parameters.makers |= {parameters.OPTIMIZER: _optimizers, parameters.AVERAGED: _averages}

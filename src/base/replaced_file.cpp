@@ -2,7 +2,6 @@
 #include "base/replaced_file.hpp"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,6 +11,7 @@
 #include <fstream>
 
 #include "base/error.hpp"
+#include "base/file_lock.hpp"
 #include "base/paths.hpp"
 
 namespace fpt {
@@ -23,14 +23,7 @@ namespace fs = std::filesystem;
   fail(FPT_ERR_FILE, file.string(), " cannot be written: ", reason);
 }
 
-[[noreturn]] void fail_by_errno(const fs::path& file) {
-  const int reason = errno;
-  const fs::path folder = file.parent_path();
-  std::error_code ignored;
-  if (reason == ENOENT && !fs::is_directory(folder, ignored))
-    fail_to_write(file, "there is no folder " + folder.string());
-  fail_to_write(file, std::strerror(reason));
-}
+[[noreturn]] void fail_by_errno(const fs::path& file) { fail_to_write_by_errno(file.string(), file.parent_path()); }
 
 class Descriptor {
  public:
@@ -43,43 +36,6 @@ class Descriptor {
 
  private:
   int number_;
-};
-
-bool is_still_named(int descriptor, const fs::path& path) noexcept {
-  struct stat held, named;
-  return fstat(descriptor, &held) == 0 && stat(path.c_str(), &named) == 0 && held.st_dev == named.st_dev &&
-         held.st_ino == named.st_ino;
-}
-
-/// The file `.name.lock`, locked by flock. As checkpoint/lock.py does it; a file system without flock has no lock here.
-class Lock {
- public:
-  explicit Lock(const fs::path& file) : path_(file.parent_path() / ("." + file.filename().string() + ".lock")) {
-    do {
-      descriptor_ = open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-      if (descriptor_ < 0) fail_by_errno(file);
-      is_held_ = flock(descriptor_, LOCK_EX | LOCK_NB) == 0;
-      if (!is_held_ && errno == EWOULDBLOCK) {
-        close(descriptor_);
-        fail(FPT_ERR_LOCKED, file.string(), " is being written by another process or thread (it holds ", path_.string(),
-             "). Ranks need names of their own: write %r for the rank.");
-      }
-      if (!is_held_ || is_still_named(descriptor_, path_)) return;
-      close(descriptor_);  // its owner removed it between the two calls
-    } while (true);
-  }
-  /// First the name, then the lock: whoever locks this file now finds that it is no longer the one of that name.
-  ~Lock() {
-    if (is_still_named(descriptor_, path_)) unlink(path_.c_str());
-    close(descriptor_);
-  }
-  Lock(const Lock&) = delete;
-  bool is_held() const noexcept { return is_held_; }
-
- private:
-  fs::path path_;
-  int descriptor_ = -1;
-  bool is_held_ = false;
 };
 
 /// `.name.123.part`, where 123 is the process.
@@ -124,7 +80,7 @@ void replace_file(const std::string& file, const std::function<void(std::ostream
   const fs::path path = fs::weakly_canonical(absolute_path(file), failure);
   if (failure) fail_to_write(file, failure.message());
   const int mode = mode_of_replaced(path);
-  const Lock lock(path);
+  const FileLock lock(path.parent_path() / ("." + path.filename().string() + ".lock"), path.string());
   if (lock.is_held()) remove_parts(path);
   const fs::path part = path.parent_path() / concat(".", path.filename().string(), ".", getpid(), ".part");
   const Descriptor descriptor(open(part.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-/// What kind of saved model a file is, told by the names in its zip directory. Nothing is unpacked.
+/// What kind of saved model a file is, told by its closing record, or by the names in its zip directory. Nothing is
+/// unpacked.
 #pragma once
 
 #include <string>
@@ -9,6 +10,7 @@ namespace fpt {
 enum class ModelKind {
   other,        ///< no file, no archive, a damaged one, or an archive of another kind
   torchscript,  ///< written by torch.jit.save
+  recording,    ///< saved recording, a checkpoint with tapes, written by ftn_pytorch.save_recording
   package       ///< AOTInductor package, written by torch._inductor.aoti_compile_and_package
 };
 

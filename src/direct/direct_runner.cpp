@@ -90,10 +90,6 @@ std::string_view after(std::string_view prefix, std::string_view name) noexcept 
   fail(FPT_ERR_HOOK, function, " needs Python: load the model with backend=\"python\"");
 }
 
-[[noreturn]] void refuse_checkpoints() {
-  fail(FPT_ERR_HOOK, "the direct path has no checkpoints: load the model with backend=\"python\"");
-}
-
 }  // namespace
 
 /// libtorch works on the stream that the program has set for the module, if any, as long as this lives.
@@ -117,8 +113,9 @@ class DirectRunner::StreamUse {
   void* entered_ = nullptr;
 };
 
-DirectRunner::DirectRunner(const std::string& file, const Options& options)
-    : file_(file),
+DirectRunner::DirectRunner(const std::string& file, ModelKind kind, const Options& options)
+    : kind_(kind),
+      file_(file),
       name_(std::filesystem::path(file).stem().string()),
       reading_{options.same_layout, options.cast, /*brings_to_host=*/true} {}
 
@@ -130,11 +127,16 @@ std::unique_ptr<Runner> DirectRunner::load(const std::string& file, ModelKind ki
   if (options.training && kind == ModelKind::package)
     fail(FPT_ERR_ARGUMENT, file,
          " is a package of AOTInductor, whose mode was settled when it was compiled: ", "leave out training=");
-  std::unique_ptr<DirectRunner> runner(new DirectRunner(file, options));
+  if (options.training && kind == ModelKind::recording)
+    fail(FPT_ERR_ARGUMENT, file,
+         " is a saved recording, whose modes were settled when it was written: ", "leave out training=");
+  std::unique_ptr<DirectRunner> runner(new DirectRunner(file, kind, options));
   fpt_direct_options wanted{};
   wanted.name = runner->name_.c_str();
   wanted.device = options.device.empty() ? nullptr : options.device.c_str();
-  wanted.is_package = kind == ModelKind::package;
+  wanted.kind = kind == ModelKind::package     ? FPT_DIRECT_PACKAGE
+                : kind == ModelKind::recording ? FPT_DIRECT_RECORDING
+                                               : FPT_DIRECT_SCRIPT;
   wanted.same_layout = options.same_layout;
   wanted.float_dtype = options.real_dtype;
   wanted.copies_inputs = options.copies_inputs;
@@ -156,18 +158,19 @@ void DirectRunner::reload() {
 void DirectRunner::save(const std::string& file) {
   require_direct(direct_plugin().save(module_, with_rank(file).c_str()));
 }
-void DirectRunner::checkpoint(const std::string&, int64_t, int64_t) { refuse_checkpoints(); }
+void DirectRunner::checkpoint(const std::string& folder, int64_t keep, int64_t step) {
+  require_direct(direct_plugin().checkpoint(module_, with_rank(folder).c_str(), keep, step));
+}
 
 int64_t DirectRunner::restore(const std::string& file, bool fallback, int64_t step) {
   const std::filesystem::path path = absolute_path(with_rank(file));
   std::error_code ignored;
-  if (!std::filesystem::exists(path, ignored))
+  if (kind_ != ModelKind::recording && !std::filesystem::exists(path, ignored))
     fail(FPT_ERR_NO_CHECKPOINT, path.string(), " does not exist, so there is nothing to restore");
-  // only folders of checkpoints have steps, and older files to fall back to
-  if (fallback || step >= 0 || std::filesystem::is_directory(path, ignored)) refuse_checkpoints();
-  require_readable(path.string());
-  require_direct(direct_plugin().restore(module_, path.c_str()));
-  return -1;
+  if (!std::filesystem::is_directory(path, ignored)) require_readable(path.string());
+  int64_t restored = -1;
+  require_direct(direct_plugin().restore(module_, path.c_str(), fallback, step, &restored));
+  return restored;
 }
 
 void DirectRunner::publish(const std::string&, Runner&) {
@@ -185,6 +188,8 @@ void DirectRunner::assign(const std::vector<NamedArray>& values) {
 }
 
 bool DirectRunner::has(const std::string& function) {
+  if (kind_ == ModelKind::recording && function != "ftn_pytorch_save" && function != "ftn_pytorch_restore")
+    return direct_plugin().has(module_, function.c_str()) != 0;
   if (function == forward_hook) return direct_plugin().has(module_, "forward") != 0;
   if (after(own_prefix, function).empty()) return direct_plugin().has(module_, function.c_str()) != 0;
   return function == train_hook || function == "ftn_pytorch_save" || function == "ftn_pytorch_restore" ||
@@ -235,6 +240,7 @@ void DirectRunner::call(std::string_view function, Args inputs, const Targets& t
   if (function == forward_hook) return run({}, function, inputs, targets, 0);
   if (function.find(':') != std::string_view::npos)
     fail(FPT_ERR_HOOK, "derivatives of a saved model need Python: load it with backend=\"python\"");
+  if (kind_ == ModelKind::recording) return run(function, function, inputs, targets, 0);
   const std::string_view optimizer = after(optimizer_prefix, function);
   if (optimizer.empty() && !after(own_prefix, function).empty()) refuse(name_of(function));
   if (optimizer.empty()) return run(function, function, inputs, targets, 0);
@@ -253,12 +259,11 @@ std::unique_ptr<Runner> DirectRunner::create(std::string_view function, Args) { 
 
 Training DirectRunner::train(Args inputs, Args targets, bool) {
   const CallName call = name_of(train_hook);
-  if (targets.count != 1)
-    fail(FPT_ERR_SIGNATURE, call, " was given ", targets.count, " targets; a saved model is trained on one");
   const StreamUse stream(*this);
-  const PlainArguments plain(inputs, "input", call), target(targets, "target", call);
+  const PlainArguments plain(inputs, "input", call), goals(targets, "target", call);
   Training training;
-  require_direct(direct_plugin().train(module_, plain.get(), inputs.count, target.get(), &training.loss));
+  require_direct(direct_plugin().train(module_, plain.get(), inputs.count, goals.get(), targets.count, &training.loss,
+                                       &training.completed));
   return training;
 }
 

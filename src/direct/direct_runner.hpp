@@ -42,7 +42,7 @@ class DirectRunner : public Runner {
  private:
   class StreamUse;
 
-  DirectRunner(const std::string& file, const Options& options);
+  DirectRunner(const std::string& file, ModelKind kind, const Options& options);
   /// Run a method, forward if it has no name, and hand its results out. @param label  names it in messages
   void run(std::string_view method, std::string_view label, Args inputs, const Targets& targets, int32_t flags);
   void run_plugin(std::string_view method, std::string_view label, Args inputs, int32_t flags, DirectAnswer& answer);
@@ -51,6 +51,7 @@ class DirectRunner : public Runner {
   CallName name_of(std::string_view function) const noexcept { return {function, name_}; }
 
   fpt_direct_module* module_ = nullptr;
+  ModelKind kind_;
   std::string file_, name_, backend_ = "direct";  // the name is for messages
   ResultOptions reading_;
   std::atomic<bool> has_stream_{false};

@@ -23,7 +23,10 @@ extern "C" {
 #endif
 
 /** Version of this header. The core refuses a plug-in of another one. */
-#define FPT_DIRECT_VERSION 9
+#define FPT_DIRECT_VERSION 10
+
+/** Kinds of files. */
+enum { FPT_DIRECT_SCRIPT = 0, FPT_DIRECT_PACKAGE = 1, FPT_DIRECT_RECORDING = 2 };
 
 /** Modes of a module, see the option "mode" of fpt_module_load(). */
 enum { FPT_DIRECT_CHECKED = 0, FPT_DIRECT_SAFE = 1 };
@@ -32,7 +35,7 @@ enum { FPT_DIRECT_CHECKED = 0, FPT_DIRECT_SAFE = 1 };
 typedef struct fpt_direct_options {
   const char *name;    /**< what texts call the module */
   const char *device;  /**< "cuda:1"; NULL for the host */
-  int32_t is_package;  /**< 1: AOTInductor package, 0: TorchScript */
+  int32_t kind;        /**< TorchScript, a package of AOTInductor, or a saved recording */
   int32_t same_layout; /**< 1: keep the axis order */
   int32_t float_dtype; /**< FPT_FLOAT32 or FPT_FLOAT64: what real arrays are cast to; FPT_NONE: nothing */
   int32_t copies_inputs;
@@ -95,7 +98,16 @@ typedef struct fpt_direct_table {
   /** Read the file again; on failure the module stays as it was. */
   fpt_status (*reload)(fpt_direct_module *module);
   fpt_status (*save)(fpt_direct_module *module, const char *file);
-  fpt_status (*restore)(fpt_direct_module *module, const char *file);
+  /**
+   * Go on from a file or from a folder of checkpoints, of which step -1 means the newest.
+   *
+   * @param fallback  1: damaged checkpoints are passed over
+   * @param restored  set to the step of the checkpoint, -1 where it has none
+   * FPT_ERR_NO_CHECKPOINT, _FORMAT, _CORRUPT, _FILE; then nothing is changed.
+   */
+  fpt_status (*restore)(fpt_direct_module *module, const char *file, int32_t fallback, int64_t step, int64_t *restored);
+  /** Write the next checkpoint of a folder, of step -1 for one more than the last. FPT_ERR_HOOK for formats without. */
+  fpt_status (*checkpoint)(fpt_direct_module *module, const char *folder, int64_t keep, int64_t step);
   /** Set parameters and buffers, all of them, by name: copies `count` tensors. FPT_ERR_SHAPE, and nothing is changed.
    */
   fpt_status (*assign)(fpt_direct_module *module, const fpt_direct_value values[], int32_t count);
@@ -138,9 +150,9 @@ typedef struct fpt_direct_table {
   void (*leave_stream)(void *entered);
 
   fpt_status (*create_optimizer)(fpt_direct_module *module, const fpt_direct_optimizer *settings);
-  /** One step on the mean squared error; *loss is the one before the step. */
-  fpt_status (*train)(fpt_direct_module *module, const fpt_arg inputs[], int32_t ninputs, const fpt_arg *target,
-                      double *loss);
+  /** One step; *loss is the one before it. TorchScript: on the mean squared error to the only target. */
+  fpt_status (*train)(fpt_direct_module *module, const fpt_arg inputs[], int32_t ninputs, const fpt_arg targets[],
+                      int32_t ntargets, double *loss, int32_t *completed);
 } fpt_direct_table;
 
 /** The one exported function. */

@@ -26,6 +26,12 @@ struct Inputs {
   int32_t count;
 };
 
+/// What a training step returns.
+struct TrainedStep {
+  double loss = 0;         ///< before the step
+  bool completed = false;  ///< the model says that its training is complete
+};
+
 using NamedTensor = std::pair<std::string, at::Tensor>;
 
 class Model {
@@ -33,18 +39,28 @@ class Model {
   virtual ~Model() = default;
   virtual void reload() = 0;
   virtual void save(const std::string& file) = 0;
-  virtual void restore(const std::string& file) = 0;
+  /// Go on from a file; the step of a checkpoint, -1 where it has none.
+  /// @param fallback  pass over damaged checkpoints of a folder  @param step  the one of a folder that is wanted
+  virtual int64_t restore(const std::string& file, bool fallback, std::optional<int64_t> step) = 0;
+  /// Write the next checkpoint of a folder. FPT_ERR_HOOK for formats without.
+  virtual void checkpoint(const std::string& folder, int64_t keep, std::optional<int64_t> step);
   /// Copy these to the parameters and buffers, all of them. FPT_ERR_SHAPE, and nothing is changed.
   virtual void assign(std::vector<NamedTensor> values) = 0;
   virtual bool has(std::string_view name) = 0;
   /// Call a method, forward if the name is empty.
   virtual void call(std::string_view name, Inputs inputs, int32_t flags, fpt_direct_answer& answer) = 0;
   virtual void create_optimizer(const fpt_direct_optimizer& settings) = 0;
-  /// One training step; the loss before it.
-  virtual double train(Inputs inputs, const fpt_arg& target) = 0;
+  virtual TrainedStep train(Inputs inputs, Inputs targets) = 0;
+
+ protected:
+  /// FPT_ERR_HOOK for what only folders of checkpoints have.
+  static void refuse_checkpoints(const std::string& file, bool fallback, std::optional<int64_t> step);
+  /// The only target; FPT_ERR_SIGNATURE. @param label  of the training function, for texts
+  static const fpt_arg& single_target(Inputs targets, const std::string& label);
 };
 
 std::unique_ptr<Model> load_script(Settings settings);
 std::unique_ptr<Model> load_package(Settings settings);
+std::unique_ptr<Model> load_recording(Settings settings);
 
 }  // namespace fpt::direct

@@ -15,9 +15,6 @@ struct fpt_direct_module {
 };
 
 namespace fpt::direct {
-
-std::string Settings::label(std::string_view function) const { return concat(function, " of ", name); }
-
 namespace {
 
 template <class Body>
@@ -80,6 +77,8 @@ const char* torch_library() {
   return file.c_str();
 }
 
+std::optional<int64_t> step_of(int64_t step) { return step < 0 ? std::nullopt : std::optional<int64_t>(step); }
+
 Answer& answer_of(const fpt_direct_answer& answer) { return *static_cast<Answer*>(answer.owner); }
 
 constexpr fpt_direct_table table = {
@@ -94,14 +93,21 @@ constexpr fpt_direct_table table = {
       return guard([&] {
         Settings settings = settings_of(file, *options);
         const std::optional<at::Device> device = settings.device;
-        auto model = options->is_package ? load_package(std::move(settings)) : load_script(std::move(settings));
+        auto model = options->kind == FPT_DIRECT_PACKAGE     ? load_package(std::move(settings))
+                     : options->kind == FPT_DIRECT_RECORDING ? load_recording(std::move(settings))
+                                                             : load_script(std::move(settings));
         *module = new fpt_direct_module{std::move(model), device};
       });
     },
     [](fpt_direct_module* module) { delete module; },
     [](fpt_direct_module* module) { return guard([&] { module->model->reload(); }); },
     [](fpt_direct_module* module, const char* file) { return guard([&] { module->model->save(file); }); },
-    [](fpt_direct_module* module, const char* file) { return guard([&] { module->model->restore(file); }); },
+    [](fpt_direct_module* module, const char* file, int32_t fallback, int64_t step, int64_t* restored) {
+      return guard([&] { *restored = module->model->restore(file, fallback != 0, step_of(step)); });
+    },
+    [](fpt_direct_module* module, const char* folder, int64_t keep, int64_t step) {
+      return guard([&] { module->model->checkpoint(folder, keep, step_of(step)); });
+    },
     [](fpt_direct_module* module, const fpt_direct_value* values, int32_t count) {
       return guard([&] {
         std::vector<NamedTensor> given;
@@ -133,8 +139,13 @@ constexpr fpt_direct_table table = {
     [](fpt_direct_module* module, const fpt_direct_optimizer* settings) {
       return guard([&] { module->model->create_optimizer(*settings); });
     },
-    [](fpt_direct_module* module, const fpt_arg* inputs, int32_t ninputs, const fpt_arg* target, double* loss) {
-      return guard([&] { *loss = module->model->train({inputs, ninputs}, *target); });
+    [](fpt_direct_module* module, const fpt_arg* inputs, int32_t ninputs, const fpt_arg* targets, int32_t ntargets,
+       double* loss, int32_t* completed) {
+      return guard([&] {
+        const TrainedStep step = module->model->train({inputs, ninputs}, {targets, ntargets});
+        *loss = step.loss;
+        *completed = step.completed;
+      });
     },
 };
 

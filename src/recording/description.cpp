@@ -56,8 +56,8 @@ Argument argument_of(const py::tuple& described, const c10::Argument& declared) 
 
 Operation operation_of(const py::tuple& described) {
   const auto name = py::cast<std::string>(described[0]), overload = py::cast<std::string>(described[1]);
-  Operation made{c10::Dispatcher::singleton().findSchemaOrThrow(name.c_str(), overload.c_str()), {}, {}};
-  const auto& declared = made.handle.schema().arguments();
+  Operation made{c10::Dispatcher::singleton().findSchemaOrThrow(name.c_str(), overload.c_str()), {}, {}, {}};
+  const auto& declared = made.handle->schema().arguments();
   std::size_t place = 0;
   for (const auto& argument : described[2])
     made.arguments.push_back(argument_of(py::reinterpret_borrow<py::tuple>(argument), declared.at(place++)));

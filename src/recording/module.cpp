@@ -3,7 +3,6 @@
 /// its own, so that scripts can use it without a Fortran program, and the rest of the library never needs torch's
 /// Python binding.
 #include "recording/description.hpp"
-#include "recording/tape.hpp"
 #include "recording/validity.hpp"
 
 namespace fpt::recording {

@@ -293,10 +293,4 @@ std::optional<double> Source::read() const {
   return value;
 }
 
-bool Branch::holds(const std::vector<double>& numbers) const {
-  const double one = left.value(numbers, {}), other = right.value(numbers, {});
-  const bool found = code == Code::less ? one < other : code == Code::less_equal ? one <= other : one == other;
-  return found == is_true;
-}
-
 }  // namespace fpt::recording

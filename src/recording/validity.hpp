@@ -7,7 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "recording/tape.hpp"
+#include "recording/torch.hpp"
+#include "tape/tape.hpp"
 
 namespace fpt::recording {
 
@@ -107,16 +108,6 @@ struct Source {
 
   /// Empty where a number is no number any more, or has become zero, which changes what optimizers do.
   std::optional<double> read() const;
-};
-
-/// A comparison that Python made on its way through a step.
-struct Branch {
-  enum class Code : uint8_t { less, less_equal, equal };
-  Code code;
-  Formula left, right;
-  bool is_true;
-
-  bool holds(const std::vector<double>& numbers) const;
 };
 
 }  // namespace fpt::recording

@@ -145,7 +145,7 @@ def test_an_archive_that_nobody_wrote_is_format_or_file(kind, tmp_path, monkeypa
     checkpoint = base.Checkpoint(held=held, **({"net": torch.nn.Linear(2, 2)} if kind == "torch" else {}))
     checkpoint.save("good")
     raw = Path("good").read_bytes()
-    _, length, _ = file._closing(io.BytesIO(raw))
+    _, _, length, _ = file._closing(io.BytesIO(raw))
     dice = random.Random(11)
     statuses = set()
     for number in range(200):

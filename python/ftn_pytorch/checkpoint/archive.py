@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 """The archive inside a checkpoint: text and arrays, by torch where there are tensors, by zipfile and NumPy otherwise.
 
-With tensors it is what ``torch.save`` writes of ``{MARK: 1, "state": text, "arrays": {name: tensor}}``, and
-``torch.load`` reads it with ``weights_only=True``: tensors and texts, no code. Without tensors it holds ``state.json``
+With tensors it is what ``torch.save`` writes of ``{MARK: 1, "state": text, "arrays": {name: tensor}, ...}``, and
+``torch.load`` reads it with ``weights_only=True``: tensors and texts, no code. What a program without Python needs to
+go on from it stands beside that, see ``resumption``. Without tensors it holds ``state.json``
 and one ``.npy`` for each array, and torch is not needed to write or to read it. Neither ever unpickles anything else.
 """
 
@@ -27,26 +28,36 @@ def kind_of(arrays: Mapping[str, Any]) -> str:
     return TORCH if any(map(is_tensor, arrays.values())) else PLAIN
 
 
-def write(stream: Any, state: Any, arrays: Mapping[str, Any]) -> None:
-    """Write text and arrays to a stream that need not be able to go back."""
+def write(stream: Any, state: Any, arrays: Mapping[str, Any], others: Mapping[str, Any] | None = None) -> None:
+    """Write text and arrays to a stream that need not be able to go back.
+
+    others: plain values and tensors that stand beside them; where there are no tensors they are left out. ``state``
+    may have been written as text before, see ``text_of``.
+    """
     if kind_of(arrays) == TORCH:
-        _write_torch(stream, state, arrays)
+        _write_torch(stream, state, arrays, others or {})
     else:
         _write_plain(stream, state, arrays)
 
 
-def _write_torch(stream: Any, state: Any, arrays: Mapping[str, Any]) -> None:
+def text_of(state: Any, arrays: Mapping[str, Any]) -> str:
+    """What stands in an archive with tensors for a state: JSON of it, and of the types of arrays of NumPy."""
+    dtypes = {name: [array.dtype.str, list(array.shape)] for name, array in arrays.items() if not is_tensor(array)}
+    return json.dumps([state, dtypes])
+
+
+def _write_torch(stream: Any, state: Any, arrays: Mapping[str, Any], others: Mapping[str, Any]) -> None:
     import torch
 
-    tensors, dtypes = {}, {}
+    tensors = {}
     for name, array in arrays.items():
         if is_tensor(array):
             tensors[name] = array
         else:
             # Not torch.from_numpy, which does not know all of NumPy's types.
             tensors[name] = torch.frombuffer(bytearray(array.tobytes()) or bytearray(1), dtype=torch.uint8)
-            dtypes[name] = [array.dtype.str, list(array.shape)]
-    torch.save({MARK: 1, "state": json.dumps([state, dtypes]), "arrays": tensors}, stream)
+    text = state if isinstance(state, str) else text_of(state, arrays)
+    torch.save({MARK: 1, "state": text, "arrays": tensors, **others}, stream)
 
 
 def _write_plain(stream: Any, state: Any, arrays: Mapping[str, Any]) -> None:

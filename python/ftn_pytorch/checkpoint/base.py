@@ -5,21 +5,18 @@ from __future__ import annotations
 
 import functools
 import os
-import platform
-import socket
 import sys
-import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from .._version import __version__
 from ..errors import FtnPytorchError, report, summary
 from ..host import fair_lock, launcher, process, trial
 from ..ranks import own_rank
-from ..values import Unstorable, decode, find_imported_type, is_tensor, loaded, random_states, user_objects
-from . import archive, file, folder
+from ..values import Unstorable, decode, find_imported_type, is_tensor, random_states, user_objects
+from . import archive, file, folder, resumption
 from .capture import Collector
 from .changes import Changes
+from .description import RANK_OF_JOB, describe
 from .restoring import Rebind, Restorer, plain
 
 # In the description of a file: fields of objects that were not kept. Files of before, which held less, lack it.
@@ -28,8 +25,6 @@ _LEFT_OUT = "left_out"
 _WRITTEN = "keeps_written"
 # Names of objects that are the same on all ranks, of which only the file of rank 0 holds the states.
 SHARED_KEY = "shared"
-# Ranks of several communicators may have the same number, but not in their job.
-_RANK_OF_JOB = "rank_of_job"
 NOT_UNDERSTOOD = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RuntimeError, AssertionError)
 _FALLS_BACK = ("CORRUPT", "FORMAT", "FILE")
 
@@ -182,8 +177,17 @@ class Checkpoint:
         return find_imported_type(name)
 
     def _write(self, path: str, step: int | None) -> None:
+        encoder, state, arrays = self._encoded(path, self._collector())
+        about = self._about(step, archive.kind_of(arrays), encoder)
+        others: dict[str, Any] = {}
+        text: Any = state
+        if about["archive"] == archive.TORCH:
+            text, others = resumption.entries(encoder, state, arrays)
+        file.write(path, about, lambda stream: archive.write(stream, text, arrays, others))
+
+    def _encoded(self, path: str, encoder: Collector) -> tuple[Collector, dict[str, Any], dict[str, Any]]:
+        """The state as trees, and the arrays in it."""
         named = self._collect()
-        encoder = self._collector()
         of_first: set[str] = set()
         try:
             objects = {}
@@ -207,11 +211,13 @@ class Checkpoint:
                 "RESULT_TYPE",
                 f"{path} cannot be written: {failure}, {self._advice(failure)}",
             ) from failure
-        arrays = {name: array for name, array in encoder.arrays.items() if name not in of_first}
-        about = {**describe(step, archive.kind_of(arrays)), _LEFT_OUT: sorted(encoder.left_out), _WRITTEN: True}
+        return encoder, state, {name: array for name, array in encoder.arrays.items() if name not in of_first}
+
+    def _about(self, step: int | None, kind: str, encoder: Collector) -> dict[str, Any]:
+        about = {**describe(step, kind), _LEFT_OUT: sorted(encoder.left_out), _WRITTEN: True}
         if self._shared:
             about[SHARED_KEY] = sorted(self._shared)
-        file.write(path, about, lambda stream: archive.write(stream, state, arrays))
+        return about
 
     def _check_kept(self, encoder: Collector, path: str) -> None:
         """RESULT_TYPE if something would be lost that a restart needs, a warning if that may be so."""
@@ -325,25 +331,6 @@ class Checkpoint:
             )
 
 
-def describe(step: int | None, kind: str) -> dict[str, Any]:
-    """What a file says of itself. ``archive`` is the kind of its archive: how it must be read."""
-    rank, size = own_rank.rank_and_size()
-    versions = {name: getattr(loaded(name), "__version__", None) for name in ("numpy", "torch")}
-    return {
-        "step": step,
-        "archive": kind,
-        "library": __version__,
-        "python": platform.python_version(),
-        **{name: None if version is None else str(version) for name, version in versions.items()},
-        "written": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
-        "host": socket.gethostname(),
-        "rank": rank,
-        "ranks": size,
-        "job": launcher.job(),
-        _RANK_OF_JOB: launcher.launched_rank_and_size()[0],
-    }
-
-
 def _read_archive(path: str) -> tuple[dict[str, Any], Any, dict[str, Any]]:
     with file.opened(path) as (about, raw):
         if about.get("archive") not in (archive.TORCH, archive.PLAIN):
@@ -361,7 +348,7 @@ def _refuse_other_rank(path: str) -> None:
     about = file.description(path) if job is not None else None
     if about is None or about.get("job") != job:
         return
-    rank, writer = launcher.launched_rank_and_size()[0], about.get(_RANK_OF_JOB, about.get("rank"))
+    rank, writer = launcher.launched_rank_and_size()[0], about.get(RANK_OF_JOB, about.get("rank"))
     if writer != rank:
         raise FtnPytorchError(
             "LOCKED",

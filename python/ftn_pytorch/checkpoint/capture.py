@@ -65,6 +65,8 @@ class Collector(Encoder):
         """Fields of objects that are not kept, and why."""
         self.lost: dict[str, str] = {}
         """The same for those that may have had a state, which is worth a warning."""
+        self.trees: dict[str, Any] = {}
+        """The states of optimizers, by their paths."""
         self._copies = copies
         self._changes, self._written, self._transient = changes, written or {}, transient
         self._find_type = find_type
@@ -93,6 +95,10 @@ class Collector(Encoder):
         if is_tensor(value):
             return _memory_of(value) in self._memory | {0}
         return any(each is value for each in self._objects.values())
+
+    def optimizers(self) -> dict[str, Any]:
+        """Those that have been met, by their paths."""
+        return {path: self._objects[path] for path in self.trees}
 
     def has_met(self, value: Any) -> bool:
         """True for what can be changed in place and has been encoded already."""
@@ -184,6 +190,8 @@ class Collector(Encoder):
         try:
             self._objects[path] = value
             tree = {TAG: OBJECT, "type": label_of(value), "state": self.encode_state(state, path)}
+            if is_optimizer(value):
+                self.trees[path] = tree["state"]
             if is_module(value):
                 # state_dict does not tell, and dropout depends on it.
                 tree["training"] = {name: module.training for name, module in value.named_modules()}

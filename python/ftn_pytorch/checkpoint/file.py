@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 """One checkpoint file: written so that it is there completely or not at all, and checked when it is read.
 
-Layout: a zip archive (see ``payload``), a description in JSON, and a closing record of 72 bytes with the lengths of
-both and a SHA-256 digest over everything before it. A file that was cut off has no closing record. Readers of zip
-archives look for their directory from the end and pass over what follows it, so ``torch.load`` and ``zipfile`` open
-such a file.
+Layout: a zip archive (see ``archive``), a description in JSON, and a closing record of 72 bytes with the kind of the
+file, the lengths of both and a SHA-256 digest over everything before it. A file that was cut off has no closing
+record. Readers of zip archives look for their directory from the end and pass over what follows it, so ``torch.load``
+and ``zipfile`` open such a file.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ from .lock import Lock
 
 FORMAT = 2
 """What is written. Format 1, which held less of what a script writes to, is read as well."""
+CHECKPOINT, RECORDING = 0, 1
+"""Kinds of files. A saved recording is a checkpoint with tapes in its archive."""
 _TYPES = {"step": int, "archive": str, "rank": int, "ranks": int, "left_out": list, "shared": list}
 # Stands within the first bytes of every archive of ours, so that a file that was cut off is told from a foreign one.
 MARK = "ftn_pytorch checkpoint"
@@ -94,7 +96,7 @@ def locked(path: str) -> Iterator[None]:
         lock.release()
 
 
-def write(path: str, about: dict[str, Any], fill: Callable[[_Stream], None]) -> None:
+def write(path: str, about: dict[str, Any], fill: Callable[[_Stream], None], kind: int = CHECKPOINT) -> None:
     """Write a checkpoint as ``files.replaced`` does. ``fill`` writes the archive."""
     with files.replaced(path) as raw:
         stream = _Stream(raw)
@@ -103,7 +105,7 @@ def write(path: str, about: dict[str, Any], fill: Callable[[_Stream], None]) -> 
             raise stream.failure
         length = stream.length
         stream.write(json.dumps(about).encode())
-        stream.write(_CLOSING.pack(_MAGIC, FORMAT, 0, length, stream.length - length))
+        stream.write(_CLOSING.pack(_MAGIC, FORMAT, kind, length, stream.length - length))
         stream.write(stream.digest.digest())
 
 
@@ -127,29 +129,41 @@ def description(path: str) -> dict[str, Any] | None:
     """What a file says of itself, without a look at the rest; None if that cannot be read."""
     try:
         with open(path, "rb") as raw:
-            version, length, size = _closing(raw) or (0, 0, 0)
+            version, _, length, size = _closing(raw) or (0, 0, 0, 0)
             raw.seek(length)
             return _described(raw.read(size)) if 1 <= version <= FORMAT else None
     except (OSError, ValueError):
         return None
 
 
-def _closing(raw: BinaryIO) -> tuple[int, int, int] | None:
-    """Format, length of the archive and of the description; None if the lengths are not those of the file."""
+def kind(path: str) -> int | None:
+    """CHECKPOINT or RECORDING, told by the closing record alone; None for other files, and where it cannot be read."""
+    try:
+        with open(path, "rb") as raw:
+            closing = _closing(raw)
+    except OSError:
+        return None
+    if closing is None or not 1 <= closing[0] <= FORMAT or closing[1] not in (CHECKPOINT, RECORDING):
+        return None
+    return closing[1]
+
+
+def _closing(raw: BinaryIO) -> tuple[int, int, int, int] | None:
+    """Format, kind, length of the archive and of the description; None if the lengths are not those of the file."""
     end = raw.seek(0, os.SEEK_END)
     tail = _CLOSING.size + _DIGEST_SIZE
     raw.seek(max(0, end - tail))
     record = raw.read(_CLOSING.size)
     if end < tail or record[: len(_MAGIC)] != _MAGIC:
         return None
-    _, version, _, length, size = _CLOSING.unpack(record)
-    return (version, length, size) if length + size + tail == end else None
+    _, version, of_kind, length, size = _CLOSING.unpack(record)
+    return (version, of_kind, length, size) if length + size + tail == end else None
 
 
 def archive_length(raw: BinaryIO) -> int:
     """Length of the archive at the beginning of an opened checkpoint."""
     closing = _closing(raw)
-    return 0 if closing is None else closing[1]
+    return 0 if closing is None else closing[2]
 
 
 def _check(raw: BinaryIO, path: str) -> dict[str, Any]:
@@ -160,7 +174,7 @@ def _check(raw: BinaryIO, path: str) -> dict[str, Any]:
         if MARK.encode() in start or _MAGIC in start:
             raise FtnPytorchError("CORRUPT", f"{path} is damaged: the end of it is missing or has been changed")
         raise FtnPytorchError("FORMAT", f"{path} is no checkpoint of ftn_pytorch; it {_looks_like(start)}")
-    version, length, size = closing
+    version, of_kind, length, size = closing
     digest, left = hashlib.sha256(), length + size + _CLOSING.size
     while left and (chunk := raw.read(min(left, _CHUNK))):
         digest.update(chunk)
@@ -171,6 +185,8 @@ def _check(raw: BinaryIO, path: str) -> dict[str, Any]:
         raise FtnPytorchError(
             "FORMAT", f"{path} has format {version} of checkpoints, this version of ftn_pytorch reads format {FORMAT}"
         )
+    if of_kind not in (CHECKPOINT, RECORDING):
+        raise FtnPytorchError("FORMAT", f"{path} is of kind {of_kind}, which this version of ftn_pytorch does not know")
     raw.seek(length)
     try:
         return _described(raw.read(size))

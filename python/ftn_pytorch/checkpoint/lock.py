@@ -4,7 +4,7 @@
 The lock is ``flock``: it ends with its process, however that ends, so nothing stale is left that could block. On NFS
 (Linux 2.6.12 and later) and on Lustre with the mount option ``flock`` it holds across nodes, with ``localflock`` or
 ``local_lock`` within a node only. On a file system without flock there is no lock, and a warning says so.
-``src/base/replaced_file.cpp`` is the other side of the same protocol.
+``src/base/file_lock.cpp`` is the other side of the same protocol.
 """
 
 from __future__ import annotations

@@ -24,9 +24,10 @@ from ..ranks.communicator import Communicator
 from ..script.conventions import SHARED, STATE, TRANSIENT
 from ..values import Unstorable, find_imported_type, found_in
 from . import background_runs, file, names, shared
-from .base import NOT_UNDERSTOOD, SHARED_KEY, Checkpoint, describe, not_understood
+from .base import NOT_UNDERSTOOD, SHARED_KEY, Checkpoint, not_understood
 from .capture import Collector
 from .changes import Changes
+from .description import describe
 from .folder import Session
 from .restoring import Rebind
 from .stateful import is_optimizer

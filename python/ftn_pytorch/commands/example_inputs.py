@@ -116,6 +116,19 @@ def config_of(chosen: argparse.Namespace) -> dict[str, Any]:
     return dict(map(_setting, chosen.config))
 
 
+def config_in(checkpoint: str) -> dict[str, Any]:
+    """The configuration that a checkpoint was written with."""
+    from ..checkpoint import Checkpoint
+
+    try:
+        return Checkpoint.read(checkpoint).get("config", {})
+    except FtnPytorchError as failure:
+        # A file that a hook of the script wrote tells no config; only the hook knows whether it is one.
+        if failure.status != "FORMAT":
+            raise
+        return {}
+
+
 def _setting(text: str) -> tuple[str, Any]:
     """A value of the configuration: an integer, a real number, true or false, a text."""
     name, equals, value = text.partition("=")

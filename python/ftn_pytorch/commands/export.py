@@ -23,7 +23,8 @@ from ..script import loading
 from ..script.conventions import FORWARD
 from ..script.framework import NUMPY, import_torch
 from ..values import differences, dtypes, results
-from .example_inputs import InputSpec, add_config, config_of
+from . import export_recording
+from .example_inputs import InputSpec, add_config, config_in, config_of
 
 _REALS = tuple(name for name in dtypes.OF_CODE.values() if "float" in name)
 
@@ -33,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "source",
         help="script and name in it, such as model.py:build_model: a module, or a function without arguments that "
-        "makes one",
+        "makes one. With --to recording the script alone, whose hooks are recorded",
     )
     parser.add_argument(
         "--input",
@@ -42,7 +43,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SHAPE[:DTYPE]",
         help="an example input in the axis order of Python, such as 32x16 or 32:int64; once for each input",
     )
-    parser.add_argument("--to", required=True, choices=("pt", "pt2", "onnx"), help="TorchScript, torch.export or ONNX")
+    parser.add_argument(
+        "--to",
+        required=True,
+        choices=("pt", "pt2", "onnx", "recording"),
+        help="TorchScript, torch.export, ONNX, or a saved recording, which trains as well",
+    )
+    parser.add_argument(
+        "--target",
+        action="append",
+        default=[],
+        metavar="SHAPE[:DTYPE]",
+        help="with --to recording: a target of ftn_pytorch_train; once for each",
+    )
+    parser.add_argument(
+        "--batch",
+        action="append",
+        type=int,
+        default=[],
+        metavar="ROWS",
+        help="with --to recording: a batch size that the file is for; once for each. Default: any",
+    )
     parser.add_argument("--output", metavar="FILE", help="default: the stem of the script, and the format as extension")
     parser.add_argument(
         "--dtype", default="float32", help="type of inputs that name none, and of the parameters (default float32)"
@@ -81,8 +102,14 @@ def run(chosen: argparse.Namespace) -> int:
         raise FtnPytorchError("ARGUMENT", "--dynamic-batch: no --input has an axis, whose size could be open")
     if chosen.dtype not in _REALS:
         raise FtnPytorchError("ARGUMENT", f"--dtype {chosen.dtype}: there are {', '.join(_REALS)}")
-    specs = [InputSpec.parse(text, chosen.dtype) for text in chosen.input]
+    if chosen.to != "recording" and (chosen.target or chosen.batch):
+        raise FtnPytorchError("ARGUMENT", "--target and --batch are for recordings: add --to recording")
+    if any(rows < 1 for rows in chosen.batch):
+        raise FtnPytorchError("ARGUMENT", "--batch: a batch has at least one row")
     output = _output(chosen)
+    if chosen.to == "recording":
+        return export_recording.run(chosen, output)
+    specs = [InputSpec.parse(text, chosen.dtype) for text in chosen.input]
     torch = import_torch(chosen.source)
     # The runner keeps the name of the script, by which torch finds its sources.
     runner, module = opened(torch, chosen.source, config_of(chosen), chosen.checkpoint)
@@ -106,8 +133,8 @@ def run(chosen: argparse.Namespace) -> int:
 
 def _output(chosen: argparse.Namespace) -> str:
     """The file to write, known before anything that takes time. FILE if it cannot be there, or must not be replaced."""
-    script = chosen.source.rpartition(":")[0]
-    output = os.path.abspath(chosen.output or f"{os.path.splitext(os.path.basename(script))[0]}.{chosen.to}")
+    script, ending = chosen.source.rpartition(":")[0] or chosen.source, {"recording": "ftr"}.get(chosen.to, chosen.to)
+    output = os.path.abspath(chosen.output or f"{os.path.splitext(os.path.basename(script))[0]}.{ending}")
     files.require_place(output)
     if chosen.output is None and os.path.lexists(output):
         # It may be what the script reads its parameters from.
@@ -127,7 +154,7 @@ def opened(torch: Any, source: str, config: Mapping[str, Any], checkpoint: str |
     if not colon or not name:
         raise FtnPytorchError("ARGUMENT", f"{source!r} names no network: write script.py:name")
     path = loading.find(script)
-    kept = {} if checkpoint is None else _config_in(checkpoint)
+    kept = {} if checkpoint is None else config_in(checkpoint)
     runner = open_runner(path, {}, {**kept, **config})
     if checkpoint is not None:
         runner.restore(checkpoint)
@@ -149,18 +176,6 @@ def opened(torch: Any, source: str, config: Mapping[str, Any], checkpoint: str |
     if not isinstance(made, torch.nn.Module):
         raise FtnPytorchError("HOOK", f"{source} gave a {type(made).__name__}, not a torch.nn.Module")
     return runner, made
-
-
-def _config_in(checkpoint: str) -> dict[str, Any]:
-    from ..checkpoint import Checkpoint
-
-    try:
-        return Checkpoint.read(checkpoint).get("config", {})
-    except FtnPytorchError as failure:
-        # A file that a hook of the script wrote tells no config; only the hook knows whether it is one.
-        if failure.status != "FORMAT":
-            raise
-        return {}
 
 
 def write(torch: Any, module: Any, examples: tuple, output: str, chosen: argparse.Namespace) -> str:

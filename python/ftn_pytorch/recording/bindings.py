@@ -18,8 +18,8 @@ import torch
 from ..host import private_names
 from ..values.code_names import globals_in, names_in
 from ..values.kinds import base_of, is_simple
+from ..values.optimizer_settings import is_live, is_setting
 from ..values.walk import By, Edge, Kind, Walk, dict_of_class, fields_of, shown
-from .optimizer_numbers import is_live, is_setting
 
 _LARGE = 1000
 _CONTROL_FLOW = frozenset(("cond", "while_loop"))

@@ -11,30 +11,17 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
 from ..errors import is_of_memory
+from ..values.optimizer_settings import is_live, sources_of
 from .recorder import TOO_LITTLE, Recorder
 from .tape import Operation, Slot, address_of
 from .traced_numbers import CONSTANT, NUMBER, SLOT, Branch, Number, Trace, renumbered
 
 _MANY, _FEW = 16, 7
-
-
-def is_live(optimizer: Any) -> bool:
-    """True for a class of torch, whose numbers are understood. Others may do anything with theirs: a rule that two
-    points show need not hold for a third.
-    """
-    return type(optimizer).__module__.startswith("torch.optim")
-
-
-def is_setting(value: Any) -> bool:
-    """True for what a scheduler may change: numbers other than zero, alone or in tuples."""
-    if isinstance(value, tuple):
-        return bool(value) and all(is_setting(item) for item in value)
-    return isinstance(value, float) and value != 0
 
 
 @dataclass
@@ -47,29 +34,6 @@ class Steps:
     trial: list[Operation]
     tried: Trace
     end: int = 0
-
-
-class Source(NamedTuple):
-    """A number of a group, maybe an item of a tuple."""
-
-    group: dict[str, Any]
-    key: str
-    item: int
-
-    def value(self) -> float:
-        return self.group[self.key] if self.item < 0 else self.group[self.key][self.item]
-
-
-def sources_of(optimizer: Any) -> list[Source]:
-    found: list[Source] = []
-    if not is_live(optimizer):
-        return found
-    for group in optimizer.param_groups:
-        for key, value in group.items():
-            if key != "params" and is_setting(value):
-                items = range(len(value)) if isinstance(value, tuple) else [-1]
-                found += [Source(group, key, item) for item in items]
-    return found
 
 
 def counts_of(optimizer: Any) -> list[Any]:
@@ -136,7 +100,7 @@ class Trials:
         self.steps.append(Steps(optimizer, len(recorder.operations), trace, trial, tried))
         for place, source in enumerate(sources_of(optimizer)):
             self._traced.append((source.group, source.key, source.group[source.key]))
-            _set(source, trace.begin(source.value(), NUMBER, place))
+            source.put(trace.begin(source.value(), NUMBER, place))
 
     def _end_trace(self) -> None:
         self._recorder.trace = None
@@ -171,7 +135,7 @@ class Trials:
         known = [(each, dict(each)) for each in (vars(optimizer), *optimizer.param_groups, optimizer.state)]
         known += [(each, dict(each)) for each in optimizer.state.values() if isinstance(each, dict)]
         for place, source in enumerate(sources_of(optimizer)):
-            _set(source, trace.begin(_other(source.value(), place), NUMBER, place))
+            source.put(trace.begin(_other(source.value(), place), NUMBER, place))
         for place, count in enumerate(_steps_of(optimizer)):
             count.copy_(_other_count(float(count), place))
         recorder.trace = trace
@@ -197,15 +161,6 @@ def _other(value: float, place: int) -> float:
 def _other_count(value: float, place: int) -> float:
     """Near enough that a step takes the same way, far from where powers vanish, and another one for each parameter."""
     return (value + 1 if value < _MANY else _FEW) + place / 4096
-
-
-def _set(source: Source, value: float) -> None:
-    if source.item < 0:
-        source.group[source.key] = value
-    else:
-        items = list(source.group[source.key])
-        items[source.item] = value
-        source.group[source.key] = tuple(items)
 
 
 def _tensors_of(optimizer: Any) -> Iterator[Any]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import random
 import sys
@@ -14,6 +15,7 @@ import torch
 from torch.utils.weak import TensorWeakRef
 
 from ..host import private_names
+from ..values.optimizer_settings import sources_of
 from . import extension, optimizer_numbers
 from .bindings import Binding, Facts, Watch, difference
 from .optimizer_numbers import Trials
@@ -34,6 +36,19 @@ from .tensor_effects import Outside, changes_of
 from .traced_numbers import Branch, Number, formula_of
 
 _NEVER = sys.maxsize
+
+
+class Given(NamedTuple):
+    """An argument, or an item of one that is a container."""
+
+    name: str
+    """Of the parameter; empty for an item, and where there is none."""
+    value: Any
+    """Other than a tensor."""
+    dtype: Any = None
+    """Of a tensor."""
+    shape: tuple[int, ...] = ()
+    strides: tuple[int, ...] = ()
 
 
 class Unrecordable(Exception):
@@ -81,6 +96,7 @@ class Tape:
     """The bindings with their paths."""
     template: Any = None
     """The result, with an ``Item`` for each tensor."""
+    arguments: list[Given] = field(default_factory=list)
 
 
 class Gradient(NamedTuple):
@@ -103,6 +119,25 @@ def leaves(value: Any) -> Iterator[Any]:
         yield value
 
 
+def arguments_of(function: Callable, args: tuple, named: dict[str, Any]) -> list[Given]:
+    """What a call is given, in the order of ``leaves``."""
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        parameters = []
+    names = [each.name if each.kind is not each.VAR_POSITIONAL else "" for each in parameters]
+    names += [""] * len(args)
+    found: list[Given] = []
+    for name, value in [*zip(names, args), *named.items()]:
+        for leaf in leaves(value):
+            own = name if leaf is value else ""
+            if isinstance(leaf, torch.Tensor) and is_ordinary(leaf):
+                found.append(Given(own, None, leaf.dtype, tuple(leaf.shape), leaf.stride()))
+            else:
+                found.append(Given(own, leaf))
+    return found
+
+
 def tensors_in(args: tuple, named: dict[str, Any]) -> list[Any]:
     return [leaf for leaf in leaves((args, named)) if isinstance(leaf, torch.Tensor)]
 
@@ -121,9 +156,7 @@ def record(
         return function(*args, **named), obstacle
     # who holds a gradient that the call takes away needs memory for one more
     held = [(each, None if each.grad is None else TensorWeakRef(each.grad)) for each in watch.parameters()]
-    rates = [
-        (source, source.value()) for optimizer in watch.optimizers for source in optimizer_numbers.sources_of(optimizer)
-    ]
+    rates = [(source, source.value()) for optimizer in watch.optimizers for source in sources_of(optimizer)]
     random_before = _random_of(watch)
     inputs = tensors_in(args, named)
     versions = [changes_of(each) for each in inputs]
@@ -141,7 +174,9 @@ def record(
                 raise Unrecordable(f"it draws numbers from {path}: draw them with torch, or outside, and pass them")
         counted = [place for place, each in enumerate(inputs) if changes_of(each) != versions[place]]
         before = [Gradient(parameter, ref is not None, ref and ref()) for parameter, ref in held]
-        return result, _tape(recorder, watch, before, result, counted, *_numbers(recorder, trials))
+        tape = _tape(recorder, watch, before, result, counted, *_numbers(recorder, trials))
+        tape.arguments = arguments_of(function, args, named)
+        return result, tape
     except Unrecordable as reason:
         return result, str(reason)
 

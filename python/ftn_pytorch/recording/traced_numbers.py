@@ -17,7 +17,7 @@ NUMBER, SLOT, CONSTANT, ADD, SUBTRACT, MULTIPLY, DIVIDE, POWER, NEGATE = range(9
 LESS, LESS_EQUAL, EQUAL = range(3)
 """Codes of ``Branch`` in src/recording/validity.hpp."""
 
-_COMPUTES: dict[int, Callable[[float, float], Any]] = {
+COMPUTES: dict[int, Callable[[float, float], Any]] = {
     ADD: operator.add,
     SUBTRACT: operator.sub,
     MULTIPLY: operator.mul,
@@ -56,7 +56,7 @@ class Trace:
         return made
 
     def computed(self, code: int, one: Any, other: Any) -> Any:
-        value = _COMPUTES[code](float(one), float(other))
+        value = COMPUTES[code](float(one), float(other))
         return (
             self._made(value, (*formula_of(one), *formula_of(other), (code, 0))) if isinstance(value, float) else value
         )

@@ -20,6 +20,9 @@ from ..script.conventions import FORWARD, RESTORE, SAVE, SETUP, TRAIN, Conventio
 from ..tensors import device
 from .base import Options, Runner
 
+RECORDING = ".ftr"
+"""Files with this ending hold what is recorded of a script."""
+
 
 class ScriptRunner(Runner):
     """A script, run once as a module of its own; ``ftn_pytorch_setup`` has been called when the constructor returns."""
@@ -162,10 +165,34 @@ class ScriptRunner(Runner):
 
     def save(self, file: str) -> None:
         with communicator.of_module(self.communicator):
-            if self._has_hook(SAVE):
+            if file.endswith(RECORDING):
+                self._save_recordings(own_rank.with_rank(file))
+            elif self._has_hook(SAVE):
                 self._call_with_file(SAVE, own_rank.with_rank(file))
             else:
                 self._kept(SAVE).save(file)
+
+    def _save_recordings(self, file: str) -> None:
+        """Write what is recorded of the script, and its state, to a file that runs without Python."""
+        from ..checkpoint import recordings
+
+        hooks = [name for name in (FORWARD, TRAIN) if self._options.record and callable(self.find(name))]
+        named = {name: each for name, each in vars(self._module).items() if hasattr(each, "recording")}
+        found = {**{name: self._recorded(name, self.require(name)) for name in hooks}, **named}
+        tapes, whys = {}, []
+        for name, function in found.items():
+            try:
+                tapes[name] = recordings.tapes_of(name, function)
+            except FtnPytorchError as failure:
+                whys.append(failure.text)
+        if not tapes:
+            why = "; ".join(whys) or "it has no recorded function: load it with record=.true."
+            raise FtnPytorchError(
+                "HOOK", f"{file} is not written, because {self.path} cannot be saved as recordings: {why}"
+            )
+        for why in whys:
+            log.job_warning(f"{file} is written without a function: {why}")
+        recordings.write(file, tapes, self.found_state(), os.path.basename(self.path))
 
     def checkpoint(self, folder: str, keep: int, step: int | None) -> None:
         with communicator.of_module(self.communicator):
@@ -199,8 +226,8 @@ class ScriptRunner(Runner):
             raise FtnPytorchError("HOOK", text)
         return name in names
 
-    def _kept(self, wanted: str) -> Any:
-        """The checkpoint of this script: by its hooks, or else of what is state among its names."""
+    def found_state(self) -> Any:
+        """The checkpoint of what is state among the names of this script, whether it has hooks or not."""
         from ..checkpoint.script import ScriptCheckpoint
 
         if self._checkpoint is None:
@@ -210,6 +237,11 @@ class ScriptRunner(Runner):
                 self.path, self._config, lambda: runner.attached() if (runner := itself()) else {}, self.communicator
             )
         self._checkpoint.use(vars(self._module))
+        return self._checkpoint
+
+    def _kept(self, wanted: str) -> Any:
+        """The checkpoint of this script: by its hooks, or else of what is state among its names."""
+        self.found_state()
         if self._has_hook(SAVE) and self._has_hook(RESTORE):
             save = functools.partial(self._call_with_file, SAVE)
             return self._checkpoint.hooked(save, functools.partial(self._call_with_file, RESTORE))

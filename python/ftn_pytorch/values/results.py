@@ -27,7 +27,7 @@ def unpack(result: Any) -> tuple[Names, tuple[Any, ...]]:
     """
     if result is None:
         return None, ()
-    names, values = _parts(result)
+    names, values = parts_of(result)
     if values is None:
         return None, (_value(result, "the result"),)
     if names is None:
@@ -48,7 +48,7 @@ def to_host(value: Any, widened: bool) -> Any:
     return value.astype("float32") if widened and is_array(value) and value.dtype == "float16" else value
 
 
-def _parts(result: Any) -> tuple[Names, tuple[Any, ...] | None]:
+def parts_of(result: Any) -> tuple[Names, tuple[Any, ...] | None]:
     """Names and values of a container; (None, None) for anything else."""
     if isinstance(result, Mapping):
         for key in result:

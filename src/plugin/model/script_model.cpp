@@ -244,7 +244,8 @@ void ScriptModel::save(const std::string& file) {
   }
 }
 
-void ScriptModel::restore(const std::string& file) {
+int64_t ScriptModel::restore(const std::string& file, bool fallback, std::optional<int64_t> step) {
+  refuse_checkpoints(file, fallback, step);
   std::string optimizer;
   const torch::jit::Module theirs = load_module(file, settings_.device, &optimizer);
   const std::unique_lock lock(mutex_);
@@ -259,6 +260,7 @@ void ScriptModel::restore(const std::string& file) {
   if (state) state_->optimizer = std::move(state);
   thaw();
   state_->calls_until_frozen = 0;
+  return -1;
 }
 
 void ScriptModel::assign(std::vector<NamedTensor> values) {
@@ -278,8 +280,9 @@ void ScriptModel::create_optimizer(const fpt_direct_optimizer& settings) {
   state_->optimizer = std::make_unique<Optimizer>(settings, state_->module, settings_.file);
 }
 
-double ScriptModel::train(Inputs inputs, const fpt_arg& target) {
+TrainedStep ScriptModel::train(Inputs inputs, Inputs targets) {
   const std::string label = settings_.label("ftn_pytorch_train");
+  const fpt_arg& target = single_target(targets, label);
   const std::unique_lock lock(mutex_);
   try {
     if (!state_->optimizer)
@@ -298,7 +301,7 @@ double ScriptModel::train(Inputs inputs, const fpt_arg& target) {
     frame->require_unmodified(label);
     const double loss = step(*state_->optimizer, prediction, goal, label);
     frame->finish(label, {});
-    return loss;
+    return {loss, false};
   } catch (...) {
     rethrow_as(FPT_ERR_PYTHON, label, called_with(inputs));
   }

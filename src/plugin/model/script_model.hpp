@@ -48,12 +48,12 @@ class ScriptModel : public Model {
 
   void reload() override;
   void save(const std::string& file) override;
-  void restore(const std::string& file) override;
+  int64_t restore(const std::string& file, bool fallback, std::optional<int64_t> step) override;
   void assign(std::vector<NamedTensor> values) override;
   bool has(std::string_view name) override;
   void call(std::string_view name, Inputs inputs, int32_t flags, fpt_direct_answer& answer) override;
   void create_optimizer(const fpt_direct_optimizer& settings) override;
-  double train(Inputs inputs, const fpt_arg& target) override;
+  TrainedStep train(Inputs inputs, Inputs targets) override;
 
  private:
   /// What a file holds, ready to be used.

@@ -39,11 +39,13 @@ class PackageModel : public Model {
     state_ = std::move(fresh);
   }
   void save(const std::string&) override { refuse("saved: it is compiled, copy the file"); }
-  void restore(const std::string&) override { refuse("given other parameters: they are compiled into it"); }
+  int64_t restore(const std::string&, bool, std::optional<int64_t>) override {
+    refuse("given other parameters: they are compiled into it");
+  }
   void assign(std::vector<NamedTensor>) override { refuse("given other parameters: they are compiled into it"); }
   bool has(std::string_view name) override { return name == "forward"; }
   void create_optimizer(const fpt_direct_optimizer&) override { refuse("trained: it is compiled for inference"); }
-  double train(Inputs, const fpt_arg&) override { refuse("trained: it is compiled for inference"); }
+  TrainedStep train(Inputs, Inputs) override { refuse("trained: it is compiled for inference"); }
 
   void call(std::string_view name, Inputs inputs, int32_t, fpt_direct_answer& answer) override {
     if (!name.empty() && name != "forward")

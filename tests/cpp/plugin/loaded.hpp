@@ -20,6 +20,12 @@ inline const fpt_direct_table& plugin() {
 
 inline Outcome outcome(fpt_status status) { return {status, status == FPT_OK ? "" : plugin().error_text()}; }
 
+/// The outcome of going on from a file.
+inline Outcome restored(fpt_direct_module* module, const std::string& file) {
+  int64_t step = 0;
+  return outcome(plugin().restore(module, file.c_str(), 0, -1, &step));
+}
+
 /// A loaded model; values of its latest answer.
 class Loaded {
  public:
@@ -51,7 +57,8 @@ class Loaded {
   }
 
   Outcome train(const fpt_arg& input, const fpt_arg& target) {
-    return outcome(plugin().train(module, &input, 1, &target, &loss));
+    int32_t completed = 0;
+    return outcome(plugin().train(module, &input, 1, &target, 1, &loss, &completed));
   }
 
   fpt_direct_module* module = nullptr;

@@ -11,6 +11,7 @@ import zipfile
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
+from ...checkpoint import file
 from ...errors import FtnPytorchError
 
 SCRIPT = "script"
@@ -19,10 +20,11 @@ EXPORTED = "exported"
 AOTI = "aoti"
 ONNX = "onnx"
 PICKLE = "pickle"
+RECORDING = "recording"
 
 _ACCEPTED = (
     "Accepted are Python scripts (.py), TorchScript models written by torch.jit.save (.pt), programs of torch.export "
-    "and packages of AOTInductor (.pt2), and ONNX models (.onnx)."
+    "and packages of AOTInductor (.pt2), ONNX models (.onnx), and saved recordings (.ftr)."
 )
 
 # Files of others, by how they begin: what they are, and what to do.
@@ -49,6 +51,8 @@ def identify(path: str) -> str:
     extension = f".{extension}" if dot else ""
     with open(path, "rb") as stream:
         start = stream.read(16)
+        if start[:4] == b"PK\x03\x04" and file.kind(path) == file.RECORDING:
+            return RECORDING
         if start[:4] == b"PK\x03\x04":
             kind = _identify_archive(path)
             if kind == AOTI and extension != ".pt2":

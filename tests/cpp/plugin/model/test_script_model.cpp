@@ -65,7 +65,7 @@ TEST_F(ScriptModelTraining, GoesOnAfterARestoreWithEveryOptimizer) {
         ASSERT_OK(train());
         run.push_back(model.loss);
       }
-      ASSERT_OK(outcome(plugin().restore(model.module, file.c_str())));
+      ASSERT_OK(restored(model.module, file));
     }
     EXPECT_EQ(losses[0], losses[1]) << "optimizer " << settings.kind;
   }
@@ -99,9 +99,8 @@ TEST_F(ScriptModelTraining, AnotherModelIsNotRestored) {
   const float before = predict();
   Loaded other("counter");
   ASSERT_OK(outcome(plugin().save(other.module, file.c_str())));
-  EXPECT_FAILS(outcome(plugin().restore(model.module, file.c_str())), FPT_ERR_FORMAT,
-               "holds another model than direct_mlp.pt: they differ in");
-  EXPECT_FAILS(outcome(plugin().restore(model.module, "direct_truncated.pt")), FPT_ERR_FORMAT, "cannot be read");
+  EXPECT_FAILS(restored(model.module, file), FPT_ERR_FORMAT, "holds another model than direct_mlp.pt: they differ in");
+  EXPECT_FAILS(restored(model.module, "direct_truncated.pt"), FPT_ERR_FORMAT, "cannot be read");
   EXPECT_EQ(predict(), before);
 }
 
@@ -182,7 +181,7 @@ TEST(ScriptModel, DamagedStateOfAnOptimizerIsRefused) {
     ASSERT_NE(at, std::string::npos) << old;
     content.replace(at, replacement.size(), replacement);
     folder.write("trained.pt", content);
-    EXPECT_FAILS(outcome(plugin().restore(model.module, file.c_str())), FPT_ERR_FORMAT, reason);
+    EXPECT_FAILS(restored(model.module, file), FPT_ERR_FORMAT, reason);
   }
 }
 

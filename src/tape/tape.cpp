@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "recording/tape.hpp"
+#include "tape/tape.hpp"
 
 #include <cmath>
 
@@ -20,8 +20,16 @@ c10::IValue tensors_of(const Argument& argument, const std::vector<c10::IValue>&
   return list;
 }
 
-c10::IValue number_of(const Argument& argument, double number) {
+template <class Number>
+c10::IValue number_of(const Argument& argument, Number number) {
   return argument.is_wrapped ? c10::IValue(at::native::wrapped_scalar_tensor(number)) : c10::IValue(number);
+}
+
+c10::IValue sizes_of(const Argument& argument, int64_t batch) {
+  c10::List<int64_t> list;
+  list.reserve(argument.sizes.size());
+  for (const Size& each : argument.sizes) list.push_back(each.of(batch));
+  return list;
 }
 
 c10::IValue numbers_of(const Argument& argument, const std::vector<double>& numbers,
@@ -69,6 +77,12 @@ double Formula::value(const std::vector<double>& numbers, const std::vector<c10:
   return stack.back();
 }
 
+bool Branch::holds(const std::vector<double>& numbers) const {
+  const double one = left.value(numbers, {}), other = right.value(numbers, {});
+  const bool found = code == Code::less ? one < other : code == Code::less_equal ? one <= other : one == other;
+  return found == is_true;
+}
+
 Tape::Tape(int32_t slots, std::vector<std::pair<int32_t, at::Tensor>> constants, std::vector<Operation> operations)
     : slots_(static_cast<std::size_t>(slots)), operations_(std::move(operations)) {
   for (auto& [slot, tensor] : constants) slots_[static_cast<std::size_t>(slot)] = std::move(tensor);
@@ -80,7 +94,7 @@ Frame Tape::frame() const {
   return made;
 }
 
-void Tape::run(Frame& frame, const std::vector<double>& numbers, bool is_captured) const {
+void Tape::run(Frame& frame, const std::vector<double>& numbers, bool is_captured, int64_t batch) const {
   // The calls were recorded there. Casts of autocast are among them.
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
   const c10::impl::ExcludeDispatchKeyGuard below_autocast(c10::autocast_dispatch_keyset);
@@ -110,8 +124,23 @@ void Tape::run(Frame& frame, const std::vector<double>& numbers, bool is_capture
         case Argument::Kind::numbers:
           stack.push_back(numbers_of(argument, numbers, slots));
           break;
+        case Argument::Kind::size:
+          stack.push_back(number_of(argument, argument.sizes[0].of(batch)));
+          break;
+        case Argument::Kind::real:
+          stack.push_back(number_of(argument, static_cast<double>(argument.sizes[0].of(batch))));
+          break;
+        case Argument::Kind::fraction:
+          stack.push_back(number_of(argument, argument.value.toDouble() / static_cast<double>(batch)));
+          break;
+        case Argument::Kind::sizes:
+          stack.push_back(sizes_of(argument, batch));
+          break;
       }
-    operation.handle.callBoxed(stack);
+    if (operation.handle)
+      operation.handle->callBoxed(stack);
+    else
+      operation.own(stack);
     for (std::size_t i = 0; i < operation.results.size(); ++i) keep(slots, operation.results[i], std::move(stack[i]));
   }
   stack.clear();

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
+#include <functional>
+#include <optional>
+#include <utility>
 #include <vector>
 
-#include "recording/torch.hpp"
+#include "tape/torch.hpp"
 
 namespace fpt::recording {
 
@@ -24,16 +26,36 @@ struct Formula {
   double value(const std::vector<double>& numbers, const std::vector<c10::IValue>& slots) const;
 };
 
+/// A comparison that Python made on its way through a step of an optimizer.
+struct Branch {
+  enum class Code : uint8_t { less, less_equal, equal };
+  Code code;
+  Formula left, right;
+  bool is_true;
+
+  bool holds(const std::vector<double>& numbers) const;
+};
+
+/// A size that follows from that of the batch.
+struct Size {
+  int64_t factor, offset;
+  int64_t of(int64_t batch) const noexcept { return factor * batch + offset; }
+};
+
 /// What a call is given, or a list of that.
 struct Argument {
   enum class Kind : uint8_t {
-    slot,     ///< the tensor in slot `index`
-    last,     ///< the same, and nobody needs it afterwards
-    list,     ///< the tensors in the slots `items`; -1 for None
-    value,    ///< `value`
-    waits,    ///< `value`, whether a copy does not wait for its end; in a graph none may
-    number,   ///< the only one of `formulas`
-    numbers,  ///< a list of all of them
+    slot,      ///< the tensor in slot `index`
+    last,      ///< the same, and nobody needs it afterwards
+    list,      ///< the tensors in the slots `items`; -1 for None
+    value,     ///< `value`
+    waits,     ///< `value`, whether a copy does not wait for its end; in a graph none may
+    number,    ///< the only one of `formulas`
+    numbers,   ///< a list of all of them
+    size,      ///< the only one of `sizes`, an integer
+    real,      ///< the same as a real number
+    fraction,  ///< `value` over the size of the batch
+    sizes,     ///< a list of all of them
   };
   Kind kind = Kind::value;
   bool is_wrapped = false;   ///< a number where the operator wants a tensor
@@ -41,12 +63,14 @@ struct Argument {
   int32_t index = -1;
   std::vector<int32_t> items;
   std::vector<Formula> formulas;
+  std::vector<Size> sizes;
   c10::IValue value;
 };
 
 /// One call. A result goes into a slot, a list of tensors into several; -1: it is not needed.
 struct Operation {
-  c10::OperatorHandle handle;
+  std::optional<c10::OperatorHandle> handle;
+  std::function<void(torch::jit::Stack&)> own;  ///< in place of a handle: arguments on the stack become results
   std::vector<Argument> arguments;
   std::vector<std::vector<int32_t>> results;
 };
@@ -66,7 +90,8 @@ class Tape {
   /// True for a slot that holds the same tensor in every run.
   bool is_constant(int32_t slot) const { return slot >= 0 && !slots_[static_cast<std::size_t>(slot)].isNone(); }
   /// Run all calls on a frame whose inputs are set. Throws what an operator throws; the frame is of no use then.
-  void run(Frame& frame, const std::vector<double>& numbers, bool is_captured) const;
+  /// @param batch  size of the batch, for a tape whose sizes follow from it
+  void run(Frame& frame, const std::vector<double>& numbers, bool is_captured, int64_t batch = 0) const;
   /// Let all tensors of a run go; constants stay.
   void clear(Frame& frame) const;
 

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: MIT
+"""What a program without Python needs of a checkpoint to go on from it: the entries of its archive beside the arrays.
+
+``numbers``: those of optimizers by name ("opt.0.lr"). ``generator``: the state of torch's generator of the host.
+``holes``: places in the text of the state where these stand, ``(begin, end, ("number", name))`` or ``(begin, end,
+("generator",))``: such a program writes the text again, with what they are then.
+"""
+
+from __future__ import annotations
+
+import base64
+import copy
+import json
+import re
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from ..values import optimizer_settings
+from . import archive
+from .capture import Collector
+
+Hole = tuple[str, ...]
+Piece = str | tuple
+
+
+def entries(encoder: Collector, state: dict[str, Any], arrays: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The text of a state, and the entries. ``state``: what was encoded, with random states of torch among it."""
+    import torch
+
+    named = optimizer_settings.names_of(encoder.optimizers())
+    mark = uuid.uuid4().hex
+    memo: dict[int, Any] = {}
+    marked = copy.deepcopy(state, memo)
+    for path, tree in encoder.trees.items():
+        if id(tree) in memo:  # what rank 0 holds for this one is not there
+            _mark(memo[id(tree)], encoder.optimizers()[path], named, mark)
+    marked["random"]["torch"]["data"] = f"{mark}generator{mark}"
+    pieces = pieces_of(archive.text_of(marked, arrays), mark)
+    numbers = {name: source.value() for name, source in named.items()}
+    generator = torch.frombuffer(bytearray(base64.b64decode(state["random"]["torch"]["data"])), dtype=torch.uint8)
+    text, holes = filled(pieces, {**{("number", name): _number(x) for name, x in numbers.items()}, **_of(generator)})
+    return text, {"numbers": numbers, "generator": generator, "holes": holes}
+
+
+def _mark(tree: Any, optimizer: Any, named: Mapping[str, Any], mark: str) -> None:
+    """Put marks in place of numbers in the tree of an optimizer."""
+    groups = [id(group) for group in optimizer.param_groups]
+    for name, source in named.items():
+        if id(source.group) not in groups:
+            continue
+        group = tree["param_groups"][groups.index(id(source.group))]
+        text = f"{mark}number {name}{mark}"
+        if source.item < 0:
+            group[source.key] = text
+        else:
+            group[source.key]["items"][source.item] = text
+
+
+def pieces_of(text: str, mark: str) -> list[Piece]:
+    """A text in pieces, with a hole where a mark stands; a number stands without quotes."""
+    found: list[Piece] = []
+    for place, part in enumerate(re.split(f'("?{mark}[^"]*?{mark}"?)', text)):
+        if place % 2 == 0:
+            found.append(part)
+            continue
+        inner = part.strip('"')[len(mark) : -len(mark)]
+        if inner == "generator":
+            found += ['"', ("generator",), '"']
+        else:
+            found.append(tuple(inner.split(" ", 1)))
+    return found
+
+
+def filled(pieces: list[Piece], values: Mapping[Hole, str]) -> tuple[str, list[tuple[int, int, Hole]]]:
+    """The text, and where its holes are."""
+    text, holes = "", []
+    for piece in pieces:
+        part = piece if isinstance(piece, str) else values[piece]
+        if not isinstance(piece, str):
+            holes.append((len(text), len(text) + len(part), piece))
+        text += part
+    return text, holes
+
+
+def opened(text: str, holes: list[tuple[int, int, Hole]]) -> list[Piece]:
+    """The pieces of a text, see ``filled``."""
+    pieces: list[Piece] = []
+    end = 0
+    for begin, after, hole in holes:
+        pieces += [text[end:begin], hole]
+        end = after
+    return [*pieces, text[end:]]
+
+
+def values_of(numbers: Mapping[str, float], generator: Any) -> dict[Hole, str]:
+    """What stands in the holes of a state."""
+    return {**{("number", name): _number(value) for name, value in numbers.items()}, **_of(generator)}
+
+
+def _of(generator: Any) -> dict[Hole, str]:
+    return {("generator",): base64.b64encode(bytes(generator.tolist())).decode()}
+
+
+def _number(value: float) -> str:
+    return json.dumps(float(value))

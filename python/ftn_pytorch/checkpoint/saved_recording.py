@@ -1,0 +1,304 @@
+# SPDX-License-Identifier: MIT
+"""A saved recording in Python: its functions, its state, and checkpoints, without the script that it was made of."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import torch
+
+from ..errors import FtnPytorchError, did_you_mean
+from ..host import process
+from ..recording.recorded_call import leaves
+from ..recording.saved_tape import SavedTape
+from ..script.conventions import FORWARD, TRAIN
+from . import archive, description, file, recordings, resumption
+from .base import NOT_UNDERSTOOD, Checkpoint, not_understood
+
+GRADIENT = " (its gradient)"
+
+
+class _Content(NamedTuple):
+    """What an archive holds, and what its file says of itself."""
+
+    about: dict[str, Any]
+    parts: dict[str, Any]
+
+
+class SavedRecording(Checkpoint):
+    """The functions and the state of a file that ``save_recording`` wrote.
+
+    Operators are called one by one from Python. A program in Fortran runs the same file without Python, see
+    ``torch_module``. Functions change the state of this object, and torch's generator of random numbers, which the file
+    sets when it is read.
+
+    FILE if it cannot be read, CORRUPT if it is damaged, FORMAT if it is another file, or was written by a torch whose
+    operators are others.
+    """
+
+    def __init__(self, path: str, device: Any = None) -> None:
+        super().__init__()
+        self._file = file.resolve(path)
+        self._device = torch.device("cpu" if device is None else device)
+        self._alone = threading.RLock()
+        content = _read(self._file, self._device)
+        if "recording" not in content.parts:
+            raise FtnPytorchError(
+                "FORMAT", f"{path} is a checkpoint, which holds no functions: restore a script from it"
+            )
+        try:
+            self._load(content)
+        except NOT_UNDERSTOOD as failure:
+            raise not_understood(self._file, failure) from failure
+
+    def _load(self, content: _Content) -> None:
+        recording = content.parts["recording"]
+        if recording["version"] != recordings.FORMAT:
+            raise FtnPytorchError(
+                "FORMAT",
+                f"{self._file} has format {recording['version']} of recordings, this version of ftn_pytorch reads "
+                f"format {recordings.FORMAT}",
+            )
+        self.script: str = recording["script"]
+        self._recording = recording
+        self._default_dtype = getattr(torch, recording["default_dtype"])
+        self._tapes = {
+            name: [SavedTape(each, f"{name} of {self._file}", self._device) for each in tapes]
+            for name, tapes in recording["functions"].items()
+        }
+        for name, value in recordings.settings().items():
+            if recording["settings"][name] != value:
+                process.warn_once(
+                    f"{self._file} was recorded with {name} = {recording['settings'][name]!r}, and it is {value!r} "
+                    "here: numbers may differ in the last digits"
+                )
+        self._take(content)
+
+    def _take(self, content: _Content) -> None:
+        parts = content.parts
+        self.arrays: dict[str, Any] = parts["arrays"]
+        self._pieces = resumption.opened(parts["state"], parts["holes"])
+        self.numbers: dict[str, float] = dict(parts["numbers"])
+        torch.set_rng_state(parts["generator"].cpu())
+
+    def functions(self) -> list[str]:
+        """Names of the functions that the file holds."""
+        return list(self._tapes)
+
+    def tapes(self, name: str) -> list[SavedTape]:
+        """The recordings of a function."""
+        return self._tapes[name]
+
+    def described(self, name: str) -> list[str]:
+        """What each recording of a function takes: "x float32 (B, 16), target float32 (B, 4)"."""
+        return [each.described() for each in self._tapes[name]]
+
+    def operators(self, name: str) -> list[list[str]]:
+        """The operators that each recording of a function calls, in their order."""
+        return [each.names() for each in self._tapes[name]]
+
+    def forward(self, *args: Any, **named: Any) -> Any:
+        """``ftn_pytorch_forward`` of the script."""
+        return self.call(FORWARD, *args, **named)
+
+    def train(self, *args: Any, **named: Any) -> Any:
+        """``ftn_pytorch_train`` of the script."""
+        return self.call(TRAIN, *args, **named)
+
+    def call(self, name: str, *args: Any, **named: Any) -> Any:
+        """The result of a function, containers with names as dicts.
+
+        HOOK if there is no such function, or if a step of an optimizer would go another way than it was recorded,
+        SIGNATURE, SHAPE, DTYPE, ARGUMENT for arguments that no recording of it takes.
+        """
+        tapes = self._tapes.get(name)
+        if tapes is None:
+            there = ", ".join(self._tapes)
+            raise FtnPytorchError(
+                "HOOK", f"{self._file} has no function {name}; it has {there}{did_you_mean(name, self._tapes)}"
+            )
+        with self._alone, self._with_default_dtype():
+            is_other_way = False
+            for tape in tapes:
+                given = _in_order(tape, args, named)
+                batch = None if given is None else tape.batch_of(given)
+                if given is None or batch is None:
+                    continue
+                numbers = tape.numbers(self.numbers)
+                if numbers is not None:
+                    return tape.run(given, batch, numbers, self.arrays)
+                is_other_way = True
+        if is_other_way:
+            raise FtnPytorchError(
+                "HOOK", f"{name} of {self._file}: the step of an optimizer goes another way than it was recorded"
+            )
+        raise self._refusal(name, tapes, args, named)
+
+    def _refusal(self, name: str, tapes: list[SavedTape], args: tuple, named: Mapping[str, Any]) -> FtnPytorchError:
+        fitting = [(tape, given) for tape in tapes if (given := _in_order(tape, args, named)) is not None]
+        there = "; ".join(tape.described() for tape in tapes)
+        if not fitting:
+            count = len(list(leaves((args, dict(named)))))
+            text = f"{name} of {self._file} is given {count} arguments; its recordings take: {there}"
+            return FtnPytorchError("SIGNATURE", text)
+        status = min((tape.misfit(given) for tape, given in fitting), key=("SHAPE", "DTYPE", "ARGUMENT").index)
+        shown = ", ".join(_shown(each) for each in fitting[0][1])
+        return FtnPytorchError(status, f"{name} of {self._file} is given {shown}; its recordings take: {there}")
+
+    @contextlib.contextmanager
+    def _with_default_dtype(self) -> Iterator[None]:
+        before = torch.get_default_dtype()
+        torch.set_default_dtype(self._default_dtype)
+        try:
+            yield
+        finally:
+            torch.set_default_dtype(before)
+
+    def get_number(self, name: str) -> float:
+        """A number of an optimizer, by its name ("opt.0.lr") or an end of that which no other has ("lr")."""
+        return self.numbers[self._number(name)]
+
+    def set_number(self, name: str, value: float) -> None:
+        """Change a number of an optimizer; ARGUMENT for a name that does not tell which, zero and what is no number.
+
+        A recording holds for numbers other than zero, since a step with zero may call other operators.
+        """
+        found = self._number(name)
+        if value == 0 or not math.isfinite(value):
+            raise FtnPytorchError(
+                "ARGUMENT", f"{found} of {self._file} cannot become {value}: it was recorded not zero"
+            )
+        self.numbers[found] = float(value)
+
+    def _number(self, name: str) -> str:
+        if name in self.numbers:
+            return name
+        fitting = [each for each in self.numbers if each.endswith(f".{name}")]
+        if len(fitting) == 1:
+            return fitting[0]
+        listed = f"{name!r} may be {', '.join(fitting)}" if fitting else f"there is no {name!r}"
+        there = "" if fitting else f"; there are {', '.join(self.numbers) or 'none'}"
+        raise FtnPytorchError("ARGUMENT", f"numbers of optimizers in {self._file}: {listed}{there}")
+
+    def save_recording(self, path: str) -> str:
+        """Write a file like the one that was loaded, with the present state."""
+        target = file.resolve(path)
+        with file.locked(target):
+            self._write_file(target, None, file.RECORDING)
+        return target
+
+    def _write(self, path: str, step: int | None) -> None:
+        self._write_file(path, step, file.CHECKPOINT)
+
+    def _write_file(self, path: str, step: int | None, kind: int) -> None:
+        generator = torch.get_rng_state()
+        text, holes = resumption.filled(self._pieces, resumption.values_of(self.numbers, generator))
+        others: dict[str, Any] = {"numbers": self.numbers, "generator": generator, "holes": holes}
+        if kind == file.RECORDING:
+            others["recording"] = self._recording
+        here = description.describe(step, archive.TORCH)
+        values: dict[resumption.Hole, str] = {
+            (name,): json.dumps(here[name]) for name in ("step", "host", "rank", "ranks")
+        }
+        values["written",] = json.dumps(time.strftime("%Y-%m-%dT%H:%M:%S%z"))
+        about = json.loads(resumption.filled(self._recording["description"], values)[0])
+        file.write(path, about, lambda stream: archive.write(stream, text, self.arrays, others), kind)
+
+    def _read(self, path: str) -> _Content:
+        return _read(path, self._device)
+
+    def _apply(self, content: Any, path: str, first: Any = None, only: frozenset[str] | None = None) -> int | None:
+        parts = content.parts
+        try:
+            misfits = list(_misfits(self.arrays, parts["arrays"], self._gradients()))
+            misfits += [f"the file has no number {name}" for name in self.numbers if name not in parts["numbers"]]
+            misfits += [f"there is no number {name} here" for name in parts["numbers"] if name not in self.numbers]
+            if misfits:
+                raise FtnPytorchError(
+                    "FORMAT", f"{path} does not fit the state of {self._file}: {'; '.join(misfits[:5])}"
+                )
+            resumption.opened(parts["state"], parts["holes"])
+            torch.set_rng_state(parts["generator"].cpu())
+        except NOT_UNDERSTOOD as failure:
+            raise not_understood(path, failure) from failure
+        for name in self._gradients():
+            self.arrays.pop(name, None)
+        with torch.no_grad():
+            for name, array in parts["arrays"].items():
+                if name in self.arrays:
+                    self.arrays[name].copy_(array)
+                else:
+                    self.arrays[name] = array
+        self._take(_Content(content.about, {**parts, "arrays": self.arrays}))
+        step: int | None = content.about.get("step")
+        return step
+
+    def _gradients(self) -> set[str]:
+        """Arrays that a run replaces. Those of parameters that it leaves alone are of no use to it."""
+        replaced = {name for tapes in self._tapes.values() for tape in tapes for name, _ in tape.gradients}
+        memory = {each.data_ptr() for tapes in self._tapes.values() for tape in tapes for each in tape.constants()}
+        others = {name for name, each in self.arrays.items() if name.endswith(GRADIENT)}
+        return replaced | {name for name in others if self.arrays[name].data_ptr() not in memory}
+
+
+def load_recording(path: str, device: Any = None) -> SavedRecording:
+    """What ``save_recording`` wrote: see ``SavedRecording``. device: of torch, by default the host."""
+    return SavedRecording(path, device)
+
+
+def _misfits(here: Mapping[str, Any], there: Mapping[str, Any], replaced: set[str]) -> Iterator[str]:
+    def is_gradient(name: str) -> bool:
+        return name in replaced or name.endswith(GRADIENT)
+
+    for name, array in here.items():
+        if name in replaced:
+            continue
+        if name not in there:
+            yield f"the file has no {name}"
+        elif (array.shape, array.dtype) != (there[name].shape, there[name].dtype):
+            yield f"{name} is {_shown(there[name])} in the file and {_shown(array)} here"
+    yield from (f"there is no {name} here" for name in there if name not in here and not is_gradient(name))
+
+
+def _read(path: str, device: Any) -> _Content:
+    with file.opened(path) as (about, raw):
+        if about.get("archive") != archive.TORCH:
+            raise FtnPytorchError(
+                "FORMAT", f"{path} holds no tensors, and so nothing that a recording could go on from"
+            )
+        try:
+            parts = torch.load(raw, map_location=device, weights_only=True)
+        except (MemoryError, OSError):
+            raise
+        except Exception as failure:
+            raise not_understood(path, failure) from failure
+    if not isinstance(parts, dict) or not isinstance(parts.get("arrays"), dict):
+        raise FtnPytorchError("FORMAT", f"{path} cannot be understood: it lacks arrays")
+    if "holes" not in parts:
+        raise FtnPytorchError(
+            "FORMAT",
+            f"{path} was written by an earlier version, whose checkpoints only a script can go on from: restore the "
+            "script from it, and write it again",
+        )
+    return _Content(about, parts)
+
+
+def _in_order(tape: SavedTape, args: tuple, named: Mapping[str, Any]) -> list[Any] | None:
+    """Arguments in the order of a recording; None if it takes others."""
+    given = list(leaves(args))
+    names = [each[0] for each in tape.inputs]
+    if len(given) + len(named) != len(names) or any(name not in names[len(given) :] for name in named):
+        return None
+    return given + [named[name] for name in names[len(given) :]] if named else given
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, torch.Tensor):
+        return f"{str(value.dtype).removeprefix('torch.')} {tuple(value.shape)}"
+    return repr(value)

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: MIT
+"""``export --to recording``: the hooks of a script as recordings that a program runs and trains without Python.
+
+The hooks are called with example inputs until they are recorded, for three batch sizes. Afterwards the state of the
+script is what it was before, and the file is compared with the script, bit for bit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ..checkpoint import recordings
+from ..checkpoint.saved_recording import GRADIENT, load_recording
+from ..errors import FtnPytorchError
+from ..opening import open_runner
+from ..recording import any_batch
+from ..recording.comparison import is_same
+from ..recording.portable import Plain, Unsavable
+from ..recording.recorded_call import Tape
+from ..recording.returned import parts
+from ..script import loading
+from ..script.conventions import FORWARD, TRAIN
+from .example_inputs import InputSpec, config_in, config_of
+
+_CALLS = 12
+"""Two as they are, one recorded, three checked, and as many again where a step of an optimizer goes another way."""
+_PASSES = 4
+_CHECKED_STEPS = 3
+
+
+def run(chosen: argparse.Namespace, output: str) -> int:
+    """Write the file and check it: 0, or 1 where it gives other numbers."""
+    if not chosen.source.endswith(".py"):
+        raise FtnPytorchError(
+            "ARGUMENT", f"{chosen.source}: --to recording takes the script itself, such as closure.py"
+        )
+    inputs = [InputSpec.parse(text, chosen.dtype) for text in chosen.input]
+    targets = [InputSpec.parse(text, chosen.dtype, "--target") for text in chosen.target]
+    config = config_of(chosen)
+    if chosen.checkpoint is not None:
+        config = {**config_in(chosen.checkpoint), **config}
+    runner: Any = open_runner(loading.find(chosen.source), {"record": True}, config)
+    if chosen.checkpoint is not None:
+        runner.restore(chosen.checkpoint)
+    hooks = {FORWARD: inputs}
+    if targets:
+        hooks[TRAIN] = [*inputs, *targets]
+    hooks = {name: specs for name, specs in hooks.items() if runner.find(name) is not None}
+    if not hooks:
+        raise FtnPytorchError("HOOK", f"{chosen.source} has no {FORWARD}, and no {TRAIN} with --target")
+    return _Export(runner, hooks, output, chosen).run()
+
+
+class _Export:
+    def __init__(self, runner: Any, hooks: dict[str, list[InputSpec]], output: str, chosen: argparse.Namespace) -> None:
+        import torch
+
+        self._torch, self._runner, self._hooks, self._output = torch, runner, hooks, output
+        self._sizes: list[int] = chosen.batch
+        first = next((spec.shape[0] for specs in hooks.values() for spec in specs if spec.shape), 1)
+        self._any = [first, first + 1, 2 * first + 3]
+        self._before = _State(runner.found_state(), output)
+
+    def run(self) -> int:
+        functions = {name: bound for name in self._hooks for bound in [self._runner.bind(name, 0)[0]]}
+        taken: dict[tuple[str, int], list[Tape]] = {}
+        for size in self._sizes or self._any:
+            for name, function in functions.items():
+                taken[name, size] = self._recorded(name, function, size)
+        self._before.put_back()
+        writer = recordings.Writer(self._runner.found_state(), self._output, os.path.basename(self._runner.path))
+        plain = {key: _each_once([writer.plain(key[0], tape) for tape in tapes]) for key, tapes in taken.items()}
+        found = {name: self._merged(name, plain) for name in functions}
+        writer.write(found)
+        for name, tapes in found.items():
+            count = " and ".join(str(len(tape["operations"])) for tape in tapes)
+            print(f"{self._output}: {name}, {count} operators, {self._told(tapes)}")
+        return self._check()
+
+    def _recorded(self, name: str, function: Callable, size: int) -> list[Tape]:
+        """All recordings that calls from the present state lead to, the first one first."""
+        found: list[Tape] = []
+        for _ in range(_PASSES):
+            before = len(found)
+            self._before.put_back()
+            with self._before.seeded():
+                for _ in range(_CALLS):
+                    function(*self._examples(name, size))
+                    ready = function.recording.tapes()  # type: ignore[attr-defined]
+                    found += [tape for tape in ready if not any(tape is each for each in found)]
+            if len(found) == before:
+                break
+        if not found:
+            recordings.tapes_of(name, function)
+        return [tape for tape in found if _size_of(tape) in (size, None)]
+
+    def _examples(self, name: str, size: int) -> list[Any]:
+        return [spec.example(self._torch, size) if spec.shape else _number(spec) for spec in self._hooks[name]]
+
+    def _merged(self, name: str, plain: dict[tuple[str, int], list[Plain]]) -> list[Plain]:
+        if self._sizes:
+            return [tape for size in self._sizes for tape in plain[name, size]]
+        one, two, three = (plain[name, size] for size in self._any)
+        try:
+            if len(one) != len(two) or len(one) != len(three):
+                raise Unsavable("there are more recordings for some sizes")
+            return [
+                any_batch.merged(*(any_batch.Sized(size, tape) for size, tape in zip(self._any, tapes)))
+                for tapes in zip(one, two, three)
+            ]
+        except Unsavable as reason:
+            print(
+                f"{name}: for a batch of {self._any[0]} only, because {reason}; give --batch once for each size that "
+                "the program uses",
+                file=sys.stderr,
+            )
+            return one
+
+    def _told(self, tapes: list[Plain]) -> str:
+        if all(tape["batch"] for tape in tapes):
+            return "any batch size"
+        return f"batches of {', '.join(map(str, self._sizes or self._any[:1]))}"
+
+    def _check(self) -> int:
+        """Some steps of the file and of the script from the same state, with the same numbers."""
+        is_fixed = {name: not all(each.batch for each in self._tapes(name)) for name in self._hooks}
+        failed = False
+        for name in self._hooks:
+            for size in self._sizes or (self._any[:1] if is_fixed[name] else [self._any[0], self._any[2]]):
+                self._before.put_back()
+                with self._before.seeded():
+                    examples = [self._examples(name, size) for _ in range(_CHECKED_STEPS)]
+                self._before.put_back(is_new=True)
+                wanted = [self._runner.find(name)(*each) for each in examples]
+                states, random = self._before.copied(), self._torch.get_rng_state()
+                self._before.put_back()
+                saved = load_recording(self._output)
+                found = [saved.call(name, *each) for each in examples]
+                pairs = [pair for one, two in zip(wanted, found) for pair in zip(parts(one), parts(two))]
+                pairs.append((random, self._torch.get_rng_state()))
+                pairs += [(states[key], saved.arrays[key]) for key in states if key in saved.arrays]
+                fine = all(is_same(one, two, 0) for one, two in pairs)
+                failed |= not fine
+                text = f"check {name} with a batch of {size}: {_CHECKED_STEPS} steps, "
+                verdict = "equal to the script bit for bit" if fine else "FAILED, the script gives other numbers"
+                print(text + verdict, file=sys.stdout if fine else sys.stderr)
+        self._before.put_back()
+        if failed:
+            os.unlink(self._output)
+        return 1 if failed else 0
+
+    def _tapes(self, name: str) -> list[Any]:
+        return load_recording(self._output).tapes(name)
+
+
+class _State:
+    """The state of a script, to be put back after calls that change it."""
+
+    def __init__(self, checkpoint: Any, path: str) -> None:
+        import torch
+
+        self._torch, self._checkpoint, self._path = torch, checkpoint, path
+        self._random = torch.get_rng_state()
+        self._copies = self.copied()
+
+    def present(self) -> dict[str, Any]:
+        """The tensors of the state, by name."""
+        live = recordings.live(self._checkpoint, self._path)[2]
+        return {name: each for name, each in live.items() if isinstance(each, self._torch.Tensor)}
+
+    def copied(self) -> dict[str, Any]:
+        """Copies of them."""
+        return {name: each.clone() for name, each in self.present().items()}
+
+    def put_back(self, is_new: bool = False) -> None:
+        """What has come since is zero then. ``is_new``: optimizers without a state at first have none again."""
+        torch = self._torch
+        if is_new:
+            self._clear()
+        with torch.no_grad():
+            for name, tensor in self.present().items():
+                if name in self._copies:
+                    tensor.copy_(self._copies[name])
+                else:
+                    tensor.zero_()
+        torch.set_rng_state(self._random)
+
+    def _clear(self) -> None:
+        for path, optimizer in recordings.live(self._checkpoint, self._path)[0].optimizers().items():
+            if not any(name.startswith(f"{path}/") for name in self._copies):
+                optimizer.state.clear()
+            if not any(name.endswith(GRADIENT) for name in self._copies):
+                optimizer.zero_grad()
+
+    @contextlib.contextmanager
+    def seeded(self) -> Iterator[None]:
+        """Examples that are the same each time, and not what the script would draw."""
+        self._torch.manual_seed(0)
+        yield
+        self._torch.set_rng_state(self._random)
+
+
+def _size_of(tape: Tape) -> int | None:
+    return next((each.shape[0] for each in tape.arguments if each.shape), None)
+
+
+def _number(spec: InputSpec) -> Any:
+    return {"bool": True}.get(spec.dtype, 1 if "int" in spec.dtype else 0.5)
+
+
+def _each_once(tapes: list[Plain]) -> list[Plain]:
+    """Without those that say the same as an earlier one."""
+    found: list[Plain] = []
+    for tape in tapes:
+        if not any(any_batch.is_equal(tape, each) for each in found):
+            found.append(tape)
+    return found

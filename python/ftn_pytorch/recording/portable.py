@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: MIT
+"""A recording as plain values and tensors, as files hold it. docs/formats.md says what each part is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import torch
+
+from ..host import private_names
+from ..values.results import parts_of
+from . import tape as tapes
+from .recorded_call import Given, Tape
+from .returned import PLAIN, Item
+from .traced_numbers import CONSTANT
+
+NAMESPACES = ("aten", "prims", "ftn_pytorch")
+"""Operators of other libraries are not there where a file is read."""
+REFUSED = ("aten::from_file", "aten::_from_file", "aten::_print", "aten::warn", "aten::save", "aten::_assert_async.msg")
+"""Operators that open files or write texts."""
+_VALUES = (bool, int, float, str, type(None))
+_TAGGED: dict[type, str] = {
+    torch.dtype: "dtype",
+    torch.device: "device",
+    torch.layout: "layout",
+    torch.memory_format: "memory_format",
+}
+
+Plain = dict[str, Any]
+
+
+class Unsavable(Exception):
+    """The reason, a sentence without its end."""
+
+
+class Kept(NamedTuple):
+    """What a file keeps beside its recordings, which these may change."""
+
+    memory: Mapping[int, str]
+    """Names of arrays by the addresses of their storages."""
+    numbers: Mapping[tuple[int, str, int], str]
+    """Names of numbers by the identity of the group, key and item."""
+
+
+def portable(tape: Tape, kept: Kept) -> Plain:
+    """The recording of one call. Its tensors are those of the tape. Unsavable says what no file can hold."""
+    if tape.generators:
+        raise Unsavable("it draws numbers from a generator of its own; only those of torch itself go on in a file")
+    for (tensor,) in tape.written:
+        if tapes.address_of(tensor) not in kept.memory:
+            where = next((each.place for each in tape.steps if tapes.address_of(tensor) in each.writes), "")
+            raise Unsavable(
+                f"{where}: it changes a tensor of shape {tuple(tensor.shape)} that no checkpoint keeps: give it a name"
+            )
+    operations = [_operation(*pair) for pair in zip(tape.steps, tape.operations)]
+    return {
+        "batch": False,
+        "inputs": _inputs(tape.arguments, tape.inputs),
+        "slots": tape.slots,
+        "constants": [(slot, tensor.detach()) for slot, tensor in tape.constants],
+        "operations": operations,
+        "results": list(tape.results),
+        "template": _template(tape.template),
+        "numbers": [_number(source, kept) for source in tape.numbers],
+        "branches": [(code, _formula(one), _formula(two), is_true) for code, one, two, is_true in tape.branches],
+        "gradients": [pair for each in tape.gradients_after for pair in _gradient(*each[:2], kept)],
+        "writes": bool(tape.written or tape.gradients_after),
+        "written_inputs": list(tape.written_inputs),
+    }
+
+
+def refuse_operator(name: str, overload: str) -> None:
+    """Unsavable for an operator that a file may not name."""
+    namespace = name.partition("::")[0]
+    if namespace not in NAMESPACES or name in REFUSED or f"{name}.{overload}" in REFUSED:
+        raise Unsavable(f"the operator {name}, which a saved recording may not call")
+
+
+def _operation(step: tapes.Operation, described: tuple) -> tuple:
+    name, overload, arguments, results = described
+    if tapes.is_of_ranks(step.operator):
+        raise Unsavable(
+            f"{step.place}: it averages over a process group of torch.distributed: load the script with communicator=, "
+            "so that the MPI of the program does it"
+        )
+    try:
+        refuse_operator(name, overload)
+    except Unsavable as reason:
+        raise Unsavable(f"{step.place}: it calls {reason}") from None
+    schema = str(private_names.schema_of(step.operator))
+    try:
+        return name, overload, schema, [_argument(each) for each in arguments], [list(slots) for slots in results]
+    except Unsavable as reason:
+        raise Unsavable(f"{step.place}: {step.name} is given {reason}") from None
+
+
+def _argument(described: tuple[str, Any]) -> tuple:
+    kind, value = described
+    if kind == "number":
+        return "number", _formula(value)
+    if kind == "numbers":
+        return "numbers", [_formula(each) for each in value]
+    if kind == "list":
+        return "list", list(value)
+    if kind not in ("value", "waits"):
+        return kind, value
+    if type(value) in _TAGGED:
+        return _TAGGED[type(value)], str(value).removeprefix("torch.")
+    if isinstance(value, complex):
+        return "complex", value.real, value.imag
+    return "value", _value(value)
+
+
+def _value(value: Any) -> Any:
+    if type(value) in _VALUES:
+        return value
+    if isinstance(value, (list, tuple)) and all(type(each) in _VALUES for each in value):
+        return list(value)
+    raise Unsavable(f"an object of type {type(value).__name__}, which no file holds")
+
+
+def _formula(formula: Any) -> list[tuple[int, Any]]:
+    return [(int(code), float(what) if code == CONSTANT else what) for code, what in formula]
+
+
+def _gradient(parameter: Any, slot: int, kept: Kept) -> list[tuple[str, int]]:
+    """That of a parameter that is kept, with the array that it becomes."""
+    name = None if parameter.grad is None else kept.memory.get(tapes.address_of(parameter.grad))
+    return [] if name is None else [(name, slot)]
+
+
+def _number(source: tuple, kept: Kept) -> tuple:
+    if len(source) == 2:
+        return "count", source[0].detach(), int(source[1])
+    group, key, item = source
+    name = kept.numbers.get((id(group), key, item))
+    if name is None:
+        raise Unsavable(f"it uses {key!r} of an optimizer that no name of the script leads to")
+    return "setting", name
+
+
+def _inputs(arguments: list[Given], slots: list[int]) -> list[tuple]:
+    found: list[tuple] = []
+    numbers = iter(slots)
+    for name, value, dtype, shape, strides in arguments:
+        if dtype is not None:
+            sizes = [[(0, each) for each in axes] for axes in (shape, strides)]
+            found.append((name, "tensor", next(numbers), str(dtype).removeprefix("torch."), *sizes))
+        elif type(value) in _VALUES:
+            found.append((name, "value", value))
+        else:
+            raise Unsavable(f"its argument {name or len(found) + 1} is of type {type(value).__name__}")
+    return found
+
+
+def _template(value: Any) -> tuple:
+    """Containers as what they look like from Fortran: names and an order, or an order alone."""
+    if isinstance(value, Item):
+        return "tensor", value.number
+    if type(value) in _VALUES:
+        return "value", value
+    if isinstance(value, PLAIN):
+        raise Unsavable(f"it returns a {type(value).__name__}, which no file holds")
+    if type(value) in (tuple, list):
+        return type(value).__name__, [_template(each) for each in value]
+    names, items = parts_of(value)
+    if items is None:
+        raise Unsavable(f"it returns a {type(value).__name__}, which no file holds")
+    nodes = [_template(each) for each in items]
+    if names is None:
+        return "tuple", nodes
+    return "dict" if isinstance(value, Mapping) else "named", list(names), nodes

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: MIT
+"""Recordings of a file, run from Python: for tests, and for those who have no Fortran program.
+
+Operators are called one by one, so this is no faster than the script was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import MutableMapping
+from typing import Any
+
+import torch
+
+from ..errors import FtnPytorchError
+from ..host import private_names
+from . import any_batch, portable
+from .portable import Plain
+from .traced_numbers import COMPUTES, CONSTANT, EQUAL, LESS, NEGATE, NUMBER, SLOT
+
+
+class SavedTape:
+    """One recording, with the tensors that a file holds."""
+
+    def __init__(self, tape: Plain, where: str, device: Any) -> None:
+        """``where``: begins texts. FORMAT for operators that may not be called, or that this torch has otherwise.
+
+        device: where the constants are, and what is computed.
+        """
+        self._tape, self._device = tape, device
+        self._operators = [_operator(each[0], each[1], each[2], where) for each in tape["operations"]]
+        self.batch: bool = tape["batch"]
+        self.inputs: list[tuple] = tape["inputs"]
+        self.gradients: list[tuple[str, int]] = tape["gradients"]
+
+    def names(self) -> list[str]:
+        """The operators, in their order."""
+        return [f"{each[0]}.{each[1]}".rstrip(".") for each in self._tape["operations"]]
+
+    def constants(self) -> list[Any]:
+        """Tensors that are there in every run."""
+        return [tensor for _, tensor in self._tape["constants"]]
+
+    def misfit(self, given: list[Any]) -> str:
+        """The status for arguments that do not fit: DTYPE, ARGUMENT for a constant, else SHAPE."""
+        for (_, kind, *described), value in zip(self.inputs, given):
+            if kind == "value" and (type(value) is not type(described[0]) or value != described[0]):
+                return "ARGUMENT"
+            is_tensor = isinstance(value, torch.Tensor)
+            if kind == "tensor" and (not is_tensor or str(value.dtype) != f"torch.{described[1]}"):
+                return "DTYPE"
+        return "SHAPE"
+
+    def batch_of(self, given: list[Any]) -> int | None:
+        """The batch size of arguments that fit, 0 where sizes are fixed; None where they do not fit."""
+        if len(given) != len(self.inputs):
+            return None
+        batch = 0
+        for (_, kind, *described), value in zip(self.inputs, given):
+            if kind == "value":
+                if type(value) is not type(described[0]) or value != described[0]:
+                    return None
+                continue
+            _, dtype, sizes, _ = described
+            if not isinstance(value, torch.Tensor) or str(value.dtype) != f"torch.{dtype}":
+                return None
+            if value.dim() != len(sizes):
+                return None
+            for size, (a, b) in zip(value.shape, sizes):
+                if a and not batch:
+                    batch = (size - b) // a
+                if size != a * batch + b or (a and batch < 1):
+                    return None
+        return batch
+
+    def numbers(self, settings: dict[str, float]) -> list[float] | None:
+        """The numbers of a run; None where a step of an optimizer goes another way than it was recorded."""
+        found = [
+            settings[each[1]] if each[0] == "setting" else float(each[1]) + each[2] for each in self._tape["numbers"]
+        ]
+        for code, left, right, is_true in self._tape["branches"]:
+            one, two = _value_of(left, found, {}), _value_of(right, found, {})
+            outcome = one == two if code == EQUAL else one < two if code == LESS else one <= two
+            if outcome != is_true:
+                return None
+        return found
+
+    def run(self, given: list[Any], batch: int, numbers: list[float], arrays: MutableMapping[str, Any]) -> Any:
+        """The result. Constants are changed in place, and ``arrays`` gets new gradients."""
+        tape = any_batch.at(self._tape, batch) if self._tape["batch"] else self._tape
+        slots: dict[int, Any] = dict(tape["constants"])
+        for (_, kind, *described), value in zip(self.inputs, given):
+            if kind == "tensor":
+                slots[described[0]] = value
+        with torch.no_grad(), torch.autocast(self._device.type, enabled=False):
+            for operator, (_, _, _, arguments, results) in zip(self._operators, tape["operations"]):
+                result = _call(operator, [self._argument(each, slots, numbers) for each in arguments])
+                whole = result if isinstance(result, tuple) else () if result is None else (result,)
+                for places, each in zip(results, whole):
+                    for place, item in zip(places, each if isinstance(each, (list, tuple)) else (each,)):
+                        if place >= 0:
+                            slots[place] = item
+        for name, slot in self.gradients:
+            arrays.pop(name, None)
+            if slot >= 0:
+                arrays[name] = slots[slot]
+        return _filled(tape["template"], [slots[slot] for slot in tape["results"]])
+
+    def _argument(self, described: tuple, slots: dict[int, Any], numbers: list[float]) -> Any:
+        kind, value = described[0], described[1]
+        if kind in ("slot", "last"):
+            return slots[value]
+        if kind == "list":
+            return [None if each < 0 else slots[each] for each in value]
+        if kind == "number":
+            return _value_of(value, numbers, slots)
+        if kind == "numbers":
+            return [_value_of(each, numbers, slots) for each in value]
+        if kind == "complex":
+            return complex(value, described[2])
+        if kind == "device":
+            return self._device
+        return value if kind == "value" else getattr(torch, value)
+
+    def described(self) -> str:
+        """Arguments, "x float32 (B, 16), t float32 (B, 4)"."""
+        return ", ".join(_shown(each) for each in self.inputs)
+
+
+def _operator(name: str, overload: str, schema: str, where: str) -> Any:
+    try:
+        portable.refuse_operator(name, overload)
+        namespace, _, short = name.partition("::")
+        found = getattr(getattr(getattr(torch.ops, namespace), short), overload or "default")
+    except (portable.Unsavable, AttributeError) as reason:
+        text = reason if isinstance(reason, portable.Unsavable) else f"the operator {name}, which this torch lacks"
+        raise FtnPytorchError("FORMAT", f"{where} calls {text}") from None
+    here = str(private_names.schema_of(found))
+    if here != schema:
+        raise FtnPytorchError(
+            "FORMAT",
+            f"{where} calls {name} as {schema}, and torch {torch.__version__} has {here}: write it again",
+        )
+    return found
+
+
+def _call(operator: Any, values: list[Any]) -> Any:
+    declared = private_names.schema_of(operator).arguments
+    plain = [value for value, each in zip(values, declared) if not each.kwarg_only]
+    named = {each.name: value for value, each in zip(values, declared) if each.kwarg_only}
+    return operator(*plain, **named)
+
+
+def _value_of(formula: list, numbers: list[float], slots: dict[int, Any]) -> float:
+    stack: list[float] = []
+    for code, what in formula:
+        if code == NUMBER:
+            stack.append(numbers[what])
+        elif code == SLOT:
+            stack.append(float(slots[what]))
+        elif code == CONSTANT:
+            stack.append(what)
+        elif code == NEGATE:
+            stack.append(-stack.pop())
+        else:
+            right = stack.pop()
+            stack.append(COMPUTES[code](stack.pop(), right))
+    return stack[-1]
+
+
+def _filled(node: tuple, tensors: list[Any]) -> Any:
+    kind, what = node[0], node[1]
+    if kind == "tensor":
+        return tensors[what]
+    if kind == "value":
+        return what
+    items = [_filled(each, tensors) for each in node[-1]]
+    if kind in ("dict", "named"):
+        return dict(zip(what, items))
+    return tuple(items) if kind == "tuple" else items
+
+
+def _shown(described: tuple) -> str:
+    name, kind, *rest = described
+    if kind == "value":
+        return f"{name or 'a constant'} = {rest[0]!r}"
+    axes = ", ".join(_axis(a, b) for a, b in rest[2])
+    return f"{name} {rest[1]} ({axes})".strip()
+
+
+def _axis(a: int, b: int) -> str:
+    if not a:
+        return str(b)
+    return f"{'' if a == 1 else f'{a}*'}B{f' + {b}' if b > 0 else f' - {-b}' if b else ''}"

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: MIT
+"""The runner for saved recordings where Python runs them: the operators one by one, with the same numbers."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from ...errors import FtnPytorchError
+from ...ranks import own_rank
+from ...script import loading
+from ...script.conventions import FORWARD, RESTORE, SAVE, TRAIN, Convention
+from ...script.framework import TORCH, import_torch
+from ...tensors import device
+from ..base import Options, Runner, refuse_config
+from . import formats
+
+SET, GET = "ftn_pytorch_set", "ftn_pytorch_get"
+
+
+class RecordingRunner(Runner):
+    """A file that ``save_recording`` wrote. Predictions and training are those of the script, in the modes that it had.
+
+    torch follows nothing of it: a result has no graph.
+    """
+
+    backend = "recording"
+    framework = TORCH
+    is_differentiable = False
+
+    def __init__(self, path: str, options: Options, config: dict[str, Any]) -> None:
+        super().__init__(path, options)
+        refuse_config(path, "a saved recording", config)
+        options.refuse_compile(path, "a saved recording")
+        options.refuse_training(path, "is a saved recording, whose modes were settled when it was written")
+        import_torch(path)
+        self._read()
+
+    def _read(self) -> None:
+        from ...checkpoint.saved_recording import SavedRecording
+
+        place = device.resolve(self._options.device, TORCH)
+        self._recording, self.device = SavedRecording(self.path, place), place
+
+    def reload(self) -> None:
+        if formats.identify(loading.find(self.path)) != formats.RECORDING:
+            raise FtnPytorchError(
+                "FORMAT", f"{self.path} was a saved recording and is something else now: load it again"
+            )
+        self._read()
+
+    def save(self, file: str) -> None:
+        self._recording.save_recording(own_rank.with_rank(file))
+
+    def checkpoint(self, folder: str, keep: int, step: int | None) -> None:
+        self._recording.write(folder, keep=keep, step=step)
+
+    def restore(self, file: str, fallback: bool = False, step: int | None = None) -> int | None:
+        return self._recording.restore(file, step=step, fallback=fallback)
+
+    def find(self, name: str) -> Callable | None:
+        own: dict[str, Callable] = {
+            SET: self._recording.set_number,
+            GET: self._recording.get_number,
+            SAVE: self.save,
+            RESTORE: self.restore,
+        }
+        if name in own:
+            return own[name]
+        return functools.partial(self._recording.call, name) if name in self._recording.functions() else None
+
+    def functions(self) -> list[str]:
+        return [*self._recording.functions(), SET, GET]
+
+    def signature(self, name: str) -> None:
+        """None: a recording checks its arguments itself, in every call."""
+        self.require(name)
+
+    def first_call(self, name: str, args: Any, kwargs: Any) -> None:
+        """Nothing: see ``signature``."""
+
+    def bind(self, name: str, flags: int) -> tuple[Callable, Convention]:
+        function = self.require(name)
+        if name in (SET, GET):
+            return function, Convention(one_list=False, has_out=False)
+        return self._for_tensors(function, name not in (FORWARD, TRAIN), 0)

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: MIT
+/// One writer at a time: a lock file beside what is written, which names its owner.
+/// python/ftn_pytorch/checkpoint/lock.py is the other side of the same protocol. Knows nothing of Python.
+#pragma once
+
+#include <sys/types.h>
+
+#include <filesystem>
+#include <string>
+
+namespace fpt {
+
+/// Held from construction until the end of the object or of the process, by flock.
+class FileLock {
+ public:
+  /// FPT_ERR_LOCKED, with its owner, if another process holds it, or somebody else in this one; FPT_ERR_FILE if the
+  /// lock file cannot be made. `what` is written: it opens the texts. On a file system without flock nothing is locked,
+  /// and a warning says so, once in a process.
+  FileLock(std::filesystem::path path, const std::string& what);
+  ~FileLock();
+  FileLock(const FileLock&) = delete;
+  FileLock& operator=(const FileLock&) = delete;
+
+  /// False without flock, in a forked child, since the lock stays with its parent, and in a replaced folder.
+  bool is_held() const noexcept;
+
+ private:
+  void sign() const noexcept;
+
+  std::filesystem::path path_;
+  int descriptor_ = -1;
+  pid_t process_;
+};
+
+/// FPT_ERR_FILE: `what` cannot be written, for the reason in errno; a folder that is not there is named.
+[[noreturn]] void fail_to_write_by_errno(const std::string& what, const std::filesystem::path& folder);
+
+}  // namespace fpt

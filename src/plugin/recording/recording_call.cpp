@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: MIT
+#include "plugin/recording/recording_call.hpp"
+
+#include <ATen/ops/empty_strided.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "arrays/policy.hpp"
+
+namespace fpt::direct {
+namespace {
+
+// so that no size that follows from it overflows
+constexpr int64_t largest_batch = int64_t{1} << 31;
+
+/// A constant of a result, or what is built of them and tensors.
+// NOLINTNEXTLINE(misc-no-recursion): the reader of files limits the depth
+c10::IValue filled_result(const SavedNode& node, const std::vector<at::Tensor>& tensors) {
+  if (node.kind == SavedNode::Kind::tensor) return tensors[node.tensor];
+  if (node.kind == SavedNode::Kind::value) return node.value;
+  std::vector<c10::IValue> items;
+  for (const SavedNode& each : node.items) items.push_back(filled_result(each, tensors));
+  if (node.kind == SavedNode::Kind::named) {
+    std::vector<c10::TypePtr> types;
+    for (const c10::IValue& each : items) types.push_back(each.type());
+    return c10::ivalue::Tuple::createNamed(std::move(items), c10::TupleType::createNamed("result", node.names, types));
+  }
+  if (node.kind == SavedNode::Kind::dict) {
+    c10::impl::GenericDict dict(c10::StringType::get(), c10::AnyType::get());
+    for (std::size_t i = 0; i < items.size(); ++i) dict.insert(node.names[i], items[i]);
+    return dict;
+  }
+  return c10::ivalue::Tuple::create(std::move(items));
+}
+
+/// A number of a result, a tensor of one or a constant.
+c10::Scalar number_in_result(const SavedNode& node, const std::vector<at::Tensor>& tensors, const std::string& label) {
+  if (node.kind == SavedNode::Kind::tensor && tensors[node.tensor].numel() == 1) return tensors[node.tensor].item();
+  if (node.kind == SavedNode::Kind::value && node.value.isScalar()) return node.value.toScalar();
+  fail(FPT_ERR_RESULT_TYPE, label, " was recorded with results that are no logical and a number");
+}
+
+bool is_equal(const c10::IValue& given, const c10::IValue& recorded) {
+  if (given.isBool() || recorded.isBool())
+    return given.isBool() && recorded.isBool() && given.toBool() == recorded.toBool();
+  if (given.isString() && recorded.isString()) return given.toStringRef() == recorded.toStringRef();
+  if (given.isInt() && recorded.isInt()) return given.toInt() == recorded.toInt();
+  return given.isDouble() && recorded.isDouble() && given.toDouble() == recorded.toDouble();
+}
+
+std::string shown(const c10::IValue& given) {
+  if (given.isTensor()) {
+    const at::Tensor& tensor = given.toTensor();
+    return concat(dtype_name(dtype_of(tensor.scalar_type())), " ", shape_text(array_of_tensor(tensor, true)));
+  }
+  std::ostringstream text;
+  text << given;
+  return text.str();
+}
+
+/// Whether an argument fits, and if not, which status says so. `batch` is found out by the first size that tells it.
+fpt_status fits(const SavedInput& input, const c10::IValue& given, int64_t& batch) {
+  if (!input.is_tensor) return !given.isTensor() && is_equal(given, input.constant) ? FPT_OK : FPT_ERR_ARGUMENT;
+  if (!given.isTensor() || given.toTensor().scalar_type() != input.dtype) return FPT_ERR_DTYPE;
+  const at::IntArrayRef sizes = given.toTensor().sizes();
+  if (sizes.size() != input.sizes.size()) return FPT_ERR_SHAPE;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    const recording::Size& size = input.sizes[i];
+    if (size.factor != 0 && batch == 0) batch = (sizes[i] - size.offset) / size.factor;
+    if (size.factor != 0 && (batch < 1 || batch > largest_batch)) return FPT_ERR_SHAPE;
+    if (size.of(batch) != sizes[i]) return FPT_ERR_SHAPE;
+  }
+  return FPT_OK;
+}
+
+bool has_strides(const at::Tensor& tensor, const SavedInput& input, int64_t batch) {
+  for (std::size_t i = 0; i < input.strides.size(); ++i)
+    if (tensor.size(static_cast<int64_t>(i)) != 1 &&
+        tensor.stride(static_cast<int64_t>(i)) != input.strides[i].of(batch))
+      return false;
+  return true;
+}
+
+recording::Frame take_frame(Recorded& recorded) {
+  const std::lock_guard<std::mutex> lock(recorded.mutex);
+  if (recorded.idle.empty()) return recorded.tape.tape.frame();
+  recording::Frame frame = std::move(recorded.idle.back());
+  recorded.idle.pop_back();
+  return frame;
+}
+
+void put_back(Recorded& recorded, recording::Frame&& frame) {
+  recorded.tape.tape.clear(frame);
+  const std::lock_guard<std::mutex> lock(recorded.mutex);
+  recorded.idle.push_back(std::move(frame));
+}
+
+}  // namespace
+
+RecordedCall::RecordedCall(const Settings& settings, RecordedFunction& function, Inputs inputs, Inputs targets)
+    : settings_(settings), function_(function), frame_(function.frames) {
+  frame_->begin(settings, function.writes);
+  add(inputs, "input");
+  add(targets, "target");
+}
+
+void RecordedCall::run(RecordingState& state) {
+  choose(state);
+  const SavedTape& tape = recorded_->tape;
+  require_writable();
+  recording::Frame frame = take_frame(*recorded_);
+  for (std::size_t i = 0; i < tape.inputs.size(); ++i) set_input(frame, tape.inputs[i], i);
+  tape.tape.run(frame, numbers_, false, batch_);
+  for (const auto& [name, slot] : tape.gradients)
+    state.set_array(name, slot < 0 ? at::Tensor() : frame.slots[static_cast<std::size_t>(slot)].toTensor());
+  for (const int32_t slot : tape.results) tensors_.push_back(frame.slots[static_cast<std::size_t>(slot)].toTensor());
+  for (const std::size_t input : tape.written_inputs) give_back(input);
+  put_back(*recorded_, std::move(frame));
+}
+
+c10::IValue RecordedCall::result() const { return filled_result(recorded_->tape.result, tensors_); }
+
+TrainedStep RecordedCall::trained() const {
+  const SavedNode& result = recorded_->tape.result;
+  if (result.items.size() != 2)
+    fail(FPT_ERR_RESULT_TYPE, function_.label, " was recorded with a result that is no pair of a logical and a number");
+  const auto number = [&](std::size_t i) { return number_in_result(result.items[i], tensors_, function_.label); };
+  return {number(1).toDouble(), number(0).toBool()};
+}
+
+void RecordedCall::add(Inputs arguments, const char* what) {
+  for (int32_t i = 0; i < arguments.count; ++i) {
+    const fpt_arg& arg = arguments.args[i];
+    c10::IValue value = is_value(arg) ? Frame::value(arg) : c10::IValue(frame_->tensor(settings_, arg, what, i));
+    given_.push_back({&arg, what, i, std::move(value)});
+  }
+}
+
+/// Places of the arguments in the order of a recording: those with names are found by them. False if they are others.
+bool RecordedCall::set_order(const SavedTape& tape) {
+  if (tape.inputs.size() != given_.size()) return false;
+  order_.assign(given_.size(), given_.size());
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < given_.size(); ++i) {
+    std::size_t place = next;
+    if (given_[i].arg->name[0]) {
+      const auto is_named = [&](const SavedInput& input) { return input.name == given_[i].arg->name; };
+      const auto found = std::find_if(tape.inputs.begin(), tape.inputs.end(), is_named);
+      place = static_cast<std::size_t>(found - tape.inputs.begin());
+    } else {
+      while (next < order_.size() && order_[next] != given_.size()) ++next;
+      place = next;
+    }
+    if (place >= order_.size() || order_[place] != given_.size()) return false;
+    order_[place] = i;
+  }
+  return true;
+}
+
+void RecordedCall::choose(const RecordingState& state) {
+  fpt_status status = FPT_ERR_SIGNATURE;
+  bool goes_other_way = false;
+  for (const auto& recorded : function_.recorded) {
+    const SavedTape& tape = recorded->tape;
+    if (!set_order(tape)) continue;
+    batch_ = 0;
+    fpt_status found = FPT_OK;
+    for (std::size_t i = 0; i < order_.size() && found == FPT_OK; ++i)
+      found = fits(tape.inputs[i], given_[order_[i]].value, batch_);
+    if (found != FPT_OK) {
+      // a shape is the least that can be wrong
+      if (status == FPT_ERR_SIGNATURE || found == FPT_ERR_SHAPE) status = found;
+      continue;
+    }
+    numbers_.clear();
+    for (const SavedNumber& each : tape.numbers) numbers_.push_back(each.value(state.numbers()));
+    const auto holds = [this](const recording::Branch& branch) { return branch.holds(numbers_); };
+    goes_other_way = !std::all_of(tape.branches.begin(), tape.branches.end(), holds);
+    recorded_ = recorded.get();
+    if (!goes_other_way) return;
+  }
+  if (goes_other_way)
+    fail(FPT_ERR_HOOK, function_.label, ": the step of an optimizer goes another way than it was recorded");
+  refuse(status);
+}
+
+void RecordedCall::refuse(fpt_status status) const {
+  std::string given, there;
+  for (const Given& each : given_) given += (given.empty() ? "" : ", ") + shown(each.value);
+  for (const auto& each : function_.recorded) there += (there.empty() ? "" : "; ") + each->tape.described();
+  fail(status, function_.label, " is given ", given.empty() ? "nothing" : given, "; its recordings take: ", there);
+}
+
+/// What the recording writes to must be described so.
+void RecordedCall::require_writable() const {
+  for (const std::size_t input : recorded_->tape.written_inputs) {
+    const Given& given = given_[order_[input]];
+    if (given.arg->access != FPT_OUT && given.arg->handle == 0)
+      refuse_change(argument_label(given.what, given.index, *given.arg), function_.label, "model");
+  }
+}
+
+void RecordedCall::set_input(recording::Frame& frame, const SavedInput& input, std::size_t place) {
+  if (!input.is_tensor) return;
+  const c10::IValue& value = given_[order_[place]].value;
+  const at::Tensor& tensor = value.toTensor();
+  c10::IValue& slot = frame.slots[static_cast<std::size_t>(input.slot)];
+  if (has_strides(tensor, input, batch_)) {
+    slot = value;
+    return;
+  }
+  at::DimVector strides;
+  for (const recording::Size& each : input.strides) strides.push_back(each.of(batch_));
+  at::Tensor copy = at::empty_strided(tensor.sizes(), strides, tensor.options());
+  copies_.emplace_back(place, copy.copy_(tensor));
+  slot = std::move(copy);
+}
+
+/// The recording has written an input below autograd, which counts nothing there.
+void RecordedCall::give_back(std::size_t place) {
+  const at::Tensor& tensor = given_[order_[place]].value.toTensor();
+  const auto copy =
+      std::find_if(copies_.begin(), copies_.end(), [place](const auto& each) { return each.first == place; });
+  if (copy != copies_.end())
+    tensor.copy_(copy->second);
+  else
+    tensor.unsafeGetTensorImpl()->bump_version();
+}
+
+}  // namespace fpt::direct

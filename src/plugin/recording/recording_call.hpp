@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT
+/// A function of a saved recording, and one call of it: arguments, the recording that takes them, and what comes out.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "plugin/frame.hpp"
+#include "plugin/recording/recording_state.hpp"
+#include "plugin/recording/saved_tape.hpp"
+
+namespace fpt::direct {
+
+/// A recording, and frames that are not in use.
+struct Recorded {
+  SavedTape tape;
+  std::mutex mutex;
+  std::vector<recording::Frame> idle;
+  explicit Recorded(SavedTape of) : tape(std::move(of)) {}
+};
+
+struct RecordedFunction {
+  std::string label;  ///< "ftn_pytorch_train of closure"
+  std::vector<std::unique_ptr<Recorded>> recorded;
+  FramePool frames;
+  bool writes = false;  ///< a call needs the model alone
+};
+
+class RecordedCall {
+ public:
+  /// Arguments as tensors. FPT_ERR_KIND, _STRIDE and others of an input.
+  RecordedCall(const Settings& settings, RecordedFunction& function, Inputs inputs, Inputs targets);
+
+  /// Run the recording that takes these arguments; gradients become arrays of the state.
+  ///
+  /// FPT_ERR_SIGNATURE, _DTYPE, _SHAPE, _ARGUMENT where none does, FPT_ERR_HOOK where a step of an optimizer would go
+  /// another way, FPT_ERR_INPUT_MODIFIED for an input that it writes and that is not described so. What an operator
+  /// throws.
+  void run(RecordingState& state);
+
+  /// What comes out.
+  c10::IValue result() const;
+  /// What a training step returns: a logical and a number. FPT_ERR_RESULT_TYPE.
+  TrainedStep trained() const;
+  const std::vector<at::Tensor>& tensors() const noexcept { return tensors_; }
+
+  /// After the results were looked at: changed inputs go back.
+  void finish(const std::vector<at::Tensor>& results) { frame_->finish(function_.label, results); }
+
+ private:
+  struct Given {
+    const fpt_arg* arg;
+    const char* what;
+    int32_t index;  // among inputs or targets
+    c10::IValue value;
+  };
+
+  void add(Inputs arguments, const char* what);
+  bool set_order(const SavedTape& tape);
+  void choose(const RecordingState& state);
+  [[noreturn]] void refuse(fpt_status status) const;
+  void require_writable() const;
+  void set_input(recording::Frame& frame, const SavedInput& input, std::size_t place);
+  void give_back(std::size_t place);
+
+  const Settings& settings_;
+  RecordedFunction& function_;
+  FramePool::Lease frame_;
+  c10::SmallVector<Given, 8> given_;
+  c10::SmallVector<std::size_t, 8> order_;
+  std::vector<std::pair<std::size_t, at::Tensor>> copies_;
+  std::vector<double> numbers_;
+  std::vector<at::Tensor> tensors_;
+  Recorded* recorded_ = nullptr;
+  int64_t batch_ = 0;
+};
+
+}  // namespace fpt::direct

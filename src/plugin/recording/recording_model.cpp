@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: MIT
+#include "plugin/recording/recording_model.hpp"
+
+#include <ATen/Context.h>
+
+#include <filesystem>
+
+#include "plugin/answer.hpp"
+#include "plugin/failure.hpp"
+#include "plugin/recording/checkpoint_file.hpp"
+#include "plugin/recording/plain_values.hpp"
+
+namespace fpt::direct {
+namespace {
+
+constexpr const char* forward_function = "ftn_pytorch_forward";
+constexpr const char* train_function = "ftn_pytorch_train";
+constexpr const char* set_function = "ftn_pytorch_set";
+constexpr const char* get_function = "ftn_pytorch_get";
+constexpr int64_t format_of_recordings = 1;
+
+/// The settings of kernels on which the numbers of a recording depend. They are those of the process.
+void apply_settings(const c10::IValue& recording) {
+  const c10::IValue settings = entry_in(recording, "settings");
+  at::Context& torch = at::globalContext();
+  torch.setDeterministicAlgorithms(logical_in(entry_in(settings, "deterministic"), "\"deterministic\""), false);
+  torch.setAllowTF32CuDNN(logical_in(entry_in(settings, "cudnn_tf32"), "\"cudnn_tf32\""));
+  const std::string& precision = text_in(entry_in(settings, "matmul_precision"), "\"matmul_precision\"");
+  if (precision != "highest" && precision != "high" && precision != "medium")
+    fail(FPT_ERR_FORMAT, "\"matmul_precision\" is ", as_utf8(precision.substr(0, 100)));
+  torch.setFloat32MatmulPrecision(precision);
+  const std::string& dtype = text_in(entry_in(recording, "default_dtype"), "\"default_dtype\"");
+  if (dtype != "float32" && dtype != "float64" && dtype != "float16" && dtype != "bfloat16")
+    fail(FPT_ERR_FORMAT, "\"default_dtype\" is ", as_utf8(dtype.substr(0, 100)));
+  const at::ScalarType type = dtype == "float32"   ? at::kFloat
+                              : dtype == "float64" ? at::kDouble
+                              : dtype == "float16" ? at::kHalf
+                                                   : at::kBFloat16;
+  c10::set_default_dtype(c10::scalarTypeToTypeMeta(type));
+}
+
+std::string text_of_argument(Inputs inputs, int32_t index, const char* function) {
+  if (index >= inputs.count || inputs.args[index].dtype != FPT_TEXT)
+    fail(FPT_ERR_SIGNATURE, function, " takes the name of a number of an optimizer");
+  return Frame::value(inputs.args[index]).toStringRef();
+}
+
+}  // namespace
+
+/// Alone where the function changes the state, else with others.
+class RecordingModel::Lock {
+ public:
+  Lock(std::shared_mutex& mutex, bool alone) : mutex_(mutex), alone_(alone) {
+    alone_ ? mutex_.lock() : mutex_.lock_shared();
+  }
+  ~Lock() { alone_ ? mutex_.unlock() : mutex_.unlock_shared(); }
+  Lock(const Lock&) = delete;
+  Lock& operator=(const Lock&) = delete;
+
+ private:
+  std::shared_mutex& mutex_;
+  bool alone_;
+};
+
+RecordingModel::RecordingModel(Settings settings) : settings_(std::move(settings)), loaded_(read()) {}
+
+std::unique_ptr<RecordingModel::Loaded> RecordingModel::read() const {
+  auto made = std::make_unique<Loaded>(RecordingState(read_archive(settings_.file), settings_.file, settings_.device));
+  try {
+    const c10::IValue& recording = made->state.recording();
+    const int64_t version = integer_in(entry_in(recording, "version"), "\"version\"");
+    if (version != format_of_recordings)
+      fail(FPT_ERR_FORMAT, "it has format ", version, " of recordings, and this version reads ", format_of_recordings);
+    (void)entry_in(recording, "description");
+    const c10::IValue functions = entry_in(recording, "functions");
+    require_plain(functions.isGenericDict(), "\"functions\"", "dict");
+    for (const auto& entry : functions.toGenericDict()) {
+      const std::string& name = text_in(entry.key(), "the name of a function");
+      RecordedFunction& function = made->functions[name];
+      function.label = settings_.label(name);
+      const SavedContext context{name, made->state.names(), settings_.device, [name](torch::jit::Stack&) {
+                                   fail(FPT_ERR_ARGUMENT, name, " averages over ranks, and the direct path cannot yet");
+                                 }};
+      for (const c10::IValue& tape : items_in(entry.value(), "the recordings of a function")) {
+        auto recorded = std::make_unique<Recorded>(read_tape(tape, context));
+        function.writes = function.writes || recorded->tape.writes;
+        for (const auto& gradient : recorded->tape.gradients) made->replaced.insert(gradient.first);
+        function.recorded.push_back(std::move(recorded));
+      }
+    }
+    apply_settings(recording);
+  } catch (const Error& error) {
+    if (error.status() != FPT_ERR_FORMAT) throw;
+    fail(FPT_ERR_FORMAT, settings_.file, " is no recording that can be run: ", error.text());
+  }
+  return made;
+}
+
+void RecordingModel::reload() {
+  auto made = read();
+  const std::unique_lock lock(mutex_);
+  loaded_ = std::move(made);
+}
+
+RecordedFunction& RecordingModel::function(std::string_view name) const {
+  const auto found = loaded_->functions.find(name);
+  if (found != loaded_->functions.end()) return found->second;
+  std::string there;
+  for (const auto& each : loaded_->functions) there += (there.empty() ? "" : ", ") + each.first;
+  fail(FPT_ERR_HOOK, settings_.file, " has no function ", name, "; it has ", there);
+}
+
+bool RecordingModel::has(std::string_view name) {
+  const std::shared_lock lock(mutex_);
+  return loaded_->functions.count(name) != 0 || name == set_function || name == get_function;
+}
+
+void RecordingModel::call(std::string_view name, Inputs inputs, int32_t, fpt_direct_answer& answer) {
+  if (name == set_function) return change_number(inputs);
+  if (name == get_function) return tell_number(inputs, answer);
+  const std::string_view wanted = name.empty() ? forward_function : name;
+  try {
+    bool writes = false;
+    {
+      const std::shared_lock lock(mutex_);
+      writes = function(wanted).writes;
+    }
+    const Lock lock(mutex_, writes);
+    RecordedFunction& function = this->function(wanted);
+    RecordedCall call(settings_, function, inputs, {nullptr, 0});
+    call.run(loaded_->state);
+    std::unique_ptr<Answer> results = take_answer();
+    results->set(call.result(), function.label);
+    call.finish(results->tensors);
+    hand_out(std::move(results), answer);
+  } catch (...) {
+    rethrow_as(FPT_ERR_PYTHON, settings_.label(wanted));
+  }
+}
+
+TrainedStep RecordingModel::train(Inputs inputs, Inputs targets) {
+  const std::string label = settings_.label(train_function);
+  try {
+    const std::unique_lock lock(mutex_);
+    RecordedCall call(settings_, function(train_function), inputs, targets);
+    call.run(loaded_->state);
+    const TrainedStep step = call.trained();
+    call.finish(call.tensors());
+    return step;
+  } catch (...) {
+    rethrow_as(FPT_ERR_PYTHON, label);
+  }
+}
+
+void RecordingModel::change_number(Inputs inputs) {
+  const std::string name = text_of_argument(inputs, 0, set_function);
+  if (inputs.count != 2 || !is_value(inputs.args[1]) || !Frame::value(inputs.args[1]).isScalar())
+    fail(FPT_ERR_SIGNATURE, set_function, " takes a name and a number");
+  const std::unique_lock lock(mutex_);
+  loaded_->state.set_number(name, Frame::value(inputs.args[1]).toScalar().toDouble());
+}
+
+void RecordingModel::tell_number(Inputs inputs, fpt_direct_answer& answer) const {
+  const std::string name = text_of_argument(inputs, 0, get_function);
+  std::unique_ptr<Answer> results = take_answer();
+  {
+    const std::shared_lock lock(mutex_);
+    results->set(loaded_->state.number(name), get_function);
+  }
+  hand_out(std::move(results), answer);
+}
+
+void RecordingModel::save(const std::string& file) {
+  const std::shared_lock lock(mutex_);
+  write_archive(file, loaded_->state.content(/*with_tapes=*/true, std::nullopt));
+}
+
+void RecordingModel::checkpoint(const std::string& folder, int64_t keep, std::optional<int64_t> step) {
+  const std::unique_lock lock(mutex_);
+  const std::string path = checkpoint_path(folder);
+  std::unique_ptr<CheckpointFolder>& known = folders_[path];
+  if (!known) known = std::make_unique<CheckpointFolder>(path);
+  known->write(keep, step, [this](const std::string& file, int64_t number) {
+    write_archive(file, loaded_->state.content(/*with_tapes=*/false, number));
+  });
+}
+
+int64_t RecordingModel::restore(const std::string& file, bool fallback, std::optional<int64_t> step) {
+  const std::string path = checkpoint_path(file);
+  require_checkpoint(path);
+  const std::unique_lock lock(mutex_);
+  if (!std::filesystem::is_directory(path)) {
+    loaded_->state.restore(read_archive(path), path, loaded_->replaced);
+    return -1;
+  }
+  std::unique_ptr<CheckpointFolder>& known = folders_[path];
+  if (!known) known = std::make_unique<CheckpointFolder>(path);
+  auto [taken, content] = newest(*known, fallback, step);
+  loaded_->state.restore(std::move(content), path, loaded_->replaced);
+  known->went_on_from(taken);
+  return taken;
+}
+
+std::pair<int64_t, ArchiveContent> RecordingModel::newest(CheckpointFolder& folder, bool fallback,
+                                                          std::optional<int64_t> step) const {
+  std::string failures;
+  std::vector<std::string> warnings;
+  const std::vector<FolderEntry> entries = folder.candidates(step);
+  for (const FolderEntry& entry : entries) try {
+      ArchiveContent content = read_archive(entry.path);
+      for (const std::string& text : warnings) warn(concat(text, "; used instead: ", entry.path));
+      return {entry.step, std::move(content)};
+    } catch (const Error& error) {
+      const bool falls_back =
+          error.status() == FPT_ERR_CORRUPT || error.status() == FPT_ERR_FORMAT || error.status() == FPT_ERR_FILE;
+      if (!falls_back) throw;
+      if (!fallback && entries.size() > 1)
+        fail(error.status(), error.text(), "; fallback uses the one of step ", entries[1].step, " before it");
+      if (!fallback) throw;
+      warnings.push_back(error.text());
+      failures += (failures.empty() ? "" : "; ") + error.text();
+    }
+  fail(FPT_ERR_CORRUPT, "the folder ", folder.path(), " holds no checkpoint that is whole: ", failures);
+}
+
+void RecordingModel::assign(std::vector<NamedTensor>) {
+  fail(FPT_ERR_HOOK, settings_.file, " is a saved recording, which takes no weights of a network: restore it from a ",
+       "checkpoint");
+}
+
+void RecordingModel::create_optimizer(const fpt_direct_optimizer&) {
+  fail(FPT_ERR_HOOK, settings_.file, " is a saved recording, which has the optimizer of its script");
+}
+
+std::unique_ptr<Model> load_recording(Settings settings) {
+  return std::make_unique<RecordingModel>(std::move(settings));
+}
+
+}  // namespace fpt::direct

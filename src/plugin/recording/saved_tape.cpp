@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: MIT
+#include "plugin/recording/saved_tape.hpp"
+
+#include <algorithm>
+#include <array>
+#include <sstream>
+
+#include "plugin/recording/plain_values.hpp"
+#include "plugin/recording/saved_argument.hpp"
+
+namespace fpt::direct {
+namespace {
+
+using recording::Argument;
+using recording::Formula;
+using recording::Operation;
+
+constexpr int64_t most_slots = 10'000'000;
+constexpr int deepest_result = 20;
+constexpr const char* own_operator = "ftn_pytorch::all_reduce_mean";
+
+/// Operators that open files or write texts.
+constexpr std::array refused = {"aten::from_file", "aten::_from_file", "aten::_print", "aten::warn", "aten::save"};
+
+void require_allowed(const std::string& name, const std::string& overload) {
+  const std::string space = name.substr(0, name.find("::"));
+  const bool is_known = space == "aten" || space == "prims";
+  const bool is_refused = std::find(refused.begin(), refused.end(), name) != refused.end() ||
+                          (name == "aten::_assert_async" && overload == "msg");
+  if (!is_known || is_refused)
+    fail(FPT_ERR_FORMAT, "it calls the operator ", as_utf8(name.substr(0, 200)),
+         ", which a saved recording may not call");
+}
+
+/// Which slots hold something, call after call.
+class Slots {
+ public:
+  explicit Slots(int64_t count) : is_set_(static_cast<std::size_t>(count)) {}
+
+  void set(int64_t slot) { is_set_[place(slot)] = true; }
+  void require(int64_t slot) const {
+    if (!is_set_[place(slot)]) fail(FPT_ERR_FORMAT, "slot ", slot, " is used before anything is in it");
+  }
+  void take(int64_t slot) {
+    require(slot);
+    is_set_[place(slot)] = false;
+  }
+
+ private:
+  std::size_t place(int64_t slot) const {
+    if (slot < 0 || slot >= static_cast<int64_t>(is_set_.size())) fail(FPT_ERR_FORMAT, "there is no slot ", slot);
+    return static_cast<std::size_t>(slot);
+  }
+
+  std::vector<bool> is_set_;
+};
+
+void require_formula(const Formula& formula, const Slots& slots, std::size_t numbers) {
+  for (const Formula::Step& step : formula.steps) {
+    if (step.code == Formula::Code::slot) slots.require(step.index);
+    if (step.code == Formula::Code::number && (step.index < 0 || static_cast<std::size_t>(step.index) >= numbers))
+      fail(FPT_ERR_FORMAT, "there is no number ", step.index);
+  }
+}
+
+void require_argument(const Argument& argument, Slots& slots, std::size_t numbers, bool has_batch) {
+  if (argument.kind == Argument::Kind::slot) slots.require(argument.index);
+  for (const int32_t slot : argument.items)
+    if (slot >= 0 || !argument.may_be_none) slots.require(slot);
+  for (const Formula& each : argument.formulas) require_formula(each, slots, numbers);
+  const bool has_size = argument.kind == Argument::Kind::fraction || !argument.sizes.empty();
+  if (has_size && !has_batch) fail(FPT_ERR_FORMAT, "a size follows from that of a batch, and there is none");
+}
+
+c10::OperatorHandle handle_of(const std::string& name, const std::string& overload, const std::string& schema) {
+  const auto found = c10::Dispatcher::singleton().findSchema({name, overload});
+  if (!found)
+    fail(FPT_ERR_FORMAT, "it calls the operator ", name, overload.empty() ? "" : ".", overload,
+         ", which this torch lacks");
+  std::ostringstream here;
+  here << found->schema();
+  if (here.str() != schema)
+    fail(FPT_ERR_FORMAT, "it calls ", name, " as ", schema.substr(0, 500), ", and this torch has ", here.str(),
+         ": write the file again with this torch");
+  return *found;
+}
+
+const c10::FunctionSchema& own_schema() {
+  static const auto& schema = *new c10::FunctionSchema(
+      own_operator, "",
+      {c10::Argument("x", c10::TensorType::get()), c10::Argument("communicator", c10::IntType::get())},
+      {c10::Argument("", c10::TensorType::get())});
+  return schema;
+}
+
+class Reader {
+ public:
+  Reader(const c10::IValue& described, const SavedContext& context)
+      : described_(described), context_(context), slots_(count_of_slots()) {}
+
+  SavedTape tape() {
+    has_batch_ = logical_in(entry("batch"), "\"batch\"");
+    std::vector<std::pair<int32_t, at::Tensor>> constants = read_constants();
+    std::vector<SavedInput> inputs;
+    for (const c10::IValue& each : items_in(entry("inputs"), "\"inputs\"")) inputs.push_back(input(each));
+    std::vector<SavedNumber> numbers;
+    for (const c10::IValue& each : items_in(entry("numbers"), "\"numbers\"")) numbers.push_back(number(each));
+    count_of_numbers_ = numbers.size();
+    std::vector<recording::Branch> branches;
+    for (const c10::IValue& each : items_in(entry("branches"), "\"branches\"")) branches.push_back(branch(each));
+    std::vector<Operation> operations;
+    for (const c10::IValue& each : items_in(entry("operations"), "\"operations\""))
+      operations.push_back(operation(each));
+    SavedTape made{has_batch_,
+                   std::move(inputs),
+                   recording::Tape(static_cast<int32_t>(count_of_slots()), std::move(constants), std::move(operations)),
+                   {},
+                   {},
+                   std::move(numbers),
+                   std::move(branches),
+                   {},
+                   {},
+                   false};
+    for (const c10::IValue& each : items_in(entry("results"), "\"results\"")) made.results.push_back(set_slot(each));
+    made.result = node(entry("template"), made.results.size(), 0);
+    for (const c10::IValue& each : items_in(entry("gradients"), "\"gradients\"")) {
+      const std::vector<c10::IValue> pair = parts_in(each, 2, "a gradient");
+      const bool is_gone = pair[1].isInt() && pair[1].toInt() == -1;
+      made.gradients.emplace_back(text_in(pair[0], "the name of a gradient"), is_gone ? -1 : set_slot(pair[1]));
+    }
+    for (const c10::IValue& each : items_in(entry("written_inputs"), "\"written_inputs\""))
+      made.written_inputs.push_back(place_of_input(integer_in(each, "the place of an input"), made.inputs));
+    made.writes = logical_in(entry("writes"), "\"writes\"");
+    return made;
+  }
+
+ private:
+  c10::IValue entry(const char* name) const { return entry_in(described_, name); }
+
+  int64_t count_of_slots() const {
+    const int64_t count = integer_in(entry("slots"), "\"slots\"");
+    if (count < 0 || count > most_slots) fail(FPT_ERR_FORMAT, "it has ", count, " slots");
+    return count;
+  }
+
+  int32_t set_slot(const c10::IValue& value) const {
+    const int64_t slot = integer_in(value, "a slot");
+    slots_.require(slot);
+    return static_cast<int32_t>(slot);
+  }
+
+  std::vector<std::pair<int32_t, at::Tensor>> read_constants() {
+    std::vector<std::pair<int32_t, at::Tensor>> made;
+    for (const c10::IValue& each : items_in(entry("constants"), "\"constants\"")) {
+      const std::vector<c10::IValue> pair = parts_in(each, 2, "a constant");
+      const int64_t slot = integer_in(pair[0], "a slot");
+      slots_.set(slot);
+      made.emplace_back(static_cast<int32_t>(slot), tensor_in(pair[1], "a constant"));
+    }
+    return made;
+  }
+
+  SavedInput input(const c10::IValue& value) {
+    const std::vector<c10::IValue> parts = parts_in(value, 3, "an input");
+    SavedInput made;
+    made.name = text_in(parts[0], "the name of an input");
+    if (text_in(parts[1], "the kind of an input") == "value") {
+      const bool is_plain = parts[2].isNone() || parts[2].isScalar() || parts[2].isString();
+      if (!is_plain) fail(FPT_ERR_FORMAT, "a constant input is no plain value");
+      made.constant = parts[2];
+      return made;
+    }
+    if (parts.size() != 6) fail(FPT_ERR_FORMAT, "an input lacks its type, its sizes or its strides");
+    made.is_tensor = true;
+    const int64_t slot = integer_in(parts[2], "a slot");
+    slots_.set(slot);
+    made.slot = static_cast<int32_t>(slot);
+    made.dtype = read_dtype(text_in(parts[3], "an element type"));
+    made.sizes = read_sizes(parts[4]);
+    made.strides = read_sizes(parts[5]);
+    if (made.sizes.size() != made.strides.size()) fail(FPT_ERR_FORMAT, "an input has other axes than strides");
+    const auto follows = [](const recording::Size& size) { return size.factor != 0; };
+    const bool needs = std::any_of(made.sizes.begin(), made.sizes.end(), follows) ||
+                       std::any_of(made.strides.begin(), made.strides.end(), follows);
+    if (needs && !has_batch_) fail(FPT_ERR_FORMAT, "a size follows from that of a batch, and there is none");
+    return made;
+  }
+
+  SavedNumber number(const c10::IValue& value) const {
+    const std::vector<c10::IValue> parts = parts_in(value, 2, "a number");
+    SavedNumber made;
+    if (text_in(parts[0], "the kind of a number") == "setting") {
+      const std::string& name = text_in(parts[1], "the name of a number");
+      const auto found = std::find(context_.numbers.begin(), context_.numbers.end(), name);
+      if (found == context_.numbers.end())
+        fail(FPT_ERR_FORMAT, "it uses the number ", as_utf8(name.substr(0, 200)), ", which the file does not have");
+      made.setting = static_cast<std::size_t>(found - context_.numbers.begin());
+      return made;
+    }
+    if (parts.size() != 3) fail(FPT_ERR_FORMAT, "a count is no pair");
+    made.counter = tensor_in(parts[1], "a counter");
+    if (made.counter.numel() != 1) fail(FPT_ERR_FORMAT, "a counter is not one number");
+    made.ahead = real_in(parts[2], "a count");
+    return made;
+  }
+
+  recording::Branch branch(const c10::IValue& value) const {
+    const std::vector<c10::IValue> parts = parts_in(value, 4, "a branch");
+    const int64_t code = integer_in(parts[0], "a comparison");
+    if (code < 0 || code > static_cast<int64_t>(recording::Branch::Code::equal))
+      fail(FPT_ERR_FORMAT, "there is no comparison ", code);
+    recording::Branch made{static_cast<recording::Branch::Code>(code), read_formula(parts[1]), read_formula(parts[2]),
+                           logical_in(parts[3], "the outcome of a comparison")};
+    const Slots none(0);  // nothing has run yet
+    require_formula(made.left, none, count_of_numbers_);
+    require_formula(made.right, none, count_of_numbers_);
+    return made;
+  }
+
+  Operation operation(const c10::IValue& value) {
+    const std::vector<c10::IValue> parts = parts_in(value, 5, "an operation");
+    const std::string& name = text_in(parts[0], "the name of an operator");
+    const std::string& overload = text_in(parts[1], "the overload of an operator");
+    try {
+      Operation made;
+      if (name == own_operator) {
+        made.own = context_.all_reduce_mean;
+      } else {
+        require_allowed(name, overload);
+        made.handle = handle_of(name, overload, text_in(parts[2], "the schema of an operator"));
+      }
+      complete(made, made.handle ? made.handle->schema() : own_schema(), parts);
+      return made;
+    } catch (const Error& error) {
+      fail(error.status(), "operator ", as_utf8(name.substr(0, 200)), ": ", error.text());
+    }
+  }
+
+  void complete(Operation& made, const c10::FunctionSchema& schema, const std::vector<c10::IValue>& parts) {
+    const std::vector<c10::IValue> arguments = items_in(parts[3], "the arguments of an operator");
+    const std::vector<c10::IValue> results = items_in(parts[4], "the results of an operator");
+    if (arguments.size() != schema.arguments().size())
+      fail(FPT_ERR_FORMAT, "it is given ", arguments.size(), " arguments and takes ", schema.arguments().size());
+    if (results.size() > schema.returns().size())
+      fail(FPT_ERR_FORMAT, "it has ", schema.returns().size(), " results, and not ", results.size());
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+      made.arguments.push_back(read_argument(arguments[i], schema.arguments()[i], context_));
+      require_argument(made.arguments.back(), slots_, count_of_numbers_, has_batch_);
+    }
+    for (const Argument& each : made.arguments)
+      if (each.kind == Argument::Kind::last) slots_.take(each.index);
+    for (const c10::IValue& each : results) {
+      std::vector<int32_t> places;
+      for (const c10::IValue& slot : items_in(each, "the slots of a result")) {
+        const int64_t number = integer_in(slot, "a slot");
+        if (number != -1) slots_.set(number);
+        places.push_back(static_cast<int32_t>(number));
+      }
+      made.results.push_back(std::move(places));
+    }
+  }
+
+  SavedNode node(const c10::IValue& value, std::size_t results, int depth) const {
+    if (depth > deepest_result) fail(FPT_ERR_FORMAT, "a result is nested too deeply");
+    const std::vector<c10::IValue> parts = parts_in(value, 2, "a part of the result");
+    const std::string& kind = text_in(parts[0], "the kind of a result");
+    SavedNode made;
+    if (kind == "tensor") {
+      const int64_t place = integer_in(parts[1], "the place of a result");
+      if (place < 0 || static_cast<std::size_t>(place) >= results) fail(FPT_ERR_FORMAT, "there is no result ", place);
+      made.kind = SavedNode::Kind::tensor;
+      made.tensor = static_cast<std::size_t>(place);
+    } else if (kind == "value") {
+      if (!parts[1].isNone() && !parts[1].isScalar() && !parts[1].isString())
+        fail(FPT_ERR_FORMAT, "a constant result is no plain value");
+      made.value = parts[1];
+    } else if (kind == "tuple" || kind == "list" || kind == "dict" || kind == "named") {
+      made.kind = kind == "tuple"  ? SavedNode::Kind::tuple
+                  : kind == "list" ? SavedNode::Kind::list
+                  : kind == "dict" ? SavedNode::Kind::dict
+                                   : SavedNode::Kind::named;
+      const bool has_names = made.kind >= SavedNode::Kind::dict;
+      if (has_names)
+        for (const c10::IValue& each : items_in(parts[1], "names")) made.names.push_back(text_in(each, "a name"));
+      const std::vector<c10::IValue> nodes = items_in(parts_in(value, has_names ? 3 : 2, "a result").back(), "results");
+      for (const c10::IValue& each : nodes) made.items.push_back(node(each, results, depth + 1));
+      if (has_names && made.names.size() != made.items.size()) fail(FPT_ERR_FORMAT, "results lack names");
+    } else {
+      fail(FPT_ERR_FORMAT, "there is no kind of result ", as_utf8(kind.substr(0, 100)));
+    }
+    return made;
+  }
+
+  /// Among all inputs, of one among the tensors.
+  static std::size_t place_of_input(int64_t place, const std::vector<SavedInput>& inputs) {
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      if (inputs[i].is_tensor && place-- == 0) return i;
+    fail(FPT_ERR_FORMAT, "there is no such input");
+  }
+
+  const c10::IValue& described_;
+  const SavedContext& context_;
+  Slots slots_;
+  std::size_t count_of_numbers_ = 0;
+  bool has_batch_ = false;
+};
+
+std::string described_axis(const recording::Size& size) {
+  if (size.factor == 0) return std::to_string(size.offset);
+  std::string text = size.factor == 1 ? "B" : concat(size.factor, "*B");
+  if (size.offset != 0) text += concat(size.offset > 0 ? " + " : " - ", std::abs(size.offset));
+  return text;
+}
+
+}  // namespace
+
+std::string SavedInput::described() const {
+  if (!is_tensor) {
+    std::ostringstream text;
+    text << (name.empty() ? "a constant" : name) << " = " << constant;
+    return text.str();
+  }
+  std::string text = name.empty() ? "" : name + " ", axes;
+  for (const recording::Size& size : sizes) axes += (axes.empty() ? "" : ", ") + described_axis(size);
+  return concat(text, dtype_name(dtype_of(dtype)), " (", axes, ")");
+}
+
+std::string SavedTape::described() const {
+  std::string text;
+  for (const SavedInput& input : inputs) text += (text.empty() ? "" : ", ") + input.described();
+  return text;
+}
+
+SavedTape read_tape(const c10::IValue& described, const SavedContext& context) {
+  try {
+    return Reader(described, context).tape();
+  } catch (const Error& error) {
+    fail(error.status(), context.where, ": ", error.text());
+  }
+}
+
+}  // namespace fpt::direct

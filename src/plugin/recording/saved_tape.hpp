@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT
+/// One recording of a file: what it takes, its calls, and what comes out. docs/formats.md has the format.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "plugin/tensors.hpp"
+#include "tape/tape.hpp"
+
+namespace fpt::direct {
+
+/// One argument of a function.
+struct SavedInput {
+  std::string name;  ///< of the parameter; empty if it has none
+  int32_t slot = -1;
+  at::ScalarType dtype = at::kFloat;
+  std::vector<recording::Size> sizes, strides;  ///< strides in elements
+  c10::IValue constant;                         ///< of an argument that is no tensor
+  bool is_tensor = false;
+
+  /// "x float32 (B, 16)"
+  std::string described() const;
+};
+
+/// A number that a run is given.
+struct SavedNumber {
+  std::size_t setting = 0;  ///< place among the numbers of the file
+  at::Tensor counter;       ///< in place of a setting
+  double ahead = 0;         ///< what is added to that
+
+  double value(const std::vector<double>& settings) const {
+    return counter.defined() ? counter.item<double>() + ahead : settings[setting];
+  }
+};
+
+/// A container, a tensor or a constant of a result.
+struct SavedNode {
+  enum class Kind : uint8_t { tensor, value, tuple, list, dict, named };
+  Kind kind = Kind::value;
+  std::size_t tensor = 0;  ///< place among the results
+  c10::IValue value;
+  std::vector<std::string> names;
+  std::vector<SavedNode> items;
+};
+
+/// How the parts of a file are understood.
+struct SavedContext {
+  std::string where;                        ///< "ftn_pytorch_train of closure.ftr", for texts
+  const std::vector<std::string>& numbers;  ///< names of the numbers of the file
+  std::optional<at::Device> device;         ///< takes the place of each device in the file
+  /// What runs an operator of this library; its arguments on the stack become its results.
+  std::function<void(torch::jit::Stack&)> all_reduce_mean;
+};
+
+struct SavedTape {
+  bool has_batch = false;
+  std::vector<SavedInput> inputs;
+  recording::Tape tape;
+  std::vector<int32_t> results;
+  SavedNode result;
+  std::vector<SavedNumber> numbers;
+  std::vector<recording::Branch> branches;
+  std::vector<std::pair<std::string, int32_t>> gradients;  ///< array that becomes the tensor of a slot; -1: it goes
+  std::vector<std::size_t> written_inputs;                 ///< places among the inputs
+  bool writes = false;
+
+  /// "x float32 (B, 16), target float32 (B, 4)"
+  std::string described() const;
+};
+
+/// A recording of a file. Nothing of it is trusted: FPT_ERR_FORMAT says what is wrong.
+[[nodiscard]] SavedTape read_tape(const c10::IValue& described, const SavedContext& context);
+
+}  // namespace fpt::direct
