@@ -178,8 +178,7 @@ void MpiSum::average(void* values, std::int64_t count, int dtype, std::int64_t n
 
 template <class Number>
 void MpiSum::sum(std::vector<Number>& numbers) {
-  if (!failure_.empty())
-    fail(FPT_ERR_PYTHON, purpose, " cannot be done any more: earlier, ", failure_);
+  if (!failure_.empty()) fail(FPT_ERR_PYTHON, purpose, " cannot be done any more: earlier, ", failure_);
   require_mpi();
   constexpr bool is_double = sizeof(Number) == sizeof(double);
   if constexpr (is_double)
