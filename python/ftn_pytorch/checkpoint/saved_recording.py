@@ -66,6 +66,7 @@ class SavedRecording(Checkpoint):
                 f"format {recordings.FORMAT}",
             )
         self.script: str = recording["script"]
+        self.torch: str = recording["torch"]
         self._recording = recording
         self._default_dtype = getattr(torch, recording["default_dtype"])
         self._tapes = {
