@@ -6,6 +6,7 @@
 #include "base/cuda_context.hpp"
 #include "base/error.hpp"
 #include "base/fpenv.hpp"
+#include "base/mpi_sum.hpp"
 #include "calls/runner.hpp"
 #include "direct/direct_plugin.hpp"
 #include "guard.hpp"
@@ -36,6 +37,8 @@ fpt_status call_module(const CallFacts& facts, const Call& call) noexcept {
 extern "C" {
 
 const char* fpt_version(void) { return FPT_VERSION; }
+
+fpt_mpi_function fpt_mpi_sum(int32_t dtype) { return function_that_adds(dtype); }
 
 fpt_status fpt_init(const char* python, int64_t python_len) {
   return guard_call([&] { ensure_started(trimmed(python, python_len)); });

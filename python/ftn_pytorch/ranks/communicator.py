@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""MPI communicators of the program: rank, size and short texts between the ranks.
+"""MPI communicators of the program: rank, size, and short texts between the ranks.
 
 MPI is called by the names of its Fortran bindings in the libraries that the program has loaded. So nothing is built
 against an MPI, and a handle of Fortran is all that has to be known of it. No constant of an implementation is needed.
@@ -10,14 +10,17 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
+import itertools
 import threading
 import time
 import weakref
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..errors import FtnPytorchError
 from ..host import private_names
+from . import processes
 
 # Seconds until a rank counts as one that never comes; that of torch.distributed.
 TIMEOUT = 1800.0
@@ -25,6 +28,11 @@ TIMEOUT = 1800.0
 _LOAD = "load(..., communicator=)"
 _STATUS_SIZE = 64  # integers; more than MPI_STATUS_SIZE of any implementation
 _LONGEST_SLEEP = 1e-3
+_BETWEEN_LOOKS = 0.25
+# What an ended rank has sent may still be under way.
+_GRACE = 2.0
+
+_numbers = itertools.count()
 
 
 class Communicator:
@@ -39,6 +47,12 @@ class Communicator:
         self.timeout = TIMEOUT
         """Seconds that its ranks wait for each other."""
         self._failure = ""
+        self.calls: Counter[int] = Counter()
+        """Averages of each network over the ranks; see ``sums``."""
+        self.roll: list[float] = []
+        """Node and process of each rank, once they are known."""
+        self.number = next(_numbers)
+        """Of the communicators of this process, in the order in which they were met."""
         self._require_mpi()
         # MPI would end the program. Processes that nobody spawned have no parent: that is the null handle
         if handle == _integer_of("mpi_comm_get_parent_", _LOAD) or _integer_of("mpi_comm_test_inter_", _LOAD, handle):
@@ -70,7 +84,7 @@ class Communicator:
         own = self.group()
         found = _integer_of("mpi_group_compare_", _LOAD, own, group)
         identical = _integer_of("mpi_group_compare_", _LOAD, own, own)
-        _call("mpi_group_free_", _LOAD, ctypes.c_int32(own))
+        call("mpi_group_free_", _LOAD, ctypes.c_int32(own))
         return found == identical
 
     def broadcast(self, text: str, root: int = 0, *, purpose: str) -> str:
@@ -90,32 +104,79 @@ class Communicator:
         return bytes(memoryview(words).cast("B")[: length[0]]).decode("utf-8", "surrogateescape")
 
     def gather(self, text: str, *, purpose: str) -> list[str]:
-        """The texts of all ranks, on all ranks; see ``broadcast``."""
-        return [self.broadcast(text, root, purpose=purpose) for root in range(self.size)]
+        """The texts of all ranks, on all ranks, by two calls of MPI; see ``broadcast``."""
+        end = time.monotonic() + self.timeout
+        data = text.encode("utf-8", "surrogateescape")
+        one, kind = ctypes.c_int32(1), self._kind_of_integers(purpose)
+        lengths = (ctypes.c_int32 * self.size)()
+        mine = (ctypes.c_int32 * 1)(len(data))
+        self.exchange("mpi_iallgather_", (mine, one, kind, lengths, one, kind), purpose, end)
+        words = [-(-length // 4) for length in lengths]
+        begins = [0, *itertools.accumulate(words)][: self.size]
+        counts, places = ((ctypes.c_int32 * self.size)(*each) for each in (words, begins))
+        sent, received = (ctypes.c_int32 * words[self.rank])(), (ctypes.c_int32 * sum(words))()
+        ctypes.memmove(sent, data, len(data))
+        if len(received):
+            count = ctypes.c_int32(len(sent))
+            self.exchange("mpi_iallgatherv_", (sent, count, kind, received, counts, places, kind), purpose, end)
+        everything = bytes(memoryview(received).cast("B"))
+        return [
+            everything[4 * begin : 4 * begin + length].decode("utf-8", "surrogateescape")
+            for begin, length in zip(begins, lengths)
+        ]
 
     def _share(self, words: Any, root: int, purpose: str, end: float) -> None:
-        """One broadcast that ends, because nobody waits in it for a rank that failed somewhere else."""
+        count, first = ctypes.c_int32(len(words)), ctypes.c_int32(root)
+        self.exchange("mpi_ibcast_", (words, count, self._kind_of_integers(purpose), first), purpose, end)
+
+    @staticmethod
+    def _kind_of_integers(purpose: str) -> ctypes.c_int32:
+        return ctypes.c_int32(_integer_of("mpi_type_create_f90_integer_", purpose, 9))
+
+    def exchange(self, name: str, arguments: tuple[Any, ...], purpose: str, end: float, kept: Any = None) -> None:
+        """One collective operation that ends, because nobody waits in it for a rank that failed somewhere else.
+
+        name: of a subroutine that begins it; arguments: of that before the communicator. end: of ``time.monotonic``.
+        kept: what else must live until it is done. PYTHON if a rank does not come, or if MPI fails.
+        """
         _refuse_threads(purpose)
         self._require_mpi()
         if self._failure:
             raise FtnPytorchError("PYTHON", f"{purpose} cannot be done any more: earlier, {self._failure}")
-        kind, request = _integer_of("mpi_type_create_f90_integer_", purpose, 9), ctypes.c_int32()
-        count, first, handle = ctypes.c_int32(len(words)), ctypes.c_int32(root), ctypes.c_int32(self.handle)
-        _call("mpi_ibcast_", purpose, words, count, ctypes.c_int32(kind), first, handle, request)
+        request = ctypes.c_int32()
+        call(name, purpose, *arguments, ctypes.c_int32(self.handle), request)
+        try:
+            self._wait(request, purpose, end)
+        except FtnPytorchError as failure:
+            # MPI may still write there, and a module that is loaded later is to know
+            _unfinished.append((self, arguments, kept, request))
+            self._failure = failure.text
+            raise
+
+    def _wait(self, request: Any, purpose: str, end: float) -> None:
         done, status, sleep = ctypes.c_int32(), (ctypes.c_int32 * _STATUS_SIZE)(), 1e-6
+        begin = time.monotonic()
+        look, ended, ended_at = begin + _BETWEEN_LOOKS, -1, 0.0
         while True:
-            _call("mpi_test_", purpose, request, done, status)
+            call("mpi_test_", purpose, request, done, status)
             if done.value:
                 return
-            if time.monotonic() > end:
-                # MPI may still write there, and a module that is loaded later is to know
-                _unfinished.append((self, words, request))
-                self._failure = (
+            now = time.monotonic()
+            if ended < 0 and now > look:
+                ended, ended_at, look = processes.rank_that_ended(self.roll, self.rank), now, now + _BETWEEN_LOOKS
+            if ended >= 0 and now > min(ended_at + _GRACE, end):
+                raise FtnPytorchError(
+                    "PYTHON",
+                    f"rank {ended} of {self.size}, process {processes.process_of(self.roll, ended)} of this node, has "
+                    f"ended while rank {self.rank} waited for it in {purpose}",
+                )
+            if now > end:
+                raise FtnPytorchError(
+                    "PYTHON",
                     f"rank {self.rank} of {self.size} has waited {self.timeout:g} s in {purpose} for the others. All "
                     "ranks of the communicator must call it: look for one that failed before, whose error was passed "
-                    "over (stat=), or that took another way through the program"
+                    "over (stat=), or that took another way through the program",
                 )
-                raise FtnPytorchError("PYTHON", self._failure)
             time.sleep(sleep)
             sleep = min(2 * sleep, _LONGEST_SLEEP)
 
@@ -136,8 +197,8 @@ def _subroutine(name: str) -> Callable[..., None]:
     return found
 
 
-def _call(name: str, purpose: str, *arguments: Any) -> None:
-    """A subroutine of MPI: everything by address, the error code last."""
+def call(name: str, purpose: str, *arguments: Any) -> None:
+    """A subroutine of MPI: everything by address, which a ``c_void_p`` is, the error code last."""
     try:
         subroutine = _subroutine(name)
     except AttributeError:
@@ -148,7 +209,10 @@ def _call(name: str, purpose: str, *arguments: Any) -> None:
             "that was opened with RTLD_LOCAL",
         ) from None
     code = ctypes.c_int32()
-    subroutine(*(a if isinstance(a, ctypes.Array) else ctypes.byref(a) for a in arguments), ctypes.byref(code))
+    subroutine(
+        *(a if isinstance(a, (ctypes.Array, ctypes.c_void_p)) else ctypes.byref(a) for a in arguments),
+        ctypes.byref(code),
+    )
     if code.value:
         raise FtnPytorchError("PYTHON", f"{purpose}: {name.rstrip('_')} has failed with error code {code.value} of MPI")
 
@@ -167,7 +231,7 @@ def _refuse_threads(purpose: str) -> None:
 def _integer_of(name: str, purpose: str, *given: int) -> int:
     """Of a subroutine that takes integers and gives one integer or logical back."""
     answer = ctypes.c_int32()
-    _call(name, purpose, *map(ctypes.c_int32, given), answer)
+    call(name, purpose, *map(ctypes.c_int32, given), answer)
     return answer.value
 
 
@@ -197,6 +261,18 @@ def opened(handle: int | None) -> Communicator | None:
     made = Communicator(handle)
     _known.add(made)
     return made
+
+
+def of_one_group() -> Communicator | None:
+    """``current``, or the one that was met first where all usable ones have the same ranks in the same order."""
+    known = sorted(usable(), key=lambda each: each.number)
+    if len(known) > 1:
+        group = known[0].group()
+        same = all(each.has(group) for each in known[1:])
+        call("mpi_group_free_", _LOAD, ctypes.c_int32(group))
+        if same:
+            return known[0]
+    return current()
 
 
 def usable() -> list[Communicator]:

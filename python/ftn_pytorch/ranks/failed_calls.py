@@ -14,7 +14,9 @@ from typing import Any, Protocol
 
 
 class _Calls(Protocol):
-    mine: Any
+    def position(self) -> Any: ...
+
+    def is_at(self, position: Any) -> bool: ...
 
     def count(self) -> None: ...
 
@@ -37,15 +39,15 @@ class Counted:
         """Calls that failed before it was known what is averaged."""
 
     def __call__(self, *args: Any, **named: Any) -> Any:
-        before = [(calls, calls.mine.clone()) for calls in self._averages]
+        before = [(calls, calls.position()) for calls in self._averages]
         outer, _here.at_work = _here.at_work, self
         try:
             return self._function(*args, **named)
         except BaseException:
             if not self._averages:
                 self._failed += 1
-            for calls, counter in before:
-                if bool((calls.mine == counter).all()):
+            for calls, position in before:
+                if calls.is_at(position):
                     _count(calls)
             raise
         finally:

@@ -3,23 +3,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Set
+import weakref
+from collections.abc import Callable, Iterable, Set
 from typing import Any
 
 from ..errors import FtnPytorchError
 from ..host import private_names, thread_recorder
-from . import equality, failed_calls, process_group
+from . import communicator, equality, failed_calls, process_group, sums
 
 _NAME = "average_gradients"
 # Numbers below are exact in each type that gradients have, bfloat16 among them.
 _TURN = 251
 # Far from those of another network after as many calls.
 _OFFSET = 97
-_MOST_RANKS = 5
-_ADVICE = (
-    "As a rule an error was passed over on a rank (stat=) before it came here, or the ranks took other ways through "
-    "the program. Nothing was averaged. End all ranks, and go on from a checkpoint"
-)
+# Less than any average number of samples that is none.
+_LEAST = 1e-12
 
 # By the first parameter of what is averaged: group, shapes and types of the parameters, and the calls with them.
 _agreed: Any = None
@@ -41,6 +39,12 @@ class _Calls:
             self.mine = self.one * (first % _TURN)
         self._rank = group.rank()
 
+    def position(self) -> Any:
+        return self.mine.clone()
+
+    def is_at(self, position: Any) -> bool:
+        return bool((self.mine == position).all())
+
     def count(self) -> None:
         self.mine.add_(self.one).remainder_(_TURN)
 
@@ -53,15 +57,44 @@ class _Calls:
             calls = torch.stack([seen, expected.expand_as(seen)]).real.tolist()
             if calls[0] != calls[1]:
                 off = [(int(there - calls[1][0]) + _TURN // 2) % _TURN - _TURN // 2 for there in calls[0]]
-                text = f"{_NAME}: the ranks are in different calls of it: {_told(off)}. {_ADVICE}"
+                text = f"{_NAME}: the ranks are in different calls of it: {sums.told(off)}. {sums.ADVICE}"
                 raise FtnPytorchError("PYTHON", text)
             return averages
         is_same = (seen == expected).all()
         if seen.is_cpu:
-            text = f"{_NAME}: rank {self._rank} and others are in different calls of it. {_ADVICE}"
+            text = f"{_NAME}: rank {self._rank} and others are in different calls of it. {sums.ADVICE}"
             private_names.assert_later(is_same, text)
             return averages
         return torch.where(is_same, averages, torch.nan)
+
+
+class _CallsOfMpi:
+    """The same of a communicator, which counts by itself, outside of recordings."""
+
+    def __init__(self, ours: communicator.Communicator, network: int) -> None:
+        self._ours, self._network = weakref.ref(ours), network
+
+    def position(self) -> int:
+        ours = self._ours()
+        return 0 if ours is None else ours.calls[self._network]
+
+    def is_at(self, position: int) -> bool:
+        return self.position() == position
+
+    def count(self) -> None:
+        ours = self._ours()
+        if ours is not None:
+            ours.calls[self._network] += 1
+
+    def ours(self) -> communicator.Communicator | None:
+        """None if its module is gone."""
+        return self._ours()
+
+    def average(self, tensor: Any) -> Any:
+        """As an operator of torch."""
+        ours = self._ours()
+        assert ours is not None
+        return sums.operator()(tensor, sums.number_of(ours, self._network))
 
 
 def average_gradients(network: Any, group: Any = None, *, samples: int | None = None) -> None:
@@ -90,16 +123,21 @@ def average_gradients(network: Any, group: Any = None, *, samples: int | None = 
         raise FtnPytorchError("ARGUMENT", f"{_NAME}: samples is {samples}, it must be 0 or more")
     if isinstance(network, Set):
         raise FtnPytorchError("ARGUMENT", f"{_NAME}: a set has another order on each rank, give a list of parameters")
-    group = process_group.require_group(_NAME) if group is None else group
     given: Iterable[Any] = network.parameters() if isinstance(network, torch.nn.Module) else network
     parameters = [parameter for parameter in given if parameter.requires_grad]
-    calls = _calls(network, parameters, group)
+    by_mpi = _calls_of_mpi(network, parameters) if group is None else None
+    if by_mpi is None:
+        group = process_group.require_group(_NAME) if group is None else group
+    calls = None if by_mpi is not None else _calls(network, parameters, group)
     with torch.no_grad():
         for parameter in parameters:
             if parameter.grad is None:
                 parameter.grad = torch.zeros_like(parameter)
             elif parameter.grad.layout is not torch.strided:
                 parameter.grad = parameter.grad.to_dense()
+        if by_mpi is not None:
+            _average_by_mpi(parameters, by_mpi, samples)
+            return
         share = None if samples is None or not parameters else _share(samples, parameters[0].device, group)
         for dtype in dict.fromkeys(parameter.grad.dtype for parameter in parameters):
             gradients = [parameter.grad for parameter in parameters if parameter.grad.dtype == dtype]
@@ -120,6 +158,24 @@ def average_gradients(network: Any, group: Any = None, *, samples: int | None = 
                 gradient.copy_(part.view_as(gradient))
 
 
+def _average_by_mpi(parameters: list[Any], calls: _CallsOfMpi, samples: int | None) -> None:
+    """All gradients, in host memory, one sum for each type."""
+    import torch
+
+    share = None
+    if samples is not None and parameters:
+        # A number of Python, which ends a recording. Averages of shares are sums if they are that much larger
+        share = samples / max(float(calls.average(torch.full((), float(samples), dtype=torch.float64))), _LEAST)
+    for dtype in dict.fromkeys(parameter.grad.dtype for parameter in parameters):
+        gradients = [parameter.grad for parameter in parameters if parameter.grad.dtype == dtype]
+        flat = [gradient.reshape(-1) for gradient in gradients]
+        if share is not None:
+            flat = [each * share if samples else torch.zeros_like(each) for each in flat]
+        parts = calls.average(torch.cat(flat)).split([gradient.numel() for gradient in gradients])
+        for gradient, part in zip(gradients, parts):
+            gradient.copy_(part.view_as(gradient))
+
+
 def _share(samples: int, device: Any, group: Any) -> float:
     """Samples of this rank as a part of those of all ranks. A number of Python, which ends a recording."""
     import torch
@@ -133,28 +189,45 @@ def _sum(tensor: Any, group: Any) -> Any:
         return private_names.all_reduce(tensor, "sum", group)
 
 
+def _calls_of_mpi(network: Any, parameters: list[Any]) -> _CallsOfMpi | None:
+    """The calls with these parameters by MPI; None where a process group is asked for, as for gradients on devices.
+
+    What was averaged by MPI before stays so: a recording has it, on this rank or on others.
+    """
+    from torch import distributed
+
+    of_network = _of_network(parameters)
+    described = _described(parameters)
+    known = of_network.get(("MPI", described))
+    if known is not None and known.ours() is not None:
+        return _noted(known)
+    if distributed.is_available() and distributed.is_initialized():
+        return None
+    ours = communicator.of_one_group()
+    if ours is None or not all(each.is_cpu for each in parameters):
+        return None
+    _require_same(network, parameters, described, lambda text: ours.gather(text, purpose=_NAME))
+    found = of_network["MPI", described] = _CallsOfMpi(ours, _next_network())
+    return _noted(found)
+
+
+def _noted(calls: Any) -> Any:
+    failed_calls.averaged(calls)
+    return calls
+
+
 def _calls(network: Any, parameters: list[Any], group: Any) -> _Calls | None:
     """The calls with these parameters, None for a single rank; at the first one FORMAT unless all ranks have the same.
 
     Sums would be of what does not belong together, or end the process where their lengths differ. Ranks ask each other
     once for each network, so a rank must not freeze a part of it later than others.
     """
-    import torch
-    from torch.utils.weak import WeakIdKeyDictionary
-
-    global _agreed, _networks
-    described = tuple(
-        ("no shape yet",) if torch.nn.parameter.is_lazy(each) else (each.dtype, each.shape) for each in parameters
-    )
+    known, described = _of_network(parameters), _described(parameters)
     key = (group.group_name, described)
-    if _agreed is None:
-        _agreed = WeakIdKeyDictionary()
-    known = _agreed.setdefault(parameters[0], {}) if parameters else {}
     if key not in known:
-        _require_same(network, parameters, described, group)
-        _networks += 1
-        device = parameters[0].device if parameters else "cpu"
-        known[key] = _Calls(group, device, _OFFSET * _networks) if group.size() > 1 and parameters else None
+        _require_same(network, parameters, described, lambda text: process_group.gather(text, group, _NAME))
+        first = _next_network() * _OFFSET
+        known[key] = _Calls(group, parameters[0].device, first) if group.size() > 1 and parameters else None
     calls = known[key]
     if calls is not None:
         thread_recorder.keep(calls.mine, calls.one)
@@ -162,7 +235,33 @@ def _calls(network: Any, parameters: list[Any], group: Any) -> _Calls | None:
     return calls
 
 
-def _require_same(network: Any, parameters: list[Any], described: tuple[Any, ...], group: Any) -> None:
+def _of_network(parameters: list[Any]) -> dict[Any, Any]:
+    """The calls with a list of parameters, by group, shapes and types."""
+    from torch.utils.weak import WeakIdKeyDictionary
+
+    global _agreed
+    if _agreed is None:
+        _agreed = WeakIdKeyDictionary()
+    return _agreed.setdefault(parameters[0], {}) if parameters else {}
+
+
+def _described(parameters: list[Any]) -> tuple[Any, ...]:
+    import torch
+
+    return tuple(
+        ("no shape yet",) if torch.nn.parameter.is_lazy(each) else (each.dtype, each.shape) for each in parameters
+    )
+
+
+def _next_network() -> int:
+    global _networks
+    _networks += 1
+    return _networks
+
+
+def _require_same(
+    network: Any, parameters: list[Any], described: tuple[Any, ...], gather: Callable[[str], list[str]]
+) -> None:
     """FORMAT unless all ranks have the same parameters, in the same order, and the same numbers in them."""
     import torch
 
@@ -172,7 +271,7 @@ def _require_same(network: Any, parameters: list[Any], described: tuple[Any, ...
     titles = [names.get(id(each), f"parameter {number}") for number, each in enumerate(parameters, 1)]
     equality.compare(
         {title: " ".join(map(str, about)) for title, about in zip(titles, described)},
-        lambda text: process_group.gather(text, group, _NAME),
+        gather,
         f"{_NAME}: the ranks do not average the same parameters",
         "Make the same network on all ranks, freeze the same parts of it (requires_grad), and name lists of parameters "
         "in one order",
@@ -182,18 +281,7 @@ def _require_same(network: Any, parameters: list[Any], described: tuple[Any, ...
             title: "" if torch.nn.parameter.is_lazy(each) else equality.digest(each)
             for title, each in zip(titles, parameters)
         },
-        lambda text: process_group.gather(text, group, _NAME),
+        gather,
         f"{_NAME}: the ranks do not begin with the same network",
         "Make it of the same random numbers on all ranks (torch.manual_seed), or restore the same checkpoint",
     )
-
-
-def _told(off: list[int]) -> str:
-    """Who is elsewhere, by how many calls each rank is ahead of this one."""
-    most = max(off, key=off.count)
-    others = [(rank, calls - most) for rank, calls in enumerate(off) if calls != most]
-    listed = [
-        f"rank {rank} is {abs(calls)} {'ahead of' if calls > 0 else 'behind'} rank {off.index(most)}"
-        for rank, calls in others[:_MOST_RANKS]
-    ]
-    return ", ".join(listed) + (f" and {len(others) - _MOST_RANKS} more" if len(others) > _MOST_RANKS else "")

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from .recorded_call import Tape
-from .tape import Operation, Slot, is_of_ranks, waits_for_ranks
+from .tape import Operation, Slot, exchanges_at_once, is_of_ranks, waits_for_ranks
 
 
 class Compared:
@@ -29,6 +29,11 @@ class Compared:
                 slot, tensor = tape.slots + len(self._received), torch.empty_like(step.received)
                 self._received.append((step.number, tensor))
                 constants.append((slot, tensor))
+                if exchanges_at_once(step.operator):
+                    steps[place] = _instead(step, torch.ops.aten.clone.default, [Slot(slot), None])
+                    copied = [("slot", slot), ("value", None)]
+                    operations[place] = ("aten::clone", "", copied, operations[place][3])
+                    continue
                 maker = makers[step.arguments[0].number]
                 steps[maker] = _instead(steps[maker], torch.ops.aten.clone.default, [Slot(slot), None])
                 steps[place] = _instead(step, torch.ops.aten.alias.default, step.arguments)

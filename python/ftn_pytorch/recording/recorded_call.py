@@ -22,7 +22,16 @@ from .optimizer_numbers import Trials
 from .python_effects import Calls
 from .recorder import Recorder
 from .returned import PLAIN, Item, mapped
-from .tape import Operation, Slot, address_of, in_place, is_ordinary, place_of_waiting, without_unused
+from .tape import (
+    Operation,
+    Slot,
+    address_of,
+    exchanges_at_once,
+    in_place,
+    is_ordinary,
+    place_of_waiting,
+    without_unused,
+)
 from .tensor_effects import Outside, changes_of
 from .traced_numbers import Branch, Number, formula_of
 
@@ -272,7 +281,12 @@ def _tape(
     inputs = list(zip(recorder.inputs, recorder.held_inputs))
     written_inputs = [place for place, (_, tensor) in enumerate(inputs) if address_of(tensor) in writes]
     changed = {address_of(tensor) for tensor in (*written.values(), *(inputs[place][1] for place in written_inputs))}
-    first = (place for place, each in enumerate(steps) if each.is_random or each.writes & changed)
+    # what other ranks were given cannot be taken back
+    first = (
+        place
+        for place, each in enumerate(steps)
+        if each.is_random or each.writes & changed or exchanges_at_once(each.operator)
+    )
     return Tape(
         slots=recorder.count,
         inputs=recorder.inputs,

@@ -78,11 +78,16 @@ def is_ordinary(tensor: Any) -> bool:
 
 def is_of_ranks(operator: Any) -> bool:
     """True for an operation that all ranks make together, and for the one that waits for it."""
-    return operator.namespace == "_c10d_functional"
+    return operator.namespace == "_c10d_functional" or exchanges_at_once(operator)
+
+
+def exchanges_at_once(operator: Any) -> bool:
+    """True for the average by MPI, which waits by itself; ranks would count other calls if it was left out."""
+    return str(operator).startswith("ftn_pytorch.all_reduce_mean")
 
 
 def waits_for_ranks(operator: Any) -> bool:
-    return is_of_ranks(operator) and "wait_tensor" in str(operator)
+    return is_of_ranks(operator) and ("wait_tensor" in str(operator) or exchanges_at_once(operator))
 
 
 def address_of(tensor: Any) -> int:
@@ -125,7 +130,13 @@ def without_unused(operations: list[Operation], needed: set[int]) -> list[Operat
     kept, needed = [], set(needed)
     for operation in reversed(operations):
         made = {slot for slots in operation.results for slot in slots if slot >= 0}
-        if made & needed or not made or operation.is_random or operation.writes:
+        if (
+            made & needed
+            or not made
+            or operation.is_random
+            or operation.writes
+            or exchanges_at_once(operation.operator)
+        ):
             needed |= set(operation.slots())
             kept.append(operation)
     return kept[::-1]

@@ -121,6 +121,13 @@ void RecordedCall::run(RecordingState& state) {
 
 c10::IValue RecordedCall::result() const { return filled_result(recorded_->tape.result, tensors_); }
 
+void RecordedCall::finish(const std::vector<at::Tensor>& results) {
+  // what this call holds of its inputs is nothing that the recording has kept
+  given_.clear();
+  copies_.clear();
+  frame_->finish(function_.label, results);
+}
+
 TrainedStep RecordedCall::trained() const {
   const SavedNode& result = recorded_->tape.result;
   if (result.items.size() != 2)

@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: MIT
+"""Sums and averages over the ranks of an MPI communicator, by MPI_Iallreduce. On the wire as src/base/mpi_sum.cpp.
+
+An average is an operator of torch, ``ftn_pytorch::all_reduce_mean``, so that a recording holds it as one operation.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import time
+from typing import TYPE_CHECKING, Any
+
+from ..errors import FtnPytorchError
+from ..host import installation, process
+from . import communicator, processes
+
+if TYPE_CHECKING:
+    from .communicator import Communicator
+
+_AVERAGE = "average_gradients"
+PIECE_BYTES = 1 << 30
+"""What is summed at a time, less than 2^31 numbers; the same on all ranks."""
+# Counters of calls begin anew after so many; far from those of another network after as many calls.
+_TURN = 251
+_OFFSET = 97
+# A counter has two digits, each of which is a one among zeros.
+_BASE = 16
+_MOST_RANKS = 5
+# Type of ftn_pytorch.h, bytes, subroutine that makes a type of MPI, and its arguments.
+_TYPES = {
+    "float32": (6, 4, "mpi_type_create_f90_real_", (6, 37)),
+    "float64": (7, 8, "mpi_type_create_f90_real_", (15, 307)),
+    "int64": (5, 8, "mpi_type_create_f90_integer_", (18,)),
+}
+_NARROW = ("float16", "bfloat16")
+ADVICE = (
+    "As a rule an error was passed over on a rank (stat=) before it came here, or the ranks took other ways through "
+    "the program. Nothing was averaged. End all ranks, and go on from a checkpoint"
+)
+
+
+def allreduce(ours: Communicator, values: Any, purpose: str) -> Any:
+    """Sums over the ranks of a communicator, of the shape of ``values``, which is left as it is.
+
+    values: a NumPy array or a tensor in host memory, float32, float64, int64, complex64 or complex128, or float16 and
+    bfloat16, which are summed in single precision; the same type and shape on all ranks. DTYPE for other types. The
+    sums are the same bits on all ranks: MPI requires that (MPI 3.1, 5.9.6). PYTHON as ``Communicator.broadcast``.
+    """
+    if hasattr(values, "data_ptr"):
+        return _sum_of_tensor(ours, values, purpose)
+    import numpy
+
+    kind = str(values.dtype)
+    plain = numpy.ascontiguousarray(values, dtype="float32" if kind in _NARROW else values.dtype)
+    flat = plain.reshape(-1)
+    if flat.dtype.kind == "c":
+        flat = flat.view(flat.real.dtype)
+    total = numpy.empty_like(flat)
+    _sum(ours, str(flat.dtype), flat.ctypes.data, total.ctypes.data, flat.size, purpose, (flat, total))
+    return total.view(plain.dtype).reshape(values.shape).astype(values.dtype, copy=False)
+
+
+def mean(ours: Communicator, x: Any, network: int) -> Any:
+    """Averages of a tensor over the ranks, the same bits on all; PYTHON, on all of them, if they are in other calls.
+
+    x: in host memory, real or complex. network: number of what is averaged; each has a counter of calls.
+    """
+    import torch
+
+    ours.calls[network] += 1
+    if ours.size == 1:
+        return x.clone(memory_format=torch.contiguous_format)
+    mine = (ours.calls[network] + _OFFSET * network) % _TURN
+    flat = _real(x)
+    given = torch.zeros(flat.numel() + 2 * _BASE, dtype=flat.dtype)
+    given[: flat.numel()] = flat
+    given[flat.numel() + mine % _BASE] = given[flat.numel() + _BASE + mine // _BASE] = 1
+    if not ours.roll:
+        roll = torch.zeros(ours.size, 2, dtype=torch.float64)
+        roll[ours.rank] = torch.tensor(processes.here(), dtype=torch.float64)
+        ours.roll = _sum_of_tensor(ours, roll, _AVERAGE).reshape(-1).tolist()
+    total = _sum_of_tensor(ours, given, _AVERAGE)
+    digits = total[flat.numel() :].tolist()
+    if digits[mine % _BASE] != ours.size or digits[_BASE + mine // _BASE] != ours.size:
+        _tell_apart(ours, mine)
+    averages = total[: flat.numel()] / ours.size
+    if x.is_complex():
+        return torch.view_as_complex(averages.reshape(*x.shape, 2))
+    return averages.reshape(x.shape).to(x.dtype)
+
+
+def _tell_apart(ours: Communicator, mine: int) -> None:
+    """PYTHON. The sums are the same everywhere, so all ranks come here."""
+    import torch
+
+    there = torch.zeros(ours.size, dtype=torch.float64)
+    there[ours.rank] = mine
+    everywhere = _sum_of_tensor(ours, there, _AVERAGE).tolist()
+    off = [(int(each) - mine + _TURN // 2) % _TURN - _TURN // 2 for each in everywhere]
+    raise FtnPytorchError("PYTHON", f"{_AVERAGE}: the ranks are in different calls of it: {told(off)}. {ADVICE}")
+
+
+def told(off: list[int]) -> str:
+    """Who is elsewhere, by how many calls each rank is ahead of this one."""
+    most = max(off, key=off.count)
+    others = [(rank, calls - most) for rank, calls in enumerate(off) if calls != most]
+    listed = [
+        f"rank {rank} is {abs(calls)} {'ahead of' if calls > 0 else 'behind'} rank {off.index(most)}"
+        for rank, calls in others[:_MOST_RANKS]
+    ]
+    return ", ".join(listed) + (f" and {len(others) - _MOST_RANKS} more" if len(others) > _MOST_RANKS else "")
+
+
+@functools.cache
+def operator() -> Any:
+    """``ftn_pytorch::all_reduce_mean(Tensor x, int communicator) -> Tensor``, for tensors in host memory.
+
+    communicator: ``number_of``. A function of a script that calls it is recorded with it as one operation.
+    """
+    import torch
+
+    library = torch.library.Library("ftn_pytorch", "FRAGMENT")
+    library.define("all_reduce_mean(Tensor x, int communicator) -> Tensor")
+    library.impl("all_reduce_mean", lambda x, number: mean(_of_number(number), x, number >> 32), "CPU")
+    _libraries.append(library)  # what it defines goes with it
+    return torch.ops.ftn_pytorch.all_reduce_mean.default
+
+
+def number_of(ours: Communicator, network: int) -> int:
+    """The communicator, and above its 32 bits the number of the network."""
+    return network << 32 | ours.handle & 0xFFFFFFFF
+
+
+_libraries: list[Any] = []
+
+
+def _of_number(number: int) -> Communicator:
+    handle = ctypes.c_int32(number & 0xFFFFFFFF).value
+    found = communicator.opened(handle)
+    assert found is not None
+    return found
+
+
+def _real(x: Any) -> Any:
+    """All numbers of a tensor in one row, complex ones as pairs, narrow ones in single precision."""
+    import torch
+
+    plain = x.detach().resolve_conj().resolve_neg()
+    if plain.is_complex():
+        plain = torch.view_as_real(plain.contiguous())
+    return (plain.float() if str(x.dtype).removeprefix("torch.") in _NARROW else plain).reshape(-1)
+
+
+def _sum_of_tensor(ours: Communicator, tensor: Any, purpose: str) -> Any:
+    import torch
+
+    flat = _real(tensor).contiguous()
+    total = torch.empty_like(flat)
+    kind = str(flat.dtype).removeprefix("torch.")
+    _sum(ours, kind, flat.data_ptr(), total.data_ptr(), flat.numel(), purpose, (flat, total))
+    if tensor.is_complex():
+        return torch.view_as_complex(total.reshape(*tensor.shape, 2))
+    return total.reshape(tensor.shape).to(tensor.dtype)
+
+
+def _sum(ours: Communicator, kind: str, given: int, total: int, count: int, purpose: str, memory: Any) -> None:
+    """Numbers at one address into another, in pieces."""
+    if kind not in _TYPES:
+        raise FtnPytorchError(
+            "DTYPE", f"{purpose}: sums over ranks are made of real and complex numbers, not of {kind}"
+        )
+    end = time.monotonic() + ours.timeout
+    size = _TYPES[kind][1]
+    type_, operation = (ctypes.c_int32(each) for each in _type_and_operation(kind))
+    most = PIECE_BYTES // size
+    for begin in range(0, count, most):
+        length = ctypes.c_int32(min(most, count - begin))
+        places = (ctypes.c_void_p(given + begin * size), ctypes.c_void_p(total + begin * size))
+        ours.exchange("mpi_iallreduce_", (*places, length, type_, operation), purpose, end, memory)
+
+
+@functools.cache
+def _type_and_operation(kind: str) -> tuple[int, int]:
+    """Handles of MPI. The operation is ours: that of MPI is a constant of each implementation."""
+    number, _, maker, digits = _TYPES[kind]
+    made, type_ = ctypes.c_int32(), ctypes.c_int32()
+    communicator.call(maker, _AVERAGE, *map(ctypes.c_int32, digits), type_)
+    communicator.call("mpi_op_create_", _AVERAGE, ctypes.c_void_p(_adder(number)), ctypes.c_int32(1), made)
+    return type_.value, made.value
+
+
+def _adder(number: int) -> int:
+    """Address of the function of the library that adds numbers of a type of ftn_pytorch.h."""
+    path = process.start_info().get("core") or installation.library()
+    if not path:
+        raise FtnPytorchError("ARGUMENT", f"{_AVERAGE}: the library of this package is not found (ftn_pytorch_ROOT)")
+    find = ctypes.CDLL(path).fpt_mpi_sum
+    find.restype, find.argtypes = ctypes.c_void_p, [ctypes.c_int32]
+    return find(number)

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: MIT
+"""Ranks of a real MPI as processes of Python, each with the Fortran bindings of MPI as a program in Fortran has them."""
+
+import ctypes.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+import ftn_pytorch
+
+# By name: what starts ranks, the library with the Fortran bindings, the handle of MPI_COMM_WORLD.
+IMPLEMENTATIONS = {
+    "Open MPI": ("mpirun.openmpi", "mpi_mpifh", 0),
+    "MPICH": ("mpiexec.mpich", "mpichfort", 0x44000000),
+}
+
+BEGIN = """
+import ctypes, json, os, sys, time
+LIBRARY, WORLD, FOLDER = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+mpi = ctypes.CDLL(LIBRARY, ctypes.RTLD_GLOBAL)
+code = ctypes.c_int32()
+mpi.mpi_init_(ctypes.byref(code))
+import torch
+torch.set_num_threads(1)
+import ftn_pytorch
+from ftn_pytorch import average_gradients, errors
+from ftn_pytorch.ranks import communicator, failed_calls, sums
+ours = communicator.opened(WORLD)
+rank, size = ours.rank, ours.size
+
+def told(function, *arguments, **named):
+    try:
+        return function(*arguments, **named)
+    except Exception as failure:
+        return list(errors.describe(failure, ""))
+
+def end(answer):
+    # not by MPI_Finalize where ranks are gone, or what was begun cannot end
+    print(json.dumps([rank, answer]), flush=True)
+    mpi.mpi_finalize_(ctypes.byref(code))
+    os._exit(0)
+"""
+
+
+def implementations():
+    """Those that are here, as parameters of a test."""
+    found = [name for name, (start, library, _) in IMPLEMENTATIONS.items() if _library(library) and shutil.which(start)]
+    return [pytest.param(name, id=name.replace(" ", "")) for name in found] or [
+        pytest.param("", marks=pytest.mark.skip(reason="no MPI with Fortran bindings is here"))
+    ]
+
+
+def _library(name):
+    """Of the folders that the loader is told of, too, which ``find_library`` does not look into."""
+    found = ctypes.util.find_library(name)
+    folders = filter(None, os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep))
+    return found or next((str(each) for folder in folders for each in Path(folder).glob(f"lib{name}.so.*")), None)
+
+
+def run(size, folder, program, implementation="Open MPI", options=(), expect=0, timeout=300):
+    """What the ranks gave to ``end``, in the order of ranks; those that ended otherwise are left out.
+
+    ``expect``: exit code of the launcher, None for any.
+    """
+    start, library, world = IMPLEMENTATIONS[implementation]
+    package, build = str(Path(ftn_pytorch.__file__).parents[1]), os.environ.get("FTN_PYTORCH_BUILD_DIR", "")
+    environment = {
+        **os.environ,
+        "PYTHONPATH": package,
+        "ftn_pytorch_ROOT": build,
+        "OMPI_MCA_rmaps_base_oversubscribe": "1",
+        "OMPI_ALLOW_RUN_AS_ROOT": "1",
+        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+        "OMPI_MCA_mpi_yield_when_idle": "1",
+        "OMP_NUM_THREADS": "1",
+    }
+    file = folder / "rank.py"
+    file.write_text(BEGIN + textwrap.dedent(program))
+    command = [start, "-n", str(size), *options, sys.executable, str(file), _library(library), str(world), str(folder)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=timeout, check=False)
+    assert expect is None or done.returncode == expect, done.stdout + done.stderr
+    lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("[")]
+    return [answer for _, answer in sorted(lines, key=lambda line: line[0])]
