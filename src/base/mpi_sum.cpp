@@ -137,6 +137,7 @@ void MpiSum::average(void* values, std::int64_t count, int dtype, std::int64_t n
   if (!is_complex && !is_double && !is_narrow && dtype != FPT_FLOAT32)
     fail(FPT_ERR_DTYPE, purpose, ": real and complex numbers can be averaged, and these are none");
   const std::size_t length = static_cast<std::size_t>(count) * (is_complex ? 2 : 1);
+  const std::lock_guard<std::mutex> lock(mutex_);
   std::int64_t& calls = calls_[network];
   ++calls;
   if (size_ == 1) return;
@@ -174,6 +175,11 @@ void MpiSum::average(void* values, std::int64_t count, int dtype, std::int64_t n
                    dtype == FPT_FLOAT16 ? half_of_float : bfloat16_of_float);
   else if (length)
     std::memcpy(values, numbers.data(), length * sizeof(float));
+}
+
+void MpiSum::skip(std::int64_t network) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  ++calls_[network];
 }
 
 template <class Number>

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -19,7 +20,7 @@ namespace fpt {
 /// What adds numbers of FPT_FLOAT32, FPT_FLOAT64 or FPT_INT64, for MPI_Op_create; null for other types.
 fpt_mpi_function function_that_adds(int dtype) noexcept;
 
-/// The averages of one communicator. One call at a time, from a thread that may call MPI.
+/// The averages of one communicator. From threads that may call MPI; one call at a time, others wait.
 class MpiSum {
  public:
   /// communicator: integer handle of Fortran. limit_seconds: how long a rank waits for the others in a call.
@@ -43,7 +44,7 @@ class MpiSum {
   void average(void* values, std::int64_t count, int dtype, std::int64_t network = 0);
 
   /// Count a call that has failed before it averaged: the next average tells all ranks of it.
-  void skip(std::int64_t network = 0) { ++calls_[network]; }
+  void skip(std::int64_t network = 0);
 
  private:
   struct Pending;
@@ -63,6 +64,7 @@ class MpiSum {
   int size_ = 1;
   std::int32_t type_single_ = 0, type_double_ = 0, sum_single_ = 0, sum_double_ = 0;
   std::int64_t piece_bytes_;
+  std::mutex mutex_;
   std::map<std::int64_t, std::int64_t> calls_;
   std::vector<double> roll_;  ///< of each rank: node, process
   std::string failure_;

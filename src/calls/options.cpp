@@ -83,13 +83,23 @@ const Option* core_option(std::string_view name) noexcept {
   return found != std::end(core_options) ? found : nullptr;
 }
 
+bool is_communicator(const fpt_arg& option) noexcept { return std::strcmp(option.name, "communicator") == 0; }
+
+/// None for what is no handle, which Python refuses.
+std::optional<int32_t> handle_in(const fpt_arg& option) {
+  if (option.dtype == FPT_TEXT) return std::nullopt;
+  const Scalar value = scalar_of(option);
+  const auto* integer = std::get_if<int64_t>(&value);
+  return integer ? std::optional<int32_t>(static_cast<int32_t>(*integer)) : std::nullopt;
+}
+
 /// True for .false., 0 and an empty text. A handle of MPI may be 0.
 bool asks_for_nothing(const fpt_arg& option) {
   if (option.dtype == FPT_TEXT) return text_of(option).empty();
   const Scalar value = scalar_of(option);
   if (const auto* truth = std::get_if<bool>(&value)) return !*truth;
   const auto* integer = std::get_if<int64_t>(&value);
-  return integer && *integer == 0 && std::strcmp(option.name, "communicator") != 0;
+  return integer && *integer == 0 && !is_communicator(option);
 }
 
 }  // namespace
@@ -107,14 +117,16 @@ Options parse_options(Args options) {
     if (!options[i].name[0]) fail(FPT_ERR_ARGUMENT, label, " needs a name");
     if (!is_value(options[i])) fail(FPT_ERR_ARGUMENT, where(options[i]), " must be a single value");
     if (const Option* option = core_option(options[i].name)) option->set(chosen, options[i]);
+    if (is_communicator(options[i])) chosen.communicator = handle_in(options[i]);
   }
   if (chosen.device.empty() && (chosen.flags & FPT_USE_DEVICE)) chosen.device = "cuda";
   return chosen;
 }
 
-void refuse_python_options(const std::string& file, Args options) {
+void refuse_python_options(const std::string& file, Args options, bool is_of_ranks) {
   for (const fpt_arg& option : options)
-    if (!core_option(option.name) && std::strcmp(option.name, "weights_only") != 0 && !asks_for_nothing(option))
+    if (!(is_of_ranks && is_communicator(option)) && !core_option(option.name) &&
+        std::strcmp(option.name, "weights_only") != 0 && !asks_for_nothing(option))
       fail(FPT_ERR_ARGUMENT, file, " is a saved model, and ", option.name,
            "= is no option of one that runs without Python: leave out ", option.name, "=");
 }

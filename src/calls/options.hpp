@@ -3,6 +3,7 @@
 /// runners/base.py, which gets all of them. Knows nothing of Python.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "arrays/arg.hpp"
@@ -20,7 +21,8 @@ struct Options {
   bool training = false;          ///< a saved model predicts in training mode
   int32_t flags = 0;              ///< FPT_USE_...
   Backend backend = Backend::automatic;
-  std::string device;  ///< empty for the host
+  std::string device;                   ///< empty for the host
+  std::optional<int32_t> communicator;  ///< handle of Fortran of the ranks that train together
 
   /// Element type in which the script wants an array of type `dtype`.
   int32_t wanted_dtype(int32_t dtype) const noexcept { return cast_dtype(dtype, real_dtype); }
@@ -30,6 +32,7 @@ struct Options {
 [[nodiscard]] Options parse_options(Args options);
 
 /// FPT_ERR_ARGUMENT for an option of what Python runs, unless it asks for nothing. @param file  named in the text
-void refuse_python_options(const std::string& file, Args options);
+/// @param is_of_ranks  false: communicator= is such an option, too
+void refuse_python_options(const std::string& file, Args options, bool is_of_ranks);
 
 }  // namespace fpt

@@ -61,7 +61,7 @@ std::unique_ptr<Runner> load_by_wish(const std::string& path, ModelKind model, c
          "(torch.jit.save) and no AOTInductor package (torch._inductor.aoti_compile_and_package) with a name that ends "
          "in .pt2");
   direct_plugin();
-  refuse_python_options(path, given);
+  refuse_python_options(path, given, model == ModelKind::recording);
   auto runner = DirectRunner::load(path, model, options, config);
   const std::string reason = conflict();
   if (!reason.empty()) warn_once(concat(reason, ": scripts that import torch cannot run in this process"));
@@ -95,7 +95,7 @@ std::unique_ptr<Runner> open_directly(int32_t kind, const std::string& file, con
   const ModelKind model = kind_of_model(path);
   if (is_wish) return load_by_wish(path, model, options, given, config);
   if (model == ModelKind::other || !can_run_directly()) return nullptr;
-  refuse_python_options(path, given);
+  refuse_python_options(path, given, model == ModelKind::recording);
   return DirectRunner::load(path, model, options, config);
 }
 

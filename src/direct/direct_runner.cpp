@@ -143,6 +143,8 @@ std::unique_ptr<Runner> DirectRunner::load(const std::string& file, ModelKind ki
   wanted.mode = options.safe ? FPT_DIRECT_SAFE : FPT_DIRECT_CHECKED;
   wanted.flags = options.flags;
   wanted.training = options.training;
+  wanted.has_communicator = options.communicator.has_value();
+  wanted.communicator = options.communicator.value_or(0);
   require_direct(direct_plugin().load(file.c_str(), &wanted, &runner->module_));
   return runner;
 }

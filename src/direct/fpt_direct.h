@@ -23,7 +23,7 @@ extern "C" {
 #endif
 
 /** Version of this header. The core refuses a plug-in of another one. */
-#define FPT_DIRECT_VERSION 10
+#define FPT_DIRECT_VERSION 11
 
 /** Kinds of files. */
 enum { FPT_DIRECT_SCRIPT = 0, FPT_DIRECT_PACKAGE = 1, FPT_DIRECT_RECORDING = 2 };
@@ -42,6 +42,8 @@ typedef struct fpt_direct_options {
   int32_t mode;
   int32_t flags;    /**< FPT_USE_... */
   int32_t training; /**< 1: predictions in training mode; not for packages */
+  int32_t has_communicator;
+  int32_t communicator; /**< handle of Fortran of the ranks that a recording averages over */
 } fpt_direct_options;
 
 /** What a value is. */

@@ -11,7 +11,8 @@ struct Settings {
   std::string file, name;
   std::optional<at::Device> device;  ///< none for the host
   bool same_layout = false, copies_inputs = false;
-  bool training = false;  ///< the mode of predictions
+  bool training = false;                ///< the mode of predictions
+  std::optional<int32_t> communicator;  ///< of the ranks that a recording averages over
   int32_t float_dtype = FPT_NONE, mode = FPT_DIRECT_CHECKED, flags = 0;
 
   /// Element type in which the model gets an array of type `dtype`.

@@ -65,6 +65,7 @@ Settings settings_of(const char* file, const fpt_direct_options& options) {
   settings.mode = options.mode;
   settings.flags = options.flags;
   settings.training = options.training != 0;
+  if (options.has_communicator) settings.communicator = options.communicator;
   return settings;
 }
 

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import textwrap
 from pathlib import Path
 
@@ -40,9 +41,13 @@ def told(function, *arguments, **named):
     except Exception as failure:
         return list(errors.describe(failure, ""))
 
+def tell(answer):
+    with open(os.path.join(FOLDER, f"answer{rank}"), "w") as file:
+        json.dump(answer, file)
+
 def end(answer):
-    # not by MPI_Finalize where ranks are gone, or what was begun cannot end
-    print(json.dumps([rank, answer]), flush=True)
+    # not where ranks are gone, or where what was begun cannot end
+    tell(answer)
     mpi.mpi_finalize_(ctypes.byref(code))
     os._exit(0)
 """
@@ -64,7 +69,7 @@ def _library(name):
 
 
 def run(size, folder, program, implementation="Open MPI", options=(), expect=0, timeout=300):
-    """What the ranks gave to ``end``, in the order of ranks; those that ended otherwise are left out.
+    """What the ranks gave to ``tell`` or ``end``, in the order of ranks; those that ended otherwise are left out.
 
     ``expect``: exit code of the launcher, None for any.
     """
@@ -80,10 +85,11 @@ def run(size, folder, program, implementation="Open MPI", options=(), expect=0, 
         "OMPI_MCA_mpi_yield_when_idle": "1",
         "OMP_NUM_THREADS": "1",
     }
+    folder = Path(tempfile.mkdtemp(dir=folder))
     file = folder / "rank.py"
     file.write_text(BEGIN + textwrap.dedent(program))
     command = [start, "-n", str(size), *options, sys.executable, str(file), _library(library), str(world), str(folder)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=timeout, check=False)
     assert expect is None or done.returncode == expect, done.stdout + done.stderr
-    lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("[")]
-    return [answer for _, answer in sorted(lines, key=lambda line: line[0])]
+    files = [folder / f"answer{rank}" for rank in range(size)]
+    return [json.loads(file.read_text()) for file in files if file.exists()]

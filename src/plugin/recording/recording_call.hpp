@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "plugin/frame.hpp"
+#include "plugin/recording/over_ranks.hpp"
 #include "plugin/recording/recording_state.hpp"
 #include "plugin/recording/saved_tape.hpp"
 
@@ -27,6 +28,7 @@ struct RecordedFunction {
   std::vector<std::unique_ptr<Recorded>> recorded;
   FramePool frames;
   bool writes = false;  ///< a call needs the model alone
+  std::shared_ptr<OverRanks> over_ranks;
 };
 
 class RecordedCall {

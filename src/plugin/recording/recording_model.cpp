@@ -18,6 +18,7 @@ constexpr const char* train_function = "ftn_pytorch_train";
 constexpr const char* set_function = "ftn_pytorch_set";
 constexpr const char* get_function = "ftn_pytorch_get";
 constexpr int64_t format_of_recordings = 1;
+constexpr double seconds_for_ranks = 1800;  // as TIMEOUT of ranks/communicator.py
 
 /// The settings of kernels on which the numbers of a recording depend. They are those of the process.
 void apply_settings(const c10::IValue& recording) {
@@ -62,7 +63,10 @@ class RecordingModel::Lock {
   bool alone_;
 };
 
-RecordingModel::RecordingModel(Settings settings) : settings_(std::move(settings)), loaded_(read()) {}
+RecordingModel::RecordingModel(Settings settings)
+    : settings_(std::move(settings)),
+      sum_(settings_.communicator ? std::make_shared<MpiSum>(*settings_.communicator, seconds_for_ranks) : nullptr),
+      loaded_(read()) {}
 
 std::unique_ptr<RecordingModel::Loaded> RecordingModel::read() const {
   auto made = std::make_unique<Loaded>(RecordingState(read_archive(settings_.file), settings_.file, settings_.device));
@@ -78,9 +82,10 @@ std::unique_ptr<RecordingModel::Loaded> RecordingModel::read() const {
       const std::string& name = text_in(entry.key(), "the name of a function");
       RecordedFunction& function = made->functions[name];
       function.label = settings_.label(name);
-      const SavedContext context{name, made->state.names(), settings_.device, [name](torch::jit::Stack&) {
-                                   fail(FPT_ERR_ARGUMENT, name, " averages over ranks, and the direct path cannot yet");
-                                 }};
+      function.over_ranks = std::make_shared<OverRanks>(sum_, function.label);
+      const SavedContext context{
+          name, made->state.names(), settings_.device,
+          [over_ranks = function.over_ranks](torch::jit::Stack& stack) { over_ranks->average(stack); }};
       for (const c10::IValue& tape : items_in(entry.value(), "the recordings of a function")) {
         auto recorded = std::make_unique<Recorded>(read_tape(tape, context));
         function.writes = function.writes || recorded->tape.writes;
@@ -127,6 +132,7 @@ void RecordingModel::call(std::string_view name, Inputs inputs, int32_t, fpt_dir
     }
     const Lock lock(mutex_, writes);
     RecordedFunction& function = this->function(wanted);
+    const OverRanks::Call ranks(*function.over_ranks);
     RecordedCall call(settings_, function, inputs, {nullptr, 0});
     call.run(loaded_->state);
     std::unique_ptr<Answer> results = take_answer();
@@ -142,7 +148,9 @@ TrainedStep RecordingModel::train(Inputs inputs, Inputs targets) {
   const std::string label = settings_.label(train_function);
   try {
     const std::unique_lock lock(mutex_);
-    RecordedCall call(settings_, function(train_function), inputs, targets);
+    RecordedFunction& function = this->function(train_function);
+    const OverRanks::Call ranks(*function.over_ranks);
+    RecordedCall call(settings_, function, inputs, targets);
     call.run(loaded_->state);
     const TrainedStep step = call.trained();
     call.finish(call.tensors());

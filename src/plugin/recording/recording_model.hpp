@@ -41,6 +41,7 @@ class RecordingModel : public Model {
   std::pair<int64_t, ArchiveContent> newest(CheckpointFolder& folder, bool fallback, std::optional<int64_t> step) const;
 
   Settings settings_;
+  std::shared_ptr<MpiSum> sum_;  ///< null without a communicator
   std::unique_ptr<Loaded> loaded_;
   mutable std::shared_mutex mutex_;
   std::map<std::string, std::unique_ptr<CheckpointFolder>> folders_;

@@ -77,7 +77,8 @@ TEST_F(OptionsTest, OtherValuesAreRefusedWithThoseThatAreValid) {
 TEST_F(OptionsTest, OthersAreLeftToPythonWhereThereIsOne) {
   const auto refused = [](std::vector<fpt_arg> options) {
     options_of(options);
-    return outcome_of([&] { refuse_python_options("net.pt", {options.data(), static_cast<int32_t>(options.size())}); });
+    return outcome_of(
+        [&] { refuse_python_options("net.pt", {options.data(), static_cast<int32_t>(options.size())}, false); });
   };
   for (const fpt_arg& option : {named("layout", in("same")), named("weights_only", in(false)),
                                 named("record", in(false)), named("fallback", in("")), named("compile", in(false))})
@@ -85,6 +86,15 @@ TEST_F(OptionsTest, OthersAreLeftToPythonWhereThereIsOne) {
   for (const fpt_arg& option : {named("speed", in(1)), named("record", in(true)), named("communicator", in(0)),
                                 named("compile", in("default"))})
     EXPECT_FAILS(refused({option}), FPT_ERR_ARGUMENT, (concat("leave out ", option.name, "=").c_str()));
+}
+
+TEST_F(OptionsTest, ARecordingAveragesOverTheRanksOfACommunicator) {
+  EXPECT_FALSE(options_of({}).communicator.has_value());
+  EXPECT_EQ(options_of({named("communicator", in(0))}).communicator, 0);
+  EXPECT_EQ(options_of({named("communicator", in(-2080374784))}).communicator, -2080374784);
+  EXPECT_FALSE(options_of({named("communicator", in("world"))}).communicator.has_value()) << "Python refuses it";
+  std::vector<fpt_arg> options = {named("communicator", in(3))};
+  EXPECT_OK(outcome_of([&] { refuse_python_options("net.ftr", {options.data(), 1}, true); }));
 }
 
 TEST_F(OptionsTest, AnEmptyDeviceIsNoDevice) {
