@@ -95,7 +95,7 @@ contains
       call again%restore("closure.ftr")
       call train(again, 1, 2, "and from the file that it was loaded from")
       call again%reload()
-      call train(again, 1, 2, "and from that, loaded anew")
+      call train(again, 5, 6, "and from its own file, read again")
       call again%restore("nowhere", stat=stat)
       call expect_status(stat, FTN_PYTORCH_ERR_NO_CHECKPOINT, "a folder that is not there")
       call again%restore("closure_folder", step=3, stat=stat)

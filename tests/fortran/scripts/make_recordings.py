@@ -23,6 +23,9 @@ for rows in ROWS:
         others["moments"](x[:rows], 2)
         others["parts"](x[:rows])
         others["halve"](x[:rows].clone())
+recorded = {"ftn_pytorch_train": train, "ftn_pytorch_forward": forward, **others}
+for name, function in recorded.items():
+    assert len(function.recording.tapes()) == len(ROWS), f"{name}: {function.recording.obstacle}"
 runner.save("closure.ftr")
 
 losses = [train(x[: ROWS[step % 2]], target[: ROWS[step % 2]])[1].item() for step in range(STEPS)]
