@@ -26,7 +26,7 @@ program trained_without_python
       folder = argument(3)
       call come_back(argument(2))
    case default
-      error stop "usage: trained_without_python begin <closure.py> <folder> | alone <folder> | back <closure.py> <folder>"
+      error stop "usage: trained_without_python (begin | back) <closure.py> <folder>, or: alone <folder>"
    end select
    call end_with_verdict()
 

@@ -53,8 +53,8 @@ contains
       same = size(one) == size(other) .and. all(transfer(one, [0_int32]) == transfer(other, [0_int32]))
    end function same
 
-   !> Whether an interpreter of Python runs in this process. libpython itself is mapped in any case, because ftn_pytorch is
-   !> linked with it; so it is asked, not looked for
+   !> Whether an interpreter of Python runs in this process. libpython itself is mapped in any case, because ftn_pytorch
+   !> is linked with it; so it is asked, not looked for
    logical function runs_python()
       type(c_funptr) :: address
       procedure(is_initialized), pointer :: ask
