@@ -82,8 +82,8 @@ test-all: test
 ifeq ($(tag),)
 	@echo '== Sanitizers: core, with and without Python'
 	@$(environment); $(call configure,asan)
-	@$(environment); cmake --build build/asan --target test_core test_embed fuzz_abi
-	@$(environment); $(call ctest,asan,-R '^(test_(core|embed)|stress_fuzz_abi)$$')
+	@$(environment); cmake --build build/asan --target test_core test_embed fuzz_abi fuzz_archive
+	@$(environment); $(call ctest,asan,-R '^(test_(core|embed)|stress_fuzz_(abi|archive))$$')
 	@echo '== Sanitizer for threads: the parts without Python'
 	@$(environment); $(call configure,tsan)
 	@$(environment); cmake --build build/tsan --target races
@@ -124,15 +124,15 @@ stress: export FPT_RACES_ROUNDS ?= 50000
 stress:
 	@cmake/setup.sh test
 	@$(environment); $(call configure,dev)
-	@$(environment); cmake --build build/dev$(tag) --target fuzz_abi growth races threads driver driver_library test_core
+	@$(environment); cmake --build build/dev$(tag) --target fuzz_abi fuzz_archive growth races threads driver driver_library test_core
 	@$(environment); $(call configure,asan)
-	@$(environment); cmake --build build/asan$(tag) --target fuzz_abi
+	@$(environment); cmake --build build/asan$(tag) --target fuzz_abi fuzz_archive
 	@$(environment); $(call configure,tsan)
 	@$(environment); cmake --build build/tsan$(tag) --target races
 	@echo '== Fuzzing, growth, threads'
 	@$(environment); $(call ctest,dev,-L stress --verbose)
 	@echo '== The same input, looked at by sanitizers'
-	@$(environment); FPT_FUZZ_INPUTS=$$((FPT_FUZZ_INPUTS / 15)) $(call ctest,asan,-R '^stress_fuzz_abi$$')
+	@$(environment); FPT_FUZZ_INPUTS=$$((FPT_FUZZ_INPUTS / 15)) $(call ctest,asan,-R '^stress_fuzz_(abi|archive)$$')
 	@$(environment); FPT_RACES_ROUNDS=$$((FPT_RACES_ROUNDS / 10)) $(call ctest,tsan,-R '^stress_races$$')
 	@echo '== Examples of hypothesis'
 	@$(environment); FTN_PYTORCH_BUILD_DIR='$(CURDIR)/build/dev$(tag)' "$$FTN_PYTORCH_PYTHON" -m pytest tests/stress

@@ -35,7 +35,7 @@ uint32_t big_endian(const unsigned char* bytes) noexcept {
 void add_blocks(uint32_t* state, const unsigned char* data, std::size_t blocks) noexcept {
   for (; blocks-- > 0; data += block_size) {
     uint32_t w[64];
-    for (int t = 0; t < 16; ++t) w[t] = big_endian(data + 4 * t);
+    for (std::size_t t = 0; t < 16; ++t) w[t] = big_endian(data + 4 * t);
     for (int t = 16; t < 64; ++t) {
       const uint32_t s0 = rotated(w[t - 15], 7) ^ rotated(w[t - 15], 18) ^ w[t - 15] >> 3;
       const uint32_t s1 = rotated(w[t - 2], 17) ^ rotated(w[t - 2], 19) ^ w[t - 2] >> 10;

@@ -314,3 +314,62 @@ def test_bench_of_a_function_that_fails_after_some_calls(run, script) -> None:
     rows = measured(run, script, "--input", "4")["rows"]
     assert [row["seconds"] for row in rows] == [None, None]
     assert all(row["note"].startswith("a later call failed: ") and "KeyError" in row["note"] for row in rows)
+
+
+@pytest.fixture
+def recording(run, script, tmp_path):
+    """A saved recording of the script, for any batch size."""
+    run("export", script, "--to", "recording", "--input", "32x16", "--target", "32x4", "--output", "closure.ftr")
+    return tmp_path / "closure.ftr"
+
+
+def test_a_saved_recording_is_described_unless_it_is_damaged(run, recording) -> None:
+    lines = run("describe", recording).stdout.splitlines()
+    assert lines[0].startswith("closure.ftr: recorded from closure.py, torch 2.") and "bytes" in lines[0]
+    assert lines[1].startswith("  ftn_pytorch_forward(x float32 (B, 16)): ") and "operators" in lines[1]
+    assert lines[2].startswith("  ftn_pytorch_train(x float32 (B, 16), target float32 (B, 4)): ")
+    assert lines[-1].startswith("numbers of optimizers: optimizer.0.lr = 0.1")
+    listed = run("describe", recording, "--operators").stdout.splitlines()
+    assert "       1 aten::mse_loss" in listed and set(lines) < set(listed)
+    report = json.loads(run("describe", recording, "--json").stdout)
+    assert report["bytes"] == recording.stat().st_size and report["numbers"]["optimizer.0.lr"] == 0.1
+    # Two parameters, their gradients, and the random state of NumPy in bytes.
+    assert report["arrays"] == 5 and report["elements"] == 2 * 68 + 4 * 624
+    assert report["functions"][0]["operators"]["aten::addmm"] == 1
+    content = bytearray(recording.read_bytes())
+    content[len(content) // 2] ^= 1
+    recording.write_bytes(content)
+    assert "FTN_PYTORCH_ERR_CORRUPT" in run("describe", recording, code=2).stderr
+    assert "FTN_PYTORCH_ERR_CORRUPT" in run("check", recording, "--input", "32x16", code=2).stderr
+
+
+@pytest.mark.parametrize("name, text", [("net.pt", "net.pt is no "), ("nowhere.ftr", "FTN_PYTORCH_ERR_FILE")])
+def test_what_cannot_be_described(run, saved_model, name, text) -> None:
+    saved_model.rename(saved_model.with_name("net.pt"))
+    assert text in run("describe", saved_model.with_name(name), code=2).stderr
+
+
+def test_a_checkpoint_is_not_described(run, script, python_here, tmp_path) -> None:
+    python_here("import closure, ftn_pytorch\nftn_pytorch.Checkpoint(net=closure.net).save('net.ckpt')")
+    assert "holds no functions" in run("describe", tmp_path / "net.ckpt", code=2).stderr
+
+
+def test_a_saved_recording_is_checked(run, recording) -> None:
+    report = checked(run, recording, "--input", "7x16")
+    assert report["functions"][1].startswith("ftn_pytorch_train(x float32 (B, 16), target float32 (B, 4)): ")
+    forward, train, other, _ = report["calls"]
+    assert forward["results"][0]["shape"] == [7, 4] and forward["seconds"] > 0
+    assert train["failure"] == "" and train["loss"] > 0 and train["finished"] is False
+    assert "FTN_PYTORCH_ERR_SHAPE" in other["failure"] and "x float32 (B, 16)" in other["failure"]
+    assert report["is_fine"] and report["warnings"] == []
+    report = checked(run, recording, "--input", "7x16", "--target", "7x3", code=1)
+    assert "FTN_PYTORCH_ERR_SHAPE" in report["calls"][1]["failure"] and not report["is_fine"]
+
+
+def test_bench_of_a_saved_recording(run, recording) -> None:
+    rows = measured(run, recording, "--input", "32x16")["rows"]
+    assert [(row["function"], row["path"]) for row in rows[1::2]] == [("forward", "python"), ("train", "python")]
+    assert [row["path"] for row in rows] == ["direct", "python"] * 2
+    assert all(row["seconds"] > 0 and row["note"] == "" for row in rows)
+    (_, _, one, other) = measured(run, recording, "--input", "32x16", "--target", "32x3")["rows"]
+    assert one["seconds"] is None and "takes" in one["note"] + other["note"]

@@ -26,7 +26,7 @@ PRESETS = {each["name"] for each in json.loads((ROOT / "CMakePresets.json").read
 TARGETS = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 EXAMPLES = {path.parent.name for path in (ROOT / "examples").glob("*/CMakeLists.txt")}
 # Files that the commands of a block write, or that a user brings along.
-MADE = re.compile(r"build/\w+\.(pt|txt)|model\.py|new\.py|calls|output(/\w+\.pt)?")
+MADE = re.compile(r"build/\w+\.(pt|txt)|(closure|model)\.py|new\.py|calls|output(/\w+\.pt)?")
 
 
 def commands(block: Block) -> list[list[str]]:

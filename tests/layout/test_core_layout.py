@@ -22,13 +22,15 @@ SOURCES = sorted(path for room in ROOMS for path in (SRC / room).iterdir() if pa
 PLUGIN = sorted(path for path in (SRC / "plugin").rglob("*") if path.suffix in (".cpp", ".hpp"))
 RECORDING = sorted(path for path in (SRC / "recording").iterdir() if path.suffix in (".cpp", ".hpp"))
 HEADERS = [SRC / "ftn_pytorch.h", SRC / "direct" / "fpt_direct.h"]
-EVERYTHING = [*HEADERS, *SOURCES, *PLUGIN, *RECORDING]
+# Compiled into the plug-in and into the extension, each for itself.
+TAPE = sorted(path for path in (SRC / "tape").iterdir() if path.suffix in (".cpp", ".hpp"))
+EVERYTHING = [*HEADERS, *SOURCES, *PLUGIN, *RECORDING, *TAPE]
 # Those of torch that include Python.h are among them.
 HEADERS_OF_PYTHON = re.compile(
     r"#include <(?:Python\.h|pybind11/|torch/extension|torch/csrc/(?:Exceptions|autograd/python_|jit/python/))"
 )
 # What the plug-in takes of the core: rooms without Python and without state that both would have, and its own boundary.
-SHARED = {"base", "arrays", "direct/fpt_direct.h", "direct/direct_value.hpp", "ftn_pytorch.h"}
+SHARED = {"base", "arrays", "direct/fpt_direct.h", "direct/direct_value.hpp", "ftn_pytorch.h", "tape"}
 
 
 def name_of(path: Path) -> str:
@@ -86,7 +88,9 @@ def test_rooms_include_only_rooms_below(source: Path) -> None:
 
 
 def test_headers_include_each_other_in_one_direction() -> None:
-    below = {name_of(path): included_by(path) for path in [*SOURCES, *PLUGIN, *RECORDING] if path.suffix == ".hpp"}
+    below = {
+        name_of(path): included_by(path) for path in [*SOURCES, *PLUGIN, *RECORDING, *TAPE] if path.suffix == ".hpp"
+    }
     while below:
         done = [name for name, included in below.items() if not set(included) & set(below)]
         assert done, f"a circle among {sorted(below)}"
@@ -95,7 +99,7 @@ def test_headers_include_each_other_in_one_direction() -> None:
 
 def test_architecture_lists_the_rooms() -> None:
     folders = {path.name for path in SRC.iterdir() if path.is_dir()} | {"."}
-    assert set(rooms_of_the_architecture()) == folders == set(ROOMS) | {"plugin", "recording"}
+    assert set(rooms_of_the_architecture()) == folders == set(ROOMS) | {"plugin", "recording", "tape"}
 
 
 @pytest.mark.parametrize("source", EVERYTHING, ids=name_of)
@@ -103,9 +107,10 @@ def test_files_open_with_what_they_are_for(source: Path) -> None:
     assert len(opens_with(source).split()) > 4
 
 
-@pytest.mark.parametrize("source", RECORDING, ids=name_of)
-def test_the_extension_takes_nothing_of_the_core(source: Path) -> None:
-    assert all(included.startswith("recording/") for included in included_by(source))
+@pytest.mark.parametrize("source", [*RECORDING, *TAPE], ids=name_of)
+def test_extension_and_tape_take_nothing_of_the_core(source: Path) -> None:
+    allowed = ("tape/",) if source in TAPE else ("recording/", "tape/")
+    assert all(included.startswith(allowed) for included in included_by(source))
 
 
 @pytest.mark.parametrize("source", [path for path in EVERYTHING if is_without_python(path)], ids=name_of)

@@ -186,3 +186,19 @@ def test_a_content_without_its_parts_is_format(tmp_path, fails, text):
     file.write(str(tmp_path / "forged"), {"archive": "torch"}, fill)
     with fails("FORMAT", "cannot be understood"):
         base.Checkpoint(values=[]).restore(str(tmp_path / "forged"))
+
+
+def test_the_kind_of_a_file_is_told_by_its_end(tmp_path, fails):
+    path = str(tmp_path / "a.ftr")
+    assert file.kind(path) is None
+    for kind in (file.CHECKPOINT, file.RECORDING):
+        file.write(path, {}, lambda stream: stream.write(b"x"), kind=kind)
+        assert file.kind(path) == kind
+        with file.opened(path) as (about, _):
+            assert about == {}
+    file.write(path, {}, lambda stream: stream.write(b"x"), kind=2)
+    assert file.kind(path) is None
+    with fails("FORMAT", "is of kind 2, which this version of ftn_pytorch does not know"), file.opened(path):
+        pass
+    Path(path).write_bytes(b"PK" + bytes(100))
+    assert file.kind(path) is None

@@ -102,6 +102,7 @@ def test_missing_torch_is_said_and_no_failure(monkeypatch):
     assert status == ""
     assert verdicts_of(text)["torch"] == "note"
     assert lines_of(text)["torch"].startswith("not installed")
+    assert "saved recordings cannot be loaded" in lines_of(text)["torch"]
     assert "pip install torch" in lines_of(text)["torch"]
 
 

@@ -16,7 +16,7 @@ import torch
 from ..errors import FtnPytorchError, did_you_mean
 from ..host import process
 from ..recording.recorded_call import leaves
-from ..recording.saved_tape import SavedTape
+from ..recording.saved_tape import Misfit, SavedTape
 from ..script.conventions import FORWARD, TRAIN
 from . import archive, description, file, recordings, resumption
 from .base import NOT_UNDERSTOOD, Checkpoint, not_understood
@@ -66,6 +66,7 @@ class SavedRecording(Checkpoint):
                 f"format {recordings.FORMAT}",
             )
         self.script: str = recording["script"]
+        self.torch: str = recording["torch"]
         self._recording = recording
         self._default_dtype = getattr(torch, recording["default_dtype"])
         self._tapes = {
@@ -124,31 +125,28 @@ class SavedRecording(Checkpoint):
                 "HOOK", f"{self._file} has no function {name}; it has {there}{did_you_mean(name, self._tapes)}"
             )
         with self._alone, self._with_default_dtype():
-            is_other_way = False
+            is_other_way, misfits = False, []
             for tape in tapes:
                 given = _in_order(tape, args, named)
                 batch = None if given is None else tape.batch_of(given)
-                if given is None or batch is None:
-                    continue
-                numbers = tape.numbers(self.numbers)
-                if numbers is not None:
-                    return tape.run(given, batch, numbers, self.arrays)
-                is_other_way = True
+                if isinstance(batch, Misfit):
+                    misfits.append(batch)
+                elif given is not None and batch is not None:
+                    numbers = tape.numbers(self.numbers)
+                    if numbers is not None:
+                        return tape.run(given, batch, numbers, self.arrays)
+                    is_other_way = True
         if is_other_way:
             raise FtnPytorchError(
                 "HOOK", f"{name} of {self._file}: the step of an optimizer goes another way than it was recorded"
             )
-        raise self._refusal(name, tapes, args, named)
+        raise self._refusal(name, misfits, args, named)
 
-    def _refusal(self, name: str, tapes: list[SavedTape], args: tuple, named: Mapping[str, Any]) -> FtnPytorchError:
-        fitting = [(tape, given) for tape in tapes if (given := _in_order(tape, args, named)) is not None]
-        there = "; ".join(tape.described() for tape in tapes)
-        if not fitting:
-            count = len(list(leaves((args, dict(named)))))
-            text = f"{name} of {self._file} is given {count} arguments; its recordings take: {there}"
-            return FtnPytorchError("SIGNATURE", text)
-        status = min((tape.misfit(given) for tape, given in fitting), key=("SHAPE", "DTYPE", "ARGUMENT").index)
-        shown = ", ".join(_shown(each) for each in fitting[0][1])
+    def _refusal(self, name: str, misfits: list[Misfit], args: tuple, named: Mapping[str, Any]) -> FtnPytorchError:
+        # the one that was meant is that of which most fits
+        status = max(misfits).status if misfits else "SIGNATURE"
+        shown = ", ".join(_shown(each) for each in leaves((args, dict(named)))) or "nothing"
+        there = "; ".join(self.described(name))
         return FtnPytorchError(status, f"{name} of {self._file} is given {shown}; its recordings take: {there}")
 
     @contextlib.contextmanager

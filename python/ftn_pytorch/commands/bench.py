@@ -14,27 +14,30 @@ import resource
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from ..errors import FtnPytorchError, message
 from ..host import trial
+from ..runners.models import formats
 from ..script import framework, loading, parameters
 from ..script.conventions import FORWARD, TRAIN
 from ..values import differences, results
 from . import check, export
+from .bench_report import Report, Row, table
 from .c_interface import Array, Library, Module, seconds_per_call
 from .example_inputs import InputSpec, add_config, add_dtype, add_inputs, add_target, config_of, named_specs
 
 # Two to warm up, three attempts, three that are compared
 _CALLS_UNTIL_RECORDED = 8
+_BACKENDS = ("direct", "python")
 # title, argument of export, whether it is compiled ahead of time, who runs it
 _FORMATS = (
-    ("TorchScript", "pt", False, ("direct", "python")),
+    ("TorchScript", "pt", False, _BACKENDS),
     ("torch.export", "pt2", False, ("python",)),
     ("ONNX", "onnx", False, ("python",)),
-    ("AOTInductor", "pt2", True, ("direct", "python")),
+    ("AOTInductor", "pt2", True, _BACKENDS),
 )
 
 
@@ -52,49 +55,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="for programs")
 
 
-@dataclass
-class Row:
-    """One path. Times are in seconds."""
-
-    function: str
-    path: str
-    seconds: float | None = None
-    ratio: float | None = None
-    """To the first row of the same function."""
-    load_seconds: float | None = None
-    memory: int | None = None
-    """By how many bytes the resident memory of the process has grown from before the load to the first result."""
-    note: str = ""
-    """Why there is no time, or what is special."""
-
-
-@dataclass
-class Report:
-    """Everything that the command found. Flops count matrix products and convolutions, as torch does."""
-
-    file: str
-    inputs: list[str]
-    machine: dict[str, Any] = field(default_factory=dict)
-    load_seconds: float = 0.0
-    memory: int = 0
-    """By how many bytes the resident memory has grown by loading the file, torch included."""
-    parameters: int = 0
-    parameter_bytes: int = 0
-    flops: dict[str, int] = field(default_factory=dict)
-    rows: list[Row] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
-    """What a program would be told, such as why a function is not recorded."""
-    ctypes_seconds: float = 0.0
-    """What a call through the library costs more from Python than from Fortran."""
-    peak_memory: int = 0
-    """Largest resident memory of this process, in bytes."""
-
-
 def run(chosen: argparse.Namespace) -> int:
     """Measure and show."""
     with trial.begun(), contextlib.redirect_stdout(sys.stderr):  # what the script prints
         report = _measure(chosen)
-    print(json.dumps(asdict(report), indent=2) if chosen.json else "\n".join(_table(report)))
+    print(json.dumps(asdict(report), indent=2) if chosen.json else "\n".join(table(report)))
     return 0
 
 
@@ -172,14 +137,38 @@ def _measure(chosen: argparse.Namespace) -> Report:
     if module.backend == "script":
         _measure_script(_Script(library, report, path, module, chosen), given, targets)
     else:
-        module.free()
-        bench = _Bench("forward", report)
-        _add_model(bench, library, "", path, given, ("direct", "python"))
-        bench.measure()
+        _measure_model(library, report, path, module, given, targets)
     report.machine, report.warnings = _machine(), library.warnings
     report.ctypes_seconds = seconds_per_call([lambda: library.c.fpt_tensor_is_set(0)], 0.05)[0]
     report.peak_memory = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return report
+
+
+def _measure_model(
+    library: Library, report: Report, path: str, module: Module, given: Sequence[Array], targets: Sequence[InputSpec]
+) -> None:
+    """A saved model on both paths. Only a saved recording trains as it is."""
+    aims = [(spec.name, spec.array()) for spec in targets]
+    trains = module.backend == formats.RECORDING and module.has(TRAIN)
+    predicts = not trains or module.has(FORWARD)
+    if trains and predicts and not aims:
+        aims = [("", each.zeros()) for each in module.forward(given) if each.is_array]
+    module.free()
+    if predicts:
+        bench = _Bench("forward", report)
+        _add_model(bench, library, "", path, given, _BACKENDS)
+        bench.measure()
+    if trains and not aims:
+        report.rows.append(Row("train", "all paths", note=check.NO_TARGETS))
+    elif trains:
+        bench = _Bench("train", report)
+        for backend in _BACKENDS:
+            bench.add(backend, functools.partial(_trained, library, path, backend, given, aims), loads=True)
+        bench.measure()
+
+
+def _trained(library: Library, path: str, backend: str, given: Sequence[Array], aims: Sequence[Array]) -> Any:
+    return _called(library.load(path, True, {"backend": backend}, {}).train_call(given, aims))
 
 
 def _add_model(
@@ -365,36 +354,3 @@ def _machine() -> dict[str, Any]:
         "python": platform.python_version(),
         "torch": str(torch.__version__) if torch else "",
     }
-
-
-def _table(report: Report) -> Iterator[str]:
-    machine = report.machine
-    torch = f", torch {machine['torch']}, {machine['threads']} threads" * bool(machine["torch"])
-    yield f"{machine['processor']}, {machine['cores']} cores, Python {machine['python']}{torch}"
-    yield f"{os.path.basename(report.file)}, inputs {' '.join(report.inputs)}"
-    flops = "".join(f", {count:,} flops in {name}" for name, count in report.flops.items())
-    yield f"{report.parameters:,} parameters ({report.parameter_bytes:,} bytes){flops}"
-    yield f"loaded in {_time(report.load_seconds)}, {report.memory >> 20} MB, with Python packages that it imports"
-    for function in dict.fromkeys(row.function for row in report.rows):
-        yield f"\n{function:<34}{'a call':>12}{'ratio':>8}{'first':>10}{'memory':>10}"
-        yield from (_line(row) for row in report.rows if row.function == function)
-    yield from (f"\nwarning: {text}" for text in report.warnings)
-    yield (
-        "\nfirst: to load and call once, and memory: what that adds. Calls through the library take "
-        f"{1e6 * report.ctypes_seconds:.1f} us more than from Fortran. The process took up to "
-        f"{report.peak_memory >> 20} MB."
-    )
-
-
-def _line(row: Row) -> str:
-    if row.seconds is None or row.ratio is None:
-        return f"  {row.path:<32}{row.note}"
-    loaded = "" if row.load_seconds is None else f"{_time(row.load_seconds):>10}{(row.memory or 0) / 2**20:>7.1f} MB"
-    return f"  {row.path:<32}{_time(row.seconds):>12}{row.ratio:>8.2f}{loaded:<20}  {row.note}".rstrip()
-
-
-def _time(seconds: float) -> str:
-    for unit, name in ((1.0, "s"), (1e-3, "ms")):
-        if seconds >= unit:
-            return f"{seconds / unit:.2f} {name}"
-    return f"{1e6 * seconds:.1f} us"

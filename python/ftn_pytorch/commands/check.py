@@ -17,9 +17,11 @@ from typing import Any
 
 from ..errors import FtnPytorchError
 from ..host import trial
+from ..runners.models import formats
 from ..script import call_text, conventions, loading
 from ..script.conventions import FORWARD, TRAIN
 from .c_interface import Array, Library, Module, Result, seconds_per_call
+from .describe import functions_of
 from .example_inputs import InputSpec, add_config, add_dtype, add_inputs, add_target, config_of, named_specs
 
 
@@ -106,13 +108,17 @@ def examine(file: str, arrays: Arrays, config: Mapping[str, Any], dtype: str) ->
     """Load a file and call its hooks. FILE, SYNTAX, IMPORT, SCRIPT, ...: it cannot be loaded; HOOK: it has none."""
     path = loading.find(file)
     library = Library()
-    module = library.load(path, False, {"dtype": dtype}, config)
+    is_recording = formats.identify(path) == formats.RECORDING
+    # A program that takes torch_module for a saved recording has no Python; its times are those of interest.
+    module = library.load(path, is_recording, {"dtype": dtype}, config)
     script = module_of(path)
-    # Saved models train when the program has given them an optimizer.
-    names = [name for name in ((FORWARD, TRAIN) if module.backend == "script" else (FORWARD,)) if module.has(name)]
+    # Other saved models train when the program has given them an optimizer.
+    is_trained = module.backend == "script" or is_recording
+    names = [name for name in ((FORWARD, TRAIN) if is_trained else (FORWARD,)) if module.has(name)]
     if not names:
         raise FtnPytorchError("HOOK", f"{path} defines neither {FORWARD} nor {TRAIN}")
-    report = Report(path, module.backend, _functions(script), [], library.warnings)
+    functions = _recorded_functions(path) if is_recording else _functions(script)
+    report = Report(path, module.backend, functions, [], library.warnings)
     for is_reversed in (False, True):
         if is_reversed and all(len(spec.shape) < 2 for spec in arrays.inputs):
             break
@@ -216,6 +222,12 @@ def _functions(script: Any) -> list[str]:
             signature = conventions.signature_of(value)
             found.append(f"{name}{_plain(signature)}" if signature else name)
     return found
+
+
+def _recorded_functions(path: str) -> list[str]:
+    from ..checkpoint.saved_recording import load_recording  # needs torch
+
+    return [each.line() for each in functions_of(load_recording(path))]
 
 
 def _plain(signature: inspect.Signature) -> str:

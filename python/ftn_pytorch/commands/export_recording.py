@@ -35,31 +35,62 @@ _CHECKED_STEPS = 3
 
 def run(chosen: argparse.Namespace, output: str) -> int:
     """Write the file and check it: 0, or 1 where it gives other numbers."""
-    if not chosen.source.endswith(".py"):
-        raise FtnPytorchError(
-            "ARGUMENT", f"{chosen.source}: --to recording takes the script itself, such as closure.py"
-        )
+    source, trained = _source(chosen.source)
     inputs = [InputSpec.parse(text, chosen.dtype) for text in chosen.input]
     targets = [InputSpec.parse(text, chosen.dtype, "--target") for text in chosen.target]
     config = config_of(chosen)
     if chosen.checkpoint is not None:
         config = {**config_in(chosen.checkpoint), **config}
-    runner: Any = open_runner(loading.find(chosen.source), {"record": True}, config)
+    runner: Any = open_runner(loading.find(source), {"record": True}, config)
     if chosen.checkpoint is not None:
         runner.restore(chosen.checkpoint)
     hooks = {FORWARD: inputs}
     if targets:
         hooks[TRAIN] = [*inputs, *targets]
-    hooks = {name: specs for name, specs in hooks.items() if runner.find(name) is not None}
+    if trained != TRAIN:
+        _require_recorded(runner, source, trained, targets)
+    names = {FORWARD: FORWARD, TRAIN: trained}
+    hooks = {name: specs for name, specs in hooks.items() if runner.find(names[name]) is not None}
     if not hooks:
-        raise FtnPytorchError("HOOK", f"{chosen.source} has no {FORWARD}, and no {TRAIN} with --target")
-    return _Export(runner, hooks, output, chosen).run()
+        raise FtnPytorchError("HOOK", f"{source} has no {FORWARD}, and no {TRAIN} with --target")
+    return _Export(runner, hooks, names, output, chosen).run()
+
+
+def _source(text: str) -> tuple[str, str]:
+    """The script, and its function that trains: "closure.py", or "closure.py:refine"."""
+    source, colon, name = text.rpartition(":")
+    if not colon:
+        source, name = text, TRAIN
+    if not source.endswith(".py") or not name.isidentifier():
+        raise FtnPytorchError(
+            "ARGUMENT",
+            f"{text}: --to recording takes the script itself, such as closure.py, or closure.py:refine, where refine "
+            f"is a recorded function in place of {TRAIN}",
+        )
+    return source, name
+
+
+def _require_recorded(runner: Any, source: str, name: str, targets: list[InputSpec]) -> None:
+    """HOOK for a name that is no recorded function, ARGUMENT where it would not be trained."""
+    if not hasattr(runner.require(name), "recording"):
+        raise FtnPytorchError("HOOK", f"{name} of {source} is not recorded: decorate it with ftn_pytorch.recorded")
+    if not targets:
+        raise FtnPytorchError("ARGUMENT", f"{source}:{name}: say with --target what {name} takes behind the inputs")
 
 
 class _Export:
-    def __init__(self, runner: Any, hooks: dict[str, list[InputSpec]], output: str, chosen: argparse.Namespace) -> None:
+    def __init__(
+        self,
+        runner: Any,
+        hooks: dict[str, list[InputSpec]],
+        names: dict[str, str],
+        output: str,
+        chosen: argparse.Namespace,
+    ) -> None:
+        """names: of the functions of the script that become the hooks of the file."""
         import torch
 
+        self._names = names
         self._torch, self._runner, self._hooks, self._output = torch, runner, hooks, output
         self._sizes: list[int] = chosen.batch
         first = next((spec.shape[0] for specs in hooks.values() for spec in specs if spec.shape), 1)
@@ -67,7 +98,7 @@ class _Export:
         self._before = _State(runner.found_state(), output)
 
     def run(self) -> int:
-        functions = {name: bound for name in self._hooks for bound in [self._runner.bind(name, 0)[0]]}
+        functions = {name: bound for name in self._hooks for bound in [self._runner.bind(self._names[name], 0)[0]]}
         taken: dict[tuple[str, int], list[Tape]] = {}
         for size in self._sizes or self._any:
             for name, function in functions.items():
@@ -136,7 +167,7 @@ class _Export:
                 with self._before.seeded():
                     examples = [self._examples(name, size) for _ in range(_CHECKED_STEPS)]
                 self._before.put_back(is_new=True)
-                wanted = [self._runner.find(name)(*each) for each in examples]
+                wanted = [self._runner.find(self._names[name])(*each) for each in examples]
                 states, random = self._before.copied(), self._torch.get_rng_state()
                 self._before.put_back()
                 saved = load_recording(self._output)

@@ -29,7 +29,7 @@ WRONG = "wrong"
 _OPENMP = re.compile(r"lib(gomp|iomp5|omp)[-.\w]*\.so[.\d]*$")
 _LIBPYTHON = re.compile(rb"libpython(\d+\.\d+)([a-z]*)\.so")
 _SLOW_IMPORT_S = 10.0
-_SCRIPTS_NEED = "scripts that import it, and TorchScript models, cannot be loaded"
+_SCRIPTS_NEED = "scripts that import it, TorchScript models and saved recordings cannot be loaded"
 
 
 @dataclass

@@ -118,8 +118,8 @@ class RecordedFunction:
         return bool(self._ready)
 
     def tapes(self) -> list[Tape]:
-        """What runs without Python, the newest first."""
-        return [variant.tape for variant in self._ready if variant.tape is not None]
+        """What runs without Python, the oldest first."""
+        return [variant.tape for variant in reversed(self._ready) if variant.tape is not None]
 
     def reset(self) -> None:
         """Forget all recordings. To be called before ``destroy_process_group``, which waits for CUDA graphs."""

@@ -7,7 +7,7 @@ Operators are called one by one, so this is no faster than the script was.
 from __future__ import annotations
 
 from collections.abc import MutableMapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -16,6 +16,13 @@ from ..host import private_names
 from . import any_batch, portable
 from .portable import Plain
 from .traced_numbers import COMPUTES, CONSTANT, EQUAL, LESS, NEGATE, NUMBER, SLOT
+
+
+class Misfit(NamedTuple):
+    """The first argument that a recording does not take."""
+
+    place: int
+    status: str
 
 
 class SavedTape:
@@ -40,36 +47,24 @@ class SavedTape:
         """Tensors that are there in every run."""
         return [tensor for _, tensor in self._tape["constants"]]
 
-    def misfit(self, given: list[Any]) -> str:
-        """The status for arguments that do not fit: DTYPE, ARGUMENT for a constant, else SHAPE."""
-        for (_, kind, *described), value in zip(self.inputs, given):
-            if kind == "value" and (type(value) is not type(described[0]) or value != described[0]):
-                return "ARGUMENT"
-            is_tensor = isinstance(value, torch.Tensor)
-            if kind == "tensor" and (not is_tensor or str(value.dtype) != f"torch.{described[1]}"):
-                return "DTYPE"
-        return "SHAPE"
-
-    def batch_of(self, given: list[Any]) -> int | None:
-        """The batch size of arguments that fit, 0 where sizes are fixed; None where they do not fit."""
-        if len(given) != len(self.inputs):
-            return None
+    def batch_of(self, given: list[Any]) -> int | Misfit:
+        """The batch size of arguments, 0 where sizes are fixed, or what does not fit. There are as many as inputs."""
         batch = 0
-        for (_, kind, *described), value in zip(self.inputs, given):
+        for place, ((_, kind, *described), value) in enumerate(zip(self.inputs, given)):
             if kind == "value":
                 if type(value) is not type(described[0]) or value != described[0]:
-                    return None
+                    return Misfit(place, "ARGUMENT")
                 continue
             _, dtype, sizes, _ = described
             if not isinstance(value, torch.Tensor) or str(value.dtype) != f"torch.{dtype}":
-                return None
+                return Misfit(place, "DTYPE")
             if value.dim() != len(sizes):
-                return None
+                return Misfit(place, "SHAPE")
             for size, (a, b) in zip(value.shape, sizes):
                 if a and not batch:
                     batch = (size - b) // a
                 if size != a * batch + b or (a and batch < 1):
-                    return None
+                    return Misfit(place, "SHAPE")
         return batch
 
     def numbers(self, settings: dict[str, float]) -> list[float] | None:

@@ -111,12 +111,20 @@ void take_entry(const std::string& name, const c10::IValue& value, ArchiveConten
   }
 }
 
+/// Without tensors Python writes another archive, whose first entry has the name of the mark.
+void refuse_numpy(const CheckpointFile& file, const std::string& path) {
+  constexpr std::size_t size_of_header = 30;
+  std::string start(size_of_header + std::strlen(checkpoint_mark), '\0');
+  start.resize(file.read(0, start.data(), start.size()));
+  if (start.find(checkpoint_mark) == size_of_header)
+    fail(FPT_ERR_FORMAT, path, " holds arrays of NumPy and no tensors: only Python reads it");
+}
+
 void read_content(const CheckpointFile& file, ArchiveContent& content) {
   Records records(file);
   if (records.has("byteorder") && records.text("byteorder") != "little")
     fail(FPT_ERR_FORMAT, "it was written on a machine of another byte order");
-  if (!records.has("data.pkl"))
-    fail(FPT_ERR_FORMAT, "there are no tensors in it: NumPy arrays are read by Python only");
+  if (!records.has("data.pkl")) fail(FPT_ERR_FORMAT, "torch.save has not written it");
   const std::string pickle = records.text("data.pkl");
   const c10::IValue value =
       read_plain_pickle(pickle, [&records](const std::string& name) { return records.storage(name); });
@@ -178,6 +186,7 @@ void write_content(const WrittenPickle& pickle, const WriteBytes& write) {
 ArchiveContent read_archive(const std::string& name) {
   const std::string path = checkpoint_path(name);
   const CheckpointFile file(path);
+  refuse_numpy(file, path);
   ArchiveContent content;
   content.description = file.description();
   content.is_recording = file.kind() == FileKind::recording;

@@ -5,6 +5,7 @@
 
 #include <unordered_map>
 
+#include "plugin/recording/pickle_opcode.hpp"
 #include "plugin/recording/stored_tensor.hpp"
 
 namespace fpt::direct {
@@ -12,43 +13,9 @@ namespace {
 
 using c10::IValue;
 
-constexpr uint64_t most_values = 5'000'000;        // that are made; torch takes up to 200 bytes for one
+constexpr uint64_t most_values = 5'000'000;        // that are made or noted; torch takes up to 200 bytes for one
 constexpr uint64_t most_occurrences = 20'000'000;  // of them in the result
 constexpr uint32_t largest_depth = 200;
-
-/// Opcodes of protocol 2, with the names of pickletools.
-enum class Opcode : unsigned char {
-  PROTO = 0x80,
-  STOP = '.',
-  MARK = '(',
-  NONE = 'N',
-  NEWTRUE = 0x88,
-  NEWFALSE = 0x89,
-  BININT = 'J',
-  BININT1 = 'K',
-  BININT2 = 'M',
-  LONG1 = 0x8a,
-  BINFLOAT = 'G',
-  BINUNICODE = 'X',
-  EMPTY_LIST = ']',
-  APPEND = 'a',
-  APPENDS = 'e',
-  EMPTY_DICT = '}',
-  SETITEM = 's',
-  SETITEMS = 'u',
-  EMPTY_TUPLE = ')',
-  TUPLE1 = 0x85,
-  TUPLE2 = 0x86,
-  TUPLE3 = 0x87,
-  TUPLE = 't',
-  BINPUT = 'q',
-  LONG_BINPUT = 'r',
-  BINGET = 'h',
-  LONG_BINGET = 'j',
-  GLOBAL = 'c',
-  BINPERSID = 'Q',
-  REDUCE = 'R'
-};
 
 [[noreturn]] void refuse_value(const std::string& reason) { fail(FPT_ERR_FORMAT, reason); }
 
@@ -238,7 +205,7 @@ class PickleReader {
 
   void put(uint64_t place) {
     if (stack_.size() <= floor()) refuse_value("a value is missing");
-    if (memo_.size() >= most_values) refuse_value("it has too many values");
+    if (++made_ > most_values) refuse_value("it has too many values");
     memo_[place] = stack_.back();
   }
   void get(uint64_t place) {

@@ -121,6 +121,13 @@ void RecordedCall::run(RecordingState& state) {
 
 c10::IValue RecordedCall::result() const { return filled_result(recorded_->tape.result, tensors_); }
 
+void RecordedCall::finish(const std::vector<at::Tensor>& results) {
+  // what this call holds of its inputs is nothing that the recording has kept
+  given_.clear();
+  copies_.clear();
+  frame_->finish(function_.label, results);
+}
+
 TrainedStep RecordedCall::trained() const {
   const SavedNode& result = recorded_->tape.result;
   if (result.items.size() != 2)
@@ -160,17 +167,19 @@ bool RecordedCall::set_order(const SavedTape& tape) {
 
 void RecordedCall::choose(const RecordingState& state) {
   fpt_status status = FPT_ERR_SIGNATURE;
+  std::size_t furthest = 0;
   bool goes_other_way = false;
   for (const auto& recorded : function_.recorded) {
     const SavedTape& tape = recorded->tape;
     if (!set_order(tape)) continue;
     batch_ = 0;
     fpt_status found = FPT_OK;
-    for (std::size_t i = 0; i < order_.size() && found == FPT_OK; ++i)
-      found = fits(tape.inputs[i], given_[order_[i]].value, batch_);
+    std::size_t reached = 0;
+    for (; reached < order_.size() && found == FPT_OK; ++reached)
+      found = fits(tape.inputs[reached], given_[order_[reached]].value, batch_);
     if (found != FPT_OK) {
-      // a shape is the least that can be wrong
-      if (status == FPT_ERR_SIGNATURE || found == FPT_ERR_SHAPE) status = found;
+      // the one that was meant is that of which most fits
+      if (reached > furthest) status = found, furthest = reached;
       continue;
     }
     numbers_.clear();

@@ -149,6 +149,7 @@ def make_refused(folder):
     write(folder / "refused_tapes.ckpt", whole())
     write(folder / "refused_plain.ckpt", b"PK\x05\x06" + bytes(18))
     write(folder / "refused_no_zip.ckpt", b"no archive at all" * 20)
+    write(folder / "refused_no_pickle.ckpt", archive_of(plain, lambda name, data: None if "data.pkl" in name else data))
     write(folder / "refused_no_storage.ckpt", archive_of(plain, lambda name, data: None if "/data/0" in name else data))
     write(folder / "refused_short.ckpt", archive_of(plain, lambda name, data: data[:-1] if "/data/0" in name else data))
     write(folder / "refused_order.ckpt", archive_of(plain, lambda name, data: b"big" if "byteorder" in name else data))

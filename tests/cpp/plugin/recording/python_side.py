@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The Python side of files and folders that both languages use; test_checkpoint_folder.cpp and others run it.
 
-python_side.py compare <file of Python> <the same written by C++>
+python_side.py compare [<file of Python> <the same written by C++>]...
 python_side.py write <folder> <step>      one checkpoint with the array a = step
 python_side.py restore <folder>           prints the step of the newest, and its array a
 python_side.py hold <folder>              writes step 1, prints "held", and keeps the lock until its input ends
@@ -55,8 +55,9 @@ def compare(ours, theirs):
 
 def main(action, *arguments):
     if action == "compare":
-        compare(*arguments)
-        print("the same")
+        for ours, theirs in zip(arguments[::2], arguments[1::2], strict=True):
+            compare(ours, theirs)
+            print(theirs, "is the same")
     elif action == "write":
         folder.Session().write(arguments[0], 3, int(arguments[1]), write_file)
     elif action == "restore":

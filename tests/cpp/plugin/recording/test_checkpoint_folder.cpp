@@ -26,6 +26,7 @@ class CheckpointFolderTest : public testing::Test {
     set_warning_handler(
         [](const char* text, int64_t length) { warnings.emplace_back(text, static_cast<std::size_t>(length)); });
   }
+  ~CheckpointFolderTest() override { set_warning_handler(nullptr); }
   test::Folder parent;
   fs::path place = parent.path() / "steps";
   std::string text = place.string();
