@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: MIT
+"""``export script.py:function --to recording``: a recorded function in place of a training that decides in Python."""
+
+import pytest
+
+from ftn_pytorch import __main__
+
+torch = pytest.importorskip("torch")
+
+SCRIPT = """
+    import torch
+    from ftn_pytorch import recorded
+    torch.manual_seed(0)
+    net = torch.nn.Linear(3, 1)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    steps = 0
+    def ftn_pytorch_forward(x): return net(x)
+    def ftn_pytorch_train(x, target):
+        global steps
+        steps += 1
+        return refine(x, target)
+    @recorded
+    def refine(x, target):
+        loss = torch.nn.functional.mse_loss(net(x), target)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        return steps < 0, loss
+"""
+OPTIONS = ("--to", "recording", "--input", "8x3", "--output", "net.ftr")
+TARGET = ("--target", "8x1")
+
+
+@pytest.fixture
+def command(write, tmp_path, monkeypatch, capsys, extension):
+    """command(source, *options): exit code, and what was written on both streams."""
+    monkeypatch.chdir(tmp_path)
+    write("model.py", SCRIPT)
+
+    def command(source, *options):
+        code = __main__.main(["export", source, *OPTIONS, *options])
+        return code, "".join(capsys.readouterr())
+
+    return command
+
+
+def test_the_function_trains_the_file(command):
+    import ftn_pytorch
+
+    code, told = command("model.py:refine", *TARGET)
+    assert code == 0, told
+    assert told.count("equal to the script bit for bit") == 4 and "ftn_pytorch_train" in told
+    saved = ftn_pytorch.load_recording("net.ftr")
+    assert saved.functions() == ["ftn_pytorch_forward", "ftn_pytorch_train"]
+    x = torch.ones(5, 3)
+    (finished, first), (_, second) = (saved.train(x, torch.zeros(5, 1)) for _ in range(2))
+    assert finished is False and second < first
+
+
+@pytest.mark.parametrize(
+    "source, options, text",
+    [
+        ("model.py:nowhere", TARGET, "FTN_PYTORCH_ERR_HOOK"),
+        ("model.py:ftn_pytorch_forward", TARGET, "ftn_pytorch_forward of model.py is not recorded"),
+        ("model.py:refine", (), "say with --target what refine takes"),
+        ("model.py:a.b", TARGET, "takes the script itself"),
+        ("model.pt", TARGET, "takes the script itself"),
+    ],
+)
+def test_what_is_no_such_function(command, source, options, text):
+    code, told = command(source, *options)
+    assert code == 2 and text in told
