@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Ranks of a real MPI as processes of Python, each with the Fortran bindings of MPI as a program in Fortran has them."""
+"""Ranks of a real MPI as processes of Python, which have the Fortran bindings of MPI as programs in Fortran do."""
 
 import ctypes.util
 import json

@@ -63,6 +63,25 @@ class Played:
         if root.value != 0 and self.from_others:
             words[:] = self.from_others.pop(0)
 
+    def mpi_iallgather_(self, mine, count, kind, lengths, count_again, kind_again, handle, request):
+        assert kind.value == kind_again.value == 77 and count.value == count_again.value == 1
+        self._gather(mine, lengths, [1] * len(lengths), list(range(len(lengths))), handle)
+
+    def mpi_iallgatherv_(self, mine, count, kind, words, counts, places, kind_again, handle, request):
+        assert kind.value == kind_again.value == 77 and count.value == len(mine)
+        self._gather(mine, words, list(counts), list(places), handle)
+
+    def _gather(self, mine, received, counts, places, handle):
+        """What the other rank of two sends is the next of ``from_others``, which has nothing for an empty text."""
+        self.sent.append(list(mine))
+        own = int(handle.value == SECOND_OF_TWO)
+        received[places[own] : places[own] + counts[own]] = list(mine)
+        self.pending = False
+        if len(counts) == 2 and counts[1 - own]:
+            self.pending = not self.from_others
+            if self.from_others:
+                received[places[1 - own] : places[1 - own] + counts[1 - own]] = self.from_others.pop(0)
+
     def send_again(self, words, count, kind, root, handle, request):
         """Rank 1 gets what rank 0 has sent."""
         words[:] = self.sent.pop(0)

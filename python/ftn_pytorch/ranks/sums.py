@@ -18,6 +18,7 @@ from . import communicator, processes
 if TYPE_CHECKING:
     from .communicator import Communicator
 
+NAME = "ftn_pytorch::all_reduce_mean"
 _AVERAGE = "average_gradients"
 PIECE_BYTES = 1 << 30
 """What is summed at a time, less than 2^31 numbers; the same on all ranks."""
@@ -125,6 +126,16 @@ def operator() -> Any:
     library.impl("all_reduce_mean", lambda x, number: mean(_of_number(number), x, number >> 32), "CPU")
     _libraries.append(library)  # what it defines goes with it
     return torch.ops.ftn_pytorch.all_reduce_mean.default
+
+
+def average_here(x: Any, number: int) -> Any:
+    """The operator as a file has it: over the ranks of the communicator of this process. ARGUMENT without one."""
+    ours = communicator.of_one_group()
+    if ours is None:
+        raise FtnPytorchError(
+            "ARGUMENT", "it averages over ranks: give the communicator of the ranks to load (communicator=)"
+        )
+    return operator()(x, number_of(ours, number >> 32))
 
 
 def number_of(ours: Communicator, network: int) -> int:

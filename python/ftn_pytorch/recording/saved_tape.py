@@ -13,6 +13,7 @@ import torch
 
 from ..errors import FtnPytorchError
 from ..host import private_names
+from ..ranks import sums
 from . import any_batch, portable
 from .portable import Plain
 from .traced_numbers import COMPUTES, CONSTANT, EQUAL, LESS, NEGATE, NUMBER, SLOT
@@ -125,6 +126,8 @@ def _operator(name: str, overload: str, schema: str, where: str) -> Any:
     try:
         portable.refuse_operator(name, overload)
         namespace, _, short = name.partition("::")
+        if name == sums.NAME:
+            sums.operator()  # torch has it from then on
         found = getattr(getattr(getattr(torch.ops, namespace), short), overload or "default")
     except (portable.Unsavable, AttributeError) as reason:
         text = reason if isinstance(reason, portable.Unsavable) else f"the operator {name}, which this torch lacks"
@@ -140,6 +143,8 @@ def _operator(name: str, overload: str, schema: str, where: str) -> Any:
 
 def _call(operator: Any, values: list[Any]) -> Any:
     declared = private_names.schema_of(operator).arguments
+    if private_names.schema_of(operator).name == sums.NAME:
+        return sums.average_here(*values)
     plain = [value for value, each in zip(values, declared) if not each.kwarg_only]
     named = {each.name: value for value, each in zip(values, declared) if each.kwarg_only}
     return operator(*plain, **named)

@@ -3,71 +3,14 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cmath>
-#include <cstring>
-#include <functional>
 #include <limits>
 
 #include "base/error.hpp"
 #include "base/mpi_sum.hpp"
 #include "base/narrow_floats.hpp"
-
-namespace {
-
-/// An MPI of which this process is rank 0; `others` changes what the other ranks add to a sum of `count` numbers.
-struct Played {
-  int initialised = 1, finalised = 0, size = 2, code = 0;
-  bool arrives = true;
-  std::vector<int> counts;
-  std::function<void(float*, int)> others_single;
-  std::function<void(double*, int)> others_double;
-  bool has_double = false;
-};
-Played* played = nullptr;
-
-constexpr int single = 41, real8 = 42, operation_single = 51, operation_double = 52;
-
-}  // namespace
-
-extern "C" {
-__attribute__((visibility("default"))) void mpi_initialized_(int* flag, int* code) {
-  *flag = played ? played->initialised : 0;
-  *code = 0;
-}
-__attribute__((visibility("default"))) void mpi_finalized_(int* flag, int* code) {
-  *flag = played->finalised;
-  *code = 0;
-}
-__attribute__((visibility("default"))) void mpi_comm_rank_(int*, int* rank, int* code) { *rank = *code = 0; }
-__attribute__((visibility("default"))) void mpi_comm_size_(int* handle, int* size, int* code) {
-  *size = played->size;
-  *code = *handle == 7 ? 0 : 5;
-}
-__attribute__((visibility("default"))) void mpi_type_create_f90_real_(int* digits, int* range, int* type, int* code) {
-  *type = *digits == 6 && *range == 37 ? single : *digits == 15 && *range == 307 ? real8 : 0;
-  *code = 0;
-}
-__attribute__((visibility("default"))) void mpi_op_create_(fpt_mpi_function function, int* commutes, int* made,
-                                                           int* code) {
-  const bool is_double = function == fpt::function_that_adds(FPT_FLOAT64);
-  *made = is_double ? operation_double : operation_single;
-  *code = *commutes == 1 ? 0 : 1;
-}
-__attribute__((visibility("default"))) void mpi_iallreduce_(void* mine, void* sums, int* count, int* type,
-                                                            int* operation, int* communicator, int* request,
-                                                            int* code) {
-  *code = *communicator == 7 && *operation == (*type == real8 ? operation_double : operation_single) ? played->code : 6;
-  *request = 9;
-  played->counts.push_back(*count);
-  std::memcpy(sums, mine, static_cast<std::size_t>(*count) * (*type == real8 ? 8 : 4));
-  if (*type == real8 && played->others_double) played->others_double(static_cast<double*>(sums), *count);
-  if (*type == single && played->others_single) played->others_single(static_cast<float*>(sums), *count);
-}
-__attribute__((visibility("default"))) void mpi_test_(int* request, int* done, int*, int* code) {
-  *code = *request == 9 ? 0 : 8;
-  *done = played->arrives;
-}
-}
+#include "played_mpi.hpp"
 
 namespace fpt {
 namespace {
@@ -105,7 +48,7 @@ class Sums : public testing::Test {
     }
   }
 
-  Played mpi_;
+  PlayedMpi mpi_;
   double process_ = getpid();
 };
 

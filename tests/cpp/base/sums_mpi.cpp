@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: MIT
+/// Ranks of a real MPI average: mpirun -n 3 test_sums_mpi <case>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/mpi_sum.hpp"
+
+extern "C" {
+void mpi_init_(int* code);
+void mpi_finalize_(int* code);
+void mpi_comm_get_parent_(int* parent, int* code);
+void mpi_bcast_(void* values, int* count, int* type, int* root, int* communicator, int* code);
+void mpi_type_create_f90_integer_(int* digits, int* type, int* code);
+}
+
+namespace {
+
+void expect(bool is_true, const std::string& what) {
+  if (is_true) return;
+  std::fprintf(stderr, "failed: %s\n", what.c_str());
+  std::_Exit(1);
+}
+
+template <class Call>
+void expect_failure(const Call& call, const std::string& text) {
+  try {
+    call();
+  } catch (const fpt::Error& failure) {
+    expect(failure.status() == FPT_ERR_PYTHON && failure.text().find(text) != std::string::npos, failure.text());
+    return;
+  }
+  expect(false, "no failure: " + text);
+}
+
+void averages(fpt::MpiSum& sum, int communicator) {
+  for (int count : {0, 2, 1000}) {
+    std::vector<double> numbers(static_cast<std::size_t>(count)), expected = numbers;
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      numbers[i] = 0.1 * sum.rank() + static_cast<double>(i);
+      expected[i] = 0.05 * (sum.size() - 1) + static_cast<double>(i);
+    }
+    std::vector<float> single(numbers.begin(), numbers.end());
+    sum.average(numbers.data(), count, FPT_FLOAT64, 1);
+    sum.average(single.data(), count / 2, FPT_COMPLEX64, 2);
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      expect(std::abs(numbers[i] - expected[i]) < 1e-12, "doubles");
+      expect(std::abs(single[i] - static_cast<float>(expected[i])) < 1e-3f, "complex numbers");
+    }
+    // the bits of rank 0
+    std::vector<double> first = numbers;
+    int digits = 9, type = 0, root = 0, code = 0, words = 2 * count;
+    mpi_type_create_f90_integer_(&digits, &type, &code);
+    mpi_bcast_(first.data(), &words, &type, &root, &communicator, &code);
+    expect(first == numbers, "the bits are the same on all ranks");
+  }
+}
+
+void apart(fpt::MpiSum& sum) {
+  double number = sum.rank();
+  sum.average(&number, 1, FPT_FLOAT64);
+  if (sum.rank() == 1) sum.skip();
+  const double before = number;
+  expect_failure([&] { sum.average(&number, 1, FPT_FLOAT64); }, "rank 1 is 1 ahead of rank 0. As a rule");
+  expect(number == before, "nothing is averaged");
+}
+
+void missing(fpt::MpiSum& sum) {
+  double number = 1;
+  if (sum.rank() == 1) {
+    sleep(4);
+    return;
+  }
+  expect_failure([&] { sum.average(&number, 1, FPT_FLOAT64); }, "has waited 1 s in average_gradients for the others");
+  expect_failure([&] { sum.average(&number, 1, FPT_FLOAT64); }, "cannot be done any more");
+  std::printf("rank %d was told\n", sum.rank());
+  std::fflush(stdout);
+  sleep(1);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string chosen = argc > 1 ? argv[1] : "";
+  int code = 0, null = 0;
+  mpi_init_(&code);
+  mpi_comm_get_parent_(&null, &code);
+  // MPI_COMM_WORLD of Fortran is 0 in Open MPI, and MPI_COMM_NULL, which is no parent, is another number than that
+  int world = null == 2 ? 0 : 0x44000000;
+  fpt::MpiSum sum(world, chosen == "missing" ? 1 : 60, 1 << 10);
+  if (chosen == "averages") averages(sum, world);
+  if (chosen == "apart") apart(sum);
+  if (chosen == "missing") {
+    missing(sum);
+    std::_Exit(0);  // what was begun cannot end
+  }
+  mpi_finalize_(&code);
+  return 0;
+}
