@@ -42,6 +42,7 @@ def described(name, overload, arguments, results):
 def recording():
     """A dict with every kind of value that tapes are made of."""
     weight = torch.arange(6.0).reshape(2, 3)
+    none = ("value", None)
     operations = [
         ("mm", "", [("slot", 0), ("slot", 1)], [[3]]),
         ("view", "", [("last", 3), ("sizes", [(3, 0)])], [[4]]),
@@ -50,8 +51,8 @@ def recording():
         ("div", "Scalar", [("slot", 6), ("size", 3, 0)], [[7]]),
         ("mul", "Tensor", [("slot", 7), ("fraction", 2.0)], [[8]]),
         ("cat", "", [("list", [7, 8]), ("value", 0)], [[9]]),
-        ("zeros_like", "", [("slot", 9), ("dtype", "float64"), *[("value", None)] * 4], [[10]]),
-        ("full", "", [("value", [2]), ("real", 1, 1), *[("value", None)] * 2, ("device", "cpu"), ("value", None)], [[11]]),
+        ("zeros_like", "", [("slot", 9), ("dtype", "float64"), *[none] * 4], [[10]]),
+        ("full", "", [("value", [2]), ("real", 1, 1), *[none] * 2, ("device", "cpu"), none], [[11]]),
         ("split", "Tensor", [("slot", 9), ("size", 3, 0), ("value", 0)], [[12, 13]]),
         ("clone", "", [("slot", 12), ("memory_format", "preserve_format")], [[14]]),
         ("sum", "dim_IntList", [("slot", 14), ("value", [0]), ("value", True), ("value", None)], [[15]]),
