@@ -281,9 +281,8 @@ contains
    !> A recording that averages goes on in a file, in this process without Python, with the same bits
    subroutine saved_recording()
       type(torch_pymodule) :: model
-      type(torch_module) :: saved
-      character(:), allocatable :: errmsg
-      character(:), allocatable :: file
+      type(torch_module) :: saved, by_python
+      character(:), allocatable :: errmsg, file
       real(real64) :: x(3, 5), loss, again
       integer :: step, stat
 
@@ -297,12 +296,15 @@ contains
       end do
       call model%save(file)
       call saved%load(file, communicator=MPI_COMM_WORLD, backend="direct")
+      call by_python%load(file, communicator=MPI_COMM_WORLD, backend="python")
       do step = 1, 20
          call random_number(x)
          x = x + rank
          call model%train_step([torch_in(x)], [torch_in(x)], loss)
          call saved%train_step([torch_in(x)], [torch_in(x)], again)
          call expect(again == loss, "without Python the losses are the same, bit for bit")
+         call by_python%train_step([torch_in(x)], [torch_in(x)], again)
+         call expect(again == loss, "from the file in Python, too")
       end do
       ! Rank 1 passes over an error before the average
       if (rank == 1) then

@@ -18,6 +18,7 @@ class OverTwoRanks : public testing::Test {
  protected:
   OverTwoRanks() {
     played = &mpi_;
+    sum_ = std::make_shared<MpiSum>(7, 10.0);
     mpi_.others_single = [this](float* sums, int count) {
       mine_.assign(sums + count - 32, sums + count);
       for (int i = 0; i < count; ++i) sums[i] *= 2;
