@@ -30,7 +30,7 @@ program saved_recording
    call expect(all(again == losses), "steps on a GPU are those of the script, bit for bit")
    call closure%forward([torch_in(x)], [torch_out(y)])
    call expect(all(y == expected), "predictions, too")
-   call on_the_device()
+   call on_the_device(x, y, rows)
    call closure%checkpoint("of_gpu", step=1)
    call on_gpu%restore("of_gpu")
    call on_gpu%forward([torch_in(x)], [torch_out(expected)])
@@ -80,13 +80,17 @@ contains
       end do
    end subroutine train
 
-   subroutine on_the_device()
+   subroutine on_the_device(x, y, n)
+      integer, intent(in) :: n
+      real(real32), intent(inout) :: x(2, n), y(2, n)
+
       y = 0
-      !$acc data copyin(x) copyout(y)
+      !$acc enter data copyin(x, y)
       !$acc host_data use_device(x, y)
       call closure%forward([torch_in(x)], [torch_out(y)])
       !$acc end host_data
-      !$acc end data
+      !$acc update self(y)
+      !$acc exit data delete(x, y)
       call expect(all(y == expected), "arrays on the device are read and written there")
    end subroutine on_the_device
 end program saved_recording

@@ -73,6 +73,14 @@ class SavedRecording(Checkpoint):
             name: [SavedTape(each, f"{name} of {self._file}", self._device) for each in tapes]
             for name, tapes in recording["functions"].items()
         }
+        memory = {
+            each.untyped_storage().data_ptr()
+            for tapes in self._tapes.values()
+            for tape in tapes
+            for each in tape.tensors()
+        }
+        arrays = content.parts["arrays"]
+        self._used = {name: each for name, each in arrays.items() if each.untyped_storage().data_ptr() in memory}
         for name, value in recordings.settings().items():
             if recording["settings"][name] != value:
                 process.warn_once(
@@ -214,9 +222,9 @@ class SavedRecording(Checkpoint):
     def _apply(self, content: Any, path: str, first: Any = None, only: frozenset[str] | None = None) -> int | None:
         parts = content.parts
         try:
-            misfits = list(_misfits(self.arrays, parts["arrays"], self._gradients()))
-            misfits += [f"the file has no number {name}" for name in self.numbers if name not in parts["numbers"]]
-            misfits += [f"there is no number {name} here" for name in parts["numbers"] if name not in self.numbers]
+            misfits = list(_misfits(self._used, parts["arrays"]))
+            used = {name for tapes in self._tapes.values() for tape in tapes for name in tape.settings()}
+            misfits += [f"the file has no number {name}" for name in used if name not in parts["numbers"]]
             if misfits:
                 raise FtnPytorchError(
                     "FORMAT", f"{path} does not fit the state of {self._file}: {'; '.join(misfits[:5])}"
@@ -225,24 +233,11 @@ class SavedRecording(Checkpoint):
             torch.set_rng_state(parts["generator"].cpu())
         except NOT_UNDERSTOOD as failure:
             raise not_understood(path, failure) from failure
-        for name in self._gradients():
-            self.arrays.pop(name, None)
         with torch.no_grad():
-            for name, array in parts["arrays"].items():
-                if name in self.arrays:
-                    self.arrays[name].copy_(array)
-                else:
-                    self.arrays[name] = array
-        self._take(_Content(content.about, {**parts, "arrays": self.arrays}))
+            ours = {name: array.copy_(parts["arrays"][name]) for name, array in self._used.items()}
+        self._take(_Content(content.about, {**parts, "arrays": {**parts["arrays"], **ours}}))
         step: int | None = content.about.get("step")
         return step
-
-    def _gradients(self) -> set[str]:
-        """Arrays that a run replaces. Those of parameters that it leaves alone are of no use to it."""
-        replaced = {name for tapes in self._tapes.values() for tape in tapes for name, _ in tape.gradients}
-        memory = {each.data_ptr() for tapes in self._tapes.values() for tape in tapes for each in tape.constants()}
-        others = {name for name, each in self.arrays.items() if name.endswith(GRADIENT)}
-        return replaced | {name for name in others if self.arrays[name].data_ptr() not in memory}
 
 
 def load_recording(path: str, device: Any = None) -> SavedRecording:
@@ -250,18 +245,13 @@ def load_recording(path: str, device: Any = None) -> SavedRecording:
     return SavedRecording(path, device)
 
 
-def _misfits(here: Mapping[str, Any], there: Mapping[str, Any], replaced: set[str]) -> Iterator[str]:
-    def is_gradient(name: str) -> bool:
-        return name in replaced or name.endswith(GRADIENT)
-
+def _misfits(here: Mapping[str, Any], there: Mapping[str, Any]) -> Iterator[str]:
+    """Why the arrays that tapes use cannot be those of a file; all others are taken over."""
     for name, array in here.items():
-        if name in replaced:
-            continue
         if name not in there:
             yield f"the file has no {name}"
         elif (array.shape, array.dtype) != (there[name].shape, there[name].dtype):
             yield f"{name} is {_shown(there[name])} in the file and {_shown(array)} here"
-    yield from (f"there is no {name} here" for name in there if name not in here and not is_gradient(name))
 
 
 def _read(path: str, device: Any) -> _Content:

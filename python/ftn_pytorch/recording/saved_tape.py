@@ -44,9 +44,14 @@ class SavedTape:
         """The operators, in their order."""
         return [f"{each[0]}.{each[1]}".rstrip(".") for each in self._tape["operations"]]
 
-    def constants(self) -> list[Any]:
-        """Tensors that are there in every run."""
-        return [tensor for _, tensor in self._tape["constants"]]
+    def tensors(self) -> list[Any]:
+        """Those that are there in every run."""
+        counters = [each[1] for each in self._tape["numbers"] if each[0] == "count"]
+        return [*(tensor for _, tensor in self._tape["constants"]), *counters]
+
+    def settings(self) -> list[str]:
+        """Names of the numbers of optimizers that it reads."""
+        return [each[1] for each in self._tape["numbers"] if each[0] == "setting"]
 
     def batch_of(self, given: list[Any]) -> int | Misfit:
         """The batch size of arguments, 0 where sizes are fixed, or what does not fit. There are as many as inputs."""

@@ -68,6 +68,15 @@ RecordingModel::RecordingModel(Settings settings)
       sum_(settings_.communicator ? std::make_shared<MpiSum>(*settings_.communicator, seconds_for_ranks) : nullptr),
       loaded_(read()) {}
 
+void RecordingModel::note_uses(const SavedTape& tape, Loaded& loaded) {
+  std::set<const void*> used;
+  for (const at::Tensor& each : tape.tensors) used.insert(each.storage().unsafeGetStorageImpl());
+  for (const auto& [name, array] : loaded.state.arrays())
+    if (used.count(array.storage().unsafeGetStorageImpl()) != 0) loaded.arrays[name] = array;
+  for (const SavedNumber& each : tape.numbers)
+    if (!each.counter.defined()) loaded.numbers.insert(each.setting);
+}
+
 std::unique_ptr<RecordingModel::Loaded> RecordingModel::read() const {
   auto made = std::make_unique<Loaded>(RecordingState(read_archive(settings_.file), settings_.file, settings_.device));
   try {
@@ -89,7 +98,7 @@ std::unique_ptr<RecordingModel::Loaded> RecordingModel::read() const {
       for (const c10::IValue& tape : items_in(entry.value(), "the recordings of a function")) {
         auto recorded = std::make_unique<Recorded>(read_tape(tape, context));
         function.writes = function.writes || recorded->tape.writes;
-        for (const auto& gradient : recorded->tape.gradients) made->replaced.insert(gradient.first);
+        note_uses(recorded->tape, *made);
         function.recorded.push_back(std::move(recorded));
       }
     }
@@ -198,13 +207,13 @@ int64_t RecordingModel::restore(const std::string& file, bool fallback, std::opt
   require_checkpoint(path);
   const std::unique_lock lock(mutex_);
   if (!std::filesystem::is_directory(path)) {
-    loaded_->state.restore(read_archive(path), path, loaded_->replaced);
+    loaded_->state.restore(read_archive(path), path, loaded_->arrays, loaded_->numbers);
     return -1;
   }
   std::unique_ptr<CheckpointFolder>& known = folders_[path];
   if (!known) known = std::make_unique<CheckpointFolder>(path);
   auto [taken, content] = newest(*known, fallback, step);
-  loaded_->state.restore(std::move(content), path, loaded_->replaced);
+  loaded_->state.restore(std::move(content), path, loaded_->arrays, loaded_->numbers);
   known->went_on_from(taken);
   return taken;
 }

@@ -29,12 +29,14 @@ class RecordingModel : public Model {
   struct Loaded {
     RecordingState state;
     std::map<std::string, RecordedFunction, std::less<>> functions;
-    std::set<std::string> replaced;  ///< arrays that runs replace
+    std::map<std::string, at::Tensor> arrays;  ///< those that tapes use
+    std::set<std::size_t> numbers;             ///< places of those that tapes use
     explicit Loaded(RecordingState taken) : state(std::move(taken)) {}
   };
   class Lock;
 
   std::unique_ptr<Loaded> read() const;
+  static void note_uses(const SavedTape& tape, Loaded& loaded);
   RecordedFunction& function(std::string_view name) const;
   void change_number(Inputs inputs);
   void tell_number(Inputs inputs, fpt_direct_answer& answer) const;

@@ -14,13 +14,6 @@
 namespace fpt::direct {
 namespace {
 
-constexpr std::string_view gradient_ending = " (its gradient)";
-
-bool is_gradient(const std::string& name) {
-  return name.size() > gradient_ending.size() &&
-         std::string_view(name).substr(name.size() - gradient_ending.size()) == gradient_ending;
-}
-
 at::Tensor state_of_generator() {
   at::Generator generator = at::detail::getDefaultCPUGenerator();
   const std::lock_guard<std::mutex> lock(generator.mutex());
@@ -94,7 +87,7 @@ void require_resumable(const ArchiveContent& content, const std::string& path) {
 }  // namespace
 
 RecordingState::RecordingState(ArchiveContent content, const std::string& file, const std::optional<at::Device>& device)
-    : file_(file), content_(std::move(content)) {
+    : file_(file), device_(device), content_(std::move(content)) {
   if (!content_.is_recording)
     fail(FPT_ERR_FORMAT, file, " is a checkpoint, which holds no functions: restore a model from it");
   require_resumable(content_, file);
@@ -169,42 +162,43 @@ ArchiveContent RecordingState::content(bool with_tapes, std::optional<int64_t> s
   return made;
 }
 
-void RecordingState::restore(ArchiveContent content, const std::string& path, const std::set<std::string>& replaced) {
+void RecordingState::restore(ArchiveContent content, const std::string& path,
+                             const std::map<std::string, at::Tensor>& arrays, const std::set<std::size_t>& numbers) {
   require_resumable(content, path);
   const auto refuse = [&](const std::string& why) {
     fail(FPT_ERR_FORMAT, path, " does not fit the state of ", file_, ": ", why);
   };
-  std::map<std::string, at::Tensor> theirs;
-  for (auto& [name, tensor] : content.arrays) theirs[name] = tensor;
-  for (const auto& [name, tensor] : arrays_) {
-    if (replaced.count(name) != 0) continue;
-    const auto found = theirs.find(name);
-    if (found == theirs.end()) refuse("the file has no " + name);
-    const at::Tensor& other = found->second;
-    if (other.sizes() != tensor.sizes() || other.scalar_type() != tensor.scalar_type())
-      refuse(concat(name, " is ", shown(other), " in the file and ", shown(tensor), " here"));
+  std::map<std::string, at::Tensor> taken;
+  for (auto& [name, tensor] : content.arrays) taken[name] = tensor;
+  for (const auto& [name, ours] : arrays) {
+    const auto found = taken.find(name);
+    if (found == taken.end()) refuse("the file has no " + name);
+    const at::Tensor& theirs = found->second;
+    if (theirs.sizes() != ours.sizes() || theirs.scalar_type() != ours.scalar_type())
+      refuse(concat(name, " is ", shown(theirs), " in the file and ", shown(ours), " here"));
   }
-  for (const auto& [name, tensor] : theirs)
-    if (arrays_.count(name) == 0 && !is_gradient(name)) refuse("there is no " + name + " here");
-  for (const auto& [name, value] : content.numbers)
-    if (std::find(names_.begin(), names_.end(), name) == names_.end()) refuse("there is no number " + name + " here");
-  for (const std::string& name : names_) {
-    const auto is_it = [&name](const auto& number) { return number.first == name; };
-    if (std::none_of(content.numbers.begin(), content.numbers.end(), is_it)) refuse("the file has no number " + name);
-  }
+  const std::map<std::string, double> values(content.numbers.begin(), content.numbers.end());
+  for (const std::size_t place : numbers)
+    if (values.count(names_[place]) == 0) refuse("the file has no number " + names_[place]);
   set_generator(content.generator, path);
   const at::NoGradGuard no_gradients;
-  for (const std::string& name : replaced) arrays_.erase(name);
-  for (auto& [name, tensor] : theirs) {
-    const auto own = arrays_.find(name);
-    if (own != arrays_.end())
-      own->second.copy_(tensor);
-    else if (!arrays_.empty())
-      arrays_[name] = tensor.to(arrays_.begin()->second.device());
+  for (auto& [name, tensor] : taken) {
+    const auto ours = arrays.find(name);
+    if (ours != arrays.end())
+      tensor = at::Tensor(ours->second).copy_(tensor);
+    else if (device_)
+      tensor = tensor.to(*device_);
   }
-  for (std::size_t i = 0; i < names_.size(); ++i)
-    for (const auto& [name, value] : content.numbers)
-      if (name == names_[i]) numbers_[i] = value;
+  arrays_ = std::move(taken);
+  for (const auto& [name, value] : values) {
+    const auto known = std::find(names_.begin(), names_.end(), name);
+    if (known != names_.end()) {
+      numbers_[static_cast<std::size_t>(known - names_.begin())] = value;
+    } else {
+      names_.push_back(name);  // tapes know numbers by their places
+      numbers_.push_back(value);
+    }
+  }
   content_.state = std::move(content.state);
   content_.holes = std::move(content.holes);
 }

@@ -34,15 +34,20 @@ class RecordingState {
   /// The present state as a file holds it. @param step  none for a file that is no checkpoint of a folder
   ArchiveContent content(bool with_tapes, std::optional<int64_t> step) const;
 
-  /// Go on from what another file holds. FPT_ERR_FORMAT, and nothing is changed, for what does not fit.
-  /// @param replaced  arrays that a run replaces, gradients: these may be there or not
-  void restore(ArchiveContent content, const std::string& path, const std::set<std::string>& replaced);
+  /// Go on from what another file holds. What the tapes use has to be there and to fit, else FPT_ERR_FORMAT, and
+  /// nothing is changed; all else is taken over.
+  /// @param arrays  those that the tapes use  @param numbers  places of the numbers that they use
+  void restore(ArchiveContent content, const std::string& path, const std::map<std::string, at::Tensor>& arrays,
+               const std::set<std::size_t>& numbers);
+
+  const std::map<std::string, at::Tensor>& arrays() const noexcept { return arrays_; }
 
  private:
   std::size_t place_of(const std::string& name) const;
   void take_numbers(const ArchiveContent& content);
 
   std::string file_;
+  std::optional<at::Device> device_;
   ArchiveContent content_;
   std::map<std::string, at::Tensor> arrays_;
   std::vector<std::string> names_;

@@ -101,6 +101,8 @@ class Reader {
   SavedTape tape() {
     has_batch_ = logical_in(entry("batch"), "\"batch\"");
     std::vector<std::pair<int32_t, at::Tensor>> constants = read_constants();
+    std::vector<at::Tensor> tensors;
+    for (const auto& constant : constants) tensors.push_back(constant.second);
     std::vector<SavedInput> inputs;
     for (const c10::IValue& each : items_in(entry("inputs"), "\"inputs\"")) inputs.push_back(input(each));
     std::vector<SavedNumber> numbers;
@@ -120,7 +122,8 @@ class Reader {
                    std::move(branches),
                    {},
                    {},
-                   false};
+                   false,
+                   {}};
     for (const c10::IValue& each : items_in(entry("results"), "\"results\"")) made.results.push_back(set_slot(each));
     made.result = node(entry("template"), made.results.size(), 0);
     for (const c10::IValue& each : items_in(entry("gradients"), "\"gradients\"")) {
@@ -131,6 +134,9 @@ class Reader {
     for (const c10::IValue& each : items_in(entry("written_inputs"), "\"written_inputs\""))
       made.written_inputs.push_back(place_of_input(integer_in(each, "the place of an input"), made.inputs));
     made.writes = logical_in(entry("writes"), "\"writes\"");
+    for (const SavedNumber& each : made.numbers)
+      if (each.counter.defined()) tensors.push_back(each.counter);
+    made.tensors = std::move(tensors);
     return made;
   }
 

@@ -67,6 +67,7 @@ struct SavedTape {
   std::vector<std::pair<std::string, int32_t>> gradients;  ///< array that becomes the tensor of a slot; -1: it goes
   std::vector<std::size_t> written_inputs;                 ///< places among the inputs
   bool writes = false;
+  std::vector<at::Tensor> tensors;  ///< that are there in every run
 
   /// "x float32 (B, 16), target float32 (B, 4)"
   std::string described() const;
