@@ -38,7 +38,11 @@ extern "C" {
 
 const char* fpt_version(void) { return FPT_VERSION; }
 
-fpt_mpi_function fpt_mpi_sum(int32_t dtype) { return function_that_adds(dtype); }
+fpt_mpi_function fpt_mpi_sum(int32_t dtype) {
+  fpt_mpi_function function = nullptr;
+  guard([&] { function = function_that_adds(dtype); });
+  return function;
+}
 
 fpt_status fpt_init(const char* python, int64_t python_len) {
   return guard_call([&] { ensure_started(trimmed(python, python_len)); });

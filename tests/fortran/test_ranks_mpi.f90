@@ -281,25 +281,30 @@ contains
    !> A recording that averages goes on in a file, in this process without Python, with the same bits
    subroutine saved_recording()
       type(torch_pymodule) :: model
-      type(torch_module) :: saved
-      character(:), allocatable :: errmsg
-      character(*), parameter :: file = "test_ranks_mpi_saved%r.ftr"
+      type(torch_module) :: saved, by_python
+      character(:), allocatable :: errmsg, file
       real(real64) :: x(3, 5), loss, again
       integer :: step, stat
 
+      file = "test_ranks_mpi_saved"//achar(iachar("0") + rank)//".ftr"
       call random_init(repeatable=.true., image_distinct=.false.)
       call model%load(script("ranks_recorded.py"), communicator=MPI_COMM_WORLD)
       do step = 1, 20
-         call next_samples()
+         call random_number(x)
+         x = x + rank
          call model%train_step([torch_in(x)], [torch_in(x)], loss)
       end do
       call model%save(file)
-      call saved%load(named(file), communicator=MPI_COMM_WORLD, backend="direct")
+      call saved%load(file, communicator=MPI_COMM_WORLD, backend="direct")
+      call by_python%load(file, communicator=MPI_COMM_WORLD, backend="python")
       do step = 1, 20
-         call next_samples()
+         call random_number(x)
+         x = x + rank
          call model%train_step([torch_in(x)], [torch_in(x)], loss)
          call saved%train_step([torch_in(x)], [torch_in(x)], again)
          call expect(again == loss, "without Python the losses are the same, bit for bit")
+         call by_python%train_step([torch_in(x)], [torch_in(x)], again)
+         call expect(again == loss, "from the file in Python, too")
       end do
       ! Rank 1 passes over an error before the average
       if (rank == 1) then
@@ -310,27 +315,10 @@ contains
       call expect_status(stat, FTN_PYTORCH_ERR_PYTHON, "the ranks are apart", errmsg)
       call expect_text(errmsg, "rank 1 is 1 ahead of rank 0", "who is apart")
       call saved%free()
-      call saved%load(named(file), backend="direct")
+      call saved%load(file, backend="direct")
       call saved%train_step([torch_in(x)], [torch_in(x)], again, stat=stat, errmsg=errmsg)
       call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "no communicator", errmsg)
       call expect_text(errmsg, "give the communicator of the ranks to load", "what to do")
-
-   contains
-
-      subroutine next_samples()
-         call random_number(x)
-         x = x + rank
-      end subroutine next_samples
-
-      function named(pattern) result(name)
-         character(*), intent(in) :: pattern
-         character(:), allocatable :: name
-
-         integer :: at
-
-         at = index(pattern, "%r")
-         name = pattern(:at - 1)//achar(iachar("0") + rank)//pattern(at + 2:)
-      end function named
    end subroutine saved_recording
 
    subroutine before_mpi()

@@ -23,6 +23,8 @@
 #include "base/sha256.hpp"
 #include "changed_value.hpp"
 #include "plugin/recording/archive_file.hpp"
+#include "plugin/recording/plain_values.hpp"
+#include "plugin/recording/saved_tape.hpp"
 
 namespace fpt::direct {
 namespace {
@@ -263,11 +265,31 @@ void walk(const c10::IValue& value) {
     }
 }
 
+/// Tapes that were.
+uint64_t understood = 0;
+
+/// The tapes are understood, or refused.
+void read_tapes(const ArchiveContent& content) {
+  std::vector<std::string> names;
+  for (const auto& number : content.numbers) names.push_back(number.first);
+  const SavedContext context{"a function", names, {}, [](torch::jit::Stack&) {}};
+  try {
+    for (const auto& entry : entry_in(content.recording, "functions").toGenericDict())
+      for (const c10::IValue& tape : items_in(entry.value(), "the recordings of a function"))
+        understood += read_tape(tape, context).inputs.size() < 100;
+  } catch (const Error& error) {
+    EXPECT_EQ(error.status(), FPT_ERR_FORMAT) << error.text();
+  } catch (const c10::Error&) {
+    // what holds the tapes is no dict
+  }
+}
+
 /// What is done with a file that was taken. Whatever reads "recording" further is called here.
 void use(const ArchiveContent& content) {
   for (const auto& [name, tensor] : content.arrays) read_elements(tensor);
   if (content.generator.defined()) read_elements(content.generator);
   walk(content.recording);
+  if (content.is_recording) read_tapes(content);
 }
 
 /// What can be read can be written, and is the same then; only memory that is of two types is refused.
@@ -335,12 +357,14 @@ TEST(FuzzArchive, AnyFileIsRefusedOrLiesWithinMemory) {
     }
     if (HasFailure()) std::cout << replay_line << std::endl;
   }
+  outcomes["tapes understood"] = understood;
   for (const auto& [what, count] : outcomes) std::cout << what << ": " << count << std::endl;
   fs::remove_all(folder);
   if (inputs >= 2000) {
     EXPECT_GT(outcomes["taken"], inputs / 50);
     EXPECT_GT(outcomes["refused"], inputs / 50);
     EXPECT_GT(outcomes["damaged"], inputs / 50);
+    EXPECT_GT(understood, inputs / 100);
   }
 }
 

@@ -79,7 +79,7 @@ def refuse_operator(name: str, overload: str) -> None:
 
 def _operation(step: tapes.Operation, described: tuple) -> tuple:
     name, overload, arguments, results = described
-    if tapes.is_of_ranks(step.operator):
+    if tapes.is_of_ranks(step.operator) and not tapes.exchanges_at_once(step.operator):
         raise Unsavable(
             f"{step.place}: it averages over a process group of torch.distributed: load the script with communicator=, "
             "so that the MPI of the program does it"

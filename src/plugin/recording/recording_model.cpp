@@ -90,7 +90,7 @@ std::unique_ptr<RecordingModel::Loaded> RecordingModel::read() const {
       function.label = settings_.label(name);
       function.over_ranks = std::make_shared<OverRanks>(sum_, function.label);
       const SavedContext context{
-          name, made->state.names(), settings_.device,
+          name, made->state.names(), settings_.device.value_or(at::kCPU),
           [over_ranks = function.over_ranks](torch::jit::Stack& stack) { over_ranks->average(stack); }};
       for (const c10::IValue& tape : items_in(entry.value(), "the recordings of a function")) {
         auto recorded = std::make_unique<Recorded>(read_tape(tape, context));

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What a saved recording may hold: a step with random numbers, statistics and averages, and other functions."""
 
 from collections import namedtuple

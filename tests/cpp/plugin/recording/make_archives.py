@@ -34,23 +34,42 @@ def write(path, content, kind="checkpoint", description=None):
     file.write(str(path), description or {"step": 7, "archive": "torch"}, fill, kind=KINDS[kind])
 
 
+def described(name, overload, arguments, results):
+    schema = getattr(getattr(torch.ops.aten, name), overload or "default")._schema
+    return (f"aten::{name}", overload, str(schema), arguments, results)
+
+
 def recording():
     """A dict with every kind of value that tapes are made of."""
     weight = torch.arange(6.0).reshape(2, 3)
+    none = ("value", None)
+    operations = [
+        ("mm", "", [("slot", 0), ("slot", 1)], [[3]]),
+        ("view", "", [("last", 3), ("sizes", [(3, 0)])], [[4]]),
+        ("mul", "Scalar", [("slot", 4), ("number", [(0, 0), (2, 2.0), (5, 0)])], [[5]]),
+        ("add", "Tensor", [("slot", 5), ("slot", 4), ("value", 1)], [[6]]),
+        ("div", "Scalar", [("slot", 6), ("size", 3, 0)], [[7]]),
+        ("mul", "Tensor", [("slot", 7), ("fraction", 2.0)], [[8]]),
+        ("cat", "", [("list", [7, 8]), ("value", 0)], [[9]]),
+        ("zeros_like", "", [("slot", 9), ("dtype", "float64"), *[none] * 4], [[10]]),
+        ("full", "", [("value", [2]), ("real", 1, 1), *[none] * 2, ("device", "cpu"), none], [[11]]),
+        ("split", "Tensor", [("slot", 9), ("size", 3, 0), ("value", 0)], [[12, 13]]),
+        ("clone", "", [("slot", 12), ("memory_format", "preserve_format")], [[14]]),
+        ("sum", "dim_IntList", [("slot", 14), ("value", [0]), ("value", True), ("value", None)], [[15]]),
+    ]
     tape = {
         "batch": True,
         "inputs": [("x", "tensor", 0, "float32", [(1, 0), (0, 3)], [(0, 3), (0, 1)]), ("", "value", 2.5)],
-        "slots": 4,
-        "constants": [(1, weight), (2, weight[0])],
-        "operations": [
-            ("aten::mm", "", "aten::mm(Tensor self, Tensor mat2) -> Tensor", [("slot", 0), ("slot", 1)], [[3]])
-        ],
-        "results": [3],
-        "template": ("dict", ["mean"], [("tensor", 0)]),
+        "slots": 16,
+        "constants": [(1, weight.reshape(3, 2)[:, :3].mm(torch.ones(2, 3))), (2, weight[0])],
+        "operations": [described(*each) for each in operations],
+        "results": [15, 11],
+        "template": ("dict", ["sum", "filled"], [("tensor", 0), ("tensor", 1)]),
         "numbers": [("setting", "opt.0.lr"), ("count", weight.sum(), 1)],
         "branches": [(2, [(0, 0)], [(2, 1e-3)], True)],
-        "gradients": [("net/0.weight (its gradient)", -1)],
+        "gradients": [("net/0.weight (its gradient)", 8), ("net/0.bias (its gradient)", -1)],
         "writes": False,
+        "written_inputs": [0],
     }
     return {
         "version": 1,
@@ -58,7 +77,6 @@ def recording():
         "script": "closure.py",
         "default_dtype": "float32",
         "settings": {"deterministic": False, "matmul_precision": "highest", "cudnn_tf32": True},
-        "state": ['{"lr": ', ("number", "opt.0.lr"), ', "random": "', ("generator",), '"}'],
         "description": ['{"step": ', ("step",), ', "written": ', ("written",), "}"],
         "functions": {"ftn_pytorch_forward": [tape], "ftn_pytorch_train": []},
     }, weight
@@ -74,6 +92,7 @@ def whole(**changes):
         "arrays": {"net/0.weight": weight, "net/0.bias": weight[0], "opt/state/0/step": torch.tensor(5.0)},
         "numbers": {"opt.0.lr": 1e-3, "opt.0.betas.1": 0.999},
         "generator": torch.get_rng_state(),
+        "holes": [(13, 14, ("number", "opt.0.lr"))],
         "recording": tapes,
     }
     content.update(changes)

@@ -18,10 +18,12 @@ class OverTwoRanks : public testing::Test {
  protected:
   OverTwoRanks() {
     played = &mpi_;
+    sum_ = std::make_shared<MpiSum>(7, 10.0);
     mpi_.others_single = [this](float* sums, int count) {
       mine_.assign(sums + count - 32, sums + count);
       for (int i = 0; i < count; ++i) sums[i] *= 2;
     };
+    sum_ = std::make_shared<MpiSum>(7, 10.0);
   }
   ~OverTwoRanks() override { played = nullptr; }
 
@@ -44,7 +46,7 @@ class OverTwoRanks : public testing::Test {
 
   PlayedMpi mpi_;
   std::vector<float> mine_;
-  std::shared_ptr<MpiSum> sum_ = std::make_shared<MpiSum>(7, 10.0);
+  std::shared_ptr<MpiSum> sum_;
 };
 
 TEST_F(OverTwoRanks, TensorsAreAveragedAndLeftAsTheyAre) {
