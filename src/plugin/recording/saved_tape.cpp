@@ -124,6 +124,7 @@ class Reader {
     std::vector<Operation> operations;
     for (const c10::IValue& each : items_in(entry("operations"), "\"operations\""))
       operations.push_back(operation(each));
+    require_batch(inputs);
     SavedTape made{has_batch_,
                    std::move(inputs),
                    recording::Tape(static_cast<int32_t>(count_of_slots()), std::move(constants), std::move(operations)),
