@@ -21,22 +21,28 @@ constexpr int64_t format_of_recordings = 1;
 constexpr double seconds_for_ranks = 1800;  // as TIMEOUT of ranks/communicator.py
 
 /// The settings of kernels on which the numbers of a recording depend. They are those of the process.
+///
+/// All of them are looked at before the first is set: a file that is refused changes nothing.
 void apply_settings(const c10::IValue& recording) {
   const c10::IValue settings = entry_in(recording, "settings");
-  at::Context& torch = at::globalContext();
-  torch.setDeterministicAlgorithms(logical_in(entry_in(settings, "deterministic"), "\"deterministic\""), false);
-  torch.setAllowTF32CuDNN(logical_in(entry_in(settings, "cudnn_tf32"), "\"cudnn_tf32\""));
-  const std::string& precision = text_in(entry_in(settings, "matmul_precision"), "\"matmul_precision\"");
+  const bool deterministic = logical_in(entry_in(settings, "deterministic"), "\"deterministic\"");
+  const bool cudnn_tf32 = logical_in(entry_in(settings, "cudnn_tf32"), "\"cudnn_tf32\"");
+  const c10::IValue precision_entry = entry_in(settings, "matmul_precision");
+  const std::string& precision = text_in(precision_entry, "\"matmul_precision\"");
   if (precision != "highest" && precision != "high" && precision != "medium")
     fail(FPT_ERR_FORMAT, "\"matmul_precision\" is ", as_utf8(precision.substr(0, 100)));
-  torch.setFloat32MatmulPrecision(precision);
-  const std::string& dtype = text_in(entry_in(recording, "default_dtype"), "\"default_dtype\"");
+  const c10::IValue dtype_entry = entry_in(recording, "default_dtype");
+  const std::string& dtype = text_in(dtype_entry, "\"default_dtype\"");
   if (dtype != "float32" && dtype != "float64" && dtype != "float16" && dtype != "bfloat16")
     fail(FPT_ERR_FORMAT, "\"default_dtype\" is ", as_utf8(dtype.substr(0, 100)));
   const at::ScalarType type = dtype == "float32"   ? at::kFloat
                               : dtype == "float64" ? at::kDouble
                               : dtype == "float16" ? at::kHalf
                                                    : at::kBFloat16;
+  at::Context& torch = at::globalContext();
+  torch.setDeterministicAlgorithms(deterministic, false);
+  torch.setAllowTF32CuDNN(cudnn_tf32);
+  torch.setFloat32MatmulPrecision(precision);
   c10::set_default_dtype(c10::scalarTypeToTypeMeta(type));
 }
 
@@ -107,6 +113,7 @@ std::unique_ptr<RecordingModel::Loaded> RecordingModel::read() const {
     if (error.status() != FPT_ERR_FORMAT) throw;
     fail(FPT_ERR_FORMAT, settings_.file, " is no recording that can be run: ", error.text());
   }
+  made->state.start_generator();
   return made;
 }
 

@@ -99,8 +99,9 @@ RecordingState::RecordingState(ArchiveContent content, const std::string& file, 
   for (auto& [name, tensor] : content_.arrays) arrays_[name] = std::move(tensor);
   content_.arrays.clear();
   take_numbers(content_);
-  set_generator(content_.generator, file);
 }
+
+void RecordingState::start_generator() const { set_generator(content_.generator, file_); }
 
 void RecordingState::take_numbers(const ArchiveContent& content) {
   names_.clear();

@@ -14,9 +14,12 @@ namespace fpt::direct {
 
 class RecordingState {
  public:
-  /// Takes over what a file holds. The generator of the host goes on from the state in it.
+  /// Takes over what a file holds.
   /// @param device  where all tensors of the file live, those of its tapes, too; none for the host
   RecordingState(ArchiveContent content, const std::string& file, const std::optional<at::Device>& device);
+
+  /// The generator of the host, which is that of the process, goes on from the state in the file. FPT_ERR_FORMAT.
+  void start_generator() const;
 
   /// The dict of the tapes, with tensors that share the memory of the arrays.
   const c10::IValue& recording() const noexcept { return content_.recording; }

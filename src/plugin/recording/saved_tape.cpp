@@ -32,27 +32,39 @@ void require_allowed(const std::string& name, const std::string& overload) {
          ", which a saved recording may not call");
 }
 
-/// Which slots hold something, call after call.
+/// Which slots hold something, call after call. Those of constants are the same in every run, so nothing replaces them.
 class Slots {
  public:
-  explicit Slots(int64_t count) : is_set_(static_cast<std::size_t>(count)) {}
+  explicit Slots(int64_t count)
+      : is_set_(static_cast<std::size_t>(count)), is_constant_(static_cast<std::size_t>(count)) {}
 
-  void set(int64_t slot) { is_set_[place(slot)] = true; }
+  void set_constant(int64_t slot) {
+    set(slot);
+    is_constant_[place(slot)] = true;
+  }
+  void set(int64_t slot) {
+    require_free(slot);
+    is_set_[place(slot)] = true;
+  }
   void require(int64_t slot) const {
     if (!is_set_[place(slot)]) fail(FPT_ERR_FORMAT, "slot ", slot, " is used before anything is in it");
   }
   void take(int64_t slot) {
     require(slot);
+    require_free(slot);
     is_set_[place(slot)] = false;
   }
 
  private:
+  void require_free(int64_t slot) const {
+    if (is_constant_[place(slot)]) fail(FPT_ERR_FORMAT, "slot ", slot, " is that of a constant, and would change");
+  }
   std::size_t place(int64_t slot) const {
     if (slot < 0 || slot >= static_cast<int64_t>(is_set_.size())) fail(FPT_ERR_FORMAT, "there is no slot ", slot);
     return static_cast<std::size_t>(slot);
   }
 
-  std::vector<bool> is_set_;
+  std::vector<bool> is_set_, is_constant_;
 };
 
 void require_formula(const Formula& formula, const Slots& slots, std::size_t numbers) {
@@ -65,6 +77,7 @@ void require_formula(const Formula& formula, const Slots& slots, std::size_t num
 
 void require_argument(const Argument& argument, Slots& slots, std::size_t numbers, bool has_batch) {
   if (argument.kind == Argument::Kind::slot) slots.require(argument.index);
+  if (argument.kind == Argument::Kind::last) slots.take(argument.index);
   for (const int32_t slot : argument.items)
     if (slot >= 0 || !argument.may_be_none) slots.require(slot);
   for (const Formula& each : argument.formulas) require_formula(each, slots, numbers);
@@ -113,6 +126,7 @@ class Reader {
     std::vector<Operation> operations;
     for (const c10::IValue& each : items_in(entry("operations"), "\"operations\""))
       operations.push_back(operation(each));
+    require_batch(inputs);
     SavedTape made{has_batch_,
                    std::move(inputs),
                    recording::Tape(static_cast<int32_t>(count_of_slots()), std::move(constants), std::move(operations)),
@@ -133,7 +147,8 @@ class Reader {
     }
     for (const c10::IValue& each : items_in(entry("written_inputs"), "\"written_inputs\""))
       made.written_inputs.push_back(place_of_input(integer_in(each, "the place of an input"), made.inputs));
-    made.writes = logical_in(entry("writes"), "\"writes\"");
+    // a gradient becomes an array of the state
+    made.writes = logical_in(entry("writes"), "\"writes\"") || !made.gradients.empty();
     for (const SavedNumber& each : made.numbers)
       if (each.counter.defined()) tensors.push_back(each.counter);
     made.tensors = std::move(tensors);
@@ -160,7 +175,7 @@ class Reader {
     for (const c10::IValue& each : items_in(entry("constants"), "\"constants\"")) {
       const std::vector<c10::IValue> pair = parts_in(each, 2, "a constant");
       const int64_t slot = integer_in(pair[0], "a slot");
-      slots_.set(slot);
+      slots_.set_constant(slot);
       made.emplace_back(static_cast<int32_t>(slot), tensor_in(pair[1], "a constant"));
     }
     return made;
@@ -190,6 +205,15 @@ class Reader {
                        std::any_of(made.strides.begin(), made.strides.end(), follows);
     if (needs && !has_batch_) fail(FPT_ERR_FORMAT, "a size follows from that of a batch, and there is none");
     return made;
+  }
+
+  /// The size of the batch must follow from an input.
+  void require_batch(const std::vector<SavedInput>& inputs) const {
+    const auto tells = [](const SavedInput& input) {
+      return std::any_of(input.sizes.begin(), input.sizes.end(), [](const auto& size) { return size.factor != 0; });
+    };
+    if (has_batch_ && std::none_of(inputs.begin(), inputs.end(), tells))
+      fail(FPT_ERR_FORMAT, "no input tells the size of the batch");
   }
 
   SavedNumber number(const c10::IValue& value) const {
@@ -253,8 +277,6 @@ class Reader {
       made.arguments.push_back(read_argument(arguments[i], schema.arguments()[i], context_));
       require_argument(made.arguments.back(), slots_, count_of_numbers_, has_batch_);
     }
-    for (const Argument& each : made.arguments)
-      if (each.kind == Argument::Kind::last) slots_.take(each.index);
     for (const c10::IValue& each : results) {
       std::vector<int32_t> places;
       for (const c10::IValue& slot : items_in(each, "the slots of a result")) {
