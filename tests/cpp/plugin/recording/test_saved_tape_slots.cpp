@@ -55,7 +55,7 @@ struct Described {
   }
 };
 
-TEST(TapeSlots, ARunIsTheSameEachTime) {
+TEST(SavedTapeSlots, ARunIsTheSameEachTime) {
   const SavedTape made = Described().read();
   recording::Frame frame = made.tape.frame();
   for (int run = 0; run < 2; ++run) {
@@ -67,7 +67,7 @@ TEST(TapeSlots, ARunIsTheSameEachTime) {
   }
 }
 
-TEST(TapeSlots, WhatACallHasTakenIsGone) {
+TEST(SavedTapeSlots, WhatACallHasTakenIsGone) {
   Described described;
   described.second = slot("slot", 0);
   EXPECT_FAILS(described.outcome(), FPT_ERR_FORMAT, "slot 0 is used before anything is in it");
@@ -76,7 +76,7 @@ TEST(TapeSlots, WhatACallHasTakenIsGone) {
   EXPECT_EQ(described.outcome().status, FPT_OK);
 }
 
-TEST(TapeSlots, ConstantsStay) {
+TEST(SavedTapeSlots, ConstantsStay) {
   Described described;
   described.second = slot("last", 1);
   EXPECT_FAILS(described.outcome(), FPT_ERR_FORMAT, "slot 1 is that of a constant");
@@ -85,7 +85,7 @@ TEST(TapeSlots, ConstantsStay) {
   EXPECT_FAILS(described.outcome(), FPT_ERR_FORMAT, "slot 1 is that of a constant");
 }
 
-TEST(TapeSlots, TheBatchFollowsFromAnInput) {
+TEST(SavedTapeSlots, TheBatchFollowsFromAnInput) {
   Described described;
   described.has_batch = true;
   EXPECT_FAILS(described.outcome(), FPT_ERR_FORMAT, "no input tells the size of the batch");
@@ -93,7 +93,7 @@ TEST(TapeSlots, TheBatchFollowsFromAnInput) {
   EXPECT_TRUE(described.read().has_batch);
 }
 
-TEST(TapeSlots, AGradientIsAChangeOfTheState) {
+TEST(SavedTapeSlots, AGradientIsAChangeOfTheState) {
   Described described;
   EXPECT_FALSE(described.read().writes);
   described.gradients = {tuple({text("net/0.weight (its gradient)"), whole(2)})};
