@@ -130,8 +130,10 @@ def tapes_of(name: str, function: Any) -> list[Tape]:
 
 
 def _kept(encoder: Collector, arrays: Mapping[str, Any]) -> Kept:
-    tensors = {name: each for name, each in arrays.items() if isinstance(each, torch.Tensor)}
-    memory = {each.untyped_storage().data_ptr(): name for name, each in reversed(tensors.items()) if each.numel()}
+    memory: dict[int, list[str]] = {}
+    for name, each in arrays.items():
+        if isinstance(each, torch.Tensor) and each.numel():
+            memory.setdefault(each.untyped_storage().data_ptr(), []).append(name)
     numbers = {
         (id(source.group), source.key, source.item): name
         for name, source in optimizer_settings.names_of(encoder.optimizers()).items()

@@ -37,7 +37,7 @@ class Unsavable(Exception):
 class Kept(NamedTuple):
     """What a file keeps beside its recordings, which these may change."""
 
-    memory: Mapping[int, str]
+    memory: Mapping[int, list[str]]
     """Names of arrays by the addresses of their storages."""
     numbers: Mapping[tuple[int, str, int], str]
     """Names of numbers by the identity of the group, key and item."""
@@ -56,6 +56,7 @@ def portable(tape: Tape, kept: Kept) -> Plain:
     operations = [_operation(*pair) for pair in zip(tape.steps, tape.operations)]
     return {
         "batch": False,
+        "least": 1,
         "inputs": _inputs(tape.arguments, tape.inputs),
         "slots": tape.slots,
         "constants": [(slot, tensor.detach()) for slot, tensor in tape.constants],
@@ -125,9 +126,9 @@ def _formula(formula: Any) -> list[tuple[int, Any]]:
 
 
 def _gradient(parameter: Any, slot: int, kept: Kept) -> list[tuple[str, int]]:
-    """That of a parameter that is kept, with the array that it becomes."""
-    name = None if parameter.grad is None else kept.memory.get(tapes.address_of(parameter.grad))
-    return [] if name is None else [(name, slot)]
+    """That of a parameter that is kept, with the arrays that it becomes: a parameter may have several names."""
+    names = [] if parameter.grad is None else kept.memory.get(tapes.address_of(parameter.grad), [])
+    return [(name, slot) for name in names]
 
 
 def _number(source: tuple, kept: Kept) -> tuple:

@@ -69,7 +69,7 @@ class SavedTape:
             for size, (a, b) in zip(value.shape, sizes):
                 if a and not batch:
                     batch = (size - b) // a
-                if size != a * batch + b or (a and batch < 1):
+                if size != a * batch + b or (a and batch < self._tape["least"]):
                     return Misfit(place, "SHAPE")
         return batch
 

@@ -60,7 +60,7 @@ std::string shown(const c10::IValue& given) {
 }
 
 /// Whether an argument fits, and if not, which status says so. `batch` is found out by the first size that tells it.
-fpt_status fits(const SavedInput& input, const c10::IValue& given, int64_t& batch) {
+fpt_status fits(const SavedInput& input, const c10::IValue& given, int64_t least, int64_t& batch) {
   if (!input.is_tensor) return !given.isTensor() && is_equal(given, input.constant) ? FPT_OK : FPT_ERR_ARGUMENT;
   if (!given.isTensor() || given.toTensor().scalar_type() != input.dtype) return FPT_ERR_DTYPE;
   const at::IntArrayRef sizes = given.toTensor().sizes();
@@ -68,7 +68,7 @@ fpt_status fits(const SavedInput& input, const c10::IValue& given, int64_t& batc
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     const recording::Size& size = input.sizes[i];
     if (size.factor != 0 && batch == 0) batch = (sizes[i] - size.offset) / size.factor;
-    if (size.factor != 0 && (batch < 1 || batch > largest_batch)) return FPT_ERR_SHAPE;
+    if (size.factor != 0 && (batch < least || batch > largest_batch)) return FPT_ERR_SHAPE;
     if (size.of(batch) != sizes[i]) return FPT_ERR_SHAPE;
   }
   return FPT_OK;
@@ -176,7 +176,7 @@ void RecordedCall::choose(const RecordingState& state) {
     fpt_status found = FPT_OK;
     std::size_t reached = 0;
     for (; reached < order_.size() && found == FPT_OK; ++reached)
-      found = fits(tape.inputs[reached], given_[order_[reached]].value, batch_);
+      found = fits(tape.inputs[reached], given_[order_[reached]].value, tape.least, batch_);
     if (found != FPT_OK) {
       // the one that was meant is that of which most fits
       if (reached > furthest) status = found, furthest = reached;

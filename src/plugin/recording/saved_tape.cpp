@@ -128,6 +128,7 @@ class Reader {
       operations.push_back(operation(each));
     require_batch(inputs);
     SavedTape made{has_batch_,
+                   least(),
                    std::move(inputs),
                    recording::Tape(static_cast<int32_t>(count_of_slots()), std::move(constants), std::move(operations)),
                    {},
@@ -157,6 +158,12 @@ class Reader {
 
  private:
   c10::IValue entry(const char* name) const { return entry_in(described_, name); }
+
+  int64_t least() const {
+    const int64_t least = integer_in(entry("least"), "\"least\"");
+    if (least < 1) fail(FPT_ERR_FORMAT, "its least batch is ", least);
+    return least;
+  }
 
   int64_t count_of_slots() const {
     const int64_t count = integer_in(entry("slots"), "\"slots\"");

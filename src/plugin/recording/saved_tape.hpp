@@ -58,6 +58,7 @@ struct SavedContext {
 
 struct SavedTape {
   bool has_batch = false;
+  int64_t least = 1;  ///< the smallest batch
   std::vector<SavedInput> inputs;
   recording::Tape tape;
   std::vector<int32_t> results;

@@ -59,6 +59,7 @@ def recording():
     ]
     tape = {
         "batch": True,
+        "least": 1,
         "inputs": [("x", "tensor", 0, "float32", [(1, 0), (0, 3)], [(0, 3), (0, 1)]), ("", "value", 2.5)],
         "slots": 16,
         "constants": [(1, weight.reshape(3, 2)[:, :3].mm(torch.ones(2, 3))), (2, weight[0])],

@@ -103,8 +103,8 @@ TEST(SavedTape, RunsWithAnyBatch) {
 }
 
 TEST(SavedTape, WhatIsMissingIsNamed) {
-  for (const char* name : {"batch", "inputs", "slots", "constants", "operations", "results", "template", "numbers",
-                           "branches", "gradients", "writes", "written_inputs"})
+  for (const char* name : {"batch", "least", "inputs", "slots", "constants", "operations", "results", "template",
+                           "numbers", "branches", "gradients", "writes", "written_inputs"})
     EXPECT_FAILS(outcome(without(tape(), name)), FPT_ERR_FORMAT, concat("there is no \"", name, "\""));
   EXPECT_FAILS(outcome(list({})), FPT_ERR_FORMAT, "is no dict");
 }
@@ -116,6 +116,7 @@ TEST(SavedTape, OtherEntriesAreRefused) {
   const std::vector<std::tuple<const char*, IValue, const char*>> cases = {
       {"batch", whole(1), "is no logical"},
       {"batch", false, "and there is none"},
+      {"least", whole(0), "its least batch is 0"},
       {"slots", whole(-1), "it has -1 slots"},
       {"slots", whole(int64_t{1} << 40), "slots"},
       {"slots", whole(3), "there is no slot"},

@@ -37,6 +37,7 @@ struct Described {
                                   list({first, second}), list({list({whole(made)})})});
     c10::impl::GenericDict tape(c10::StringType::get(), c10::AnyType::get());
     tape.insert("batch", has_batch);
+    tape.insert("least", whole(1));
     tape.insert("inputs", list({input}));
     tape.insert("slots", whole(3));
     tape.insert("constants", list({tuple({whole(1), at::ones({2, 2})})}));
