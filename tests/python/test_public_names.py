@@ -6,7 +6,7 @@ import ftn_pytorch
 KIT = {"Background", "Guard", "Log", "Normaliser", "Online", "Replay", "ReplayData"}
 NAMES = {
     *("Checkpoint", "average_gradients", "init_process_group", "lock", "procedure", "rank", "recorded"),
-    *("require_equal", "world_size"),
+    *("load_recording", "require_equal", "save_recording", "world_size"),
 }
 
 

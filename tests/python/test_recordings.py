@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: MIT
+"""What cannot be saved says why, and no file is written."""
+
+import os
+
+import pytest
+
+from ftn_pytorch import recorded, save_recording
+from ftn_pytorch.errors import FtnPytorchError
+
+torch = pytest.importorskip("torch")
+
+pytestmark = pytest.mark.usefixtures("extension")
+
+net = torch.nn.Linear(3, 2)
+other = torch.Generator().manual_seed(3)
+scratch = torch.zeros(4, 3)
+
+
+@recorded
+def draws(x):
+    return x + torch.rand(x.shape, generator=other)
+
+
+@recorded
+def writes(x):
+    scratch.add_(x)
+    return net(x)
+
+
+@recorded
+def returns(x):
+    return net(x), b"bytes"
+
+
+@recorded
+def takes(x, mode):
+    return net(x) * 2 if mode is None else net(x)
+
+
+def ready(function, *others):
+    for _ in range(8):
+        function(torch.ones(4, 3), *others)
+    return function
+
+
+@pytest.mark.parametrize(
+    "function, names, reason",
+    [
+        (draws, {"net": net}, "it draws numbers from a generator of its own"),
+        (writes, {"net": net}, r"it changes a tensor of shape \(4, 3\) that no checkpoint keeps"),
+        (returns, {"net": net}, "it returns a bytes, which no file holds"),
+    ],
+)
+def test_what_no_file_can_hold(tmp_path, function, names, reason):
+    path = str(tmp_path / "net.ftr")
+    with pytest.raises(FtnPytorchError, match=f"step cannot be saved: .*{reason}") as failure:
+        save_recording(path, {"step": ready(function)}, names)
+    assert failure.value.status == "HOOK" and not os.path.exists(path)
+
+
+def test_what_is_not_recorded(tmp_path):
+    path = str(tmp_path / "net.ftr")
+    with pytest.raises(FtnPytorchError, match="it is not recorded"):
+        save_recording(path, {"step": net.forward}, {"net": net})
+    with pytest.raises(FtnPytorchError, match="it has not run often enough"):
+        save_recording(path, {"step": recorded(lambda x: net(x))}, {"net": net})
+    with pytest.raises(FtnPytorchError, match="is given no function"):
+        save_recording(path, {})
+    assert not os.path.exists(path)
+
+
+def test_a_script_without_recordings_says_so(load, tmp_path):
+    text = "import torch\nnet = torch.nn.Linear(2, 2)\ndef ftn_pytorch_forward(x): return net(x)\n"
+    path = str(tmp_path / "net.ftr")
+    with pytest.raises(FtnPytorchError, match="load it with record=.true."):
+        load(text, name="plain_net.py").save(path)
+    with pytest.raises(FtnPytorchError, match="it has not run often enough"):
+        load(text, name="plain_net.py", record=True).save(path)
+
+
+def test_arguments_may_be_constants(tmp_path):
+    from ftn_pytorch import load_recording
+
+    path = save_recording(str(tmp_path / "net.ftr"), {"step": ready(takes, None)}, {"net": net})
+    saved = load_recording(path)
+    assert torch.equal(saved.call("step", torch.ones(4, 3), None), takes(torch.ones(4, 3), None))
+    with pytest.raises(FtnPytorchError) as failure:
+        saved.call("step", torch.ones(4, 3), "other")
+    assert failure.value.status == "ARGUMENT"

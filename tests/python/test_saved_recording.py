@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: MIT
+"""Saved recordings: a script, its file, and the script again give what the script alone gives; and what is refused."""
+
+import pytest
+
+from ftn_pytorch import _embed, load_recording
+from ftn_pytorch.errors import FtnPytorchError
+from ftn_pytorch.opening import open_runner
+
+torch = pytest.importorskip("torch")
+
+pytestmark = pytest.mark.usefixtures("extension")
+
+SCRIPT = """
+import torch
+torch.manual_seed(1)
+net = torch.nn.Sequential(
+    torch.nn.Linear(4, 16), torch.nn.Tanh(), torch.nn.Dropout(0.1), torch.nn.BatchNorm1d(16), torch.nn.Linear(16, 2)
+)
+optimizer = torch.optim.AdamW(net.parameters(), lr=1e-2, fused=True)
+averaged = [parameter.detach().clone() for parameter in net.parameters()]
+def ftn_pytorch_forward(x, scale=1.0):
+    with torch.no_grad():
+        return {"flux": net(x) * scale}
+def ftn_pytorch_train(x, target):
+    optimizer.zero_grad()
+    loss = torch.nn.functional.huber_loss(net(x), target)
+    loss.backward()
+    torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+    optimizer.step()
+    with torch.no_grad():
+        torch._foreach_lerp_(averaged, list(net.parameters()), 0.1)
+    return False, loss
+"""
+
+
+def samples(count):
+    numbers = torch.Generator().manual_seed(5)
+    return [(torch.randn(8, 4, generator=numbers), torch.randn(8, 2, generator=numbers)) for _ in range(count)]
+
+
+def state_of(runner):
+    names = vars(runner._module)
+    states = [each for state in names["optimizer"].state.values() for each in state.values()]
+    gradients = [parameter.grad for parameter in names["net"].parameters()]
+    all_ = [*names["net"].state_dict().values(), *names["averaged"], *states, *gradients]
+    return [each.clone() for each in all_] + [torch.get_rng_state()]
+
+
+@pytest.fixture
+def recorded(write):
+    """recorded(): the runner of the script, its training and its prediction, which run without Python."""
+
+    def recorded(text=SCRIPT):
+        runner = open_runner(write("closure_saved.py", text), {"record": True}, {})
+        train, forward = (runner.bind(name, 0)[0] for name in ("ftn_pytorch_train", "ftn_pytorch_forward"))
+        for x, target in samples(8):
+            train(x, target)
+            forward(x)
+        return runner, train, forward
+
+    return recorded
+
+
+@pytest.fixture
+def file(recorded, tmp_path):
+    path = str(tmp_path / "closure.ftr")
+    recorded()[0].save(path)
+    return path
+
+
+def test_two_hundred_steps_with_the_file_in_between(recorded, tmp_path):
+    path, folder = str(tmp_path / "closure.ftr"), str(tmp_path / "run")
+    runner, train, _ = recorded()
+    runner.save(path)
+    data = samples(200)
+    losses = [train(*each)[1] for each in data]
+    expected = state_of(runner)
+
+    saved = load_recording(path)
+    again = [saved.train(*each)[1] for each in data[:100]]
+    saved.write(folder, step=100)
+    runner = open_runner(runner.path, {}, {})
+    assert runner.restore(folder) == 100
+    train = runner.bind("ftn_pytorch_train", 0)[0]
+    again += [train(*each)[1] for each in data[100:]]
+    assert all(map(torch.equal, losses, again))
+    assert all(map(torch.equal, expected, state_of(runner)))
+
+
+def test_the_script_restores_the_file_itself_and_the_file_what_the_script_wrote(recorded, tmp_path, file):
+    runner, train, _ = recorded()
+    data = samples(20)
+    runner.restore(file)
+    losses = [train(*each)[1] for each in data]
+    runner.checkpoint(str(tmp_path / "run"), 3, 7)
+    more = [train(*each)[1] for each in data]
+    saved = load_recording(file)
+    assert all(torch.equal(saved.train(*each)[1], loss) for each, loss in zip(data, losses))
+    saved.train(*data[0])
+    assert saved.restore(str(tmp_path / "run")) == 7
+    assert all(torch.equal(saved.train(*each)[1], loss) for each, loss in zip(data, more))
+
+
+def test_numbers_of_optimizers_are_those_of_a_scheduler(recorded, tmp_path, file):
+    runner, train, _ = recorded()
+    runner.restore(file)
+    saved = load_recording(file)
+    assert saved.get_number("lr") == saved.get_number("optimizer.0.lr") == 1e-2
+    losses = []
+    for step, each in enumerate(samples(10)):
+        vars(runner._module)["optimizer"].param_groups[0]["lr"] = 1e-2 / (step + 1)
+        losses.append(train(*each)[1])
+    runner.restore(file)  # the random state
+    for step, each in enumerate(samples(10)):
+        saved.set_number("lr", 1e-2 / (step + 1))
+        assert torch.equal(saved.train(*each)[1], losses[step])
+    saved.save(str(tmp_path / "rate.ckpt"))
+    runner.restore(str(tmp_path / "rate.ckpt"))
+    assert vars(runner._module)["optimizer"].param_groups[0]["lr"] == 1e-3
+
+
+@pytest.mark.parametrize(
+    "call, status, text",
+    [
+        (
+            lambda m: m.train(torch.zeros(9, 4), torch.zeros(9, 2)),
+            "SHAPE",
+            r"x float32 \(8, 4\), target float32 \(8, 2\)",
+        ),
+        (lambda m: m.train(torch.zeros(8, 4)), "SIGNATURE", "its recordings take"),
+        (lambda m: m.train(torch.zeros(8, 4), torch.zeros(8, 2).double()), "DTYPE", "float64"),
+        (lambda m: m.forward(torch.zeros(8, 4), y=1), "SIGNATURE", "its recordings take"),
+        (lambda m: m.call("nothing"), "HOOK", "has no function nothing; it has ftn_pytorch_"),
+        (lambda m: m.get_number("rate"), "ARGUMENT", "there is no 'rate'; there are optimizer.0.lr"),
+        (lambda m: m.get_number("betas"), "ARGUMENT", "there is no 'betas'"),
+        (lambda m: m.set_number("lr", 0.0), "ARGUMENT", "optimizer.0.lr .* cannot become 0.0"),
+        (lambda m: m.set_number("lr", float("nan")), "ARGUMENT", "cannot become nan"),
+        (lambda m: m.restore("nowhere"), "NO_CHECKPOINT", "does not exist"),
+    ],
+)
+def test_what_does_not_fit_is_refused(file, call, status, text):
+    with pytest.raises(FtnPytorchError, match=text) as failure:
+        call(load_recording(file))
+    assert failure.value.status == status
+
+
+def test_a_checkpoint_of_another_network_is_refused_and_changes_nothing(recorded, tmp_path, file, write):
+    other, *_ = recorded(SCRIPT.replace("16", "12"))
+    other.checkpoint(str(tmp_path / "other"), 3, None)
+    saved = load_recording(file)
+    before = {name: each.clone() for name, each in saved.arrays.items()}
+    with pytest.raises(
+        FtnPytorchError, match=r"net/0.weight is float32 \(12, 4\) in the file and float32 \(16, 4\) here"
+    ):
+        saved.restore(str(tmp_path / "other"))
+    assert all(torch.equal(each, saved.arrays[name]) for name, each in before.items())
+
+
+def test_other_files_are_refused(tmp_path, recorded, file):
+    runner, *_ = recorded()
+    runner.checkpoint(str(tmp_path / "run"), 3, 1)
+    with pytest.raises(FtnPytorchError, match="is a checkpoint, which holds no functions"):
+        load_recording(str(tmp_path / "run" / "checkpoint-000000000001.ckpt"))
+    content = torch.load(file, weights_only=True)
+    step = content["recording"]["functions"]["ftn_pytorch_train"][0]
+    first = step["operations"][0]
+    for change, text in [
+        (("aten::from_file", *first[1:]), "which a saved recording may not call"),
+        (("mkldnn::_linear", *first[1:]), "which a saved recording may not call"),
+        (("aten::nothing", *first[1:]), "which this torch lacks"),
+        ((*first[:2], "aten::addmm(Tensor self) -> Tensor", *first[3:]), "write it again"),
+    ]:
+        from ftn_pytorch.recording.saved_tape import SavedTape
+
+        with pytest.raises(FtnPytorchError, match=text):
+            SavedTape({**step, "operations": [change, *step["operations"][1:]]}, "a file", torch.device("cpu"))
+
+
+def test_fortran_sees_it_through_python(file):
+    module = _embed.load(0, file, {}, {})
+    assert module.backend == "recording" and "ftn_pytorch_train" in module.functions()
+    train = module.bind("ftn_pytorch_train", 0)[0]
+    assert train(*samples(1)[0])[1] > 0
+    module.bind("ftn_pytorch_set", 0)[0](name="lr", value=0.5)
+    assert module.bind("ftn_pytorch_get", 0)[0](name="lr") == 0.5
+    for options in ({"training": True}, {"compile": True}):
+        with pytest.raises(FtnPytorchError, match="is a saved recording"):
+            _embed.load(0, file, options, {})
+    with pytest.raises(FtnPytorchError, match="it takes no config"):
+        _embed.load(0, file, {}, {"lr": 1})
+
+
+def test_checkpoints_of_before_are_restored_by_scripts_only(recorded, tmp_path, file, monkeypatch):
+    from ftn_pytorch.checkpoint import resumption
+
+    runner, *_ = recorded()
+    entries = resumption.entries
+    monkeypatch.setattr(resumption, "entries", lambda *given: (entries(*given)[0], {}))
+    path = str(tmp_path / "before.ckpt")
+    runner.save(path)
+    runner.restore(path)
+    with pytest.raises(FtnPytorchError, match="was written by an earlier version"):
+        load_recording(file).restore(path)
