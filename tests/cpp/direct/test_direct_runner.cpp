@@ -328,9 +328,12 @@ TEST_F(DirectRunnerTest, HasNoCheckpoints) {
   const std::string place = folder.path().string(), missing = (folder.path() / "none.pt").string();
   const Model model("counter");
   EXPECT_FAILS(outcome_of([&] { model->checkpoint(place, 3, -1); }), FPT_ERR_HOOK, "backend=\"python\"");
-  EXPECT_FAILS(outcome_of([&] { model->restore(place, false, -1); }), FPT_ERR_HOOK, "checkpoints of saved recordings only");
-  EXPECT_FAILS(outcome_of([&] { model->restore(file_of("counter"), true, -1); }), FPT_ERR_HOOK, "checkpoints of saved recordings only");
-  EXPECT_FAILS(outcome_of([&] { model->restore(file_of("counter"), false, 3); }), FPT_ERR_HOOK, "checkpoints of saved recordings only");
+  EXPECT_FAILS(outcome_of([&] { model->restore(place, false, -1); }), FPT_ERR_HOOK,
+               "checkpoints of saved recordings only");
+  EXPECT_FAILS(outcome_of([&] { model->restore(file_of("counter"), true, -1); }), FPT_ERR_HOOK,
+               "checkpoints of saved recordings only");
+  EXPECT_FAILS(outcome_of([&] { model->restore(file_of("counter"), false, 3); }), FPT_ERR_HOOK,
+               "checkpoints of saved recordings only");
   EXPECT_FAILS(outcome_of([&] { model->restore(missing, false, -1); }), FPT_ERR_NO_CHECKPOINT,
                "none.pt does not exist");
 }
