@@ -23,7 +23,6 @@ from ..script import loading
 from ..script.conventions import FORWARD
 from ..script.framework import NUMPY, import_torch
 from ..values import differences, dtypes, results
-from . import export_recording
 from .example_inputs import InputSpec, add_config, config_in, config_of
 
 _REALS = tuple(name for name in dtypes.OF_CODE.values() if "float" in name)
@@ -108,6 +107,8 @@ def run(chosen: argparse.Namespace) -> int:
         raise FtnPytorchError("ARGUMENT", "--batch: a batch has at least one row")
     output = _output(chosen)
     if chosen.to == "recording":
+        from . import export_recording  # which needs torch, as other commands do not
+
         return export_recording.run(chosen, output)
     specs = [InputSpec.parse(text, chosen.dtype) for text in chosen.input]
     torch = import_torch(chosen.source)
