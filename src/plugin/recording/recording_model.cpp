@@ -54,21 +54,6 @@ std::string text_of_argument(Inputs inputs, int32_t index, const char* function)
 
 }  // namespace
 
-/// Alone where the function changes the state, else with others.
-class RecordingModel::Lock {
- public:
-  Lock(std::shared_mutex& mutex, bool alone) : mutex_(mutex), alone_(alone) {
-    alone_ ? mutex_.lock() : mutex_.lock_shared();
-  }
-  ~Lock() { alone_ ? mutex_.unlock() : mutex_.unlock_shared(); }
-  Lock(const Lock&) = delete;
-  Lock& operator=(const Lock&) = delete;
-
- private:
-  std::shared_mutex& mutex_;
-  bool alone_;
-};
-
 RecordingModel::RecordingModel(Settings settings)
     : settings_(std::move(settings)),
       sum_(settings_.communicator ? std::make_shared<MpiSum>(*settings_.communicator, seconds_for_ranks) : nullptr),
@@ -141,23 +126,26 @@ void RecordingModel::call(std::string_view name, Inputs inputs, int32_t, fpt_dir
   if (name == get_function) return tell_number(inputs, answer);
   const std::string_view wanted = name.empty() ? forward_function : name;
   try {
-    bool writes = false;
     {
       const std::shared_lock lock(mutex_);
-      writes = function(wanted).writes;
+      RecordedFunction& function = this->function(wanted);
+      if (!function.writes) return run(function, inputs, answer);
     }
-    const Lock lock(mutex_, writes);
-    RecordedFunction& function = this->function(wanted);
-    const OverRanks::Call ranks(*function.over_ranks);
-    RecordedCall call(settings_, function, inputs, {nullptr, 0});
-    call.run(loaded_->state);
-    std::unique_ptr<Answer> results = take_answer();
-    results->set(call.result(), function.label);
-    call.finish(results->tensors);
-    hand_out(std::move(results), answer);
+    const std::unique_lock alone(mutex_);
+    run(function(wanted), inputs, answer);
   } catch (...) {
     rethrow_as(FPT_ERR_PYTHON, settings_.label(wanted));
   }
+}
+
+void RecordingModel::run(RecordedFunction& function, Inputs inputs, fpt_direct_answer& answer) {
+  const OverRanks::Call ranks(*function.over_ranks);
+  RecordedCall call(settings_, function, inputs, {nullptr, 0});
+  call.run(loaded_->state);
+  std::unique_ptr<Answer> results = take_answer();
+  results->set(call.result(), function.label);
+  call.finish(results->tensors);
+  hand_out(std::move(results), answer);
 }
 
 TrainedStep RecordingModel::train(Inputs inputs, Inputs targets) {

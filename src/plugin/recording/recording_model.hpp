@@ -33,11 +33,11 @@ class RecordingModel : public Model {
     std::set<std::size_t> numbers;             ///< places of those that tapes use
     explicit Loaded(RecordingState taken) : state(std::move(taken)) {}
   };
-  class Lock;
 
   std::unique_ptr<Loaded> read() const;
   static void note_uses(const SavedTape& tape, Loaded& loaded);
   RecordedFunction& function(std::string_view name) const;
+  void run(RecordedFunction& function, Inputs inputs, fpt_direct_answer& answer);
   void change_number(Inputs inputs);
   void tell_number(Inputs inputs, fpt_direct_answer& answer) const;
   std::pair<int64_t, ArchiveContent> newest(CheckpointFolder& folder, bool fallback, std::optional<int64_t> step) const;
