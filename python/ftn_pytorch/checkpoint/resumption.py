@@ -16,7 +16,7 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
-from ..values import optimizer_settings
+from ..values import optimizer_settings, random_states
 from . import archive
 from .capture import Collector
 
@@ -26,8 +26,6 @@ Piece = str | tuple
 
 def entries(encoder: Collector, state: dict[str, Any], arrays: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """The text of a state, and the entries. ``state``: what was encoded, with random states of torch among it."""
-    import torch
-
     named = optimizer_settings.names_of(encoder.optimizers())
     mark = uuid.uuid4().hex
     memo: dict[int, Any] = {}
@@ -38,8 +36,8 @@ def entries(encoder: Collector, state: dict[str, Any], arrays: Mapping[str, Any]
     marked["random"]["torch"]["data"] = f"{mark}generator{mark}"
     pieces = pieces_of(archive.text_of(marked, arrays), mark)
     numbers = {name: source.value() for name, source in named.items()}
-    generator = torch.frombuffer(bytearray(base64.b64decode(state["random"]["torch"]["data"])), dtype=torch.uint8)
-    text, holes = filled(pieces, {**{("number", name): _number(x) for name, x in numbers.items()}, **_of(generator)})
+    generator = random_states.to_tensor(base64.b64decode(state["random"]["torch"]["data"]))
+    text, holes = filled(pieces, values_of(numbers, generator))
     return text, {"numbers": numbers, "generator": generator, "holes": holes}
 
 
@@ -95,12 +93,5 @@ def opened(text: str, holes: list[tuple[int, int, Hole]]) -> list[Piece]:
 
 def values_of(numbers: Mapping[str, float], generator: Any) -> dict[Hole, str]:
     """What stands in the holes of a state."""
-    return {**{("number", name): _number(value) for name, value in numbers.items()}, **_of(generator)}
-
-
-def _of(generator: Any) -> dict[Hole, str]:
-    return {("generator",): base64.b64encode(bytes(generator.tolist())).decode()}
-
-
-def _number(value: float) -> str:
-    return json.dumps(float(value))
+    values: dict[Hole, str] = {("number", name): json.dumps(float(value)) for name, value in numbers.items()}
+    return {**values, ("generator",): base64.b64encode(random_states.to_bytes(generator)).decode()}

@@ -100,10 +100,6 @@ class SavedRecording(Checkpoint):
         """Names of the functions that the file holds."""
         return list(self._tapes)
 
-    def tapes(self, name: str) -> list[SavedTape]:
-        """The recordings of a function."""
-        return self._tapes[name]
-
     def described(self, name: str) -> list[str]:
         """What each recording of a function takes: "x float32 (B, 16), target float32 (B, 4)"."""
         return [each.described() for each in self._tapes[name]]

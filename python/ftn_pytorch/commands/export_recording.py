@@ -114,7 +114,7 @@ class _Export:
         for name, tapes in found.items():
             count = " and ".join(str(len(tape["operations"])) for tape in tapes)
             print(f"{self._output}: {name}, {count} operators, {self._told(tapes)}")
-        return self._check()
+        return self._check(found)
 
     def _recorded(self, name: str, function: Callable, size: int) -> list[Tape]:
         """All recordings that calls from the present state lead to, the first one first."""
@@ -176,12 +176,12 @@ class _Export:
                     tape["least"] = 2
         return changed
 
-    def _check(self) -> int:
+    def _check(self, found: dict[str, list[Plain]]) -> int:
         """Some steps of the file and of the script from the same state, with the same numbers."""
-        is_fixed = {name: not all(each.batch for each in self._tapes(name)) for name in self._hooks}
         failed = False
         for name in self._hooks:
-            for size in self._sizes or (self._any[:1] if is_fixed[name] else [self._any[0], self._any[2]]):
+            is_any = all(tape["batch"] for tape in found[name])
+            for size in self._sizes or ([self._any[0], self._any[2]] if is_any else self._any[:1]):
                 fine = self._is_equal(name, size)
                 failed |= not fine
                 text = f"check {name} with a batch of {size}: {_CHECKED_STEPS} steps, "
@@ -206,9 +206,6 @@ class _Export:
         pairs.append((random, self._torch.get_rng_state()))
         pairs += [(states[key], saved.arrays[key]) for key in states if key in saved.arrays]
         return all(is_same(one, two, 0) for one, two in pairs)
-
-    def _tapes(self, name: str) -> list[Any]:
-        return load_recording(self._output).tapes(name)
 
 
 class _State:

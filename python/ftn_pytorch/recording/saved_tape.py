@@ -36,7 +36,6 @@ class SavedTape:
         """
         self._tape, self._device = tape, device
         self._operators = [_operator(each[0], each[1], each[2], where) for each in tape["operations"]]
-        self.batch: bool = tape["batch"]
         self.inputs: list[tuple] = tape["inputs"]
         self.gradients: list[tuple[str, int]] = tape["gradients"]
 
