@@ -9,6 +9,7 @@ set(doc_dir "${CMAKE_INSTALL_DATAROOTDIR}/doc/ftn_pytorch")
 file(RELATIVE_PATH python_dir "/${CMAKE_INSTALL_BINDIR}" "/${FTN_PYTORCH_SHARE_DIR}/python")
 
 install(TARGETS ftn_pytorch_core EXPORT ftn_pytorch-targets)
+install(TARGETS ftn_pytorch_python LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 if(TARGET ftn_pytorch_direct)
   install(TARGETS ftn_pytorch_direct ftn_pytorch_recording LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 endif()

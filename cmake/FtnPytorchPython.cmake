@@ -22,11 +22,12 @@ endif()
 execute_process(
   COMMAND "${Python_EXECUTABLE}" -c
           "import sys; from sysconfig import get_config_var as var\nprint(sys.executable, var('Py_ENABLE_SHARED') or 0, \
-var('Py_GIL_DISABLED') or 0, sep=';')"
+var('Py_GIL_DISABLED') or 0, var('INSTSONAME'), sep=';')"
   OUTPUT_VARIABLE answer OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
 list(GET answer 0 FTN_PYTORCH_BUILD_PYTHON) # never a shim, unlike Python_EXECUTABLE
 list(GET answer 1 shared)
 list(GET answer 2 free_threaded)
+list(GET answer 3 FTN_PYTORCH_LIBPYTHON_NAME)
 if(free_threaded)
   message(FATAL_ERROR
     "${Python_EXECUTABLE} is a free-threaded Python, and this library needs one with the global interpreter lock.")
@@ -41,6 +42,7 @@ if(NOT Python_Development.Embed_FOUND)
     "${Python_EXECUTABLE} lacks its headers or its library (Python.h, libpython${Python_VERSION_MAJOR}."
     "${Python_VERSION_MINOR}.so). Install them (Debian, Ubuntu: python3-dev).")
 endif()
+list(GET Python_LIBRARIES 0 FTN_PYTORCH_LIBPYTHON)
 message(STATUS "Python ${Python_VERSION}: ${Python_EXECUTABLE}")
 
 if(NOT TARGET pybind11::headers)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// Bodies of the C interface, part one: the library and modules.
+/// Bodies of the C interface, part one: the library and modules. Knows nothing of Python.
 #include <limits>
 
 #include "arrays/arg.hpp"
@@ -7,11 +7,10 @@
 #include "base/error.hpp"
 #include "base/fpenv.hpp"
 #include "base/mpi_sum.hpp"
-#include "calls/runner.hpp"
+#include "calls/python_side.hpp"
 #include "direct/direct_plugin.hpp"
 #include "guard.hpp"
 #include "opening.hpp"
-#include "python/interpreter.hpp"
 #include "values/argument_list.hpp"
 
 using namespace fpt;
@@ -45,7 +44,7 @@ fpt_mpi_function fpt_mpi_sum(int32_t dtype) {
 }
 
 fpt_status fpt_init(const char* python, int64_t python_len) {
-  return guard_call([&] { ensure_started(trimmed(python, python_len)); });
+  return guard_call([&] { python_side().start(trimmed(python, python_len)); });
 }
 
 fpt_status fpt_init_device(const char* device, int64_t device_len) {
@@ -70,11 +69,8 @@ fpt_status fpt_set_threads(int64_t n) {
   return guard_call([&] {
     if (n < 1 || n > std::numeric_limits<int32_t>::max())
       fail(FPT_ERR_ARGUMENT, "the number of threads is ", n, "; it must be at least 1, and an integer of 32 bits");
-    if (!is_started() && opened_direct_plugin()) return require_direct(direct_plugin().set_threads(n));
-    ensure_started();
-    const InterpreterLock gil;
-    checked(PyObject_CallFunction(embed("set_threads"), "L", static_cast<long long>(n)),
-            "setting the number of threads");
+    if (!python_is_started() && opened_direct_plugin()) return require_direct(direct_plugin().set_threads(n));
+    python_side().set_threads(n);
   });
 }
 

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
-/// Bodies of the C interface, part three: tensors, operators, scopes, procedures.
+/// Bodies of the C interface, part three: tensors, operators, scopes, procedures. Knows nothing of Python.
 #include "base/visit.hpp"
+#include "calls/tensor_copy.hpp"
 #include "guard.hpp"
-#include "python/interpreter.hpp"
-#include "script/script_answer.hpp"
-#include "values/operators.hpp"
+#include "values/engine.hpp"
 #include "values/procedures.hpp"
 #include "values/scopes.hpp"
 
@@ -101,9 +100,7 @@ fpt_status fpt_tensor_operate(int32_t operation, fpt_tensor left, fpt_tensor rig
                               fpt_tensor* tensor) {
   const fpt_status status = guard_call([&] {
     const TensorPtr first = operand_at(left, right, scalar), second = operand_at(right, left, scalar);
-    ensure_started();
-    const InterpreterLock gil;
-    *tensor = insert_result(operate(operation, first, second, scalar));
+    *tensor = insert_result(engine().operate(operation, first, second, scalar));
   });
   if (status != FPT_OK) fpt_tensor_fail(tensor, status);
   return status;
@@ -115,7 +112,7 @@ void fpt_tensor_fail(fpt_tensor* tensor, fpt_status status) {
 }
 
 fpt_status fpt_tensor_gradient(fpt_tensor tensor, fpt_tensor* gradient) {
-  return guard([&] { store_tensor(gradient, Tensor::gradient_of(tensor_at(tensor))); });
+  return guard([&] { store_tensor(gradient, engine().gradient_of(tensor_at(tensor))); });
 }
 
 fpt_status fpt_tensor_copy(fpt_tensor tensor, fpt_arg* output, int32_t cast) {

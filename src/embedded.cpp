@@ -7,7 +7,7 @@
 #include "observe/log.hpp"
 #include "python/interpreter.hpp"
 #include "torch/framework.hpp"
-#include "values/procedures.hpp"
+#include "values/procedure_calls.hpp"
 
 namespace py = pybind11;
 

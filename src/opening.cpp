@@ -3,14 +3,14 @@
 
 #include <atomic>
 #include <mutex>
+#include <utility>
 
 #include "base/error.hpp"
 #include "base/paths.hpp"
+#include "calls/python_side.hpp"
 #include "direct/backend.hpp"
 #include "direct/direct_plugin.hpp"
 #include "observe/observe.hpp"
-#include "python/interpreter.hpp"
-#include "script/script_runner.hpp"
 
 namespace fpt {
 namespace {
@@ -25,7 +25,7 @@ std::string& kept_diagnosis() {
 std::unique_ptr<Runner> open_runner(int32_t kind, const std::string& file, Args options, Args config) {
   const Options chosen = parse_options(options);
   std::unique_ptr<Runner> direct = open_directly(kind, file, chosen, options, config);
-  return direct ? std::move(direct) : ScriptRunner::load(kind, file, chosen, options, config);
+  return direct ? std::move(direct) : python_side().load(kind, file, chosen, options, config);
 }
 
 void replace_module(fpt_module* module, std::unique_ptr<Runner> runner) {
@@ -40,7 +40,7 @@ fpt_module torch_module(bool same_layout) {
   std::atomic<fpt_module>& module = modules[same_layout];
   if (const fpt_module known = module.load(std::memory_order_acquire)) return known;
   start_observing();
-  std::unique_ptr<Runner> made = ScriptRunner::torch_functions(same_layout);
+  std::unique_ptr<Runner> made = python_side().torch_functions(same_layout);
   const std::lock_guard<std::mutex> lock(mutex);
   if (module == 0) module = runners().insert(std::move(made));
   return module;
@@ -53,30 +53,21 @@ bool layout_of(Args args) {
 }
 
 void diagnose(const char* floating_point, int team) {
-  fpt_status status = FPT_OK;
-  std::string reason;
+  Diagnosis found;
   try {
-    const std::string core = object_file_of(reinterpret_cast<const void*>(&fpt_diagnose));
-    const std::string direct = direct_torch().folder.empty() ? "" : text_of(direct_torch());
-    ensure_started();
-    const InterpreterLock gil;
-    const InterpreterInfo& info = interpreter_info();
-    const Ref answer = checked(
-        PyObject_CallFunction(embed("diagnose"), "{s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:i}", "executable",
-                              info.executable.c_str(), "reason", info.reason.c_str(), "library", info.library.c_str(),
-                              "floating_point", floating_point, "core", core.c_str(), "direct_torch", direct.c_str(),
-                              "direct_obstacle", direct_obstacle().c_str(), "openmp_threads", team),
-        "diagnosing");
-    const char *wrong = nullptr, *sentence = nullptr, *lines = nullptr;
-    if (!PyArg_ParseTuple(answer.get(), "sss", &wrong, &sentence, &lines)) throw_python_error("diagnosing");
-    kept_diagnosis() = lines;
-    status = *wrong ? status_of_name(wrong) : FPT_OK;
-    reason = sentence;
+    DiagnosedFacts facts;
+    facts.floating_point = floating_point;
+    facts.core = object_file_of(reinterpret_cast<const void*>(&fpt_diagnose));
+    facts.direct_torch = direct_torch().folder.empty() ? "" : text_of(direct_torch());
+    facts.direct_obstacle = direct_obstacle();
+    facts.openmp_threads = team;
+    found = python_side().diagnose(facts);
+    kept_diagnosis() = std::move(found.lines);
   } catch (const Error& error) {
     kept_diagnosis() = as_utf8(error.text());
     throw;
   }
-  if (status != FPT_OK) fail(status, reason);
+  if (found.status != FPT_OK) fail(found.status, found.reason);
 }
 
 const std::string& diagnosis() { return kept_diagnosis(); }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// Modules as the C interface names them: opened, replaced, made of the functions of torch; and what is diagnosed.
+/// Knows nothing of Python.
 #pragma once
 
 #include <string>

@@ -8,7 +8,7 @@
 program trained_without_python
    use ftn_pytorch
    use columns, only : n, sample
-   use verdicts, only : end_with_verdict, is_mapped, runs_python, same, verdict
+   use verdicts, only : end_with_verdict, is_mapped, same, verdict
    implicit none
    !> Steps after which the script stops, the program without Python stops, and all is compared
    integer, parameter :: recorded = 50, alone = 150, last = 250
@@ -48,7 +48,7 @@ contains
       end do
       print "(a, f8.5, a, f8.5)", "loss in Python:", losses(1), " at first, at the end ", losses(last)
       ! Otherwise it would say nothing that neither is found in the next process
-      call verdict(runs_python() .and. is_mapped("libtorch_python"), "Python and its torch are in this process")
+      call verdict(is_mapped("libpython") .and. is_mapped("libtorch_python"), "Python and its torch are in this process")
       call closure_state(closure, state)
       call write_numbers("losses", losses)
       call write_numbers("state", state)
@@ -70,8 +70,8 @@ contains
       end do
       call closure%forward([torch_in(x)], [torch_out(heating)])
       call closure%checkpoint(folder//"/checkpoints", step=alone)
-      call verdict(.not. (runs_python() .or. is_mapped("libtorch_python")), &
-         "neither Python nor its torch is in this process")
+      call verdict(.not. (is_mapped("libpython") .or. is_mapped("libtorch_python")), &
+         "neither libpython nor libtorch_python is in this process")
       call read_numbers("losses", wanted)
       call verdict(same(losses(recorded + 1:alone), wanted(recorded + 1:alone)), &
          "100 losses without Python are those of the script, bit for bit")

@@ -69,10 +69,7 @@ class Runner {
 
 using RunnerTable = HandleTable<Runner, HandleKind::module>;
 
-inline RunnerTable& runners() {
-  static RunnerTable& table = *new RunnerTable("a module or an object of torch", "load, or create,");
-  return table;
-}
+RunnerTable& runners();
 
 /// A runner in use: freeing or replacing it meanwhile takes effect when the last call has ended.
 class RunnerUse : public RunnerTable::Use {

@@ -6,33 +6,22 @@
 
 #include "base/error.hpp"
 #include "base/paths.hpp"
+#include "calls/python_side.hpp"
 #include "direct/archive.hpp"
 #include "direct/direct_plugin.hpp"
 #include "direct/direct_runner.hpp"
 #include "python/environment.hpp"
-#include "python/interpreter.hpp"
+#include "python/python_library.hpp"
 
 namespace fs = std::filesystem;
 
 namespace fpt {
 namespace {
 
-/// The torch that the running interpreter has imported or would import; asked without importing it.
-TorchLocation torch_of_running_python() {
-  const InterpreterLock gil;
-  const Ref util(PyImport_ImportModule("importlib.util"));
-  const Ref spec(util ? PyObject_CallMethod(util.get(), "find_spec", "s", "torch") : nullptr);
-  const Ref origin(spec && spec.get() != Py_None ? PyObject_GetAttrString(spec.get(), "origin") : nullptr);
-  const char* file = origin && PyUnicode_Check(origin.get()) ? PyUnicode_AsUTF8(origin.get()) : nullptr;
-  PyErr_Clear();
-  return file ? torch_in(fs::path(file).parent_path().string()) : TorchLocation();
-}
-
-/// The same where none runs yet. A Python that cannot be started has none.
+/// The torch that Python would import; it does not run yet. A Python that cannot be started has none.
 TorchLocation torch_of_chosen_python() {
   try {
-    const std::string library = object_file_of(reinterpret_cast<const void*>(&Py_IsInitialized));
-    return torch_of_python(choose_python({}, library).executable);
+    return torch_of_python(choose_python({}, expected_libpython()).executable);
   } catch (const Error&) {
     return {};
   }
@@ -41,7 +30,7 @@ TorchLocation torch_of_chosen_python() {
 /// Why Python and the direct path cannot share this process; empty if they can.
 std::string conflict() {
   const TorchLocation ours = direct_torch();
-  const TorchLocation theirs = Py_IsInitialized() ? torch_of_running_python() : torch_of_chosen_python();
+  const TorchLocation theirs = python_runs() ? python_side().torch() : torch_of_chosen_python();
   if (theirs.folder.empty() || same_torch(ours, theirs)) return {};
   return concat("the direct path was built for ", text_of(ours), ", but the Python of this program has ",
                 text_of(theirs));

@@ -8,9 +8,9 @@
 #include "arrays/copy.hpp"
 #include "base/error.hpp"
 #include "python/interpreter.hpp"
+#include "values/object_tensor.hpp"
 #include "values/python_value.hpp"
 #include "values/scopes.hpp"
-#include "values/tensor.hpp"
 
 namespace fpt {
 namespace {
@@ -93,7 +93,7 @@ Ref Call::tensor_value(fpt_arg& arg, SlotCache& cache) {
   const TensorPtr kept = tensor_at(arg.handle);
   Tensor& tensor = *kept;
   const bool wants_torch = script_.framework == Framework::torch;
-  Ref object = script_.keeps_tensors ? tensor.torch_object() : tensor.object();
+  Ref object = script_.keeps_tensors ? torch_object_of(tensor) : object_of(tensor);
   if (!object)
     return array_value(arg, tensor.described_as(arg).access == FPT_OUT, tensor.array(), tensor.owner(), cache);
   if (wants_torch && is_tensor(object.get())) {

@@ -8,6 +8,7 @@
 #include "arrays/fit.hpp"
 #include "base/error.hpp"
 #include "python/interpreter.hpp"
+#include "values/object_tensor.hpp"
 
 namespace fpt {
 namespace {
@@ -111,7 +112,7 @@ TensorPtr ScriptAnswer::tensor(int32_t index, bool same_layout, bool on_host) {
   const InterpreterLock gil;
   Item& item = items_[static_cast<std::size_t>(index)];
   if (on_host) copy_of(index, &Item::on_host, false);
-  return Tensor::of_object(on_host ? item.on_host.object : item.given, same_layout);
+  return tensor_of_object(on_host ? item.on_host.object : item.given, same_layout);
 }
 
 void ScriptAnswer::copy(const Array& source, const Array& target) {
@@ -127,23 +128,9 @@ bool copy_plain_tensor(PyObject* result, const fpt_arg& output, bool same_layout
          copy_plainly(same_layout ? view.array : reversed(view.array), output);
 }
 
-void copy_tensor(Tensor& tensor, const fpt_arg& output, bool cast) {
-  fpt_arg described = output;
-  const Outputs outputs({&described, 1});
-  const ResultOptions reading{tensor.same_layout(), cast, /*brings_to_host=*/true};
-  if (tensor.is_plain_memory() && outputs.device().is_host()) {
-    const Array array = tensor.array();
-    if (array.device.is_host() && !is_half(array.dtype)) {
-      std::vector<CheckedCopy> copies;
-      copies.push_back(fit_array(tensor.same_layout() ? array : reversed(array), "Tensor", outputs.get()[0],
-                                 tensor.same_layout(), cast, "the tensor"));
-      return run_all(copies);
-    }
-  }
-  ensure_started();
-  const InterpreterLock gil;
+void copy_torch_tensor(Tensor& tensor, const Outputs& outputs, const ResultOptions& reading) {
   const CallName name{"copy_to", "a tensor"};
-  ScriptAnswer answer(tensor.torch_object().get(), name, /*copied_at_once=*/true);
+  ScriptAnswer answer(torch_object_of(tensor).get(), name, /*copied_at_once=*/true);
   deliver(answer, name, reading, outputs.get());
   if (!outputs.device().is_host()) answer.wait(outputs.device());
 }

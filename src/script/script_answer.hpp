@@ -48,7 +48,7 @@ class ScriptAnswer : public Answer {
 /// another case, or not sure to be this one. With the interpreter lock held.
 [[nodiscard]] bool copy_plain_tensor(PyObject* result, const fpt_arg& output, bool same_layout);
 
-/// Copy a tensor into an output, as fpt_tensor_copy() says. Memory of the host needs no Python.
-void copy_tensor(Tensor& tensor, const fpt_arg& output, bool cast);
+/// See PythonSide::copy_tensor(). With the interpreter lock held.
+void copy_torch_tensor(Tensor& tensor, const Outputs& outputs, const ResultOptions& reading);
 
 }  // namespace fpt

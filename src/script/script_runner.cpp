@@ -14,6 +14,7 @@
 #include "script/script_answer.hpp"
 #include "script/script_use.hpp"
 #include "script/training.hpp"
+#include "values/object_tensor.hpp"
 #include "values/python_value.hpp"
 
 namespace fpt {
@@ -75,7 +76,7 @@ bool is_unfinished(PyObject* result) {
 }
 
 TensorPtr one_tensor(PyObject* result, const CallName& call, const ResultOptions& reading) {
-  if (is_tensor(result) && !reading.brings_to_host) return Tensor::of_object(Ref::borrow(result), reading.same_layout);
+  if (is_tensor(result) && !reading.brings_to_host) return tensor_of_object(Ref::borrow(result), reading.same_layout);
   ScriptAnswer answer(result, call, /*copied_at_once=*/false);
   return single_tensor(answer, call, reading);
 }

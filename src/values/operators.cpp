@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "python/interpreter.hpp"
+#include "values/object_tensor.hpp"
 #include "values/python_value.hpp"
 
 namespace fpt {
@@ -29,7 +30,7 @@ constexpr struct {
 static_assert(std::size(operations) == FPT_MATMUL + 1, "one row for each operator");
 
 Ref operand(const TensorPtr& tensor, const fpt_arg* scalar) {
-  return tensor ? tensor->torch_object() : python_value(*scalar);
+  return tensor ? torch_object_of(*tensor) : python_value(*scalar);
 }
 
 /// With the axes in the other order, as another view of the same memory.
@@ -68,23 +69,14 @@ TensorPtr operate(int32_t operation, const TensorPtr& left, const TensorPtr& rig
   const bool swaps = operation == FPT_MATMUL && !same_layout;
   Ref result(function((swaps ? second : first).get(), (swaps ? first : second).get()));
   if (!result) throw_failure(text, first, second, same_layout);
-  return Tensor::of_object(std::move(result), same_layout);
+  return tensor_of_object(std::move(result), same_layout);
 }
 
-void assign_tensor(int64_t* left, int64_t right) {
-  const TensorPtr value = find_tensor(right), target = find_tensor(*left);
-  if (value && value == target) return;
-  if (!target || !is_bound(*left)) {
-    *left = value ? insert_result(value) : right;  // no tensor, or one that is gone: using it says so
-    return;
-  }
-  tensor_at(right);
-  ensure_started();
-  const InterpreterLock gil;
-  const Ref given = value->torch_object(), written = target->torch_object(),
-            turned = value->same_layout() == target->same_layout() ? given : reversed_view(given.get());
+void write_tensor(Tensor& target, Tensor& value) {
+  const Ref given = torch_object_of(value), written = torch_object_of(target),
+            turned = value.same_layout() == target.same_layout() ? given : reversed_view(given.get());
   checked(PyObject_CallFunctionObjArgs(embed("write_through"), written.get(), turned.get(),
-                                       target->same_layout() ? Py_True : Py_False, nullptr),
+                                       target.same_layout() ? Py_True : Py_False, nullptr),
           "assigning to a tensor made of an array");
 }
 

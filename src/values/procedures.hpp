@@ -1,29 +1,23 @@
 // SPDX-License-Identifier: MIT
-/// Procedures of the program that Python calls.
+/// Procedures of the program that Python calls: their names. Knows nothing of Python.
 #pragma once
 
 #include <string>
 
 #include "ftn_pytorch.h"
-#include "python/pyref.hpp"
 
 namespace fpt {
+
+struct Procedure {
+  fpt_procedure forward, adjoint;
+  void* context;
+  int32_t outputs;
+};
 
 /// Make a procedure known, or replace one. FPT_ERR_ARGUMENT without a name or a procedure.
 void register_procedure(std::string name, fpt_procedure forward, fpt_procedure adjoint, void* context, int32_t outputs);
 
-/// Number of outputs of a procedure. FPT_ERR_HOOK if there is none of that name.
-int32_t outputs_of_procedure(const std::string& name);
-
-/// Call a procedure on tensors of torch and return what it made, a tuple. With the interpreter lock, which others may
-/// have while the procedure runs, in the floating-point environment of the program.
-/// @param tensors  tuple of tensors, axes in reverse of their order in Fortran
-/// @param count    number of tensors that it makes
-/// FPT_ERR_HOOK, FPT_ERR_PYTHON for a status that it returned, FPT_ERR_RESULT_COUNT for a tensor that it did not make.
-Ref call_procedure(const std::string& name, bool adjoint, PyObject* tensors, int32_t count);
-
-/// The same for one without a name and inputs, which makes one tensor: that tensor, with its graph, in a tuple. What it
-/// failed with is the failure of this.
-Ref call_closure(fpt_procedure closure, void* context);
+/// FPT_ERR_HOOK if there is none of that name.
+Procedure procedure_at(const std::string& name);
 
 }  // namespace fpt

@@ -11,8 +11,7 @@
 #include "base/error.hpp"
 #include "base/fpenv.hpp"
 #include "base/per_thread.hpp"
-#include "python/interpreter.hpp"
-#include "torch/framework.hpp"
+#include "values/engine.hpp"
 #include "values/tensor.hpp"
 
 namespace fpt {
@@ -24,8 +23,8 @@ struct Scope {
   HandleEnd end;        // what using a tensor of it fails with afterwards
   std::string name;
   std::vector<int64_t> tensors;
-  std::optional<bool> gradients;     // what the mode was before the scope changed it
-  std::vector<PyObject*> autocasts;  // entered, owned; a thread that ends without ending the scope leaves them
+  std::optional<bool> gradients;  // what the mode was before the scope changed it
+  std::vector<void*> autocasts;   // entered, owned; a thread that ends without ending the scope leaves them
 };
 
 /// The scopes of a thread, the innermost one last.
@@ -82,31 +81,6 @@ void require_innermost(int64_t serial, const char* what) {
     fail(FPT_ERR_ARGUMENT, "only the innermost scope can switch ", what, ", and ", label(last), " is inside");
 }
 
-struct GradientMode {
-  PyObject *is_enabled = nullptr, *set_enabled = nullptr;
-};
-
-constexpr const char* switching = "switching gradients";
-
-/// The functions of torch, with the interpreter lock.
-const GradientMode& gradient_mode() {
-  static GradientMode mode;
-  if (!mode.set_enabled) {
-    const Ref torch = checked(PyImport_ImportModule("torch"), switching);
-    mode.is_enabled = checked(PyObject_GetAttrString(torch.get(), "is_grad_enabled"), switching).release();
-    mode.set_enabled = checked(PyObject_GetAttrString(torch.get(), "set_grad_enabled"), switching).release();
-  }
-  return mode;
-}
-
-bool gradients_are_on() { return checked(PyObject_CallNoArgs(gradient_mode().is_enabled), switching).get() == Py_True; }
-
-bool exchange_gradients(bool wanted) {
-  const bool before = gradients_are_on();
-  checked(PyObject_CallOneArg(gradient_mode().set_enabled, wanted ? Py_True : Py_False), switching);
-  return before;
-}
-
 void free_tensors(const Scope& scope) noexcept {
   for (auto tensor = scope.tensors.rbegin(); tensor != scope.tensors.rend(); ++tensor) free_tensor(*tensor, scope.end);
 }
@@ -115,16 +89,10 @@ void end_innermost() {
   const Scope scope = std::move(open_scopes().back());
   open_scopes().pop_back();
   if (scope.tensors.empty() && !scope.gradients && scope.autocasts.empty()) return;
-  if (!may_use_python()) return free_tensors(scope);  // of a program without Python, or one that has ended it
-  const HostState host;                               // letting go may run code of a script
-  const InterpreterLock gil;                          // once for all of them
-  free_tensors(scope);
-  for (auto context = scope.autocasts.rbegin(); context != scope.autocasts.rend(); ++context) {
-    const Ref entered(*context);
-    const Ref left(PyObject_CallMethod(*context, "__exit__", "OOO", Py_None, Py_None, Py_None));
-    if (!left) PyErr_Clear();
-  }
-  if (scope.gradients) exchange_gradients(*scope.gradients);  // last, because it may fail
+  Engine* known = opened_engine();
+  if (!known) return free_tensors(scope);
+  const HostState host;  // letting go may run code of a script
+  known->leave_scope([&scope] { free_tensors(scope); }, scope.autocasts, scope.gradients);
 }
 
 /// End the scopes inside the one at `place`, which their variables have forgotten.
@@ -181,22 +149,17 @@ void keep_in_scope(int64_t scope, int64_t tensor) {
 
 void set_gradients(int64_t scope, bool wanted) {
   require_innermost(scope, "gradients");
-  ensure_started();
-  const InterpreterLock gil;
-  const bool before = exchange_gradients(wanted);
+  const bool before = engine().exchange_gradients(wanted);
   std::optional<bool>& outside = open_scopes().back().gradients;
   if (!outside) outside = before;
 }
 
 void enter_autocast(int64_t scope, const std::string& device, const std::string& dtype) {
   require_innermost(scope, "autocast");
-  ensure_started();
-  const InterpreterLock gil;
-  std::vector<PyObject*>& autocasts = open_scopes().back().autocasts;
+  std::vector<void*>& autocasts = open_scopes().back().autocasts;
   autocasts.reserve(autocasts.size() + 1);
-  Ref entered =
-      checked(PyObject_CallFunction(embed("enter_autocast"), "ss", device.c_str(), dtype.c_str()), "autocast");
-  open_scopes().back().autocasts.push_back(entered.release());
+  void* entered = engine().enter_autocast(device, dtype);
+  open_scopes().back().autocasts.push_back(entered);
 }
 
 bool is_in_scope() noexcept {
@@ -211,12 +174,8 @@ bool add_to_scope(int64_t tensor) {
 }
 
 bool records_gradients(Tensor& tensor) {
-  if (tensor.is_plain_memory() || !may_use_python()) return false;
-  const InterpreterLock gil;
-  const Ref object = tensor.object();
-  if (!is_tensor(object.get())) return false;
-  const Ref wanted = checked(PyObject_GetAttrString(object.get(), "requires_grad"), "a tensor");
-  return wanted.get() == Py_True && gradients_are_on();
+  Engine* known = tensor.is_plain_memory() ? nullptr : opened_engine();
+  return known && known->records_gradients(tensor);
 }
 
 }  // namespace fpt

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-/// Scopes: what is made in one dies at its end. Each thread has scopes of its own, one inside the other.
+/// Scopes: what is made in one dies at its end. Each thread has scopes of its own, one inside the other. Knows nothing
+/// of Python.
 ///
 /// Compilers copy, move and finalize handles without telling, so no tensor dies by itself while a copy of its handle
 /// may be in use. A scope knows when that is over.

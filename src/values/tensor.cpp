@@ -7,6 +7,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "values/engine.hpp"
 #include "values/scopes.hpp"
 
 namespace fpt {
@@ -123,6 +124,17 @@ int64_t insert_result(TensorPtr tensor) {
                 " results of operations on tensors are alive, made outside of every scope: ",
                 "put them between scope%begin() and scope%end()"));
   return handle;
+}
+
+void assign_tensor(int64_t* left, int64_t right) {
+  const TensorPtr value = find_tensor(right), target = find_tensor(*left);
+  if (value && value == target) return;
+  if (!target || !is_bound(*left)) {
+    *left = value ? insert_result(value) : right;  // no tensor, or one that is gone: using it says so
+    return;
+  }
+  tensor_at(right);
+  engine().write(*target, *value);
 }
 
 bool is_bound(int64_t handle) noexcept {

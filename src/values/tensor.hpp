@@ -13,8 +13,6 @@
 
 namespace fpt {
 
-class Ref;  // python/pyref.hpp
-
 /// Axis order by its number in the interface: 0 reversed, 1 that of Fortran. FPT_ERR_ARGUMENT.
 bool is_same_layout(int32_t layout);
 
@@ -25,8 +23,7 @@ using TensorPtr = std::shared_ptr<Tensor>;
 /// operation that failed. Handles share it: assigning one torch_tensor to another copies nothing.
 ///
 /// torch may change shape, type and memory of a tensor at any time, so nothing that it said is kept: each question is
-/// answered anew, by value. Methods may be called from any thread; those about objects of Python want the interpreter
-/// lock, the others take it where they need it.
+/// answered anew, by value. Methods may be called from any thread, and take the locks that they need.
 class Tensor {
  public:
   /// Argument, or the tensor that an argument refers to. Takes a torch_copy over; a scalar by value becomes memory.
@@ -34,10 +31,6 @@ class Tensor {
   static TensorPtr of_arg(const fpt_arg& arg, bool same_layout = false);
   /// Memory of a result, with its axes in the order of the script, as long as `owner` lives.
   static TensorPtr of_memory(const Array& seen, std::shared_ptr<void> owner, bool same_layout);
-  /// An array object of Python. With the interpreter lock.
-  static TensorPtr of_object(Ref object, bool same_layout);
-  /// Whatever gradient `tensor` has when this is used.
-  static TensorPtr gradient_of(TensorPtr tensor);
   /// Using it fails with `error`.
   static TensorPtr of_failure(const Error& error);
 
@@ -49,7 +42,7 @@ class Tensor {
   virtual const Error* failure() const noexcept { return nullptr; }
   /// Memory of the caller, which torch has not replaced.
   virtual bool is_of_caller() { return false; }
-  /// Memory of which no object of Python was made: needs neither Python nor its lock.
+  /// Memory of which no tensor of torch was made: needs no torch.
   virtual bool is_plain_memory() const noexcept { return false; }
   bool same_layout() const noexcept { return same_layout_; }
 
@@ -62,10 +55,9 @@ class Tensor {
   /// The tensor described as memory, with the name of an argument that refers to it.
   fpt_arg described_as(const fpt_arg& reference);
 
-  /// The array object of Python; none where none was made yet. With the interpreter lock, as what follows.
-  virtual Ref object() = 0;
-  /// The tensor of torch, made of the memory if need be, and the same as long as the tensor lives.
-  virtual Ref torch_object();
+  /// The tensor of torch that this is, or that is made of its memory if need be: by the engine (engine.hpp), and the
+  /// same as long as this lives.
+  virtual Tensor& in_torch() = 0;
 
  protected:
   explicit Tensor(bool same_layout) noexcept : same_layout_(same_layout) {}
@@ -97,6 +89,9 @@ void store_tensor(int64_t* handle, TensorPtr tensor);
 /// Whether a handle was made of an array of the caller, into which assignment writes. Other names of the same tensor
 /// were not.
 bool is_bound(int64_t handle) noexcept;
+/// left = right: into memory of the caller the values are written, else `left` becomes another name of what `right`
+/// names, in the innermost scope. FPT_ERR_SHAPE, FPT_ERR_DTYPE, and FPT_ERR_PYTHON for what torch refuses.
+void assign_tensor(int64_t* left, int64_t right);
 /// A new handle, for the result of an operation. Those outside of every scope are counted.
 [[nodiscard]] int64_t insert_result(TensorPtr tensor);
 /// A handle that belongs to no scope.

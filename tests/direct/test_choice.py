@@ -107,6 +107,26 @@ def test_library_without_the_plugin(build_dir, load, tmp_path, monkeypatch):
     assert "libftn_pytorch_direct.so is missing" in printed
 
 
+def test_library_without_the_half_with_python(build_dir, load, tmp_path):
+    """The same copy: saved models would run, and scripts are refused."""
+    library = next(build_dir.glob("lib*/libftn_pytorch.so"))
+    shutil.copy(library.resolve(), tmp_path / Path(os.readlink(library)).name)
+    alone = {"LD_LIBRARY_PATH": str(tmp_path), "LD_PRELOAD": str(next(tmp_path.iterdir()))}
+    printed = load("python", **alone)
+    assert printed.startswith("FTN_PYTORCH_ERR_INTERPRETER")
+    assert "the part of this library that runs Python is not installed" in printed and str(tmp_path) in printed
+
+
+def test_libpython_that_cannot_be_loaded(load, tmp_path):
+    """Only what runs in Python needs it."""
+    (tmp_path / sysconfig.get_config_var("INSTSONAME")).write_bytes(b"no library")
+    broken = {"LD_LIBRARY_PATH": str(tmp_path)}
+    assert load("direct", **broken) == "backend: direct\npython: 0\n"
+    printed = load("python", **broken)
+    assert printed.startswith("FTN_PYTORCH_ERR_INTERPRETER") and "could not be loaded: " in printed
+    assert str(tmp_path) in printed
+
+
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04 no archive", b"\x80\x02no pickle"])
 def test_file_that_is_no_model(load, tmp_path, content):
     path = tmp_path / "file.pt"

@@ -6,7 +6,7 @@ module check
    implicit none
    private
 
-   public :: expect, expect_status, expect_text, finish, script, address_of, with_descriptors
+   public :: expect, expect_status, expect_text, finish, script, address_of, is_mapped, with_descriptors
 
    integer, save :: failures = 0, passed = 0
 
@@ -45,6 +45,23 @@ contains
          if (allocated(errmsg)) print "(2a)", "   ", errmsg
       end if
    end subroutine expect_status
+
+   !> Whether a file whose name contains a text is mapped into this process (Linux)
+   logical function is_mapped(name)
+      !> Part of the name of the file
+      character(*), intent(in) :: name
+      character(4096) :: line
+      integer :: unit, status
+
+      is_mapped = .false.
+      open (newunit=unit, file="/proc/self/maps", action="read", status="old")
+      do
+         read (unit, "(a)", iostat=status) line
+         if (status /= 0) exit
+         is_mapped = is_mapped .or. index(line, name) > 0
+      end do
+      close (unit)
+   end function is_mapped
 
    !> A text that contains another
    subroutine expect_text(text, part, what)

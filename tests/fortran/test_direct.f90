@@ -1,30 +1,11 @@
 ! SPDX-License-Identifier: MIT
-!> Saved models on the direct path, in a program in which Python never starts.
+!> Saved models on the direct path, in a program without Python.
 program test_direct
-   use, intrinsic :: iso_c_binding, only : c_bool, c_char, c_f_procpointer, c_funptr, c_int, c_null_char, &
-      c_null_ptr, c_ptr
+   use, intrinsic :: iso_c_binding, only : c_bool
    use, intrinsic :: iso_fortran_env, only : int32, int64, real32, real64
-   use check, only : expect, expect_status, expect_text, finish
+   use check, only : expect, expect_status, expect_text, finish, is_mapped
    use ftn_pytorch
    implicit none
-
-   interface
-      function dlsym(library, name) bind(c) result(address)
-         import :: c_char, c_funptr, c_ptr
-         implicit none
-         type(c_ptr), value :: library
-         character(kind=c_char), intent(in) :: name(*)
-         type(c_funptr) :: address
-      end function dlsym
-   end interface
-
-   abstract interface
-      function is_initialized() bind(c) result(answer)
-         import :: c_int
-         implicit none
-         integer(c_int) :: answer
-      end function is_initialized
-   end interface
 
    call random_init(repeatable=.true., image_distinct=.true.)
    call layouts()
@@ -38,17 +19,10 @@ program test_direct
    call other_methods()
    call state_and_gradients()
    call refuses()
-   call expect(.not. python_runs(), "Python has not been started")
+   call expect(.not. is_mapped("libpython"), "nothing of Python is in the process")
    call finish()
 
 contains
-
-   logical function python_runs()
-      procedure(is_initialized), pointer :: ask
-
-      call c_f_procpointer(dlsym(c_null_ptr, "Py_IsInitialized" // c_null_char), ask)
-      python_runs = ask() /= 0
-   end function python_runs
 
    subroutine load(model, name, layout, dtype, inputs, mode, cast)
       type(torch_module), intent(inout) :: model

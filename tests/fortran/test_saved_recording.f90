@@ -2,7 +2,7 @@
 !> A saved recording without Python: the numbers of its script, its checkpoints, its errors.
 program test_saved_recording
    use, intrinsic :: iso_fortran_env, only : int32, real32, real64
-   use check, only : expect, expect_status, expect_text, finish
+   use check, only : expect, expect_status, expect_text, finish, is_mapped
    use ftn_pytorch
    implicit none
 
@@ -23,6 +23,7 @@ program test_saved_recording
    call has_other_functions()
    call has_numbers()
    call takes_other_memory()
+   call expect(.not. is_mapped("libpython"), "nothing of Python is in the process")
    call refuses()
    call finish()
 

@@ -233,24 +233,26 @@ def exported_by(library: Path) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "library, name",
+    "library, names",
     [
-        ("libftn_pytorch_direct.so", "fpt_direct_table_get"),
-        ("_ftn_pytorch_recording.*.so", "PyInit__ftn_pytorch_recording"),
+        ("libftn_pytorch_direct.so", ["fpt_direct_table_get"]),
+        ("libftn_pytorch_python*.so", []),
+        ("_ftn_pytorch_recording.*.so", ["PyInit__ftn_pytorch_recording"]),
     ],
 )
-def test_libraries_beside_the_core_have_their_exports(build_dir: Path, library: str, name: str) -> None:
+def test_libraries_beside_the_core_have_their_exports(build_dir: Path, library: str, names: list[str]) -> None:
     for found in build_dir.glob(f"lib*/{library}"):
-        assert exported_by(found) == [name]
+        assert exported_by(found) == names
 
 
-def test_exports_have_nothing_of_a_static_standard_library(tmp_path: Path) -> None:
+@pytest.mark.parametrize("exports", ["exports.map", "exports_core.map"])
+def test_exports_have_nothing_of_a_static_standard_library(exports: str, tmp_path: Path) -> None:
     source, library = tmp_path / "table.cpp", tmp_path / "table.so"
     source.write_text(
         '#include <iostream>\n#include <vector>\nextern "C" const void* fpt_direct_table_get() {\n'
         "  static std::vector<int> numbers(3);\n  std::cout << numbers.size();\n  return &numbers;\n}\n"
     )
-    link = ["-shared", "-fPIC", "-static-libstdc++", f"-Wl,--version-script={SRC / 'exports.map'}"]
+    link = ["-shared", "-fPIC", "-static-libstdc++", f"-Wl,--version-script={SRC / exports}"]
     subprocess.run(["g++", *link, source, "-o", library], check=True)
     assert exported_by(library) == ["fpt_direct_table_get"]
 
@@ -259,9 +261,44 @@ def test_one_file_starts_python() -> None:
     assert [name_of(path) for path in SOURCES if "Py_Initialize" in path.read_text()] == ["python/interpreter.cpp"]
 
 
+def halves(build_dir: Path) -> tuple[Path, Path]:
+    """The library that programs link, and the half with Python that it opens."""
+    return next(build_dir.glob("lib*/libftn_pytorch.so")), next(build_dir.glob("lib*/libftn_pytorch_python*.so"))
+
+
 def test_exports_are_the_functions_of_the_header(build_dir: Path) -> None:
-    library = next(build_dir.glob("lib*/libftn_pytorch.so"))
-    assert sorted(exported_by(library)) == sorted(functions_of_the_header())
+    """And, for the half with Python, what is C++ of this project."""
+    names = exported_by(halves(build_dir)[0])
+    cpp = [name for name in names if name.startswith("_Z")]
+    assert sorted(set(names) - set(cpp)) == sorted(functions_of_the_header())
+    assert all(re.match(r"_Z(?:T[ISV])?NK?3fpt", name) for name in cpp)
+
+
+def test_programs_do_not_link_python(build_dir: Path) -> None:
+    core, half = halves(build_dir)
+    needed = [
+        subprocess.run(["readelf", "-d", one], check=True, capture_output=True, text=True).stdout
+        for one in (core, half)
+    ]
+    assert ["libpython" in text for text in needed] == [False, True]
+    wanted = subprocess.run(["nm", "-D", "--undefined-only", core], check=True, capture_output=True, text=True).stdout
+    assert not re.search(r"\b_?Py[A-Z]?[a-z]*_", wanted)
+
+
+def test_halves_share_their_state(build_dir: Path) -> None:
+    """A variable that both define would be two."""
+    variables = []
+    for library in halves(build_dir):
+        lines = subprocess.run(
+            ["nm", "-C", "--defined-only", library], check=True, capture_output=True, text=True
+        ).stdout
+        found = re.findall(r"^[0-9a-f]+ [BbDdVvu] ((?:guard variable for )?fpt::.+)$", lines, re.MULTILINE)
+        variables.append({name for name in found if "(anonymous namespace)" not in name})
+    assert variables[0] and variables[0] & variables[1] <= {
+        "fpt::dtype_table",
+        "fpt::forward_hook",
+        "fpt::train_hook",
+    }, "constants"
 
 
 @pytest.mark.parametrize("language", ["c11", "c++17"])

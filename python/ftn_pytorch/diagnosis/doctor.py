@@ -141,7 +141,7 @@ def _library(core: str) -> Iterator[Finding]:
 
 
 def _abi(core: str) -> Finding:
-    """Does the library fit this Python? Told by the Python library that it is linked with."""
+    """Does the library fit this Python? Told by the name of the Python library that it looks for."""
     here = f"{sys.version_info.major}.{sys.version_info.minor}{getattr(sys, 'abiflags', '')}"
     if not core or not os.path.isfile(core):
         return Finding("abi", NOTE, f"this is Python {here}; there is no library to compare with")

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: MIT
+/// What the Python side does for the rest of the library. Knows nothing of Python.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "calls/options.hpp"
+#include "calls/runner.hpp"
+#include "torch/torch_location.hpp"
+
+namespace fpt {
+
+/// What fpt_diagnose() says.
+struct Diagnosis {
+  fpt_status status = FPT_OK;
+  std::string reason;  ///< what is wrong
+  std::string lines;
+};
+
+/// What the Python side cannot find out by itself.
+struct DiagnosedFacts {
+  std::string floating_point, core, direct_torch, direct_obstacle;
+  int openmp_threads;
+};
+
+/// Its methods start the interpreter where they need it and it does not run, and take its lock.
+class PythonSide {
+ public:
+  virtual ~PythonSide() = default;
+
+  /// Start the interpreter or adopt the one that runs; does nothing once that has succeeded. See fpt_init().
+  virtual void start(const std::string& python) = 0;
+  virtual bool is_started() const noexcept = 0;
+  virtual void set_threads(int64_t n) = 0;
+  virtual Diagnosis diagnose(const DiagnosedFacts& facts) = 0;
+  /// The torch that the running interpreter has imported or would import; asked without importing it.
+  virtual TorchLocation torch() = 0;
+
+  /// Load a file that Python runs: a script, or a saved model without the direct path.
+  /// @param kind    what is expected, see fpt_module_load()
+  /// @param given   the options as parse_options() has read them
+  /// @param config  named values, handed to ftn_pytorch_setup
+  virtual std::unique_ptr<Runner> load(int32_t kind, const std::string& file, const Options& options, Args given,
+                                       Args config) = 0;
+  /// The functions of torch.
+  virtual std::unique_ptr<Runner> torch_functions(bool same_layout) = 0;
+  /// Copy a tensor of torch, or memory on a device, into outputs.
+  virtual void copy_tensor(Tensor& tensor, const Outputs& outputs, const ResultOptions& reading) = 0;
+};
+
+/// The Python side; opened when it is first asked for: open_python_library().
+PythonSide& python_side();
+/// Whether it has been opened and the interpreter has been started or adopted.
+bool python_is_started() noexcept;
+/// The Python side of the process, which lives as long; called while its library is opened.
+void provide_python_side(PythonSide& made) noexcept;
+
+}  // namespace fpt

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT
+/// The Python side of this library: what it offers, and its announcement when it is opened.
+#include <filesystem>
+
+#include "base/paths.hpp"
+#include "calls/python_side.hpp"
+#include "python/interpreter.hpp"
+#include "python/python_library.hpp"
+#include "script/script_answer.hpp"
+#include "script/script_runner.hpp"
+
+namespace fpt {
+namespace {
+
+class ScriptSide : public PythonSide {
+ public:
+  void start(const std::string& python) override { ensure_started(python); }
+  bool is_started() const noexcept override { return fpt::is_started(); }
+
+  void set_threads(int64_t n) override {
+    ensure_started();
+    const InterpreterLock gil;
+    checked(PyObject_CallFunction(embed("set_threads"), "L", static_cast<long long>(n)),
+            "setting the number of threads");
+  }
+
+  Diagnosis diagnose(const DiagnosedFacts& facts) override {
+    ensure_started();
+    const InterpreterLock gil;
+    const InterpreterInfo& info = interpreter_info();
+    const Ref answer =
+        checked(PyObject_CallFunction(embed("diagnose"), "{s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:i}", "executable",
+                                      info.executable.c_str(), "reason", info.reason.c_str(), "library",
+                                      info.library.c_str(), "floating_point", facts.floating_point.c_str(), "core",
+                                      facts.core.c_str(), "direct_torch", facts.direct_torch.c_str(), "direct_obstacle",
+                                      facts.direct_obstacle.c_str(), "openmp_threads", facts.openmp_threads),
+                "diagnosing");
+    const char *wrong = nullptr, *sentence = nullptr, *lines = nullptr;
+    if (!PyArg_ParseTuple(answer.get(), "sss", &wrong, &sentence, &lines)) throw_python_error("diagnosing");
+    return {*wrong ? status_of_name(wrong) : FPT_OK, sentence, lines};
+  }
+
+  TorchLocation torch() override {
+    const InterpreterLock gil;
+    const Ref util(PyImport_ImportModule("importlib.util"));
+    const Ref spec(util ? PyObject_CallMethod(util.get(), "find_spec", "s", "torch") : nullptr);
+    const Ref origin(spec && spec.get() != Py_None ? PyObject_GetAttrString(spec.get(), "origin") : nullptr);
+    const char* file = origin && PyUnicode_Check(origin.get()) ? PyUnicode_AsUTF8(origin.get()) : nullptr;
+    PyErr_Clear();
+    return file ? torch_in(std::filesystem::path(file).parent_path().string()) : TorchLocation();
+  }
+
+  std::unique_ptr<Runner> load(int32_t kind, const std::string& file, const Options& options, Args given,
+                               Args config) override {
+    return ScriptRunner::load(kind, file, options, given, config);
+  }
+
+  std::unique_ptr<Runner> torch_functions(bool same_layout) override {
+    return ScriptRunner::torch_functions(same_layout);
+  }
+
+  void copy_tensor(Tensor& tensor, const Outputs& outputs, const ResultOptions& reading) override {
+    ensure_started();
+    const InterpreterLock gil;
+    copy_torch_tensor(tensor, outputs, reading);
+  }
+};
+
+[[maybe_unused]] const bool announced =
+    announce_python_library(FPT_VERSION, FPT_ABI) && (provide_python_side(*new ScriptSide), true);
+
+}  // namespace
+}  // namespace fpt

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: MIT
+/// What computes with tensors of torch, as torch_tensor sees it. Knows nothing of Python.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "values/tensor.hpp"
+
+namespace fpt {
+
+/// Its methods take the locks that they need, and start what they need. They may be called from any thread.
+class Engine {
+ public:
+  virtual ~Engine() = default;
+
+  /// A tensor of torch that shows memory. FPT_ERR_STRIDE, FPT_ERR_DEVICE for memory that torch cannot use.
+  /// @param seen   axes in the order of torch
+  /// @param owner  of the memory, let go with the tensor; null for memory of the caller
+  virtual TensorPtr tensor_of(const Array& seen, std::shared_ptr<void> owner, bool same_layout) = 0;
+  /// Whatever gradient `tensor` has when this is used.
+  virtual TensorPtr gradient_of(TensorPtr tensor) = 0;
+  /// An alias of a tensor of torch that keeps the memory as it is now; the tensor itself where it is none.
+  virtual TensorPtr holding_memory(const TensorPtr& tensor) = 0;
+  /// The result of an operator, with the axes of its operands.
+  /// @param operation    FPT_ADD, ...
+  /// @param left, right  a tensor, or null for `scalar`
+  /// FPT_ERR_PYTHON with the shapes of both operands.
+  virtual TensorPtr operate(int32_t operation, const TensorPtr& left, const TensorPtr& right,
+                            const fpt_arg* scalar) = 0;
+  /// Write values into a tensor that is memory of the caller. FPT_ERR_SHAPE, FPT_ERR_DTYPE, FPT_ERR_PYTHON.
+  virtual void write(Tensor& target, Tensor& value) = 0;
+
+  /// Whether torch would record what is computed with a tensor: it requires gradients, and they are on for this thread.
+  virtual bool records_gradients(Tensor& tensor) = 0;
+  /// Compute gradients on this thread, or none; what it was before.
+  virtual bool exchange_gradients(bool wanted) = 0;
+  /// torch.autocast on this thread; empty texts for torch's defaults. What leave_scope() takes.
+  virtual void* enter_autocast(const std::string& device, const std::string& dtype) = 0;
+  /// A scope of this thread ends: `free` lets go of its tensors, then autocasts end in reverse, then gradients are what
+  /// they were. All under one lock; `free` alone where torch cannot be used any more.
+  virtual void leave_scope(const std::function<void()>& free, const std::vector<void*>& autocasts,
+                           std::optional<bool> gradients) = 0;
+};
+
+/// The engine, Python's, which is opened when it is first asked for: open_python_library().
+Engine& engine();
+/// The engine if there is one already, else null.
+Engine* opened_engine() noexcept;
+/// The engine of the process, which lives as long; called while its library is opened.
+void provide_engine(Engine& made) noexcept;
+
+}  // namespace fpt

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MIT
+#include "values/object_tensor.hpp"
+
+#include <utility>
+
+#include "python/interpreter.hpp"
+#include "torch/framework.hpp"
+
+namespace fpt {
+namespace {
+
+/// A reference that is let go on any thread.
+class Held {
+ public:
+  Held() = default;
+  explicit Held(Ref object) noexcept : object_(std::move(object)) {}
+  ~Held() {
+    if (PyObject* owned = object_.release())
+      release_with_lock([](void* object) { Py_DECREF(static_cast<PyObject*>(object)); }, owned);
+  }
+  Held(const Held&) = delete;
+  Held& operator=(const Held&) = delete;
+
+  const Ref& get() const noexcept { return object_; }
+  void set(Ref object) noexcept { object_ = std::move(object); }
+
+ private:
+  Ref object_;
+};
+
+/// All tensors of this engine.
+class PythonTensor : public Tensor {
+ public:
+  Tensor& in_torch() override { return *this; }
+  virtual Ref object() = 0;
+  virtual Ref torch_object() { return object(); }
+
+ protected:
+  using Tensor::Tensor;
+};
+
+class ObjectTensor : public PythonTensor {
+ public:
+  ObjectTensor(Ref object, bool same_layout) : PythonTensor(same_layout), object_(std::move(object)) {}
+
+  Array array() override {
+    const InterpreterLock gil;
+    Ref object = object_.get();
+    const Array array = turned(look_into(object));
+    object_.set(std::move(object));
+    return array;
+  }
+  Ref object() override { return object_.get(); }
+  /// What torch computes with: an array of NumPy would take over an operator that it is on the left of.
+  Ref torch_object() override {
+    const Ref known = object_.get();
+    if (!is_tensor(known.get()))
+      object_.set(make_array(Framework::torch, turned(array()), std::make_shared<Held>(known), false).object);
+    return object_.get();
+  }
+
+ private:
+  Held object_;
+};
+
+class GradientTensor : public PythonTensor {
+ public:
+  explicit GradientTensor(TensorPtr source) : PythonTensor(source->same_layout()), source_(std::move(source)) {}
+
+  Array array() override {
+    const InterpreterLock gil;
+    const Ref known = object();
+    Ref shown = known;
+    const Array array = turned(look_into(shown));
+    if (shown.get() != known.get() && PyObject_SetAttrString(torch_object_of(*source_).get(), "grad", shown.get()) != 0)
+      throw_python_error("a gradient");
+    latest_.set(std::move(shown));
+    return array;
+  }
+  Ref object() override {
+    Ref gradient = checked(PyObject_GetAttrString(torch_object_of(*source_).get(), "grad"), "a gradient");
+    if (gradient.get() == Py_None)
+      fail(FPT_ERR_ARGUMENT, "there is no gradient yet: call backward first, for a tensor with requires_grad");
+    return gradient;
+  }
+
+ private:
+  const TensorPtr source_;
+  Held latest_;  // whose memory was handed out: torch may have another one already
+};
+
+PythonTensor& python_tensor(Tensor& tensor) { return static_cast<PythonTensor&>(tensor.in_torch()); }
+
+}  // namespace
+
+TensorPtr tensor_of_object(Ref object, bool same_layout) {
+  return std::make_shared<ObjectTensor>(std::move(object), same_layout);
+}
+
+Ref object_of(Tensor& tensor) { return tensor.is_plain_memory() ? Ref() : python_tensor(tensor).object(); }
+
+Ref torch_object_of(Tensor& tensor) { return python_tensor(tensor).torch_object(); }
+
+TensorPtr tensor_of_memory(const Array& seen, std::shared_ptr<void> owner, bool same_layout) {
+  return tensor_of_object(make_array(Framework::torch, seen, std::move(owner), false).object, same_layout);
+}
+
+TensorPtr tensor_of_gradient(TensorPtr source) { return std::make_shared<GradientTensor>(std::move(source)); }
+
+}  // namespace fpt

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT
+/// Python as the engine of tensors.
+#include "python/interpreter.hpp"
+#include "torch/framework.hpp"
+#include "values/engine.hpp"
+#include "values/object_tensor.hpp"
+#include "values/operators.hpp"
+
+namespace fpt {
+namespace {
+
+struct GradientMode {
+  PyObject *is_enabled = nullptr, *set_enabled = nullptr;
+};
+
+constexpr const char* switching = "switching gradients";
+
+/// The functions of torch, with the interpreter lock.
+const GradientMode& gradient_mode() {
+  static GradientMode mode;
+  if (!mode.set_enabled) {
+    const Ref torch = checked(PyImport_ImportModule("torch"), switching);
+    mode.is_enabled = checked(PyObject_GetAttrString(torch.get(), "is_grad_enabled"), switching).release();
+    mode.set_enabled = checked(PyObject_GetAttrString(torch.get(), "set_grad_enabled"), switching).release();
+  }
+  return mode;
+}
+
+bool gradients_are_on() { return checked(PyObject_CallNoArgs(gradient_mode().is_enabled), switching).get() == Py_True; }
+
+class PythonEngine : public Engine {
+ public:
+  TensorPtr tensor_of(const Array& seen, std::shared_ptr<void> owner, bool same_layout) override {
+    ensure_started();
+    const InterpreterLock gil;
+    return tensor_of_memory(seen, std::move(owner), same_layout);
+  }
+
+  TensorPtr gradient_of(TensorPtr tensor) override { return tensor_of_gradient(std::move(tensor)); }
+
+  TensorPtr holding_memory(const TensorPtr& tensor) override {
+    const InterpreterLock gil;
+    const Ref object = object_of(*tensor);
+    if (!is_tensor(object.get())) return tensor;
+    return tensor_of_object(checked(PyObject_CallMethod(object.get(), "detach", nullptr), "passing a tensor"),
+                            tensor->same_layout());
+  }
+
+  TensorPtr operate(int32_t operation, const TensorPtr& left, const TensorPtr& right, const fpt_arg* scalar) override {
+    ensure_started();
+    const InterpreterLock gil;
+    return fpt::operate(operation, left, right, scalar);
+  }
+
+  void write(Tensor& target, Tensor& value) override {
+    ensure_started();
+    const InterpreterLock gil;
+    write_tensor(target, value);
+  }
+
+  bool records_gradients(Tensor& tensor) override {
+    if (!may_use_python()) return false;
+    const InterpreterLock gil;
+    const Ref object = object_of(tensor);
+    if (!is_tensor(object.get())) return false;
+    const Ref wanted = checked(PyObject_GetAttrString(object.get(), "requires_grad"), "a tensor");
+    return wanted.get() == Py_True && gradients_are_on();
+  }
+
+  bool exchange_gradients(bool wanted) override {
+    ensure_started();
+    const InterpreterLock gil;
+    const bool before = gradients_are_on();
+    checked(PyObject_CallOneArg(gradient_mode().set_enabled, wanted ? Py_True : Py_False), switching);
+    return before;
+  }
+
+  void* enter_autocast(const std::string& device, const std::string& dtype) override {
+    ensure_started();
+    const InterpreterLock gil;
+    return checked(PyObject_CallFunction(embed("enter_autocast"), "ss", device.c_str(), dtype.c_str()), "autocast")
+        .release();
+  }
+
+  void leave_scope(const std::function<void()>& free, const std::vector<void*>& autocasts,
+                   std::optional<bool> gradients) override {
+    if (!may_use_python()) return free();  // of a program that has started no Python, or has ended it
+    const InterpreterLock gil;
+    free();
+    for (auto context = autocasts.rbegin(); context != autocasts.rend(); ++context) {
+      const Ref entered(static_cast<PyObject*>(*context));
+      const Ref left(PyObject_CallMethod(entered.get(), "__exit__", "OOO", Py_None, Py_None, Py_None));
+      if (!left) PyErr_Clear();
+    }
+    if (gradients) exchange_gradients(*gradients);  // last, because it may fail
+  }
+};
+
+[[maybe_unused]] const bool provided = (provide_engine(*new PythonEngine), true);
+
+}  // namespace
+}  // namespace fpt
