@@ -30,6 +30,9 @@ WAYS = {
     "recorded host": "recorded, host arrays",
     "recorded pinned": "recorded, pinned",
     "recorded device": "recorded, on the GPU",
+    "saved host": "from a file, host arrays",
+    "saved pinned": "from a file, pinned",
+    "saved device": "from a file, on the GPU",
     "python": "Python, tensors on the GPU",
 }
 TITLES = {"mlp": "MLP, batch", "unet": "U-Net, batch", "train_step": "step of Adam, batch"}
@@ -92,17 +95,17 @@ def measure(program: Path, name: str, size: int, rounds: int) -> dict:
     """All ways of one case: medians and quartiles."""
     environment = machine.worker_environment()
     command = [str(program), str(HERE / "functions.py"), name, str(size)]
-    fortran, recorded = start(command, environment), start([*command, "recorded"], environment)
+    forms = {form: start([*command, *form.split()], environment) for form in ("", "recorded", "saved")}
     python = start([sys.executable, str(HERE / "functions.py"), name, str(size)], environment)
     if name != "train_step":
-        for process in (fortran, recorded):
+        for process in forms.values():
             difference = max(ask(process, "check 1") for _ in range(8))
             if not difference <= TOLERANCE:
                 raise RuntimeError(f"{name} {size}: the ways differ by {difference}")
 
     def seconds(way: str, calls: int) -> float:
-        process = python if way == "python" else recorded if way.startswith("recorded") else fortran
-        return ask(process, f"{way.split()[-1]} {calls}")
+        form = way.rpartition(" ")[0]
+        return ask(python if way == "python" else forms[form], f"{way.split()[-1]} {calls}")
 
     calls = {}
     for way in WAYS:
@@ -112,7 +115,7 @@ def measure(program: Path, name: str, size: int, rounds: int) -> dict:
     for _ in range(rounds):
         for way in WAYS:
             times[way].append(seconds(way, calls[way]) / calls[way] * 1e6)
-    for process in (fortran, recorded, python):
+    for process in (*forms.values(), python):
         process.stdin.close()
         if process.wait() != 0:
             raise RuntimeError(f"{name} {size}: a program ended with exit code {process.returncode}")
@@ -145,18 +148,19 @@ def table(document: dict) -> str:
 
 
 def picture(document: dict, file: Path) -> None:
-    """Points for each case, FILE.png and FILE.svg: filled where a step is recorded."""
+    """Points for each case, FILE.png and FILE.svg: filled where a step is recorded, half filled where it comes from a file."""
     from analysis import style
 
     results = document["results"]
-    figure, panel = style.plt.subplots(figsize=(11, 6), layout="constrained")
+    figure, panel = style.plt.subplots(figsize=(11, 8), layout="constrained")
     for place, (way, title) in enumerate(WAYS.items()):
         colour = COLOURS[way.split()[-1]]
         medians = [result["ways"][way]["median"] for result in results]
-        face = colour if way.startswith("recorded") else "white"
+        face = colour if " " in way else "white"
         marker = MARKERS[way.split()[-1]]
-        rows = [row + 0.11 * (place - (len(WAYS) - 1) / 2) for row in range(len(results))]
-        panel.plot(medians, rows, marker, ms=8, mec=colour, mfc=face, mew=2, label=title)
+        rows = [row + 0.85 * ((place + 0.5) / len(WAYS) - 0.5) for row in range(len(results))]
+        fill = "left" if way.startswith("saved") else "full"
+        panel.plot(medians, rows, marker, ms=8, mec=colour, mfc=face, fillstyle=fill, mew=2, label=title)
     for row in range(1, len(results)):
         panel.axhline(row - 0.5, color="black", lw=0.5)
     panel.set_yticks(range(len(results)), [f"{TITLES[result['case']]} {result['size']:,}" for result in results])
