@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT
 /// Bodies of the C interface, part one: the library and modules. Knows nothing of Python.
-#include <limits>
-
 #include "arrays/arg.hpp"
 #include "base/cuda_context.hpp"
 #include "base/error.hpp"
 #include "base/fpenv.hpp"
 #include "base/mpi_sum.hpp"
+#include "base/threads.hpp"
 #include "calls/python_side.hpp"
 #include "direct/direct_plugin.hpp"
 #include "guard.hpp"
@@ -67,10 +66,9 @@ void fpt_on_warning(void (*handler)(const char* text, int64_t length)) {
 
 fpt_status fpt_set_threads(int64_t n) {
   return guard_call([&] {
-    if (n < 1 || n > std::numeric_limits<int32_t>::max())
-      fail(FPT_ERR_ARGUMENT, "the number of threads is ", n, "; it must be at least 1, and an integer of 32 bits");
-    if (!python_is_started() && opened_direct_plugin()) return require_direct(direct_plugin().set_threads(n));
-    python_side().set_threads(n);
+    want_threads(n);
+    if (python_is_started()) return python_side().set_threads(n);
+    if (opened_direct_plugin()) require_direct(direct_plugin().set_threads(n));
   });
 }
 

@@ -213,7 +213,8 @@ FPT_API const char *fpt_status_name(fpt_status status);
  */
 FPT_API void fpt_on_warning(void (*handler)(const char *text, int64_t length));
 
-/** Set the number of threads torch uses, at least 1; the caller's own OpenMP team size stays. Starts Python. */
+/** Set the number of threads torch uses, at least 1, now or when something brings torch into the process; the caller's
+ * own OpenMP team size stays. Starts nothing. */
 FPT_STATUS fpt_set_threads(int64_t n);
 
 /**

@@ -9,6 +9,7 @@
 
 #include "base/error.hpp"
 #include "base/paths.hpp"
+#include "base/threads.hpp"
 
 namespace fs = std::filesystem;
 
@@ -43,6 +44,8 @@ const fpt_direct_table& open_plugin() {
          ": does LD_LIBRARY_PATH or LD_PRELOAD name another libtorch?");
   table->on_warning(
       [](const char* text, int64_t length) { warn(std::string(text, static_cast<std::size_t>(length))); });
+  const int64_t threads = wanted_threads();
+  if (threads != 0 && table->set_threads(threads) != FPT_OK) fail(FPT_ERR_INTERNAL, table->error_text());
   return *table;
 }
 

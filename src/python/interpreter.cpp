@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "base/paths.hpp"
+#include "base/threads.hpp"
 #include "base/visit.hpp"
 #include "observe/observe.hpp"
 #include "python/crash.hpp"
@@ -159,6 +160,7 @@ void prepare(const InterpreterInfo& info) {
     facts["core"] = object_file_of(reinterpret_cast<const void*>(&python_package_folder));
     facts["adopted"] = info.adopted ? "1" : "0";
     module.attr("on_start")(facts);
+    if (const int64_t threads = wanted_threads()) module.attr("set_threads")(threads);
     if (info.adopted) watch_for_the_end();
     embed_module = module.release().ptr();
   } catch (py::error_already_set& error) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A program that has started Python itself, and ends it: calls that come later fail, what is released is leaked, on
- * threads that have called before and on new ones. Only then does the program end. */
+/* A program that has started Python itself (<libpython>), and ends it: calls that come later fail, what is released is
+ * leaked, on threads that have called before and on new ones. Only then does the program end. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <ftn_pytorch.h>
@@ -42,7 +42,7 @@ static void *call_after(void *unused) {
   return unused;
 }
 
-int main(void) {
+int main(int count, char **arguments) {
   void (*initialize)(void), (*restore)(void *);
   void *(*save)(void), *state;
   int (*finalize)(void);
@@ -53,6 +53,7 @@ int main(void) {
   int64_t length;
   FILE *file = fopen(script_file, "w");
   if (!file || fputs("def f(): return [1.0, 2.0]\n", file) < 0 || fclose(file) != 0) return 2;
+  if (count != 2 || !dlopen(arguments[1], RTLD_NOW | RTLD_GLOBAL)) return 2;
   *(void **)&initialize = dlsym(RTLD_DEFAULT, "Py_Initialize"); /* as POSIX has it */
   *(void **)&finalize = dlsym(RTLD_DEFAULT, "Py_FinalizeEx");
   *(void **)&save = dlsym(RTLD_DEFAULT, "PyEval_SaveThread");

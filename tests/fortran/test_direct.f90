@@ -8,6 +8,7 @@ program test_direct
    implicit none
 
    call random_init(repeatable=.true., image_distinct=.true.)
+   call keeps_the_number_of_threads()
    call layouts()
    call arguments_and_outputs()
    call results_of_all_kinds()
@@ -23,6 +24,29 @@ program test_direct
    call finish()
 
 contains
+
+   !> Before anything brings torch into the process
+   subroutine keeps_the_number_of_threads()
+      type(torch_module) :: model
+      real(real64), allocatable :: x(:), y(:)
+      character(64) :: line
+      integer :: unit, status, threads
+
+      call ftn_pytorch_set_threads(1)
+      call load(model, "weighted")
+      allocate (x(400000), y(400000))
+      x = 1
+      call model%forward([torch_in(x)], [torch_out(y)])
+      threads = 0
+      open (newunit=unit, file="/proc/self/status", action="read", status="old")
+      do
+         read (unit, "(a)", iostat=status) line
+         if (status /= 0) exit
+         if (line(:8) == "Threads:") read (line(9:), *) threads
+      end do
+      close (unit)
+      call expect(threads == 1, "a large call has made no threads")
+   end subroutine keeps_the_number_of_threads
 
    subroutine load(model, name, layout, dtype, inputs, mode, cast)
       type(torch_module), intent(inout) :: model

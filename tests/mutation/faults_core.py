@@ -128,7 +128,7 @@ CORE_FAULTS = [
         "src/python/interpreter.cpp",
         "python_end.store(PythonEnd::ending, std::memory_order_relaxed);",
         "",
-        pytest("diagnosis/test_python_host.py", "ftn_pytorch_core"),
+        pytest("diagnosis/test_python_host.py", "ftn_pytorch_python"),
     ),
     # ---- src/torch
     Fault(

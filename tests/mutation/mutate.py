@@ -127,7 +127,7 @@ def main() -> int:
         return 2 if wrong else 0
     with tempfile.TemporaryDirectory() as temporary:
         clone = Clone((chosen.work or Path(temporary) / "ftn_pytorch").absolute())
-        clone.prepare({"ftn_pytorch_core"}.union(*(fault.tests.targets for fault in faults)))
+        clone.prepare({"ftn_pytorch_python"}.union(*(fault.tests.targets for fault in faults)))
         # Noticing a fault means nothing where the tests fail without it.
         passing = {tests: clone.passes(tests) for tests in {fault.tests for fault in faults}}
         outcomes = []

@@ -307,7 +307,6 @@ TEST(StartFailure, IsToldByEveryFunctionThatNeedsPython) {
     const test::Variable wrong("FTN_PYTORCH_PYTHON", "/nowhere/python");
     fpt_module module = 0;
     EXPECT_EQ(fpt_module_load(&module, 0, "x.py", 4, nullptr, 0, nullptr, 0), FPT_ERR_INTERPRETER);
-    EXPECT_EQ(fpt_set_threads(1), FPT_ERR_INTERPRETER);
     const char* text = nullptr;
     int64_t length = 0;
     EXPECT_EQ(fpt_diagnose(&text, &length), FPT_ERR_INTERPRETER);
