@@ -142,6 +142,8 @@ def aims(results: Sequence[Mapping[str, Any]], cold: Sequence[Mapping[str, Any]]
             measured = f"{value:.3f}, at most {limit}"
         rows.append((f"{case} {size}, {aim}", "yes" if value <= limit else "no", measured))
 
+    if not results:
+        return _aims_of_memory(cold)
     compare("mlp", 32, "direct", peer, 1, 0, f"direct: beside {PATHS[peer]}")
     compare("large_stride", 512, "direct", peer, 1, 0, f"direct: beside {PATHS[peer]}")
     compare("train_step", 32, "direct", peer, 1, 0, f"direct: beside {PATHS[peer]}")
