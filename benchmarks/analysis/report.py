@@ -9,14 +9,16 @@ from typing import Any
 from . import summary
 from .plan import CASES, FILES, FLOOR, PATHS
 
-HEAD = """# Results of all paths
+HEAD = """# Results of {what}
 
-Written by `make bench`. The [README](../README.md) says what the cases, paths and columns mean."""
+Written by `{command}`. The [README](../README.md) says what the cases, paths and columns mean."""
 
 
 def markdown(document: Mapping[str, Any]) -> str:
     """All tables, with what they were measured on."""
-    parts = [HEAD, _setting(document)]
+    part = document["part"]
+    whole = ("a part", f"python benchmarks/paths/run.py {part}") if part else ("all paths", "make bench")
+    parts = [HEAD.format(what=whole[0], command=whole[1]), _setting(document)]
     if document["results"]:
         parts += ["## Overview", overview(document["results"])]
     for case in dict.fromkeys(row["case"] for row in document["results"]):

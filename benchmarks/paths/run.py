@@ -30,26 +30,25 @@ from analysis.measure import Outcome, Setting, measure_case  # noqa: E402
 from analysis.plan import CASES, FILES, FULL, PATHS, QUICK  # noqa: E402
 from analysis.starts import measure_starts  # noqa: E402
 
-RESULTS = "results.json"
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=Path, default=Path("build/release"), help="build folder (default: %(default)s)")
     parser.add_argument("--output", type=Path, default=Path("out/benchmarks"), help="default: %(default)s")
+    parser.add_argument("--name", default="results", help="of the files NAME.json and NAME.md (default: %(default)s)")
     parser.add_argument("--case", action="append", choices=list(CASES), help="default: all; may be repeated")
     parser.add_argument("--path", action="append", choices=list(PATHS), help="default: all; may be repeated")
     parser.add_argument("--quick", action="store_true", help="one small size of each case, a few calls")
     parser.add_argument("--starts", type=int, metavar="N", help="only what N processes of each path take to start")
     parser.add_argument("--plot", action="store_true", help="draw pictures, too: needs matplotlib")
-    parser.add_argument("--from", dest="source", type=Path, metavar="FILE", help=f"measure nothing, read {RESULTS}")
+    parser.add_argument("--from", dest="source", type=Path, metavar="FILE", help="measure nothing, read results")
     chosen = parser.parse_args(arguments)
     try:
         found = files.read(chosen.source) if chosen.source else measure(chosen)
         text = report.markdown(found)
-        files.write(found, chosen.output / RESULTS)
-        (chosen.output / "results.md").write_text(text)
+        files.write(found, chosen.output / f"{chosen.name}.json")
+        (chosen.output / f"{chosen.name}.md").write_text(text)
         print(text)
         if chosen.plot:
             from analysis import figures
@@ -109,14 +108,22 @@ def measure(chosen: argparse.Namespace) -> dict[str, Any]:
             "driver": driven,
             "uses_torchscript": os.environ.get("USETS", "0") not in ("", "0"),
             "effort": dataclasses.asdict(effort),
+            "part": part_of(chosen),
             "models": setting.manifest["problems"],
             "files": files_of(setting, sizes),
             "seconds": time.monotonic() - start,
             **dataclasses.asdict(whole),
         }
         # After each case, so that what was measured is there even if the run is ended.
-        files.write(found, chosen.output / RESULTS)
+        files.write(found, chosen.output / f"{chosen.name}.json")
     return found
+
+
+def part_of(chosen: argparse.Namespace) -> str:
+    """The options of a run that measures less than everything; empty for a whole one."""
+    options = [f"--case {case}" for case in chosen.case or ()] + [f"--path {path}" for path in chosen.path or ()]
+    options += ["--quick"] if chosen.quick else []
+    return " ".join(options + ([f"--starts {chosen.starts}"] if chosen.starts else []))
 
 
 def say(text: str) -> None:

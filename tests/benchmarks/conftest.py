@@ -80,6 +80,7 @@ def document(setting):
         "files": [{"model": "mlp", "ftr": 54286, "pt": 29877}, {"model": "train_step", "ckpt": 1 << 20}],
         "versions": {"python": "3"},
         "effort": {},
+        "part": "",
         "uses_torchscript": False,
         "machine": {
             "processor": "P",
