@@ -165,7 +165,7 @@ def _cold(title: str, rows: Sequence[Mapping[str, Any]], file: Path) -> list[Pat
     panel.invert_yaxis()
     panel.set_xlim(0, limit)
     panel.set_xlabel("seconds from the start of the process to the first result")
-    panel.set_title(f"{title} (plain Python imports torch while it starts)", loc="left")
+    panel.set_title(f"{title}\nplain Python imports torch while it starts", loc="left")
     panel.grid(True, axis="x", alpha=0.3)
     figure.legend(*panel.get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
     return style.save(figure, file)
