@@ -1,29 +1,30 @@
 # SPDX-License-Identifier: MIT
 """The networks of the benchmark, their inputs, and what plain PyTorch makes of them. All from fixed seeds.
 
-python models.py <folder> [--case NAME]... [--size N]... [--smallest] [--formats pt,pt2,onnx]
+python models.py <folder> [--case NAME]... [--size N]... [--smallest] [--formats pt,pt2,onnx,ftr,ckpt]
 
 writes for each case NAME and size N
     NAME.pt, NAME.pt2, NAME.onnx    the network as TorchScript, AOTInductor package, ONNX model
+    NAME.ftr, NAME.ckpt             saved recording and checkpoint of paths/script.py: see writers.py
     NAME_N/problem.txt, *.bin       arrays that go in, arrays that must come out: see write_problem
     manifest.json                   parameters, floating-point operations, and why a file is not there
-Files that are there already are kept if they were made by the same torch and the same version of this script.
+Files that are there already are kept if they were made by the same torch and the same version of these scripts; those
+of paths/script.py if they were made by the same version of this library as well.
 """
 from __future__ import annotations
 
 import argparse
-import contextlib
 import hashlib
 import json
 import sys
 import time
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
+import writers
 from torch import nn
 
 HERE = Path(__file__).resolve().parent
@@ -181,7 +182,7 @@ class Case:
 
 
 LOOP = "its loop over the elements would be unrolled into N x N operations"
-UNROLLED = ("pt2", "onnx", "compiled", "recorded", "python-recorded")
+UNROLLED = ("pt2", "onnx", "ftr", "compiled", "recorded", "python-recorded")
 TRAINED = "a model of this format cannot be trained"
 CASES = {
     "tiny": Case(Tiny, lambda n: tuple(uniform(4, dtype=torch.float64) for _ in range(n)), (0, 1, 3, 8), "arrays", 0,
@@ -281,78 +282,34 @@ def count_flops(net: nn.Module, case: Case, inputs: tuple[torch.Tensor, ...]) ->
     return counter.get_total_flops()
 
 
-@contextlib.contextmanager
-def quiet() -> Iterator[None]:
-    """Exporters say a lot, and that TorchScript is deprecated is known."""
-    import logging
-
-    logging.disable(logging.WARNING)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logging.disable(logging.NOTSET)
-
-
-def write_torchscript(name: str, size: int, net: nn.Module, inputs: tuple[torch.Tensor, ...], file: Path) -> None:
-    if name == "tiny" and inputs:
-        torch.jit.trace(net, inputs).save(file)
-    else:
-        torch.jit.script(tiny_nothing() if name == "tiny" else net).save(file)
-
-
-def tiny_nothing() -> nn.Module:
-    """tiny0 for TorchScript, which wants a method of its own."""
-
-    class Nothing(nn.Module):
-        def forward(self) -> None:
-            return None
-
-    return Nothing()
-
-
-def write_aotinductor(name: str, size: int, net: nn.Module, inputs: tuple[torch.Tensor, ...], file: Path) -> None:
-    if name == "tiny" and size != 1:
-        raise ValueError("left out: compiling takes a minute, and one array tells what a call costs")
-    shapes = tuple({0: torch.export.Dim.DYNAMIC} for _ in inputs) if CASES[name].batched else None
-    # One is a batch, too: by default torch takes an axis of one element for another model.
-    any_size = torch.fx.experimental._config.patch(backed_size_oblivious=True)
-    with torch.inference_mode(False), torch.no_grad(), any_size:
-        program = torch.export.export(net, inputs, dynamic_shapes=shapes)
-        torch._inductor.aoti_compile_and_package(program, package_path=str(file))
-
-
-def write_onnx(name: str, size: int, net: nn.Module, inputs: tuple[torch.Tensor, ...], file: Path) -> None:
-    if not inputs:
-        raise ValueError("an ONNX model wants an input and an output")
-    shapes = tuple({0: "batch"} for _ in inputs) if CASES[name].batched else None
-    with contextlib.redirect_stdout(sys.stderr):
-        torch.onnx.export(net, inputs, file, dynamo=True, dynamic_shapes=shapes, external_data=False, verbose=False)
-
-
-WRITERS = {"pt": write_torchscript, "pt2": write_aotinductor, "onnx": write_onnx}
-
-
 def write_models(name: str, size: int, folder: Path, formats: list[str], manifest: dict[str, Any]) -> None:
     """The files of one network that are not there yet."""
     case = CASES[name]
     for suffix in formats:
         file = folder / f"{case.stem(name, size)}.{suffix}"
         refused = dict(case.refused).get(suffix)
-        if file.is_file() or file.name in manifest["missing"]:
-            continue
         if refused:
             manifest["missing"][file.name] = refused
             continue
+        try:
+            made_by = writers.made_by(suffix)
+        except ImportError as failure:
+            manifest["missing"][file.name] = f"ImportError: {failure}"
+            continue
+        if manifest["made_by"].get(file.name) == made_by and (file.is_file() or file.name in manifest["missing"]):
+            continue
+        manifest["made_by"][file.name] = made_by
+        manifest["missing"].pop(file.name, None)
         start = time.perf_counter()
         # Sizes 0 and 1 would be constants of an exported program.
         net, inputs = make(name, size), make_inputs(name, 2 if case.batched else size)
+        model = writers.Model(name, size, net, inputs, case.batched, bool(case.optimizer))
         try:
-            with quiet():
-                WRITERS[suffix](name, size, net, inputs, file)
+            with writers.quiet():
+                writers.WRITERS[suffix](model, file)
         except Exception as failure:  # whatever a format cannot hold is a line in the result, not the end of it
             manifest["missing"][file.name] = f"{type(failure).__name__}: {str(failure).strip().splitlines()[0]}"
+            file.unlink(missing_ok=True)
         manifest["seconds"][file.name] = round(time.perf_counter() - start, 2)
         said = manifest["missing"].get(file.name, "written")
         print(f"{file.name}: {said}, {manifest['seconds'][file.name]} s", flush=True)
@@ -360,7 +317,8 @@ def write_models(name: str, size: int, folder: Path, formats: list[str], manifes
 
 def version() -> str:
     """What the files depend on."""
-    return f"{torch.__version__} {hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[:16]}"
+    sources = b"".join(Path(file).read_bytes() for file in (__file__, writers.__file__))
+    return f"{torch.__version__} {hashlib.sha256(sources).hexdigest()[:16]}"
 
 
 def open_manifest(folder: Path) -> dict[str, Any]:
@@ -370,10 +328,16 @@ def open_manifest(folder: Path) -> dict[str, Any]:
         manifest = json.loads(file.read_text())
         if manifest["version"] == version():
             return manifest
-        for old in [*folder.glob("*.pt"), *folder.glob("*.pt2"), *folder.glob("*.onnx")]:
+        for old in (file for suffix in writers.WRITERS for file in folder.glob(f"*.{suffix}")):
             old.unlink()
-    return {"version": version(), "missing": {}, "seconds": {}, "problems": {},
-            "refused": {name: dict(case.refused) for name, case in CASES.items()}}
+    return {
+        "version": version(),
+        "missing": {},
+        "made_by": {},
+        "seconds": {},
+        "problems": {},
+        "refused": {name: dict(case.refused) for name, case in CASES.items()},
+    }
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -382,7 +346,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--case", action="append", choices=list(CASES), help="default: all")
     parser.add_argument("--size", action="append", type=int, help="default: all of a case")
     parser.add_argument("--smallest", action="store_true", help="the smallest size of each case")
-    parser.add_argument("--formats", default="pt,pt2,onnx", help="default: %(default)s")
+    parser.add_argument("--formats", default=",".join(writers.WRITERS), help="default: %(default)s")
     chosen = parser.parse_args(arguments)
     chosen.folder.mkdir(parents=True, exist_ok=True)
     manifest = open_manifest(chosen.folder)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-SCHEMA = 2
+SCHEMA = 3
 # More digits than any measurement has.
 DIGITS = 5
 

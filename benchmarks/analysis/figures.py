@@ -21,6 +21,7 @@ STYLES = {
     "script": ("#0072B2", "s", "-"),
     "recorded": ("#E7298A", "H", "-"),
     "python-recorded": ("#A01060", "8", "--"),
+    "recording": ("#7FC31C", "p", "-"),
     "compiled": ("#56B4E9", "^", "-"),
     "copy": ("#D55E00", "v", "-"),
     "torchscript": ("#663300", "D", "-"),
@@ -31,14 +32,19 @@ STYLES = {
     "libtorch": ("#0F2566", "h", "-."),
     "ftorch": ("#B266FF", "*", "-."),
     "pytorch-fortran": ("#8C5B80", "d", "-."),
-    "pytorch-fortran-script": ("#403529", "p", "-."),
+    "pytorch-fortran-script": ("#403529", ".", "-."),
 }
 # The lines of a picture: what a reader chooses among. The tables have all.
-SHOWN = ("python", "script", "recorded", "direct", "onnx", "ftorch")
+SHOWN = ("python", "script", "recorded", "recording", "direct", "onnx", "ftorch")
 # Bars of several cases in one picture.
 GROUPS = {
     "networks": ("Large networks", ("resnet18", "unet")),
     "training": ("One step of training", ("train_step", "train_polynomial")),
+}
+# Starts of processes: the title, and the name of the file.
+COLD = {
+    "mlp": ("Cold start with a small network", "cold_start"),
+    "train_step": ("Cold start of a program that trains a small network", "cold_start_training"),
 }
 
 
@@ -55,9 +61,10 @@ def draw(document: Mapping[str, Any], folder: Path) -> list[Path]:
         rows = [row for row in document["results"] if row["case"] in cases]
         if any(row["path"] == FLOOR for row in rows):
             files += _bars(title, rows, folder / name)
-    cold = [row for row in document["cold"] if row["case"] == "mlp"]
-    if cold:
-        files += _cold(cold, folder / "cold_start")
+    for case, (title, name) in COLD.items():
+        cold = [row for row in document["cold"] if row["case"] == case]
+        if cold:
+            files += _cold(title, cold, folder / name)
     return files
 
 
@@ -132,7 +139,7 @@ def _time(microseconds: float) -> str:
     return f"{microseconds:,.0f} \N{MICRO SIGN}s" if microseconds < 1e4 else f"{microseconds / 1e3:,.0f} ms"
 
 
-def _cold(rows: Sequence[Mapping[str, Any]], file: Path) -> list[Path]:
+def _cold(title: str, rows: Sequence[Mapping[str, Any]], file: Path) -> list[Path]:
     """Seconds from the start of a process to its first result, by part."""
     figure, panel = plt.subplots(figsize=(10, 0.36 * len(rows) + 1.5), layout="constrained")
     own = {row["path"]: row for row in rows}
@@ -158,7 +165,7 @@ def _cold(rows: Sequence[Mapping[str, Any]], file: Path) -> list[Path]:
     panel.invert_yaxis()
     panel.set_xlim(0, limit)
     panel.set_xlabel("seconds from the start of the process to the first result")
-    panel.set_title("Cold start with a small network (plain Python imports torch while it starts)", loc="left")
+    panel.set_title(f"{title}\nplain Python imports torch while it starts", loc="left")
     panel.grid(True, axis="x", alpha=0.3)
     figure.legend(*panel.get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
     return style.save(figure, file)

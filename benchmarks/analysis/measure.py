@@ -7,7 +7,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +59,25 @@ class Outcome:
     unavailable: list[dict[str, Any]] = field(default_factory=list)
     wrong: list[dict[str, Any]] = field(default_factory=list)
 
+    def extend(self, other: Outcome) -> None:
+        """Take over what came of another part."""
+        for each in fields(self):
+            getattr(self, each.name).extend(getattr(other, each.name))
+
+    def cannot(self, case: str, size: int, path: str, failure: object, setting: Setting) -> None:
+        """Note why a path has no numbers."""
+        reason = str(failure).replace(f"{setting.models}/", "")
+        self.unavailable.append({"case": case, "size": size, "path": path, "reason": reason})
+
+    def is_right(self, case: str, size: int, path: str, answer: Opened) -> bool:
+        """Whether the first result is; a wrong one is noted."""
+        if answer.error <= answer.tolerance:
+            return True
+        self.wrong.append(
+            {"case": case, "size": size, "path": path, "error": answer.error, "tolerance": answer.tolerance}
+        )
+        return False
+
 
 def measure_case(
     case: str, sizes: Sequence[int], paths: Sequence[str], setting: Setting, effort: Effort, say: Callable[[str], None]
@@ -66,12 +85,10 @@ def measure_case(
     """All sizes of a case on all paths that can run it. A process that fails is a line of the result."""
     outcome = Outcome()
     workers: dict[str, Worker] = {}
-    cold: dict[str, dict[str, Any]] = {}
 
     def cannot(path: str, failure: object) -> None:
         """Note why; the next size has a new process if this one has ended."""
-        reason = str(failure).replace(f"{setting.models}/", "")
-        outcome.unavailable.append({"case": case, "size": size, "path": path, "reason": reason})
+        outcome.cannot(case, size, path, failure, setting)
         if path in workers and not workers[path].is_running():
             workers.pop(path).close()
 
@@ -89,25 +106,16 @@ def measure_case(
                 except (Unavailable, OSError) as failure:
                     cannot(path, failure)
                     continue
-                if not answer.error <= answer.tolerance:
-                    outcome.wrong.append({"case": case, "size": size, "path": path, "error": answer.error,
-                                          "tolerance": answer.tolerance})
+                if not outcome.is_right(case, size, path, answer):
                     continue
                 opened[path] = answer
-                if path not in cold:
-                    cold[path] = {"case": case, "size": size, "path": path, "start_ms": workers[path].start_ns / 1e6,
-                                  "load_ms": answer.load_ns / 1e6, "first_call_ms": answer.first_call_ns / 1e6,
-                                  "peak_mib": 0.0, "description": workers[path].description}
             start = time.monotonic()
             results, failures = _measure_size(
                 case, size, {path: (workers[path], opened[path]) for path in opened}, setting.core, effort)
             outcome.results += results
-            for path in opened:
-                cold[path]["peak_mib"] = max(cold[path]["peak_mib"], workers[path].peak_bytes() / 2**20)
             for path, reason in failures.items():
                 cannot(path, reason)
             say(f"{case} {size}: {len(results)} paths in {time.monotonic() - start:.0f} s")
-        outcome.cold += cold.values()
     finally:
         for worker in workers.values():
             worker.close()

@@ -12,6 +12,7 @@ PATHS = {
     "script": "script, eager",
     "recorded": "script, recorded",
     "python-recorded": "script, recorded, from Python",
+    "recording": "saved recording",
     "compiled": "script, compiled",
     "copy": "script, arrays copied",
     "torchscript": "TorchScript in Python",
@@ -33,8 +34,25 @@ PEERS = {
     "pytorch-fortran-script": "pytorch_fortran",
 }
 # The file that a path needs.
-SUFFIXES = {"torchscript": "pt", "direct": "pt", "libtorch": "pt", "ftorch": "pt", "pytorch-fortran": "pt",
-            "pt2": "pt2", "onnx": "onnx", "python-onnx": "onnx"}
+SUFFIXES = {
+    "torchscript": "pt",
+    "direct": "pt",
+    "libtorch": "pt",
+    "ftorch": "pt",
+    "pytorch-fortran": "pt",
+    "recording": "ftr",
+    "pt2": "pt2",
+    "onnx": "onnx",
+    "python-onnx": "onnx",
+}
+# Files on disk by their extension, in the order of the table.
+FILES = {
+    "ftr": "saved recording",
+    "ckpt": "checkpoint of the script",
+    "pt": "TorchScript",
+    "pt2": "AOTInductor",
+    "onnx": "ONNX",
+}
 
 
 @dataclass(frozen=True)
@@ -64,7 +82,8 @@ class Effort:
     """How long one path may measure one size.
 
     seconds: aim for all rounds together; rounds: turns that each path takes; samples: at most in one turn;
-    sample_ns: shorter calls are measured several at a time; creations: how often a model is loaded once more
+    sample_ns: shorter calls are measured several at a time; creations: how often a model is loaded once more; starts:
+    processes that are started for nothing but their first call
     """
 
     seconds: float = 0.9
@@ -72,10 +91,11 @@ class Effort:
     samples: int = 400
     sample_ns: float = 5000
     creations: int = 5
+    starts: int = 5
 
 
 FULL = Effort()
-QUICK = Effort(seconds=0.01, rounds=2, samples=5, creations=1)
+QUICK = Effort(seconds=0.01, rounds=2, samples=5, creations=1, starts=1)
 
 
 def turn(call_ns: float, effort: Effort) -> tuple[int, int]:

@@ -7,19 +7,25 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from . import summary
-from .plan import CASES, FLOOR, PATHS
+from .plan import CASES, FILES, FLOOR, PATHS
 
-HEAD = """# Results of all paths
+HEAD = """# Results of {what}
 
-Written by `make bench`. The [README](../README.md) says what the cases, paths and columns mean."""
+Written by `{command}`. The [README](../README.md) says what the cases, paths and columns mean."""
 
 
 def markdown(document: Mapping[str, Any]) -> str:
     """All tables, with what they were measured on."""
-    parts = [HEAD, _setting(document), "## Overview", overview(document["results"])]
+    part = document["part"]
+    whole = ("a part", f"python benchmarks/paths/run.py {part}") if part else ("all paths", "make bench")
+    parts = [HEAD.format(what=whole[0], command=whole[1]), _setting(document)]
+    if document["results"]:
+        parts += ["## Overview", overview(document["results"])]
     for case in dict.fromkeys(row["case"] for row in document["results"]):
         parts += [f"## {case}: {CASES[case].title}", case_table(document, case)]
     parts += ["## Cold start", cold_table(document["cold"])]
+    if document["files"]:
+        parts += ["## Files", files_table(document["files"])]
     if document["unavailable"]:
         parts += ["## Not available", unavailable_table(document["unavailable"])]
     if document["wrong"]:
@@ -27,7 +33,7 @@ def markdown(document: Mapping[str, Any]) -> str:
             ("case", "size", "path", "error", "tolerance"),
             [(row["case"], row["size"], row["path"], f"{row['error']:.1e}", f"{row['tolerance']:.0e}")
              for row in document["wrong"]])]
-    parts += ["## Aims", table(("aim", "reached", "measured"), aims(document["results"]))]
+    parts += ["## Aims", table(("aim", "reached", "measured"), aims(document["results"], document["cold"]))]
     return "\n\n".join(parts) + "\n"
 
 
@@ -76,12 +82,30 @@ def case_table(document: Mapping[str, Any], case: str) -> str:
 
 
 def cold_table(rows: Sequence[Mapping[str, Any]]) -> str:
-    """From nothing to the first result, once per process."""
+    """From the start of a process to the end of its first call, and its memory then."""
+    head = ("case", "path", "start, ms", "load, ms", "first call, ms", "together, ms", "median, ms", "x script",
+            "peak memory, MiB", "private, MiB", "written, MiB", "Python in it")
+    script = {(row["case"], row["size"]): row["total_ms"]["min"] for row in rows if row["path"] == "script"}
+    order = list(PATHS)
+    lines = []
+    for case in dict.fromkeys(row["case"] for row in rows):
+        for row in sorted((row for row in rows if row["case"] == case), key=lambda row: order.index(row["path"])):
+            total, beside = row["total_ms"], script.get((case, row["size"]))
+            times = (row["start_ms"], row["load_ms"], row["first_call_ms"], total["min"], total["median"])
+            lines.append((
+                f"{case} {row['size']}", PATHS[row["path"]], *(f"{value:,.0f}" for value in times),
+                f"{total['min'] / beside:.2f}" if beside else "",
+                *(f"{row[name]:,.0f}" for name in ("peak_mib", "private_mib", "dirty_mib")),
+                "yes" if row["has_python"] else "no",
+            ))
+    return table(head, lines)
+
+
+def files_table(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Sizes on disk."""
     return table(
-        ("case", "path", "start, ms", "load, ms", "first call, ms", "together, ms", "peak memory, MiB"),
-        [(row["case"], PATHS[row["path"]], *(f"{row[name]:,.0f}" for name in ("start_ms", "load_ms", "first_call_ms")),
-          f"{row['start_ms'] + row['load_ms'] + row['first_call_ms']:,.0f}", f"{row['peak_mib']:,.0f}")
-         for row in rows],
+        ("model", *(f"{text} (.{suffix}), KiB" for suffix, text in FILES.items())),
+        [(row["model"], *(f"{row[suffix] / 1024:,.0f}" if suffix in row else "" for suffix in FILES)) for row in rows],
     )
 
 
@@ -97,7 +121,7 @@ def unavailable_table(rows: Sequence[Mapping[str, Any]]) -> str:
                  [(PATHS[path], ", ".join(cases), reason) for (path, reason), cases in merged.items()])
 
 
-def aims(results: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, str]]:
+def aims(results: Sequence[Mapping[str, Any]], cold: Sequence[Mapping[str, Any]] = ()) -> list[tuple[str, str, str]]:
     """What the design asks for: the aim, whether it was reached, and the numbers."""
     found = {(row["case"], row["size"], row["path"]): row for row in results}
     # FTorch calls libtorch as one does by hand, which stands in for it where it is not installed.
@@ -120,15 +144,34 @@ def aims(results: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, str]]:
             measured = f"{value:.3f}, at most {limit}"
         rows.append((f"{case} {size}, {aim}", "yes" if value <= limit else "no", measured))
 
+    if not results:
+        return _aims_of_memory(cold)
     compare("mlp", 32, "direct", peer, 1, 0, f"direct: beside {PATHS[peer]}")
     compare("large_stride", 512, "direct", peer, 1, 0, f"direct: beside {PATHS[peer]}")
     compare("train_step", 32, "direct", peer, 1, 0, f"direct: beside {PATHS[peer]}")
+    for case in ("mlp", "train_step"):
+        compare(case, 32, "recording", "recorded", 1, 0, f"{PATHS['recording']}: beside {PATHS['recorded']}")
+    compare("train_step", 32, "recording", peer, 0.6, 0, f"{PATHS['recording']}: beside {PATHS[peer]}")
     compare("mlp", 32, "onnx", "python-onnx", 1, 1, ".onnx beyond ONNX Runtime in Python")
     for case, size, path in found:
         if path == "script":
             compare(case, size, path, FLOOR, 1.02, 0.5, "script beyond 1.02 of plain Python")
     for case, size in (("resnet18", 1), ("resnet18", 10), ("unet", 1)):
         compare(case, size, "script", "direct", 1.03, 0, "script: beside direct")
+    return rows + _aims_of_memory(cold)
+
+
+def _aims_of_memory(cold: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, str]]:
+    """A process that trains without Python has a third less memory than one with Python."""
+    found = {row["path"]: row for row in cold if row["case"] == "train_step"}
+    rows = []
+    for name, text in (("peak_mib", "peak memory"), ("private_mib", "private memory"), ("dirty_mib", "written memory")):
+        aim = f"train_step, {PATHS['recording']}: {text} beside {PATHS['script']}"
+        if not {"recording", "script"} <= set(found):
+            rows.append((aim, "not measured", ""))
+            continue
+        value = found["recording"][name] / found["script"][name]
+        rows.append((aim, "yes" if value <= 2 / 3 else "no", f"{value:.3f}, at most 0.667"))
     return rows
 
 

@@ -40,10 +40,44 @@ class Opened:
     tolerance: float
 
 
+@dataclass(frozen=True)
+class Memory:
+    """Bytes of a process.
+
+    peak: largest resident memory so far; private: pages that no other process has, which are files as well if it is the
+    only one that maps them; dirty: those among them that it has written; has_python: whether Python is in it
+    """
+
+    peak: int
+    private: int
+    dirty: int
+    has_python: bool
+
+
+def memory_of(process: Path) -> Memory:
+    """Of a folder of /proc. OSError or KeyError if it does not tell."""
+    status = _kilobytes(process / "status")
+    pages = _kilobytes(process / "smaps_rollup")
+    mapped = {line.rpartition("/")[2] for line in (process / "maps").read_text().splitlines() if "/" in line}
+    return Memory(
+        peak=status["VmHWM"] * 1024,
+        private=(pages["Private_Clean"] + pages["Private_Dirty"]) * 1024,
+        dirty=pages["Private_Dirty"] * 1024,
+        has_python=any(name.startswith(("libpython", "python")) for name in mapped),
+    )
+
+
+def _kilobytes(file: Path) -> dict[str, int]:
+    """The lines "NAME: NUMBER kB" of a file."""
+    words = [line.split() for line in file.read_text().splitlines()]
+    return {line[0].rstrip(":"): int(line[1]) for line in words if len(line) == 3 and line[2] == "kB"}
+
+
 class Worker:
     """A started process. ``start_ns`` is from its start until it takes commands."""
 
-    def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str], core: int | None = None) -> None:
+        """core: to run on from the beginning; by default any, until pin."""
         self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115 (closed by close)
         start = time.perf_counter_ns()
         self._process = subprocess.Popen(
@@ -54,6 +88,7 @@ class Worker:
             text=True,
             bufsize=1,
             env={**os.environ, **environment},
+            preexec_fn=None if core is None else lambda: os.sched_setaffinity(0, {core}),
         )
         assert self._process.stdin is not None and self._process.stdout is not None
         self._commands, self._answers = self._process.stdin, self._process.stdout
@@ -95,13 +130,12 @@ class Worker:
                 with contextlib.suppress(OSError):  # a thread that has ended meanwhile
                     os.sched_setaffinity(int(task.name), {core})
 
-    def peak_bytes(self) -> int:
-        """Largest resident memory so far; 0 if the process has ended."""
-        with contextlib.suppress(OSError):
-            for line in Path(f"/proc/{self._process.pid}/status").read_text().splitlines():
-                if line.startswith("VmHWM:"):
-                    return int(line.split()[1]) * 1024
-        return 0
+    def memory(self) -> Memory:
+        """Of the process as it is now; Unavailable if it has ended, or if the system does not tell."""
+        try:
+            return memory_of(Path(f"/proc/{self._process.pid}"))
+        except (OSError, KeyError) as failure:
+            raise Unavailable(f"its memory is not known: {failure}") from failure
 
     def close(self) -> None:
         """End the process."""

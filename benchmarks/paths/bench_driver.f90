@@ -4,10 +4,11 @@
 !>    bench_driver <case> <path> <N> <folder> [calls]    for people: checks each of some calls, then prints times
 !>    bench_driver <case> <path> serve <folder>          for the analysis: commands on standard input
 !>
-!> <case> and <N> are those of ../models.py, which has written <folder>; <path> is script, compiled, copy, torchscript,
-!> direct, pt2, onnx, or one of the library of others that this driver was built with: see peer_paths. Environment:
-!> USETS=1 makes the first three run the TorchScript file; BENCH_SCRIPT names script.py (default: seen from the root of
-!> the sources). Exit code 1 if a result is wrong, 2 if there is no such path, 77 if it cannot run the case.
+!> <case> and <N> are those of ../models.py, which has written <folder>; <path> is script, recorded, recording (a saved
+!> one), compiled, copy, torchscript, direct, pt2, onnx, or one of the library of others that this driver was built
+!> with: see peer_paths. Environment: USETS=1 makes paths with the script run the TorchScript file; BENCH_SCRIPT names
+!> script.py (default: seen from the root of the sources). Exit code 1 if a result is wrong, 2 if there is no such path,
+!> 77 if it cannot run the case.
 !>
 !> Commands, and the replies, which begin with ">>":
 !>

@@ -20,12 +20,15 @@ def ftn_pytorch_setup(case, size, folder, copied=False, recorded=False):
 
     copied: the script gets NumPy arrays and returns them, as with a plain binding. recorded: what it does can be
     recorded, so the loss stays a tensor, and the optimizer has the form that takes no numbers out of tensors.
+    What is recorded can be saved with the state of the script, so there is one.
     """
     global net, optimizer, ftn_pytorch_forward, ftn_pytorch_framework, loss_of
     if uses_torchscript:
         net = torch.jit.load(f"{folder}/{models.CASES[case].stem(case, size)}.pt")
     else:
         net = models.make(case, size)
+    if recorded and case == "tiny":
+        net.register_buffer("state", torch.zeros(1))
     if models.CASES[case].optimizer:
         optimizer = models.make_optimizer(case, net, **({"fused": True} if recorded else {}))
     loss_of = torch.Tensor.detach if recorded else torch.Tensor.item

@@ -12,6 +12,7 @@ sys.path.insert(0, str(ROOT / "benchmarks"))
 
 from analysis.measure import Setting, measure_case  # noqa: E402
 from analysis.plan import QUICK  # noqa: E402
+from analysis.starts import measure_starts  # noqa: E402
 
 WORKER = """
 import sys
@@ -39,6 +40,7 @@ class Pretended(Setting):
         "python": {"nanoseconds": 10000},
         "script": {"nanoseconds": 10100},
         "direct": {"nanoseconds": 5000, "error": 1e-3},
+        "recording": {"nanoseconds": 4000},
         "copy": {"fails_in": "open"},
         "compiled": {"fails_in": "call"},
         "torchscript": {"nanoseconds": "'garbled'"},
@@ -57,6 +59,7 @@ def setting():
         "problems": {
             "mlp_32": {"stem": "mlp", "parameters": 5508, "flops": 1000},
             "mlp_256": {"stem": "mlp", "parameters": 5508, "flops": 8000},
+            "train_step_32": {"stem": "train_step", "parameters": 5508, "flops": 3000},
         },
         "missing": {"mlp.pt2": "no compiler"},
         "refused": {},
@@ -68,12 +71,16 @@ def setting():
 def document(setting):
     """Results of one case on pretended workers, complete as in the file."""
     outcome = measure_case("mlp", [32], ["python", "script", "direct", "pt2"], setting, QUICK, lambda text: None)
+    outcome.extend(measure_starts("mlp", 32, ["python", "script"], setting, 2))
+    outcome.extend(measure_starts("train_step", 32, ["script", "recording"], setting, 1))
     return {
         "seconds": 60.0,
         "driver": "compiler",
         "models": setting.manifest["problems"],
+        "files": [{"model": "mlp", "ftr": 54286, "pt": 29877}, {"model": "train_step", "ckpt": 1 << 20}],
         "versions": {"python": "3"},
         "effort": {},
+        "part": "",
         "uses_torchscript": False,
         "machine": {
             "processor": "P",

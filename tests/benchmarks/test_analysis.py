@@ -91,3 +91,70 @@ def test_ftorch_is_the_one_to_compare_with_where_it_was_measured(document):
     ]
     assert ("mlp 32, direct: beside libtorch by hand", "yes", "0.500, at most 1") in report.aims(others[:2])
     assert ("mlp 32, direct: beside FTorch", "no", "1.250, at most 1") in report.aims(others)
+
+
+def test_starts_show_their_parts_and_what_they_are_beside_the_script():
+    rows = [start("recording", 200, 120), start("script", 800, 300)]
+    lines = report.cold_table(rows).splitlines()
+    assert lines[2].startswith(
+        "| train_step 32 | script, eager | 1 | 2 | 3 | 800 | 801 | 1.00 | 300 | 290 | 280 | yes |"
+    )
+    assert "| saved recording |" in lines[3] and "| 0.25 | 120 | 110 | 100 |" in lines[3]
+    (alone,) = report.cold_table(rows[:1]).splitlines()[2:]
+    assert "| 200 | 201 |  | 120 |" in alone
+
+
+def start(path, total, peak):
+    return {
+        "case": "train_step",
+        "size": 32,
+        "path": path,
+        "start_ms": 1,
+        "load_ms": 2,
+        "first_call_ms": 3,
+        "total_ms": {"min": total, "median": total + 1},
+        "peak_mib": peak,
+        "private_mib": peak - 10,
+        "dirty_mib": peak - 20,
+        "has_python": True,
+        "description": "",
+    }
+
+
+@pytest.mark.parametrize("peak, reached", [(200, "yes"), (202, "no")])
+def test_memory_is_compared_with_that_of_the_script(peak, reached):
+    rows = [start("recording", 200, peak), start("script", 800, 300)]
+    found = {aim: (verdict, text) for aim, verdict, text in report.aims([], rows)}
+    assert found["train_step, saved recording: peak memory beside script, eager"] == (
+        reached,
+        f"{peak / 300:.3f}, at most 0.667",
+    )
+    assert found["train_step, saved recording: written memory beside script, eager"][0] == "yes"
+
+
+def test_memory_without_a_script_beside_it_is_not_judged():
+    judged = [line for line in report.aims([], [start("recording", 200, 100)]) if "memory" in line[0]]
+    assert len(judged) == 3 and {line[1] for line in judged} == {"not measured"}
+
+
+def test_a_saved_recording_is_compared_with_the_recorded_script_and_with_ftorch():
+    def row(path, microseconds):
+        return {"case": "train_step", "size": 32, "path": path, "call_us": {"min": microseconds}}
+
+    found = report.aims([row("recording", 70), row("recorded", 75), row("ftorch", 100)])
+    assert ("train_step 32, saved recording: beside script, recorded", "yes", "0.933, at most 1") in found
+    assert ("train_step 32, saved recording: beside FTorch", "no", "0.700, at most 0.6") in found
+    assert ("mlp 32, saved recording: beside script, recorded", "not measured", "") in found
+
+
+def test_files_show_their_sizes(document):
+    lines = report.files_table(document["files"]).splitlines()
+    assert lines[0].startswith("| model | saved recording (.ftr), KiB | checkpoint of the script (.ckpt), KiB |")
+    assert lines[2] == "| mlp | 53 |  | 29 |  |  |"
+    assert lines[3] == "| train_step |  | 1,024 |  |  |  |"
+    assert "## Files" in report.markdown(document)
+
+
+def test_starts_alone_have_no_overview(document):
+    assert "## Overview" in report.markdown(document)
+    assert "## Overview" not in report.markdown({**document, "results": []})

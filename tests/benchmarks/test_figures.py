@@ -23,7 +23,9 @@ def test_pictures_are_small_and_of_the_sizes_there_are(document, tmp_path):
     written = figures.draw({**document, "results": document["results"] + more + trained}, tmp_path)
     written += overhead.draw(rows_of_overhead(), tmp_path / "call_overhead")
     assert [file.name for file in written] == [
-        f"{name}.{suffix}" for name in ("mlp", "training", "cold_start", "call_overhead") for suffix in ("png", "svg")
+        f"{name}.{suffix}"
+        for name in ("mlp", "training", "cold_start", "cold_start_training", "call_overhead")
+        for suffix in ("png", "svg")
     ]
     for file in written:
         assert file.read_bytes().startswith(b"\x89PNG" if file.suffix == ".png" else b"<?xml")

@@ -7,22 +7,89 @@ import pytest
 from analysis import report
 from analysis.measure import measure_case
 from analysis.plan import QUICK
-from analysis.worker import Unavailable, Worker
+from analysis.starts import measure_starts
+from analysis.worker import Unavailable, Worker, memory_of
 
 
 def measure(setting, *paths, sizes=(32,)):
     return measure_case("mlp", sizes, paths, setting, QUICK, lambda text: None)
 
 
-def test_times_ratios_and_cold_start_come_from_the_answers(document):
+def test_times_and_ratios_come_from_the_answers(document):
     script = next(row for row in document["results"] if row["path"] == "script")
     assert script["call_us"]["median"] == 10.1
     assert script["ratio"] == pytest.approx(1.01)
     assert script["difference_us"] == pytest.approx(0.1)
     assert script["creation_us"]["median"] == 3000 and script["deletion_us"]["median"] == 1
     assert len(script["rounds_us"]) == QUICK.rounds
-    cold = next(row for row in document["cold"] if row["path"] == "script")
-    assert (cold["load_ms"], cold["first_call_ms"]) == (2, 1) and cold["start_ms"] > 0 and cold["peak_mib"] > 1
+
+
+def test_starts_are_processes_of_their_own(setting):
+    outcome = measure_starts("mlp", 32, ["script", "python"], setting, 3)
+    assert [row["path"] for row in outcome.cold] == ["script", "python"]
+    row = outcome.cold[0]
+    assert (row["load_ms"], row["first_call_ms"]) == (2, 1) and row["start_ms"] > 0
+    assert row["total_ms"]["samples"] == 3
+    assert row["total_ms"]["min"] == pytest.approx(row["start_ms"] + 3)
+    assert row["peak_mib"] > row["dirty_mib"] > 0.1 and row["private_mib"] >= row["dirty_mib"]
+    assert row["has_python"]
+
+
+def test_what_cannot_start_is_a_line_of_the_result_once(setting):
+    outcome = measure_starts("mlp", 32, ["copy", "pt2", "script"], setting, 3)
+    assert [row["path"] for row in outcome.cold] == ["script"]
+    assert [(line["path"], line["reason"]) for line in outcome.unavailable] == [
+        ("copy", "the process ended with code 1: out of luck"),
+        ("pt2", "no compiler"),
+    ]
+
+
+def test_a_wrong_first_result_is_no_start(setting):
+    outcome = measure_starts("mlp", 32, ["direct"], setting, 3)
+    assert outcome.cold == [] and [row["path"] for row in outcome.wrong] == ["direct"]
+
+
+def test_a_process_runs_on_its_core_from_the_beginning(setting):
+    program = "import os; print('>> started 0', *os.sched_getaffinity(0), flush=True); input()"
+    worker = Worker([sys.executable, "-c", program], {}, setting.core)
+    assert worker.description == str(setting.core)
+    worker.close()
+
+
+def write_process(folder, maps):
+    """A folder of /proc with 3 MiB at most, 2 MiB private."""
+    folder.mkdir()
+    (folder / "status").write_text("Name:\tx\nVmHWM:\t 3072 kB\nThreads:\t1\n")
+    (folder / "smaps_rollup").write_text(
+        "1000-2000 ---p 00000000 00:00 0 [rollup]\nRss: 3000 kB\nPrivate_Clean: 512 kB\nPrivate_Dirty: 1536 kB\n"
+    )
+    (folder / "maps").write_text("".join(f"1000-2000 r-xp 00000000 00:00 0 {name}\n" for name in maps))
+    return folder
+
+
+@pytest.mark.parametrize(
+    "mapped, expected",
+    [
+        ("/usr/lib/libpython3.11.so.1.0", True),
+        ("/usr/bin/python3.11", True),
+        ("/opt/python3.11/site-packages/torch/lib/libtorch_cpu.so", False),
+        ("[heap]", False),
+    ],
+)
+def test_memory_is_that_of_proc(mapped, expected, tmp_path):
+    memory = memory_of(write_process(tmp_path / "process", ["/usr/lib/libc.so.6", mapped]))
+    assert (memory.peak, memory.private, memory.dirty) == (3 << 20, 2 << 20, 3 << 19)
+    assert memory.has_python == expected
+
+
+@pytest.mark.parametrize("missing", ["VmHWM", "Private_Dirty"])
+def test_memory_that_the_system_does_not_tell_is_not_guessed(missing, tmp_path):
+    folder = write_process(tmp_path / "process", [])
+    for name in ("status", "smaps_rollup"):
+        lines = (folder / name).read_text().splitlines()
+        (folder / name).write_text("\n".join(line for line in lines if missing not in line))
+    with pytest.raises(KeyError, match=missing):
+        memory_of(folder)
 
 
 @pytest.mark.parametrize(
@@ -72,12 +139,14 @@ def test_a_program_that_cannot_be_started_is_a_line_of_the_result(setting, monke
     assert "there-is-no-such-program" in line["reason"]
 
 
-def test_memory_of_a_worker_that_has_ended_is_no_failure(setting):
+def test_a_worker_that_has_ended_has_no_memory(setting):
     worker = Worker(setting.command("mlp", "copy"), {})
-    assert worker.peak_bytes() > 0
+    assert worker.memory().peak > 0
     with pytest.raises(Unavailable, match="out of luck"):
         worker.open(1)
-    assert worker.peak_bytes() == 0 and not worker.is_running()
+    with pytest.raises(Unavailable, match="its memory is not known"):
+        worker.memory()
+    assert not worker.is_running()
     worker.pin(0)
     worker.close()
 

@@ -31,6 +31,14 @@ def test_results_are_written_and_read_without_measuring(main, document, tmp_path
     assert (tmp_path / "again" / "results.json").read_text() == (tmp_path / "results.json").read_text()
 
 
+def test_a_part_is_called_one_and_has_the_name_that_is_asked_for(main, document, tmp_path, capsys):
+    files.write({**document, "wrong": [], "part": "--case mlp"}, tmp_path / "results.json")
+    assert main(["--from", str(tmp_path / "results.json"), "--output", str(tmp_path), "--name", "mlp"]) == 0
+    text = (tmp_path / "mlp.md").read_text()
+    assert text.startswith("# Results of a part") and "`python benchmarks/paths/run.py --case mlp`" in text
+    assert (tmp_path / "mlp.json").is_file() and not (tmp_path / "results.md").exists()
+
+
 def test_a_wrong_result_is_the_exit_code(main, document, tmp_path):
     files.write(document, tmp_path / "results.json")
     assert main(["--from", str(tmp_path / "results.json"), "--output", str(tmp_path)]) == 1
@@ -75,31 +83,34 @@ def test_cases_are_those_of_the_models():
 
 def test_end_to_end_on_the_built_driver(build_dir, tmp_path):
     """Plain Python, the script path and the direct path of the smallest case, as make bench runs them."""
-    driver = build_dir / "benchmarks" / "paths" / "bench_driver"
-    if not driver.is_file():
-        pytest.skip("this build has no benchmarks")
-    command = [
-        sys.executable,
-        "benchmarks/paths/run.py",
-        "--quick",
-        "--case",
-        "tiny",
-        "--build",
-        str(build_dir),
-        "--output",
-        str(tmp_path),
-        "--path",
-        "python",
-        "--path",
-        "script",
-        "--path",
-        "direct",
-    ]
-    done = subprocess.run(
-        command, cwd=ROOT, env=dict(os.environ), capture_output=True, text=True, timeout=120, check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    found = files.read(tmp_path / "results.json")
+    found = run_on(build_dir, tmp_path, "--path", "python", "--path", "script", "--path", "direct")
     measured = {row["path"] for row in found["results"]} | {row["path"] for row in found["unavailable"]}
     assert measured == {"python", "script", "direct"}
     assert {"python", "script"} <= {row["path"] for row in found["results"]}
+    assert {row["path"] for row in found["cold"]} == {row["path"] for row in found["results"]}
+    (sizes,) = found["files"]
+    assert sizes["model"] == "tiny_3" and sizes["pt"] > 0
+
+
+def test_starts_alone_on_the_built_driver(build_dir, tmp_path):
+    """A saved recording starts without Python's start, and its size is told; where it cannot be, that is said."""
+    found = run_on(build_dir, tmp_path, "--starts", "1", "--path", "script", "--path", "recording")
+    assert found["results"] == [] and found["part"] == "--case tiny --path script --path recording --quick --starts 1"
+    assert "script" in {row["path"] for row in found["cold"]}
+    told = {row["path"] for row in found["cold"]} | {row["path"] for row in found["unavailable"]}
+    assert told == {"script", "recording"}
+    if "recording" in {row["path"] for row in found["cold"]}:
+        assert found["files"][0]["ftr"] > 0
+
+
+def run_on(build_dir, output, *arguments):
+    """The smallest case on a built driver, and what was found."""
+    if not (build_dir / "benchmarks" / "paths" / "bench_driver").is_file():
+        pytest.skip("this build has no benchmarks")
+    command = [sys.executable, "benchmarks/paths/run.py", "--quick", "--case", "tiny", *arguments]
+    command += ["--build", str(build_dir), "--output", str(output)]
+    done = subprocess.run(
+        command, cwd=ROOT, env=dict(os.environ), capture_output=True, text=True, timeout=240, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return files.read(output / "results.json")
