@@ -9,6 +9,8 @@ from ftn_pytorch.opening import open_runner
 
 torch = pytest.importorskip("torch")
 
+from ftn_pytorch.recording import any_batch  # noqa: E402
+
 pytestmark = pytest.mark.usefixtures("extension")
 
 SCRIPT = """
@@ -151,3 +153,11 @@ def test_a_batch_of_one_that_the_script_refuses_is_refused(export):
     with pytest.raises(FtnPytorchError) as failure:
         load_recording(output).train(torch.zeros(1, 4), torch.zeros(1, 3))
     assert failure.value.status == "SHAPE"
+
+
+@pytest.mark.parametrize("one, other", [(0.0, -0.0), (1, 1.0), ([1.0], (1.0, 2.0)), (1.0, float("nan"))])
+def test_values_are_compared_bit_for_bit(one, other):
+    for a, b in ((one, other), (torch.tensor(one), torch.tensor(other))):
+        assert any_batch.is_equal(a, a) and any_batch.is_equal(b, b) and not any_batch.is_equal(a, b)
+    nan = torch.full((2,), float("nan"))
+    assert any_batch.is_equal(nan, nan.clone()) and any_batch.is_equal(float("nan"), float("nan"))

@@ -8,6 +8,7 @@ import pytest
 
 from ftn_pytorch import _embed
 from ftn_pytorch.checkpoint import Checkpoint
+from ftn_pytorch.checkpoint.writes import Analysis
 
 # name: (script, path, line that writes)
 REFUSED = {
@@ -147,3 +148,33 @@ def test_what_is_harmless_or_only_read_is_neither_refused_nor_kept(shape, load, 
 def test_a_list_that_is_read_through_another_name_stays_a_constant(load, tmp_path):
     text = "LEVELS, HISTORY = [1], []\ndef take(x): return sum(x)\ndef step(): HISTORY.append(take(LEVELS))\n"
     assert kept(load(text), str(tmp_path / "state")) == {"HISTORY"}
+
+
+WALKER = """
+class Node: pass
+tree = Node()
+{fields}
+def visit(node, found):
+    if node is None:
+        return
+{calls}
+    node.mark.append(found)
+def step(): visit(tree, 1)
+"""
+
+
+@pytest.mark.parametrize("count", [2, 14])
+def test_a_function_that_goes_down_a_tree_by_itself(count, load, write, tmp_path):
+    """Each way through its fields is another one, five steps deep: fourteen fields have half a million."""
+    names = [f"part{number}" for number in range(count)]
+    fields = "\n".join(f"tree.{name} = None" for name in names) + "\ntree.mark = []"
+    calls = "\n".join(f"    visit(node.{name}, found)" for name in names)
+    text = WALKER.format(fields=fields, calls=calls)
+    analysis = Analysis({write("walker.py", text): text})
+    assert 20 < sum(map(len, analysis.events.values())) < 10_000
+    runner = load(text)
+    runner.find("step")()
+    runner.checkpoint(str(tmp_path / "run"), 1, 1)
+    again = load(text)
+    again.restore(str(tmp_path / "run"))
+    assert vars(again._module)["tree"].mark == [1]

@@ -31,10 +31,10 @@ def kind_of(arrays: Mapping[str, Any]) -> str:
 def write(stream: Any, state: Any, arrays: Mapping[str, Any], others: Mapping[str, Any] | None = None) -> None:
     """Write text and arrays to a stream that need not be able to go back.
 
-    others: plain values and tensors that stand beside them; where there are no tensors they are left out. ``state``
-    may have been written as text before, see ``text_of``.
+    others: plain values and tensors that stand beside them, which torch writes. ``state`` may have been written as text
+    before, see ``text_of``.
     """
-    if kind_of(arrays) == TORCH:
+    if others or kind_of(arrays) == TORCH:
         _write_torch(stream, state, arrays, others or {})
     else:
         _write_plain(stream, state, arrays)

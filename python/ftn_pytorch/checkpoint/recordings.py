@@ -7,23 +7,29 @@ it wrote as any other checkpoint. docs/formats.md has the format.
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import json
+import types
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import torch
 
 from ..errors import FtnPytorchError
-from ..recording.portable import Kept, Plain, Unsavable, portable
+from ..host import log
+from ..recording.distinct import changes, distinct
+from ..recording.portable import Kept, Plain, Unsavable, identity, portable
 from ..recording.recorded_call import Tape
+from ..recording.tape import address_of, is_ordinary
 from ..values import optimizer_settings
 from . import archive, file, resumption
 from .base import Checkpoint
 from .capture import Collector
 from .script import ScriptCheckpoint
 
-FORMAT = 1
+FORMAT = 2
 _HOLES = ("step", "written", "host", "rank", "ranks")
 
 
@@ -33,23 +39,27 @@ class Writer:
     RESULT_TYPE where no checkpoint of it can be written.
     """
 
-    def __init__(self, checkpoint: Checkpoint, path: str, script: str) -> None:
+    def __init__(self, checkpoint: Checkpoint, path: str, script: str, tapes: Iterable[Tape] = ()) -> None:
+        """``tapes``: those that will be written. Gradients that they set are part of the state from the start."""
         self._checkpoint, self._path, self._script = checkpoint, path, script
-        self._encoder, self._state, self._arrays = live(checkpoint, path)
-        self._kept = _kept(self._encoder, self._arrays)
+        with _with_gradients(tapes) as parameters:
+            self._encoder, self._state, arrays = live(checkpoint, path)
+            self._kept = _kept(self._encoder, arrays, parameters)
+        there = {name for each in parameters if each.grad is None for name in self._kept.gradients.get(id(each), [])}
+        self._arrays = {name: each for name, each in arrays.items() if name not in there}
 
-    def plain(self, name: str, tape: Tape) -> Plain:
-        """A recording as a file holds it; HOOK if none can."""
+    def plain(self, name: str, tapes: list[Tape]) -> list[Plain]:
+        """Recordings of a function, as a file holds them; HOOK if none can."""
         try:
-            return portable(tape, self._kept)
+            for tape in tapes:
+                for what, values in changes(tape):
+                    log.info(f"{name} is saved as it was recorded: {what} is another one now ({values})")
+            return distinct([(tape, portable(tape, self._kept)) for tape in tapes])
         except Unsavable as reason:
             raise refusal(name, str(reason)) from reason
 
     def write(self, functions: Mapping[str, list[Plain]]) -> None:
         """Write the file, in place of an older one; FILE, LOCKED."""
-        if archive.kind_of(self._arrays) != archive.TORCH:
-            text = f"{self._path} is not written: among the state of {self._script} is no tensor"
-            raise FtnPytorchError("HOOK", text)
         text, others = resumption.entries(self._encoder, self._state, self._arrays)
         about = self._checkpoint._about(None, archive.TORCH, self._encoder)
         others["recording"] = {
@@ -104,7 +114,7 @@ def save_recording(path: str, functions: Mapping[str, Callable], names: Mapping[
         raise FtnPytorchError("ARGUMENT", "save_recording is given no function")
     found = {name: tapes_of(name, function) for name, function in functions.items()}
     first: Any = next(iter(functions.values()))
-    namespace = dict(names) if names is not None else first.__wrapped__.__globals__
+    namespace = dict(names) if names is not None else _names_around(first)
     checkpoint = ScriptCheckpoint(namespace.get("__file__", "the script"), {})
     checkpoint.use(namespace)
     return write(path, found, checkpoint, namespace.get("__name__", ""))
@@ -113,8 +123,8 @@ def save_recording(path: str, functions: Mapping[str, Callable], names: Mapping[
 def write(path: str, functions: Mapping[str, list[Tape]], checkpoint: Checkpoint, script: str) -> str:
     """The same for the tapes of functions."""
     target = file.resolve(path)
-    writer = Writer(checkpoint, target, script)
-    writer.write({name: [writer.plain(name, each) for each in tapes] for name, tapes in functions.items()})
+    writer = Writer(checkpoint, target, script, [each for tapes in functions.values() for each in tapes])
+    writer.write({name: writer.plain(name, tapes) for name, tapes in functions.items()})
     return target
 
 
@@ -126,19 +136,56 @@ def tapes_of(name: str, function: Any) -> list[Tape]:
     if not recording.is_ready:
         why = recording.obstacle or "it has not run often enough: call it until it is ready, seven times as a rule"
         raise refusal(name, why)
-    return recording.tapes()
+    tapes: list[Tape] = recording.tapes()
+    if not isinstance(function, types.MethodType):
+        return tapes
+    # a method is saved for one object, which a program does not pass
+    own = [each for each in tapes if each.arguments and each.arguments[0].value is function.__self__]
+    if not own:
+        raise refusal(name, "it is recorded for other objects of its class, and not for this one")
+    return [dataclasses.replace(each, arguments=each.arguments[1:]) for each in own]
 
 
-def _kept(encoder: Collector, arrays: Mapping[str, Any]) -> Kept:
-    memory: dict[int, list[str]] = {}
+def _names_around(function: Any) -> dict[str, Any]:
+    """Those of the module of a function."""
+    space = getattr(getattr(function, "__wrapped__", None), "__globals__", None)
+    if space is None:
+        raise FtnPytorchError(
+            "ARGUMENT", "save_recording needs names=, since what is recorded is no function of a script"
+        )
+    return space
+
+
+@contextlib.contextmanager
+def _with_gradients(tapes: Iterable[Tape]) -> Iterator[list[Any]]:
+    """The parameters whose gradients recordings use or set. Those that have none have one meanwhile, so that it gets
+    its names.
+    """
+    used = [each[0] for tape in tapes for each in (*tape.gradients_before, *tape.gradients_after)]
+    parameters = list({id(each): each for each in used}.values())
+    without = [each for each in parameters if each.grad is None]
+    try:
+        for each in without:
+            each.grad = torch.empty_like(each)
+        yield parameters
+    finally:
+        for each in without:
+            each.grad = None
+
+
+def _kept(encoder: Collector, arrays: Mapping[str, Any], parameters: Iterable[Any]) -> Kept:
+    names: dict[tuple, list[str]] = {}
+    storages: dict[int, Any] = {}
     for name, each in arrays.items():
-        if isinstance(each, torch.Tensor) and each.numel():
-            memory.setdefault(each.untyped_storage().data_ptr(), []).append(name)
+        if isinstance(each, torch.Tensor) and is_ordinary(each) and each.numel():
+            names.setdefault(identity(each), []).append(name)
+            storages.setdefault(address_of(each), each)
     numbers = {
         (id(source.group), source.key, source.item): name
         for name, source in optimizer_settings.names_of(encoder.optimizers()).items()
     }
-    return Kept(memory, numbers)
+    gradients = {id(each): names.get(identity(each.grad), []) for each in parameters if each.grad is not None}
+    return Kept(storages, gradients, numbers)
 
 
 def _description(about: Mapping[str, Any]) -> list[resumption.Piece]:

@@ -111,11 +111,15 @@ class Restorer:
     def _loading_of(self, live: Any, state: Mapping[str, Any], tree: dict, path: str) -> Callable[[], None]:
         training = tree.get("training", {})
         # Files of before say nothing of these.
-        gradients = self.value_of(tree["gradients"]) if "gradients" in tree else None
+        gradients = self._gradients_of(tree["gradients"]) if "gradients" in tree else None
         requires_grad = tree.get("requires_grad", {})
         if not all(map(is_tensor, (gradients or {}).values())):
             raise ValueError(f"{path} has gradients that are no tensors")
         return lambda: networks.load(live, state, training, requires_grad, gradients)
+
+    def _gradients_of(self, trees: Mapping[str, Any]) -> dict[str, Any]:
+        """Without those whose arrays are not there: a program without Python has taken them away since."""
+        return self.value_of({name: tree for name, tree in trees.items() if tree["at"] in self.arrays})
 
     def _add_fields(self, live: Any, fields: Mapping[str, Mapping[str, Any]], path: str) -> None:
         layers = dict(layers_of(live)) if is_module(live) or is_optimizer(live) else {}
@@ -192,7 +196,8 @@ class Restorer:
         return merged
 
     def _add_gradient(self, live: Any, tree: dict, path: str) -> None:
-        gradient, requires_grad = self.value_of(tree["gradient"]) if "gradient" in tree else None, tree.get("grad")
+        named = {"": tree["gradient"]} if "gradient" in tree else {}
+        gradient, requires_grad = self._gradients_of(named).get(""), tree.get("grad")
         if gradient is not None and (not is_tensor(gradient) or difference(gradient, live)):
             self.misfits.append(f"the gradient of {path} {difference(gradient, live) or 'is no tensor'}")
             return

@@ -21,8 +21,6 @@ from ..script.conventions import FORWARD, TRAIN
 from . import archive, description, file, recordings, resumption
 from .base import NOT_UNDERSTOOD, Checkpoint, not_understood
 
-GRADIENT = " (its gradient)"
-
 
 class _Content(NamedTuple):
     """What an archive holds, and what its file says of itself."""
@@ -129,21 +127,26 @@ class SavedRecording(Checkpoint):
                 "HOOK", f"{self._file} has no function {name}; it has {there}{did_you_mean(name, self._tapes)}"
             )
         with self._alone, self._with_default_dtype():
-            is_other_way, misfits = False, []
+            fitting, misfits, other_way = [], [], ""
             for tape in tapes:
                 given = _in_order(tape, args, named)
                 batch = None if given is None else tape.batch_of(given)
                 if isinstance(batch, Misfit):
                     misfits.append(batch)
                 elif given is not None and batch is not None:
-                    numbers = tape.numbers(self.numbers)
-                    if numbers is not None:
-                        return tape.run(given, batch, numbers, self.arrays)
-                    is_other_way = True
-        if is_other_way:
-            raise FtnPytorchError(
-                "HOOK", f"{name} of {self._file}: the step of an optimizer goes another way than it was recorded"
-            )
+                    fitting.append((tape, given, batch))
+            # one for other strides is the next best
+            fitting.sort(key=lambda each: not each[0].is_made_for(each[1], each[2]))
+            for tape, given, batch in fitting:
+                numbers = tape.numbers(self.numbers)
+                if numbers is None:
+                    other_way = "the step of an optimizer goes another way than it was recorded"
+                elif not tape.holds_for(self.arrays):
+                    other_way = "gradients are not set as they were when it was recorded"
+                else:
+                    return tape.run(given, batch, numbers, self.arrays)
+        if other_way:
+            raise FtnPytorchError("HOOK", f"{name} of {self._file}: {other_way}")
         raise self._refusal(name, misfits, args, named)
 
     def _refusal(self, name: str, misfits: list[Misfit], args: tuple, named: Mapping[str, Any]) -> FtnPytorchError:

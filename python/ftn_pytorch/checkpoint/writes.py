@@ -34,6 +34,10 @@ ASSIGNED, ASSIGNED_BY_SELF, IN_PLACE, NEXT, FOR = "assigned", "assigned by self"
 PASSED, CALLED, WITH, READ, HANDED = "passed", "()", "with", "read", "handed"
 """What is done to a value. ``READ``: an item is asked for. ``HANDED``: it is given to a function that is not known."""
 
+# A function that goes down a tree by itself, through many fields, is done with each way through them. Beyond so many
+# ways into one value the first step has to do.
+_MANY_EVENTS = 1000
+
 _CHANGES_ARGUMENT = frozenset(
     ("heappush", "heappop", "heapify", "heapreplace", "heappushpop", "shuffle", "insort", "insort_left")
     + ("insort_right", "copyto", "at", "put", "place", "putmask", "put_along_axis", "fill_diagonal")
@@ -60,6 +64,7 @@ class Analysis:
         self.events: dict[Root, dict[Event, None]] = defaultdict(dict)
         self.scopes: dict[tuple[str, int, str], list[Scope]] = defaultdict(list)
         self.lines = {file: source.splitlines() for file, source in sources.items()}
+        self._known: set[tuple[Root, Steps, str, bool]] = set()
         self._named: dict[str, list[Scope]] = defaultdict(list)
         self._passed: list[tuple[Chain, str, Any, Any, bool]] = []
         self._scopes: list[Scope] = []
@@ -91,7 +96,15 @@ class Analysis:
             return
         if operation == CALLED and chain.steps and chain.steps[-1].startswith("."):
             chain, operation = Chain(chain.root, chain.steps[:-1]), f"{chain.steps[-1][1:]}()"
-        self.events[chain.root][Event(chain.steps, operation, where, is_made)] = None
+        events = self.events[chain.root]
+        if len(events) >= _MANY_EVENTS and len(chain.steps) > 1:
+            is_write = operation in (ASSIGNED, ASSIGNED_BY_SELF, ITEM, NEXT) or operation.endswith("_()")
+            chain, operation = Chain(chain.root, chain.steps[:1]), IN_PLACE if is_write else operation
+        # the first line that does it is the one that is told
+        key = (chain.root, chain.steps, operation, is_made)
+        if key not in self._known:
+            self._known.add(key)
+            events[Event(chain.steps, operation, where, is_made)] = None
 
     def add_passed(self, chain: Chain, name: str, position: Any, where: tuple[str, int], is_made: bool) -> None:
         self._passed.append((chain, name, position, where, is_made))

@@ -15,12 +15,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..checkpoint import recordings
-from ..checkpoint.saved_recording import GRADIENT, load_recording
+from ..checkpoint.saved_recording import load_recording
 from ..errors import FtnPytorchError
 from ..opening import open_runner
 from ..recording import any_batch
 from ..recording.comparison import is_same
-from ..recording.portable import Plain, Unsavable
+from ..recording.portable import GRADIENT, Plain, Unsavable
 from ..recording.recorded_call import Tape
 from ..recording.returned import parts
 from ..script import loading
@@ -104,8 +104,9 @@ class _Export:
             for name, function in functions.items():
                 taken[name, size] = self._recorded(name, function, size)
         self._before.put_back()
-        writer = recordings.Writer(self._runner.found_state(), self._output, os.path.basename(self._runner.path))
-        plain = {key: _each_once([writer.plain(key[0], tape) for tape in tapes]) for key, tapes in taken.items()}
+        state, script = self._runner.found_state(), os.path.basename(self._runner.path)
+        writer = recordings.Writer(state, self._output, script, [each for tapes in taken.values() for each in tapes])
+        plain = {key: writer.plain(key[0], tapes) for key, tapes in taken.items()}
         found = {name: self._merged(name, plain) for name in functions}
         writer.write(found)
         if self._set_least(found):
@@ -261,12 +262,3 @@ def _size_of(tape: Tape) -> int | None:
 
 def _number(spec: InputSpec) -> Any:
     return {"bool": True}.get(spec.dtype, 1 if "int" in spec.dtype else 0.5)
-
-
-def _each_once(tapes: list[Plain]) -> list[Plain]:
-    """Without those that say the same as an earlier one."""
-    found: list[Plain] = []
-    for tape in tapes:
-        if not any(any_batch.is_equal(tape, each) for each in found):
-            found.append(tape)
-    return found

@@ -19,7 +19,7 @@ from .bindings import Facts, difference
 from .recorded_call import Tape, leaves, record, tensors_in
 from .recorder import ALONE
 from .returned import filler, mapped, parts
-from .tape import is_ordinary
+from .tape import is_ordinary, modes
 
 _WARM_UP = 2
 _ATTEMPTS = 3
@@ -329,10 +329,7 @@ def _key(args: tuple, named: dict[str, Any]) -> Any:
         else:
             value = leaf if isinstance(leaf, (int, complex, str, bytes)) else id(leaf)
             described.append((type(leaf), leaf.hex() if isinstance(leaf, float) else value))
-    devices = ("cpu", "cuda")
-    modes: list[Any] = [(torch.is_autocast_enabled(each), torch.get_autocast_dtype(each)) for each in devices]
-    modes += [torch.is_anomaly_enabled(), torch.are_deterministic_algorithms_enabled(), torch.get_default_dtype()]
-    return (*described, torch.is_grad_enabled(), torch.is_inference_mode_enabled(), *modes)
+    return (*described, *modes())
 
 
 def _structure(value: Any) -> Any:

@@ -34,11 +34,17 @@ class Unsavable(Exception):
     """The reason, a sentence without its end."""
 
 
+GRADIENT = " (its gradient)"
+"""After the name of a parameter."""
+
+
 class Kept(NamedTuple):
     """What a file keeps beside its recordings, which these may change."""
 
-    memory: Mapping[int, list[str]]
-    """Names of arrays by the addresses of their storages."""
+    storages: Mapping[int, Any]
+    """A tensor for each memory, by its address."""
+    gradients: Mapping[int, list[str]]
+    """Names of those that parameters have, or get, by the identity of the parameter, which may have several names."""
     numbers: Mapping[tuple[int, str, int], str]
     """Names of numbers by the identity of the group, key and item."""
 
@@ -47,25 +53,32 @@ def portable(tape: Tape, kept: Kept) -> Plain:
     """The recording of one call. Its tensors are those of the tape. Unsavable says what no file can hold."""
     if tape.generators:
         raise Unsavable("it draws numbers from a generator of its own; only those of torch itself go on in a file")
+    before = _before(tape, kept)
     for (tensor,) in tape.written:
-        if tapes.address_of(tensor) not in kept.memory:
+        if tapes.address_of(tensor) not in kept.storages:
             where = next((each.place for each in tape.steps if tapes.address_of(tensor) in each.writes), "")
             raise Unsavable(
                 f"{where}: it changes a tensor of shape {tuple(tensor.shape)} that no checkpoint keeps: give it a name"
             )
     operations = [_operation(*pair) for pair in zip(tape.steps, tape.operations)]
+    slots, constants, views = _constants(tape, kept)
     return {
         "batch": False,
         "least": 1,
         "inputs": _inputs(tape.arguments, tape.inputs),
-        "slots": tape.slots,
-        "constants": [(slot, tensor.detach()) for slot, tensor in tape.constants],
-        "operations": operations,
+        "slots": slots,
+        "constants": constants,
+        "operations": [*views, *operations],
         "results": list(tape.results),
         "template": _template(tape.template),
         "numbers": [_number(source, kept) for source in tape.numbers],
         "branches": [(code, _formula(one), _formula(two), is_true) for code, one, two, is_true in tape.branches],
-        "gradients": [pair for each in tape.gradients_after for pair in _gradient(*each[:2], kept)],
+        "before": before,
+        "gradients": [
+            (name, slot)
+            for parameter, slot, _ in tape.gradients_after
+            for name in kept.gradients.get(id(parameter), [])
+        ],
         "writes": bool(tape.written or tape.gradients_after),
         "written_inputs": list(tape.written_inputs),
     }
@@ -76,6 +89,39 @@ def refuse_operator(name: str, overload: str) -> None:
     namespace = name.partition("::")[0]
     if namespace not in NAMESPACES or name in REFUSED or f"{name}.{overload}" in REFUSED:
         raise Unsavable(f"the operator {name}, which a saved recording may not call")
+
+
+def _constants(tape: Tape, kept: Kept) -> tuple[int, list[tuple[int, Any]], list[tuple]]:
+    """How many slots there are, the constants, and operations that make others of them.
+
+    A file holds each memory as one element type. Complex parameters are seen as real ones by optimizers.
+    """
+    count, constants, views = tape.slots, [], []
+    whole: dict[int, tuple[int, Any]] = {}
+    complex_last = sorted((tensor for _, tensor in tape.constants), key=lambda each: each.is_complex())
+    bases = {**{tapes.address_of(each): each for each in complex_last}, **kept.storages}
+    for slot, tensor in tape.constants:
+        address = tapes.address_of(tensor)
+        base = bases[address]
+        if base.dtype == tensor.dtype or not tensor.numel():
+            constants.append((slot, tensor.detach()))
+            continue
+        if base.dtype.to_real() != tensor.dtype:
+            raise Unsavable(f"it sees memory of {base.dtype} as {tensor.dtype}")
+        if address not in whole:
+            whole[address] = count, base.detach()
+            views.append(_call(torch.ops.aten.view_as_real.default, [("slot", count)], count + 1))
+            constants.append(whole[address])
+            count += 2
+        sizes = [("value", list(each)) for each in (tensor.shape, tensor.stride())]
+        arguments = [("slot", whole[address][0] + 1), *sizes, ("value", tensor.storage_offset())]
+        views.append(_call(torch.ops.aten.as_strided.default, arguments, slot))
+    return count, constants, views
+
+
+def _call(operator: Any, arguments: list[tuple], result: int) -> tuple:
+    schema = private_names.schema_of(operator)
+    return schema.name, schema.overload_name, str(schema), arguments, [[result]]
 
 
 def _operation(step: tapes.Operation, described: tuple) -> tuple:
@@ -125,10 +171,29 @@ def _formula(formula: Any) -> list[tuple[int, Any]]:
     return [(int(code), float(what) if code == CONSTANT else what) for code, what in formula]
 
 
-def _gradient(parameter: Any, slot: int, kept: Kept) -> list[tuple[str, int]]:
-    """That of a parameter that is kept, with the arrays that it becomes: a parameter may have several names."""
-    names = [] if parameter.grad is None else kept.memory.get(tapes.address_of(parameter.grad), [])
-    return [(name, slot) for name in names]
+def identity(tensor: Any) -> tuple:
+    """Of what is seen of memory. Parameters may be pieces of one storage."""
+    return tensor.data_ptr(), tensor.dtype, tuple(tensor.shape), tensor.stride()
+
+
+def _before(tape: Tape, kept: Kept) -> list[tuple[str, int]]:
+    """Gradients that are read or added to, with their slots; with -1 those that must not be there yet."""
+    slots = {id(tensor): slot for slot, tensor in tape.constants}
+    made = {id(parameter): cleared for parameter, slot, cleared in tape.gradients_after if slot >= 0}
+    found: list[tuple[str, int]] = []
+    for parameter, was_there, used in tape.gradients_before:
+        if used is not None:
+            names = kept.gradients.get(id(parameter), []) if parameter.grad is used else []
+            if not names:
+                raise Unsavable(
+                    "it adds to gradients, or reads them, and they are no longer those with which it was recorded, or "
+                    "no checkpoint keeps them: call it again, then save it"
+                )
+            found += [(name, slots[id(used)]) for name in names]
+        elif not was_there and made.get(id(parameter), 0) > len(tape.operations):
+            # what is taken away in the call may be there before it
+            found += [(name, -1) for name in kept.gradients.get(id(parameter), [])]
+    return found
 
 
 def _number(source: tuple, kept: Kept) -> tuple:

@@ -29,6 +29,7 @@ from .tape import (
     exchanges_at_once,
     in_place,
     is_ordinary,
+    modes,
     place_of_waiting,
     without_unused,
 )
@@ -97,6 +98,10 @@ class Tape:
     template: Any = None
     """The result, with an ``Item`` for each tensor."""
     arguments: list[Given] = field(default_factory=list)
+    modes: tuple = ()
+    """Those of torch in which it was made."""
+    addresses: list[int] = field(default_factory=list)
+    """Of ``memory``, when it was made."""
 
 
 class Gradient(NamedTuple):
@@ -175,7 +180,7 @@ def record(
         counted = [place for place, each in enumerate(inputs) if changes_of(each) != versions[place]]
         before = [Gradient(parameter, ref is not None, ref and ref()) for parameter, ref in held]
         tape = _tape(recorder, watch, before, result, counted, *_numbers(recorder, trials))
-        tape.arguments = arguments_of(function, args, named)
+        tape.arguments, tape.modes = arguments_of(function, args, named), modes()
         return result, tape
     except Unrecordable as reason:
         return result, str(reason)
@@ -287,6 +292,7 @@ def _tape(
         for place, each in enumerate(steps)
         if each.is_random or each.writes & changed or exchanges_at_once(each.operator)
     )
+    memory = _each_once([*outside.values(), *watch.tensors])
     return Tape(
         slots=recorder.count,
         inputs=recorder.inputs,
@@ -303,7 +309,8 @@ def _tape(
         ],
         gradients_after=after,
         outside=[(tensor,) for tensor in outside.values()],
-        memory=[(tensor,) for tensor in _each_once([*outside.values(), *watch.tensors])],
+        memory=[(tensor,) for tensor in memory],
+        addresses=[address_of(tensor) for tensor in memory],
         written=[(tensor,) for tensor in written.values()],
         written_inputs=written_inputs,
         counted_inputs=counted,

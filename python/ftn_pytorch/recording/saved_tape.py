@@ -6,7 +6,7 @@ Operators are called one by one, so this is no faster than the script was.
 
 from __future__ import annotations
 
-from collections.abc import MutableMapping
+from collections.abc import Mapping, MutableMapping
 from typing import Any, NamedTuple
 
 import torch
@@ -37,6 +37,7 @@ class SavedTape:
         self._tape, self._device = tape, device
         self._operators = [_operator(each[0], each[1], each[2], where) for each in tape["operations"]]
         self.inputs: list[tuple] = tape["inputs"]
+        self._constants: dict[int, Any] = dict(tape["constants"])
         self.gradients: list[tuple[str, int]] = tape["gradients"]
 
     def names(self) -> list[str]:
@@ -55,12 +56,13 @@ class SavedTape:
     def batch_of(self, given: list[Any]) -> int | Misfit:
         """The batch size of arguments, 0 where sizes are fixed, or what does not fit. There are as many as inputs."""
         batch = 0
+        seen: dict[int, Any] = {}
         for place, ((_, kind, *described), value) in enumerate(zip(self.inputs, given)):
             if kind == "value":
-                if type(value) is not type(described[0]) or value != described[0]:
+                if not _is_same(value, described[0]):
                     return Misfit(place, "ARGUMENT")
                 continue
-            _, dtype, sizes, _ = described
+            slot, dtype, sizes, _ = described
             if not isinstance(value, torch.Tensor) or str(value.dtype) != f"torch.{dtype}":
                 return Misfit(place, "DTYPE")
             if value.dim() != len(sizes):
@@ -70,7 +72,30 @@ class SavedTape:
                     batch = (size - b) // a
                 if size != a * batch + b or (a and batch < self._tape["least"]):
                     return Misfit(place, "SHAPE")
+            if not _is_one_tensor(seen.setdefault(slot, value), value):
+                return Misfit(place, "ARGUMENT")
         return batch
+
+    def is_made_for(self, given: list[Any], batch: int) -> bool:
+        """Whether arguments that fit have its strides, too, and are one tensor only where it was made so."""
+        tensors: list[tuple[int, Any]] = []
+        for (_, kind, *described), value in zip(self.inputs, given):
+            if kind == "value":
+                continue
+            slot, _, _, strides = described
+            is_other = any(other != slot and _is_one_tensor(each, value) for other, each in tensors)
+            if is_other or not _has_strides(value, strides, batch):
+                return False
+            tensors.append((slot, value))
+        return True
+
+    def holds_for(self, arrays: Mapping[str, Any]) -> bool:
+        """Whether gradients that it reads or adds to are there as they were, or are not there yet."""
+        for name, slot in self._tape["before"]:
+            there = arrays.get(name)
+            if (there is None) != (slot < 0) or (slot >= 0 and not _is_one_tensor(there, self._constants[slot])):
+                return False
+        return True
 
     def numbers(self, settings: dict[str, float]) -> list[float] | None:
         """The numbers of a run; None where a step of an optimizer goes another way than it was recorded."""
@@ -88,10 +113,19 @@ class SavedTape:
         """The result. Constants are changed in place, and ``arrays`` gets new gradients."""
         tape = any_batch.at(self._tape, batch) if self._tape["batch"] else self._tape
         slots: dict[int, Any] = dict(tape["constants"])
-        for (_, kind, *described), value in zip(self.inputs, given):
-            if kind == "tensor":
-                slots[described[0]] = value
-        with torch.no_grad(), torch.autocast(self._device.type, enabled=False):
+        copied: list[tuple[Any, Any]] = []
+        with torch.no_grad():
+            for (_, kind, *described), value in zip(self.inputs, given):
+                if kind == "value" or described[0] in slots:
+                    continue
+                slots[described[0]] = value.detach()
+                if not _has_strides(value, described[3], batch):
+                    strides = [a * batch + b for a, b in described[3]]
+                    slots[described[0]] = torch.empty_strided(
+                        value.shape, strides, dtype=value.dtype, device=value.device
+                    ).copy_(value)
+                    copied.append((value, slots[described[0]]))
+        with private_names.below_autograd(), torch.autocast(self._device.type, enabled=False):
             for operator, (_, _, _, arguments, results) in zip(self._operators, tape["operations"]):
                 result = _call(operator, [self._argument(each, slots, numbers) for each in arguments])
                 whole = result if isinstance(result, tuple) else () if result is None else (result,)
@@ -99,6 +133,9 @@ class SavedTape:
                     for place, item in zip(places, each if isinstance(each, (list, tuple)) else (each,)):
                         if place >= 0:
                             slots[place] = item
+        with torch.no_grad():
+            for value, copy in copied if tape["written_inputs"] else ():
+                value.copy_(copy)
         for name, slot in self.gradients:
             arrays.pop(name, None)
             if slot >= 0:
@@ -123,7 +160,28 @@ class SavedTape:
 
     def described(self) -> str:
         """Arguments, "x float32 (B, 16), t float32 (B, 4)"."""
-        return ", ".join(_shown(each) for each in self.inputs)
+        first: dict[int, str] = {}
+        shown = []
+        for number, each in enumerate(self.inputs, 1):
+            name = each[0] or f"argument {number}"
+            same = first.setdefault(each[2], name) if each[1] == "tensor" else name
+            shown.append(_shown(each) if same is name else f"{name} the same tensor as {same}")
+        return ", ".join(shown)
+
+
+def _is_same(value: Any, recorded: Any) -> bool:
+    """Zero and minus zero are two constants, and what is no number is the same as itself."""
+    is_float = type(value) is float
+    return type(value) is type(recorded) and (value.hex() == recorded.hex() if is_float else value == recorded)
+
+
+def _is_one_tensor(one: Any, other: Any) -> bool:
+    return one is other or portable.identity(one) == portable.identity(other)
+
+
+def _has_strides(value: Any, strides: list[tuple[int, int]], batch: int) -> bool:
+    axes = zip(value.shape, value.stride(), strides)
+    return all(size == 1 or stride == a * batch + b for size, stride, (a, b) in axes)
 
 
 def _operator(name: str, overload: str, schema: str, where: str) -> Any:

@@ -76,6 +76,14 @@ def is_ordinary(tensor: Any) -> bool:
     return tensor.layout == torch.strided and not tensor.is_nested
 
 
+def modes() -> tuple:
+    """What torch has switched on now, as far as it decides on operators and numbers."""
+    devices = ("cpu", "cuda")
+    casts = [(torch.is_autocast_enabled(each), torch.get_autocast_dtype(each)) for each in devices]
+    others = (torch.is_anomaly_enabled(), torch.are_deterministic_algorithms_enabled(), torch.get_default_dtype())
+    return (torch.is_grad_enabled(), torch.is_inference_mode_enabled(), *casts, *others)
+
+
 def is_of_ranks(operator: Any) -> bool:
     """True for an operation that all ranks make together, and for the one that waits for it."""
     return operator.namespace == "_c10d_functional" or exchanges_at_once(operator)

@@ -4,6 +4,7 @@
 #include <ATen/ops/empty_strided.h>
 
 #include <algorithm>
+#include <bit>
 #include <sstream>
 
 #include "arrays/policy.hpp"
@@ -34,6 +35,13 @@ c10::IValue filled_result(const SavedNode& node, const std::vector<at::Tensor>& 
   return c10::ivalue::Tuple::create(std::move(items));
 }
 
+/// Before anything runs: what comes out is handed to Fortran, which has names for one level.
+void require_flat(const SavedNode& result, const std::string& label) {
+  for (const SavedNode& each : result.items)
+    if (each.kind != SavedNode::Kind::tensor && each.kind != SavedNode::Kind::value)
+      fail(FPT_ERR_RESULT_TYPE, label, " was recorded with a container inside another; results may not be nested");
+}
+
 /// A number of a result, a tensor of one or a constant.
 c10::Scalar number_in_result(const SavedNode& node, const std::vector<at::Tensor>& tensors, const std::string& label) {
   if (node.kind == SavedNode::Kind::tensor && tensors[node.tensor].numel() == 1) return tensors[node.tensor].item();
@@ -46,7 +54,9 @@ bool is_equal(const c10::IValue& given, const c10::IValue& recorded) {
     return given.isBool() && recorded.isBool() && given.toBool() == recorded.toBool();
   if (given.isString() && recorded.isString()) return given.toStringRef() == recorded.toStringRef();
   if (given.isInt() && recorded.isInt()) return given.toInt() == recorded.toInt();
-  return given.isDouble() && recorded.isDouble() && given.toDouble() == recorded.toDouble();
+  // zero and minus zero are two constants, and what is no number is the same as itself
+  return given.isDouble() && recorded.isDouble() &&
+         std::bit_cast<uint64_t>(given.toDouble()) == std::bit_cast<uint64_t>(recorded.toDouble());
 }
 
 std::string shown(const c10::IValue& given) {
@@ -109,6 +119,7 @@ void RecordedCall::run(RecordingState& state) {
   choose(state);
   const SavedTape& tape = recorded_->tape;
   require_writable();
+  require_flat(tape.result, function_.label);
   recording::Frame frame = take_frame(*recorded_);
   for (std::size_t i = 0; i < tape.inputs.size(); ++i) set_input(frame, tape.inputs[i], i);
   tape.tape.run(frame, numbers_, false, batch_);
@@ -165,32 +176,62 @@ bool RecordedCall::set_order(const SavedTape& tape) {
   return true;
 }
 
+/// Whether an argument fits, also beside those that are the same tensor in the recording.
+fpt_status RecordedCall::fits(const SavedTape& tape, std::size_t place) {
+  const SavedInput& input = tape.inputs[place];
+  const fpt_status found = direct::fits(input, given_[order_[place]].value, tape.least, batch_);
+  if (found != FPT_OK || !input.is_tensor) return found;
+  for (std::size_t i = 0; i < place; ++i)
+    if (tape.inputs[i].slot == input.slot && tape.inputs[i].is_tensor && !is_one_tensor(tensor(i), tensor(place)))
+      return FPT_ERR_ARGUMENT;
+  return FPT_OK;
+}
+
+/// Whether arguments that fit have its strides, too, and are one tensor only where they were when it was made.
+bool RecordedCall::is_made_for(const SavedTape& tape) const {
+  for (std::size_t i = 0; i < order_.size(); ++i) {
+    const SavedInput& input = tape.inputs[i];
+    if (!input.is_tensor) continue;
+    if (!has_strides(tensor(i), input, batch_)) return false;
+    for (std::size_t j = 0; j < i; ++j)
+      if (tape.inputs[j].is_tensor && tape.inputs[j].slot != input.slot && is_one_tensor(tensor(i), tensor(j)))
+        return false;
+  }
+  return true;
+}
+
 void RecordedCall::choose(const RecordingState& state) {
   fpt_status status = FPT_ERR_SIGNATURE;
   std::size_t furthest = 0;
-  bool goes_other_way = false;
-  for (const auto& recorded : function_.recorded) {
-    const SavedTape& tape = recorded->tape;
-    if (!set_order(tape)) continue;
-    batch_ = 0;
-    fpt_status found = FPT_OK;
-    std::size_t reached = 0;
-    for (; reached < order_.size() && found == FPT_OK; ++reached)
-      found = fits(tape.inputs[reached], given_[order_[reached]].value, tape.least, batch_);
-    if (found != FPT_OK) {
-      // the one that was meant is that of which most fits
-      if (reached > furthest) status = found, furthest = reached;
-      continue;
+  const char* other_way = nullptr;
+  // one for other strides is the next best
+  for (const bool exactly : {true, false})
+    for (const auto& recorded : function_.recorded) {
+      const SavedTape& tape = recorded->tape;
+      if (!set_order(tape)) continue;
+      batch_ = 0;
+      fpt_status found = FPT_OK;
+      std::size_t reached = 0;
+      for (; reached < order_.size() && found == FPT_OK; ++reached) found = fits(tape, reached);
+      if (found != FPT_OK) {
+        // the one that was meant is that of which most fits
+        if (reached > furthest) status = found, furthest = reached;
+        continue;
+      }
+      if (exactly && !is_made_for(tape)) continue;
+      numbers_.clear();
+      for (const SavedNumber& each : tape.numbers) numbers_.push_back(each.value(state.numbers()));
+      const auto branches = [this](const recording::Branch& branch) { return branch.holds(numbers_); };
+      const auto gradients = [&state](const SavedGradient& gradient) { return gradient.holds(state.arrays()); };
+      recorded_ = recorded.get();
+      if (!std::all_of(tape.branches.begin(), tape.branches.end(), branches))
+        other_way = "the step of an optimizer goes another way than it was recorded";
+      else if (!std::all_of(tape.before.begin(), tape.before.end(), gradients))
+        other_way = "gradients are not set as they were when it was recorded";
+      else
+        return;
     }
-    numbers_.clear();
-    for (const SavedNumber& each : tape.numbers) numbers_.push_back(each.value(state.numbers()));
-    const auto holds = [this](const recording::Branch& branch) { return branch.holds(numbers_); };
-    goes_other_way = !std::all_of(tape.branches.begin(), tape.branches.end(), holds);
-    recorded_ = recorded.get();
-    if (!goes_other_way) return;
-  }
-  if (goes_other_way)
-    fail(FPT_ERR_HOOK, function_.label, ": the step of an optimizer goes another way than it was recorded");
+  if (other_way) fail(FPT_ERR_HOOK, function_.label, ": ", other_way);
   refuse(status);
 }
 
@@ -215,6 +256,7 @@ void RecordedCall::set_input(recording::Frame& frame, const SavedInput& input, s
   const c10::IValue& value = given_[order_[place]].value;
   const at::Tensor& tensor = value.toTensor();
   c10::IValue& slot = frame.slots[static_cast<std::size_t>(input.slot)];
+  if (!slot.isNone()) return;  // the same tensor as an argument before
   if (has_strides(tensor, input, batch_)) {
     slot = value;
     return;

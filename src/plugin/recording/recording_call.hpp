@@ -39,8 +39,8 @@ class RecordedCall {
   /// Run the recording that takes these arguments; gradients become arrays of the state.
   ///
   /// FPT_ERR_SIGNATURE, _DTYPE, _SHAPE, _ARGUMENT where none does, FPT_ERR_HOOK where a step of an optimizer would go
-  /// another way, FPT_ERR_INPUT_MODIFIED for an input that it writes and that is not described so. What an operator
-  /// throws.
+  /// another way or gradients are not there as they were, FPT_ERR_INPUT_MODIFIED for an input that it writes and that
+  /// is not described so, FPT_ERR_RESULT_TYPE for results in several levels. What an operator throws.
   void run(RecordingState& state);
 
   /// What comes out.
@@ -63,6 +63,9 @@ class RecordedCall {
   void add(Inputs arguments, const char* what);
   bool set_order(const SavedTape& tape);
   void choose(const RecordingState& state);
+  fpt_status fits(const SavedTape& tape, std::size_t place);
+  bool is_made_for(const SavedTape& tape) const;
+  const at::Tensor& tensor(std::size_t place) const { return given_[order_[place]].value.toTensor(); }
   [[noreturn]] void refuse(fpt_status status) const;
   void require_writable() const;
   void set_input(recording::Frame& frame, const SavedInput& input, std::size_t place);

@@ -17,7 +17,7 @@ constexpr const char* forward_function = "ftn_pytorch_forward";
 constexpr const char* train_function = "ftn_pytorch_train";
 constexpr const char* set_function = "ftn_pytorch_set";
 constexpr const char* get_function = "ftn_pytorch_get";
-constexpr int64_t format_of_recordings = 1;
+constexpr int64_t format_of_recordings = 2;
 constexpr double seconds_for_ranks = 1800;  // as TIMEOUT of ranks/communicator.py
 
 /// The settings of kernels on which the numbers of a recording depend. They are those of the process.
@@ -144,7 +144,7 @@ void RecordingModel::run(RecordedFunction& function, Inputs inputs, fpt_direct_a
   call.run(loaded_->state);
   std::unique_ptr<Answer> results = take_answer();
   results->set(call.result(), function.label);
-  call.finish(results->tensors);
+  call.finish(call.tensors());
   hand_out(std::move(results), answer);
 }
 

@@ -81,6 +81,7 @@ c10::IValue value_of(const c10::IValue& value, const c10::TypePtr& type, const c
   const bool is_number = value.isInt() || value.isDouble() || value.isBool();
   if (value.isNone() && (type->kind() == c10::TypeKind::OptionalType || type->kind() == c10::TypeKind::NoneType))
     return {};
+  if (value.isNone() && type->kind() == c10::TypeKind::TensorType) return at::Tensor();  // an undefined one
   const c10::TypePtr wanted = without_optional(type);
   const c10::TypeKind kind = wanted->kind();
   if (kind == c10::TypeKind::TensorType && is_number) return at::native::wrapped_scalar_tensor(value.toScalar());

@@ -106,9 +106,9 @@ const c10::FunctionSchema& own_schema() {
   return schema;
 }
 
-class Reader {
+class TapeReader {
  public:
-  Reader(const c10::IValue& described, const SavedContext& context)
+  TapeReader(const c10::IValue& described, const SavedContext& context)
       : described_(described), context_(context), slots_(count_of_slots()) {}
 
   SavedTape tape() {
@@ -127,6 +127,8 @@ class Reader {
     for (const c10::IValue& each : items_in(entry("operations"), "\"operations\""))
       operations.push_back(operation(each));
     require_batch(inputs);
+    std::vector<SavedGradient> before;
+    for (const c10::IValue& each : items_in(entry("before"), "\"before\"")) before.push_back(gradient(each, constants));
     SavedTape made{has_batch_,
                    least(),
                    std::move(inputs),
@@ -135,6 +137,7 @@ class Reader {
                    {},
                    std::move(numbers),
                    std::move(branches),
+                   std::move(before),
                    {},
                    {},
                    false,
@@ -185,6 +188,17 @@ class Reader {
       slots_.set_constant(slot);
       made.emplace_back(static_cast<int32_t>(slot), tensor_in(pair[1], "a constant"));
     }
+    return made;
+  }
+
+  static SavedGradient gradient(const c10::IValue& value,
+                                const std::vector<std::pair<int32_t, at::Tensor>>& constants) {
+    const std::vector<c10::IValue> pair = parts_in(value, 2, "a gradient");
+    SavedGradient made{text_in(pair[0], "the name of a gradient"), {}};
+    const int64_t slot = integer_in(pair[1], "a slot");
+    for (const auto& [place, tensor] : constants)
+      if (place == slot) made.tensor = tensor;
+    if (slot != -1 && !made.tensor.defined()) fail(FPT_ERR_FORMAT, "a gradient is no constant");
     return made;
   }
 
@@ -340,35 +354,11 @@ class Reader {
   bool has_batch_ = false;
 };
 
-std::string described_axis(const recording::Size& size) {
-  if (size.factor == 0) return std::to_string(size.offset);
-  std::string text = size.factor == 1 ? "B" : concat(size.factor, "*B");
-  if (size.offset != 0) text += concat(size.offset > 0 ? " + " : " - ", std::abs(size.offset));
-  return text;
-}
-
 }  // namespace
-
-std::string SavedInput::described() const {
-  if (!is_tensor) {
-    std::ostringstream text;
-    text << (name.empty() ? "a constant" : name) << " = " << constant;
-    return text.str();
-  }
-  std::string text = name.empty() ? "" : name + " ", axes;
-  for (const recording::Size& size : sizes) axes += (axes.empty() ? "" : ", ") + described_axis(size);
-  return concat(text, dtype_name(dtype_of(dtype)), " (", axes, ")");
-}
-
-std::string SavedTape::described() const {
-  std::string text;
-  for (const SavedInput& input : inputs) text += (text.empty() ? "" : ", ") + input.described();
-  return text;
-}
 
 SavedTape read_tape(const c10::IValue& described, const SavedContext& context) {
   try {
-    return Reader(described, context).tape();
+    return TapeReader(described, context).tape();
   } catch (const Error& error) {
     fail(error.status(), context.where, ": ", error.text());
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -37,6 +38,14 @@ struct SavedNumber {
   }
 };
 
+/// A gradient, an array of the state, that a recording reads or adds to, or that must not be there yet.
+struct SavedGradient {
+  std::string name;
+  at::Tensor tensor;  ///< a constant, which that array must be; undefined: there must be none
+
+  bool holds(const std::map<std::string, at::Tensor>& arrays) const;
+};
+
 /// A container, a tensor or a constant of a result.
 struct SavedNode {
   enum class Kind : uint8_t { tensor, value, tuple, list, dict, named };
@@ -65,6 +74,7 @@ struct SavedTape {
   SavedNode result;
   std::vector<SavedNumber> numbers;
   std::vector<recording::Branch> branches;
+  std::vector<SavedGradient> before;
   std::vector<std::pair<std::string, int32_t>> gradients;  ///< array that becomes the tensor of a slot; -1: it goes
   std::vector<std::size_t> written_inputs;                 ///< places among the inputs
   bool writes = false;
@@ -73,6 +83,9 @@ struct SavedTape {
   /// "x float32 (B, 16), target float32 (B, 4)"
   std::string described() const;
 };
+
+/// Whether two tensors show the same of the same memory.
+[[nodiscard]] bool is_one_tensor(const at::Tensor& one, const at::Tensor& other);
 
 /// A recording of a file. Nothing of it is trusted: FPT_ERR_FORMAT says what is wrong.
 [[nodiscard]] SavedTape read_tape(const c10::IValue& described, const SavedContext& context);

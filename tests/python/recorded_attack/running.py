@@ -19,6 +19,7 @@ import sys
 import textwrap
 import types
 import warnings
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy
@@ -55,10 +56,10 @@ class Verdict(NamedTuple):
 
 def verdict(text: str, varied: str = "early", record: Any = recorded, calls: int = CALLS) -> Verdict:
     """Run a case both ways; ``varied`` says whether its input differs in each call, or from call 20 on."""
-    with _kept_settings():
+    with kept_settings():
         expected, _ = _run(text, varied, _as_it_is, [], calls=calls)
     made: list[Any] = []
-    with _kept_settings():
+    with kept_settings():
         found, was_ready = _run(text, varied, record, made, calls=calls)
     if "must_be_refused" in text:
         is_refused = not was_ready and any(each.recording.obstacle for each in made)
@@ -82,7 +83,7 @@ def change_matters(text: str, varied: str = "early") -> bool:
     """Whether the change of a case shows in its results, networks or tensors: without that it cannot fail."""
     runs = []
     for changes in (True, False):
-        with _kept_settings():
+        with kept_settings():
             runs.append([(each[0], each[2]) for each in _run(text, varied, _as_it_is, [], changes, False)[0]])
     return runs[0] != runs[1]
 
@@ -100,8 +101,11 @@ def _as_it_is(function: Any = None, **options: Any) -> Any:
     return call
 
 
-class _kept_settings:
-    """Puts back what a case may change in the process."""
+class kept_settings:
+    """Puts back what a case may change in the process. ``folder``: that of its modules."""
+
+    def __init__(self, folder: str = _FOLDER) -> None:
+        self._folder = folder
 
     def __enter__(self) -> None:
         self._modules, self._environment = set(sys.modules), dict(os.environ)
@@ -111,7 +115,7 @@ class _kept_settings:
 
     def __exit__(self, *failure: Any) -> None:
         for name in set(sys.modules) - self._modules:
-            if str(getattr(sys.modules[name], "__file__", None)).startswith(_FOLDER):
+            if str(getattr(sys.modules[name], "__file__", None)).startswith(self._folder):
                 del sys.modules[name]
         os.environ.clear()
         os.environ.update(self._environment)
@@ -125,12 +129,16 @@ class _kept_settings:
             torch.set_num_threads(self._threads)
 
 
-def _make_module(name: str, text: str, **names: Any) -> types.ModuleType:
+def make_module(name: str, text: str, folder: str = _FOLDER, **names: Any) -> types.ModuleType:
+    """A module of a text. Its file is there only where the folder is another one than that of the cases."""
     module = types.ModuleType(name)
-    module.__file__ = os.path.join(_FOLDER, f"{name}.py")
+    module.__file__ = os.path.join(folder, f"{name}.py")
     sys.modules[name] = module
     vars(module).update(names)
     text = HEADER + textwrap.dedent(text)
+    if folder != _FOLDER:
+        with open(module.__file__, "w") as file:
+            file.write(text)
     exec(compile(text, module.__file__, "exec"), vars(module))  # the text of a case
     return module
 
@@ -152,38 +160,54 @@ def _run(
         made.append(record(function, **options))
         return made[-1]
 
-    torch.manual_seed(1)
-    random.seed(2)
-    numpy.random.seed(3)
-    numbers = torch.Generator().manual_seed(4)
-    samples = torch.randn(CALLS, 4, 3, generator=numbers).unbind()
     seen: list[Any] = []
     was_ready = False
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        names = {"recorded": recorded, "make_module": _make_module}
-        module = vars(_make_module(f"case_{next(_NUMBERS)}", text, **names))
-        try:
-            for call in range(calls):
-                x = samples[call if call >= VARIED_FROM[varied] else 0]
-                args = module["inputs"](call, x.clone()) if "inputs" in module else (x.clone(),)
-                if "tick" in module:
-                    module["tick"](call)
-                if call == CHANGED_AT and changes and "change" in module:
-                    module["change"]()
-                try:
-                    result = module["step"](*args)
-                except Exception as failure:  # what a case raises is part of what it gives
-                    result = f"{type(failure).__name__}: {failure}"
-                state = _state_of_module(module, names, made) if with_state else _numbers_of(module)
-                seen.append((state_of(result), state_of(args), state))
-                if "after" in module and not isinstance(result, str):
-                    module["after"](result)
-                was_ready = was_ready or any(hasattr(each, "recording") and each.recording.is_ready for each in made)
-        finally:
-            if "finish" in module:
-                module["finish"]()
+        names = {"recorded": recorded, "make_module": make_module}
+        seed()
+        module = vars(make_module(new_name(), text, **names))
+        for args, result in calls_of(module, varied, calls, changes):
+            state = _state_of_module(module, names, made) if with_state else _numbers_of(module)
+            seen.append((state_of(result), state_of(args), state))
+            was_ready = was_ready or any(hasattr(each, "recording") and each.recording.is_ready for each in made)
     return seen, was_ready
+
+
+def new_name() -> str:
+    """Of a module."""
+    return f"case_{next(_NUMBERS)}"
+
+
+def seed() -> None:
+    """Before a case is made."""
+    torch.manual_seed(1)
+    random.seed(2)
+    numpy.random.seed(3)
+
+
+def calls_of(module: dict[str, Any], varied: str, calls: int, changes: bool = True) -> Iterator[tuple[tuple, Any]]:
+    """Make the calls of a case: arguments as they are after each, and the result, or what was raised."""
+    numbers = torch.Generator().manual_seed(4)
+    samples = torch.randn(CALLS, 4, 3, generator=numbers).unbind()
+    try:
+        for call in range(calls):
+            x = samples[call if call >= VARIED_FROM[varied] else 0]
+            args = module["inputs"](call, x.clone()) if "inputs" in module else (x.clone(),)
+            if "tick" in module:
+                module["tick"](call)
+            if call == CHANGED_AT and changes and "change" in module:
+                module["change"]()
+            try:
+                result = module["step"](*args)
+            except Exception as failure:  # what a case raises is part of what it gives
+                result = f"{type(failure).__name__}: {failure}"
+            yield args, result
+            if "after" in module and not isinstance(result, str):
+                module["after"](result)
+    finally:
+        if "finish" in module:
+            module["finish"]()
 
 
 def _state_of_module(module: dict[str, Any], without: Any, made: list[Any]) -> Any:

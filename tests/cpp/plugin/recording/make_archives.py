@@ -68,12 +68,13 @@ def recording():
         "template": ("dict", ["sum", "filled"], [("tensor", 0), ("tensor", 1)]),
         "numbers": [("setting", "opt.0.lr"), ("count", weight.sum(), 1)],
         "branches": [(2, [(0, 0)], [(2, 1e-3)], True)],
+        "before": [("net/0.weight (its gradient)", 2), ("net/0.bias (its gradient)", -1)],
         "gradients": [("net/0.weight (its gradient)", 8), ("net/0.bias (its gradient)", -1)],
         "writes": False,
         "written_inputs": [0],
     }
     return {
-        "version": 1,
+        "version": 2,
         "torch": torch.__version__.partition("+")[0],
         "script": "closure.py",
         "default_dtype": "float32",

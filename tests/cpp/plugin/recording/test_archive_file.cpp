@@ -60,7 +60,7 @@ TEST_F(ArchiveFileTest, WhatPythonHasWrittenIsThere) {
   EXPECT_EQ(content.numbers[0], (std::pair<std::string, double>("opt.0.lr", 1e-3)));
   EXPECT_GT(content.generator.numel(), 1000);
   const auto tapes = content.recording.toGenericDict();
-  EXPECT_EQ(tapes.at("version").toInt(), 1);
+  EXPECT_EQ(tapes.at("version").toInt(), 2);
   const auto functions = tapes.at("functions").toGenericDict();
   const auto tape = functions.at("ftn_pytorch_forward").toListRef()[0].toGenericDict();
   const auto constant = tape.at("constants").toListRef()[1].toTupleRef().elements()[1].toTensor();

@@ -88,6 +88,18 @@ TEST(SavedTape, IsUnderstood) {
   EXPECT_FALSE(made.branches.at(0).holds({1e-2, 16}));
 }
 
+TEST(SavedTape, GradientsAreThereAsTheyWere) {
+  const SavedTape made = read(tape());
+  ASSERT_EQ(made.before.size(), 2u);
+  const at::Tensor weight = made.before[0].tensor;
+  const std::string first = "net/0.weight (its gradient)", second = "net/0.bias (its gradient)";
+  EXPECT_TRUE(made.before[0].holds({{first, weight.detach()}}));
+  EXPECT_FALSE(made.before[0].holds({{first, weight.clone()}}));
+  EXPECT_FALSE(made.before[0].holds({{second, weight}}));
+  EXPECT_TRUE(made.before[1].holds({{first, weight}}));
+  EXPECT_FALSE(made.before[1].holds({{second, weight}}));
+}
+
 TEST(SavedTape, RunsWithAnyBatch) {
   const SavedTape made = read(tape());
   for (const int64_t batch : {1, 4, 33}) {
@@ -104,7 +116,7 @@ TEST(SavedTape, RunsWithAnyBatch) {
 
 TEST(SavedTape, WhatIsMissingIsNamed) {
   for (const char* name : {"batch", "least", "inputs", "slots", "constants", "operations", "results", "template",
-                           "numbers", "branches", "gradients", "writes", "written_inputs"})
+                           "numbers", "branches", "before", "gradients", "writes", "written_inputs"})
     EXPECT_FAILS(outcome(without(tape(), name)), FPT_ERR_FORMAT, concat("there is no \"", name, "\""));
   EXPECT_FAILS(outcome(list({})), FPT_ERR_FORMAT, "is no dict");
 }
@@ -152,6 +164,8 @@ TEST(SavedTape, OtherEntriesAreRefused) {
        "there is no slot 0"},
       {"branches", list({tuple({whole(0), formula({step(0, whole(2))}), formula({step(2, 1.0)}), true})}),
        "there is no number 2"},
+      {"before", list({tuple({text("a")})}), "a gradient is no tuple of"},
+      {"before", list({tuple({text("a"), whole(3)})}), "a gradient is no constant"},
       {"gradients", list({tuple({text("a"), whole(16)})}), "there is no slot 16"},
       {"written_inputs", list({whole(1)}), "there is no such input"}};
   for (const auto& [name, value, reason] : cases)

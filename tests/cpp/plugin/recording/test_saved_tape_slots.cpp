@@ -27,7 +27,7 @@ struct Described {
   int64_t made = 2;
   bool has_batch = false;
   IValue size = tuple({whole(0), whole(2)});
-  std::vector<IValue> gradients;
+  std::vector<IValue> gradients, others;
 
   SavedTape read() const {
     const IValue axes = list({size, tuple({whole(0), whole(2)})});
@@ -38,7 +38,9 @@ struct Described {
     c10::impl::GenericDict tape(c10::StringType::get(), c10::AnyType::get());
     tape.insert("batch", has_batch);
     tape.insert("least", whole(1));
-    tape.insert("inputs", list({input}));
+    std::vector<IValue> inputs = {input};
+    inputs.insert(inputs.end(), others.begin(), others.end());
+    tape.insert("inputs", list(inputs));
     tape.insert("slots", whole(3));
     tape.insert("constants", list({tuple({whole(1), at::ones({2, 2})})}));
     tape.insert("operations", list({product}));
@@ -46,6 +48,7 @@ struct Described {
     tape.insert("template", tuple({text("tensor"), whole(0)}));
     tape.insert("numbers", list({}));
     tape.insert("branches", list({}));
+    tape.insert("before", list({}));
     tape.insert("gradients", list(gradients));
     tape.insert("written_inputs", list({}));
     tape.insert("writes", false);
@@ -84,6 +87,22 @@ TEST(SavedTapeSlots, ConstantsStay) {
   described = {};
   described.made = 1;
   EXPECT_FAILS(described.outcome(), FPT_ERR_FORMAT, "slot 1 is that of a constant");
+}
+
+TEST(SavedTapeSlots, InputsOfOneSlotAreOneTensor) {
+  Described described;
+  const IValue axis = list({tuple({whole(0), whole(2)})}), stride = list({tuple({whole(0), whole(1)})});
+  described.others = {tuple({text("y"), text("tensor"), whole(0), text("float32"), axis, stride})};
+  EXPECT_EQ(described.read().described(), "x float32 (2, 2), y the same tensor as x");
+}
+
+TEST(SavedTapeSlots, WhatATensorIsGivenAsNoneIsUndefined) {
+  Described described;
+  described.second = tuple({text("value"), IValue()});
+  const SavedTape made = described.read();
+  recording::Frame frame = made.tape.frame();
+  frame.slots[0] = at::ones({2, 2});
+  EXPECT_THROW(made.tape.run(frame, {}, false), c10::Error);
 }
 
 TEST(SavedTapeSlots, TheBatchFollowsFromAnInput) {
