@@ -175,6 +175,7 @@ def _checked(torch: Any, tensors: Sequence[Any]) -> list[Any]:
     """Tensors that can be trained; ARGUMENT for others, and for none."""
     if not tensors:
         raise FtnPytorchError("ARGUMENT", "there are no parameters to train")
+    tensors = [getattr(each, "_ftn_pytorch_leaf", each) for each in tensors]  # of the axis order that it was made in
     for number, each in enumerate(tensors, 1):
         if not isinstance(each, torch.Tensor):
             raise FtnPytorchError("ARGUMENT", f"argument {number} is no tensor; options need a name: torch_in(name, x)")
@@ -182,7 +183,7 @@ def _checked(torch: Any, tensors: Sequence[Any]) -> list[Any]:
             raise FtnPytorchError("ARGUMENT", f"parameter {number} requires no gradients: call set_requires_grad first")
         if not each.is_leaf:
             raise FtnPytorchError("ARGUMENT", f"parameter {number} is the result of an operation, which is not trained")
-    return list(tensors)
+    return tensors
 
 
 def _make(kind: Any, tensors: list[Any], settings: dict[str, Any]) -> Any:
