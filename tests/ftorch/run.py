@@ -4,8 +4,8 @@
 
     run.py --ftorch CHECKOUT --package PREFIX/share/ftn_pytorch/ftorch --work FOLDER [--pfunit CHECKOUT_OR_PREFIX]
 
-Exit code 1 if a program does not build, or runs and is wrong. What this machine lacks (pretrained weights, a second GPU) is
-not run, and the table says so.
+Exit code 1 if a program does not build, or runs and is wrong. Programs that need what this machine lacks (pretrained
+weights, a second GPU) are not run, and the table says so.
 """
 
 from __future__ import annotations
@@ -81,7 +81,9 @@ def installed_pfunit(given: Path, work: Path, log: Path, env: dict[str, str]) ->
         options = [f"-D{name}=YES" for name in ("SKIP_MPI", "SKIP_OPENMP", "SKIP_FHAMCREST")]
         command = ["cmake", "-S", given, "-B", build, "-DCMAKE_BUILD_TYPE=Release", f"-DCMAKE_INSTALL_PREFIX={prefix}"]
         run([*command, *options], work, log, env)
-        run(["cmake", "--build", build, "--parallel", os.environ.get("CMAKE_BUILD_PARALLEL_LEVEL", "2")], work, log, env)
+        run(
+            ["cmake", "--build", build, "--parallel", os.environ.get("CMAKE_BUILD_PARALLEL_LEVEL", "2")], work, log, env
+        )
         run(["cmake", "--install", build], work, log, env)
     return prefix
 
@@ -97,7 +99,13 @@ def results_of(junit: Path) -> dict[str, tuple[str, str]]:
 def cases_of(output: str) -> str:
     """What pFUnit says about a suite."""
     passed, failed = re.search(r"\((\d+) tests?\)", output), re.search(r"Tests run: (\d+), Failures: (\d+)", output)
-    return f"{passed[1]} of {passed[1]}" if passed else f"{int(failed[1]) - int(failed[2])} of {failed[1]}" if failed else ""
+    return (
+        f"{passed[1]} of {passed[1]}"
+        if passed
+        else f"{int(failed[1]) - int(failed[2])} of {failed[1]}"
+        if failed
+        else ""
+    )
 
 
 def main() -> None:
@@ -119,8 +127,8 @@ def main() -> None:
         prefixes.append(installed_pfunit(given.pfunit.resolve(), work, log, env))
     build = work / "build"
     shutil.rmtree(build / "unit", ignore_errors=True)
-    options = [f"-DFTORCH_SOURCE={ftorch}", f"-DCMAKE_BUILD_TYPE={given.build_type}",
-               f"-DCMAKE_PREFIX_PATH={';'.join(map(str, prefixes))}", f"-DPython_EXECUTABLE={sys.executable}"]  # fmt: skip
+    options = [f"-DFTORCH_SOURCE={ftorch}", f"-DCMAKE_BUILD_TYPE={given.build_type}"]
+    options += [f"-DCMAKE_PREFIX_PATH={';'.join(map(str, prefixes))}", f"-DPython_EXECUTABLE={sys.executable}"]
     run(["cmake", "-S", Path(__file__).parent, "-B", build, "-G", "Ninja", *options], work, log, env)
     run(["cmake", "--build", build, "--", "-k", "0"], work, log, env, check=False)
     results: dict[str, tuple[str, str]] = {}
