@@ -16,8 +16,9 @@ module fpt_ftorch
    implicit none
    private
 
-   public :: describe, facts, facts_of, type_codes, type_names, type_bytes, name_of_device, number_of_device, index_of_device
-   public :: number_of_type, require_type, refuse, into, row_of, fpt_ftorch_place
+   public :: describe, facts, facts_of, type_codes, type_names, type_bytes
+   public :: name_of_device, number_of_device, index_of_device, number_of_type, require_type
+   public :: refuse, into, row_of, fpt_ftorch_place
 
    !> Element types in the order of their numbers in FTorch: codes of the core, names of torch, sizes in bytes
    integer(c_int32_t), parameter :: type_codes(torch_kUInt8:torch_kFloat64) = &
@@ -66,8 +67,9 @@ contains
       !> One of torch_kInt8, ...
       integer(c_int), intent(in) :: dtype
 
-      if (dtype < torch_kUInt8 .or. dtype > torch_kFloat64) &
+      if (dtype < torch_kUInt8 .or. dtype > torch_kFloat64) then
          call refuse("there is no such element type: use torch_kFloat32 or another number of ftorch_types")
+      end if
    end subroutine require_type
 
    !> What a tensor is: facts that need no torch. The program ends where there is none
@@ -181,11 +183,11 @@ contains
       character(*), intent(in) :: name
       integer(c_int) :: number
 
-      integer :: colon, status
+      integer :: colon
 
       number = -1
       colon = index(name, ":")
-      if (colon > 0) read (name(colon + 1:), *, iostat=status) number
+      if (colon > 0) read (name(colon + 1:), *) number
    end function index_of_device
 
    !> Let a tensor have the values, the graph and requires_grad of a result, in the memory that it has

@@ -6,5 +6,6 @@ module ftorch_devices
    private
 
    !> Kinds of devices
-   integer(c_int), parameter, public :: torch_kCPU = 0, torch_kCUDA = 1, torch_kHIP = 1, torch_kXPU = 12, torch_kMPS = 13
+   integer(c_int), parameter, public :: torch_kCPU = 0, torch_kCUDA = 1, torch_kHIP = 1, &
+      torch_kXPU = 12, torch_kMPS = 13
 end module ftorch_devices

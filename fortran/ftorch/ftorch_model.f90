@@ -3,13 +3,14 @@
 !>
 !> A model runs on the direct path, without Python, until something asks for gradients or parameters, which need Python.
 module ftorch_model
-   use, intrinsic :: iso_c_binding, only : c_int, c_loc, c_null_ptr, c_ptr
+   use, intrinsic :: iso_c_binding, only : c_int, c_int32_t, c_int64_t, c_loc, c_null_ptr, c_ptr
    use fpt_arg, only : torch_arg
+   use fpt_c, only : fpt_results_name
    use fpt_ftorch, only : into, name_of_device, refuse
    use fpt_module, only : torch_module
-   use fpt_results, only : torch_results
+   use fpt_results, only : handle_of, torch_results
    use fpt_scope, only : torch_scope
-   use fpt_status, only : FTN_PYTORCH_ERR_ARGUMENT, FTN_PYTORCH_OK, give_up
+   use fpt_status, only : FTN_PYTORCH_ERR_ARGUMENT, FTN_PYTORCH_OK, give_up, text_at
    use fpt_tensor, only : base => torch_tensor
    use ftorch_tensor, only : has_contents, have_read, torch_tensor
    implicit none
@@ -93,7 +94,7 @@ contains
       type(contents), pointer :: loaded
 
       loaded => model%loaded
-      if (.not. associated(loaded)) call refuse("the model was never loaded, or was deleted: call torch_model_load first")
+      if (.not. associated(loaded)) call refuse("the model was never loaded, or is deleted: call torch_model_load first")
    end function contents_of
 
    !> Run the model. With a graph the outputs become what the model returns, else they receive copies
@@ -226,8 +227,9 @@ contains
       loaded => contents_of(model)
       call need_python(loaded)
       call loaded%net%parameters(results)
-      if (results%count() /= size(output_tensors)) &
+      if (results%count() /= size(output_tensors)) then
          call refuse("the number of tensors is not that of the parameters of the model")
+      end if
       do i = 1, size(output_tensors)
          call results%get(i, output_tensors(i)%t)
          call has_contents(output_tensors(i))
@@ -243,13 +245,18 @@ contains
       type(contents), pointer :: loaded
       type(torch_results) :: results
       type(base) :: parameter
+      type(c_ptr) :: address
+      integer(c_int64_t) :: length
+      integer(c_int32_t) :: status
       integer :: i
 
       loaded => contents_of(self)
       call need_python(loaded)
       call loaded%net%parameters(results)
       do i = 1, results%count()
-         print "(2a)", results%name(i), ":"
+         status = fpt_results_name(handle_of(results), int(i, c_int32_t), address, length)
+         if (status /= FTN_PYTORCH_OK) call give_up(status)
+         print "(2a)", text_at(address, length), ":"
          call results%get(i, parameter)
          call parameter%print()
       end do

@@ -134,7 +134,8 @@ contains
       !> Whether the largest mean of squares so far counts, default false
       logical, optional, intent(in) :: amsgrad
 
-      call create_adam(optim, "AdamW", parameters, learning_rate, beta_1, beta_2, eps, number_or(weight_decay, 1d-2), amsgrad)
+      call create_adam(optim, "AdamW", parameters, learning_rate, beta_1, beta_2, eps, number_or(weight_decay, 1d-2), &
+         amsgrad)
    end subroutine torch_optim_AdamW
 
    !> One of the forms of Adam
@@ -155,8 +156,8 @@ contains
       real(real64), target :: betas(2)
 
       betas = [number_or(beta_1, 0.9d0), number_or(beta_2, 0.999d0)]
-      call create(optim, class_name, parameters, [torch_in("lr", number_or(learning_rate, 1d-3)), torch_in("betas", betas), &
-         torch_in("eps", number_or(eps, 1d-8)), torch_in("weight_decay", weight_decay), &
+      call create(optim, class_name, parameters, [torch_in("lr", number_or(learning_rate, 1d-3)), &
+         torch_in("betas", betas), torch_in("eps", number_or(eps, 1d-8)), torch_in("weight_decay", weight_decay), &
          torch_in("amsgrad", is_on(amsgrad))])
    end subroutine create_adam
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the module ftorch keeps for each thread: extents that it hands out by pointer, and which nameless tensor was read
-   where. Fortran has no variables of a thread without OpenMP. */
+/* What the module ftorch keeps for each thread: extents that it hands out by pointer, and which nameless tensor was
+   read where. Fortran has no variables of a thread without OpenMP. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -3,7 +3,8 @@
 
 Complete Fortran programs and modules are compiled as they are. Fragments become procedures with the declarations that
 docs/fortran-api.md gives, and those of comments above the block: ``<!-- test: use <modules> -->`` and
-``<!-- test: declare <declarations> -->``. Each row of a table below such a comment is a fragment, too. A block with ``<!-- test: no, because <reason> -->`` is left out.
+``<!-- test: declare <declarations> -->``. Each row of a table below such a comment is a fragment, too. A block with
+``<!-- test: no, because <reason> -->`` is left out.
 """
 
 from __future__ import annotations

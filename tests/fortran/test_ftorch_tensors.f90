@@ -32,7 +32,7 @@ contains
       call torch_tensor_ones(t, 2, [2_c_int64_t, 3_c_int64_t], torch_kFloat64, torch_kCPU, requires_grad=.true.)
       call expect(t%get_dtype() == torch_kFloat64 .and. t%requires_grad(), "another type, with gradients")
       call torch_tensor_empty(t, 1, [7_c_int64_t], torch_kInt8, torch_kCPU, device_index=-1)
-      call expect(all(t%get_shape() == [7]) .and. t%get_dtype() == torch_kInt8, "of the variable that had another tensor")
+      call expect(all(t%get_shape() == [7]) .and. t%get_dtype() == torch_kInt8, "a variable that had another tensor")
       call t%zero()
       call torch_tensor_empty(t, 1, [2_c_int64_t], torch_kUInt8, torch_kCPU)
       call expect(t%get_dtype() == torch_kUInt8, "a type that no array has")
