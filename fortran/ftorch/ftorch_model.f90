@@ -94,7 +94,7 @@ contains
       type(contents), pointer :: loaded
 
       loaded => model%loaded
-      if (.not. associated(loaded)) call refuse("the model was never loaded, or is deleted: call torch_model_load first")
+      if (.not. associated(loaded)) call refuse("the model was never loaded, or is deleted: call torch_model_load")
    end function contents_of
 
    !> Run the model. With a graph the outputs become what the model returns, else they receive copies
