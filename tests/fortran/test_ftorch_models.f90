@@ -3,7 +3,7 @@
 module ftorch_models
    use, intrinsic :: iso_c_binding, only : c_associated, c_int64_t
    use, intrinsic :: iso_fortran_env, only : int64, real32, real64
-   use check, only : expect
+   use check, only : expect, script
    use ftn_pytorch, only : torch_out
    use ftorch
    implicit none
@@ -110,6 +110,23 @@ contains
       call expect(all(x == [11, 12, 13, 14]) .and. all(y == [-9, -8, -7, -6]), "outputs in memory of torch")
    end subroutine owned_by_torch
 
+   subroutine scripts()
+      type(torch_model) :: model
+      type(torch_tensor) :: in(1), out(1)
+      real(real32), target :: x(2), y(2)
+
+      x = 0
+      call torch_tensor_from_array(in(1), x, torch_kCPU)
+      call torch_tensor_from_array(out(1), y, torch_kCPU)
+      call torch_model_load(model, script("counted.py"), torch_kCPU)
+      call torch_model_forward(model, in, out)
+      call expect(all(y == 1), "a script is a model")
+      call torch_tensor_zeros(out(1), 1, [2_c_int64_t], torch_kFloat32, torch_kCPU)
+      call torch_model_forward(model, in, out)
+      call out(1)%t%copy_to(torch_out(y))
+      call expect(all(y == 2), "the function runs once, whatever memory its result goes to")
+   end subroutine scripts
+
    subroutine narrower()
       type(torch_model) :: model
       type(torch_tensor) :: in(1), out(1)
@@ -205,6 +222,7 @@ program test_ftorch_models
    call several()
    call pictures()
    call owned_by_torch()
+   call scripts()
    call narrower()
    call loops()
    call modes()
