@@ -123,7 +123,7 @@ test-ftorch:
 	@$(environment); cmake --preset release -B build/ftorch$(tag) -DPython_EXECUTABLE="$$FTN_PYTORCH_PYTHON" \
 	  -DFTN_PYTORCH_FTORCH=ON -DFTN_PYTORCH_BUILD_EXAMPLES=OFF -DFTN_PYTORCH_BUILD_BENCHMARKS=OFF
 	@$(environment); cmake --build build/ftorch$(tag)
-	@$(environment); cmake --install build/ftorch$(tag) --prefix build/ftorch$(tag)/prefix
+	@$(environment); cmake --install build/ftorch$(tag) --prefix build/ftorch$(tag)/prefix >/dev/null
 	@$(environment); "$$FTN_PYTORCH_PYTHON" tests/ftorch/run.py --ftorch "$$FTN_PYTORCH_FTORCH_SOURCE" \
 	  --package build/ftorch$(tag)/prefix/share/ftn_pytorch/ftorch --work build/ftorch$(tag)/programs \
 	  $${FTN_PYTORCH_PFUNIT:+--pfunit "$$FTN_PYTORCH_PFUNIT"}
