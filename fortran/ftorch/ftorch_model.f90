@@ -59,7 +59,8 @@ contains
       allocate (model%loaded)
       associate (loaded => model%loaded)
          loaded%file = trim(adjustl(filename))
-         loaded%device = name_of_device(device_type, device_index)
+         loaded%device = name_of_device(device_type)
+         if (present(device_index)) loaded%device = name_of_device(device_type, int(device_index))
          if (present(is_training)) loaded%is_training = is_training
          loaded%has_python = loaded%is_training
          if (present(requires_grad)) loaded%has_python = loaded%has_python .or. requires_grad
@@ -162,7 +163,7 @@ contains
       if (stat == FTN_PYTORCH_ERR_ARGUMENT) then
          call forward_into_tensors(loaded, inputs, output_tensors)
       else if (stat /= FTN_PYTORCH_OK) then
-         call give_up(stat)
+         call give_up(int(stat, c_int32_t))
       end if
       if (loaded%has_python) call scope%end()
    end subroutine forward_copies

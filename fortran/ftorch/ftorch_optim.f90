@@ -96,7 +96,7 @@ contains
       !> Momentum of Nesterov, default false
       logical, optional, intent(in) :: nesterov
 
-      call create(optim, "SGD", parameters, [torch_in("lr", number_or(learning_rate, 1d-3)), &
+      call create(optim, "SGD", parameters, [torch_in("lr", number_or(learning_rate, 1e-3_real64)), &
          torch_in("momentum", number(momentum)), torch_in("dampening", number(dampening)), &
          torch_in("weight_decay", number(weight_decay)), torch_in("nesterov", is_on(nesterov))])
    end subroutine torch_optim_SGD
@@ -134,7 +134,7 @@ contains
       !> Whether the largest mean of squares so far counts, default false
       logical, optional, intent(in) :: amsgrad
 
-      call create_adam(optim, "AdamW", parameters, learning_rate, beta_1, beta_2, eps, number_or(weight_decay, 1d-2), &
+      call create_adam(optim, "AdamW", parameters, learning_rate, beta_1, beta_2, eps, number_or(weight_decay, 1e-2_real64), &
          amsgrad)
    end subroutine torch_optim_AdamW
 
@@ -155,9 +155,9 @@ contains
 
       real(real64), target :: betas(2)
 
-      betas = [number_or(beta_1, 0.9d0), number_or(beta_2, 0.999d0)]
-      call create(optim, class_name, parameters, [torch_in("lr", number_or(learning_rate, 1d-3)), &
-         torch_in("betas", betas), torch_in("eps", number_or(eps, 1d-8)), torch_in("weight_decay", weight_decay), &
+      betas = [number_or(beta_1, 0.9_real64), number_or(beta_2, 0.999_real64)]
+      call create(optim, class_name, parameters, [torch_in("lr", number_or(learning_rate, 1e-3_real64)), &
+         torch_in("betas", betas), torch_in("eps", number_or(eps, 1e-8_real64)), torch_in("weight_decay", weight_decay), &
          torch_in("amsgrad", is_on(amsgrad))])
    end subroutine create_adam
 
