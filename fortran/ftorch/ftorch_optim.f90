@@ -134,8 +134,8 @@ contains
       !> Whether the largest mean of squares so far counts, default false
       logical, optional, intent(in) :: amsgrad
 
-      call create_adam(optim, "AdamW", parameters, learning_rate, beta_1, beta_2, eps, number_or(weight_decay, 1e-2_real64), &
-         amsgrad)
+      call create_adam(optim, "AdamW", parameters, learning_rate, beta_1, beta_2, eps, &
+         number_or(weight_decay, 1e-2_real64), amsgrad)
    end subroutine torch_optim_AdamW
 
    !> One of the forms of Adam
@@ -157,8 +157,8 @@ contains
 
       betas = [number_or(beta_1, 0.9_real64), number_or(beta_2, 0.999_real64)]
       call create(optim, class_name, parameters, [torch_in("lr", number_or(learning_rate, 1e-3_real64)), &
-         torch_in("betas", betas), torch_in("eps", number_or(eps, 1e-8_real64)), torch_in("weight_decay", weight_decay), &
-         torch_in("amsgrad", is_on(amsgrad))])
+         torch_in("betas", betas), torch_in("eps", number_or(eps, 1e-8_real64)), &
+         torch_in("weight_decay", weight_decay), torch_in("amsgrad", is_on(amsgrad))])
    end subroutine create_adam
 
    !> One step, from the gradients that are there
