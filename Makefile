@@ -3,7 +3,7 @@
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
-.PHONY: help first demo check test test-all test-gpu test-tools stress bench clean
+.PHONY: help first demo check test test-all test-gpu test-tools test-ftorch stress bench clean
 
 ifeq ($(origin FC),default)
 FC := gfortran
@@ -28,6 +28,7 @@ help:
 	@echo 'make test-all  make test, and what takes longer: sanitizers, installed copies, long examples: forty minutes'
 	@echo 'make test-gpu  build and run the tests of arrays on a GPU; they are skipped where there is none'
 	@echo 'make test-tools  tests with a browser, of tools in packages of their own: ten minutes'
+	@echo 'make test-ftorch  build and run the programs of FTorch, from FTN_PYTORCH_FTORCH_SOURCE: ten minutes'
 	@echo 'make stress run for ten minutes what make test runs for seconds: fuzzing, threads, memory, sanitizers'
 	@echo 'make bench  measure what a call costs, and all paths to a network side by side'
 	@echo 'make clean  remove build/ and out/; .venv stays'
@@ -111,6 +112,21 @@ test-tools:
 	@$(environment); cmake --build build/dev$(tag)
 	@$(environment); tests/tools/setup.sh "$$FTN_PYTORCH_TOOLS"
 	@$(environment); FTN_PYTORCH_BUILD_DIR='$(CURDIR)/build/dev$(tag)' "$$FTN_PYTORCH_PYTHON" -m pytest -v tests/tools
+
+# FTorch's own programs against an installed copy. A checkout of pFUnit, submodules included, or a prefix with pFUnit, adds
+# its suite.
+test-ftorch:
+	@test -n "$${FTN_PYTORCH_FTORCH_SOURCE:-}" || { \
+	  echo 'FTN_PYTORCH_FTORCH_SOURCE must name a checkout of https://github.com/Cambridge-ICCS/FTorch,' \
+	    'and FTN_PYTORCH_PFUNIT may name one of https://github.com/Goddard-Fortran-Ecosystem/pFUnit' >&2; exit 2; }
+	@cmake/setup.sh test
+	@$(environment); cmake --preset release -B build/ftorch$(tag) -DPython_EXECUTABLE="$$FTN_PYTORCH_PYTHON" \
+	  -DFTN_PYTORCH_FTORCH=ON -DFTN_PYTORCH_BUILD_EXAMPLES=OFF -DFTN_PYTORCH_BUILD_BENCHMARKS=OFF
+	@$(environment); cmake --build build/ftorch$(tag)
+	@$(environment); cmake --install build/ftorch$(tag) --prefix build/ftorch$(tag)/prefix >/dev/null
+	@$(environment); "$$FTN_PYTORCH_PYTHON" tests/ftorch/run.py --ftorch "$$FTN_PYTORCH_FTORCH_SOURCE" \
+	  --package build/ftorch$(tag)/prefix/share/ftn_pytorch/ftorch --work build/ftorch$(tag)/programs \
+	  $${FTN_PYTORCH_PFUNIT:+--pfunit "$$FTN_PYTORCH_PFUNIT"}
 
 # The first five say how much: each input, call, example and kill is one more chance to fail.
 stress: export FPT_FUZZ_INPUTS ?= 120000

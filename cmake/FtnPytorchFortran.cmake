@@ -3,6 +3,9 @@
 # compiler only, so the installed package comes as sources, and this file is part of it.
 #
 #   ftn_pytorch_add_fortran(<target> CORE <library target> SOURCES <file>...)
+#   ftn_pytorch_add_ftorch(<target> ON <target with the modules of ftn_pytorch> SOURCES <file>...)
+#
+# The second one compiles the modules of FTorch.
 #
 # SOURCES holds both forms of the module fpt_arg. FTN_PYTORCH_ARG_RANKS says which one is compiled: ON fpt_arg_ranks.f90,
 # OFF fpt_arg.f90 and fpt_descriptor.c, AUTO the latter if the compiler passes correct descriptors to C.
@@ -99,12 +102,21 @@ function(ftn_pytorch_add_fortran target)
     list(FILTER ARG_SOURCES EXCLUDE REGEX "/fpt_arg_ranks\\.f90$")
   endif()
 
+  _ftn_pytorch_library(${target} ${ARG_CORE} ${ARG_SOURCES})
+  target_include_directories(${target} PRIVATE "$<$<COMPILE_LANGUAGE:C>:${iso_folder}>")
+endfunction()
+
+function(ftn_pytorch_add_ftorch target)
+  cmake_parse_arguments(PARSE_ARGV 1 ARG "" "ON" "SOURCES")
+  _ftn_pytorch_library(${target} ${ARG_ON} ${ARG_SOURCES})
+endfunction()
+
+# A library of modules on top of another library
+function(_ftn_pytorch_library target base)
   set(modules "${CMAKE_CURRENT_BINARY_DIR}/${target}_modules")
-  add_library(${target} STATIC ${ARG_SOURCES})
-  target_link_libraries(${target} PUBLIC ${ARG_CORE})
-  target_include_directories(${target}
-    PUBLIC "$<$<COMPILE_LANGUAGE:Fortran>:${modules}>"
-    PRIVATE "$<$<COMPILE_LANGUAGE:C>:${iso_folder}>")
+  add_library(${target} STATIC ${ARGN})
+  target_link_libraries(${target} PUBLIC ${base})
+  target_include_directories(${target} PUBLIC "$<$<COMPILE_LANGUAGE:Fortran>:${modules}>")
   # C: Fortran reads what C has written, as another type, and link-time optimisation must not tell them apart.
   target_compile_options(${target} PRIVATE
     "$<$<COMPILE_LANG_AND_ID:Fortran,GNU>:${FTN_PYTORCH_GNU_FORTRAN_FLAGS}>"

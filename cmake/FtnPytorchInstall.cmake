@@ -59,3 +59,33 @@ list(JOIN FTN_PYTORCH_GNU_FORTRAN_FLAGS " " FTN_PYTORCH_GNU_FORTRAN_FLAGS)
 file(RELATIVE_PATH pkgconfig_prefix "/${pkgconfig_dir}" "/")
 configure_file(src/ftn_pytorch.pc.in "${PROJECT_BINARY_DIR}/cmake/ftn_pytorch.pc" @ONLY)
 install(FILES "${PROJECT_BINARY_DIR}/cmake/ftn_pytorch.pc" DESTINATION "${pkgconfig_dir}")
+
+# FTorch: a folder of its own, which nobody finds by the prefix. So a real FTorch in the same prefix is never hidden.
+if(FTN_PYTORCH_FTORCH)
+  set(ftorch_dir "${FTN_PYTORCH_SHARE_DIR}/ftorch")
+  set(ftorch_fortran_dir "${ftorch_dir}/fortran")
+  install(FILES ${FTN_PYTORCH_FTORCH_SOURCES} DESTINATION "${ftorch_fortran_dir}")
+  set(ftorch_files)
+  foreach(source IN LISTS FTN_PYTORCH_FTORCH_SOURCES)
+    get_filename_component(file "${source}" NAME)
+    list(APPEND ftorch_files "${file}")
+  endforeach()
+  configure_package_config_file(src/FTorchConfig.cmake.in "${PROJECT_BINARY_DIR}/cmake/FTorchConfig.cmake"
+    INSTALL_DESTINATION "${ftorch_dir}/lib/cmake/FTorch"
+    PATH_VARS ftorch_fortran_dir package_dir
+    NO_CHECK_REQUIRED_COMPONENTS_MACRO)
+  write_basic_package_version_file("${PROJECT_BINARY_DIR}/cmake/FTorchConfigVersion.cmake"
+    VERSION ${FTN_PYTORCH_FTORCH_VERSION} COMPATIBILITY SameMajorVersion)
+  install(
+    FILES "${PROJECT_BINARY_DIR}/cmake/FTorchConfig.cmake" "${PROJECT_BINARY_DIR}/cmake/FTorchConfigVersion.cmake"
+    DESTINATION "${ftorch_dir}/lib/cmake/FTorch")
+  list(TRANSFORM ftorch_files PREPEND "\${fortran_dir}/")
+  foreach(language IN ITEMS c f90)
+    set(files ${ftorch_files})
+    list(FILTER files INCLUDE REGEX "\\.${language}$")
+    list(JOIN files " " ftorch_${language}_sources)
+  endforeach()
+  file(RELATIVE_PATH ftorch_pkgconfig_prefix "/${ftorch_dir}/lib/pkgconfig" "/")
+  configure_file(src/ftorch.pc.in "${PROJECT_BINARY_DIR}/cmake/ftorch.pc" @ONLY)
+  install(FILES "${PROJECT_BINARY_DIR}/cmake/ftorch.pc" DESTINATION "${ftorch_dir}/lib/pkgconfig")
+endif()

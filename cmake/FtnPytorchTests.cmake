@@ -3,7 +3,7 @@
 #
 #   fpt_add_test(<name> COMMAND <command>... [LABELS <label>...] [options])
 #   fpt_fortran_test(<name> [SOURCES <file>...] [LINK <library>...] [ARGS <argument>...]
-#                    [PLAIN | OPTIMIZE <flags>... [SLOW_FLAGS <flags>...]] [UNCHECKED] [options])
+#                    [PLAIN | OPTIMIZE <flags>... [SLOW_FLAGS <flags>...]] [UNCHECKED] [FTORCH] [options])
 #   fpt_fortran_case(<name> PROGRAM <name> [ARGS <argument>... | COMMAND <command>...] [options])
 #   fpt_example_test(<name> [COMMAND <command>...] [ARGS <argument>...] [options])
 #
@@ -16,6 +16,7 @@
 # UNCHECKED is given. The plain form, with the flags of the build type, is slow and is called <name>. PLAIN: it is not
 # slow, since optimisation may matter. OPTIMIZE is for where it is sure to: a plain form for each entry, such as
 # -O0 -O2 "-O3;-flto", slow for those of SLOW_FLAGS; link-time optimisation covers the modules of the library as well.
+# FTORCH: with the modules of FTorch, in each form.
 # In the build type Debug there is the plain form only. fpt_fortran_case is one more run of such a program in its forms;
 # in COMMAND, <program> stands for the program. fpt_example_test runs the target <name> unless COMMAND says otherwise.
 #
@@ -42,7 +43,7 @@ endif()
 
 macro(_fpt_parse)
   cmake_parse_arguments(PARSE_ARGV 1 ARG
-    "PLAIN;SLOW;UNCHECKED;WILL_FAIL"
+    "FTORCH;PLAIN;SLOW;UNCHECKED;WILL_FAIL"
     "PASS_REGULAR_EXPRESSION;PROGRAM;TIMEOUT;WORKING_DIRECTORY"
     "ARGS;COMMAND;ENVIRONMENT;FIXTURES;LABELS;LINK;LOCK;OPTIMIZE;SLOW_FLAGS;SOURCES")
   if(ARG_UNPARSED_ARGUMENTS)
@@ -177,6 +178,14 @@ function(_fpt_fortran_program name flags)
     ftn_pytorch_add_fortran(${library} CORE ftn_pytorch_core SOURCES ${FTN_PYTORCH_FORTRAN_SOURCES})
     add_dependencies(${library} ftn_pytorch_fortran_sources)
     target_compile_options(${library} PRIVATE "$<$<COMPILE_LANGUAGE:Fortran>:${flags}>")
+  endif()
+  if(ARG_FTORCH)
+    if(NOT library STREQUAL "ftn_pytorch::ftn_pytorch" AND NOT TARGET ${library}_ftorch)
+      ftn_pytorch_add_ftorch(${library}_ftorch ON ${library} SOURCES ${FTN_PYTORCH_FTORCH_SOURCES})
+      add_dependencies(${library}_ftorch ftn_pytorch_ftorch_sources)
+      target_compile_options(${library}_ftorch PRIVATE "$<$<COMPILE_LANGUAGE:Fortran>:${flags}>")
+    endif()
+    string(REPLACE "ftn_pytorch::ftn_pytorch_ftorch" "FTorch::ftorch" library "${library}_ftorch")
   endif()
   add_executable(${name} ${ARG_SOURCES} "${PROJECT_SOURCE_DIR}/tests/fortran/check.f90")
   target_compile_options(${name} PRIVATE ${flags})

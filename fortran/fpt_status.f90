@@ -152,13 +152,19 @@ contains
    end subroutine get_last_error
 
    !> End the program as the user arranged it: registered handler, then error stop with the reason
-   subroutine give_up(status)
+   subroutine give_up(status, reason)
       !> What the failed call returned
       integer(c_int32_t), intent(in) :: status
+      !> Reason that neither the library nor get_last_error knows
+      character(*), intent(in), optional :: reason
 
       character(:), allocatable :: text
 
-      call get_last_error(status, text)
+      if (present(reason)) then
+         text = reason
+      else
+         call get_last_error(status, text)
+      end if
       if (associated(registered)) call registered(int(abs(status)), text)
       error stop text
    end subroutine give_up

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The pages of the documentation and the fenced code blocks in them."""
+"""The pages of the documentation, and the code in them: fenced blocks, and tables of equivalents."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ PAGES = sorted(
 RUN_PAGES = {ROOT / "docs" / "tutorial.md", ROOT / "docs" / "tools.md"}
 
 _FENCE = re.compile(r"^```(\w*)$")
+_SPAN = re.compile(r"`((?:call |\w+\(?1?\)? = )[^`]+)`")  # a statement in a table
 _COMMENT = re.compile(r"^<!-- test: (no, because|use|declare) (.+) -->$")
 
 
@@ -45,7 +46,10 @@ class Block:
 
 
 def blocks_of(page: Path) -> Iterator[Block]:
-    """All fenced blocks of a page, those without a language too."""
+    """All fenced blocks of a page, those without a language too.
+
+    In a table directly below ``<!-- test: ... -->`` the statements in the last column are Fortran, each row a block.
+    """
     comments: list[tuple[str, str]] = []
     body: list[str] = []
     fence, start = None, 0
@@ -61,6 +65,9 @@ def blocks_of(page: Path) -> Iterator[Block]:
             fence, start, body = opening[1], number, []
         elif comment := _COMMENT.match(line):
             comments.append((comment[1], comment[2]))
+        elif line.startswith("|") and comments:
+            if statements := _SPAN.findall(line.rstrip("|").rpartition("|")[2]):
+                yield Block(page, number, "fortran", "\n".join(statements) + "\n", tuple(comments))
         elif line:
             assert "<!-- test" not in line, f"{page.name}:{number}: not understood: {line}"
             comments = []

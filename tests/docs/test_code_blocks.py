@@ -3,7 +3,8 @@
 
 Complete Fortran programs and modules are compiled as they are. Fragments become procedures with the declarations that
 docs/fortran-api.md gives, and those of comments above the block: ``<!-- test: use <modules> -->`` and
-``<!-- test: declare <declarations> -->``. A block with ``<!-- test: no, because <reason> -->`` is left out.
+``<!-- test: declare <declarations> -->``. Each row of a table below such a comment is a fragment, too. A block with
+``<!-- test: no, because <reason> -->`` is left out.
 """
 
 from __future__ import annotations
@@ -69,6 +70,7 @@ def _needs_mpi(block: Block) -> bool:
 def test_fortran(mpi: bool, build_dir: Path, cache: dict[str, str], tmp_path: Path) -> None:
     """One call of the compiler: modules first, then all fragments in one file, then programs."""
     folders = [build_dir / "fortran" / "ftn_pytorch_fortran_modules"]
+    folders.append(build_dir / "fortran" / "ftorch" / "ftn_pytorch_ftorch_modules")
     if mpi:
         if cache.get("MPI_RESULT_Fortran_test_mpi_F08_MODULE") != "TRUE":
             pytest.skip("there is no MPI with module mpi_f08 for this compiler")
@@ -114,12 +116,16 @@ def test_python(block: Block, tmp_path: Path) -> None:
 # ---- CMake and make ----------------------------------------------------------------------------------------------
 
 
-def test_cmake(cache: dict[str, str], tmp_path: Path) -> None:
-    """The project of the README configures, with this repository in place of an installed package."""
-    (block,) = blocks("cmake")
-    package = tmp_path / "prefix" / "lib" / "cmake" / "ftn_pytorch"
-    package.mkdir(parents=True)
-    (package / "ftn_pytorch-config.cmake").write_text(f'add_subdirectory("{ROOT}" ftn_pytorch)\n')
+@pytest.mark.parametrize("block", blocks("cmake"), ids=lambda block: block.name)
+def test_cmake(block: Block, cache: dict[str, str], tmp_path: Path) -> None:
+    """A project configures, with this repository in place of an installed package."""
+    packages = tmp_path / "prefix" / "lib" / "cmake"
+    for name, config in (("ftn_pytorch", "ftn_pytorch-config.cmake"), ("FTorch", "FTorchConfig.cmake")):
+        (packages / name).mkdir(parents=True)
+        lines = (
+            f'set(FTN_PYTORCH_FTORCH {name == "FTorch"})\nenable_language(C)\nadd_subdirectory("{ROOT}" ftn_pytorch)\n'
+        )
+        (packages / name / config).write_text(lines)
     (tmp_path / "CMakeLists.txt").write_text(block.text)
     (tmp_path / "model.f90").write_text("end\n")
     compiler = f"-DCMAKE_Fortran_COMPILER={cache['CMAKE_Fortran_COMPILER']}"

@@ -85,7 +85,7 @@ def check_cmake(arguments: list[str]) -> None:
         elif option in ("--build", "--install") and not value.startswith("-") and value != "build":
             assert value.removeprefix("build/") in PRESETS
         elif option.startswith("-D"):
-            names = "CMAKE_BUILD_TYPE|CMAKE_PREFIX_PATH|Python_EXECUTABLE|FTN_PYTORCH_OFFLOAD_FLAGS"
+            names = "CMAKE_BUILD_TYPE|CMAKE_PREFIX_PATH|Python_EXECUTABLE|FTN_PYTORCH_OFFLOAD_FLAGS|FTN_PYTORCH_FTORCH"
             assert re.match(rf"-D({names})=", option), option
         elif option.startswith("-"):
             known = ("-S", "-B", "--build", "--install", "--prefix", "--test-dir", "--output-on-failure")

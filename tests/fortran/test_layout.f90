@@ -24,7 +24,29 @@ contains
       call outputs(model, layout)
       call results(model, layout)
       call images(model, layout)
+      call training(layout)
    end subroutine in_layout
+
+   !> A tensor of either layout is trained itself
+   subroutine training(layout)
+      character(*), intent(in) :: layout
+
+      type(torch_tensor) :: weights, other, scaling, cost
+      type(torch_optimizer) :: optimizer
+      real(real64), target :: w(2, 3), factors(2, 3)
+
+      w = 1
+      factors = reshape([1.0d0, 2.0d0, 3.0d0, 4.0d0, 5.0d0, 6.0d0], [2, 3])
+      call weights%from_array(torch_out(w), layout=layout)
+      call weights%set_requires_grad()
+      call other%ones([2], dtype="float64", layout=layout, requires_grad=.true.)
+      call optimizer%create("SGD", [weights, other], [torch_in("lr", 0.5d0)])
+      call scaling%from_array(torch_in(factors), layout=layout)
+      cost = torch_sum(weights*scaling) + torch_sum(other)
+      call cost%backward()
+      call optimizer%step()
+      call expect(all(w == 1 - factors/2), layout // ": an optimizer changes the array")
+   end subroutine training
 
    !> Which axis is first in Python
    subroutine inputs(model, layout)

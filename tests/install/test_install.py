@@ -59,6 +59,46 @@ def test_find_package(prefix: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_ftorch(prefix: Path, tmp_path: Path) -> None:
+    """A project of FTorch, with the package FTorch of this library in place of FTorch's; a script is a model, too."""
+    program = build("ftorch", tmp_path, f"-DCMAKE_PREFIX_PATH={prefix / 'share' / 'ftn_pytorch' / 'ftorch'}")
+    assert run(program, SCRIPT, cwd=tmp_path) == "15\n"
+
+
+def test_a_real_ftorch_is_never_hidden(prefix: Path, tmp_path: Path) -> None:
+    real = tmp_path / "real"
+    (real / "lib" / "cmake" / "FTorch").mkdir(parents=True)
+    (real / "lib" / "cmake" / "FTorch" / "FTorchConfig.cmake").write_text('message(FATAL_ERROR "the real one")\n')
+    command = ("cmake", "-S", HERE / "ftorch", "-B", tmp_path / "build", "-G", "Ninja")
+    both = attempt(*command, f"-DCMAKE_PREFIX_PATH={prefix};{real}", cwd=tmp_path)
+    assert both.returncode != 0 and "the real one" in both.stderr
+    shutil.rmtree(tmp_path / "build")
+    alone = attempt(*command, f"-DCMAKE_PREFIX_PATH={prefix}", cwd=tmp_path)
+    assert alone.returncode != 0 and 'provided by "FTorch"' in alone.stderr
+
+
+@pytest.mark.slow
+def test_ftorch_with_make(prefix: Path, is_gnu_fortran: bool, tmp_path: Path) -> None:
+    """The sources that both files of pkg-config list, in their order."""
+    if not is_gnu_fortran:
+        pytest.skip("the flags are those of gfortran")
+    folders = (prefix / "lib" / "pkgconfig", prefix / "share" / "ftn_pytorch" / "ftorch" / "lib" / "pkgconfig")
+    path = {"PKG_CONFIG_PATH": os.pathsep.join(map(str, folders))}
+
+    def ask(package: str, *options: str) -> list[str]:
+        return run("pkg-config", *options, package, cwd=tmp_path, **path).split()
+
+    assert ask("ftorch", "--modversion") == ["1.1.0"]
+    for package in ("ftn_pytorch", "ftorch"):
+        run("cc", *ask(package, "--cflags"), "-c", *ask(package, "--variable=c_sources"), cwd=tmp_path)
+        flags = ask("ftn_pytorch", "--variable=gfortran_flags")
+        run("gfortran", *flags, "-c", *ask(package, "--variable=fortran_sources"), cwd=tmp_path)
+    libraries = ask("ftorch", "--libs")
+    run("gfortran", HERE / "ftorch.f90", *tmp_path.glob("*.o"), *libraries, "-o", "program", cwd=tmp_path)
+    assert run(tmp_path / "program", SCRIPT, cwd=tmp_path) == "15\n"
+
+
+@pytest.mark.slow
 def test_first_program_of_the_readme(prefix: Path, tmp_path: Path) -> None:
     """The first blocks of README.md, word for word."""
     readme = (ROOT / "README.md").read_text()

@@ -13,8 +13,13 @@ HEADER = (ROOT / "src" / "ftn_pytorch.h").read_text()
 FORTRAN = ROOT / "fortran"
 
 # Order of use, lowest first. Each module uses those before it.
-ORDER = re.search(r"set\(modules([^)]*)", (FORTRAN / "CMakeLists.txt").read_text())[1].split()
-MODULES = [next(FORTRAN.glob(f"{module}.f*")) for module in ORDER]
+ORDER = [
+    module
+    for folder in (FORTRAN, FORTRAN / "ftorch")
+    for module in re.search(r"set\(modules([^)]*)", (folder / "CMakeLists.txt").read_text())[1].split()
+]
+FILES = sorted(FORTRAN.rglob("*.f*"))
+MODULES = [next(FORTRAN.rglob(f"{module}.f*")) for module in ORDER]
 
 
 def code_of(path: Path) -> str:
@@ -59,7 +64,7 @@ def test_constants_are_those_of_the_header() -> None:
 
 def test_no_function_of_deferred_length_is_called() -> None:
     """gfortran keeps the length of such a result in static memory of the caller, which all threads share."""
-    code = {path: code_of(path) for path in FORTRAN.glob("*.f*")}
+    code = {path: code_of(path) for path in FILES}
     function_of = re.compile(r"^ *function (\S+)\([^)]*\) result\((\w+)\)$(.*?)^ *end function", re.M | re.S)
     deferred = {
         function[1]
@@ -70,6 +75,14 @@ def test_no_function_of_deferred_length_is_called() -> None:
     assert {"ftn_pytorch_version", "model_backend"} <= deferred
     called = re.compile(rf"^(?! *function ).*(?<!\w)(?!fpt_)[\w$]*?({'|'.join(deferred)})\(.*$", re.M)
     assert {path.name: called.findall(text) for path, text in code.items() if called.search(text)} == {}
+
+
+def test_ftorch_hides_nothing_of_the_library() -> None:
+    """Programs of FTorch see the names of FTorch, and what they may use besides lies behind components."""
+    text = (FORTRAN / "ftorch" / "ftorch.f90").read_text()
+    assert set(re.findall(r"use (\w+)", text.partition("module ftorch\n")[2])) == {
+        "ftorch_devices", "ftorch_loss", "ftorch_model", "ftorch_optim", "ftorch_tensor", "ftorch_types"
+    }  # fmt: skip
 
 
 def test_every_function_of_tensors_is_documented() -> None:
@@ -98,7 +111,7 @@ def test_arrows_point_one_way(path: Path) -> None:
     assert set(used) <= set(ORDER[: ORDER.index(path.stem)])
 
 
-@pytest.mark.parametrize("path", sorted(FORTRAN.glob("*.f*")), ids=lambda path: path.name)
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_the_optimizer_is_held_off(path: Path) -> None:
     """Dummies whose memory may be used after the call that describes it have target and no intent(in)."""
     dummies: list[str] = []

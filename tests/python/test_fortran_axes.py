@@ -4,6 +4,7 @@
 import numpy
 import pytest
 
+from ftn_pytorch.errors import FtnPytorchError
 from ftn_pytorch.tensors.fortran_axes import FortranFunctions, torch_dtype
 
 torch = pytest.importorskip("torch")
@@ -150,3 +151,58 @@ def test_names_of_functions():
     functions = FortranFunctions("same")
     assert functions.find("nonsense") is None
     assert functions.find("reshape") == functions.reshape
+
+
+def leaf(*values, wanted=True):
+    return torch.tensor(values, requires_grad=wanted)
+
+
+def test_assign_takes_over_values_graph_and_requires_grad():
+    assign = FortranFunctions("same").assign
+    source, target = leaf(2.0, 3.0), torch.zeros(2, dtype=torch.float64)
+    assign(target, source * source)
+    assert target.tolist() == [4, 9] and target.requires_grad
+    target.sum().backward()
+    assert source.grad.tolist() == [4, 6]
+    assign(target, source + 1)
+    target.sum().backward()
+    assert source.grad.tolist() == [5, 7]  # the graph of the first assignment is gone
+    assign(target, torch.ones(2))
+    assert target.tolist() == [1, 1] and not target.requires_grad
+    parameter = leaf(1.0)
+    assign(parameter, torch.tensor(5.0))
+    assert parameter.item() == 5 and not parameter.requires_grad
+
+
+def test_assign_does_not_let_graphs_grow():
+    target = torch.zeros(1)
+    for _ in range(3):
+        FortranFunctions("same").assign(target, leaf(1.0) * 2)
+    depth, node = 0, target.grad_fn
+    while node is not None:
+        depth, node = depth + 1, max((each for each, _ in node.next_functions if each), key=str, default=None)
+    assert depth <= 3
+
+
+def test_assign_copies_within_a_memory():
+    memory = torch.arange(4.0)
+    FortranFunctions("reversed").assign(memory[1:], memory[:3])
+    assert memory.tolist() == [0, 0, 1, 2]
+
+
+def test_results_losses_and_gradients_are_assigned():
+    functions, source, target = FortranFunctions("same"), leaf(1.0, 3.0), torch.zeros(1)
+    functions.find("assign_result.mean")(target, source)
+    assert target.item() == 2
+    functions.find("assign_loss.mse_loss")(target, source, torch.zeros(2), "sum")
+    assert target.item() == 10
+    with pytest.raises(FtnPytorchError, match="no gradient yet"):
+        functions.assign_grad(target, source)
+    functions.clear_grad(source)
+    assert source.grad is None
+    target.backward()
+    gradient = torch.zeros(2)
+    functions.assign_grad(gradient, source)
+    assert gradient.tolist() == [2, 6]
+    functions.clear_grad(source)
+    assert source.grad.tolist() == [0, 0]

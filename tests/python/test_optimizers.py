@@ -8,6 +8,7 @@ import pytest
 
 from ftn_pytorch import _embed
 from ftn_pytorch.runners.objects import base
+from ftn_pytorch.tensors.fortran_tensors import adapt
 
 torch = pytest.importorskip("torch")
 
@@ -215,6 +216,34 @@ def test_a_closure_must_compute_a_loss_of_the_parameters(model, fails, step_with
     made = called(model, "ftn_pytorch_optimizer", "LBFGS")
     with fails("ARGUMENT", "was not computed from anything that requires gradients"):
         step_with(made, lambda: torch.ones(()))
+
+
+@pytest.mark.parametrize(
+    ("kind", "elements", "options", "fused"),
+    [
+        ("SGD", 25, {}, None),
+        ("SGD", 65536, {}, True),
+        ("SGD", 25, {"momentum": 0.9}, True),
+        ("SGD", 25, {"fused": True}, True),
+        ("Adam", 25, {}, True),
+        ("Adam", 25, {"foreach": True}, None),
+    ],
+)
+def test_the_fused_kernel_is_taken_where_it_pays(kind, elements, options, fused):
+    made = called(torch_runner(), "ftn_pytorch_optimizer", kind, torch.ones(elements, requires_grad=True), **options)
+    assert made.held.param_groups[0]["fused"] is fused
+
+
+def test_a_tensor_of_the_other_axis_order_is_trained_itself(fails):
+    weights = torch.ones(2, 3, requires_grad=True)
+    view = adapt(weights, None, is_reversed=True, copied=False)
+    made = called(torch_runner(), "ftn_pytorch_optimizer", "SGD", view, lr=0.5)
+    weights.sum().backward()
+    called(made, "step")
+    assert made.held.param_groups[0]["params"][0] is weights and weights.tolist() == [[0.5] * 3] * 2
+    called(made, "add_group", adapt(torch.ones(1, 2, requires_grad=True), None, is_reversed=True, copied=False))
+    with fails("ARGUMENT", "parameter 1 is the result of an operation"):
+        made = called(torch_runner(), "ftn_pytorch_optimizer", "SGD", adapt(2 * weights, None, True, False))
 
 
 def test_there_must_be_something_to_train(load, fails, model):

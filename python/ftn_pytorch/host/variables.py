@@ -16,6 +16,7 @@ KNOWN = {
         *("FAULTHANDLER", "SHIM", "CPP_FUNCTIONS"),
         # read by make and the tests
         *("TORCH", "OFFLOAD_FLAGS", "BUILD_DIR", "TEST_SEED", "TEST_KILLS", "TEST_ATTACK", "TOOLS"),
+        *("FTORCH_SOURCE", "PFUNIT"),
     )
 }
 

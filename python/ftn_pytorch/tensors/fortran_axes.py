@@ -138,6 +138,40 @@ class FortranFunctions:
         with torch.no_grad():
             overwrite(tensor, value) if isinstance(value, torch.Tensor) else tensor.fill_(value)
 
+    def assign(self, tensor: Any, value: Any) -> None:
+        """Copy a value into a tensor, which has the graph of the value and its ``requires_grad`` from then on."""
+        import torch
+
+        if tensor.grad_fn is not None:
+            tensor.detach_()  # the graph of earlier values would grow with every assignment
+        if tensor.requires_grad and not value.requires_grad:
+            tensor.requires_grad_(False)
+        with torch.set_grad_enabled(value.requires_grad):
+            overwrite(tensor, value)
+
+    def assign_result(self, name: str, tensor: Any, *args: Any) -> None:
+        """The same for what torch.sum, ... (``name``) returns."""
+        import torch
+
+        self.assign(tensor, attrgetter(name)(torch)(*args))
+
+    def assign_loss(self, name: str, tensor: Any, values: Any, target: Any, reduction: str) -> None:
+        """The same for a loss."""
+        self.assign(tensor, self.loss(name, values, target, reduction))
+
+    def assign_grad(self, tensor: Any, source: Any) -> None:
+        """The same for the gradient of another tensor; ARGUMENT if there is none."""
+        if source.grad is None:
+            raise FtnPytorchError(
+                "ARGUMENT", "there is no gradient yet: call backward first, for a tensor with requires_grad"
+            )
+        self.assign(tensor, source.grad)
+
+    def clear_grad(self, tensor: Any) -> None:
+        """Overwrite the gradient with zeros, if there is one."""
+        if tensor.grad is not None:
+            tensor.grad.detach_().zero_()
+
     def requires_grad(self, tensor: Any) -> bool:
         """Whether gradients with respect to a tensor are computed."""
         return tensor.requires_grad

@@ -16,7 +16,9 @@ def adapt(tensor: Any, dtype: str | None, is_reversed: bool, copied: bool) -> An
     import torch
 
     if is_reversed:
-        tensor = reversed_view(tensor)
+        source, tensor = tensor, reversed_view(tensor)
+        if source.requires_grad and source.is_leaf:
+            tensor._ftn_pytorch_leaf = source  # an optimizer trains this one: the view is the result of an operation
     if dtype:
         return tensor.to(getattr(torch, dtype), copy=copied)
     return tensor.clone() if copied else tensor

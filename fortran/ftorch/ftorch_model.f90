@@ -1,0 +1,287 @@
+! SPDX-License-Identifier: MIT
+!> Models of FTorch on top of those of ftn_pytorch. Any file that torch_module loads is a model.
+!>
+!> A model runs on the direct path, without Python, until something asks for gradients or parameters, which need Python.
+module ftorch_model
+   use, intrinsic :: iso_c_binding, only : c_int, c_int32_t, c_int64_t, c_loc, c_null_ptr, c_ptr
+   use fpt_arg, only : torch_arg
+   use fpt_c, only : fpt_results_name
+   use fpt_ftorch, only : into, name_of_device, refuse
+   use fpt_module, only : torch_module
+   use fpt_results, only : handle_of, torch_results
+   use fpt_scope, only : torch_scope
+   use fpt_status, only : FTN_PYTORCH_ERR_ARGUMENT, FTN_PYTORCH_OK, give_up, text_at
+   use fpt_tensor, only : base => torch_tensor
+   use ftorch_tensor, only : has_contents, have_read, torch_tensor
+   implicit none
+   private
+
+   public :: torch_model, torch_model_load, torch_model_forward, torch_model_save, torch_model_parameters
+   public :: torch_model_print_parameters, torch_model_is_training, torch_model_delete
+
+   !> What a model is. It lies behind a pointer, since FTorch changes models that are intent(in)
+   type :: contents
+      type(torch_module) :: net
+      character(:), allocatable :: file
+      character(16) :: device = ""
+      logical :: is_training = .false., has_python = .false.
+   end type contents
+
+   !> A saved model; load it first
+   type :: torch_model
+      !> Null where there are no contents. It must not be looked into
+      type(c_ptr) :: p = c_null_ptr
+      type(contents), pointer, private :: loaded => null()
+   contains
+      procedure :: print_parameters => torch_model_print_parameters
+      procedure :: is_training => torch_model_is_training
+      final :: torch_model_delete
+   end type torch_model
+
+contains
+
+   !> Load a model, in whatever format
+   subroutine torch_model_load(model, filename, device_type, device_index, requires_grad, is_training)
+      !> Receives the model; what it was is released
+      type(torch_model), intent(inout) :: model
+      !> Path; blanks around it do not count
+      character(*), intent(in) :: filename
+      !> Where to compute, torch_kCPU
+      integer(c_int), intent(in) :: device_type
+      !> On which of several devices, from 0; default the first one
+      integer(c_int), optional, intent(in) :: device_index
+      !> Whether gradients will be asked for, default false. They can be asked for in any case
+      logical, optional, intent(in) :: requires_grad
+      !> Whether the model is to be in training mode, default false
+      logical, optional, intent(in) :: is_training
+
+      call torch_model_delete(model)
+      allocate (model%loaded)
+      associate (loaded => model%loaded)
+         loaded%file = trim(adjustl(filename))
+         loaded%device = name_of_device(device_type)
+         if (present(device_index)) loaded%device = name_of_device(device_type, int(device_index))
+         if (present(is_training)) loaded%is_training = is_training
+         loaded%has_python = loaded%is_training
+         if (present(requires_grad)) loaded%has_python = loaded%has_python .or. requires_grad
+         call load(loaded)
+         model%p = c_loc(loaded%net)
+      end associate
+   end subroutine torch_model_load
+
+   !> Load the file as it is to be run. Outputs may be narrower than results, as FTorch has it
+   subroutine load(loaded)
+      !> Receives the model
+      type(contents), intent(inout) :: loaded
+
+      call loaded%net%load(loaded%file, layout="same", device=trim(loaded%device), cast=.true., &
+         backend=trim(merge("python", "auto  ", loaded%has_python)), training=loaded%is_training)
+   end subroutine load
+
+   !> From now on with Python. Nothing is lost: a prediction on the direct path leaves no state that training would need
+   subroutine need_python(loaded)
+      !> Loaded model
+      type(contents), intent(inout) :: loaded
+
+      if (loaded%has_python) return
+      loaded%has_python = .true.
+      call load(loaded)
+   end subroutine need_python
+
+   !> The contents of a model. The program ends where there are none
+   function contents_of(model) result(loaded)
+      !> Loaded model
+      class(torch_model), intent(in) :: model
+      type(contents), pointer :: loaded
+
+      loaded => model%loaded
+      if (.not. associated(loaded)) call refuse("the model was never loaded, or is deleted: call torch_model_load")
+   end function contents_of
+
+   !> Run the model. With a graph the outputs become what the model returns, else they receive copies
+   subroutine torch_model_forward(model, input_tensors, output_tensors, requires_grad)
+      !> Loaded model
+      type(torch_model), intent(in) :: model
+      !> Arguments
+      type(torch_tensor), intent(in) :: input_tensors(:)
+      !> Receive the results. There is no intent, as FTorch has in, and their contents may become others
+      type(torch_tensor), target :: output_tensors(:)
+      !> Whether the results have the graph of the computation, default false
+      logical, optional, intent(in) :: requires_grad
+
+      type(contents), pointer :: loaded
+      type(torch_arg), target :: inputs(size(input_tensors))
+      type(torch_results) :: results
+      logical :: has_graph
+      integer :: i
+
+      loaded => contents_of(model)
+      has_graph = .false.
+      if (present(requires_grad)) has_graph = requires_grad
+      do i = 1, size(inputs)
+         inputs(i) = input_tensors(i)%t%arg()
+      end do
+      if (has_graph) then
+         call need_python(loaded)
+         call loaded%net%forward(inputs, results)
+         call require_count(results, size(output_tensors))
+         do i = 1, size(output_tensors)
+            call results%get(i, output_tensors(i)%t)
+            call has_contents(output_tensors(i))
+         end do
+         call results%free()
+      else
+         call forward_copies(loaded, inputs, output_tensors)
+      end if
+      do i = 1, size(inputs)
+         call have_read(input_tensors(i))
+      end do
+   end subroutine torch_model_forward
+
+   !> Run the model and copy its results into the memory of tensors
+   subroutine forward_copies(loaded, inputs, output_tensors)
+      !> Loaded model
+      type(contents), intent(in) :: loaded
+      !> Arguments
+      type(torch_arg), target :: inputs(:)
+      !> Receive the results
+      type(torch_tensor), intent(in) :: output_tensors(:)
+
+      type(torch_arg), target :: outputs(size(output_tensors))
+      type(torch_scope) :: scope
+      character(:), allocatable :: errmsg
+      integer :: i, stat
+
+      do i = 1, size(outputs)
+         outputs(i) = output_tensors(i)%t%arg()
+      end do
+      if (loaded%has_python) then
+         call scope%begin()
+         call scope%no_grad()
+      end if
+      call loaded%net%forward(inputs, outputs, stat=stat, errmsg=errmsg)
+      if (stat == FTN_PYTORCH_ERR_ARGUMENT) then
+         call forward_into_tensors(loaded, inputs, output_tensors)
+      else if (stat /= FTN_PYTORCH_OK) then
+         call give_up(int(stat, c_int32_t))
+      end if
+      if (loaded%has_python) call scope%end()
+   end subroutine forward_copies
+
+   !> The same for tensors in memory of torch, which is no output of a call
+   subroutine forward_into_tensors(loaded, inputs, output_tensors)
+      !> Loaded model
+      type(contents), intent(in) :: loaded
+      !> Arguments
+      type(torch_arg), target :: inputs(:)
+      !> Receive the results
+      type(torch_tensor), intent(in) :: output_tensors(:)
+
+      type(torch_results) :: results
+      type(base) :: made
+      integer :: i
+
+      call loaded%net%forward(inputs, results)
+      call require_count(results, size(output_tensors))
+      do i = 1, size(output_tensors)
+         call results%get(i, made)
+         call into(output_tensors(i)%t, "assign", [made%arg()])
+      end do
+      call made%free()
+      call results%free()
+   end subroutine forward_into_tensors
+
+   !> As many results as tensors; one result more is none too many
+   subroutine require_count(results, expected)
+      !> Results of the model
+      type(torch_results), intent(in) :: results
+      !> How many tensors there are for them
+      integer, intent(in) :: expected
+
+      if (results%count() < expected) call refuse("the model has fewer results than there are tensors for them")
+   end subroutine require_count
+
+   !> Write the model with its weights
+   subroutine torch_model_save(model, filename)
+      !> Loaded model
+      type(torch_model), intent(in) :: model
+      !> Path; blanks around it do not count
+      character(*), intent(in) :: filename
+
+      type(contents), pointer :: loaded
+
+      loaded => contents_of(model)
+      call loaded%net%save(trim(adjustl(filename)))
+   end subroutine torch_model_save
+
+   !> The parameters of a model: whoever changes them changes the model
+   subroutine torch_model_parameters(model, output_tensors)
+      !> Loaded model
+      type(torch_model), intent(in) :: model
+      !> Receive them, one each
+      type(torch_tensor), intent(inout) :: output_tensors(:)
+
+      type(contents), pointer :: loaded
+      type(torch_results) :: results
+      integer :: i
+
+      loaded => contents_of(model)
+      call need_python(loaded)
+      call loaded%net%parameters(results)
+      if (results%count() /= size(output_tensors)) then
+         call refuse("the number of tensors is not that of the parameters of the model")
+      end if
+      do i = 1, size(output_tensors)
+         call results%get(i, output_tensors(i)%t)
+         call has_contents(output_tensors(i))
+      end do
+      call results%free()
+   end subroutine torch_model_parameters
+
+   !> Write the parameters with their names, as Python prints them
+   subroutine torch_model_print_parameters(self)
+      !> Loaded model
+      class(torch_model), intent(in) :: self
+
+      type(contents), pointer :: loaded
+      type(torch_results) :: results
+      type(base) :: parameter
+      type(c_ptr) :: address
+      integer(c_int64_t) :: length
+      integer(c_int32_t) :: status
+      integer :: i
+
+      loaded => contents_of(self)
+      call need_python(loaded)
+      call loaded%net%parameters(results)
+      do i = 1, results%count()
+         status = fpt_results_name(handle_of(results), int(i, c_int32_t), address, length)
+         if (status /= FTN_PYTORCH_OK) call give_up(status)
+         print "(2a)", text_at(address, length), ":"
+         call results%get(i, parameter)
+         call parameter%print()
+      end do
+      call results%free()
+   end subroutine torch_model_print_parameters
+
+   !> Whether the model is in training mode
+   function torch_model_is_training(self) result(is_training)
+      !> Loaded model
+      class(torch_model), intent(in) :: self
+      logical :: is_training
+
+      type(contents), pointer :: loaded
+
+      loaded => contents_of(self)
+      is_training = loaded%is_training
+   end function torch_model_is_training
+
+   !> Release a model; one that was never loaded is fine
+   subroutine torch_model_delete(model)
+      !> Without contents afterwards
+      type(torch_model), intent(inout) :: model
+
+      if (associated(model%loaded)) deallocate (model%loaded)
+      model%p = c_null_ptr
+   end subroutine torch_model_delete
+end module ftorch_model
