@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 # The torch of the Python at hand, for the direct path: its C++ headers and libraries. Sets FTN_PYTORCH_TORCH_FOLDER (empty:
-# no direct path) and FTN_PYTORCH_TORCH_VERSION, and the target ftn_pytorch_torch.
+# no direct path) and FTN_PYTORCH_TORCH_VERSION, and the target ftn_pytorch_torch; and FTN_PYTORCH_CUDA_HEADERS, a folder, where
+# torch is built for CUDA and its headers are found. They come with the toolkit, and with some of torch's packages.
 #
 # The package is found, not imported, which would take seconds. find_package(Torch) is not used: it wants the CUDA
 # compiler where torch can use CUDA, and none is needed here.
@@ -64,4 +65,16 @@ if(FTN_PYTORCH_TORCH_FOLDER)
     "${libraries}/libtorch.so" "${libraries}/libtorch_cpu.so" "${libraries}/libc10.so")
   # libtorch of a CUDA or ROCm build registers its devices when it is loaded; nothing here refers to it by name.
   target_link_options(ftn_pytorch_torch INTERFACE "LINKER:--no-as-needed")
+
+  if(EXISTS "${libraries}/libtorch_cuda.so" AND NOT FTN_PYTORCH_CUDA_HEADERS)
+    # cuda_runtime_api.h needs this file, which some packages leave out
+    find_path(FTN_PYTORCH_CUDA_HEADERS crt/host_defines.h HINTS ENV CUDA_HOME PATHS /usr/local/cuda
+      "${FTN_PYTORCH_TORCH_FOLDER}/../nvidia/cuda_runtime" "${FTN_PYTORCH_TORCH_FOLDER}/../triton/backends/nvidia"
+      PATH_SUFFIXES include)
+    if(FTN_PYTORCH_CUDA_HEADERS)
+      message(STATUS "Saved recordings on a GPU: CUDA graphs, with the headers in ${FTN_PYTORCH_CUDA_HEADERS}")
+    else()
+      message(STATUS "Saved recordings on a GPU: no CUDA graphs, no toolkit is found (CUDA_HOME)")
+    endif()
+  endif()
 endif()

@@ -117,7 +117,7 @@ void Frame::report_kept(const std::string& function, const std::vector<at::Tenso
   for (const Use& use : uses_) {
     const at::Tensor& tensor = *use.given;
     const bool returned = std::any_of(results.begin(), results.end(), [&](const at::Tensor& result) {
-      return result.storage().unsafeGetStorageImpl() == tensor.storage().unsafeGetStorageImpl();
+      return result.defined() && result.storage().unsafeGetStorageImpl() == tensor.storage().unsafeGetStorageImpl();
     });
     if (use.copied || use.moved.defined() || returned || is_unshared(tensor)) continue;
     reported_ = true;

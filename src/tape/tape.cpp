@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "tape/tape.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 namespace fpt::recording {
@@ -38,6 +39,14 @@ c10::IValue numbers_of(const Argument& argument, const std::vector<double>& numb
   list.reserve(argument.formulas.size());
   for (const Formula& each : argument.formulas) list.push_back(each.value(numbers, slots));
   return list;
+}
+
+bool is_on_host(const c10::IValue& result) {
+  const auto is_there = [](const at::Tensor& tensor) { return tensor.defined() && tensor.is_cpu(); };
+  if (result.isTensor()) return is_there(result.toTensor());
+  if (!result.isTensorList()) return false;
+  const std::vector<at::Tensor> tensors = result.toTensorVector();
+  return std::any_of(tensors.begin(), tensors.end(), is_there);
 }
 
 void keep(std::vector<c10::IValue>& slots, const std::vector<int32_t>& places, c10::IValue&& result) {
@@ -81,6 +90,11 @@ bool Branch::holds(const std::vector<double>& numbers) const {
   const double one = left.value(numbers, {}), other = right.value(numbers, {});
   const bool found = code == Code::less ? one < other : code == Code::less_equal ? one <= other : one == other;
   return found == is_true;
+}
+
+bool Tape::calls_only_torch() const noexcept {
+  return std::none_of(operations_.begin(), operations_.end(),
+                      [](const Operation& each) { return each.own != nullptr; });
 }
 
 Tape::Tape(int32_t slots, std::vector<std::pair<int32_t, at::Tensor>> constants, std::vector<Operation> operations)
@@ -141,6 +155,8 @@ void Tape::run(Frame& frame, const std::vector<double>& numbers, bool is_capture
       operation.handle->callBoxed(stack);
     else
       operation.own(stack);
+    // a graph would copy from memory that is gone when it is launched
+    TORCH_CHECK(!is_captured || std::none_of(stack.begin(), stack.end(), is_on_host), "a result on the host");
     for (std::size_t i = 0; i < operation.results.size(); ++i) keep(slots, operation.results[i], std::move(stack[i]));
   }
   stack.clear();

@@ -89,7 +89,10 @@ class Tape {
   Frame frame() const;
   /// True for a slot that holds the same tensor in every run.
   bool is_constant(int32_t slot) const { return slot >= 0 && !slots_[static_cast<std::size_t>(slot)].isNone(); }
+  /// No call is one of this library.
+  bool calls_only_torch() const noexcept;
   /// Run all calls on a frame whose inputs are set. Throws what an operator throws; the frame is of no use then.
+  /// @param is_captured  the calls become a graph of a GPU, so what they make must be there
   /// @param batch  size of the batch, for a tape whose sizes follow from it
   void run(Frame& frame, const std::vector<double>& numbers, bool is_captured, int64_t batch = 0) const;
   /// Let all tensors of a run go; constants stay.

@@ -133,6 +133,11 @@ contains
       logical :: positive
       character(:), allocatable :: word
 
+      x = [1, 2, 3, 4]
+      call load(model, "counted")
+      call model%forward([torch_in(x)], [torch_out(x), torch_out(n)])  ! the first calls look for inputs that are kept
+      call expect(all(x == [2, 4, 6, 8]) .and. n == 4, "a tensor beside a number")
+
       x = [3d0, -1d0, 7d0, 2d0]
       call load(model, "range")
       call model%forward([torch_in(x)], [torch_out(low), torch_out(high)])

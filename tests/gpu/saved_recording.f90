@@ -2,7 +2,7 @@
 !> A saved recording on a GPU: the numbers of its script, for arrays of the host and of the device; files go from the
 !> host to a GPU and back.
 program saved_recording
-   use, intrinsic :: iso_fortran_env, only : real32
+   use, intrinsic :: iso_fortran_env, only : real32, real64
    use check, only : expect, finish, script
    use ftn_pytorch
    use gpu, only : require_gpus
@@ -30,6 +30,7 @@ program saved_recording
    call expect(all(again == losses), "steps on a GPU are those of the script, bit for bit")
    call closure%forward([torch_in(x)], [torch_out(y)])
    call expect(all(y == expected), "predictions, too")
+   call goes_on_with_another_rate()
    call on_the_device(x, y, rows)
    call closure%checkpoint("of_gpu", step=1)
    call on_gpu%restore("of_gpu")
@@ -79,6 +80,29 @@ contains
          call model%train([torch_in(x)], [torch_in(target)], found(call))
       end do
    end subroutine train
+
+   !> A graph has the number in it
+   subroutine goes_on_with_another_rate()
+      real(real32) :: loss_of_script, loss_of_file
+      real(real64), parameter :: rates(3) = [2d-3, 2d-3, 5d-3] ! the second is the same graph
+      integer :: round, call
+      logical :: is_same
+
+      is_same = .true.
+      do round = 1, size(rates)
+         call closure%set("lr", rates(round))
+         call on_gpu%call("set_rate", [torch_in(rates(round))])
+         do call = 1, 6
+            call on_gpu%train_step([torch_in(x)], [torch_in(target)], loss_of_script)
+            call closure%train_step([torch_in(x)], [torch_in(target)], loss_of_file)
+            is_same = is_same .and. loss_of_script == loss_of_file
+         end do
+      end do
+      call expect(is_same, "steps with other rates are those of the script, bit for bit")
+      call on_gpu%forward([torch_in(x)], [torch_out(expected)])
+      call closure%forward([torch_in(x)], [torch_out(y)])
+      call expect(all(y == expected), "and what comes of them")
+   end subroutine goes_on_with_another_rate
 
    subroutine on_the_device(x, y, n)
       integer, intent(in) :: n

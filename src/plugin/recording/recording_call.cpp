@@ -122,10 +122,19 @@ void RecordedCall::run(RecordingState& state) {
   require_flat(tape.result, function_.label);
   recording::Frame frame = take_frame(*recorded_);
   for (std::size_t i = 0; i < tape.inputs.size(); ++i) set_input(frame, tape.inputs[i], i);
-  tape.tape.run(frame, numbers_, false, batch_);
-  for (const auto& [name, slot] : tape.gradients)
-    state.set_array(name, slot < 0 ? at::Tensor() : frame.slots[static_cast<std::size_t>(slot)].toTensor());
-  for (const int32_t slot : tape.results) tensors_.push_back(frame.slots[static_cast<std::size_t>(slot)].toTensor());
+  std::optional<GraphRun> launched;
+  if (settings_.device && settings_.device->is_cuda())
+    launched = recorded_->graphs.run(tape, frame, numbers_, batch_, state.arrays());
+  if (launched) {
+    for (std::size_t i = 0; i < tape.gradients.size(); ++i)
+      state.set_array(tape.gradients[i].first, launched->gradients[i]);
+    tensors_ = std::move(launched->results);
+  } else {
+    tape.tape.run(frame, numbers_, false, batch_);
+    for (const auto& [name, slot] : tape.gradients)
+      state.set_array(name, slot < 0 ? at::Tensor() : frame.slots[static_cast<std::size_t>(slot)].toTensor());
+    for (const int32_t slot : tape.results) tensors_.push_back(frame.slots[static_cast<std::size_t>(slot)].toTensor());
+  }
   for (const std::size_t input : tape.written_inputs) give_back(input);
   put_back(*recorded_, std::move(frame));
 }

@@ -9,15 +9,17 @@
 #include <vector>
 
 #include "plugin/frame.hpp"
+#include "plugin/recording/device_graph.hpp"
 #include "plugin/recording/over_ranks.hpp"
 #include "plugin/recording/recording_state.hpp"
 #include "plugin/recording/saved_tape.hpp"
 
 namespace fpt::direct {
 
-/// A recording, and frames that are not in use.
+/// A recording, its graphs on a GPU, and frames that are not in use.
 struct Recorded {
   SavedTape tape;
+  DeviceGraphs graphs;
   std::mutex mutex;
   std::vector<recording::Frame> idle;
   explicit Recorded(SavedTape of) : tape(std::move(of)) {}

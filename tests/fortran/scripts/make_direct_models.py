@@ -21,6 +21,13 @@ class Weighted(torch.nn.Module):
         return x * torch.arange(1, x.shape[-1] + 1, dtype=x.dtype)
 
 
+class Counted(torch.nn.Module):
+    """Twice a tensor, and how many elements it has: a tensor and a number."""
+
+    def forward(self, x):
+        return 2 * x, x.numel()
+
+
 class Two(torch.nn.Module):
     """Two inputs, a scalar with a default, two outputs; other methods with other results."""
 
@@ -333,6 +340,7 @@ def copy_with(name: str, end: str, content: bytes) -> None:
 def write_models():
     models = {
         "weighted": Weighted(),
+        "counted": Counted(),
         "two": Two(),
         "range": Range(),
         "entries": Entries(),

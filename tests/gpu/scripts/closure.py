@@ -21,3 +21,7 @@ def ftn_pytorch_train(x, target):
     loss.backward()
     optimizer.step()
     return False, loss
+
+
+def set_rate(rate):
+    optimizer.param_groups[0]["lr"] = rate

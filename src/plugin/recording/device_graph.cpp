@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: MIT
+#include "plugin/recording/device_graph.hpp"
+
+#ifdef FPT_CUDA_GRAPHS
+
+#include <ATen/Context.h>
+#include <ATen/cuda/CUDAGraph.h>
+#include <ATen/ops/_foreach_copy.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/empty_strided.h>
+#include <c10/core/Event.h>
+#include <c10/core/StreamGuard.h>
+
+#include <algorithm>
+#include <mutex>
+#include <tuple>
+#include <utility>
+
+namespace fpt::direct {
+namespace {
+
+constexpr int most_captures = 8;
+constexpr std::size_t most_graphs = 8;
+// libraries that torch calls prepare themselves in their first calls, which cannot be captured
+constexpr int calls_before = 2;
+
+/// Settings of kernels that a capture makes part of a graph.
+using KernelSettings = std::tuple<bool, bool, at::Float32MatmulPrecision>;
+
+KernelSettings kernel_settings() {
+  const at::Context& torch = at::globalContext();
+  return {torch.deterministicAlgorithms(), torch.allowTF32CuDNN(), torch.float32MatmulPrecision()};
+}
+
+const at::Tensor& in_slot(const recording::Frame& frame, int32_t slot) {
+  return frame.slots[static_cast<std::size_t>(slot)].toTensor();
+}
+
+/// A tensor with elements that share memory can be no buffer.
+bool has_memory_of_its_own(const at::Tensor& tensor) {
+  for (int64_t axis = 0; axis < tensor.dim(); ++axis)
+    if (tensor.size(axis) > 1 && tensor.stride(axis) == 0) return false;
+  return true;
+}
+
+/// One GPU has everything, and a run is calls of torch that change nothing but what the file keeps.
+bool can_be_captured(const SavedTape& tape, const std::vector<std::pair<int32_t, at::Tensor>>& inputs) {
+  if (inputs.empty() || !tape.tape.calls_only_torch() || !tape.written_inputs.empty() || !tape.before.empty())
+    return false;
+  const at::Device device = inputs.front().second.device();
+  const auto is_there = [device](const at::Tensor& tensor) { return tensor.device() == device; };
+  return device.is_cuda() && std::all_of(tape.tensors.begin(), tape.tensors.end(), is_there) &&
+         std::all_of(inputs.begin(), inputs.end(),
+                     [&](const auto& input) { return is_there(input.second) && has_memory_of_its_own(input.second); });
+}
+
+/// A graph, what it is valid for, and the memory that it works on.
+struct Captured {
+  at::cuda::CUDAGraph graph;
+  std::vector<double> numbers;
+  KernelSettings settings;
+  std::vector<std::pair<int32_t, at::Tensor>> buffers;
+  std::vector<at::Tensor> results, gradients;
+};
+
+/// Memory for gradients that outlives a run; a gradient may have several names. Empty where one has none yet.
+std::optional<std::vector<at::Tensor>> homes_of_gradients(const SavedTape& tape,
+                                                          const std::map<std::string, at::Tensor>& arrays) {
+  std::map<int32_t, at::Tensor> homes;
+  std::vector<at::Tensor> found;
+  for (const auto& [name, slot] : tape.gradients) {
+    const auto array = arrays.find(name);
+    if (slot >= 0 && (array == arrays.end() || !array->second.defined())) return std::nullopt;
+    at::Tensor& home = homes[slot];
+    if (slot >= 0 && !home.defined()) home = at::empty_like(array->second);
+    found.push_back(home);
+  }
+  return found;
+}
+
+/// Operators run on the buffers of a graph, which is what is captured.
+void run_on_buffers(const SavedTape& tape, Captured& made, int64_t batch) {
+  recording::Frame frame = tape.tape.frame();
+  for (const auto& [slot, buffer] : made.buffers) frame.slots[static_cast<std::size_t>(slot)] = buffer;
+  tape.tape.run(frame, made.numbers, true, batch);
+  for (const int32_t slot : tape.results) made.results.push_back(in_slot(frame, slot));
+  std::vector<at::Tensor> computed, homes;
+  for (std::size_t i = 0; i < tape.gradients.size(); ++i)
+    if (made.gradients[i].defined()) {
+      computed.push_back(in_slot(frame, tape.gradients[i].second));
+      homes.push_back(made.gradients[i]);
+    }
+  if (!homes.empty()) at::_foreach_copy_(homes, computed);
+}
+
+/// Nothing of it is computed. Throws what cannot be captured.
+void capture(const SavedTape& tape, Captured& made, int64_t batch) {
+  c10::cuda::getCurrentCUDAStream().synchronize();
+  const c10::StreamGuard inside(c10::cuda::getStreamFromPool().unwrap());
+  made.graph.capture_begin({0, 0}, cudaStreamCaptureModeThreadLocal);  // what other threads call does not end it
+  try {
+    run_on_buffers(tape, made, batch);
+  } catch (...) {
+    try {
+      made.graph.capture_end();
+    } catch (const c10::Error&) {
+      throw;  // either says that there is no graph
+    }
+    throw;
+  }
+  made.graph.capture_end();
+}
+
+}  // namespace
+
+class DeviceGraphs::Graphs {
+ public:
+  std::optional<GraphRun> run(const SavedTape& tape, const recording::Frame& frame, const std::vector<double>& numbers,
+                              int64_t batch, const std::map<std::string, at::Tensor>& arrays) {
+    const std::unique_lock<std::mutex> turn(mutex_, std::try_to_lock);
+    if (!turn.owns_lock() || captures_ > most_captures) return std::nullopt;
+    inputs_.clear();
+    for (const SavedInput& input : tape.inputs)
+      if (input.is_tensor) inputs_.emplace_back(input.slot, in_slot(frame, input.slot));
+    std::optional<GraphRun> made;
+    if (can_be_captured(tape, inputs_)) {
+      const c10::DeviceGuard gpu(inputs_.front().second.device());
+      if (Captured* captured = find(tape, numbers, batch, arrays)) made = launch(*captured);
+    }
+    inputs_.clear();
+    return made;
+  }
+
+ private:
+  GraphRun launch(Captured& captured) {
+    const c10::cuda::CUDAStream stream = c10::cuda::getCurrentCUDAStream();
+    used_.block(stream.unwrap());  // whoever came before may have worked on another stream
+    for (std::size_t i = 0; i < inputs_.size(); ++i) captured.buffers[i].second.copy_(inputs_[i].second);
+    captured.graph.replay();
+    GraphRun made{{}, captured.gradients};
+    for (const at::Tensor& each : captured.results) made.results.push_back(each.clone());
+    used_.record(stream.unwrap());
+    return made;
+  }
+
+  /// Null in the first calls of a size, and where there can be none.
+  Captured* find(const SavedTape& tape, const std::vector<double>& numbers, int64_t batch,
+                 const std::map<std::string, at::Tensor>& arrays) {
+    if (graphs_.size() == most_graphs && graphs_.count(batch) == 0) return nullptr;
+    auto& [calls, captured] = graphs_[batch];
+    if (captured && captured->numbers == numbers && captured->settings == kernel_settings()) return captured.get();
+    if (++calls <= calls_before) return nullptr;
+    if (captured && ++captures_ > most_captures) return graphs_.clear(), nullptr;
+    captured.reset();
+    auto homes = homes_of_gradients(tape, arrays);
+    if (!homes) return nullptr;
+    auto made = std::make_unique<Captured>();
+    made->numbers = numbers;
+    made->settings = kernel_settings();
+    made->gradients = std::move(*homes);
+    for (const auto& [slot, input] : inputs_)
+      made->buffers.emplace_back(slot, at::empty_strided(input.sizes(), input.strides(), input.options()));
+    try {
+      capture(tape, *made, batch);
+    } catch (const c10::Error&) {
+      captures_ = most_captures + 1;  // an operator asks the device for a number, say: one by one from now on
+      return nullptr;
+    }
+    captured = std::move(made);
+    return captured.get();
+  }
+
+  std::mutex mutex_;
+  std::map<int64_t, std::pair<int, std::unique_ptr<Captured>>> graphs_;  // by the batch: its calls, and its graph
+  std::vector<std::pair<int32_t, at::Tensor>> inputs_;                   // of the call that runs, by their slots
+  int captures_ = 0;
+  c10::Event used_{c10::DeviceType::CUDA};
+};
+
+DeviceGraphs::DeviceGraphs() : graphs_(std::make_unique<Graphs>()) {}
+
+std::optional<GraphRun> DeviceGraphs::run(const SavedTape& tape, const recording::Frame& frame,
+                                          const std::vector<double>& numbers, int64_t batch,
+                                          const std::map<std::string, at::Tensor>& arrays) {
+  return graphs_->run(tape, frame, numbers, batch, arrays);
+}
+
+#else
+
+namespace fpt::direct {
+
+class DeviceGraphs::Graphs {};
+
+DeviceGraphs::DeviceGraphs() = default;
+
+std::optional<GraphRun> DeviceGraphs::run(const SavedTape&, const recording::Frame&, const std::vector<double>&,
+                                          int64_t, const std::map<std::string, at::Tensor>&) {
+  return std::nullopt;
+}
+
+#endif
+
+DeviceGraphs::~DeviceGraphs() = default;
+
+}  // namespace fpt::direct

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT
+/// A recording on a GPU as CUDA graphs: one launch in place of one for each operator, with the same numbers.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plugin/recording/saved_tape.hpp"
+
+namespace fpt::direct {
+
+/// What a run through a graph yields.
+struct GraphRun {
+  std::vector<at::Tensor> results;    ///< in the order of the tape, memory of their own
+  std::vector<at::Tensor> gradients;  ///< in the order of the tape, memory that the next run of this graph writes
+};
+
+/// Graphs of one recording, one for each size of the batch.
+///
+/// A graph works on the addresses that it was captured with, so inputs are copied into buffers, and results out of its
+/// memory. Numbers of optimizers and settings of kernels are part of a graph; where one changes, another is captured.
+class DeviceGraphs {
+ public:
+  DeviceGraphs();
+  ~DeviceGraphs();
+  DeviceGraphs(const DeviceGraphs&) = delete;
+  DeviceGraphs& operator=(const DeviceGraphs&) = delete;
+
+  /// Run through a graph. None where there is none for this call, and nothing has happened then: on the host, in a
+  /// plug-in that was built without the headers of CUDA, in the first calls of each size, while another thread is in
+  /// here, for what a graph cannot do, and where numbers change too often.
+  /// @param frame   has the inputs in its slots, with the strides that the recording wants
+  /// @param arrays  of the state, gradients of the last run among them
+  std::optional<GraphRun> run(const SavedTape& tape, const recording::Frame& frame, const std::vector<double>& numbers,
+                              int64_t batch, const std::map<std::string, at::Tensor>& arrays);
+
+ private:
+  class Graphs;
+  std::unique_ptr<Graphs> graphs_;
+};
+
+}  // namespace fpt::direct
