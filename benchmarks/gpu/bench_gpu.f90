@@ -62,8 +62,8 @@ program bench_gpu
    end if
    call ftn_pytorch_on_warning(refuse_unrecorded)
    call ftn_pytorch_init(device="cuda:0")
-   call written%load(script, config=[torch_in("name", trim(name)), torch_in("size", n), torch_in("fused", is_recorded)], &
-      device="cuda:0", record=is_recorded)
+   call written%load(script, device="cuda:0", record=is_recorded, &
+      config=[torch_in("name", trim(name)), torch_in("size", n), torch_in("fused", is_recorded)])
    model => written
    if (name == "unet") then
       allocate (fields(128, 128, 3, n), field(128, 128, 1, n))

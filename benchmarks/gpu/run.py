@@ -148,7 +148,7 @@ def table(document: dict) -> str:
 
 
 def picture(document: dict, file: Path) -> None:
-    """Points for each case, FILE.png and FILE.svg: filled where a step is recorded, half filled where it comes from a file."""
+    """Points for each case, FILE.png and FILE.svg: filled where a step is recorded, half where it comes from a file."""
     from analysis import style
 
     results = document["results"]

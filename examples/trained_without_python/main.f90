@@ -48,7 +48,8 @@ contains
       end do
       print "(a, f8.5, a, f8.5)", "loss in Python:", losses(1), " at first, at the end ", losses(last)
       ! Otherwise it would say nothing that neither is found in the next process
-      call verdict(is_mapped("libpython") .and. is_mapped("libtorch_python"), "Python and its torch are in this process")
+      call verdict(is_mapped("libpython") .and. is_mapped("libtorch_python"), &
+         "Python and its torch are in this process")
       call closure_state(closure, state)
       call write_numbers("losses", losses)
       call write_numbers("state", state)

@@ -6,7 +6,8 @@ module check
    implicit none
    private
 
-   public :: expect, expect_status, expect_text, finish, script, address_of, is_mapped, with_descriptors
+   public :: expect, expect_status, expect_text, finish, script, address_of, is_mapped, threads_of_process, &
+      with_descriptors
 
    integer, save :: failures = 0, passed = 0
 
@@ -62,6 +63,21 @@ contains
       end do
       close (unit)
    end function is_mapped
+
+   !> How many threads this process has (Linux)
+   integer function threads_of_process()
+      character(64) :: line
+      integer :: unit, status
+
+      threads_of_process = 0
+      open (newunit=unit, file="/proc/self/status", action="read", status="old")
+      do
+         read (unit, "(a)", iostat=status) line
+         if (status /= 0) exit
+         if (line(:8) == "Threads:") read (line(9:), *) threads_of_process
+      end do
+      close (unit)
+   end function threads_of_process
 
    !> A text that contains another
    subroutine expect_text(text, part, what)

@@ -3,7 +3,7 @@
 program test_direct
    use, intrinsic :: iso_c_binding, only : c_bool
    use, intrinsic :: iso_fortran_env, only : int32, int64, real32, real64
-   use check, only : expect, expect_status, expect_text, finish, is_mapped
+   use check, only : expect, expect_status, expect_text, finish, is_mapped, threads_of_process
    use ftn_pytorch
    implicit none
 
@@ -29,23 +29,13 @@ contains
    subroutine keeps_the_number_of_threads()
       type(torch_module) :: model
       real(real64), allocatable :: x(:), y(:)
-      character(64) :: line
-      integer :: unit, status, threads
 
       call ftn_pytorch_set_threads(1)
       call load(model, "weighted")
       allocate (x(400000), y(400000))
       x = 1
       call model%forward([torch_in(x)], [torch_out(y)])
-      threads = 0
-      open (newunit=unit, file="/proc/self/status", action="read", status="old")
-      do
-         read (unit, "(a)", iostat=status) line
-         if (status /= 0) exit
-         if (line(:8) == "Threads:") read (line(9:), *) threads
-      end do
-      close (unit)
-      call expect(threads == 1, "a large call has made no threads")
+      call expect(threads_of_process() == 1, "a large call has made no threads")
    end subroutine keeps_the_number_of_threads
 
    subroutine load(model, name, layout, dtype, inputs, mode, cast)
