@@ -3,7 +3,7 @@
 module ftorch_optim
    use, intrinsic :: iso_c_binding, only : c_loc, c_null_ptr, c_ptr
    use, intrinsic :: iso_fortran_env, only : real64
-   use fpt_arg, only : torch_arg, torch_in
+   use fpt_arg, only : torch_arg, torch_copy, torch_in
    use fpt_optimizer, only : torch_optimizer
    use fpt_tensor, only : base => torch_tensor
    use ftorch_tensor, only : torch_tensor
@@ -96,9 +96,9 @@ contains
       !> Momentum of Nesterov, default false
       logical, optional, intent(in) :: nesterov
 
-      call create(optim, "SGD", parameters, [torch_in("lr", number_or(learning_rate, 1e-3_real64)), &
-         torch_in("momentum", number(momentum)), torch_in("dampening", number(dampening)), &
-         torch_in("weight_decay", number(weight_decay)), torch_in("nesterov", is_on(nesterov))])
+      call create(optim, "SGD", parameters, [torch_copy("lr", number_or(learning_rate, 1e-3_real64)), &
+         torch_copy("momentum", number(momentum)), torch_copy("dampening", number(dampening)), &
+         torch_copy("weight_decay", number(weight_decay)), torch_copy("nesterov", is_on(nesterov))])
    end subroutine torch_optim_SGD
 
    !> Adam
@@ -156,9 +156,9 @@ contains
       real(real64), target :: betas(2)
 
       betas = [number_or(beta_1, 0.9_real64), number_or(beta_2, 0.999_real64)]
-      call create(optim, class_name, parameters, [torch_in("lr", number_or(learning_rate, 1e-3_real64)), &
-         torch_in("betas", betas), torch_in("eps", number_or(eps, 1e-8_real64)), &
-         torch_in("weight_decay", weight_decay), torch_in("amsgrad", is_on(amsgrad))])
+      call create(optim, class_name, parameters, [torch_copy("lr", number_or(learning_rate, 1e-3_real64)), &
+         torch_in("betas", betas), torch_copy("eps", number_or(eps, 1e-8_real64)), &
+         torch_in("weight_decay", weight_decay), torch_copy("amsgrad", is_on(amsgrad))])
    end subroutine create_adam
 
    !> One step, from the gradients that are there

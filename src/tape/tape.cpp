@@ -103,7 +103,8 @@ Tape::Tape(int32_t slots, std::vector<std::pair<int32_t, at::Tensor>> constants,
 }
 
 Frame Tape::frame() const {
-  Frame made{slots_, {}};
+  Frame made;
+  made.slots = slots_;
   made.stack.reserve(32);
   return made;
 }
@@ -112,7 +113,7 @@ void Tape::run(Frame& frame, const std::vector<double>& numbers, bool is_capture
   // The calls were recorded there. Casts of autocast are among them.
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
   const c10::impl::ExcludeDispatchKeyGuard below_autocast(c10::autocast_dispatch_keyset);
-  auto& [slots, stack, position] = frame;
+  auto& [slots, stack, position, refuses_host] = frame;
   for (position = 0; position < operations_.size(); ++position) {
     const Operation& operation = operations_[position];
     stack.clear();
@@ -156,7 +157,7 @@ void Tape::run(Frame& frame, const std::vector<double>& numbers, bool is_capture
     else
       operation.own(stack);
     // a graph would copy from memory that is gone when it is launched
-    TORCH_CHECK(!is_captured || std::none_of(stack.begin(), stack.end(), is_on_host), "a result on the host");
+    TORCH_CHECK(!refuses_host || std::none_of(stack.begin(), stack.end(), is_on_host), "a result on the host");
     for (std::size_t i = 0; i < operation.results.size(); ++i) keep(slots, operation.results[i], std::move(stack[i]));
   }
   stack.clear();

@@ -79,7 +79,8 @@ struct Operation {
 struct Frame {
   std::vector<c10::IValue> slots;
   torch::jit::Stack stack;
-  std::size_t position = 0;  ///< call that is made, for failures
+  std::size_t position = 0;   ///< call that is made, for failures
+  bool refuses_host = false;  ///< a call that makes a tensor on the host fails
 };
 
 class Tape {
@@ -92,7 +93,6 @@ class Tape {
   /// No call is one of this library.
   bool calls_only_torch() const noexcept;
   /// Run all calls on a frame whose inputs are set. Throws what an operator throws; the frame is of no use then.
-  /// @param is_captured  the calls become a graph of a GPU, so what they make must be there
   /// @param batch  size of the batch, for a tape whose sizes follow from it
   void run(Frame& frame, const std::vector<double>& numbers, bool is_captured, int64_t batch = 0) const;
   /// Let all tensors of a run go; constants stay.

@@ -81,6 +81,7 @@ std::optional<std::vector<at::Tensor>> homes_of_gradients(const SavedTape& tape,
 /// Operators run on the buffers of a graph, which is what is captured.
 void run_on_buffers(const SavedTape& tape, Captured& made, int64_t batch) {
   recording::Frame frame = tape.tape.frame();
+  frame.refuses_host = true;
   for (const auto& [slot, buffer] : made.buffers) frame.slots[static_cast<std::size_t>(slot)] = buffer;
   tape.tape.run(frame, made.numbers, true, batch);
   for (const int32_t slot : tape.results) made.results.push_back(in_slot(frame, slot));
