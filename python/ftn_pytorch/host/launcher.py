@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 import os
-import re
-import socket
 from collections.abc import Mapping
 
 # Size and rank of a job as MPI launchers tell them. SLURM_STEP_NUM_TASKS is set by srun alone; SLURM_NTASKS is also
@@ -37,6 +35,8 @@ def local_ranks(environment: Mapping[str, str]) -> int:
 
 def _tasks_of_nodes(text: str) -> list[int]:
     """Tasks of each node as Slurm lists them: "4(x2),3" is 4, 4, 3. Empty for what is no such list."""
+    import re
+
     parts = [re.fullmatch(r"([0-9]+)(?:\(x([0-9]+)\))?", part) for part in text.split(",")]
     return [int(part[1]) for part in parts if part for _ in range(int(part[2] or 1))] if all(parts) else []
 
@@ -60,4 +60,6 @@ def job() -> str | None:
     for names in _JOBS:
         if all(os.environ.get(name) for name in names):
             return ".".join([names[0], *(os.environ[name] for name in names)])
+    import socket
+
     return f"{socket.gethostname()}.{os.getppid()}"

@@ -5,16 +5,17 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import multiprocessing
 import os
 import sys
-import warnings
 import weakref
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from ..errors import FtnPytorchError, summary
-from . import launcher, private_names
+from . import launcher
+
+TYPE_CHECKING = False  # as in __init__.py
+if TYPE_CHECKING:
+    from typing import Any
 
 _LITTLE_MEMORY = 8 << 20
 
@@ -62,6 +63,8 @@ def warn(text: str, of_rank: bool = True) -> None:
     text = f"rank {rank}: {text}" if of_rank and size > 1 else text
     library = host()
     if library is None:
+        import warnings
+
         warnings.warn(text, FtnPytorchWarning, stacklevel=2)
     else:
         # Names of files may hold what UTF-8 cannot.
@@ -80,12 +83,41 @@ def start(info: Mapping[str, str]) -> None:
     _state.start = dict(info)
     if _state.adopted:
         return
-    # Workers must be a Python: the running executable is the simulation, which would start all over again.
-    multiprocessing.set_executable(sys.executable)
+    _search_own_folder_once()
+    # Workers must be a Python: the running executable is the simulation, which would start all over again. Python
+    # takes sys.executable when the module is imported.
+    spawn = sys.modules.get("multiprocessing.spawn")
+    if spawn is not None:
+        spawn.set_executable(sys.executable)
     # The interpreter is never finalized, so text left in a block buffer by a crash of the simulation would be lost.
     out = sys.stdout
     if hasattr(out, "reconfigure") and not out.isatty():
         out.reconfigure(line_buffering=True)
+
+
+class _OwnFolder:
+    """A finder of this package that asks no file system for others."""
+
+    def __init__(self, name: str, finder: Any) -> None:
+        self._name, self._finder = name, finder
+        self.invalidate_caches = finder.invalidate_caches
+
+    def find_spec(self, name: str, target: Any = None) -> Any:
+        return self._finder.find_spec(name, target) if name == self._name else None
+
+
+def _search_own_folder_once() -> None:
+    """Python looks at each folder of ``sys.path`` in each import; ours stands before all others and has one package."""
+    package = __package__.partition(".")[0]
+    folder = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
+    finder: Any = sys.path_importer_cache.get(folder)
+    if hasattr(finder, "find_spec") and set(os.listdir(folder)) <= {package, "__pycache__"}:
+        sys.path_importer_cache[folder] = _OwnFolder(package, finder)  # type: ignore[assignment]
+
+
+def is_adopted() -> bool:
+    """True where the program had started Python."""
+    return _state.adopted
 
 
 def start_info() -> dict[str, str]:
@@ -95,6 +127,8 @@ def start_info() -> dict[str, str]:
 
 def shut_down() -> None:
     """What Python does when it ends, short of finalizing: wait for threads, run exit functions, flush. Never raises."""
+    from . import private_names
+
     steps = [_flush] if _state.adopted else [private_names.join_threads, private_names.run_exit_functions, _flush]
     for step in steps:
         try:
