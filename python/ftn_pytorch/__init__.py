@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 _PLACES = {
     "Checkpoint": "checkpoint",
     "__version__": "_version",
+    "all_reduce_mean": "ranks.means",
     "average_gradients": "ranks.gradients",
+    "broadcast": "ranks.broadcasts",
     "init_process_group": "ranks.process_group",
     "load_recording": "checkpoint.saved_recording",
     "lock": "host.fair_lock",
