@@ -15,6 +15,10 @@ _RANKS = (
     ("SLURM_STEP_NUM_TASKS", "SLURM_PROCID"),
 )
 _JOBS = (("PMIX_NAMESPACE",), ("OMPI_MCA_ess_base_jobid",), ("SLURM_JOB_ID", "SLURM_STEP_ID"))
+_LOCAL_RANKS = (
+    *("OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "MV2_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID"),
+    *("PALS_LOCAL_RANKID", "LOCAL_RANK"),
+)
 _LOCAL_SIZES = (
     "OMPI_COMM_WORLD_LOCAL_SIZE",
     "MPI_LOCALNRANKS",
@@ -31,6 +35,12 @@ def local_ranks(environment: Mapping[str, str]) -> int:
     number = environment.get("SLURM_NODEID", "")
     # The largest number leaves no rank with more threads than it has cores.
     return nodes[int(number)] if number.isdigit() and int(number) < len(nodes) else max(nodes, default=1)
+
+
+def local_rank(environment: Mapping[str, str]) -> int:
+    """Number of this rank on its node, 0 if no launcher tells. As in src/base/rank.cpp."""
+    values = (environment.get(name, "") for name in _LOCAL_RANKS)
+    return next((int(value) for value in values if value.isdigit()), 0)
 
 
 def _tasks_of_nodes(text: str) -> list[int]:

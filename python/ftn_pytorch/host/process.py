@@ -175,26 +175,66 @@ def threads() -> int:
     text = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
     if text.isdigit() and int(text) > 0:
         return int(text)
-    return max(1, cores() // launcher.local_ranks(os.environ))
+    return share()
+
+
+def share() -> int:
+    """Cores for each thread pool of this rank.
+
+    Those that it is bound to, where the launcher has given each rank cores of its own; its part of them otherwise. The
+    launcher itself may run on all cores of the job, which tells the two apart.
+    """
+    ranks, mine = launcher.local_ranks(os.environ), cores()
+    return max(1, mine // ranks, min(mine, cores_of_launcher() // ranks))
 
 
 def settle_threads() -> None:
-    """Apply the number of threads once torch is there; called after a script ran.
+    """Apply the number of threads to torch and to NumPy's OpenBLAS once they are there; called after a script ran.
 
-    Without ``set_threads`` torch keeps its number, unless several ranks share this node and OMP_NUM_THREADS says
+    Without ``set_threads`` they keep their numbers, unless several ranks share this node and OMP_NUM_THREADS says
     nothing: then a rank uses no more than its share of the cores that it may run on.
     """
+    _settle_openblas()
     torch = sys.modules.get("torch")
     if _state.threads_settled or torch is None or not hasattr(torch, "set_num_threads"):
         return
     _state.threads_settled = True
     if _state.threads is not None:
         torch.set_num_threads(_state.threads)
-    elif not _state.adopted and not os.environ.get("OMP_NUM_THREADS"):
-        share = max(1, cores() // launcher.local_ranks(os.environ))
+    elif not (_state.adopted or os.environ.get("OMP_NUM_THREADS") or launcher.local_ranks(os.environ) < 2):
         # A script may have set a smaller number.
-        if launcher.local_ranks(os.environ) > 1 and torch.get_num_threads() > share:
-            torch.set_num_threads(share)
+        torch.set_num_threads(min(torch.get_num_threads(), share()))
+    if not _state.adopted:
+        _warn_of_too_many(torch.get_num_threads())
+
+
+def _settle_openblas() -> None:
+    if "numpy" not in sys.modules or _state.adopted:
+        return
+    from . import openblas
+
+    if _state.threads is not None:
+        openblas.set_threads(_state.threads)
+    elif launcher.local_ranks(os.environ) > 1 and not any(map(os.environ.get, openblas.VARIABLES)):
+        openblas.set_threads(share(), at_most=True)
+
+
+def _warn_of_too_many(threads: int) -> None:
+    text = too_many(threads)
+    if text and launcher.local_rank(os.environ) == 0:
+        warn_once(
+            f"{text}. Threads wait for each other there. Set OMP_NUM_THREADS={share()}, or call "
+            f"ftn_pytorch_set_threads({share()})",
+            of_rank=False,
+        )
+
+
+def too_many(threads: int) -> str:
+    """What is said where ranks of a node compute with more threads than they have cores, else an empty text."""
+    ranks = launcher.local_ranks(os.environ)
+    if ranks < 2 or threads <= share():
+        return ""
+    return f"{ranks} ranks of this node compute with {threads} threads each, and a rank has {share()} core(s)"
 
 
 def memory() -> int:
@@ -240,3 +280,13 @@ def cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def cores_of_launcher() -> int:
+    """Cores that the parent of this process may run on, those of this process where that cannot be told."""
+    parent = os.getppid()
+    # 0 stands for this process there, and is the parent of the first process of a container
+    if parent > 0 and hasattr(os, "sched_getaffinity"):
+        with contextlib.suppress(OSError):
+            return len(os.sched_getaffinity(parent))
+    return cores()
