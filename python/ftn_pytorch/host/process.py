@@ -209,13 +209,14 @@ def settle_threads() -> None:
 
 
 def _settle_openblas() -> None:
-    if "numpy" not in sys.modules or _state.adopted:
+    is_shared = launcher.local_ranks(os.environ) > 1
+    if "numpy" not in sys.modules or _state.adopted or not (is_shared or _state.threads):
         return
     from . import openblas
 
     if _state.threads is not None:
         openblas.set_threads(_state.threads)
-    elif launcher.local_ranks(os.environ) > 1 and not any(map(os.environ.get, openblas.VARIABLES)):
+    elif not any(map(os.environ.get, openblas.VARIABLES)):
         openblas.set_threads(share(), at_most=True)
 
 
