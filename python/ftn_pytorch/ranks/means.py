@@ -7,7 +7,7 @@ import weakref
 from typing import Any
 
 from ..errors import FtnPytorchError
-from ..host import private_names
+from ..host import launcher, private_names
 from . import communicator, failed_calls, process_group, sums
 
 _NAME = "all_reduce_mean"
@@ -22,7 +22,7 @@ def all_reduce_mean(x: Any) -> Any:
 
     By MPI with the communicator of the script where there is no process group and ``x`` is in host memory, as
     ``average_gradients`` does, otherwise by the process group. A recorded function may call it. No gradient passes
-    through it. The copy of ``x`` in a process that is no rank among others.
+    through it. A copy of ``x`` outside of MPI; ARGUMENT in a job of several ranks without communicator and group.
 
     x: a tensor of real or complex numbers, otherwise DTYPE. PYTHON if a rank does not come, or is in another call.
     """
@@ -34,7 +34,7 @@ def all_reduce_mean(x: Any) -> Any:
     with torch.no_grad():
         is_in_group = torch.distributed.is_available() and torch.distributed.is_initialized()
         ours = None if is_in_group else communicator.of_one_group()
-        if ours is None and not is_in_group:
+        if ours is None and not is_in_group and launcher.launched_rank_and_size()[1] < 2:
             return given.clone()
         if ours is not None and given.is_cpu:
             known = _calls.get(ours)
