@@ -7,19 +7,15 @@ Scripts need not import this package, and programs never do: the library calls i
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # that of typing, whose import is an eighth of what the start of a program asks file systems
-if TYPE_CHECKING:
-    from typing import Any
+import importlib
+from typing import Any
 
-    from ._version import __version__ as __version__
+from ._version import __version__ as __version__
 
 # Where the names are that scripts use. Imported late: most programs need none. torch is imported by none of this.
 _PLACES = {
     "Checkpoint": "checkpoint",
-    "__version__": "_version",
-    "all_reduce_mean": "ranks.means",
     "average_gradients": "ranks.gradients",
-    "broadcast": "ranks.broadcasts",
     "init_process_group": "ranks.process_group",
     "load_recording": "checkpoint.saved_recording",
     "lock": "host.fair_lock",
@@ -33,8 +29,6 @@ _PLACES = {
 
 
 def __getattr__(name: str) -> Any:
-    import importlib
-
     if name == "kit":
         return importlib.import_module(f"{__name__}.kit")
     if name not in _PLACES:
@@ -43,4 +37,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*_PLACES, "kit"])
+    return sorted([*_PLACES, "kit", "__version__"])

@@ -2,46 +2,29 @@
 """The functions that the C++ core calls; it calls nothing else of this package.
 
 All run with the interpreter lock held. Failures are exceptions, which ``describe_error`` turns into status and text.
-
-Rooms are imported by what needs them: each module costs every rank five operations on the file system at its start.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
+from typing import Any
 
 from . import errors
-from .host import log, process, variables
-
-TYPE_CHECKING = False  # as in __init__.py
-if TYPE_CHECKING:
-    from typing import Any
-
-    from .diagnosis.call_recorder import Recorder
-    from .runners.base import Runner
+from .diagnosis import call_log, call_recorder, torch_profile
+from .diagnosis import doctor as _diagnose
+from .host import process
+from .opening import open_runner
+from .runners.base import Runner
+from .runners.torch_functions import TorchFunctions
+from .script import call_text, parameters
+from .tensors import device, fortran_axes, fortran_tensors
+from .values import results
 
 
 def on_start(info: dict[str, str]) -> None:
     """Called once after the interpreter was started or adopted; ``info["adopted"]`` is "1" or "0"."""
     process.start(info)
-    variables.tell_unknown()
-
-
-def _recorder() -> Recorder | None:
-    """What records the calls of this process, None for nothing."""
-    if not (variables.asks_for("RECORD") or f"{__package__}.diagnosis.call_recorder" in sys.modules):
-        return None
-    from .diagnosis import call_recorder
-
-    return call_recorder.recorder()
-
-
-def _log_load(runner: Runner) -> None:
-    if log.is_wanted():
-        from .diagnosis import call_log
-
-        call_log.loaded(runner)
+    call_log.started()
 
 
 def load(kind: int, file: str, options: dict[str, Any], config: dict[str, Any]) -> Runner:
@@ -50,14 +33,11 @@ def load(kind: int, file: str, options: dict[str, Any], config: dict[str, Any]) 
     ``options`` are those of ``runners.base.Options`` that were given, by name. Arrays in ``config`` must own their
     memory: they are kept for ``reload``, and the script is given a copy in its own framework.
     """
-    recorder = _recorder()
+    recorder = call_recorder.recorder()
     state = recorder.before_load() if recorder else {}
-    from .host import quick_import
-    from .opening import open_runner
-
-    with process.affinity_kept(), quick_import.modules_of_frames_told():
+    with process.affinity_kept():
         runner = open_runner(file, options, config)
-    _log_load(runner)
+    call_log.loaded(runner)
     if recorder:
         recorder.loaded(runner, options, config, state)
     return runner
@@ -65,95 +45,69 @@ def load(kind: int, file: str, options: dict[str, Any], config: dict[str, Any]) 
 
 def torch_functions(same_layout: int) -> Runner:
     """The functions of torch as a runner, for arrays of one axis order."""
-    from .host import quick_import
-    from .runners.torch_functions import TorchFunctions
-
-    with quick_import.modules_of_frames_told():
-        runner = TorchFunctions("same" if same_layout else "reversed")
-    _log_load(runner)
+    runner = TorchFunctions("same" if same_layout else "reversed")
+    call_log.loaded(runner)
     return runner
 
 
 def adapt(tensor: Any, dtype: str | None, is_reversed: bool, copied: bool) -> Any:
     """A tensor of another type, axis order or memory; see ``fortran_tensors.adapt``."""
-    from .tensors import fortran_tensors
-
     return fortran_tensors.adapt(tensor, dtype, is_reversed, copied)
 
 
 def look_into(value: Any) -> tuple[Any, Any]:
     """What shows the memory of an array, and the array from then on; see ``fortran_tensors.look_into``."""
-    from .tensors import fortran_tensors
-
     return fortran_tensors.look_into(value)
 
 
 def write_through(target: Any, value: Any, same_layout: bool) -> None:
     """Assign to a tensor made of an array: SHAPE, DTYPE, or what torch raises."""
-    from .tensors import fortran_tensors
-
     fortran_tensors.write_through(target, value, same_layout)
 
 
 def describe_operands(left: Any, right: Any, same_layout: int) -> str:
     """What the operands of a failed operator were, a line each."""
-    from .tensors import fortran_tensors
-
     return fortran_tensors.describe_operands(left, right, bool(same_layout))
 
 
 def enter_autocast(device: str, dtype: str) -> Any:
     """torch.autocast, entered; see ``fortran_axes.enter_autocast``."""
-    from .tensors import fortran_axes
-
     return fortran_axes.enter_autocast(device, dtype)
 
 
 def start_device(name: str) -> None:
     """Before an array on a device is first passed: DEVICE; see ``device.start``."""
-    from .tensors import device
-
     device.start(name)
 
 
 def move(tensor: Any, place: str, dtype: str) -> Any:
     """A copy of an array on a device; see ``device.move``."""
-    from .tensors import device
-
     return device.move(tensor, place, dtype)
 
 
 def move_back(copy: Any, tensor: Any) -> None:
     """Write a changed copy back; see ``device.move_back``."""
-    from .tensors import device
-
     device.move_back(copy, tensor)
 
 
 def wait_for_device(name: str) -> None:
     """Until the work on torch's current stream is done; see ``device.wait``."""
-    from .tensors import device
-
     device.wait(name)
 
 
 def enter_stream(address: int, name: str) -> Any:
     """Work on a stream of the program; see ``device.enter_stream``."""
-    from .tensors import device
-
     return device.enter_stream(address, name)
 
 
 def leave_stream(entered: Any) -> None:
     """Undo that."""
-    from .tensors import device
-
     device.leave_stream(entered)
 
 
 def reload(runner: Runner) -> None:
     """Read the runner's file again. On failure it stays as it was, on success every function must be bound again."""
-    recorder = _recorder()
+    recorder = call_recorder.recorder()
     state = recorder.before_load() if recorder else {}
     with process.affinity_kept():
         runner.reload()
@@ -187,7 +141,7 @@ def restore(runner: Runner, file: str, fallback: bool = False, step: int = -1) -
     fallback: a damaged checkpoint of a folder is passed over.
     """
     found = runner.restore(file, bool(fallback), None if step == -1 else step)
-    recorder = _recorder()
+    recorder = call_recorder.recorder()
     if recorder:
         recorder.restored(runner)
     return -1 if found is None else found
@@ -195,17 +149,13 @@ def restore(runner: Runner, file: str, fallback: bool = False, step: int = -1) -
 
 def weights(runner: Runner, network: str) -> dict[str, Any]:
     """Parameters and buffers of a network by name, in host memory; see ``parameters.weights``."""
-    from .script import parameters
-
     return parameters.weights(runner, network)
 
 
 def assign(runner: Runner, values: dict[str, Any]) -> None:
     """Set those of a saved model; see ``parameters.assign``."""
-    from .script import parameters
-
     parameters.assign(runner, values)
-    recorder = _recorder()
+    recorder = call_recorder.recorder()
     if recorder:
         recorder.assigned(runner, values)
 
@@ -223,10 +173,7 @@ def bind(runner: Runner, name: str, flags: int) -> tuple[Callable, bool, bool, b
     neglects_out: the function cannot be writing into what it gets there.
     """
     function, convention = runner.bind(name, flags)
-    if log.is_wanted():
-        from .diagnosis import call_log
-
-        call_log.bound(runner, name, convention)
+    call_log.bound(runner, name, convention)
     return function, convention.one_list, convention.has_out, convention.neglects_out
 
 
@@ -237,15 +184,11 @@ def first_call(runner: Runner, name: str, args: tuple, kwargs: dict[str, Any]) -
 
 def unpack(result: Any) -> tuple[tuple[str, ...] | None, tuple[Any, ...]]:
     """Names or None, and values of a result; see ``results.unpack``."""
-    from .values import results
-
     return results.unpack(result)
 
 
 def to_host(value: Any, widened: bool) -> Any:
     """An array in host memory, of single in place of half precision if ``widened``; other values pass."""
-    from .values import results
-
     return results.to_host(value, widened)
 
 
@@ -256,8 +199,6 @@ def describe_error(exception: BaseException, context: str) -> tuple[str, str]:
 
 def describe_arguments(runner: Runner, name: str, args: tuple, kwargs: dict[str, Any], failure: str) -> str:
     """What a function was called with when it failed, a line each; ``failure`` is the text about that."""
-    from .script import call_text
-
     return call_text.describe(runner.signature(name), args, kwargs, runner.layout, failure)
 
 
@@ -271,8 +212,6 @@ def diagnose(info: dict[str, Any]) -> tuple[str, str, str]:
 
     See ``doctor.findings`` for ``info``.
     """
-    from .diagnosis import doctor as _diagnose
-
     found = _diagnose.findings(info)
     wrong = [finding for finding in found if finding.verdict == _diagnose.WRONG]
     status, text = (wrong[0].status, wrong[0].sentence()) if wrong else ("", "")
@@ -281,35 +220,25 @@ def diagnose(info: dict[str, Any]) -> tuple[str, str, str]:
 
 def describe_call(args: tuple, kwargs: dict[str, Any], result: Any) -> str:
     """For the log: types and shapes of a call; ``NotImplemented`` stands for the result of a call that raised."""
-    from .diagnosis import call_log
-
     return call_log.describe_call(args, kwargs, result)
 
 
 def ranges(runner: Runner, name: str, is_traced: bool) -> list[tuple[Callable, Callable]]:
     """Functions to call before and after each call: for NVTX where calls are traced, and for torch.profiler."""
     title = f"{runner.name}.{name}"
-    wanted: list[tuple[Callable, Callable] | None] = []
-    if is_traced:
-        from .diagnosis import call_log
-
-        wanted.append(call_log.nvtx_ranges(title))
-    if variables.asks_for("TORCH_PROFILE"):
-        from .diagnosis import torch_profile
-
-        wanted.append(torch_profile.ranges(title))
+    wanted = [call_log.nvtx_ranges(title) if is_traced else None, torch_profile.ranges(title)]
     return [pair for pair in wanted if pair is not None]
 
 
 def record_begin(runner: Runner, name: str, flags: int, args: tuple, kwargs: dict[str, Any]) -> Any:
     """Record a call that is about to be made: an object for ``record_end``, or None if no more calls are recorded."""
-    recorder = _recorder()
+    recorder = call_recorder.recorder()
     return None if recorder is None else recorder.begin(runner, name, flags, args, kwargs)
 
 
 def record_end(call: Any, result: Any, failure: BaseException | None) -> None:
     """Record the outcome of a call; ``failure`` is the exception that it raised, or None."""
-    recorder = _recorder()
+    recorder = call_recorder.recorder()
     if recorder is not None:
         recorder.end(call, result, failure)
 

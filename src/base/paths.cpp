@@ -3,9 +3,6 @@
 
 #include <dlfcn.h>
 
-#include <map>
-#include <mutex>
-
 #include "base/error.hpp"
 
 namespace fpt {
@@ -26,13 +23,7 @@ std::filesystem::path absolute_path(const std::string& file) {
 std::string object_file_of(const void* address) {
   Dl_info info;
   if (!dladdr(address, &info) || !info.dli_fname) return {};
-  // Asked for several times while Python is started; each step of a path is an operation on the file system.
-  static std::mutex mutex;
-  static std::map<std::string, std::string> known;
-  const std::lock_guard<std::mutex> lock(mutex);
-  std::string& file = known[info.dli_fname];
-  if (file.empty()) file = resolved(info.dli_fname).string();
-  return file;
+  return resolved(info.dli_fname).string();
 }
 
 }  // namespace fpt

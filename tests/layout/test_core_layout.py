@@ -207,7 +207,7 @@ def test_exceptions_are_kept_in_one_place() -> None:
 def test_all_options_of_a_load_fit_into_one_call() -> None:
     python = (ROOT / "python" / "ftn_pytorch" / "runners" / "base.py").read_text()
     fields = re.findall(
-        r"^    (\w+): ", python[python.index("class Options(") : python.index("    @classmethod")], re.MULTILINE
+        r"^    (\w+): ", python[python.index("class Options:") : python.index("    @classmethod")], re.MULTILINE
     )
     core = re.findall(r"^    \{\"(\w+)\",", (SRC / "calls" / "options.cpp").read_text(), re.MULTILINE)
     assert len(core) == 9

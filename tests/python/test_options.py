@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Options of load for what Python runs: which there are, and what they may be together."""
 
+import dataclasses
+
 import pytest
 
 from ftn_pytorch.runners.base import Options
@@ -13,7 +15,7 @@ def test_defaults_are_those_of_the_fields():
 def test_what_was_completed_stays_as_it_is():
     once = Options.of({"compile": True, "weights_only": 0, "communicator": -2080374784, "dtype": "float32"})
     assert (once.compile, once.compile_backend, once.weights_only) == ("default", "inductor", False)
-    assert Options.of(once._asdict()) == once
+    assert Options.of(dataclasses.asdict(once)) == once
 
 
 @pytest.mark.parametrize(

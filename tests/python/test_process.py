@@ -171,7 +171,6 @@ def test_number_of_threads_below_one_is_refused(fails, n):
         _embed.set_threads(n)
 
 
-@pytest.mark.filterwarnings("ignore:.*ranks of this node compute with")
 @pytest.mark.parametrize(
     ("environment", "threads"),
     [

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import os
+import re
+import socket
 from collections.abc import Mapping
 
 # Size and rank of a job as MPI launchers tell them. SLURM_STEP_NUM_TASKS is set by srun alone; SLURM_NTASKS is also
@@ -15,10 +17,6 @@ _RANKS = (
     ("SLURM_STEP_NUM_TASKS", "SLURM_PROCID"),
 )
 _JOBS = (("PMIX_NAMESPACE",), ("OMPI_MCA_ess_base_jobid",), ("SLURM_JOB_ID", "SLURM_STEP_ID"))
-_LOCAL_RANKS = (
-    *("OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "MV2_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID"),
-    *("PALS_LOCAL_RANKID", "LOCAL_RANK"),
-)
 _LOCAL_SIZES = (
     "OMPI_COMM_WORLD_LOCAL_SIZE",
     "MPI_LOCALNRANKS",
@@ -37,16 +35,8 @@ def local_ranks(environment: Mapping[str, str]) -> int:
     return nodes[int(number)] if number.isdigit() and int(number) < len(nodes) else max(nodes, default=1)
 
 
-def local_rank(environment: Mapping[str, str]) -> int:
-    """Number of this rank on its node, 0 if no launcher tells. As in src/base/rank.cpp."""
-    values = (environment.get(name, "") for name in _LOCAL_RANKS)
-    return next((int(value) for value in values if value.isdigit()), 0)
-
-
 def _tasks_of_nodes(text: str) -> list[int]:
     """Tasks of each node as Slurm lists them: "4(x2),3" is 4, 4, 3. Empty for what is no such list."""
-    import re
-
     parts = [re.fullmatch(r"([0-9]+)(?:\(x([0-9]+)\))?", part) for part in text.split(",")]
     return [int(part[1]) for part in parts if part for _ in range(int(part[2] or 1))] if all(parts) else []
 
@@ -70,6 +60,4 @@ def job() -> str | None:
     for names in _JOBS:
         if all(os.environ.get(name) for name in names):
             return ".".join([names[0], *(os.environ[name] for name in names)])
-    import socket
-
     return f"{socket.gethostname()}.{os.getppid()}"

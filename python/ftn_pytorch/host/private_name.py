@@ -4,13 +4,16 @@
 from __future__ import annotations
 
 import importlib
+import platform
 import sys
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 from ..errors import FtnPytorchError
 
 
-class PrivateName(NamedTuple):
+@dataclass(frozen=True)
+class PrivateName:
     """A name that may be gone."""
 
     owner: str
@@ -54,8 +57,6 @@ class PrivateName(NamedTuple):
         module = sys.modules.get(self._package())
         package, version = self._package(), getattr(module, "__version__", None)
         if version is None:
-            import platform
-
             package, version = "Python", platform.python_version()
         return (
             f"{self.owner.replace(':', '.')}.{self.name} is a private name, which {package} {version} no longer has: "

@@ -11,6 +11,7 @@ import contextlib
 import functools
 import importlib
 import sys
+import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -20,7 +21,7 @@ from .private_name import PrivateName
 def missing() -> list[PrivateName]:
     """All names of this module that are gone. Imports torch._dynamo and ONNX Runtime, which takes a second."""
     values = (*globals().values(), *_COMMON_HOOKS.values())
-    names = [each for value in values for each in (value if type(value) is tuple else (value,))]
+    names = [each for value in values for each in (value if isinstance(value, tuple) else (value,))]
     return [name for name in names if isinstance(name, PrivateName) and not name.is_there()]
 
 
@@ -347,8 +348,6 @@ _FOREIGN_THREAD = PrivateName("threading", "_DummyThread", "threads of the progr
 
 def is_thread_of_script() -> bool:
     """True in a thread that Python has started, False in those of the program."""
-    import threading
-
     here = threading.current_thread()
     foreign = _FOREIGN_THREAD.value() if _FOREIGN_THREAD.is_there() else ()
     return here is not threading.main_thread() and not isinstance(here, foreign)
@@ -363,9 +362,6 @@ _EXIT_FUNCTIONS = PrivateName("atexit", "_run_exitfuncs", _CUT_OFF)
 
 def join_threads() -> None:
     """Wait for all threads that are no daemons."""
-    threading = sys.modules.get("threading")
-    if threading is None:
-        return
     if sys.version_info < (3, 13):
         # The thread that ends the process takes the place of the one that started Python: before 3.13, _shutdown called
         # in any other thread waits for that one, too, which never ends.

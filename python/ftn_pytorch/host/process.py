@@ -5,17 +5,16 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import multiprocessing
 import os
 import sys
+import warnings
 import weakref
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from ..errors import FtnPytorchError, summary
-from . import launcher
-
-TYPE_CHECKING = False  # as in __init__.py
-if TYPE_CHECKING:
-    from typing import Any
+from . import launcher, private_names
 
 _LITTLE_MEMORY = 8 << 20
 
@@ -63,8 +62,6 @@ def warn(text: str, of_rank: bool = True) -> None:
     text = f"rank {rank}: {text}" if of_rank and size > 1 else text
     library = host()
     if library is None:
-        import warnings
-
         warnings.warn(text, FtnPytorchWarning, stacklevel=2)
     else:
         # Names of files may hold what UTF-8 cannot.
@@ -83,41 +80,12 @@ def start(info: Mapping[str, str]) -> None:
     _state.start = dict(info)
     if _state.adopted:
         return
-    _search_own_folder_once()
-    # Workers must be a Python: the running executable is the simulation, which would start all over again. Python
-    # takes sys.executable when the module is imported.
-    spawn = sys.modules.get("multiprocessing.spawn")
-    if spawn is not None:
-        spawn.set_executable(sys.executable)
+    # Workers must be a Python: the running executable is the simulation, which would start all over again.
+    multiprocessing.set_executable(sys.executable)
     # The interpreter is never finalized, so text left in a block buffer by a crash of the simulation would be lost.
     out = sys.stdout
     if hasattr(out, "reconfigure") and not out.isatty():
         out.reconfigure(line_buffering=True)
-
-
-class _OwnFolder:
-    """A finder of this package that asks no file system for others."""
-
-    def __init__(self, name: str, finder: Any) -> None:
-        self._name, self._finder = name, finder
-        self.invalidate_caches = finder.invalidate_caches
-
-    def find_spec(self, name: str, target: Any = None) -> Any:
-        return self._finder.find_spec(name, target) if name == self._name else None
-
-
-def _search_own_folder_once() -> None:
-    """Python looks at each folder of ``sys.path`` in each import; ours stands before all others and has one package."""
-    package = __package__.partition(".")[0]
-    folder = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
-    finder: Any = sys.path_importer_cache.get(folder)
-    if hasattr(finder, "find_spec") and set(os.listdir(folder)) <= {package, "__pycache__"}:
-        sys.path_importer_cache[folder] = _OwnFolder(package, finder)  # type: ignore[assignment]
-
-
-def is_adopted() -> bool:
-    """True where the program had started Python."""
-    return _state.adopted
 
 
 def start_info() -> dict[str, str]:
@@ -127,8 +95,6 @@ def start_info() -> dict[str, str]:
 
 def shut_down() -> None:
     """What Python does when it ends, short of finalizing: wait for threads, run exit functions, flush. Never raises."""
-    from . import private_names
-
     steps = [_flush] if _state.adopted else [private_names.join_threads, private_names.run_exit_functions, _flush]
     for step in steps:
         try:
@@ -175,67 +141,26 @@ def threads() -> int:
     text = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
     if text.isdigit() and int(text) > 0:
         return int(text)
-    return share()
-
-
-def share() -> int:
-    """Cores for each thread pool of this rank.
-
-    Those that it is bound to, where the launcher has given each rank cores of its own; its part of them otherwise. The
-    launcher itself may run on all cores of the job, which tells the two apart.
-    """
-    ranks, mine = launcher.local_ranks(os.environ), cores()
-    return max(1, mine // ranks, min(mine, cores_of_launcher() // ranks))
+    return max(1, cores() // launcher.local_ranks(os.environ))
 
 
 def settle_threads() -> None:
-    """Apply the number of threads to torch and to NumPy's OpenBLAS once they are there; called after a script ran.
+    """Apply the number of threads once torch is there; called after a script ran.
 
-    Without ``set_threads`` they keep their numbers, unless several ranks share this node and OMP_NUM_THREADS says
+    Without ``set_threads`` torch keeps its number, unless several ranks share this node and OMP_NUM_THREADS says
     nothing: then a rank uses no more than its share of the cores that it may run on.
     """
-    _settle_openblas()
     torch = sys.modules.get("torch")
     if _state.threads_settled or torch is None or not hasattr(torch, "set_num_threads"):
         return
     _state.threads_settled = True
     if _state.threads is not None:
         torch.set_num_threads(_state.threads)
-    elif not (_state.adopted or os.environ.get("OMP_NUM_THREADS") or launcher.local_ranks(os.environ) < 2):
+    elif not _state.adopted and not os.environ.get("OMP_NUM_THREADS"):
+        share = max(1, cores() // launcher.local_ranks(os.environ))
         # A script may have set a smaller number.
-        torch.set_num_threads(min(torch.get_num_threads(), share()))
-    if not _state.adopted:
-        _warn_of_too_many(torch.get_num_threads())
-
-
-def _settle_openblas() -> None:
-    is_shared = launcher.local_ranks(os.environ) > 1
-    if "numpy" not in sys.modules or _state.adopted or not (is_shared or _state.threads):
-        return
-    from . import openblas
-
-    if _state.threads is not None:
-        openblas.set_threads(_state.threads)
-    elif not any(map(os.environ.get, openblas.VARIABLES)):
-        openblas.set_threads(share(), at_most=True)
-
-
-def _warn_of_too_many(threads: int) -> None:
-    text = too_many(threads)
-    if text and launcher.local_rank(os.environ) == 0:
-        warn_once(
-            f"{text}. Threads wait for each other there. Set OMP_NUM_THREADS={share()}, or call "
-            f"ftn_pytorch_set_threads({share()})",
-            of_rank=False,
-        )
-
-
-def too_many(threads: int) -> str:
-    """What is said where ranks of a node compute with more threads than they have cores, else an empty text."""
-    ranks = launcher.local_ranks(os.environ)
-    if ranks < 2 or threads <= share():
-        return ""
-    return f"{ranks} ranks of this node compute with {threads} threads each, and a rank has {share()} core(s)"
+        if launcher.local_ranks(os.environ) > 1 and torch.get_num_threads() > share:
+            torch.set_num_threads(share)
 
 
 def memory() -> int:
@@ -281,13 +206,3 @@ def cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
-
-
-def cores_of_launcher() -> int:
-    """Cores that the parent of this process may run on, those of this process where that cannot be told."""
-    parent = os.getppid()
-    # 0 stands for this process there, and is the parent of the first process of a container
-    if parent > 0 and hasattr(os, "sched_getaffinity"):
-        with contextlib.suppress(OSError):
-            return len(os.sched_getaffinity(parent))
-    return cores()

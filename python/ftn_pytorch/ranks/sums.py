@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import functools
 import time
-import weakref
 from typing import TYPE_CHECKING, Any
 
 from ..errors import FtnPytorchError
@@ -112,35 +111,6 @@ def told(off: list[int]) -> str:
         for rank, calls in others[:_MOST_RANKS]
     ]
     return ", ".join(listed) + (f" and {len(others) - _MOST_RANKS} more" if len(others) > _MOST_RANKS else "")
-
-
-class CallsOfMpi:
-    """Counts averages of one network. The communicator counts by itself, outside of recordings."""
-
-    def __init__(self, ours: Communicator, network: int) -> None:
-        self._ours, self._network = weakref.ref(ours), network
-
-    def position(self) -> int:
-        ours = self._ours()
-        return 0 if ours is None else ours.calls[self._network]
-
-    def is_at(self, position: int) -> bool:
-        return self.position() == position
-
-    def count(self) -> None:
-        ours = self._ours()
-        if ours is not None:
-            ours.calls[self._network] += 1
-
-    def ours(self) -> Communicator | None:
-        """None if its module is gone."""
-        return self._ours()
-
-    def average(self, tensor: Any) -> Any:
-        """As an operator of torch."""
-        ours = self._ours()
-        assert ours is not None
-        return operator()(tensor, number_of(ours, self._network))
 
 
 @functools.cache

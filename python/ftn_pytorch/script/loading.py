@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import dis
 import importlib.machinery
+import importlib.util
 import linecache
 import os
-import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from types import CodeType, ModuleType
@@ -20,9 +21,6 @@ from . import shadowing
 
 # Folders that loads put on sys.path. Scripts of the same stem in several of them do not hide modules.
 _script_folders: set[str] = set()
-
-ARCHIVE = b"PK\x03\x04"
-"""How a zip archive begins."""
 
 
 def script_folders() -> frozenset[str]:
@@ -42,10 +40,9 @@ def find(file: str) -> str:
     path = file
     try:
         path = os.path.abspath(file)
-        mode = os.stat(path).st_mode
-        if stat.S_ISDIR(mode):
+        if os.path.isdir(path):
             raise FtnPytorchError("FILE", f"{path} is a directory, name a file in it")
-        if not stat.S_ISREG(mode):
+        if os.path.exists(path) and not os.path.isfile(path):
             raise FtnPytorchError("FILE", f"{path} is no regular file")
         with open(path, "rb"):
             return path
@@ -53,12 +50,6 @@ def find(file: str) -> str:
         raise FtnPytorchError("FILE", f"{path} does not exist{_similar(file, path)}") from None
     except (OSError, ValueError) as failure:
         raise FtnPytorchError("FILE", f"{path!r} cannot be read: {failure}") from failure
-
-
-def is_source(path: str) -> bool:
-    """True for a script: a file that ends in .py and is no archive under such a name."""
-    with open(path, "rb") as stream:
-        return path.lower().endswith(".py") and stream.read(4) != ARCHIVE
 
 
 def _similar(file: str, path: str) -> str:
@@ -93,15 +84,15 @@ def _hides_module(stem: str, path: str) -> bool:
     return origin is not None and (not os.path.exists(origin) or not os.path.samefile(origin, path))
 
 
+@dataclasses.dataclass
 class OngoingLoad:
     """A script that is run and set up."""
 
-    def __init__(self, runner: Any) -> None:
-        self.runner = runner
-        self.made: list[Any] = []
-        """What the script makes that another process must find, in this order."""
-        self.folder = os.getcwd()
-        """The working directory before the script runs."""
+    runner: Any
+    made: list[Any] = dataclasses.field(default_factory=list)
+    """What the script makes that another process must find, in this order."""
+    folder: str = dataclasses.field(default_factory=os.getcwd)
+    """The working directory before the script runs."""
 
 
 _loads: list[OngoingLoad] = []
@@ -136,7 +127,6 @@ def undone_on_failure(path: str, name: str) -> Iterator[None]:
     for needed, text in shadowing.explain(shadowing.NEEDED, folder, _script_folders).items():
         if needed not in sys.modules:
             raise FtnPytorchError("IMPORT", f"{path} cannot be loaded: {text}")
-    shadowing.import_hidden(folder)
     paths, modules, previous = list(sys.path), set(sys.modules), sys.modules.get(name)
     sys.path[:] = [folder, *(other for other in paths if other != folder)]
     try:
@@ -170,7 +160,7 @@ def execute(path: str, name: str) -> ModuleType:
     loader = importlib.machinery.SourceFileLoader(name, path)
     spec = importlib.machinery.ModuleSpec(name, loader, origin=path)
     spec.has_location = True
-    module = _module_of(spec)
+    module = importlib.util.module_from_spec(spec)
     code = _compile(loader, path)
     # Tracebacks take lines from here; a source changed within the clock's resolution would not be seen to be another.
     linecache.cache.pop(path, None)
@@ -196,16 +186,6 @@ def forget_module(name: str, path: str) -> None:
     """Free the name of a script that is gone, unless another one has it meanwhile."""
     if getattr(sys.modules.get(name), "__file__", None) == path:
         sys.modules.pop(name, None)
-
-
-def _module_of(spec: importlib.machinery.ModuleSpec) -> ModuleType:
-    """As module_from_spec of importlib.util, which is a file more to find."""
-    module = ModuleType(spec.name)
-    module.__spec__, module.__loader__, module.__file__ = spec, spec.loader, spec.origin
-    module.__package__ = spec.parent
-    if spec.cached is not None:
-        vars(module)["__cached__"] = spec.cached
-    return module
 
 
 def _compile(loader: importlib.machinery.SourceFileLoader, path: str) -> CodeType:

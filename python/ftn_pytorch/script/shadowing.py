@@ -3,36 +3,12 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import sys
 from collections.abc import Iterable
 
 NEEDED = ("torch", "numpy", "onnxruntime")
 """What this package imports when it is needed."""
-
-LATE = (
-    *("argparse", "base64", "bz2", "calendar", "concurrent", "copy", "csv", "ctypes", "dataclasses", "datetime"),
-    *("decimal", "difflib", "dis", "email", "fractions", "gettext", "hashlib", "inspect", "json", "locale", "logging"),
-    *("lzma", "multiprocessing", "pathlib", "pickle", "pickletools", "platform", "quopri", "random", "select"),
-    *("selectors", "shlex", "shutil", "signal", "socket", "string", "struct", "subprocess", "sysconfig", "tempfile"),
-    *("textwrap", "token", "tokenize", "traceback", "urllib", "uuid", "zipfile"),
-)
-"""Modules of Python that this package imports where it first needs them, which may be after a script was loaded."""
-
-
-def import_hidden(folder: str) -> None:
-    """Import those of ``LATE`` that files of a folder would hide, before the folder is searched."""
-    for name in _stems(folder).intersection(LATE).difference(sys.modules):
-        importlib.import_module(name)
-
-
-def _stems(folder: str) -> set[str]:
-    """What may be modules in a folder. One question for all of them, since each costs an operation."""
-    try:
-        return {entry.removesuffix(".py") for entry in os.listdir(folder)}
-    except OSError:
-        return set()
 
 
 def installed(name: str, without: Iterable[str]) -> str | None:
@@ -66,8 +42,7 @@ def explain(names: Iterable[str], folder: str, without: Iterable[str]) -> dict[s
     """For those of the names for which a file of the folder is found in place of a module that is installed: a text."""
     found = {}
     without = {*without, folder}
-    there = _stems(folder)
-    for name in (name for name in names if name in there):
+    for name in names:
         file = file_of(name, folder)
         origin = installed(name, without) if file else None
         if file and origin:

@@ -3,14 +3,21 @@
 
 from __future__ import annotations
 
+import argparse
 import datetime
+import decimal
 import enum
+import fractions
 import functools
+import logging
 import operator
+import pathlib
+import random
 import re
-import sys
+import threading
 import types
 import typing
+import uuid
 import weakref
 from collections import Counter, OrderedDict, defaultdict, deque
 from typing import Any, NamedTuple
@@ -60,6 +67,7 @@ _CONSTANTS = (
     slice,
     object,
     types.CodeType,
+    decimal.Decimal,
     datetime.date,
     datetime.datetime,
     datetime.time,
@@ -71,6 +79,7 @@ _CONSTANTS = (
 _CONSTANT_KINDS = frozenset(_CONSTANTS)
 _CONTAINERS = (dict, OrderedDict, defaultdict, Counter, list, tuple, set, frozenset, deque)
 _CONTAINER_KINDS = frozenset(_CONTAINERS)
+_NAMESPACES = (types.SimpleNamespace, argparse.Namespace)
 _WRAPPERS = (
     types.MethodType,
     functools.partial,
@@ -98,29 +107,17 @@ _OF_PYTHON = (
     type(NamedTuple("Pair", [("one", int)]).one),  # type: ignore[attr-defined]
 )
 _OF_COMPILERS = ("cython_function_or_method", "CFunctionType", "_FuncPtr", "CPUDispatcher")
+_LOCKS = (type(threading.Lock()), type(threading.RLock()), threading.Condition, threading.Semaphore, threading.Event)
+_HARMLESS = (logging.Logger, logging.LoggerAdapter, logging.Handler, *_LOCKS)
 _PACKAGE = __name__.partition(".")[0] + "."
 _FIGURES = ("matplotlib", "tqdm")
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE
 
 
-def _of(module: str, *names: str) -> tuple[type, ...]:
-    """Classes of a module that few scripts import. Without it there are no values of them."""
-    found = sys.modules.get(module)
-    return tuple(getattr(found, name) for name in names if hasattr(found, name))
-
-
-def _is_constant(kind: type) -> bool:
-    return kind in _CONSTANT_KINDS or kind in _of("decimal", "Decimal")
-
-
-def _is_namespace(kind: type) -> bool:
-    return issubclass(kind, (types.SimpleNamespace, *_of("argparse", "Namespace")))
-
-
 def kind_of(value: Any) -> Kind:
     """The kind of a value. Calls no code of its class."""
     kind = type(value)
-    if _is_constant(kind):
+    if kind in _CONSTANT_KINDS:
         return Kind.CONSTANT
     if kind in _CONTAINER_KINDS:
         is_fixed = kind in (tuple, frozenset) and all(kind_of(each) is Kind.CONSTANT for each in value)
@@ -128,14 +125,14 @@ def kind_of(value: Any) -> Kind:
     found = _of_code(value, kind) or _of_torch(kind) or _of_numpy(kind) or _of_python(kind)
     if found is not None:
         return found
-    if _is_namespace(kind):
+    if issubclass(kind, _NAMESPACES):
         return Kind.OBJECT
     base = qualities(kind).base
     if base is object or (base in _CONTAINER_KINDS and base is not tuple):
         return Kind.OBJECT
     if base is tuple:
         return Kind.CONTAINER
-    return Kind.CONSTANT if _is_constant(base) else Kind.UNKNOWN
+    return Kind.CONSTANT if base in _CONSTANT_KINDS else Kind.UNKNOWN
 
 
 def _of_code(value: Any, kind: type) -> Kind | None:
@@ -180,20 +177,17 @@ def _of_numpy(kind: type) -> Kind | None:
         return Kind.CONSTANT
     if issubclass(kind, numpy.ndarray):
         return Kind.ARRAY
-    # NumPy imports this one when somebody asks for it.
-    if issubclass(kind, _of("numpy.random", "Generator", "RandomState", "BitGenerator")):
+    if issubclass(kind, (numpy.random.Generator, numpy.random.RandomState, numpy.random.BitGenerator)):
         return Kind.GENERATOR
     return Kind.INSTALLED if issubclass(kind, numpy.ufunc) else None
 
 
 def _of_python(kind: type) -> Kind | None:
-    if issubclass(kind, (enum.Enum, *_of("pathlib", "PurePath"), *_of("fractions", "Fraction"), *_of("uuid", "UUID"))):
+    if issubclass(kind, (enum.Enum, pathlib.PurePath, fractions.Fraction, uuid.UUID)):
         return Kind.CONSTANT
-    if issubclass(kind, _of("random", "Random")):
+    if issubclass(kind, random.Random):
         return Kind.GENERATOR
-    harmless = _of("logging", "Logger", "LoggerAdapter", "Handler") + _of("_thread", "LockType", "RLock")
-    harmless += _of("threading", "Condition", "Semaphore", "Event")
-    if issubclass(kind, harmless) or kind.__module__.partition(".")[0] in _FIGURES:
+    if issubclass(kind, _HARMLESS) or kind.__module__.partition(".")[0] in _FIGURES:
         return Kind.HARMLESS
     return Kind.INSTALLED if kind.__module__.startswith(_PACKAGE) and not is_of_kit(kind) else None
 
@@ -205,12 +199,12 @@ def is_of_kit(kind: type) -> bool:
 
 def is_simple(value: Any) -> bool:
     """True for a constant in which there is nothing to look for."""
-    return _is_constant(type(value))
+    return type(value) in _CONSTANT_KINDS
 
 
 def base_of(kind: type) -> Any:
     """``object``, or the container of Python that the objects of a class are."""
-    return object if _is_namespace(kind) else qualities(kind).base
+    return object if issubclass(kind, _NAMESPACES) else qualities(kind).base
 
 
 class Qualities(NamedTuple):

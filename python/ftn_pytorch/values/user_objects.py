@@ -15,6 +15,7 @@ import functools
 import os
 import struct
 import sys
+import sysconfig
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Iterator
 from types import FunctionType, MemberDescriptorType
@@ -23,6 +24,9 @@ from typing import Any
 _POINTER = struct.calcsize("P")
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: made by a class statement
 _CONTAINERS = (dict, OrderedDict, defaultdict, Counter, list, set)
+_INSTALLED = tuple(
+    os.path.realpath(sysconfig.get_path(place)) + os.sep for place in ("stdlib", "platstdlib", "purelib", "platlib")
+) + (os.path.dirname(os.path.dirname(os.path.realpath(__file__))) + os.sep,)
 
 
 def is_own_module(name: str) -> bool:
@@ -40,29 +44,9 @@ def is_own_module(name: str) -> bool:
 
 
 @functools.cache
-def _real(folder: str) -> str:
-    """A folder without links. Its like share most of the path, of which each step costs an operation."""
-    above, name = os.path.split(folder)
-    if above == folder or not name or ".." in folder.split(os.sep):
-        return os.path.realpath(folder)
-    joined = os.path.join(_real(above), name)
-    return os.path.realpath(joined) if os.path.islink(joined) else joined
-
-
-@functools.cache
-def _installed() -> tuple[str, ...]:
-    """Where Python itself and this package are, as sysconfig says for many operations more."""
-    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
-    of_platform = os.path.join(sys.base_exec_prefix, sys.platlibdir, version)
-    own = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
-    return tuple(_real(folder) + os.sep for folder in (os.path.dirname(os.__file__), of_platform, own))
-
-
-@functools.cache
 def _is_own_file(path: str) -> bool:
-    folder, name = os.path.split(path)
-    real = os.path.realpath(path) if os.path.islink(path) else os.path.join(_real(folder), name)
-    return not real.startswith(_installed()) and not {"site-packages", "dist-packages"} & set(real.split(os.sep))
+    real = os.path.realpath(path)
+    return not real.startswith(_INSTALLED) and not {"site-packages", "dist-packages"} & set(real.split(os.sep))
 
 
 def is_plain(kind: type) -> bool:

@@ -9,6 +9,7 @@ import time
 import weakref
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ...errors import FtnPytorchError
@@ -24,6 +25,11 @@ from .triton_client import Address, Client, ServerFailure
 
 # Seconds without the server after a failure, which double up to the second number.
 _PAUSES = (1.0, 60.0)
+
+
+def is_address(file: str) -> bool:
+    """Whether this is, or was meant to be, the address of a server and no file."""
+    return file.startswith(("triton+", "triton:"))
 
 
 class TritonRunner(SavedRunner):
@@ -54,7 +60,7 @@ class TritonRunner(SavedRunner):
         self.name = self._address.model
         self.dtype, self.inputs = "keep", "share"
         if options.fallback is not None:
-            self._local = _Local(open_file(options.fallback, options._replace(fallback=None)), self)
+            self._local = _Local(open_file(options.fallback, replace(options, fallback=None)), self)
             self.framework = self._local.runner.framework
         try:
             self._client.describe()
