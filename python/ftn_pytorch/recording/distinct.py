@@ -65,18 +65,18 @@ def _holds(tape: Tape) -> bool:
 
 def _are_alike(one: Plain, two: Plain) -> bool:
     """Whether there are arguments for which a file could take either."""
-    return _signature(one) == _signature(two) and not (_are_other_ways(one, two) or _have_other_gradients(one, two))
+    return _take_the_same(one, two) and not (_are_other_ways(one, two) or _have_other_gradients(one, two))
+
+
+def _take_the_same(one: Plain, two: Plain) -> bool:
+    return is_equal(_signature(one), _signature(two))
 
 
 def _signature(plain: Plain) -> list[Any]:
     """What arguments are compared with. Tensors that were one tensor share a slot."""
     slots = [each[2] for each in plain["inputs"] if each[1] == "tensor"]
-    described = [each[3:] if each[1] == "tensor" else _exactly(each[2]) for each in plain["inputs"]]
+    described = [each[3:] if each[1] == "tensor" else each[2] for each in plain["inputs"]]
     return [*described, [slots.index(each) for each in slots]]
-
-
-def _exactly(value: Any) -> tuple:
-    return type(value), value.hex() if isinstance(value, float) else value
 
 
 def _are_other_ways(one: Plain, two: Plain) -> bool:
@@ -99,6 +99,6 @@ def _have_other_gradients(one: Plain, two: Plain) -> bool:
 
 def _without_needless(plain: Plain, all_: Sequence[Plain]) -> Plain:
     """A gradient must be absent only where another recording is there for the case that it is not."""
-    others = [each for each in all_ if each is not plain and _signature(each) == _signature(plain)]
+    others = [each for each in all_ if each is not plain and _take_the_same(each, plain)]
     there = {name for each in others for name, slot in each["before"] if slot >= 0}
     return {**plain, "before": [(name, slot) for name, slot in plain["before"] if slot >= 0 or name in there]}

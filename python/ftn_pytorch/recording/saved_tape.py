@@ -59,7 +59,7 @@ class SavedTape:
         seen: dict[int, Any] = {}
         for place, ((_, kind, *described), value) in enumerate(zip(self.inputs, given)):
             if kind == "value":
-                if not _is_same(value, described[0]):
+                if not any_batch.is_equal(value, described[0]):
                     return Misfit(place, "ARGUMENT")
                 continue
             slot, dtype, sizes, _ = described
@@ -167,12 +167,6 @@ class SavedTape:
             same = first.setdefault(each[2], name) if each[1] == "tensor" else name
             shown.append(_shown(each) if same is name else f"{name} the same tensor as {same}")
         return ", ".join(shown)
-
-
-def _is_same(value: Any, recorded: Any) -> bool:
-    """Zero and minus zero are two constants, and what is no number is the same as itself."""
-    is_float = type(value) is float
-    return type(value) is type(recorded) and (value.hex() == recorded.hex() if is_float else value == recorded)
 
 
 def _is_one_tensor(one: Any, other: Any) -> bool:
