@@ -5,18 +5,9 @@
 #include <string.h>
 
 #include "ftn_pytorch.h"
+#include "is_mapped.h"
 
 static void show(const char *text, int64_t length) { printf("warning: %.*s\n", (int)length, text); }
-
-/* Whether a file whose name contains a text is in this process */
-static int is_mapped(const char *name) {
-  char line[4096];
-  int found = 0;
-  FILE *maps = fopen("/proc/self/maps", "r");
-  while (maps && fgets(line, sizeof line, maps)) found = found || strstr(line, name);
-  if (maps) fclose(maps);
-  return found;
-}
 
 int main(int count, char **arguments) {
   fpt_arg option;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Run saved recordings as told, a command a line, and answer each with "ok" or a status and its text. For
  * tests/python/program_without_python.py, which writes the files of calls and says what is in them. */
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "ftn_pytorch.h"
+#include "is_mapped.h"
 
 enum { MOST = 256, LINE = 16384 };
 
@@ -141,12 +141,6 @@ static fpt_status call(fpt_module module, const char *name, const char *given, c
   return status;
 }
 
-static int has_python(void) {
-  int (*is_initialized)(void);
-  *(void **)&is_initialized = dlsym(RTLD_DEFAULT, "Py_IsInitialized"); /* as POSIX has it */
-  return is_initialized ? is_initialized() : 0;
-}
-
 static fpt_status obey(fpt_module *module, char *words[]) {
   const char *verb = words[0], *first = words[1];
   const int64_t length = (int64_t)strlen(first);
@@ -177,7 +171,7 @@ int main(void) {
     int count = 0;
     for (char *word = strtok(line, "\t\n"); word && count < 4; word = strtok(NULL, "\t\n")) words[count++] = word;
     if (strcmp(words[0], "python") == 0) {
-      printf("%d\n", has_python());
+      printf("%d\n", is_mapped("libpython"));
     } else if (obey(&module, words) == FPT_OK) {
       printf("ok\n");
     } else {

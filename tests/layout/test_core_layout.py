@@ -232,6 +232,7 @@ def exported_by(library: Path) -> list[str]:
     return [line.split()[-1] for line in lines.splitlines()]
 
 
+@pytest.mark.built
 @pytest.mark.parametrize(
     "library, names",
     [
@@ -266,6 +267,7 @@ def halves(build_dir: Path) -> tuple[Path, Path]:
     return next(build_dir.glob("lib*/libftn_pytorch.so")), next(build_dir.glob("lib*/libftn_pytorch_python*.so"))
 
 
+@pytest.mark.built
 def test_exports_are_the_functions_of_the_header(build_dir: Path) -> None:
     """And, for the half with Python, what is C++ of this project."""
     names = exported_by(halves(build_dir)[0])
@@ -274,7 +276,8 @@ def test_exports_are_the_functions_of_the_header(build_dir: Path) -> None:
     assert all(re.match(r"_Z(?:T[ISV])?NK?3fpt", name) for name in cpp)
 
 
-def test_exports_and_imports_of_the_core_are_without_python(build_dir: Path) -> None:
+@pytest.mark.built
+def test_programs_do_not_link_python(build_dir: Path) -> None:
     core, half = halves(build_dir)
     needed = [
         subprocess.run(["readelf", "-d", one], check=True, capture_output=True, text=True).stdout
@@ -285,7 +288,8 @@ def test_exports_and_imports_of_the_core_are_without_python(build_dir: Path) -> 
     assert not re.search(r"\b_?Py[A-Z]?[a-z]*_", wanted)
 
 
-def test_exports_leave_state_in_one_half(build_dir: Path) -> None:
+@pytest.mark.built
+def test_halves_share_their_state(build_dir: Path) -> None:
     """A variable that both define would be two."""
     variables = []
     for library in halves(build_dir):
