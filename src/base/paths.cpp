@@ -26,4 +26,8 @@ std::string object_file_of(const void* address) {
   return resolved(info.dli_fname).string();
 }
 
+std::filesystem::path own_folder() {
+  return std::filesystem::path(object_file_of(reinterpret_cast<const void*>(&own_folder))).parent_path();
+}
+
 }  // namespace fpt

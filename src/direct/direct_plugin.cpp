@@ -22,10 +22,7 @@ const char* const built_without =
     "this library was built without the direct path: build it with -DFTN_PYTORCH_DIRECT=ON and a torch that brings its "
     "C++ headers";
 
-fs::path plugin_file() {
-  return fs::path(object_file_of(reinterpret_cast<const void*>(&direct_plugin))).parent_path() /
-         "libftn_pytorch_direct.so";
-}
+fs::path plugin_file() { return own_folder() / "libftn_pytorch_direct.so"; }
 
 const fpt_direct_table& open_plugin() {
   const std::string obstacle = direct_obstacle();

@@ -243,8 +243,7 @@ std::vector<std::string> package_folders(const std::string& python) {
 }
 
 std::string python_package_folder() {
-  const fs::path library = object_file_of(reinterpret_cast<const void*>(&python_package_folder));
-  const fs::path folder = library.parent_path() / FPT_PYTHON_PACKAGE_RELATIVE;
+  const fs::path folder = own_folder() / FPT_PYTHON_PACKAGE_RELATIVE;
   return is_there(folder / "ftn_pytorch" / "_embed.py") ? resolved(folder).string() : std::string();
 }
 

@@ -21,8 +21,7 @@ enum class State { closed, announced, misfit };
 std::atomic<State> state{State::closed};
 
 void open() {
-  const fs::path file =
-      fs::path(object_file_of(reinterpret_cast<const void*>(&open_python_library))).parent_path() / FPT_PYTHON_HALF;
+  const fs::path file = own_folder() / FPT_PYTHON_HALF;
   std::error_code error;
   if (!fs::exists(file, error))
     fail(FPT_ERR_INTERPRETER, "the part of this library that runs Python is not installed: ", file.string(),
