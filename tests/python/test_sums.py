@@ -183,10 +183,7 @@ MISSING = """
         begin = time.monotonic()
         answer = [told(average_gradients, [weight]), time.monotonic() - begin, weight.grad.tolist()]
         answer.append(told(average_gradients, [weight]))
-    tell(answer)
-    if rank == 1:
-        time.sleep(6)
-    os._exit(0)
+    leave(answer, 0, 2)
 """
 
 
@@ -218,9 +215,7 @@ ENDED = """
         os.kill(os.getpid(), 9)
     begin = time.monotonic()
     answer = [told(step, torch.ones(2, 3)), time.monotonic() - begin]
-    tell(answer)
-    time.sleep(2)
-    os._exit(0)
+    leave(answer, 0, 1)
 """
 
 
