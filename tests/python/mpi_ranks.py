@@ -54,8 +54,9 @@ def end(answer):
 def leave(answer, *ranks):
     # once those ranks have told theirs: the one that goes first would be what the others report
     tell(answer)
+    files = [os.path.join(FOLDER, f"answer{each}") for each in ranks]
     latest = time.monotonic() + 60
-    while time.monotonic() < latest and not all(os.path.exists(os.path.join(FOLDER, f"answer{each}")) for each in ranks):
+    while time.monotonic() < latest and not all(map(os.path.exists, files)):
         time.sleep(0.05)
     os._exit(0)
 """
@@ -77,7 +78,7 @@ def _library(name):
 
 
 def run(size, folder, program, implementation="Open MPI", options=(), expect=0, timeout=300):
-    """What the ranks gave to ``tell``, ``end`` or ``leave``, in the order of ranks; those that ended otherwise are left out.
+    """What the ranks gave to ``tell``, ``end`` or ``leave``, in their order; those that ended otherwise are left out.
 
     ``expect``: exit code of the launcher, None for any.
     """
