@@ -45,6 +45,8 @@ class PythonSide {
                                        Args config) = 0;
   /// The functions of torch.
   virtual std::unique_ptr<Runner> torch_functions(bool same_layout) = 0;
+  /// A tensor of libtorch as one of Python: the same tensor, with its graph. @param address  of the at::Tensor
+  virtual TensorPtr tensor_of_torch(void* address, bool same_layout) = 0;
   /// Copy a tensor of torch, or memory on a device, into outputs.
   virtual void copy_tensor(Tensor& tensor, const Outputs& outputs, const ResultOptions& reading) = 0;
 };

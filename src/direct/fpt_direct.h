@@ -23,7 +23,7 @@ extern "C" {
 #endif
 
 /** Version of this header. The core refuses a plug-in of another one. */
-#define FPT_DIRECT_VERSION 11
+#define FPT_DIRECT_VERSION 12
 
 /** Kinds of files. */
 enum { FPT_DIRECT_SCRIPT = 0, FPT_DIRECT_PACKAGE = 1, FPT_DIRECT_RECORDING = 2 };
@@ -78,7 +78,19 @@ typedef struct fpt_direct_optimizer {
   double lr, momentum, weight_decay, beta1, beta2, eps, dampening;
 } fpt_direct_optimizer;
 
+/** What a function of torch cannot be called with here: Python may know what to do. Never leaves the core. */
+#define FPT_DIRECT_NOT_HERE (-1)
+
+/** An operand: a tensor, or a scalar where that is NULL. */
+typedef struct fpt_direct_operand {
+  const struct fpt_direct_tensor *tensor;
+  const fpt_arg *scalar;
+  int32_t is_turned; /**< 1: its axes are to be reversed */
+} fpt_direct_operand;
+
 typedef struct fpt_direct_module fpt_direct_module;
+/** A tensor that the program holds. Immutable; the tensor of torch behind it is not. */
+typedef struct fpt_direct_tensor fpt_direct_tensor;
 
 typedef struct fpt_direct_table {
   int32_t version;           /**< FPT_DIRECT_VERSION */
@@ -155,6 +167,49 @@ typedef struct fpt_direct_table {
   /** One step; *loss is the one before it. TorchScript: on the mean squared error to the only target. */
   fpt_status (*train)(fpt_direct_module *module, const fpt_arg inputs[], int32_t ninputs, const fpt_arg targets[],
                       int32_t ntargets, double *loss, int32_t *completed);
+
+  /* Tensors of the program. Their axes are in the order of torch throughout, same_layout says how Fortran sees them. */
+
+  /**
+   * A tensor on memory.
+   *
+   * @param owner  given to `release` when torch needs the memory no more, or after a failure; NULL: memory of the caller
+   * FPT_ERR_STRIDE, _DEVICE, _KIND.
+   */
+  fpt_status (*make_tensor)(const fpt_direct_value *memory, void *owner, void (*release)(void *owner),
+                            fpt_direct_tensor **tensor);
+  void (*release_tensor)(fpt_direct_tensor *tensor);
+  /** Its memory as it is now. A pending conjugation or sign is carried out first. FPT_ERR_RESULT_TYPE, _RANK, _DTYPE. */
+  fpt_status (*describe_tensor)(fpt_direct_tensor *tensor, fpt_direct_value *memory);
+  /** Address of the at::Tensor, valid as long as the tensor. */
+  void *(*address_of_tensor)(fpt_direct_tensor *tensor);
+  /** Another tensor on the memory as it is now, without a graph. */
+  fpt_status (*detach_tensor)(const fpt_direct_tensor *tensor, fpt_direct_tensor **detached);
+  /** The gradient that there is now. FPT_ERR_ARGUMENT where there is none. */
+  fpt_status (*gradient_of_tensor)(const fpt_direct_tensor *tensor, fpt_direct_tensor **gradient);
+  /** 1 if torch would record what is computed with it on this thread. */
+  int32_t (*records_gradients)(const fpt_direct_tensor *tensor);
+  /** Compute gradients on this thread, or none; what it was before. */
+  int32_t (*exchange_gradients)(int32_t wanted);
+  /** FPT_ADD to FPT_MATMUL, as Python computes them. FPT_ERR_PYTHON with both operands. */
+  fpt_status (*operate)(int32_t operation, const fpt_direct_operand *left, const fpt_direct_operand *right,
+                        int32_t same_layout, fpt_direct_tensor **result);
+  /** Assign to a tensor on memory of the caller, see Engine::write(). FPT_ERR_SHAPE, _DTYPE, _PYTHON. */
+  fpt_status (*write_tensor)(fpt_direct_tensor *target, const fpt_direct_operand *value, int32_t same_layout);
+  /**
+   * Call a function of torch by the name that Python has for it; axes of tensors and arrays as of same_layout.
+   *
+   * @param inputs   [ninputs] as for call(); of those that are tensors only the names count
+   * @param tensors  [ninputs] with no tensor for other inputs
+   * @param tensor   set to the one result where that is a tensor, and not NULL; then there is no answer
+   * @param answer   set on success else; to be given to release()
+   * FPT_DIRECT_NOT_HERE: nothing was done. FPT_ERR_PYTHON, _ARGUMENT, _SHAPE, _INPUT_MODIFIED.
+   */
+  fpt_status (*call_function)(const char *name, int64_t name_len, int32_t same_layout, const fpt_arg inputs[],
+                              const fpt_direct_operand tensors[], int32_t ninputs, fpt_direct_tensor **tensor,
+                              fpt_direct_answer *answer);
+  /** A tensor of an answer, with its graph. */
+  fpt_status (*tensor_of_answer)(const fpt_direct_answer *answer, int32_t index, fpt_direct_tensor **tensor);
 } fpt_direct_table;
 
 /** The one exported function. */

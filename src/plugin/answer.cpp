@@ -21,14 +21,18 @@ void set_number(fpt_direct_value& value, int32_t dtype, T number) {
   std::memcpy(value.number, &number, sizeof number);
 }
 
-/// The usual case, for which no text has to be prepared.
+struct Spare {
+  std::unique_ptr<Answer> answer;
+};
+
+}  // namespace
+
 bool is_plain(const at::Tensor& tensor) noexcept {
   return tensor.defined() && tensor.layout() == at::kStrided && !tensor.is_quantized() && !tensor.is_nested() &&
          !tensor.is_meta() && tensor.dim() <= FPT_MAX_RANK && dtype_of(tensor.scalar_type()) != FPT_NONE &&
          !tensor.is_conj() && !tensor.is_neg();
 }
 
-/// What Fortran can look into: strided, with numbers in it, without pending conjugation or sign.
 at::Tensor plain(at::Tensor tensor, const std::string& label) {
   const char* advice = nullptr;
   if (tensor.is_nested()) advice = "a nested tensor; return torch.nested.to_padded_tensor(...)";
@@ -41,15 +45,9 @@ at::Tensor plain(at::Tensor tensor, const std::string& label) {
   if (dtype_of(tensor.scalar_type()) == FPT_NONE)
     fail(FPT_ERR_DTYPE, label, " is of type ", c10::toString(tensor.scalar_type()),
          ", which has no counterpart in Fortran: convert it in the model");
-  if (tensor.is_conj() || tensor.is_neg()) return tensor.detach().resolve_conj().resolve_neg();
+  if (tensor.is_conj() || tensor.is_neg()) return tensor.resolve_conj().resolve_neg();
   return tensor;
 }
-
-struct Spare {
-  std::unique_ptr<Answer> answer;
-};
-
-}  // namespace
 
 void Answer::set(c10::IValue value, const std::string& what) {
   if (value.isTensor()) return add_tensor(std::move(value).toTensor(), nullptr, true, what);

@@ -5,6 +5,8 @@
 
 #include "direct/direct_value.hpp"
 #include "plugin/answer.hpp"
+#include "plugin/eager/eager_tensor.hpp"
+#include "plugin/eager/functions.hpp"
 #include "plugin/failure.hpp"
 #include "plugin/model.hpp"
 #include "plugin/stream.hpp"
@@ -82,6 +84,30 @@ std::optional<int64_t> step_of(int64_t step) { return step < 0 ? std::nullopt : 
 
 Answer& answer_of(const fpt_direct_answer& answer) { return *static_cast<Answer*>(answer.owner); }
 
+fpt_status call_of_function(const char* name, int64_t name_len, int32_t same_layout, const fpt_arg inputs[],
+                            const fpt_direct_operand tensors[], int32_t ninputs, fpt_direct_tensor** tensor,
+                            fpt_direct_answer* answer) {
+  const std::string_view function(name, static_cast<std::size_t>(name_len));
+  bool is_here = true;
+  const fpt_status status = guard([&] {
+    try {
+      c10::IValue result = call_function(function, same_layout != 0, inputs, tensors, ninputs);
+      if (tensor && result.isTensor() && result.toTensor().defined()) {
+        *tensor = new fpt_direct_tensor{std::move(result).toTensor()};
+        return;
+      }
+      std::unique_ptr<Answer> made = take_answer();
+      made->set(std::move(result), concat(function, " of torch"));
+      hand_out(std::move(made), *answer);
+    } catch (const NotHere&) {
+      is_here = false;
+    } catch (...) {
+      rethrow_as_python(concat(function, " of torch"));
+    }
+  });
+  return is_here ? status : FPT_DIRECT_NOT_HERE;
+}
+
 constexpr fpt_direct_table table = {
     FPT_DIRECT_VERSION,
     FPT_ABI,
@@ -146,6 +172,41 @@ constexpr fpt_direct_table table = {
         const TrainedStep step = module->model->train({inputs, ninputs}, {targets, ntargets});
         *loss = step.loss;
         *completed = step.completed;
+      });
+    },
+    [](const fpt_direct_value* memory, void* owner, void (*release)(void*), fpt_direct_tensor** tensor) {
+      return guard([&] { *tensor = make_tensor(*memory, MemoryOwner(owner, release)).release(); });
+    },
+    [](fpt_direct_tensor* tensor) { delete tensor; },
+    [](fpt_direct_tensor* tensor, fpt_direct_value* memory) {
+      return guard([&] { set_memory(*memory, memory_of(*tensor)); });
+    },
+    [](fpt_direct_tensor* tensor) { return static_cast<void*>(&tensor->tensor); },
+    [](const fpt_direct_tensor* tensor, fpt_direct_tensor** detached) {
+      return guard([&] { *detached = new fpt_direct_tensor{tensor->tensor.detach()}; });
+    },
+    [](const fpt_direct_tensor* tensor, fpt_direct_tensor** gradient) {
+      return guard([&] { *gradient = gradient_of(tensor->tensor).release(); });
+    },
+    [](const fpt_direct_tensor* tensor) {
+      return static_cast<int32_t>(tensor->tensor.requires_grad() && at::GradMode::is_enabled());
+    },
+    [](int32_t wanted) {
+      const bool before = at::GradMode::is_enabled();
+      at::GradMode::set_enabled(wanted != 0);
+      return static_cast<int32_t>(before);
+    },
+    [](int32_t operation, const fpt_direct_operand* left, const fpt_direct_operand* right, int32_t same_layout,
+       fpt_direct_tensor** result) {
+      return guard([&] { *result = operate(operation, *left, *right, same_layout != 0).release(); });
+    },
+    [](fpt_direct_tensor* target, const fpt_direct_operand* value, int32_t same_layout) {
+      return guard([&] { write_tensor(target->tensor, *value, same_layout != 0); });
+    },
+    call_of_function,
+    [](const fpt_direct_answer* answer, int32_t index, fpt_direct_tensor** tensor) {
+      return guard([&] {
+        *tensor = new fpt_direct_tensor{answer_of(*answer).tensors[static_cast<std::size_t>(index)]};
       });
     },
 };

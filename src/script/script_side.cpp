@@ -8,6 +8,7 @@
 #include "python/python_library.hpp"
 #include "script/script_answer.hpp"
 #include "script/script_runner.hpp"
+#include "values/object_tensor.hpp"
 
 namespace fpt {
 namespace {
@@ -57,6 +58,13 @@ class ScriptSide : public PythonSide {
 
   std::unique_ptr<Runner> torch_functions(bool same_layout) override {
     return ScriptRunner::torch_functions(same_layout);
+  }
+
+  TensorPtr tensor_of_torch(void* address, bool same_layout) override {
+    ensure_started();
+    const InterpreterLock gil;
+    Ref object = checked(PyObject_CallFunction(embed("tensor_at"), "N", PyLong_FromVoidPtr(address)), "a tensor");
+    return tensor_of_object(std::move(object), same_layout);
   }
 
   void copy_tensor(Tensor& tensor, const Outputs& outputs, const ResultOptions& reading) override {

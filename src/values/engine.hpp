@@ -46,11 +46,15 @@ class Engine {
                            std::optional<bool> gradients) = 0;
 };
 
-/// The engine, Python's, which is opened when it is first asked for: open_python_library().
+/// The engine that computes now: libtorch as long as nothing needs Python, where that is possible (direct_engine.hpp),
+/// else Python. Opens it when it is first asked for.
 Engine& engine();
 /// The engine if there is one already, else null.
 Engine* opened_engine() noexcept;
-/// The engine of the process, which lives as long; called while its library is opened.
+/// Whether that is Python.
+bool python_computes() noexcept;
+/// Python as the engine of the process from now on; called while its library is opened. Tensors that others have made
+/// become those of Python when they are used.
 void provide_engine(Engine& made) noexcept;
 
 }  // namespace fpt

@@ -24,6 +24,16 @@ def adapt(tensor: Any, dtype: str | None, is_reversed: bool, copied: bool) -> An
     return tensor.clone() if copied else tensor
 
 
+def tensor_at(address: int) -> Any:
+    """The tensor that the core has computed with without Python: the same one, with its graph and gradient."""
+    from ..recording import extension
+
+    module = extension.module()
+    if module is None:
+        raise FtnPytorchError("IMPORT", f"tensors that were made without Python cannot be used: {extension.obstacle()}")
+    return module.tensor_at(address)
+
+
 def reversed_view(tensor: Any) -> Any:
     """The same memory with the axes in the other order."""
     return tensor.permute(tuple(range(tensor.dim()))[::-1])

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT
+#include "direct/direct_engine.hpp"
+
+#include <cstdlib>
+#include <string_view>
+#include <utility>
+
+#include "direct/backend.hpp"
+#include "direct/direct_plugin.hpp"
+#include "direct/direct_tensor.hpp"
+#include "direct/direct_value.hpp"
+#include "python/python_library.hpp"
+
+namespace fpt {
+namespace {
+
+/// The engine that has taken over: a tensor is one of Python.
+Engine& other_engine() {
+  open_python_library();
+  return engine();
+}
+
+fpt_direct_operand operand(const RawTensor& raw, bool is_turned) { return {raw.get(), nullptr, is_turned}; }
+
+class DirectEngine : public Engine {
+ public:
+  TensorPtr tensor_of(const Array& seen, std::shared_ptr<void> owner, bool same_layout) override {
+    fpt_direct_value memory{};
+    set_memory(memory, seen);
+    using Owner = std::shared_ptr<void>;
+    auto held = owner ? std::make_unique<Owner>(std::move(owner)) : nullptr;
+    fpt_direct_tensor* made = nullptr;
+    require_direct(direct_plugin().make_tensor(
+        &memory, held.release(), [](void* ended) { delete static_cast<Owner*>(ended); }, &made));
+    return tensor_of_raw(made, same_layout);
+  }
+
+  TensorPtr gradient_of(TensorPtr tensor) override { return gradient_of_raw(std::move(tensor)); }
+
+  TensorPtr holding_memory(const TensorPtr& tensor) override {
+    const RawTensor raw = raw_of(*tensor);
+    if (!raw) return other_engine().holding_memory(tensor);
+    fpt_direct_tensor* detached = nullptr;
+    require_direct(direct_plugin().detach_tensor(raw.get(), &detached));
+    return tensor_of_raw(detached, tensor->same_layout());
+  }
+
+  TensorPtr operate(int32_t operation, const TensorPtr& left, const TensorPtr& right, const fpt_arg* scalar) override {
+    const RawTensor one = left ? raw_of(*left) : nullptr, other = right ? raw_of(*right) : nullptr;
+    if ((left && !one) || (right && !other)) return other_engine().operate(operation, left, right, scalar);
+    fpt_direct_operand first{one.get(), scalar, 0}, second{other.get(), scalar, 0};
+    bool same_layout = (left ? left : right)->same_layout();
+    if (left && right && same_layout != right->same_layout()) {
+      const bool turns_left = left->array().rank < right->array().rank;
+      (turns_left ? first : second).is_turned = 1;
+      if (turns_left) same_layout = !same_layout;
+    }
+    fpt_direct_tensor* made = nullptr;
+    require_direct(direct_plugin().operate(operation, &first, &second, same_layout, &made));
+    return tensor_of_raw(made, same_layout);
+  }
+
+  void write(Tensor& target, Tensor& value) override {
+    const RawTensor written = raw_of(target), given = raw_of(value);
+    if (!written || !given) return other_engine().write(target, value);
+    const fpt_direct_operand turned = operand(given, value.same_layout() != target.same_layout());
+    require_direct(direct_plugin().write_tensor(written.get(), &turned, target.same_layout()));
+  }
+
+  bool records_gradients(Tensor& tensor) override {
+    const RawTensor raw = raw_of(tensor);
+    return raw ? direct_plugin().records_gradients(raw.get()) != 0 : other_engine().records_gradients(tensor);
+  }
+
+  bool exchange_gradients(bool wanted) override { return direct_plugin().exchange_gradients(wanted) != 0; }
+
+  void* enter_autocast(const std::string& device, const std::string& dtype) override {
+    return other_engine().enter_autocast(device, dtype);
+  }
+
+  void leave_scope(const std::function<void()>& free, const std::vector<void*>&,
+                   std::optional<bool> gradients) override {
+    free();
+    if (gradients) exchange_gradients(*gradients);
+  }
+};
+
+bool is_switched_off() {
+  const char* value = std::getenv("FTN_PYTORCH_DIRECT_TENSORS");
+  return value && std::string_view(value) == "0";
+}
+
+}  // namespace
+
+Engine* direct_engine() {
+  static DirectEngine& engine = *new DirectEngine;
+  static const bool is_possible = !is_switched_off() && !python_runs() && direct_refusal().empty();
+  return is_possible ? &engine : nullptr;
+}
+
+}  // namespace fpt

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: MIT
+#include "direct/direct_tensor.hpp"
+
+#include <mutex>
+#include <utility>
+
+#include "base/cuda_context.hpp"
+#include "calls/python_side.hpp"
+#include "direct/direct_plugin.hpp"
+#include "direct/direct_value.hpp"
+#include "values/engine.hpp"
+
+namespace fpt {
+namespace {
+
+RawTensor owned(fpt_direct_tensor* raw) {
+  return RawTensor(raw, [](fpt_direct_tensor* tensor) {
+    const CallerContext gpu;  // tensors may be let go outside of a call
+    direct_plugin().release_tensor(tensor);
+  });
+}
+
+Array array_of(const RawTensor& raw) {
+  fpt_direct_value value{};
+  require_direct(direct_plugin().describe_tensor(raw.get(), &value));
+  return array_of_value(value);
+}
+
+/// All tensors of this engine. They are objects of Python, too, from the moment that Python asks for one.
+class LibtorchTensor : public Tensor {
+ public:
+  virtual RawTensor raw() = 0;
+  Tensor& in_torch() override {
+    if (!python_computes()) return *this;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!in_python_) in_python_ = as_python();
+    return *in_python_;
+  }
+
+ protected:
+  using Tensor::Tensor;
+  virtual TensorPtr as_python() = 0;
+
+ private:
+  std::mutex mutex_;
+  TensorPtr in_python_;
+};
+
+class DirectTensor : public LibtorchTensor {
+ public:
+  DirectTensor(fpt_direct_tensor* raw, bool same_layout) : LibtorchTensor(same_layout), raw_(owned(raw)) {}
+
+  Array array() override { return turned(array_of(raw_)); }
+  RawTensor raw() override { return raw_; }
+
+ protected:
+  TensorPtr as_python() override {
+    return python_side().tensor_of_torch(direct_plugin().address_of_tensor(raw_.get()), same_layout());
+  }
+
+ private:
+  const RawTensor raw_;
+};
+
+class DirectGradient : public LibtorchTensor {
+ public:
+  explicit DirectGradient(TensorPtr source) : LibtorchTensor(source->same_layout()), source_(std::move(source)) {}
+
+  Array array() override {
+    if (python_computes()) return in_torch().array();
+    const RawTensor found = raw();
+    const std::lock_guard<std::mutex> lock(mutex_);
+    latest_ = found;
+    return turned(array_of(found));
+  }
+  RawTensor raw() override {
+    const RawTensor source = raw_of(*source_);
+    if (!source) return nullptr;
+    fpt_direct_tensor* gradient = nullptr;
+    require_direct(direct_plugin().gradient_of_tensor(source.get(), &gradient));
+    return owned(gradient);
+  }
+
+ protected:
+  TensorPtr as_python() override { return engine().gradient_of(source_); }
+
+ private:
+  const TensorPtr source_;
+  std::mutex mutex_;
+  RawTensor latest_;  // whose memory was handed out: torch may have another one already
+};
+
+}  // namespace
+
+TensorPtr tensor_of_raw(fpt_direct_tensor* raw, bool same_layout) {
+  return std::make_shared<DirectTensor>(raw, same_layout);
+}
+
+TensorPtr gradient_of_raw(TensorPtr source) { return std::make_shared<DirectGradient>(std::move(source)); }
+
+RawTensor raw_of(Tensor& tensor) {
+  auto* known = dynamic_cast<LibtorchTensor*>(&tensor);
+  if (!known) known = dynamic_cast<LibtorchTensor*>(&tensor.in_torch());
+  return known ? known->raw() : nullptr;
+}
+
+}  // namespace fpt
