@@ -9,10 +9,10 @@
 #include "base/paths.hpp"
 #include "calls/python_side.hpp"
 #include "direct/backend.hpp"
+#include "direct/direct_engine.hpp"
 #include "direct/direct_functions.hpp"
 #include "direct/direct_plugin.hpp"
 #include "observe/observe.hpp"
-#include "values/engine.hpp"
 
 namespace fpt {
 namespace {
@@ -43,11 +43,10 @@ fpt_module torch_module(bool same_layout) {
   if (const fpt_module known = module.load(std::memory_order_acquire)) return known;
   start_observing();
   std::unique_ptr<Runner> made;
-  static_cast<void>(engine());
-  if (python_computes())
-    made = python_side().torch_functions(same_layout);
-  else
+  if (direct_engine())
     made = std::make_unique<DirectFunctions>(same_layout);
+  else
+    made = python_side().torch_functions(same_layout);
   const std::lock_guard<std::mutex> lock(mutex);
   if (module == 0) module = runners().insert(std::move(made));
   return module;

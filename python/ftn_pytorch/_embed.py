@@ -60,6 +60,11 @@ def tensor_at(address: int) -> Any:
     return fortran_tensors.tensor_at(address)
 
 
+def address_of(tensor: Any) -> int:
+    """Where the tensor of libtorch behind a tensor lies; see ``fortran_tensors.address_of``."""
+    return fortran_tensors.address_of(tensor)
+
+
 def look_into(value: Any) -> tuple[Any, Any]:
     """What shows the memory of an array, and the array from then on; see ``fortran_tensors.look_into``."""
     return fortran_tensors.look_into(value)

@@ -5,8 +5,8 @@
 
 #include "arrays/fit.hpp"
 #include "calls/python_side.hpp"
+#include "direct/direct_engine.hpp"
 #include "direct/direct_functions.hpp"
-#include "values/engine.hpp"
 
 namespace fpt {
 
@@ -14,8 +14,7 @@ void copy_tensor(Tensor& tensor, const fpt_arg& output, bool cast) {
   fpt_arg described = output;
   const Outputs outputs({&described, 1});
   const ResultOptions reading{tensor.same_layout(), cast, /*brings_to_host=*/true};
-  const bool needs_no_python = tensor.is_plain_memory() || !python_computes();
-  if (needs_no_python && outputs.device().is_host()) {
+  if ((tensor.is_plain_memory() || direct_engine()) && outputs.device().is_host()) {
     const Array array = tensor.array();
     if (array.device.is_host() && !is_half(array.dtype)) {
       std::vector<CheckedCopy> copies;
@@ -24,7 +23,7 @@ void copy_tensor(Tensor& tensor, const fpt_arg& output, bool cast) {
       return run_all(copies);
     }
   }
-  if (copy_directly(tensor, outputs, reading)) return;
+  if (direct_engine() && copy_directly(tensor, outputs, reading)) return;
   python_side().copy_tensor(tensor, outputs, reading);
 }
 

@@ -14,12 +14,6 @@
 namespace fpt {
 namespace {
 
-/// The engine that has taken over: a tensor is one of Python.
-Engine& other_engine() {
-  open_python_library();
-  return engine();
-}
-
 fpt_direct_operand operand(const RawTensor& raw, bool is_turned) { return {raw.get(), nullptr, is_turned}; }
 
 class DirectEngine : public Engine {
@@ -35,11 +29,13 @@ class DirectEngine : public Engine {
     return tensor_of_raw(made, same_layout);
   }
 
-  TensorPtr gradient_of(TensorPtr tensor) override { return gradient_of_raw(std::move(tensor)); }
+  TensorPtr gradient_of(TensorPtr tensor) override {
+    return raw_of(*tensor) ? gradient_of_raw(std::move(tensor)) : python_engine().gradient_of(std::move(tensor));
+  }
 
   TensorPtr holding_memory(const TensorPtr& tensor) override {
     const RawTensor raw = raw_of(*tensor);
-    if (!raw) return other_engine().holding_memory(tensor);
+    if (!raw) return python_engine().holding_memory(tensor);
     fpt_direct_tensor* detached = nullptr;
     require_direct(direct_plugin().detach_tensor(raw.get(), &detached));
     return tensor_of_raw(detached, tensor->same_layout());
@@ -47,7 +43,7 @@ class DirectEngine : public Engine {
 
   TensorPtr operate(int32_t operation, const TensorPtr& left, const TensorPtr& right, const fpt_arg* scalar) override {
     const RawTensor one = left ? raw_of(*left) : nullptr, other = right ? raw_of(*right) : nullptr;
-    if ((left && !one) || (right && !other)) return other_engine().operate(operation, left, right, scalar);
+    if ((left && !one) || (right && !other)) return python_engine().operate(operation, left, right, scalar);
     fpt_direct_operand first{one.get(), scalar, 0}, second{other.get(), scalar, 0};
     bool same_layout = (left ? left : right)->same_layout();
     if (left && right && same_layout != right->same_layout()) {
@@ -62,24 +58,25 @@ class DirectEngine : public Engine {
 
   void write(Tensor& target, Tensor& value) override {
     const RawTensor written = raw_of(target), given = raw_of(value);
-    if (!written || !given) return other_engine().write(target, value);
+    if (!written || !given) return python_engine().write(target, value);
     const fpt_direct_operand turned = operand(given, value.same_layout() != target.same_layout());
     require_direct(direct_plugin().write_tensor(written.get(), &turned, target.same_layout()));
   }
 
   bool records_gradients(Tensor& tensor) override {
     const RawTensor raw = raw_of(tensor);
-    return raw ? direct_plugin().records_gradients(raw.get()) != 0 : other_engine().records_gradients(tensor);
+    return raw ? direct_plugin().records_gradients(raw.get()) != 0 : python_engine().records_gradients(tensor);
   }
 
   bool exchange_gradients(bool wanted) override { return direct_plugin().exchange_gradients(wanted) != 0; }
 
   void* enter_autocast(const std::string& device, const std::string& dtype) override {
-    return other_engine().enter_autocast(device, dtype);
+    return python_engine().enter_autocast(device, dtype);
   }
 
-  void leave_scope(const std::function<void()>& free, const std::vector<void*>&,
+  void leave_scope(const std::function<void()>& free, const std::vector<void*>& autocasts,
                    std::optional<bool> gradients) override {
+    if (!autocasts.empty()) return python_engine().leave_scope(free, autocasts, gradients);
     free();
     if (gradients) exchange_gradients(*gradients);
   }

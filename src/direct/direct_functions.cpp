@@ -10,6 +10,7 @@
 #include "base/error.hpp"
 #include "calls/python_side.hpp"
 #include "direct/direct_answer.hpp"
+#include "direct/direct_optimizer.hpp"
 #include "direct/direct_plugin.hpp"
 #include "direct/direct_tensor.hpp"
 #include "observe/log.hpp"
@@ -47,7 +48,7 @@ class FunctionArguments {
   FunctionArguments(const FunctionArguments&) = delete;
   FunctionArguments& operator=(const FunctionArguments&) = delete;
 
-  /// No tensor is one of Python.
+  /// No tensor is an object of Python alone.
   bool is_direct() const noexcept { return is_direct_; }
   Args get() noexcept { return {args_.data(), static_cast<int32_t>(args_.size())}; }
   const fpt_direct_operand* tensors() const noexcept { return operands_.data(); }
@@ -98,7 +99,6 @@ Runner& DirectFunctions::python() {
 }
 
 void DirectFunctions::call(std::string_view function, Args inputs, const Targets& targets) {
-  if (python_computes()) return python().call(function, inputs, targets);
   const CallName name{function, "torch"};
   const ResultOptions reading{same_layout_, /*cast=*/false, /*brings_to_host=*/false};
   FunctionArguments given(inputs, same_layout_, name);
@@ -121,6 +121,12 @@ void DirectFunctions::call(std::string_view function, Args inputs, const Targets
     *targets.tensor = single_tensor(other, name, reading);  // says what it is
   else
     hand_over(answer, name, reading, outputs, targets);
+}
+
+std::unique_ptr<Runner> DirectFunctions::create(std::string_view function, Args inputs) {
+  const bool is_optimizer = function == "ftn_pytorch_optimizer";
+  std::unique_ptr<Runner> made = is_optimizer ? DirectOptimizer::make(inputs) : nullptr;
+  return made ? std::move(made) : python().create(function, inputs);
 }
 
 bool copy_directly(Tensor& tensor, const Outputs& outputs, const ResultOptions& reading) {

@@ -12,8 +12,8 @@
 
 namespace fpt {
 
-/// What torch_call and the named functions of Fortran call. Whatever libtorch has not, or refuses to be called with, goes
-/// to the functions of torch in Python; so does everything once Python computes.
+/// What torch_call and the named functions of Fortran call. Whatever libtorch has not, or cannot be called with, goes to
+/// the functions of torch in Python.
 class DirectFunctions : public Runner {
  public:
   explicit DirectFunctions(bool same_layout) : same_layout_(same_layout) {}
@@ -33,9 +33,7 @@ class DirectFunctions : public Runner {
   void forward(Args inputs, const Targets& targets, int32_t flags) override { python().forward(inputs, targets, flags); }
   TensorPtr forward_list(Args inputs, int32_t flags) override { return python().forward_list(inputs, flags); }
   void call(std::string_view function, Args inputs, const Targets& targets) override;
-  std::unique_ptr<Runner> create(std::string_view function, Args inputs) override {
-    return python().create(function, inputs);
-  }
+  std::unique_ptr<Runner> create(std::string_view function, Args inputs) override;
   Training train(Args inputs, Args targets, bool is_list) override { return python().train(inputs, targets, is_list); }
   void set_stream(void* stream, bool waits) override { python().set_stream(stream, waits); }
   void wait() override {

@@ -30,8 +30,8 @@ Array array_of(const RawTensor& raw) {
 class LibtorchTensor : public Tensor {
  public:
   virtual RawTensor raw() = 0;
-  Tensor& in_torch() override {
-    if (!python_computes()) return *this;
+  Tensor& in_torch() override { return *this; }
+  Tensor& in_python() override {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (!in_python_) in_python_ = as_python();
     return *in_python_;
@@ -67,7 +67,6 @@ class DirectGradient : public LibtorchTensor {
   explicit DirectGradient(TensorPtr source) : LibtorchTensor(source->same_layout()), source_(std::move(source)) {}
 
   Array array() override {
-    if (python_computes()) return in_torch().array();
     const RawTensor found = raw();
     const std::lock_guard<std::mutex> lock(mutex_);
     latest_ = found;
@@ -75,14 +74,13 @@ class DirectGradient : public LibtorchTensor {
   }
   RawTensor raw() override {
     const RawTensor source = raw_of(*source_);
-    if (!source) return nullptr;
     fpt_direct_tensor* gradient = nullptr;
     require_direct(direct_plugin().gradient_of_tensor(source.get(), &gradient));
     return owned(gradient);
   }
 
  protected:
-  TensorPtr as_python() override { return engine().gradient_of(source_); }
+  TensorPtr as_python() override { return python_engine().gradient_of(source_); }
 
  private:
   const TensorPtr source_;
@@ -94,6 +92,12 @@ class DirectGradient : public LibtorchTensor {
 
 TensorPtr tensor_of_raw(fpt_direct_tensor* raw, bool same_layout) {
   return std::make_shared<DirectTensor>(raw, same_layout);
+}
+
+TensorPtr tensor_at_address(void* address, bool same_layout) {
+  fpt_direct_tensor* made = nullptr;
+  require_direct(direct_plugin().tensor_at(address, &made));
+  return tensor_of_raw(made, same_layout);
 }
 
 TensorPtr gradient_of_raw(TensorPtr source) { return std::make_shared<DirectGradient>(std::move(source)); }

@@ -89,6 +89,8 @@ typedef struct fpt_direct_operand {
 } fpt_direct_operand;
 
 typedef struct fpt_direct_module fpt_direct_module;
+/** An optimizer of tensors of the program. Used by one thread at a time. */
+typedef struct fpt_direct_training fpt_direct_training;
 /** A tensor that the program holds. Immutable; the tensor of torch behind it is not. */
 typedef struct fpt_direct_tensor fpt_direct_tensor;
 
@@ -183,6 +185,8 @@ typedef struct fpt_direct_table {
   fpt_status (*describe_tensor)(fpt_direct_tensor *tensor, fpt_direct_value *memory);
   /** Address of the at::Tensor, valid as long as the tensor. */
   void *(*address_of_tensor)(fpt_direct_tensor *tensor);
+  /** The tensor whose at::Tensor lies at an address. */
+  fpt_status (*tensor_at)(void *address, fpt_direct_tensor **tensor);
   /** Another tensor on the memory as it is now, without a graph. */
   fpt_status (*detach_tensor)(const fpt_direct_tensor *tensor, fpt_direct_tensor **detached);
   /** The gradient that there is now. FPT_ERR_ARGUMENT where there is none. */
@@ -210,6 +214,29 @@ typedef struct fpt_direct_table {
                               fpt_direct_answer *answer);
   /** A tensor of an answer, with its graph. */
   fpt_status (*tensor_of_answer)(const fpt_direct_answer *answer, int32_t index, fpt_direct_tensor **tensor);
+
+  /**
+   * An optimizer of tensors, with the kernels that torch_optimizer has in Python.
+   *
+   * FPT_DIRECT_NOT_HERE for a tensor that cannot be trained, or comes twice.
+   */
+  fpt_status (*make_training)(const fpt_direct_optimizer *settings, const fpt_direct_operand tensors[],
+                              int32_t ntensors, fpt_direct_training **training);
+  void (*end_training)(fpt_direct_training *training);
+  /** From the gradients that there are. FPT_DIRECT_NOT_HERE where there are none. */
+  fpt_status (*step_training)(fpt_direct_training *training);
+  /** Forget the gradients. */
+  fpt_status (*clear_training)(fpt_direct_training *training);
+  /** Its settings, which can be changed. */
+  fpt_direct_optimizer *(*settings_of_training)(fpt_direct_training *training);
+  /**
+   * What it keeps of a parameter.
+   *
+   * @param state  set to momentum_buffer or exp_avg, exp_avg_sq and max_exp_avg_sq of torch.optim; NULL for what is not
+   *               there
+   */
+  fpt_status (*state_of_training)(fpt_direct_training *training, int32_t index, double *steps,
+                                  fpt_direct_tensor *state[3]);
 } fpt_direct_table;
 
 /** The one exported function. */

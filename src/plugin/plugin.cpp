@@ -10,6 +10,7 @@
 #include "plugin/failure.hpp"
 #include "plugin/model.hpp"
 #include "plugin/stream.hpp"
+#include "plugin/training/tensor_training.hpp"
 
 struct fpt_direct_module {
   std::unique_ptr<fpt::direct::Model> model;
@@ -84,28 +85,35 @@ std::optional<int64_t> step_of(int64_t step) { return step < 0 ? std::nullopt : 
 
 Answer& answer_of(const fpt_direct_answer& answer) { return *static_cast<Answer*>(answer.owner); }
 
+/// FPT_DIRECT_NOT_HERE where `body` says false.
+template <class Body>
+fpt_status guard_or_elsewhere(const Body& body) noexcept {
+  bool is_here = true;
+  const fpt_status status = guard([&] { is_here = body(); });
+  return is_here ? status : FPT_DIRECT_NOT_HERE;
+}
+
 fpt_status call_of_function(const char* name, int64_t name_len, int32_t same_layout, const fpt_arg inputs[],
                             const fpt_direct_operand tensors[], int32_t ninputs, fpt_direct_tensor** tensor,
                             fpt_direct_answer* answer) {
   const std::string_view function(name, static_cast<std::size_t>(name_len));
-  bool is_here = true;
-  const fpt_status status = guard([&] {
+  return guard_or_elsewhere([&] {
     try {
       c10::IValue result = call_function(function, same_layout != 0, inputs, tensors, ninputs);
       if (tensor && result.isTensor() && result.toTensor().defined()) {
         *tensor = new fpt_direct_tensor{std::move(result).toTensor()};
-        return;
+        return true;
       }
       std::unique_ptr<Answer> made = take_answer();
       made->set(std::move(result), concat(function, " of torch"));
       hand_out(std::move(made), *answer);
+      return true;
     } catch (const NotHere&) {
-      is_here = false;
+      return false;
     } catch (...) {
       rethrow_as_python(concat(function, " of torch"));
     }
   });
-  return is_here ? status : FPT_DIRECT_NOT_HERE;
 }
 
 constexpr fpt_direct_table table = {
@@ -182,6 +190,9 @@ constexpr fpt_direct_table table = {
       return guard([&] { set_memory(*memory, memory_of(*tensor)); });
     },
     [](fpt_direct_tensor* tensor) { return static_cast<void*>(&tensor->tensor); },
+    [](void* address, fpt_direct_tensor** tensor) {
+      return guard([&] { *tensor = new fpt_direct_tensor{*static_cast<const at::Tensor*>(address)}; });
+    },
     [](const fpt_direct_tensor* tensor, fpt_direct_tensor** detached) {
       return guard([&] { *detached = new fpt_direct_tensor{tensor->tensor.detach()}; });
     },
@@ -207,6 +218,33 @@ constexpr fpt_direct_table table = {
     [](const fpt_direct_answer* answer, int32_t index, fpt_direct_tensor** tensor) {
       return guard([&] {
         *tensor = new fpt_direct_tensor{answer_of(*answer).tensors[static_cast<std::size_t>(index)]};
+      });
+    },
+    [](const fpt_direct_optimizer* settings, const fpt_direct_operand* tensors, int32_t ntensors,
+       fpt_direct_training** training) {
+      return guard_or_elsewhere([&] {
+        *training = make_training(*settings, tensors, ntensors).release();
+        return *training != nullptr;
+      });
+    },
+    [](fpt_direct_training* training) { delete training; },
+    [](fpt_direct_training* training) {
+      return guard_or_elsewhere([&] {
+        try {
+          return step(*training);
+        } catch (...) {
+          rethrow_as_python("step");
+        }
+      });
+    },
+    [](fpt_direct_training* training) { return guard([&] { training->optimizer.clear_gradients(); }); },
+    [](fpt_direct_training* training) { return &training->optimizer.settings(); },
+    [](fpt_direct_training* training, int32_t index, double* steps, fpt_direct_tensor* state[3]) {
+      return guard([&] {
+        const Moments& kept = training->optimizer.moments()[static_cast<std::size_t>(index)];
+        *steps = kept.steps;
+        const at::Tensor* tensors[] = {&kept.first, &kept.second, &kept.largest};
+        for (int i = 0; i < 3; ++i) state[i] = tensors[i]->defined() ? new fpt_direct_tensor{*tensors[i]} : nullptr;
       });
     },
 };

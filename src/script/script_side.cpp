@@ -64,7 +64,7 @@ class ScriptSide : public PythonSide {
     ensure_started();
     const InterpreterLock gil;
     Ref object = checked(PyObject_CallFunction(embed("tensor_at"), "N", PyLong_FromVoidPtr(address)), "a tensor");
-    return tensor_of_object(std::move(object), same_layout);
+    return object_tensor(std::move(object), same_layout);
   }
 
   void copy_tensor(Tensor& tensor, const Outputs& outputs, const ResultOptions& reading) override {

@@ -9,27 +9,29 @@
 namespace fpt {
 namespace {
 
-std::atomic<Engine*> python{nullptr}, direct{nullptr};
+std::atomic<Engine*> python{nullptr}, opened{nullptr};
 
 }  // namespace
 
 Engine& engine() {
   if (Engine* known = opened_engine()) return *known;
-  if (Engine* found = direct_engine()) {
-    direct.store(found, std::memory_order_release);
-    return *found;
-  }
-  open_python_library();
-  return *python.load(std::memory_order_acquire);
+  Engine* found = direct_engine();
+  if (!found) found = &python_engine();
+  opened.store(found, std::memory_order_release);
+  return *found;
 }
 
-Engine* opened_engine() noexcept {
+Engine* opened_engine() noexcept { return opened.load(std::memory_order_acquire); }
+
+Engine& python_engine() {
   Engine* known = python.load(std::memory_order_acquire);
-  return known ? known : direct.load(std::memory_order_acquire);
+  if (!known) {
+    open_python_library();
+    known = python.load(std::memory_order_acquire);
+  }
+  return *known;
 }
 
-bool python_computes() noexcept { return python.load(std::memory_order_acquire) != nullptr; }
-
-void provide_engine(Engine& made) noexcept { python.store(&made, std::memory_order_release); }
+void provide_python_engine(Engine& made) noexcept { python.store(&made, std::memory_order_release); }
 
 }  // namespace fpt

@@ -46,15 +46,14 @@ class Engine {
                            std::optional<bool> gradients) = 0;
 };
 
-/// The engine that computes now: libtorch as long as nothing needs Python, where that is possible (direct_engine.hpp),
-/// else Python. Opens it when it is first asked for.
+/// The engine of the process: libtorch, where that is possible (direct_engine.hpp), else Python. Opens it when it is
+/// first asked for.
 Engine& engine();
 /// The engine if there is one already, else null.
 Engine* opened_engine() noexcept;
-/// Whether that is Python.
-bool python_computes() noexcept;
-/// Python as the engine of the process from now on; called while its library is opened. Tensors that others have made
-/// become those of Python when they are used.
-void provide_engine(Engine& made) noexcept;
+/// Python as an engine, for what the other one leaves to it. Opened when it is first asked for: open_python_library().
+Engine& python_engine();
+/// Called while its library is opened.
+void provide_python_engine(Engine& made) noexcept;
 
 }  // namespace fpt

@@ -96,7 +96,7 @@ class PythonEngine : public Engine {
   }
 };
 
-[[maybe_unused]] const bool provided = (provide_engine(*new PythonEngine), true);
+[[maybe_unused]] const bool provided = (provide_python_engine(*new PythonEngine), true);
 
 }  // namespace
 }  // namespace fpt

@@ -58,6 +58,8 @@ class Tensor {
   /// The tensor of torch that this is, or that is made of its memory if need be: by the engine (engine.hpp), and the
   /// same as long as this lives.
   virtual Tensor& in_torch() = 0;
+  /// The same as an object of Python: of object_tensor.hpp.
+  virtual Tensor& in_python() { return in_torch().in_python(); }
 
  protected:
   explicit Tensor(bool same_layout) noexcept : same_layout_(same_layout) {}

@@ -26,7 +26,7 @@ class MemoryTensor : public Tensor {
   }
   std::shared_ptr<void> owner() const override { return owner_; }
   Tensor& in_torch() override {
-    if (Tensor* shown = known()) return shown->in_torch();
+    if (Tensor* shown = known()) return *shown;
     TensorPtr made = engine().tensor_of(turned(array_), owner_, same_layout());
     static std::mutex& mutex = *new std::mutex;
     const std::lock_guard<std::mutex> lock(mutex);
@@ -34,7 +34,7 @@ class MemoryTensor : public Tensor {
       made_ = std::move(made);
       known_.store(made_.get(), std::memory_order_release);
     }
-    return known()->in_torch();
+    return *known();
   }
 
  protected:
