@@ -110,8 +110,6 @@ fpt_status call_of_function(const char* name, int64_t name_len, int32_t same_lay
       return true;
     } catch (const NotHere&) {
       return false;
-    } catch (...) {
-      rethrow_as_python(concat(function, " of torch"));
     }
   });
 }

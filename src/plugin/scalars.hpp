@@ -27,7 +27,7 @@ inline c10::IValue value_of(const fpt_arg& arg) { return std::visit(ToTorch(), s
 /// FPT_ERR_PYTHON for a string.
 inline at::Scalar number_of(const fpt_arg& arg) {
   const c10::IValue value = value_of(arg);
-  if (!value.isScalar()) fail(FPT_ERR_PYTHON, "TypeError: an operand is a string");
+  if (!value.isScalar()) fail(FPT_ERR_PYTHON, "TypeError: an operand of a tensor is a string");
   return value.toScalar();
 }
 

@@ -142,8 +142,8 @@ const char* python_name_of(const std::exception& exception) {
 void rethrow_as_python(const std::string& context, const std::string& end) {
   try {
     throw;
-  } catch (const Error& error) {
-    throw Error(error.status(), concat(context, ": ", error.text(), end));
+  } catch (const Error&) {
+    throw;
   } catch (const std::exception& exception) {
     rethrow_as(FPT_ERR_PYTHON, concat(context, ": ", python_name_of(exception)), end);
   }

@@ -80,6 +80,19 @@ FunctionPtr find(std::string_view name) {
   return of_torch(name);
 }
 
+/// As call_text.py describes arguments for the end of a text.
+std::string described(const FunctionCall& call) {
+  std::string text = call.values.empty() ? "" : "\nIt was called with";
+  for (std::size_t i = 0; i < call.values.size(); ++i) {
+    const c10::IValue& value = call.values[i];
+    text += call.names[i].empty() ? concat("\n  argument ", i + 1, ": ") : concat("\n  ", call.names[i], ": ");
+    text += value.isTensor()  ? kind_of(value.toTensor(), call.same_layout())
+            : value.isString() ? concat('\'', value.toStringRef(), '\'')
+                               : concat(value);
+  }
+  return text;
+}
+
 Settings settings_of_torch(bool same_layout) {
   Settings settings;
   settings.name = "torch";
@@ -183,17 +196,27 @@ c10::IValue call_function(std::string_view name, bool same_layout, const fpt_arg
     } else if (is_value(input)) {
       call.add(value_of(input), input.name);
     } else {
-      if (!frame) (*frame.emplace(function.frames)).begin(settings, /*may_keep=*/true);
+      if (!frame) (*frame.emplace(function.frames[same_layout])).begin(settings, /*may_keep=*/true);
       call.add((**frame).tensor(settings, input, "input", i), input.name);
     }
   }
-  c10::IValue result = function(call);
+  c10::IValue result;
+  try {
+    result = function(call);
+  } catch (const NotHere&) {
+    throw;
+  } catch (const Error& error) {
+    throw Error(error.status(), concat(name, " of torch: ", error.text()));
+  } catch (...) {
+    rethrow_as_python(concat(name, " of torch"), described(call));
+  }
   if (!frame) return result;
   std::vector<at::Tensor> results;
   if (result.isTensor()) results.push_back(result.toTensor());
   if (result.isTensorList()) results = result.toTensorVector();
   if (result.isTuple())
     for (const c10::IValue& each : result.toTupleRef().elements()) results.push_back(each.toTensor());
+  call.values.clear();  // what is left of an input then was kept
   (**frame).finish(concat(name, " of torch"), results);
   return result;
 }

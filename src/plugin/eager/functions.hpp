@@ -48,7 +48,7 @@ struct Function {
   std::string name{};
   Operators* operators = nullptr;      ///< where it is none of our own
   std::size_t most_places = SIZE_MAX;  ///< so many arguments may be given by position
-  mutable FramePool frames{};          ///< for arrays among the arguments
+  mutable FramePool frames[2]{};       ///< for arrays among the arguments, of each layout
 
   /// A tuple where there are several results. NotHere for what only Python can call.
   c10::IValue operator()(FunctionCall& call) const;
