@@ -9,7 +9,7 @@
 #include "base/paths.hpp"
 #include "calls/python_side.hpp"
 #include "direct/backend.hpp"
-#include "direct/direct_engine.hpp"
+#include "values/engine.hpp"
 #include "direct/direct_functions.hpp"
 #include "direct/direct_plugin.hpp"
 #include "observe/observe.hpp"
@@ -43,7 +43,7 @@ fpt_module torch_module(bool same_layout) {
   if (const fpt_module known = module.load(std::memory_order_acquire)) return known;
   start_observing();
   std::unique_ptr<Runner> made;
-  if (direct_engine())
+  if (libtorch_engine())
     made = std::make_unique<DirectFunctions>(same_layout);
   else
     made = python_side().torch_functions(same_layout);

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT
-#include "direct/direct_engine.hpp"
+/// libtorch as the engine of tensors. Knows nothing of Python.
+#include "values/engine.hpp"
 
 #include <cstdlib>
 #include <string_view>
 #include <utility>
 
+#include "calls/python_side.hpp"
 #include "direct/backend.hpp"
 #include "direct/direct_plugin.hpp"
 #include "direct/direct_tensor.hpp"
 #include "direct/direct_value.hpp"
-#include "python/python_library.hpp"
 
 namespace fpt {
 namespace {
@@ -24,8 +25,14 @@ class DirectEngine : public Engine {
     using Owner = std::shared_ptr<void>;
     auto held = owner ? std::make_unique<Owner>(std::move(owner)) : nullptr;
     fpt_direct_tensor* made = nullptr;
-    require_direct(direct_plugin().make_tensor(
+    require_direct(direct_plugin().tensors.make_tensor(
         &memory, held.release(), [](void* ended) { delete static_cast<Owner*>(ended); }, &made));
+    return tensor_of_raw(made, same_layout);
+  }
+
+  TensorPtr tensor_at(void* address, bool same_layout) override {
+    fpt_direct_tensor* made = nullptr;
+    require_direct(direct_plugin().tensors.tensor_at(address, &made));
     return tensor_of_raw(made, same_layout);
   }
 
@@ -37,12 +44,12 @@ class DirectEngine : public Engine {
     const RawTensor raw = raw_of(*tensor);
     if (!raw) return python_engine().holding_memory(tensor);
     fpt_direct_tensor* detached = nullptr;
-    require_direct(direct_plugin().detach_tensor(raw.get(), &detached));
+    require_direct(direct_plugin().tensors.detach_tensor(raw.get(), &detached));
     return tensor_of_raw(detached, tensor->same_layout());
   }
 
   TensorPtr operate(int32_t operation, const TensorPtr& left, const TensorPtr& right, const fpt_arg* scalar) override {
-    const RawTensor one = left ? raw_of(*left) : nullptr, other = right ? raw_of(*right) : nullptr;
+    const RawTensor one = left ? raw_of(*left) : RawTensor(), other = right ? raw_of(*right) : RawTensor();
     if ((left && !one) || (right && !other)) return python_engine().operate(operation, left, right, scalar);
     fpt_direct_operand first{one.get(), scalar, 0}, second{other.get(), scalar, 0};
     bool same_layout = (left ? left : right)->same_layout();
@@ -52,7 +59,7 @@ class DirectEngine : public Engine {
       if (turns_left) same_layout = !same_layout;
     }
     fpt_direct_tensor* made = nullptr;
-    require_direct(direct_plugin().operate(operation, &first, &second, same_layout, &made));
+    require_direct(direct_plugin().tensors.operate(operation, &first, &second, same_layout, &made));
     return tensor_of_raw(made, same_layout);
   }
 
@@ -60,15 +67,15 @@ class DirectEngine : public Engine {
     const RawTensor written = raw_of(target), given = raw_of(value);
     if (!written || !given) return python_engine().write(target, value);
     const fpt_direct_operand turned = operand(given, value.same_layout() != target.same_layout());
-    require_direct(direct_plugin().write_tensor(written.get(), &turned, target.same_layout()));
+    require_direct(direct_plugin().tensors.write_tensor(written.get(), &turned, target.same_layout()));
   }
 
   bool records_gradients(Tensor& tensor) override {
     const RawTensor raw = raw_of(tensor);
-    return raw ? direct_plugin().records_gradients(raw.get()) != 0 : python_engine().records_gradients(tensor);
+    return raw ? direct_plugin().tensors.records_gradients(raw.get()) != 0 : python_engine().records_gradients(tensor);
   }
 
-  bool exchange_gradients(bool wanted) override { return direct_plugin().exchange_gradients(wanted) != 0; }
+  bool exchange_gradients(bool wanted) override { return direct_plugin().tensors.exchange_gradients(wanted) != 0; }
 
   void* enter_autocast(const std::string& device, const std::string& dtype) override {
     return python_engine().enter_autocast(device, dtype);
@@ -89,9 +96,9 @@ bool is_switched_off() {
 
 }  // namespace
 
-Engine* direct_engine() {
+Engine* libtorch_engine() {
   static DirectEngine& engine = *new DirectEngine;
-  static const bool is_possible = !is_switched_off() && !python_runs() && direct_refusal().empty();
+  static const bool is_possible = !is_switched_off() && !program_runs_python() && direct_refusal().empty();
   return is_possible ? &engine : nullptr;
 }
 

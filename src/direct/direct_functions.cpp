@@ -74,14 +74,14 @@ class FunctionAnswer : public DirectAnswer {
   TensorPtr tensor(int32_t index, bool same_layout, bool on_host) override {
     if (on_host) return DirectAnswer::tensor(index, same_layout, true);
     fpt_direct_tensor* made = nullptr;
-    require_direct(direct_plugin().tensor_of_answer(raw(), index, &made));
+    require_direct(direct_plugin().tensors.tensor_of_answer(raw(), index, &made));
     return tensor_of_raw(made, same_layout);
   }
 };
 
 fpt_status call_plugin(std::string_view function, bool same_layout, FunctionArguments& given,
                        fpt_direct_tensor** tensor, fpt_direct_answer* answer) {
-  return direct_plugin().call_function(function.data(), static_cast<int64_t>(function.size()), same_layout,
+  return direct_plugin().tensors.call_function(function.data(), static_cast<int64_t>(function.size()), same_layout,
                                        given.get().first, given.tensors(), given.get().count, tensor, answer);
 }
 
@@ -127,20 +127,6 @@ std::unique_ptr<Runner> DirectFunctions::create(std::string_view function, Args 
   const bool is_optimizer = function == "ftn_pytorch_optimizer";
   std::unique_ptr<Runner> made = is_optimizer ? DirectOptimizer::make(inputs) : nullptr;
   return made ? std::move(made) : python().create(function, inputs);
-}
-
-bool copy_directly(Tensor& tensor, const Outputs& outputs, const ResultOptions& reading) {
-  const CallName name{"copy_to", "a tensor"};
-  const RawTensor raw = raw_of(tensor);
-  if (!raw) return false;
-  fpt_arg arg = argument_of({});
-  const fpt_direct_operand operand{raw.get(), nullptr, tensor.same_layout() != reading.same_layout};
-  FunctionAnswer answer;
-  require_direct(direct_plugin().call_function("detach", 6, reading.same_layout, &arg, &operand, 1, nullptr,
-                                               answer.raw()));
-  deliver(answer, name, reading, outputs.get());
-  if (!outputs.device().is_host()) answer.wait(outputs.device());
-  return true;
 }
 
 }  // namespace fpt

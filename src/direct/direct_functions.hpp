@@ -48,7 +48,4 @@ class DirectFunctions : public Runner {
   std::unique_ptr<Runner> python_;
 };
 
-/// Copy a tensor of libtorch into outputs; false, and nothing is done, for one of Python.
-bool copy_directly(Tensor& tensor, const Outputs& outputs, const ResultOptions& reading);
-
 }  // namespace fpt

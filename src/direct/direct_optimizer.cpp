@@ -133,13 +133,13 @@ std::unique_ptr<Runner> DirectOptimizer::make(Args inputs) {
   settings.lr = default_rate;
   if (!change(settings, kind, {inputs.first + place, inputs.count - place})) return nullptr;
   fpt_direct_training* made = nullptr;
-  if (!is_done(direct_plugin().make_training(&settings, operands.data(), static_cast<int32_t>(operands.size()), &made)))
+  if (!is_done(direct_plugin().tensors.make_training(&settings, operands.data(), static_cast<int32_t>(operands.size()), &made)))
     return nullptr;
   discard_copies(inputs);
   return std::unique_ptr<Runner>(new DirectOptimizer(kind, std::move(tensors), made));
 }
 
-DirectOptimizer::~DirectOptimizer() { direct_plugin().end_training(training_); }
+DirectOptimizer::~DirectOptimizer() { direct_plugin().tensors.end_training(training_); }
 
 void DirectOptimizer::call(std::string_view function, Args inputs, const Targets& targets) {
   {
@@ -151,15 +151,15 @@ void DirectOptimizer::call(std::string_view function, Args inputs, const Targets
 
 bool DirectOptimizer::call_here(std::string_view function, Args inputs, const Targets& targets) {
   if (targets.results || targets.tensor) return false;
-  if (function == "step" && inputs.count == 0) return is_done(direct_plugin().step_training(training_));
-  if (function == "zero_grad" && inputs.count == 0) return is_done(direct_plugin().clear_training(training_));
+  if (function == "step" && inputs.count == 0) return is_done(direct_plugin().tensors.step_training(training_));
+  if (function == "zero_grad" && inputs.count == 0) return is_done(direct_plugin().tensors.clear_training(training_));
   if (function == "set") return set(inputs);
   if (function == "get") return get(inputs, targets);
   return false;
 }
 
 bool DirectOptimizer::set(Args inputs) {
-  fpt_direct_optimizer* settings = direct_plugin().settings_of_training(training_);
+  fpt_direct_optimizer* settings = direct_plugin().tensors.settings_of_training(training_);
   if (inputs.count < 1 || !is_whole(inputs[0])) return false;
   fpt_direct_optimizer changed = *settings;
   // without momentum the kernel may be another one
@@ -170,7 +170,7 @@ bool DirectOptimizer::set(Args inputs) {
 }
 
 bool DirectOptimizer::get(Args inputs, const Targets& targets) {
-  fpt_direct_optimizer* settings = direct_plugin().settings_of_training(training_);
+  fpt_direct_optimizer* settings = direct_plugin().tensors.settings_of_training(training_);
   if (inputs.count != 2 || inputs[0].dtype != FPT_TEXT || !is_whole(inputs[1])) return false;
   const double* found = real_setting(*settings, text_of(inputs[0]));
   if (!found || targets.outputs.count != 1 || text_of(inputs[0]).substr(0, 4) == "beta") return false;
@@ -200,7 +200,7 @@ std::unique_ptr<Runner> DirectOptimizer::as_python() {
     return tensor_argument(handles.back());
   };
 
-  fpt_direct_optimizer settings = *plugin.settings_of_training(training_);
+  fpt_direct_optimizer settings = *plugin.tensors.settings_of_training(training_);
   fpt_arg kind = argument_of({});
   describe_text(kind, kind_.data(), static_cast<int64_t>(kind_.size()), FPT_IN);
   std::vector<fpt_arg> given{kind};
@@ -228,7 +228,7 @@ std::unique_ptr<Runner> DirectOptimizer::as_python() {
   for (std::size_t index = 0; index < tensors_.size(); ++index) {
     double steps = 0;
     fpt_direct_tensor* state[3] = {};
-    require_direct(plugin.state_of_training(training_, static_cast<int32_t>(index), &steps, state));
+    require_direct(plugin.tensors.state_of_training(training_, static_cast<int32_t>(index), &steps, state));
     std::vector<fpt_arg> kept{integer_argument(static_cast<int64_t>(index)), real_argument(steps)};
     for (fpt_direct_tensor* each : state)
       if (each) kept.push_back(argument(tensor_of_raw(each, tensors_[index]->same_layout())));

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "base/cuda_context.hpp"
-#include "calls/python_side.hpp"
 #include "direct/direct_plugin.hpp"
 #include "direct/direct_value.hpp"
 #include "values/engine.hpp"
@@ -13,16 +12,14 @@
 namespace fpt {
 namespace {
 
-RawTensor owned(fpt_direct_tensor* raw) {
-  return RawTensor(raw, [](fpt_direct_tensor* tensor) {
-    const CallerContext gpu;  // tensors may be let go outside of a call
-    direct_plugin().release_tensor(tensor);
-  });
+void release(fpt_direct_tensor* tensor) {
+  const CallerContext gpu;  // tensors may be let go outside of a call
+  direct_plugin().tensors.release_tensor(tensor);
 }
 
-Array array_of(const RawTensor& raw) {
+Array array_of(fpt_direct_tensor* raw) {
   fpt_direct_value value{};
-  require_direct(direct_plugin().describe_tensor(raw.get(), &value));
+  require_direct(direct_plugin().tensors.describe_tensor(raw, &value));
   return array_of_value(value);
 }
 
@@ -30,6 +27,7 @@ Array array_of(const RawTensor& raw) {
 class LibtorchTensor : public Tensor {
  public:
   virtual RawTensor raw() = 0;
+  bool is_of_libtorch() const noexcept override { return true; }
   Tensor& in_torch() override { return *this; }
   Tensor& in_python() override {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -48,18 +46,19 @@ class LibtorchTensor : public Tensor {
 
 class DirectTensor : public LibtorchTensor {
  public:
-  DirectTensor(fpt_direct_tensor* raw, bool same_layout) : LibtorchTensor(same_layout), raw_(owned(raw)) {}
+  DirectTensor(fpt_direct_tensor* raw, bool same_layout) : LibtorchTensor(same_layout), raw_(raw) {}
+  ~DirectTensor() override { release(raw_); }
 
   Array array() override { return turned(array_of(raw_)); }
-  RawTensor raw() override { return raw_; }
+  RawTensor raw() override { return {raw_, nullptr}; }
 
  protected:
   TensorPtr as_python() override {
-    return python_side().tensor_of_torch(direct_plugin().address_of_tensor(raw_.get()), same_layout());
+    return python_engine().tensor_at(direct_plugin().tensors.address_of_tensor(raw_), same_layout());
   }
 
  private:
-  const RawTensor raw_;
+  fpt_direct_tensor* const raw_;
 };
 
 class DirectGradient : public LibtorchTensor {
@@ -70,13 +69,13 @@ class DirectGradient : public LibtorchTensor {
     const RawTensor found = raw();
     const std::lock_guard<std::mutex> lock(mutex_);
     latest_ = found;
-    return turned(array_of(found));
+    return turned(array_of(found.get()));
   }
   RawTensor raw() override {
     const RawTensor source = raw_of(*source_);
     fpt_direct_tensor* gradient = nullptr;
-    require_direct(direct_plugin().gradient_of_tensor(source.get(), &gradient));
-    return owned(gradient);
+    require_direct(direct_plugin().tensors.gradient_of_tensor(source.get(), &gradient));
+    return {gradient, std::shared_ptr<fpt_direct_tensor>(gradient, release)};
   }
 
  protected:
@@ -94,18 +93,12 @@ TensorPtr tensor_of_raw(fpt_direct_tensor* raw, bool same_layout) {
   return std::make_shared<DirectTensor>(raw, same_layout);
 }
 
-TensorPtr tensor_at_address(void* address, bool same_layout) {
-  fpt_direct_tensor* made = nullptr;
-  require_direct(direct_plugin().tensor_at(address, &made));
-  return tensor_of_raw(made, same_layout);
-}
-
 TensorPtr gradient_of_raw(TensorPtr source) { return std::make_shared<DirectGradient>(std::move(source)); }
 
 RawTensor raw_of(Tensor& tensor) {
   auto* known = dynamic_cast<LibtorchTensor*>(&tensor);
   if (!known) known = dynamic_cast<LibtorchTensor*>(&tensor.in_torch());
-  return known ? known->raw() : nullptr;
+  return known ? known->raw() : RawTensor();
 }
 
 }  // namespace fpt

@@ -9,13 +9,17 @@
 
 namespace fpt {
 
-using RawTensor = std::shared_ptr<fpt_direct_tensor>;
+/// A tensor of the plug-in in use: as long as the tensor that it is of, and this, live.
+struct RawTensor {
+  fpt_direct_tensor* tensor = nullptr;
+  std::shared_ptr<fpt_direct_tensor> owner;  ///< of a gradient, which is another one each time
+
+  fpt_direct_tensor* get() const noexcept { return tensor; }
+  explicit operator bool() const noexcept { return tensor != nullptr; }
+};
 
 /// Takes a tensor of the plug-in over.
 [[nodiscard]] TensorPtr tensor_of_raw(fpt_direct_tensor* raw, bool same_layout);
-
-/// A tensor of Python. @param address  of its at::Tensor, which is copied: the tensor is the same
-[[nodiscard]] TensorPtr tensor_at_address(void* address, bool same_layout);
 
 /// Whatever gradient a tensor of libtorch has when this is used.
 [[nodiscard]] TensorPtr gradient_of_raw(TensorPtr source);

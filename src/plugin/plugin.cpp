@@ -5,12 +5,9 @@
 
 #include "direct/direct_value.hpp"
 #include "plugin/answer.hpp"
-#include "plugin/eager/eager_tensor.hpp"
-#include "plugin/eager/functions.hpp"
-#include "plugin/failure.hpp"
 #include "plugin/model.hpp"
 #include "plugin/stream.hpp"
-#include "plugin/training/tensor_training.hpp"
+#include "plugin/table.hpp"
 
 struct fpt_direct_module {
   std::unique_ptr<fpt::direct::Model> model;
@@ -19,22 +16,6 @@ struct fpt_direct_module {
 
 namespace fpt::direct {
 namespace {
-
-template <class Body>
-fpt_status guard(Body&& body) noexcept {
-  try {
-    try {
-      body();
-      return FPT_OK;
-    } catch (...) {
-      rethrow_as(FPT_ERR_INTERNAL, "libtorch");
-    }
-  } catch (const Error& error) {
-    return remember_error(error.status(), error.text());
-  } catch (...) {
-    return remember_error(FPT_ERR_MEMORY, "out of memory");
-  }
-}
 
 /// A device that can be used; FPT_ERR_DEVICE. None for the host.
 std::optional<at::Device> usable_device(const char* text) {
@@ -85,36 +66,7 @@ std::optional<int64_t> step_of(int64_t step) { return step < 0 ? std::nullopt : 
 
 Answer& answer_of(const fpt_direct_answer& answer) { return *static_cast<Answer*>(answer.owner); }
 
-/// FPT_DIRECT_NOT_HERE where `body` says false.
-template <class Body>
-fpt_status guard_or_elsewhere(const Body& body) noexcept {
-  bool is_here = true;
-  const fpt_status status = guard([&] { is_here = body(); });
-  return is_here ? status : FPT_DIRECT_NOT_HERE;
-}
-
-fpt_status call_of_function(const char* name, int64_t name_len, int32_t same_layout, const fpt_arg inputs[],
-                            const fpt_direct_operand tensors[], int32_t ninputs, fpt_direct_tensor** tensor,
-                            fpt_direct_answer* answer) {
-  const std::string_view function(name, static_cast<std::size_t>(name_len));
-  return guard_or_elsewhere([&] {
-    try {
-      c10::IValue result = call_function(function, same_layout != 0, inputs, tensors, ninputs);
-      if (tensor && result.isTensor() && result.toTensor().defined()) {
-        *tensor = new fpt_direct_tensor{std::move(result).toTensor()};
-        return true;
-      }
-      std::unique_ptr<Answer> made = take_answer();
-      made->set(std::move(result), concat(function, " of torch"));
-      hand_out(std::move(made), *answer);
-      return true;
-    } catch (const NotHere&) {
-      return false;
-    }
-  });
-}
-
-constexpr fpt_direct_table table = {
+constexpr fpt_direct_table models = {
     FPT_DIRECT_VERSION,
     FPT_ABI,
     TORCH_VERSION,
@@ -180,74 +132,17 @@ constexpr fpt_direct_table table = {
         *completed = step.completed;
       });
     },
-    [](const fpt_direct_value* memory, void* owner, void (*release)(void*), fpt_direct_tensor** tensor) {
-      return guard([&] { *tensor = make_tensor(*memory, MemoryOwner(owner, release)).release(); });
-    },
-    [](fpt_direct_tensor* tensor) { delete tensor; },
-    [](fpt_direct_tensor* tensor, fpt_direct_value* memory) {
-      return guard([&] { set_memory(*memory, memory_of(*tensor)); });
-    },
-    [](fpt_direct_tensor* tensor) { return static_cast<void*>(&tensor->tensor); },
-    [](void* address, fpt_direct_tensor** tensor) {
-      return guard([&] { *tensor = new fpt_direct_tensor{*static_cast<const at::Tensor*>(address)}; });
-    },
-    [](const fpt_direct_tensor* tensor, fpt_direct_tensor** detached) {
-      return guard([&] { *detached = new fpt_direct_tensor{tensor->tensor.detach()}; });
-    },
-    [](const fpt_direct_tensor* tensor, fpt_direct_tensor** gradient) {
-      return guard([&] { *gradient = gradient_of(tensor->tensor).release(); });
-    },
-    [](const fpt_direct_tensor* tensor) {
-      return static_cast<int32_t>(tensor->tensor.requires_grad() && at::GradMode::is_enabled());
-    },
-    [](int32_t wanted) {
-      const bool before = at::GradMode::is_enabled();
-      at::GradMode::set_enabled(wanted != 0);
-      return static_cast<int32_t>(before);
-    },
-    [](int32_t operation, const fpt_direct_operand* left, const fpt_direct_operand* right, int32_t same_layout,
-       fpt_direct_tensor** result) {
-      return guard([&] { *result = operate(operation, *left, *right, same_layout != 0).release(); });
-    },
-    [](fpt_direct_tensor* target, const fpt_direct_operand* value, int32_t same_layout) {
-      return guard([&] { write_tensor(target->tensor, *value, same_layout != 0); });
-    },
-    call_of_function,
-    [](const fpt_direct_answer* answer, int32_t index, fpt_direct_tensor** tensor) {
-      return guard([&] {
-        *tensor = new fpt_direct_tensor{answer_of(*answer).tensors[static_cast<std::size_t>(index)]};
-      });
-    },
-    [](const fpt_direct_optimizer* settings, const fpt_direct_operand* tensors, int32_t ntensors,
-       fpt_direct_training** training) {
-      return guard_or_elsewhere([&] {
-        *training = make_training(*settings, tensors, ntensors).release();
-        return *training != nullptr;
-      });
-    },
-    [](fpt_direct_training* training) { delete training; },
-    [](fpt_direct_training* training) {
-      return guard_or_elsewhere([&] {
-        try {
-          return step(*training);
-        } catch (...) {
-          rethrow_as_python("step");
-        }
-      });
-    },
-    [](fpt_direct_training* training) { return guard([&] { training->optimizer.clear_gradients(); }); },
-    [](fpt_direct_training* training) { return &training->optimizer.settings(); },
-    [](fpt_direct_training* training, int32_t index, double* steps, fpt_direct_tensor* state[3]) {
-      return guard([&] {
-        const Moments& kept = training->optimizer.moments()[static_cast<std::size_t>(index)];
-        *steps = kept.steps;
-        const at::Tensor* tensors[] = {&kept.first, &kept.second, &kept.largest};
-        for (int i = 0; i < 3; ++i) state[i] = tensors[i]->defined() ? new fpt_direct_tensor{*tensors[i]} : nullptr;
-      });
-    },
+    {},
 };
 
 }  // namespace
 }  // namespace fpt::direct
 
-extern "C" const fpt_direct_table* fpt_direct_table_get() { return &fpt::direct::table; }
+extern "C" const fpt_direct_table* fpt_direct_table_get() {
+  static const fpt_direct_table table = [] {
+    fpt_direct_table made = fpt::direct::models;
+    made.tensors = fpt::direct::tensor_functions();
+    return made;
+  }();
+  return &table;
+}

@@ -8,7 +8,6 @@
 #include "python/python_library.hpp"
 #include "script/script_answer.hpp"
 #include "script/script_runner.hpp"
-#include "values/object_tensor.hpp"
 
 namespace fpt {
 namespace {
@@ -17,6 +16,8 @@ class ScriptSide : public PythonSide {
  public:
   void start(const std::string& python) override { ensure_started(python); }
   bool is_started() const noexcept override { return fpt::is_started(); }
+
+  bool is_own() const noexcept override { return fpt::is_started() && !interpreter_info().adopted; }
 
   void set_threads(int64_t n) override {
     ensure_started();
@@ -58,13 +59,6 @@ class ScriptSide : public PythonSide {
 
   std::unique_ptr<Runner> torch_functions(bool same_layout) override {
     return ScriptRunner::torch_functions(same_layout);
-  }
-
-  TensorPtr tensor_of_torch(void* address, bool same_layout) override {
-    ensure_started();
-    const InterpreterLock gil;
-    Ref object = checked(PyObject_CallFunction(embed("tensor_at"), "N", PyLong_FromVoidPtr(address)), "a tensor");
-    return object_tensor(std::move(object), same_layout);
   }
 
   void copy_tensor(Tensor& tensor, const Outputs& outputs, const ResultOptions& reading) override {

@@ -3,7 +3,6 @@
 
 #include <atomic>
 
-#include "direct/direct_engine.hpp"
 #include "python/python_library.hpp"
 
 namespace fpt {
@@ -15,7 +14,7 @@ std::atomic<Engine*> python{nullptr}, opened{nullptr};
 
 Engine& engine() {
   if (Engine* known = opened_engine()) return *known;
-  Engine* found = direct_engine();
+  Engine* found = libtorch_engine();
   if (!found) found = &python_engine();
   opened.store(found, std::memory_order_release);
   return *found;

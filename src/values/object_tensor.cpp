@@ -3,8 +3,7 @@
 
 #include <utility>
 
-#include "direct/direct_engine.hpp"
-#include "direct/direct_tensor.hpp"
+#include "values/engine.hpp"
 #include "python/interpreter.hpp"
 #include "torch/framework.hpp"
 
@@ -97,9 +96,9 @@ PythonTensor& python_tensor(Tensor& tensor) { return static_cast<PythonTensor&>(
 }  // namespace
 
 TensorPtr tensor_of_object(Ref object, bool same_layout) {
-  if (is_tensor(object.get()) && torch_access::is_plain_tensor(object.get()) && direct_engine()) {
+  if (is_tensor(object.get()) && torch_access::is_plain_tensor(object.get()) && libtorch_engine()) {
     const Ref address = checked(PyObject_CallOneArg(embed("address_of"), object.get()), "a tensor");
-    return tensor_at_address(PyLong_AsVoidPtr(address.get()), same_layout);
+    return engine().tensor_at(PyLong_AsVoidPtr(address.get()), same_layout);
   }
   return object_tensor(std::move(object), same_layout);
 }

@@ -36,6 +36,13 @@ class PythonEngine : public Engine {
     return tensor_of_memory(seen, std::move(owner), same_layout);
   }
 
+  TensorPtr tensor_at(void* address, bool same_layout) override {
+    ensure_started();
+    const InterpreterLock gil;
+    Ref object = checked(PyObject_CallFunction(embed("tensor_at"), "N", PyLong_FromVoidPtr(address)), "a tensor");
+    return object_tensor(std::move(object), same_layout);
+  }
+
   TensorPtr gradient_of(TensorPtr tensor) override { return tensor_of_gradient(std::move(tensor)); }
 
   TensorPtr holding_memory(const TensorPtr& tensor) override {

@@ -44,6 +44,8 @@ class Tensor {
   virtual bool is_of_caller() { return false; }
   /// Memory of which no tensor of torch was made: needs no torch.
   virtual bool is_plain_memory() const noexcept { return false; }
+  /// A tensor of torch that Python may never have seen.
+  virtual bool is_of_libtorch() const noexcept { return false; }
   bool same_layout() const noexcept { return same_layout_; }
 
   /// Memory as it is now, axes in the order of Fortran. It is there until torch gives the tensor other memory, and not

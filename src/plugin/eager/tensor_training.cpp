@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "plugin/training/tensor_training.hpp"
+#include "plugin/eager/tensor_training.hpp"
 
 #include "plugin/eager/eager_tensor.hpp"
 
