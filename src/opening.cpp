@@ -9,10 +9,10 @@
 #include "base/paths.hpp"
 #include "calls/python_side.hpp"
 #include "direct/backend.hpp"
-#include "values/engine.hpp"
 #include "direct/direct_functions.hpp"
 #include "direct/direct_plugin.hpp"
 #include "observe/observe.hpp"
+#include "values/engine.hpp"
 
 namespace fpt {
 namespace {

@@ -70,7 +70,7 @@ bool can_run_models() {
 }  // namespace
 
 std::string direct_refusal() {
-  const std::string reason = conflict();
+  std::string reason = conflict();
   if (!reason.empty()) return reason;
   try {
     direct_plugin();

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
 /// libtorch as the engine of tensors. Knows nothing of Python.
-#include "values/engine.hpp"
-
 #include <cstdlib>
 #include <string_view>
 #include <utility>
@@ -11,6 +9,7 @@
 #include "direct/direct_plugin.hpp"
 #include "direct/direct_tensor.hpp"
 #include "direct/direct_value.hpp"
+#include "values/engine.hpp"
 
 namespace fpt {
 namespace {
@@ -38,6 +37,12 @@ class DirectEngine : public Engine {
 
   TensorPtr gradient_of(TensorPtr tensor) override {
     return raw_of(*tensor) ? gradient_of_raw(std::move(tensor)) : python_engine().gradient_of(std::move(tensor));
+  }
+
+  uint64_t last_on_memory() noexcept override { return direct_plugin().tensors.last_on_memory(); }
+  bool is_on_memory(Tensor& tensor, uint64_t after) override {
+    const RawTensor raw = raw_of(tensor);
+    return raw && direct_plugin().tensors.is_on_memory(raw.get(), after) != 0;
   }
 
   TensorPtr holding_memory(const TensorPtr& tensor) override {

@@ -34,9 +34,8 @@ class FunctionArguments {
         arg = tensor_argument(made_.back());
         std::memcpy(arg.name, args[static_cast<int32_t>(i)].name, sizeof arg.name);
         add(i, *made, same_layout);
-      } else {
-        const std::string label =
-            concat(argument_label("input", static_cast<int32_t>(i), arg), " of ", call);
+      } else if (arg.status != FPT_OK || has_kept_text(arg)) {
+        const std::string label = concat(argument_label("input", static_cast<int32_t>(i), arg), " of ", call);
         require_described(arg, label);
         if (auto text = text_owner(arg, label)) texts_.push_back(std::move(text));
       }
@@ -82,15 +81,10 @@ class FunctionAnswer : public DirectAnswer {
 fpt_status call_plugin(std::string_view function, bool same_layout, FunctionArguments& given,
                        fpt_direct_tensor** tensor, fpt_direct_answer* answer) {
   return direct_plugin().tensors.call_function(function.data(), static_cast<int64_t>(function.size()), same_layout,
-                                       given.get().first, given.tensors(), given.get().count, tensor, answer);
+                                               given.get().first, given.tensors(), given.get().count, tensor, answer);
 }
 
 }  // namespace
-
-const std::string& DirectFunctions::backend() const noexcept {
-  static const std::string& name = *new std::string("torch");
-  return name;
-}
 
 Runner& DirectFunctions::python() {
   const std::lock_guard<std::mutex> lock(mutex_);
@@ -108,8 +102,8 @@ void DirectFunctions::call(std::string_view function, Args inputs, const Targets
   const auto answer = is_one_tensor ? nullptr : std::make_shared<FunctionAnswer>();
   fpt_direct_tensor* made = nullptr;
   FunctionAnswer other;
-  const fpt_status status = call_plugin(function, same_layout_, given, is_one_tensor ? &made : nullptr,
-                                        (answer ? *answer : other).raw());
+  const fpt_status status =
+      call_plugin(function, same_layout_, given, is_one_tensor ? &made : nullptr, (answer ? *answer : other).raw());
   if (status == FPT_DIRECT_NOT_HERE) {
     if (logs(LogLevel::info)) log(LogLevel::info, concat(function, " of torch goes to Python"));
     return python().call(function, given.get(), targets);

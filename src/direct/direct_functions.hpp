@@ -12,13 +12,13 @@
 
 namespace fpt {
 
-/// What torch_call and the named functions of Fortran call. Whatever libtorch has not, or cannot be called with, goes to
-/// the functions of torch in Python.
+/// What torch_call and the named functions of Fortran call. Whatever libtorch has not, or cannot be called with, goes
+/// to the functions of torch in Python.
 class DirectFunctions : public Runner {
  public:
   explicit DirectFunctions(bool same_layout) : same_layout_(same_layout) {}
 
-  const std::string& backend() const noexcept override;
+  const std::string& backend() const noexcept override { return backend_; }
   bool has(const std::string& function) override { return python().has(function); }
   void reload() override { python().reload(); }
   void save(const std::string& file) override { python().save(file); }
@@ -30,7 +30,9 @@ class DirectFunctions : public Runner {
   }
   void publish(const std::string& network, Runner& target) override { python().publish(network, target); }
   void assign(const std::vector<NamedArray>& values) override { python().assign(values); }
-  void forward(Args inputs, const Targets& targets, int32_t flags) override { python().forward(inputs, targets, flags); }
+  void forward(Args inputs, const Targets& targets, int32_t flags) override {
+    python().forward(inputs, targets, flags);
+  }
   TensorPtr forward_list(Args inputs, int32_t flags) override { return python().forward_list(inputs, flags); }
   void call(std::string_view function, Args inputs, const Targets& targets) override;
   std::unique_ptr<Runner> create(std::string_view function, Args inputs) override;
@@ -43,6 +45,7 @@ class DirectFunctions : public Runner {
  private:
   Runner& python();
 
+  const std::string backend_ = "torch";
   const bool same_layout_;
   std::mutex mutex_;
   std::unique_ptr<Runner> python_;

@@ -67,7 +67,8 @@ std::optional<std::vector<fpt_arg>> plain_options(Args options) {
       made.push_back(arg);
       continue;
     }
-    const bool is_pair = !is_value(arg) && !is_tensor_handle(arg.handle) && arg.rank == 1 && arg.u.array.extents[0] == 2;
+    const bool is_pair =
+        !is_value(arg) && !is_tensor_handle(arg.handle) && arg.rank == 1 && arg.u.array.extents[0] == 2;
     if (!is_pair || !is_real(arg.dtype) || is_half(arg.dtype)) return std::nullopt;
     double betas[2];
     Array target = array_of(arg);
@@ -133,7 +134,8 @@ std::unique_ptr<Runner> DirectOptimizer::make(Args inputs) {
   settings.lr = default_rate;
   if (!change(settings, kind, {inputs.first + place, inputs.count - place})) return nullptr;
   fpt_direct_training* made = nullptr;
-  if (!is_done(direct_plugin().tensors.make_training(&settings, operands.data(), static_cast<int32_t>(operands.size()), &made)))
+  if (!is_done(direct_plugin().tensors.make_training(&settings, operands.data(), static_cast<int32_t>(operands.size()),
+                                                     &made)))
     return nullptr;
   discard_copies(inputs);
   return std::unique_ptr<Runner>(new DirectOptimizer(kind, std::move(tensors), made));
@@ -163,7 +165,8 @@ bool DirectOptimizer::set(Args inputs) {
   if (inputs.count < 1 || !is_whole(inputs[0])) return false;
   fpt_direct_optimizer changed = *settings;
   // without momentum the kernel may be another one
-  if (!change(changed, kind_, {inputs.first + 1, inputs.count - 1}) || (settings->momentum == 0) != (changed.momentum == 0))
+  if (!change(changed, kind_, {inputs.first + 1, inputs.count - 1}) ||
+      (settings->momentum == 0) != (changed.momentum == 0))
     return false;
   *settings = changed;
   return true;
@@ -222,8 +225,8 @@ std::unique_ptr<Runner> DirectOptimizer::as_python() {
     both.access = FPT_IN;
     given.push_back(both);
   }
-  std::unique_ptr<Runner> made =
-      python_side().torch_functions(false)->create("ftn_pytorch_optimizer", {given.data(), static_cast<int32_t>(given.size())});
+  std::unique_ptr<Runner> made = python_side().torch_functions(false)->create(
+      "ftn_pytorch_optimizer", {given.data(), static_cast<int32_t>(given.size())});
 
   for (std::size_t index = 0; index < tensors_.size(); ++index) {
     double steps = 0;

@@ -33,7 +33,9 @@ class DirectOptimizer : public Runner {
   }
   void publish(const std::string& network, Runner& target) override { python().publish(network, target); }
   void assign(const std::vector<NamedArray>& values) override { python().assign(values); }
-  void forward(Args inputs, const Targets& targets, int32_t flags) override { python().forward(inputs, targets, flags); }
+  void forward(Args inputs, const Targets& targets, int32_t flags) override {
+    python().forward(inputs, targets, flags);
+  }
   TensorPtr forward_list(Args inputs, int32_t flags) override { return python().forward_list(inputs, flags); }
   void call(std::string_view function, Args inputs, const Targets& targets) override;
   std::unique_ptr<Runner> create(std::string_view function, Args inputs) override {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "direct/direct_tensor.hpp"
 
+#include <atomic>
 #include <mutex>
 #include <utility>
 
@@ -30,8 +31,13 @@ class LibtorchTensor : public Tensor {
   bool is_of_libtorch() const noexcept override { return true; }
   Tensor& in_torch() override { return *this; }
   Tensor& in_python() override {
+    if (Tensor* known = known_.load(std::memory_order_acquire)) return *known;
+    TensorPtr made = as_python();  // which may let other threads run Python, so there is no lock
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (!in_python_) in_python_ = as_python();
+    if (!in_python_) {
+      in_python_ = std::move(made);
+      known_.store(in_python_.get(), std::memory_order_release);
+    }
     return *in_python_;
   }
 
@@ -42,6 +48,7 @@ class LibtorchTensor : public Tensor {
  private:
   std::mutex mutex_;
   TensorPtr in_python_;
+  std::atomic<Tensor*> known_{nullptr};
 };
 
 class DirectTensor : public LibtorchTensor {
@@ -96,9 +103,8 @@ TensorPtr tensor_of_raw(fpt_direct_tensor* raw, bool same_layout) {
 TensorPtr gradient_of_raw(TensorPtr source) { return std::make_shared<DirectGradient>(std::move(source)); }
 
 RawTensor raw_of(Tensor& tensor) {
-  auto* known = dynamic_cast<LibtorchTensor*>(&tensor);
-  if (!known) known = dynamic_cast<LibtorchTensor*>(&tensor.in_torch());
-  return known ? known->raw() : RawTensor();
+  Tensor& known = tensor.in_torch();
+  return known.is_of_libtorch() ? static_cast<LibtorchTensor&>(known).raw() : RawTensor();
 }
 
 }  // namespace fpt

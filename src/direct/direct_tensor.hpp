@@ -24,9 +24,8 @@ struct RawTensor {
 /// Whatever gradient a tensor of libtorch has when this is used.
 [[nodiscard]] TensorPtr gradient_of_raw(TensorPtr source);
 
-/// The tensor of libtorch that a tensor is now, or that is made of its memory; null for an object of Python that is of a
-/// class of its own, or no tensor.
-/// FPT_ERR_ARGUMENT for a gradient that is not there.
+/// The tensor of libtorch that a tensor is now, or that is made of its memory; null for an object of Python that is of
+/// a class of its own, or no tensor. FPT_ERR_ARGUMENT for a gradient that is not there.
 [[nodiscard]] RawTensor raw_of(Tensor& tensor);
 
 }  // namespace fpt

@@ -99,18 +99,23 @@ typedef struct fpt_direct_tensors {
   /**
    * A tensor on memory.
    *
-   * @param owner  given to `release` when torch needs the memory no more, or after a failure; NULL: memory of the caller
-   * FPT_ERR_STRIDE, _DEVICE, _KIND.
+   * @param owner  given to `release` when torch needs the memory no more, or after a failure; NULL: memory of the
+   * caller FPT_ERR_STRIDE, _DEVICE, _KIND.
    */
   fpt_status (*make_tensor)(const fpt_direct_value *memory, void *owner, void (*release)(void *owner),
                             fpt_direct_tensor **tensor);
   void (*release_tensor)(fpt_direct_tensor *tensor);
-  /** Its memory as it is now. A pending conjugation or sign is carried out first. FPT_ERR_RESULT_TYPE, _RANK, _DTYPE. */
+  /** Its memory as it is now. A pending conjugation or sign is carried out first. FPT_ERR_RESULT_TYPE, _RANK, _DTYPE.
+   */
   fpt_status (*describe_tensor)(fpt_direct_tensor *tensor, fpt_direct_value *memory);
   /** Address of the at::Tensor, valid as long as the tensor. */
   void *(*address_of_tensor)(fpt_direct_tensor *tensor);
   /** The tensor whose at::Tensor lies at an address. */
   fpt_status (*tensor_at)(void *address, fpt_direct_tensor **tensor);
+  /** Number of the latest tensor on memory of the caller that was made. */
+  uint64_t (*last_on_memory)(void);
+  /** 1 if the memory is that of the caller, of a tensor that was made after the one of that number. */
+  int32_t (*is_on_memory)(const fpt_direct_tensor *tensor, uint64_t after);
   /** Another tensor on the memory as it is now, without a graph. */
   fpt_status (*detach_tensor)(const fpt_direct_tensor *tensor, fpt_direct_tensor **detached);
   /** The gradient that there is now. FPT_ERR_ARGUMENT where there is none. */

@@ -5,10 +5,10 @@
 
 #include "arrays/fit.hpp"
 #include "calls/python_side.hpp"
-#include "values/engine.hpp"
 #include "direct/direct_answer.hpp"
 #include "direct/direct_plugin.hpp"
 #include "direct/direct_tensor.hpp"
+#include "values/engine.hpp"
 
 namespace fpt {
 namespace {
@@ -20,8 +20,8 @@ bool copy_by_libtorch(Tensor& tensor, const Outputs& outputs, const ResultOption
   fpt_arg none = argument_of({});
   const fpt_direct_operand operand{raw.get(), nullptr, tensor.same_layout() != reading.same_layout};
   DirectAnswer answer;
-  require_direct(
-      direct_plugin().tensors.call_function("detach", 6, reading.same_layout, &none, &operand, 1, nullptr, answer.raw()));
+  require_direct(direct_plugin().tensors.call_function("detach", 6, reading.same_layout, &none, &operand, 1, nullptr,
+                                                       answer.raw()));
   deliver(answer, {"copy_to", "a tensor"}, reading, outputs.get());
   if (!outputs.device().is_host()) answer.wait(outputs.device());
   return true;

@@ -11,9 +11,7 @@ inline c10::TypePtr without_optional(const c10::TypePtr& type) {
   return optional ? optional->getElementType() : type;
 }
 
-inline bool is_whole(c10::TypeKind kind) {
-  return kind == c10::TypeKind::IntType || kind == c10::TypeKind::SymIntType;
-}
+inline bool is_whole(c10::TypeKind kind) { return kind == c10::TypeKind::IntType || kind == c10::TypeKind::SymIntType; }
 inline bool is_real(c10::TypeKind kind) {
   return kind == c10::TypeKind::FloatType || kind == c10::TypeKind::SymFloatType;
 }

@@ -25,6 +25,10 @@ class Engine {
   virtual TensorPtr tensor_at(void* address, bool same_layout) = 0;
   /// Whatever gradient `tensor` has when this is used.
   virtual TensorPtr gradient_of(TensorPtr tensor) = 0;
+  /// Number of the latest tensor on memory of the caller.
+  virtual uint64_t last_on_memory() noexcept = 0;
+  /// Whether a tensor lies in memory of the caller of which a tensor was made after the one of that number.
+  virtual bool is_on_memory(Tensor& tensor, uint64_t after) = 0;
   /// An alias of a tensor of torch that keeps the memory as it is now; the tensor itself where it is none.
   virtual TensorPtr holding_memory(const TensorPtr& tensor) = 0;
   /// The result of an operator, with the axes of its operands.

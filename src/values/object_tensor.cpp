@@ -3,9 +3,9 @@
 
 #include <utility>
 
-#include "values/engine.hpp"
 #include "python/interpreter.hpp"
 #include "torch/framework.hpp"
+#include "values/engine.hpp"
 
 namespace fpt {
 namespace {

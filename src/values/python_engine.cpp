@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /// Python as the engine of tensors.
 #include "python/interpreter.hpp"
+#include "torch/dlpack.hpp"
 #include "torch/framework.hpp"
 #include "values/engine.hpp"
 #include "values/object_tensor.hpp"
@@ -44,6 +45,11 @@ class PythonEngine : public Engine {
   }
 
   TensorPtr gradient_of(TensorPtr tensor) override { return tensor_of_gradient(std::move(tensor)); }
+
+  uint64_t last_on_memory() noexcept override { return dlpack::last_serial(); }
+  bool is_on_memory(Tensor& tensor, uint64_t after) override {
+    return dlpack::is_in_memory_of_caller(tensor.array().data, after);
+  }
 
   TensorPtr holding_memory(const TensorPtr& tensor) override {
     const InterpreterLock gil;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the plug-in calls by its name as an operator is that in Python too: neither has the one what the other has not."""
+"""What the plug-in calls by its name as an operator is that in Python, too."""
 
 import inspect
 import re

@@ -18,8 +18,8 @@
 
 #include "direct/direct_value.hpp"
 #include "plugin/answer.hpp"
-#include "plugin/scalars.hpp"
 #include "plugin/failure.hpp"
+#include "plugin/scalars.hpp"
 
 namespace fpt::direct {
 namespace {
@@ -115,6 +115,15 @@ void append_shape(std::string& text, at::IntArrayRef sizes) {
   text += sizes.size() == 1 ? ",)" : ")";
 }
 
+/// What a storage on memory of the caller has in place of an owner.
+struct OnMemory {
+  uint64_t number;
+};
+
+std::atomic<uint64_t> latest_on_memory{0};
+
+void end_on_memory(void* ended) { delete static_cast<OnMemory*>(ended); }
+
 /// Address of the first byte of the memory behind a tensor, and of the one after the last.
 std::pair<const char*, const char*> reach_of(const at::Tensor& tensor) {
   const at::Storage& storage = tensor.storage();
@@ -150,15 +159,25 @@ void rethrow_as_python(const std::string& context, const std::string& end) {
 }
 
 EagerTensor make_tensor(const fpt_direct_value& memory, MemoryOwner owner) {
+  if (!owner) owner = MemoryOwner(new OnMemory{++latest_on_memory}, end_on_memory);
   at::Tensor made = tensor_on(array_of_value(memory), true, std::move(owner));
   return EagerTensor(new fpt_direct_tensor{std::move(made)});
 }
 
+uint64_t last_on_memory() noexcept { return latest_on_memory; }
+
+bool is_on_memory(const at::Tensor& tensor, uint64_t after) {
+  if (!tensor.has_storage()) return false;
+  const at::DataPtr& memory = tensor.storage().data_ptr();
+  return memory.get_deleter() == end_on_memory && static_cast<const OnMemory*>(memory.get_context())->number > after;
+}
+
 Array memory_of(fpt_direct_tensor& held) {
   if (!is_plain(held.tensor)) {
+    at::Tensor made = plain(held.tensor, "the tensor");  // ends as what it was, without the lock: Python may be asked
     static std::mutex& mutex = *new std::mutex;
     const std::lock_guard<std::mutex> lock(mutex);
-    held.tensor = plain(held.tensor, "the tensor");
+    if (!is_plain(held.tensor)) std::swap(held.tensor, made);
   }
   return array_of_tensor(held.tensor, true);
 }

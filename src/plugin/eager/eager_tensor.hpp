@@ -16,6 +16,11 @@ using EagerTensor = std::unique_ptr<fpt_direct_tensor>;
 /// Of memory, with axes in the order of torch; see fpt_direct_table::make_tensor().
 [[nodiscard]] EagerTensor make_tensor(const fpt_direct_value& memory, MemoryOwner owner);
 
+/// Number of the latest tensor on memory of the caller.
+[[nodiscard]] uint64_t last_on_memory() noexcept;
+/// Whether a tensor, or one that it is a view of, is on memory of the caller, and was made after that of that number.
+[[nodiscard]] bool is_on_memory(const at::Tensor& tensor, uint64_t after);
+
 /// Memory as it is now. A pending conjugation or sign is carried out: the tensor is another one of torch afterwards.
 [[nodiscard]] Array memory_of(fpt_direct_tensor& tensor);
 

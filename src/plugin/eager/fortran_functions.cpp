@@ -193,8 +193,8 @@ c10::IValue assigned_result(FunctionCall& call, const std::string& name) {
 /// Numbers of classes may be of any integer type; torch wants int64.
 at::Tensor any_loss(const std::string& name, const at::Tensor& values, const at::Tensor& target,
                     const std::string& reduction) {
-  const bool has_classes = (name == "cross_entropy" || name == "nll_loss") &&
-                           !target.is_floating_point() && !target.is_complex();
+  const bool has_classes =
+      (name == "cross_entropy" || name == "nll_loss") && !target.is_floating_point() && !target.is_complex();
   return loss_named(name, values, has_classes ? target.to(at::kLong) : target, reduction);
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "plugin/eager/functions.hpp"
 
+#include <ATen/PythonTorchFunctionTLS.h>
+
 #include "plugin/eager/eager_tensor.hpp"
 #include "plugin/eager/fortran_functions.hpp"
 #include "plugin/scalars.hpp"
@@ -11,19 +13,37 @@ namespace {
 /// Functions and methods that torch has written in Python, under names that operators have too: what these do is
 /// another thing. test_eager_names.py compares.
 constexpr std::string_view in_python[] = {
-    "atleast_1d",       "atleast_2d", "atleast_3d", "backward",  "block_diag", "broadcast_tensors",
-    "cartesian_prod",   "cdist",      "chain_matmul", "einsum",  "index",      "istft",
-    "meshgrid",         "norm",       "resize",     "resize_as", "split",      "stft",
-    "tensordot",        "unflatten",  "unique_consecutive"};
+    "atleast_1d", "atleast_2d",   "atleast_3d", "backward", "block_diag", "broadcast_tensors", "cartesian_prod",
+    "cdist",      "chain_matmul", "einsum",     "index",    "istft",      "meshgrid",          "norm",
+    "resize",     "resize_as",    "split",      "stft",     "tensordot",  "unflatten",         "unique_consecutive"};
 
 /// Of torch.nn.functional what is an operator, argument for argument. The others are functions in Python.
-constexpr std::string_view of_networks[] = {
-    "adaptive_avg_pool1d", "avg_pool1d",       "avg_pool2d",        "avg_pool3d",    "bilinear",
-    "channel_shuffle",     "conv1d",           "conv2d",            "conv3d",        "conv_tbc",
-    "conv_transpose1d",    "conv_transpose2d", "conv_transpose3d",  "cosine_similarity", "gelu",
-    "hardshrink",          "linear",           "one_hot",           "pairwise_distance", "pdist",
-    "pixel_shuffle",       "pixel_unshuffle",  "prelu",             "scaled_dot_product_attention", "softplus",
-    "softshrink"};
+constexpr std::string_view of_networks[] = {"adaptive_avg_pool1d",
+                                            "avg_pool1d",
+                                            "avg_pool2d",
+                                            "avg_pool3d",
+                                            "bilinear",
+                                            "channel_shuffle",
+                                            "conv1d",
+                                            "conv2d",
+                                            "conv3d",
+                                            "conv_tbc",
+                                            "conv_transpose1d",
+                                            "conv_transpose2d",
+                                            "conv_transpose3d",
+                                            "cosine_similarity",
+                                            "gelu",
+                                            "hardshrink",
+                                            "linear",
+                                            "one_hot",
+                                            "pairwise_distance",
+                                            "pdist",
+                                            "pixel_shuffle",
+                                            "pixel_unshuffle",
+                                            "prelu",
+                                            "scaled_dot_product_attention",
+                                            "softplus",
+                                            "softshrink"};
 
 /// What does nothing else there with one tensor, and settings by name.
 constexpr std::string_view of_one_tensor[] = {"celu",       "elu",         "hardsigmoid", "hardswish", "hardtanh",
@@ -86,7 +106,7 @@ std::string described(const FunctionCall& call) {
   for (std::size_t i = 0; i < call.values.size(); ++i) {
     const c10::IValue& value = call.values[i];
     text += call.names[i].empty() ? concat("\n  argument ", i + 1, ": ") : concat("\n  ", call.names[i], ": ");
-    text += value.isTensor()  ? kind_of(value.toTensor(), call.same_layout())
+    text += value.isTensor()   ? kind_of(value.toTensor(), call.same_layout())
             : value.isString() ? concat('\'', value.toStringRef(), '\'')
                                : concat(value);
   }
@@ -186,6 +206,7 @@ c10::IValue call_function(std::string_view name, bool same_layout, const fpt_arg
   static const Settings& reversed = *new Settings(settings_of_torch(false));
   static const Settings& same = *new Settings(settings_of_torch(true));
   const Settings& settings = same_layout ? same : reversed;
+  if (at::impl::torch_function_mode_enabled()) throw NotHere();  // such as that of torch.set_default_device
   const Function& function = function_named(name);
   std::optional<FramePool::Lease> frame;
   FunctionCall call(same_layout);

@@ -11,8 +11,8 @@ namespace fpt::direct {
 namespace {
 
 /// Operators whose tensors may be numbers in Python (torch/csrc/utils/python_arg_parser.cpp).
-constexpr std::string_view numeric[] = {"add", "div", "divide", "floor_divide", "mul", "multiply", "sub", "subtract",
-                                        "true_divide"};
+constexpr std::string_view numeric[] = {"add",      "div", "divide",   "floor_divide", "mul",
+                                        "multiply", "sub", "subtract", "true_divide"};
 
 bool is_numeric(std::string_view name) {
   if (!name.empty() && name.back() == '_') name.remove_suffix(1);
@@ -200,7 +200,8 @@ std::optional<Operators::Form> Operators::form_for(const c10::Argument& declared
   if (kind == c10::TypeKind::NumberType) return is_number(tag) ? std::optional(Form::as_given) : std::nullopt;
   if (kind == c10::TypeKind::BoolType) return tag == 'b' ? std::optional(Form::as_given) : std::nullopt;
   if (is_whole(kind)) return tag == 'i' ? std::optional(Form::as_given) : std::nullopt;
-  if (is_real(kind)) return tag == 'd' ? std::optional(Form::as_given) : tag == 'i' ? std::optional(Form::real) : std::nullopt;
+  if (is_real(kind))
+    return tag == 'd' ? std::optional(Form::as_given) : tag == 'i' ? std::optional(Form::real) : std::nullopt;
   if (kind == c10::TypeKind::StringType) return tag == 's' ? std::optional(Form::as_given) : std::nullopt;
   if (kind == c10::TypeKind::ScalarTypeType)
     return tag == 's' && name == "dtype" ? std::optional(Form::dtype) : std::nullopt;

@@ -43,6 +43,10 @@ constexpr fpt_direct_tensors functions = {
     [](void* address, fpt_direct_tensor** tensor) {
       return guard([&] { *tensor = new fpt_direct_tensor{*static_cast<const at::Tensor*>(address)}; });
     },
+    [] { return last_on_memory(); },
+    [](const fpt_direct_tensor* tensor, uint64_t after) {
+      return static_cast<int32_t>(is_on_memory(tensor->tensor, after));
+    },
     [](const fpt_direct_tensor* tensor, fpt_direct_tensor** detached) {
       return guard([&] { *detached = new fpt_direct_tensor{tensor->tensor.detach()}; });
     },
