@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /// Bodies of the C interface, part three: tensors, operators, scopes, procedures. Knows nothing of Python.
 #include "base/visit.hpp"
-#include "calls/tensor_copy.hpp"
+#include "direct/tensor_copy.hpp"
 #include "guard.hpp"
 #include "values/engine.hpp"
 #include "values/procedures.hpp"

@@ -9,8 +9,10 @@
 #include "base/paths.hpp"
 #include "calls/python_side.hpp"
 #include "direct/backend.hpp"
+#include "direct/direct_functions.hpp"
 #include "direct/direct_plugin.hpp"
 #include "observe/observe.hpp"
+#include "values/engine.hpp"
 
 namespace fpt {
 namespace {
@@ -40,7 +42,11 @@ fpt_module torch_module(bool same_layout) {
   std::atomic<fpt_module>& module = modules[same_layout];
   if (const fpt_module known = module.load(std::memory_order_acquire)) return known;
   start_observing();
-  std::unique_ptr<Runner> made = python_side().torch_functions(same_layout);
+  std::unique_ptr<Runner> made;
+  if (libtorch_engine())
+    made = std::make_unique<DirectFunctions>(same_layout);
+  else
+    made = python_side().torch_functions(same_layout);
   const std::lock_guard<std::mutex> lock(mutex);
   if (module == 0) module = runners().insert(std::move(made));
   return module;

@@ -55,6 +55,16 @@ def adapt(tensor: Any, dtype: str | None, is_reversed: bool, copied: bool) -> An
     return fortran_tensors.adapt(tensor, dtype, is_reversed, copied)
 
 
+def tensor_at(address: int) -> Any:
+    """The tensor of libtorch that lies there; see ``fortran_tensors.tensor_at``."""
+    return fortran_tensors.tensor_at(address)
+
+
+def address_of(tensor: Any) -> int:
+    """Where the tensor of libtorch behind a tensor lies; see ``fortran_tensors.address_of``."""
+    return fortran_tensors.address_of(tensor)
+
+
 def look_into(value: Any) -> tuple[Any, Any]:
     """What shows the memory of an array, and the array from then on; see ``fortran_tensors.look_into``."""
     return fortran_tensors.look_into(value)

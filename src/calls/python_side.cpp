@@ -26,6 +26,11 @@ bool python_is_started() noexcept {
   return known && known->is_started();
 }
 
+bool program_runs_python() noexcept {
+  const PythonSide* known = provided.load(std::memory_order_acquire);
+  return python_runs() && !(known && known->is_own());
+}
+
 void provide_python_side(PythonSide& made) noexcept { provided.store(&made, std::memory_order_release); }
 
 }  // namespace fpt

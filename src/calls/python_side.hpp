@@ -32,6 +32,8 @@ class PythonSide {
   /// Start the interpreter or adopt the one that runs; does nothing once that has succeeded. See fpt_init().
   virtual void start(const std::string& python) = 0;
   virtual bool is_started() const noexcept = 0;
+  /// Whether it was started, and is no interpreter of the program.
+  virtual bool is_own() const noexcept = 0;
   virtual void set_threads(int64_t n) = 0;
   virtual Diagnosis diagnose(const DiagnosedFacts& facts) = 0;
   /// The torch that the running interpreter has imported or would import; asked without importing it.
@@ -53,6 +55,8 @@ class PythonSide {
 PythonSide& python_side();
 /// Whether it has been opened and the interpreter has been started or adopted.
 bool python_is_started() noexcept;
+/// Whether Python runs that this library has not started: the program is a Python program, or has an interpreter.
+bool program_runs_python() noexcept;
 /// The Python side of the process, which lives as long; called while its library is opened.
 void provide_python_side(PythonSide& made) noexcept;
 

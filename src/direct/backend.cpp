@@ -58,22 +58,27 @@ std::unique_ptr<Runner> load_by_wish(const std::string& path, ModelKind model, c
 }
 
 /// True if the direct path can be used in this process; else one warning says why not.
-bool can_run_directly() {
+bool can_run_models() {
   if (direct_torch().folder.empty()) return false;
-  try {
-    const std::string reason = conflict();
-    if (!reason.empty()) fail(FPT_ERR_VERSION, reason);
-    direct_plugin();
-    return true;
-  } catch (const Error& error) {
-    warn_once(concat(error.text(),
-                     "; saved models run through Python instead. backend=\"python\" in load says so without ",
+  const std::string reason = direct_refusal();
+  if (!reason.empty())
+    warn_once(concat(reason, "; saved models run through Python instead. backend=\"python\" in load says so without ",
                      "this message."));
-    return false;
-  }
+  return reason.empty();
 }
 
 }  // namespace
+
+std::string direct_refusal() {
+  std::string reason = conflict();
+  if (!reason.empty()) return reason;
+  try {
+    direct_plugin();
+    return {};
+  } catch (const Error& error) {
+    return error.text();
+  }
+}
 
 std::unique_ptr<Runner> open_directly(int32_t kind, const std::string& file, const Options& options, Args given,
                                       Args config) {
@@ -83,7 +88,7 @@ std::unique_ptr<Runner> open_directly(int32_t kind, const std::string& file, con
   const std::string path = absolute_path(file).string();
   const ModelKind model = kind_of_model(path);
   if (is_wish) return load_by_wish(path, model, options, given, config);
-  if (model == ModelKind::other || !can_run_directly()) return nullptr;
+  if (model == ModelKind::other || !can_run_models()) return nullptr;
   refuse_python_options(path, given, model == ModelKind::recording);
   return DirectRunner::load(path, model, options, config);
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <string_view>
 
 #include "arrays/fit.hpp"
@@ -97,6 +98,24 @@ bool DirectAnswer::copy_plain_tensor(const fpt_arg& output, bool same_layout) co
     return false;
   const Array array = array_of_value(value);
   return copy_plainly(same_layout ? array : reversed(array), output);
+}
+
+void hand_out(DirectAnswer& answer, const CallName& call, const ResultOptions& reading, const Outputs& outputs) {
+  const Args wanted = outputs.get();
+  if (wanted.count == 0 || (wanted.count == 1 && answer.copy_plain_tensor(wanted[0], reading.same_layout))) return;
+  deliver(answer, call, reading, wanted);
+  if (!outputs.device().is_host()) answer.wait(outputs.device());
+}
+
+void hand_over(const std::shared_ptr<DirectAnswer>& answer, const CallName& call, const ResultOptions& reading,
+               const Outputs& outputs, const Targets& targets) {
+  // what may be refused comes before the first copy
+  TensorPtr tensor = targets.tensor ? single_tensor(*answer, call, reading) : nullptr;
+  std::optional<Results> results;
+  if (targets.results) results.emplace(answer, call, reading);
+  hand_out(*answer, call, reading, outputs);
+  if (tensor) *targets.tensor = std::move(tensor);
+  if (results) store_results(targets.results, std::move(*results));
 }
 
 }  // namespace fpt

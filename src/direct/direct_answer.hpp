@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "calls/answer.hpp"
+#include "calls/results.hpp"
 #include "direct/fpt_direct.h"
 
 namespace fpt {
@@ -48,5 +49,11 @@ class DirectAnswer : public Answer, public std::enable_shared_from_this<DirectAn
   fpt_direct_answer answer_{};
   std::map<std::pair<int32_t, bool>, Array> copies_;  // memory of the answer
 };
+
+/// Copy the results of a call into its outputs.
+void hand_out(DirectAnswer& answer, const CallName& call, const ResultOptions& reading, const Outputs& outputs);
+/// Hand the results of a call to all that they go to.
+void hand_over(const std::shared_ptr<DirectAnswer>& answer, const CallName& call, const ResultOptions& reading,
+               const Outputs& outputs, const Targets& targets);
 
 }  // namespace fpt

@@ -212,26 +212,14 @@ void DirectRunner::run(std::string_view method, std::string_view label, Args inp
   const StreamUse stream(*this);
   const Outputs outputs(targets.outputs);
   outputs.start_device([](Device device) { require_direct(direct_plugin().wait(device.type, device.index)); });
-  const auto hand_out = [&](DirectAnswer& answer) {
-    const Args wanted = outputs.get();
-    if (wanted.count == 0 || (wanted.count == 1 && answer.copy_plain_tensor(wanted[0], reading_.same_layout))) return;
-    deliver(answer, name_of(label), reading_, wanted);
-    if (!outputs.device().is_host()) answer.wait(outputs.device());
-  };
   if (!targets.tensor && !targets.results) {
     DirectAnswer answer;  // on the stack: nothing of it is kept
     run_plugin(method, label, inputs, flags, answer);
-    return hand_out(answer);
+    return hand_out(answer, name_of(label), reading_, outputs);
   }
   const auto answer = std::make_shared<DirectAnswer>();
   run_plugin(method, label, inputs, flags, *answer);
-  // what may be refused comes before the first copy
-  TensorPtr tensor = targets.tensor ? single_tensor(*answer, name_of(label), reading_) : nullptr;
-  std::optional<Results> results;
-  if (targets.results) results.emplace(answer, name_of(label), reading_);
-  hand_out(*answer);
-  if (tensor) *targets.tensor = std::move(tensor);
-  if (results) store_results(targets.results, std::move(*results));
+  hand_over(answer, name_of(label), reading_, outputs, targets);
 }
 
 void DirectRunner::forward(Args inputs, const Targets& targets, int32_t flags) {

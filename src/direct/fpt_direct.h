@@ -23,7 +23,7 @@ extern "C" {
 #endif
 
 /** Version of this header. The core refuses a plug-in of another one. */
-#define FPT_DIRECT_VERSION 11
+#define FPT_DIRECT_VERSION 12
 
 /** Kinds of files. */
 enum { FPT_DIRECT_SCRIPT = 0, FPT_DIRECT_PACKAGE = 1, FPT_DIRECT_RECORDING = 2 };
@@ -78,7 +78,95 @@ typedef struct fpt_direct_optimizer {
   double lr, momentum, weight_decay, beta1, beta2, eps, dampening;
 } fpt_direct_optimizer;
 
+/** What a function of torch cannot be called with here: Python may know what to do. Never leaves the core. */
+#define FPT_DIRECT_NOT_HERE (-1)
+
+/** An operand: a tensor, or a scalar where that is NULL. */
+typedef struct fpt_direct_operand {
+  const struct fpt_direct_tensor *tensor;
+  const fpt_arg *scalar;
+  int32_t is_turned; /**< 1: its axes are to be reversed */
+} fpt_direct_operand;
+
 typedef struct fpt_direct_module fpt_direct_module;
+/** An optimizer of tensors of the program. Used by one thread at a time. */
+typedef struct fpt_direct_training fpt_direct_training;
+/** A tensor that the program holds. Immutable; the tensor of torch behind it is not. */
+typedef struct fpt_direct_tensor fpt_direct_tensor;
+
+/** Tensors of the program. Axes are in the order of torch throughout, same_layout says how Fortran sees them. */
+typedef struct fpt_direct_tensors {
+  /**
+   * A tensor on memory.
+   *
+   * @param owner  given to `release` when torch needs the memory no more, or after a failure; NULL: memory of the
+   * caller FPT_ERR_STRIDE, _DEVICE, _KIND.
+   */
+  fpt_status (*make_tensor)(const fpt_direct_value *memory, void *owner, void (*release)(void *owner),
+                            fpt_direct_tensor **tensor);
+  void (*release_tensor)(fpt_direct_tensor *tensor);
+  /** Its memory as it is now. A pending conjugation or sign is carried out first. FPT_ERR_RESULT_TYPE, _RANK, _DTYPE.
+   */
+  fpt_status (*describe_tensor)(fpt_direct_tensor *tensor, fpt_direct_value *memory);
+  /** Address of the at::Tensor, valid as long as the tensor. */
+  void *(*address_of_tensor)(fpt_direct_tensor *tensor);
+  /** The tensor whose at::Tensor lies at an address. */
+  fpt_status (*tensor_at)(void *address, fpt_direct_tensor **tensor);
+  /** Number of the latest tensor on memory of the caller that was made. */
+  uint64_t (*last_on_memory)(void);
+  /** 1 if the memory is that of the caller, of a tensor that was made after the one of that number. */
+  int32_t (*is_on_memory)(const fpt_direct_tensor *tensor, uint64_t after);
+  /** Another tensor on the memory as it is now, without a graph. */
+  fpt_status (*detach_tensor)(const fpt_direct_tensor *tensor, fpt_direct_tensor **detached);
+  /** The gradient that there is now. FPT_ERR_ARGUMENT where there is none. */
+  fpt_status (*gradient_of_tensor)(const fpt_direct_tensor *tensor, fpt_direct_tensor **gradient);
+  /** 1 if torch would record what is computed with it on this thread. */
+  int32_t (*records_gradients)(const fpt_direct_tensor *tensor);
+  /** Compute gradients on this thread, or none; what it was before. */
+  int32_t (*exchange_gradients)(int32_t wanted);
+  /** FPT_ADD to FPT_MATMUL, as Python computes them. FPT_ERR_PYTHON with both operands. */
+  fpt_status (*operate)(int32_t operation, const fpt_direct_operand *left, const fpt_direct_operand *right,
+                        int32_t same_layout, fpt_direct_tensor **result);
+  /** Assign to a tensor on memory of the caller, see Engine::write(). FPT_ERR_SHAPE, _DTYPE, _PYTHON. */
+  fpt_status (*write_tensor)(fpt_direct_tensor *target, const fpt_direct_operand *value, int32_t same_layout);
+  /**
+   * Call a function of torch by the name that Python has for it; axes of tensors and arrays as of same_layout.
+   *
+   * @param inputs   [ninputs] as for call(); of those that are tensors only the names count
+   * @param tensors  [ninputs] with no tensor for other inputs
+   * @param tensor   set to the one result where that is a tensor, and not NULL; then there is no answer
+   * @param answer   set on success else; to be given to release()
+   * FPT_DIRECT_NOT_HERE: nothing was done. FPT_ERR_PYTHON, _ARGUMENT, _SHAPE, _INPUT_MODIFIED.
+   */
+  fpt_status (*call_function)(const char *name, int64_t name_len, int32_t same_layout, const fpt_arg inputs[],
+                              const fpt_direct_operand tensors[], int32_t ninputs, fpt_direct_tensor **tensor,
+                              fpt_direct_answer *answer);
+  /** A tensor of an answer, with its graph. */
+  fpt_status (*tensor_of_answer)(const fpt_direct_answer *answer, int32_t index, fpt_direct_tensor **tensor);
+
+  /**
+   * An optimizer of tensors, with the kernels that torch_optimizer has in Python.
+   *
+   * FPT_DIRECT_NOT_HERE for a tensor that cannot be trained, or comes twice.
+   */
+  fpt_status (*make_training)(const fpt_direct_optimizer *settings, const fpt_direct_operand tensors[],
+                              int32_t ntensors, fpt_direct_training **training);
+  void (*end_training)(fpt_direct_training *training);
+  /** From the gradients that there are. FPT_DIRECT_NOT_HERE where there are none. */
+  fpt_status (*step_training)(fpt_direct_training *training);
+  /** Forget the gradients. */
+  fpt_status (*clear_training)(fpt_direct_training *training);
+  /** Its settings, which can be changed. */
+  fpt_direct_optimizer *(*settings_of_training)(fpt_direct_training *training);
+  /**
+   * What it keeps of a parameter.
+   *
+   * @param state  set to momentum_buffer or exp_avg, exp_avg_sq and max_exp_avg_sq of torch.optim; NULL for what is not
+   *               there
+   */
+  fpt_status (*state_of_training)(fpt_direct_training *training, int32_t index, double *steps,
+                                  fpt_direct_tensor *state[3]);
+} fpt_direct_tensors;
 
 typedef struct fpt_direct_table {
   int32_t version;           /**< FPT_DIRECT_VERSION */
@@ -155,6 +243,8 @@ typedef struct fpt_direct_table {
   /** One step; *loss is the one before it. TorchScript: on the mean squared error to the only target. */
   fpt_status (*train)(fpt_direct_module *module, const fpt_arg inputs[], int32_t ninputs, const fpt_arg targets[],
                       int32_t ntargets, double *loss, int32_t *completed);
+
+  fpt_direct_tensors tensors;
 } fpt_direct_table;
 
 /** The one exported function. */

@@ -34,6 +34,13 @@ constexpr Setting known_settings[] = {
 
 constexpr const char* optimizers[] = {"sgd", "adam", "adamw"};
 
+const Setting* find_setting(std::string_view name, int32_t kind) noexcept {
+  const auto* found = std::find_if(std::begin(known_settings), std::end(known_settings), [&](const Setting& known) {
+    return known.name == name && (known.kinds >> kind & 1);
+  });
+  return found == std::end(known_settings) ? nullptr : found;
+}
+
 /// Number of a setting; `whole` where it has to be an integer or a logical.
 double number_of(const fpt_arg& arg, bool whole) {
   if (arg.status == FPT_OK && is_value(arg)) {
@@ -48,19 +55,19 @@ double number_of(const fpt_arg& arg, bool whole) {
 
 }  // namespace
 
-fpt_direct_optimizer optimizer_settings(std::string_view name, Args settings) {
+fpt_direct_optimizer default_settings(std::string_view name) {
   const auto kind = static_cast<int32_t>(std::find(std::begin(optimizers), std::end(optimizers), name) - optimizers);
   if (kind == static_cast<int32_t>(std::size(optimizers)))
     fail(FPT_ERR_HOOK, "there is no optimizer ", name, "; there are sgd, adam, adamw");
-  fpt_direct_optimizer chosen{kind, 0, 0, -1, 0, kind == 2 ? 1e-2 : 0, 0.9, 0.999, 1e-8, 0};
+  return {kind, 0, 0, -1, 0, kind == 2 ? 1e-2 : 0, 0.9, 0.999, 1e-8, 0};
+}
+
+void change_settings(fpt_direct_optimizer& chosen, std::string_view name, Args settings) {
   for (int32_t i = 0; i < settings.count; ++i) {
     const fpt_arg& arg = settings[i];
     const std::string_view given = arg.name[0] ? arg.name : i == 0 ? "lr" : "";
-    const auto* setting = std::find_if(std::begin(known_settings), std::end(known_settings), [&](const Setting& known) {
-      return known.name == given && (known.kinds >> kind & 1);
-    });
-    if (setting == std::end(known_settings))
-      fail(FPT_ERR_SIGNATURE, "create_optimizer_", name, " has no setting '", given, "'");
+    const Setting* setting = find_setting(given, chosen.kind);
+    if (!setting) fail(FPT_ERR_SIGNATURE, "create_optimizer_", name, " has no setting '", given, "'");
     const double value = number_of(arg, setting->logical != nullptr);
     if (!(value >= setting->lowest && value <= setting->highest) ||
         (setting->highest == 1 && setting->real && value == 1))
@@ -71,10 +78,20 @@ fpt_direct_optimizer optimizer_settings(std::string_view name, Args settings) {
     else
       chosen.*setting->logical = value != 0;
   }
-  if (chosen.lr < 0) fail(FPT_ERR_SIGNATURE, "create_optimizer_", name, " needs a learning rate, lr");
   if (chosen.nesterov && (chosen.momentum <= 0 || chosen.dampening != 0))
     fail(FPT_ERR_ARGUMENT, "create_optimizer_sgd: nesterov needs a momentum greater than 0, and no dampening");
+}
+
+fpt_direct_optimizer optimizer_settings(std::string_view name, Args settings) {
+  fpt_direct_optimizer chosen = default_settings(name);
+  change_settings(chosen, name, settings);
+  if (chosen.lr < 0) fail(FPT_ERR_SIGNATURE, "create_optimizer_", name, " needs a learning rate, lr");
   return chosen;
+}
+
+double* real_setting(fpt_direct_optimizer& settings, std::string_view name) noexcept {
+  const Setting* setting = find_setting(name, settings.kind);
+  return setting && setting->real ? &(settings.*setting->real) : nullptr;
 }
 
 bool is_optimizer(std::string_view name) {

@@ -21,28 +21,23 @@ void set_number(fpt_direct_value& value, int32_t dtype, T number) {
   std::memcpy(value.number, &number, sizeof number);
 }
 
-/// The usual case, for which no text has to be prepared.
-bool is_plain(const at::Tensor& tensor) noexcept {
-  return tensor.defined() && tensor.layout() == at::kStrided && !tensor.is_quantized() && !tensor.is_nested() &&
-         !tensor.is_meta() && tensor.dim() <= FPT_MAX_RANK && dtype_of(tensor.scalar_type()) != FPT_NONE &&
-         !tensor.is_conj() && !tensor.is_neg();
-}
-
-/// What Fortran can look into: strided, with numbers in it, without pending conjugation or sign.
-at::Tensor plain(at::Tensor tensor, const std::string& label) {
-  const char* advice = nullptr;
-  if (tensor.is_nested()) advice = "a nested tensor; return torch.nested.to_padded_tensor(...)";
-  if (!advice && tensor.layout() != at::kStrided) advice = "a tensor that is not strided; return x.to_dense()";
-  if (!advice && tensor.is_quantized()) advice = "a quantized tensor; return x.dequantize()";
-  if (advice) fail(FPT_ERR_RESULT_TYPE, label, " is ", advice);
-  if (tensor.is_meta()) fail(FPT_ERR_DEVICE, label, " is a tensor on the device 'meta', which holds no numbers");
-  if (tensor.dim() > FPT_MAX_RANK)
-    fail(FPT_ERR_RANK, label, " has ", tensor.dim(), " axes; at most ", FPT_MAX_RANK, " can be passed to Fortran");
-  if (dtype_of(tensor.scalar_type()) == FPT_NONE)
-    fail(FPT_ERR_DTYPE, label, " is of type ", c10::toString(tensor.scalar_type()),
-         ", which has no counterpart in Fortran: convert it in the model");
-  if (tensor.is_conj() || tensor.is_neg()) return tensor.detach().resolve_conj().resolve_neg();
-  return tensor;
+const char* python_name_of(at::Layout layout) noexcept {
+  switch (layout) {
+    case at::kSparse:
+      return "torch.sparse_coo";
+    case at::kSparseCsr:
+      return "torch.sparse_csr";
+    case at::kSparseCsc:
+      return "torch.sparse_csc";
+    case at::kSparseBsr:
+      return "torch.sparse_bsr";
+    case at::kSparseBsc:
+      return "torch.sparse_bsc";
+    case at::kMkldnn:
+      return "torch._mkldnn";
+    default:
+      return "that is not strided";
+  }
 }
 
 struct Spare {
@@ -50,6 +45,31 @@ struct Spare {
 };
 
 }  // namespace
+
+bool is_plain(const at::Tensor& tensor) noexcept {
+  return tensor.defined() && tensor.layout() == at::kStrided && !tensor.is_quantized() && !tensor.is_nested() &&
+         !tensor.is_meta() && tensor.dim() <= FPT_MAX_RANK && dtype_of(tensor.scalar_type()) != FPT_NONE &&
+         !tensor.is_conj() && !tensor.is_neg();
+}
+
+at::Tensor plain(at::Tensor tensor, const std::string& label) {
+  std::string advice;
+  if (tensor.is_nested())
+    advice = "a nested tensor; return torch.nested.to_padded_tensor(...)";
+  else if (tensor.layout() != at::kStrided)
+    advice = concat("a tensor of layout ", python_name_of(tensor.layout()), "; return x.to_dense()");
+  else if (tensor.is_quantized())
+    advice = "a quantized tensor; return x.dequantize()";
+  if (!advice.empty()) fail(FPT_ERR_RESULT_TYPE, label, " is ", advice);
+  if (tensor.is_meta()) fail(FPT_ERR_DEVICE, label, " is a tensor on the device 'meta', which holds no numbers");
+  if (tensor.dim() > FPT_MAX_RANK)
+    fail(FPT_ERR_RANK, label, " has ", tensor.dim(), " axes; at most ", FPT_MAX_RANK, " can be passed to Fortran");
+  if (dtype_of(tensor.scalar_type()) == FPT_NONE)
+    fail(FPT_ERR_DTYPE, label, " is of type ", c10::toString(tensor.scalar_type()),
+         ", which has no counterpart in Fortran: convert it in the model");
+  if (tensor.is_conj() || tensor.is_neg()) return tensor.resolve_conj().resolve_neg();
+  return tensor;
+}
 
 void Answer::set(c10::IValue value, const std::string& what) {
   if (value.isTensor()) return add_tensor(std::move(value).toTensor(), nullptr, true, what);

@@ -6,6 +6,12 @@
 
 namespace fpt::direct {
 
+/// What Fortran can look into as it is: strided, with numbers in it, without pending conjugation or sign.
+bool is_plain(const at::Tensor& tensor) noexcept;
+/// The same of any tensor, with its graph. FPT_ERR_RESULT_TYPE, FPT_ERR_RANK, FPT_ERR_DTYPE, FPT_ERR_DEVICE; `label`
+/// names it.
+[[nodiscard]] at::Tensor plain(at::Tensor tensor, const std::string& label);
+
 /// What the `owner` of an fpt_direct_answer points to.
 struct Answer {
   std::vector<fpt_direct_value> values;

@@ -8,15 +8,6 @@
 namespace fpt::direct {
 namespace {
 
-struct ToTorch {
-  c10::IValue operator()(std::string_view value) const { return std::string(value); }
-  c10::IValue operator()(std::complex<double> value) const { return c10::complex<double>(value); }
-  template <class Number>
-  c10::IValue operator()(Number value) const {
-    return value;
-  }
-};
-
 uint32_t version_of(const at::Tensor& tensor) noexcept {
   return tensor.unsafeGetTensorImpl()->version_counter().current_version();
 }
@@ -37,8 +28,6 @@ void Frame::begin(const Settings& settings, bool may_keep) {
   ++calls_;
   uses_.clear();
 }
-
-c10::IValue Frame::value(const fpt_arg& arg) { return std::visit(ToTorch(), scalar_of(arg)); }
 
 const at::Tensor& Frame::tensor(const Settings& settings, const fpt_arg& arg, const char* what, int32_t index) {
   const std::size_t position = uses_.size();

@@ -17,8 +17,6 @@ class Frame {
   /// @param may_keep  the model may keep an input beyond the answer, so those that end with it are copied
   void begin(const Settings& settings, bool may_keep);
 
-  /// Value of a scalar or a string.
-  static c10::IValue value(const fpt_arg& arg);
   /// Tensor of any other argument, on the device of the model. `what` and `index` name it in texts.
   const at::Tensor& tensor(const Settings& settings, const fpt_arg& arg, const char* what, int32_t index);
 

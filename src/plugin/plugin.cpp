@@ -5,9 +5,9 @@
 
 #include "direct/direct_value.hpp"
 #include "plugin/answer.hpp"
-#include "plugin/failure.hpp"
 #include "plugin/model.hpp"
 #include "plugin/stream.hpp"
+#include "plugin/table.hpp"
 
 struct fpt_direct_module {
   std::unique_ptr<fpt::direct::Model> model;
@@ -16,22 +16,6 @@ struct fpt_direct_module {
 
 namespace fpt::direct {
 namespace {
-
-template <class Body>
-fpt_status guard(Body&& body) noexcept {
-  try {
-    try {
-      body();
-      return FPT_OK;
-    } catch (...) {
-      rethrow_as(FPT_ERR_INTERNAL, "libtorch");
-    }
-  } catch (const Error& error) {
-    return remember_error(error.status(), error.text());
-  } catch (...) {
-    return remember_error(FPT_ERR_MEMORY, "out of memory");
-  }
-}
 
 /// A device that can be used; FPT_ERR_DEVICE. None for the host.
 std::optional<at::Device> usable_device(const char* text) {
@@ -82,7 +66,7 @@ std::optional<int64_t> step_of(int64_t step) { return step < 0 ? std::nullopt : 
 
 Answer& answer_of(const fpt_direct_answer& answer) { return *static_cast<Answer*>(answer.owner); }
 
-constexpr fpt_direct_table table = {
+constexpr fpt_direct_table models = {
     FPT_DIRECT_VERSION,
     FPT_ABI,
     TORCH_VERSION,
@@ -148,9 +132,17 @@ constexpr fpt_direct_table table = {
         *completed = step.completed;
       });
     },
+    {},
 };
 
 }  // namespace
 }  // namespace fpt::direct
 
-extern "C" const fpt_direct_table* fpt_direct_table_get() { return &fpt::direct::table; }
+extern "C" const fpt_direct_table* fpt_direct_table_get() {
+  static const fpt_direct_table table = [] {
+    fpt_direct_table made = fpt::direct::models;
+    made.tensors = fpt::direct::tensor_functions();
+    return made;
+  }();
+  return &table;
+}

@@ -74,16 +74,20 @@ Array array_of_tensor(const at::Tensor& tensor, bool same_layout) {
   return array;
 }
 
-at::Tensor tensor_on(const Array& array, bool same_layout) {
+at::Tensor tensor_on(const Array& array, bool same_layout, MemoryOwner owner) {
   require_alignment(array);
   const c10::InferenceMode normal(false);  // a tensor made in inference mode could not be used in training
   const Axes axes = axes_of(array, same_layout);
   const at::Device device = at_device(array.device);
-  return at::for_blob(array.data, axes.size_list())
-      .strides(axes.stride_list())
+  at::TensorMaker maker = at::for_blob(array.data, axes.size_list());
+  maker.strides(axes.stride_list())
       .options(at::TensorOptions(scalar_type_of(array.dtype)).device(device))
-      .target_device(device)
-      .make_tensor();
+      .target_device(device);
+  if (owner) {
+    const auto release = owner.get_deleter();
+    maker.context(owner.release(), release);
+  }
+  return maker.make_tensor();
 }
 
 void wait_for(Device device) {

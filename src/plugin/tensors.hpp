@@ -13,8 +13,11 @@ int32_t dtype_of(at::ScalarType type) noexcept;
 /// View of a tensor, axes in Fortran order.
 Array array_of_tensor(const at::Tensor& tensor, bool same_layout);
 
+using MemoryOwner = std::unique_ptr<void, void (*)(void*)>;
+
 /// The tensor of an array, wherever that is, without a copy. FPT_ERR_STRIDE for negative strides.
-at::Tensor tensor_on(const Array& array, bool same_layout);
+/// @param owner  of the memory, let go when torch needs it no more; none for memory of the caller
+at::Tensor tensor_on(const Array& array, bool same_layout, MemoryOwner owner = {nullptr, nullptr});
 
 /// Until what torch was asked to do on the current stream of a device is done, unless this thread does not wait.
 void wait_for(Device device);

@@ -326,5 +326,15 @@ PYBIND11_MODULE(_ftn_pytorch_recording, module) {
         return -1;
       },
       py::arg("bindings"), "Index of the first binding that no longer holds; -1 if all do.");
+  module.def(
+      "tensor_at",
+      [](std::uintptr_t address) {
+        return py::reinterpret_steal<py::object>(THPVariable_Wrap(*reinterpret_cast<const at::Tensor*>(address)));
+      },
+      py::arg("address"), "The tensor of libtorch that lies there, as Python sees it: the same one, with its graph.");
+  module.def(
+      "address_of",
+      [](const py::object& tensor) { return reinterpret_cast<std::uintptr_t>(&THPVariable_Unpack(tensor.ptr())); },
+      py::arg("tensor"), "Where the tensor of libtorch lies that is behind one of Python, as long as that lives.");
   module.def("is_intercepted", &fpt::recording::is_intercepted, "Whether operators of this thread go elsewhere.");
 }

@@ -93,8 +93,10 @@ Ref Call::tensor_value(fpt_arg& arg, SlotCache& cache) {
   const TensorPtr kept = tensor_at(arg.handle);
   Tensor& tensor = *kept;
   const bool wants_torch = script_.framework == Framework::torch;
-  Ref object = script_.keeps_tensors ? torch_object_of(tensor) : object_of(tensor);
-  if (!object)
+  // what computes without torch needs the memory alone: an object would be one of torch
+  const bool is_memory = !wants_torch && tensor.is_of_libtorch();
+  Ref object = is_memory ? Ref() : script_.keeps_tensors ? torch_object_of(tensor) : object_of(tensor);
+  if (!object && !is_memory)
     return array_value(arg, tensor.described_as(arg).access == FPT_OUT, tensor.array(), tensor.owner(), cache);
   if (wants_torch && is_tensor(object.get())) {
     const bool same_layout = tensor.same_layout() == script_.options.same_layout;
@@ -108,7 +110,7 @@ Ref Call::tensor_value(fpt_arg& arg, SlotCache& cache) {
          " requires gradients, and what computes without torch records none: switch them off with scope%no_grad()");
   const TensorPtr held = holding_memory(kept);
   const Array array = held->array();
-  if (!wants_torch && !is_tensor(object.get()) && tensor.same_layout() == script_.options.same_layout &&
+  if (!wants_torch && object && !is_tensor(object.get()) && tensor.same_layout() == script_.options.same_layout &&
       script_.options.wanted_dtype(array.dtype) == array.dtype && !script_.options.copies_inputs)
     return object;
   require_memory(array, array.dtype, array.rank, label_of(count_, arg));

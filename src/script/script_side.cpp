@@ -17,6 +17,8 @@ class ScriptSide : public PythonSide {
   void start(const std::string& python) override { ensure_started(python); }
   bool is_started() const noexcept override { return fpt::is_started(); }
 
+  bool is_own() const noexcept override { return fpt::is_started() && !interpreter_info().adopted; }
+
   void set_threads(int64_t n) override {
     ensure_started();
     const InterpreterLock gil;

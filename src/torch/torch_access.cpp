@@ -127,11 +127,15 @@ bool is_switched_off(const char* variable) {
 
 bool is_tensor(PyObject* object) { return PyObject_TypeCheck(object, instance().tensor_type); }
 
-bool view_plain(PyObject* object, Array& array) {
+bool is_plain_tensor(PyObject* object) {
   const Access& access = instance();
   PyTypeObject* type = Py_TYPE(object);
-  if (type != access.tensor_type && reinterpret_cast<PyObject*>(type) != access.parameter_type) return false;
-  if (!access.api) return false;
+  return type == access.tensor_type || reinterpret_cast<PyObject*>(type) == access.parameter_type;
+}
+
+bool view_plain(PyObject* object, Array& array) {
+  const Access& access = instance();
+  if (!is_plain_tensor(object) || !access.api) return false;
   dlpack::Tensor view;
   if (access.api->view(object, &view) != 0) return PyErr_Clear(), false;
   if (!view.device.is_host() && !view.device.is_cuda()) return false;

@@ -19,6 +19,8 @@ namespace fpt::torch_access {
 bool is_switched_off(const char* variable);
 
 bool is_tensor(PyObject* object);
+/// A torch.Tensor or a Parameter itself, of no class derived from them.
+bool is_plain_tensor(PyObject* object);
 
 /// View of a torch.Tensor or Parameter itself, on the host or a GPU, with neither the conjugate nor the negative bit
 /// set, which the view of DLPack ignores. False for every other object, and where the exchange API is missing.

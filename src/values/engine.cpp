@@ -8,21 +8,29 @@
 namespace fpt {
 namespace {
 
-std::atomic<Engine*> provided{nullptr};
+std::atomic<Engine*> python{nullptr}, opened{nullptr};
 
 }  // namespace
 
 Engine& engine() {
-  Engine* known = opened_engine();
+  if (Engine* known = opened_engine()) return *known;
+  Engine* found = libtorch_engine();
+  if (!found) found = &python_engine();
+  opened.store(found, std::memory_order_release);
+  return *found;
+}
+
+Engine* opened_engine() noexcept { return opened.load(std::memory_order_acquire); }
+
+Engine& python_engine() {
+  Engine* known = python.load(std::memory_order_acquire);
   if (!known) {
     open_python_library();
-    known = opened_engine();
+    known = python.load(std::memory_order_acquire);
   }
   return *known;
 }
 
-Engine* opened_engine() noexcept { return provided.load(std::memory_order_acquire); }
-
-void provide_engine(Engine& made) noexcept { provided.store(&made, std::memory_order_release); }
+void provide_python_engine(Engine& made) noexcept { python.store(&made, std::memory_order_release); }
 
 }  // namespace fpt

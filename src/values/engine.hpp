@@ -21,8 +21,14 @@ class Engine {
   /// @param seen   axes in the order of torch
   /// @param owner  of the memory, let go with the tensor; null for memory of the caller
   virtual TensorPtr tensor_of(const Array& seen, std::shared_ptr<void> owner, bool same_layout) = 0;
+  /// The tensor whose at::Tensor lies at an address: the same one, with its graph.
+  virtual TensorPtr tensor_at(void* address, bool same_layout) = 0;
   /// Whatever gradient `tensor` has when this is used.
   virtual TensorPtr gradient_of(TensorPtr tensor) = 0;
+  /// Number of the latest tensor on memory of the caller.
+  virtual uint64_t last_on_memory() noexcept = 0;
+  /// Whether a tensor lies in memory of the caller of which a tensor was made after the one of that number.
+  virtual bool is_on_memory(Tensor& tensor, uint64_t after) = 0;
   /// An alias of a tensor of torch that keeps the memory as it is now; the tensor itself where it is none.
   virtual TensorPtr holding_memory(const TensorPtr& tensor) = 0;
   /// The result of an operator, with the axes of its operands.
@@ -46,11 +52,16 @@ class Engine {
                            std::optional<bool> gradients) = 0;
 };
 
-/// The engine, Python's, which is opened when it is first asked for: open_python_library().
+/// The engine of the process: libtorch where that is possible, else Python. Opens it when it is first asked for.
 Engine& engine();
+/// libtorch as an engine, without Python and beside it. Null where the plug-in cannot be used, where the program has an
+/// interpreter of its own, whose lock its calls may hold, and with FTN_PYTORCH_DIRECT_TENSORS=0.
+Engine* libtorch_engine();
 /// The engine if there is one already, else null.
 Engine* opened_engine() noexcept;
-/// The engine of the process, which lives as long; called while its library is opened.
-void provide_engine(Engine& made) noexcept;
+/// Python as an engine, for what the other one leaves to it. Opened when it is first asked for: open_python_library().
+Engine& python_engine();
+/// Called while its library is opened.
+void provide_python_engine(Engine& made) noexcept;
 
 }  // namespace fpt

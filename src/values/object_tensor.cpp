@@ -5,6 +5,7 @@
 
 #include "python/interpreter.hpp"
 #include "torch/framework.hpp"
+#include "values/engine.hpp"
 
 namespace fpt {
 namespace {
@@ -32,6 +33,7 @@ class Held {
 class PythonTensor : public Tensor {
  public:
   Tensor& in_torch() override { return *this; }
+  Tensor& in_python() override { return *this; }
   virtual Ref object() = 0;
   virtual Ref torch_object() { return object(); }
 
@@ -89,11 +91,19 @@ class GradientTensor : public PythonTensor {
   Held latest_;  // whose memory was handed out: torch may have another one already
 };
 
-PythonTensor& python_tensor(Tensor& tensor) { return static_cast<PythonTensor&>(tensor.in_torch()); }
+PythonTensor& python_tensor(Tensor& tensor) { return static_cast<PythonTensor&>(tensor.in_python()); }
 
 }  // namespace
 
 TensorPtr tensor_of_object(Ref object, bool same_layout) {
+  if (is_tensor(object.get()) && torch_access::is_plain_tensor(object.get()) && libtorch_engine()) {
+    const Ref address = checked(PyObject_CallOneArg(embed("address_of"), object.get()), "a tensor");
+    return engine().tensor_at(PyLong_AsVoidPtr(address.get()), same_layout);
+  }
+  return object_tensor(std::move(object), same_layout);
+}
+
+TensorPtr object_tensor(Ref object, bool same_layout) {
   return std::make_shared<ObjectTensor>(std::move(object), same_layout);
 }
 
@@ -102,7 +112,7 @@ Ref object_of(Tensor& tensor) { return tensor.is_plain_memory() ? Ref() : python
 Ref torch_object_of(Tensor& tensor) { return python_tensor(tensor).torch_object(); }
 
 TensorPtr tensor_of_memory(const Array& seen, std::shared_ptr<void> owner, bool same_layout) {
-  return tensor_of_object(make_array(Framework::torch, seen, std::move(owner), false).object, same_layout);
+  return object_tensor(make_array(Framework::torch, seen, std::move(owner), false).object, same_layout);
 }
 
 TensorPtr tensor_of_gradient(TensorPtr source) { return std::make_shared<GradientTensor>(std::move(source)); }

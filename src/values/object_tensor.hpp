@@ -7,8 +7,10 @@
 
 namespace fpt {
 
-/// An array object of Python as a tensor.
+/// An array object of Python as a tensor: that of libtorch behind it, where libtorch computes.
 TensorPtr tensor_of_object(Ref object, bool same_layout);
+/// The same as a tensor that stays an object of Python.
+TensorPtr object_tensor(Ref object, bool same_layout);
 
 /// The array object of Python behind a tensor; none where none was made yet.
 Ref object_of(Tensor& tensor);

@@ -6,7 +6,7 @@
 #include "base/error.hpp"
 #include "base/visit.hpp"
 #include "python/interpreter.hpp"
-#include "torch/dlpack.hpp"
+#include "values/engine.hpp"
 #include "values/object_tensor.hpp"
 #include "values/procedures.hpp"
 #include "values/scopes.hpp"
@@ -37,7 +37,9 @@ template <class Unmade>
 Ref run(const std::string& label, const std::string& scope_name, fpt_procedure function, void* context,
         PyObject* tensors, int32_t count, const Unmade& unmade) {
   const ProcedureScope scope(scope_name);
-  const uint64_t carried = dlpack::last_serial();
+  // arrays become tensors of both: Python makes those that its own functions are given
+  Engine &ours = engine(), &python = python_engine();
+  const uint64_t made_by_us = ours.last_on_memory(), made_by_python = python.last_on_memory();
   std::vector<int64_t> inputs, outputs(static_cast<std::size_t>(count), 0);
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tensors); ++i)
     inputs.push_back(insert_result(tensor_of_object(Ref::borrow(PyTuple_GET_ITEM(tensors, i)), false)));
@@ -54,7 +56,7 @@ Ref run(const std::string& label, const std::string& scope_name, fpt_procedure f
     if (!find_tensor(handle)) fail(FPT_ERR_RESULT_COUNT, label, unmade(i + 1));
     const TensorPtr tensor = tensor_at(handle);
     Ref object = torch_object_of(*tensor);
-    if (dlpack::is_in_memory_of_caller(tensor->array().data, carried))
+    if (ours.is_on_memory(*tensor, made_by_us) || python.is_on_memory(*tensor, made_by_python))
       fail(FPT_ERR_ARGUMENT, "output ", i + 1, " of ", label, " lies in an array of the program, which may be gone or ",
            "changed when torch uses it: call outputs(", i + 1,
            ")%empty(shape) and fill its memory, or describe a copy ", "with from_array(torch_copy(y))");

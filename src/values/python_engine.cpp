@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /// Python as the engine of tensors.
 #include "python/interpreter.hpp"
+#include "torch/dlpack.hpp"
 #include "torch/framework.hpp"
 #include "values/engine.hpp"
 #include "values/object_tensor.hpp"
@@ -36,7 +37,19 @@ class PythonEngine : public Engine {
     return tensor_of_memory(seen, std::move(owner), same_layout);
   }
 
+  TensorPtr tensor_at(void* address, bool same_layout) override {
+    ensure_started();
+    const InterpreterLock gil;
+    Ref object = checked(PyObject_CallFunction(embed("tensor_at"), "N", PyLong_FromVoidPtr(address)), "a tensor");
+    return object_tensor(std::move(object), same_layout);
+  }
+
   TensorPtr gradient_of(TensorPtr tensor) override { return tensor_of_gradient(std::move(tensor)); }
+
+  uint64_t last_on_memory() noexcept override { return dlpack::last_serial(); }
+  bool is_on_memory(Tensor& tensor, uint64_t after) override {
+    return dlpack::is_in_memory_of_caller(tensor.array().data, after);
+  }
 
   TensorPtr holding_memory(const TensorPtr& tensor) override {
     const InterpreterLock gil;
@@ -96,7 +109,7 @@ class PythonEngine : public Engine {
   }
 };
 
-[[maybe_unused]] const bool provided = (provide_engine(*new PythonEngine), true);
+[[maybe_unused]] const bool provided = (provide_python_engine(*new PythonEngine), true);
 
 }  // namespace
 }  // namespace fpt

@@ -44,6 +44,8 @@ class Tensor {
   virtual bool is_of_caller() { return false; }
   /// Memory of which no tensor of torch was made: needs no torch.
   virtual bool is_plain_memory() const noexcept { return false; }
+  /// A tensor of torch that Python may never have seen.
+  virtual bool is_of_libtorch() const noexcept { return false; }
   bool same_layout() const noexcept { return same_layout_; }
 
   /// Memory as it is now, axes in the order of Fortran. It is there until torch gives the tensor other memory, and not
@@ -58,6 +60,8 @@ class Tensor {
   /// The tensor of torch that this is, or that is made of its memory if need be: by the engine (engine.hpp), and the
   /// same as long as this lives.
   virtual Tensor& in_torch() = 0;
+  /// The same as an object of Python: of object_tensor.hpp.
+  virtual Tensor& in_python() { return in_torch().in_python(); }
 
  protected:
   explicit Tensor(bool same_layout) noexcept : same_layout_(same_layout) {}

@@ -20,6 +20,10 @@ class MemoryTensor : public Tensor {
 
   bool is_of_caller() override { return !owner_ && is_as_described(); }
   bool is_plain_memory() const noexcept override { return !known(); }
+  bool is_of_libtorch() const noexcept override {
+    const Tensor* shown = known();
+    return shown && shown->is_of_libtorch();
+  }
   Array array() override {
     Tensor* shown = known();
     return shown ? shown->array() : array_;

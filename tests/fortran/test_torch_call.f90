@@ -20,6 +20,8 @@ program test_torch_call
    call arrays_of_numpy()
    call refuses()
    call texts_of_torch()
+   call trained_further_in_python()
+   call modes_of_python()
    call scope%end()
    call finish()
 
@@ -322,4 +324,71 @@ contains
       call expect_text(errmsg, "torch/nn/functional.py", "where it came from")
       call expect(.not. z%is_set(), "nothing came of it")
    end subroutine texts_of_torch
+
+   !> A tensor is the same one in Fortran and in Python, and so is the state of its optimizer
+   subroutine trained_further_in_python()
+      real(real64), target :: w(3), v(3)
+      real(real64) :: found(3)
+      type(torch_optimizer) :: optimizer, other
+      type(torch_scheduler) :: scheduler
+      type(torch_tensor) :: x, y, gradient
+
+      w = [1d0, 2d0, 3d0]
+      v = w
+      call x%from_array(w)
+      call y%from_array(v)
+      call x%set_requires_grad()
+      call y%set_requires_grad()
+      call optimizer%create("Adam", [x], [torch_in("lr", 0.1d0)])
+      call other%create("Adam", [y], [torch_in("lr", 0.1d0)])
+      call steps(optimizer, x)
+      call steps(other, y)
+      call expect(all(w == v) .and. all(w < [1d0, 2d0, 3d0]), "both have learnt the same")
+      call scheduler%create("ConstantLR", optimizer, [torch_in("factor", 1d0)])
+      call steps(optimizer, x)
+      call steps(other, y)
+      call expect(all(w == v), "with a scheduler the optimizer goes on from its state")
+      call torch_call("autograd.grad", [loss_of(x), x%arg()], gradient)
+      call gradient%copy_to(torch_out(found))
+      call expect(all(found == 2*w), "Python follows the graph that Fortran made")
+   end subroutine trained_further_in_python
+
+   function loss_of(x) result(loss)
+      type(torch_tensor), intent(in) :: x
+      type(torch_arg) :: loss
+
+      type(torch_tensor) :: sum
+
+      sum = torch_sum(x**2)
+      loss = sum%arg()
+   end function loss_of
+
+   subroutine steps(optimizer, x)
+      type(torch_optimizer), intent(in) :: optimizer
+      type(torch_tensor), intent(in) :: x
+
+      type(torch_tensor) :: loss
+      integer :: i
+
+      do i = 1, 3
+         call optimizer%zero_grad()
+         loss = torch_sum(x**2)
+         call loss%backward()
+         call optimizer%step()
+      end do
+   end subroutine steps
+
+   !> What a script has set for functions of torch counts here too. Nothing can be made after it
+   subroutine modes_of_python()
+      type(torch_pymodule) :: model
+      type(torch_tensor) :: x
+      integer :: rank, stat
+      character(:), allocatable :: errmsg
+
+      call model%load(script("default_device.py"))
+      call x%zeros([2, 3])
+      rank = x%rank(stat, errmsg)
+      call expect_status(stat, FTN_PYTORCH_ERR_DEVICE, "the default device of a script", errmsg)
+      call expect_text(errmsg, "meta", "the default device of a script")
+   end subroutine modes_of_python
 end program test_torch_call

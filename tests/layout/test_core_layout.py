@@ -17,7 +17,14 @@ HEADER = (SRC / "ftn_pytorch.h").read_text()
 ROOMS = ["base", "arrays", "observe", "python", "torch", "values", "calls", "script", "direct", "."]
 STRANGERS = {("script", "direct"), ("direct", "script")}
 # Of the plug-in, likewise: what it runs, packages beside models, knows the call, and not the other way round.
-PLUGIN_ROOMS = {"plugin": 0, "plugin/training": 1, "plugin/model": 2, "plugin/package": 2, "plugin/recording": 2}
+PLUGIN_ROOMS = {
+    "plugin": 0,
+    "plugin/training": 1,
+    "plugin/eager": 2,
+    "plugin/model": 2,
+    "plugin/package": 2,
+    "plugin/recording": 2,
+}
 SOURCES = sorted(path for room in ROOMS for path in (SRC / room).iterdir() if path.suffix in (".cpp", ".hpp"))
 PLUGIN = sorted(path for path in (SRC / "plugin").rglob("*") if path.suffix in (".cpp", ".hpp"))
 RECORDING = sorted(path for path in (SRC / "recording").iterdir() if path.suffix in (".cpp", ".hpp"))

@@ -24,6 +24,26 @@ def adapt(tensor: Any, dtype: str | None, is_reversed: bool, copied: bool) -> An
     return tensor.clone() if copied else tensor
 
 
+def tensor_at(address: int) -> Any:
+    """The tensor that the core computes with: the same one, with its graph and gradient."""
+    return _bridge().tensor_at(address)
+
+
+def address_of(tensor: Any) -> int:
+    """Where the core finds the tensor of libtorch that is behind this one, as long as this lives."""
+    return _bridge().address_of(tensor)
+
+
+def _bridge() -> Any:
+    """The extension that knows how torch makes objects of tensors; IMPORT if it cannot be used."""
+    from ..recording import extension
+
+    module = extension.module()
+    if module is None:
+        raise FtnPytorchError("IMPORT", f"Python cannot see the tensors of libtorch: {extension.obstacle()}")
+    return module
+
+
 def reversed_view(tensor: Any) -> Any:
     """The same memory with the axes in the other order."""
     return tensor.permute(tuple(range(tensor.dim()))[::-1])

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "plugin/model/method.hpp"
 
+#include "plugin/scalars.hpp"
+
 namespace fpt::direct {
 namespace {
 
@@ -155,7 +157,7 @@ c10::IValue Method::argument(const Settings& settings, Frame& frame, const fpt_a
         if (convert_scalar(value, *wanted.type())) return value;
       }
     } else {
-      c10::IValue value = Frame::value(arg);
+      c10::IValue value = value_of(arg);
       if (convert_scalar(value, *wanted.type())) return value;
     }
   } catch (const Error& error) {

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "arrays/policy.hpp"
+#include "plugin/scalars.hpp"
 
 namespace fpt::direct {
 namespace {
@@ -159,7 +160,7 @@ TrainedStep RecordedCall::trained() const {
 void RecordedCall::add(Inputs arguments, const char* what) {
   for (int32_t i = 0; i < arguments.count; ++i) {
     const fpt_arg& arg = arguments.args[i];
-    c10::IValue value = is_value(arg) ? Frame::value(arg) : c10::IValue(frame_->tensor(settings_, arg, what, i));
+    c10::IValue value = is_value(arg) ? value_of(arg) : c10::IValue(frame_->tensor(settings_, arg, what, i));
     given_.push_back({&arg, what, i, std::move(value)});
   }
 }

@@ -9,6 +9,7 @@
 #include "plugin/failure.hpp"
 #include "plugin/recording/checkpoint_file.hpp"
 #include "plugin/recording/plain_values.hpp"
+#include "plugin/scalars.hpp"
 
 namespace fpt::direct {
 namespace {
@@ -49,7 +50,7 @@ void apply_settings(const c10::IValue& recording) {
 std::string text_of_argument(Inputs inputs, int32_t index, const char* function) {
   if (index >= inputs.count || inputs.args[index].dtype != FPT_TEXT)
     fail(FPT_ERR_SIGNATURE, function, " takes the name of a number of an optimizer");
-  return Frame::value(inputs.args[index]).toStringRef();
+  return value_of(inputs.args[index]).toStringRef();
 }
 
 }  // namespace
@@ -166,10 +167,10 @@ TrainedStep RecordingModel::train(Inputs inputs, Inputs targets) {
 
 void RecordingModel::change_number(Inputs inputs) {
   const std::string name = text_of_argument(inputs, 0, set_function);
-  if (inputs.count != 2 || !is_value(inputs.args[1]) || !Frame::value(inputs.args[1]).isScalar())
+  if (inputs.count != 2 || !is_value(inputs.args[1]) || !value_of(inputs.args[1]).isScalar())
     fail(FPT_ERR_SIGNATURE, set_function, " takes a name and a number");
   const std::unique_lock lock(mutex_);
-  loaded_->state.set_number(name, Frame::value(inputs.args[1]).toScalar().toDouble());
+  loaded_->state.set_number(name, value_of(inputs.args[1]).toScalar().toDouble());
 }
 
 void RecordingModel::tell_number(Inputs inputs, fpt_direct_answer& answer) const {

@@ -4,6 +4,7 @@
 #include <ATen/ScalarOps.h>
 
 #include "plugin/recording/plain_values.hpp"
+#include "plugin/schema_types.hpp"
 
 namespace fpt::direct {
 namespace {
@@ -29,14 +30,6 @@ int32_t slot_in(const c10::IValue& value) {
   if (slot < -1 || slot > std::numeric_limits<int32_t>::max()) fail(FPT_ERR_FORMAT, "there is no slot ", slot);
   return static_cast<int32_t>(slot);
 }
-
-c10::TypePtr without_optional(const c10::TypePtr& type) {
-  const auto optional = type->cast<c10::OptionalType>();
-  return optional ? optional->getElementType() : type;
-}
-
-bool is_whole(c10::TypeKind kind) { return kind == c10::TypeKind::IntType || kind == c10::TypeKind::SymIntType; }
-bool is_real(c10::TypeKind kind) { return kind == c10::TypeKind::FloatType || kind == c10::TypeKind::SymFloatType; }
 
 [[noreturn]] void refuse(const c10::Argument& declared) {
   fail(FPT_ERR_FORMAT, "its argument ", declared.name(), " is not of type ", declared.type()->str());

@@ -21,7 +21,11 @@ class Optimizer {
  public:
   /// For the parameters of a model that require a gradient; FPT_ERR_ARGUMENT if there are none.
   Optimizer(const fpt_direct_optimizer& settings, const torch::jit::Module& module, const std::string& file);
+  /// For parameters that have made no step.
+  Optimizer(const fpt_direct_optimizer& settings, std::vector<Moments> parameters)
+      : settings_(settings), moments_(std::move(parameters)) {}
 
+  fpt_direct_optimizer& settings() noexcept { return settings_; }
   const fpt_direct_optimizer& settings() const noexcept { return settings_; }
   std::vector<Moments>& moments() noexcept { return moments_; }
   const std::vector<Moments>& moments() const noexcept { return moments_; }

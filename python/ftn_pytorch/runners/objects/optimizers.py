@@ -38,7 +38,7 @@ class OptimizerRunner(ObjectRunner):
 
     offered = (
         "step", "step_with", "zero_grad", "add_group", "get", "set", "clip_norm", "clip_value",
-        "scheduler", "scaler",
+        "scheduler", "scaler", "take_state",
     )  # fmt: skip
 
     def __init__(self, kind: str, tensors: Sequence[Any], options: Mapping[str, Any]) -> None:
@@ -156,6 +156,16 @@ class OptimizerRunner(ObjectRunner):
         made = ScalerRunner(self, self._tensors()[0].device.type, options)
         self.attach_to_model("torch_grad_scaler", made)
         return made
+
+    def take_state(self, place: int, steps: float, *kept: Any) -> None:
+        """Go on from what an optimizer of the core has kept of a parameter after so many steps."""
+        parameter = self._tensors()[place]
+        if isinstance(self.held, self._torch.optim.SGD):
+            state = dict(zip(("momentum_buffer",), kept))
+        else:
+            state = dict(zip(("exp_avg", "exp_avg_sq", "max_exp_avg_sq"), kept))
+            state["step"] = self._torch.tensor(steps, dtype=self._torch.float32, device=parameter.device)
+        self.held.state[parameter] = state
 
     def _tensors(self) -> list[Any]:
         return [each for group in self.held.param_groups for each in group["params"]]

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: MIT
+#include "plugin/eager/eager_tensor.hpp"
+
+#include <ATen/ScalarOps.h>
+#include <ATen/ops/add.h>
+#include <ATen/ops/div.h>
+#include <ATen/ops/eq.h>
+#include <ATen/ops/ge.h>
+#include <ATen/ops/gt.h>
+#include <ATen/ops/le.h>
+#include <ATen/ops/lt.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/mul.h>
+#include <ATen/ops/ne.h>
+#include <ATen/ops/pow.h>
+#include <ATen/ops/rsub.h>
+#include <ATen/ops/sub.h>
+
+#include "direct/direct_value.hpp"
+#include "plugin/answer.hpp"
+#include "plugin/failure.hpp"
+#include "plugin/scalars.hpp"
+
+namespace fpt::direct {
+namespace {
+
+constexpr const char* symbols[] = {"+", "-", "*", "/", "**", "==", "/=", "<", "<=", ">", ">=", "matmul"};
+
+at::Tensor wrapped(const at::Scalar& scalar) { return at::native::wrapped_scalar_tensor(scalar); }
+
+at::Tensor computed(int32_t operation, const at::Tensor& left, const at::Tensor& right) {
+  switch (operation) {
+    case FPT_ADD:
+      return at::add(left, right);
+    case FPT_SUBTRACT:
+      return at::sub(left, right);
+    case FPT_MULTIPLY:
+      return at::mul(left, right);
+    case FPT_DIVIDE:
+      return at::div(left, right);
+    case FPT_POWER:
+      return at::pow(left, right);
+    case FPT_EQUAL:
+      return at::eq(left, right);
+    case FPT_NOT_EQUAL:
+      return at::ne(left, right);
+    case FPT_LESS:
+      return at::lt(left, right);
+    case FPT_LESS_EQUAL:
+      return at::le(left, right);
+    case FPT_GREATER:
+      return at::gt(left, right);
+    case FPT_GREATER_EQUAL:
+      return at::ge(left, right);
+    default:
+      return at::matmul(left, right);
+  }
+}
+
+at::Tensor computed(int32_t operation, const at::Tensor& left, const at::Scalar& right) {
+  switch (operation) {
+    case FPT_ADD:
+    case FPT_SUBTRACT:
+    case FPT_MULTIPLY:
+    case FPT_DIVIDE:
+      return computed(operation, left, wrapped(right));
+    case FPT_POWER:
+      return at::pow(left, right);
+    case FPT_EQUAL:
+      return at::eq(left, right);
+    case FPT_NOT_EQUAL:
+      return at::ne(left, right);
+    case FPT_LESS:
+      return at::lt(left, right);
+    case FPT_LESS_EQUAL:
+      return at::le(left, right);
+    case FPT_GREATER:
+      return at::gt(left, right);
+    case FPT_GREATER_EQUAL:
+      return at::ge(left, right);
+    default:
+      fail(FPT_ERR_PYTHON, "matmul: TypeError: matmul takes tensors, and one operand is a number");
+  }
+}
+
+/// What the methods for operands on the right do: __radd__, __rsub__, ...
+at::Tensor computed(int32_t operation, const at::Scalar& left, const at::Tensor& right) {
+  switch (operation) {
+    case FPT_SUBTRACT:
+      return at::rsub(right, left);
+    case FPT_DIVIDE:
+      return at::mul(right.reciprocal(), wrapped(left));
+    case FPT_POWER:
+      return at::pow(left, right);
+    case FPT_LESS:
+      return at::gt(right, left);
+    case FPT_LESS_EQUAL:
+      return at::ge(right, left);
+    case FPT_GREATER:
+      return at::lt(right, left);
+    case FPT_GREATER_EQUAL:
+      return at::le(right, left);
+    default:
+      return computed(operation, right, left);
+  }
+}
+
+std::string kind_of_operand(const fpt_direct_operand& operand, bool same_layout) {
+  return operand.tensor ? kind_of(seen(operand), same_layout) : text_of(scalar_of(*operand.scalar));
+}
+
+void append_shape(std::string& text, at::IntArrayRef sizes) {
+  text += '(';
+  for (std::size_t i = 0; i < sizes.size(); ++i) text += (i > 0 ? ", " : "") + std::to_string(sizes[i]);
+  text += sizes.size() == 1 ? ",)" : ")";
+}
+
+/// What a storage on memory of the caller has in place of an owner.
+struct OnMemory {
+  uint64_t number;
+};
+
+std::atomic<uint64_t> latest_on_memory{0};
+
+void end_on_memory(void* ended) { delete static_cast<OnMemory*>(ended); }
+
+/// Address of the first byte of the memory behind a tensor, and of the one after the last.
+std::pair<const char*, const char*> reach_of(const at::Tensor& tensor) {
+  const at::Storage& storage = tensor.storage();
+  const auto* begin = static_cast<const char*>(storage.data());
+  return {begin, begin + storage.nbytes()};
+}
+
+/// All of the memory, since a needless copy does no harm.
+bool overlap(const at::Tensor& one, const at::Tensor& other) {
+  const auto [begin, end] = reach_of(one);
+  const auto [other_begin, other_end] = reach_of(other);
+  return begin < other_end && other_begin < end && one.device() == other.device();
+}
+
+const char* python_name_of(const std::exception& exception) {
+  if (dynamic_cast<const c10::IndexError*>(&exception)) return "IndexError";
+  if (dynamic_cast<const c10::ValueError*>(&exception)) return "ValueError";
+  if (dynamic_cast<const c10::TypeError*>(&exception)) return "TypeError";
+  if (dynamic_cast<const c10::NotImplementedError*>(&exception)) return "NotImplementedError";
+  return "RuntimeError";
+}
+
+}  // namespace
+
+void rethrow_as_python(const std::string& context, const std::string& end) {
+  try {
+    throw;
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& exception) {
+    rethrow_as(FPT_ERR_PYTHON, concat(context, ": ", python_name_of(exception)), end);
+  }
+}
+
+EagerTensor make_tensor(const fpt_direct_value& memory, MemoryOwner owner) {
+  if (!owner) owner = MemoryOwner(new OnMemory{++latest_on_memory}, end_on_memory);
+  at::Tensor made = tensor_on(array_of_value(memory), true, std::move(owner));
+  return EagerTensor(new fpt_direct_tensor{std::move(made)});
+}
+
+uint64_t last_on_memory() noexcept { return latest_on_memory; }
+
+bool is_on_memory(const at::Tensor& tensor, uint64_t after) {
+  if (!tensor.has_storage()) return false;
+  const at::DataPtr& memory = tensor.storage().data_ptr();
+  return memory.get_deleter() == end_on_memory && static_cast<const OnMemory*>(memory.get_context())->number > after;
+}
+
+Array memory_of(fpt_direct_tensor& held) {
+  if (!is_plain(held.tensor)) {
+    at::Tensor made = plain(held.tensor, "the tensor");  // ends as what it was, without the lock: Python may be asked
+    static std::mutex& mutex = *new std::mutex;
+    const std::lock_guard<std::mutex> lock(mutex);
+    if (!is_plain(held.tensor)) std::swap(held.tensor, made);
+  }
+  return array_of_tensor(held.tensor, true);
+}
+
+at::Tensor seen(const fpt_direct_operand& operand) {
+  return operand.is_turned ? reversed_view(operand.tensor->tensor) : operand.tensor->tensor;
+}
+
+EagerTensor gradient_of(const at::Tensor& tensor) {
+  const at::Tensor& gradient = tensor.grad();
+  if (!gradient.defined())
+    fail(FPT_ERR_ARGUMENT, "there is no gradient yet: call backward first, for a tensor with requires_grad");
+  return EagerTensor(new fpt_direct_tensor{gradient});
+}
+
+EagerTensor operate(int32_t operation, const fpt_direct_operand& left, const fpt_direct_operand& right,
+                    bool same_layout) {
+  if (operation < 0 || operation > FPT_MATMUL) fail(FPT_ERR_ARGUMENT, "there is no operator ", operation);
+  try {
+    // the product of the matrices that Fortran sees: (A B) transposed is B transposed, A transposed
+    const bool swaps = operation == FPT_MATMUL && !same_layout;
+    const fpt_direct_operand &first = swaps ? right : left, &second = swaps ? left : right;
+    at::Tensor made;
+    if (!second.tensor)
+      made = computed(operation, seen(first), number_of(*second.scalar));
+    else if (!first.tensor)
+      made = computed(operation, number_of(*first.scalar), seen(second));
+    else if (first.is_turned || second.is_turned)
+      made = computed(operation, seen(first), seen(second));
+    else
+      made = computed(operation, first.tensor->tensor, second.tensor->tensor);
+    return EagerTensor(new fpt_direct_tensor{std::move(made)});
+  } catch (...) {
+    rethrow_as_python(symbols[operation], concat("\n  left: ", kind_of_operand(left, same_layout),
+                                                 "\n  right: ", kind_of_operand(right, same_layout)));
+  }
+}
+
+void write_tensor(at::Tensor& target, const fpt_direct_operand& value, bool same_layout) {
+  const at::Tensor given = seen(value);
+  const bool fits = target.sizes() == given.sizes();
+  if (!fits || target.scalar_type() != given.scalar_type())
+    fail(fits ? FPT_ERR_DTYPE : FPT_ERR_SHAPE, "the array is ", kind_of(target, same_layout),
+         ", and what is assigned to its tensor ", kind_of(given, same_layout), "; nothing is broadcast or converted");
+  try {
+    if (target.grad_fn()) target.detach_();  // the graph of earlier values would grow with every assignment
+    overwrite(target, given);
+  } catch (...) {
+    rethrow_as_python("assigning to a tensor made of an array");
+  }
+}
+
+void overwrite(at::Tensor& target, const at::Tensor& value) {
+  target.copy_(overlap(target, value) ? value.clone() : value);
+}
+
+void assign(at::Tensor& target, const at::Tensor& value) {
+  if (target.grad_fn()) target.detach_();  // as above
+  if (target.requires_grad() && !value.requires_grad()) target.requires_grad_(false);
+  const at::AutoGradMode mode(value.requires_grad());
+  overwrite(target, value);
+}
+
+at::Tensor reversed_view(const at::Tensor& tensor) {
+  c10::SmallVector<int64_t, FPT_MAX_RANK> axes;
+  for (int64_t axis = tensor.dim(); axis-- > 0;) axes.push_back(axis);
+  return tensor.permute(axes);
+}
+
+std::string kind_of(const at::Tensor& tensor, bool same_layout) {
+  const int32_t dtype = dtype_of(tensor.scalar_type());
+  std::string text = dtype == FPT_NONE ? c10::toString(tensor.scalar_type()) : dtype_name(dtype);
+  append_shape(text += ' ', tensor.sizes());
+  if (same_layout || tensor.dim() < 2) return text;
+  at::DimVector reversed(tensor.sizes().rbegin(), tensor.sizes().rend());
+  append_shape(text += ", Fortran ", reversed);
+  return text;
+}
+
+}  // namespace fpt::direct

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: MIT
+#include "plugin/eager/functions.hpp"
+
+#include <ATen/PythonTorchFunctionTLS.h>
+
+#include "plugin/eager/eager_tensor.hpp"
+#include "plugin/eager/fortran_functions.hpp"
+#include "plugin/scalars.hpp"
+
+namespace fpt::direct {
+namespace {
+
+/// Functions and methods that torch has written in Python, under names that operators have too: what these do is
+/// another thing. test_eager_names.py compares.
+constexpr std::string_view in_python[] = {
+    "atleast_1d", "atleast_2d",   "atleast_3d", "backward", "block_diag", "broadcast_tensors", "cartesian_prod",
+    "cdist",      "chain_matmul", "einsum",     "index",    "istft",      "meshgrid",          "norm",
+    "resize",     "resize_as",    "split",      "stft",     "tensordot",  "unflatten",         "unique_consecutive"};
+
+/// Of torch.nn.functional what is an operator, argument for argument. The others are functions in Python.
+constexpr std::string_view of_networks[] = {"adaptive_avg_pool1d",
+                                            "avg_pool1d",
+                                            "avg_pool2d",
+                                            "avg_pool3d",
+                                            "bilinear",
+                                            "channel_shuffle",
+                                            "conv1d",
+                                            "conv2d",
+                                            "conv3d",
+                                            "conv_tbc",
+                                            "conv_transpose1d",
+                                            "conv_transpose2d",
+                                            "conv_transpose3d",
+                                            "cosine_similarity",
+                                            "gelu",
+                                            "hardshrink",
+                                            "linear",
+                                            "one_hot",
+                                            "pairwise_distance",
+                                            "pdist",
+                                            "pixel_shuffle",
+                                            "pixel_unshuffle",
+                                            "prelu",
+                                            "scaled_dot_product_attention",
+                                            "softplus",
+                                            "softshrink"};
+
+/// What does nothing else there with one tensor, and settings by name.
+constexpr std::string_view of_one_tensor[] = {"celu",       "elu",         "hardsigmoid", "hardswish", "hardtanh",
+                                              "leaky_relu", "log_softmax", "mish",        "relu",      "relu6",
+                                              "selu",       "silu",        "softmax"};
+
+template <std::size_t size>
+bool is_among(const std::string_view (&names)[size], std::string_view name) {
+  return std::find(std::begin(names), std::end(names), name) != std::end(names);
+}
+
+bool skip(std::string_view& name, std::string_view prefix) {
+  if (name.substr(0, prefix.size()) != prefix) return false;
+  name.remove_prefix(prefix.size());
+  return true;
+}
+
+using FunctionPtr = std::unique_ptr<Function>;
+
+FunctionPtr of_own(Own own, std::string_view name) { return FunctionPtr(new Function{own, std::string(name)}); }
+
+FunctionPtr of_operator(const std::string& name, std::size_t most_places = SIZE_MAX) {
+  Operators& operators = operators_named(name);
+  if (operators.empty()) throw NotHere();
+  return FunctionPtr(new Function{nullptr, name, &operators, most_places});
+}
+
+FunctionPtr of_torch(std::string_view name) {
+  const std::string_view whole = name;
+  if (skip(name, "nn.functional.")) {
+    if (const Own own = own_network_function(name)) return of_own(own, name);
+    if (name == "logsigmoid") return of_operator("aten::log_sigmoid");
+    const bool is_wrapper = is_among(of_one_tensor, name);
+    if (!is_wrapper && !is_among(of_networks, name)) throw NotHere();
+    return of_operator(concat("aten::", name), is_wrapper ? 1 : SIZE_MAX);
+  }
+  for (const std::string_view folder : {"linalg", "special", "fft"})
+    if (skip(name, concat(folder, '.'))) return of_operator(concat("aten::", folder, '_', name));
+  skip(name, "Tensor.");
+  const bool is_public = !name.empty() && name.front() != '_' && name.find_first_of(".:") == name.npos;
+  if (!is_public || is_among(in_python, name)) throw NotHere();
+  if (const Own own = own_function(whole)) return of_own(own, name);
+  return of_operator(concat("aten::", name));
+}
+
+FunctionPtr find(std::string_view name) {
+  if (skip(name, "fortran.")) {
+    const std::size_t point = name.find('.');
+    const Own own = own_function(concat("fortran.", name.substr(0, point)));
+    if (!own) throw NotHere();
+    return of_own(own, point == name.npos ? std::string_view() : name.substr(point + 1));
+  }
+  if (!skip(name, "plain.")) skip(name, "torch.");
+  return of_torch(name);
+}
+
+/// As call_text.py describes arguments for the end of a text.
+std::string described(const FunctionCall& call) {
+  std::string text = call.values.empty() ? "" : "\nIt was called with";
+  for (std::size_t i = 0; i < call.values.size(); ++i) {
+    const c10::IValue& value = call.values[i];
+    text += call.names[i].empty() ? concat("\n  argument ", i + 1, ": ") : concat("\n  ", call.names[i], ": ");
+    text += value.isTensor()   ? kind_of(value.toTensor(), call.same_layout())
+            : value.isString() ? concat('\'', value.toStringRef(), '\'')
+                               : concat(value);
+  }
+  return text;
+}
+
+Settings settings_of_torch(bool same_layout) {
+  Settings settings;
+  settings.name = "torch";
+  settings.same_layout = same_layout;
+  return settings;
+}
+
+}  // namespace
+
+const c10::IValue& FunctionCall::at(std::size_t index) const {
+  if (!has(index) || !names[index].empty()) throw NotHere();
+  return values[index];
+}
+
+at::Tensor& FunctionCall::tensor(std::size_t index) {
+  if (!at(index).isTensor()) throw NotHere();
+  return values[index].toTensor();
+}
+
+const std::string& FunctionCall::text(std::size_t index) const {
+  if (!at(index).isString()) throw NotHere();
+  return values[index].toStringRef();
+}
+
+int64_t FunctionCall::integer(std::size_t index) const {
+  if (!at(index).isInt()) throw NotHere();
+  return values[index].toInt();
+}
+
+bool FunctionCall::logical(std::size_t index) const {
+  if (!at(index).isBool()) throw NotHere();
+  return values[index].toBool();
+}
+
+at::Scalar FunctionCall::number(std::size_t index) const {
+  if (!at(index).isScalar()) throw NotHere();
+  return values[index].toScalar();
+}
+
+std::vector<int64_t> FunctionCall::integers(std::size_t index) const {
+  if (!at(index).isTensor()) throw NotHere();
+  const at::Tensor& tensor = values[index].toTensor();
+  if (tensor.dim() != 1 || !at::isIntegralType(tensor.scalar_type(), false)) throw NotHere();
+  return numbers_of(tensor);
+}
+
+int64_t FunctionCall::axis(int64_t number, int64_t rank) const {
+  if (number < 1 || number > rank)
+    fail(FPT_ERR_ARGUMENT, "there is no axis ", number, " in a tensor of rank ", rank, ": axes count from 1");
+  return same_layout_ ? number - 1 : rank - number;
+}
+
+std::vector<int64_t> FunctionCall::shape(std::vector<int64_t> extents) const {
+  if (!same_layout_) std::reverse(extents.begin(), extents.end());
+  return extents;
+}
+
+at::Tensor FunctionCall::in_order_of_fortran(const at::Tensor& tensor) const {
+  return same_layout_ ? reversed_view(tensor) : tensor;
+}
+
+c10::IValue Function::operator()(FunctionCall& call) const {
+  if (own) return own(call, name);
+  const auto places = static_cast<std::size_t>(
+      std::count_if(call.names.begin(), call.names.end(), [](std::string_view each) { return each.empty(); }));
+  if (places > most_places) throw NotHere();
+  return operators->call(call);
+}
+
+const Function& function_named(std::string_view name) {
+  static std::shared_mutex& mutex = *new std::shared_mutex;
+  static auto& known = *new std::unordered_map<std::string, FunctionPtr>;
+  const std::string key(name);
+  const auto given = [](const FunctionPtr& found) -> const Function& { return found ? *found : throw NotHere(); };
+  {
+    const std::shared_lock<std::shared_mutex> lock(mutex);
+    const auto entry = known.find(key);
+    if (entry != known.end()) return given(entry->second);
+  }
+  FunctionPtr made;
+  try {
+    made = find(name);
+  } catch (const NotHere&) {
+  }
+  const std::unique_lock<std::shared_mutex> lock(mutex);
+  return given(known.emplace(key, std::move(made)).first->second);
+}
+
+c10::IValue call_function(std::string_view name, bool same_layout, const fpt_arg inputs[],
+                          const fpt_direct_operand tensors[], int32_t count) {
+  static const Settings& reversed = *new Settings(settings_of_torch(false));
+  static const Settings& same = *new Settings(settings_of_torch(true));
+  const Settings& settings = same_layout ? same : reversed;
+  if (at::impl::torch_function_mode_enabled()) throw NotHere();  // such as that of torch.set_default_device
+  const Function& function = function_named(name);
+  std::optional<FramePool::Lease> frame;
+  FunctionCall call(same_layout);
+  for (int32_t i = 0; i < count; ++i) {
+    const fpt_arg& input = inputs[i];
+    if (tensors[i].tensor) {
+      call.add(seen(tensors[i]), input.name);
+    } else if (is_value(input)) {
+      call.add(value_of(input), input.name);
+    } else {
+      if (!frame) (*frame.emplace(function.frames[same_layout])).begin(settings, /*may_keep=*/true);
+      call.add((**frame).tensor(settings, input, "input", i), input.name);
+    }
+  }
+  c10::IValue result;
+  try {
+    result = function(call);
+  } catch (const NotHere&) {
+    throw;
+  } catch (const Error& error) {
+    throw Error(error.status(), concat(name, " of torch: ", error.text()));
+  } catch (...) {
+    rethrow_as_python(concat(name, " of torch"), described(call));
+  }
+  if (!frame) return result;
+  std::vector<at::Tensor> results;
+  if (result.isTensor()) results.push_back(result.toTensor());
+  if (result.isTensorList()) results = result.toTensorVector();
+  if (result.isTuple())
+    for (const c10::IValue& each : result.toTupleRef().elements()) results.push_back(each.toTensor());
+  call.values.clear();  // what is left of an input then was kept
+  (**frame).finish(concat(name, " of torch"), results);
+  return result;
+}
+
+}  // namespace fpt::direct
