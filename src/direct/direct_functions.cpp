@@ -30,8 +30,7 @@ class FunctionArguments {
         add(i, *tensor_at(arg.handle), same_layout);
       } else if (arg.access == FPT_COPY && !is_value(arg)) {
         const TensorPtr made = Tensor::of_arg(arg, same_layout);
-        made_.push_back(insert_unscoped(made));
-        arg = tensor_argument(made_.back());
+        arg = copies_.add(made);
         std::memcpy(arg.name, args[static_cast<int32_t>(i)].name, sizeof arg.name);
         add(i, *made, same_layout);
       } else if (arg.status != FPT_OK || has_kept_text(arg)) {
@@ -41,11 +40,6 @@ class FunctionArguments {
       }
     }
   }
-  ~FunctionArguments() {
-    for (const int64_t handle : made_) free_tensor(handle);
-  }
-  FunctionArguments(const FunctionArguments&) = delete;
-  FunctionArguments& operator=(const FunctionArguments&) = delete;
 
   /// No tensor is an object of Python alone.
   bool is_direct() const noexcept { return is_direct_; }
@@ -62,7 +56,7 @@ class FunctionArguments {
   std::vector<fpt_arg> args_;
   std::vector<fpt_direct_operand> operands_;
   std::vector<RawTensor> tensors_;
-  std::vector<int64_t> made_;
+  TensorArguments copies_;
   std::vector<std::shared_ptr<const std::string>> texts_;
   bool is_direct_ = true;
 };
@@ -92,6 +86,20 @@ Runner& DirectFunctions::python() {
   return *python_;
 }
 
+void DirectFunctions::tell_of_python(std::string_view function) {
+  if (!logs(LogLevel::info)) return;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (told_.emplace(function).second) log(LogLevel::info, concat(function, " of torch goes to Python"));
+}
+
+void DirectFunctions::wait() {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!python_) return;
+  }
+  python().wait();
+}
+
 void DirectFunctions::call(std::string_view function, Args inputs, const Targets& targets) {
   const CallName name{function, "torch"};
   const ResultOptions reading{same_layout_, /*cast=*/false, /*brings_to_host=*/false};
@@ -105,7 +113,7 @@ void DirectFunctions::call(std::string_view function, Args inputs, const Targets
   const fpt_status status =
       call_plugin(function, same_layout_, given, is_one_tensor ? &made : nullptr, (answer ? *answer : other).raw());
   if (status == FPT_DIRECT_NOT_HERE) {
-    if (logs(LogLevel::info)) log(LogLevel::info, concat(function, " of torch goes to Python"));
+    tell_of_python(function);
     return python().call(function, given.get(), targets);
   }
   require_direct(status);

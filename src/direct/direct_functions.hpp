@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -38,17 +39,18 @@ class DirectFunctions : public Runner {
   std::unique_ptr<Runner> create(std::string_view function, Args inputs) override;
   Training train(Args inputs, Args targets, bool is_list) override { return python().train(inputs, targets, is_list); }
   void set_stream(void* stream, bool waits) override { python().set_stream(stream, waits); }
-  void wait() override {
-    if (python_) python().wait();
-  }
+  void wait() override;
 
  private:
   Runner& python();
+  /// Once for each function, in the log.
+  void tell_of_python(std::string_view function);
 
   const std::string backend_ = "torch";
   const bool same_layout_;
   std::mutex mutex_;
   std::unique_ptr<Runner> python_;
+  std::set<std::string> told_;
 };
 
 }  // namespace fpt

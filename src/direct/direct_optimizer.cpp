@@ -63,6 +63,7 @@ bool is_named(const fpt_arg& arg, std::string_view name) noexcept { return name 
 std::optional<std::vector<fpt_arg>> plain_options(Args options) {
   std::vector<fpt_arg> made;
   for (const fpt_arg& arg : options) {
+    if (is_named(arg, "beta1") || is_named(arg, "beta2")) return std::nullopt;  // no names of torch.optim
     if (!is_named(arg, "betas")) {
       made.push_back(arg);
       continue;
@@ -137,7 +138,6 @@ std::unique_ptr<Runner> DirectOptimizer::make(Args inputs) {
   if (!is_done(direct_plugin().tensors.make_training(&settings, operands.data(), static_cast<int32_t>(operands.size()),
                                                      &made)))
     return nullptr;
-  discard_copies(inputs);
   return std::unique_ptr<Runner>(new DirectOptimizer(kind, std::move(tensors), made));
 }
 
@@ -146,7 +146,7 @@ DirectOptimizer::~DirectOptimizer() { direct_plugin().tensors.end_training(train
 void DirectOptimizer::call(std::string_view function, Args inputs, const Targets& targets) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (!python_ && call_here(function, inputs, targets)) return discard_copies(inputs);
+    if (!python_ && call_here(function, inputs, targets)) return;
   }
   python().call(function, inputs, targets);
 }
@@ -191,23 +191,12 @@ Runner& DirectOptimizer::python() {
 
 std::unique_ptr<Runner> DirectOptimizer::as_python() {
   const fpt_direct_table& plugin = direct_plugin();
-  std::vector<int64_t> handles;
-  struct Freed {
-    std::vector<int64_t>& handles;
-    ~Freed() {
-      for (const int64_t handle : handles) free_tensor(handle);
-    }
-  } const freed{handles};
-  const auto argument = [&handles](TensorPtr tensor) {
-    handles.push_back(insert_unscoped(std::move(tensor)));
-    return tensor_argument(handles.back());
-  };
-
+  TensorArguments arguments;
   fpt_direct_optimizer settings = *plugin.tensors.settings_of_training(training_);
   fpt_arg kind = argument_of({});
   describe_text(kind, kind_.data(), static_cast<int64_t>(kind_.size()), FPT_IN);
   std::vector<fpt_arg> given{kind};
-  for (const TensorPtr& tensor : tensors_) given.push_back(argument(tensor));
+  for (const TensorPtr& tensor : tensors_) given.push_back(arguments.add(tensor));
   for (const char* name : {"lr", "momentum", "dampening", "weight_decay", "eps"})
     if (const double* value = real_setting(settings, name)) given.push_back(real_argument(*value, name));
   double betas[] = {settings.beta1, settings.beta2};
@@ -234,7 +223,7 @@ std::unique_ptr<Runner> DirectOptimizer::as_python() {
     require_direct(plugin.tensors.state_of_training(training_, static_cast<int32_t>(index), &steps, state));
     std::vector<fpt_arg> kept{integer_argument(static_cast<int64_t>(index)), real_argument(steps)};
     for (fpt_direct_tensor* each : state)
-      if (each) kept.push_back(argument(tensor_of_raw(each, tensors_[index]->same_layout())));
+      if (each) kept.push_back(arguments.add(tensor_of_raw(each, /*same_layout=*/false)));  // passed as it is
     if (steps > 0) made->call("take_state", {kept.data(), static_cast<int32_t>(kept.size())}, {});
   }
   return made;

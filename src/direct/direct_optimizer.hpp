@@ -43,9 +43,7 @@ class DirectOptimizer : public Runner {
   }
   Training train(Args inputs, Args targets, bool is_list) override { return python().train(inputs, targets, is_list); }
   void set_stream(void* stream, bool waits) override { python().set_stream(stream, waits); }
-  void wait() override {
-    if (python_) python().wait();
-  }
+  void wait() override {}
 
  private:
   DirectOptimizer(std::string kind, std::vector<TensorPtr> tensors, fpt_direct_training* training)

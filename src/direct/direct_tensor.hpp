@@ -3,6 +3,8 @@
 #pragma once
 
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include "direct/fpt_direct.h"
 #include "values/tensor.hpp"
@@ -27,5 +29,23 @@ struct RawTensor {
 /// The tensor of libtorch that a tensor is now, or that is made of its memory; null for an object of Python that is of
 /// a class of its own, or no tensor. FPT_ERR_ARGUMENT for a gradient that is not there.
 [[nodiscard]] RawTensor raw_of(Tensor& tensor);
+
+/// Tensors as arguments of a call, with handles that end with this.
+class TensorArguments {
+ public:
+  TensorArguments() = default;
+  ~TensorArguments() {
+    for (const int64_t handle : handles_) free_tensor(handle);
+  }
+  TensorArguments(const TensorArguments&) = delete;
+  TensorArguments& operator=(const TensorArguments&) = delete;
+  fpt_arg add(TensorPtr tensor) {
+    handles_.push_back(insert_unscoped(std::move(tensor)));
+    return tensor_argument(handles_.back());
+  }
+
+ private:
+  std::vector<int64_t> handles_;
+};
 
 }  // namespace fpt

@@ -20,7 +20,8 @@ program test_torch_call
    call arrays_of_numpy()
    call refuses()
    call texts_of_torch()
-   call trained_further_in_python()
+   call trained_further_in_python("reversed")
+   call trained_further_in_python("same")
    call modes_of_python()
    call scope%end()
    call finish()
@@ -326,31 +327,34 @@ contains
    end subroutine texts_of_torch
 
    !> A tensor is the same one in Fortran and in Python, and so is the state of its optimizer
-   subroutine trained_further_in_python()
-      real(real64), target :: w(3), v(3)
-      real(real64) :: found(3)
+   subroutine trained_further_in_python(layout)
+      character(*), intent(in) :: layout
+
+      real(real64), target :: w(3, 2), v(3, 2)
+      real(real64) :: first(3, 2), found(3, 2)
       type(torch_optimizer) :: optimizer, other
       type(torch_scheduler) :: scheduler
       type(torch_tensor) :: x, y, gradient
 
-      w = [1d0, 2d0, 3d0]
+      first = reshape([1d0, 2d0, 3d0, 4d0, 5d0, 6d0], [3, 2])
+      w = first
       v = w
-      call x%from_array(w)
-      call y%from_array(v)
+      call x%from_array(torch_in(w), layout=layout)
+      call y%from_array(torch_in(v), layout=layout)
       call x%set_requires_grad()
       call y%set_requires_grad()
       call optimizer%create("Adam", [x], [torch_in("lr", 0.1d0)])
       call other%create("Adam", [y], [torch_in("lr", 0.1d0)])
       call steps(optimizer, x)
       call steps(other, y)
-      call expect(all(w == v) .and. all(w < [1d0, 2d0, 3d0]), "both have learnt the same")
+      call expect(all(w == v) .and. all(w < first), layout // ": both have learnt the same")
       call scheduler%create("ConstantLR", optimizer, [torch_in("factor", 1d0)])
       call steps(optimizer, x)
       call steps(other, y)
-      call expect(all(w == v), "with a scheduler the optimizer goes on from its state")
+      call expect(all(w == v), layout // ": with a scheduler the optimizer goes on from its state")
       call torch_call("autograd.grad", [loss_of(x), x%arg()], gradient)
       call gradient%copy_to(torch_out(found))
-      call expect(all(found == 2*w), "Python follows the graph that Fortran made")
+      call expect(all(found == 2*w), layout // ": Python follows the graph that Fortran made")
    end subroutine trained_further_in_python
 
    function loss_of(x) result(loss)
