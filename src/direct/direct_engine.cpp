@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 /// libtorch as the engine of tensors. Knows nothing of Python.
-#include <cstdlib>
-#include <string_view>
 #include <utility>
 
+#include "base/switches.hpp"
 #include "calls/python_side.hpp"
 #include "direct/backend.hpp"
 #include "direct/direct_plugin.hpp"
@@ -94,16 +93,12 @@ class DirectEngine : public Engine {
   }
 };
 
-bool is_switched_off() {
-  const char* value = std::getenv("FTN_PYTORCH_DIRECT_TENSORS");
-  return value && std::string_view(value) == "0";
-}
-
 }  // namespace
 
 Engine* libtorch_engine() {
   static DirectEngine& engine = *new DirectEngine;
-  static const bool is_possible = !is_switched_off() && !program_runs_python() && direct_refusal().empty();
+  static const bool is_possible =
+      !is_switched_off("FTN_PYTORCH_DIRECT_TENSORS") && !program_runs_python() && direct_refusal().empty();
   return is_possible ? &engine : nullptr;
 }
 

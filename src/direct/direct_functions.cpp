@@ -80,24 +80,12 @@ fpt_status call_plugin(std::string_view function, bool same_layout, FunctionArgu
 
 }  // namespace
 
-Runner& DirectFunctions::python() {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (!python_) python_ = python_side().torch_functions(same_layout_);
-  return *python_;
-}
+std::unique_ptr<Runner> DirectFunctions::make_python() { return python_side().torch_functions(same_layout_); }
 
 void DirectFunctions::tell_of_python(std::string_view function) {
   if (!logs(LogLevel::info)) return;
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::lock_guard<std::mutex> lock(told_mutex_);
   if (told_.emplace(function).second) log(LogLevel::info, concat(function, " of torch goes to Python"));
-}
-
-void DirectFunctions::wait() {
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (!python_) return;
-  }
-  python().wait();
 }
 
 void DirectFunctions::call(std::string_view function, Args inputs, const Targets& targets) {
@@ -106,29 +94,26 @@ void DirectFunctions::call(std::string_view function, Args inputs, const Targets
   FunctionArguments given(inputs, same_layout_, name);
   if (!given.is_direct()) return python().call(function, given.get(), targets);
   const Outputs outputs(targets.outputs);
-  const bool is_one_tensor = targets.tensor && !targets.results && targets.outputs.count == 0;
-  const auto answer = is_one_tensor ? nullptr : std::make_shared<FunctionAnswer>();
-  fpt_direct_tensor* made = nullptr;
-  FunctionAnswer other;
-  const fpt_status status =
-      call_plugin(function, same_layout_, given, is_one_tensor ? &made : nullptr, (answer ? *answer : other).raw());
-  if (status == FPT_DIRECT_NOT_HERE) {
+  const auto goes_to_python = [&](fpt_status status) {
+    if (status != FPT_DIRECT_NOT_HERE) return require_direct(status), false;
     tell_of_python(function);
-    return python().call(function, given.get(), targets);
+    return python().call(function, given.get(), targets), true;
+  };
+  if (targets.tensor && !targets.results && targets.outputs.count == 0) {
+    fpt_direct_tensor* made = nullptr;
+    FunctionAnswer other;  // of what is no tensor: single_tensor() says so
+    if (goes_to_python(call_plugin(function, same_layout_, given, &made, other.raw()))) return;
+    *targets.tensor = made ? tensor_of_raw(made, same_layout_) : single_tensor(other, name, reading);
+    return;
   }
-  require_direct(status);
-  if (made)
-    *targets.tensor = tensor_of_raw(made, same_layout_);
-  else if (is_one_tensor)
-    *targets.tensor = single_tensor(other, name, reading);  // says what it is
-  else
-    hand_over(answer, name, reading, outputs, targets);
+  const auto answer = std::make_shared<FunctionAnswer>();
+  if (goes_to_python(call_plugin(function, same_layout_, given, nullptr, answer->raw()))) return;
+  hand_over(answer, name, reading, outputs, targets);
 }
 
 std::unique_ptr<Runner> DirectFunctions::create(std::string_view function, Args inputs) {
-  const bool is_optimizer = function == "ftn_pytorch_optimizer";
-  std::unique_ptr<Runner> made = is_optimizer ? DirectOptimizer::make(inputs) : nullptr;
-  return made ? std::move(made) : python().create(function, inputs);
+  std::unique_ptr<Runner> made = function == "ftn_pytorch_optimizer" ? DirectOptimizer::make(inputs) : nullptr;
+  return made ? std::move(made) : DelegatingRunner::create(function, inputs);
 }
 
 }  // namespace fpt

@@ -26,36 +26,21 @@ std::string_view settings_name(std::string_view kind) noexcept {
   return kind == "SGD" ? "sgd" : kind == "Adam" ? "adam" : kind == "AdamW" ? "adamw" : "";
 }
 
-fpt_arg named(const fpt_arg& arg, std::string_view name) {
-  fpt_arg made = arg;
-  std::memset(made.name, 0, sizeof made.name);
-  name.copy(made.name, sizeof made.name - 1);
-  return made;
+fpt_arg named(fpt_arg arg, std::string_view name) {
+  if (!name.empty()) static_cast<void>(name_arg(arg, name.data(), static_cast<int64_t>(name.size())));
+  return arg;
 }
 
-fpt_arg real_argument(double value, std::string_view name = {}) {
+template <class Number>
+fpt_arg number_argument(Number value, int32_t dtype, std::string_view name = {}) {
   fpt_arg made = argument_of({});
-  made.dtype = FPT_FLOAT64;
+  made.dtype = dtype;
   made.access = FPT_IN;
   std::memcpy(made.u.value, &value, sizeof value);
   return named(made, name);
 }
 
-fpt_arg integer_argument(int64_t value) {
-  fpt_arg made = argument_of({});
-  made.dtype = FPT_INT64;
-  made.access = FPT_IN;
-  std::memcpy(made.u.value, &value, sizeof value);
-  return made;
-}
-
-fpt_arg logical_argument(bool value, std::string_view name) {
-  fpt_arg made = argument_of({});
-  made.dtype = FPT_BOOL;
-  made.access = FPT_IN;
-  made.u.value[0] = value ? 1 : 0;
-  return named(made, name);
-}
+fpt_arg real_argument(double value, std::string_view name = {}) { return number_argument(value, FPT_FLOAT64, name); }
 
 bool is_named(const fpt_arg& arg, std::string_view name) noexcept { return name == arg.name; }
 
@@ -144,11 +129,7 @@ std::unique_ptr<Runner> DirectOptimizer::make(Args inputs) {
 DirectOptimizer::~DirectOptimizer() { direct_plugin().tensors.end_training(training_); }
 
 void DirectOptimizer::call(std::string_view function, Args inputs, const Targets& targets) {
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (!python_ && call_here(function, inputs, targets)) return;
-  }
-  python().call(function, inputs, targets);
+  if (!unless_python([&] { return call_here(function, inputs, targets); })) python().call(function, inputs, targets);
 }
 
 bool DirectOptimizer::call_here(std::string_view function, Args inputs, const Targets& targets) {
@@ -183,13 +164,7 @@ bool DirectOptimizer::get(Args inputs, const Targets& targets) {
   return true;
 }
 
-Runner& DirectOptimizer::python() {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (!python_) python_ = as_python();
-  return *python_;
-}
-
-std::unique_ptr<Runner> DirectOptimizer::as_python() {
+std::unique_ptr<Runner> DirectOptimizer::make_python() {
   const fpt_direct_table& plugin = direct_plugin();
   TensorArguments arguments;
   fpt_direct_optimizer settings = *plugin.tensors.settings_of_training(training_);
@@ -201,9 +176,9 @@ std::unique_ptr<Runner> DirectOptimizer::as_python() {
     if (const double* value = real_setting(settings, name)) given.push_back(real_argument(*value, name));
   double betas[] = {settings.beta1, settings.beta2};
   if (kind_ == "SGD") {
-    given.push_back(logical_argument(settings.nesterov != 0, "nesterov"));
+    given.push_back(number_argument(settings.nesterov != 0, FPT_BOOL, "nesterov"));
   } else {
-    given.push_back(logical_argument(settings.amsgrad != 0, "amsgrad"));
+    given.push_back(number_argument(settings.amsgrad != 0, FPT_BOOL, "amsgrad"));
     Array pair;
     pair.data = betas;
     pair.dtype = FPT_FLOAT64;
@@ -221,7 +196,7 @@ std::unique_ptr<Runner> DirectOptimizer::as_python() {
     double steps = 0;
     fpt_direct_tensor* state[3] = {};
     require_direct(plugin.tensors.state_of_training(training_, static_cast<int32_t>(index), &steps, state));
-    std::vector<fpt_arg> kept{integer_argument(static_cast<int64_t>(index)), real_argument(steps)};
+    std::vector<fpt_arg> kept{number_argument(static_cast<int64_t>(index), FPT_INT64), real_argument(steps)};
     for (fpt_direct_tensor* each : state)
       if (each) kept.push_back(arguments.add(tensor_of_raw(each, /*same_layout=*/false)));  // passed as it is
     if (steps > 0) made->call("take_state", {kept.data(), static_cast<int32_t>(kept.size())}, {});

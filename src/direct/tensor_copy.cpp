@@ -22,8 +22,7 @@ bool copy_by_libtorch(Tensor& tensor, const Outputs& outputs, const ResultOption
   DirectAnswer answer;
   require_direct(direct_plugin().tensors.call_function("detach", 6, reading.same_layout, &none, &operand, 1, nullptr,
                                                        answer.raw()));
-  deliver(answer, {"copy_to", "a tensor"}, reading, outputs.get());
-  if (!outputs.device().is_host()) answer.wait(outputs.device());
+  hand_out(answer, {"copy_to", "a tensor"}, reading, outputs);
   return true;
 }
 

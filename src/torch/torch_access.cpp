@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "torch/torch_access.hpp"
 
-#include <cstdlib>
-#include <cstring>
-
+#include "base/switches.hpp"
 #include "python/interpreter.hpp"
 #include "torch/private_names.hpp"
 #include "torch/torch_symbols.hpp"
@@ -119,11 +117,6 @@ bool view_is_unchanged(const dlpack::ExchangeApi& api, PyObject* tensor, const A
 }
 
 }  // namespace
-
-bool is_switched_off(const char* variable) {
-  const char* value = std::getenv(variable);
-  return value && std::strcmp(value, "0") == 0;
-}
 
 bool is_tensor(PyObject* object) { return PyObject_TypeCheck(object, instance().tensor_type); }
 

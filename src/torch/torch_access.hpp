@@ -15,9 +15,6 @@
 
 namespace fpt::torch_access {
 
-/// True for a variable of the environment that is "0".
-bool is_switched_off(const char* variable);
-
 bool is_tensor(PyObject* object);
 /// A torch.Tensor or a Parameter itself, of no class derived from them.
 bool is_plain_tensor(PyObject* object);

@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "base/switches.hpp"
 #include "torch/dlpack.hpp"
 #include "torch/private_names.hpp"
 #include "torch/torch_access.hpp"

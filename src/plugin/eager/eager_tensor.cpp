@@ -26,18 +26,21 @@ namespace {
 
 constexpr const char* symbols[] = {"+", "-", "*", "/", "**", "==", "/=", "<", "<=", ">", ">=", "matmul"};
 
-at::Tensor wrapped(const at::Scalar& scalar) { return at::native::wrapped_scalar_tensor(scalar); }
+at::Tensor as_tensor(const at::Scalar& scalar) { return at::native::wrapped_scalar_tensor(scalar); }
+const at::Tensor& as_tensor(const at::Tensor& tensor) { return tensor; }
 
-at::Tensor computed(int32_t operation, const at::Tensor& left, const at::Tensor& right) {
+/// @param right  a tensor, or a scalar, which stays one where Python has a form of the operator for it
+template <class Right>
+at::Tensor computed(int32_t operation, const at::Tensor& left, const Right& right) {
   switch (operation) {
     case FPT_ADD:
-      return at::add(left, right);
+      return at::add(left, as_tensor(right));
     case FPT_SUBTRACT:
-      return at::sub(left, right);
+      return at::sub(left, as_tensor(right));
     case FPT_MULTIPLY:
-      return at::mul(left, right);
+      return at::mul(left, as_tensor(right));
     case FPT_DIVIDE:
-      return at::div(left, right);
+      return at::div(left, as_tensor(right));
     case FPT_POWER:
       return at::pow(left, right);
     case FPT_EQUAL:
@@ -53,43 +56,18 @@ at::Tensor computed(int32_t operation, const at::Tensor& left, const at::Tensor&
     case FPT_GREATER_EQUAL:
       return at::ge(left, right);
     default:
-      return at::matmul(left, right);
-  }
-}
-
-at::Tensor computed(int32_t operation, const at::Tensor& left, const at::Scalar& right) {
-  switch (operation) {
-    case FPT_ADD:
-    case FPT_SUBTRACT:
-    case FPT_MULTIPLY:
-    case FPT_DIVIDE:
-      return computed(operation, left, wrapped(right));
-    case FPT_POWER:
-      return at::pow(left, right);
-    case FPT_EQUAL:
-      return at::eq(left, right);
-    case FPT_NOT_EQUAL:
-      return at::ne(left, right);
-    case FPT_LESS:
-      return at::lt(left, right);
-    case FPT_LESS_EQUAL:
-      return at::le(left, right);
-    case FPT_GREATER:
-      return at::gt(left, right);
-    case FPT_GREATER_EQUAL:
-      return at::ge(left, right);
-    default:
+      if constexpr (std::is_same_v<Right, at::Tensor>) return at::matmul(left, right);
       fail(FPT_ERR_PYTHON, "matmul: TypeError: matmul takes tensors, and one operand is a number");
   }
 }
 
 /// What the methods for operands on the right do: __radd__, __rsub__, ...
-at::Tensor computed(int32_t operation, const at::Scalar& left, const at::Tensor& right) {
+at::Tensor computed_from_right(int32_t operation, const at::Scalar& left, const at::Tensor& right) {
   switch (operation) {
     case FPT_SUBTRACT:
       return at::rsub(right, left);
     case FPT_DIVIDE:
-      return at::mul(right.reciprocal(), wrapped(left));
+      return at::mul(right.reciprocal(), as_tensor(left));
     case FPT_POWER:
       return at::pow(left, right);
     case FPT_LESS:
@@ -204,7 +182,7 @@ EagerTensor operate(int32_t operation, const fpt_direct_operand& left, const fpt
     if (!second.tensor)
       made = computed(operation, seen(first), number_of(*second.scalar));
     else if (!first.tensor)
-      made = computed(operation, number_of(*first.scalar), seen(second));
+      made = computed_from_right(operation, number_of(*first.scalar), seen(second));
     else if (first.is_turned || second.is_turned)
       made = computed(operation, seen(first), seen(second));
     else

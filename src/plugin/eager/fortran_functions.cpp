@@ -1,22 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "plugin/eager/fortran_functions.hpp"
 
-#include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
-#include <ATen/ops/empty.h>
-#include <ATen/ops/empty_like.h>
-#include <ATen/ops/eye.h>
-#include <ATen/ops/full.h>
-#include <ATen/ops/linspace.h>
-#include <ATen/ops/ones.h>
-#include <ATen/ops/ones_like.h>
-#include <ATen/ops/rand.h>
-#include <ATen/ops/rand_like.h>
-#include <ATen/ops/randn.h>
-#include <ATen/ops/randn_like.h>
 #include <ATen/ops/stack.h>
-#include <ATen/ops/zeros.h>
-#include <ATen/ops/zeros_like.h>
 
 #include "plugin/eager/dtypes.hpp"
 #include "plugin/eager/eager_tensor.hpp"
@@ -24,18 +10,6 @@
 
 namespace fpt::direct {
 namespace {
-
-/// Element type and device where the texts say one.
-at::TensorOptions options_of(const std::string& dtype, const std::string& device) {
-  at::TensorOptions options;
-  if (!dtype.empty()) options = options.dtype(dtype_named(dtype));
-  if (!device.empty()) options = options.device(device_named(device));
-  return options;
-}
-
-at::Tensor trained(at::Tensor tensor, bool requires_grad) {
-  return requires_grad ? tensor.set_requires_grad(true) : tensor;
-}
 
 /// The operator behind a name below torch.
 Operators& operators_of(const std::string& name) {
@@ -48,46 +22,40 @@ at::Tensor first_of(const c10::IValue& result) {
   return result.isTuple() ? result.toTupleRef().elements()[0].toTensor() : result.toTensor();
 }
 
+/// A maker of torch by its name, with element type and device where the texts at `kind` say one. Whether gradients are
+/// computed comes behind them.
+c10::IValue made_by(const std::string& name, GivenArguments given, FunctionCall& call, std::size_t kind) {
+  if (!call.text(kind).empty()) given.add(call.text(kind), "dtype");
+  if (!call.text(kind + 1).empty()) given.add(call.text(kind + 1), "device");
+  const bool is_trained = call.logical(kind + 2);
+  at::Tensor made = operators_of(name).call(given).toTensor();
+  return is_trained ? made.set_requires_grad(true) : made;
+}
+
 c10::IValue create(FunctionCall& call, const std::string& name) {
-  const std::vector<int64_t> sizes = call.shape(call.integers(0));
-  const at::TensorOptions options = options_of(call.text(1), call.text(2));
-  const bool is_trained = call.logical(3);
-  if (name == "empty") return trained(at::empty(sizes, options), is_trained);
-  if (name == "zeros") return trained(at::zeros(sizes, options), is_trained);
-  if (name == "ones") return trained(at::ones(sizes, options), is_trained);
-  if (name == "rand") return trained(at::rand(sizes, options), is_trained);
-  if (name == "randn") return trained(at::randn(sizes, options), is_trained);
-  if (name == "full") return trained(at::full(sizes, call.number(4), options), is_trained);
-  throw NotHere();
+  GivenArguments given;
+  given.add(c10::List<int64_t>(call.shape(call.integers(0))));
+  if (call.has(4)) given.add(call.number(4));
+  return made_by(name, std::move(given), call, 1);
 }
 
 c10::IValue spread(FunctionCall& call, const std::string& name) {
-  const at::TensorOptions options = options_of(call.text(0), call.text(1));
-  const bool is_trained = call.logical(2);
-  if (name == "arange")
-    return trained(call.has(5) ? at::arange(call.number(3), call.number(4), call.number(5), options)
-                               : at::arange(call.number(3), call.number(4), options),
-                   is_trained);
-  if (name == "linspace")
-    return trained(at::linspace(call.number(3), call.number(4), call.integer(5), options), is_trained);
-  if (name == "eye") return trained(at::eye(call.integer(3), options), is_trained);
-  throw NotHere();
+  GivenArguments given;
+  for (std::size_t i = 3; i < call.count(); ++i) given.add(call.number(i));
+  return made_by(name, std::move(given), call, 0);
 }
 
 c10::IValue like(FunctionCall& call, const std::string& name) {
-  const at::Tensor& tensor = call.tensor(0);
-  const at::TensorOptions options = options_of(call.text(1), call.text(2));
-  const bool is_trained = call.logical(3);
-  if (name == "empty_like") return trained(at::empty_like(tensor, options), is_trained);
-  if (name == "zeros_like") return trained(at::zeros_like(tensor, options), is_trained);
-  if (name == "ones_like") return trained(at::ones_like(tensor, options), is_trained);
-  if (name == "rand_like") return trained(at::rand_like(tensor, options), is_trained);
-  if (name == "randn_like") return trained(at::randn_like(tensor, options), is_trained);
-  throw NotHere();
+  GivenArguments given;
+  given.add(call.tensor(0));
+  return made_by(name, std::move(given), call, 1);
 }
 
 c10::IValue to(FunctionCall& call, const std::string&) {
-  return call.tensor(0).to(options_of(call.text(1), call.text(2)), /*non_blocking=*/call.logical(3));
+  at::TensorOptions options;
+  if (!call.text(1).empty()) options = options.dtype(dtype_named(call.text(1)));
+  if (!call.text(2).empty()) options = options.device(device_named(call.text(2)));
+  return call.tensor(0).to(options, /*non_blocking=*/call.logical(3));
 }
 
 c10::IValue reduce(FunctionCall& call, const std::string& name) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// What is looked at after a call: inputs that were changed, memory that was kept, conversions that go back.
+#include "base/switches.hpp"
 #include "script.hpp"
 #include "script/call.hpp"
 #include "torch/torch_access.hpp"
@@ -30,7 +31,7 @@ def ftn_pytorch_forward(x):
 )";
 
 /// Whether every call looks: without the C++ functions of torch it would take too long.
-bool all_calls_look() { return !torch_access::is_switched_off("FTN_PYTORCH_CPP_FUNCTIONS"); }
+bool all_calls_look() { return !is_switched_off("FTN_PYTORCH_CPP_FUNCTIONS"); }
 
 TEST(InputModified, IsAnErrorInEveryCall) {
   for (const char* mode : {"checked", "safe"}) {

@@ -3,6 +3,7 @@
 /// the fast ways switched off.
 #include <cstring>
 
+#include "base/switches.hpp"
 #include "python/interpreter.hpp"
 #include "script.hpp"
 #include "torch/framework.hpp"
@@ -11,7 +12,7 @@
 namespace fpt {
 namespace {
 
-bool is_on(const char* variable) { return !torch_access::is_switched_off(variable); }
+bool is_on(const char* variable) { return !is_switched_off(variable); }
 
 struct TorchAccess : testing::Test {
   test::Script script{"import torch"};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// What the functions of torch's libraries say is what Python says.
+#include "base/switches.hpp"
 #include "python/interpreter.hpp"
 #include "script.hpp"
 #include "torch/framework.hpp"
@@ -33,8 +34,8 @@ struct Symbols : testing::Test {
 };
 
 TEST_F(Symbols, AreLeftOutOneByOne) {
-  const bool wants_functions = !torch_access::is_switched_off("FTN_PYTORCH_CPP_FUNCTIONS");
-  EXPECT_EQ(symbols.has_shim(), !torch_access::is_switched_off("FTN_PYTORCH_SHIM"));
+  const bool wants_functions = !is_switched_off("FTN_PYTORCH_CPP_FUNCTIONS");
+  EXPECT_EQ(symbols.has_shim(), !is_switched_off("FTN_PYTORCH_SHIM"));
   EXPECT_EQ(symbols.tells_autograd(), wants_functions);
   EXPECT_EQ(symbols.tells_version(), wants_functions);
   EXPECT_EQ(symbols.tells_negative(), wants_functions);
