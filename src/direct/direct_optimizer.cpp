@@ -32,7 +32,7 @@ fpt_arg named(fpt_arg arg, std::string_view name) {
 }
 
 template <class Number>
-fpt_arg number_argument(Number value, int32_t dtype, std::string_view name = {}) {
+fpt_arg number_argument(Number value, int16_t dtype, std::string_view name = {}) {
   fpt_arg made = argument_of({});
   made.dtype = dtype;
   made.access = FPT_IN;
