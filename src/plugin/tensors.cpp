@@ -35,15 +35,39 @@ Axes axes_of(const Array& array, bool same_layout) {
   const Array seen = same_layout ? array : reversed(array);
   const auto size = static_cast<int64_t>(dtype_size(array.dtype));
   Axes axes{{}, {}, static_cast<std::size_t>(array.rank)};
+  for (std::size_t i = 0; i < axes.rank; ++i) {
+    if (seen.strides[i] < 0 && seen.extents[i] > 1) refuse_negative_stride("model");
+    axes.sizes[i] = seen.extents[i];
+    axes.strides[i] = std::max<int64_t>(seen.strides[i], 0) / size;
+  }
+  return axes;
+}
+
+/// The same with the stride of a packed array for each axis of one element. It is never used, but packages of
+/// AOTInductor compare it.
+Axes packed_axes_of(const Array& array, bool same_layout) {
+  Axes axes = axes_of(array, same_layout);
   int64_t following = 1;
   for (std::size_t i = axes.rank; i-- > 0;) {
-    axes.sizes[i] = seen.extents[i];
-    if (seen.strides[i] < 0 && seen.extents[i] > 1) refuse_negative_stride("model");
-    // The stride of a single element is never used, but packages of AOTInductor compare it with that of a packed array.
-    axes.strides[i] = seen.extents[i] > 1 ? seen.strides[i] / size : following;
+    if (axes.sizes[i] <= 1) axes.strides[i] = following;
     following = axes.strides[i] * std::max<int64_t>(axes.sizes[i], 1);
   }
   return axes;
+}
+
+at::Tensor tensor_with(const Array& array, const Axes& axes, MemoryOwner owner) {
+  require_alignment(array);
+  const c10::InferenceMode normal(false);  // a tensor made in inference mode could not be used in training
+  const at::Device device = at_device(array.device);
+  at::TensorMaker maker = at::for_blob(array.data, axes.size_list());
+  maker.strides(axes.stride_list())
+      .options(at::TensorOptions(scalar_type_of(array.dtype)).device(device))
+      .target_device(device);
+  if (owner) {
+    const auto release = owner.get_deleter();
+    maker.context(owner.release(), release);
+  }
+  return maker.make_tensor();
 }
 
 }  // namespace
@@ -75,19 +99,7 @@ Array array_of_tensor(const at::Tensor& tensor, bool same_layout) {
 }
 
 at::Tensor tensor_on(const Array& array, bool same_layout, MemoryOwner owner) {
-  require_alignment(array);
-  const c10::InferenceMode normal(false);  // a tensor made in inference mode could not be used in training
-  const Axes axes = axes_of(array, same_layout);
-  const at::Device device = at_device(array.device);
-  at::TensorMaker maker = at::for_blob(array.data, axes.size_list());
-  maker.strides(axes.stride_list())
-      .options(at::TensorOptions(scalar_type_of(array.dtype)).device(device))
-      .target_device(device);
-  if (owner) {
-    const auto release = owner.get_deleter();
-    maker.context(owner.release(), release);
-  }
-  return maker.make_tensor();
+  return tensor_with(array, axes_of(array, same_layout), std::move(owner));
 }
 
 void wait_for(Device device) {
@@ -119,7 +131,7 @@ bool TensorCache::is_untouched(const Entry& entry) noexcept {
 }
 
 TensorCache::Entry TensorCache::made(const Array& array, bool same_layout) {
-  at::Tensor tensor = tensor_on(array, same_layout);
+  at::Tensor tensor = tensor_with(array, packed_axes_of(array, same_layout), {nullptr, nullptr});
   return {array, tensor, at::DimVector(tensor.sizes()), at::DimVector(tensor.strides())};
 }
 
@@ -152,7 +164,7 @@ const at::Tensor& TensorCache::copied(const fpt_arg& arg, int32_t dtype, bool sa
   Array target = source;
   target.dtype = dtype;
   set_contiguous(target);
-  const Axes axes = axes_of(target, same_layout);
+  const Axes axes = packed_axes_of(target, same_layout);
   const at::ScalarType type = scalar_type_of(dtype);
   const bool fits = copy_.defined() && is_unshared(copy_) && copy_.scalar_type() == type && !copy_.requires_grad() &&
                     copy_.sizes() == axes.size_list() && copy_.strides() == axes.stride_list();

@@ -32,10 +32,12 @@ contains
 
       real(real64), target :: a(4, 3)
       real(real64), pointer :: p(:, :), flat(:)
+      real(real64), target :: thin(1, 2, 3)
       real(real64) :: found(2, 3), turned(3, 4)
       type(torch_tensor) :: x, y
       integer :: i, stat
 
+      thin = 1
       a = reshape([(real(i, real64), i=1, 12)], [4, 3])
       call x%from_array(torch_in(a), layout=layout)
       y = torch_slice(x, 1, first=2, step=2)
@@ -68,6 +70,8 @@ contains
       y = torch_contiguous(torch_permute(torch_permute(x, [2, 1]), [2, 1]))
       call y%copy_to(torch_out(a))
       call expect(a(1, 2) == 99, layout // ": contiguous")
+      call x%from_array(torch_in(thin), layout=layout)
+      call expect(all(x%stride() == [1, 1, 2]), layout // ": strides of an array with an axis of one element")
    end subroutine views_share_memory
 
    subroutine copies_do_not()
