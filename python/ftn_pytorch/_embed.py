@@ -75,6 +75,11 @@ def write_through(target: Any, value: Any, same_layout: bool) -> None:
     fortran_tensors.write_through(target, value, same_layout)
 
 
+def written(target: Any) -> None:
+    """The core has written into the memory of a tensor; see ``fortran_tensors.written``."""
+    fortran_tensors.written(target)
+
+
 def describe_operands(left: Any, right: Any, same_layout: int) -> str:
     """What the operands of a failed operator were, a line each."""
     return fortran_tensors.describe_operands(left, right, bool(same_layout))
