@@ -149,15 +149,15 @@ bool DirectRunner::has(const std::string& function) {
     return direct_plugin().has(module_, function.c_str()) != 0;
   if (function == forward_hook) return direct_plugin().has(module_, "forward") != 0;
   if (after(own_prefix, function).empty()) return direct_plugin().has(module_, function.c_str()) != 0;
-  return function == parameters_function || function == train_hook || function == "ftn_pytorch_save" || function == "ftn_pytorch_restore" ||
-         is_optimizer(after(optimizer_prefix, function));
+  return function == parameters_function || function == train_hook || function == "ftn_pytorch_save" ||
+         function == "ftn_pytorch_restore" || is_optimizer(after(optimizer_prefix, function));
 }
 
 Graphs DirectRunner::graphs_of_call(bool hands_tensors, int32_t flags) const noexcept {
   if (kind_ != ModelKind::torchscript) return Graphs::refused;
   if (!hands_tensors) return Graphs::dropped;
-  if (((flags | flags_) & FPT_USE_INFERENCE_MODE) != 0) return Graphs::refused;
-  return parameters_are_out_ ? Graphs::recorded_for_parameters : Graphs::recorded;
+  const bool is_inference = ((flags | flags_) & FPT_USE_INFERENCE_MODE) != 0;  // except where an input has a graph
+  return parameters_are_out_ && !is_inference ? Graphs::recorded_for_parameters : Graphs::recorded;
 }
 
 void DirectRunner::run_plugin(std::string_view method, const DirectArguments& inputs, int32_t flags,

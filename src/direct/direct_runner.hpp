@@ -63,7 +63,7 @@ class DirectRunner : public Runner {
   ModelKind kind_;
   std::string file_, name_, backend_ = "direct";  // the name is for messages
   ResultOptions reading_;
-  int32_t flags_;  // of the load
+  int32_t flags_;                                // of the load
   std::atomic<bool> parameters_are_out_{false};  // so results belong to their graph
   std::atomic<bool> has_stream_{false};
   std::mutex stream_mutex_;

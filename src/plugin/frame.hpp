@@ -49,7 +49,7 @@ class Frame {
     const char* what;
     int32_t index;
     bool copied, is_of_program;  // a copy in memory of torch; a tensor that others hold, too
-    Array seen;  // a copy as it was made: the model may give its tensor another shape
+    Array seen;                  // a copy as it was made: the model may give its tensor another shape
     bool is_changed() const noexcept;
     const at::Tensor& used() const noexcept { return moved.defined() ? moved : *given; }
   };

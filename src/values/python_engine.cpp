@@ -82,8 +82,8 @@ class PythonEngine : public Engine {
     ensure_started();
     const InterpreterLock gil;
     if (!is_tensor(object_of(target).get()))
-      fail(FPT_ERR_ARGUMENT, "an array of NumPy that a script returned cannot be an output: pass the array itself with ",
-           "torch_out");
+      fail(FPT_ERR_ARGUMENT,
+           "an array of NumPy that a script returned cannot be an output: pass the array itself with ", "torch_out");
   }
   void written(Tensor& target) noexcept override {
     try {

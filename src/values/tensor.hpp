@@ -116,8 +116,8 @@ void end_owner(int64_t* home);
 /// An argument that refers to a tensor. FPT_ERR_NOT_LOADED, FPT_ERR_FREED.
 [[nodiscard]] fpt_arg tensor_argument(int64_t handle);
 
-/// A tensor as output of a call, which writes into its memory. Afterwards torch is told of the change, so that a gradient
-/// which needs the values before is refused.
+/// A tensor as output of a call, which writes into its memory. Afterwards torch is told of the change, so that a
+/// gradient which needs the values before is refused.
 class TensorOutput {
  public:
   /// FPT_ERR_ARGUMENT for memory that has another element at the same place, and for arrays of NumPy.

@@ -225,6 +225,10 @@ class Runner(abc.ABC):
             function = device.on_device(function, self.device)
         return function, Convention(one_list=False, has_out=False)
 
+    def for_derivatives(self, function: Callable) -> Callable:
+        """The form of a function that torch can follow."""
+        return function
+
     def first_call(self, name: str, args: tuple, kwargs: Mapping[str, Any]) -> None:
         """Check the first call of a function: SIGNATURE if the arguments do not fit it."""
         if name == TRAIN:
@@ -244,7 +248,8 @@ class Runner(abc.ABC):
                 raise FtnPytorchError(
                     "HOOK", f"{self.path} cannot be differentiated: it holds no operations that torch could follow"
                 )
-            return derivatives.derivative(wanted, self.require(wanted[2]), self.layout == "reversed")
+            function = self.for_derivatives(self.require(wanted[2]))
+            return derivatives.derivative(wanted, function, self.layout == "reversed")
         function = self.find(name)
         if function is not None:
             return function

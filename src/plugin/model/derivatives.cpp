@@ -18,10 +18,10 @@ namespace {
 
 using Tensors = std::vector<at::Tensor>;
 
-constexpr std::pair<std::string_view, Derivative::Kind> kinds[] = {{"ftn_pytorch_tangent:", Derivative::Kind::tangent},
-                                                                   {"ftn_pytorch_adjoint:", Derivative::Kind::adjoint},
-                                                                   {"ftn_pytorch_jacobian:",
-                                                                    Derivative::Kind::jacobian}};
+constexpr std::pair<std::string_view, Derivative::Kind> kinds[] = {
+    {"ftn_pytorch_tangent:", Derivative::Kind::tangent},
+    {"ftn_pytorch_adjoint:", Derivative::Kind::adjoint},
+    {"ftn_pytorch_jacobian:", Derivative::Kind::jacobian}};
 
 /// The level of torch at which tangents are computed: there is one for the process.
 class DualLevel {
@@ -163,9 +163,8 @@ class Differentiated {
       const c10::IValue number = is_value(arg) ? value_of(arg) : c10::IValue();
       if (is_value(arg) && !(number.isScalar() && array.dim() == 0))
         refuse(FPT_ERR_SHAPE, number.isScalar() ? "a number" : "a text");
-      pairs.push_back(is_value(arg)
-                          ? at::full({}, number.toScalar(), array.options().requires_grad(false))
-                          : frame_.tensor(settings_, arg, what, i));
+      pairs.push_back(is_value(arg) ? at::full({}, number.toScalar(), array.options().requires_grad(false))
+                                    : frame_.tensor(settings_, arg, what, i));
       const at::Tensor& direction = pairs.back();
       const bool fits = direction.sizes() == array.sizes();
       if (!fits || direction.scalar_type() != array.scalar_type())
@@ -225,7 +224,8 @@ std::optional<Derivative> derivative_named(std::string_view name) {
 
 void derive(const Derivative& wanted, const Settings& settings, Method& method, const torch::jit::Module& module,
             Inputs inputs, Answer& answer) {
-  if (inputs.count < wanted.directions) fail(FPT_ERR_ARGUMENT, wanted.function, " is given fewer arguments than it says");
+  if (inputs.count < wanted.directions)
+    fail(FPT_ERR_ARGUMENT, wanted.function, " is given fewer arguments than it says");
   const FramePool::Lease frame(method.frames());
   frame->begin(settings, /*may_keep=*/false);
   {

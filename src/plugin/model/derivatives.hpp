@@ -11,7 +11,7 @@ namespace fpt::direct {
 /// What "ftn_pytorch_adjoint:1:forward" asks for.
 struct Derivative {
   enum class Kind { tangent, adjoint, jacobian } kind;
-  int32_t directions;        ///< so many arguments come before those of the method
+  int32_t directions;         ///< so many arguments come before those of the method
   std::string_view function;  ///< as the caller names it
 };
 

@@ -341,8 +341,7 @@ TEST_F(DirectRunnerTest, HasNoCheckpoints) {
 TEST_F(DirectRunnerTest, LeavesObjectsToPython) {
   const Model model("two");
   EXPECT_FAILS(outcome_of([&] { model->create("ftn_pytorch_averaged", {}); }), FPT_ERR_HOOK, "backend=\"python\"");
-  EXPECT_FAILS(outcome_of([&] { model->create("ftn_pytorch_optimizer", {}); }), FPT_ERR_ARGUMENT,
-               "no parameter of");
+  EXPECT_FAILS(outcome_of([&] { model->create("ftn_pytorch_optimizer", {}); }), FPT_ERR_ARGUMENT, "no parameter of");
 }
 
 TEST_F(DirectRunnerTest, DerivativesAreThoseOfTheMethod) {
@@ -369,8 +368,8 @@ TEST_F(DirectRunnerTest, DerivativesRefuseWhatDoesNotFit) {
   EXPECT_FAILS(model.call(adjoint, {in(1.0), in(x, {3, 2})}, {out(y)}), FPT_ERR_SHAPE, "gradient 1 is a number");
   EXPECT_FAILS(two.call(adjoint, {in(x), in(x), in(x)}, {out(y)}), FPT_ERR_ARGUMENT,
                "1 gradients were given, but ftn_pytorch_forward has 2 real or complex outputs");
-  EXPECT_FAILS(two.call("ftn_pytorch_tangent:1:ftn_pytorch_forward", {in(x), in(x), in(x)}, {out(y)}),
-               FPT_ERR_ARGUMENT, "1 tangents were given, but ftn_pytorch_forward has 2 real or complex inputs");
+  EXPECT_FAILS(two.call("ftn_pytorch_tangent:1:ftn_pytorch_forward", {in(x), in(x), in(x)}, {out(y)}), FPT_ERR_ARGUMENT,
+               "1 tangents were given, but ftn_pytorch_forward has 2 real or complex inputs");
   EXPECT_FAILS(two.call("ftn_pytorch_jacobian:0:ftn_pytorch_forward", {in(x), in(x)}, {out(y)}), FPT_ERR_ARGUMENT,
                "a Jacobian is that of one input and one output");
   EXPECT_FAILS(two.call("ftn_pytorch_adjoint:1:missing", {in(x), in(x)}, {out(y)}), FPT_ERR_HOOK, "has no function");

@@ -140,6 +140,15 @@ class TorchScriptRunner(Runner):
             process.warn(f"{self.path} was loaded to run on the host: module_use_device has its effect in load alone")
         return self._for_tensors(function, name == FORWARD, flags)
 
+    def for_derivatives(self, function: Callable) -> Callable:
+        """The same function as it is written: rewritten for gradients by torch.jit it would have no tangents."""
+
+        def as_written(*args: Any, **named: Any) -> Any:
+            with self._torch.jit.optimized_execution(False):
+                return function(*args, **named)
+
+        return as_written
+
     def _takes_dictionary(self) -> bool:
         """One argument, a dictionary: its entries are inputs with names."""
         arguments = self._schema(FORWARD).arguments[1:]

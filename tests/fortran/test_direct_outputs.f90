@@ -1,0 +1,98 @@
+! SPDX-License-Identifier: MIT
+!> Outputs of calls that are tensors in memory of torch: of saved models, with and without Python.
+program test_direct_outputs
+   use, intrinsic :: iso_fortran_env, only : real64
+   use check, only : expect, expect_status, expect_text, finish, is_mapped
+   use ftn_pytorch
+   implicit none
+
+   character(6) :: backend
+
+   call get_command_argument(1, backend)
+   call outputs_of_torch()
+   call outputs_of_functions()
+   call results_go_on()
+   if (command_argument_count() == 1) call expect(.not. is_mapped("libpython"), "nothing of Python is in the process")
+   call finish()
+
+contains
+
+   !> Outputs of calls may be tensors that torch has made; torch knows that they were written
+   subroutine outputs_of_torch()
+      type(torch_module) :: model
+      type(torch_tensor) :: x, y, p, q, wide
+      real(real64), target :: a(3, 2), found(3, 2)
+      integer :: i, stat
+      character(:), allocatable :: errmsg
+
+      a = reshape([(real(i, real64), i=1, 6)], [3, 2])
+      call model%load("direct_weighted.pt", backend=backend)
+      call x%from_array(a)
+      call y%zeros([3, 2], dtype="float64")
+      call model%forward([x%arg()], [y%arg()])
+      call y%copy_to(torch_out(found))
+      call expect(all(found == a*spread([1d0, 2d0, 3d0], 2, 2)), "written into memory of torch")
+      call p%ones([3, 2], dtype="float64")
+      call p%set_requires_grad()
+      q = torch_sum(p*y)
+      call model%forward([x%arg()], [y%arg()])
+      call q%backward(stat=stat, errmsg=errmsg)
+      call expect_status(stat, FTN_PYTORCH_ERR_PYTHON, "a gradient that needs the values before", errmsg)
+      call expect_text(errmsg, "modified by an inplace operation", "a gradient that needs the values before")
+      y = p*2
+      call model%forward([x%arg()], [y%arg()])
+      call expect(.not. y%requires_grad(), "the graph of the values before has ended")
+      call torch_call("expand", [p%arg(), torch_in([2, 2, 3])], wide)
+      call model%forward([x%arg()], [wide%arg()], stat=stat, errmsg=errmsg)
+      call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "elements at the same place", errmsg)
+      call expect_text(errmsg, "expanded", "elements at the same place")
+      call y%zeros([2, 2], dtype="float64")
+      call model%forward([x%arg()], [y%arg()], stat=stat, errmsg=errmsg)
+      call expect_status(stat, FTN_PYTORCH_ERR_SHAPE, "another shape", errmsg)
+   end subroutine outputs_of_torch
+
+   !> The same of functions of torch
+   subroutine outputs_of_functions()
+      type(torch_tensor) :: x, y, p, q
+      real(real64), target :: a(4), found(4)
+      integer :: stat
+      character(:), allocatable :: errmsg
+
+      a = [1d0, 2d0, 3d0, 4d0]
+      call x%from_array(a)
+      call y%ones([4], dtype="float64")
+      call p%ones([4], dtype="float64")
+      call p%set_requires_grad()
+      q = torch_sum(p*y)
+      call torch_call("neg", [x%arg()], [y%arg()])
+      call y%copy_to(torch_out(found))
+      call expect(all(found == -a), "a function writes into a tensor of torch")
+      call q%backward(stat=stat, errmsg=errmsg)
+      call expect_status(stat, FTN_PYTORCH_ERR_PYTHON, "a gradient that needs the values before", errmsg)
+   end subroutine outputs_of_functions
+
+   !> A result is the output of the next call
+   subroutine results_go_on()
+      type(torch_module) :: model
+      type(torch_results) :: results
+      type(torch_tensor) :: x, y
+      real(real64), target :: a(3, 2), found(3, 2)
+      integer :: i
+
+      a = 1
+      call model%load("direct_weighted.pt", backend=backend)
+      call x%from_array(a)
+      call model%forward([x%arg()], y)
+      do i = 2, 4
+         a = i
+         call model%forward([x%arg()], [y%arg()])
+         call y%copy_to(torch_out(found))
+         call expect(all(found == i*spread([1d0, 2d0, 3d0], 2, 2)), "a result is written again")
+      end do
+      call model%forward([x%arg()], results)
+      call y%zeros([3, 2], dtype="float64")
+      call results%copy_to(1, y%arg())
+      call y%copy_to(torch_out(found))
+      call expect(all(found == 4*spread([1d0, 2d0, 3d0], 2, 2)), "results are copied into a tensor of torch")
+   end subroutine results_go_on
+end program test_direct_outputs
