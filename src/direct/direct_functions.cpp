@@ -10,6 +10,7 @@
 #include "base/error.hpp"
 #include "calls/python_side.hpp"
 #include "direct/direct_answer.hpp"
+#include "direct/direct_loss.hpp"
 #include "direct/direct_optimizer.hpp"
 #include "direct/direct_plugin.hpp"
 #include "direct/direct_tensor.hpp"
@@ -101,7 +102,9 @@ void DirectFunctions::call(std::string_view function, Args inputs, const Targets
 }
 
 std::unique_ptr<Runner> DirectFunctions::create(std::string_view function, Args inputs) {
-  std::unique_ptr<Runner> made = function == "ftn_pytorch_optimizer" ? DirectOptimizer::make(inputs) : nullptr;
+  std::unique_ptr<Runner> made = function == "ftn_pytorch_optimizer" ? DirectOptimizer::make(inputs)
+                                 : function == "ftn_pytorch_loss"    ? DirectLoss::make(inputs)
+                                                                     : nullptr;
   return made ? std::move(made) : DelegatingRunner::create(function, inputs);
 }
 

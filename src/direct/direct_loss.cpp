@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT
+#include "direct/direct_loss.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+#include <vector>
+
+#include "arrays/scalar.hpp"
+#include "calls/python_side.hpp"
+
+namespace fpt {
+namespace {
+
+constexpr std::pair<std::string_view, std::string_view> functions[] = {
+    {"MSELoss", "mse_loss"},
+    {"L1Loss", "l1_loss"},
+    {"SmoothL1Loss", "smooth_l1_loss"},
+    {"HuberLoss", "huber_loss"},
+    {"CrossEntropyLoss", "cross_entropy"},
+    {"NLLLoss", "nll_loss"},
+    {"KLDivLoss", "kl_div"},
+    {"BCELoss", "binary_cross_entropy"},
+    {"BCEWithLogitsLoss", "binary_cross_entropy_with_logits"}};
+
+/// The text has to outlive the argument.
+fpt_arg text_argument(const std::string& text, std::string_view name = {}) {
+  fpt_arg made = argument_of({});
+  describe_text(made, text.data(), static_cast<int64_t>(text.size()), FPT_IN);
+  if (!name.empty()) name_arg(made, name.data(), static_cast<int64_t>(name.size()));
+  return made;
+}
+
+bool is_text(const fpt_arg& arg) noexcept { return arg.dtype == FPT_TEXT && arg.status == FPT_OK; }
+
+}  // namespace
+
+DirectLoss::DirectLoss(std::string kind, std::string_view function, std::string reduction)
+    : kind_(std::move(kind)), function_(concat("nn.functional.", function)), reduction_(std::move(reduction)) {}
+
+std::unique_ptr<Runner> DirectLoss::make(Args inputs) {
+  if (inputs.count < 1 || inputs.count > 2 || !is_text(inputs[0])) return nullptr;
+  const std::string kind(text_of(inputs[0]));
+  const auto* const known =
+      std::find_if(std::begin(functions), std::end(functions), [&](const auto& each) { return each.first == kind; });
+  if (known == std::end(functions)) return nullptr;
+  std::string reduction;
+  if (inputs.count == 2) {
+    if (!is_text(inputs[1]) || inputs[1].name != std::string_view("reduction")) return nullptr;
+    reduction = text_of(inputs[1]);
+  }
+  return std::unique_ptr<Runner>(new DirectLoss(kind, known->second, std::move(reduction)));
+}
+
+void DirectLoss::call(std::string_view function, Args inputs, const Targets& targets) {
+  if (function != "forward" || inputs.count != 2) return python().call(function, inputs, targets);
+  std::vector<fpt_arg> args(inputs.begin(), inputs.end());
+  if (!reduction_.empty()) args.push_back(text_argument(reduction_, "reduction"));
+  functions_.call(function_, {args.data(), static_cast<int32_t>(args.size())}, targets);
+}
+
+std::unique_ptr<Runner> DirectLoss::make_python() {
+  std::vector<fpt_arg> args{text_argument(kind_)};
+  if (!reduction_.empty()) args.push_back(text_argument(reduction_, "reduction"));
+  return python_side().torch_functions(false)->create("ftn_pytorch_loss",
+                                                      {args.data(), static_cast<int32_t>(args.size())});
+}
+
+}  // namespace fpt
