@@ -203,7 +203,7 @@ contains
       call results%free()
    end subroutine torch_model_parameters
 
-   !> Write the parameters with their names, as Python prints them
+   !> Write the parameters with their names
    subroutine torch_model_print_parameters(self)
       !> Loaded model
       class(torch_model), intent(in) :: self

@@ -82,7 +82,8 @@ void DirectFunctions::call(std::string_view function, Args inputs, const Targets
   const CallName name{function, "torch"};
   const ResultOptions reading{same_layout_, /*cast=*/false, /*brings_to_host=*/false};
   FunctionArguments given(inputs, same_layout_, name);
-  if (!given.is_direct()) return python().call(function, given.get(), targets);
+  const bool has_other_form = function == "fortran.text" && python_is_started();  // beside scripts as they print
+  if (!given.is_direct() || has_other_form) return python().call(function, given.get(), targets);
   const Outputs outputs(targets.outputs);
   const auto goes_to_python = [&](fpt_status status) {
     if (status != FPT_DIRECT_NOT_HERE) return require_direct(status), false;

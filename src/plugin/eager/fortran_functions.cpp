@@ -193,6 +193,12 @@ c10::IValue clear_gradient(FunctionCall& call, const std::string&) {
   return {};
 }
 
+c10::IValue text_of_tensor(FunctionCall& call, const std::string&) {
+  std::ostringstream text;
+  text << call.tensor(0).detach();
+  return text.str();
+}
+
 c10::IValue requires_grad(FunctionCall& call, const std::string&) { return call.tensor(0).requires_grad(); }
 
 c10::IValue set_requires_grad(FunctionCall& call, const std::string&) {
@@ -264,6 +270,7 @@ constexpr Entry own_functions[] = {{"fortran.create", create},
                                    {"fortran.backward", backward},
                                    {"fortran.zero_grad", zero_gradient},
                                    {"fortran.strides", strides},
+                                   {"fortran.text", text_of_tensor},
                                    {"manual_seed", manual_seed}};
 
 constexpr Entry own_network_functions[] = {{"softsign", softsign}, {"tanhshrink", tanhshrink}};
