@@ -23,6 +23,7 @@ program test_saved_recording
    call has_other_functions()
    call has_numbers()
    call takes_other_memory()
+   call gives_its_parameters()
    call expect(.not. is_mapped("libpython"), "nothing of Python is in the process")
    call refuses()
    call finish()
@@ -61,6 +62,30 @@ contains
 
       same = transfer(one, 1_int32) == transfer(other, 1_int32)
    end function same
+
+   !> Those that its functions compute with
+   subroutine gives_its_parameters()
+      type(torch_module) :: model
+      type(torch_results) :: parameters
+      type(torch_tensor) :: bias
+      real(real32) :: before(4, many), after(4, many)
+      real(real32), pointer :: b(:)
+      integer :: last
+
+      call model%load("closure.ftr")
+      call expect(model%has("ftn_pytorch_parameters"), "it tells that it has parameters")
+      call model%forward([torch_in(x)], [torch_out(before)])
+      call model%parameters(parameters)
+      last = parameters%count()
+      call expect(last >= 2, "its parameters")
+      call parameters%get(last, bias)
+      call expect(.not. bias%requires_grad(), "torch follows nothing of a recording")
+      call bias%to_array(b)
+      call expect(size(b) == 4, "the bias of the last layer")
+      b = b + 1
+      call model%forward([torch_in(x)], [torch_out(after)])
+      call expect(any(abs(after - before) > 1e-3), "a prediction uses what was written")
+   end subroutine gives_its_parameters
 
    subroutine trains()
       real(real32) :: y(4, many)

@@ -202,3 +202,24 @@ def test_checkpoints_of_before_are_restored_by_scripts_only(recorded, tmp_path, 
     runner.restore(path)
     with pytest.raises(FtnPytorchError, match="was written by an earlier version"):
         load_recording(file).restore(path)
+
+
+def test_its_parameters_are_those_of_the_script(recorded, file):
+    net = vars(recorded()[0]._module)["net"]
+    runner = _embed.load(1, file, {}, {})
+    found = runner.require("ftn_pytorch_parameters")()
+    assert list(found) == [f"net.{name}" for name, _ in net.named_parameters()]
+    x = samples(1)[0][0]
+    with torch.no_grad():
+        for each in found.values():
+            each.zero_()
+        found["net.4.bias"].fill_(3.0)
+    forward = runner.bind("ftn_pytorch_forward", 0)[0]
+    assert torch.equal(forward(x)["flux"], torch.full((8, 2), 3.0))
+
+
+def test_a_file_of_an_earlier_version_tells_no_parameters(file):
+    saved = load_recording(file)
+    del saved._recording["parameters"]
+    with pytest.raises(FtnPytorchError, match="earlier version"):
+        saved.parameters()

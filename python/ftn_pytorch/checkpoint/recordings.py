@@ -70,6 +70,7 @@ class Writer:
             "settings": settings(),
             "description": _description(about),
             "functions": dict(functions),
+            "parameters": [(each.replace("/", "."), each) for each in dict.fromkeys(_parameters(self._state))],
         }
         with file.locked(self._path):
             file.write(
@@ -186,6 +187,22 @@ def _kept(encoder: Collector, arrays: Mapping[str, Any], parameters: Iterable[An
     }
     gradients = {id(each): names.get(identity(each.grad), []) for each in parameters if each.grad is not None}
     return Kept(storages, gradients, numbers)
+
+
+def _parameters(node: Any) -> Iterator[str]:
+    """Names of the arrays of a state that are parameters, in modules and outside of any."""
+    if isinstance(node, list):
+        for each in node:
+            yield from _parameters(each)
+    elif isinstance(node, dict):
+        if node.get("~") == "tensor" and node.get("grad"):
+            yield node["at"]
+        flags = node.get("requires_grad")
+        if node.get("~") == "object" and isinstance(flags, dict):
+            arrays = dict(node["state"]["items"])
+            yield from (arrays[name]["at"] for name in flags)
+        for each in node.values():
+            yield from _parameters(each)
 
 
 def _description(about: Mapping[str, Any]) -> list[resumption.Piece]:

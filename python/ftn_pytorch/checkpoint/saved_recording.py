@@ -98,6 +98,17 @@ class SavedRecording(Checkpoint):
         """Names of the functions that the file holds."""
         return list(self._tapes)
 
+    def parameters(self) -> dict[str, Any]:
+        """The parameters by name, "net.0.weight": the tensors that functions compute with. None requires gradients.
+
+        HOOK for a file of an earlier version, which does not tell them.
+        """
+        if "parameters" not in self._recording:
+            raise FtnPytorchError(
+                "HOOK", f"{self._file} was written by an earlier version and does not tell its parameters: write it again"
+            )
+        return {name: self.arrays[place] for name, place in self._recording["parameters"]}
+
     def described(self, name: str) -> list[str]:
         """What each recording of a function takes: "x float32 (B, 16), target float32 (B, 4)"."""
         return [each.described() for each in self._tapes[name]]

@@ -18,6 +18,7 @@ constexpr const char* forward_function = "ftn_pytorch_forward";
 constexpr const char* train_function = "ftn_pytorch_train";
 constexpr const char* set_function = "ftn_pytorch_set";
 constexpr const char* get_function = "ftn_pytorch_get";
+constexpr const char* parameters_function = "ftn_pytorch_parameters";
 constexpr int64_t format_of_recordings = 2;
 constexpr double seconds_for_ranks = 1800;  // as TIMEOUT of ranks/communicator.py
 
@@ -69,6 +70,14 @@ void RecordingModel::note_uses(const SavedTape& tape, Loaded& loaded) {
     if (!each.counter.defined()) loaded.numbers.insert(each.setting);
 }
 
+void RecordingModel::read_parameters(const c10::IValue& recording, Loaded& loaded) {
+  if (!recording.toGenericDict().contains("parameters")) return;  // an earlier version wrote it
+  for (const c10::IValue& each : items_in(entry_in(recording, "parameters"), "\"parameters\"")) {
+    const std::vector<c10::IValue> parts = parts_in(each, 2, "a parameter");
+    loaded.parameters.emplace_back(text_in(parts[0], "its name"), text_in(parts[1], "its array"));
+  }
+}
+
 std::unique_ptr<RecordingModel::Loaded> RecordingModel::read() const {
   auto made = std::make_unique<Loaded>(RecordingState(read_archive(settings_.file), settings_.file, settings_.device));
   try {
@@ -94,6 +103,7 @@ std::unique_ptr<RecordingModel::Loaded> RecordingModel::read() const {
         function.recorded.push_back(std::move(recorded));
       }
     }
+    read_parameters(recording, *made);
     apply_settings(recording);
   } catch (const Error& error) {
     if (error.status() != FPT_ERR_FORMAT) throw;
@@ -119,7 +129,8 @@ RecordedFunction& RecordingModel::function(std::string_view name) const {
 
 bool RecordingModel::has(std::string_view name) {
   const std::shared_lock lock(mutex_);
-  return loaded_->functions.count(name) != 0 || name == set_function || name == get_function;
+  return loaded_->functions.count(name) != 0 || name == set_function || name == get_function ||
+         (name == parameters_function && !loaded_->parameters.empty());
 }
 
 void RecordingModel::call(std::string_view name, Inputs inputs, int32_t, fpt_direct_answer& answer) {
@@ -241,9 +252,21 @@ void RecordingModel::assign(std::vector<NamedTensor>) {
        "checkpoint");
 }
 
-void RecordingModel::parameters(fpt_direct_answer&) {
-  fail(FPT_ERR_HOOK, settings_.file, " is a saved recording, whose parameters cannot be reached: restore the script ",
-       "from it");
+void RecordingModel::parameters(fpt_direct_answer& answer) {
+  std::vector<at::Tensor> tensors;
+  std::vector<std::string> names;
+  const std::shared_lock lock(mutex_);
+  for (const auto& [name, array] : loaded_->parameters) {
+    const auto found = loaded_->state.arrays().find(array);
+    if (found == loaded_->state.arrays().end()) continue;
+    names.push_back(name);
+    tensors.push_back(found->second);
+  }
+  if (names.empty())
+    fail(FPT_ERR_HOOK, settings_.file, " tells no parameters: it has none, or an earlier version wrote it");
+  std::unique_ptr<Answer> results = take_answer();
+  results->set(std::move(tensors), std::move(names), settings_.label(parameters_function));
+  hand_out(std::move(results), answer);
 }
 
 void RecordingModel::create_optimizer(const fpt_direct_optimizer&) {

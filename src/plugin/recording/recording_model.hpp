@@ -32,10 +32,12 @@ class RecordingModel : public Model {
     std::map<std::string, RecordedFunction, std::less<>> functions;
     std::map<std::string, at::Tensor> arrays;  ///< those that tapes use
     std::set<std::size_t> numbers;             ///< places of those that tapes use
+    std::vector<std::pair<std::string, std::string>> parameters;  ///< names, and those of the arrays
     explicit Loaded(RecordingState taken) : state(std::move(taken)) {}
   };
 
   std::unique_ptr<Loaded> read() const;
+  static void read_parameters(const c10::IValue& recording, Loaded& loaded);
   static void note_uses(const SavedTape& tape, Loaded& loaded);
   RecordedFunction& function(std::string_view name) const;
   void run(RecordedFunction& function, Inputs inputs, fpt_direct_answer& answer);

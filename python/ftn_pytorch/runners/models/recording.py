@@ -11,6 +11,7 @@ from ...errors import FtnPytorchError
 from ...ranks import own_rank
 from ...script import loading
 from ...script.conventions import FORWARD, RESTORE, SAVE, TRAIN, Convention
+from ...script.parameters import PARAMETERS
 from ...script.framework import TORCH, import_torch
 from ...tensors import device
 from ..base import Options, Runner, refuse_config
@@ -65,6 +66,7 @@ class RecordingRunner(Runner):
             GET: self._recording.get_number,
             SAVE: self.save,
             RESTORE: self.restore,
+            PARAMETERS: self._recording.parameters,
         }
         if name in own:
             return own[name]
@@ -82,6 +84,6 @@ class RecordingRunner(Runner):
 
     def bind(self, name: str, flags: int) -> tuple[Callable, Convention]:
         function = self.require(name)
-        if name in (SET, GET):
+        if name in (SET, GET, PARAMETERS):
             return function, Convention(one_list=False, has_out=False)
         return self._for_tensors(function, name not in (FORWARD, TRAIN), 0)
