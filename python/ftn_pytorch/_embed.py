@@ -75,6 +75,11 @@ def write_through(target: Any, value: Any, same_layout: bool) -> None:
     fortran_tensors.write_through(target, value, same_layout)
 
 
+def require_writable(target: Any) -> None:
+    """ARGUMENT for a tensor that is no output; see ``fortran_tensors.require_writable``."""
+    fortran_tensors.require_writable(target)
+
+
 def written(target: Any) -> None:
     """The core has written into the memory of a tensor; see ``fortran_tensors.written``."""
     fortran_tensors.written(target)

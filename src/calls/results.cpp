@@ -133,6 +133,7 @@ void Results::copy_to(int32_t index, const fpt_arg& output, bool cast) {
   std::vector<CheckedCopy> steps;
   steps.push_back(copy_for(*answer_, index - 1, outputs.get()[0], reading, names_.label(index).c_str()));
   run(*answer_, std::move(steps), {index - 1}, reading.same_layout);
+  outputs.written();
   if (!outputs.device().is_host()) answer_->wait(outputs.device());
 }
 

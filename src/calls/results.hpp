@@ -51,6 +51,10 @@ class Outputs {
   Outputs(const Outputs&) = delete;
   Outputs& operator=(const Outputs&) = delete;
   Args get() const noexcept { return args_; }
+  /// They have their values: torch is told of those that are tensors.
+  void written() const noexcept {
+    for (const TensorOutput& each : tensors_) each.written();
+  }
   /// Of an output that is on a device; else the host.
   Device device() const noexcept { return device_; }
   /// Before anything is computed: FPT_ERR_DEVICE if `start`, which may fail so, cannot use that device.

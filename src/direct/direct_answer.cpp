@@ -109,8 +109,11 @@ TensorPtr RecordedAnswer::tensor(int32_t index, bool same_layout, bool on_host) 
 
 void hand_out(DirectAnswer& answer, const CallName& call, const ResultOptions& reading, const Outputs& outputs) {
   const Args wanted = outputs.get();
-  if (wanted.count == 0 || (wanted.count == 1 && answer.copy_plain_tensor(wanted[0], reading.same_layout))) return;
-  deliver(answer, call, reading, wanted);
+  if (wanted.count == 0) return;
+  const bool is_plain = wanted.count == 1 && answer.copy_plain_tensor(wanted[0], reading.same_layout);
+  if (!is_plain) deliver(answer, call, reading, wanted);
+  outputs.written();
+  if (is_plain) return;
   if (!outputs.device().is_host()) answer.wait(outputs.device());
 }
 

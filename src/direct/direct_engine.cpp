@@ -79,7 +79,9 @@ class DirectEngine : public Engine {
   }
 
   void require_writable(Tensor& target) override {
-    if (!raw_of(target)) python_engine().require_writable(target);
+    const RawTensor raw = raw_of(target);
+    if (!raw) return python_engine().require_writable(target);
+    require_direct(direct_plugin().tensors.require_writable(raw.get()));
   }
   void written(Tensor& target) noexcept override {
     try {

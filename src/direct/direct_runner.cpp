@@ -157,7 +157,8 @@ Graphs DirectRunner::graphs_of_call(bool hands_tensors, int32_t flags) const noe
   if (kind_ != ModelKind::torchscript) return Graphs::refused;
   if (!hands_tensors) return Graphs::dropped;
   const bool is_inference = ((flags | flags_) & FPT_USE_INFERENCE_MODE) != 0;  // except where an input has a graph
-  return parameters_are_out_ && !is_inference ? Graphs::recorded_for_parameters : Graphs::recorded;
+  const bool has_parameters = parameters_are_out_ && !is_inference && direct_plugin().tensors.gradients_are_on() != 0;
+  return has_parameters ? Graphs::recorded_for_parameters : Graphs::recorded;
 }
 
 void DirectRunner::run_plugin(std::string_view method, const DirectArguments& inputs, int32_t flags,

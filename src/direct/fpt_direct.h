@@ -122,6 +122,8 @@ typedef struct fpt_direct_tensors {
   fpt_status (*gradient_of_tensor)(const fpt_direct_tensor *tensor, fpt_direct_tensor **gradient);
   /** 1 if torch would record what is computed with it on this thread. */
   int32_t (*records_gradients)(const fpt_direct_tensor *tensor);
+  /** 1 if gradients are on for this thread. */
+  int32_t (*gradients_are_on)(void);
   /** Compute gradients on this thread, or none; what it was before. */
   int32_t (*exchange_gradients)(int32_t wanted);
   /** FPT_ADD to FPT_MATMUL, as Python computes them. FPT_ERR_PYTHON with both operands. */
@@ -129,6 +131,8 @@ typedef struct fpt_direct_tensors {
                         int32_t same_layout, fpt_direct_tensor **result);
   /** Assign to a tensor on memory of the caller, see Engine::write(). FPT_ERR_SHAPE, _DTYPE, _PYTHON. */
   fpt_status (*write_tensor)(fpt_direct_tensor *target, const fpt_direct_operand *value, int32_t same_layout);
+  /** See Engine::require_writable(). FPT_ERR_ARGUMENT. */
+  fpt_status (*require_writable)(const fpt_direct_tensor *target);
   /** The core has written into its memory, see Engine::written(). */
   void (*written)(fpt_direct_tensor *target);
   /**

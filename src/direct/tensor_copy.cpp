@@ -38,7 +38,8 @@ void copy_tensor(Tensor& tensor, const fpt_arg& output, bool cast) {
       std::vector<CheckedCopy> copies;
       copies.push_back(fit_array(tensor.same_layout() ? array : reversed(array), "Tensor", outputs.get()[0],
                                  tensor.same_layout(), cast, "the tensor"));
-      return run_all(copies);
+      run_all(copies);
+      return outputs.written();
     }
   }
   if (libtorch_engine() && copy_by_libtorch(tensor, outputs, reading)) return;

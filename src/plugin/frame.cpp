@@ -22,8 +22,9 @@ std::size_t number_of_this_thread() noexcept {
 
 bool Frame::Use::is_changed() const noexcept { return version_of(used()) != version; }
 
-void Frame::begin(const Settings& settings, bool may_keep) {
+void Frame::begin(const Settings& settings, bool may_keep, bool records) {
   may_keep_ = may_keep;
+  records_ = records;
   checking_ = settings.mode == FPT_DIRECT_SAFE || calls_ < checked_calls;
   ++calls_;
   uses_.clear();
@@ -34,7 +35,8 @@ const at::Tensor& Frame::tensor(const Settings& settings, const fpt_arg& arg, co
   if (caches_.size() <= position) caches_.resize(position + 1);
   const int32_t wanted = settings.wanted_dtype(arg.dtype);
   const bool outlives = may_keep_ && arg.handle != 0;
-  const bool converts = wanted != arg.dtype || settings.copies_inputs || outlives || is_misaligned(arg.data, arg.dtype);
+  const bool converts =
+      wanted != arg.dtype || settings.copies_inputs || records_ || outlives || is_misaligned(arg.data, arg.dtype);
   const bool copied = converts && !is_device_memory(arg.data);
   Use& use = uses_.emplace_back();
   use.arg = &arg;
@@ -113,6 +115,7 @@ void Frame::finish_compiled() {
 }
 
 void Frame::write_back(const Use& use) {
+  if (use.is_of_program) return;  // changed itself, unless it was converted, which is a copy in torch, too
   if (use.moved.defined()) tensor_on(array_of_tensor(*use.given, false), false).copy_(use.moved.detach());
   const bool is_there = use.copied && use.given->const_data_ptr() == use.seen.data;  // else pointed elsewhere (x.set_)
   if (is_there) copy_back(use.seen, array_of(*use.arg));

@@ -15,7 +15,8 @@ class Frame {
  public:
   /// Begin a call.
   /// @param may_keep  the model may keep an input beyond the answer, so those that end with it are copied
-  void begin(const Settings& settings, bool may_keep);
+  /// @param records   a graph is recorded, which may keep any of them: all memory is copied
+  void begin(const Settings& settings, bool may_keep, bool records = false);
 
   /// Tensor of any other argument, on the device of the model. `what` and `index` name it in texts.
   const at::Tensor& tensor(const Settings& settings, const fpt_arg& arg, const char* what, int32_t index);
@@ -64,6 +65,7 @@ class Frame {
   uint64_t calls_ = 0;
   bool checking_ = false;
   bool may_keep_ = false;
+  bool records_ = false;
   bool reported_ = false;
   bool copies_told_ = false;
 };

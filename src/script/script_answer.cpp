@@ -132,6 +132,7 @@ void copy_torch_tensor(Tensor& tensor, const Outputs& outputs, const ResultOptio
   const CallName name{"copy_to", "a tensor"};
   ScriptAnswer answer(torch_object_of(tensor).get(), name, /*copied_at_once=*/true);
   deliver(answer, name, reading, outputs.get());
+  outputs.written();
   if (!outputs.device().is_host()) answer.wait(outputs.device());
 }
 

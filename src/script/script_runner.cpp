@@ -283,6 +283,7 @@ void ScriptRunner::run(Function& function, Args inputs, const Targets& targets) 
   const bool is_done = in_place && result.get() == Py_None;
   if (is_done) call.require_written();
   hand_out(function, result.get(), is_done ? Args() : outputs.get(), targets);
+  outputs.written();
   call.finish(std::move(result), targets.results || targets.tensor);
   call.wait(outputs.device());
 }

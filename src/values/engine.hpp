@@ -43,10 +43,10 @@ class Engine {
   /// Write values into a tensor that is memory of the caller. FPT_ERR_SHAPE, FPT_ERR_DTYPE, FPT_ERR_PYTHON.
   virtual void write(Tensor& target, Tensor& value) = 0;
 
-  /// FPT_ERR_ARGUMENT for an array of NumPy, into whose memory the core must not write.
+  /// FPT_ERR_ARGUMENT for an array of NumPy, and for a view of a tensor with a graph, whose gradient would lack a part.
   virtual void require_writable(Tensor& target) = 0;
   /// The core has written into the memory of a tensor: torch counts the change, and the graph of the values that it had
-  /// ends, unless it is a view.
+  /// ends.
   virtual void written(Tensor& target) noexcept = 0;
 
   /// Whether torch would record what is computed with a tensor: it requires gradients, and they are on for this thread.

@@ -84,6 +84,7 @@ class PythonEngine : public Engine {
     if (!is_tensor(object_of(target).get()))
       fail(FPT_ERR_ARGUMENT,
            "an array of NumPy that a script returned cannot be an output: pass the array itself with ", "torch_out");
+    checked(PyObject_CallOneArg(embed("require_writable"), object_of(target).get()), "an output");
   }
   void written(Tensor& target) noexcept override {
     try {

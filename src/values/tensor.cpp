@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT
 #include "values/tensor.hpp"
 
+#include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <unordered_set>
 #include <utility>
+#include <vector>
 
 #include "values/engine.hpp"
 #include "values/scopes.hpp"
@@ -66,6 +69,20 @@ class Homes {
 Homes& homes() {
   static Homes& variables = *new Homes;
   return variables;
+}
+
+/// Whether two elements may lie at one place: each axis steps over all that the axes with smaller steps reach, else.
+bool may_overlap_itself(const Array& array) {
+  std::vector<std::pair<int64_t, int64_t>> axes;  // steps and extents
+  for (int32_t i = 0; i < array.rank; ++i)
+    if (array.extents[i] > 1) axes.emplace_back(std::abs(array.strides[i]), array.extents[i]);
+  std::sort(axes.begin(), axes.end());
+  auto reach = static_cast<int64_t>(dtype_size(array.dtype));
+  for (const auto& [step, extent] : axes) {
+    if (step < reach) return true;
+    reach += step * (extent - 1);
+  }
+  return false;
 }
 
 }  // namespace
@@ -170,17 +187,21 @@ fpt_arg tensor_argument(int64_t handle) {
 
 TensorOutput::TensorOutput(const fpt_arg& output) {
   TensorPtr tensor = tensor_at(output.handle);
+  if (is_bound(output.handle) && !tensor->is_of_caller())
+    fail(FPT_ERR_ARGUMENT, "a tensor of an array cannot be an output after torch gave it other memory: pass the array ",
+         "itself with torch_out");
   if (!tensor->is_plain_memory()) {
     engine().require_writable(*tensor);
     of_torch_ = tensor;
+    memory_ = holding_memory(tensor);
   }
-  described_ = tensor->described_as(output);
-  for (int32_t i = 0; i < described_.rank; ++i)
-    if (described_.u.array.strides[i] == 0 && described_.u.array.extents[i] > 1)
-      fail(FPT_ERR_ARGUMENT, "an expanded tensor cannot be an output: several of its elements are the same memory");
+  described_ = (memory_ ? memory_ : tensor)->described_as(output);
+  if (may_overlap_itself(array_of(described_)))
+    fail(FPT_ERR_ARGUMENT, "a tensor of which several elements may be the same memory cannot be an output, such as an ",
+         "expanded one");
 }
 
-TensorOutput::~TensorOutput() {
+void TensorOutput::written() const noexcept {
   if (of_torch_) engine().written(*of_torch_);
 }
 

@@ -116,21 +116,21 @@ void end_owner(int64_t* home);
 /// An argument that refers to a tensor. FPT_ERR_NOT_LOADED, FPT_ERR_FREED.
 [[nodiscard]] fpt_arg tensor_argument(int64_t handle);
 
-/// A tensor as output of a call, which writes into its memory. Afterwards torch is told of the change, so that a
-/// gradient which needs the values before is refused.
+/// A tensor as output of a call, which writes into its memory. Torch is told of the change, so that a gradient
+/// which needs the values before is refused.
 class TensorOutput {
  public:
-  /// FPT_ERR_ARGUMENT for memory that has another element at the same place, and for arrays of NumPy.
+  /// FPT_ERR_ARGUMENT for a tensor of an array that torch gave other memory, for memory that may have several elements
+  /// at the same place, for a view of a tensor with a graph, and for arrays of NumPy.
   explicit TensorOutput(const fpt_arg& output);
-  ~TensorOutput();
-  TensorOutput(TensorOutput&&) noexcept = default;
-  TensorOutput& operator=(TensorOutput&&) = delete;
 
-  /// As an argument that describes memory.
+  /// As an argument that describes memory, which lives as long as this.
   const fpt_arg& described() const noexcept { return described_; }
+  /// Its memory was written.
+  void written() const noexcept;
 
  private:
-  TensorPtr of_torch_;  // null for plain memory
+  TensorPtr of_torch_, memory_;  // null for plain memory
   fpt_arg described_;
 };
 

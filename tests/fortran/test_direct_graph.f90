@@ -287,7 +287,7 @@ contains
       type(torch_module) :: model
       type(torch_results) :: parameters
       type(torch_tensor) :: x, y, loss, weight, gradient
-      real(real32), target :: found(16, 64), wanted(16, 64)
+      real(real32), target :: found(16, 64), wanted(16, 64), held(16, 32)
       integer :: stat, i
       character(:), allocatable :: errmsg
 
@@ -309,7 +309,18 @@ contains
          call weight%zero_grad()
       end do
       call expect(all(same(real(found, real64), real(wanted, real64))), "a graph keeps its input")
-      if (backend == "python") return
+      if (backend == "python") return  ! whose graph looks into arrays of the program
+      held = u
+      do i = 1, 2
+         if (i == 1) call model%forward([torch_in(held)], y)
+         if (i == 2) call model%forward([torch_copy(u)], y)
+         held = 100
+         loss = torch_sum(y)
+         call loss%backward()
+         call gradient%copy_to(torch_out(found))
+         call expect(all(same(real(found, real64), real(wanted, real64))), "and copies of arrays and of copies")
+         call weight%zero_grad()
+      end do
       call x%from_array(torch_copy(u))
       call model%forward([x%arg()], y)
       call torch_call("Tensor.zero_", [x%arg()])
@@ -373,6 +384,10 @@ contains
       call model%tangent("ftn_pytorch_forward", [torch_in(x)], [torch_in(x), torch_in(x)], [torch_out(y)], stat=stat, &
          errmsg=errmsg)
       call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "two directions for one input", errmsg)
+      if (backend == "direct") then
+         call model%tangent("ftn_pytorch_forward", [torch_in(x)], [torch_in("x", x)], [torch_out(y)], stat=stat)
+         call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "a direction with a name")
+      end if
       call expect_text(errmsg, "2 tangents were given, but ftn_pytorch_forward has 1 real or complex inputs", "tangents")
    end subroutine refuses
 end program test_direct_graph

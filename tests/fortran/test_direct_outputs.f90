@@ -7,11 +7,14 @@ program test_direct_outputs
    implicit none
 
    character(6) :: backend
+   integer :: moved
 
    call get_command_argument(1, backend)
    call outputs_of_torch()
    call outputs_of_functions()
    call results_go_on()
+   call output_is_moved()
+   call steps_count()
    if (command_argument_count() == 1) call expect(.not. is_mapped("libpython"), "nothing of Python is in the process")
    call finish()
 
@@ -40,8 +43,17 @@ contains
       call expect_status(stat, FTN_PYTORCH_ERR_PYTHON, "a gradient that needs the values before", errmsg)
       call expect_text(errmsg, "modified by an inplace operation", "a gradient that needs the values before")
       y = p*2
+      call model%forward([x%arg(), x%arg()], [y%arg()], stat=stat)
+      call expect(stat /= FTN_PYTORCH_OK .and. y%requires_grad(), "a call that fails leaves the graph alone")
       call model%forward([x%arg()], [y%arg()])
       call expect(.not. y%requires_grad(), "the graph of the values before has ended")
+      y = p*2
+      wide = torch_slice(y, 1, first=1, last=3)
+      call model%forward([x%arg()], [wide%arg()], stat=stat, errmsg=errmsg)
+      call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "a view of a tensor with a graph", errmsg)
+      call torch_call("as_strided", [x%arg(), torch_in([2, 3]), torch_in([1, 1])], wide)
+      call model%forward([x%arg()], [wide%arg()], stat=stat, errmsg=errmsg)
+      call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "elements that overlap", errmsg)
       call torch_call("expand", [p%arg(), torch_in([2, 2, 3])], wide)
       call model%forward([x%arg()], [wide%arg()], stat=stat, errmsg=errmsg)
       call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "elements at the same place", errmsg)
@@ -50,6 +62,16 @@ contains
       call model%forward([x%arg()], [y%arg()], stat=stat, errmsg=errmsg)
       call expect_status(stat, FTN_PYTORCH_ERR_SHAPE, "another shape", errmsg)
    end subroutine outputs_of_torch
+
+   !> The tensor is given other memory during the call: what it had is written, and nothing else
+   subroutine output_is_moved()
+      type(torch_tensor) :: x, y
+
+      call x%zeros([4], dtype="float64")
+      call y%ones([2000], dtype="float64")
+      call torch_call("Tensor.set_", [x%arg(), y%arg()], [x%arg()], stat=moved)
+      call y%zeros([4], dtype="float64")
+   end subroutine output_is_moved
 
    !> The same of functions of torch
    subroutine outputs_of_functions()
@@ -70,6 +92,23 @@ contains
       call q%backward(stat=stat, errmsg=errmsg)
       call expect_status(stat, FTN_PYTORCH_ERR_PYTHON, "a gradient that needs the values before", errmsg)
    end subroutine outputs_of_functions
+
+   !> A step of an optimizer is a change, with fused kernels too
+   subroutine steps_count()
+      type(torch_tensor) :: p, q
+      type(torch_optimizer) :: optimizer
+      integer :: stat
+      character(:), allocatable :: errmsg
+
+      call p%ones([4], dtype="float64", requires_grad=.true.)
+      call optimizer%create("Adam", [p])
+      q = torch_sum(p*p)
+      call q%backward(retain_graph=.true.)
+      call optimizer%step()
+      call q%backward(stat=stat, errmsg=errmsg)
+      call expect_status(stat, FTN_PYTORCH_ERR_PYTHON, "a gradient that needs the values before a step", errmsg)
+      call expect_text(errmsg, "modified by an inplace operation", "a gradient that needs the values before a step")
+   end subroutine steps_count
 
    !> A result is the output of the next call
    subroutine results_go_on()

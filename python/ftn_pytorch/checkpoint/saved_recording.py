@@ -105,7 +105,8 @@ class SavedRecording(Checkpoint):
         """
         if "parameters" not in self._recording:
             raise FtnPytorchError(
-                "HOOK", f"{self._file} was written by an earlier version and does not tell its parameters: write it again"
+                "HOOK",
+                f"{self._file} was written by an earlier version and does not tell its parameters: write it again",
             )
         return {name: self.arrays[place] for name, place in self._recording["parameters"]}
 

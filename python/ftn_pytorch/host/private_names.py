@@ -273,6 +273,7 @@ def has_hooks(value: Any) -> bool:
 # ---- tensors and models
 
 _TENSOR_VERSION = PrivateName("torch:Tensor", "_version", "scripts cannot compute on a device")
+_IS_VIEW = PrivateName("torch:Tensor", "_is_view", "tensors with graphs cannot be outputs of calls")
 _UNSEEN = PrivateName("torch:_C", "DisableTorchFunction", _TENSOR_VERSION.without)
 _SCRIPT_CORE = PrivateName(
     "torch:jit.RecursiveScriptModule", "_c", "TorchScript models cannot be run through Python", "__init__"
@@ -292,6 +293,12 @@ def version_of(tensor: Any) -> int:
     """
     with _UNSEEN.value()():
         return _TENSOR_VERSION.of(tensor)
+
+
+def is_view(tensor: Any) -> bool:
+    """Whether autograd knows a tensor as a view of another. No public name."""
+    view: bool = _IS_VIEW.of(tensor)()
+    return view
 
 
 def version_getter() -> Any:

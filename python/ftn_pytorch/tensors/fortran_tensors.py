@@ -7,6 +7,7 @@ import contextlib
 from typing import Any
 
 from ..errors import FtnPytorchError
+from ..host import private_names
 from ..script.call_text import kind
 from ..values import is_tensor
 from ..values.results import unpack
@@ -95,12 +96,21 @@ def write_through(target: Any, value: Any, same_layout: bool) -> None:
     overwrite(target, value)
 
 
+def require_writable(target: Any) -> None:
+    """ARGUMENT for a view of a tensor with a graph: what the core writes would be no part of it."""
+    if target.grad_fn is not None and private_names.is_view(target):
+        raise FtnPytorchError(
+            "ARGUMENT",
+            'a view of a tensor with a graph cannot be an output: assign to it with torch_call("Tensor.copy_", ...)',
+        )
+
+
 def written(target: Any) -> None:
     """The core has written into its memory: the graph of the values before ends, and torch counts the change."""
     import torch
 
     if target.grad_fn is not None:
-        with contextlib.suppress(RuntimeError):  # a view keeps its graph
+        with contextlib.suppress(RuntimeError):  # a script has made it a view meanwhile
             target.detach_()
     if not target.is_inference():
         torch.autograd.graph.increment_version(target)

@@ -198,6 +198,13 @@ void write_tensor(at::Tensor& target, const fpt_direct_operand& value, bool same
   }
 }
 
+void require_writable(const at::Tensor& tensor) {
+  if (tensor.grad_fn() && tensor.is_view())
+    fail(FPT_ERR_ARGUMENT,
+         "a view of a tensor with a graph cannot be an output: assign to it with torch_call(\"Tensor.",
+         "copy_\", ...)");
+}
+
 void note_write(at::Tensor& tensor) {
   if (tensor.grad_fn() && !tensor.is_view()) tensor.detach_();
   // what inference mode made is kept for no gradient, and has no counter

@@ -29,7 +29,9 @@ using EagerTensor = std::unique_ptr<fpt_direct_tensor>;
 /// FPT_ERR_SHAPE, FPT_ERR_DTYPE: nothing is broadcast or converted.
 void write_tensor(at::Tensor& target, const fpt_direct_operand& value, bool same_layout);
 
-/// Its memory was written: the graph of the values before ends, unless it is a view, and torch counts the change.
+/// FPT_ERR_ARGUMENT for a view of a tensor with a graph: what is written would be no part of it.
+void require_writable(const at::Tensor& tensor);
+/// Its memory was written: the graph of the values before ends, and torch counts the change.
 void note_write(at::Tensor& tensor);
 
 /// Copy a tensor into another, in whose memory it may lie.

@@ -56,6 +56,7 @@ constexpr fpt_direct_tensors functions = {
     [](const fpt_direct_tensor* tensor) {
       return static_cast<int32_t>(tensor->tensor.requires_grad() && at::GradMode::is_enabled());
     },
+    [] { return static_cast<int32_t>(at::GradMode::is_enabled()); },
     [](int32_t wanted) {
       const bool before = at::GradMode::is_enabled();
       at::GradMode::set_enabled(wanted != 0);
@@ -68,6 +69,7 @@ constexpr fpt_direct_tensors functions = {
     [](fpt_direct_tensor* target, const fpt_direct_operand* value, int32_t same_layout) {
       return guard([&] { write_tensor(target->tensor, *value, same_layout != 0); });
     },
+    [](const fpt_direct_tensor* target) { return guard([&] { require_writable(target->tensor); }); },
     [](fpt_direct_tensor* target) { note_write(target->tensor); },
     call_of_function,
     [](const fpt_direct_answer* answer, int32_t index, int32_t on_host, fpt_direct_tensor** tensor) {

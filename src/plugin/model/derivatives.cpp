@@ -155,6 +155,9 @@ class Differentiated {
     Tensors pairs;
     for (int32_t i = 0; i < directions_.count; ++i) {
       const fpt_arg& arg = directions_.args[i];
+      if (arg.name[0])
+        fail(FPT_ERR_ARGUMENT, what, " ", i + 1, " of ", name_, " has the name \"", arg.name, "\": ", what,
+             "s have an order and no names");
       const at::Tensor& array = arrays[static_cast<std::size_t>(i)];
       const auto refuse = [&](fpt_status status, const std::string& kind) {
         fail(status, what, " ", i + 1, " is ", kind, ", ", whose, " ", i + 1, " of ", name_, " is ",
@@ -227,7 +230,7 @@ void derive(const Derivative& wanted, const Settings& settings, Method& method, 
   if (inputs.count < wanted.directions)
     fail(FPT_ERR_ARGUMENT, wanted.function, " is given fewer arguments than it says");
   const FramePool::Lease frame(method.frames());
-  frame->begin(settings, /*may_keep=*/false);
+  frame->begin(settings, /*may_keep=*/false, /*records=*/true);
   {
     Differentiated function(wanted, settings, method, module, *frame, inputs);
     const std::string label = settings.label(wanted.function);

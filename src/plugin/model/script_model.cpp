@@ -202,8 +202,7 @@ void ScriptModel::call(std::string_view name, Inputs inputs, int32_t flags, fpt_
 }
 
 void ScriptModel::run(Method& method, Inputs inputs, int32_t flags, fpt_direct_answer& answer) {
-  if (inputs.tensors && at::GradMode::is_enabled()) return run_recorded(method, inputs, answer);
-  inputs.tensors = nullptr;
+  if (inputs.tensors) return run_recorded(method, inputs, answer);
   const FramePool::Lease frame(method.frames());
   frame->begin(settings_, method.effects().changes_state);
   method.push(settings_, *frame, inputs);
@@ -225,7 +224,7 @@ void ScriptModel::run(Method& method, Inputs inputs, int32_t flags, fpt_direct_a
 
 void ScriptModel::run_recorded(Method& method, Inputs inputs, fpt_direct_answer& answer) {
   const FramePool::Lease frame(method.frames());
-  frame->begin(settings_, method.effects().changes_state);
+  frame->begin(settings_, method.effects().changes_state, /*records=*/true);
   std::vector<at::Tensor> given(inputs.tensors, inputs.tensors + inputs.count);
   for (int32_t i = 0; i < inputs.count; ++i) {
     at::Tensor& tensor = given[static_cast<std::size_t>(i)];

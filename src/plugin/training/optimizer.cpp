@@ -77,8 +77,12 @@ void Optimizer::step() {
     if (moments.largest.defined()) batch->largest.push_back(as_real(moments.largest));
   }
   for (Batch& batch : batches) settings_.kind == sgd ? step_sgd(batch, batch.steps == 0) : step_adam(batch);
-  for (Moments& moments : moments_)
-    if (moments.parameter.grad().defined()) ++moments.steps;
+  for (Moments& moments : moments_) {
+    if (!moments.parameter.grad().defined()) continue;
+    ++moments.steps;
+    moments.parameter.unsafeGetTensorImpl()
+        ->bump_version();  // the fused kernels do not, and a graph may need the old one
+  }
 }
 
 void Optimizer::step_sgd(Batch& batch, bool first) {

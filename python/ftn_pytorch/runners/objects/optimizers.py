@@ -58,6 +58,9 @@ class OptimizerRunner(ObjectRunner):
         """ARGUMENT where nothing has a gradient, SIGNATURE where the optimizer computes the loss itself."""
         self.require_gradients()
         self.held.step()
+        fused = [x for group in self.held.param_groups if group.get("fused") for x in group["params"]]
+        if fused:  # whose kernels count no change, and a graph may need the values before
+            self._torch.autograd.graph.increment_version(fused)
 
     def require_gradients(self) -> None:
         if self.needs_closure:
