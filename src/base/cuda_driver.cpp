@@ -31,8 +31,18 @@ unsigned long long loaded_objects() noexcept {
   return count;
 }
 
+bool is_loaded() noexcept {
+  const auto look = [](dl_phdr_info* info, std::size_t, void*) {
+    const char* slash = info->dlpi_name ? std::strrchr(info->dlpi_name, '/') : nullptr;
+    const char* name = slash ? slash + 1 : info->dlpi_name;
+    return static_cast<int>(name && std::strncmp(name, library, 10) == 0);  // libcuda.so, of whatever version
+  };
+  return dl_iterate_phdr(look, nullptr) != 0;
+}
+
 const CudaDriver* find_driver() noexcept {
-  void* loaded = dlopen(library, RTLD_NOW | RTLD_NOLOAD);
+  // dlopen would look for the file of what is not loaded: 45 places, in each rank.
+  void* loaded = is_loaded() ? dlopen(library, RTLD_NOW | RTLD_NOLOAD) : nullptr;
   const auto symbol = [loaded](const char* name) {
     void* found = dlsym(RTLD_DEFAULT, name);
     return found || !loaded ? found : dlsym(loaded, name);
