@@ -22,7 +22,8 @@ def test_importing_it_imports_two_modules(python):
 
 
 def test_what_runs_models_imports_no_command(python):
-    code = "import sys, ftn_pytorch._embed; print(*sys.modules)"
+    code = "import sys, ftn_pytorch._embed, ftn_pytorch.opening; print(*sys.modules)"
     names = python(code).split()
-    assert "ftn_pytorch.opening" in names and "torch" not in names
+    assert "ftn_pytorch.runners.base" in names and "torch" not in names
+    assert not [name for name in names if name.startswith("ftn_pytorch.runners.models")]
     assert not [name for name in names if name.startswith("ftn_pytorch.commands")]

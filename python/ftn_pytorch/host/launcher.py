@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import re
-import socket
 from collections.abc import Mapping
 
 # Size and rank of a job as MPI launchers tell them. SLURM_STEP_NUM_TASKS is set by srun alone; SLURM_NTASKS is also
@@ -60,4 +59,6 @@ def job() -> str | None:
     for names in _JOBS:
         if all(os.environ.get(name) for name in names):
             return ".".join([names[0], *(os.environ[name] for name in names)])
+    import socket
+
     return f"{socket.gethostname()}.{os.getppid()}"

@@ -5,16 +5,17 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import multiprocessing
 import os
 import sys
-import warnings
+
+# At once: the thread that imports it first counts as the main thread of Python.
+import threading  # noqa: F401
 import weakref
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..errors import FtnPytorchError, summary
-from . import launcher, private_names
+from . import launcher
 
 _LITTLE_MEMORY = 8 << 20
 
@@ -62,6 +63,8 @@ def warn(text: str, of_rank: bool = True) -> None:
     text = f"rank {rank}: {text}" if of_rank and size > 1 else text
     library = host()
     if library is None:
+        import warnings
+
         warnings.warn(text, FtnPytorchWarning, stacklevel=2)
     else:
         # Names of files may hold what UTF-8 cannot.
@@ -80,12 +83,20 @@ def start(info: Mapping[str, str]) -> None:
     _state.start = dict(info)
     if _state.adopted:
         return
-    # Workers must be a Python: the running executable is the simulation, which would start all over again.
-    multiprocessing.set_executable(sys.executable)
+    # Workers must be a Python: the running executable is the simulation, which would start all over again. Python
+    # takes sys.executable when the module is imported.
+    spawn = sys.modules.get("multiprocessing.spawn")
+    if spawn is not None:
+        spawn.set_executable(sys.executable)
     # The interpreter is never finalized, so text left in a block buffer by a crash of the simulation would be lost.
     out = sys.stdout
     if hasattr(out, "reconfigure") and not out.isatty():
         out.reconfigure(line_buffering=True)
+
+
+def is_adopted() -> bool:
+    """True where the program had started Python."""
+    return _state.adopted
 
 
 def start_info() -> dict[str, str]:
@@ -95,12 +106,23 @@ def start_info() -> dict[str, str]:
 
 def shut_down() -> None:
     """What Python does when it ends, short of finalizing: wait for threads, run exit functions, flush. Never raises."""
-    steps = [_flush] if _state.adopted else [private_names.join_threads, private_names.run_exit_functions, _flush]
-    for step in steps:
+    for step in [_flush] if _state.adopted else [_join_threads, _run_exit_functions, _flush]:
         try:
             step()
         except BaseException as failure:
             _complain(failure)
+
+
+def _join_threads() -> None:
+    from . import private_names
+
+    private_names.join_threads()
+
+
+def _run_exit_functions() -> None:
+    from . import private_names
+
+    private_names.run_exit_functions()
 
 
 def _flush() -> None:
