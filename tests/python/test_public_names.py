@@ -6,6 +6,7 @@ import ftn_pytorch
 KIT = {"Background", "Guard", "Log", "Normaliser", "Online", "Replay", "ReplayData"}
 NAMES = {
     *("Checkpoint", "average_gradients", "init_process_group", "lock", "procedure", "rank", "recorded"),
+    *("all_reduce_mean", "broadcast"),
     *("load_recording", "require_equal", "save_recording", "world_size"),
 }
 
