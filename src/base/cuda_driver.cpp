@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
+#include <string_view>
 #include <type_traits>
 
 #include "base/error.hpp"
@@ -32,10 +33,9 @@ unsigned long long loaded_objects() noexcept {
 }
 
 bool is_loaded() noexcept {
-  const auto look = [](dl_phdr_info* info, std::size_t, void*) {
-    const char* slash = info->dlpi_name ? std::strrchr(info->dlpi_name, '/') : nullptr;
-    const char* name = slash ? slash + 1 : info->dlpi_name;
-    return static_cast<int>(name && std::strncmp(name, library, 10) == 0);  // libcuda.so, of whatever version
+  const auto look = [](dl_phdr_info* info, std::size_t, void*) -> int {
+    const std::string_view path = info->dlpi_name ? info->dlpi_name : "";
+    return path.find("/libcuda.so") != std::string_view::npos;  // of whatever version
   };
   return dl_iterate_phdr(look, nullptr) != 0;
 }
