@@ -44,7 +44,7 @@ def _open_file(file: str, options: Options, config: Mapping[str, Any]) -> Runner
     from .runners.models import formats
 
     kind = formats.identify(path)
-    options.refuse_for_saved(path)
+    options.refuse_for_saved(path, may_average=kind == formats.RECORDING)
     module, name = _RUNNERS[kind]
     made = getattr(importlib.import_module(f".runners.models.{module}", __package__), name)
     return made(path, options, dict(config))

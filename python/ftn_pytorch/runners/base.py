@@ -91,10 +91,11 @@ class Options:
                 "ARGUMENT", f"{path} is {what}, which torch.compile cannot work on: leave out compile="
             )
 
-    def refuse_for_saved(self, path: str) -> None:
-        """ARGUMENT where a saved model is asked for what scripts alone can do."""
-        for name in ("record", "background", "communicator"):
-            if getattr(self, name) not in (None, False):
+    def refuse_for_saved(self, path: str, may_average: bool = False) -> None:
+        """ARGUMENT where a saved model is asked for what scripts alone can do; ``may_average``: it may need ranks."""
+        for name in ("record", "background", *(() if may_average else ("communicator",))):
+            # the handle of a communicator may be 0
+            if getattr(self, name) is not None and getattr(self, name) is not False:
                 raise FtnPytorchError(
                     "ARGUMENT", f"{path} is a saved model, and {name}= is for scripts: leave out {name}="
                 )
