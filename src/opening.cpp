@@ -42,11 +42,7 @@ fpt_module torch_module(bool same_layout) {
   std::atomic<fpt_module>& module = modules[same_layout];
   if (const fpt_module known = module.load(std::memory_order_acquire)) return known;
   start_observing();
-  std::unique_ptr<Runner> made;
-  if (libtorch_engine())
-    made = std::make_unique<DirectFunctions>(same_layout);
-  else
-    made = python_side().torch_functions(same_layout);
+  std::unique_ptr<Runner> made = torch_functions(same_layout);
   const std::lock_guard<std::mutex> lock(mutex);
   if (module == 0) module = runners().insert(std::move(made));
   return module;

@@ -1,16 +1,16 @@
 ! SPDX-License-Identifier: MIT
 !> Models of FTorch on top of those of ftn_pytorch. Any file that torch_module loads is a model.
 !>
-!> A model runs on the direct path, without Python, until something asks for gradients or parameters, which need Python.
+!> Saved models run without Python, with gradients and parameters too, where the library has its direct path.
 module ftorch_model
    use, intrinsic :: iso_c_binding, only : c_int, c_int32_t, c_int64_t, c_loc, c_null_ptr, c_ptr
    use fpt_arg, only : torch_arg
    use fpt_c, only : fpt_results_name
-   use fpt_ftorch, only : into, name_of_device, refuse
+   use fpt_ftorch, only : name_of_device, refuse
    use fpt_module, only : torch_module
    use fpt_results, only : handle_of, torch_results
    use fpt_scope, only : torch_scope
-   use fpt_status, only : FTN_PYTORCH_ERR_ARGUMENT, FTN_PYTORCH_OK, give_up, text_at
+   use fpt_status, only : FTN_PYTORCH_OK, give_up, text_at
    use fpt_tensor, only : base => torch_tensor
    use ftorch_tensor, only : has_contents, have_read, torch_tensor
    implicit none
@@ -22,9 +22,7 @@ module ftorch_model
    !> What a model is. It lies behind a pointer, since FTorch changes models that are intent(in)
    type :: contents
       type(torch_module) :: net
-      character(:), allocatable :: file
-      character(16) :: device = ""
-      logical :: is_training = .false., has_python = .false.
+      logical :: is_training = .false., has_graph = .false.
    end type contents
 
    !> A saved model; load it first
@@ -55,38 +53,36 @@ contains
       !> Whether the model is to be in training mode, default false
       logical, optional, intent(in) :: is_training
 
+      character(16) :: device
+
       call torch_model_delete(model)
       allocate (model%loaded)
+      device = name_of_device(device_type)
+      if (present(device_index)) device = name_of_device(device_type, int(device_index))
       associate (loaded => model%loaded)
-         loaded%file = trim(adjustl(filename))
-         loaded%device = name_of_device(device_type)
-         if (present(device_index)) loaded%device = name_of_device(device_type, int(device_index))
          if (present(is_training)) loaded%is_training = is_training
-         loaded%has_python = loaded%is_training
-         if (present(requires_grad)) loaded%has_python = loaded%has_python .or. requires_grad
-         call load(loaded)
+         call loaded%net%load(trim(adjustl(filename)), layout="same", device=trim(device), cast=.true., &
+            training=loaded%is_training)
+         if (present(requires_grad)) then
+            if (requires_grad) call need_graph(loaded)
+         end if
          model%p = c_loc(loaded%net)
       end associate
    end subroutine torch_model_load
 
-   !> Load the file as it is to be run. Outputs may be narrower than results, as FTorch has it
-   subroutine load(loaded)
-      !> Receives the model
-      type(contents), intent(inout) :: loaded
-
-      call loaded%net%load(loaded%file, layout="same", device=trim(loaded%device), cast=.true., &
-         backend=trim(merge("python", "auto  ", loaded%has_python)), training=loaded%is_training)
-   end subroutine load
-
-   !> From now on with Python. Nothing is lost: a prediction on the direct path leaves no state that training would need
-   subroutine need_python(loaded)
+   !> From now on results belong to the graph of the parameters: of a saved model they do once those were asked for
+   subroutine need_graph(loaded)
       !> Loaded model
       type(contents), intent(inout) :: loaded
 
-      if (loaded%has_python) return
-      loaded%has_python = .true.
-      call load(loaded)
-   end subroutine need_python
+      type(torch_results) :: parameters
+      integer :: ignored
+
+      if (loaded%has_graph) return
+      loaded%has_graph = .true.
+      call loaded%net%parameters(parameters, stat=ignored)  ! a script may have none
+      call parameters%free()
+   end subroutine need_graph
 
    !> The contents of a model. The program ends where there are none
    function contents_of(model) result(loaded)
@@ -122,7 +118,7 @@ contains
          inputs(i) = input_tensors(i)%t%arg()
       end do
       if (has_graph) then
-         call need_python(loaded)
+         call need_graph(loaded)
          call loaded%net%forward(inputs, results)
          call require_count(results, size(output_tensors))
          do i = 1, size(output_tensors)
@@ -149,47 +145,16 @@ contains
 
       type(torch_arg), target :: outputs(size(output_tensors))
       type(torch_scope) :: scope
-      character(:), allocatable :: errmsg
-      integer :: i, stat
+      integer :: i
 
       do i = 1, size(outputs)
          outputs(i) = output_tensors(i)%t%arg()
       end do
-      if (loaded%has_python) then
-         call scope%begin()
-         call scope%no_grad()
-      end if
-      call loaded%net%forward(inputs, outputs, stat=stat, errmsg=errmsg)
-      if (stat == FTN_PYTORCH_ERR_ARGUMENT) then
-         call forward_into_tensors(loaded, inputs, output_tensors)
-      else if (stat /= FTN_PYTORCH_OK) then
-         call give_up(int(stat, c_int32_t))
-      end if
-      if (loaded%has_python) call scope%end()
+      call scope%begin()
+      call scope%no_grad()
+      call loaded%net%forward(inputs, outputs)
+      call scope%end()
    end subroutine forward_copies
-
-   !> The same for tensors in memory of torch, which is no output of a call
-   subroutine forward_into_tensors(loaded, inputs, output_tensors)
-      !> Loaded model
-      type(contents), intent(in) :: loaded
-      !> Arguments
-      type(torch_arg), target :: inputs(:)
-      !> Receive the results
-      type(torch_tensor), intent(in) :: output_tensors(:)
-
-      type(torch_results) :: results
-      type(base) :: made
-      integer :: i
-
-      call loaded%net%forward(inputs, results)
-      call require_count(results, size(output_tensors))
-      do i = 1, size(output_tensors)
-         call results%get(i, made)
-         call into(output_tensors(i)%t, "assign", [made%arg()])
-      end do
-      call made%free()
-      call results%free()
-   end subroutine forward_into_tensors
 
    !> As many results as tensors; one result more is none too many
    subroutine require_count(results, expected)
@@ -226,8 +191,8 @@ contains
       integer :: i
 
       loaded => contents_of(model)
-      call need_python(loaded)
       call loaded%net%parameters(results)
+      loaded%has_graph = .true.
       if (results%count() /= size(output_tensors)) then
          call refuse("the number of tensors is not that of the parameters of the model")
       end if
@@ -252,7 +217,6 @@ contains
       integer :: i
 
       loaded => contents_of(self)
-      call need_python(loaded)
       call loaded%net%parameters(results)
       do i = 1, results%count()
          status = fpt_results_name(handle_of(results), int(i, c_int32_t), address, length)

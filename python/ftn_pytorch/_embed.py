@@ -28,6 +28,7 @@ _PLACES = {
     "look_into": "tensors.fortran_tensors",
     "tensor_at": "tensors.fortran_tensors",
     "write_through": "tensors.fortran_tensors",
+    "written": "tensors.fortran_tensors",
     "enter_autocast": "tensors.fortran_axes",
     "enter_stream": "tensors.device",
     "leave_stream": "tensors.device",

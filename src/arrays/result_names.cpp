@@ -34,9 +34,9 @@ int32_t place_of(const CallName& call, const ResultList& results, const char* wa
 
 }  // namespace
 
-std::ostream& operator<<(std::ostream& stream, const CallName& call) {
-  stream << call.function;
-  return call.module.empty() ? stream : stream << " of " << call.module;
+void append(std::string& text, const CallName& call) {
+  text += call.function;
+  if (!call.module.empty()) (text += " of ") += call.module;
 }
 
 std::vector<int32_t> pair_outputs(const CallName& call, const ResultList& results, Args outputs) {

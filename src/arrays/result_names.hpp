@@ -17,7 +17,7 @@ namespace fpt {
 struct CallName {
   std::string_view function, module;
 };
-std::ostream& operator<<(std::ostream& stream, const CallName& call);
+void append(std::string& text, const CallName& call);
 
 /// The results of a call while it is delivered.
 struct ResultList {

@@ -66,7 +66,8 @@ Value array_at(Answer& answer, int32_t index, const ResultNames& names) {
 
 void Outputs::describe() {
   described_.assign(args_.begin(), args_.end());
-  for (fpt_arg& output : described_) output = described_output(output);
+  for (fpt_arg& output : described_)
+    if (is_tensor_handle(output.handle)) output = tensors_.emplace_back(output).described();
   args_.first = described_.data();
 }
 

@@ -31,8 +31,8 @@ struct Targets {
 };
 
 /// The outputs of a call, with the memory that they stand for in place of tensors among them.
-/// FPT_ERR_ARGUMENT for a tensor without memory of the caller, FPT_ERR_DEVICE for memory of a device where results
-/// cannot go there: before anything is computed for them.
+/// FPT_ERR_ARGUMENT for a tensor that cannot be written, FPT_ERR_DEVICE for memory of a device where results cannot go
+/// there: before anything is computed for them.
 class Outputs {
  public:
   explicit Outputs(Args args, bool may_be_on_device = true) : args_(args) {
@@ -72,6 +72,7 @@ class Outputs {
   Device device_;
   const fpt_arg* on_device_ = nullptr;
   std::vector<fpt_arg> described_;
+  std::vector<TensorOutput> tensors_;
 };
 
 /// Copy results into outputs, the i-th into the i-th, or by name. Everything is checked before the first copy; memory

@@ -9,6 +9,7 @@
 #include "arrays/fit.hpp"
 #include "base/cuda_context.hpp"
 #include "direct/direct_plugin.hpp"
+#include "direct/direct_tensor.hpp"
 #include "direct/direct_value.hpp"
 
 namespace fpt {
@@ -98,6 +99,12 @@ bool DirectAnswer::copy_plain_tensor(const fpt_arg& output, bool same_layout) co
     return false;
   const Array array = array_of_value(value);
   return copy_plainly(same_layout ? array : reversed(array), output);
+}
+
+TensorPtr RecordedAnswer::tensor(int32_t index, bool same_layout, bool on_host) {
+  fpt_direct_tensor* made = nullptr;
+  require_direct(direct_plugin().tensors.tensor_of_answer(raw(), index, on_host, &made));
+  return shared_tensor_of_raw(made, same_layout);
 }
 
 void hand_out(DirectAnswer& answer, const CallName& call, const ResultOptions& reading, const Outputs& outputs) {

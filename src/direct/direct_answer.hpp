@@ -50,6 +50,12 @@ class DirectAnswer : public Answer, public std::enable_shared_from_this<DirectAn
   std::map<std::pair<int32_t, bool>, Array> copies_;  // memory of the answer
 };
 
+/// One whose tensors keep their graphs.
+class RecordedAnswer : public DirectAnswer {
+ public:
+  TensorPtr tensor(int32_t index, bool same_layout, bool on_host) override;
+};
+
 /// Copy the results of a call into its outputs.
 void hand_out(DirectAnswer& answer, const CallName& call, const ResultOptions& reading, const Outputs& outputs);
 /// Hand the results of a call to all that they go to.

@@ -34,6 +34,10 @@ class DirectEngine : public Engine {
     return tensor_of_raw(made, same_layout);
   }
 
+  void with_address(Tensor& tensor, const std::function<void(void* address)>& use) override {
+    if (const RawTensor raw = raw_of(tensor)) use(direct_plugin().tensors.address_of_tensor(raw.get()));
+  }
+
   TensorPtr gradient_of(TensorPtr tensor) override {
     return raw_of(*tensor) ? gradient_of_raw(std::move(tensor)) : python_engine().gradient_of(std::move(tensor));
   }
@@ -72,6 +76,18 @@ class DirectEngine : public Engine {
     if (!written || !given) return python_engine().write(target, value);
     const fpt_direct_operand turned = operand(given, value.same_layout() != target.same_layout());
     require_direct(direct_plugin().tensors.write_tensor(written.get(), &turned, target.same_layout()));
+  }
+
+  void require_writable(Tensor& target) override {
+    if (!raw_of(target)) python_engine().require_writable(target);
+  }
+  void written(Tensor& target) noexcept override {
+    try {
+      const RawTensor raw = raw_of(target);
+      if (!raw) return python_engine().written(target);
+      direct_plugin().tensors.written(raw.get());
+    } catch (const std::exception&) {  // a gradient that is gone has nobody who would use it
+    }
   }
 
   bool records_gradients(Tensor& tensor) override {

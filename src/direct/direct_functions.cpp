@@ -61,17 +61,6 @@ class FunctionArguments {
   bool is_direct_ = true;
 };
 
-/// Its tensors keep their graphs.
-class FunctionAnswer : public DirectAnswer {
- public:
-  TensorPtr tensor(int32_t index, bool same_layout, bool on_host) override {
-    if (on_host) return DirectAnswer::tensor(index, same_layout, true);
-    fpt_direct_tensor* made = nullptr;
-    require_direct(direct_plugin().tensors.tensor_of_answer(raw(), index, &made));
-    return tensor_of_raw(made, same_layout);
-  }
-};
-
 fpt_status call_plugin(std::string_view function, bool same_layout, FunctionArguments& given,
                        fpt_direct_tensor** tensor, fpt_direct_answer* answer) {
   return direct_plugin().tensors.call_function(function.data(), static_cast<int64_t>(function.size()), same_layout,
@@ -101,12 +90,12 @@ void DirectFunctions::call(std::string_view function, Args inputs, const Targets
   };
   if (targets.tensor && !targets.results && targets.outputs.count == 0) {
     fpt_direct_tensor* made = nullptr;
-    FunctionAnswer other;  // of what is no tensor: single_tensor() says so
+    RecordedAnswer other;  // of what is no tensor: single_tensor() says so
     if (goes_to_python(call_plugin(function, same_layout_, given, &made, other.raw()))) return;
     *targets.tensor = made ? tensor_of_raw(made, same_layout_) : single_tensor(other, name, reading);
     return;
   }
-  const auto answer = std::make_shared<FunctionAnswer>();
+  const auto answer = std::make_shared<RecordedAnswer>();
   if (goes_to_python(call_plugin(function, same_layout_, given, nullptr, answer->raw()))) return;
   hand_over(answer, name, reading, outputs, targets);
 }
@@ -114,6 +103,11 @@ void DirectFunctions::call(std::string_view function, Args inputs, const Targets
 std::unique_ptr<Runner> DirectFunctions::create(std::string_view function, Args inputs) {
   std::unique_ptr<Runner> made = function == "ftn_pytorch_optimizer" ? DirectOptimizer::make(inputs) : nullptr;
   return made ? std::move(made) : DelegatingRunner::create(function, inputs);
+}
+
+std::unique_ptr<Runner> torch_functions(bool same_layout) {
+  if (!libtorch_engine()) return python_side().torch_functions(same_layout);
+  return std::make_unique<DirectFunctions>(same_layout);
 }
 
 }  // namespace fpt

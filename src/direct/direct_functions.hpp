@@ -30,4 +30,7 @@ class DirectFunctions : public DelegatingRunner {
   std::set<std::string> told_;
 };
 
+/// The functions of torch by the engine of this process.
+[[nodiscard]] std::unique_ptr<Runner> torch_functions(bool same_layout);
+
 }  // namespace fpt

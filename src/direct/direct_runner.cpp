@@ -11,80 +11,34 @@
 #include "base/error.hpp"
 #include "base/paths.hpp"
 #include "base/rank.hpp"
+#include "direct/direct_functions.hpp"
 #include "direct/direct_plugin.hpp"
 #include "direct/direct_value.hpp"
 #include "direct/optimizer_settings.hpp"
-#include "values/scopes.hpp"
+#include "values/engine.hpp"
 
 namespace fpt {
 namespace {
 
-/// A result would not belong to the graph, and a gradient computed with it would lack a part.
-void require_no_gradients(Tensor& tensor, const std::string& label) {
-  if (records_gradients(tensor))
-    fail(FPT_ERR_ARGUMENT, label, " requires gradients, and the direct path records none: load the model with ",
-         "backend=\"python\", or switch gradients off with scope%no_grad()");
-}
-
-/// Arguments as the plug-in wants them: memory, scalars and texts. Those that are so already are not touched.
-class PlainArguments {
- public:
-  PlainArguments(Args args, const char* what, const CallName& call) : args_(args) {
-    const bool plain = std::all_of(args.begin(), args.end(), [](const fpt_arg& arg) {
-      return arg.status == FPT_OK && arg.handle == 0 && arg.access != FPT_COPY && !has_kept_text(arg);
-    });
-    if (plain) return;
-    resolved_.assign(args.begin(), args.end());
-    args_.first = resolved_.data();
-    for (int32_t i = 0; i < args.count; ++i) resolve(args_[i], concat(argument_label(what, i, args[i]), " of ", call));
-  }
-
-  const fpt_arg* get() const noexcept { return args_.first; }
-  /// Let an answer keep what it needs of the memory that ends with the arguments.
-  void hand_over(DirectAnswer& answer) const {
-    for (const Owned& owned : owned_)
-      if (owned.arg->handle != 0) answer.keep_if_shared(array_of(*owned.arg), owned.owner);
-  }
-
- private:
-  struct Owned {
-    const fpt_arg* arg;  // resolved; with a handle where the memory is not the caller's
-    std::shared_ptr<void> owner;
-  };
-
-  void resolve(fpt_arg& arg, const std::string& label) {
-    require_described(arg, label);
-    if (is_tensor_handle(arg.handle)) {
-      const TensorPtr given = tensor_at(arg.handle);
-      const int64_t handle = given->is_of_caller() ? 0 : arg.handle;
-      const TensorPtr tensor = handle != 0 ? holding_memory(given) : given;
-      std::shared_ptr<void> memory = tensor->owner();
-      owned_.push_back({&arg, memory ? std::move(memory) : std::shared_ptr<void>(tensor)});
-      if (handle != 0) require_memory(tensor->array(), tensor->array().dtype, tensor->array().rank, label);
-      require_no_gradients(*given, label);
-      arg = tensor->described_as(arg);
-      arg.handle = handle;
-    }
-    if (auto text = text_owner(arg, label)) texts_.push_back(std::move(text));
-    if (arg.access != FPT_COPY) return;
-    Storage copy = claim_copy(arg);
-    if (!copy) arg.handle = 0;  // a value
-    if (copy) owned_.push_back({&arg, std::move(copy)});
-    arg.access = FPT_IN;
-  }
-
-  Args args_;
-  std::vector<fpt_arg> resolved_;
-  std::vector<Owned> owned_;
-  std::vector<std::shared_ptr<const std::string>> texts_;
-};
-
-constexpr std::string_view own_prefix = "ftn_pytorch_", optimizer_prefix = "ftn_pytorch_create_optimizer_";
+constexpr std::string_view own_prefix = "ftn_pytorch_", optimizer_prefix = "ftn_pytorch_create_optimizer_",
+                           parameters_function = "ftn_pytorch_parameters", optimizer_function = "ftn_pytorch_optimizer";
 
 /// What follows a prefix; empty where the name has another one.
 std::string_view after(std::string_view prefix, std::string_view name) noexcept {
   return name.substr(0, prefix.size()) == prefix ? name.substr(prefix.size()) : std::string_view();
 }
+
+/// Gradients are on for this thread, whatever the program has chosen.
+class WithGradients {
+ public:
+  WithGradients() : before_(engine().exchange_gradients(true)) {}
+  ~WithGradients() { engine().exchange_gradients(before_); }
+  WithGradients(const WithGradients&) = delete;
+  WithGradients& operator=(const WithGradients&) = delete;
+
+ private:
+  const bool before_;
+};
 
 [[noreturn]] void refuse(const CallName& function) {
   fail(FPT_ERR_HOOK, function, " needs Python: load the model with backend=\"python\"");
@@ -117,7 +71,8 @@ DirectRunner::DirectRunner(const std::string& file, ModelKind kind, const Option
     : kind_(kind),
       file_(file),
       name_(std::filesystem::path(file).stem().string()),
-      reading_{options.same_layout, options.cast, /*brings_to_host=*/true} {}
+      reading_{options.same_layout, options.cast, /*brings_to_host=*/true},
+      flags_(options.flags) {}
 
 std::unique_ptr<Runner> DirectRunner::load(const std::string& file, ModelKind kind, const Options& options,
                                            Args config) {
@@ -194,31 +149,43 @@ bool DirectRunner::has(const std::string& function) {
     return direct_plugin().has(module_, function.c_str()) != 0;
   if (function == forward_hook) return direct_plugin().has(module_, "forward") != 0;
   if (after(own_prefix, function).empty()) return direct_plugin().has(module_, function.c_str()) != 0;
-  return function == train_hook || function == "ftn_pytorch_save" || function == "ftn_pytorch_restore" ||
+  return function == parameters_function || function == train_hook || function == "ftn_pytorch_save" || function == "ftn_pytorch_restore" ||
          is_optimizer(after(optimizer_prefix, function));
 }
 
-void DirectRunner::run_plugin(std::string_view method, std::string_view label, Args inputs, int32_t flags,
+Graphs DirectRunner::graphs_of_call(bool hands_tensors, int32_t flags) const noexcept {
+  if (kind_ != ModelKind::torchscript) return Graphs::refused;
+  if (!hands_tensors) return Graphs::dropped;
+  if (((flags | flags_) & FPT_USE_INFERENCE_MODE) != 0) return Graphs::refused;
+  return parameters_are_out_ ? Graphs::recorded_for_parameters : Graphs::recorded;
+}
+
+void DirectRunner::run_plugin(std::string_view method, const DirectArguments& inputs, int32_t flags,
                               DirectAnswer& answer) {
-  const PlainArguments plain(inputs, "input", name_of(label));
   require_direct(direct_plugin().call(module_, method.empty() ? nullptr : method.data(),
-                                      static_cast<int64_t>(method.size()), plain.get(), inputs.count, flags,
-                                      answer.raw()));
-  plain.hand_over(answer);
+                                      static_cast<int64_t>(method.size()), inputs.get(), inputs.tensors(),
+                                      inputs.count(), flags, answer.raw()));
+  inputs.hand_over(answer);
 }
 
 void DirectRunner::run(std::string_view method, std::string_view label, Args inputs, const Targets& targets,
                        int32_t flags) {
+  run(method, label, inputs, targets, flags, graphs_of_call(targets.tensor || targets.results, flags));
+}
+
+void DirectRunner::run(std::string_view method, std::string_view label, Args inputs, const Targets& targets,
+                       int32_t flags, Graphs graphs) {
   const StreamUse stream(*this);
   const Outputs outputs(targets.outputs);
   outputs.start_device([](Device device) { require_direct(direct_plugin().wait(device.type, device.index)); });
+  const DirectArguments given(inputs, "input", name_of(label), graphs, reading_.same_layout);
   if (!targets.tensor && !targets.results) {
     DirectAnswer answer;  // on the stack: nothing of it is kept
-    run_plugin(method, label, inputs, flags, answer);
+    run_plugin(method, given, flags, answer);
     return hand_out(answer, name_of(label), reading_, outputs);
   }
-  const auto answer = std::make_shared<DirectAnswer>();
-  run_plugin(method, label, inputs, flags, *answer);
+  const auto answer = given.tensors() ? std::make_shared<RecordedAnswer>() : std::make_shared<DirectAnswer>();
+  run_plugin(method, given, flags, *answer);
   hand_over(answer, name_of(label), reading_, outputs, targets);
 }
 
@@ -228,8 +195,11 @@ void DirectRunner::forward(Args inputs, const Targets& targets, int32_t flags) {
 
 void DirectRunner::call(std::string_view function, Args inputs, const Targets& targets) {
   if (function == forward_hook) return run({}, function, inputs, targets, 0);
-  if (function.find(':') != std::string_view::npos)
-    fail(FPT_ERR_HOOK, "derivatives of a saved model need Python: load it with backend=\"python\"");
+  if (function.find(':') != std::string_view::npos) return derive(function, inputs, targets);
+  if (function == parameters_function) {
+    const ResultOptions themselves{reading_.same_layout, /*cast=*/false, /*brings_to_host=*/false};
+    return hand_over(parameters(), name_of(function), themselves, Outputs(targets.outputs), targets);
+  }
   if (kind_ == ModelKind::recording) return run(function, function, inputs, targets, 0);
   const std::string_view optimizer = after(optimizer_prefix, function);
   if (optimizer.empty() && !after(own_prefix, function).empty()) refuse(name_of(function));
@@ -239,18 +209,49 @@ void DirectRunner::call(std::string_view function, Args inputs, const Targets& t
 }
 
 TensorPtr DirectRunner::forward_list(Args inputs, int32_t flags) {
-  const StreamUse stream(*this);
-  const auto answer = std::make_shared<DirectAnswer>();
-  run_plugin({}, forward_hook, inputs, flags, *answer);
-  return single_tensor(*answer, name_of(forward_hook), reading_);
+  TensorPtr made;
+  run({}, forward_hook, inputs, {{nullptr, 0}, nullptr, &made}, flags);
+  return made;
 }
 
-std::unique_ptr<Runner> DirectRunner::create(std::string_view function, Args) { refuse(name_of(function)); }
+void DirectRunner::derive(std::string_view function, Args inputs, const Targets& targets) {
+  if (kind_ != ModelKind::torchscript)
+    fail(FPT_ERR_HOOK, file_, " cannot be differentiated: it holds no operations that torch could follow");
+  run(function, function, inputs, targets, 0, Graphs::dropped);
+}
+
+std::shared_ptr<DirectAnswer> DirectRunner::parameters() {
+  const auto answer = std::make_shared<RecordedAnswer>();
+  require_direct(direct_plugin().parameters(module_, answer->raw()));
+  parameters_are_out_ = true;
+  return answer;
+}
+
+std::unique_ptr<Runner> DirectRunner::create(std::string_view function, Args inputs) {
+  if (function != optimizer_function || kind_ != ModelKind::torchscript) refuse(name_of(function));
+  const std::shared_ptr<DirectAnswer> all = parameters();
+  TensorArguments trained;
+  const int32_t kinds = std::min(inputs.count, 1);  // the name of the class comes before what is trained
+  std::vector<fpt_arg> args(inputs.begin(), inputs.begin() + kinds);
+  {
+    const WithGradients on;
+    for (int32_t i = 0; i < all->list().count; ++i) {
+      TensorPtr parameter = all->tensor(i, reading_.same_layout, /*on_host=*/false);
+      if (engine().records_gradients(*parameter)) args.push_back(trained.add(std::move(parameter)));
+    }
+  }
+  if (static_cast<int32_t>(args.size()) == kinds)
+    fail(FPT_ERR_ARGUMENT, "no parameter of ", file_, " requires gradients, so there is nothing to train: fetch them ",
+         "with parameters(...) and call set_requires_grad, unless the model was frozen when it was written");
+  args.insert(args.end(), inputs.begin() + kinds, inputs.end());
+  return torch_functions(reading_.same_layout)->create(function, {args.data(), static_cast<int32_t>(args.size())});
+}
 
 Training DirectRunner::train(Args inputs, Args targets, bool) {
   const CallName call = name_of(train_hook);
   const StreamUse stream(*this);
-  const PlainArguments plain(inputs, "input", call), goals(targets, "target", call);
+  const DirectArguments plain(inputs, "input", call, Graphs::refused, reading_.same_layout),
+      goals(targets, "target", call, Graphs::refused, reading_.same_layout);
   Training training;
   require_direct(direct_plugin().train(module_, plain.get(), inputs.count, goals.get(), targets.count, &training.loss,
                                        &training.completed));

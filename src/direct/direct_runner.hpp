@@ -13,6 +13,7 @@
 #include "calls/runner.hpp"
 #include "direct/archive.hpp"
 #include "direct/direct_answer.hpp"
+#include "direct/direct_arguments.hpp"
 
 namespace fpt {
 
@@ -45,7 +46,15 @@ class DirectRunner : public Runner {
   DirectRunner(const std::string& file, ModelKind kind, const Options& options);
   /// Run a method, forward if it has no name, and hand its results out. @param label  names it in messages
   void run(std::string_view method, std::string_view label, Args inputs, const Targets& targets, int32_t flags);
-  void run_plugin(std::string_view method, std::string_view label, Args inputs, int32_t flags, DirectAnswer& answer);
+  void run(std::string_view method, std::string_view label, Args inputs, const Targets& targets, int32_t flags,
+           Graphs graphs);
+  void run_plugin(std::string_view method, const DirectArguments& inputs, int32_t flags, DirectAnswer& answer);
+  /// What becomes of graphs that inputs have. @param hands_tensors  its results are tensors of the program
+  Graphs graphs_of_call(bool hands_tensors, int32_t flags) const noexcept;
+  /// Its parameters, which may change outside of it from now on.
+  std::shared_ptr<DirectAnswer> parameters();
+  /// Call a derivative of a function, "ftn_pytorch_adjoint:1:NAME".
+  void derive(std::string_view function, Args inputs, const Targets& targets);
   /// What set_stream() has chosen.
   ChosenStream stream();
   CallName name_of(std::string_view function) const noexcept { return {function, name_}; }
@@ -54,6 +63,8 @@ class DirectRunner : public Runner {
   ModelKind kind_;
   std::string file_, name_, backend_ = "direct";  // the name is for messages
   ResultOptions reading_;
+  int32_t flags_;  // of the load
+  std::atomic<bool> parameters_are_out_{false};  // so results belong to their graph
   std::atomic<bool> has_stream_{false};
   std::mutex stream_mutex_;
   ChosenStream stream_;

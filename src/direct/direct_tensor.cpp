@@ -102,6 +102,20 @@ TensorPtr tensor_of_raw(fpt_direct_tensor* raw, bool same_layout) {
 
 TensorPtr gradient_of_raw(TensorPtr source) { return std::make_shared<DirectGradient>(std::move(source)); }
 
+RawTensor shared_raw_of(Tensor& tensor) {
+  if (libtorch_engine()) return raw_of(tensor);
+  fpt_direct_tensor* shared = nullptr;
+  python_engine().with_address(
+      tensor, [&](void* address) { require_direct(direct_plugin().tensors.tensor_at(address, &shared)); });
+  return shared ? RawTensor{shared, std::shared_ptr<fpt_direct_tensor>(shared, release)} : RawTensor();
+}
+
+TensorPtr shared_tensor_of_raw(fpt_direct_tensor* raw, bool same_layout) {
+  TensorPtr tensor = tensor_of_raw(raw, same_layout);
+  if (libtorch_engine()) return tensor;
+  return python_engine().tensor_at(direct_plugin().tensors.address_of_tensor(raw), same_layout);
+}
+
 RawTensor raw_of(Tensor& tensor) {
   Tensor& known = tensor.in_torch();
   return known.is_of_libtorch() ? static_cast<LibtorchTensor&>(known).raw() : RawTensor();

@@ -30,6 +30,12 @@ struct RawTensor {
 /// a class of its own, or no tensor. FPT_ERR_ARGUMENT for a gradient that is not there.
 [[nodiscard]] RawTensor raw_of(Tensor& tensor);
 
+/// The same where Python is the engine of this process: the tensor of libtorch behind an object.
+[[nodiscard]] RawTensor shared_raw_of(Tensor& tensor);
+
+/// Takes a tensor of the plug-in over, for the engine of this process.
+[[nodiscard]] TensorPtr shared_tensor_of_raw(fpt_direct_tensor* raw, bool same_layout);
+
 /// Tensors as arguments of a call, with handles that end with this.
 class TensorArguments {
  public:

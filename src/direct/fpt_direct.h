@@ -23,7 +23,7 @@ extern "C" {
 #endif
 
 /** Version of this header. The core refuses a plug-in of another one. */
-#define FPT_DIRECT_VERSION 12
+#define FPT_DIRECT_VERSION 13
 
 /** Kinds of files. */
 enum { FPT_DIRECT_SCRIPT = 0, FPT_DIRECT_PACKAGE = 1, FPT_DIRECT_RECORDING = 2 };
@@ -129,6 +129,8 @@ typedef struct fpt_direct_tensors {
                         int32_t same_layout, fpt_direct_tensor **result);
   /** Assign to a tensor on memory of the caller, see Engine::write(). FPT_ERR_SHAPE, _DTYPE, _PYTHON. */
   fpt_status (*write_tensor)(fpt_direct_tensor *target, const fpt_direct_operand *value, int32_t same_layout);
+  /** The core has written into its memory, see Engine::written(). */
+  void (*written)(fpt_direct_tensor *target);
   /**
    * Call a function of torch by the name that Python has for it; axes of tensors and arrays as of same_layout.
    *
@@ -141,8 +143,9 @@ typedef struct fpt_direct_tensors {
   fpt_status (*call_function)(const char *name, int64_t name_len, int32_t same_layout, const fpt_arg inputs[],
                               const fpt_direct_operand tensors[], int32_t ninputs, fpt_direct_tensor **tensor,
                               fpt_direct_answer *answer);
-  /** A tensor of an answer, with its graph. */
-  fpt_status (*tensor_of_answer)(const fpt_direct_answer *answer, int32_t index, fpt_direct_tensor **tensor);
+  /** A tensor of an answer, with its graph. @param on_host  1: a copy in host memory where it is elsewhere */
+  fpt_status (*tensor_of_answer)(const fpt_direct_answer *answer, int32_t index, int32_t on_host,
+                                 fpt_direct_tensor **tensor);
 
   /**
    * An optimizer of tensors, with the kernels that torch_optimizer has in Python.
@@ -205,15 +208,24 @@ typedef struct fpt_direct_table {
   int32_t (*has)(fpt_direct_module *module, const char *name);
 
   /**
-   * Call a method.
+   * Call a method, or "ftn_pytorch_adjoint:1:METHOD" and its like with one gradient before the inputs.
    *
-   * @param name    of the method, not terminated; NULL for forward
-   * @param inputs  [ninputs] arrays, scalars and texts
-   * @param answer  set on success; to be given to release()
+   * @param name     of the method, not terminated; NULL for forward
+   * @param inputs   [ninputs] arrays, scalars and texts
+   * @param tensors  [ninputs] with the tensors among the inputs, whose graphs go on in the results, with those of the
+   *                 parameters; NULL: no graph is recorded. TorchScript alone.
+   * @param answer   set on success; to be given to release()
    * FPT_ERR_HOOK, _SIGNATURE, _PYTHON (an exception of the model), _INPUT_MODIFIED, _STRIDE, _KIND, _RESULT_TYPE.
    */
   fpt_status (*call)(fpt_direct_module *module, const char *name, int64_t name_len, const fpt_arg inputs[],
-                     int32_t ninputs, int32_t flags, fpt_direct_answer *answer);
+                     const fpt_direct_operand tensors[], int32_t ninputs, int32_t flags, fpt_direct_answer *answer);
+  /**
+   * The parameters by name: the tensors themselves. From now on they may change outside of the module.
+   *
+   * @param answer  set on success; to be given to release()
+   * FPT_ERR_HOOK for formats without.
+   */
+  fpt_status (*parameters)(fpt_direct_module *module, fpt_direct_answer *answer);
   void (*release)(void *owner);
   /**
    * Describe a copy of tensor `index` of an answer in host memory. The answer keeps it.

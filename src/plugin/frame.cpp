@@ -55,6 +55,22 @@ const at::Tensor& Frame::tensor(const Settings& settings, const fpt_arg& arg, co
   return use.used();
 }
 
+at::Tensor Frame::tensor(const Settings& settings, const at::Tensor& given, const fpt_arg& arg, const char* what,
+                         int32_t index) {
+  Use& use = uses_.emplace_back();
+  use.arg = &arg;
+  use.given = &given;
+  use.what = what;
+  use.index = index;
+  use.is_of_program = true;
+  const at::Device device = settings.device.value_or(at::kCPU);
+  const at::ScalarType type = scalar_type_of(settings.wanted_dtype(arg.dtype));
+  if (settings.copies_inputs || given.device() != device || given.scalar_type() != type)
+    use.moved = given.to(device, type, /*non_blocking=*/false, /*copy=*/true);
+  use.version = version_of(use.used());
+  return use.used();
+}
+
 void Frame::tell_of_copies(const Settings& settings, const char* what, int32_t index) {
   copies_told_ = true;
   warn_of_copies(argument_label(what, index, *uses_.back().arg), settings.name, uses_.back().given->device().str(),
@@ -108,7 +124,7 @@ void Frame::report_kept(const std::string& function, const std::vector<at::Tenso
     const bool returned = std::any_of(results.begin(), results.end(), [&](const at::Tensor& result) {
       return result.defined() && result.storage().unsafeGetStorageImpl() == tensor.storage().unsafeGetStorageImpl();
     });
-    if (use.copied || use.moved.defined() || returned || is_unshared(tensor)) continue;
+    if (use.copied || use.is_of_program || use.moved.defined() || returned || is_unshared(tensor)) continue;
     reported_ = true;
     warn_of_kept(argument_label(use.what, use.index, *use.arg), function);
   }

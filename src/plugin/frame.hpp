@@ -20,7 +20,11 @@ class Frame {
   /// Tensor of any other argument, on the device of the model. `what` and `index` name it in texts.
   const at::Tensor& tensor(const Settings& settings, const fpt_arg& arg, const char* what, int32_t index);
 
-  /// The same, contiguous as compiled code wants it; a copy where the array is not.
+  /// A tensor of the program as the model gets it, with its graph.
+  at::Tensor tensor(const Settings& settings, const at::Tensor& given, const fpt_arg& arg, const char* what,
+                    int32_t index);
+
+  /// The same as the first, contiguous as compiled code wants it; a copy where the array is not.
   const at::Tensor& contiguous(const Settings& settings, const fpt_arg& arg, const char* what, int32_t index);
 
   /// After the model ran: FPT_ERR_INPUT_MODIFIED for an input that it had no right to change.
@@ -44,7 +48,7 @@ class Frame {
     const fpt_arg* arg;
     const char* what;
     int32_t index;
-    bool copied;
+    bool copied, is_of_program;  // a copy in memory of torch; a tensor that others hold, too
     Array seen;  // a copy as it was made: the model may give its tensor another shape
     bool is_changed() const noexcept;
     const at::Tensor& used() const noexcept { return moved.defined() ? moved : *given; }

@@ -25,6 +25,8 @@ struct Settings {
 struct Inputs {
   const fpt_arg* args;
   int32_t count;
+  /// [count] what stands in place of an argument; undefined for the others. Null: no graph is recorded.
+  const at::Tensor* tensors = nullptr;
 };
 
 /// What a training step returns.
@@ -50,6 +52,8 @@ class Model {
   virtual bool has(std::string_view name) = 0;
   /// Call a method, forward if the name is empty.
   virtual void call(std::string_view name, Inputs inputs, int32_t flags, fpt_direct_answer& answer) = 0;
+  /// The parameters, by name. FPT_ERR_HOOK for formats without.
+  virtual void parameters(fpt_direct_answer& answer) = 0;
   virtual void create_optimizer(const fpt_direct_optimizer& settings) = 0;
   virtual TrainedStep train(Inputs inputs, Inputs targets) = 0;
 

@@ -102,12 +102,18 @@ constexpr fpt_direct_table models = {
       });
     },
     [](fpt_direct_module* module, const char* name) { return static_cast<int32_t>(module->model->has(name)); },
-    [](fpt_direct_module* module, const char* name, int64_t name_len, const fpt_arg* inputs, int32_t ninputs,
-       int32_t flags, fpt_direct_answer* answer) {
+    [](fpt_direct_module* module, const char* name, int64_t name_len, const fpt_arg* inputs,
+       const fpt_direct_operand* tensors, int32_t ninputs, int32_t flags, fpt_direct_answer* answer) {
       return guard([&] {
         const std::string_view method = name ? std::string_view(name, static_cast<std::size_t>(name_len)) : "";
-        module->model->call(method, {inputs, ninputs}, flags, *answer);
+        if (!tensors) return module->model->call(method, {inputs, ninputs}, flags, *answer);
+        std::vector<at::Tensor> given;
+        for (int32_t i = 0; i < ninputs; ++i) given.push_back(tensors[i].tensor ? seen(tensors[i]) : at::Tensor());
+        module->model->call(method, {inputs, ninputs, given.data()}, flags, *answer);
       });
+    },
+    [](fpt_direct_module* module, fpt_direct_answer* answer) {
+      return guard([&] { module->model->parameters(*answer); });
     },
     [](void* owner) { release_answer(std::unique_ptr<Answer>(static_cast<Answer*>(owner))); },
     [](const fpt_direct_answer* answer, int32_t index, int32_t widened, fpt_direct_value* copy) {

@@ -70,6 +70,12 @@ at::Tensor tensor_with(const Array& array, const Axes& axes, MemoryOwner owner) 
   return maker.make_tensor();
 }
 
+void append_shape(std::string& text, at::IntArrayRef sizes) {
+  text += '(';
+  for (std::size_t i = 0; i < sizes.size(); ++i) text += (i > 0 ? ", " : "") + std::to_string(sizes[i]);
+  text += sizes.size() == 1 ? ",)" : ")";
+}
+
 }  // namespace
 
 at::ScalarType scalar_type_of(int32_t dtype) {
@@ -100,6 +106,26 @@ Array array_of_tensor(const at::Tensor& tensor, bool same_layout) {
 
 at::Tensor tensor_on(const Array& array, bool same_layout, MemoryOwner owner) {
   return tensor_with(array, axes_of(array, same_layout), std::move(owner));
+}
+
+at::Tensor seen(const fpt_direct_operand& operand) {
+  return operand.is_turned ? reversed_view(operand.tensor->tensor) : operand.tensor->tensor;
+}
+
+at::Tensor reversed_view(const at::Tensor& tensor) {
+  c10::SmallVector<int64_t, FPT_MAX_RANK> axes;
+  for (int64_t axis = tensor.dim(); axis-- > 0;) axes.push_back(axis);
+  return tensor.permute(axes);
+}
+
+std::string kind_of(const at::Tensor& tensor, bool same_layout) {
+  const int32_t dtype = dtype_of(tensor.scalar_type());
+  std::string text = dtype == FPT_NONE ? c10::toString(tensor.scalar_type()) : dtype_name(dtype);
+  append_shape(text += ' ', tensor.sizes());
+  if (same_layout || tensor.dim() < 2) return text;
+  at::DimVector reversed(tensor.sizes().rbegin(), tensor.sizes().rend());
+  append_shape(text += ", Fortran ", reversed);
+  return text;
 }
 
 void wait_for(Device device) {

@@ -4,6 +4,10 @@
 
 #include "plugin/model.hpp"
 
+struct fpt_direct_tensor {
+  at::Tensor tensor;
+};
+
 namespace fpt::direct {
 
 at::ScalarType scalar_type_of(int32_t dtype);
@@ -18,6 +22,15 @@ using MemoryOwner = std::unique_ptr<void, void (*)(void*)>;
 /// The tensor of an array, wherever that is, without a copy. FPT_ERR_STRIDE for negative strides.
 /// @param owner  of the memory, let go when torch needs it no more; none for memory of the caller
 at::Tensor tensor_on(const Array& array, bool same_layout, MemoryOwner owner = {nullptr, nullptr});
+
+/// The tensor of an operand that has one, with its axes as the operation sees them.
+[[nodiscard]] at::Tensor seen(const fpt_direct_operand& operand);
+
+/// The same memory with the axes in the other order.
+[[nodiscard]] at::Tensor reversed_view(const at::Tensor& tensor);
+
+/// "float64 (2, 3), Fortran (3, 2)"
+[[nodiscard]] std::string kind_of(const at::Tensor& tensor, bool same_layout);
 
 /// Until what torch was asked to do on the current stream of a device is done, unless this thread does not wait.
 void wait_for(Device device);

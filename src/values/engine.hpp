@@ -23,6 +23,9 @@ class Engine {
   virtual TensorPtr tensor_of(const Array& seen, std::shared_ptr<void> owner, bool same_layout) = 0;
   /// The tensor whose at::Tensor lies at an address: the same one, with its graph.
   virtual TensorPtr tensor_at(void* address, bool same_layout) = 0;
+  /// Let `use` have the address of the at::Tensor of a tensor, as long as it runs. It is not called for a tensor of a
+  /// class of its own, and for what is none of torch.
+  virtual void with_address(Tensor& tensor, const std::function<void(void* address)>& use) = 0;
   /// Whatever gradient `tensor` has when this is used.
   virtual TensorPtr gradient_of(TensorPtr tensor) = 0;
   /// Number of the latest tensor on memory of the caller.
@@ -39,6 +42,12 @@ class Engine {
                             const fpt_arg* scalar) = 0;
   /// Write values into a tensor that is memory of the caller. FPT_ERR_SHAPE, FPT_ERR_DTYPE, FPT_ERR_PYTHON.
   virtual void write(Tensor& target, Tensor& value) = 0;
+
+  /// FPT_ERR_ARGUMENT for an array of NumPy, into whose memory the core must not write.
+  virtual void require_writable(Tensor& target) = 0;
+  /// The core has written into the memory of a tensor: torch counts the change, and the graph of the values that it had
+  /// ends, unless it is a view.
+  virtual void written(Tensor& target) noexcept = 0;
 
   /// Whether torch would record what is computed with a tensor: it requires gradients, and they are on for this thread.
   virtual bool records_gradients(Tensor& tensor) = 0;

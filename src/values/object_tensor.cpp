@@ -96,11 +96,14 @@ PythonTensor& python_tensor(Tensor& tensor) { return static_cast<PythonTensor&>(
 }  // namespace
 
 TensorPtr tensor_of_object(Ref object, bool same_layout) {
-  if (is_tensor(object.get()) && torch_access::is_plain_tensor(object.get()) && libtorch_engine()) {
-    const Ref address = checked(PyObject_CallOneArg(embed("address_of"), object.get()), "a tensor");
-    return engine().tensor_at(PyLong_AsVoidPtr(address.get()), same_layout);
-  }
+  if (libtorch_engine())
+    if (void* address = address_of_object(object.get())) return engine().tensor_at(address, same_layout);
   return object_tensor(std::move(object), same_layout);
+}
+
+void* address_of_object(PyObject* object) {
+  if (!is_tensor(object) || !torch_access::is_plain_tensor(object)) return nullptr;
+  return PyLong_AsVoidPtr(checked(PyObject_CallOneArg(embed("address_of"), object), "a tensor").get());
 }
 
 TensorPtr object_tensor(Ref object, bool same_layout) {

@@ -15,6 +15,9 @@ TensorPtr object_tensor(Ref object, bool same_layout);
 /// The array object of Python behind a tensor; none where none was made yet.
 Ref object_of(Tensor& tensor);
 
+/// Address of the at::Tensor behind an object of Python; null for one of a class of its own, and for no tensor.
+void* address_of_object(PyObject* object);
+
 /// The tensor of torch behind a tensor, made of its memory if need be, and the same as long as the tensor lives.
 Ref torch_object_of(Tensor& tensor);
 

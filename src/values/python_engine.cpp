@@ -44,6 +44,13 @@ class PythonEngine : public Engine {
     return object_tensor(std::move(object), same_layout);
   }
 
+  void with_address(Tensor& tensor, const std::function<void(void* address)>& use) override {
+    ensure_started();
+    const InterpreterLock gil;
+    const Ref object = torch_object_of(tensor);
+    if (void* address = address_of_object(object.get())) use(address);
+  }
+
   TensorPtr gradient_of(TensorPtr tensor) override { return tensor_of_gradient(std::move(tensor)); }
 
   uint64_t last_on_memory() noexcept override { return dlpack::last_serial(); }
@@ -69,6 +76,21 @@ class PythonEngine : public Engine {
     ensure_started();
     const InterpreterLock gil;
     write_tensor(target, value);
+  }
+
+  void require_writable(Tensor& target) override {
+    ensure_started();
+    const InterpreterLock gil;
+    if (!is_tensor(object_of(target).get()))
+      fail(FPT_ERR_ARGUMENT, "an array of NumPy that a script returned cannot be an output: pass the array itself with ",
+           "torch_out");
+  }
+  void written(Tensor& target) noexcept override {
+    try {
+      const InterpreterLock gil;
+      checked(PyObject_CallOneArg(embed("written"), object_of(target).get()), "an output");
+    } catch (const std::exception&) {  // a gradient that is gone has nobody who would use it
+    }
   }
 
   bool records_gradients(Tensor& tensor) override {

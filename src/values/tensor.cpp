@@ -168,13 +168,20 @@ fpt_arg tensor_argument(int64_t handle) {
   return arg;
 }
 
-fpt_arg described_output(const fpt_arg& output) {
-  if (!is_tensor_handle(output.handle)) return output;
-  const TensorPtr tensor = tensor_at(output.handle);
-  if (!tensor->is_of_caller())
-    fail(FPT_ERR_ARGUMENT, "a tensor that a script returned, or that owns a copy, cannot be an output: ",
-         "pass the array itself with torch_out");
-  return tensor->described_as(output);
+TensorOutput::TensorOutput(const fpt_arg& output) {
+  TensorPtr tensor = tensor_at(output.handle);
+  if (!tensor->is_plain_memory()) {
+    engine().require_writable(*tensor);
+    of_torch_ = tensor;
+  }
+  described_ = tensor->described_as(output);
+  for (int32_t i = 0; i < described_.rank; ++i)
+    if (described_.u.array.strides[i] == 0 && described_.u.array.extents[i] > 1)
+      fail(FPT_ERR_ARGUMENT, "an expanded tensor cannot be an output: several of its elements are the same memory");
+}
+
+TensorOutput::~TensorOutput() {
+  if (of_torch_) engine().written(*of_torch_);
 }
 
 void require_memory(const Array& array, int32_t dtype, int32_t rank, const std::string& label) {

@@ -116,9 +116,23 @@ void end_owner(int64_t* home);
 /// An argument that refers to a tensor. FPT_ERR_NOT_LOADED, FPT_ERR_FREED.
 [[nodiscard]] fpt_arg tensor_argument(int64_t handle);
 
-/// An output as an argument that describes memory, where it is a tensor: FPT_ERR_ARGUMENT for a tensor that has none of
-/// the caller.
-[[nodiscard]] fpt_arg described_output(const fpt_arg& output);
+/// A tensor as output of a call, which writes into its memory. Afterwards torch is told of the change, so that a gradient
+/// which needs the values before is refused.
+class TensorOutput {
+ public:
+  /// FPT_ERR_ARGUMENT for memory that has another element at the same place, and for arrays of NumPy.
+  explicit TensorOutput(const fpt_arg& output);
+  ~TensorOutput();
+  TensorOutput(TensorOutput&&) noexcept = default;
+  TensorOutput& operator=(TensorOutput&&) = delete;
+
+  /// As an argument that describes memory.
+  const fpt_arg& described() const noexcept { return described_; }
+
+ private:
+  TensorPtr of_torch_;  // null for plain memory
+  fpt_arg described_;
+};
 
 /// Host memory of a tensor for a caller that expects `dtype` and `rank`. FPT_ERR_DTYPE, FPT_ERR_RANK, FPT_ERR_DEVICE.
 /// `label` names it in messages: "result 1".

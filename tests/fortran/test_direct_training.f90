@@ -176,19 +176,11 @@ contains
 
    subroutine refuses()
       type(torch_module) :: model
-      type(torch_results) :: parameters
-      type(torch_optimizer) :: optimizer
       character(:), allocatable :: errmsg
       real(real64) :: loss, wide(4, 32)
       integer :: stat
 
       call model%load("direct_mlp.pt", backend="direct")
-      call model%parameters(parameters, stat=stat, errmsg=errmsg)
-      call expect_status(stat, FTN_PYTORCH_ERR_HOOK, "parameters", errmsg)
-      call expect_text(errmsg, 'backend="python"', "parameters: the cure")
-      call optimizer%create("SGD", model, stat=stat, errmsg=errmsg)
-      call expect_status(stat, FTN_PYTORCH_ERR_HOOK, "torch_optimizer", errmsg)
-      call expect_text(errmsg, 'backend="python"', "torch_optimizer: the cure")
       call model%train([torch_in(x)], [torch_in(t)], loss, stat=stat, errmsg=errmsg)
       call expect_status(stat, FTN_PYTORCH_ERR_HOOK, "train without optimizer", errmsg)
       call expect_text(errmsg, "create_optimizer_sgd", "train without optimizer: what to do")

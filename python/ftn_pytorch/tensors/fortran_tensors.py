@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 from ..errors import FtnPytorchError
@@ -92,6 +93,17 @@ def write_through(target: Any, value: Any, same_layout: bool) -> None:
     if target.grad_fn is not None:
         target.detach_()  # the graph of earlier values would grow with every assignment
     overwrite(target, value)
+
+
+def written(target: Any) -> None:
+    """The core has written into its memory: the graph of the values before ends, and torch counts the change."""
+    import torch
+
+    if target.grad_fn is not None:
+        with contextlib.suppress(RuntimeError):  # a view keeps its graph
+            target.detach_()
+    if not target.is_inference():
+        torch.autograd.graph.increment_version(target)
 
 
 def describe_operands(left: Any, right: Any, same_layout: bool) -> str:

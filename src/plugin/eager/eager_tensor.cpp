@@ -87,12 +87,6 @@ std::string kind_of_operand(const fpt_direct_operand& operand, bool same_layout)
   return operand.tensor ? kind_of(seen(operand), same_layout) : text_of(scalar_of(*operand.scalar));
 }
 
-void append_shape(std::string& text, at::IntArrayRef sizes) {
-  text += '(';
-  for (std::size_t i = 0; i < sizes.size(); ++i) text += (i > 0 ? ", " : "") + std::to_string(sizes[i]);
-  text += sizes.size() == 1 ? ",)" : ")";
-}
-
 /// What a storage on memory of the caller has in place of an owner.
 struct OnMemory {
   uint64_t number;
@@ -160,10 +154,6 @@ Array memory_of(fpt_direct_tensor& held) {
   return array_of_tensor(held.tensor, true);
 }
 
-at::Tensor seen(const fpt_direct_operand& operand) {
-  return operand.is_turned ? reversed_view(operand.tensor->tensor) : operand.tensor->tensor;
-}
-
 EagerTensor gradient_of(const at::Tensor& tensor) {
   const at::Tensor& gradient = tensor.grad();
   if (!gradient.defined())
@@ -208,6 +198,12 @@ void write_tensor(at::Tensor& target, const fpt_direct_operand& value, bool same
   }
 }
 
+void note_write(at::Tensor& tensor) {
+  if (tensor.grad_fn() && !tensor.is_view()) tensor.detach_();
+  // what inference mode made is kept for no gradient, and has no counter
+  if (!tensor.is_inference()) tensor.unsafeGetTensorImpl()->bump_version();
+}
+
 void overwrite(at::Tensor& target, const at::Tensor& value) {
   target.copy_(overlap(target, value) ? value.clone() : value);
 }
@@ -217,22 +213,6 @@ void assign(at::Tensor& target, const at::Tensor& value) {
   if (target.requires_grad() && !value.requires_grad()) target.requires_grad_(false);
   const at::AutoGradMode mode(value.requires_grad());
   overwrite(target, value);
-}
-
-at::Tensor reversed_view(const at::Tensor& tensor) {
-  c10::SmallVector<int64_t, FPT_MAX_RANK> axes;
-  for (int64_t axis = tensor.dim(); axis-- > 0;) axes.push_back(axis);
-  return tensor.permute(axes);
-}
-
-std::string kind_of(const at::Tensor& tensor, bool same_layout) {
-  const int32_t dtype = dtype_of(tensor.scalar_type());
-  std::string text = dtype == FPT_NONE ? c10::toString(tensor.scalar_type()) : dtype_name(dtype);
-  append_shape(text += ' ', tensor.sizes());
-  if (same_layout || tensor.dim() < 2) return text;
-  at::DimVector reversed(tensor.sizes().rbegin(), tensor.sizes().rend());
-  append_shape(text += ", Fortran ", reversed);
-  return text;
 }
 
 }  // namespace fpt::direct

@@ -5,10 +5,6 @@
 
 #include "plugin/tensors.hpp"
 
-struct fpt_direct_tensor {
-  at::Tensor tensor;
-};
-
 namespace fpt::direct {
 
 using EagerTensor = std::unique_ptr<fpt_direct_tensor>;
@@ -24,9 +20,6 @@ using EagerTensor = std::unique_ptr<fpt_direct_tensor>;
 /// Memory as it is now. A pending conjugation or sign is carried out: the tensor is another one of torch afterwards.
 [[nodiscard]] Array memory_of(fpt_direct_tensor& tensor);
 
-/// The tensor of an operand that has one, with its axes as the operation sees them.
-[[nodiscard]] at::Tensor seen(const fpt_direct_operand& operand);
-
 /// FPT_ERR_ARGUMENT where there is none.
 [[nodiscard]] EagerTensor gradient_of(const at::Tensor& tensor);
 
@@ -36,17 +29,14 @@ using EagerTensor = std::unique_ptr<fpt_direct_tensor>;
 /// FPT_ERR_SHAPE, FPT_ERR_DTYPE: nothing is broadcast or converted.
 void write_tensor(at::Tensor& target, const fpt_direct_operand& value, bool same_layout);
 
+/// Its memory was written: the graph of the values before ends, unless it is a view, and torch counts the change.
+void note_write(at::Tensor& tensor);
+
 /// Copy a tensor into another, in whose memory it may lie.
 void overwrite(at::Tensor& target, const at::Tensor& value);
 
 /// Let a tensor have the values, the graph and requires_grad of another.
 void assign(at::Tensor& target, const at::Tensor& value);
-
-/// The same memory with the axes in the other order.
-[[nodiscard]] at::Tensor reversed_view(const at::Tensor& tensor);
-
-/// "float64 (2, 3), Fortran (3, 2)"
-[[nodiscard]] std::string kind_of(const at::Tensor& tensor, bool same_layout);
 
 /// Type and message of the exception that is handled, as Python shows them, and FPT_ERR_PYTHON; FPT_ERR_MEMORY for a
 /// lack of memory.

@@ -68,10 +68,13 @@ constexpr fpt_direct_tensors functions = {
     [](fpt_direct_tensor* target, const fpt_direct_operand* value, int32_t same_layout) {
       return guard([&] { write_tensor(target->tensor, *value, same_layout != 0); });
     },
+    [](fpt_direct_tensor* target) { note_write(target->tensor); },
     call_of_function,
-    [](const fpt_direct_answer* answer, int32_t index, fpt_direct_tensor** tensor) {
+    [](const fpt_direct_answer* answer, int32_t index, int32_t on_host, fpt_direct_tensor** tensor) {
       return guard([&] {
-        *tensor = new fpt_direct_tensor{static_cast<Answer*>(answer->owner)->tensors[static_cast<std::size_t>(index)]};
+        const at::Tensor& held = static_cast<Answer*>(answer->owner)->tensors[static_cast<std::size_t>(index)];
+        const at::AutoGradMode gradients(true);  // a copy goes on with the graph, whatever the mode is by now
+        *tensor = new fpt_direct_tensor{on_host ? held.to(at::kCPU) : held};
       });
     },
     [](const fpt_direct_optimizer* settings, const fpt_direct_operand* tensors, int32_t ntensors,

@@ -122,7 +122,7 @@ void Method::push(const Settings& settings, Frame& frame, Inputs inputs) const {
     const std::size_t position = position_of(arg, i, settings, inputs);
     if (given[position]) refuse(settings, inputs, concat("multiple values for argument '", arg.name, "'"));
     given[position] = true;
-    stack[position] = argument(settings, frame, arg, i, wanted[position]);
+    stack[position] = argument(settings, frame, inputs, i, wanted[position]);
   }
   for (std::size_t i = 1; i < wanted.size(); ++i) {
     if (given[i]) continue;
@@ -141,16 +141,18 @@ void Method::push_dictionary(const Settings& settings, Frame& frame, Inputs inpu
       refuse(settings, inputs,
              "the model takes a dictionary: give the inputs the names of its entries, torch_in(name, x)");
     entries.insert(std::string(arg.name),
-                   argument(settings, frame, arg, i, c10::Argument(arg.name, type->getValueType())));
+                   argument(settings, frame, inputs, i, c10::Argument(arg.name, type->getValueType())));
   }
   frame.stack[1] = std::move(entries);
 }
 
-c10::IValue Method::argument(const Settings& settings, Frame& frame, const fpt_arg& arg, int32_t index,
+c10::IValue Method::argument(const Settings& settings, Frame& frame, Inputs inputs, int32_t index,
                              const c10::Argument& wanted) const {
+  const fpt_arg& arg = inputs.args[index];
   try {
     if (!is_value(arg)) {
-      const at::Tensor& tensor = frame.tensor(settings, arg, "input", index);
+      const bool is_given = inputs.tensors && inputs.tensors[index].defined();
+      const at::Tensor& tensor = is_given ? inputs.tensors[index] : frame.tensor(settings, arg, "input", index);
       if (takes_tensor(*wanted.type())) return tensor;
       if (arg.rank == 0) {
         c10::IValue value = tensor.item();

@@ -36,7 +36,7 @@ class Method {
 
  private:
   static c10::IValue run(Frame& frame, torch::jit::Function& function);
-  c10::IValue argument(const Settings& settings, Frame& frame, const fpt_arg& arg, int32_t index,
+  c10::IValue argument(const Settings& settings, Frame& frame, Inputs inputs, int32_t index,
                        const c10::Argument& wanted) const;
   void push_dictionary(const Settings& settings, Frame& frame, Inputs inputs, const c10::Argument& wanted) const;
   std::size_t position_of(const fpt_arg& arg, int32_t index, const Settings& settings, Inputs inputs) const;

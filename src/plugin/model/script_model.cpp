@@ -179,10 +179,12 @@ void ScriptModel::thaw() {
 }
 
 void ScriptModel::call(std::string_view name, Inputs inputs, int32_t flags, fpt_direct_answer& answer) {
+  if (const auto wanted = derivative_named(name)) return derive(*wanted, inputs, answer);
   try {
     std::shared_lock lock(mutex_);
     Method* method = &this->method(name);
-    if (method == state_->forward && !state_->is_frozen && state_->calls_until_frozen-- <= 0) {
+    const bool is_changing = state_->is_frozen || state_->parameters_are_out;
+    if (method == state_->forward && !is_changing && state_->calls_until_frozen-- <= 0) {
       lock.unlock();
       freeze_forward();
       lock.lock();
@@ -200,6 +202,8 @@ void ScriptModel::call(std::string_view name, Inputs inputs, int32_t flags, fpt_
 }
 
 void ScriptModel::run(Method& method, Inputs inputs, int32_t flags, fpt_direct_answer& answer) {
+  if (inputs.tensors && at::GradMode::is_enabled()) return run_recorded(method, inputs, answer);
+  inputs.tensors = nullptr;
   const FramePool::Lease frame(method.frames());
   frame->begin(settings_, method.effects().changes_state);
   method.push(settings_, *frame, inputs);
@@ -217,6 +221,46 @@ void ScriptModel::run(Method& method, Inputs inputs, int32_t flags, fpt_direct_a
   }
   frame->finish(method.label(), results->tensors);
   hand_out(std::move(results), answer);
+}
+
+void ScriptModel::run_recorded(Method& method, Inputs inputs, fpt_direct_answer& answer) {
+  const FramePool::Lease frame(method.frames());
+  frame->begin(settings_, method.effects().changes_state);
+  std::vector<at::Tensor> given(inputs.tensors, inputs.tensors + inputs.count);
+  for (int32_t i = 0; i < inputs.count; ++i) {
+    at::Tensor& tensor = given[static_cast<std::size_t>(i)];
+    if (tensor.defined()) tensor = frame->tensor(settings_, inputs.tensors[i], inputs.args[i], "input", i);
+  }
+  inputs.tensors = given.data();
+  method.push(settings_, *frame, inputs);
+  std::unique_ptr<Answer> results = take_answer();
+  try {
+    results->set(method.run(*frame, state_->module), method.label());
+  } catch (...) {
+    rethrow_as(FPT_ERR_PYTHON, method.label(), called_with(inputs));
+  }
+  frame->finish(method.label(), results->tensors);
+  hand_out(std::move(results), answer);
+}
+
+void ScriptModel::derive(const Derivative& wanted, Inputs inputs, fpt_direct_answer& answer) {
+  const std::string label = settings_.label(wanted.function);
+  const std::string_view name = wanted.function == "ftn_pytorch_forward" ? "forward" : wanted.function;
+  try {
+    std::shared_lock shared(mutex_);
+    std::unique_lock alone(mutex_, std::defer_lock);
+    if (method(name).effects().changes_state) {
+      shared.unlock();
+      alone.lock();
+      thaw();
+    }
+    std::unique_ptr<Answer> results = take_answer();
+    direct::derive(wanted, settings_, method(name), state_->module, inputs, *results);
+    hand_out(std::move(results), answer);
+  } catch (...) {
+    const int32_t own = std::max(inputs.count - wanted.directions, 0);
+    rethrow_as(FPT_ERR_PYTHON, label, called_with({inputs.args + (inputs.count - own), own}));
+  }
 }
 
 std::string ScriptModel::called_with(Inputs inputs) const {
@@ -273,6 +317,23 @@ void ScriptModel::assign(std::vector<NamedTensor> values) {
   require_digits(values, to, FPT_ERR_DTYPE, settings_.file);
   copy_all(values, to);
   thaw();
+}
+
+void ScriptModel::parameters(fpt_direct_answer& answer) {
+  const std::unique_lock lock(mutex_);
+  thaw();
+  state_->parameters_are_out = true;
+  std::vector<at::Tensor> tensors;
+  std::vector<std::string> names;
+  for (const auto& each : state_->module.named_parameters()) {
+    const auto is_same = [&each](const at::Tensor& known) { return known.is_same(each.value); };
+    if (std::any_of(tensors.begin(), tensors.end(), is_same)) continue;  // shared, under its first name
+    tensors.push_back(each.value);
+    names.push_back(each.name);
+  }
+  std::unique_ptr<Answer> results = take_answer();
+  results->set(std::move(tensors), std::move(names), settings_.label("ftn_pytorch_parameters"));
+  hand_out(std::move(results), answer);
 }
 
 void ScriptModel::create_optimizer(const fpt_direct_optimizer& settings) {

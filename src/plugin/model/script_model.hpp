@@ -4,6 +4,7 @@
 
 #include <map>
 
+#include "plugin/model/derivatives.hpp"
 #include "plugin/model/method.hpp"
 #include "plugin/training/optimizer.hpp"
 
@@ -52,6 +53,7 @@ class ScriptModel : public Model {
   void assign(std::vector<NamedTensor> values) override;
   bool has(std::string_view name) override;
   void call(std::string_view name, Inputs inputs, int32_t flags, fpt_direct_answer& answer) override;
+  void parameters(fpt_direct_answer& answer) override;
   void create_optimizer(const fpt_direct_optimizer& settings) override;
   TrainedStep train(Inputs inputs, Inputs targets) override;
 
@@ -66,6 +68,7 @@ class ScriptModel : public Model {
     std::map<std::string, std::unique_ptr<Method>, std::less<>> methods;
     Method* forward = nullptr;
     bool is_frozen = false, replaces_attributes = false;
+    bool parameters_are_out = false;  ///< the program may change them at any time
     std::atomic<int> calls_until_frozen{0};
   };
 
@@ -75,6 +78,9 @@ class ScriptModel : public Model {
   /// The model is about to change: forward computes with its parameters themselves until that has ended.
   void thaw();
   void run(Method& method, Inputs inputs, int32_t flags, fpt_direct_answer& answer);
+  /// The same with a graph, through the parameters themselves.
+  void run_recorded(Method& method, Inputs inputs, fpt_direct_answer& answer);
+  void derive(const Derivative& wanted, Inputs inputs, fpt_direct_answer& answer);
   /// What the text of an exception of the model ends with: what it was called with, and which type it wants.
   std::string called_with(Inputs inputs) const;
 

@@ -44,6 +44,7 @@ class PackageModel : public Model {
   }
   void assign(std::vector<NamedTensor>) override { refuse("given other parameters: they are compiled into it"); }
   bool has(std::string_view name) override { return name == "forward"; }
+  void parameters(fpt_direct_answer&) override { refuse("asked for parameters: they are compiled into it"); }
   void create_optimizer(const fpt_direct_optimizer&) override { refuse("trained: it is compiled for inference"); }
   TrainedStep train(Inputs, Inputs) override { refuse("trained: it is compiled for inference"); }
 

@@ -241,6 +241,11 @@ void RecordingModel::assign(std::vector<NamedTensor>) {
        "checkpoint");
 }
 
+void RecordingModel::parameters(fpt_direct_answer&) {
+  fail(FPT_ERR_HOOK, settings_.file, " is a saved recording, whose parameters cannot be reached: restore the script ",
+       "from it");
+}
+
 void RecordingModel::create_optimizer(const fpt_direct_optimizer&) {
   fail(FPT_ERR_HOOK, settings_.file, " is a saved recording, which has the optimizer of its script");
 }

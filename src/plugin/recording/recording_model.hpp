@@ -21,6 +21,7 @@ class RecordingModel : public Model {
   void assign(std::vector<NamedTensor> values) override;
   bool has(std::string_view name) override;
   void call(std::string_view name, Inputs inputs, int32_t flags, fpt_direct_answer& answer) override;
+  void parameters(fpt_direct_answer& answer) override;
   void create_optimizer(const fpt_direct_optimizer& settings) override;
   TrainedStep train(Inputs inputs, Inputs targets) override;
 

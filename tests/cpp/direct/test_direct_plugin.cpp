@@ -49,7 +49,7 @@ TEST(DirectPlugin, ItsWarningsAreThoseOfTheLibrary) {
   std::vector<float> x = {1};
   const fpt_arg input = test::in(x);
   fpt_direct_answer answer{};
-  require_direct(direct_plugin().call(module, "keep", 4, &input, 1, 0, &answer));
+  require_direct(direct_plugin().call(module, "keep", 4, &input, nullptr, 1, 0, &answer));
   set_warning_handler(nullptr);
   direct_plugin().release(answer.owner);
   direct_plugin().unload(module);

@@ -338,11 +338,44 @@ TEST_F(DirectRunnerTest, HasNoCheckpoints) {
                "none.pt does not exist");
 }
 
-TEST_F(DirectRunnerTest, LeavesDerivativesAndObjectsToPython) {
+TEST_F(DirectRunnerTest, LeavesObjectsToPython) {
   const Model model("two");
-  EXPECT_FAILS(model.call("ftn_pytorch_adjoint:1:ftn_pytorch_forward", {in(x)}, {out(y)}), FPT_ERR_HOOK,
-               "backend=\"python\"");
-  EXPECT_FAILS(outcome_of([&] { model->create("ftn_pytorch_optimizer", {}); }), FPT_ERR_HOOK, "backend=\"python\"");
+  EXPECT_FAILS(outcome_of([&] { model->create("ftn_pytorch_averaged", {}); }), FPT_ERR_HOOK, "backend=\"python\"");
+  EXPECT_FAILS(outcome_of([&] { model->create("ftn_pytorch_optimizer", {}); }), FPT_ERR_ARGUMENT,
+               "no parameter of");
+}
+
+TEST_F(DirectRunnerTest, DerivativesAreThoseOfTheMethod) {
+  const Model model("weighted");  // x times 1, 2, 3 along its last axis
+  Doubles direction = {1, 1, 1, 0, 0, 1};
+  ASSERT_OK(model.call("ftn_pytorch_adjoint:1:ftn_pytorch_forward", {in(direction, {3, 2}), in(x, {3, 2})},
+                       {out(y, {3, 2})}));
+  EXPECT_EQ(y, (Doubles{1, 2, 3, 0, 0, 3}));
+  ASSERT_OK(model.call("ftn_pytorch_tangent:1:ftn_pytorch_forward", {in(direction, {3, 2}), in(x, {3, 2})},
+                       {out(z, {3, 2})}));
+  EXPECT_EQ(z, y) << "a diagonal matrix";
+  Doubles matrix(36);
+  ASSERT_OK(model.call("ftn_pytorch_jacobian:0:ftn_pytorch_forward", {in(x, {3, 2})}, {out(matrix, {3, 2, 3, 2})}));
+  for (std::size_t i = 0; i < 36; ++i) EXPECT_EQ(matrix[i], i % 7 == 0 ? static_cast<double>(i / 7 % 3 + 1) : 0) << i;
+}
+
+TEST_F(DirectRunnerTest, DerivativesRefuseWhatDoesNotFit) {
+  const Model model("weighted"), two("two");
+  const std::string adjoint = "ftn_pytorch_adjoint:1:ftn_pytorch_forward";
+  EXPECT_FAILS(model.call(adjoint, {in(x, {3, 1}), in(x, {3, 2})}, {out(y)}), FPT_ERR_SHAPE,
+               "gradient 1 is float64 (1, 3), Fortran (3, 1), output 1 of ftn_pytorch_forward is float64 (2, 3)");
+  std::vector<float> single(6);
+  EXPECT_FAILS(model.call(adjoint, {in(single, {3, 2}), in(x, {3, 2})}, {out(y)}), FPT_ERR_DTYPE, "float32 (2, 3)");
+  EXPECT_FAILS(model.call(adjoint, {in(1.0), in(x, {3, 2})}, {out(y)}), FPT_ERR_SHAPE, "gradient 1 is a number");
+  EXPECT_FAILS(two.call(adjoint, {in(x), in(x), in(x)}, {out(y)}), FPT_ERR_ARGUMENT,
+               "1 gradients were given, but ftn_pytorch_forward has 2 real or complex outputs");
+  EXPECT_FAILS(two.call("ftn_pytorch_tangent:1:ftn_pytorch_forward", {in(x), in(x), in(x)}, {out(y)}),
+               FPT_ERR_ARGUMENT, "1 tangents were given, but ftn_pytorch_forward has 2 real or complex inputs");
+  EXPECT_FAILS(two.call("ftn_pytorch_jacobian:0:ftn_pytorch_forward", {in(x), in(x)}, {out(y)}), FPT_ERR_ARGUMENT,
+               "a Jacobian is that of one input and one output");
+  EXPECT_FAILS(two.call("ftn_pytorch_adjoint:1:missing", {in(x), in(x)}, {out(y)}), FPT_ERR_HOOK, "has no function");
+  EXPECT_FAILS(two.call("ftn_pytorch_adjoint:3:ftn_pytorch_forward", {in(x)}, {out(y)}), FPT_ERR_ARGUMENT,
+               "fewer arguments");
 }
 
 }  // namespace

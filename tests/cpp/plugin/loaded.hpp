@@ -49,7 +49,7 @@ class Loaded {
   Outcome call(const char* name, std::vector<fpt_arg> inputs) {
     release();
     return outcome(plugin().call(module, name, name ? static_cast<int64_t>(std::char_traits<char>::length(name)) : 0,
-                                 inputs.data(), static_cast<int32_t>(inputs.size()), 0, &answer));
+                                 inputs.data(), nullptr, static_cast<int32_t>(inputs.size()), 0, &answer));
   }
   void release() {
     if (answer.owner) plugin().release(answer.owner);

@@ -189,7 +189,7 @@ TEST(PluginFrame, ThreadsDoNotShareWhatTheyPass) {
         x[1] = 1000 * number + i;
         const fpt_arg input = in(x);
         fpt_direct_answer answer{};
-        if (plugin().call(model.module, nullptr, 0, &input, 1, 0, &answer) != FPT_OK) return void(++wrong);
+        if (plugin().call(model.module, nullptr, 0, &input, nullptr, 1, 0, &answer) != FPT_OK) return void(++wrong);
         wrong += static_cast<double*>(answer.values[0].data)[1] != 2 * x[1];
         plugin().release(answer.owner);
       }

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT
+/// Arguments as the plug-in wants them: memory, scalars and texts, and tensors where a graph is recorded. Knows nothing
+/// of Python.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "calls/runner.hpp"
+#include "direct/direct_answer.hpp"
+#include "direct/direct_tensor.hpp"
+
+namespace fpt {
+
+/// What becomes of the graphs that tensors among the inputs have: an error, nothing, or those of the results, in which
+/// the parameters of the model may be, too.
+enum class Graphs { refused, dropped, recorded, recorded_for_parameters };
+
+/// Arguments that are memory, scalars and texts already are not touched.
+class DirectArguments {
+ public:
+  /// @param what         names them in messages, "input"
+  /// @param same_layout  axis order of the module
+  /// FPT_ERR_ARGUMENT for a graph that is refused, and for what is wrong with an argument.
+  DirectArguments(Args args, const char* what, const CallName& call, Graphs graphs, bool same_layout);
+
+  const fpt_arg* get() const noexcept { return args_.first; }
+  int32_t count() const noexcept { return args_.count; }
+  /// See fpt_direct_table::call(): null unless a graph is recorded.
+  const fpt_direct_operand* tensors() const noexcept { return operands_.empty() ? nullptr : operands_.data(); }
+  /// Let an answer keep what it needs of the memory that ends with the arguments.
+  void hand_over(DirectAnswer& answer) const;
+
+ private:
+  struct Owned {
+    const fpt_arg* arg;  // resolved; with a handle where the memory is not the caller's
+    std::shared_ptr<void> owner;
+  };
+
+  void resolve(int32_t index);
+  /// Describe a tensor that is passed as memory.
+  void resolve_memory(int32_t index, const TensorPtr& given);
+  /// "input 2 of forward of net"
+  std::string label(int32_t index) const;
+
+  Args args_;
+  const char* const what_;
+  const CallName call_;
+  const bool same_layout_;
+  std::vector<fpt_arg> resolved_;
+  std::vector<Owned> owned_;
+  std::vector<std::shared_ptr<const std::string>> texts_;
+  std::vector<RawTensor> raw_;
+  std::vector<fpt_direct_operand> operands_;
+};
+
+}  // namespace fpt
