@@ -17,6 +17,21 @@ install(FILES src/ftn_pytorch.h DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
 install(FILES ${FTN_PYTORCH_FORTRAN_SOURCES} DESTINATION "${fortran_dir}")
 install(DIRECTORY python/ftn_pytorch DESTINATION "${FTN_PYTORCH_SHARE_DIR}/python"
   PATTERN __pycache__ EXCLUDE)
+# Otherwise each rank of a job compiles the package in each start, or many write bytecode at once. Nothing compares the
+# bytecode with its source, so a copy with other times of files is as good.
+if(IS_ABSOLUTE "${FTN_PYTORCH_SHARE_DIR}")
+  set(share_dir "${FTN_PYTORCH_SHARE_DIR}")
+else()
+  set(share_dir "\${CMAKE_INSTALL_PREFIX}/${FTN_PYTORCH_SHARE_DIR}")
+endif()
+install(CODE "
+  execute_process(
+    COMMAND \"${Python_EXECUTABLE}\" -m compileall -q --invalidation-mode unchecked-hash
+      -x /commands/project/ \"\$ENV{DESTDIR}${share_dir}/python/ftn_pytorch\"
+    RESULT_VARIABLE failed)
+  if(failed)
+    message(WARNING \"The Python files could not be compiled: programs will start more slowly.\")
+  endif()")
 configure_file(cmake/ftn_pytorch.in "${PROJECT_BINARY_DIR}/cmake/ftn_pytorch" @ONLY)
 install(PROGRAMS "${PROJECT_BINARY_DIR}/cmake/ftn_pytorch" DESTINATION "${CMAKE_INSTALL_BINDIR}")
 install(FILES CHANGELOG.md CITATION.cff LICENSE README.md SECURITY.md DESTINATION "${doc_dir}")

@@ -15,7 +15,9 @@ from ._version import __version__ as __version__
 # Where the names are that scripts use. Imported late: most programs need none. torch is imported by none of this.
 _PLACES = {
     "Checkpoint": "checkpoint",
+    "all_reduce_mean": "ranks.means",
     "average_gradients": "ranks.gradients",
+    "broadcast": "ranks.broadcasts",
     "init_process_group": "ranks.process_group",
     "load_recording": "checkpoint.saved_recording",
     "lock": "host.fair_lock",

@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
-import difflib
 import os
-import shlex
 import sys
-import traceback
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import traceback
 
 _PACKAGE = os.path.dirname(__file__) + os.sep  # as code objects have it, even with ".." in it
 # Files that call a function of torch for the caller, whose arguments it refuses
@@ -36,12 +37,16 @@ class FtnPytorchError(Exception):
 
 def did_you_mean(found: str, valid: Iterable[str]) -> str:
     """ "; did you mean 'x'?" where a valid name is close to the one that was found, else an empty text."""
+    import difflib
+
     close = difflib.get_close_matches(found, list(valid), n=1)
     return f"; did you mean {close[0]!r}?" if close else ""
 
 
 def missing_package(what: str, failure: object, *packages: str) -> FtnPytorchError:
     """IMPORT: ``what`` needs packages, as pip calls them, that cannot be imported; ``failure`` is why."""
+    import shlex
+
     return FtnPytorchError(
         "IMPORT",
         f"{what} needs {', '.join(packages)}, which cannot be imported ({failure}). Install with\n"
@@ -100,12 +105,16 @@ def summary(exception: BaseException) -> str:
 
 def message(exception: BaseException) -> str:
     """Type and message as Python prints them: for a SyntaxError with file, line and place."""
+    import traceback
+
     lines = traceback.TracebackException.from_exception(exception, lookup_lines=False).format_exception_only()
     return "".join(lines).rstrip("\n")
 
 
 def trace(exception: BaseException) -> str:
     """Traceback with chained exceptions, without the frames of this package and of Python's import machinery."""
+    import traceback
+
     described = traceback.TracebackException.from_exception(exception)
     _drop_own_frames(described)
     return "".join(described.format()).rstrip("\n")

@@ -3,27 +3,26 @@
 
 from __future__ import annotations
 
-import functools
+import importlib
+
+# At once: errors are told by it, also where a program has run out of files and imports nothing any more.
+import traceback  # noqa: F401
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from .runners.base import Options, Runner
-from .runners.models import formats
-from .runners.models.aoti import AotiRunner
-from .runners.models.exported import ExportedRunner
-from .runners.models.onnx import OnnxRunner
-from .runners.models.pickled import PickledRunner
-from .runners.models.recording import RecordingRunner
-from .runners.models.torchscript import TorchScriptRunner
-from .runners.models.triton import TritonRunner, is_address
-from .runners.script import ScriptRunner
 from .script import loading, parameters
+
+_ADDRESSES = ("triton+", "triton:")
+"""How the address of a server begins, or what was meant to be one."""
 
 
 def open_runner(file: str, options: Mapping[str, Any], config: Mapping[str, Any]) -> Runner:
     """Load a file, or what an address of a server names, with its runner; ``options`` by name, see ``Options``."""
     chosen = Options.of(options)
-    if is_address(file):
+    if file.startswith(_ADDRESSES):
+        from .runners.models.triton import TritonRunner
+
         chosen.refuse_for_saved(file)
         return TritonRunner(file, chosen, dict(config), lambda path, others: _open_file(path, others, {}))
     chosen.refuse_fallback(file)
@@ -38,10 +37,17 @@ def open_for_child(file: str, options: Mapping[str, Any], config: Mapping[str, A
 
 def _open_file(file: str, options: Options, config: Mapping[str, Any]) -> Runner:
     path = loading.find(file)
+    if loading.is_source(path):
+        from .runners.script import ScriptRunner
+
+        return ScriptRunner(path, options, dict(config), opens=open_for_child)
+    from .runners.models import formats
+
     kind = formats.identify(path)
-    if kind != formats.SCRIPT:
-        options.refuse_for_saved(path)
-    return _RUNNERS[kind](path, options, dict(config))
+    options.refuse_for_saved(path, may_average=kind == formats.RECORDING)
+    module, name = _RUNNERS[kind]
+    made = getattr(importlib.import_module(f".runners.models.{module}", __package__), name)
+    return made(path, options, dict(config))
 
 
 def _optimizers() -> Callable:
@@ -56,13 +62,13 @@ def _averages() -> Callable:
     return averages.for_model
 
 
-_RUNNERS: dict[str, Callable[[str, Options, dict[str, Any]], Runner]] = {
-    formats.SCRIPT: functools.partial(ScriptRunner, opens=open_for_child),
-    formats.TORCHSCRIPT: TorchScriptRunner,
-    formats.EXPORTED: ExportedRunner,
-    formats.AOTI: AotiRunner,
-    formats.ONNX: OnnxRunner,
-    formats.PICKLE: PickledRunner,
-    formats.RECORDING: RecordingRunner,
+_RUNNERS = {
+    "torchscript": ("torchscript", "TorchScriptRunner"),
+    "exported": ("exported", "ExportedRunner"),
+    "aoti": ("aoti", "AotiRunner"),
+    "onnx": ("onnx", "OnnxRunner"),
+    "pickle": ("pickled", "PickledRunner"),
+    "recording": ("recording", "RecordingRunner"),
 }
+"""Modules and classes by what ``formats`` calls a file. Of all of them a program needs one or two."""
 parameters.makers |= {parameters.OPTIMIZER: _optimizers, parameters.AVERAGED: _averages}

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
+#include <string_view>
 #include <type_traits>
 
 #include "base/error.hpp"
@@ -31,8 +32,17 @@ unsigned long long loaded_objects() noexcept {
   return count;
 }
 
+bool is_loaded() noexcept {
+  const auto look = [](dl_phdr_info* info, std::size_t, void*) -> int {
+    const std::string_view path = info->dlpi_name ? info->dlpi_name : "";
+    return path.find("/libcuda.so") != std::string_view::npos;  // of whatever version
+  };
+  return dl_iterate_phdr(look, nullptr) != 0;
+}
+
 const CudaDriver* find_driver() noexcept {
-  void* loaded = dlopen(library, RTLD_NOW | RTLD_NOLOAD);
+  // dlopen would look for the file of what is not loaded: 45 places, in each rank.
+  void* loaded = is_loaded() ? dlopen(library, RTLD_NOW | RTLD_NOLOAD) : nullptr;
   const auto symbol = [loaded](const char* name) {
     void* found = dlsym(RTLD_DEFAULT, name);
     return found || !loaded ? found : dlsym(loaded, name);

@@ -27,7 +27,9 @@ std::string object_file_of(const void* address) {
 }
 
 std::filesystem::path own_folder() {
-  return std::filesystem::path(object_file_of(reinterpret_cast<const void*>(&own_folder))).parent_path();
+  static const std::filesystem::path folder =
+      std::filesystem::path(object_file_of(reinterpret_cast<const void*>(&own_folder))).parent_path();
+  return folder;
 }
 
 }  // namespace fpt

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A simulation made of its arguments, done one after the other:
  *
+ *   init                               start Python
  *   warnings                           print the warnings, as the Fortran modules do
  *   load=FILE  direct=FILE  reload  free    load a script, or a saved model on the direct path
  *   save=FILE  checkpoint=FOLDER  restore=PLACE
@@ -115,6 +116,8 @@ int main(int count, char *arguments[]) {
     if (value) *value++ = '\0';
     if (strcmp(what, "warnings") == 0)
       fpt_on_warning(print_warning);
+    else if (strcmp(what, "init") == 0)
+      tell(what, fpt_init("", 0), 0);
     else if (strcmp(what, "load") == 0)
       load(value, 0);
     else if (strcmp(what, "direct") == 0)

@@ -58,6 +58,20 @@ def test_find_package(prefix: Path, tmp_path: Path) -> None:
     assert run(program, SCRIPT, cwd=tmp_path) == "15\n"
 
 
+def test_bytecode_is_installed_and_survives_a_copy(prefix: Path, tmp_path: Path) -> None:
+    """With other times of files, and where nothing can be written; a name of a source that is changed is not read."""
+    package = prefix / "share" / "ftn_pytorch" / "python" / "ftn_pytorch"
+    sources = {path for path in package.rglob("*.py") if "project" not in path.parts}
+    tag = sys.implementation.cache_tag
+    assert all((path.parent / "__pycache__" / f"{path.stem}.{tag}.pyc").is_file() for path in sources)
+    copy = shutil.copytree(package.parent, tmp_path / "copy", copy_function=shutil.copyfile)
+    errors = copy / "ftn_pytorch" / "errors.py"
+    errors.write_text("raise SystemExit('the source was compiled')")
+    code = "import ftn_pytorch.errors as found; print(found.FtnPytorchError.__name__, found.__cached__)"
+    name, cached = run(sys.executable, "-c", code, cwd=tmp_path, PYTHONPATH=str(copy)).split()
+    assert name == "FtnPytorchError" and Path(cached).is_relative_to(copy)
+
+
 @pytest.mark.slow
 def test_ftorch(prefix: Path, tmp_path: Path) -> None:
     """A project of FTorch, with the package FTorch of this library in place of FTorch's; a script is a model, too."""

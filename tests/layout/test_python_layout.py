@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from ftn_pytorch import _embed
 from ftn_pytorch.values import dtypes
 
 PACKAGE = Path(__file__).resolve().parents[2] / "python" / "ftn_pytorch"
@@ -85,3 +86,10 @@ def test_codes_of_types_are_those_of_the_header() -> None:
     assert {name: code for name, code in codes.items() if name not in scalars} == {
         name: code for code, name in dtypes.OF_CODE.items()
     }
+
+
+def test_what_the_core_calls_is_there() -> None:
+    sources = (PACKAGE.parents[1] / "src").rglob("*.cpp")
+    names = {name for source in sources for name in re.findall(r'\bembed\("(\w+)"\)', source.read_text())}
+    assert len(names) > 20
+    assert not [name for name in names | set(_embed._PLACES) if not callable(getattr(_embed, name, None))]

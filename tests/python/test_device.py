@@ -188,7 +188,7 @@ def test_a_copy_has_the_wanted_type_and_goes_back(dtype, expected):
 @needs_no_cuda
 def test_memory_of_a_device_that_torch_cannot_use_is_refused(fails):
     with fails("DEVICE", "the array is in memory of cuda:0, which torch cannot use", "was built for the CPU only"):
-        device.start("cuda:0")
+        device.start_device("cuda:0")
 
 
 @needs_cuda
@@ -196,7 +196,7 @@ def test_work_goes_to_the_stream_of_the_program():
     stream, usual = torch.cuda.Stream(), torch.cuda.current_stream()
     entered = device.enter_stream(stream.cuda_stream, "")
     assert torch.cuda.current_stream().cuda_stream == stream.cuda_stream
-    device.wait("")
+    device.wait_for_device("")
     device.leave_stream(entered)
     assert torch.cuda.current_stream().cuda_stream == usual.cuda_stream
     device.leave_stream(device.enter_stream(0, ""))

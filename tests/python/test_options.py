@@ -18,6 +18,15 @@ def test_what_was_completed_stays_as_it_is():
     assert Options.of(dataclasses.asdict(once)) == once
 
 
+@pytest.mark.parametrize("handle", [0, 0x44000000])
+def test_saved_recordings_alone_have_ranks(fails, handle):
+    """0 is MPI_COMM_WORLD of Open MPI, and no way to say none."""
+    chosen = Options.of({"communicator": handle})
+    chosen.refuse_for_saved("net.ftr", may_average=True)
+    with fails("ARGUMENT", "net.pt is a saved model, and communicator= is for scripts"):
+        chosen.refuse_for_saved("net.pt")
+
+
 @pytest.mark.parametrize(
     "value, mode", [(True, "default"), (1, "default"), (False, None), ("max-autotune", "max-autotune")]
 )

@@ -2,7 +2,6 @@
 """Names of torch, ONNX Runtime and Python that are not documented: all in one module, and what is said without them."""
 
 import ast
-import dataclasses
 import functools
 import re
 from pathlib import Path
@@ -102,7 +101,7 @@ def gone(monkeypatch):
     """gone(key): that name is one which its owner does not have."""
 
     def take(key):
-        name = dataclasses.replace(NAMES[key], name=NAMES[key].name + "_of_old")
+        name = NAMES[key]._replace(name=NAMES[key].name + "_of_old")
         monkeypatch.setattr(private_names, key, name)
         return name
 

@@ -34,6 +34,7 @@ def host(monkeypatch):
 def without_launcher(monkeypatch):
     for name in (*RANKS, *launcher._LOCAL_SIZES, "OMP_NUM_THREADS"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(launcher, "cores_of_ranks", list)
 
 
 # ---- warnings
@@ -171,6 +172,7 @@ def test_number_of_threads_below_one_is_refused(fails, n):
         _embed.set_threads(n)
 
 
+@pytest.mark.filterwarnings("ignore:.*ranks of this node compute with")
 @pytest.mark.parametrize(
     ("environment", "threads"),
     [

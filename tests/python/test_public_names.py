@@ -6,6 +6,7 @@ import ftn_pytorch
 KIT = {"Background", "Guard", "Log", "Normaliser", "Online", "Replay", "ReplayData"}
 NAMES = {
     *("Checkpoint", "average_gradients", "init_process_group", "lock", "procedure", "rank", "recorded"),
+    *("all_reduce_mean", "broadcast"),
     *("load_recording", "require_equal", "save_recording", "world_size"),
 }
 
@@ -22,7 +23,8 @@ def test_importing_it_imports_two_modules(python):
 
 
 def test_what_runs_models_imports_no_command(python):
-    code = "import sys, ftn_pytorch._embed; print(*sys.modules)"
+    code = "import sys, ftn_pytorch._embed, ftn_pytorch.opening; print(*sys.modules)"
     names = python(code).split()
-    assert "ftn_pytorch.opening" in names and "torch" not in names
+    assert "ftn_pytorch.runners.base" in names and "torch" not in names
+    assert not [name for name in names if name.startswith("ftn_pytorch.runners.models")]
     assert not [name for name in names if name.startswith("ftn_pytorch.commands")]

@@ -65,4 +65,4 @@ def test_the_first_array_on_a_device_warns(node, monkeypatch):
     node(1, 2)
     monkeypatch.setattr(torch, "empty", lambda size, device: None)
     with pytest.warns(FtnPytorchWarning, match="share 1 GPU"):
-        device.start("cuda:0")
+        device.start_device("cuda:0")

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..host import process
-from ..values import decode
+from ..values.encoding import decode
 from .restoring import FindType, plain
 
 NAME = "torch_background"

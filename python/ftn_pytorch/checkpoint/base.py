@@ -12,7 +12,8 @@ from typing import Any
 from ..errors import FtnPytorchError, report, summary
 from ..host import fair_lock, launcher, process, trial
 from ..ranks import own_rank
-from ..values import Unstorable, decode, find_imported_type, is_tensor, random_states, user_objects
+from ..values import is_tensor, random_states, user_objects
+from ..values.encoding import Unstorable, decode, find_imported_type
 from . import archive, file, folder, resumption
 from .capture import Collector
 from .changes import Changes

@@ -16,21 +16,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..values import (
-    CODE,
-    CYCLE,
-    INSTANCE,
-    OBJECT,
-    TAG,
-    Encoder,
-    FindType,
-    Unstorable,
-    find_imported_type,
-    is_array,
-    is_tensor,
-    loaded,
-    user_objects,
-)
+from ..values import is_array, is_tensor, loaded, user_objects
+from ..values.encoding import CODE, CYCLE, INSTANCE, OBJECT, TAG, Encoder, FindType, Unstorable, find_imported_type
 from ..values.kinds import Kind, kind_of
 from .changes import Changes
 from .module_fields import is_field, layers_of

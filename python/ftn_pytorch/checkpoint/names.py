@@ -16,7 +16,8 @@ from types import FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
 from ..script.conventions import PREFIX
-from ..values import Unstorable, is_array, is_number, is_tensor, user_objects
+from ..values import is_array, is_number, is_tensor, user_objects
+from ..values.encoding import Unstorable
 from ..values.kinds import Kind, kind_of
 from ..values.walk import Walk
 from .capture import Collector, holds_state, is_harmless, type_of

@@ -16,19 +16,8 @@ from typing import Any, NamedTuple
 
 from ..errors import FtnPytorchError
 from ..host import private_names
-from ..values import (
-    CYCLE,
-    INSTANCE,
-    OBJECT,
-    TAG,
-    FindType,
-    decode,
-    is_array,
-    is_tensor,
-    loaded,
-    python_types,
-    user_objects,
-)
+from ..values import is_array, is_tensor, loaded, python_types, user_objects
+from ..values.encoding import CYCLE, INSTANCE, OBJECT, TAG, FindType, decode
 from . import networks
 from .capture import is_foreign
 from .module_fields import is_field, layers_of

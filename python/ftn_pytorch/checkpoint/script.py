@@ -22,7 +22,7 @@ from ..errors import FtnPytorchError
 from ..host import files, log, process
 from ..ranks.communicator import Communicator
 from ..script.conventions import SHARED, STATE, TRANSIENT
-from ..values import Unstorable, find_imported_type, found_in
+from ..values.encoding import Unstorable, find_imported_type, found_in
 from . import background_runs, file, names, shared
 from .base import NOT_UNDERSTOOD, SHARED_KEY, Checkpoint, not_understood
 from .capture import Collector

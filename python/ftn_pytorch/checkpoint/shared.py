@@ -18,7 +18,8 @@ from ..host import fair_lock, process
 from ..ranks import equality
 from ..ranks.communicator import Communicator
 from ..script.conventions import RESTORE, SAVE, SHARED
-from ..values import TAG, Unstorable, is_tensor
+from ..values import is_tensor
+from ..values.encoding import TAG, Unstorable
 from . import file, folder
 from .base import SHARED_KEY as KEY
 from .base import Checkpoint

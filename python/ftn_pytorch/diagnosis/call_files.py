@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..values import TAG, UNKNOWN, Encoder, Unstorable, decode, dtype_name, find_imported_type, is_tensor
+from ..values import dtype_name, is_tensor
+from ..values.encoding import TAG, UNKNOWN, Encoder, Unstorable, decode, find_imported_type
 
 # What types of torch that NumPy lacks are stored as, by their size.
 _STAND_INS = {1: "uint8", 2: "int16", 4: "int32", 8: "int64"}

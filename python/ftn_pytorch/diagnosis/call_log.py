@@ -4,23 +4,14 @@
 from __future__ import annotations
 
 import functools
-import os
 import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..host import log, process, variables
+from ..host import log, process
 from ..values import dtype_name
 
 _torch_was_described = False
-
-
-def started() -> None:
-    """Say which variables have no effect, because nothing reads them."""
-    for name, meant in variables.unknown(os.environ).items():
-        log.info(
-            f"{name} is set, but nothing reads a variable of this name{f'; {meant} may be meant' * bool(meant)}",
-        )
 
 
 def loaded(runner: Any) -> None:

@@ -236,6 +236,10 @@ def _threads(torch: Any) -> Finding:
     if count > cores:
         cure = f"call ftn_pytorch_set_threads({cores}), or set OMP_NUM_THREADS={cores}"
         return Finding("torch threads", NOTE, f"{text} for {cores} core(s)", cure)
+    crowded = process.too_many(count)
+    if crowded:
+        cure = f"call ftn_pytorch_set_threads({process.share()}), or set OMP_NUM_THREADS={process.share()}"
+        return Finding("torch threads", NOTE, f"{text}: {crowded}", cure)
     return Finding("torch threads", OK, text)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import re
-import socket
 from collections.abc import Mapping
 
 # Size and rank of a job as MPI launchers tell them. SLURM_STEP_NUM_TASKS is set by srun alone; SLURM_NTASKS is also
@@ -17,6 +16,10 @@ _RANKS = (
     ("SLURM_STEP_NUM_TASKS", "SLURM_PROCID"),
 )
 _JOBS = (("PMIX_NAMESPACE",), ("OMPI_MCA_ess_base_jobid",), ("SLURM_JOB_ID", "SLURM_STEP_ID"))
+_LOCAL_RANKS = (
+    *("OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "MV2_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID"),
+    *("PALS_LOCAL_RANKID", "LOCAL_RANK"),
+)
 _LOCAL_SIZES = (
     "OMPI_COMM_WORLD_LOCAL_SIZE",
     "MPI_LOCALNRANKS",
@@ -33,6 +36,35 @@ def local_ranks(environment: Mapping[str, str]) -> int:
     number = environment.get("SLURM_NODEID", "")
     # The largest number leaves no rank with more threads than it has cores.
     return nodes[int(number)] if number.isdigit() and int(number) < len(nodes) else max(nodes, default=1)
+
+
+def local_rank(environment: Mapping[str, str]) -> int:
+    """Number of this rank on its node, 0 if no launcher tells. As in src/base/rank.cpp."""
+    values = (environment.get(name, "") for name in _LOCAL_RANKS)
+    return next((int(value) for value in values if value.isdigit()), 0)
+
+
+def cores() -> set[int]:
+    """Cores that this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return os.sched_getaffinity(0)
+    return set(range(os.cpu_count() or 1))
+
+
+def cores_of_ranks() -> list[set[int]]:
+    """Cores of each process that the parent of this one has started, this one among them; empty if that is not told.
+
+    The parent of the ranks of a node is the launcher there, unless they are started by a script.
+    """
+    tasks = f"/proc/{os.getppid()}/task"
+    try:
+        children = []
+        for task in os.listdir(tasks):
+            with open(f"{tasks}/{task}/children", encoding="ascii") as file:
+                children += file.read().split()
+        return [os.sched_getaffinity(int(each)) for each in children]
+    except (OSError, AttributeError):
+        return []
 
 
 def _tasks_of_nodes(text: str) -> list[int]:
@@ -60,4 +92,6 @@ def job() -> str | None:
     for names in _JOBS:
         if all(os.environ.get(name) for name in names):
             return ".".join([names[0], *(os.environ[name] for name in names)])
+    import socket
+
     return f"{socket.gethostname()}.{os.getppid()}"

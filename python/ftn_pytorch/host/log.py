@@ -8,6 +8,12 @@ from . import launcher, process
 INFO = 1
 
 
+def is_wanted() -> bool:
+    """True where ``info`` writes something."""
+    host = process.host()
+    return host is not None and host.log_level() >= INFO
+
+
 def job_warning(text: str) -> None:
     """A warning, once, of what all ranks of a job have alike: rank 0 gives it, the others have it in their logs."""
     if launcher.launched_rank_and_size()[0] == 0:
@@ -18,6 +24,5 @@ def job_warning(text: str) -> None:
 
 def info(text: str) -> None:
     """A line in the log of the library; nothing in a plain Python, and where its level is lower."""
-    host = process.host()
-    if host is not None and host.log_level() >= INFO:
-        host.log(INFO, text.encode("utf-8", "backslashreplace").decode("utf-8"))
+    if is_wanted():
+        process.host().log(INFO, text.encode("utf-8", "backslashreplace").decode("utf-8"))

@@ -4,16 +4,13 @@
 from __future__ import annotations
 
 import importlib
-import platform
 import sys
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..errors import FtnPytorchError
 
 
-@dataclass(frozen=True)
-class PrivateName:
+class PrivateName(NamedTuple):
     """A name that may be gone."""
 
     owner: str
@@ -57,6 +54,8 @@ class PrivateName:
         module = sys.modules.get(self._package())
         package, version = self._package(), getattr(module, "__version__", None)
         if version is None:
+            import platform
+
             package, version = "Python", platform.python_version()
         return (
             f"{self.owner.replace(':', '.')}.{self.name} is a private name, which {package} {version} no longer has: "

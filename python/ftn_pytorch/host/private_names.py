@@ -21,7 +21,7 @@ from .private_name import PrivateName
 def missing() -> list[PrivateName]:
     """All names of this module that are gone. Imports torch._dynamo and ONNX Runtime, which takes a second."""
     values = (*globals().values(), *_COMMON_HOOKS.values())
-    names = [each for value in values for each in (value if isinstance(value, tuple) else (value,))]
+    names = [each for value in values for each in (value if type(value) is tuple else (value,))]
     return [name for name in names if isinstance(name, PrivateName) and not name.is_there()]
 
 

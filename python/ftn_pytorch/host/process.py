@@ -5,18 +5,21 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import multiprocessing
 import os
 import sys
-import warnings
+
+# At once: the thread that imports it first counts as the main thread of Python.
+import threading  # noqa: F401
 import weakref
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..errors import FtnPytorchError, summary
-from . import launcher, private_names
+from . import launcher
 
 _LITTLE_MEMORY = 8 << 20
+_ROUNDING = 1e-6
 
 
 class FtnPytorchWarning(UserWarning):
@@ -62,6 +65,8 @@ def warn(text: str, of_rank: bool = True) -> None:
     text = f"rank {rank}: {text}" if of_rank and size > 1 else text
     library = host()
     if library is None:
+        import warnings
+
         warnings.warn(text, FtnPytorchWarning, stacklevel=2)
     else:
         # Names of files may hold what UTF-8 cannot.
@@ -80,12 +85,20 @@ def start(info: Mapping[str, str]) -> None:
     _state.start = dict(info)
     if _state.adopted:
         return
-    # Workers must be a Python: the running executable is the simulation, which would start all over again.
-    multiprocessing.set_executable(sys.executable)
+    # Workers must be a Python: the running executable is the simulation, which would start all over again. Python
+    # takes sys.executable when the module is imported.
+    spawn = sys.modules.get("multiprocessing.spawn")
+    if spawn is not None:
+        spawn.set_executable(sys.executable)
     # The interpreter is never finalized, so text left in a block buffer by a crash of the simulation would be lost.
     out = sys.stdout
     if hasattr(out, "reconfigure") and not out.isatty():
         out.reconfigure(line_buffering=True)
+
+
+def is_adopted() -> bool:
+    """True where the program had started Python."""
+    return _state.adopted
 
 
 def start_info() -> dict[str, str]:
@@ -95,12 +108,23 @@ def start_info() -> dict[str, str]:
 
 def shut_down() -> None:
     """What Python does when it ends, short of finalizing: wait for threads, run exit functions, flush. Never raises."""
-    steps = [_flush] if _state.adopted else [private_names.join_threads, private_names.run_exit_functions, _flush]
-    for step in steps:
+    for step in [_flush] if _state.adopted else [_join_threads, _run_exit_functions, _flush]:
         try:
             step()
         except BaseException as failure:
             _complain(failure)
+
+
+def _join_threads() -> None:
+    from . import private_names
+
+    private_names.join_threads()
+
+
+def _run_exit_functions() -> None:
+    from . import private_names
+
+    private_names.run_exit_functions()
 
 
 def _flush() -> None:
@@ -141,26 +165,70 @@ def threads() -> int:
     text = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
     if text.isdigit() and int(text) > 0:
         return int(text)
-    return max(1, cores() // launcher.local_ranks(os.environ))
+    return share()
+
+
+def share() -> int:
+    """Cores for each thread pool of this rank.
+
+    Those that it may run on, each divided by the ranks of the node that may run there: a launcher may have bound each
+    rank to cores of its own. Where that cannot be told, all ranks count as running everywhere.
+    """
+    count, ranks = launcher.local_ranks(os.environ), launcher.cores_of_ranks()
+    if len(ranks) != count:
+        return max(1, cores() // count)
+    of_core = Counter(core for each in ranks for core in each)
+    return max(1, int(sum(1 / max(1, of_core[core]) for core in launcher.cores()) + _ROUNDING))
 
 
 def settle_threads() -> None:
-    """Apply the number of threads once torch is there; called after a script ran.
+    """Apply the number of threads to torch and to NumPy's OpenBLAS once they are there; called after a script ran.
 
-    Without ``set_threads`` torch keeps its number, unless several ranks share this node and OMP_NUM_THREADS says
+    Without ``set_threads`` they keep their numbers, unless several ranks share this node and OMP_NUM_THREADS says
     nothing: then a rank uses no more than its share of the cores that it may run on.
     """
+    _settle_openblas()
     torch = sys.modules.get("torch")
     if _state.threads_settled or torch is None or not hasattr(torch, "set_num_threads"):
         return
     _state.threads_settled = True
     if _state.threads is not None:
         torch.set_num_threads(_state.threads)
-    elif not _state.adopted and not os.environ.get("OMP_NUM_THREADS"):
-        share = max(1, cores() // launcher.local_ranks(os.environ))
+    elif not (_state.adopted or os.environ.get("OMP_NUM_THREADS") or launcher.local_ranks(os.environ) < 2):
         # A script may have set a smaller number.
-        if launcher.local_ranks(os.environ) > 1 and torch.get_num_threads() > share:
-            torch.set_num_threads(share)
+        torch.set_num_threads(min(torch.get_num_threads(), share()))
+    if not _state.adopted:
+        _warn_of_too_many(torch.get_num_threads())
+
+
+def _settle_openblas() -> None:
+    is_shared = launcher.local_ranks(os.environ) > 1
+    if "numpy" not in sys.modules or _state.adopted or not (is_shared or _state.threads):
+        return
+    from . import openblas
+
+    if _state.threads is not None:
+        openblas.set_threads(_state.threads)
+    elif not any(map(os.environ.get, openblas.VARIABLES)):
+        openblas.set_threads(share(), at_most=True)
+
+
+def _warn_of_too_many(threads: int) -> None:
+    text = too_many(threads)
+    if text and launcher.local_rank(os.environ) == 0:
+        warn_once(
+            f"{text}. Threads wait for each other there. Set OMP_NUM_THREADS={share()}, or call "
+            f"ftn_pytorch_set_threads({share()})",
+            of_rank=False,
+        )
+
+
+def too_many(threads: int) -> str:
+    """What is said where ranks of a node compute with more threads than they have cores, else an empty text."""
+    ranks = launcher.local_ranks(os.environ)
+    if ranks < 2 or threads <= share():
+        return ""
+    return f"{ranks} ranks of this node compute with {threads} threads each, and a rank has {share()} core(s)"
 
 
 def memory() -> int:
@@ -202,7 +270,5 @@ def affinity_kept() -> Iterator[None]:
 
 
 def cores() -> int:
-    """Cores that this process may run on."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    """Number of cores that this process may run on."""
+    return len(launcher.cores())

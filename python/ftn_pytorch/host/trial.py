@@ -7,12 +7,14 @@ import contextlib
 import os
 from collections.abc import Iterator
 
+from . import variables
+
 # Of the environment, because processes that a script starts are part of the trial.
-_VARIABLE = "FTN_PYTORCH_TRIAL"
+_VARIABLE = f"{variables.PREFIX}TRIAL"
 
 
 def is_on() -> bool:
-    return os.environ.get(_VARIABLE, "0") not in ("", "0")
+    return variables.asks_for("TRIAL")
 
 
 @contextlib.contextmanager

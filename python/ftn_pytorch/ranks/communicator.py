@@ -29,6 +29,7 @@ _LOAD = "load(..., communicator=)"
 _STATUS_SIZE = 64  # integers; more than MPI_STATUS_SIZE of any implementation
 _LONGEST_SLEEP = 1e-3
 _BETWEEN_LOOKS = 0.25
+_MOST_WORDS = 1 << 28
 # What an ended rank has sent may still be under way.
 _GRACE = 2.0
 
@@ -128,6 +129,15 @@ class Communicator:
     def _share(self, words: Any, root: int, purpose: str, end: float) -> None:
         count, first = ctypes.c_int32(len(words)), ctypes.c_int32(root)
         self.exchange("mpi_ibcast_", (words, count, self._kind_of_integers(purpose), first), purpose, end)
+
+    def share_memory(self, address: ctypes.c_void_p, words: int, purpose: str, kept: Any) -> None:
+        """Words of four bytes at an address of rank 0, into that of the others; see ``broadcast``."""
+        end = time.monotonic() + self.timeout
+        kind, root = self._kind_of_integers(purpose), ctypes.c_int32(0)
+        for begin in range(0, words, _MOST_WORDS):
+            place = ctypes.c_void_p((address.value or 0) + 4 * begin)
+            count = ctypes.c_int32(min(_MOST_WORDS, words - begin))
+            self.exchange("mpi_ibcast_", (place, count, kind, root), purpose, end, kept)
 
     @staticmethod
     def _kind_of_integers(purpose: str) -> ctypes.c_int32:

@@ -25,19 +25,22 @@ def require_equal(network: Any) -> None:
 
     network: a torch.nn.Module, or an iterable of tensors.
     """
-    import torch
-
-    if isinstance(network, torch.nn.Module):
-        named = [*network.named_parameters(), *network.named_buffers()]
-    else:
-        named = [(f"tensor {number}", tensor) for number, tensor in enumerate(network, 1)]
     compare(
-        {name: digest(tensor) for name, tensor in named},
-        _gathered,
+        {name: digest(tensor) for name, tensor in named_tensors(network).items()},
+        lambda text: gathered(text, _NAME),
         f"{_NAME}: the ranks do not have one network",
         "Begin with the same numbers on all ranks (torch.manual_seed, or a checkpoint), and change the network by "
         "average_gradients and the same optimizer only",
     )
+
+
+def named_tensors(network: Any) -> dict[str, Any]:
+    """Parameters and buffers of a module by name, or tensors by their number, on all ranks in one order."""
+    import torch
+
+    if isinstance(network, torch.nn.Module):
+        return {**dict(network.named_parameters()), **dict(network.named_buffers())}
+    return {f"tensor {number}": tensor for number, tensor in enumerate(network, 1)}
 
 
 def compare(mine: dict[str, str], gather: Callable[[str], list[str]], what: str, advice: str) -> None:
@@ -86,12 +89,12 @@ def _strided(tensor: Any) -> list[Any]:
     return [sparse.indices(), sparse.values()]
 
 
-def _gathered(text: str) -> list[str]:
-    """Of all ranks, by their process group, or by MPI as long as there is none."""
+def gathered(text: str, purpose: str) -> list[str]:
+    """The texts of all ranks, by their process group, or by MPI as long as there is none."""
     ours = communicator.current()
     if ours is not None and not process_group.is_made_for(ours):
-        return ours.gather(text, purpose=_NAME)
-    return process_group.gather(text, process_group.require_group(_NAME), _NAME)
+        return ours.gather(text, purpose=purpose)
+    return process_group.gather(text, process_group.require_group(purpose), purpose)
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable, Iterable, Set
 from typing import Any
 
@@ -68,35 +67,6 @@ class _Calls:
         return torch.where(is_same, averages, torch.nan)
 
 
-class _CallsOfMpi:
-    """The same of a communicator, which counts by itself, outside of recordings."""
-
-    def __init__(self, ours: communicator.Communicator, network: int) -> None:
-        self._ours, self._network = weakref.ref(ours), network
-
-    def position(self) -> int:
-        ours = self._ours()
-        return 0 if ours is None else ours.calls[self._network]
-
-    def is_at(self, position: int) -> bool:
-        return self.position() == position
-
-    def count(self) -> None:
-        ours = self._ours()
-        if ours is not None:
-            ours.calls[self._network] += 1
-
-    def ours(self) -> communicator.Communicator | None:
-        """None if its module is gone."""
-        return self._ours()
-
-    def average(self, tensor: Any) -> Any:
-        """As an operator of torch."""
-        ours = self._ours()
-        assert ours is not None
-        return sums.operator()(tensor, sums.number_of(ours, self._network))
-
-
 def average_gradients(network: Any, group: Any = None, *, samples: int | None = None) -> None:
     """Replace all gradients by their averages over the ranks of a process group, by one all-reduce for each type.
 
@@ -158,7 +128,7 @@ def average_gradients(network: Any, group: Any = None, *, samples: int | None = 
                 gradient.copy_(part.view_as(gradient))
 
 
-def _average_by_mpi(parameters: list[Any], calls: _CallsOfMpi, samples: int | None) -> None:
+def _average_by_mpi(parameters: list[Any], calls: sums.CallsOfMpi, samples: int | None) -> None:
     """All gradients, in host memory, one sum for each type."""
     import torch
 
@@ -189,7 +159,7 @@ def _sum(tensor: Any, group: Any) -> Any:
         return private_names.all_reduce(tensor, "sum", group)
 
 
-def _calls_of_mpi(network: Any, parameters: list[Any]) -> _CallsOfMpi | None:
+def _calls_of_mpi(network: Any, parameters: list[Any]) -> sums.CallsOfMpi | None:
     """The calls with these parameters by MPI; None where a process group is asked for, as for gradients on devices.
 
     What was averaged by MPI before stays so: a recording has it, on this rank or on others.
@@ -207,7 +177,7 @@ def _calls_of_mpi(network: Any, parameters: list[Any]) -> _CallsOfMpi | None:
     if ours is None or not all(each.is_cpu for each in parameters):
         return None
     _require_same(network, parameters, described, lambda text: ours.gather(text, purpose=_NAME))
-    found = of_network["MPI", described] = _CallsOfMpi(ours, _next_network())
+    found = of_network["MPI", described] = sums.CallsOfMpi(ours, _next_network())
     return _noted(found)
 
 

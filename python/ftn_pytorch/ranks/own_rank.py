@@ -12,7 +12,7 @@ from . import communicator
 
 # Modules by which a script may average over ranks without a torch.distributed group.
 _MESSAGE_PASSING = ("mpi4py.MPI", "horovod.torch")
-_GRADIENTS = f"{__package__}.gradients"
+_AVERAGES = (f"{__package__}.gradients", f"{__package__}.means")
 _PACKAGE = __package__.rpartition(".")[0]
 
 
@@ -57,7 +57,9 @@ def warn_of_lone_ranks(names: Mapping[str, Any]) -> None:
             "rank trains a network of its own. To train one, load with communicator= and call "
             "ftn_pytorch.average_gradients(net) after backward, or train on one rank."
         )
-    elif _GRADIENTS not in sys.modules and not any(value is sys.modules[_PACKAGE] for value in names.values()):
+    elif not any(name in sys.modules for name in _AVERAGES) and not any(
+        value is sys.modules[_PACKAGE] for value in names.values()
+    ):
         process.warn_once(
             f"ftn_pytorch_train runs on the {size} ranks of a communicator, and the script does not use "
             "average_gradients: each rank trains a network of its own. Call ftn_pytorch.average_gradients(net) after "

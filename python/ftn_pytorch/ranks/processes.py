@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import socket
 from collections.abc import Sequence
 
 _UNKNOWN = -1.0
@@ -16,6 +15,8 @@ def here() -> tuple[float, float]:
 
     That is 48 bits of a hash (FNV-1a), exact in a double; -1 where processes do not show in files.
     """
+    import socket
+
     try:
         space = os.readlink("/proc/self/ns/pid")
     except OSError:

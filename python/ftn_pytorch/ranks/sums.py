@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import time
+import weakref
 from typing import TYPE_CHECKING, Any
 
 from ..errors import FtnPytorchError
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 
 NAME = "ftn_pytorch::all_reduce_mean"
 _AVERAGE = "average_gradients"
+MEAN = "all_reduce_mean"
+NO_NETWORK = 0
+"""The number of what ``all_reduce_mean`` averages. Networks count from 1 on."""
 PIECE_BYTES = 1 << 30
 """What is summed at a time, less than 2^31 numbers; the same on all ranks."""
 # Counters of calls begin anew after so many; far from those of another network after as many calls.
@@ -69,6 +73,7 @@ def mean(ours: Communicator, x: Any, network: int) -> Any:
     """
     import torch
 
+    purpose = MEAN if network == NO_NETWORK else _AVERAGE
     ours.calls[network] += 1
     if ours.size == 1:
         return x.clone(memory_format=torch.contiguous_format)
@@ -80,26 +85,26 @@ def mean(ours: Communicator, x: Any, network: int) -> Any:
     if not ours.roll:
         roll = torch.zeros(ours.size, 2, dtype=torch.float64)
         roll[ours.rank] = torch.tensor(processes.here(), dtype=torch.float64)
-        ours.roll = _sum_of_tensor(ours, roll, _AVERAGE).reshape(-1).tolist()
-    total = _sum_of_tensor(ours, given, _AVERAGE)
+        ours.roll = _sum_of_tensor(ours, roll, purpose).reshape(-1).tolist()
+    total = _sum_of_tensor(ours, given, purpose)
     digits = total[flat.numel() :].tolist()
     if digits[mine % _BASE] != ours.size or digits[_BASE + mine // _BASE] != ours.size:
-        _tell_apart(ours, mine)
+        _tell_apart(ours, mine, purpose)
     averages = total[: flat.numel()] / ours.size
     if x.is_complex():
         return torch.view_as_complex(averages.reshape(*x.shape, 2))
     return averages.reshape(x.shape).to(x.dtype)
 
 
-def _tell_apart(ours: Communicator, mine: int) -> None:
+def _tell_apart(ours: Communicator, mine: int, purpose: str) -> None:
     """PYTHON. The sums are the same everywhere, so all ranks come here."""
     import torch
 
     there = torch.zeros(ours.size, dtype=torch.float64)
     there[ours.rank] = mine
-    everywhere = _sum_of_tensor(ours, there, _AVERAGE).tolist()
+    everywhere = _sum_of_tensor(ours, there, purpose).tolist()
     off = [(int(each) - mine + _TURN // 2) % _TURN - _TURN // 2 for each in everywhere]
-    raise FtnPytorchError("PYTHON", f"{_AVERAGE}: the ranks are in different calls of it: {told(off)}. {ADVICE}")
+    raise FtnPytorchError("PYTHON", f"{purpose}: the ranks are in different calls of it: {told(off)}. {ADVICE}")
 
 
 def told(off: list[int]) -> str:
@@ -111,6 +116,35 @@ def told(off: list[int]) -> str:
         for rank, calls in others[:_MOST_RANKS]
     ]
     return ", ".join(listed) + (f" and {len(others) - _MOST_RANKS} more" if len(others) > _MOST_RANKS else "")
+
+
+class CallsOfMpi:
+    """Counts averages of one network. The communicator counts by itself, outside of recordings."""
+
+    def __init__(self, ours: Communicator, network: int) -> None:
+        self._ours, self._network = weakref.ref(ours), network
+
+    def position(self) -> int:
+        ours = self._ours()
+        return 0 if ours is None else ours.calls[self._network]
+
+    def is_at(self, position: int) -> bool:
+        return self.position() == position
+
+    def count(self) -> None:
+        ours = self._ours()
+        if ours is not None:
+            ours.calls[self._network] += 1
+
+    def ours(self) -> Communicator | None:
+        """None if its module is gone."""
+        return self._ours()
+
+    def average(self, tensor: Any) -> Any:
+        """As an operator of torch."""
+        ours = self._ours()
+        assert ours is not None
+        return operator()(tensor, number_of(ours, self._network))
 
 
 @functools.cache

@@ -4,18 +4,20 @@
 from __future__ import annotations
 
 import abc
+import contextlib
 import dataclasses
 import inspect
 import os
 import weakref
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import FtnPytorchError, did_you_mean
-from ..ranks import communicator, own_rank
 from ..script import conventions, parameters
 from ..script.conventions import TRAIN, Convention
-from ..tensors import derivatives, device
+
+if TYPE_CHECKING:
+    from ..ranks.communicator import Communicator
 
 USE_DEVICE = 1
 USE_INFERENCE_MODE = 2
@@ -89,10 +91,11 @@ class Options:
                 "ARGUMENT", f"{path} is {what}, which torch.compile cannot work on: leave out compile="
             )
 
-    def refuse_for_saved(self, path: str) -> None:
-        """ARGUMENT where a saved model is asked for what scripts alone can do."""
-        for name in ("record", "background", "communicator"):
-            if getattr(self, name) not in (None, False):
+    def refuse_for_saved(self, path: str, may_average: bool = False) -> None:
+        """ARGUMENT where a saved model is asked for what scripts alone can do; ``may_average``: it may need ranks."""
+        for name in ("record", "background", *(() if may_average else ("communicator",))):
+            # the handle of a communicator may be 0
+            if getattr(self, name) is not None and getattr(self, name) is not False:
                 raise FtnPytorchError(
                     "ARGUMENT", f"{path} is a saved model, and {name}= is for scripts: leave out {name}="
                 )
@@ -163,8 +166,16 @@ class Runner(abc.ABC):
         self.inputs = options.inputs
         self.cast = options.cast
         self._options = options
-        self.communicator = communicator.opened(options.communicator)
+        self.communicator = _opened(options.communicator)
         self._attached: list[tuple[str, weakref.ref]] = []
+
+    def at_work(self) -> contextlib.AbstractContextManager:
+        """While the file is loaded or state is written: ranks are those of the communicator, if there is one."""
+        if self.communicator is None:
+            return contextlib.nullcontext()
+        from ..ranks import communicator
+
+        return communicator.of_module(self.communicator)
 
     def networks(self) -> dict[str, Any]:
         """Modules of torch, and parameters outside of any, by name; those of a saved model have an empty name."""
@@ -222,6 +233,8 @@ class Runner(abc.ABC):
         if predicts and (flags | self._options.flags) & USE_INFERENCE_MODE and not self._options.training:
             function = _under_inference_mode(function)
         if self.device is not None:
+            from ..tensors import device
+
             function = device.on_device(function, self.device)
         return function, Convention(one_list=False, has_out=False)
 
@@ -232,7 +245,9 @@ class Runner(abc.ABC):
     def first_call(self, name: str, args: tuple, kwargs: Mapping[str, Any]) -> None:
         """Check the first call of a function: SIGNATURE if the arguments do not fit it."""
         if name == TRAIN:
-            with communicator.of_module(self.communicator):
+            from ..ranks import own_rank
+
+            with self.at_work():
                 own_rank.warn_of_lone_ranks(getattr(self.find(name), "__globals__", {}))
         conventions.check_call(name, self.signature(name), args, kwargs)
 
@@ -242,14 +257,17 @@ class Runner(abc.ABC):
 
     def require(self, name: str) -> Callable:
         """``find``, or HOOK with the functions there are. Also derivatives of functions, see ``differentiation``."""
-        wanted = derivatives.parse(name)
-        if wanted is not None:
-            if not self.is_differentiable:
+        if ":" in name:
+            from ..tensors import derivatives
+
+            wanted = derivatives.parse(name)
+            if wanted is not None and not self.is_differentiable:
                 raise FtnPytorchError(
                     "HOOK", f"{self.path} cannot be differentiated: it holds no operations that torch could follow"
                 )
-            function = self.for_derivatives(self.require(wanted[2]))
-            return derivatives.derivative(wanted, function, self.layout == "reversed")
+            if wanted is not None:
+                function = self.for_derivatives(self.require(wanted[2]))
+                return derivatives.derivative(wanted, function, self.layout == "reversed")
         function = self.find(name)
         if function is not None:
             return function
@@ -258,6 +276,14 @@ class Runner(abc.ABC):
         there = self.functions()
         listed = f"it has {', '.join(there)}" if there else "it has none"
         raise FtnPytorchError("HOOK", f"{self.path} has no function {name}; {listed}{did_you_mean(name, there)}")
+
+
+def _opened(handle: int | None) -> Communicator | None:
+    if handle is None:
+        return None
+    from ..ranks import communicator
+
+    return communicator.opened(handle)
 
 
 def refuse_gradients(values: Iterable[Any], where: str, what: str) -> None:

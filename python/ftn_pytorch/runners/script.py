@@ -14,10 +14,8 @@ from typing import Any
 
 from ..errors import FtnPytorchError
 from ..host import log, process
-from ..ranks import communicator, failed_calls, own_rank
-from ..script import call_text, compiling, conventions, framework, loading, parameters
+from ..script import conventions, framework, loading, parameters
 from ..script.conventions import FORWARD, RESTORE, SAVE, SETUP, TRAIN, Convention
-from ..tensors import device
 from .base import Options, Runner
 
 RECORDING = ".ftr"
@@ -48,7 +46,7 @@ class ScriptRunner(Runner):
 
     def _load(self) -> None:
         with (
-            communicator.of_module(self.communicator),
+            self.at_work(),
             loading.undone_on_failure(self.path, self._module_name),
             loading.begun(self) as load,
         ):
@@ -58,9 +56,7 @@ class ScriptRunner(Runner):
                 log.job_warning(f"{self.path} defines {name}, which nothing looks for; did you mean {meant!r}?")
             self._set_up(module, framework.decide(module, self.path, torch_was_loaded))
             chosen = framework.decide(module, self.path, torch_was_loaded)
-            place = device.resolve(self._options.device, chosen)
-            if place is not None:
-                device.move_modules(vars(module), place)
+            place = self._placed(module, chosen)
             compiled = self._compile(module, chosen, place)
             if self._options.record and chosen != framework.TORCH:
                 text = f"{self.path} uses NumPy, which cannot be recorded: leave out record="
@@ -83,6 +79,17 @@ class ScriptRunner(Runner):
         self._compiled_of, self.names = vars(module).get(FORWARD), vars(module)
         self.framework, self.device, self.made = chosen, place, load.made
 
+    def _placed(self, module: ModuleType, chosen: str) -> str | None:
+        """The device on which the script computes, None for the host; its networks are there then."""
+        if self._options.device is None:
+            return None
+        from ..tensors import device
+
+        place = device.resolve(self._options.device, chosen)
+        if place is not None:
+            device.move_modules(vars(module), place)
+        return place
+
     def _compile(self, module: ModuleType, chosen: str, place: str | None) -> Callable | None:
         """What takes the place of ``ftn_pytorch_forward``, if anything; see ``compiling.compile_script``."""
         mode, backend = self._options.compile, self._options.compile_backend
@@ -91,6 +98,8 @@ class ScriptRunner(Runner):
         if chosen != framework.TORCH:
             text = f"{self.path} uses NumPy, which torch.compile cannot work on: leave out compile="
             raise FtnPytorchError("ARGUMENT", text)
+        from ..script import compiling
+
         compiling.prepare(backend, place)
         return compiling.compile_script(vars(module), mode, backend, self.path)
 
@@ -160,15 +169,17 @@ class ScriptRunner(Runner):
         try:
             self._expect_done(SETUP, "SCRIPT", loading.run(self.path, setup, **config))
         except FtnPytorchError as failure:
+            from ..script import call_text
+
             passed = call_text.describe(signature, (), config, self.layout, failure.text)
             raise FtnPytorchError(failure.status, f"{failure.text}\n{passed}".rstrip()) from failure
 
     def save(self, file: str) -> None:
-        with communicator.of_module(self.communicator):
+        with self.at_work():
             if file.endswith(RECORDING):
-                self._save_recordings(own_rank.with_rank(file))
+                self._save_recordings(_with_rank(file))
             elif self._has_hook(SAVE):
-                self._call_with_file(SAVE, own_rank.with_rank(file))
+                self._call_with_file(SAVE, _with_rank(file))
             else:
                 self._kept(SAVE).save(file)
 
@@ -195,15 +206,15 @@ class ScriptRunner(Runner):
         recordings.write(file, tapes, self.found_state(), os.path.basename(self.path))
 
     def checkpoint(self, folder: str, keep: int, step: int | None) -> None:
-        with communicator.of_module(self.communicator):
+        with self.at_work():
             self._kept(SAVE).write(folder, keep=keep, step=step)
 
     def restore(self, file: str, fallback: bool = False, step: int | None = None) -> int | None:
-        with communicator.of_module(self.communicator):
+        with self.at_work():
             return self._restore(file, fallback, step)
 
     def _restore(self, file: str, fallback: bool, step: int | None) -> int | None:
-        place = own_rank.with_rank(file)
+        place = _with_rank(file)
         is_folder = os.path.isdir(place) or self._is_folder_of_others(file, place)
         is_folder = is_folder or place.endswith(os.sep) or fallback or step is not None
         if self._has_hook(RESTORE) and not (is_folder or _is_checkpoint(place)):
@@ -296,9 +307,13 @@ class ScriptRunner(Runner):
                 raise FtnPytorchError("ARGUMENT", text)
             function = self._compiled
         if self.device is not None:
+            from ..tensors import device
+
             function, convention = device.on_device(function, self.device), convention._replace(has_out=False)
         function = self._recorded(name, function)
         if self.communicator is not None and self.communicator.size > 1:
+            from ..ranks import failed_calls
+
             counted = functools.partial(failed_calls.Counted, function)
             function = self._made_once(f"{name} on ranks", name, counted)
         return function, convention
@@ -306,6 +321,12 @@ class ScriptRunner(Runner):
     def first_call(self, name: str, args: tuple, kwargs: Mapping[str, Any]) -> None:
         super().first_call(name, args, kwargs)
         conventions.check_shapes(self._shapes, self.signature(name), args, kwargs)
+
+
+def _with_rank(file: str) -> str:
+    from ..ranks import own_rank
+
+    return own_rank.with_rank(file)
 
 
 def _is_checkpoint(path: str) -> bool:

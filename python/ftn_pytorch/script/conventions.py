@@ -4,16 +4,16 @@
 from __future__ import annotations
 
 import ast
-import difflib
 import inspect
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import FtnPytorchError, did_you_mean
-from ..host import private_names
-from ..values.shapes import Shape, mismatch
+
+if TYPE_CHECKING:
+    from ..values.shapes import Shape
 
 PREFIX = "ftn_pytorch_"
 FORWARD = "ftn_pytorch_forward"
@@ -55,6 +55,8 @@ def signature_of(function: Callable) -> inspect.Signature | None:
     nn = sys.modules.get("torch.nn")
     if nn is not None and isinstance(function, nn.Module):
         # __call__ of a module takes anything, as does forward of the one that torch.compile wraps around it.
+        from ..host import private_names
+
         function = private_names.uncompiled(function).forward
     try:
         return inspect.signature(function, **_ANNOTATIONS)
@@ -85,6 +87,8 @@ def misspelt_hooks(names: Mapping[str, Any]) -> list[tuple[str, str]]:
     silent = {hook.removeprefix(PREFIX): hook for hook in HOOKS if hook not in (FORWARD, TRAIN, *names)}
     for name in names:
         if name.startswith(PREFIX) and name not in HOOKS:
+            import difflib
+
             close = difflib.get_close_matches(name.removeprefix(PREFIX), silent, n=1)
             found += [(name, silent[meant]) for meant in close]
     return found
@@ -223,6 +227,8 @@ def by_name(signature: inspect.Signature | None, args: tuple, kwargs: Mapping[st
 def _check_shape(name: str, value: Any, shape: Shape, sizes: dict[str, tuple[int, str]]) -> None:
     if isinstance(value, (list, tuple)):
         raise FtnPytorchError("SHAPE", f"{name} is declared as one array of shape {shape} and is {_kind(value)}")
+    from ..values.shapes import mismatch
+
     found = tuple(getattr(value, "shape", ()))
     wrong = mismatch(found, shape, sizes, lambda axis: f"{name} axis {axis}")
     if wrong:

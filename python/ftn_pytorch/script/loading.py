@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import dis
 import importlib.machinery
 import importlib.util
 import linecache
 import os
+import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from types import CodeType, ModuleType
@@ -21,6 +21,9 @@ from . import shadowing
 
 # Folders that loads put on sys.path. Scripts of the same stem in several of them do not hide modules.
 _script_folders: set[str] = set()
+
+ARCHIVE = b"PK\x03\x04"
+"""How a zip archive begins."""
 
 
 def script_folders() -> frozenset[str]:
@@ -40,9 +43,10 @@ def find(file: str) -> str:
     path = file
     try:
         path = os.path.abspath(file)
-        if os.path.isdir(path):
+        mode = os.stat(path).st_mode
+        if stat.S_ISDIR(mode):
             raise FtnPytorchError("FILE", f"{path} is a directory, name a file in it")
-        if os.path.exists(path) and not os.path.isfile(path):
+        if not stat.S_ISREG(mode):
             raise FtnPytorchError("FILE", f"{path} is no regular file")
         with open(path, "rb"):
             return path
@@ -50,6 +54,12 @@ def find(file: str) -> str:
         raise FtnPytorchError("FILE", f"{path} does not exist{_similar(file, path)}") from None
     except (OSError, ValueError) as failure:
         raise FtnPytorchError("FILE", f"{path!r} cannot be read: {failure}") from failure
+
+
+def is_source(path: str) -> bool:
+    """True for a script: a file that ends in .py and is no archive under such a name."""
+    with open(path, "rb") as stream:
+        return path.lower().endswith(".py") and stream.read(4) != ARCHIVE
 
 
 def _similar(file: str, path: str) -> str:
@@ -69,7 +79,7 @@ def module_name(path: str) -> str:
     The stem is not free either where it would hide a module that can be imported, for the whole process.
     """
     stem = os.path.splitext(os.path.basename(path))[0].replace(".", "_")
-    if stem not in sys.modules:
+    if stem not in sys.modules and stem not in shadowing.RESERVED:
         if not _hides_module(stem, path):
             return stem
         log.job_warning(f"{path} has the name of a Python module: a later 'import {stem}' finds the script. Rename it.")
@@ -84,15 +94,15 @@ def _hides_module(stem: str, path: str) -> bool:
     return origin is not None and (not os.path.exists(origin) or not os.path.samefile(origin, path))
 
 
-@dataclasses.dataclass
 class OngoingLoad:
     """A script that is run and set up."""
 
-    runner: Any
-    made: list[Any] = dataclasses.field(default_factory=list)
-    """What the script makes that another process must find, in this order."""
-    folder: str = dataclasses.field(default_factory=os.getcwd)
-    """The working directory before the script runs."""
+    def __init__(self, runner: Any) -> None:
+        self.runner = runner
+        self.made: list[Any] = []
+        """What the script makes that another process must find, in this order."""
+        self.folder = os.getcwd()
+        """The working directory before the script runs."""
 
 
 _loads: list[OngoingLoad] = []
@@ -127,6 +137,7 @@ def undone_on_failure(path: str, name: str) -> Iterator[None]:
     for needed, text in shadowing.explain(shadowing.NEEDED, folder, _script_folders).items():
         if needed not in sys.modules:
             raise FtnPytorchError("IMPORT", f"{path} cannot be loaded: {text}")
+    shadowing.reserve()
     paths, modules, previous = list(sys.path), set(sys.modules), sys.modules.get(name)
     sys.path[:] = [folder, *(other for other in paths if other != folder)]
     try:

@@ -121,7 +121,7 @@ def move_back(copy: Any, tensor: Any) -> None:
     tensor.copy_(copy.detach())
 
 
-def start(name: str) -> None:
+def start_device(name: str) -> None:
     """Make a device ready for memory that torch did not make; DEVICE if it cannot be used."""
     import torch
 
@@ -134,7 +134,7 @@ def start(name: str) -> None:
     shared_gpu.warn_if_slow()
 
 
-def wait(name: str) -> None:
+def wait_for_device(name: str) -> None:
     """Until what torch was asked to do on its current stream of a device, empty for the current one, is done."""
     import torch
 

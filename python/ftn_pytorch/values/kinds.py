@@ -3,21 +3,14 @@
 
 from __future__ import annotations
 
-import argparse
 import datetime
-import decimal
 import enum
-import fractions
 import functools
-import logging
 import operator
-import pathlib
-import random
 import re
-import threading
+import sys
 import types
 import typing
-import uuid
 import weakref
 from collections import Counter, OrderedDict, defaultdict, deque
 from typing import Any, NamedTuple
@@ -67,7 +60,6 @@ _CONSTANTS = (
     slice,
     object,
     types.CodeType,
-    decimal.Decimal,
     datetime.date,
     datetime.datetime,
     datetime.time,
@@ -79,7 +71,6 @@ _CONSTANTS = (
 _CONSTANT_KINDS = frozenset(_CONSTANTS)
 _CONTAINERS = (dict, OrderedDict, defaultdict, Counter, list, tuple, set, frozenset, deque)
 _CONTAINER_KINDS = frozenset(_CONTAINERS)
-_NAMESPACES = (types.SimpleNamespace, argparse.Namespace)
 _WRAPPERS = (
     types.MethodType,
     functools.partial,
@@ -107,11 +98,19 @@ _OF_PYTHON = (
     type(NamedTuple("Pair", [("one", int)]).one),  # type: ignore[attr-defined]
 )
 _OF_COMPILERS = ("cython_function_or_method", "CFunctionType", "_FuncPtr", "CPUDispatcher")
-_LOCKS = (type(threading.Lock()), type(threading.RLock()), threading.Condition, threading.Semaphore, threading.Event)
-_HARMLESS = (logging.Logger, logging.LoggerAdapter, logging.Handler, *_LOCKS)
 _PACKAGE = __name__.partition(".")[0] + "."
 _FIGURES = ("matplotlib", "tqdm")
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE
+
+
+def _of(module: str, *names: str) -> tuple[type, ...]:
+    """Classes of a module that few scripts import. Without it there are no values of them."""
+    found = sys.modules.get(module)
+    return tuple(getattr(found, name) for name in names if hasattr(found, name))
+
+
+def _is_constant(kind: type) -> bool:
+    return kind in _CONSTANT_KINDS or kind in _of("decimal", "Decimal")
 
 
 def kind_of(value: Any) -> Kind:
@@ -122,17 +121,18 @@ def kind_of(value: Any) -> Kind:
     if kind in _CONTAINER_KINDS:
         is_fixed = kind in (tuple, frozenset) and all(kind_of(each) is Kind.CONSTANT for each in value)
         return Kind.CONSTANT if is_fixed else Kind.CONTAINER
-    found = _of_code(value, kind) or _of_torch(kind) or _of_numpy(kind) or _of_python(kind)
+    return _of_code(value, kind) or qualities(kind).kind
+
+
+def _kind_of_class(kind: type, base: type) -> Kind:
+    found = _of_torch(kind) or _of_numpy(kind) or _of_python(kind)
     if found is not None:
         return found
-    if issubclass(kind, _NAMESPACES):
-        return Kind.OBJECT
-    base = qualities(kind).base
     if base is object or (base in _CONTAINER_KINDS and base is not tuple):
         return Kind.OBJECT
     if base is tuple:
         return Kind.CONTAINER
-    return Kind.CONSTANT if base in _CONSTANT_KINDS else Kind.UNKNOWN
+    return Kind.CONSTANT if _is_constant(base) else Kind.UNKNOWN
 
 
 def _of_code(value: Any, kind: type) -> Kind | None:
@@ -177,17 +177,20 @@ def _of_numpy(kind: type) -> Kind | None:
         return Kind.CONSTANT
     if issubclass(kind, numpy.ndarray):
         return Kind.ARRAY
-    if issubclass(kind, (numpy.random.Generator, numpy.random.RandomState, numpy.random.BitGenerator)):
+    # NumPy imports this one when somebody asks for it.
+    if issubclass(kind, _of("numpy.random", "Generator", "RandomState", "BitGenerator")):
         return Kind.GENERATOR
     return Kind.INSTALLED if issubclass(kind, numpy.ufunc) else None
 
 
 def _of_python(kind: type) -> Kind | None:
-    if issubclass(kind, (enum.Enum, pathlib.PurePath, fractions.Fraction, uuid.UUID)):
+    if issubclass(kind, (enum.Enum, *_of("pathlib", "PurePath"), *_of("fractions", "Fraction"), *_of("uuid", "UUID"))):
         return Kind.CONSTANT
-    if issubclass(kind, random.Random):
+    if issubclass(kind, _of("random", "Random")):
         return Kind.GENERATOR
-    if issubclass(kind, _HARMLESS) or kind.__module__.partition(".")[0] in _FIGURES:
+    harmless = _of("logging", "Logger", "LoggerAdapter", "Handler") + _of("_thread", "LockType", "RLock")
+    harmless += _of("threading", "Condition", "Semaphore", "Event")
+    if issubclass(kind, harmless) or kind.__module__.partition(".")[0] in _FIGURES:
         return Kind.HARMLESS
     return Kind.INSTALLED if kind.__module__.startswith(_PACKAGE) and not is_of_kit(kind) else None
 
@@ -199,12 +202,12 @@ def is_of_kit(kind: type) -> bool:
 
 def is_simple(value: Any) -> bool:
     """True for a constant in which there is nothing to look for."""
-    return type(value) in _CONSTANT_KINDS
+    return _is_constant(type(value))
 
 
 def base_of(kind: type) -> Any:
     """``object``, or the container of Python that the objects of a class are."""
-    return object if issubclass(kind, _NAMESPACES) else qualities(kind).base
+    return qualities(kind).base
 
 
 class Qualities(NamedTuple):
@@ -214,6 +217,8 @@ class Qualities(NamedTuple):
     """The class whose memory its objects have: ``object`` or a container where all of it is written in Python."""
     is_all_own: bool
     """No class of an installed package is among its bases."""
+    kind: Kind
+    """Of its objects, unless these are code."""
 
 
 _known: weakref.WeakKeyDictionary[type, Qualities] = weakref.WeakKeyDictionary()
@@ -228,7 +233,8 @@ def qualities(kind: type) -> Qualities:
 
 
 def _qualities(kind: type) -> Qualities:
-    base: Any = kind
+    is_namespace = issubclass(kind, (types.SimpleNamespace, *_of("argparse", "Namespace")))
+    base: Any = object if is_namespace else kind
     while base not in _CONTAINER_KINDS and not _is_made_in_c(base):
         base = base.__base__
     plain = ("object", "ABC", "Generic", "Protocol", "Enum", "IntEnum", "Flag", "NamedTuple")
@@ -236,7 +242,7 @@ def _qualities(kind: type) -> Qualities:
         user_objects.is_own_module(each.__module__) or each in _CONTAINER_KINDS or each.__name__ in plain
         for each in kind.__mro__
     )
-    return Qualities(base, is_own)
+    return Qualities(base, is_own, _kind_of_class(kind, base))
 
 
 def _is_made_in_c(kind: type) -> bool:

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
+import sys
 from collections.abc import Mapping
 from types import MemberDescriptorType
 from typing import Any
@@ -61,6 +61,8 @@ def parts_of(result: Any) -> tuple[Names, tuple[Any, ...] | None]:
     if isinstance(result, (tuple, list)):
         return _tuple_names(result), tuple(result)
     if _is_record(result):
+        import dataclasses
+
         names = tuple(field.name for field in dataclasses.fields(result))
         return names, tuple(getattr(result, name) for name in names)
     return None, None
@@ -68,7 +70,7 @@ def parts_of(result: Any) -> tuple[Names, tuple[Any, ...] | None]:
 
 def _is_record(value: Any) -> bool:
     """True for an object of a dataclass; dataclasses themselves are types."""
-    return dataclasses.is_dataclass(value) and not isinstance(value, type)
+    return hasattr(type(value), "__dataclass_fields__") and not isinstance(value, type)
 
 
 def _tuple_names(result: Any) -> Names:
@@ -125,7 +127,9 @@ def _array(value: Any, what: str) -> Any:
         return bool(value)
     if isinstance(value, numpy.str_):
         return str(value)
-    if isinstance(value, numpy.ma.MaskedArray):
+    # NumPy imports this one when somebody asks for it.
+    masked = getattr(sys.modules.get("numpy.ma"), "MaskedArray", None)
+    if masked is not None and isinstance(value, masked):
         raise FtnPytorchError("RESULT_TYPE", f"{what} is a masked array; return x.filled(value)")
     if value.dtype.kind not in "biufc":
         raise FtnPytorchError(

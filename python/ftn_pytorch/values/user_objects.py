@@ -15,7 +15,6 @@ import functools
 import os
 import struct
 import sys
-import sysconfig
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Iterator
 from types import FunctionType, MemberDescriptorType
@@ -24,9 +23,12 @@ from typing import Any
 _POINTER = struct.calcsize("P")
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: made by a class statement
 _CONTAINERS = (dict, OrderedDict, defaultdict, Counter, list, set)
+# Of Python itself and of this package. sysconfig says it, too, for 40 operations on the file system.
+_PLATFORM = os.path.join(sys.base_exec_prefix, sys.platlibdir, f"python{sys.version_info[0]}.{sys.version_info[1]}")
 _INSTALLED = tuple(
-    os.path.realpath(sysconfig.get_path(place)) + os.sep for place in ("stdlib", "platstdlib", "purelib", "platlib")
-) + (os.path.dirname(os.path.dirname(os.path.realpath(__file__))) + os.sep,)
+    os.path.realpath(folder) + os.sep
+    for folder in {os.path.dirname(os.__file__), _PLATFORM, os.path.dirname(os.path.dirname(__file__))}
+)
 
 
 def is_own_module(name: str) -> bool:

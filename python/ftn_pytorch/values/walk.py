@@ -18,7 +18,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import BuiltinMethodType, CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
-from ..host import private_names
 from . import loaded, user_objects
 from .code_names import codes_in, globals_in, named_by, names_in
 from .kinds import Kind, base_of, is_of_kit, is_simple, kind_of, qualities
@@ -289,6 +288,8 @@ class Walk:
     def _module(self, value: Any, path: str) -> Iterator[Edge]:
         """A network: layers, parameters and buffers, then its other fields."""
         yield Edge(value, "__class__", type(value), type(value).__name__, By.PART)
+        from ..host import private_names
+
         for table in private_names.tables_of(value):
             for name, each in list(table.items()):
                 yield Edge(table, name, each, _joined(path, name), By.ITEM)
@@ -298,6 +299,8 @@ class Walk:
 
     def _optimizer(self, value: Any, path: str) -> Iterator[Edge]:
         yield Edge(value, "__class__", type(value), type(value).__name__, By.PART)
+        from ..host import private_names
+
         hooks = private_names.hooks_of(value)
         for name, each in list(fields_of(value).items()):
             if name not in ("state", "param_groups") and not any(each is known for known in hooks):

@@ -3,7 +3,7 @@
 
 import torch
 
-from ftn_pytorch import average_gradients, recorded
+from ftn_pytorch import all_reduce_mean, average_gradients, recorded
 
 torch.manual_seed(0)
 net = torch.nn.Sequential(torch.nn.Linear(3, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1)).double()
@@ -17,4 +17,4 @@ def ftn_pytorch_train(x, target):
     loss.backward()
     average_gradients(net)
     optimizer.step()
-    return False, loss
+    return False, all_reduce_mean(loss)

@@ -13,6 +13,7 @@ from typing import Any, BinaryIO
 
 from ...checkpoint import file
 from ...errors import FtnPytorchError
+from ...script.loading import ARCHIVE
 
 SCRIPT = "script"
 TORCHSCRIPT = "torchscript"
@@ -51,9 +52,9 @@ def identify(path: str) -> str:
     extension = f".{extension}" if dot else ""
     with open(path, "rb") as stream:
         start = stream.read(16)
-        if start[:4] == b"PK\x03\x04" and file.kind(path) == file.RECORDING:
+        if start[:4] == ARCHIVE and file.kind(path) == file.RECORDING:
             return RECORDING
-        if start[:4] == b"PK\x03\x04":
+        if start[:4] == ARCHIVE:
             kind = _identify_archive(path)
             if kind == AOTI and extension != ".pt2":
                 raise FtnPytorchError(

@@ -11,8 +11,8 @@ from ...errors import FtnPytorchError
 from ...ranks import own_rank
 from ...script import loading
 from ...script.conventions import FORWARD, RESTORE, SAVE, TRAIN, Convention
-from ...script.parameters import PARAMETERS
 from ...script.framework import TORCH, import_torch
+from ...script.parameters import PARAMETERS
 from ...tensors import device
 from ..base import Options, Runner, refuse_config
 from . import formats

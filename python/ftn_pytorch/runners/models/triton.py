@@ -27,11 +27,6 @@ from .triton_client import Address, Client, ServerFailure
 _PAUSES = (1.0, 60.0)
 
 
-def is_address(file: str) -> bool:
-    """Whether this is, or was meant to be, the address of a server and no file."""
-    return file.startswith(("triton+", "triton:"))
-
-
 class TritonRunner(SavedRunner):
     """A model in a server. Inputs and outputs have the names that the model gives them.
 

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: MIT
+"""The network of rank 0 on all ranks."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+from ..errors import FtnPytorchError
+from ..host import thread_recorder
+from . import communicator, equality, process_group
+
+_NAME = "broadcast"
+
+
+def broadcast(network: Any) -> None:
+    """Give the parameters and buffers of rank 0 to all ranks, bit for bit. All ranks call it.
+
+    FORMAT on all ranks, and nothing is changed, if names, types or shapes differ. ARGUMENT for parameters that have no
+    shape yet, for sparse ones, and where there is neither a communicator nor a process group. PYTHON if a rank does
+    not come; part of the network may be that of rank 0 then. A function that calls it is not recorded.
+
+    network: a torch.nn.Module, or an iterable of tensors.
+    """
+    import torch
+
+    thread_recorder.refuse(f"it calls ftn_pytorch.{_NAME}, which writes into the network what other ranks send")
+    named = equality.named_tensors(network)
+    for name, tensor in named.items():
+        if torch.nn.parameter.is_lazy(tensor) or tensor.layout is not torch.strided:
+            why = "has no shape before the first forward" if torch.nn.parameter.is_lazy(tensor) else "is sparse"
+            raise FtnPytorchError("ARGUMENT", f"{_NAME}: {name} {why}")
+    equality.compare(
+        {name: f"{tensor.dtype} {tuple(tensor.shape)}" for name, tensor in named.items()},
+        lambda text: equality.gathered(text, _NAME),
+        f"{_NAME}: the ranks do not have networks of one form",
+        "Make the same network on all ranks",
+    )
+    ours = communicator.current()
+    by_mpi = ours is not None and not process_group.is_made_for(ours)
+    with torch.no_grad():
+        for tensor in named.values():
+            plain = tensor.detach().resolve_conj().resolve_neg().cpu().contiguous()
+            size = plain.numel() * plain.element_size()
+            # words, of which the last one need not be full
+            words = torch.zeros(-(-size // 4) * 4, dtype=torch.uint8)
+            words[:size] = plain.reshape(-1).view(torch.uint8)
+            if by_mpi and ours is not None:
+                ours.share_memory(ctypes.c_void_p(words.data_ptr()), len(words) // 4, _NAME, words)
+            else:
+                with process_group.exchange(_NAME):
+                    _by_group(words, tensor.device)
+            if size:
+                tensor.copy_(words[:size].view(plain.dtype).reshape(plain.shape))
+
+
+def _by_group(words: Any, device: Any) -> None:
+    """A group has one kind of memory, that of what it is asked for."""
+    from torch import distributed
+
+    there = words.to(device)
+    distributed.broadcast(there, 0, group=process_group.require_group(_NAME))
+    words.copy_(there)

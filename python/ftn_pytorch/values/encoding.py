@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: MIT
+"""Values as text and arrays, so that neither checkpoints nor recordings hold pickled objects.
+
+A value becomes JSON, in which what JSON does not know is a dict with the key ``~``: ``{"~": "tuple", "items": [...]}``.
+Tensors and NumPy arrays go into a dict beside it, under the path that leads to them ("net/0.weight"). Numbers, texts
+and arrays come back bit for bit. Known are None, bool, int, float, complex, str, bytes, list, tuple and named
+tuples, dict, OrderedDict, defaultdict, Counter, set, frozenset, deque, SimpleNamespace, numbers and arrays of NumPy,
+tensors, and what ``of_python`` knows; in checkpoints also objects of a user's own classes, see ``instances``, and
+functions and classes of the user, by their names.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ..host import private_names
+from . import is_array, is_number, is_tensor, loaded, python_types, user_objects
+
+TAG = "~"
+OBJECT = "object"
+INSTANCE = "instance"
+CYCLE = "cycle"
+CODE = "code"
+UNKNOWN = "unknown"
+
+# Finds the class of a named tuple or of an own object by its name, None if there is none.
+FindType = Callable[[str], Any]
+
+
+class Unstorable(ValueError):
+    """A value of a kind that is not known; ``str`` says where it is and what it is, ``line`` what writes to it."""
+
+    line = ""
+
+
+class Encoder:
+    """Collects the arrays of all values that it encodes."""
+
+    def __init__(self) -> None:
+        self.arrays: dict[str, Any] = {}
+
+    def encode(self, value: Any, path: str) -> Any:
+        """The tree of a value; Unstorable if there is something in it that is not known."""
+        try:
+            return self._encode(value, path)
+        except RecursionError:
+            raise Unstorable(f"{path} contains itself, or is nested too deeply") from None
+
+    def _other(self, value: Any, path: str) -> Any:
+        """The tree of an object that is no value, None if there is none."""
+        return None
+
+    def _values(self, values: Any, path: str) -> Any:
+        """The tree of a container whose items can be replaced, but not changed."""
+        return self._encode(list(values), path)
+
+    def _encode(self, value: Any, path: str) -> Any:
+        kind = type(value)
+        if value is None or kind in (bool, int, float, str):
+            return value
+        if kind is list:
+            return self._items(value, path)
+        if kind is dict:
+            return self._mapping(value, path)
+        if kind is defaultdict:
+            factory = self._factory(value, path)
+            pairs = {TAG: "defaultdict", "factory": factory, "items": self._pairs(value, path)}
+            return self._mapping(value, path) if factory is Ellipsis else pairs
+        if is_tensor(value) and self._is_plain_tensor(value, path):
+            return self._tensor(value, path)
+        if is_array(value) or is_number(value):
+            return self._array(value, path)
+        tree = self._other(value, path)
+        return tree if tree is not None else self._tagged(value, path)
+
+    def _items(self, values: Any, path: str) -> list:
+        return [self._encode(value, f"{path}/{index}") for index, value in enumerate(values)]
+
+    def _pairs(self, value: Mapping, path: str) -> list:
+        return [
+            [self._encode(key, f"{path} (a key)"), self._encode(each, f"{path}/{key}")] for key, each in value.items()
+        ]
+
+    def _mapping(self, value: Mapping, path: str) -> dict:
+        if all(type(key) is str and key != TAG for key in value):
+            return {key: self._encode(each, f"{path}/{key}") for key, each in value.items()}
+        return {TAG: "dict", "items": self._pairs(value, path)}
+
+    def _tagged(self, value: Any, path: str) -> dict:
+        kind = type(value)
+        if kind is complex:
+            return {TAG: "complex", "parts": [value.real, value.imag]}
+        if kind in (bytes, bytearray):
+            return {TAG: kind.__name__, "data": base64.b64encode(value).decode()}
+        if kind in (set, frozenset):
+            return {TAG: kind.__name__, "items": self._values(value, path)}
+        if isinstance(value, tuple) and (kind is tuple or hasattr(kind, "_fields")):
+            tree = {TAG: "tuple", "items": self._items(value, path)}
+            return tree if kind is tuple else {**tree, "type": f"{kind.__module__}:{kind.__qualname__}"}
+        if kind in python_types.NAMESPACES.values():
+            return {TAG: kind.__name__, "items": self._pairs(vars(value), path)}
+        if kind is deque:
+            return {TAG: "deque", "items": self._values(value, path), "maxlen": value.maxlen}
+        if kind is Counter:
+            return {TAG: "Counter", "items": self._pairs(value, path)}
+        if kind is OrderedDict:
+            tree = {TAG: "OrderedDict", "items": self._pairs(value, path)}
+            # state_dict() of a torch.nn.Module: versions of its layers
+            metadata = private_names.metadata_of(value)
+            return tree if metadata is None else {**tree, "metadata": self._encode(metadata, f"{path} (its metadata)")}
+        if loaded("torch") and kind is loaded("torch").Size:
+            return {TAG: "tuple", "items": list(value)}
+        found = python_types.parts_of(value)
+        if found is not None:
+            return {TAG: found[0], "parts": found[1]}
+        raise Unstorable(f"{path} is of type {kind.__module__}.{kind.__qualname__}")
+
+    def _factory(self, value: defaultdict, path: str) -> Any:
+        """The name of what makes missing values, None for nothing; Ellipsis if it is stored as a dict."""
+        factory = value.default_factory
+        named: dict[Any, str] = {kind: name for name, kind in python_types.FACTORIES.items()}
+        return None if factory is None else named.get(factory, Ellipsis)
+
+    def _is_plain_tensor(self, value: Any, path: str) -> bool:
+        torch = loaded("torch")
+        if type(value.detach()) is not torch.Tensor:
+            raise Unstorable(f"{path} is of type {type(value).__qualname__}, a tensor with behaviour of its own")
+        if value.is_meta:
+            raise Unstorable(f"{path} is a tensor on the device 'meta', which has no numbers")
+        return True
+
+    def _tensor(self, value: Any, path: str) -> dict:
+        tree = {TAG: "tensor", "at": self._put(path, value.detach().resolve_conj().resolve_neg())}
+        if value.device.type != "cpu":
+            tree["device"] = str(value.device)
+        return {**tree, "grad": True} if value.requires_grad and value.is_leaf else tree
+
+    def _array(self, value: Any, path: str) -> dict:
+        numpy = loaded("numpy")
+        if value.dtype.hasobject or value.dtype.names:
+            raise Unstorable(f"{path} is a NumPy array of {value.dtype}")
+        tag = "array" if isinstance(value, numpy.ndarray) else "number"
+        return {TAG: tag, "at": self._put(path, numpy.asarray(value))}
+
+    def _put(self, path: str, array: Any) -> str:
+        name, number = path, 2
+        while name in self.arrays:
+            name, number = f"{path}~{number}", number + 1
+        self.arrays[name] = self._kept(array)
+        return name
+
+    def _kept(self, array: Any) -> Any:
+        """What stands in ``arrays`` for an array."""
+        torch = loaded("torch")
+        is_strided = is_tensor(array) and array.layout == torch.strided
+        if is_strided and array.untyped_storage().nbytes() > array.nelement() * array.element_size():
+            # torch.save would write all of the storage that a view looks at.
+            return array.clone()
+        return array
+
+
+def decode(tree: Any, arrays: Mapping[str, Any], find_type: FindType) -> Any:
+    """The value that a tree was made of. Tensors go back to their device if it is there, else they stay on the host."""
+    if isinstance(tree, list):
+        return [decode(each, arrays, find_type) for each in tree]
+    if not isinstance(tree, dict):
+        return tree
+    if TAG not in tree:
+        return {key: decode(each, arrays, find_type) for key, each in tree.items()}
+    tag = tree[TAG]
+    if tag == "tensor":
+        return _to_device(arrays[tree["at"]], tree)
+    if tag == "array":
+        return arrays[tree["at"]]
+    if tag == "number":
+        return arrays[tree["at"]][()]
+    if tag == UNKNOWN:
+        raise Unstorable(f"an object of type {tree['type']} was passed, which is not stored")
+    if tag == "complex":
+        return complex(*tree["parts"])
+    if tag in ("bytes", "bytearray"):
+        data = base64.b64decode(tree["data"])
+        return data if tag == "bytes" else bytearray(data)
+    if tag == CYCLE:
+        raise Unstorable("it holds an object that refers to itself, which cannot be made anew")
+    if tag == INSTANCE:
+        return _instance(tree, arrays, find_type)
+    if tag == CODE:
+        return _code(tree, find_type)
+    if "parts" in tree:
+        return python_types.make(tag, tree["parts"], find_type)
+    items = decode(tree["items"], arrays, find_type)
+    if tag == "defaultdict":
+        return defaultdict(_factory(tree["factory"], find_type), items)
+    if tag in python_types.NAMESPACES:
+        return python_types.NAMESPACES[tag](**dict(items))
+    if tag == "tuple":
+        return _tuple(items, tree.get("type"), find_type)
+    if tag == "deque":
+        return deque(items, tree["maxlen"])
+    made: Any = {"dict": dict, "OrderedDict": OrderedDict, "Counter": dict, "set": set, "frozenset": frozenset}[tag](
+        items
+    )
+    if tag == "Counter":
+        return Counter(made)
+    if "metadata" in tree:
+        private_names.set_metadata(made, decode(tree["metadata"], arrays, find_type))
+    return made
+
+
+def _tuple(items: list, name: str | None, find_type: FindType) -> Any:
+    if name is None:
+        return tuple(items)
+    kind = find_type(name)
+    if not (isinstance(kind, type) and issubclass(kind, tuple) and len(getattr(kind, "_fields", ())) == len(items)):
+        raise Unstorable(f"it holds named tuples of {name.replace(':', '.')}, which has other fields or is not there")
+    return kind._make(items)  # type: ignore[attr-defined]
+
+
+def _instance(tree: Mapping[str, Any], arrays: Mapping[str, Any], find_type: FindType) -> Any:
+    kind = find_type(tree["type"])
+    if not (isinstance(kind, type) and user_objects.is_plain(kind)):
+        raise Unstorable(f"it holds objects of {tree['type'].replace(':', '.')}, which is no class of the script here")
+    return user_objects.make(
+        kind, decode(tree["fields"], arrays, find_type), decode(tree.get("content"), arrays, find_type)
+    )
+
+
+def _code(tree: Mapping[str, Any], find_type: FindType) -> Any:
+    """A function or class of the user; of others a file might name one that does harm."""
+    found = find_type(tree["name"])
+    if not user_objects.is_own_code(found):
+        raise Unstorable(f"it holds {tree['name'].replace(':', '.')}, which is no function or class of the script here")
+    return found
+
+
+def _factory(name: str | None, find_type: FindType) -> Any:
+    if name == "":
+        raise Unstorable("it holds a defaultdict that makes its values with a function without a name")
+    return name if name is None else python_types.FACTORIES.get(name) or _code({"name": name}, find_type)
+
+
+def _to_device(tensor: Any, tree: Mapping[str, Any]) -> Any:
+    torch = loaded("torch")
+    if "device" in tree:
+        device = torch.device(tree["device"])
+        if device.type != "cuda" or (device.index or 0) < torch.cuda.device_count():
+            tensor = tensor.to(device)
+    return tensor.requires_grad_() if tree.get("grad") else tensor
+
+
+def find_imported_type(name: str) -> Any:
+    """A class or function of a module that has been imported already; no code of the module is run."""
+    module, _, names = name.partition(":")
+    return found_in(getattr(loaded(module), "__dict__", {}), names)
+
+
+def found_in(namespace: Mapping[str, Any], names: str) -> Any:
+    """What a qualified name stands for among these names, None for nothing."""
+    first, *rest = names.split(".")
+    found = namespace.get(first)
+    for part in rest:
+        found = vars(found).get(part) if isinstance(found, type) else None
+    return found.__func__ if isinstance(found, staticmethod) else found

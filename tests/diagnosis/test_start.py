@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: MIT
+"""What the start of a program asks file systems: operations on paths, counted by strace. No times."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+NUMPY = "import numpy\ndef ftn_pytorch_forward(x):\n    return 2 * numpy.asarray(x)\n"
+TORCH = "import torch\nnet = torch.nn.Linear(3, 3)\ndef ftn_pytorch_forward(x):\n    return net(x)\n"
+OPTIMIZER = TORCH + "optimizer = torch.optim.Adam(net.parameters())\n"
+PATH = re.compile(r'"([^"]+)"')
+
+
+def can_trace():
+    """Containers may forbid it."""
+    if shutil.which("strace") is None:
+        return False
+    return subprocess.run(["strace", "-o", os.devnull, "true"], capture_output=True, check=False).returncode == 0
+
+
+pytestmark = pytest.mark.skipif(not can_trace(), reason="needs strace")
+
+
+@pytest.fixture
+def paths(tmp_path):
+    """paths(*command, NAME=value, ...): the paths of all operations of a second run; the first writes bytecode."""
+
+    def paths(*command, **variables):
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("FTN_", "OMPI_", "PYTHON"))}
+        environment = {**kept, "FTN_PYTORCH_PYTHON": sys.executable, "OMP_NUM_THREADS": "1", **variables}
+        trace = tmp_path / "trace"
+        for tool in ([], ["strace", "-f", "-qq", "-e", "trace=%file", "-e", "signal=none", "-o", trace]):
+            words = [*tool, *command]
+            options = {"env": environment, "cwd": tmp_path, "timeout": 300, "check": False}
+            done = subprocess.run(words, capture_output=True, text=True, **options)
+            assert done.returncode == 0 and "_ERR_" not in done.stdout, done.stdout + done.stderr
+        lines = trace.read_text().splitlines()
+        # fstat of newer C libraries is one of an empty path, and getcwd asks for none
+        return [path[1] for line in lines if "getcwd(" not in line and (path := PATH.search(line))]
+
+    return paths
+
+
+@pytest.fixture
+def program(build_dir):
+    return build_dir / "tests" / "diagnosis" / "diagnosis_program"
+
+
+def ran(folder, script):
+    file = folder / "closure.py"
+    file.write_text(script)
+    return f"load={file}", "forward"
+
+
+def test_init(paths, program):
+    """From the first operation to the last one of the end."""
+    assert len(paths(program, "init")) - len(paths(sys.executable, "-c", "")) < 290
+
+
+def test_numpy_script(paths, program, tmp_path):
+    found = paths(program, *ran(tmp_path, NUMPY))
+    assert len(found) - len(paths(sys.executable, "-c", "import numpy")) < 340
+    assert not [path for path in found if "libcuda.so" in path]
+    package = [path for path in found if path.endswith(".pyc") and "/ftn_pytorch/" in path]
+    assert len(package) < 35
+
+
+def test_torch_script(paths, program, tmp_path):
+    """inspect is not asked for the file of each module, each time that torch registers an operator."""
+    found = paths(program, *ran(tmp_path, TORCH))
+    assert len(found) < len(paths(sys.executable, "-c", "import torch")) / 2
+    assert len(found) < len(paths(program, *ran(tmp_path, TORCH), FTN_PYTORCH_PLAIN_IMPORT="1")) / 2
+
+
+@pytest.mark.slow
+def test_torch_script_with_an_optimizer(paths, program, tmp_path):
+    plain = "import torch; torch.optim.Adam(torch.nn.Linear(3, 3).parameters())"
+    assert len(paths(program, *ran(tmp_path, OPTIMIZER))) < len(paths(sys.executable, "-c", plain)) / 2
