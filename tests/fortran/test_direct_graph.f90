@@ -388,6 +388,6 @@ contains
          call model%tangent("ftn_pytorch_forward", [torch_in(x)], [torch_in("x", x)], [torch_out(y)], stat=stat)
          call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "a direction with a name")
       end if
-      call expect_text(errmsg, "2 tangents were given, but ftn_pytorch_forward has 1 real or complex inputs", "tangents")
+      call expect_text(errmsg, "2 tangents were given, but ftn_pytorch_forward has 1 real or complex inputs", "two")
    end subroutine refuses
 end program test_direct_graph

@@ -54,7 +54,7 @@ contains
       call torch_call("as_strided", [x%arg(), torch_in([2, 3]), torch_in([1, 1])], wide)
       call model%forward([x%arg()], [wide%arg()], stat=stat, errmsg=errmsg)
       call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "elements that overlap", errmsg)
-      call torch_call("expand", [p%arg(), torch_in([2, 2, 3])], wide)
+      call torch_call("expand", [x%arg(), torch_in([2, 2, 3])], wide)
       call model%forward([x%arg()], [wide%arg()], stat=stat, errmsg=errmsg)
       call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "elements at the same place", errmsg)
       call expect_text(errmsg, "expanded", "elements at the same place")

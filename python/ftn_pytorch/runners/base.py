@@ -266,8 +266,8 @@ class Runner(abc.ABC):
                     "HOOK", f"{self.path} cannot be differentiated: it holds no operations that torch could follow"
                 )
             if wanted is not None:
-                function = self.for_derivatives(self.require(wanted[2]))
-                return derivatives.derivative(wanted, function, self.layout == "reversed")
+                followed = self.for_derivatives(self.require(wanted[2]))
+                return derivatives.derivative(wanted, followed, self.layout == "reversed")
         function = self.find(name)
         if function is not None:
             return function

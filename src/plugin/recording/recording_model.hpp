@@ -30,8 +30,8 @@ class RecordingModel : public Model {
   struct Loaded {
     RecordingState state;
     std::map<std::string, RecordedFunction, std::less<>> functions;
-    std::map<std::string, at::Tensor> arrays;  ///< those that tapes use
-    std::set<std::size_t> numbers;             ///< places of those that tapes use
+    std::map<std::string, at::Tensor> arrays;                     ///< those that tapes use
+    std::set<std::size_t> numbers;                                ///< places of those that tapes use
     std::vector<std::pair<std::string, std::string>> parameters;  ///< names, and those of the arrays
     explicit Loaded(RecordingState taken) : state(std::move(taken)) {}
   };
