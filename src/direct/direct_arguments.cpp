@@ -6,6 +6,7 @@
 
 #include "arrays/texts.hpp"
 #include "base/error.hpp"
+#include "values/engine.hpp"
 #include "values/scopes.hpp"
 
 namespace fpt {
@@ -40,6 +41,8 @@ DirectArguments::DirectArguments(Args args, const char* what, const CallName& ca
 void DirectArguments::hand_over(DirectAnswer& answer) const {
   for (const Owned& owned : owned_)
     if (owned.arg->handle != 0) answer.keep_if_shared(array_of(*owned.arg), owned.owner);
+  for (const auto& [index, tensor] : tensors_)
+    if (index < 64 && (answer.raw()->changed >> index & 1) != 0) engine().written(*tensor);
 }
 
 std::string DirectArguments::label(int32_t index) const {
@@ -73,6 +76,7 @@ void DirectArguments::resolve(int32_t index) {
 
 void DirectArguments::resolve_memory(int32_t index, const TensorPtr& given) {
   fpt_arg& arg = resolved_[static_cast<std::size_t>(index)];
+  if (!given->is_plain_memory()) tensors_.emplace_back(index, given);
   const int64_t handle = given->is_of_caller() ? 0 : arg.handle;
   const TensorPtr tensor = handle != 0 ? holding_memory(given) : given;
   std::shared_ptr<void> memory = tensor->owner();

@@ -29,7 +29,8 @@ class DirectArguments {
   int32_t count() const noexcept { return args_.count; }
   /// See fpt_direct_table::call(): null unless a graph is recorded.
   const fpt_direct_operand* tensors() const noexcept { return operands_.empty() ? nullptr : operands_.data(); }
-  /// Let an answer keep what it needs of the memory that ends with the arguments.
+  /// Let an answer keep what it needs of the memory that ends with the arguments, and tell torch which tensors the call
+  /// has changed, so that a gradient which needs the values before is refused.
   void hand_over(DirectAnswer& answer) const;
 
  private:
@@ -50,6 +51,7 @@ class DirectArguments {
   const bool same_layout_;
   std::vector<fpt_arg> resolved_;
   std::vector<Owned> owned_;
+  std::vector<std::pair<int32_t, TensorPtr>> tensors_;  // of torch, passed as memory
   std::vector<std::shared_ptr<const std::string>> texts_;
   std::vector<RawTensor> raw_;
   std::vector<fpt_direct_operand> operands_;

@@ -69,6 +69,7 @@ typedef struct fpt_direct_answer {
   void *owner;
   int32_t count;
   int32_t is_tuple; /**< results have names but also an order */
+  uint64_t changed; /**< bit i: the model has changed the memory of input i, of the first 64 */
 } fpt_direct_answer;
 
 /** Settings of an optimizer, with the meaning they have in torch.optim. */

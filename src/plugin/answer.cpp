@@ -165,6 +165,7 @@ void Answer::clear() noexcept {
   names.clear();
   result = c10::IValue();
   is_tuple = false;
+  changed = 0;
 }
 
 std::unique_ptr<Answer> take_answer() {
@@ -182,6 +183,7 @@ void hand_out(std::unique_ptr<Answer> answer, fpt_direct_answer& out) noexcept {
   out.values = answer->values.data();
   out.count = static_cast<int32_t>(answer->values.size());
   out.is_tuple = answer->is_tuple;
+  out.changed = answer->changed;
   out.owner = answer.release();
 }
 

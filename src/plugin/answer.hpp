@@ -20,6 +20,7 @@ struct Answer {
   c10::IValue result;               // holds texts and names
   std::vector<std::string> names;
   bool is_tuple = false;
+  uint64_t changed = 0;  // see fpt_direct_answer
 
   /// Take a result over. FPT_ERR_RESULT_TYPE, FPT_ERR_RANK, FPT_ERR_DTYPE; `what` opens the texts.
   void set(c10::IValue value, const std::string& what);

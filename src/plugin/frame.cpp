@@ -93,6 +93,13 @@ void Frame::finish(const std::string& function, const std::vector<at::Tensor>& r
   wait_for_inputs();
 }
 
+uint64_t Frame::changed() const noexcept {
+  uint64_t found = 0;
+  for (const Use& use : uses_)
+    if (!use.copied && !use.moved.defined() && use.index < 64 && use.is_changed()) found |= uint64_t{1} << use.index;
+  return found;
+}
+
 /// The caller may write into them as soon as the call has returned.
 void Frame::wait_for_inputs() const {
   for (const Use& use : uses_)

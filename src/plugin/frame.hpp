@@ -35,6 +35,8 @@ class Frame {
   void finish(const std::string& function, const std::vector<at::Tensor>& results);
   /// The same for compiled code, which keeps nothing and of which torch does not know what it changed.
   void finish_compiled();
+  /// Bits of the inputs, of the first 64, whose memory itself the model has changed.
+  uint64_t changed() const noexcept;
   /// After a failure.
   void abandon() noexcept { uses_.clear(); }
 

@@ -334,7 +334,7 @@ contains
    subroutine layouts()
       type(torch_module) :: model
       type(torch_tensor) :: x, y, loss, gradient
-      real(real64), target :: a(3, 2), found(3, 2), found_turned(2, 3)
+      real(real64), target :: a(3, 2), turned(2, 3), found(3, 2), found_turned(2, 3)
       integer :: i
 
       a = reshape([(real(i, real64), i=1, 6)], [3, 2])
@@ -348,7 +348,8 @@ contains
       call gradient%copy_to(torch_out(found))
       call expect(all(found == spread([1d0, 2d0, 3d0], 2, 2)), "reversed axes")
       call load(model, "weighted", layout="same")
-      call x%from_array(torch_in(transpose_of(a)), layout="same")
+      turned = transpose(a)
+      call x%from_array(torch_in(turned), layout="same")
       call x%set_requires_grad()
       call model%forward([x%arg()], y)
       call expect(all(y%shape() == [2, 3]), "shape of the result")
@@ -358,16 +359,6 @@ contains
       call gradient%copy_to(torch_out(found_turned))
       call expect(all(found_turned == spread([1d0, 2d0, 3d0], 1, 2)), "axes in the order of Fortran")
    end subroutine layouts
-
-   function transpose_of(a) result(turned)
-      real(real64), intent(in) :: a(3, 2)
-      real(real64), pointer :: turned(:, :)
-
-      real(real64), save, target :: kept(2, 3)
-
-      kept = transpose(a)
-      turned => kept
-   end function transpose_of
 
    subroutine refuses()
       type(torch_module) :: model

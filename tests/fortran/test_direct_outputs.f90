@@ -15,6 +15,7 @@ program test_direct_outputs
    call results_go_on()
    call output_is_moved()
    call steps_count()
+   call models_count()
    if (command_argument_count() == 1) call expect(.not. is_mapped("libpython"), "nothing of Python is in the process")
    call finish()
 
@@ -51,10 +52,10 @@ contains
       wide = torch_slice(y, 1, first=1, last=3)
       call model%forward([x%arg()], [wide%arg()], stat=stat, errmsg=errmsg)
       call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "a view of a tensor with a graph", errmsg)
-      call torch_call("as_strided", [x%arg(), torch_in([2, 3]), torch_in([1, 1])], wide)
+      call torch_call("as_strided", [x%arg(), torch_copy([2, 3]), torch_copy([1, 1])], wide)
       call model%forward([x%arg()], [wide%arg()], stat=stat, errmsg=errmsg)
       call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "elements that overlap", errmsg)
-      call torch_call("expand", [x%arg(), torch_in([2, 2, 3])], wide)
+      call torch_call("expand", [x%arg(), torch_copy([2, 2, 3])], wide)
       call model%forward([x%arg()], [wide%arg()], stat=stat, errmsg=errmsg)
       call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "elements at the same place", errmsg)
       call expect_text(errmsg, "expanded", "elements at the same place")
@@ -92,6 +93,24 @@ contains
       call q%backward(stat=stat, errmsg=errmsg)
       call expect_status(stat, FTN_PYTORCH_ERR_PYTHON, "a gradient that needs the values before", errmsg)
    end subroutine outputs_of_functions
+
+   !> What a model changes in place is a change, too
+   subroutine models_count()
+      type(torch_module) :: model
+      type(torch_results) :: results
+      type(torch_tensor) :: p, x, q
+      integer :: stat
+      character(:), allocatable :: errmsg
+
+      call model%load("direct_passing.pt", backend=backend)
+      call p%ones([4], dtype="float64", requires_grad=.true.)
+      call x%ones([4], dtype="float64")
+      q = torch_sum(p*x)
+      call model%call("changed", [x%arg()], results)
+      call q%backward(stat=stat, errmsg=errmsg)
+      call expect_status(stat, FTN_PYTORCH_ERR_PYTHON, "a gradient that needs the values before the model", errmsg)
+      call expect_text(errmsg, "modified by an inplace operation", "a gradient that needs the values before the model")
+   end subroutine models_count
 
    !> A step of an optimizer is a change, with fused kernels too
    subroutine steps_count()

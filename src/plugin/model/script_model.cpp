@@ -219,6 +219,7 @@ void ScriptModel::run(Method& method, Inputs inputs, int32_t flags, fpt_direct_a
     rethrow_as(FPT_ERR_PYTHON, method.label(), called_with(inputs));
   }
   frame->finish(method.label(), results->tensors);
+  results->changed = frame->changed();
   hand_out(std::move(results), answer);
 }
 

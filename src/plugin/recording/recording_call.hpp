@@ -53,6 +53,8 @@ class RecordedCall {
 
   /// After the results were looked at: changed inputs go back.
   void finish(const std::vector<at::Tensor>& results);
+  /// See fpt_direct_answer.
+  uint64_t changed() const noexcept { return frame_->changed(); }
 
  private:
   struct Given {

@@ -157,6 +157,7 @@ void RecordingModel::run(RecordedFunction& function, Inputs inputs, fpt_direct_a
   std::unique_ptr<Answer> results = take_answer();
   results->set(call.result(), function.label);
   call.finish(call.tensors());
+  results->changed = call.changed();
   hand_out(std::move(results), answer);
 }
 
