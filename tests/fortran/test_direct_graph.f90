@@ -177,8 +177,7 @@ contains
       type(torch_module) :: model, own
       type(torch_results) :: parameters
       type(torch_optimizer) :: optimizer
-      type(torch_scope) :: scope
-      type(torch_tensor) :: weights(6), x, y, t, loss
+      type(torch_tensor) :: weights(6), x, t
       real(real32), target :: prediction(4, 32), theirs(4, 32)
       real(real64) :: value, wanted
       integer :: step, i
@@ -194,14 +193,7 @@ contains
       call x%from_array(u)
       call t%from_array(v)
       do step = 1, 20
-         call scope%begin()
-         call optimizer%zero_grad()
-         call model%forward([x%arg()], y)
-         loss = torch_mse_loss(y, t)
-         call loss%backward()
-         call optimizer%step()
-         call loss%item(value)
-         call scope%end()
+         call train_step(model, optimizer, x, t, value)
          call own%train([torch_in(u)], [torch_in(v)], wanted)
          call expect(same(value, wanted), "the loss is that of train")
       end do
@@ -209,6 +201,26 @@ contains
       call own%forward([torch_in(u)], [torch_out(theirs)])
       call expect(maxval(abs(prediction - theirs)) < 1e-4, "and so are the predictions")
    end subroutine trained_from_fortran
+
+   !> One step of a loop of the program, and the loss before it
+   subroutine train_step(model, optimizer, x, t, value)
+      type(torch_module), intent(in) :: model
+      type(torch_optimizer), intent(in) :: optimizer
+      type(torch_tensor), intent(in) :: x, t
+      real(real64), intent(out) :: value
+
+      type(torch_scope) :: scope
+      type(torch_tensor) :: y, loss
+
+      call scope%begin()
+      call optimizer%zero_grad()
+      call model%forward([x%arg()], y)
+      loss = torch_mse_loss(y, t)
+      call loss%backward()
+      call optimizer%step()
+      call loss%item(value)
+      call scope%end()
+   end subroutine train_step
 
    !> To the last bit where nothing is rewritten
    elemental logical function same(a, b)
@@ -220,8 +232,7 @@ contains
    subroutine optimizer_of_the_model()
       type(torch_module) :: model
       type(torch_optimizer) :: optimizer
-      type(torch_scope) :: scope
-      type(torch_tensor) :: x, y, t, loss
+      type(torch_tensor) :: x, t
       real(real64) :: first, last
       integer :: step, stat
       character(:), allocatable :: errmsg
@@ -231,15 +242,8 @@ contains
       call x%from_array(u)
       call t%from_array(v)
       do step = 1, 50
-         call scope%begin()
-         call optimizer%zero_grad()
-         call model%forward([x%arg()], y)
-         loss = torch_mse_loss(y, t)
-         call loss%backward()
-         call optimizer%step()
-         call loss%item(last)
+         call train_step(model, optimizer, x, t, last)
          if (step == 1) first = last
-         call scope%end()
       end do
       call expect(last < 0.7d0*first, "it learns")
       call load(model, "weighted")
