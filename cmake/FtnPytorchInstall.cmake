@@ -10,6 +10,7 @@ file(RELATIVE_PATH python_dir "/${CMAKE_INSTALL_BINDIR}" "/${FTN_PYTORCH_SHARE_D
 
 install(TARGETS ftn_pytorch_core EXPORT ftn_pytorch-targets)
 install(TARGETS ftn_pytorch_python LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+install(TARGETS ftn_pytorch_node RUNTIME DESTINATION "${CMAKE_INSTALL_LIBEXECDIR}/ftn_pytorch")
 if(TARGET ftn_pytorch_direct)
   install(TARGETS ftn_pytorch_direct ftn_pytorch_recording LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 endif()

@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "ftn_pytorch.h"
+#include "node/node_worker.hpp"
 #include "observe/log.hpp"
 #include "python/interpreter.hpp"
 #include "torch/framework.hpp"
@@ -59,6 +60,15 @@ PyObject* make_module() {
         return py::reinterpret_steal<py::tuple>(fpt::call_closure(function, what).release());
       },
       py::arg("closure"), py::arg("context"), "Call a closure of the program by its address; its tensor, in a tuple.");
+  module.def(
+      "sum_over_ranks",
+      [](std::uintptr_t address, std::int64_t count, int dtype, const std::string& purpose) {
+        const py::gil_scoped_release others;
+        auto* values = reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr)
+        fpt::sum_over_ranks(values, count, dtype, purpose);
+      },
+      py::arg("address"), py::arg("count"), py::arg("dtype"), py::arg("purpose"),
+      "In a process that works for a rank: replace numbers by their sums over the ranks.");
   py::module_::import("sys").attr("modules")["_ftn_pytorch"] = module;
   return module.release().ptr();
 }

@@ -41,6 +41,10 @@ _PLACES = {
     "unpack": "values.results",
     "weights": "script.parameters",
     "describe_call": "diagnosis.call_log",
+    "join_node": "ranks.node",
+    "prepare_fork": "ranks.node",
+    "fork": "ranks.node",
+    "become_worker": "ranks.node",
 }
 
 

@@ -21,6 +21,7 @@ struct Options {
   bool training = false;          ///< a saved model predicts in training mode
   int32_t flags = 0;              ///< FPT_USE_...
   Backend backend = Backend::automatic;
+  bool per_node = false;                ///< one process loads for all ranks of a node
   std::string device;                   ///< empty for the host
   std::optional<int32_t> communicator;  ///< handle of Fortran of the ranks that train together
 

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "calls/options.hpp"
 #include "calls/runner.hpp"
@@ -45,6 +46,19 @@ class PythonSide {
   /// @param config  named values, handed to ftn_pytorch_setup
   virtual std::unique_ptr<Runner> load(int32_t kind, const std::string& file, const Options& options, Args given,
                                        Args config) = 0;
+  /// Ranks of a node load together in this process: scripts get their rank when they have been forked.
+  virtual void join_node(int32_t communicator, int32_t size) = 0;
+  /// Before the first fork of a process that has loaded for others. FPT_ERR_ARGUMENT where what is loaded cannot be
+  /// forked.
+  virtual void prepare_fork() = 0;
+  /// fork() as Python wants it; what that returns.
+  virtual int fork_process() = 0;
+  /// In the process that was forked for a rank, whose environment is that of the rank.
+  /// @param threads  that the program has asked for, 0 if none
+  /// @param parent   process that has started the rank
+  virtual void become_worker(const std::vector<std::string>& variables, int32_t rank, int64_t threads,
+                             int64_t parent) = 0;
+
   /// The functions of torch.
   virtual std::unique_ptr<Runner> torch_functions(bool same_layout) = 0;
   /// Copy a tensor of torch, or memory on a device, into outputs.

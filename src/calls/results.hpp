@@ -92,6 +92,7 @@ class Results {
   Results(std::shared_ptr<Answer> answer, const CallName& call, const ResultOptions& reading);
 
   const ResultNames& names() const noexcept { return names_; }
+  Answer& answer() noexcept { return *answer_; }
   TensorPtr tensor(int32_t index);
   /// Memory of an array, not copied. FPT_ERR_RESULT_TYPE, FPT_ERR_DTYPE, FPT_ERR_RANK, FPT_ERR_DEVICE.
   Array memory(int32_t index, int32_t dtype, int32_t rank);

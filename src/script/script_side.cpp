@@ -57,6 +57,36 @@ class ScriptSide : public PythonSide {
     return ScriptRunner::load(kind, file, options, given, config);
   }
 
+  void join_node(int32_t communicator, int32_t size) override {
+    ensure_started();
+    const InterpreterLock gil;
+    checked(PyObject_CallFunction(embed("join_node"), "ii", communicator, size), "loading for the ranks of a node");
+  }
+
+  void prepare_fork() override {
+    const InterpreterLock gil;
+    checked(PyObject_CallFunction(embed("prepare_fork"), nullptr), "loading for the ranks of a node");
+  }
+
+  int fork_process() override {
+    const InterpreterLock gil;
+    const Ref process = checked(PyObject_CallFunction(embed("fork"), nullptr), "making a worker");
+    return static_cast<int>(PyLong_AsLong(process.get()));
+  }
+
+  void become_worker(const std::vector<std::string>& variables, int32_t rank, int64_t threads,
+                     int64_t parent) override {
+    const InterpreterLock gil;
+    const Ref list = checked(PyList_New(0), "variables");
+    for (const std::string& each : variables) {
+      const Ref text = checked(PyUnicode_DecodeFSDefaultAndSize(each.data(), static_cast<Py_ssize_t>(each.size())), each);
+      if (PyList_Append(list.get(), text.get()) != 0) throw_python_error("variables");
+    }
+    checked(PyObject_CallFunction(embed("become_worker"), "OiLL", list.get(), rank, static_cast<long long>(threads),
+                                  static_cast<long long>(parent)),
+            "making a worker");
+  }
+
   std::unique_ptr<Runner> torch_functions(bool same_layout) override {
     return ScriptRunner::torch_functions(same_layout);
   }

@@ -51,12 +51,20 @@ def cores() -> set[int]:
     return set(range(os.cpu_count() or 1))
 
 
+_parents: list[int] = []
+
+
+def of_parent(process: int) -> None:
+    """This process works for a rank whose parent that is."""
+    _parents[:] = [process]
+
+
 def cores_of_ranks() -> list[set[int]]:
-    """Cores of each process that the parent of this one has started, this one among them; empty if that is not told.
+    """Cores of each process that the parent of this rank has started, this one among them; empty if that is not told.
 
     The parent of the ranks of a node is the launcher there, unless they are started by a script.
     """
-    tasks = f"/proc/{os.getppid()}/task"
+    tasks = f"/proc/{_parents[0] if _parents else os.getppid()}/task"
     try:
         children = []
         for task in os.listdir(tasks):

@@ -201,6 +201,20 @@ def settle_threads() -> None:
         _warn_of_too_many(torch.get_num_threads())
 
 
+def restart_threads(n: int) -> None:
+    """In a process that was forked for a rank: as many threads as the program has asked for, or a rank has, for n = 0."""
+    if n > 0:
+        set_threads(n)
+        return
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        torch.set_num_threads(threads())
+    if "numpy" in sys.modules:
+        from . import openblas
+
+        openblas.set_threads(threads())
+
+
 def _settle_openblas() -> None:
     is_shared = launcher.local_ranks(os.environ) > 1
     if "numpy" not in sys.modules or _state.adopted or not (is_shared or _state.threads):

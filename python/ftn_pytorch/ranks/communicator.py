@@ -44,16 +44,7 @@ class Communicator:
     """
 
     def __init__(self, handle: int) -> None:
-        self.handle = handle
-        self.timeout = TIMEOUT
-        """Seconds that its ranks wait for each other."""
-        self._failure = ""
-        self.calls: Counter[int] = Counter()
-        """Averages of each network over the ranks; see ``sums``."""
-        self.roll: list[float] = []
-        """Node and process of each rank, once they are known."""
-        self.number = next(_numbers)
-        """Of the communicators of this process, in the order in which they were met."""
+        self._start(handle)
         self._require_mpi()
         # MPI would end the program. Processes that nobody spawned have no parent: that is the null handle
         if handle == _integer_of("mpi_comm_get_parent_", _LOAD) or _integer_of("mpi_comm_test_inter_", _LOAD, handle):
@@ -64,6 +55,18 @@ class Communicator:
             )
         self.rank = _integer_of("mpi_comm_rank_", _LOAD, handle)
         self.size = _integer_of("mpi_comm_size_", _LOAD, handle)
+
+    def _start(self, handle: int) -> None:
+        self.handle = handle
+        self.timeout = TIMEOUT
+        """Seconds that its ranks wait for each other."""
+        self._failure = ""
+        self.calls: Counter[int] = Counter()
+        """Averages of each network over the ranks; see ``sums``."""
+        self.roll: list[float] = []
+        """Node and process of each rank, once they are known."""
+        self.number = next(_numbers)
+        """Of the communicators of this process, in the order in which they were met."""
 
     def is_usable(self) -> bool:
         """False after its ranks have waited in vain for one of them."""
@@ -269,8 +272,13 @@ def opened(handle: int | None) -> Communicator | None:
         if known.handle == handle:
             return known
     made = Communicator(handle)
-    _known.add(made)
+    know(made)
     return made
+
+
+def know(made: Communicator) -> None:
+    """Count it as one of this process as long as somebody holds it."""
+    _known.add(made)
 
 
 def of_one_group() -> Communicator | None:

@@ -34,8 +34,8 @@ def rank() -> int:
 
 def world_size() -> int:
     """Number of ranks that train together, 1 outside of MPI; see ``rank``."""
-    communicator.current()
-    return rank_and_size()[1]
+    found = communicator.current()
+    return launcher.launched_rank_and_size()[1] if found is None else found.size
 
 
 def with_rank(name: str) -> str:

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: MIT
+"""One process loads for all ranks of a node, and forks a worker for each of them: ``load(..., per="node")``.
+
+No worker is a rank of MPI. Where a script meets other ranks, the program makes the sums, which waits for the worker.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import importlib.abc
+import itertools
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from ..errors import FtnPytorchError
+from ..host import launcher, process
+from . import communicator
+from .communicator import Communicator
+
+_LOAD = 'load(..., per="node")'
+_INT64 = 5  # of ftn_pytorch.h
+_WORD = 8
+_FOREIGN = ("mpi4py.MPI", "horovod.torch")
+
+
+class NodeCommunicator(Communicator):
+    """The communicator of a script that was loaded for a node. ``rank`` is known when a worker was forked for it."""
+
+    def __init__(self, handle: int, size: int) -> None:
+        self._start(handle)
+        self.size = size
+        self._rank: int | None = None
+
+    @property
+    def rank(self) -> int:  # type: ignore[override]
+        """ARGUMENT while the script is loaded."""
+        if self._rank is None:
+            raise FtnPytorchError(
+                "ARGUMENT",
+                f"{_LOAD} runs the script once for all ranks of a node, so there is no rank while it is loaded: "
+                "ask for it in a function that the program calls later",
+            )
+        return self._rank
+
+    def become(self, rank: int) -> None:
+        self._rank = rank
+
+    def group(self) -> int:
+        raise FtnPytorchError(
+            "ARGUMENT", f"init_process_group: a worker of {_LOAD} is no rank of MPI; average_gradients needs no group"
+        )
+
+    def broadcast(self, text: str, root: int = 0, *, purpose: str) -> str:
+        data = text.encode("utf-8", "surrogateescape") if self.rank == root else b""
+        length = _words(1)
+        length[0] = len(data)
+        self._sum(length, purpose)
+        words = _words(-(-length[0] // _WORD))
+        ctypes.memmove(words, data, len(data))
+        self._sum(words, purpose)
+        return bytes(memoryview(words).cast("B")[: length[0]]).decode("utf-8", "surrogateescape")
+
+    def gather(self, text: str, *, purpose: str) -> list[str]:
+        data = text.encode("utf-8", "surrogateescape")
+        lengths = _words(self.size)
+        lengths[self.rank] = len(data)
+        self._sum(lengths, purpose)
+        begins = [0, *itertools.accumulate(-(-length // _WORD) for length in lengths)]
+        words = _words(begins[-1])
+        ctypes.memmove(ctypes.addressof(words) + _WORD * begins[self.rank], data, len(data))
+        self._sum(words, purpose)
+        everything = bytes(memoryview(words).cast("B"))
+        return [
+            everything[_WORD * begin : _WORD * begin + length].decode("utf-8", "surrogateescape")
+            for begin, length in zip(begins, lengths)
+        ]
+
+    def share_memory(self, address: ctypes.c_void_p, words: int, purpose: str, kept: Any) -> None:
+        """Bits of rank 0 and zeros of the others add up to those bits."""
+        moved = _words(-(-words // 2))
+        if self.rank == 0:
+            ctypes.memmove(moved, address, 4 * words)
+        self._sum(moved, purpose)
+        ctypes.memmove(address, moved, 4 * words)
+
+    def sum_in_place(self, address: int, count: int, dtype: int, purpose: str) -> None:
+        """Replace numbers by their sums over the ranks; ``dtype`` is a number of ftn_pytorch.h."""
+        process.host().sum_over_ranks(address, count, dtype, purpose)
+
+    def _sum(self, words: Any, purpose: str) -> None:
+        if len(words):
+            self.sum_in_place(ctypes.addressof(words), len(words), _INT64, purpose)
+
+
+def _words(count: int) -> Any:
+    return (ctypes.c_int64 * count)()
+
+
+class _NoMpi(importlib.abc.MetaPathFinder):
+    """Whoever imports an MPI of its own would take part in the job of the program."""
+
+    def find_spec(self, fullname: str, path: Any, target: Any = None) -> None:
+        if fullname in _FOREIGN:
+            raise ImportError(
+                f"{_LOAD} runs the script in a process that is no rank of MPI, which cannot import {fullname}: "
+                "use all_reduce_mean or average_gradients of ftn_pytorch, or load without per="
+            )
+
+
+_ours: list[NodeCommunicator] = []
+
+
+def join_node(handle: int, size: int) -> None:
+    """Before the script is loaded; ``handle`` is that of the communicator, by which ``load`` finds it here."""
+    _ours.append(NodeCommunicator(handle, size))
+    communicator.know(_ours[0])
+    sys.meta_path.insert(0, _NoMpi())
+
+
+def prepare_fork() -> None:
+    """Objects that are there now stay where they are in memory, so that workers share it. ARGUMENT for a GPU in use."""
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_initialized():
+        raise FtnPytorchError("ARGUMENT", f"{_LOAD} cannot fork a process that uses a GPU, as the script does")
+    gc.collect()
+    gc.freeze()
+
+
+def fork() -> int:
+    """As ``os.fork``."""
+    return os.fork()
+
+
+def become_worker(variables: Sequence[str], rank: int, threads: int, parent: int) -> None:
+    """In a process that was forked for a rank.
+
+    variables: of the rank, "NAME=value". threads: that the program has asked for, 0 for none. parent: of the rank.
+    """
+    wanted = dict(each.split("=", 1) for each in variables if "=" in each[1:])
+    for name in set(os.environ) - set(wanted):
+        del os.environ[name]
+    os.environ.update(wanted)
+    launcher.of_parent(parent)
+    for each in _ours:
+        each.become(rank)
+    process.restart_threads(threads)

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: MIT
+#include "node/node_arguments.hpp"
+
+#include <cstring>
+#include <utility>
+
+#include "arrays/copy.hpp"
+#include "arrays/scalar.hpp"
+#include "arrays/texts.hpp"
+#include "base/error.hpp"
+#include "values/engine.hpp"
+
+namespace fpt {
+namespace {
+
+int64_t bytes_of(const Array& array) {
+  return element_count(array) * static_cast<int64_t>(dtype_size(array.dtype));
+}
+
+/// The same array where it was sent to.
+Array sent_array(const Array& memory, char* place) {
+  Array packed = memory;
+  packed.data = place;
+  set_contiguous(packed);
+  return packed;
+}
+
+}  // namespace
+
+SentArguments::SentArguments(Args args, const char* what, const CallName& call, SegmentWriter& writer) {
+  writer.integer(args.count);
+  for (int32_t i = 0; i < args.count; ++i) {
+    const auto label = [&] { return concat(argument_label(what, i, args[i]), " of ", call); };
+    if (args[i].status != FPT_OK) require_described(args[i], label());
+    std::shared_ptr<const std::string> text;
+    if (has_kept_text(args[i])) text = text_owner(args[i], label());
+    TensorPtr tensor;
+    const fpt_arg arg = is_tensor_handle(args[i].handle) ? memory_of(args[i], label(), tensor) : own(args[i]);
+    if (!is_value(arg))
+      if (const Device device = device_of(arg.data); !device.is_host())
+        fail(FPT_ERR_DEVICE, label(), " is in memory of ", device_name(device), ", and per=\"node\" computes on the ",
+             "host");
+    send(arg, writer, std::move(tensor));
+  }
+}
+
+/// A tensor as memory.
+/// @param tensor  receives it where torch is to be told of a change
+fpt_arg SentArguments::memory_of(const fpt_arg& arg, const std::string& label, TensorPtr& tensor) {
+  const TensorPtr given = tensor_at(arg.handle);
+  if (!given->is_plain_memory()) {
+    if (engine().records_gradients(*given))
+      fail(FPT_ERR_ARGUMENT, label, " requires gradients, which do not reach the process that per=\"node\" has for the ",
+           "rank: load without per=, or switch gradients off with scope%no_grad()");
+    tensor = given;
+  }
+  held_.push_back(given);
+  fpt_arg found = given->described_as(arg);
+  found.handle = 0;
+  return found;
+}
+
+/// An argument that is no tensor. What torch_copy has made for this call ends with it.
+fpt_arg SentArguments::own(const fpt_arg& arg) {
+  fpt_arg found = arg;
+  if (arg.access == FPT_COPY) {
+    if (Storage copy = claim_copy(arg)) copies_.push_back(std::move(copy));
+    found.access = FPT_IN;
+  }
+  found.handle = 0;
+  return found;
+}
+
+void SentArguments::send(const fpt_arg& arg, SegmentWriter& writer, TensorPtr tensor) {
+  fpt_arg plain = arg;
+  plain.data = nullptr;  // addresses mean nothing elsewhere
+  if (!is_value(arg)) {
+    const Array packed = sent_array(array_of(arg), nullptr);
+    for (int32_t axis = 0; axis < arg.rank; ++axis) plain.u.array.strides[axis] = packed.strides[axis];
+  }
+  std::memcpy(writer.block(sizeof plain), &plain, sizeof plain);
+  if (arg.dtype == FPT_TEXT && arg.access == FPT_OUT) {
+    char* place = writer.block(arg.length);
+    std::memcpy(place, arg.data, static_cast<std::size_t>(arg.length));
+    Array text{};
+    text.data = arg.data;
+    text.dtype = FPT_INT8;
+    text.rank = 1;
+    text.extents[0] = arg.length;
+    text.strides[0] = 1;
+    writable_.push_back({text, place, nullptr});
+  } else if (arg.dtype == FPT_TEXT) {
+    writer.text(text_of(arg));
+  } else if (!is_value(arg)) {
+    const Array memory = array_of(arg);
+    char* place = writer.block(bytes_of(memory));
+    copy_same_type(memory, sent_array(memory, place));
+    if (arg.access == FPT_OUT) writable_.push_back({memory, place, std::move(tensor)});
+  }
+}
+
+void SentArguments::fetch() const {
+  for (const Writable& each : writable_) {
+    copy_same_type(sent_array(each.memory, each.sent), each.memory);
+    if (each.tensor) engine().written(*each.tensor);
+  }
+}
+
+std::vector<fpt_arg> received_arguments(SegmentReader& reader) {
+  std::vector<fpt_arg> args(static_cast<std::size_t>(reader.integer()));
+  for (fpt_arg& arg : args) {
+    std::memcpy(&arg, reader.block(sizeof arg), sizeof arg);
+    if (arg.dtype == FPT_TEXT && arg.access == FPT_OUT) {
+      arg.data = reader.block(arg.length);
+    } else if (arg.dtype == FPT_TEXT) {
+      const fpt_arg sent = arg;
+      const std::string_view text = reader.text();
+      describe_text(arg, text.data(), static_cast<int64_t>(text.size()), FPT_IN);
+      std::memcpy(arg.name, sent.name, sizeof arg.name);
+    } else if (!is_value(arg)) {
+      Array packed = array_of(arg);
+      packed.data = reader.block(bytes_of(packed));
+      set_contiguous(packed);
+      arg.data = packed.data;
+      for (int32_t axis = 0; axis < arg.rank; ++axis) arg.u.array.strides[axis] = packed.strides[axis];
+    }
+  }
+  return args;
+}
+
+}  // namespace fpt

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT
+#include "node/node_messages.hpp"
+
+namespace fpt {
+
+void Request::write(SegmentWriter& writer) const {
+  writer.integer(static_cast<int64_t>(wish));
+  writer.text(text);
+  writer.integer(first);
+  writer.integer(second);
+}
+
+Request Request::read(SegmentReader& reader) {
+  Request found{};
+  found.wish = static_cast<Wish>(reader.integer());
+  found.text = reader.text();
+  found.first = reader.integer();
+  found.second = reader.integer();
+  return found;
+}
+
+void Outcome::write(SegmentWriter& writer) const {
+  writer.integer(status);
+  writer.text(text);
+  writer.integer(static_cast<int64_t>(warnings.size()));
+  for (const std::string& each : warnings) writer.text(each);
+  writer.integer(number);
+  writer.real(loss);
+  writer.integer(has_results);
+}
+
+Outcome Outcome::read(SegmentReader& reader) {
+  Outcome found;
+  found.status = static_cast<fpt_status>(reader.integer());
+  found.text = reader.text();
+  found.warnings.resize(static_cast<std::size_t>(reader.integer()));
+  for (std::string& each : found.warnings) each = reader.text();
+  found.number = reader.integer();
+  found.loss = reader.real();
+  found.has_results = reader.integer() != 0;
+  return found;
+}
+
+}  // namespace fpt

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+/// What a rank asks the process that works for it, and what that answers. Knows nothing of Python.
+///
+/// A request begins where the shared memory begins: what is wanted, a text, two numbers, two lists of arguments. A load
+/// is followed by the place of the rank. The answer begins where the request ends.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ftn_pytorch.h"
+#include "node/segment.hpp"
+
+namespace fpt {
+
+enum class Wish : int64_t { load, reload, has, save, checkpoint, restore, forward, forward_list, call, train, train_list };
+
+/// How an answer begins: the call has ended, or the worker asks for sums over the ranks and waits for them.
+enum class Answering : int64_t { ended, sums };
+
+/// What comes before the arguments of a request.
+struct Request {
+  Wish wish;
+  std::string_view text;  ///< a function, a file
+  int64_t first = 0, second = 0;
+
+  void write(SegmentWriter& writer) const;
+  static Request read(SegmentReader& reader);
+};
+
+/// What every answer of a call has; results may follow.
+struct Outcome {
+  fpt_status status = FPT_OK;
+  std::string text;                   ///< of the error; of a load: what runs the file
+  std::vector<std::string> warnings;  ///< that came up meanwhile
+  int64_t number = 0;                 ///< completed, found, restored
+  double loss = 0;
+  bool has_results = false;
+
+  void write(SegmentWriter& writer) const;
+  static Outcome read(SegmentReader& reader);
+};
+
+}  // namespace fpt

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: MIT
+#include "node/node_runner.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "base/error.hpp"
+#include "base/paths.hpp"
+#include "node/node_arguments.hpp"
+#include "node/rank_place.hpp"
+
+namespace fpt {
+namespace {
+
+constexpr double ranks_wait = 1800, worker_ends = 30;  // seconds
+constexpr const char* not_sent[] = {"per", "communicator"};
+
+/// Workers write what they have left when they end, so the program waits for them.
+class Workers {
+ public:
+  static Workers& all() {
+    static Workers& instance = *new Workers;
+    return instance;
+  }
+  void add(Channel* channel) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (channels_.empty() && process_ == 0) {
+      process_ = getpid();
+      std::atexit([] { all().end_all(); });
+    }
+    channels_.insert(channel);
+  }
+  void end(Channel* channel) {
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      if (channels_.erase(channel) == 0) return;
+    }
+    if (getpid() == process_) end_one(*channel);
+  }
+
+ private:
+  void end_all() {
+    if (getpid() != process_) return;  // a child that was forked
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (Channel* each : channels_) end_one(*each);
+    channels_.clear();
+  }
+  static void end_one(Channel& channel) {
+    channel.end();
+    while (channel.wait(worker_ends)) {
+    }
+  }
+
+  std::mutex mutex_;
+  std::set<Channel*> channels_;
+  pid_t process_ = 0;
+};
+
+std::vector<fpt_arg> without(Args given) {
+  std::vector<fpt_arg> kept;
+  for (const fpt_arg& option : given)
+    if (std::none_of(std::begin(not_sent), std::end(not_sent),
+                     [&](const char* name) { return std::strcmp(option.name, name) == 0; }))
+      kept.push_back(option);
+  return kept;
+}
+
+std::uint64_t hash_of(const char* bytes, int64_t count) noexcept {
+  std::uint64_t hash = 14695981039346656037u;
+  for (int64_t i = 0; i < count; ++i) hash = (hash ^ static_cast<unsigned char>(bytes[i])) * 1099511628211u;
+  return hash;
+}
+
+bool is_address(const std::string& file) { return file.find("://") != std::string::npos; }
+
+}  // namespace
+
+NodeRunner::NodeRunner(const std::string& file, const Options& options)
+    : file_(is_address(file) ? file : absolute_path(file).string()),
+      name_(std::filesystem::path(file).stem().string()),
+      reading_{options.same_layout, options.cast, /*brings_to_host=*/true},
+      ranks_(std::make_shared<MpiSum>(*options.communicator, ranks_wait)) {}
+
+std::unique_ptr<Runner> NodeRunner::load(int32_t kind, const std::string& file, const Options& options, Args given,
+                                         Args config) {
+  if (!options.communicator)
+    fail(FPT_ERR_ARGUMENT, "load(..., per=\"node\") needs communicator=, which tells the ranks that share the node");
+  if (!options.device.empty() && options.device != "cpu")
+    fail(FPT_ERR_DEVICE, "load(..., per=\"node\") computes on the host, and device is \"", options.device,
+         "\": ranks that share a GPU do so by MPS, see gpu.md");
+  std::unique_ptr<NodeRunner> runner(new NodeRunner(file, options));
+  runner->worker_ = std::make_unique<Channel>();
+  SegmentWriter writer(runner->worker_->memory(), 0);
+  Request{Wish::load, runner->file_, kind, 0}.write(writer);
+  std::vector<fpt_arg> options_sent = without(given);
+  const CallName call{"load", {}};
+  const SentArguments sent({options_sent.data(), static_cast<int32_t>(options_sent.size())}, "option", call, writer),
+      values(config, "config", call, writer);
+  const std::uint64_t request = hash_of(runner->worker_->memory().at(0), writer.end());
+  writer.integer(*options.communicator);
+  RankPlace::here(runner->ranks_->rank(), runner->ranks_->size()).write(writer);
+  const char* begin = runner->worker_->memory().at(0);
+  runner->load_.assign(begin, begin + writer.end());
+  runner->node_ = std::make_unique<Meeting>(*runner->ranks_, request);
+  runner->start_worker();
+  return runner;
+}
+
+NodeRunner::~NodeRunner() {
+  if (worker_) Workers::all().end(worker_.get());
+}
+
+/// With the request of the load in the memory of the channel.
+void NodeRunner::start_worker() {
+  if (!node_->make_worker(*worker_))
+    fail(FPT_ERR_INTERPRETER, "the process that has loaded ", file_, " for this node has ended, and nothing makes ",
+         "another worker: load again");
+  backend_ = answer(static_cast<int64_t>(load_.size()), {"load", name_}).outcome.text;
+  end_.clear();
+  Workers::all().add(worker_.get());
+}
+
+NodeRunner::Reply NodeRunner::ask(const Request& request, const CallName& call, Args inputs, Args others,
+                                  const char* others_name) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!end_.empty()) fail(FPT_ERR_PYTHON, end_);
+  SegmentWriter writer(worker_->memory(), 0);
+  request.write(writer);
+  const SentArguments given(inputs, "input", call, writer), wanted(others, others_name, call, writer);
+  worker_->tell();
+  Reply reply = answer(writer.end(), call);
+  given.fetch();
+  wanted.fetch();
+  return reply;
+}
+
+NodeRunner::Reply NodeRunner::answer(int64_t end, const CallName& call) {
+  for (;; worker_->tell()) {
+    if (!worker_->wait()) lose_worker(call);
+    SegmentReader reader(worker_->memory(), end);
+    if (static_cast<Answering>(reader.integer()) == Answering::sums) {
+      serve_sums(reader);
+      continue;
+    }
+    Reply reply{Outcome::read(reader), nullptr};
+    for (const std::string& each : reply.outcome.warnings) warn(each);
+    if (reply.outcome.status != FPT_OK) fail(reply.outcome.status, reply.outcome.text);
+    if (reply.outcome.has_results) reply.results = std::make_shared<NodeAnswer>(reader);
+    return reply;
+  }
+}
+
+void NodeRunner::lose_worker(const CallName& call) {
+  const std::string how = node_->end_of_worker();
+  end_ = concat("the process that works for rank ", ranks_->rank(), " has ended ", how.empty() ? "" : how + ", ", "in ",
+                call, ". What it had learnt is gone: reload makes another one, then restore a checkpoint");
+  Workers::all().end(worker_.get());
+  fail(FPT_ERR_PYTHON, end_);
+}
+
+/// The worker waits for sums over the ranks, which this thread makes by the MPI of the program.
+void NodeRunner::serve_sums(SegmentReader& reader) {
+  const auto dtype = static_cast<int32_t>(reader.integer());
+  const int64_t count = reader.integer();
+  const std::string purpose(reader.text());
+  char* values = reader.block(count * static_cast<int64_t>(dtype_size(dtype)));
+  Outcome outcome;
+  try {
+    ranks_->add_up(values, count, dtype, purpose.c_str());
+  } catch (const Error& error) {
+    outcome.status = error.status();
+    outcome.text = error.text();
+  }
+  // behind the numbers, which stay where they are
+  SegmentWriter writer(worker_->memory(), reader.end());
+  outcome.write(writer);
+}
+
+void NodeRunner::reload() {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!end_.empty()) {
+      auto channel = std::make_unique<Channel>();
+      channel->memory().reserve(static_cast<int64_t>(load_.size()));
+      std::memcpy(channel->memory().at(0), load_.data(), load_.size());
+      worker_ = std::move(channel);
+      start_worker();
+    }
+  }
+  ask({Wish::reload, {}}, name_of("reload"));
+}
+
+bool NodeRunner::has(const std::string& function) {
+  return ask({Wish::has, function}, name_of("has")).outcome.number != 0;
+}
+
+void NodeRunner::save(const std::string& file) {
+  ask({Wish::save, absolute_path(file).string()}, name_of("save"));
+}
+
+void NodeRunner::checkpoint(const std::string& folder, int64_t keep, int64_t step) {
+  ask({Wish::checkpoint, absolute_path(folder).string(), keep, step}, name_of("checkpoint"));
+}
+
+int64_t NodeRunner::restore(const std::string& file, bool fallback, int64_t step) {
+  return ask({Wish::restore, absolute_path(file).string(), fallback, step}, name_of("restore")).outcome.number;
+}
+
+void NodeRunner::publish(const std::string&, Runner&) {
+  fail(FPT_ERR_ARGUMENT, name_, " runs in another process (per=\"node\"), which cannot publish its networks here");
+}
+
+void NodeRunner::assign(const std::vector<NamedArray>&) {
+  fail(FPT_ERR_ARGUMENT, name_, " runs in another process (per=\"node\"), to which no weights are published");
+}
+
+std::unique_ptr<Runner> NodeRunner::create(std::string_view function, Args) {
+  fail(FPT_ERR_ARGUMENT, function, ": ", name_, " runs in another process (per=\"node\"), whose objects cannot be used ",
+       "here");
+}
+
+void NodeRunner::set_stream(void*, bool) { fail(FPT_ERR_DEVICE, name_, " computes on the host (per=\"node\")"); }
+
+void NodeRunner::run(const Request& request, Args inputs, const Targets& targets) {
+  const std::string_view function = request.wish == Wish::call ? request.text : forward_hook;
+  const CallName call = name_of(function);
+  const Outputs outputs(targets.outputs);
+  if (!outputs.device().is_host())
+    fail(FPT_ERR_DEVICE, "an output of ", call, " is in memory of ", device_name(outputs.device()),
+         ", and per=\"node\" computes on the host");
+  Request asked = request;
+  asked.second = targets.results || targets.tensor;
+  const Reply reply = ask(asked, call, inputs, outputs.get());
+  outputs.written();
+  if (!reply.results) return;
+  TensorPtr tensor = targets.tensor ? single_tensor(*reply.results, call, reading_) : nullptr;
+  if (targets.results) store_results(targets.results, Results(reply.results, call, reading_));
+  if (tensor) *targets.tensor = std::move(tensor);
+}
+
+void NodeRunner::forward(Args inputs, const Targets& targets, int32_t flags) {
+  run({Wish::forward, {}, flags}, inputs, targets);
+}
+
+TensorPtr NodeRunner::forward_list(Args inputs, int32_t flags) {
+  TensorPtr made;
+  run({Wish::forward_list, {}, flags}, inputs, {{nullptr, 0}, nullptr, &made});
+  return made;
+}
+
+void NodeRunner::call(std::string_view function, Args inputs, const Targets& targets) {
+  run({Wish::call, function}, inputs, targets);
+}
+
+Training NodeRunner::train(Args inputs, Args targets, bool is_list) {
+  const Reply reply =
+      ask({is_list ? Wish::train_list : Wish::train, {}}, name_of(train_hook), inputs, targets, "target");
+  return {static_cast<int32_t>(reply.outcome.number), reply.outcome.loss};
+}
+
+}  // namespace fpt

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: MIT
+#include "node/node_worker.hpp"
+
+#include <cstring>
+#include <utility>
+
+#include "base/error.hpp"
+#include "calls/results.hpp"
+#include "node/node_answer.hpp"
+#include "node/node_arguments.hpp"
+#include "values/argument_list.hpp"
+#include "values/tensor.hpp"
+
+namespace fpt {
+namespace {
+
+std::vector<std::string>& warnings() {
+  static std::vector<std::string>& kept = *new std::vector<std::string>;
+  return kept;
+}
+
+/// The request that is being answered.
+struct AtWork {
+  Channel* channel = nullptr;
+  int64_t end = 0;
+};
+AtWork at_work;
+
+/// One request, and what its call needs.
+class Job {
+ public:
+  Job(Channel& channel, fpt_module module)
+      : reader_(channel.memory(), 0),
+        module_(module),
+        request_(Request::read(reader_)),
+        text_(request_.text),
+        inputs_(received_arguments(reader_)),
+        others_(received_arguments(reader_)) {}
+  ~Job() {
+    fpt_results_free(results_);
+    fpt_tensor_free(tensor_);
+    fpt_wrap_free(list_);
+  }
+  Job(const Job&) = delete;
+  Job& operator=(const Job&) = delete;
+
+  int64_t end() const noexcept { return reader_.end(); }
+
+  Outcome run() {
+    Outcome outcome;
+    outcome.status = call(outcome);
+    if (outcome.status != FPT_OK) return failed_outcome(outcome.status);
+    outcome.has_results = request_.second != 0 && is_forward();
+    return outcome;
+  }
+
+  void send(SegmentWriter& writer) {
+    if (tensor_ == 0) return send_results(results_table().at(results_).answer(), writer);
+    send_tensor(*tensor_at(tensor_), writer);
+  }
+
+ private:
+  bool is_forward() const noexcept {
+    return request_.wish == Wish::forward || request_.wish == Wish::forward_list || request_.wish == Wish::call;
+  }
+
+  fpt_status call(Outcome& outcome) {
+    const auto inputs = static_cast<int32_t>(inputs_.size()), others = static_cast<int32_t>(others_.size());
+    const char* text = text_.data();
+    const auto length = static_cast<int64_t>(text_.size());
+    fpt_results* results = request_.second != 0 ? &results_ : nullptr;
+    int32_t number = 0;
+    fpt_status status = FPT_OK;
+    switch (request_.wish) {
+      case Wish::load:
+        fail(FPT_ERR_INTERNAL, "a worker loads nothing");
+      case Wish::reload:
+        return fpt_module_reload(module_);
+      case Wish::save:
+        return fpt_module_save(module_, text, length);
+      case Wish::checkpoint:
+        return fpt_module_checkpoint(module_, text, length, request_.first, request_.second);
+      case Wish::restore:
+        return fpt_module_restore(module_, text, length, static_cast<int32_t>(request_.first), request_.second,
+                                  &outcome.number);
+      case Wish::has:
+        status = fpt_module_has(module_, text, length, &number);
+        break;
+      case Wish::forward:
+        return fpt_module_forward(module_, inputs_.data(), inputs, others_.data(), others, results,
+                                  static_cast<int32_t>(request_.first));
+      case Wish::forward_list:
+        status = make_list();
+        return status != FPT_OK ? status
+                                : fpt_module_forward_wrap(module_, list_, &tensor_, static_cast<int32_t>(request_.first));
+      case Wish::call:
+        return fpt_module_call(module_, text, length, inputs_.data(), inputs, others_.data(), others, results);
+      case Wish::train:
+        status = fpt_module_train(module_, inputs_.data(), inputs, others_.data(), others, &number, &outcome.loss);
+        break;
+      case Wish::train_list:
+        status = train_list(number, outcome.loss);
+        break;
+    }
+    outcome.number = number;
+    return status;
+  }
+
+  fpt_status make_list() {
+    fpt_status status = fpt_wrap_create(&list_);
+    for (fpt_arg& each : inputs_)
+      if (status == FPT_OK) status = fpt_wrap_add(list_, &each);
+    return status;
+  }
+
+  fpt_status train_list(int32_t& completed, double& loss) {
+    fpt_status status = make_list();
+    if (status == FPT_OK) status = fpt_tensor_set(&tensor_, others_.data());
+    if (status == FPT_OK) status = fpt_module_train_wrap(module_, list_, tensor_, &completed, &loss);
+    return status;
+  }
+
+  SegmentReader reader_;
+  const fpt_module module_;
+  const Request request_;
+  const std::string text_;
+  std::vector<fpt_arg> inputs_, others_;
+  fpt_results results_ = 0;
+  fpt_tensor tensor_ = 0;
+  fpt_wrap list_ = 0;
+};
+
+void answer_request(Channel& channel, fpt_module module) {
+  Job job(channel, module);
+  at_work = {&channel, job.end()};
+  Outcome outcome = job.run();
+  try {
+    outcome.warnings = kept_warnings();
+    SegmentWriter writer(channel.memory(), job.end());
+    writer.integer(static_cast<int64_t>(Answering::ended));
+    outcome.write(writer);
+    if (outcome.has_results) job.send(writer);
+  } catch (const Error& error) {
+    Outcome failure;
+    failure.status = error.status();
+    failure.text = error.text();
+    failure.warnings = std::move(outcome.warnings);
+    answer(channel, job.end(), failure);
+  }
+  at_work = {};
+}
+
+}  // namespace
+
+void keep_warnings() {
+  fpt_on_warning([](const char* text, int64_t length) {
+    warnings().emplace_back(text, static_cast<std::size_t>(length));
+  });
+}
+
+std::vector<std::string> kept_warnings() { return std::exchange(warnings(), {}); }
+
+Outcome failed_outcome(fpt_status status) {
+  Outcome outcome;
+  outcome.status = status;
+  outcome.text = last_error();
+  return outcome;
+}
+
+void answer(Channel& channel, int64_t end, const Outcome& outcome) {
+  SegmentWriter writer(channel.memory(), end);
+  writer.integer(static_cast<int64_t>(Answering::ended));
+  outcome.write(writer);
+}
+
+void work(Channel& channel, fpt_module module) {
+  while (channel.wait()) {
+    answer_request(channel, module);
+    channel.tell();
+  }
+}
+
+void sum_over_ranks(void* values, int64_t count, int32_t dtype, const std::string& purpose) {
+  if (!at_work.channel)
+    fail(FPT_ERR_ARGUMENT, purpose, ": with per=\"node\" ranks can meet in calls of the program only, neither while the ",
+         "file is loaded nor in a thread of the script between calls");
+  Segment& memory = at_work.channel->memory();
+  SegmentWriter writer(memory, at_work.end);
+  writer.integer(static_cast<int64_t>(Answering::sums));
+  writer.integer(dtype);
+  writer.integer(count);
+  writer.text(purpose);
+  const int64_t bytes = count * static_cast<int64_t>(dtype_size(dtype));
+  char* place = writer.block(bytes);
+  std::memcpy(place, values, static_cast<std::size_t>(bytes));
+  at_work.channel->tell();
+  if (!at_work.channel->wait()) fail(FPT_ERR_PYTHON, purpose, ": the rank has ended");
+  SegmentReader reader(memory, writer.end());
+  const Outcome outcome = Outcome::read(reader);
+  if (outcome.status != FPT_OK) fail(outcome.status, outcome.text);
+  std::memcpy(values, place, static_cast<std::size_t>(bytes));
+}
+
+}  // namespace fpt

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: MIT
+/// The process that works for a rank: calls of what was loaded before it was forked. Knows nothing of Python.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ftn_pytorch.h"
+#include "node/channel.hpp"
+#include "node/node_messages.hpp"
+
+namespace fpt {
+
+/// Warnings are kept from now on, for whoever asks next.
+void keep_warnings();
+std::vector<std::string> kept_warnings();
+
+/// What has just failed on this thread.
+Outcome failed_outcome(fpt_status status);
+
+/// Answer a request whose end is known.
+void answer(Channel& channel, int64_t end, const Outcome& outcome);
+
+/// Answer one request after the other, until the rank is gone.
+void work(Channel& channel, fpt_module module);
+
+/// Replace numbers by their sums over the ranks, in a call of the worker: the rank makes them, by its MPI.
+/// dtype: FPT_FLOAT32, FPT_FLOAT64 or FPT_INT64. purpose: what texts call it. FPT_ERR_ARGUMENT outside of such a call;
+/// what MpiSum::add_up() throws.
+void sum_over_ranks(void* values, int64_t count, int32_t dtype, const std::string& purpose);
+
+}  // namespace fpt

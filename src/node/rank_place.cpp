@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT
+#include "node/rank_place.hpp"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <iterator>
+
+#include "base/threads.hpp"
+
+namespace fpt {
+namespace {
+
+constexpr const char* pools[] = {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"};
+constexpr const char* observing[] = {"FTN_PYTORCH_LOG", "FTN_PYTORCH_PROFILE", "FTN_PYTORCH_TRACE", "FTN_PYTORCH_RECORD",
+                                     "FTN_PYTORCH_TORCH_PROFILE"};
+constexpr std::size_t most_cores = 1u << 16;
+
+bool is_variable(const std::string& text, const char* name) {
+  const std::size_t length = std::strlen(name);
+  return text.compare(0, length, name) == 0 && text[length] == '=';
+}
+
+template <class Names>
+bool is_any(const std::string& text, const Names& names) {
+  return std::any_of(std::begin(names), std::end(names), [&](const char* name) { return is_variable(text, name); });
+}
+
+std::vector<std::string> variables_of_process() {
+  std::vector<std::string> found;
+  for (char** each = environ; each && *each; ++each)
+    if (std::string text = *each; !is_any(text, observing)) found.push_back(std::move(text));
+  return found;
+}
+
+std::string own_cores() {
+  for (std::size_t bytes = CPU_ALLOC_SIZE(1024); bytes <= CPU_ALLOC_SIZE(most_cores); bytes *= 2) {
+    std::string mask(bytes, '\0');
+    if (sched_getaffinity(0, bytes, reinterpret_cast<cpu_set_t*>(mask.data())) == 0) return mask;
+  }
+  return {};
+}
+
+}  // namespace
+
+RankPlace RankPlace::here(int32_t rank, int32_t size) {
+  RankPlace place;
+  place.rank = rank;
+  place.size = size;
+  place.parent = getppid();
+  place.threads = wanted_threads();
+  std::error_code ignored;
+  place.folder = std::filesystem::current_path(ignored).string();
+  place.variables = variables_of_process();
+  place.cores = own_cores();
+  return place;
+}
+
+void RankPlace::write(SegmentWriter& writer) const {
+  writer.integer(rank);
+  writer.integer(size);
+  writer.integer(parent);
+  writer.integer(threads);
+  writer.text(folder);
+  writer.text(cores);
+  writer.integer(static_cast<int64_t>(variables.size()));
+  for (const std::string& each : variables) writer.text(each);
+}
+
+RankPlace RankPlace::read(SegmentReader& reader) {
+  RankPlace place;
+  place.rank = static_cast<int32_t>(reader.integer());
+  place.size = static_cast<int32_t>(reader.integer());
+  place.parent = reader.integer();
+  place.threads = reader.integer();
+  place.folder = reader.text();
+  place.cores = reader.text();
+  place.variables.resize(static_cast<std::size_t>(reader.integer()));
+  for (std::string& each : place.variables) each = reader.text();
+  return place;
+}
+
+void RankPlace::enter() const {
+  clearenv();
+  for (const std::string& each : variables) {
+    const std::size_t name = each.find('=');
+    if (name != std::string::npos && name > 0) setenv(each.substr(0, name).c_str(), each.c_str() + name + 1, 1);
+  }
+  std::error_code ignored;
+  std::filesystem::current_path(folder, ignored);
+  if (!cores.empty()) sched_setaffinity(0, cores.size(), reinterpret_cast<const cpu_set_t*>(cores.data()));
+}
+
+std::vector<std::string> environment_of_loader() {
+  std::vector<std::string> found = variables_of_process();
+  found.erase(std::remove_if(found.begin(), found.end(), [](const std::string& each) { return is_any(each, pools); }),
+              found.end());
+  for (const char* name : pools) found.push_back(std::string(name) + "=1");
+  return found;
+}
+
+}  // namespace fpt

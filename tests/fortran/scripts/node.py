@@ -1,0 +1,126 @@
+"""Loaded once for all ranks of a node: what each worker has for itself, and what reaches it."""
+
+import os
+import signal
+import warnings
+
+import numpy as np
+import torch
+
+import ftn_pytorch
+
+net = torch.nn.Sequential(torch.nn.Linear(3, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1))
+optimizer = torch.optim.Adam(net.parameters(), lr=1e-2)
+with torch.no_grad():
+    for i, parameter in enumerate(net.parameters()):
+        parameter.copy_(torch.linspace(-1, 1, parameter.numel()).reshape(parameter.shape) * (i + 1) / 4)
+loader = os.getpid()
+calls = 0
+kept_lr = 0.0
+ranks_at_load = ftn_pytorch.world_size()
+
+
+def ftn_pytorch_setup(lr=1e-2, names=("a",)):
+    global kept_lr
+    kept_lr = float(lr)
+    for group in optimizer.param_groups:
+        group["lr"] = kept_lr
+
+
+def ftn_pytorch_forward(x):
+    return net(x[0] if isinstance(x, list) else x)
+
+
+def ftn_pytorch_train(x, target):
+    global calls
+    calls += 1
+    optimizer.zero_grad()
+    loss = torch.nn.functional.mse_loss(net(x), target)
+    loss.backward()
+    ftn_pytorch.average_gradients(net)
+    optimizer.step()
+    return calls >= 3, loss
+
+
+def train_alone(x, target):
+    optimizer.zero_grad()
+    loss = torch.nn.functional.mse_loss(net(x), target)
+    loss.backward()
+    optimizer.step()
+    return loss
+
+
+def places():
+    """Rank, size, size while loading, and whether this process was forked from the one that has loaded."""
+    return torch.tensor(
+        [ftn_pytorch.rank(), ftn_pytorch.world_size(), ranks_at_load, int(os.getppid() == loader)], dtype=torch.int32
+    )
+
+
+def environment(name):
+    return os.environ.get(name, "none")
+
+
+def kinds(x, *, n, scale, flag, name, z):
+    return {
+        "sum": x.sum() * scale + n,
+        "name": name.upper(),
+        "flag": not flag,
+        "z": z * 2j,
+        "x": x.flip(0),
+        "half": x.half(),
+        "complex": torch.complex(x, -x),
+    }
+
+
+def in_place(x):
+    x += 1
+
+
+def add(a, b, out):
+    torch.add(a, b, out=out)
+
+
+def fails(x):
+    raise ValueError(f"no good: {tuple(x.shape)}")
+
+
+def warns():
+    warnings.warn("beware", stacklevel=1)
+    ftn_pytorch.rank()
+
+
+def mean(x):
+    return ftn_pytorch.all_reduce_mean(x)
+
+
+def texts_of_ranks():
+    from ftn_pytorch.ranks import communicator
+
+    ours = communicator.current()
+    assert ours.gather(f"rank {ours.rank}" * ours.rank, purpose="test") == [f"rank {r}" * r for r in range(ours.size)]
+    assert ours.broadcast(f"from {ours.rank}", 1, purpose="test") == "from 1"
+    before = net[0].weight.detach().clone()
+    with torch.no_grad():
+        net[0].weight += ours.rank
+    ftn_pytorch.broadcast(net)
+    assert torch.equal(net[0].weight, before)
+    ftn_pytorch.require_equal(net)
+    return 1.0
+
+
+def die(number):
+    os.kill(os.getpid(), signal.Signals(number))
+
+
+def kill_loader():
+    os.kill(loader, signal.SIGKILL)
+    return 0
+
+
+def process():
+    return os.getpid()
+
+
+def numpy_sum(x):
+    return np.asarray(x).sum()

@@ -1,0 +1,133 @@
+! SPDX-License-Identifier: MIT
+!> One process loads a script for all ranks of the node: arguments and results, ranks, failures, ends of processes.
+!>
+!>     mpirun -n 4 test_node_mpi <case>
+program test_node_mpi
+   use, intrinsic :: iso_c_binding, only : c_bool
+   use, intrinsic :: iso_fortran_env, only : int32, int64, real32, real64
+   use mpi_f08
+   use check, only : expect, expect_status, expect_text, finish, is_mapped, script
+   use ftn_pytorch
+   implicit none
+
+   integer :: rank, ranks
+   character(20) :: chosen
+
+   call get_command_argument(1, chosen)
+   call MPI_Init()
+   call MPI_Comm_rank(MPI_COMM_WORLD, rank)
+   call MPI_Comm_size(MPI_COMM_WORLD, ranks)
+   select case (chosen)
+   case ("calls")
+      call arguments_and_results()
+   case ("training")
+      call training()
+   end select
+   call expect(.not. is_mapped("libpython"), "no Python is in the process of a rank")
+   call expect(.not. is_mapped("libtorch"), "no torch either")
+   call MPI_Finalize()
+   call finish()
+
+contains
+
+   !> What reaches the script, and what comes back
+   subroutine arguments_and_results()
+      type(torch_pymodule) :: model
+      type(torch_results) :: results
+      type(torch_tensor) :: tensor, input
+      type(torch_tensor_wrap) :: wrap
+      character(:), allocatable :: errmsg
+      integer(int32) :: numbers(4)
+      integer :: i, stat
+      real(real32), target :: x(3, 6), y(1, 6), by_list(1, 6)
+      real(real32) :: total
+      real(real32), pointer :: seen(:, :)
+      complex(real64) :: z
+      logical :: flag
+      character(:), allocatable :: name
+
+      call model%load(script("node.py"), config=[torch_in("lr", 5e-3)], communicator=MPI_COMM_WORLD, per="node")
+      call expect(model%backend() == "script", "what runs it")
+      call expect(model%has("kinds") .and. .not. model%has("nothing"), "functions")
+      call model%call("places", outputs=[torch_out(numbers)])
+      call expect(all(numbers == [rank, ranks, ranks, 1]), "rank and size, in a process that was forked")
+
+      x = reshape([(real(i)/10 + rank, i=1, 18)], [3, 6])
+      call model%forward([torch_in(x)], [torch_out(y)])
+      call expect(all(abs(y) < 100) .and. y(1, 1) /= y(1, 2), "a prediction")
+      call wrap%create()
+      call wrap%add_array(x)
+      call model%forward(wrap, tensor)
+      call tensor%to_array(seen)
+      call expect(all(seen == y), "the same by a list of arguments")
+      call input%from_array(x)
+      call model%forward([input%arg()], [torch_out(by_list)])
+      call expect(all(by_list == y), "the same from a tensor")
+      call model%forward([torch_in(x(:, 6:1:-1))], [torch_out(by_list)])
+      call expect(all(by_list == y(:, 6:1:-1)), "a section that runs backwards")
+      call model%forward([torch_copy(2*x/2)], [torch_out(by_list(:, ::1))])
+      call expect(all(by_list == y), "a copy")
+
+      call model%call("kinds", [torch_in("x", x), torch_in("n", 7), torch_in("scale", 0.5d0), &
+         torch_in("flag", .true.), torch_in("name", "closure "), torch_in("z", (1d0, 2d0))], results)
+      call expect(results%count() == 7 .and. results%name(2) == "name", "results by name")
+      call results%scalar("name", name)
+      call results%scalar("flag", flag)
+      call results%scalar("z", z)
+      call results%copy_to("sum", total)
+      call expect(name == "CLOSURE" .and. .not. flag .and. z == (-4d0, 2d0), "values")
+      call expect(abs(total - (sum(x)/2 + 7)) < 1e-3, "a sum")
+      call results%to_array("x", seen)
+      call expect(all(seen == x(:, 6:1:-1)), "memory of a result")
+      call results%copy_to("half", by_list, stat=stat)
+      call expect_status(stat, FTN_PYTORCH_ERR_SHAPE, "a result of another shape")
+      y = -1
+      call model%call("in_place", [torch_out(x)])
+      call expect(abs(x(1, 1) - (1.1 + rank)) < 1e-5, "an input that the script changes")
+      call model%call("in_place", [torch_in(x)], stat=stat, errmsg=errmsg)
+      call expect_status(stat, FTN_PYTORCH_ERR_INPUT_MODIFIED, "an input that it must not change", errmsg)
+      call model%call("add", [torch_in(x), torch_in(x)], [torch_out(by_list)], stat=stat, errmsg=errmsg)
+      call expect(stat /= FTN_PYTORCH_OK .and. all(by_list == by_list), "an output of another shape")
+      call model%call("fails", [torch_in(x)], [torch_out(y)], stat=stat, errmsg=errmsg)
+      call expect_status(stat, FTN_PYTORCH_ERR_PYTHON, "an exception", errmsg)
+      call expect_text(errmsg, "ValueError: no good: (6, 3)", "its text")
+      call expect_text(errmsg, "node.py", "where it was raised")
+      call expect(all(y == -1), "outputs of a call that failed")
+      call model%call("nothing", stat=stat, errmsg=errmsg)
+      call expect_status(stat, FTN_PYTORCH_ERR_HOOK, "a function that is not there", errmsg)
+      call model%call("texts_of_ranks", outputs=[torch_out(total)], stat=stat, errmsg=errmsg)
+      call expect_status(stat, FTN_PYTORCH_OK, "texts and networks between ranks", errmsg)
+      call model%free()
+   end subroutine arguments_and_results
+
+   !> One network of all ranks, with the numbers that ranks with a Python of their own have
+   subroutine training()
+      type(torch_pymodule) :: model, own
+      character(:), allocatable :: errmsg
+      integer :: i, stat
+      logical :: done
+      real(real32) :: x(3, 5), target(1, 5), loss, mine, y(1, 5), theirs(1, 5)
+
+      call model%load(script("node.py"), communicator=MPI_COMM_WORLD, per="node")
+      do i = 1, 3
+         call random_number(x)
+         x = x + rank
+         target(1, :) = sum(x, 1)
+         done = model%train([torch_in(x)], [torch_in(target)], loss, stat=stat, errmsg=errmsg)
+         call expect_status(stat, FTN_PYTORCH_OK, "a step", errmsg)
+      end do
+      call expect(done, "the script says when it is done")
+      call model%checkpoint("test_node_mpi_rank%r", stat=stat, errmsg=errmsg)
+      call expect_status(stat, FTN_PYTORCH_OK, "a checkpoint", errmsg)
+      call model%forward([torch_in(x)], [torch_out(y)])
+      call model%reload()
+      call model%forward([torch_in(x)], [torch_out(theirs)])
+      call expect(any(y /= theirs), "reload begins anew")
+      call model%restore("test_node_mpi_rank%r", stat=stat, errmsg=errmsg)
+      call expect_status(stat, FTN_PYTORCH_OK, "restoring", errmsg)
+      call model%forward([torch_in(x)], [torch_out(theirs)])
+      call expect(all(y == theirs), "a network that was restored")
+      call model%free()
+   end subroutine training
+
+end program test_node_mpi
