@@ -22,9 +22,17 @@ program test_node_mpi
       call arguments_and_results()
    case ("training")
       call training()
+   case ("models")
+      call saved_models()
+   case ("refused")
+      call refused()
+   case ("ended")
+      call ended_workers()
+   case ("alone")
+      call alone()
    end select
    call expect(.not. is_mapped("libpython"), "no Python is in the process of a rank")
-   call expect(.not. is_mapped("libtorch"), "no torch either")
+   if (chosen /= "models") call expect(.not. is_mapped("libtorch"), "no torch either")
    call MPI_Finalize()
    call finish()
 
@@ -39,7 +47,8 @@ contains
       character(:), allocatable :: errmsg
       integer(int32) :: numbers(4)
       integer :: i, stat
-      real(real32), target :: x(3, 6), y(1, 6), by_list(1, 6)
+      real(real32), target :: x(3, 6), y(1, 6), by_list(1, 6), sums(3, 6)
+      character(20) :: value
       real(real32) :: total
       real(real32), pointer :: seen(:, :)
       complex(real64) :: z
@@ -64,7 +73,7 @@ contains
       call model%forward([input%arg()], [torch_out(by_list)])
       call expect(all(by_list == y), "the same from a tensor")
       call model%forward([torch_in(x(:, 6:1:-1))], [torch_out(by_list)])
-      call expect(all(by_list == y(:, 6:1:-1)), "a section that runs backwards")
+      call expect(all(abs(by_list - y(:, 6:1:-1)) < 1e-5), "a section that runs backwards")
       call model%forward([torch_copy(2*x/2)], [torch_out(by_list(:, ::1))])
       call expect(all(by_list == y), "a copy")
 
@@ -81,13 +90,17 @@ contains
       call expect(all(seen == x(:, 6:1:-1)), "memory of a result")
       call results%copy_to("half", by_list, stat=stat)
       call expect_status(stat, FTN_PYTORCH_ERR_SHAPE, "a result of another shape")
+      call model%call("add", [torch_in(x), torch_in(x)], [torch_out(sums)])
+      call expect(all(sums == 2*x), "an output that the script writes itself")
+      call model%call("environment", [torch_in("OMPI_COMM_WORLD_RANK")], results)
+      call results%scalar(1, name)
+      call get_environment_variable("OMPI_COMM_WORLD_RANK", value)
+      call expect(name == value .or. name == "none", "the environment of the rank")
       y = -1
       call model%call("in_place", [torch_out(x)])
       call expect(abs(x(1, 1) - (1.1 + rank)) < 1e-5, "an input that the script changes")
       call model%call("in_place", [torch_in(x)], stat=stat, errmsg=errmsg)
       call expect_status(stat, FTN_PYTORCH_ERR_INPUT_MODIFIED, "an input that it must not change", errmsg)
-      call model%call("add", [torch_in(x), torch_in(x)], [torch_out(by_list)], stat=stat, errmsg=errmsg)
-      call expect(stat /= FTN_PYTORCH_OK .and. all(by_list == by_list), "an output of another shape")
       call model%call("fails", [torch_in(x)], [torch_out(y)], stat=stat, errmsg=errmsg)
       call expect_status(stat, FTN_PYTORCH_ERR_PYTHON, "an exception", errmsg)
       call expect_text(errmsg, "ValueError: no good: (6, 3)", "its text")
@@ -102,11 +115,11 @@ contains
 
    !> One network of all ranks, with the numbers that ranks with a Python of their own have
    subroutine training()
-      type(torch_pymodule) :: model, own
+      type(torch_pymodule) :: model
       character(:), allocatable :: errmsg
       integer :: i, stat
       logical :: done
-      real(real32) :: x(3, 5), target(1, 5), loss, mine, y(1, 5), theirs(1, 5)
+      real(real32) :: x(3, 5), target(1, 5), loss, y(1, 5), theirs(1, 5)
 
       call model%load(script("node.py"), communicator=MPI_COMM_WORLD, per="node")
       do i = 1, 3
@@ -129,5 +142,130 @@ contains
       call expect(all(y == theirs), "a network that was restored")
       call model%free()
    end subroutine training
+
+   !> Models that run without Python, and those that Python runs
+   subroutine saved_models()
+      type(torch_module) :: shared, own
+      character(:), allocatable :: errmsg
+      integer :: stat
+      real(real32) :: x(1, 4), y(1, 4), theirs(1, 4), loss
+
+      x = reshape([1.0, 2.0, 3.0, 4.0], [1, 4]) + rank
+      call own%load("polynomial.pt")
+      call shared%load("polynomial.pt", communicator=MPI_COMM_WORLD, per="node", stat=stat, errmsg=errmsg)
+      call expect_status(stat, FTN_PYTORCH_OK, "TorchScript", errmsg)
+      call own%forward([torch_in(x)], [torch_out(theirs)])
+      call shared%forward([torch_in(x)], [torch_out(y)])
+      call expect(all(y == theirs), "its numbers in "//shared%backend())
+      call shared%create_optimizer_sgd(1e-3)
+      call shared%train([torch_in(x)], [torch_in(y)], loss)
+      call expect(loss == 0, "a step")
+      call shared%load("polynomial.pt", communicator=MPI_COMM_WORLD, per="node", backend="python")
+      call shared%forward([torch_in(x)], [torch_out(y)])
+      call expect(all(y == theirs) .and. shared%backend() == "torchscript", "its numbers in Python")
+   end subroutine saved_models
+
+   !> What cannot be loaded for others, and what a module of another process cannot do
+   subroutine refused()
+      type(torch_pymodule) :: model
+      type(torch_module) :: target
+      type(torch_optimizer) :: optimizer
+      type(MPI_Comm) :: pairs
+      character(:), allocatable :: errmsg
+      character(6), parameter :: ways(5) = [character(6) :: "thread", "rank", "mpi", "sum", "other"]
+      character(40), parameter :: texts(5) = [character(40) :: "has started threads", "there is no rank while it is loaded", &
+         "cannot import mpi4py.MPI", "ranks can meet in calls of the program", "RuntimeError: other"]
+      integer :: i, stat
+
+      call model%load(script("node.py"), per="node", stat=stat, errmsg=errmsg)
+      call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "no communicator", errmsg)
+      call expect_text(errmsg, "needs communicator=", "the text about that")
+      call model%load(script("node.py"), communicator=MPI_COMM_WORLD, per="core", stat=stat, errmsg=errmsg)
+      call expect_text(errmsg, 'per=) is ''core''; valid are rank, node', "another word")
+      call model%load(script("node.py"), communicator=MPI_COMM_WORLD, per="node", device="cuda", stat=stat, errmsg=errmsg)
+      call expect_status(stat, FTN_PYTORCH_ERR_DEVICE, "a device", errmsg)
+      do i = 1, size(ways)
+         call model%load(script("node_refused.py"), config=[torch_in("way", ways(i))], communicator=MPI_COMM_WORLD, &
+            per="node", stat=stat, errmsg=errmsg)
+         call expect(stat /= FTN_PYTORCH_OK, ways(i))
+         call expect_text(errmsg, trim(texts(i)), "the text about "//ways(i))
+      end do
+      call model%load(script("node_refused.py"), config=[torch_in("way", "end")], communicator=MPI_COMM_WORLD, per="node", &
+         stat=stat, errmsg=errmsg)
+      call expect_status(stat, FTN_PYTORCH_ERR_PYTHON, "a process that ends while it loads", errmsg)
+      call model%load(script("node.py"), config=[torch_in("lr", 1d0*rank)], communicator=MPI_COMM_WORLD, per="node", &
+         stat=stat, errmsg=errmsg)
+      call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "another config on each rank", errmsg)
+      call expect_text(errmsg, "load different files, or with different options or config", "the text about that")
+      ! two of the ranks load, and these agree
+      call MPI_Comm_split(MPI_COMM_WORLD, rank/2, rank, pairs)
+      if (rank < 2) then
+         call model%load(script("node.py"), communicator=pairs, per="node", stat=stat, errmsg=errmsg)
+         call expect_status(stat, FTN_PYTORCH_OK, "two of the ranks", errmsg)
+         call target%load("polynomial.pt", backend="python", communicator=pairs, per="node")
+         call model%publish(target, stat=stat, errmsg=errmsg)
+         call expect_text(errmsg, "cannot publish", "publishing from another process")
+         call optimizer%create("SGD", model, stat=stat, errmsg=errmsg)
+         call expect_text(errmsg, "whose objects cannot be used here", "an optimizer in another process")
+         call target%free()
+      end if
+   end subroutine refused
+
+   !> Workers that end, alone and after the process that could make another one
+   subroutine ended_workers()
+      type(torch_pymodule) :: model
+      character(:), allocatable :: errmsg
+      integer :: stat
+      real(real32) :: x(3, 2), before(1, 2), y(1, 2)
+
+      x = 1
+      call model%load(script("node.py"), communicator=MPI_COMM_WORLD, per="node")
+      call model%forward([torch_in(x)], [torch_out(before)])
+      y = -1
+      if (rank == 1) then
+         call model%call("die", [torch_in(9)], [torch_out(y)], stat=stat, errmsg=errmsg)
+         call expect_status(stat, FTN_PYTORCH_ERR_PYTHON, "a worker that is killed", errmsg)
+         call expect_text(errmsg, "the process that works for rank 1 has ended by signal 9, Killed, in die of node", &
+            "the text about that")
+         call expect(all(y == -1), "outputs of that call")
+         call model%forward([torch_in(x)], [torch_out(y)], stat=stat, errmsg=errmsg)
+         call expect_status(stat, FTN_PYTORCH_ERR_PYTHON, "a call after that", errmsg)
+         call model%reload()
+         call model%call("die", [torch_in(11)], stat=stat, errmsg=errmsg)
+         call expect_text(errmsg, "by signal 11", "a second worker")
+         call model%reload()
+      end if
+      call model%forward([torch_in(x)], [torch_out(y)])
+      call expect(all(y == before), "another worker, and those of other ranks")
+      call MPI_Barrier(MPI_COMM_WORLD)
+      if (rank == 0) call model%call("kill_loader")
+      call MPI_Barrier(MPI_COMM_WORLD)
+      call model%forward([torch_in(x)], [torch_out(y)], stat=stat, errmsg=errmsg)
+      call expect_status(stat, FTN_PYTORCH_OK, "workers outlive the process that made them", errmsg)
+      if (rank == 1) then
+         call model%call("die", [torch_in(9)], stat=stat, errmsg=errmsg)
+         call expect_status(stat, FTN_PYTORCH_ERR_PYTHON, "another end", errmsg)
+         call model%reload(stat=stat, errmsg=errmsg)
+         call expect_status(stat, FTN_PYTORCH_ERR_INTERPRETER, "nobody makes another worker", errmsg)
+         call expect_text(errmsg, "load again", "the text about that")
+      end if
+      call model%load(script("node.py"), communicator=MPI_COMM_WORLD, per="node")
+      call model%forward([torch_in(x)], [torch_out(y)])
+      call expect(all(y == before), "another load")
+   end subroutine ended_workers
+
+   !> For test_node.py, which ends this process
+   subroutine alone()
+      type(torch_pymodule) :: model
+      type(torch_results) :: results
+      integer(int64) :: worker
+
+      call model%load(script("node.py"), communicator=MPI_COMM_WORLD, per="node")
+      call model%call("process", results=results)
+      call results%scalar(1, worker)
+      print *, worker
+      flush (6)
+      call execute_command_line("sleep 60")
+   end subroutine alone
 
 end program test_node_mpi

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Loaded once for all ranks of a node: what each worker has for itself, and what reaches it."""
 
 import os

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: MIT
+"""Scripts that one process cannot load for others."""
+
+import sys
+import threading
+import time
+import types
+
+import ftn_pytorch
+
+
+def ftn_pytorch_setup(way):
+    if way == "thread":
+        threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()
+    elif way == "rank":
+        ftn_pytorch.rank()
+    elif way == "mpi":
+        sys.modules["mpi4py"] = types.ModuleType("mpi4py")
+        sys.modules["mpi4py"].__path__ = []
+        import mpi4py.MPI  # noqa: F401
+    elif way == "sum":
+        import numpy as np
+
+        from ftn_pytorch.ranks import communicator, sums
+
+        sums.allreduce(communicator.current(), np.ones(3), "a sum")
+    elif way == "end":
+        import os
+
+        os._exit(3)
+    else:
+        raise RuntimeError(way)
