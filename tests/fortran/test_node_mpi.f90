@@ -259,13 +259,14 @@ contains
       type(torch_pymodule) :: model
       type(torch_results) :: results
       integer(int64) :: worker
+      integer :: status
 
       call model%load(script("node.py"), communicator=MPI_COMM_WORLD, per="node")
       call model%call("process", results=results)
       call results%scalar(1, worker)
       print *, worker
       flush (6)
-      call execute_command_line("sleep 60")
+      read (*, *, iostat=status)  ! until this process is ended
    end subroutine alone
 
 end program test_node_mpi

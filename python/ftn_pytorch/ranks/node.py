@@ -125,6 +125,11 @@ def prepare_fork() -> None:
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_initialized():
         raise FtnPytorchError("ARGUMENT", f"{_LOAD} cannot fork a process that uses a GPU, as the script does")
+    if "numpy" in sys.modules:
+        from ..host import openblas
+
+        openblas.set_threads(1)
+    from ..values import results  # noqa: F401  each worker would import it
     gc.collect()
     gc.freeze()
 

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: MIT
+"""One process that loads for all ranks of a node: its start, and its end. Calls: tests/fortran/test_node_mpi.f90."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+@pytest.fixture
+def program(build_dir):
+    """A rank that loads, prints the process of its worker, and waits."""
+    found = build_dir / "tests" / "fortran" / "test_node_mpi"
+    if not found.exists():
+        pytest.skip("no MPI with module mpi_f08 is here")
+    return found
+
+
+@pytest.fixture
+def environment():
+    return {
+        **os.environ,
+        "FPT_TEST_SCRIPTS": str(Path(__file__).parents[1] / "fortran" / "scripts"),
+        "OMPI_ALLOW_RUN_AS_ROOT": "1",
+        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    }
+
+
+def is_there(process):
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] not in ("Z", "X")
+    except OSError:
+        return False
+
+
+def parent_of(process):
+    return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+def test_nothing_outlives_a_rank_that_is_killed(program, environment, tmp_path):
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen([program, "alone"], env=environment, cwd=tmp_path, text=True, **pipes) as rank:
+        try:
+            worker = int(rank.stdout.readline())
+            loader = parent_of(worker)
+            assert parent_of(loader) == rank.pid
+            assert all(map(is_there, (worker, loader)))
+        finally:
+            rank.send_signal(signal.SIGKILL)
+        latest = time.monotonic() + 60
+        while any(map(is_there, (worker, loader))) and time.monotonic() < latest:
+            time.sleep(0.05)
+        assert not is_there(worker)
+        assert not is_there(loader)
+    assert not [path for path in Path("/dev/shm").glob("*ftn_pytorch*")]
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace")
+def test_a_rank_asks_little_of_file_systems(program, environment, build_dir, tmp_path):
+    """The rank and its worker, without the process that loads for all of them. Files of the MPI do not count."""
+    trace = tmp_path / "trace"
+    command = ["strace", "-ff", "-qq", "-e", "trace=%file", "-e", "signal=none", "-o", trace, program, "alone"]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(command, env=environment, cwd=tmp_path, text=True, **pipes) as tracer:
+        worker = int(tracer.stdout.readline())
+        loader = parent_of(worker)
+        rank = parent_of(loader)
+        os.kill(rank, signal.SIGKILL)
+    folders = (str(build_dir), str(Path(__file__).parents[2]), sys.prefix, sys.base_prefix, str(tmp_path))
+
+    def asked(process):
+        paths = re.findall(r'^[^"\n]+"(/[^"]+)"', Path(f"{trace}.{process}").read_text(), re.MULTILINE)
+        return [path for path in paths if path.startswith(folders)]
+
+    assert len(asked(loader)) > 1000
+    assert len(asked(rank)) + len(asked(worker)) < 100
