@@ -232,8 +232,8 @@ void MpiSum::sum(std::vector<Number>& numbers) {
     std::memcpy(pending->mine.data(), numbers.data() + begin, bytes);
     Integer length = static_cast<Integer>(count), communicator = communicator_;
     Integer type = chosen->type, operation = chosen->operation;
-    call(purpose_, "mpi_iallreduce_", pending->mine.data(), pending->sums.data(), &length, &type, &operation, &communicator,
-         &pending->request);
+    call(purpose_, "mpi_iallreduce_", pending->mine.data(), pending->sums.data(), &length, &type, &operation,
+         &communicator, &pending->request);
     wait(pending);
     std::memcpy(numbers.data() + begin, pending->sums.data(), bytes);
   }

@@ -45,9 +45,9 @@ class MpiSum {
   /// fails, after which nothing more can be averaged. Then `values` are as before.
   void average(void* values, std::int64_t count, int dtype, std::int64_t network = 0);
 
-  /// Replace numbers of FPT_FLOAT32, FPT_FLOAT64 or FPT_INT64 by their sums over all ranks, which must all call this with
-  /// the same type and count. FPT_ERR_PYTHON as above, but calls are not counted.
-  /// purpose: what texts call it; lives as long as the call.
+  /// Replace numbers of FPT_FLOAT32, FPT_FLOAT64 or FPT_INT64 by their sums over all ranks, which must all call this
+  /// with the same type and count. FPT_ERR_PYTHON as above, but calls are not counted. purpose: what texts call it;
+  /// lives as long as the call.
   void add_up(void* values, std::int64_t count, int dtype, const char* purpose);
 
   /// The numbers of all ranks, one rank after the other; all give as many.

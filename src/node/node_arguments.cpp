@@ -13,9 +13,7 @@
 namespace fpt {
 namespace {
 
-int64_t bytes_of(const Array& array) {
-  return element_count(array) * static_cast<int64_t>(dtype_size(array.dtype));
-}
+int64_t bytes_of(const Array& array) { return element_count(array) * static_cast<int64_t>(dtype_size(array.dtype)); }
 
 /// The same array where it was sent to.
 Array sent_array(const Array& memory, char* place) {
@@ -50,7 +48,8 @@ fpt_arg SentArguments::memory_of(const fpt_arg& arg, const std::string& label, T
   const TensorPtr given = tensor_at(arg.handle);
   if (!given->is_plain_memory()) {
     if (engine().records_gradients(*given))
-      fail(FPT_ERR_ARGUMENT, label, " requires gradients, which do not reach the process that per=\"node\" has for the ",
+      fail(FPT_ERR_ARGUMENT, label,
+           " requires gradients, which do not reach the process that per=\"node\" has for the ",
            "rank: load without per=, or switch gradients off with scope%no_grad()");
     tensor = given;
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/// Arguments of a call on their way to the process that works for a rank, and what it has written into them on their way
-/// back. Knows nothing of Python.
+/// Arguments of a call on their way to the process that works for a rank, and what it has written into them on their
+/// way back. Knows nothing of Python.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ namespace fpt {
 class SentArguments {
  public:
   /// @param what  names them in messages, "input"
-  /// FPT_ERR_DEVICE for memory of a device, FPT_ERR_ARGUMENT for a tensor that requires gradients, and for what is wrong
-  /// with an argument.
+  /// FPT_ERR_DEVICE for memory of a device, FPT_ERR_ARGUMENT for a tensor that requires gradients, and for what is
+  /// wrong with an argument.
   SentArguments(Args args, const char* what, const CallName& call, SegmentWriter& writer);
 
   /// Copy back what the other process may have changed. Only after it has answered.

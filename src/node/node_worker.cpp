@@ -54,7 +54,7 @@ class Job {
     return outcome;
   }
 
-  void send(SegmentWriter& writer) {
+  void send(SegmentWriter& writer) const {
     if (tensor_ == 0) return send_results(results_table().at(results_).answer(), writer);
     send_tensor(*tensor_at(tensor_), writer);
   }
@@ -91,8 +91,9 @@ class Job {
                                   static_cast<int32_t>(request_.first));
       case Wish::forward_list:
         status = make_list();
-        return status != FPT_OK ? status
-                                : fpt_module_forward_wrap(module_, list_, &tensor_, static_cast<int32_t>(request_.first));
+        return status != FPT_OK
+                   ? status
+                   : fpt_module_forward_wrap(module_, list_, &tensor_, static_cast<int32_t>(request_.first));
       case Wish::call:
         return fpt_module_call(module_, text, length, inputs_.data(), inputs, others_.data(), others, results);
       case Wish::train:
@@ -153,9 +154,8 @@ void answer_request(Channel& channel, fpt_module module) {
 }  // namespace
 
 void keep_warnings() {
-  fpt_on_warning([](const char* text, int64_t length) {
-    warnings().emplace_back(text, static_cast<std::size_t>(length));
-  });
+  fpt_on_warning(
+      [](const char* text, int64_t length) { warnings().emplace_back(text, static_cast<std::size_t>(length)); });
 }
 
 std::vector<std::string> kept_warnings() { return std::exchange(warnings(), {}); }
@@ -182,7 +182,8 @@ void work(Channel& channel, fpt_module module) {
 
 void sum_over_ranks(void* values, int64_t count, int32_t dtype, const std::string& purpose) {
   if (!at_work.channel)
-    fail(FPT_ERR_ARGUMENT, purpose, ": with per=\"node\" ranks can meet in calls of the program only, neither while the ",
+    fail(FPT_ERR_ARGUMENT, purpose,
+         ": with per=\"node\" ranks can meet in calls of the program only, neither while the ",
          "file is loaded nor in a thread of the script between calls");
   Segment& memory = at_work.channel->memory();
   SegmentWriter writer(memory, at_work.end);

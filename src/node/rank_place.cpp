@@ -16,8 +16,8 @@ namespace fpt {
 namespace {
 
 constexpr const char* pools[] = {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"};
-constexpr const char* observing[] = {"FTN_PYTORCH_LOG", "FTN_PYTORCH_PROFILE", "FTN_PYTORCH_TRACE", "FTN_PYTORCH_RECORD",
-                                     "FTN_PYTORCH_TORCH_PROFILE"};
+constexpr const char* observing[] = {"FTN_PYTORCH_LOG", "FTN_PYTORCH_PROFILE", "FTN_PYTORCH_TRACE",
+                                     "FTN_PYTORCH_RECORD", "FTN_PYTORCH_TORCH_PROFILE"};
 constexpr std::size_t most_cores = 1u << 16;
 
 bool is_variable(const std::string& text, const char* name) {

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+
 @pytest.fixture
 def program(build_dir):
     """A rank that loads, prints the process of its worker, and waits."""
@@ -57,7 +58,7 @@ def test_nothing_outlives_a_rank_that_is_killed(program, environment, tmp_path):
             time.sleep(0.05)
         assert not is_there(worker)
         assert not is_there(loader)
-    assert not [path for path in Path("/dev/shm").glob("*ftn_pytorch*")]
+    assert not list(Path("/dev/shm").glob("*ftn_pytorch*"))
 
 
 @pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace")

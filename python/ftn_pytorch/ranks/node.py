@@ -88,6 +88,7 @@ class NodeCommunicator(Communicator):
 
     def sum_in_place(self, address: int, count: int, dtype: int, purpose: str) -> None:
         """Replace numbers by their sums over the ranks; ``dtype`` is a number of ftn_pytorch.h."""
+        communicator.refuse_threads(purpose)
         process.host().sum_over_ranks(address, count, dtype, purpose)
 
     def _sum(self, words: Any, purpose: str) -> None:
@@ -129,7 +130,7 @@ def prepare_fork() -> None:
         from ..host import openblas
 
         openblas.set_threads(1)
-    from ..values import results  # noqa: F401  each worker would import it
+
     gc.collect()
     gc.freeze()
 

@@ -219,7 +219,8 @@ def _sum(ours: Communicator, kind: str, given: int, total: int, count: int, purp
     size = _TYPES[kind][1]
     if isinstance(ours, NodeCommunicator):
         ctypes.memmove(total, given, count * size)
-        return ours.sum_in_place(total, count, _TYPES[kind][0], purpose)
+        ours.sum_in_place(total, count, _TYPES[kind][0], purpose)
+        return
     end = time.monotonic() + ours.timeout
     type_, operation = (ctypes.c_int32(each) for each in _type_and_operation(kind))
     most = PIECE_BYTES // size
