@@ -10,7 +10,7 @@ program test_node_mpi
    use ftn_pytorch
    implicit none
 
-   integer :: rank, ranks
+   integer :: rank, ranks, warnings = 0
    character(20) :: chosen
 
    call get_command_argument(1, chosen)
@@ -108,12 +108,22 @@ contains
       call expect_text(errmsg, "ValueError: no good: (6, 3)", "its text")
       call expect_text(errmsg, "node.py", "where it was raised")
       call expect(all(y == -1), "outputs of a call that failed")
+      call ftn_pytorch_on_warning(count_warning)
+      call model%call("keeps", [torch_in(x)])
+      call expect(warnings == 1, "a warning of the worker")
+      call ftn_pytorch_on_warning()
       call model%call("nothing", stat=stat, errmsg=errmsg)
       call expect_status(stat, FTN_PYTORCH_ERR_HOOK, "a function that is not there", errmsg)
       call model%call("texts_of_ranks", outputs=[torch_out(total)], stat=stat, errmsg=errmsg)
       call expect_status(stat, FTN_PYTORCH_OK, "texts and networks between ranks", errmsg)
       call model%free()
    end subroutine arguments_and_results
+
+   subroutine count_warning(text)
+      character(*), intent(in) :: text
+
+      if (index(text, "keeps of node kept input 1") == 1) warnings = warnings + 1
+   end subroutine count_warning
 
    !> One network of all ranks, its checkpoints, and random numbers
    subroutine training()

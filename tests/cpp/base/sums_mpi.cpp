@@ -51,6 +51,14 @@ void averages(fpt::MpiSum& sum, int communicator) {
       expect(std::abs(numbers[i] - expected[i]) < 1e-12, "doubles");
       expect(std::abs(single[i] - static_cast<float>(expected[i])) < 1e-3f, "complex numbers");
     }
+    std::vector<int64_t> integers(static_cast<std::size_t>(count), 1 + (int64_t{1} << 40) * sum.rank());
+    sum.add_up(integers.data(), count, FPT_INT64, "a sum");
+    const int64_t pairs = int64_t{sum.size()} * (sum.size() - 1) / 2;
+    for (const int64_t each : integers) expect(each == sum.size() + (int64_t{1} << 40) * pairs, "integers");
+    const std::vector<double> all = sum.gather({1.0 * sum.rank(), 0.5}, "what each has");
+    for (int rank = 0; rank < sum.size(); ++rank)
+      expect(all[2 * static_cast<std::size_t>(rank)] == rank && all[2 * static_cast<std::size_t>(rank) + 1] == 0.5,
+             "what each rank gives");
     // the bits of rank 0
     std::vector<double> first = numbers;
     int digits = 9, type = 0, root = 0, code = 0, words = 2 * count;
