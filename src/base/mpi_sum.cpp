@@ -19,9 +19,9 @@ namespace {
 
 using Integer = std::int32_t;
 
-constexpr const char* purpose = "average_gradients";
 constexpr const char* needed = "load(..., communicator=) needs a running MPI";
 // as in ranks/sums.py
+constexpr std::int64_t no_network = 0;
 constexpr int turn = 251, offset = 97, base = 16, places = 2 * base, most_ranks = 5;
 constexpr std::size_t status_size = 64;  // integers; more than MPI_STATUS_SIZE of any implementation
 constexpr auto longest_sleep = std::chrono::microseconds(1000);
@@ -37,9 +37,12 @@ void add(void* in, void* inout, Integer* count, Integer* /*type*/) {
   for (Integer i = 0; i < *count; ++i) to[i] += from[i];
 }
 
-/// A subroutine of MPI: everything by address, the error code last.
+/// What the script has called.
+const char* name_of(std::int64_t network) { return network == no_network ? "all_reduce_mean" : "average_gradients"; }
+
+/// A subroutine of MPI: everything by address, the error code last. purpose: what failures begin with.
 template <class... Arguments>
-void call(const char* name, Arguments*... arguments) {
+void call(const char* purpose, const char* name, Arguments*... arguments) {
   using Subroutine = void (*)(Arguments*..., Integer*);
   const auto subroutine = reinterpret_cast<Subroutine>(dlsym(RTLD_DEFAULT, name));
   if (!subroutine)
@@ -53,19 +56,19 @@ void call(const char* name, Arguments*... arguments) {
          " of MPI");
 }
 
-void require_mpi() {
+void require_mpi(const char* purpose) {
   Integer answer = 0;
-  call("mpi_initialized_", &answer);
+  call(purpose, "mpi_initialized_", &answer);
   if (!answer) fail(FPT_ERR_ARGUMENT, needed, ", and MPI_Init has not been called yet");
-  call("mpi_finalized_", &answer);
+  call(purpose, "mpi_finalized_", &answer);
   if (answer) fail(FPT_ERR_ARGUMENT, needed, ", and MPI_Finalize has been called: do this before");
 }
 
 /// A type of MPI with this precision, and the operation that adds numbers of it.
 template <class Number>
-void make_types(Integer digits, Integer range, Integer& type, Integer& operation) {
+void make_types(const char* purpose, Integer digits, Integer range, Integer& type, Integer& operation) {
   if (operation) return;
-  call("mpi_type_create_f90_real_", &digits, &range, &type);
+  call(purpose, "mpi_type_create_f90_real_", &digits, &range, &type);
   Integer commutes = 1, made = 0;
   Integer code = 0;
   using Create = void (*)(void (*)(void*, void*, Integer*, Integer*), Integer*, Integer*, Integer*);
@@ -123,22 +126,23 @@ struct MpiSum::Pending {
 
 MpiSum::MpiSum(int communicator, double limit_seconds, std::int64_t piece_bytes)
     : communicator_(communicator), limit_(limit_seconds), piece_bytes_(piece_bytes) {
-  require_mpi();
+  require_mpi(purpose_);
   Integer handle = communicator, rank = 0, size = 0;
-  call("mpi_comm_rank_", &handle, &rank);
-  call("mpi_comm_size_", &handle, &size);
+  call(purpose_, "mpi_comm_rank_", &handle, &rank);
+  call(purpose_, "mpi_comm_size_", &handle, &size);
   rank_ = rank;
   size_ = size;
 }
 
 void MpiSum::average(void* values, std::int64_t count, int dtype, std::int64_t network) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  purpose_ = name_of(network);
   const bool is_complex = dtype == FPT_COMPLEX64 || dtype == FPT_COMPLEX128;
   const bool is_double = dtype == FPT_FLOAT64 || dtype == FPT_COMPLEX128;
   const bool is_narrow = dtype == FPT_FLOAT16 || dtype == FPT_BFLOAT16;
   if (!is_complex && !is_double && !is_narrow && dtype != FPT_FLOAT32)
-    fail(FPT_ERR_DTYPE, purpose, ": real and complex numbers can be averaged, and these are none");
+    fail(FPT_ERR_DTYPE, purpose_, ": real and complex numbers can be averaged, and these are none");
   const std::size_t length = static_cast<std::size_t>(count) * (is_complex ? 2 : 1);
-  const std::lock_guard<std::mutex> lock(mutex_);
   std::int64_t& calls = calls_[network];
   ++calls;
   if (size_ == 1) return;
@@ -185,13 +189,13 @@ void MpiSum::skip(std::int64_t network) {
 
 template <class Number>
 void MpiSum::sum(std::vector<Number>& numbers) {
-  if (!failure_.empty()) fail(FPT_ERR_PYTHON, purpose, " cannot be done any more: earlier, ", failure_);
-  require_mpi();
+  if (!failure_.empty()) fail(FPT_ERR_PYTHON, purpose_, " cannot be done any more: earlier, ", failure_);
+  require_mpi(purpose_);
   constexpr bool is_double = sizeof(Number) == sizeof(double);
   if constexpr (is_double)
-    make_types<double>(15, 307, type_double_, sum_double_);
+    make_types<double>(purpose_, 15, 307, type_double_, sum_double_);
   else
-    make_types<float>(6, 37, type_single_, sum_single_);
+    make_types<float>(purpose_, 6, 37, type_single_, sum_single_);
   const auto most = static_cast<std::size_t>(piece_bytes_) / sizeof(Number);
   for (std::size_t begin = 0; begin < numbers.size(); begin += most) {
     const std::size_t count = std::min(most, numbers.size() - begin), bytes = count * sizeof(Number);
@@ -201,8 +205,8 @@ void MpiSum::sum(std::vector<Number>& numbers) {
     std::memcpy(pending->mine.data(), numbers.data() + begin, bytes);
     Integer length = static_cast<Integer>(count), communicator = communicator_;
     Integer type = is_double ? type_double_ : type_single_, operation = is_double ? sum_double_ : sum_single_;
-    call("mpi_iallreduce_", pending->mine.data(), pending->sums.data(), &length, &type, &operation, &communicator,
-         &pending->request);
+    call(purpose_, "mpi_iallreduce_", pending->mine.data(), pending->sums.data(), &length, &type, &operation,
+         &communicator, &pending->request);
     wait(pending);
     std::memcpy(numbers.data() + begin, pending->sums.data(), bytes);
   }
@@ -219,7 +223,7 @@ void MpiSum::wait(std::unique_ptr<Pending>& pending) {
   while (true) {
     Integer done = 0;
     try {
-      call("mpi_test_", &pending->request, &done, pending->status.data());
+      call(purpose_, "mpi_test_", &pending->request, &done, pending->status.data());
     } catch (const Error& failure) {
       give_up(pending, failure.text());
     }
@@ -232,10 +236,10 @@ void MpiSum::wait(std::unique_ptr<Pending>& pending) {
     }
     if (ended >= 0 && (now >= ended_at + grace || now >= end))
       give_up(pending, concat("rank ", ended, " of ", size_, ", process ", static_cast<long>(process_of(ended)),
-                              " of this node, has ended while rank ", rank_, " waited for it in ", purpose));
+                              " of this node, has ended while rank ", rank_, " waited for it in ", purpose_));
     if (now >= end)
       give_up(pending,
-              concat("rank ", rank_, " of ", size_, " has waited ", limit_, " s in ", purpose,
+              concat("rank ", rank_, " of ", size_, " has waited ", limit_, " s in ", purpose_,
                      " for the others. All ranks of the communicator must call it: look for one that failed before, "
                      "whose error was passed over (stat=), or that took another way through the program"));
     std::this_thread::sleep_for(sleep);
@@ -276,7 +280,7 @@ void MpiSum::require_same_call(int mine, const double digits[]) {
     const int apart = (static_cast<int>(each) - mine + turn + turn / 2) % turn - turn / 2;
     off.push_back(apart);
   }
-  fail(FPT_ERR_PYTHON, purpose, ": the ranks are in different calls of it: ", told(off),
+  fail(FPT_ERR_PYTHON, purpose_, ": the ranks are in different calls of it: ", told(off),
        ". As a rule an error was passed over on a rank (stat=) before it came here, or the ranks took other ways "
        "through the program. Nothing was averaged. End all ranks, and go on from a checkpoint");
 }

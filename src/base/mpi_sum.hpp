@@ -39,6 +39,8 @@ class MpiSum {
   /// values: contiguous, owned by the caller. count: of numbers. dtype: FPT_FLOAT32, FPT_FLOAT64, FPT_COMPLEX64,
   /// FPT_COMPLEX128, or FPT_FLOAT16 and FPT_BFLOAT16, which are summed in single precision; FPT_ERR_DTYPE for others.
   /// network: number of what is averaged, the same on all ranks; each has a counter of calls, which goes with the sum.
+  /// 0 is what
+  /// all_reduce_mean averages: failures name that, or average_gradients.
   /// FPT_ERR_PYTHON, on all ranks, if they are in different calls; if a rank does not come within the limit, or if MPI
   /// fails, after which nothing more can be averaged. Then `values` are as before.
   void average(void* values, std::int64_t count, int dtype, std::int64_t network = 0);
@@ -64,6 +66,7 @@ class MpiSum {
   int size_ = 1;
   std::int32_t type_single_ = 0, type_double_ = 0, sum_single_ = 0, sum_double_ = 0;
   std::int64_t piece_bytes_;
+  const char* purpose_ = "load(..., communicator=)";  ///< what failures name
   std::mutex mutex_;
   std::map<std::int64_t, std::int64_t> calls_;
   std::vector<double> roll_;  ///< of each rank: node, process
