@@ -174,7 +174,7 @@ void prepare(const InterpreterInfo& info) {
     facts["executable"] = info.executable;
     facts["reason"] = info.reason;
     facts["library"] = info.library;
-    facts["core"] = object_file_of(reinterpret_cast<const void*>(&python_package_folder));
+    facts["core"] = own_file().string();
     facts["adopted"] = info.adopted ? "1" : "0";
     module.attr("on_start")(facts);
     if (const int64_t threads = wanted_threads()) module.attr("set_threads")(threads);
