@@ -18,7 +18,7 @@ folders = [folder for folder in sys.path if os.path.isabs(folder)]
 from ftn_pytorch.commands.packed_modules import PackedModules
 import alpha.part, beta, json, _json
 with open(file, "wb") as stream:
-    size = PackedModules(folders).write(stream, "/home/me/closure.py")
+    size = PackedModules(folders).write(stream, "/data/run/closure.py")
 assert size == os.path.getsize(file)
 """
 USE = """
@@ -99,7 +99,7 @@ def test_a_package_that_was_installed_anew(run, site):
     record = site / "alpha-1.0.dist-info" / "RECORD"
     changed(record, record.read_text().replace("=0", "=1"))
     told = run(SHOW)
-    assert f"a package has changed: {record}" in told and "Make it again: python -m ftn_pytorch pack /home/me" in told
+    assert f"a package has changed: {record}" in told and "Make it again: python -m ftn_pytorch pack /data/run" in told
     assert told.count("warning:") == 1 and told.endswith("file 2 file 1 file")
     record.unlink()
     assert run(SHOW).endswith("file 2 file 1 file")
