@@ -134,8 +134,9 @@ TEST_F(Sums, TellWhoIsInAnotherCall) {
     };
     float numbers[] = {1, 2};
     expect([&] { sum.average(numbers, 2, FPT_FLOAT32, 3); }, FPT_ERR_PYTHON,
-           is_ahead ? "average_gradients: the ranks are in different calls of it: rank 1 is 1 ahead of rank 0. As a rule"
-                    : "average_gradients: the ranks are in different calls of it: rank 1 is 1 behind rank 0. As a rule");
+           is_ahead
+               ? "average_gradients: the ranks are in different calls of it: rank 1 is 1 ahead of rank 0. As a rule"
+               : "average_gradients: the ranks are in different calls of it: rank 1 is 1 behind rank 0. As a rule");
     EXPECT_EQ(numbers[0], 1);
     EXPECT_EQ(numbers[1], 2);
   }
