@@ -179,6 +179,7 @@ def number_of(ours: Communicator, network: int) -> int:
 
 
 _libraries: list[Any] = []
+_handles: dict[str, tuple[int, int]] = {}
 
 
 def _of_number(number: int) -> Communicator:
@@ -222,7 +223,7 @@ def _sum(ours: Communicator, kind: str, given: int, total: int, count: int, purp
         ours.sum_in_place(total, count, _TYPES[kind][0], purpose)
         return
     end = time.monotonic() + ours.timeout
-    type_, operation = (ctypes.c_int32(each) for each in _type_and_operation(kind))
+    type_, operation = (ctypes.c_int32(each) for each in _type_and_operation(kind, purpose))
     most = PIECE_BYTES // size
     for begin in range(0, count, most):
         length = ctypes.c_int32(min(most, count - begin))
@@ -230,21 +231,22 @@ def _sum(ours: Communicator, kind: str, given: int, total: int, count: int, purp
         ours.exchange("mpi_iallreduce_", (*places, length, type_, operation), purpose, end, memory)
 
 
-@functools.cache
-def _type_and_operation(kind: str) -> tuple[int, int]:
-    """Handles of MPI. The operation is ours: that of MPI is a constant of each implementation."""
-    number, _, maker, digits = _TYPES[kind]
-    made, type_ = ctypes.c_int32(), ctypes.c_int32()
-    communicator.call(maker, _AVERAGE, *map(ctypes.c_int32, digits), type_)
-    communicator.call("mpi_op_create_", _AVERAGE, ctypes.c_void_p(_adder(number)), ctypes.c_int32(1), made)
-    return type_.value, made.value
+def _type_and_operation(kind: str, purpose: str) -> tuple[int, int]:
+    """Handles of MPI, made once. The operation is ours: that of MPI is a constant of each implementation."""
+    if kind not in _handles:
+        number, _, maker, digits = _TYPES[kind]
+        made, type_ = ctypes.c_int32(), ctypes.c_int32()
+        communicator.call(maker, purpose, *map(ctypes.c_int32, digits), type_)
+        communicator.call("mpi_op_create_", purpose, ctypes.c_void_p(_adder(number, purpose)), ctypes.c_int32(1), made)
+        _handles[kind] = type_.value, made.value
+    return _handles[kind]
 
 
-def _adder(number: int) -> int:
+def _adder(number: int, purpose: str) -> int:
     """Address of the function of the library that adds numbers of a type of ftn_pytorch.h."""
     path = process.start_info().get("core") or installation.library()
     if not path:
-        raise FtnPytorchError("ARGUMENT", f"{_AVERAGE}: the library of this package is not found (ftn_pytorch_ROOT)")
+        raise FtnPytorchError("ARGUMENT", f"{purpose}: the library of this package is not found (ftn_pytorch_ROOT)")
     find = ctypes.CDLL(path).fpt_mpi_sum
     find.restype, find.argtypes = ctypes.c_void_p, [ctypes.c_int32]
     return find(number)

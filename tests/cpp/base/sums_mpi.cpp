@@ -83,7 +83,7 @@ void missing(fpt::MpiSum& sum) {
     sleep(4);
     return;
   }
-  expect_failure([&] { sum.average(&number, 1, FPT_FLOAT64); }, "has waited 1 s in average_gradients for the others");
+  expect_failure([&] { sum.average(&number, 1, FPT_FLOAT64); }, "has waited 1 s in all_reduce_mean for the others");
   expect_failure([&] { sum.average(&number, 1, FPT_FLOAT64); }, "cannot be done any more");
   std::printf("rank %d was told\n", sum.rank());
   std::fflush(stdout);

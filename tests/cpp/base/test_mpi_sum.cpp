@@ -110,7 +110,7 @@ TEST_F(Sums, OfOneRankNeedNoMpi) {
 TEST_F(Sums, OfOtherTypesAreRefused) {
   MpiSum sum(7, 10);
   std::int64_t number = 3;
-  expect([&] { sum.average(&number, 1, FPT_INT64); }, FPT_ERR_DTYPE, "real and complex numbers");
+  expect([&] { sum.average(&number, 1, FPT_INT64); }, FPT_ERR_DTYPE, "all_reduce_mean: real and complex numbers");
 }
 
 TEST_F(Sums, TellWhoIsInAnotherCall) {
@@ -134,23 +134,26 @@ TEST_F(Sums, TellWhoIsInAnotherCall) {
     };
     float numbers[] = {1, 2};
     expect([&] { sum.average(numbers, 2, FPT_FLOAT32, 3); }, FPT_ERR_PYTHON,
-           is_ahead ? "in different calls of it: rank 1 is 1 ahead of rank 0. As a rule"
-                    : "in different calls of it: rank 1 is 1 behind rank 0. As a rule");
+           is_ahead
+               ? "average_gradients: the ranks are in different calls of it: rank 1 is 1 ahead of rank 0. As a rule"
+               : "average_gradients: the ranks are in different calls of it: rank 1 is 1 behind rank 0. As a rule");
     EXPECT_EQ(numbers[0], 1);
     EXPECT_EQ(numbers[1], 2);
   }
 }
 
 TEST_F(Sums, EndWhereARankDoesNotCome) {
-  mpi_.arrives = false;
-  MpiSum sum(7, 0.05);
-  double number = 3;
-  expect([&] { sum.average(&number, 1, FPT_FLOAT64); }, FPT_ERR_PYTHON,
-         "rank 0 of 2 has waited 0.05 s in average_gradients for the others");
-  EXPECT_EQ(number, 3);
-  mpi_.arrives = true;
-  expect([&] { sum.average(&number, 1, FPT_FLOAT64); }, FPT_ERR_PYTHON,
-         "average_gradients cannot be done any more: earlier, rank 0 of 2 has waited");
+  const std::pair<std::int64_t, std::string> names[] = {{0, "all_reduce_mean"}, {1, "average_gradients"}};
+  for (const auto& [network, name] : names) {
+    mpi_.arrives = false;
+    MpiSum sum(7, 0.05);
+    double number = 3;
+    const auto average = [&, averaged = network] { sum.average(&number, 1, FPT_FLOAT64, averaged); };
+    expect(average, FPT_ERR_PYTHON, concat("rank 0 of 2 has waited 0.05 s in ", name, " for the others"));
+    EXPECT_EQ(number, 3);
+    mpi_.arrives = true;
+    expect(average, FPT_ERR_PYTHON, concat(name, " cannot be done any more: earlier, rank 0 of 2 has waited"));
+  }
 }
 
 TEST_F(Sums, TellARankThatHasEnded) {
