@@ -87,9 +87,13 @@ bool is_under(const fs::path& file, const fs::path& folder) {
 
 /// python3.13t: without running it, only the name of the file behind its links tells.
 bool is_free_threaded(fs::path executable) {
+  constexpr int most_links = 40;  // as the system follows
   std::error_code error;
-  for (fs::path target = fs::read_symlink(executable, error); !error; target = fs::read_symlink(executable, error))
+  for (int i = 0; i < most_links; ++i) {
+    const fs::path target = fs::read_symlink(executable, error);
+    if (error) break;
     executable = executable.parent_path() / target;
+  }
   return executable.filename() == "python" + our_version + "t";
 }
 
