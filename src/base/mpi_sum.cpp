@@ -37,6 +37,14 @@ void add(void* in, void* inout, Integer* count, Integer* /*type*/) {
   for (Integer i = 0; i < *count; ++i) to[i] += from[i];
 }
 
+template <class Number>
+// NOLINTNEXTLINE(readability-non-const-parameter): the type that MPI wants
+void take_larger(void* in, void* inout, Integer* count, Integer* /*type*/) {
+  const auto* from = static_cast<const Number*>(in);
+  auto* to = static_cast<Number*>(inout);
+  for (Integer i = 0; i < *count; ++i) to[i] = std::max(to[i], from[i]);
+}
+
 /// A subroutine of MPI: everything by address, the error code last.
 template <class... Arguments>
 void call(const char* name, Arguments*... arguments) {
@@ -292,6 +300,13 @@ fpt_mpi_function function_that_adds(int dtype) noexcept {
   if (dtype == FPT_FLOAT32) return &add<float>;
   if (dtype == FPT_FLOAT64) return &add<double>;
   if (dtype == FPT_INT64) return &add<std::int64_t>;
+  return nullptr;
+}
+
+fpt_mpi_function function_of_the_largest(int dtype) noexcept {
+  if (dtype == FPT_FLOAT32) return &take_larger<float>;
+  if (dtype == FPT_FLOAT64) return &take_larger<double>;
+  if (dtype == FPT_INT64) return &take_larger<std::int64_t>;
   return nullptr;
 }
 
