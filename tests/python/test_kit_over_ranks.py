@@ -53,7 +53,8 @@ NORMALISER = (
     learnt.freeze(False)
     bits = [each.clone() for each in learnt.state_dict().values()]
     refused = told(learnt.update, spoilt)
-    right = right and all(torch.equal(a.nan_to_num(), b.nan_to_num()) for a, b in zip(bits, learnt.state_dict().values()))
+    pairs = zip(bits, learnt.state_dict().values())
+    right = right and all(torch.equal(a.nan_to_num(), b.nan_to_num()) for a, b in pairs)
     if rank == 0:
         learnt.mean += 1
     end([right, alike, exchanges[-1], refused, told(learnt.update, parts[rank])])
@@ -198,14 +199,8 @@ NOT_SAID = """
 def test_what_nobody_has_said_is_worth_one_warning_and_waits_for_nobody(tmp_path, mpi_name):
     (first, second, calls), other = run(2, tmp_path, NOT_SAID, mpi_name)
     assert (second, calls, other) == ([], 0, [[], [], 0])
-    whats = [
-        "statistics of its own",
-        "on its own loss",
-        "on its own score",
-        "a range of its own",
-        "a range of its own",
-        "the file by itself",
-    ]
+    own = ("statistics of its own", "on its own loss", "on its own score", "a range of its own")
+    whats = [*own, own[-1], "the file by itself"]
     assert len(first) == len(whats)
     for text, what in zip(first, whats):
         assert "each of the 2 ranks" in text and what in text and "over_ranks=True" in text

@@ -70,10 +70,8 @@ class LearntRange(torch.nn.Module):
         if ranks.asked_for(self.over_ranks, part, "learns a range of its own"):
             # NaN is never the largest: what is wrong is told by a number of its own.
             limits = torch.cat([low, high, (~is_finite).reshape(1).to(low)]).nan_to_num(0.0, torch.inf, -torch.inf)
-            low, high, wrong = totals.largest(limits, f"{columns} columns", f"{part}.learn").split(
-                [columns, columns, 1]
-            )
-            is_finite = wrong == 0
+            most = totals.largest(limits, f"{columns} columns", f"{part}.learn")
+            low, high, is_finite = most[:columns], most[columns:-1], most[-1] == 0
         if not is_finite:
             raise FtnPytorchError("ARGUMENT", f"{part}: a range cannot be learnt from numbers that are not finite")
         self.low.copy_(torch.minimum(self.low, -low.to(self.low)))

@@ -36,8 +36,8 @@ def checked(part: str, *given: Any) -> Transitions:
         shapes = [tuple(each.shape) for each in (observation, action, reward, terminated, truncated)]
         raise FtnPytorchError(
             "SHAPE",
-            f"{part}: observation, action, reward, terminated and truncated have shapes {shapes}; the first axis counts "
-            "environments, and the last three have no other",
+            f"{part}: observation, action, reward, terminated and truncated have shapes {shapes}; the first axis "
+            "counts environments, and the last three have no other",
         )
     if following.shape != observation.shape:
         raise FtnPytorchError(

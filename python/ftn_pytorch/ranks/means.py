@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The average of a tensor over the ranks, for losses, statistics and decisions; sums and largest numbers for the kit."""
+"""The average of a tensor over the ranks, for losses, statistics and decisions, and what else is made of all ranks."""
 
 from __future__ import annotations
 
@@ -47,7 +47,8 @@ def all_reduce_mean(x: Any) -> Any:
 def combine(flat: Any, operation: str, purpose: str) -> Any:
     """A row of float64 added over all ranks ("sum"), or the largest numbers of them ("max", without NaN), on the host.
 
-    As ``all_reduce_mean``, but what is on a device goes over MPI, too. Not to be recorded. purpose: what errors call it.
+    As ``all_reduce_mean``, but what is on a device goes over MPI, too, and nothing records it. purpose: what errors
+    call it.
     """
     import torch
     from torch import distributed
