@@ -10,7 +10,7 @@ from ..errors import FtnPytorchError
 
 
 class Average(swa_utils.AveragedModel):
-    """A copy of a network whose weights are an average of those that the network has had; call it to predict.
+    """A copy of a network whose weights are an average of those that it has had; call it to predict.
 
     ``rho``: ``update`` makes of the average ``rho * average + (1 - rho) * network``: the exponential moving average,
     and Polyak's update of target networks; 0 takes the weights as they are. It begins with the weights of now. None:

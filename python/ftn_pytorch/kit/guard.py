@@ -105,11 +105,11 @@ class Guard:
         ``samples``: see ``allows``. If there are none at all, nothing is noted.
         """
         alike = f"{self._waited} scores after the best one, {self.best!r}"
-        value = self._of_all_ranks(value, samples, alike, "score", "decides on its own score")
-        if value is None:
+        found = self._of_all_ranks(value, samples, alike, "score", "decides on its own score")
+        if found is None:
             return self.is_completed
-        if value < self.best - self._min_delta:
-            self.best, self._waited = value, 0
+        if found < self.best - self._min_delta:
+            self.best, self._waited = found, 0
         else:
             self._waited += 1
         return self.is_completed

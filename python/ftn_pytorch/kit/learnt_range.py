@@ -100,7 +100,9 @@ class CountedRange:
     def learn(self, x: torch.Tensor) -> None:
         """Widen the range to ``x``, (n, columns). SHAPE if it has other columns, ARGUMENT if it is not finite."""
         self._check(x)
-        known, counts = (self._range, self._counts) if self._range is not None else _made(x, self._over_ranks)
+        known, counts = self._range, self._counts
+        if known is None or counts is None:
+            known, counts = _made(x, self._over_ranks)
         known._learn(x, "Guard")
         if bool((known.low > known.high).any()):
             return  # no rank has rows
