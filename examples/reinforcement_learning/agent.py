@@ -5,6 +5,8 @@
 it improves the policy by a few passes over these, and forgets them.
 """
 
+from collections import deque
+
 import torch
 from torch import nn
 
@@ -47,7 +49,7 @@ def ftn_pytorch_setup(
     rows = Log(log or None)
     settings = {"updates": updates, "epochs": epochs, "batch": batch, "clip": clip}
     done, latest = 0, 0.0
-    running, returns = None, []  # rewards of the episodes that go on, and of those that have ended in this rollout
+    running, returns = None, deque(maxlen=20)  # rewards of the episodes that go on, and of the latest that have ended
 
 
 @torch.inference_mode()
@@ -83,9 +85,8 @@ def improve(observation, action, advantage, target):
         for batch in torch.randperm(len(action)).split(settings["batch"]):
             loss, entropy = step(*(each[batch] for each in samples))
     schedule.step()
-    mean_return = sum(returns) / len(returns) if returns else float("nan")
+    mean_return = sum(returns) / max(len(returns), 1)
     rows.write(done + 1, episode_return=mean_return, loss=loss, entropy=entropy, lr=schedule.get_last_lr()[0])
-    returns.clear()
     # Last, so that the probabilities before and after a step are of the same scale
     policy.scale.update(observation)
     return loss.item()

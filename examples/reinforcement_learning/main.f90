@@ -91,6 +91,7 @@ contains
    end subroutine begin_random_numbers
 
    subroutine read_arguments()
+      character(:), allocatable :: value
       integer :: i
 
       updates = 100
@@ -100,15 +101,16 @@ contains
       if (command_argument_count() < 1) call give_up("name the script, such as examples/reinforcement_learning/agent.py")
       script = argument(1)
       do i = 2, command_argument_count(), 2
+         value = argument(i + 1)
          select case (argument(i))
          case ("--updates")
-            read (argument(i + 1), *) updates
+            read (value, *) updates
          case ("--seed")
-            read (argument(i + 1), *) seed
+            read (value, *) seed
          case ("--least")
-            read (argument(i + 1), *) least
+            read (value, *) least
          case ("--log")
-            log = argument(i + 1)
+            log = value
          case default
             call give_up("unknown option "//argument(i))
          end select

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: MIT
 """Advantages of the steps of a policy, against sums over each episode."""
 
+from pathlib import Path
+
 import pytest
 import torch
 
 from episodes import played
+from ftn_pytorch import _embed
 from ftn_pytorch.kit import Rollout
 
 GAMMA, LAM = 0.9, 0.8
@@ -124,3 +127,33 @@ def test_what_does_not_fit_is_refused(fails):
         rollout.add(*played(environments=2)[0])
     with fails("SHAPE", "the first axis counts environments"):
         rollout.add(*played()[0][:2], torch.zeros(4), *played()[0][3:])
+
+
+def test_the_agent_of_the_example_restarts_bit_for_bit_within_a_rollout(tmp_path, extension):
+    source = Path(__file__).parents[2] / "examples" / "reinforcement_learning" / "agent.py"
+    text, config = (
+        source.read_text(),
+        {"updates": 9, "steps": 6, "observations": 2, "actions": 5, "width": 8, "batch": 9},
+    )
+    steps = played(54, dtype=torch.float32)
+
+    def load(name):
+        (tmp_path / f"{name}.py").write_text(text)
+        return _embed.load(0, str(tmp_path / f"{name}.py"), {}, config)
+
+    def run(runner, first, last):
+        act, train = (_embed.bind(runner, name, 0)[0] for name in ("act", "ftn_pytorch_train"))
+        for observation, _, *led_to in steps[first:last]:
+            action = act(observation)
+            yield action.tolist(), *train(observation, action, *led_to)
+
+    whole = list(run(load("whole"), 0, 54))
+    runner = load("first")
+    found = list(run(runner, 0, 33))  # three steps of the sixth rollout
+    _embed.checkpoint(runner, str(tmp_path / "checkpoints"), 1, 33)
+    list(run(runner, 33, 40))
+    runner = load("second")
+    _embed.restore(runner, str(tmp_path / "checkpoints"), False, -1)
+    assert found + list(run(runner, 33, 54)) == whole
+    assert [is_completed for _, is_completed, _ in whole] == [False] * 53 + [True]
+    assert len({loss for *_, loss in whole}) == 10
