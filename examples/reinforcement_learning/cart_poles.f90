@@ -1,5 +1,5 @@
 ! SPDX-License-Identifier: MIT
-!> Carts, each with a pole on a hinge, side by side (Barto, Sutton and Anderson 1983), with the constants of CartPole-v1.
+!> Carts, each with a pole on a hinge, side by side (Barto, Sutton, Anderson 1983), with the constants of CartPole-v1.
 module cart_poles
    use, intrinsic :: iso_c_binding, only : c_bool
    use, intrinsic :: iso_fortran_env, only : int32, real32, real64
@@ -17,7 +17,7 @@ module cart_poles
    real(real64), parameter :: push = 10                             ! N
    real(real64), parameter :: time_step = 0.02_real64               ! s
    real(real64), parameter :: end_of_track = 2.4_real64             ! m
-   real(real64), parameter :: largest_angle = 12*acos(-1._real64)/180
+   real(real64), parameter :: largest_angle = 12*acos(-1.0_real64)/180
 
    type :: carts
       !> Position (m), velocity (m/s), angle from upright (rad), angular velocity (rad/s); of each cart
@@ -95,7 +95,7 @@ contains
 
       s = state
       drive = (force + moment*s(4)**2*sin(s(3)))/mass
-      angular = (gravity*sin(s(3)) - cos(s(3))*drive)/(half_length*(4._real64/3 - mass_of_pole*cos(s(3))**2/mass))
+      angular = (gravity*sin(s(3)) - cos(s(3))*drive)/(half_length*(4.0_real64/3 - mass_of_pole*cos(s(3))**2/mass))
       linear = drive - moment*angular*cos(s(3))/mass
       next = real(s + time_step*[s(2), linear, s(4), angular], real32)
    end function after

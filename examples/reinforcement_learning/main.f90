@@ -1,7 +1,7 @@
 ! SPDX-License-Identifier: MIT
 !> An agent in Python learns to balance poles that fall in Fortran.
 !>
-!>     reinforcement_learning <agent.py> [--updates n] [--seed n] [--least return] [--log file]
+!>     reinforcement_learning <agent.py> [--updates n] [--seed n] [--least return] [--output folder]
 program reinforcement_learning
    use, intrinsic :: iso_c_binding, only : c_bool
    use, intrinsic :: iso_fortran_env, only : error_unit, int32, int64, real32, real64
@@ -98,7 +98,7 @@ contains
       seed = 0
       least = 450
       log = ""
-      if (command_argument_count() < 1) call give_up("name the script, such as examples/reinforcement_learning/agent.py")
+      if (command_argument_count() < 1) call give_up("name the script, such as agent.py")
       script = argument(1)
       do i = 2, command_argument_count(), 2
          value = argument(i + 1)
@@ -109,8 +109,8 @@ contains
             read (value, *) seed
          case ("--least")
             read (value, *) least
-         case ("--log")
-            log = value
+         case ("--output")
+            log = value//"/log.csv"
          case default
             call give_up("unknown option "//argument(i))
          end select
