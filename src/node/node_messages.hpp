@@ -29,8 +29,8 @@ enum class Wish : int64_t {
   train_list
 };
 
-/// How an answer begins: the call has ended, or the worker asks for sums over the ranks and waits for them.
-enum class Answering : int64_t { ended, sums };
+/// How an answer begins: the call has ended, or the worker wants numbers of all ranks and waits for them.
+enum class Answering : int64_t { ended, meets };
 
 /// What comes before the arguments of a request.
 struct Request {

@@ -151,8 +151,8 @@ NodeRunner::Reply NodeRunner::answer(int64_t end, const CallName& call) {
   for (;; worker_->tell()) {
     if (!worker_->wait()) lose_worker(call);
     SegmentReader reader(worker_->memory(), end);
-    if (static_cast<Answering>(reader.integer()) == Answering::sums) {
-      serve_sums(reader);
+    if (static_cast<Answering>(reader.integer()) == Answering::meets) {
+      meet_ranks(reader);
       continue;
     }
     Reply reply{Outcome::read(reader), nullptr};
@@ -177,15 +177,16 @@ void NodeRunner::lose_worker(const CallName& call) {
   fail(FPT_ERR_PYTHON, end_);
 }
 
-/// The worker waits for sums over the ranks, which this thread makes by the MPI of the program.
-void NodeRunner::serve_sums(SegmentReader& reader) {
+/// The worker waits for numbers of all ranks, which this thread fetches by the MPI of the program.
+void NodeRunner::meet_ranks(SegmentReader& reader) {
+  const auto reduction = static_cast<Reduction>(reader.integer());
   const auto dtype = static_cast<int32_t>(reader.integer());
   const int64_t count = reader.integer();
   const std::string purpose(reader.text());
   char* values = reader.block(count * static_cast<int64_t>(dtype_size(dtype)));
   Outcome outcome;
   try {
-    ranks_->add_up(values, count, dtype, purpose.c_str());
+    ranks_->combine(values, count, dtype, reduction, purpose.c_str());
   } catch (const Error& error) {
     outcome.status = error.status();
     outcome.text = error.text();

@@ -180,14 +180,15 @@ void work(Channel& channel, fpt_module module) {
   }
 }
 
-void sum_over_ranks(void* values, int64_t count, int32_t dtype, const std::string& purpose) {
+void combine_over_ranks(void* values, int64_t count, int32_t dtype, Reduction reduction, const std::string& purpose) {
   if (!at_work.channel)
     fail(FPT_ERR_ARGUMENT, purpose,
          ": with per=\"node\" ranks can meet in calls of the program only, neither while the ",
          "file is loaded nor in a thread of the script between calls");
   Segment& memory = at_work.channel->memory();
   SegmentWriter writer(memory, at_work.end);
-  writer.integer(static_cast<int64_t>(Answering::sums));
+  writer.integer(static_cast<int64_t>(Answering::meets));
+  writer.integer(static_cast<int64_t>(reduction));
   writer.integer(dtype);
   writer.integer(count);
   writer.text(purpose);

@@ -52,7 +52,10 @@ void averages(fpt::MpiSum& sum, int communicator) {
       expect(std::abs(single[i] - static_cast<float>(expected[i])) < 1e-3f, "complex numbers");
     }
     std::vector<int64_t> integers(static_cast<std::size_t>(count), 1 + (int64_t{1} << 40) * sum.rank());
-    sum.add_up(integers.data(), count, FPT_INT64, "a sum");
+    sum.combine(integers.data(), count, FPT_INT64, fpt::Reduction::sum, "a sum");
+    std::vector<float> largest(3, static_cast<float>(sum.rank()));
+    sum.combine(largest.data(), 3, FPT_FLOAT32, fpt::Reduction::largest, "the largest");
+    for (const float each : largest) expect(each == static_cast<float>(sum.size() - 1), "the largest");
     const int64_t pairs = int64_t{sum.size()} * (sum.size() - 1) / 2;
     for (const int64_t each : integers) expect(each == sum.size() + (int64_t{1} << 40) * pairs, "integers");
     const std::vector<double> all = sum.gather({1.0 * sum.rank(), 0.5}, "what each has");
