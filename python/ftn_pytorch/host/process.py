@@ -9,7 +9,7 @@ import os
 import sys
 
 # At once: the thread that imports it first counts as the main thread of Python.
-import threading  # noqa: F401
+import threading
 import weakref
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -42,6 +42,7 @@ class _State:
 
 
 _state = _State()
+_held = threading.local()
 
 
 def host() -> Any:
@@ -61,6 +62,10 @@ def library_version() -> str | None:
 
 def warn(text: str, of_rank: bool = True) -> None:
     """Hand a warning to the Fortran program or to ``warnings`` where there is none, in a job with the rank."""
+    held = getattr(_held, "texts", None)
+    if held is not None:
+        held.append(text)
+        return
     rank, size = launcher.launched_rank_and_size()
     text = f"rank {rank}: {text}" if of_rank and size > 1 else text
     library = host()
@@ -78,6 +83,17 @@ def warn_once(text: str, of_rank: bool = True) -> None:
     if text not in _state.warnings:
         _state.warnings.add(text)
         warn(text, of_rank)
+
+
+@contextlib.contextmanager
+def warnings_held() -> Iterator[list[str]]:
+    """Warnings of this thread come into a list meanwhile: of what ranks do together one of them tells."""
+    before, found = getattr(_held, "texts", None), list[str]()
+    _held.texts = found
+    try:
+        yield found
+    finally:
+        _held.texts = before
 
 
 def start(info: Mapping[str, str]) -> None:
