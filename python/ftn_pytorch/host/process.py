@@ -190,9 +190,10 @@ def share() -> int:
     Those that it may run on, each divided by the ranks of the node that may run there: a launcher may have bound each
     rank to cores of its own. Where that cannot be told, all ranks count as running everywhere.
     """
-    count, ranks = launcher.local_ranks(os.environ), launcher.cores_of_ranks()
+    count = launcher.local_ranks(os.environ)
+    ranks = launcher.cores_of_ranks(count)
     if len(ranks) != count:
-        return max(1, cores() // count)
+        return launcher.cores_per_task(os.environ) or max(1, cores() // count)
     of_core = Counter(core for each in ranks for core in each)
     return max(1, int(sum(1 / max(1, of_core[core]) for core in launcher.cores()) + _ROUNDING))
 
@@ -232,10 +233,11 @@ def _settle_openblas() -> None:
 def _warn_of_too_many(threads: int) -> None:
     text = too_many(threads)
     if text and launcher.local_rank(os.environ) == 0:
-        warn_once(
+        from . import log
+
+        log.job_warning(
             f"{text}. Threads wait for each other there. Set OMP_NUM_THREADS={share()}, or call "
-            f"ftn_pytorch_set_threads({share()})",
-            of_rank=False,
+            f"ftn_pytorch_set_threads({share()})"
         )
 
 
