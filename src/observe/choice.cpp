@@ -12,10 +12,11 @@ namespace {
 
 constexpr const char *ranks_variable = "FTN_PYTORCH_LOG_RANKS", *limit_variable = "FTN_PYTORCH_LOG_LIMIT";
 constexpr std::string_view usual_limit = "100M";
+constexpr int64_t usual_bytes = int64_t{100} << 20;
 
 struct Choice {
   bool writes = true;
-  int64_t limit = *bytes_of(usual_limit);
+  int64_t limit = usual_bytes;
 };
 
 Choice& choice() {
@@ -45,10 +46,10 @@ void read_ranks() {
         concat(ranks_variable, " is \"", list, "\": it must be ranks such as \"0,100-103\", so rank 0 alone writes"));
   choice().writes = is_here.value_or(rank().number == 0);
   bool is_any = !is_here;
-  for (int number = 0; number < rank().count && !is_any; ++number) is_any = *is_in_list(list, number);
+  for (int number = 0; number < rank().count && !is_any; ++number) is_any = is_in_list(list, number).value_or(false);
   if (!is_any)
     warn_of_job(concat(ranks_variable, " is \"", list, "\": this job has ranks 0 to ", rank().count - 1,
-                       ", so nothing is ", "written"));
+                       ", so nothing is written"));
 }
 
 void read_limit() {

@@ -142,8 +142,8 @@ def restore(checkpoint: Checkpoint, ours: Communicator, path: str, step: int | N
             # Not while it waits for other ranks: one may wait for a step that a thread makes here with this lock.
             with fair_lock.lock():
                 checkpoint._apply(content, entry.path, shared, only)
-        except Exception as found:
-            failure = found
+        except Exception as refused:
+            failure = refused
     told = [*warnings, *agreement.of_all(later, os.path.dirname(entry.path), path)]
     outcomes, _ = agreement.exchange(ours, _PURPOSE, failure, told)
     agreement.require_all(outcomes, failure, "has restored nothing, but this one has")
@@ -163,8 +163,8 @@ def _agreed(ours: Communicator, path: str, step: int | None) -> dict[int, _Step]
     try:
         there = folder.listed(own) if os.path.isdir(own) else []
         mine = {entry.step: _described(entry.path) for entry in there}
-    except Exception as found:
-        failure = found
+    except Exception as refused:
+        failure = refused
     outcomes, everywhere = agreement.exchange(ours, _PURPOSE, failure, value=mine)
     agreement.require_all(outcomes, failure, "cannot say what it has")
     files = [{int(key): about for key, about in each.items()} for each in everywhere]
@@ -192,7 +192,9 @@ def _agreed(ours: Communicator, path: str, step: int | None) -> dict[int, _Step]
 def _described(path: str) -> list[Any] | None:
     """How many ranks wrote it, what its files have alike, whose parts it has; None for a damaged file."""
     about = file.description(path)
-    return about and [about.get("ranks"), about.get(together.MARK), about.get(together.PARTS) or []]
+    if about is None:
+        return None
+    return [about.get("ranks"), about.get(together.MARK), about.get(together.PARTS) or []]
 
 
 def _found(step: int, files: Sequence[Mapping[int, Any]]) -> _Step | None:
@@ -201,13 +203,13 @@ def _found(step: int, files: Sequence[Mapping[int, Any]]) -> _Step | None:
     A damaged file counts as one that has what nothing else has: who reads it is told.
     """
     known = {rank: there[step] for rank, there in enumerate(files) if there.get(step)}
-    first = next(iter(known.values()), [None, None, []])
-    ranks = first[0] or len(files)
-    holders: list[int | None] = [None] * min(ranks, len(files))
+    first: list[Any] = next(iter(known.values()), [None, None, []])
+    ranks: int = first[0] or len(files)
+    holders: list[int | None] = [None for _ in files[:ranks]]
     for rank, (_, mark, parts) in known.items():
         if mark == first[1]:
             for each in (rank, *parts):
-                if each < len(holders):
+                if 0 <= each < len(holders):
                     holders[each] = rank
     damaged = -1
     for rank, holder in enumerate(holders):

@@ -31,14 +31,13 @@ from typing import Any
 
 from .._version import __version__
 from ..errors import summary
-from ..host import launcher, log, process, variables
+from ..host import choice, launcher, log, process
 from ..values import is_tensor, random_states, results
 from .call_files import CallWriter
 
 FORMAT = 2
 VARIABLE = "FTN_PYTORCH_RECORD"
 CALLS_VARIABLE = "FTN_PYTORCH_RECORD_CALLS"
-LIMIT_VARIABLE = "FTN_PYTORCH_LOG_LIMIT"
 DEFAULT_CALLS = 10
 USUAL_LIMIT = 1 << 30
 """Bytes of the arrays of all calls."""
@@ -69,7 +68,7 @@ class Recorder:
         self.ended = False
         self._folder = folder
         self._limit = limit
-        self._bytes_left = variables.size_limit(USUAL_LIMIT)
+        self._bytes_left = choice.size_limit(USUAL_LIMIT)
         self._calls = 0
         self._modules = 0
         self._numbers: dict[int, int] = {}
@@ -163,7 +162,8 @@ class Recorder:
         if self._bytes_left < 0:
             self._limit = self._calls
             log.job_warning(
-                f"{VARIABLE}: {self._calls} calls are recorded, and the next one would go beyond {LIMIT_VARIABLE}"
+                f"{VARIABLE}: no call is recorded after number {self._calls}, "
+                f"the next one goes beyond {choice.LIMIT_VARIABLE}"
             )
             return None
         self._calls += 1
@@ -230,7 +230,7 @@ def recorder() -> Recorder | None:
         return _recorder
     _tried = True
     name = os.environ.get(VARIABLE, "")
-    if name in ("", "0") or not variables.writes_here():
+    if name in ("", "0") or not choice.writes_here():
         return None
     try:
         import numpy  # noqa: F401

@@ -89,7 +89,7 @@ def _parent(process: int) -> int:
 
 
 def _children(process: int) -> list[int]:
-    found = []
+    found: list[int] = []
     try:
         for task in os.listdir(f"/proc/{process}/task"):
             with open(f"/proc/{process}/task/{task}/children", encoding="ascii") as file:

@@ -232,13 +232,14 @@ def _settle_openblas() -> None:
 
 def _warn_of_too_many(threads: int) -> None:
     text = too_many(threads)
-    if text and launcher.local_rank(os.environ) == 0:
-        from . import log
-
-        log.job_warning(
-            f"{text}. Threads wait for each other there. Set OMP_NUM_THREADS={share()}, or call "
-            f"ftn_pytorch_set_threads({share()})"
-        )
+    if not text or launcher.local_rank(os.environ) != 0:
+        return
+    text += ". Threads wait for each other there. "
+    text += f"Set OMP_NUM_THREADS={share()}, or call ftn_pytorch_set_threads({share()})"
+    if launcher.launched_rank_and_size()[0] == 0:
+        warn_once(text, of_rank=False)
+    elif (library := host()) is not None:
+        library.log(1, text)  # a line of level info
 
 
 def too_many(threads: int) -> str:

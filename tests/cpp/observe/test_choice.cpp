@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// Which ranks write, how much, and how log and trace end at their limits. Whole programs:
-/// tests/diagnosis/test_choice.py.
+/// tests/diagnosis/test_log_ranks.py.
 #include "observe/choice.hpp"
 #include "observe/events.hpp"
 #include "observe/log.hpp"

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from ftn_pytorch.host import variables
+from ftn_pytorch.host import choice
 
 WRITING = {"LOG": "info", "LOG_FILE": "log.%r", "PROFILE": "profile.%r", "TRACE": "trace.%r", "RECORD": "calls.%r"}
 
@@ -57,19 +57,19 @@ def test_recorded_calls_end_at_the_limit(run, script, tmp_path) -> None:
 def test_lists_are_read_as_the_library_reads_them(text) -> None:
     """The same ones are in tests/cpp/observe/test_choice.cpp."""
     found = {"0,100-103": [0, 100, 101, 102, 103], "7": [7], "5-5,2": [2, 5]}.get(text)
-    listed = [variables.is_in_list(text, number) for number in range(120)]
+    listed = [choice.is_in_list(text, number) for number in range(120)]
     assert listed == ([None] * 120 if found is None else [number in found for number in range(120)])
 
 
 def test_sizes_are_read_as_the_library_reads_them() -> None:
     sizes = {"1000": 1000, "64K": 65536, "100M": 104857600, "2G": 2147483648, "0": (1 << 63) - 1}
     wrong = ["", "M", "-1", "1.5G", "10k", "10 M", "10MB", "9999999999G"]
-    assert {text: variables.bytes_of(text) for text in [*sizes, *wrong]} == {**sizes, **dict.fromkeys(wrong)}
+    assert {text: choice.bytes_of(text) for text in [*sizes, *wrong]} == {**sizes, **dict.fromkeys(wrong)}
 
 
 def test_a_script_without_the_library_is_told_of_a_wrong_list(monkeypatch) -> None:
     monkeypatch.setenv("FTN_PYTORCH_LOG_RANKS", "1;2")
     with pytest.warns(match='FTN_PYTORCH_LOG_RANKS is "1;2": it must be ranks such as'):
-        assert variables.writes_here()
+        assert choice.writes_here()
     monkeypatch.setenv("FTN_PYTORCH_LOG_LIMIT", "lots")
-    assert variables.size_limit(7) == 7
+    assert choice.size_limit(7) == 7
