@@ -25,6 +25,8 @@ def of_rank(found: Content, rank: int, path: str) -> Content:
     """The content that the file of a rank would have had, of which another one has written a part into its own."""
     try:
         part = found[3][str(rank)]
+        if not isinstance(part, bytes) and part.dim() != 1:
+            raise ValueError("it is no row of bytes")
         raw = io.BytesIO(part if isinstance(part, bytes) else random_states.to_bytes(part))
     except (LookupError, TypeError, ValueError, AttributeError) as failure:
         raise FtnPytorchError("FORMAT", f"{path} has no state of rank {rank}, and says that it has") from failure
