@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/error.hpp"
+
 namespace fpt {
 namespace {
 
@@ -37,6 +39,10 @@ int local_rank() noexcept {
   for (const char* variable : local_variables)
     if (const int number = number_of(variable); number >= 0) return number;
   return 0;
+}
+
+void warn_of_job(const std::string& text) {
+  if (rank().number == 0) warn(text);
 }
 
 std::string with_rank(std::string name) {

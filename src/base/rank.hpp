@@ -18,6 +18,9 @@ Rank rank() noexcept;
 /// torchrun; 0 where there are none.
 int local_rank() noexcept;
 
+/// A warning of what all ranks of a job have alike, such as a variable that makes no sense: rank 0 gives it.
+void warn_of_job(const std::string& text);
+
 /// `name` with every "%r" replaced by the rank.
 std::string with_rank(std::string name);
 

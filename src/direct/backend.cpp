@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "base/paths.hpp"
+#include "base/rank.hpp"
 #include "calls/python_side.hpp"
 #include "direct/archive.hpp"
 #include "direct/direct_plugin.hpp"
@@ -38,7 +39,7 @@ std::string conflict() {
 
 void warn_once(const std::string& text) {
   static std::atomic<bool> warned{false};
-  if (!warned.exchange(true)) warn(text);
+  if (!warned.exchange(true)) warn_of_job(text);
 }
 
 std::unique_ptr<Runner> load_by_wish(const std::string& path, ModelKind model, const Options& options, Args given,

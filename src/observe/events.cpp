@@ -19,6 +19,7 @@
 
 #include "base/error.hpp"
 #include "base/rank.hpp"
+#include "observe/choice.hpp"
 #include "observe/log.hpp"
 
 namespace fpt {
@@ -64,6 +65,10 @@ std::string formatted(const char* format, Values... values) {
   return text;
 }
 
+std::string microseconds(int64_t time) {
+  return formatted("%lld.%03lld", static_cast<long long>(time / 1000), static_cast<long long>(time % 1000));
+}
+
 /// Mean and longest in microseconds, share of the wall time.
 std::string columns(const Sum& sum, int64_t calls, int64_t wall) {
   if (calls == 0) return formatted(" |%11s%11s%8s", "-", "-", "-");
@@ -83,13 +88,24 @@ void add_to_table(const Event& event) {
   row.crossing.add(event.time() - event.python_time());
 }
 
+/// The event that ends a trace at its limit: an instant, which viewers show as a mark.
+std::string last_event() {
+  return concat("{\"name\": ", json_text(end_at_limit("trace")),
+                ", \"ph\": \"I\", \"s\": \"p\", \"ts\": ", microseconds(time_now() + kept().to_epoch),
+                ", \"pid\": ", rank().number, "}");
+}
+
 /// Append to the trace: the text takes the place of the closing bracket, which comes again, all in one write.
 void append(const std::string& event) {
   const int descriptor = kept().trace.load();
   if (descriptor < 0) return;  // another thread has just found the disk full
-  const std::string text = concat(kept().trace_end > 1 ? ",\n" : "\n", event, closing);
+  const bool is_last = kept().trace_end + static_cast<int64_t>(event.size()) > size_limit();
+  const std::string text = concat(kept().trace_end > 1 ? ",\n" : "\n", is_last ? last_event() : event, closing);
   if (pwrite(descriptor, text.data(), text.size(), kept().trace_end) == static_cast<ssize_t>(text.size())) {
     kept().trace_end += static_cast<off_t>(text.size() - closing.size());
+    if (!is_last) return;
+    kept().trace.store(-1);
+    close(descriptor);
     return;
   }
   // back to what was complete, and no more events
@@ -103,9 +119,6 @@ void append(const std::string& event) {
 
 /// A complete event ("ph": "X") of this thread. @param arguments  members of a JSON object, without braces
 void append(const std::string& name, const char* category, int64_t begin, int64_t end, const std::string& arguments) {
-  const auto microseconds = [](int64_t time) {
-    return formatted("%lld.%03lld", static_cast<long long>(time / 1000), static_cast<long long>(time % 1000));
-  };
   append(concat("{\"name\": ", json_text(name), ", \"cat\": \"", category, "\", \"ph\": \"X\", \"ts\": ",
                 microseconds(begin + kept().to_epoch), ", \"dur\": ", microseconds(end - begin),
                 ", \"pid\": ", rank().number, ", \"tid\": ", syscall(SYS_gettid), ", \"args\": {", arguments, "}}"));

@@ -15,11 +15,13 @@
 
 #include "base/error.hpp"
 #include "base/rank.hpp"
+#include "observe/choice.hpp"
 
 namespace fpt {
 namespace {
 
 std::atomic<LogLevel> level_{LogLevel::off};
+std::atomic<int64_t> left_{no_limit};  // bytes that may be written
 int file_ = STDERR_FILENO;
 
 /// Level that the variable asks for.
@@ -29,7 +31,7 @@ LogLevel wanted_level() {
   if (value == "debug") return LogLevel::debug;
   if (value == "info") return LogLevel::info;
   if (!value.empty() && value != "0" && value != "off")
-    warn(concat("FTN_PYTORCH_LOG is \"", value, "\": it must be \"info\" or \"debug\", so nothing is logged"));
+    warn_of_job(concat("FTN_PYTORCH_LOG is \"", value, "\": it must be \"info\" or \"debug\", so nothing is logged"));
   return LogLevel::off;
 }
 
@@ -53,6 +55,11 @@ std::string indented(std::string_view text) {
     if (c == '\n') result += "    ";
   }
   return result;
+}
+
+std::string line_of(LogLevel level, std::string_view text) {
+  return concat(now(), " rank ", rank().number, " thread ", syscall(SYS_gettid),
+                level == LogLevel::debug ? " debug " : " info ", indented(as_utf8(text)), "\n");
 }
 
 /// Once: later lines may fit again, where somebody has made room.
@@ -79,6 +86,7 @@ void start_log() {
                          "), so nothing is logged"));
     file_ = file;
   }
+  left_.store(size_limit());
   level_.store(wanted);
 }
 
@@ -97,8 +105,12 @@ void log(LogLevel level, std::string_view text) noexcept {
   if (level == LogLevel::off || !logs(level)) return;
   const int kept = errno;
   try {
-    const std::string line = concat(now(), " rank ", rank().number, " thread ", syscall(SYS_gettid),
-                                    level == LogLevel::debug ? " debug " : " info ", indented(as_utf8(text)), "\n");
+    std::string line = line_of(level, text);
+    const int64_t left = left_.fetch_sub(static_cast<int64_t>(line.size()));
+    if (left < static_cast<int64_t>(line.size())) {
+      level_.store(LogLevel::off);
+      line = left > 0 ? line_of(LogLevel::info, end_at_limit("log")) : "";  // other threads may be here, too
+    }
     if (!write_whole(file_, line)) tell_of_lost_line();
   } catch (...) {
   }

@@ -14,6 +14,7 @@
 #include "arrays/array.hpp"
 #include "base/error.hpp"
 #include "base/rank.hpp"
+#include "observe/choice.hpp"
 
 namespace fpt {
 namespace {
@@ -117,6 +118,8 @@ std::atomic<bool> observing{false};
 void start_observing() {
   static std::once_flag once;
   std::call_once(once, [] {
+    read_choice();
+    if (!writes_here()) return;
     start_log();
     start_events();
     recording.store(!variable("FTN_PYTORCH_RECORD").empty());

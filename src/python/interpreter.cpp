@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "base/paths.hpp"
+#include "base/rank.hpp"
 #include "base/threads.hpp"
 #include "base/visit.hpp"
 #include "observe/observe.hpp"
@@ -250,7 +251,7 @@ void ensure_started(const std::string& python) {
     info.reason = choice.reason;
     promote_library(info.library);
     start(choice);
-    if (!choice.warning.empty()) warn(choice.warning);
+    if (!choice.warning.empty()) warn_of_job(choice.warning);
     own_state = PyEval_SaveThread();
   } else if (info.executable.empty()) {
     if (std::strstr(Py_GetVersion(), "free-threading")) fail_free_threaded("the program is a Python");

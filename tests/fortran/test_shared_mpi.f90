@@ -89,6 +89,8 @@ program test_shared_mpi
       call expect(found == 8 .and. steps_done() == 8, "a restart on fewer ranks")
       call expect_text(warned, "was written by 2 ranks, and there are 1: buffer, steps, random states of rank 1 &
          &are not used", "the warning about fewer ranks")
+   case ("node")
+      call one_file_of_a_node()
    case ("damaged")
       call load()
       if (rank == 1) call execute_command_line("printf x >> "//prefix//"parts_1/checkpoint-000000000008.ckpt")
@@ -143,6 +145,31 @@ contains
 
       call model%call("steps_done", outputs=[torch_out(steps)])
    end function steps_done
+
+   !> Ranks of one machine that keep only random states of their own
+   subroutine one_file_of_a_node()
+      real(real32) :: x(3, 4), target(1, 4)
+      real(real64) :: expected, loss
+      logical :: there
+
+      if (rank == 0) call execute_command_line("rm -rf "//prefix//"node_*")
+      call MPI_Barrier(MPI_COMM_WORLD)
+      call model%load(script("shared_node.py"), communicator=MPI_COMM_WORLD)
+      x = 0.1*(rank + 1)
+      target = 1
+      call model%train_step([torch_in(x)], [torch_in(target)], loss)
+      call model%checkpoint(prefix//"node_%r", step=1)
+      call MPI_Barrier(MPI_COMM_WORLD)
+      inquire (file=prefix//"node_"//achar(iachar("0") + rank)//"/checkpoint-000000000001.ckpt", exist=there)
+      call expect(there .eqv. rank == 0, "one rank of the node writes for all")
+      call model%train_step([torch_in(x)], [torch_in(target)], expected)
+      call model%load(script("shared_node.py"), communicator=MPI_COMM_WORLD)
+      call model%restore(prefix//"node_%r", found=found)
+      call expect(found == 1, "what the file of the node has")
+      call model%train_step([torch_in(x)], [torch_in(target)], loss)
+      call expect(loss == expected, "random states of each rank are in the file of the node")
+      call expect(warned == "", "no warning: "//warned)
+   end subroutine one_file_of_a_node
 
    subroutine objects_of_files()
       character(40) :: objects

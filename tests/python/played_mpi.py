@@ -6,6 +6,12 @@ import ctypes
 NULL, LONE, SECOND_OF_TWO, FIRST_OF_TWO, INTER = 2, 3, 4, 5, 6
 
 
+def words_of(text):
+    """What a rank sends for a text: its length, and the text in words."""
+    data = text.encode()
+    return [[len(data)], [int.from_bytes(data[i : i + 4], "little") for i in range(0, len(data), 4)]]
+
+
 class Played:
     """Subroutines of MPI. Rank 1 of the communicator of two sends texts, or never comes."""
 

@@ -52,6 +52,19 @@ def test_replay_gives_the_same(load, recorder, tmp_path, monkeypatch, capsys):
     ]
 
 
+def test_no_call_is_recorded_beyond_the_limit(load, tmp_path, monkeypatch):
+    monkeypatch.setenv("FTN_PYTORCH_LOG_LIMIT", "1K")
+    made = call_recorder.Recorder(tmp_path / "calls", 5)
+    monkeypatch.setattr(call_recorder, "recorder", lambda: made)
+    runner = load(NOISE)
+    call(runner, numpy.zeros(40))  # 320 bytes, changed in place, and as many come out
+    with pytest.warns(match="no call is recorded after number 1, the next one goes beyond FTN_PYTORCH_LOG_LIMIT"):
+        call(runner, numpy.zeros(40))
+    call(runner, numpy.zeros(1))
+    folders = [path.name for path in (tmp_path / "calls").glob("call-*")]
+    assert folders == ["call-0001"] and (tmp_path / "calls" / "call-0001" / "result.json").exists()
+
+
 def test_replay_needs_no_ranks(mpi, load, recorder, tmp_path, monkeypatch):
     call(load(NOISE, communicator=FIRST_OF_TWO), numpy.zeros(2))
     mpi.initialised = 0

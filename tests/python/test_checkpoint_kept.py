@@ -104,7 +104,7 @@ def test_a_file_makes_no_objects_of_classes_that_are_not_the_users_own(tmp_path,
     assert forged != text
     restored = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(base.archive, "read", lambda *_: (json.loads(forged)[0], {}))
+        patch.setattr(base.archive, "read", lambda *_: (json.loads(forged)[0], {}, {}))
         with fails("FORMAT", "subprocess.Popen, which is no class of the script"):
             Checkpoint(values=restored).restore(path)
     assert restored == []

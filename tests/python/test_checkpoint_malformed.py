@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from ftn_pytorch import _embed, errors
-from ftn_pytorch.checkpoint import archive, base, file
+from ftn_pytorch.checkpoint import archive, base, content, file
 
 SCRIPT = """
 import datetime, decimal, enum, itertools, pathlib, statistics, types, fractions
@@ -84,7 +84,7 @@ def written(load, tmp_path):
     _embed.bind(runner, "step", 0)[0]()
     path = str(tmp_path / "state")
     _embed.save(runner, path)
-    return runner, path, base._read_archive(path)
+    return runner, path, content.read(path)[:3]
 
 
 def test_a_malformed_content_is_format_and_runs_no_code(written, monkeypatch):
@@ -100,8 +100,8 @@ def test_a_malformed_content_is_format_and_runs_no_code(written, monkeypatch):
             forged[dice.choice(list(arrays))] = dice.choice(odd_arrays)
         else:
             tree = changed(state, dice.choice(ways), dice.choice(ODD))
-        content = json.loads(json.dumps(tree)), forged
-        monkeypatch.setattr(archive, "read", lambda *_, content=content: content)
+        found = json.loads(json.dumps(tree)), forged, {}
+        monkeypatch.setattr(archive, "read", lambda *_, found=found: found)
         try:
             _embed.restore(runner, path)
             done["restored"] += 1
@@ -135,6 +135,26 @@ def test_a_file_of_other_ways_to_run_that_nobody_wrote(what, written, monkeypatc
         assert not objects
     except errors.FtnPytorchError as failure:
         assert failure.status == "FORMAT" and "Traceback" not in failure.text
+
+
+PARTS = {
+    "no table": [],
+    "another rank": {"1": b""},
+    "nothing": {"2": None},
+    "a number": {"2": torch.tensor(1 << 60)},
+    "large numbers": {"2": torch.tensor([300])},
+    "reals": {"2": torch.tensor([0.5])},
+    "sparse": {"2": torch.eye(2).to_sparse()},
+    "foreign": {"2": b"PK, and no more of it"},
+    "empty": {"2": torch.zeros(0, dtype=torch.uint8)},
+}
+
+
+@pytest.mark.parametrize("what", PARTS)
+def test_a_state_of_another_rank_that_nobody_wrote(what):
+    with pytest.raises(errors.FtnPytorchError) as refused:
+        content.of_rank(({}, {}, {}, PARTS[what]), 2, "the file")
+    assert refused.value.status == "FORMAT" and "the file" in refused.value.text
 
 
 @pytest.mark.parametrize("kind", ["torch", "plain"])

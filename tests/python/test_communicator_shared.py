@@ -9,7 +9,7 @@ import pytest
 from ftn_pytorch import Checkpoint
 from ftn_pytorch.errors import FtnPytorchError
 from ftn_pytorch.ranks.communicator import Communicator
-from played_mpi import FIRST_OF_TWO, LONE, SECOND_OF_TWO
+from played_mpi import FIRST_OF_TWO, LONE, SECOND_OF_TWO, words_of
 
 torch = pytest.importorskip("torch")
 
@@ -80,11 +80,15 @@ def test_without_a_communicator_a_rank_holds_all(load, tmp_path, monkeypatch):
     assert objects_of(tmp_path / "rank1") == ["buffer", "net", "optimizer"]
 
 
-def test_a_part_is_no_whole(two, load, tmp_path, fails):
+def test_a_part_is_no_whole(two, load, tmp_path, fails, monkeypatch):
     two(SCRIPT, tmp_path)
     alone = load(SCRIPT)
     with fails("FORMAT", "the file has no 'net', which that of rank 0 has: load with communicator="):
         alone.restore(f"{tmp_path}/rank1")
+    monkeypatch.setenv("PMI_SIZE", "4")
+    monkeypatch.setenv("PMI_RANK", "3")
+    with fails("NO_CHECKPOINT", "rank3 does not exist", "a file that ranks of a node share: load with communicator="):
+        alone.restore(f"{tmp_path}/rank%r")
 
 
 @pytest.mark.parametrize(
@@ -145,7 +149,7 @@ def test_new_ranks_need_shared_names(mpi, load, tmp_path, fails):
     text = SCRIPT.replace("ftn_pytorch_shared", "other")
     load(text, communicator=LONE).checkpoint(f"{tmp_path}/rank%r", 3, 1)
     runner = load(text, communicator=FIRST_OF_TWO)
-    mpi.from_others = [[2], [0x7D7B], [4], [0x6C6C756E]]  # "{}", "null"
+    mpi.from_others = [*words_of("[null, [], {}]"), *words_of("[null, [], null]")]
     with fails("FORMAT", "written by 1 ranks, and there are 2", 'ftn_pytorch_shared = ["net"]'):
         runner.restore(f"{tmp_path}/rank%r")
 
@@ -192,7 +196,9 @@ def test_a_rank_with_a_hook_and_without_its_folder_waits_for_nobody(mpi, load, t
         communicator=FIRST_OF_TWO,
     )
     (tmp_path / "rank1").mkdir()
-    text = b'{"7": 2}'
-    mpi.from_others = [[len(text)], [int.from_bytes(text[i : i + 4], "little") for i in range(0, len(text), 4)]]
+    mpi.from_others = words_of('[null, [], {"7": [2, null, []]}]')
     with fails("NO_CHECKPOINT", "there is no step that all ranks have. Steps of rank 0: none; rank 1: 7"):
         runner.restore(f"{tmp_path}/rank%r")
+    (tmp_path / "other1x").mkdir()
+    with fails("PYTHON", "other0"):  # by its hook: no rank has a folder
+        runner.restore(f"{tmp_path}/other%r")

@@ -34,7 +34,7 @@ def host(monkeypatch):
 def without_launcher(monkeypatch):
     for name in (*RANKS, *launcher._LOCAL_SIZES, "OMP_NUM_THREADS"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(launcher, "cores_of_ranks", list)
+    monkeypatch.setattr(launcher, "cores_of_ranks", lambda count: [])
 
 
 # ---- warnings

@@ -1,13 +1,19 @@
 # SPDX-License-Identifier: MIT
 """Saved recordings: a script, its file, and the script again give what the script alone gives; and what is refused."""
 
+import os
+from pathlib import Path
+
 import pytest
 
 from ftn_pytorch import _embed, load_recording
+from ftn_pytorch.checkpoint import file as checkpoint_file
 from ftn_pytorch.errors import FtnPytorchError
 from ftn_pytorch.opening import open_runner
 
 torch = pytest.importorskip("torch")
+
+from program_without_python import Program  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("extension")
 
@@ -189,6 +195,31 @@ def test_fortran_sees_it_through_python(file):
             _embed.load(0, file, options, {})
     with pytest.raises(FtnPytorchError, match="it takes no config"):
         _embed.load(0, file, {}, {"lr": 1})
+
+
+def test_states_of_other_ranks_are_passed_over_and_not_written_again(recorded, tmp_path, file):
+    build = Path(os.environ.get("FTN_PYTORCH_BUILD_DIR", Path(__file__).parents[2] / "build" / "dev"))
+    if not next(build.glob("lib*/libftn_pytorch_direct.so"), None):
+        pytest.skip("there is no build with a direct path")
+    runner, _, _ = recorded()
+    checkpoint = runner.found_state()
+    encoded = checkpoint._encoded("", checkpoint._collector())
+    (tmp_path / "run").mkdir()
+    place = str(tmp_path / "run" / "checkpoint-000000000007.ckpt")
+    checkpoint_file.write(place, *checkpoint._content_of(7, encoded, {"parts": [1, 2]}, {"1": b"one", "2": b"other"}))
+    assert sorted(torch.load(place, weights_only=True)["ranks"]) == ["1", "2"]
+
+    saved = load_recording(file)
+    assert saved.restore(str(tmp_path / "run")) == 7
+    saved.write(str(tmp_path / "with_python"), step=8)
+    program = Program(build)
+    for words in (("load", file), ("restore", f"{tmp_path}/run"), ("checkpoint", f"{tmp_path}/without_python")):
+        program.tell(*words)
+    assert program.end() == 0
+    for folder in ("with_python", "without_python"):
+        (written,) = (tmp_path / folder).glob("*.ckpt")
+        assert "ranks" not in torch.load(written, weights_only=True)
+        assert not (checkpoint_file.description(str(written)) or {}).get("parts")
 
 
 def test_checkpoints_of_before_are_restored_by_scripts_only(recorded, tmp_path, file, monkeypatch):

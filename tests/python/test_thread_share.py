@@ -32,13 +32,13 @@ def cores(begin, end):
         ([cores(0, 2)] * 4, 4, 1),
         ([cores(0, 6)], 1, 6),
         ([cores(0, 6)] * 3, 1, 6),  # no job: the parent is a shell with other children
-        ([cores(0, 16)], 4, 4),  # each rank has a script for a parent, or others are yet to be started
+        ([cores(0, 16)], 4, 4),  # others are yet to be started
         ([], 4, 4),
     ],
 )
 def test_bound_ranks_keep_their_cores(monkeypatch, ranks, count, share):
     monkeypatch.setattr(launcher, "cores", lambda: ranks[0] if ranks else cores(0, 16))
-    monkeypatch.setattr(launcher, "cores_of_ranks", lambda: ranks)
+    monkeypatch.setattr(launcher, "cores_of_ranks", lambda count: ranks)
     monkeypatch.setenv(LAUNCHED, str(count))
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     assert process.share() == share == process.threads()
@@ -48,7 +48,8 @@ LAUNCHER = """
 import os, subprocess, sys
 def started(core):
     bind = lambda: os.sched_setaffinity(0, {core})
-    return subprocess.Popen([sys.executable, "-c", sys.argv[1]], stdin=subprocess.PIPE, preexec_fn=bind)
+    command = [*eval(sys.argv.pop(1)), sys.executable, "-c", sys.argv[1]]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, preexec_fn=bind)
 ranks = [started(int(core)) for core in sys.argv[2:]]
 for rank in ranks:
     rank.communicate(b"all are there")
@@ -57,21 +58,23 @@ RANK = """
 import sys
 from ftn_pytorch.host import launcher
 sys.stdin.read()
-print(launcher.cores_of_ranks() if launcher.cores() == {int(sys.argv[1])} else "another core")
+print(launcher.cores_of_ranks(2) if launcher.cores() == {int(sys.argv[1])} else "another core")
 """
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="processes cannot be bound here")
-def test_cores_of_ranks_are_those_that_the_launcher_has_bound_them_to(python):
+@pytest.mark.parametrize("script", [[], ["sh", "-c", '"$@"; true', "of each rank"]], ids=["alone", "in a script"])
+def test_cores_of_ranks_are_those_that_the_launcher_has_bound_them_to(python, script):
     first, last = min(os.sched_getaffinity(0)), max(os.sched_getaffinity(0))
-    seen = python(LAUNCHER, RANK.replace("sys.argv[1]", str(first)), first, last).splitlines()
+    program = LAUNCHER.replace("eval(sys.argv.pop(1))", repr(script))
+    seen = python(program, RANK.replace("sys.argv[1]", str(first)), first, last).splitlines()
     assert str([{first}, {last}]) in seen
 
 
 def test_nothing_is_told_without_a_parent(monkeypatch):
     for parent in (0, 1 << 30):
         monkeypatch.setattr(os, "getppid", lambda parent=parent: parent)
-        assert launcher.cores_of_ranks() == []
+        assert launcher.cores_of_ranks(2) == []
 
 
 @pytest.mark.parametrize(
@@ -80,6 +83,61 @@ def test_nothing_is_told_without_a_parent(monkeypatch):
 )
 def test_number_on_the_node(environment, rank):
     assert launcher.local_rank(environment) == rank
+
+
+# What srun tells the sixth of ten ranks, the second one of its node, with cyclic distribution, and what is added
+SRUN = {
+    "SLURM_JOB_ID": "99",
+    "SLURM_STEP_ID": "0",
+    "SLURM_NTASKS": "10",
+    "SLURM_STEP_NUM_TASKS": "10",
+    "SLURM_STEP_TASKS_PER_NODE": "4(x2),2",
+    "SLURM_PROCID": "5",
+    "SLURM_LOCALID": "1",
+    "SLURM_NODEID": "2",
+    "SLURM_CPUS_PER_TASK": "6",
+}
+PMIX = {"PMIX_RANK": "5", "PMIX_NAMESPACE": "slurm.pmix.99.0"}
+PMI2 = {"PMI_RANK": "5", "PMI_SIZE": "10", "PMI_JOBID": "99.0"}
+# mpirun and mpiexec start a process of their own on each node by srun
+OF_DAEMON = {**SRUN, "SLURM_STEP_NUM_TASKS": "3", "SLURM_STEP_TASKS_PER_NODE": "1(x3)", "SLURM_PROCID": "2"}
+OF_DAEMON = {**OF_DAEMON, "SLURM_LOCALID": "0", "SLURM_CPUS_PER_TASK": "24"}
+OPEN_MPI = {
+    "OMPI_COMM_WORLD_SIZE": "10",
+    "OMPI_COMM_WORLD_RANK": "5",
+    "OMPI_COMM_WORLD_LOCAL_RANK": "1",
+    "OMPI_COMM_WORLD_LOCAL_SIZE": "2",
+}
+HYDRA = {"PMI_SIZE": "10", "PMI_RANK": "5", "MPI_LOCALRANKID": "1", "MPI_LOCALNRANKS": "2"}
+
+
+@pytest.mark.parametrize(
+    ("environment", "share", "job"),
+    [
+        (SRUN, 6, "SLURM_JOB_ID.99.0"),
+        ({**SRUN, **PMIX}, 6, "PMIX_NAMESPACE.slurm.pmix.99.0"),
+        ({**SRUN, **PMI2}, 6, "SLURM_JOB_ID.99.0"),
+        ({**SRUN, "SLURM_CPUS_PER_TASK": "100"}, 24, "SLURM_JOB_ID.99.0"),
+        ({name: value for name, value in SRUN.items() if name != "SLURM_CPUS_PER_TASK"}, 12, "SLURM_JOB_ID.99.0"),
+        ({**OF_DAEMON, **OPEN_MPI, "OMPI_MCA_ess_base_jobid": "7"}, 12, "OMPI_MCA_ess_base_jobid.7"),
+        ({**OF_DAEMON, **HYDRA}, 12, "SLURM_JOB_ID.99.0"),
+        (HYDRA, 12, None),
+    ],
+    ids=["srun", "srun pmix", "srun pmi2", "srun more", "srun no cores", "mpirun", "mpiexec", "mpiexec of PBS"],
+)
+def test_what_launchers_tell(monkeypatch, environment, share, job):
+    """By variables alone: whether the cores of the other ranks are told is another matter."""
+    for name in os.environ:
+        if name.startswith(("OMPI_", "PMI", "SLURM_", "MPI_", "OMP_NUM_THREADS")):
+            monkeypatch.delenv(name)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(launcher, "cores", lambda: cores(0, 24))
+    monkeypatch.setattr(launcher, "cores_of_ranks", lambda count: [])
+    assert launcher.launched_rank_and_size() == (5, 10)
+    assert (launcher.local_rank(os.environ), launcher.local_ranks(os.environ)) == (1, 2)
+    assert process.share() == share
+    assert job is None or launcher.job() == job
 
 
 def test_the_core_knows_the_same_launchers():
@@ -93,7 +151,7 @@ import json, os, sys
 import numpy
 from ftn_pytorch import _embed
 from ftn_pytorch.host import launcher, openblas, process
-launcher.cores, launcher.cores_of_ranks = lambda: set(range(12)), list
+launcher.cores, launcher.cores_of_ranks = lambda: set(range(12)), lambda count: []
 openblas.set_threads(6)
 openblas._known.clear()
 _embed.on_start({"adopted": sys.argv[1]})
@@ -154,7 +212,7 @@ def crowded(monkeypatch):
     torch = pytest.importorskip("torch")
     before = torch.get_num_threads()
     monkeypatch.setattr(launcher, "cores", lambda: set(range(8)))
-    monkeypatch.setattr(launcher, "cores_of_ranks", list)
+    monkeypatch.setattr(launcher, "cores_of_ranks", lambda count: [])
     monkeypatch.setattr(process, "_state", process._State())
 
     def crowded(ranks, threads, rank=0):
@@ -181,6 +239,13 @@ def test_too_many_threads_are_told_once(crowded):
 @pytest.mark.parametrize(("ranks", "threads", "rank"), [(4, 2, 0), (1, 16, 0), (4, 4, 1), (16, 1, 0)])
 def test_no_warning(crowded, recwarn, ranks, threads, rank):
     crowded(ranks, threads, rank)
+    assert not recwarn.list
+
+
+def test_first_ranks_of_other_nodes_leave_it_to_rank_0(crowded, recwarn, monkeypatch):
+    monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "8")
+    monkeypatch.setenv("OMPI_COMM_WORLD_RANK", "4")
+    crowded(4, 4)
     assert not recwarn.list
 
 

@@ -5,6 +5,9 @@ With tensors it is what ``torch.save`` writes of ``{MARK: 1, "state": text, "arr
 ``torch.load`` reads it with ``weights_only=True``: tensors and texts, no code. What a program without Python needs to
 go on from it stands beside that, see ``resumption``. Without tensors it holds ``state.json``
 and one ``.npy`` for each array, and torch is not needed to write or to read it. Neither ever unpickles anything else.
+
+``parts`` are whole checkpoints of other ranks, by the number of the rank, as bytes: tensors of uint8 in an entry
+``"ranks"``, or members ``ranks/7``.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from .file import MARK
 
 TORCH = "torch"
 PLAIN = "plain"
+_RANKS = "ranks"
 
 
 def kind_of(arrays: Mapping[str, Any]) -> str:
@@ -28,16 +32,22 @@ def kind_of(arrays: Mapping[str, Any]) -> str:
     return TORCH if any(map(is_tensor, arrays.values())) else PLAIN
 
 
-def write(stream: Any, state: Any, arrays: Mapping[str, Any], others: Mapping[str, Any] | None = None) -> None:
+def write(
+    stream: Any,
+    state: Any,
+    arrays: Mapping[str, Any],
+    others: Mapping[str, Any] | None = None,
+    parts: Mapping[str, bytes] | None = None,
+) -> None:
     """Write text and arrays to a stream that need not be able to go back.
 
     others: plain values and tensors that stand beside them, which torch writes. ``state`` may have been written as text
     before, see ``text_of``.
     """
     if others or kind_of(arrays) == TORCH:
-        _write_torch(stream, state, arrays, others or {})
+        _write_torch(stream, state, arrays, others or {}, parts or {})
     else:
-        _write_plain(stream, state, arrays)
+        _write_plain(stream, state, arrays, parts or {})
 
 
 def text_of(state: Any, arrays: Mapping[str, Any]) -> str:
@@ -46,7 +56,9 @@ def text_of(state: Any, arrays: Mapping[str, Any]) -> str:
     return json.dumps([state, dtypes])
 
 
-def _write_torch(stream: Any, state: Any, arrays: Mapping[str, Any], others: Mapping[str, Any]) -> None:
+def _write_torch(
+    stream: Any, state: Any, arrays: Mapping[str, Any], others: Mapping[str, Any], parts: Mapping[str, bytes]
+) -> None:
     import torch
 
     tensors = {}
@@ -57,10 +69,12 @@ def _write_torch(stream: Any, state: Any, arrays: Mapping[str, Any], others: Map
             # Not torch.from_numpy, which does not know all of NumPy's types.
             tensors[name] = torch.frombuffer(bytearray(array.tobytes()) or bytearray(1), dtype=torch.uint8)
     text = state if isinstance(state, str) else text_of(state, arrays)
-    torch.save({MARK: 1, "state": text, "arrays": tensors, **others}, stream)
+    held = {rank: torch.frombuffer(bytearray(part), dtype=torch.uint8) for rank, part in parts.items()}
+    of_ranks = {_RANKS: held} if held else {}
+    torch.save({MARK: 1, "state": text, "arrays": tensors, **others, **of_ranks}, stream)
 
 
-def _write_plain(stream: Any, state: Any, arrays: Mapping[str, Any]) -> None:
+def _write_plain(stream: Any, state: Any, arrays: Mapping[str, Any], parts: Mapping[str, bytes]) -> None:
     members = {name: f"{number}.npy" for number, name in enumerate(arrays)}
     with zipfile.ZipFile(stream, "w") as archive:
         archive.writestr(MARK, "")
@@ -70,10 +84,12 @@ def _write_plain(stream: Any, state: Any, arrays: Mapping[str, Any]) -> None:
 
             with archive.open(members[name], "w", force_zip64=True) as member:
                 numpy.lib.format.write_array(member, array, allow_pickle=False)
+        for rank, part in parts.items():
+            archive.writestr(f"{_RANKS}/{rank}", part)
 
 
-def read(raw: BinaryIO, kind: str, path: str) -> tuple[Any, dict[str, Any]]:
-    """Text and arrays; FORMAT if there is anything else in the archive."""
+def read(raw: BinaryIO, kind: str, path: str) -> tuple[Any, dict[str, Any], dict[str, Any]]:
+    """Text, arrays and parts, which are bytes or tensors of bytes; FORMAT if there is anything else in the archive."""
     try:
         return _read_torch(raw) if kind == TORCH else _read_plain(raw)
     except ImportError as failure:
@@ -89,7 +105,7 @@ def read(raw: BinaryIO, kind: str, path: str) -> tuple[Any, dict[str, Any]]:
         ) from failure
 
 
-def _read_torch(raw: BinaryIO) -> tuple[Any, dict[str, Any]]:
+def _read_torch(raw: BinaryIO) -> tuple[Any, dict[str, Any], dict[str, Any]]:
     import torch
 
     content = torch.load(raw, map_location="cpu", weights_only=True)
@@ -100,10 +116,10 @@ def _read_torch(raw: BinaryIO) -> tuple[Any, dict[str, Any]]:
 
         size = int(numpy.prod(shape, dtype=int)) * numpy.dtype(dtype).itemsize
         arrays[name] = arrays[name].numpy()[:size].view(dtype).reshape(shape)
-    return state, arrays
+    return state, arrays, content.get(_RANKS, {})
 
 
-def _read_plain(raw: BinaryIO) -> tuple[Any, dict[str, Any]]:
+def _read_plain(raw: BinaryIO) -> tuple[Any, dict[str, Any], dict[str, Any]]:
     with zipfile.ZipFile(raw) as archive:
         state, members = json.loads(archive.read("state.json"))
         arrays = {}
@@ -111,4 +127,5 @@ def _read_plain(raw: BinaryIO) -> tuple[Any, dict[str, Any]]:
             import numpy
 
             arrays[name] = numpy.lib.format.read_array(io.BytesIO(archive.read(member)), allow_pickle=False)
-    return state, arrays
+        held = [name for name in archive.namelist() if name.startswith(f"{_RANKS}/")]
+        return state, arrays, {name.rpartition("/")[2]: archive.read(name) for name in held}

@@ -28,7 +28,7 @@ def as_trained(
     Also by name the trees of what the program made for the model, which the process that trains has not, and their
     arrays. ``read``: gives the content of a file. Samples that waited are not kept, with a warning.
     """
-    about, state, arrays = content
+    about, state, arrays, *_ = content
     objects = dict(state["objects"])
     beside = decode(plain(objects.pop(NAME)), arrays, find_type)
     if beside["queue"]:
@@ -42,7 +42,7 @@ def as_trained(
         inner = os.path.join(folder, "child")
         with open(inner, "wb") as stream:
             stream.write(beside["remote"])
-        trained, state, inner_arrays = read(inner)
+        trained, state, inner_arrays, *_ = read(inner)
     others = {name: tree for name, tree in objects.items() if name not in state["objects"]}
     return ({**trained, "step": about.get("step")}, state, inner_arrays), others, arrays
 

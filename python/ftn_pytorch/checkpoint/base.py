@@ -14,7 +14,7 @@ from ..host import fair_lock, launcher, process, trial
 from ..ranks import own_rank
 from ..values import is_tensor, random_states, user_objects
 from ..values.encoding import Unstorable, decode, find_imported_type
-from . import archive, file, folder, resumption
+from . import archive, content, file, folder, resumption
 from .capture import Collector
 from .changes import Changes
 from .description import RANK_OF_JOB, describe
@@ -28,6 +28,9 @@ _WRITTEN = "keeps_written"
 SHARED_KEY = "shared"
 NOT_UNDERSTOOD = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RuntimeError, AssertionError)
 _FALLS_BACK = ("CORRUPT", "FORMAT", "FILE")
+
+Encoded = tuple[Collector, dict[str, Any], dict[str, Any]]
+"""What made the trees, the state as trees, and the arrays in it."""
 
 
 class Checkpoint:
@@ -108,7 +111,9 @@ class Checkpoint:
         place = file.resolve(path)
         if not os.path.exists(place):
             folder.prepare(place)
-            raise FtnPytorchError("NO_CHECKPOINT", f"{place} does not exist, so there is nothing to restore")
+            has_first = "%r" in path and os.path.exists(path.replace("%r", "0"))
+            advice = ". Its state may be in a file that ranks of a node share: load with communicator=" * has_first
+            raise FtnPytorchError("NO_CHECKPOINT", f"{place} does not exist, so there is nothing to restore{advice}")
         with fair_lock.lock():
             if not os.path.isdir(place):
                 return self._apply(self._read(place), place)
@@ -127,7 +132,7 @@ class Checkpoint:
         place = file.resolve(path)
         if os.path.isdir(place):
             place = folder.candidates(place, None)[0].path
-        about, state, arrays = _read_archive(place)
+        about, state, arrays, _ = content.read(place)
         if state is None:
             return about
         try:
@@ -178,15 +183,21 @@ class Checkpoint:
         return find_imported_type(name)
 
     def _write(self, path: str, step: int | None) -> None:
-        encoder, state, arrays = self._encoded(path, self._collector())
-        about = self._about(step, archive.kind_of(arrays), encoder)
+        file.write(path, *self._content_of(step, self._encoded(path, self._collector())))
+
+    def _content_of(
+        self, step: int | None, encoded: Encoded, more: Mapping[str, Any] | None = None, parts: Any = None
+    ) -> tuple[dict[str, Any], Callable[[Any], None]]:
+        """Description of a file, and what writes its archive. ``more`` is part of the description."""
+        encoder, state, arrays = encoded
+        about = {**self._about(step, archive.kind_of(arrays), encoder), **(more or {})}
         others: dict[str, Any] = {}
         text: Any = state
         if about["archive"] == archive.TORCH:
             text, others = resumption.entries(encoder, state, arrays)
-        file.write(path, about, lambda stream: archive.write(stream, text, arrays, others))
+        return about, lambda stream: archive.write(stream, text, arrays, others, parts)
 
-    def _encoded(self, path: str, encoder: Collector) -> tuple[Collector, dict[str, Any], dict[str, Any]]:
+    def _encoded(self, path: str, encoder: Collector) -> Encoded:
         """The state as trees, and the arrays in it."""
         named = self._collect()
         of_first: set[str] = set()
@@ -238,7 +249,7 @@ class Checkpoint:
 
     def _read(self, path: str) -> Any:
         """Content of a file, nothing of it applied yet."""
-        return _read_archive(path)
+        return content.read(path)
 
     def _apply(self, content: Any, path: str, first: Any = None, only: frozenset[str] | None = None) -> int | None:
         """Put the content of a file back; its step.
@@ -246,7 +257,7 @@ class Checkpoint:
         ``first``: content of the file of rank 0, which holds what this one leaves to it. ``only``: names to be
         restored; all others stay as they are, and so do random states.
         """
-        about, state, arrays = content
+        about, state, arrays, *_ = content
         if state is None:
             raise FtnPytorchError(
                 "FORMAT", f"{path} was written by ftn_pytorch_save of a script, which is needed to read it"
@@ -330,17 +341,6 @@ class Checkpoint:
                 f"{path} was written with another config: {', '.join(different)}. What the script derived from it "
                 "before the restart, such as a learning rate, is that of the file"
             )
-
-
-def _read_archive(path: str) -> tuple[dict[str, Any], Any, dict[str, Any]]:
-    with file.opened(path) as (about, raw):
-        if about.get("archive") not in (archive.TORCH, archive.PLAIN):
-            return about, None, {}
-        state, arrays = archive.read(raw, about["archive"], path)
-    parts = ("objects", "config", "random")
-    if not isinstance(state, dict) or not all(isinstance(state.get(part), dict) for part in parts):
-        raise FtnPytorchError("FORMAT", f"{path} cannot be understood: it lacks {', '.join(parts)}, or one of them")
-    return about, state, arrays
 
 
 def _refuse_other_rank(path: str) -> None:

@@ -28,7 +28,8 @@ FORMAT = 2
 """What is written. Format 1, which held less of what a script writes to, is read as well."""
 CHECKPOINT, RECORDING = 0, 1
 """Kinds of files. A saved recording is a checkpoint with tapes in its archive."""
-_TYPES = {"step": int, "archive": str, "rank": int, "ranks": int, "left_out": list, "shared": list}
+_TYPES = {"step": int, "archive": str, "rank": int, "ranks": int, "together": str}
+_LISTS = {"left_out": str, "shared": str, "parts": int}
 # Stands within the first bytes of every archive of ours, so that a file that was cut off is told from a foreign one.
 MARK = "ftn_pytorch checkpoint"
 _MAGIC = b"ftn_pytorch ckpt"
@@ -99,14 +100,19 @@ def locked(path: str) -> Iterator[None]:
 def write(path: str, about: dict[str, Any], fill: Callable[[_Stream], None], kind: int = CHECKPOINT) -> None:
     """Write a checkpoint as ``files.replaced`` does. ``fill`` writes the archive."""
     with files.replaced(path) as raw:
-        stream = _Stream(raw)
-        fill(stream)
-        if stream.failure is not None:
-            raise stream.failure
-        length = stream.length
-        stream.write(json.dumps(about).encode())
-        stream.write(_CLOSING.pack(_MAGIC, FORMAT, kind, length, stream.length - length))
-        stream.write(stream.digest.digest())
+        write_into(raw, about, fill, kind)
+
+
+def write_into(raw: BinaryIO, about: dict[str, Any], fill: Callable[[_Stream], None], kind: int = CHECKPOINT) -> None:
+    """The same into a stream."""
+    stream = _Stream(raw)
+    fill(stream)
+    if stream.failure is not None:
+        raise stream.failure
+    length = stream.length
+    stream.write(json.dumps(about).encode())
+    stream.write(_CLOSING.pack(_MAGIC, FORMAT, kind, length, stream.length - length))
+    stream.write(stream.digest.digest())
 
 
 @contextlib.contextmanager
@@ -118,9 +124,7 @@ def opened(path: str) -> Iterator[tuple[dict[str, Any], BinaryIO]]:
     loading.find(path)
     try:
         with open(path, "rb") as raw:
-            about = _check(raw, path)
-            raw.seek(0)
-            yield about, raw
+            yield check(raw, path), raw
     except OSError as failure:
         raise FtnPytorchError("FILE", f"{path} cannot be read: {failure.strerror or failure}") from failure
 
@@ -166,7 +170,8 @@ def archive_length(raw: BinaryIO) -> int:
     return 0 if closing is None else closing[2]
 
 
-def _check(raw: BinaryIO, path: str) -> dict[str, Any]:
+def check(raw: BinaryIO, path: str) -> dict[str, Any]:
+    """Description of a checkpoint in a stream, which stands at its beginning then. CORRUPT, FORMAT."""
     closing = _closing(raw)
     raw.seek(0)
     if closing is None:
@@ -189,9 +194,11 @@ def _check(raw: BinaryIO, path: str) -> dict[str, Any]:
         raise FtnPytorchError("FORMAT", f"{path} is of kind {of_kind}, which this version of ftn_pytorch does not know")
     raw.seek(length)
     try:
-        return _described(raw.read(size))
+        about = _described(raw.read(size))
     except (ValueError, RecursionError) as failure:
         raise FtnPytorchError("FORMAT", f"{path} has a description that no checkpoint has: {failure}") from failure
+    raw.seek(0)
+    return about
 
 
 def _described(text: bytes) -> dict[str, Any]:
@@ -200,9 +207,11 @@ def _described(text: bytes) -> dict[str, Any]:
     if not isinstance(about, dict):
         raise ValueError("it is no table")
     for name, kind in _TYPES.items():
-        value: Any = about.get(name)
-        is_right = value is None or type(value) is kind
-        if not is_right or (isinstance(value, list) and not all(isinstance(each, str) for each in value)):
+        if about.get(name) is not None and type(about[name]) is not kind:
+            raise ValueError(f"{name} is {about[name]!r}")
+    for name, kind in _LISTS.items():
+        value = about.get(name)
+        if value is not None and not (isinstance(value, list) and all(type(each) is kind for each in value)):
             raise ValueError(f"{name} is {value!r}")
     return about
 

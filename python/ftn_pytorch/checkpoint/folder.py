@@ -80,6 +80,16 @@ class Session:
     def __init__(self) -> None:
         self._locks: dict[str, Lock] = {}
         self._reached: dict[str, int] = {}
+        self._resolved: dict[tuple[str, str], str] = {}
+        self._elsewhere: dict[str, set[int] | None] = {}
+        """Of folders whose state is written into another one: steps there. None where there are no old files."""
+
+    def resolved(self, path: str) -> str:
+        """``file.resolve``, asked once for each name: for ranks that leave the file system alone."""
+        key = (os.getcwd(), path)
+        if key not in self._resolved:
+            self._resolved[key] = file.resolve(path)
+        return self._resolved[key]
 
     def went_on_from(self, folder: str, step: int) -> None:
         """A restart took that step; later ones are of a run that was given up."""
@@ -92,26 +102,65 @@ class Session:
         except for later ones of a run that was given up: they get the ending ``.abandoned``
         (``.abandoned.2``, ... where that is taken), and stay.
         """
-        if keep < 1:
-            raise FtnPytorchError("ARGUMENT", f"keep is {keep}, it must be at least 1")
-        if step is not None and step < 0:
-            raise FtnPytorchError("ARGUMENT", f"step is {step}, it must not be negative")
+        place, step = self.place(folder, keep, step)
+        write_file(place, step)
+        self.done(folder, keep, step)
+        return place
+
+    def next_step(self, folder: str) -> int:
+        """The step that ``write`` would take without one."""
+        reached = self._reached.get(folder)
+        if reached is None:
+            there = listed(folder) if os.path.isdir(folder) else []
+            reached = there[0].step if there else 0
+        return 1 + reached
+
+    def place(self, folder: str, keep: int, step: int | None) -> tuple[str, int]:
+        """Path and step of the file that comes next; the folder is locked, and what was given up is set aside."""
+        _require(keep, step)
         self._lock(folder)
         if self._locks[folder].is_held():
             file.remove_parts(folder, _NAME.pattern)
         there = listed(folder)
         reached = self._reached.get(folder)
         if step is None:
-            step = 1 + (reached if reached is not None else there[0].step if there else 0)
+            step = self.next_step(folder)
         # After a restart also those up to this step: other ranks may not have them.
         kept = step if reached is None else min(step, reached)
         self._set_aside([entry for entry in there if entry.step > kept], step, reached)
-        path = os.path.join(folder, name_of(step))
-        write_file(path, step)
+        return os.path.join(folder, name_of(step)), step
+
+    def done(self, folder: str, keep: int, step: int) -> None:
+        """The file of that step is written: remove the oldest."""
         self._reached[folder] = step
         for entry in listed(folder)[keep:]:
             _remove(entry.path)
-        return path
+
+    def place_elsewhere(self, folder: str, keep: int, step: int) -> None:
+        """``place`` for a rank whose state another one writes: what its folder holds is of former runs, if it is there.
+
+        Without such a folder, which is looked for once, nothing is done on the file system.
+        """
+        _require(keep, step)
+        if folder not in self._elsewhere:
+            self._elsewhere[folder] = set() if os.path.isdir(folder) and listed(folder) else None
+        if self._elsewhere[folder] is not None:
+            self.place(folder, keep, step)
+
+    def done_elsewhere(self, folder: str, keep: int, step: int) -> None:
+        """``done`` for such a rank: of its own files those go that would, if that of the step were one of them."""
+        self._reached[folder] = step
+        written = self._elsewhere.get(folder)
+        if written is None:
+            return
+        written.add(step)
+        there = listed(folder)
+        newest = sorted(written | {entry.step for entry in there}, reverse=True)[:keep]
+        for entry in there:
+            if entry.step not in newest:
+                _remove(entry.path)
+        if not listed(folder):
+            self._elsewhere[folder] = None
 
     def _lock(self, folder: str) -> None:
         held = self._locks.get(folder)
@@ -141,6 +190,13 @@ class Session:
             except OSError as failure:
                 text = f"{entry.path} cannot be renamed, and is of a run that was given up: {failure.strerror}"
                 raise FtnPytorchError("FILE", text) from failure
+
+
+def _require(keep: int, step: int | None) -> None:
+    if keep < 1:
+        raise FtnPytorchError("ARGUMENT", f"keep is {keep}, it must be at least 1")
+    if step is not None and step < 0:
+        raise FtnPytorchError("ARGUMENT", f"step is {step}, it must not be negative")
 
 
 def _remove(path: str) -> None:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import torch
 
 from ..errors import FtnPytorchError, did_you_mean
-from ..host import process
+from ..host import log
 from ..recording.recorded_call import leaves
 from ..recording.saved_tape import Misfit, SavedTape
 from ..script.conventions import FORWARD, TRAIN
@@ -81,7 +81,7 @@ class SavedRecording(Checkpoint):
         self._used = {name: each for name, each in arrays.items() if each.untyped_storage().data_ptr() in memory}
         for name, value in recordings.settings().items():
             if recording["settings"][name] != value:
-                process.warn_once(
+                log.job_warning(
                     f"{self._file} was recorded with {name} = {recording['settings'][name]!r}, and it is {value!r} "
                     "here: numbers may differ in the last digits"
                 )

@@ -23,7 +23,7 @@ from ..host import files, log, process
 from ..ranks.communicator import Communicator
 from ..script.conventions import SHARED, STATE, TRANSIENT
 from ..values.encoding import Unstorable, find_imported_type, found_in
-from . import background_runs, file, names, shared
+from . import background_runs, file, names, shared, together
 from .base import NOT_UNDERSTOOD, SHARED_KEY, Checkpoint, not_understood
 from .capture import Collector
 from .changes import Changes
@@ -78,21 +78,32 @@ class ScriptCheckpoint(shared.RanksCheckpoint):
         ours, names = self._communicator, shared.declared(self._namespace, self._script)
         if ours is None or "%r" not in path or not names:
             return super().write(path, keep=keep, step=step)
+        self._shared = frozenset(names)
+        self._left_to_first = self._shared if ours.rank else frozenset()
+        try:
+            return together.write(
+                self,
+                ours,
+                path,
+                keep,
+                step,
+                lambda: self._described(names),
+                lambda digests, mine: shared.refuse_different(ours, digests, mine, self._script),
+            )
+        finally:
+            self._shared = self._left_to_first = frozenset()
+
+    def _described(self, listed: list[str]) -> dict[str, str]:
+        """What is to be the same on all ranks; SCRIPT if a name is not kept."""
         found = self._collect()
-        shared.require_same(ours, {name: found.get(name) for name in names}, self._collector(), self._script)
-        unknown = [name for name in names if name not in found]
+        unknown = [name for name in listed if name not in found]
         if unknown:
             raise FtnPytorchError(
                 "SCRIPT",
                 f"{self._script}: {SHARED} names {', '.join(unknown)}, which is not kept in checkpoints: it is none of "
                 f"{', '.join(found)}",
             )
-        self._shared = frozenset(names)
-        self._left_to_first = self._shared if ours.rank else frozenset()
-        try:
-            return super().write(path, keep=keep, step=step)
-        finally:
-            self._shared = self._left_to_first = frozenset()
+        return shared.descriptions({name: found[name] for name in listed}, self._collector())
 
     def is_empty(self) -> bool:
         """True if nothing among the names is state."""

@@ -2,7 +2,7 @@
 """Checkpoints of ranks that train one network: what is the same on all is written once, and all restore one step.
 
 ``ftn_pytorch_shared = ["net", "optimizer"]`` in a script names what is the same on all ranks of its communicator. With
-``%r`` in the name of a folder the file of rank 0 holds it, and the files of the others hold the rest.
+``%r`` in the name of a folder the file of rank 0 holds it, and the files of the others hold the rest; see ``together``.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from ..errors import FtnPytorchError
 from ..host import fair_lock, process
@@ -20,7 +20,8 @@ from ..ranks.communicator import Communicator
 from ..script.conventions import RESTORE, SAVE, SHARED
 from ..values import is_tensor
 from ..values.encoding import TAG, Unstorable
-from . import file, folder
+from . import agreement, file, folder, together
+from . import content as contents
 from .base import SHARED_KEY as KEY
 from .base import Checkpoint
 from .capture import Collector
@@ -65,11 +66,8 @@ def require_names(listed: Any, script: str, what: str, example: str, is_known: C
         raise FtnPytorchError("SCRIPT", f"{script}: {what} names {', '.join(unknown)}, which it does not define")
 
 
-def require_same(ours: Communicator, objects: Mapping[str, Any], encoder: Collector, script: str) -> None:
-    """FORMAT on all ranks if these objects, which a restart takes from rank 0, are not the same on all.
-
-    All ranks of the communicator must call this. Digests are exchanged, 64 bytes for each rank as long as they agree.
-    """
+def descriptions(objects: Mapping[str, Any], encoder: Collector) -> dict[str, str]:
+    """What objects are that must be the same on all ranks: their trees, and digests of their arrays."""
     mine: dict[str, str] = {}
     for name, value in objects.items():
         before = len(encoder.arrays)
@@ -78,9 +76,15 @@ def require_same(ours: Communicator, objects: Mapping[str, Any], encoder: Collec
         except Unstorable as failure:  # the write that comes next fails with it
             mine[name] = str(failure)
         mine.update({place: _digest(encoder.arrays[place]) for place in list(encoder.arrays)[before:]})
-    equality.compare(
+    return mine
+
+
+def refuse_different(ours: Communicator, digests: Sequence[str], mine: Mapping[str, str], script: str) -> None:
+    """FORMAT on all ranks if what a restart takes from rank 0 is not the same on all; see ``equality``."""
+    equality.refuse_different(
+        digests,
         mine,
-        lambda text: ours.gather(text, purpose="checkpoint(folder with %r)"),
+        lambda text: ours.gather(text, purpose=together.PURPOSE),
         f"{script}: {SHARED} names what is not the same on all ranks",
         "Nothing is written, since a restart would give all ranks what rank 0 has. Begin with the same numbers, and "
         f"change the network by average_gradients and the same optimizer only; or leave it out of {SHARED}",
@@ -103,96 +107,152 @@ def _digest(array: Any) -> str:
     return f"{array.dtype} {array.shape} {hashlib.sha256(array.tobytes()).hexdigest()}"
 
 
+class _Step(NamedTuple):
+    """Where a checkpoint is that all ranks may take."""
+
+    ranks: int
+    """How many wrote it."""
+    holders: Sequence[int]
+    """For each of these, as far as they are there now, the rank whose file has its state."""
+
+
 def restore(checkpoint: Checkpoint, ours: Communicator, path: str, step: int | None, fallback: bool) -> folder.Entry:
     """Put back the checkpoint of a folder with ``%r`` that all ranks take.
 
-    All ranks of the communicator must call this. A step is taken if all ranks have it that are there now and were there
-    when it was written: others may have been killed before they wrote theirs. Ranks that were not there then get
-    what is shared.
+    All ranks of the communicator must call this. A step is taken if there is the state of all ranks that are there now
+    and were there when it was written: others may have been killed before they wrote theirs. Ranks that were not there
+    then get what is shared.
     """
-    own, first = file.resolve(path), file.resolve(path.replace("%r", "0"))
-    entries, written_by = _agreed(ours, own, first, step)
+    steps = _agreed(ours, path, step)
+    entries = [folder.Entry(each, _place(path, found, each, ours.rank)) for each, found in steps.items()]
 
     def read(entry: folder.Entry) -> tuple[Any, Any]:
-        return _read_on_all(checkpoint, ours, entry, os.path.join(first, folder.name_of(entry.step)), written_by)
+        return _read_on_all(checkpoint, ours, entry, path, steps[entry.step])
 
-    entry, (content, shared) = checkpoint._read_newest(entries, own, fallback, read)
+    with process.warnings_held() as warnings:
+        entry, (content, shared) = checkpoint._read_newest(entries, file.resolve(path), fallback, read)
     if ours.rank == 0:
-        _warn_of_other_number(content, own, written_by[entry.step], ours.size)
-    only = None if ours.rank < written_by[entry.step] else frozenset(shared[0].get(KEY, ()))
-    failure: FtnPytorchError | None = None
-    try:
-        # Not while it waits for other ranks: one of them may wait for a step that a thread makes here with this lock.
-        with fair_lock.lock():
-            checkpoint._apply(content, entry.path, shared, only)
-    except FtnPytorchError as found:
-        failure = found
-    _require_all(ours, failure, "has restored nothing, but this one has")
+        _warn_of_other_number(content, file.resolve(path), steps[entry.step].ranks, ours.size)
+    else:
+        warnings.clear()  # rank 0 tells what was passed over
+    only = None if ours.rank < steps[entry.step].ranks else frozenset(shared[0].get(KEY, ()))
+    failure: Exception | None = None
+    with process.warnings_held() as later:
+        try:
+            # Not while it waits for other ranks: one may wait for a step that a thread makes here with this lock.
+            with fair_lock.lock():
+                checkpoint._apply(content, entry.path, shared, only)
+        except Exception as refused:
+            failure = refused
+    told = [*warnings, *agreement.of_all(later, os.path.dirname(entry.path), path)]
+    outcomes, _ = agreement.exchange(ours, _PURPOSE, failure, told)
+    agreement.require_all(outcomes, failure, "has restored nothing, but this one has")
     return entry
 
 
-def _agreed(ours: Communicator, own: str, first: str, step: int | None) -> tuple[list[folder.Entry], dict[int, int]]:
-    """Checkpoints that this rank may take together with the others, latest first, and how many ranks wrote them."""
-    there = folder.listed(own) if os.path.isdir(own) else []
-    mine = {entry.step: (file.description(entry.path) or {}).get("ranks") for entry in there}
-    steps = [{int(key): ranks for key, ranks in json.loads(text).items()} for text in _gather(ours, mine)]
-    written_by = {}
-    for each in sorted(set().union(*steps), reverse=True):
-        # A damaged file does not tell; those of the other ranks do.
-        ranks = next((found[each] for found in steps if found.get(each)), ours.size)
-        if all(each in found for found in steps[:ranks]):
-            written_by[each] = ranks
-    if not any(steps):
-        folder.prepare(own)
+def _place(path: str, found: _Step, step: int, rank: int) -> str:
+    holder = found.holders[rank] if rank < found.ranks else 0
+    return os.path.join(os.path.realpath(path.replace("%r", str(holder))), folder.name_of(step))
+
+
+def _agreed(ours: Communicator, path: str, step: int | None) -> dict[int, _Step]:
+    """Checkpoints that this rank may take together with the others, latest first."""
+    own = file.resolve(path)
+    failure: Exception | None = None
+    mine: dict[int, Any] = {}
+    try:
+        there = folder.listed(own) if os.path.isdir(own) else []
+        mine = {entry.step: _described(entry.path) for entry in there}
+    except Exception as refused:
+        failure = refused
+    outcomes, everywhere = agreement.exchange(ours, _PURPOSE, failure, value=mine)
+    agreement.require_all(outcomes, failure, "cannot say what it has")
+    files = [{int(key): about for key, about in each.items()} for each in everywhere]
+    complete: dict[int, _Step] = {}
+    for each in sorted(set().union(*files), reverse=True):
+        found = _found(each, files)
+        if found is not None:
+            complete[each] = found
+    if not any(files):
+        with process.warnings_held() as warnings:
+            folder.prepare(own)
+        agreement.exchange(ours, _PURPOSE, None, agreement.of_all(warnings, own, path))
         raise FtnPytorchError("NO_CHECKPOINT", f"{own} holds no checkpoint, nor do the folders of the other ranks")
-    allowed = [each for each in written_by if step is None or each <= step]
+    allowed = [each for each in complete if step is None or each <= step]
     if not allowed or (step is not None and allowed[0] != step):
         wanted = "no step that all ranks have" if step is None else f"no step {step} that all ranks have"
         listed = "; ".join(
-            f"rank {rank}: {', '.join(map(str, sorted(found, reverse=True)[:5])) or 'none'}"
-            for rank, found in enumerate(steps[:10])
+            f"rank {rank}: {', '.join(map(str, _steps_of(rank, files)[:5])) or 'none'}"
+            for rank in range(min(ours.size, 10))
         )
         raise FtnPytorchError("NO_CHECKPOINT", f"{own}: there is {wanted}. Steps of {listed}")
-    places = {each: own if ours.rank < written_by[each] else first for each in allowed}
-    return [folder.Entry(each, os.path.join(places[each], folder.name_of(each))) for each in allowed], written_by
+    return {each: complete[each] for each in allowed}
+
+
+def _described(path: str) -> list[Any] | None:
+    """How many ranks wrote it, what its files have alike, whose parts it has; None for a damaged file."""
+    about = file.description(path)
+    if about is None:
+        return None
+    return [about.get("ranks"), about.get(together.MARK), about.get(together.PARTS) or []]
+
+
+def _found(step: int, files: Sequence[Mapping[int, Any]]) -> _Step | None:
+    """Where a step is; None if the state of a rank is missing. ``files``: by rank, what its files say, by step.
+
+    A damaged file counts as one that has what nothing else has: who reads it is told.
+    """
+    known = {rank: there[step] for rank, there in enumerate(files) if there.get(step)}
+    first: list[Any] = next(iter(known.values()), [None, None, []])
+    ranks: int = first[0] or len(files)
+    holders: list[int | None] = [None for _ in files[:ranks]]
+    for rank, (_, mark, parts) in known.items():
+        if mark == first[1]:
+            for each in (rank, *parts):
+                if 0 <= each < len(holders):
+                    holders[each] = rank
+    damaged = -1
+    for rank, holder in enumerate(holders):
+        if step in files[rank] and files[rank][step] is None:
+            damaged = rank
+        if holder is None:
+            holders[rank] = damaged if damaged >= 0 else None
+    return None if None in holders else _Step(ranks, [each for each in holders if each is not None])
+
+
+def _steps_of(rank: int, files: Sequence[Mapping[int, Any]]) -> list[int]:
+    """Steps of which there is a file with the state of a rank, latest first."""
+    held = {step for there in files[:rank] for step, about in there.items() if about and rank in about[2]}
+    return sorted({*files[rank], *held}, reverse=True)
 
 
 def _read_on_all(
-    checkpoint: Checkpoint, ours: Communicator, entry: folder.Entry, first: str, written_by: Mapping[int, int]
+    checkpoint: Checkpoint, ours: Communicator, entry: folder.Entry, path: str, found: _Step
 ) -> tuple[Any, Any]:
-    """Content of the file of this rank, and of that of rank 0; the failure of any rank is one of all."""
-    failure: FtnPytorchError | None = None
-    content = shared = None
+    """Content that is of this rank, and that of the file of rank 0; the failure of any rank is one of all."""
+    failure: Exception | None = None
+    content: Any = None
+    shared: Any = None
+    first = _place(path, _Step(0, ()), entry.step, ours.rank)
     try:
         content = checkpoint._read(entry.path)
         shared = content if entry.path == first else None
+        if ours.rank < found.ranks and found.holders[ours.rank] != ours.rank:
+            content = contents.of_rank(content, ours.rank, entry.path)
         if shared is None and content[0].get(KEY):
             shared = checkpoint._read(first)
-        if ours.size > written_by[entry.step] and not content[0].get(KEY):
+        if ours.size > found.ranks and not content[0].get(KEY):
             raise FtnPytorchError(
                 "FORMAT",
-                f"{entry.path} was written by {written_by[entry.step]} ranks, and there are {ours.size}: the new ones "
+                f"{entry.path} was written by {found.ranks} ranks, and there are {ours.size}: the new ones "
                 f"would begin with a network of their own. Say in the script what is the same on all ranks, "
                 f'{SHARED} = ["net"], before it is written',
             )
-    except FtnPytorchError as found:
-        failure = found
-    _require_all(ours, failure, "cannot read its part")
+    except Exception as refused:
+        failure = refused
+    outcomes, _ = agreement.exchange(ours, _PURPOSE, failure)
+    agreement.require_all(outcomes, failure, "cannot read its part")
     return content, shared
-
-
-def _require_all(ours: Communicator, failure: FtnPytorchError | None, what: str) -> None:
-    """Raise the failure of this rank, or else that of another one: none may go on alone."""
-    outcomes = [json.loads(text) for text in _gather(ours, [failure.status, failure.text] if failure else None)]
-    if failure is not None:
-        raise failure
-    for rank, outcome in enumerate(outcomes):
-        if outcome is not None:
-            raise FtnPytorchError(outcome[0], f"rank {rank} {what}: {outcome[1]}")
-
-
-def _gather(ours: Communicator, value: Any) -> list[str]:
-    return ours.gather(json.dumps(value), purpose=_PURPOSE)
 
 
 def _warn_of_other_number(content: Any, place: str, before: int, now: int) -> None:

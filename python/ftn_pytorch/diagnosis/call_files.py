@@ -55,6 +55,10 @@ class CallWriter(Encoder):
         strides = [stride // size if size else 0 for stride in plain.strides]
         return _Kept(array, numpy.array(plain, copy=True), {"torch": dtype, "strides": strides})
 
+    def size(self) -> int:
+        """Bytes of the arrays."""
+        return sum(kept.copy.nbytes for kept in self.arrays.values())
+
     def changes(self, values: Any) -> dict[str, Any]:
         """Arrays of ``values`` that are no longer what ``add`` stored of them, by their path."""
         now = CallWriter()

@@ -31,7 +31,7 @@ from typing import Any
 
 from .._version import __version__
 from ..errors import summary
-from ..host import launcher, process
+from ..host import choice, launcher, log, process
 from ..values import is_tensor, random_states, results
 from .call_files import CallWriter
 
@@ -39,6 +39,8 @@ FORMAT = 2
 VARIABLE = "FTN_PYTORCH_RECORD"
 CALLS_VARIABLE = "FTN_PYTORCH_RECORD_CALLS"
 DEFAULT_CALLS = 10
+USUAL_LIMIT = 1 << 30
+"""Bytes of the arrays of all calls."""
 RESTORED, ASSIGNED = "restored", "assigned"
 
 
@@ -66,6 +68,7 @@ class Recorder:
         self.ended = False
         self._folder = folder
         self._limit = limit
+        self._bytes_left = choice.size_limit(USUAL_LIMIT)
         self._calls = 0
         self._modules = 0
         self._numbers: dict[int, int] = {}
@@ -153,15 +156,24 @@ class Recorder:
         number = self._numbers.get(id(runner))
         if number is None:
             return ()
+        store = CallWriter()
+        arguments = store.add([list(args), dict(kwargs)])
+        self._bytes_left -= store.size()
+        if self._bytes_left < 0:
+            self._limit = self._calls
+            log.job_warning(
+                f"{VARIABLE}: no call is recorded after number {self._calls}, "
+                f"the next one goes beyond {choice.LIMIT_VARIABLE}"
+            )
+            return None
         self._calls += 1
         folder = self._folder / f"call-{self._calls:04d}"
         folder.mkdir()
-        store = CallWriter()
         facts = {
             "module": number,
             "function": name,
             "flags": flags,
-            "arguments": store.add([list(args), dict(kwargs)]),
+            "arguments": arguments,
             "random": store.add(random_states.capture(), "random"),
         }
         _write(store, folder, "call", facts)
@@ -174,7 +186,7 @@ class Recorder:
             return
         folder, before, arguments, begin = record
         seconds = time.perf_counter() - begin
-        write_outcome(folder, outcome_of(result, failure), before.changes(arguments), seconds)
+        self._bytes_left -= write_outcome(folder, outcome_of(result, failure), before.changes(arguments), seconds)
 
 
 def outcome_of(result: Any, failure: BaseException | None) -> dict[str, Any]:
@@ -190,11 +202,15 @@ def outcome_of(result: Any, failure: BaseException | None) -> dict[str, Any]:
     return {"names": None if names is None else list(names), "values": on_host}
 
 
-def write_outcome(folder: Path, outcome: Mapping[str, Any], changes: Mapping[str, Any], seconds: float) -> None:
-    """``result.json`` and ``result.npz`` of a call; ``changes`` are arguments that the function changed in place."""
+def write_outcome(folder: Path, outcome: Mapping[str, Any], changes: Mapping[str, Any], seconds: float) -> int:
+    """``result.json`` and ``result.npz`` of a call; the size of its arrays in bytes.
+
+    ``changes`` are arguments that the function changed in place.
+    """
     store = CallWriter()
     facts = {"outcome": store.add(dict(outcome)), "changes": store.add(dict(changes), "changes"), "seconds": seconds}
     _write(store, folder, "result", facts)
+    return store.size()
 
 
 def _write(store: CallWriter, folder: Path, name: str, facts: Mapping[str, Any]) -> None:
@@ -214,7 +230,7 @@ def recorder() -> Recorder | None:
         return _recorder
     _tried = True
     name = os.environ.get(VARIABLE, "")
-    if name in ("", "0"):
+    if name in ("", "0") or not choice.writes_here():
         return None
     try:
         import numpy  # noqa: F401

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import summary
-from ..host import launcher, log, process
+from ..host import choice, launcher, log, process
 from ..ranks import own_rank
 
 VARIABLE = "FTN_PYTORCH_TORCH_PROFILE"
@@ -146,7 +146,7 @@ def _profile(folder: str) -> Profile | None:
 def ranges(name: str) -> tuple[Callable[[], None], Callable[[], None]] | None:
     """Functions for the begin and the end of a call, or None: not wanted, not possible, or torch is not imported."""
     folder = os.environ.get(VARIABLE, "")
-    if folder in ("", "0") or "torch" not in sys.modules:
+    if folder in ("", "0") or "torch" not in sys.modules or not choice.writes_here():
         return None
     profile = _profile(folder)
     return None if profile is None else (functools.partial(profile.push, name), profile.pop)

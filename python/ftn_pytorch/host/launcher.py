@@ -20,6 +20,8 @@ _LOCAL_RANKS = (
     *("OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "MV2_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID"),
     *("PALS_LOCAL_RANKID", "LOCAL_RANK"),
 )
+# Scripts between a launcher and its rank, such as one that sets variables.
+_MOST_SCRIPTS = 3
 _LOCAL_SIZES = (
     "OMPI_COMM_WORLD_LOCAL_SIZE",
     "MPI_LOCALNRANKS",
@@ -59,20 +61,50 @@ def of_parent(process: int) -> None:
     _parents[:] = [process]
 
 
-def cores_of_ranks() -> list[set[int]]:
-    """Cores of each process that the parent of this rank has started, this one among them; empty if that is not told.
+def cores_of_ranks(count: int) -> list[set[int]]:
+    """Cores of each of so many ranks of this node, this one among them; empty if that is not told.
 
-    The parent of the ranks of a node is the launcher there, unless they are started by a script.
+    The ranks of a node are the children of the launcher there, or those are scripts that have started one rank each,
+    with the cores that the launcher has given them.
     """
-    tasks = f"/proc/{_parents[0] if _parents else os.getppid()}/task"
+    ancestor = _parents[0] if _parents else os.getppid()
+    for _ in range(_MOST_SCRIPTS + 1):
+        children = _children(ancestor)
+        if len(children) == count:
+            try:
+                return [os.sched_getaffinity(each) for each in children]
+            except (OSError, AttributeError):
+                return []
+        ancestor = _parent(ancestor)
+    return []
+
+
+def cores_per_task(environment: Mapping[str, str]) -> int:
+    """What ``srun --cpus-per-task`` has given to each rank of this node, 0 if it was not srun or says nothing."""
+    text = environment.get("SLURM_CPUS_PER_TASK", "")
+    rank, size = _launched(environment)
+    # mpirun and mpiexec start processes of their own by srun, whose variables their ranks have, too
+    is_by_srun = (environment.get("SLURM_PROCID"), environment.get("SLURM_STEP_NUM_TASKS")) == (str(rank), str(size))
+    return min(int(text), len(cores())) if is_by_srun and text.isdigit() else 0
+
+
+def _parent(process: int) -> int:
     try:
-        children = []
-        for task in os.listdir(tasks):
-            with open(f"{tasks}/{task}/children", encoding="ascii") as file:
-                children += file.read().split()
-        return [os.sched_getaffinity(int(each)) for each in children]
-    except (OSError, AttributeError):
+        with open(f"/proc/{process}/stat", encoding="utf-8", errors="replace") as file:
+            return int(file.read().rpartition(")")[2].split()[1])
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
+def _children(process: int) -> list[int]:
+    found: list[int] = []
+    try:
+        for task in os.listdir(f"/proc/{process}/task"):
+            with open(f"/proc/{process}/task/{task}/children", encoding="ascii") as file:
+                found += map(int, file.read().split())
+    except OSError:
         return []
+    return found
 
 
 def _tasks_of_nodes(text: str) -> list[int]:
@@ -83,8 +115,12 @@ def _tasks_of_nodes(text: str) -> list[int]:
 
 def launched_rank_and_size() -> tuple[int, int]:
     """Rank and number of ranks of this process in its job, (0, 1) if no launcher tells."""
+    return _launched(os.environ)
+
+
+def _launched(environment: Mapping[str, str]) -> tuple[int, int]:
     for size_name, rank_name in _RANKS:
-        size, rank = os.environ.get(size_name, ""), os.environ.get(rank_name, "")
+        size, rank = environment.get(size_name, ""), environment.get(rank_name, "")
         if size.isdigit() and rank.isdigit():
             return int(rank), int(size)
     return 0, 1

@@ -9,7 +9,7 @@ import os
 import sys
 
 # At once: the thread that imports it first counts as the main thread of Python.
-import threading  # noqa: F401
+import threading
 import weakref
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -42,6 +42,7 @@ class _State:
 
 
 _state = _State()
+_held = threading.local()
 
 
 def host() -> Any:
@@ -61,6 +62,10 @@ def library_version() -> str | None:
 
 def warn(text: str, of_rank: bool = True) -> None:
     """Hand a warning to the Fortran program or to ``warnings`` where there is none, in a job with the rank."""
+    held = getattr(_held, "texts", None)
+    if held is not None:
+        held.append(text)
+        return
     rank, size = launcher.launched_rank_and_size()
     text = f"rank {rank}: {text}" if of_rank and size > 1 else text
     library = host()
@@ -78,6 +83,17 @@ def warn_once(text: str, of_rank: bool = True) -> None:
     if text not in _state.warnings:
         _state.warnings.add(text)
         warn(text, of_rank)
+
+
+@contextlib.contextmanager
+def warnings_held() -> Iterator[list[str]]:
+    """Warnings of this thread come into a list meanwhile: of what ranks do together one of them tells."""
+    before, found = getattr(_held, "texts", None), list[str]()
+    _held.texts = found
+    try:
+        yield found
+    finally:
+        _held.texts = before
 
 
 def start(info: Mapping[str, str]) -> None:
@@ -174,9 +190,10 @@ def share() -> int:
     Those that it may run on, each divided by the ranks of the node that may run there: a launcher may have bound each
     rank to cores of its own. Where that cannot be told, all ranks count as running everywhere.
     """
-    count, ranks = launcher.local_ranks(os.environ), launcher.cores_of_ranks()
+    count = launcher.local_ranks(os.environ)
+    ranks = launcher.cores_of_ranks(count)
     if len(ranks) != count:
-        return max(1, cores() // count)
+        return launcher.cores_per_task(os.environ) or max(1, cores() // count)
     of_core = Counter(core for each in ranks for core in each)
     return max(1, int(sum(1 / max(1, of_core[core]) for core in launcher.cores()) + _ROUNDING))
 
@@ -229,12 +246,14 @@ def _settle_openblas() -> None:
 
 def _warn_of_too_many(threads: int) -> None:
     text = too_many(threads)
-    if text and launcher.local_rank(os.environ) == 0:
-        warn_once(
-            f"{text}. Threads wait for each other there. Set OMP_NUM_THREADS={share()}, or call "
-            f"ftn_pytorch_set_threads({share()})",
-            of_rank=False,
-        )
+    if not text or launcher.local_rank(os.environ) != 0:
+        return
+    text += ". Threads wait for each other there. "
+    text += f"Set OMP_NUM_THREADS={share()}, or call ftn_pytorch_set_threads({share()})"
+    if launcher.launched_rank_and_size()[0] == 0:
+        warn_once(text, of_rank=False)
+    elif (library := host()) is not None:
+        library.log(1, text)  # a line of level info
 
 
 def too_many(threads: int) -> str:

@@ -109,25 +109,44 @@ class Communicator:
 
     def gather(self, text: str, *, purpose: str) -> list[str]:
         """The texts of all ranks, on all ranks, by two calls of MPI; see ``broadcast``."""
+        found = self._exchanged(text.encode("utf-8", "surrogateescape"), purpose, "all", ())
+        return [each.decode("utf-8", "surrogateescape") for each in found]
+
+    def collect(self, data: bytes, root: int, *, purpose: str) -> list[bytes]:
+        """The data of the ranks that name the same root, on this root, in their order; empty data on the others.
+
+        All ranks call it, each with a root that names itself and is the lowest of its own. They have exchanged
+        something just before: MPI_Comm_split has no form that could be given up where one does not come.
+        """
+        refuse_threads(purpose)
+        handle = _integer_of("mpi_comm_split_", purpose, self.handle, root, self.rank)
+        part = Communicator(handle)
+        part.timeout = self.timeout
+        try:
+            found = part._exchanged(data, purpose, "", (ctypes.c_int32(0),))
+        except FtnPytorchError as failure:
+            # what has been begun on it keeps it alive
+            self._failure = failure.text
+            raise
+        call("mpi_comm_free_", purpose, ctypes.c_int32(handle))
+        return found
+
+    def _exchanged(self, data: bytes, purpose: str, kind: str, root: tuple[Any, ...]) -> list[bytes]:
+        """By MPI_Iallgather and MPI_Iallgatherv ("all"), or by MPI_Igather and MPI_Igatherv to a root ("")."""
         end = time.monotonic() + self.timeout
-        data = text.encode("utf-8", "surrogateescape")
-        one, kind = ctypes.c_int32(1), self._kind_of_integers(purpose)
-        lengths = (ctypes.c_int32 * self.size)()
-        mine = (ctypes.c_int32 * 1)(len(data))
-        self.exchange("mpi_iallgather_", (mine, one, kind, lengths, one, kind), purpose, end)
+        one, integers = ctypes.c_int32(1), self._kind_of_integers(purpose)
+        lengths, mine = (ctypes.c_int32 * self.size)(), (ctypes.c_int32 * 1)(len(data))
+        self.exchange(f"mpi_i{kind}gather_", (mine, one, integers, lengths, one, integers, *root), purpose, end)
         words = [-(-length // 4) for length in lengths]
         begins = [0, *itertools.accumulate(words)][: self.size]
         counts, places = ((ctypes.c_int32 * self.size)(*each) for each in (words, begins))
-        sent, received = (ctypes.c_int32 * words[self.rank])(), (ctypes.c_int32 * sum(words))()
+        sent, received = (ctypes.c_int32 * -(-len(data) // 4))(), (ctypes.c_int32 * sum(words))()
         ctypes.memmove(sent, data, len(data))
-        if len(received):
-            count = ctypes.c_int32(len(sent))
-            self.exchange("mpi_iallgatherv_", (sent, count, kind, received, counts, places, kind), purpose, end)
+        if root or len(received):
+            arguments = (sent, ctypes.c_int32(len(sent)), integers, received, counts, places, integers, *root)
+            self.exchange(f"mpi_i{kind}gatherv_", arguments, purpose, end)
         everything = bytes(memoryview(received).cast("B"))
-        return [
-            everything[4 * begin : 4 * begin + length].decode("utf-8", "surrogateescape")
-            for begin, length in zip(begins, lengths)
-        ]
+        return [everything[4 * begin : 4 * begin + length] for begin, length in zip(begins, lengths)]
 
     def _share(self, words: Any, root: int, purpose: str, end: float) -> None:
         count, first = ctypes.c_int32(len(words)), ctypes.c_int32(root)

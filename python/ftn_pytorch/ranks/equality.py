@@ -6,7 +6,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from ..errors import FtnPytorchError
@@ -49,13 +49,23 @@ def compare(mine: dict[str, str], gather: Callable[[str], list[str]], what: str,
     ``gather``: the texts of all ranks. ``what`` and ``advice``: beginning and end of the error, between which it lists
     who differs in which names.
     """
-    text = json.dumps(mine)
-    answers = gather(hashlib.sha256(text.encode()).hexdigest())
+    refuse_different(gather(short(mine)), mine, gather, what, advice)
+
+
+def short(mine: Mapping[str, str]) -> str:
+    """Digest of descriptions by name, in their order."""
+    return hashlib.sha256(json.dumps(mine).encode()).hexdigest()
+
+
+def refuse_different(
+    answers: Sequence[str], mine: Mapping[str, str], gather: Callable[[str], list[str]], what: str, advice: str
+) -> None:
+    """The second half of ``compare``. ``answers``: what ``short`` gave on all ranks."""
     if len(set(answers)) == 1:
         return
     # Where most ranks agree, the others are those that differ; else rank 0 is as good as any.
     model = answers.index(Counter(answers).most_common(1)[0][0])
-    everywhere = [json.loads(each) for each in gather(text)]
+    everywhere = [json.loads(each) for each in gather(json.dumps(mine))]
     differences = {
         rank: [name for name in {**everywhere[model], **there} if there.get(name) != everywhere[model].get(name)]
         for rank, there in enumerate(everywhere)

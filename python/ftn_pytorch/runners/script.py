@@ -215,9 +215,10 @@ class ScriptRunner(Runner):
 
     def _restore(self, file: str, fallback: bool, step: int | None) -> int | None:
         place = _with_rank(file)
-        is_folder = os.path.isdir(place) or self._is_folder_of_others(file, place)
-        is_folder = is_folder or place.endswith(os.sep) or fallback or step is not None
-        if self._has_hook(RESTORE) and not (is_folder or _is_checkpoint(place)):
+        is_asked_for = place.endswith(os.sep) or fallback or step is not None
+        if self._has_hook(RESTORE) and not (
+            is_asked_for or os.path.isdir(place) or _is_checkpoint(place) or self._is_folder_of_others(file, place)
+        ):
             self._call_with_file(RESTORE, place)
             return None
         return self._kept(RESTORE).restore(file, step=step, fallback=fallback)
@@ -226,7 +227,14 @@ class ScriptRunner(Runner):
         """True if this rank lacks what other ranks have as a folder, from which all restore together."""
         if self.communicator is None or "%r" not in file or os.path.exists(place):
             return False
-        return any(os.path.isdir(file.replace("%r", str(rank))) for rank in range(self.communicator.size))
+        # Not a look for each of the others, on each of them.
+        import glob
+        import re
+
+        before, *after = map(glob.escape, file.split("%r"))
+        pattern = re.compile(re.escape(file).replace("%r", r"\d+"))
+        found = glob.iglob(before + "".join(f"[0-9]*{piece}" for piece in after))
+        return any(pattern.fullmatch(each) and os.path.isdir(each) for each in found)
 
     def _has_hook(self, name: str) -> bool:
         """True if the script defines the hook; HOOK if it defines only the other one of the pair."""

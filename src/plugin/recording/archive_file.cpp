@@ -106,6 +106,8 @@ void take_entry(const std::string& name, const c10::IValue& value, ArchiveConten
   } else if (name == "recording") {
     (void)dict_of(value, "\"recording\"");
     content.recording = value;
+  } else if (name == "ranks") {
+    (void)dict_of(value, "\"ranks\"");  // states of other ranks: whoever runs without Python is one rank for itself
   } else {
     fail(FPT_ERR_FORMAT, "it has the entry \"", as_utf8(name.substr(0, 200)), "\"");
   }

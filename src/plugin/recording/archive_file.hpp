@@ -2,7 +2,8 @@
 /// Checkpoints and saved recordings, read and written without Python: what the archive of a file holds.
 ///
 /// It is what torch.save writes of {"ftn_pytorch checkpoint": 1, "state": text, "arrays": {name: tensor},
-/// "numbers": {name: real}, "generator": bytes, "holes": [...], "recording": {...}}; the last four may be missing.
+/// "numbers": {name: real}, "generator": bytes, "holes": [...], "recording": {...}, "ranks": {...}}; the last five may
+/// be missing, and "ranks" is passed over.
 #pragma once
 
 #include <string>
