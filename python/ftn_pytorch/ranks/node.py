@@ -64,7 +64,18 @@ class NodeCommunicator(Communicator):
         return bytes(memoryview(words).cast("B")[: length[0]]).decode("utf-8", "surrogateescape")
 
     def gather(self, text: str, *, purpose: str) -> list[str]:
-        data = text.encode("utf-8", "surrogateescape")
+        found = self._of_all(text.encode("utf-8", "surrogateescape"), purpose)
+        return [each.decode("utf-8", "surrogateescape") for each in found]
+
+    def collect(self, data: bytes, root: int, *, purpose: str) -> list[bytes]:
+        """As ``Communicator.collect``, but the data of all ranks goes to all of them."""
+        roots = _words(self.size)
+        roots[self.rank] = root
+        self._sum(roots, purpose)
+        everything = self._of_all(data, purpose)
+        return [data for data, of in zip(everything, roots) if of == self.rank] or [b""]
+
+    def _of_all(self, data: bytes, purpose: str) -> list[bytes]:
         lengths = _words(self.size)
         lengths[self.rank] = len(data)
         self._sum(lengths, purpose)
@@ -73,10 +84,7 @@ class NodeCommunicator(Communicator):
         ctypes.memmove(ctypes.addressof(words) + _WORD * begins[self.rank], data, len(data))
         self._sum(words, purpose)
         everything = bytes(memoryview(words).cast("B"))
-        return [
-            everything[_WORD * begin : _WORD * begin + length].decode("utf-8", "surrogateescape")
-            for begin, length in zip(begins, lengths)
-        ]
+        return [everything[_WORD * begin : _WORD * begin + length] for begin, length in zip(begins, lengths)]
 
     def share_memory(self, address: ctypes.c_void_p, words: int, purpose: str, kept: Any) -> None:
         """Bits of rank 0 and zeros of the others add up to those bits."""
