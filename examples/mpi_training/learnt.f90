@@ -15,15 +15,15 @@ module learnt
 
 contains
 
-   !> One network for all ranks of the domain, or for one rank that knows of no others
-   subroutine open_network(script, log, on, with_communicator)
-      character(*), intent(in) :: script, log
+   !> One network for all ranks of the domain, or for one rank that knows of no others; per "node" or "rank" one Python
+   subroutine open_network(script, log, on, with_communicator, per)
+      character(*), intent(in) :: script, log, per
       type(domain), intent(in) :: on
       logical, intent(in) :: with_communicator
 
       if (with_communicator) then
          call model%load(script, config=[torch_in("log", log)], dtype="float32", cast=.true., &
-            communicator=on%communicator)
+            communicator=on%communicator, per=per)
       else
          call model%load(script, config=[torch_in("log", log)], dtype="float32", cast=.true.)
       end if

@@ -1,7 +1,7 @@
 ! SPDX-License-Identifier: MIT
 !> A tracer model on many ranks trains one network while it runs. The network then replaces what it has learnt from.
 !>
-!>     mpirun -n 4 mpi_training <learner.py> <folder> [--steps n] [--cells n] [--weak] [--kill-at n] [--alone]
+!>     mpirun -n 4 mpi_training <learner.py> <folder> [--steps n] [--cells n] [--weak] [--kill-at n] [--alone] [--per-node]
 program mpi_training
    use, intrinsic :: iso_fortran_env, only : error_unit, int64, real64
    use domains, only : domain
@@ -17,7 +17,7 @@ program mpi_training
 
    character(:), allocatable :: script, folder
    integer :: steps = 600, cells = 64, kill_at = 0
-   logical :: weak = .false., alone = .false., all_passed = .true.
+   logical :: weak = .false., alone = .false., per_node = .false., all_passed = .true.
    type(domain) :: square
    type(flow) :: eddies
    real(real64), allocatable :: q(:, :), d(:, :), target(:)
@@ -32,7 +32,7 @@ program mpi_training
    square = domain(cells, weak)
    eddies = new_flow(square)
    call new_tracer(q, square, eddies)
-   call open_network(script, folder//"/log.csv", square, .not. alone)
+   call open_network(script, folder//"/log.csv", square, .not. alone, merge("node", "rank", per_node))
 
    first = restore_network(folder) + 1
    if (first > 1) call square%read_field(name_of_field(first - 1), q(1:square%n(1), 1:square%n(2)))
@@ -128,7 +128,7 @@ contains
       integer :: i
 
       if (command_argument_count() < 2) call abort_all(1, "usage: mpi_training <learner.py> <folder> [--steps n] "// &
-         "[--cells n] [--weak] [--kill-at n] [--alone]")
+         "[--cells n] [--weak] [--kill-at n] [--alone] [--per-node]")
       script = argument(1)
       folder = argument(2)
       i = 3
@@ -138,6 +138,8 @@ contains
             weak = .true.
          case ("--alone")
             alone = .true.
+         case ("--per-node")
+            per_node = .true.
          case ("--steps")
             steps = number(i)
          case ("--cells")

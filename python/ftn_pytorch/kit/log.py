@@ -49,16 +49,16 @@ class Log:
     ) -> None:
         if over_ranks and path is not None and "%r" in path:
             raise FtnPytorchError("ARGUMENT", f"Log: over_ranks=True writes one file, and {path} has one for each rank")
-        # A rank that writes what all have is silent but for rank 0.
-        is_silent = bool(over_ranks) and own_rank.rank() > 0
+        # A rank that writes what all have is silent but for rank 0. What is loaded for a node has no rank yet.
+        self._silent = False if not over_ranks else own_rank.rank() > 0 if also or own_rank.is_known() else None
         is_trial = trial.is_on()
-        self._rows = None if path is None or is_trial or is_silent else Rows(own_rank.with_rank(path))
-        self._console, self._last = None if is_silent else console, last
+        self._rows = None if path is None or is_trial else Rows(own_rank.with_rank(path))
+        self._console, self._last = console, last
         self._over_ranks = False if over_ranks is None and (path is None or "%r" in path) else over_ranks
         unknown = sorted(set(also) - set(trackers.KINDS))
         if unknown:
             raise FtnPytorchError("ARGUMENT", f"Log: {', '.join(unknown)} is none of {', '.join(trackers.KINDS)}")
-        used = {} if is_trial or is_silent else also
+        used = {} if is_trial or self._silent else also
         self._trackers: dict[str, Any] = {name: trackers.KINDS[name](options) for name, options in used.items()}
         self.step = None
         self.timing = Timing()
@@ -81,11 +81,17 @@ class Log:
             numbers["python_share"] = self.timing.share()
         if ranks.asked_for(self._over_ranks, "Log", "writes the file by itself"):
             numbers = _means_over_ranks(step, numbers)
+        if self._silent is None:
+            self._silent = own_rank.rank() > 0
+        if not self._silent:
+            self._write(step, numbers)
+        self.step = step
+
+    def _write(self, step: int, numbers: Mapping[str, float]) -> None:
         if self._rows is not None:
             self._rows.write(step, numbers)
         for each in self._trackers.values():
             each.write(step, numbers)
-        self.step = step
         if self._console is not None:
             self._tell(step, numbers)
 

@@ -68,6 +68,11 @@ class Communicator:
         self.number = next(_numbers)
         """Of the communicators of this process, in the order in which they were met."""
 
+    @property
+    def is_ranked(self) -> bool:
+        """False as long as it is not known which rank this process works for; see ``node``."""
+        return True
+
     def is_usable(self) -> bool:
         """False after its ranks have waited in vain for one of them."""
         return not self._failure

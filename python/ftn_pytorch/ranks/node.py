@@ -45,6 +45,10 @@ class NodeCommunicator(Communicator):
             )
         return self._rank
 
+    @property
+    def is_ranked(self) -> bool:
+        return self._rank is not None
+
     def become(self, rank: int) -> None:
         self._rank = rank
 

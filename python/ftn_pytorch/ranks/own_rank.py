@@ -38,6 +38,12 @@ def world_size() -> int:
     return launcher.launched_rank_and_size()[1] if found is None else found.size
 
 
+def is_known() -> bool:
+    """False while a script is loaded for all ranks of a node, see ``node``."""
+    found = communicator.current()
+    return found is None or found.is_ranked
+
+
 def with_rank(name: str) -> str:
     """Name of a file or folder in which ``%r`` is ``rank``."""
     return name.replace("%r", str(rank())) if "%r" in name else name
