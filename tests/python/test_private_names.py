@@ -13,12 +13,12 @@ from ftn_pytorch.errors import FtnPytorchError
 from ftn_pytorch.host import private_names
 from ftn_pytorch.host.private_names import PrivateName
 
-PACKAGE = Path(private_names.__file__).parent
+PACKAGE = Path(private_names.__file__).parents[1]
 # Documented in spite of their underscore: those of named tuples and enumerations, and sys._getframe.
 DOCUMENTED = {"_fields", "_make", "_replace", "_value_", "_name_", "_getframe"}
 # What a pickle of torch.save names, and what is told apart by its name; nothing here is used.
 NAMED_IN_FILES = {"torch._utils", "torch._ops", "torch._C._distributed", "torch._C._jit", "_c10d_functional", "_ns"}
-NAMED_IN_FILES |= {"_abc_impl", "_lru_list_elem", "_FuncPtr", "_csv.writer", "_()"}
+NAMED_IN_FILES |= {"_abc_impl", "_lru_list_elem", "_FuncPtr", "_csv.writer", "_()", "_local_scalar_dense"}
 PRIVATE = re.compile(r"^_(?!_)|\b(torch|onnxruntime|numpy|threading|atexit)(\.\w+)*\._(?!_)\w+|pt2_archive\.")
 
 
@@ -35,7 +35,8 @@ def sources():
 @functools.cache
 def own_names():
     """Names with an underscore that this package gives itself, and its modules."""
-    names = {path.stem for path in sources()} | {"_ftn_pytorch", "_ftn_pytorch_recording"}
+    names = {path.stem for path in sources()} | {"_ftn_pytorch", "_ftn_pytorch_recording", "_ftn_pytorch_leaf"}
+    names.remove("_version")  # which tensors have, too
     for tree in sources().values():
         for node in ast.walk(tree):
             if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
@@ -58,7 +59,8 @@ def used_names(tree):
         if isinstance(node, ast.Attribute):
             yield node.lineno, node.attr
         elif isinstance(node, (ast.Import, ast.ImportFrom)):
-            for text in [getattr(node, "module", None) or "", *(alias.name for alias in node.names)]:
+            place = "" if getattr(node, "level", 0) else getattr(node, "module", None) or ""
+            for text in [place, *(alias.name for alias in node.names)]:
                 yield from ((node.lineno, part) for part in (*text.split("."), text))
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documentation:
             yield node.lineno, node.value

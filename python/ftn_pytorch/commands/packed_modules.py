@@ -12,6 +12,7 @@ import marshal
 import os
 import sys
 import sysconfig
+import zlib
 from collections.abc import Iterable
 from importlib.machinery import ExtensionFileLoader, ModuleSpec, PathFinder, SourceFileLoader
 from types import ModuleType
@@ -74,7 +75,7 @@ class PackedModules:
         code = marshal.dumps(loader.get_code(name)) if type(loader) is SourceFileLoader else b""
         self.modules[name] = (
             *(origin, places is not None),
-            *(self._size, len(code), pack.hash_of(code)),
+            *(self._size, len(code), zlib.crc32(code)),
             self._stamp(origin),
         )
         self._code.append(code)
@@ -85,7 +86,7 @@ class PackedModules:
         places, top = (_places(each) for each in (name.rpartition(".")[0], name.partition(".")[0]))
         return places[:1] == [folder] and bool(top) and os.path.dirname(top[0]) in self._folders
 
-    def _stamp(self, path: str) -> tuple[int, int, bytes] | None:
+    def _stamp(self, path: str) -> tuple[int, int, int] | None:
         """None where the version of Python, or a RECORD, tells of changes."""
         record = self._record_of.get(path)
         if record is not None:

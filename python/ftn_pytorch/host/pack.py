@@ -3,25 +3,23 @@
 
 ``commands/pack.py`` writes it. Everything else of a module is where it was: ``__file__``, sources, data of packages.
 
-Until a pack is in use, each module costs operations on paths: here none is imported that Python has not loaded itself.
-``importlib`` and its kind only hand out what ``_imp`` and ``_frozen_importlib_external`` have, and need ten others.
+Until a pack is in use, each module costs operations on paths, so this one imports no more than it needs.
 """
 
 from __future__ import annotations
 
-import _frozen_importlib_external as external
-import _imp
 import marshal
 import os
 import stat
 import sys
+import zlib
+from importlib import machinery
 
 from .._version import __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from importlib.machinery import ModuleSpec
     from types import CodeType, ModuleType
     from typing import Any
 
@@ -30,16 +28,11 @@ _OPENING = "ftn_pytorch pack"
 _HEADING_BYTES = 4096
 
 
-def hash_of(content: bytes) -> bytes:
-    """What Python compares sources with: it finds damage and changes, not an attack."""
-    return _imp.source_hash(0, content)
-
-
-def stamp_of(path: str) -> tuple[int, int, bytes]:
+def stamp_of(path: str) -> tuple[int, int, int]:
     """What tells later whether a file is the same: time of change in ns, bytes, hash of its bytes. OSError."""
     found = os.stat(path)
     with open(path, "rb") as stream:
-        return found.st_mtime_ns, found.st_size, hash_of(stream.read())
+        return found.st_mtime_ns, found.st_size, zlib.crc32(stream.read())
 
 
 def is_unchanged(path: str, stamp: Iterable[Any]) -> bool:
@@ -50,7 +43,7 @@ def is_unchanged(path: str, stamp: Iterable[Any]) -> bool:
         if found.st_mtime_ns == changed or found.st_size != size:
             return found.st_size == size
         with open(path, "rb") as stream:
-            return hash_of(stream.read()) == content
+            return zlib.crc32(stream.read()) == content
     except OSError:
         return False
 
@@ -83,7 +76,7 @@ def folder_of(origin: str, is_package: bool) -> str:
 
 def heading(script: str, index: bytes, code_bytes: int) -> bytes:
     """How the file begins. What follows can only be read where the first lines are the same."""
-    about = hash_of(index).hex()
+    about = zlib.crc32(index)
     lines = [*_made_with(), script.replace("\n", " "), f"{len(index)} {about} {code_bytes}", ""]
     return "\n".join(lines).encode("utf-8", "surrogateescape")
 
@@ -94,7 +87,7 @@ def _made_with() -> list[str]:
     return [
         _OPENING,
         f"ftn_pytorch {__version__}",
-        f"Python {python}, bytecode {external.MAGIC_NUMBER.hex()}",
+        f"Python {python}, {sys.implementation.cache_tag}",
     ]
 
 
@@ -155,7 +148,7 @@ class Pack:
         except ValueError:
             is_whole = False
         index = os.pread(self._descriptor, size, begins) if is_whole else b""
-        if not is_whole or hash_of(index).hex() != content:
+        if not is_whole or zlib.crc32(index) != int(content):
             raise self._failure("CORRUPT", "it is cut off or damaged")
         self._use(marshal.loads(index))
 
@@ -201,7 +194,7 @@ class Pack:
             if self.warns is not None:
                 self.warns(self.warning(text))
 
-    def find_spec(self, name: str, path: Any = None, target: ModuleType | None = None) -> ModuleSpec | None:
+    def find_spec(self, name: str, path: Any = None, target: ModuleType | None = None) -> machinery.ModuleSpec | None:
         """Of a module that Python would find in the place where it was when the pack was made."""
         entry = self.modules.get(name)
         if entry is None:
@@ -213,9 +206,12 @@ class Pack:
         if stamp and not is_unchanged(origin, stamp):
             self._tell(f"{origin} has changed since it was made")
             return None
-        loader = _Loader(name, origin, self) if size else external.ExtensionFileLoader(name, origin)
-        places = [os.path.dirname(origin)] if is_package else None
-        return external.spec_from_file_location(name, origin, loader=loader, submodule_search_locations=places)
+        loader = _Loader(name, origin, self) if size else machinery.ExtensionFileLoader(name, origin)
+        spec = machinery.ModuleSpec(name, loader, origin=origin)
+        spec.has_location = True
+        if is_package:
+            spec.submodule_search_locations = [os.path.dirname(origin)]
+        return spec
 
     def _is_first(self, name: str, home: str) -> bool:
         """Whether no folder before ``home`` on ``sys.path`` may have a module of the name."""
@@ -245,13 +241,13 @@ class Pack:
             read = os.pread(self._descriptor, size, self._begin + begin)
         except OSError:
             read = b""
-        if hash_of(read) == content:
+        if zlib.crc32(read) == content:
             return marshal.loads(read)
         self._tell("it is damaged, or was written to after the program had started")
         return None
 
 
-class _Loader(external.SourceFileLoader):
+class _Loader(machinery.SourceFileLoader):
     """Of a module with its source, from which all but the code comes."""
 
     def __init__(self, name: str, path: str, pack: Pack) -> None:
@@ -262,19 +258,19 @@ class _Loader(external.SourceFileLoader):
         return self._pack.code(fullname) or super().get_code(fullname)
 
 
-class _Folder(external.FileFinder):
+class _Folder(machinery.FileFinder):
     """A folder of ``sys.path`` whose names are known: it is not looked at for others."""
 
     def __init__(self, folder: str, names: frozenset[str]) -> None:
         super().__init__(
             folder,
-            (external.ExtensionFileLoader, _imp.extension_suffixes()),
-            (external.SourceFileLoader, external.SOURCE_SUFFIXES),
-            (external.SourcelessFileLoader, external.BYTECODE_SUFFIXES),
+            (machinery.ExtensionFileLoader, machinery.EXTENSION_SUFFIXES),
+            (machinery.SourceFileLoader, machinery.SOURCE_SUFFIXES),
+            (machinery.SourcelessFileLoader, machinery.BYTECODE_SUFFIXES),
         )
         self._names: frozenset[str] | None = names
 
-    def find_spec(self, fullname: str, target: ModuleType | None = None) -> ModuleSpec | None:
+    def find_spec(self, fullname: str, target: ModuleType | None = None) -> machinery.ModuleSpec | None:
         is_there = self._names is None or fullname.rpartition(".")[2] in self._names
         return super().find_spec(fullname, target) if is_there else None
 
