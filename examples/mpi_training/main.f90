@@ -1,7 +1,8 @@
 ! SPDX-License-Identifier: MIT
 !> A tracer model on many ranks trains one network while it runs. The network then replaces what it has learnt from.
 !>
-!>     mpirun -n 4 mpi_training <learner.py> <folder> [--steps n] [--cells n] [--weak] [--kill-at n] [--alone] [--per-node]
+!>     mpirun -n 4 mpi_training <learner.py> <folder> [--steps n] [--cells n] [--weak] [--kill-at n] [--alone]
+!>                              [--per-node]
 program mpi_training
    use, intrinsic :: iso_fortran_env, only : error_unit, int64, real64
    use domains, only : domain

@@ -329,6 +329,7 @@ contains
       print *, worker
       flush (6)
       read (*, *, iostat=status)  ! until this process is ended
+      if (status == 0) print *, "nobody has ended it"
    end subroutine alone
 
 end program test_node_mpi
