@@ -94,7 +94,7 @@ std::unique_ptr<Runner> NodeRunner::load(int32_t kind, const std::string& file, 
     fail(FPT_ERR_ARGUMENT, "load(..., per=\"node\") needs communicator=, which tells the ranks that share the node");
   if (!options.device.empty() && options.device != "cpu")
     fail(FPT_ERR_DEVICE, "load(..., per=\"node\") computes on the host, and device is \"", options.device,
-         "\": ranks that share a GPU do so by MPS, see gpu.md");
+         "\": per=\"gpu\" has one process for the ranks of a GPU");
   std::unique_ptr<NodeRunner> runner(new NodeRunner(file, options));
   runner->worker_ = std::make_unique<Channel>();
   SegmentWriter writer(runner->worker_->memory(), 0);
@@ -108,7 +108,7 @@ std::unique_ptr<Runner> NodeRunner::load(int32_t kind, const std::string& file, 
   RankPlace::here(runner->ranks_->rank(), runner->ranks_->size()).write(writer);
   const char* begin = runner->worker_->memory().at(0);
   runner->load_.assign(begin, begin + writer.end());
-  runner->node_ = std::make_unique<Meeting>(*runner->ranks_, request);
+  runner->node_ = std::make_unique<Meeting>(*runner->ranks_, request, Sharing{"load(..., per=\"node\")", {}});
   runner->start_worker();
   return runner;
 }

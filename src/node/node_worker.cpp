@@ -29,13 +29,13 @@ AtWork at_work;
 /// One request, and what its call needs.
 class Job {
  public:
-  Job(Channel& channel, fpt_module module)
+  Job(Channel& channel, fpt_module module, Places* places)
       : reader_(channel.memory(), 0),
         module_(module),
         request_(Request::read(reader_)),
         text_(request_.text),
-        inputs_(received_arguments(reader_)),
-        others_(received_arguments(reader_)) {}
+        inputs_(received_arguments(reader_, places)),
+        others_(received_arguments(reader_, places)) {}
   ~Job() {
     fpt_results_free(results_);
     fpt_tensor_free(tensor_);
@@ -130,26 +130,6 @@ class Job {
   fpt_wrap list_ = 0;
 };
 
-void answer_request(Channel& channel, fpt_module module) {
-  Job job(channel, module);
-  at_work = {&channel, job.end()};
-  Outcome outcome = job.run();
-  try {
-    outcome.warnings = kept_warnings();
-    SegmentWriter writer(channel.memory(), job.end());
-    writer.integer(static_cast<int64_t>(Answering::ended));
-    outcome.write(writer);
-    if (outcome.has_results) job.send(writer);
-  } catch (const Error& error) {
-    Outcome failure;
-    failure.status = error.status();
-    failure.text = error.text();
-    failure.warnings = std::move(outcome.warnings);
-    answer(channel, job.end(), failure);
-  }
-  at_work = {};
-}
-
 }  // namespace
 
 void keep_warnings() {
@@ -171,6 +151,26 @@ void answer(Channel& channel, int64_t end, const Outcome& outcome) {
   SegmentWriter writer(channel.memory(), end);
   writer.integer(static_cast<int64_t>(Answering::ended));
   outcome.write(writer);
+}
+
+void answer_request(Channel& channel, fpt_module module, Places* places) {
+  Job job(channel, module, places);
+  at_work = {&channel, job.end()};
+  Outcome outcome = job.run();
+  try {
+    outcome.warnings = kept_warnings();
+    SegmentWriter writer(channel.memory(), job.end());
+    writer.integer(static_cast<int64_t>(Answering::ended));
+    outcome.write(writer);
+    if (outcome.has_results) job.send(writer);
+  } catch (const Error& error) {
+    Outcome failure;
+    failure.status = error.status();
+    failure.text = error.text();
+    failure.warnings = std::move(outcome.warnings);
+    answer(channel, job.end(), failure);
+  }
+  at_work = {};
 }
 
 void work(Channel& channel, fpt_module module) {

@@ -8,6 +8,7 @@
 #include "ftn_pytorch.h"
 #include "node/channel.hpp"
 #include "node/node_messages.hpp"
+#include "node/places.hpp"
 
 namespace fpt {
 
@@ -20,6 +21,9 @@ Outcome failed_outcome(fpt_status status);
 
 /// Answer a request whose end is known.
 void answer(Channel& channel, int64_t end, const Outcome& outcome);
+
+/// Run the request that is there, and write its answer.
+void answer_request(Channel& channel, fpt_module module, Places* places = nullptr);
 
 /// Answer one request after the other, until the rank is gone.
 void work(Channel& channel, fpt_module module);

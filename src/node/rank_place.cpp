@@ -18,6 +18,8 @@ namespace {
 constexpr const char* pools[] = {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"};
 constexpr const char* observing[] = {"FTN_PYTORCH_LOG", "FTN_PYTORCH_PROFILE", "FTN_PYTORCH_TRACE", "FTN_PYTORCH_RECORD",
                                      "FTN_PYTORCH_TORCH_PROFILE"};
+// What launchers tell their processes: beginnings of names
+constexpr const char* of_jobs[] = {"OMPI_", "PMI_", "PMIX_", "MPI_LOCAL", "MV2_COMM_WORLD_", "SLURM_", "PALS_", "LOCAL_RANK="};
 constexpr std::size_t most_cores = 1u << 16;
 
 bool is_variable(const std::string& text, const char* name) {
@@ -100,6 +102,16 @@ std::vector<std::string> environment_of_loader() {
   found.erase(std::remove_if(found.begin(), found.end(), [](const std::string& each) { return is_any(each, pools); }),
               found.end());
   for (const char* name : pools) found.push_back(std::string(name) + "=1");
+  return found;
+}
+
+std::vector<std::string> environment_of_owner() {
+  std::vector<std::string> found = environment_of_loader();
+  const auto is_of_job = [](const std::string& text) {
+    return std::any_of(std::begin(of_jobs), std::end(of_jobs),
+                       [&](const char* begin) { return text.compare(0, std::strlen(begin), begin) == 0; });
+  };
+  found.erase(std::remove_if(found.begin(), found.end(), is_of_job), found.end());
   return found;
 }
 

@@ -31,5 +31,7 @@ struct RankPlace {
 /// The environment for the process that loads for all ranks: that of this process, but it computes with one thread, since
 /// threads do not survive the fork that follows, and observes nothing, since calls are seen where they are made.
 std::vector<std::string> environment_of_loader();
+/// The same for a process that computes for ranks and is none: it is told of no job.
+std::vector<std::string> environment_of_owner();
 
 }  // namespace fpt
