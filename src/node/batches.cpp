@@ -127,7 +127,7 @@ RankCall Batches::read(std::size_t rank, Channel& channel) {
     found.inputs = received_arguments(reader);
     found.others = received_arguments(reader);
   } else {
-    const auto& plan = plans_.at(static_cast<std::size_t>(found.request.places - 1));
+    const Plan& plan = plan_of(found);
     const auto place = std::find(plan.ranks.begin(), plan.ranks.end(), rank) - plan.ranks.begin();
     Places places(board_.memory(), plan.begins.at(static_cast<std::size_t>(place)));
     found.inputs = received_arguments(reader, &places);
@@ -145,12 +145,13 @@ void Batches::run(std::vector<RankCall>& calls, bool is_everyone) {
   };
   std::vector<Group> groups;
   for (RankCall& each : calls) {
-    if (!each.can_be_joined()) {
+    const bool is_planned = each.request.places != 0;
+    if (!is_planned && !each.can_be_joined()) {
       answer_request(*each.channel, module_);
       tell_rank(board_, static_cast<int64_t>(each.rank), *each.channel);
       continue;
     }
-    Group mine{each.kind(), each.values(), {&each}};
+    Group mine{is_planned ? plan_of(each).kind : each.kind(), each.values(), {&each}};
     const auto known = std::find_if(groups.begin(), groups.end(), [&](const Group& group) {
       return group.kind == mine.kind && group.values == mine.values;
     });
@@ -229,7 +230,7 @@ fpt_status Batches::call(const RankCall& like, std::vector<fpt_arg>& inputs, std
 bool Batches::is_in_place(const Calls& calls) const {
   const int64_t number = calls.front()->request.places;
   if (number == 0) return false;
-  const std::vector<std::size_t>& ranks = plans_.at(static_cast<std::size_t>(number - 1)).ranks;
+  const std::vector<std::size_t>& ranks = plan_of(*calls.front()).ranks;
   return calls.size() == ranks.size() && std::equal(calls.begin(), calls.end(), ranks.begin(), [&](auto* call, auto rank) {
            return call->request.places == number && call->rank == rank;
          });
@@ -292,7 +293,7 @@ int64_t Batches::planned(const std::string& kind, const Calls& calls) {
   if (known != plans_.end()) return known - plans_.begin() + 1;
   if (seen_.size() > most_kinds) seen_.clear();
   if (plans_.size() == most_plans || ++seen_[batch] < 2) return 0;
-  Plan plan{std::move(batch), {}, std::vector<std::vector<int64_t>>(calls.size())};
+  Plan plan{std::move(batch), kind, {}, std::vector<std::vector<int64_t>>(calls.size())};
   for (const RankCall* each : calls) plan.ranks.push_back(each->rank);
   Segment& memory = board_.memory();
   const int64_t begin = rounded(memory.bytes(), page);

@@ -45,7 +45,7 @@ class Batches {
  private:
   /// Where the arrays of a batch lie that comes again: for each array where those of each rank begin.
   struct Plan {
-    std::string batch;
+    std::string batch, kind;
     std::vector<std::size_t> ranks;
     std::vector<std::vector<int64_t>> begins;  // of each rank
   };
@@ -53,6 +53,8 @@ class Batches {
 
   void run_as_one(const std::string& kind, const Calls& calls, bool is_everyone);
   fpt_status call(const RankCall& like, std::vector<fpt_arg>& inputs, std::vector<fpt_arg>& others) const;
+  /// That of a call that has a place.
+  const Plan& plan_of(const RankCall& call) const { return plans_.at(static_cast<std::size_t>(call.request.places - 1)); }
   bool is_in_place(const Calls& calls) const;
   /// Arguments of the batch; arrays that are not side by side are copied.
   std::vector<fpt_arg> joined(const Calls& calls, std::vector<fpt_arg> RankCall::*which, bool in_place,

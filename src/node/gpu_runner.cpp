@@ -31,7 +31,7 @@ bool is_kept_here(const fpt_arg& option) {
 /// Ranks with the same text use the same GPU, if they are on one node.
 std::string place_of(const std::string& device) {
   const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
-  return concat(device == "cuda" ? "cuda:0" : device, '|', visible ? visible : "all");
+  return concat(device, '|', visible ? visible : "all");
 }
 
 /// What two calls have in common whose arrays can lie in the same places; empty for calls with tensors.
@@ -59,7 +59,7 @@ std::string form_of(const Request& request, Args inputs, Args outputs) {
 GpuRunner::GpuRunner(const std::string& file, const Options& options)
     : file_(is_address(file) ? file : absolute_path(file).string()),
       name_(std::filesystem::path(file).stem().string()),
-      device_(options.device),
+      device_(options.device == "cuda" ? "cuda:0" : options.device),
       reading_{options.same_layout, options.cast, /*brings_to_host=*/true},
       ranks_(std::make_unique<MpiSum>(*options.communicator, ranks_wait)) {}
 

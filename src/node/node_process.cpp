@@ -3,7 +3,6 @@
 
 #include <dirent.h>
 #include <poll.h>
-#include <strings.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -69,10 +68,6 @@ struct Asked {
 std::string text_of_end(int status) {
   if (WIFSIGNALED(status)) return concat("by signal ", WTERMSIG(status), ", ", strsignal(WTERMSIG(status)));
   return concat("with exit status ", WEXITSTATUS(status));
-}
-
-bool is_script(const std::string& file) {
-  return file.size() > 3 && strcasecmp(file.c_str() + file.size() - 3, ".py") == 0;
 }
 
 /// Names of the threads of this process beside its first.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "node/node_worker.hpp"
 
+#include <strings.h>
+
 #include <cstring>
 #include <utility>
 
@@ -139,6 +141,10 @@ void keep_warnings() {
 }
 
 std::vector<std::string> kept_warnings() { return std::exchange(warnings(), {}); }
+
+bool is_script(const std::string& file) noexcept {
+  return file.size() > 3 && strcasecmp(file.c_str() + file.size() - 3, ".py") == 0;
+}
 
 Outcome failed_outcome(fpt_status status) {
   Outcome outcome;

@@ -16,6 +16,9 @@ namespace fpt {
 void keep_warnings();
 std::vector<std::string> kept_warnings();
 
+/// Whether Python runs a file as a script.
+bool is_script(const std::string& file) noexcept;
+
 /// What has just failed on this thread.
 Outcome failed_outcome(fpt_status status);
 

@@ -19,6 +19,7 @@
 
 #include "arrays/arg.hpp"
 #include "base/error.hpp"
+#include "calls/python_side.hpp"
 #include "node/batches.hpp"
 #include "node/board.hpp"
 #include "node/local_socket.hpp"
@@ -173,6 +174,7 @@ class OwnerProcess {
     fpt_status status = FPT_OK;
     // current for good, so that pages can be locked
     if (is_on_gpu) status = fpt_init_device(device.data(), static_cast<int64_t>(device.size()));
+    if (status == FPT_OK && is_on_gpu && is_script(file)) python_side().serve_ranks();
     if (status == FPT_OK)
       status = fpt_module_load(&module_, static_cast<int32_t>(request.first), file.data(),
                                static_cast<int64_t>(file.size()), options.data(), static_cast<int32_t>(options.size()),

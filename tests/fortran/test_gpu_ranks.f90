@@ -44,7 +44,9 @@ program test_gpu_ranks
    rank = ranks_begin(ranks)
    select case (chosen)
    case ("calls")
-      call calls()
+      call calls(record=.false.)
+   case ("recorded")
+      call calls(record=.true.)
    case ("joined")
       call joined_calls()
    case ("apart")
@@ -65,15 +67,11 @@ program test_gpu_ranks
 
 contains
 
-   subroutine load(model, name)
+   subroutine load(model, record)
       type(torch_pymodule), intent(inout) :: model
-      character(*), intent(in), optional :: name
+      logical, intent(in), optional :: record
 
-      if (present(name)) then
-         call model%load(script(name), communicator=world, per="gpu", device=trim(device))
-      else
-         call model%load(script("gpu_ranks.py"), communicator=world, per="gpu", device=trim(device))
-      end if
+      call model%load(script("gpu_ranks.py"), communicator=world, per="gpu", device=trim(device), record=record)
    end subroutine load
 
    !> Let the ranks begin together, and the owner wait for all of them
@@ -86,14 +84,15 @@ contains
    end subroutine together
 
    !> Predictions are those of the rank itself, again and again and with other shapes
-   subroutine calls()
+   subroutine calls(record)
+      logical, intent(in) :: record
       type(torch_pymodule) :: model
       type(torch_results) :: results
       character(:), allocatable :: where
       integer :: i, j, n, number
       real(real32) :: x(3, 8), y(1, 8), expected(8), hidden(8), w(8, 3), v(8), b
 
-      call load(model)
+      call load(model, record)
       call expect(model%backend() == "script" .and. model%has("joined") .and. .not. model%has("nothing"), "what is loaded")
       call model%call("place", results=results)
       call results%scalar("rank", number)
@@ -107,8 +106,8 @@ contains
       end do
       v = [((-1 + 2*(i - 1)/7.0)*3/4, i=1, 8)]
       b = -1.0  ! of one number, linspace gives its begin: -1*4/4
-      do i = 1, 12
-         n = merge(8, 3 + rank, i < 9)
+      do i = 1, 24
+         n = merge(8, 3 + rank, i < 16)
          x = reshape([(real(j)/10 + rank - i, j=1, 24)], [3, 8])
          y = -1
          call model%forward([torch_in(x(:, :n))], [torch_out(y(:, :n))])
@@ -153,8 +152,9 @@ contains
       call expect(seen(2) == 8 + 4, "four calls, because a scalar is another one")
       call together(model)
       y = rank
-      call model%call("adds", [torch_in(x)], [torch_out(y)])
-      call expect(all(y == x + rank), "an output that the script adds to")
+      ! a parameter out is for arrays that are where the script computes
+      if (device == "cpu") call model%call("adds", [torch_in(x)], [torch_out(y)])
+      if (device == "cpu") call expect(all(y == x + rank), "an output that the script adds to")
 
       call same%load(script("gpu_ranks.py"), communicator=world, per="gpu", device=trim(device), layout="same")
       call together(same)
@@ -234,7 +234,7 @@ contains
       call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "what needs the rows of several ranks", errmsg)
       call expect_text(errmsg, "and not with those of one", "the text about that")
       call expect(all(y == -1), "outputs of calls that failed")
-      call model%call("adds", [torch_in(x)], [torch_out(y)], stat=stat, errmsg=errmsg)
+      call model%call("doubles", [torch_in(x)], [torch_out(y)], stat=stat, errmsg=errmsg)
       call expect_status(stat, FTN_PYTORCH_OK, "a call after that", errmsg)
       call model%call("nothing", [torch_in(x)], [torch_out(y)], stat=stat, errmsg=errmsg)
       call expect_status(stat, FTN_PYTORCH_ERR_HOOK, "a function that is not there", errmsg)

@@ -58,6 +58,10 @@ def adds(x, out):
     out += x
 
 
+def doubles(x):
+    return 2 * x
+
+
 def mixes(x):
     time.sleep(0.1)
     return x - x.mean(0)
