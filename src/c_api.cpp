@@ -42,6 +42,12 @@ fpt_mpi_function fpt_mpi_sum(int32_t dtype) {
   return function;
 }
 
+fpt_mpi_function fpt_mpi_max(int32_t dtype) {
+  fpt_mpi_function function = nullptr;
+  guard([&] { function = function_of_the_largest(dtype); });
+  return function;
+}
+
 fpt_status fpt_init(const char* python, int64_t python_len) {
   return guard_call([&] { python_side().start(trimmed(python, python_len)); });
 }

@@ -61,14 +61,15 @@ PyObject* make_module() {
       },
       py::arg("closure"), py::arg("context"), "Call a closure of the program by its address; its tensor, in a tuple.");
   module.def(
-      "sum_over_ranks",
-      [](std::uintptr_t address, std::int64_t count, int dtype, const std::string& purpose) {
+      "combine_over_ranks",
+      [](std::uintptr_t address, std::int64_t count, int dtype, bool largest, const std::string& purpose) {
         const py::gil_scoped_release others;
         auto* values = reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr)
-        fpt::sum_over_ranks(values, count, dtype, purpose);
+        const fpt::Reduction reduction = largest ? fpt::Reduction::largest : fpt::Reduction::sum;
+        fpt::combine_over_ranks(values, count, dtype, reduction, purpose);
       },
-      py::arg("address"), py::arg("count"), py::arg("dtype"), py::arg("purpose"),
-      "In a process that works for a rank: replace numbers by their sums over the ranks.");
+      py::arg("address"), py::arg("count"), py::arg("dtype"), py::arg("largest"), py::arg("purpose"),
+      "In a process that works for a rank: replace numbers by their sums over the ranks, or by the largest ones.");
   py::module_::import("sys").attr("modules")["_ftn_pytorch"] = module;
   return module.release().ptr();
 }

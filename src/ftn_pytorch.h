@@ -688,6 +688,9 @@ typedef void (*fpt_mpi_function)(void *in, void *inout, int32_t *count, int32_t 
 /** The function that adds numbers of FPT_FLOAT32, FPT_FLOAT64 or FPT_INT64; null for other types. */
 FPT_API fpt_mpi_function fpt_mpi_sum(int32_t dtype);
 
+/** The function that takes the larger one of two numbers of these types, neither of which is NaN; null for others. */
+FPT_API fpt_mpi_function fpt_mpi_max(int32_t dtype);
+
 #ifdef __cplusplus
 }
 #endif

@@ -63,7 +63,7 @@ void diagnose(const char* floating_point, int team) {
   try {
     DiagnosedFacts facts;
     facts.floating_point = floating_point;
-    facts.core = object_file_of(reinterpret_cast<const void*>(&fpt_diagnose));
+    facts.core = own_file().string();
     facts.direct_torch = direct_torch().folder.empty() ? "" : text_of(direct_torch());
     facts.direct_obstacle = direct_obstacle();
     facts.openmp_threads = team;

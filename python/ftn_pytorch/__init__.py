@@ -7,10 +7,12 @@ Scripts need not import this package, and programs never do: the library calls i
 
 from __future__ import annotations
 
-import importlib
-from typing import Any
-
 from ._version import __version__ as __version__
+
+# Nothing is imported before a pack is in use (host/pack.py).
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 # Where the names are that scripts use. Imported late: most programs need none. torch is imported by none of this.
 _PLACES = {
@@ -31,6 +33,8 @@ _PLACES = {
 
 
 def __getattr__(name: str) -> Any:
+    import importlib
+
     if name == "kit":
         return importlib.import_module(f"{__name__}.kit")
     if name not in _PLACES:

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 
 from ._version import __version__
-from .commands import bench, check, describe, export, lint, new, plot, replay_calls
+from .commands import bench, check, describe, export, lint, new, pack, plot, replay_calls
 from .diagnosis import doctor
 from .errors import FtnPytorchError
 from .host import installation
@@ -20,6 +20,7 @@ _COMMANDS = {
     "bench": (bench, "measure what a script, or a saved model, costs on each path"),
     "export": (export, "write a network of a script to a file that Fortran loads, and check it"),
     "describe": (describe, "say what a saved recording holds: functions, arguments, operators, numbers of optimizers"),
+    "pack": (pack, "write the bytecode of all modules that a script imports to one file, for starts of many ranks"),
     "lint": (
         lint,
         "find arguments of torch_in and its like in Fortran sources that compilers accept and that go wrong",

@@ -43,7 +43,6 @@ _PLACES = {
     "weights": "script.parameters",
     "describe_call": "diagnosis.call_log",
     "join_node": "ranks.node",
-    "prepare_fork": "ranks.node",
     "fork": "ranks.node",
     "become_worker": "ranks.node",
 }
@@ -118,6 +117,14 @@ def reload(runner: Runner) -> None:
         runner.reload()
     if recorder:
         recorder.reloaded(runner, state)
+
+
+def prepare_fork() -> None:
+    """Called before the first fork of a process that has loaded for the ranks of a node; see ``ranks.node``."""
+    from .ranks import node
+    from .values import results  # noqa: F401  each worker would import it
+
+    node.prepare_fork()
 
 
 def memory() -> int:

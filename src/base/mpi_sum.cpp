@@ -37,6 +37,14 @@ void add(void* in, void* inout, Integer* count, Integer* /*type*/) {
   for (Integer i = 0; i < *count; ++i) to[i] += from[i];
 }
 
+template <class Number>
+// NOLINTNEXTLINE(readability-non-const-parameter): the type that MPI wants
+void take_larger(void* in, void* inout, Integer* count, Integer* /*type*/) {
+  const auto* from = static_cast<const Number*>(in);
+  auto* to = static_cast<Number*>(inout);
+  for (Integer i = 0; i < *count; ++i) to[i] = std::max(to[i], from[i]);
+}
+
 /// What the script has called.
 const char* name_of(std::int64_t network) { return network == no_network ? "all_reduce_mean" : "average_gradients"; }
 
@@ -64,18 +72,19 @@ void require_mpi(const char* purpose) {
   if (answer) fail(FPT_ERR_ARGUMENT, needed, ", and MPI_Finalize has been called: do this before");
 }
 
-/// A type of MPI with so many digits, and the operation that adds numbers of it. maker: subroutine of MPI.
+/// A type of MPI with so many digits, and the operation for numbers of it. maker: subroutine of MPI.
 template <class Number, class Type, class... Digits>
-void make_types(const char* purpose, const char* maker, Type& made, Digits... digits) {
-  if (made.operation) return;
-  call(purpose, maker, &digits..., &made.type);
+void make_types(const char* purpose, Reduction reduction, const char* maker, Type& made, Digits... digits) {
+  std::int32_t& known = made.operations[static_cast<std::size_t>(reduction)];
+  if (known) return;
+  if (!made.type) call(purpose, maker, &digits..., &made.type);
   Integer commutes = 1, operation = 0, code = 0;
   using Create = void (*)(void (*)(void*, void*, Integer*, Integer*), Integer*, Integer*, Integer*);
   const auto create = reinterpret_cast<Create>(dlsym(RTLD_DEFAULT, "mpi_op_create_"));
   if (!create) fail(FPT_ERR_ARGUMENT, purpose, ": there is no mpi_op_create_ in this process");
-  create(&add<Number>, &commutes, &operation, &code);
+  create(reduction == Reduction::sum ? &add<Number> : &take_larger<Number>, &commutes, &operation, &code);
   if (code != 0) fail(FPT_ERR_PYTHON, purpose, ": mpi_op_create has failed with error code ", code, " of MPI");
-  made.operation = operation;
+  known = operation;
 }
 
 /// Ranks of one node see each other's processes if this is the same: 48 bits of a hash (FNV-1a), exact in a double.
@@ -154,7 +163,7 @@ void MpiSum::average(void* values, std::int64_t count, int dtype, std::int64_t n
     numbers[length + static_cast<std::size_t>(mine % base)] = 1;
     numbers[length + static_cast<std::size_t>(base + mine / base)] = 1;
     call_roll();
-    sum(numbers);
+    reduce(numbers);
     double digits[places];
     std::copy(numbers.begin() + static_cast<std::ptrdiff_t>(length), numbers.end(), digits);
     require_same_call(mine, digits);
@@ -181,12 +190,12 @@ void MpiSum::average(void* values, std::int64_t count, int dtype, std::int64_t n
     std::memcpy(values, numbers.data(), length * sizeof(float));
 }
 
-void MpiSum::add_up(void* values, std::int64_t count, int dtype, const char* purpose) {
+void MpiSum::combine(void* values, std::int64_t count, int dtype, Reduction reduction, const char* purpose) {
   const auto total = [&](auto number) {
     using Number = decltype(number);
     const auto* given = static_cast<const Number*>(values);
     std::vector<Number> numbers(given, given + count);
-    sum(numbers);
+    reduce(numbers, reduction);
     std::memcpy(values, numbers.data(), numbers.size() * sizeof(Number));
   };
   const std::lock_guard<std::mutex> lock(mutex_);
@@ -202,7 +211,7 @@ void MpiSum::add_up(void* values, std::int64_t count, int dtype, const char* pur
 std::vector<double> MpiSum::gather(const std::vector<double>& mine, const char* purpose) {
   std::vector<double> all(mine.size() * static_cast<std::size_t>(size_));
   std::copy(mine.begin(), mine.end(), all.begin() + static_cast<std::ptrdiff_t>(mine.size()) * rank_);
-  add_up(all.data(), static_cast<std::int64_t>(all.size()), FPT_FLOAT64, purpose);
+  combine(all.data(), static_cast<std::int64_t>(all.size()), FPT_FLOAT64, Reduction::sum, purpose);
   return all;
 }
 
@@ -212,16 +221,16 @@ void MpiSum::skip(std::int64_t network) {
 }
 
 template <class Number>
-void MpiSum::sum(std::vector<Number>& numbers) {
+void MpiSum::reduce(std::vector<Number>& numbers, Reduction reduction) {
   if (!failure_.empty()) fail(FPT_ERR_PYTHON, purpose_, " cannot be done any more: earlier, ", failure_);
   require_mpi(purpose_);
   Type* chosen = &integer_;
   if constexpr (std::is_same_v<Number, double>) {
-    make_types<double>(purpose_, "mpi_type_create_f90_real_", *(chosen = &double_), 15, 307);
+    make_types<double>(purpose_, reduction, "mpi_type_create_f90_real_", *(chosen = &double_), 15, 307);
   } else if constexpr (std::is_same_v<Number, float>) {
-    make_types<float>(purpose_, "mpi_type_create_f90_real_", *(chosen = &single_), 6, 37);
+    make_types<float>(purpose_, reduction, "mpi_type_create_f90_real_", *(chosen = &single_), 6, 37);
   } else {
-    make_types<std::int64_t>(purpose_, "mpi_type_create_f90_integer_", *chosen, 18);
+    make_types<std::int64_t>(purpose_, reduction, "mpi_type_create_f90_integer_", *chosen, 18);
   }
   const auto most = static_cast<std::size_t>(piece_bytes_) / sizeof(Number);
   for (std::size_t begin = 0; begin < numbers.size(); begin += most) {
@@ -231,9 +240,9 @@ void MpiSum::sum(std::vector<Number>& numbers) {
     pending->sums.resize(pending->mine.size());
     std::memcpy(pending->mine.data(), numbers.data() + begin, bytes);
     Integer length = static_cast<Integer>(count), communicator = communicator_;
-    Integer type = chosen->type, operation = chosen->operation;
-    call(purpose_, "mpi_iallreduce_", pending->mine.data(), pending->sums.data(), &length, &type, &operation, &communicator,
-         &pending->request);
+    Integer type = chosen->type, operation = chosen->operations[static_cast<std::size_t>(reduction)];
+    call(purpose_, "mpi_iallreduce_", pending->mine.data(), pending->sums.data(), &length, &type, &operation,
+         &communicator, &pending->request);
     wait(pending);
     std::memcpy(numbers.data() + begin, pending->sums.data(), bytes);
   }
@@ -280,7 +289,7 @@ void MpiSum::call_roll() {
   std::vector<double> roll(2 * static_cast<std::size_t>(size_));
   roll[2 * static_cast<std::size_t>(rank_)] = node_number();
   roll[2 * static_cast<std::size_t>(rank_) + 1] = static_cast<double>(getpid());
-  sum(roll);
+  reduce(roll);
   roll_ = std::move(roll);
 }
 
@@ -301,7 +310,7 @@ void MpiSum::require_same_call(int mine, const double digits[]) {
   if (digits[mine % base] == size_ && digits[base + mine / base] == size_) return;
   std::vector<double> everywhere(static_cast<std::size_t>(size_));
   everywhere[static_cast<std::size_t>(rank_)] = mine;
-  sum(everywhere);
+  reduce(everywhere);
   std::vector<int> off;
   for (const double each : everywhere) {
     const int apart = (static_cast<int>(each) - mine + turn + turn / 2) % turn - turn / 2;
@@ -323,6 +332,13 @@ fpt_mpi_function function_that_adds(int dtype) noexcept {
   if (dtype == FPT_FLOAT32) return &add<float>;
   if (dtype == FPT_FLOAT64) return &add<double>;
   if (dtype == FPT_INT64) return &add<std::int64_t>;
+  return nullptr;
+}
+
+fpt_mpi_function function_of_the_largest(int dtype) noexcept {
+  if (dtype == FPT_FLOAT32) return &take_larger<float>;
+  if (dtype == FPT_FLOAT64) return &take_larger<double>;
+  if (dtype == FPT_INT64) return &take_larger<std::int64_t>;
   return nullptr;
 }
 

@@ -20,6 +20,12 @@ namespace fpt {
 /// What adds numbers of FPT_FLOAT32, FPT_FLOAT64 or FPT_INT64, for MPI_Op_create; null for other types.
 fpt_mpi_function function_that_adds(int dtype) noexcept;
 
+/// What takes the larger one of two numbers of these types, neither of which is NaN; null for other types.
+fpt_mpi_function function_of_the_largest(int dtype) noexcept;
+
+/// What becomes of the numbers of all ranks.
+enum class Reduction : std::int8_t { sum, largest };
+
 /// The averages of one communicator. From threads that may call MPI; one call at a time, others wait.
 class MpiSum {
  public:
@@ -45,10 +51,10 @@ class MpiSum {
   /// fails, after which nothing more can be averaged. Then `values` are as before.
   void average(void* values, std::int64_t count, int dtype, std::int64_t network = 0);
 
-  /// Replace numbers of FPT_FLOAT32, FPT_FLOAT64 or FPT_INT64 by their sums over all ranks, which must all call this with
-  /// the same type and count. FPT_ERR_PYTHON as above, but calls are not counted.
-  /// purpose: what texts call it; lives as long as the call.
-  void add_up(void* values, std::int64_t count, int dtype, const char* purpose);
+  /// Replace numbers of FPT_FLOAT32, FPT_FLOAT64 or FPT_INT64 by their sums over all ranks, or by the largest of them,
+  /// none of which may be NaN. All ranks must call this with the same type, count and reduction. FPT_ERR_PYTHON as
+  /// above, but calls are not counted. purpose: what texts call it; lives as long as the call.
+  void combine(void* values, std::int64_t count, int dtype, Reduction reduction, const char* purpose);
 
   /// The numbers of all ranks, one rank after the other; all give as many.
   std::vector<double> gather(const std::vector<double>& mine, const char* purpose);
@@ -60,7 +66,7 @@ class MpiSum {
   struct Pending;
 
   template <class Number>
-  void sum(std::vector<Number>& numbers);
+  void reduce(std::vector<Number>& numbers, Reduction reduction = Reduction::sum);
   void wait(std::unique_ptr<Pending>& pending);
   void call_roll();
   double process_of(int rank) const;
@@ -74,7 +80,7 @@ class MpiSum {
   int size_ = 1;
   /// Of MPI; 0 until they are needed.
   struct Type {
-    std::int32_t type = 0, operation = 0;
+    std::int32_t type = 0, operations[2] = {0, 0};
   };
   Type single_, double_, integer_;
   std::int64_t piece_bytes_;

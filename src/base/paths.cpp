@@ -26,10 +26,11 @@ std::string object_file_of(const void* address) {
   return resolved(info.dli_fname).string();
 }
 
-std::filesystem::path own_folder() {
-  static const std::filesystem::path folder =
-      std::filesystem::path(object_file_of(reinterpret_cast<const void*>(&own_folder))).parent_path();
-  return folder;
+const std::filesystem::path& own_file() {
+  static const std::filesystem::path file = object_file_of(reinterpret_cast<const void*>(&own_file));
+  return file;
 }
+
+std::filesystem::path own_folder() { return own_file().parent_path(); }
 
 }  // namespace fpt

@@ -16,7 +16,10 @@ std::filesystem::path resolved(const std::filesystem::path& path);
 /// File of the shared object that contains `address`, all links resolved; empty if unknown.
 std::string object_file_of(const void* address);
 
-/// Folder of the shared object that this code is in, where the other files of an installation are looked for.
+/// The shared object that this code is in, all links resolved, once.
+const std::filesystem::path& own_file();
+
+/// Its folder, where the other files of an installation are looked for.
 std::filesystem::path own_folder();
 
 }  // namespace fpt

@@ -34,9 +34,7 @@ Channel::Channel() : memory_(std::make_unique<Segment>()) {
 
 Channel::Channel(const Ends& ends) : memory_(std::make_unique<Segment>(ends[0])), in_(ends[1]), out_(ends[2]) {}
 
-Channel::Ends Channel::other_end() const noexcept {
-  return {memory_->descriptor(), other_in_.get(), other_out_.get()};
-}
+Channel::Ends Channel::other_end() const noexcept { return {memory_->descriptor(), other_in_.get(), other_out_.get()}; }
 
 void Channel::forget_other_end() noexcept { other_out_.reset(); }
 

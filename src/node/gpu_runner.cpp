@@ -61,7 +61,7 @@ GpuRunner::GpuRunner(const std::string& file, const Options& options)
       name_(std::filesystem::path(file).stem().string()),
       device_(options.device == "cuda" ? "cuda:0" : options.device),
       reading_{options.same_layout, options.cast, /*brings_to_host=*/true},
-      ranks_(std::make_unique<MpiSum>(*options.communicator, ranks_wait)) {}
+      ranks_(std::make_unique<MpiSum>(options.communicator.value_or(0), ranks_wait)) {}
 
 std::unique_ptr<Runner> GpuRunner::load(int32_t kind, const std::string& file, const Options& options, Args given,
                                         Args config) {
@@ -86,8 +86,11 @@ std::unique_ptr<Runner> GpuRunner::load(int32_t kind, const std::string& file, c
       {runner->owner_.memory().at(0), static_cast<std::size_t>(writer.end())});
   RankPlace::here(runner->ranks_->rank(), runner->ranks_->size()).write(writer);
   const std::string place = place_of(runner->device_);
+  if (runner->ranks_->rank() == 0) warn_of_observers("per=\"gpu\"");
   runner->node_ = std::make_unique<Meeting>(*runner->ranks_, request, Sharing{purpose, place, owner_role});
-  if (!runner->node_->make_worker(runner->owner_) || !runner->owner_.wait()) runner->lose_owner(call);
+  if (!runner->node_->make_worker(runner->owner_) || !runner->owner_.wait())
+    fail(FPT_ERR_INTERPRETER, "the process that loads ", file, " for the ranks of ", runner->device_, " has ended: look ",
+         "at what it has written to standard error");
   SegmentReader reader(runner->owner_.memory(), writer.end());
   const Outcome outcome = runner->answer(reader).outcome;
   runner->backend_ = outcome.text;

@@ -33,37 +33,40 @@ struct Address {
 
 Descriptor made_socket() noexcept { return Descriptor(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)); }
 
+/// Whether the process at the other side is one of this user.
+bool is_own(const Descriptor& connection) noexcept {
+  ucred other{};
+  socklen_t length = sizeof other;
+  return getsockopt(connection.get(), SOL_SOCKET, SO_PEERCRED, &other, &length) == 0 && other.uid == getuid();
+}
+
 }  // namespace
 
 Descriptor listen_at(const std::string& name) {
   Descriptor made = made_socket();
   const Address address(name);
-  if (made.get() < 0 || bind(made.get(), address.get(), address.length) != 0 || listen(made.get(), many) != 0)
-    fail(FPT_ERR_FILE, "the ranks of a node cannot speak to each other, since no socket could be made: ",
-         std::strerror(errno));
+  if (!made || bind(made.get(), address.get(), address.length) != 0 || listen(made.get(), many) != 0)
+    fail(FPT_ERR_FILE,
+         "the ranks of a node cannot speak to each other, since no socket could be made: ", std::strerror(errno));
   return made;
 }
 
 Descriptor accepted(int listening) noexcept {
   Descriptor made(accept4(listening, nullptr, nullptr, SOCK_CLOEXEC));
-  ucred other{};
-  socklen_t length = sizeof other;
-  if (made.get() < 0 || getsockopt(made.get(), SOL_SOCKET, SO_PEERCRED, &other, &length) != 0 || other.uid != getuid())
-    made.reset();
+  if (made && !is_own(made)) made.reset();
   return made;
 }
 
 Descriptor connected_to(const std::string& name) noexcept {
   Descriptor made = made_socket();
   const Address address(name);
-  if (made.get() < 0) return made;
-  while (connect(made.get(), address.get(), address.length) != 0)
-    if (errno != EINTR) {
-      const int reason = errno;
-      made.reset();
-      errno = reason;
-      break;
-    }
+  if (!made) return made;
+  int failed;
+  while ((failed = connect(made.get(), address.get(), address.length)) != 0 && errno == EINTR) {
+  }
+  const int reason = errno;
+  if (failed != 0 || !is_own(made)) made.reset();
+  errno = reason;
   return made;
 }
 

@@ -59,6 +59,7 @@ pid_t start(int listening, std::size_t ranks, const Sharing& sharing) {
   const std::vector<std::string> variables =
       std::strcmp(sharing.role, owner_role) == 0 ? environment_of_owner() : environment_of_loader();
   std::vector<char*> environment;
+  environment.reserve(variables.size() + 1);
   for (const std::string& each : variables) environment.push_back(const_cast<char*>(each.c_str()));
   environment.push_back(nullptr);
   std::string count = std::to_string(ranks), name = "ftn_pytorch_node", role = sharing.role;
@@ -102,14 +103,15 @@ Meeting::Meeting(MpiSum& ranks, std::uint64_t request, const Sharing& sharing) {
   const std::size_t first = here.front();
   for (const std::size_t rank : here)
     if (all[rank * numbers_of_a_rank + what] != all[first * numbers_of_a_rank + what])
-      fail(FPT_ERR_ARGUMENT, purpose, ": ranks ", first, " and ", rank, " run on one node and load different files, or ",
+      fail(FPT_ERR_ARGUMENT, purpose, ": ranks ", first, " and ", rank,
+           " run on one node and load different files, or ",
            "with different options or config. What differs between ranks goes to a function of the script, after load");
   if (first == static_cast<std::size_t>(ranks.rank())) started_ = start(listening.get(), here.size(), sharing);
   if (started_ == 0) listening.reset();
   control_ = connected_to(socket_name(all[first * numbers_of_a_rank + socket_number]));
   if (!control_)
-    fail(FPT_ERR_INTERPRETER, purpose, ": the process that rank ", first, " has started for this node cannot be reached: ",
-         std::strerror(errno));
+    fail(FPT_ERR_INTERPRETER, purpose, ": the process that rank ", first,
+         " has started for this node cannot be reached: ", std::strerror(errno));
 }
 
 Meeting::~Meeting() {
@@ -119,6 +121,8 @@ Meeting::~Meeting() {
 }
 
 bool Meeting::make_worker(Channel& channel) {
+  if (!is_invited_) is_invited_ = receive_message(control_.get()).text == come_message;
+  if (!is_invited_) return false;
   Descriptor nothing;
   const Channel::Ends ends = channel.other_end();
   std::vector<int> descriptors(ends.begin(), ends.end());

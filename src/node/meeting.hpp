@@ -15,10 +15,11 @@
 
 namespace fpt {
 
-/// What a rank says to the process of its node: make a worker of the descriptors that come with it (memory, where the
-/// worker reads and writes, its standard files); tell how it has ended.
-constexpr const char *make_worker_message = "worker", *tell_end_message = "end", *unknown_end_message = "?", *memory_message = "memory",
-                     *owner_role = "owner";
+/// What the process of a node says first: it takes descriptors one rank after the other, since a user may not have many
+/// under way. What a rank says: make a worker of the descriptors that come with it (memory, where the worker reads and
+/// writes, its standard files); tell how it has ended.
+constexpr const char *come_message = "come", *make_worker_message = "worker", *tell_end_message = "end",
+                     *unknown_end_message = "?", *memory_message = "memory", *owner_role = "owner";
 
 /// Who shares a process, and what it is to do.
 struct Sharing {
@@ -49,6 +50,7 @@ class Meeting {
 
  private:
   Descriptor control_;
+  bool is_invited_ = false;
   pid_t started_ = 0;  // by this rank
 };
 

@@ -10,9 +10,7 @@
 namespace fpt {
 namespace {
 
-int64_t bytes_of(const Array& array) {
-  return element_count(array) * static_cast<int64_t>(dtype_size(array.dtype));
-}
+int64_t bytes_of(const Array& array) { return element_count(array) * static_cast<int64_t>(dtype_size(array.dtype)); }
 
 /// What a result is; scalars by their place in the variant.
 enum class Kind : int64_t { truth, integer, real, complex, text, array, failure };

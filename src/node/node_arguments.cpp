@@ -13,9 +13,7 @@
 namespace fpt {
 namespace {
 
-int64_t bytes_of(const Array& array) {
-  return element_count(array) * static_cast<int64_t>(dtype_size(array.dtype));
-}
+int64_t bytes_of(const Array& array) { return element_count(array) * static_cast<int64_t>(dtype_size(array.dtype)); }
 
 /// The same array where it was sent to.
 Array sent_array(const Array& memory, char* place) {

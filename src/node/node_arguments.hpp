@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/// Arguments of a call on their way to the process that works for a rank, and what it has written into them on their way
-/// back. Knows nothing of Python.
+/// Arguments of a call on their way to the process that works for a rank, and what it has written into them on their
+/// way back. Knows nothing of Python.
 #pragma once
 
 #include <cstdint>

@@ -15,10 +15,22 @@
 
 namespace fpt {
 
-enum class Wish : int64_t { load, reload, has, save, checkpoint, restore, forward, forward_list, call, train, train_list };
+enum class Wish : int64_t {
+  load,
+  reload,
+  has,
+  save,
+  checkpoint,
+  restore,
+  forward,
+  forward_list,
+  call,
+  train,
+  train_list
+};
 
-/// How an answer begins: the call has ended, or the worker asks for sums over the ranks and waits for them.
-enum class Answering : int64_t { ended, sums };
+/// How an answer begins: the call has ended, or the worker wants numbers of all ranks and waits for them.
+enum class Answering : int64_t { ended, meets };
 
 /// What comes before the arguments of a request.
 struct Request {

@@ -45,7 +45,8 @@ struct Client {
 struct Asked {
   explicit Asked(std::vector<Descriptor> all)
       : channel({all[memory].release(), all[reads].release(), all[writes].release()}),
-        standard{std::move(all[standard_files]), std::move(all[standard_files + 1]), std::move(all[standard_files + 2])},
+        standard{std::move(all[standard_files]), std::move(all[standard_files + 1]),
+                 std::move(all[standard_files + 2])},
         reader(channel.memory(), 0),
         request(Request::read(reader)),
         file(request.text),
@@ -115,10 +116,11 @@ class NodeProcess {
   }
 
   void accept() {
-    if (Descriptor control = accepted(listening_.get())) {
-      clients_.push_back(std::make_unique<Client>(Client{std::move(control)}));
-      ++came_;
-    }
+    Descriptor control = accepted(listening_.get());
+    if (!control) return;
+    ++came_;
+    clients_.push_back(std::make_unique<Client>(Client{std::move(control)}));
+    if (send_message(clients_.back()->control.get(), come_message)) hear(*clients_.back());
   }
 
   void hear(Client& client) {
@@ -166,10 +168,10 @@ class NodeProcess {
         name_arg(communicator, "communicator", 12);
         options.push_back(communicator);
       }
-      const fpt_status status = fpt_module_load(
-          &module_, static_cast<int32_t>(asked.request.first), asked.file.c_str(),
-          static_cast<int64_t>(asked.file.size()), options.data(), static_cast<int32_t>(options.size()),
-          asked.config.data(), static_cast<int32_t>(asked.config.size()));
+      const fpt_status status =
+          fpt_module_load(&module_, static_cast<int32_t>(asked.request.first), asked.file.c_str(),
+                          static_cast<int64_t>(asked.file.size()), options.data(), static_cast<int32_t>(options.size()),
+                          asked.config.data(), static_cast<int32_t>(asked.config.size()));
       failure_ = failed_outcome(status);
       if (status != FPT_OK) return;
       if (python_is_started()) python_side().prepare_fork();

@@ -86,7 +86,7 @@ NodeRunner::NodeRunner(const std::string& file, const Options& options)
     : file_(is_address(file) ? file : absolute_path(file).string()),
       name_(std::filesystem::path(file).stem().string()),
       reading_{options.same_layout, options.cast, /*brings_to_host=*/true},
-      ranks_(std::make_shared<MpiSum>(*options.communicator, ranks_wait)) {}
+      ranks_(std::make_shared<MpiSum>(options.communicator.value_or(0), ranks_wait)) {}
 
 std::unique_ptr<Runner> NodeRunner::load(int32_t kind, const std::string& file, const Options& options, Args given,
                                          Args config) {
@@ -108,6 +108,7 @@ std::unique_ptr<Runner> NodeRunner::load(int32_t kind, const std::string& file, 
   RankPlace::here(runner->ranks_->rank(), runner->ranks_->size()).write(writer);
   const char* begin = runner->worker_->memory().at(0);
   runner->load_.assign(begin, begin + writer.end());
+  if (runner->ranks_->rank() == 0) warn_of_observers("per=\"node\"");
   runner->node_ = std::make_unique<Meeting>(*runner->ranks_, request, Sharing{"load(..., per=\"node\")", {}});
   runner->start_worker();
   return runner;
@@ -119,9 +120,7 @@ NodeRunner::~NodeRunner() {
 
 /// With the request of the load in the memory of the channel.
 void NodeRunner::start_worker() {
-  if (!node_->make_worker(*worker_))
-    fail(FPT_ERR_INTERPRETER, "the process that has loaded ", file_, " for this node has ended, and nothing makes ",
-         "another worker: load again");
+  if (!node_->make_worker(*worker_)) lose_node();
   backend_ = answer(static_cast<int64_t>(load_.size()), {"load", name_}).outcome.text;
   end_.clear();
   Workers::all().add(worker_.get());
@@ -145,8 +144,8 @@ NodeRunner::Reply NodeRunner::answer(int64_t end, const CallName& call) {
   for (;; worker_->tell()) {
     if (!worker_->wait()) lose_worker(call);
     SegmentReader reader(worker_->memory(), end);
-    if (static_cast<Answering>(reader.integer()) == Answering::sums) {
-      serve_sums(reader);
+    if (static_cast<Answering>(reader.integer()) == Answering::meets) {
+      meet_ranks(reader);
       continue;
     }
     Reply reply{Outcome::read(reader), nullptr};
@@ -157,7 +156,13 @@ NodeRunner::Reply NodeRunner::answer(int64_t end, const CallName& call) {
   }
 }
 
+void NodeRunner::lose_node() const {
+  fail(FPT_ERR_INTERPRETER, "the process that loads ", file_, " for this node has ended, and nothing makes a worker: ",
+       "load again, and look at what it has written to standard error");
+}
+
 void NodeRunner::lose_worker(const CallName& call) {
+  if (backend_.empty()) lose_node();  // there was none yet
   const std::string how = node_->end_of_worker();
   end_ = concat("the process that works for rank ", ranks_->rank(), " has ended ", how.empty() ? "" : how + ", ", "in ",
                 call, ". What it had learnt is gone: reload makes another one, then restore a checkpoint");
@@ -165,15 +170,16 @@ void NodeRunner::lose_worker(const CallName& call) {
   fail(FPT_ERR_PYTHON, end_);
 }
 
-/// The worker waits for sums over the ranks, which this thread makes by the MPI of the program.
-void NodeRunner::serve_sums(SegmentReader& reader) {
+/// The worker waits for numbers of all ranks, which this thread fetches by the MPI of the program.
+void NodeRunner::meet_ranks(SegmentReader& reader) {
+  const auto reduction = static_cast<Reduction>(reader.integer());
   const auto dtype = static_cast<int32_t>(reader.integer());
   const int64_t count = reader.integer();
   const std::string purpose(reader.text());
   char* values = reader.block(count * static_cast<int64_t>(dtype_size(dtype)));
   Outcome outcome;
   try {
-    ranks_->add_up(values, count, dtype, purpose.c_str());
+    ranks_->combine(values, count, dtype, reduction, purpose.c_str());
   } catch (const Error& error) {
     outcome.status = error.status();
     outcome.text = error.text();
@@ -201,9 +207,7 @@ bool NodeRunner::has(const std::string& function) {
   return ask({Wish::has, function}, name_of("has")).outcome.number != 0;
 }
 
-void NodeRunner::save(const std::string& file) {
-  ask({Wish::save, absolute_path(file).string()}, name_of("save"));
-}
+void NodeRunner::save(const std::string& file) { ask({Wish::save, absolute_path(file).string()}, name_of("save")); }
 
 void NodeRunner::checkpoint(const std::string& folder, int64_t keep, int64_t step) {
   ask({Wish::checkpoint, absolute_path(folder).string(), keep, step}, name_of("checkpoint"));
@@ -222,8 +226,8 @@ void NodeRunner::assign(const std::vector<NamedArray>&) {
 }
 
 std::unique_ptr<Runner> NodeRunner::create(std::string_view function, Args) {
-  fail(FPT_ERR_ARGUMENT, function, ": ", name_, " runs in another process (per=\"node\"), whose objects cannot be used ",
-       "here");
+  fail(FPT_ERR_ARGUMENT, function, ": ", name_,
+       " runs in another process (per=\"node\"), whose objects cannot be used ", "here");
 }
 
 void NodeRunner::set_stream(void*, bool) { fail(FPT_ERR_DEVICE, name_, " computes on the host (per=\"node\")"); }

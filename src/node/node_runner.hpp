@@ -57,8 +57,9 @@ class NodeRunner : public Runner {
             const char* others_name = "output");
   /// Of the worker. @param end  of the request
   Reply answer(int64_t end, const CallName& call);
-  void serve_sums(SegmentReader& reader);
+  void meet_ranks(SegmentReader& reader);
   void run(const Request& request, Args inputs, const Targets& targets);
+  [[noreturn]] void lose_node() const;
   [[noreturn]] void lose_worker(const CallName& call);
   CallName name_of(std::string_view function) const noexcept { return {function, name_}; }
 

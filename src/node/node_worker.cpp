@@ -56,7 +56,7 @@ class Job {
     return outcome;
   }
 
-  void send(SegmentWriter& writer) {
+  void send(SegmentWriter& writer) const {
     if (tensor_ == 0) return send_results(results_table().at(results_).answer(), writer);
     send_tensor(*tensor_at(tensor_), writer);
   }
@@ -93,8 +93,9 @@ class Job {
                                   static_cast<int32_t>(request_.first));
       case Wish::forward_list:
         status = make_list();
-        return status != FPT_OK ? status
-                                : fpt_module_forward_wrap(module_, list_, &tensor_, static_cast<int32_t>(request_.first));
+        return status != FPT_OK
+                   ? status
+                   : fpt_module_forward_wrap(module_, list_, &tensor_, static_cast<int32_t>(request_.first));
       case Wish::call:
         return fpt_module_call(module_, text, length, inputs_.data(), inputs, others_.data(), others, results);
       case Wish::train:
@@ -186,13 +187,15 @@ void work(Channel& channel, fpt_module module) {
   }
 }
 
-void sum_over_ranks(void* values, int64_t count, int32_t dtype, const std::string& purpose) {
+void combine_over_ranks(void* values, int64_t count, int32_t dtype, Reduction reduction, const std::string& purpose) {
   if (!at_work.channel)
-    fail(FPT_ERR_ARGUMENT, purpose, ": with per=\"node\" ranks can meet in calls of the program only, neither while the ",
+    fail(FPT_ERR_ARGUMENT, purpose,
+         ": with per=\"node\" ranks can meet in calls of the program only, neither while the ",
          "file is loaded nor in a thread of the script between calls");
   Segment& memory = at_work.channel->memory();
   SegmentWriter writer(memory, at_work.end);
-  writer.integer(static_cast<int64_t>(Answering::sums));
+  writer.integer(static_cast<int64_t>(Answering::meets));
+  writer.integer(static_cast<int64_t>(reduction));
   writer.integer(dtype);
   writer.integer(count);
   writer.text(purpose);

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/mpi_sum.hpp"
 #include "ftn_pytorch.h"
 #include "node/channel.hpp"
 #include "node/node_messages.hpp"
@@ -31,9 +32,7 @@ void answer_request(Channel& channel, fpt_module module, Places* places = nullpt
 /// Answer one request after the other, until the rank is gone.
 void work(Channel& channel, fpt_module module);
 
-/// Replace numbers by their sums over the ranks, in a call of the worker: the rank makes them, by its MPI.
-/// dtype: FPT_FLOAT32, FPT_FLOAT64 or FPT_INT64. purpose: what texts call it. FPT_ERR_ARGUMENT outside of such a call;
-/// what MpiSum::add_up() throws.
-void sum_over_ranks(void* values, int64_t count, int32_t dtype, const std::string& purpose);
+/// MpiSum::combine() in a call of the worker: the rank does it, by its MPI. FPT_ERR_ARGUMENT outside of such a call.
+void combine_over_ranks(void* values, int64_t count, int32_t dtype, Reduction reduction, const std::string& purpose);
 
 }  // namespace fpt

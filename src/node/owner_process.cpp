@@ -128,7 +128,10 @@ class OwnerProcess {
   }
 
   void accept() {
-    if (Descriptor control = accepted(listening_.get())) clients_.push_back({std::move(control), nullptr, 0});
+    Descriptor control = accepted(listening_.get());
+    if (!control) return;
+    clients_.push_back({std::move(control), nullptr, 0});
+    if (send_message(clients_.back().control.get(), come_message)) hear(clients_.back(), clients_.size() - 1);
   }
 
   void hear(Client& client, std::size_t number) {

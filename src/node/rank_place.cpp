@@ -10,14 +10,15 @@
 #include <filesystem>
 #include <iterator>
 
+#include "base/error.hpp"
 #include "base/threads.hpp"
 
 namespace fpt {
 namespace {
 
 constexpr const char* pools[] = {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"};
-constexpr const char* observing[] = {"FTN_PYTORCH_LOG", "FTN_PYTORCH_PROFILE", "FTN_PYTORCH_TRACE", "FTN_PYTORCH_RECORD",
-                                     "FTN_PYTORCH_TORCH_PROFILE"};
+constexpr const char* observing[] = {"FTN_PYTORCH_LOG", "FTN_PYTORCH_PROFILE", "FTN_PYTORCH_TRACE",
+                                     "FTN_PYTORCH_RECORD", "FTN_PYTORCH_TORCH_PROFILE"};
 // What launchers tell their processes: beginnings of names
 constexpr const char* of_jobs[] = {"OMPI_", "PMI_", "PMIX_", "MPI_LOCAL", "MV2_COMM_WORLD_", "SLURM_", "PALS_", "LOCAL_RANK="};
 constexpr std::size_t most_cores = 1u << 16;
@@ -95,6 +96,12 @@ void RankPlace::enter() const {
   std::error_code ignored;
   std::filesystem::current_path(folder, ignored);
   if (!cores.empty()) sched_setaffinity(0, cores.size(), reinterpret_cast<const cpu_set_t*>(cores.data()));
+}
+
+void warn_of_observers(const char* way) {
+  for (const char* name : {"FTN_PYTORCH_RECORD", "FTN_PYTORCH_TORCH_PROFILE"})
+    if (const char* value = std::getenv(name); value && *value)
+      warn(concat(name, " has no effect on what is loaded with ", way));
 }
 
 std::vector<std::string> environment_of_loader() {

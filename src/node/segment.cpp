@@ -61,13 +61,13 @@ void Segment::map() {
 
 void Segment::reserve(int64_t bytes) {
   if (bytes <= bytes_) return;
-  struct stat file {};
+  struct stat file{};
   if (fstat(descriptor_, &file) != 0) refuse("looked at");
   if (bytes > file.st_size) {  // the other process may have let it grow
     const int64_t wanted = rounded(bytes, step);
     if (wanted > mapped_)
-      fail(FPT_ERR_MEMORY, "a call needs ", wanted, " bytes that processes of a node share, and there are addresses for ",
-           mapped_, " (ulimit -v)");
+      fail(FPT_ERR_MEMORY, "a call needs ", wanted,
+           " bytes that processes of a node share, and there are addresses for ", mapped_, " (ulimit -v)");
     if (ftruncate(descriptor_, wanted) != 0) refuse("made larger");
     bytes_ = wanted;
   } else {

@@ -7,7 +7,8 @@
 
 namespace fpt {
 
-/// Memory without a name in any file system, so nothing is left of it when its processes end. It grows, and never moves.
+/// Memory without a name in any file system, so nothing is left of it when its processes end. It grows, and never
+/// moves.
 class Segment {
  public:
   /// New memory. FPT_ERR_MEMORY.
@@ -32,8 +33,8 @@ class Segment {
   int64_t mapped_ = 0, bytes_ = 0;
 };
 
-/// Writes one thing behind the other. What has the same sizes comes to the same places, so that the arrays of a call lie
-/// where those of the last one lay.
+/// Writes one thing behind the other. What has the same sizes comes to the same places, so that the arrays of a call
+/// lie where those of the last one lay.
 class SegmentWriter {
  public:
   SegmentWriter(Segment& segment, int64_t begin) : segment_(segment), end_(begin) {}

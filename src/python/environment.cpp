@@ -85,9 +85,16 @@ bool is_under(const fs::path& file, const fs::path& folder) {
        ": choose a Python ", our_version, ", or build the library again with -DPython_EXECUTABLE naming this one");
 }
 
-/// python3.13t: without running it, only the name tells.
-bool is_free_threaded(const fs::path& executable) {
-  return resolved(executable).filename() == "python" + our_version + "t";
+/// python3.13t: without running it, only the name of the file behind its links tells.
+bool is_free_threaded(fs::path executable) {
+  constexpr int most_links = 40;  // as the system follows
+  std::error_code error;
+  for (int i = 0; i < most_links; ++i) {
+    const fs::path target = fs::read_symlink(executable, error);
+    if (error) break;
+    executable = executable.parent_path() / target;
+  }
+  return executable.filename() == "python" + our_version + "t";
 }
 
 /// Prefix of the Python installation behind an executable that has been found to fit.
@@ -243,10 +250,17 @@ std::vector<std::string> package_folders(const std::string& python) {
 }
 
 std::string python_package_folder() {
-  const fs::path folder = own_folder() / FPT_PYTHON_PACKAGE_RELATIVE;
-  return is_there(folder / "ftn_pytorch" / "_embed.py") ? resolved(folder).string() : std::string();
+  const fs::path folder = (own_folder() / FPT_PYTHON_PACKAGE_RELATIVE).lexically_normal();
+  if (!is_there(folder / "ftn_pytorch" / "_embed.py")) return {};
+  std::error_code error;
+  // a link in a build tree; an installed one is below the prefix, which has been resolved
+  return fs::is_symlink(folder, error) ? resolved(folder).string() : folder.string();
 }
 
-std::string program_path() { return resolved("/proc/self/exe").string(); }
+std::string program_path() {
+  std::error_code error;
+  const fs::path program = fs::read_symlink("/proc/self/exe", error);
+  return error ? "/proc/self/exe" : program.string();
+}
 
 }  // namespace fpt

@@ -143,6 +143,22 @@ void watch_for_the_end() {
   Py_AtExit([] { python_end.store(PythonEnd::ended, std::memory_order_relaxed); });
 }
 
+/// From here on modules come from the one file that the user has named, if they are in it.
+void use_pack(bool is_adopted) {
+  const char* file = std::getenv("FTN_PYTORCH_PACK");
+  if (!file || !*file) return;
+  // what such a program imports, and by which finders, is its own affair
+  if (is_adopted) return log(LogLevel::info, "FTN_PYTORCH_PACK is not used: the program has started Python itself");
+  try {
+    const Ref path = text_object(file);
+    py::module_::import("ftn_pytorch.host.pack").attr("use")(py::handle(path.get()));
+  } catch (py::error_already_set& error) {
+    if (!py::hasattr(error.value(), "status")) throw;
+    fail(status_of_name(error.value().attr("status").cast<std::string>()),
+         error.value().attr("text").attr("encode")("utf-8", "backslashreplace").cast<std::string>());
+  }
+}
+
 /// With the lock held: our Python package, and what it does at the start.
 void prepare(const InterpreterInfo& info) {
   try {
@@ -152,12 +168,13 @@ void prepare(const InterpreterInfo& info) {
       if (!path.contains(folder)) path.insert(0, folder);
     }
     if (make_core_module) checked(make_core_module(), "making the module of the core");
+    use_pack(info.adopted);
     py::module_ module = py::module_::import("ftn_pytorch._embed");
     py::dict facts;
     facts["executable"] = info.executable;
     facts["reason"] = info.reason;
     facts["library"] = info.library;
-    facts["core"] = object_file_of(reinterpret_cast<const void*>(&python_package_folder));
+    facts["core"] = own_file().string();
     facts["adopted"] = info.adopted ? "1" : "0";
     module.attr("on_start")(facts);
     if (const int64_t threads = wanted_threads()) module.attr("set_threads")(threads);

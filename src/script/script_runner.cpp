@@ -40,7 +40,8 @@ Ref option_values(Args given, const Options& options) {
     if (PyDict_SetItemString(dict.get(), name, value.get()) != 0) throw_python_error("options");
   };
   for (const fpt_arg& option : given)
-    if (std::strcmp(option.name, "backend") != 0 && std::strcmp(option.name, "per") != 0) set(option.name, python_value(option));
+    if (std::strcmp(option.name, "backend") != 0 && std::strcmp(option.name, "per") != 0)
+      set(option.name, python_value(option));
   set("mode", text_object(options.safe ? "safe" : "checked"));
   if (!options.device.empty()) set("device", text_object(options.device));
   return dict;

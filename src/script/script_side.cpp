@@ -85,7 +85,8 @@ class ScriptSide : public PythonSide {
     const InterpreterLock gil;
     const Ref list = checked(PyList_New(0), "variables");
     for (const std::string& each : variables) {
-      const Ref text = checked(PyUnicode_DecodeFSDefaultAndSize(each.data(), static_cast<Py_ssize_t>(each.size())), each);
+      const Ref text =
+          checked(PyUnicode_DecodeFSDefaultAndSize(each.data(), static_cast<Py_ssize_t>(each.size())), each);
       if (PyList_Append(list.get(), text.get()) != 0) throw_python_error("variables");
     }
     checked(PyObject_CallFunction(embed("become_worker"), "OiLL", list.get(), rank, static_cast<long long>(threads),

@@ -12,6 +12,21 @@ import pytest
 NUMPY = "import numpy\ndef ftn_pytorch_forward(x):\n    return 2 * numpy.asarray(x)\n"
 TORCH = "import torch\nnet = torch.nn.Linear(3, 3)\ndef ftn_pytorch_forward(x):\n    return net(x)\n"
 OPTIMIZER = TORCH + "optimizer = torch.optim.Adam(net.parameters())\n"
+TRAIN = """
+def ftn_pytorch_train(x, target):
+    optimizer.zero_grad()
+    loss = torch.nn.functional.mse_loss(net(x), target)
+    loss.backward()
+    optimizer.step()
+    return False, loss
+"""
+BACKGROUND = (
+    OPTIMIZER
+    + "from ftn_pytorch.kit import Background\n"
+    + TRAIN.replace("ftn_pytorch_train", "step")
+    + "background = Background(step, net, process=True)\n"
+    + "def ftn_pytorch_train(x, target):\n    return background.submit(x, target)\n"
+)
 PATH = re.compile(r'"([^"]+)"')
 
 
@@ -50,6 +65,18 @@ def program(build_dir):
     return build_dir / "tests" / "diagnosis" / "diagnosis_program"
 
 
+@pytest.fixture
+def packed(command, build_dir, tmp_path):
+    """packed(script): the file of ``python -m ftn_pytorch pack``."""
+
+    def packed(script):
+        words = [*ran(tmp_path, script)[0].split("=")[1:], "--input", "2x3", "--output", tmp_path / "closure.pack"]
+        command("pack", *words, environment={"ftn_pytorch_ROOT": str(build_dir)}, cwd=tmp_path, cold=True)
+        return str(tmp_path / "closure.pack")
+
+    return packed
+
+
 def ran(folder, script):
     file = folder / "closure.py"
     file.write_text(script)
@@ -69,6 +96,16 @@ def test_numpy_script(paths, program, tmp_path):
     assert len(package) < 35
 
 
+def test_numpy_script_with_a_pack(paths, program, packed, tmp_path):
+    """Of modules, only those before the pack is in use are looked for, and each of this package has a look."""
+    file = packed(NUMPY)
+    found = paths(program, *ran(tmp_path, NUMPY), FTN_PYTORCH_PACK=file)
+    assert len(found) - len(paths(sys.executable, "-c", "")) < 340
+    assert found.count(file) == 1
+    late = found[found.index(file) :]
+    assert not [path for path in late if path.endswith(".pyc")]
+
+
 def test_torch_script(paths, program, tmp_path):
     """inspect is not asked for the file of each module, each time that torch registers an operator."""
     found = paths(program, *ran(tmp_path, TORCH))
@@ -80,3 +117,22 @@ def test_torch_script(paths, program, tmp_path):
 def test_torch_script_with_an_optimizer(paths, program, tmp_path):
     plain = "import torch; torch.optim.Adam(torch.nn.Linear(3, 3).parameters())"
     assert len(paths(program, *ran(tmp_path, OPTIMIZER))) < len(paths(sys.executable, "-c", plain)) / 2
+
+
+@pytest.mark.slow
+def test_torch_script_with_an_optimizer_and_a_pack(paths, program, packed, tmp_path):
+    script = OPTIMIZER + TRAIN
+    file = packed(script)
+    assert len(paths(program, *ran(tmp_path, script), "train", FTN_PYTORCH_PACK=file)) < 1000
+
+
+@pytest.mark.slow
+def test_a_process_that_trains(paths, program, packed, tmp_path):
+    """It imports torch as the program does, and reads the same pack."""
+    words = (program, *ran(tmp_path, BACKGROUND), "train")
+    found = paths(*words)
+    assert len(found) < len(paths(*words, FTN_PYTORCH_PLAIN_IMPORT="1")) / 2
+    file = packed(BACKGROUND)
+    found = paths(*words, FTN_PYTORCH_PACK=file)
+    assert found.count(file) == 2
+    assert len(found) < 2600

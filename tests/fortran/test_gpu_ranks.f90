@@ -265,7 +265,7 @@ contains
       call expect_text(errmsg, "ValueError: no good config", "an error while it is loaded")
       call model%load(script("gpu_ranks.py"), config=[torch_in("way", "end")], per="gpu", communicator=world, &
          device=trim(device), stat=stat, errmsg=errmsg)
-      call expect_status(stat, FTN_PYTORCH_ERR_PYTHON, "a process that ends while it loads", errmsg)
+      call expect_status(stat, FTN_PYTORCH_ERR_INTERPRETER, "a process that ends while it loads", errmsg)
       call model%load(script("gpu_ranks.py"), config=[torch_in("factor", 1.0*rank)], per="gpu", communicator=world, &
          device=trim(device), stat=stat, errmsg=errmsg)
       call expect_text(errmsg, "load different files, or with different options or config", "another config on each rank")

@@ -10,7 +10,7 @@ program test_node_mpi
    use ftn_pytorch
    implicit none
 
-   integer :: rank, ranks
+   integer :: rank, ranks, warnings = 0
    character(20) :: chosen
 
    call get_command_argument(1, chosen)
@@ -22,6 +22,8 @@ program test_node_mpi
       call arguments_and_results()
    case ("training")
       call training()
+   case ("same")
+      call same_as_ranks()
    case ("models")
       call saved_models()
    case ("refused")
@@ -31,8 +33,8 @@ program test_node_mpi
    case ("alone")
       call alone()
    end select
-   call expect(.not. is_mapped("libpython"), "no Python is in the process of a rank")
-   if (chosen /= "models") call expect(.not. is_mapped("libtorch"), "no torch either")
+   if (chosen /= "same") call expect(.not. is_mapped("libpython"), "no Python is in the process of a rank")
+   if (chosen /= "same" .and. chosen /= "models") call expect(.not. is_mapped("libtorch"), "no torch either")
    call MPI_Finalize()
    call finish()
 
@@ -106,6 +108,10 @@ contains
       call expect_text(errmsg, "ValueError: no good: (6, 3)", "its text")
       call expect_text(errmsg, "node.py", "where it was raised")
       call expect(all(y == -1), "outputs of a call that failed")
+      call ftn_pytorch_on_warning(count_warning)
+      call model%call("keeps", [torch_in(x)])
+      call expect(warnings == 1, "a warning of the worker")
+      call ftn_pytorch_on_warning()
       call model%call("nothing", stat=stat, errmsg=errmsg)
       call expect_status(stat, FTN_PYTORCH_ERR_HOOK, "a function that is not there", errmsg)
       call model%call("texts_of_ranks", outputs=[torch_out(total)], stat=stat, errmsg=errmsg)
@@ -113,18 +119,36 @@ contains
       call model%free()
    end subroutine arguments_and_results
 
-   !> One network of all ranks, with the numbers that ranks with a Python of their own have
+   subroutine count_warning(text)
+      character(*), intent(in) :: text
+
+      if (index(text, "keeps of node kept input 1") == 1) warnings = warnings + 1
+   end subroutine count_warning
+
+   !> One network of all ranks, its checkpoints, and random numbers
    subroutine training()
       type(torch_pymodule) :: model
+      type(torch_results) :: results
       character(:), allocatable :: errmsg
       integer :: i, stat
       logical :: done
-      real(real32) :: x(3, 5), target(1, 5), loss, y(1, 5), theirs(1, 5)
+      real(real32) :: x(3, 5), target(1, 5), loss, y(1, 5), again(1, 5)
+      real(real64) :: number(1), of_first(1)
 
+      call ftn_pytorch_set_threads(1)
+      call load_and_train(record=.false., y=y)
+      call load_and_train(record=.true., y=again)
+      call expect(all(y == again), "recorded steps")
       call model%load(script("node.py"), communicator=MPI_COMM_WORLD, per="node")
+      call model%call("first_random_number", outputs=[torch_out(number)])
+      of_first = number
+      call MPI_Bcast(of_first, 1, MPI_DOUBLE_PRECISION, 0, MPI_COMM_WORLD)
+      call expect(all(number == of_first), "all workers begin with the same random numbers")
+      call model%call("threads", results=results)
+      call results%scalar(1, i)
+      call expect(i == 1, "threads that the program has asked for")
       do i = 1, 3
-         call random_number(x)
-         x = x + rank
+         x = i + rank/10.0
          target(1, :) = sum(x, 1)
          done = model%train([torch_in(x)], [torch_in(target)], loss, stat=stat, errmsg=errmsg)
          call expect_status(stat, FTN_PYTORCH_OK, "a step", errmsg)
@@ -134,14 +158,50 @@ contains
       call expect_status(stat, FTN_PYTORCH_OK, "a checkpoint", errmsg)
       call model%forward([torch_in(x)], [torch_out(y)])
       call model%reload()
-      call model%forward([torch_in(x)], [torch_out(theirs)])
-      call expect(any(y /= theirs), "reload begins anew")
+      call model%forward([torch_in(x)], [torch_out(again)])
+      call expect(any(y /= again), "reload begins anew")
       call model%restore("test_node_mpi_rank%r", stat=stat, errmsg=errmsg)
       call expect_status(stat, FTN_PYTORCH_OK, "restoring", errmsg)
-      call model%forward([torch_in(x)], [torch_out(theirs)])
-      call expect(all(y == theirs), "a network that was restored")
+      call model%forward([torch_in(x)], [torch_out(again)])
+      call expect(all(y == again), "a network that was restored")
       call model%free()
    end subroutine training
+
+   !> Predictions after ten steps with samples of all ranks, the same on all of them
+   subroutine load_and_train(record, y, per)
+      logical, intent(in) :: record
+      real(real32), intent(out), target :: y(1, 5)
+      character(*), intent(in), optional :: per
+
+      type(torch_pymodule) :: model
+      integer :: i, j
+      logical :: done
+      real(real32) :: x(3, 5), target(1, 5), loss, of_first(1, 5)
+
+      if (present(per)) call model%load(script("node.py"), communicator=MPI_COMM_WORLD, record=record, per=per)
+      if (.not. present(per)) call model%load(script("node.py"), communicator=MPI_COMM_WORLD, record=record, per="node")
+      do i = 1, 10
+         x = reshape([(sin(real(j*i + 7*rank)), j=1, 15)], [3, 5])
+         target(1, :) = sum(x, 1)
+         done = model%train([torch_in(x)], [torch_in(target)], loss)
+      end do
+      x = 1
+      call model%forward([torch_in(x)], [torch_out(y)])
+      of_first = y
+      call MPI_Bcast(of_first, size(of_first), MPI_REAL, 0, MPI_COMM_WORLD)
+      call expect(all(y == of_first), "one network on all ranks")
+      call model%free()
+   end subroutine load_and_train
+
+   !> The bits that ranks with a Python of their own have
+   subroutine same_as_ranks()
+      real(real32) :: of_node(1, 5), of_ranks(1, 5)
+
+      call ftn_pytorch_set_threads(1)
+      call load_and_train(record=.false., y=of_node)
+      call load_and_train(record=.false., y=of_ranks, per="rank")
+      call expect(all(of_node == of_ranks), "the numbers of ranks with Python")
+   end subroutine same_as_ranks
 
    !> Models that run without Python, and those that Python runs
    subroutine saved_models()
@@ -173,16 +233,18 @@ contains
       type(MPI_Comm) :: pairs
       character(:), allocatable :: errmsg
       character(6), parameter :: ways(5) = [character(6) :: "thread", "rank", "mpi", "sum", "other"]
-      character(40), parameter :: texts(5) = [character(40) :: "has started threads", "there is no rank while it is loaded", &
-         "cannot import mpi4py.MPI", "ranks can meet in calls of the program", "RuntimeError: other"]
+      character(40), parameter :: texts(5) = [character(40) :: "has started threads", &
+         "there is no rank while it is loaded", "cannot import mpi4py.MPI", "ranks can meet in calls of the program", &
+         "RuntimeError: other"]
       integer :: i, stat
 
       call model%load(script("node.py"), per="node", stat=stat, errmsg=errmsg)
       call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "no communicator", errmsg)
       call expect_text(errmsg, "needs communicator=", "the text about that")
       call model%load(script("node.py"), communicator=MPI_COMM_WORLD, per="core", stat=stat, errmsg=errmsg)
-      call expect_text(errmsg, 'per=) is ''core''; valid are rank, node', "another word")
-      call model%load(script("node.py"), communicator=MPI_COMM_WORLD, per="node", device="cuda", stat=stat, errmsg=errmsg)
+      call expect_text(errmsg, "valid are rank, node", "another word")
+      call model%load(script("node.py"), communicator=MPI_COMM_WORLD, per="node", device="cuda", stat=stat, &
+         errmsg=errmsg)
       call expect_status(stat, FTN_PYTORCH_ERR_DEVICE, "a device", errmsg)
       do i = 1, size(ways)
          call model%load(script("node_refused.py"), config=[torch_in("way", ways(i))], communicator=MPI_COMM_WORLD, &
@@ -190,9 +252,9 @@ contains
          call expect(stat /= FTN_PYTORCH_OK, ways(i))
          call expect_text(errmsg, trim(texts(i)), "the text about "//ways(i))
       end do
-      call model%load(script("node_refused.py"), config=[torch_in("way", "end")], communicator=MPI_COMM_WORLD, per="node", &
-         stat=stat, errmsg=errmsg)
-      call expect_status(stat, FTN_PYTORCH_ERR_PYTHON, "a process that ends while it loads", errmsg)
+      call model%load(script("node_refused.py"), config=[torch_in("way", "end")], communicator=MPI_COMM_WORLD, &
+         per="node", stat=stat, errmsg=errmsg)
+      call expect_status(stat, FTN_PYTORCH_ERR_INTERPRETER, "a process that ends while it loads", errmsg)
       call model%load(script("node.py"), config=[torch_in("lr", 1d0*rank)], communicator=MPI_COMM_WORLD, per="node", &
          stat=stat, errmsg=errmsg)
       call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "another config on each rank", errmsg)

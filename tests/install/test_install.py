@@ -185,6 +185,9 @@ def test_command(prefix: Path, tmp_path: Path) -> None:
         for line in json.loads(run("./link", "doctor", "--json", cwd=tmp_path, **python))["findings"]
     }
     assert found["ftn_pytorch"].endswith(f"{prefix}/lib/libftn_pytorch.so") and "PYTHONPATH" not in found
+    run("./link", "pack", SCRIPT, "--output", "x.pack", cwd=tmp_path, **python)
+    # The names that programs have for the files
+    assert f"{prefix}/share/ftn_pytorch/python/ftn_pytorch/_embed.py".encode() in (tmp_path / "x.pack").read_bytes()
     assert run(command, "--version", cwd=tmp_path, VIRTUAL_ENV="/there/is/none")  # that of the build
     assert attempt(command, "--version", cwd=tmp_path, FTN_PYTORCH_PYTHON="/there/is/none").returncode == 127
 

@@ -8,7 +8,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from ftn_pytorch import recorded  # noqa: E402
-from ftn_pytorch.kit import Background, Guard, Log, Normaliser  # noqa: E402
+from ftn_pytorch.kit import Background, Guard, LearntRange, Log, Normaliser, NStep, Rollout  # noqa: E402
 from kit_recorded_replay import (  # noqa: E402
     of_add,
     of_draw,
@@ -147,6 +147,40 @@ def of_freeze():
     return step, change, lambda: normaliser.frozen
 
 
+def of_learnt_range():
+    learnt = LearntRange(1)
+    learnt.learn(torch.zeros(1, 1))
+    return lambda x: torch.where(learnt(x[:, None]), 0 * x, x), lambda: learnt.learn(torch.full((1, 1), 100.0))
+
+
+def of_learn():
+    learnt = LearntRange(1)
+
+    def step(x):
+        learnt.learn(x[:, None])
+        return x + 1
+
+    return step, lambda: learnt.learn(torch.full((1, 1), 100.0)), lambda: learnt.high
+
+
+def of_n_step():
+    made, no = NStep(2), torch.zeros(2, dtype=torch.bool)
+
+    def step(x):
+        return x + made.add(x, x, x, x, no)[2].sum()
+
+    return step, lambda: made.add(*[torch.ones(2)] * 4, ~no)
+
+
+def of_rollout():
+    made, no = Rollout(3), torch.zeros(2, dtype=torch.bool)
+
+    def step(x):
+        return x + made.finish(lambda x: x)[2].sum() if made.add(x, x, x, x, no) else x
+
+    return step, lambda: made.finish(lambda x: x)
+
+
 def of_log():
     log, numbers = Log(), itertools.count()
 
@@ -267,6 +301,10 @@ CASES = {
     of_denormalise: "",
     of_update: "a number is taken out of a tensor",
     of_freeze: "",
+    of_learnt_range: "",
+    of_learn: "a number is taken out of a tensor",
+    of_n_step: "it calls add of kit.NStep",
+    of_rollout: "it calls add of kit.Rollout",
     of_log: "it calls write of kit.Log",
     of_log_step: "it reads step of kit.Log",
     of_timing: "it calls __enter__ of kit.",

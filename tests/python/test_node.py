@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+
 @pytest.fixture
 def program(build_dir):
     """A rank that loads, prints the process of its worker, and waits."""
@@ -44,12 +45,17 @@ def parent_of(process):
 
 def test_nothing_outlives_a_rank_that_is_killed(program, environment, tmp_path):
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    with subprocess.Popen([program, "alone"], env=environment, cwd=tmp_path, text=True, **pipes) as rank:
+    cores = {min(os.sched_getaffinity(0))}
+    command = ["taskset", "-c", str(*cores), program, "alone"]
+    with subprocess.Popen(command, env=environment, cwd=tmp_path, text=True, **pipes) as rank:
         try:
             worker = int(rank.stdout.readline())
             loader = parent_of(worker)
             assert parent_of(loader) == rank.pid
             assert all(map(is_there, (worker, loader)))
+            for link in ("cwd", "fd/0", "fd/1", "fd/2"):
+                assert os.readlink(f"/proc/{worker}/{link}") == os.readlink(f"/proc/{rank.pid}/{link}")
+            assert os.sched_getaffinity(worker) == os.sched_getaffinity(rank.pid) == cores
         finally:
             rank.send_signal(signal.SIGKILL)
         latest = time.monotonic() + 60
@@ -57,7 +63,7 @@ def test_nothing_outlives_a_rank_that_is_killed(program, environment, tmp_path):
             time.sleep(0.05)
         assert not is_there(worker)
         assert not is_there(loader)
-    assert not [path for path in Path("/dev/shm").glob("*ftn_pytorch*")]
+    assert not list(Path("/dev/shm").glob("*ftn_pytorch*"))
 
 
 @pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace")

@@ -3,7 +3,10 @@
 
 import ftn_pytorch
 
-KIT = {"Background", "Guard", "Log", "Normaliser", "Online", "Replay", "ReplayData"}
+KIT = {
+    *("Average", "Background", "Guard", "LearntRange", "Log", "Normaliser", "NStep", "Online"),
+    *("Replay", "ReplayData", "Rollout"),
+}
 NAMES = {
     *("Checkpoint", "average_gradients", "init_process_group", "lock", "procedure", "rank", "recorded"),
     *("all_reduce_mean", "broadcast"),

@@ -92,15 +92,15 @@ def add_dtype(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_inputs(parser: argparse.ArgumentParser) -> None:
-    """The option for inputs, which other commands have, too."""
+def add_inputs(parser: argparse.ArgumentParser, default: str = "") -> None:
+    """The option for inputs, which other commands have, too; ``default`` says what is taken without it."""
     parser.add_argument(
         "--input",
         action="append",
-        required=True,
+        required=not default,
         metavar="[NAME=]SHAPE[:DTYPE]",
         help="an input in the axis order of Python, such as x=32x16:float64 for an array x(16,32) of Fortran; float32 "
-        "if it names no type; once for each input, with all names or none",
+        "if it names no type; once for each input, with all names or none" + f"; default: {default}" * bool(default),
     )
 
 

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from .._version import __version__
-from ..errors import summary
-from ..host import installation, launcher, private_names, process, shared_gpu, variables
+from ..errors import FtnPytorchError, summary
+from ..host import installation, launcher, pack, private_names, process, shared_gpu, variables
 from ..tensors.device import describe_torch
 
 OK = "ok"
@@ -75,9 +75,27 @@ def findings(info: Mapping[str, Any]) -> list[Finding]:
     for name, meant in variables.unknown(os.environ).items():
         text = "set, but nothing reads a variable of this name"
         found.append(Finding(name, NOTE, text, f"{meant} may be meant" if meant else "unset it"))
+    found += _pack()
     found += _openmp()
     found += _host(known)
     return found
+
+
+def _pack() -> Iterator[Finding]:
+    """Can programs use the pack that is named, and does it fit?"""
+    file = os.environ.get(pack.VARIABLE)
+    if not file:
+        return
+    try:
+        there = pack.Pack(file)
+    except FtnPytorchError as failure:
+        yield Finding("pack", WRONG, failure.text, status=failure.status)
+        return
+    there.close()
+    if there.misfit:
+        yield Finding("pack", NOTE, there.warning(there.misfit))
+    else:
+        yield Finding("pack", OK, f"{there.file}, {len(there.modules):,} modules of {there.script}")
 
 
 def plain_text(found: list[Finding]) -> str:

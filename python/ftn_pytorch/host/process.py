@@ -202,7 +202,7 @@ def settle_threads() -> None:
 
 
 def restart_threads(n: int) -> None:
-    """In a process that was forked for a rank: as many threads as the program has asked for, or a rank has, for n = 0."""
+    """In a process that was forked for a rank: ``n`` threads, or for 0 those of ``threads``."""
     if n > 0:
         set_threads(n)
         return

@@ -14,7 +14,7 @@ KNOWN = {
     for name in (
         # read by programs and scripts
         *("PYTHON", "MODE", "TRIAL", "TRIAL_LOAD", "LOG", "LOG_FILE", "PROFILE", "TRACE", "RECORD", "RECORD_CALLS"),
-        *("TORCH_PROFILE", "TORCH_PROFILE_CALLS", "PLAIN_IMPORT"),
+        *("TORCH_PROFILE", "TORCH_PROFILE_CALLS", "PLAIN_IMPORT", "PACK"),
         *("FAULTHANDLER", "SHIM", "CPP_FUNCTIONS", "DIRECT_TENSORS"),
         # read by make and the tests
         *("TORCH", "OFFLOAD_FLAGS", "BUILD_DIR", "TEST_SEED", "TEST_KILLS", "TEST_ATTACK", "TOOLS"),

@@ -15,9 +15,13 @@ _PLACES = {
     "Replay": "replay",
     "Log": "log",
     "Guard": "guard",
+    "LearntRange": "learnt_range",
     "Background": "background",
     "Online": "online",
     "ReplayData": "replay_data",
+    "NStep": "n_step",
+    "Rollout": "rollout",
+    "Average": "average",
 }
 
 

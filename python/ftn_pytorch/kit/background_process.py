@@ -15,15 +15,17 @@ import os
 import tempfile
 import weakref
 from collections.abc import Callable, Iterable, Sequence
+from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
 import torch
 import torch.multiprocessing
 
 from ..errors import FtnPytorchError, describe
-from ..host import process
+from ..host import pack, process
 from ..script import loading
 from ..script.conventions import TRAIN
+from . import background_start
 from .outcome import outcome_of
 from .publishing import parts_of, tensors_of
 
@@ -94,8 +96,11 @@ class Remote:
         context = torch.multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
         threads, info = torch.get_num_threads(), process.start_info()
-        arguments = (theirs, self._source, self._number, self._folder, loading.script_folders(), threads, info)
-        self._process = context.Process(target=_serve, args=arguments, name=_NAME, daemon=True)
+        used = pack.in_use()
+        folders = loading.script_folders()
+        load = functools.partial(_load, self._source, self._number, self._folder, folders, threads, info)
+        arguments = (theirs, used and used.file, bytes(ForkingPickler.dumps(load)))
+        self._process = context.Process(target=background_start.serve, args=arguments, name=_NAME, daemon=True)
         self._process.start()
         theirs.close()
 
@@ -163,16 +168,15 @@ def _module_of(step: Any) -> str:
     return step.__module__
 
 
-def _serve(
-    pipe: Any,
+def _load(
     source: tuple[Any, ...],
     number: int | None,
     folder: str | None,
     folders: Iterable[str],
     threads: int,
     info: dict[str, str],
-) -> None:
-    """What the child does until its parent is gone. ``info`` is what the parent knows of the library.
+) -> Callable[[Any], None]:
+    """In the child, before it answers by the function returned. ``info``: what the parent knows of the library.
 
     ``folder``: the working directory in which the script was loaded. ``folders``: those of scripts on ``sys.path``.
     """
@@ -188,6 +192,11 @@ def _serve(
         child = _Child(source, number)
     except BaseException as failure:
         failed = describe(failure, "")
+    return functools.partial(_answer, child, failed)
+
+
+def _answer(child: _Child | None, failed: tuple[str, str] | None, pipe: Any) -> None:
+    """Answer until the parent is gone."""
     with contextlib.suppress(EOFError, OSError, KeyboardInterrupt):
         while True:
             what, *arguments = pipe.recv()

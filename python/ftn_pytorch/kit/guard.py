@@ -12,7 +12,9 @@ import torch
 
 from ..errors import FtnPytorchError
 from ..host import process
-from .learnt_range import Range
+from ..ranks import own_rank, totals
+from . import over_ranks as ranks
+from .learnt_range import CountedRange
 from .normaliser import completed
 from .unrecorded import Number, unrecorded
 
@@ -30,8 +32,13 @@ class Guard:
     ``limit``: how often it may go back without a good loss in between before that is an error. ``patience``: how many
     scores in a row may bring nothing better (lower by more than ``min_delta``) before ``is_completed`` becomes true; by
     default it never does.
+
+    ``over_ranks``: one decision on all ranks, of the mean of their losses and scores, and one range of the inputs of
+    all. All ranks of the communicator call ``allows``, ``score`` and ``learn_range``.
     """
 
+    loss = Number()
+    """What ``allows`` has decided on last: the loss, or that of all ranks; not a number before."""
     returns, skipped = Number(), Number()
     """How often it has gone back, and how many steps it did not allow."""
     best = Number()
@@ -46,24 +53,33 @@ class Guard:
         limit: int = 10,
         patience: float = math.inf,
         min_delta: float = 0.0,
+        over_ranks: bool | None = None,
     ) -> None:
         self._trained = trained
         self._every, self._factor, self._tolerated, self._limit = every, factor, tolerated, limit
         self._patience, self._min_delta = patience, min_delta
-        self._range = Range()
+        self._over_ranks, self.loss = over_ranks, math.nan
+        self._range = CountedRange(over_ranks)
         self._mean, self._losses, self._since = 0.0, 0, 0
         self.returns, self.skipped, self._bad, self._in_a_row = 0, 0, 0, 0
         self.best, self._waited = math.inf, 0
         self._keep()
 
     @unrecorded(_ADVICE)
-    def allows(self, loss: torch.Tensor | float) -> bool:
+    def allows(self, loss: torch.Tensor | float, *, samples: int | None = None) -> bool:
         """Whether to go on with a loss: call it before ``backward``.
 
         False if the loss is bad: this step is to be left out. If losses stay bad, weights and optimizer become those of
         the last copy. PYTHON if that has not helped ``limit`` times.
+
+        ``samples``: how many the loss is the mean of, for ranks with different numbers. A rank without samples may have
+        any loss. If there are none at all, this step is left out, and nothing is decided.
         """
-        value = float(loss.item() if isinstance(loss, torch.Tensor) else loss)
+        alike = f"{self._losses} good losses, {self.skipped} skipped, {self.returns} returns"
+        value = self._of_all_ranks(loss, samples, alike, "allows", "decides on its own loss")
+        if value is None:
+            return False
+        self.loss = value
         if not math.isfinite(value) or (
             self._losses >= 10 and value > self._mean + self._factor * max(abs(self._mean), 1e-30)
         ):
@@ -83,11 +99,17 @@ class Guard:
         return True
 
     @unrecorded(_ADVICE)
-    def score(self, value: torch.Tensor | float) -> bool:
-        """Note a score, such as the loss of held-out samples, lower is better; returns ``is_completed``."""
-        value = float(value.item() if isinstance(value, torch.Tensor) else value)
-        if value < self.best - self._min_delta:
-            self.best, self._waited = value, 0
+    def score(self, value: torch.Tensor | float, *, samples: int | None = None) -> bool:
+        """Note a score, such as the loss of held-out samples, lower is better; returns ``is_completed``.
+
+        ``samples``: see ``allows``. If there are none at all, nothing is noted.
+        """
+        alike = f"{self._waited} scores after the best one, {self.best!r}"
+        found = self._of_all_ranks(value, samples, alike, "score", "decides on its own score")
+        if found is None:
+            return self.is_completed
+        if found < self.best - self._min_delta:
+            self.best, self._waited = found, 0
         else:
             self._waited += 1
         return self.is_completed
@@ -100,7 +122,10 @@ class Guard:
 
     @unrecorded(_ADVICE)
     def learn_range(self, x: torch.Tensor) -> None:
-        """Widen the range to inputs, (n, columns). SHAPE if they have other columns, ARGUMENT if not finite."""
+        """Widen the range to inputs, (n, columns). SHAPE if they have other columns, ARGUMENT if not finite.
+
+        Over ranks one rank with such a number is enough: then nothing is learnt on any rank.
+        """
         self._range.learn(x)
 
     def outside(self, x: torch.Tensor) -> torch.Tensor:
@@ -110,7 +135,10 @@ class Guard:
     @property
     @unrecorded(_ADVICE)
     def counts(self) -> torch.Tensor | None:
-        """How many values of each column were outside, (columns,); None before a range was learnt."""
+        """How many values of each column were outside, (columns,); None before a range was learnt.
+
+        On this rank: with ``over_ranks`` the state does not have them, since it is the same on all ranks.
+        """
         return self._range.counts
 
     @unrecorded(_ADVICE)
@@ -136,6 +164,23 @@ class Guard:
             if name != "_range":
                 setattr(self, name, given if name == "_saved" else value)
 
+    def _of_all_ranks(
+        self, given: torch.Tensor | float, samples: int | None, alike: str, method: str, what: str
+    ) -> float | None:
+        """A number, or the mean of those of all ranks; None if there are no samples."""
+        if samples is not None and (isinstance(samples, bool) or samples < 0):
+            raise FtnPytorchError("ARGUMENT", f"Guard: samples is {samples}, it must be 0 or more")
+        value = float(given.item() if isinstance(given, torch.Tensor) else given)
+        share = 1 if samples is None else samples
+        if ranks.asked_for(self._over_ranks, "Guard", what):
+            device = given.device if isinstance(given, torch.Tensor) else None
+            mine = [value * share if share else 0.0, float(share)]
+            sums = totals.total(
+                torch.tensor(mine, dtype=torch.float64, device=device), alike, f"Guard.{method}"
+            ).tolist()
+            value, share = sums[0] / sums[1] if sums[1] else math.nan, int(sums[1])
+        return value if share else None
+
     def _keep(self) -> None:
         self._saved = [copy.deepcopy(each.state_dict()) for each in self._trained]
         self._since = 0
@@ -154,7 +199,7 @@ class Guard:
                 f"Guard: the loss became {value:.6g}, and none was good after going back to the last good weights "
                 f"{self._limit} times. Lower the learning rate, limit the gradients, or look at the samples",
             )
-        if self.returns == 1:
+        if self.returns == 1 and not (self._over_ranks and own_rank.rank_and_size()[0] > 0):
             process.warn(
                 f"Guard: the loss became {value:.6g} where {self._mean:.6g} is usual. Weights and optimizer are those "
                 "of the last good copy again. `returns` counts how often that happens; this warning comes once"

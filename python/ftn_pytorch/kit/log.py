@@ -13,7 +13,8 @@ from typing import Any
 
 from ..errors import FtnPytorchError
 from ..host import process, trial
-from ..ranks import own_rank
+from ..ranks import own_rank, totals
+from . import over_ranks as ranks
 from . import trackers
 from .csv_file import Rows
 from .timing import Timing
@@ -30,21 +31,34 @@ class Log:
     begin from 1 again, for a second phase of the training. ``console``: seconds between lines on standard error, with
     the rate and, where ``last`` is the last step, the estimated end; by default none. ``tensorboard``: a folder;
     ``wandb``, ``mlflow``: arguments of ``wandb.init`` and ``mlflow.start_run``. IMPORT if such a package is missing.
+
+    ``over_ranks``: all ranks of the communicator call ``write``, and rank 0 alone writes, the means of their numbers.
     """
 
     step = Number()
     """The last one written; None before the first."""
 
     def __init__(
-        self, path: str | None = None, *, console: float | None = None, last: int | None = None, **also: Any
+        self,
+        path: str | None = None,
+        *,
+        console: float | None = None,
+        last: int | None = None,
+        over_ranks: bool | None = None,
+        **also: Any,
     ) -> None:
+        if over_ranks and path is not None and "%r" in path:
+            raise FtnPytorchError("ARGUMENT", f"Log: over_ranks=True writes one file, and {path} has one for each rank")
+        # A rank that writes what all have is silent but for rank 0.
+        is_silent = bool(over_ranks) and own_rank.rank() > 0
         is_trial = trial.is_on()
-        self._rows = None if path is None or is_trial else Rows(own_rank.with_rank(path))
-        self._console, self._last = console, last
+        self._rows = None if path is None or is_trial or is_silent else Rows(own_rank.with_rank(path))
+        self._console, self._last = None if is_silent else console, last
+        self._over_ranks = False if over_ranks is None and (path is None or "%r" in path) else over_ranks
         unknown = sorted(set(also) - set(trackers.KINDS))
         if unknown:
             raise FtnPytorchError("ARGUMENT", f"Log: {', '.join(unknown)} is none of {', '.join(trackers.KINDS)}")
-        used = {} if is_trial else also
+        used = {} if is_trial or is_silent else also
         self._trackers: dict[str, Any] = {name: trackers.KINDS[name](options) for name, options in used.items()}
         self.step = None
         self.timing = Timing()
@@ -57,11 +71,16 @@ class Log:
 
     @unrecorded(_ADVICE)
     def write(self, step: int, **values: Any) -> None:
-        """Numbers, or tensors of one element. ARGUMENT for others, FILE if the disk is full; the training stays."""
+        """Numbers, or tensors of one element. ARGUMENT for others, FILE if the disk is full; the training stays.
+
+        Over ranks all write the same names and step, otherwise FORMAT on all of them.
+        """
         numbers = {name: _number(name, value) for name, value in values.items()}
         step = _step(step)
         if self.timing.is_used:
             numbers["python_share"] = self.timing.share()
+        if ranks.asked_for(self._over_ranks, "Log", "writes the file by itself"):
+            numbers = _means_over_ranks(step, numbers)
         if self._rows is not None:
             self._rows.write(step, numbers)
         for each in self._trackers.values():
@@ -101,6 +120,14 @@ class Log:
         elif now - self._told >= self._console:  # type: ignore[operator]
             self._told = now
             print(line(step, numbers, self._begin, now, self._last), file=sys.stderr, flush=True)
+
+
+def _means_over_ranks(step: int, numbers: Mapping[str, float]) -> dict[str, float]:
+    import torch
+
+    mine = torch.tensor([1.0, *numbers.values()], dtype=torch.float64)
+    size, *sums = totals.total(mine, f"step {step} with {', '.join(numbers) or 'nothing'}", "Log.write").tolist()
+    return {name: each / size for name, each in zip(numbers, sums)}
 
 
 def _number(name: str, value: Any) -> float:

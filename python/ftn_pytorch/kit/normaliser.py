@@ -3,6 +3,7 @@
 
 # No postponed annotations: TorchScript cannot read them.
 import copy
+import zlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +11,8 @@ import torch
 
 from ..errors import FtnPytorchError
 from ..host import process
+from ..ranks import own_rank, totals
+from . import over_ranks as ranks
 
 
 class Normaliser(torch.nn.Module):
@@ -26,6 +29,9 @@ class Normaliser(torch.nn.Module):
     After ``freeze`` the statistics stay. ``update`` then compares: where the mean over ``window`` samples is off by
     more than ``drift`` standard deviations, a warning says so, once for each column. ``drifted`` is by how many the
     latest whole window is off in the column where that is the most; not a number before there is one.
+
+    ``over_ranks``: ``update`` learns from the samples of all ranks, which may have none. All ranks of the communicator
+    call it, and the statistics are the same on all, bit for bit.
     """
 
     mean: torch.Tensor
@@ -38,9 +44,17 @@ class Normaliser(torch.nn.Module):
     warned: torch.Tensor
     drifted: torch.Tensor
 
-    def __init__(self, shape: int | Sequence[int], *, window: int = 10_000, drift: float = 1.0) -> None:
+    def __init__(
+        self,
+        shape: int | Sequence[int],
+        *,
+        window: int = 10_000,
+        drift: float = 1.0,
+        over_ranks: bool | None = None,
+    ) -> None:
         super().__init__()
         self.shape = (shape,) if isinstance(shape, int) else tuple(shape)
+        self.over_ranks = over_ranks
         self.window, self.drift = window, drift
         zeros = torch.zeros(self.shape, dtype=torch.float64)
         self.register_buffer("count", torch.zeros((), dtype=torch.int64))
@@ -81,9 +95,18 @@ class Normaliser(torch.nn.Module):
         """Learn from a batch, or watch it after ``freeze``.
 
         SHAPE if it does not fit, DTYPE if it is not real, ARGUMENT if it has a number that is not finite: then nothing
-        has been learnt of it.
+        has been learnt of it. Over ranks one rank with such a number is enough, and FORMAT on all of them if their
+        statistics differ.
         """
         n, mean, squares = self._moments(x)
+        if ranks.asked_for(self.over_ranks, "Normaliser", "learns statistics of its own"):
+            n, mean, squares = self._of_all_ranks(n, mean, squares, x.dtype)
+        found = torch.isfinite(mean + squares)
+        if not found.all():
+            raise FtnPytorchError(
+                "ARGUMENT",
+                f"Normaliser: column {_listed(~found)} of the inputs has numbers that are infinite or not a number",
+            )
         if n == 0:
             return
         if self.frozen:
@@ -101,6 +124,30 @@ class Normaliser(torch.nn.Module):
         constant = std <= 10 * torch.finfo(x.dtype).eps * self.mean.abs()
         self.std.copy_(torch.where(constant, 1.0, std))
 
+    def _of_all_ranks(
+        self, n: int, mean: torch.Tensor, squares: torch.Tensor, dtype: torch.dtype
+    ) -> tuple[int, torch.Tensor, torch.Tensor]:
+        """The same of all ranks, by one exchange, and a second one where nothing was learnt before.
+
+        The mean that was learnt is near that of these samples. Squares of what is off from there are small numbers;
+        sums of large ones would leave nothing of the deviations.
+        """
+        bits = zlib.crc32(self.mean.cpu().numpy().tobytes())
+        state = "frozen" if self.frozen else "learnt"
+        alike = f"{dtype} for {self.shape}, {state} of {int(self.count)} samples, whose mean has the digest {bits:08x}"
+        near = self.mean
+        for _ in range(1 if self.count else 2):
+            off = torch.zeros_like(mean) if n == 0 else mean - near
+            parts = torch.cat([off.reshape(-1) * n, (squares + off**2 * n).reshape(-1)])
+            count = torch.tensor([n], dtype=parts.dtype, device=parts.device)
+            sums = totals.total(torch.cat([count, parts]), alike, "Normaliser.update").to(mean.device)
+            total = int(sums[0])
+            if total == 0:
+                return 0, self.mean, torch.zeros_like(self.mean)
+            off, squared = (sums[1:] / total).reshape(2, *self.shape)
+            near = near + off
+        return total, near, ((squared - off**2) * total).clamp(min=0)
+
     def _moments(self, x: torch.Tensor) -> tuple[int, torch.Tensor, torch.Tensor]:
         """How many samples each number of the statistics is of, their mean, and their squared deviations, summed."""
         if not x.is_floating_point():
@@ -114,18 +161,12 @@ class Normaliser(torch.nn.Module):
         axes = [*range(front), *(front + axis for axis, extent in enumerate(self.shape) if extent == 1)]
         n = x.numel() // max(self.mean.numel(), 1)
         if n == 0:
-            return 0, self.mean, self.squares
+            return 0, self.mean, torch.zeros_like(self.mean)
         if axes:
             variance, mean = torch.var_mean(x.double(), dim=axes, correction=0, keepdim=True)
         else:
             variance, mean = torch.zeros_like(self.mean), x.double()
-        variance, mean = variance.reshape(self.shape), mean.reshape(self.shape)
-        if not torch.isfinite(variance + mean).all():
-            columns = _listed(~torch.isfinite(variance + mean))
-            raise FtnPytorchError(
-                "ARGUMENT", f"Normaliser: column {columns} of the inputs has numbers that are infinite or not a number"
-            )
-        return n, mean, variance * n
+        return n, mean.reshape(self.shape), variance.reshape(self.shape) * n
 
     def _watch(self, n: int, mean: torch.Tensor) -> None:
         total = int(self.window_count) + n
@@ -141,6 +182,8 @@ class Normaliser(torch.nn.Module):
         if new.any():
             self.warned |= new
             worst = off[new].max()
+            if self.over_ranks and own_rank.rank_and_size()[0] > 0:
+                return
             process.warn(
                 f"Normaliser: column {_listed(new)} has drifted: over the last {total} samples the mean is off by "
                 f"up to {worst:.3g} standard deviations of what was learnt. What was trained may not fit any more; "

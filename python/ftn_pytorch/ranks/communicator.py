@@ -84,7 +84,7 @@ class Communicator:
 
         The handle does not tell: that of a communicator that was freed is given to the next one.
         """
-        _refuse_threads("init_process_group")
+        refuse_threads("init_process_group")
         own = self.group()
         found = _integer_of("mpi_group_compare_", _LOAD, own, group)
         identical = _integer_of("mpi_group_compare_", _LOAD, own, own)
@@ -152,7 +152,7 @@ class Communicator:
         name: of a subroutine that begins it; arguments: of that before the communicator. end: of ``time.monotonic``.
         kept: what else must live until it is done. PYTHON if a rank does not come, or if MPI fails.
         """
-        _refuse_threads(purpose)
+        refuse_threads(purpose)
         self._require_mpi()
         if self._failure:
             raise FtnPytorchError("PYTHON", f"{purpose} cannot be done any more: earlier, {self._failure}")
@@ -230,7 +230,7 @@ def call(name: str, purpose: str, *arguments: Any) -> None:
         raise FtnPytorchError("PYTHON", f"{purpose}: {name.rstrip('_')} has failed with error code {code.value} of MPI")
 
 
-def _refuse_threads(purpose: str) -> None:
+def refuse_threads(purpose: str) -> None:
     """ARGUMENT in a thread of the script: the program makes calls of MPI meanwhile, also on this communicator."""
     if private_names.is_thread_of_script():
         raise FtnPytorchError(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The average of a tensor over the ranks, for losses, statistics and decisions."""
+"""The average of a tensor over the ranks, for losses, statistics and decisions, and what else is made of all ranks."""
 
 from __future__ import annotations
 
@@ -37,11 +37,37 @@ def all_reduce_mean(x: Any) -> Any:
         if calls is not None:
             failed_calls.averaged(calls)
             return calls.average(given)
-        if not is_in_group and communicator.of_one_group() is None and launcher.launched_rank_and_size()[1] < 2:
+        if _is_alone(is_in_group):
             return given.clone()
         group = process_group.require_group(_NAME)
         with process_group.exchange(_NAME):
             return private_names.all_reduce(given, "sum", group) / group.size()
+
+
+def combine(flat: Any, operation: str, purpose: str) -> Any:
+    """A row of float64 added over all ranks ("sum"), or the largest numbers of them ("max", without NaN), on the host.
+
+    As ``all_reduce_mean``, but what is on a device goes over MPI, too, and nothing records it. purpose: what errors
+    call it.
+    """
+    import torch
+    from torch import distributed
+
+    with torch.no_grad():
+        is_in_group = distributed.is_available() and distributed.is_initialized()
+        calls = _calls_of_mpi(is_in_group)
+        if calls is not None:
+            failed_calls.averaged(calls)
+            return calls.combine(flat.detach().cpu(), operation, purpose)
+        if _is_alone(is_in_group):
+            return flat.detach().cpu()
+        group = process_group.require_group(purpose)
+        with process_group.exchange(purpose):
+            return private_names.all_reduce(flat.detach(), operation, group).cpu()
+
+
+def _is_alone(is_in_group: bool) -> bool:
+    return not is_in_group and communicator.of_one_group() is None and launcher.launched_rank_and_size()[1] < 2
 
 
 def _calls_of_mpi(is_in_group: bool) -> sums.CallsOfMpi | None:

@@ -86,13 +86,17 @@ class NodeCommunicator(Communicator):
         self._sum(moved, purpose)
         ctypes.memmove(address, moved, 4 * words)
 
-    def sum_in_place(self, address: int, count: int, dtype: int, purpose: str) -> None:
-        """Replace numbers by their sums over the ranks; ``dtype`` is a number of ftn_pytorch.h."""
-        process.host().sum_over_ranks(address, count, dtype, purpose)
+    def combine(self, address: int, count: int, dtype: int, operation: str, purpose: str) -> None:
+        """Replace numbers by their sums over the ranks ("sum"), or by the largest ones ("max").
+
+        dtype: a number of ftn_pytorch.h.
+        """
+        communicator.refuse_threads(purpose)
+        process.host().combine_over_ranks(address, count, dtype, operation == "max", purpose)
 
     def _sum(self, words: Any, purpose: str) -> None:
         if len(words):
-            self.sum_in_place(ctypes.addressof(words), len(words), _INT64, purpose)
+            self.combine(ctypes.addressof(words), len(words), _INT64, "sum", purpose)
 
 
 def _words(count: int) -> Any:
@@ -129,7 +133,7 @@ def prepare_fork() -> None:
         from ..host import openblas
 
         openblas.set_threads(1)
-    from ..values import results  # noqa: F401  each worker would import it
+
     gc.collect()
     gc.freeze()
 

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Sums and averages over the ranks of an MPI communicator, by MPI_Iallreduce. On the wire as src/base/mpi_sum.cpp.
+"""Sums, averages and largest numbers over the ranks of an MPI communicator, by MPI_Iallreduce.
+
+What averages send is what those of src/base/mpi_sum.cpp send.
 
 An average is an operator of torch, ``ftn_pytorch::all_reduce_mean``, so that a recording holds it as one operation.
 """
@@ -54,7 +56,7 @@ def allreduce(ours: Communicator, values: Any, purpose: str) -> Any:
     sums are the same bits on all ranks: MPI requires that (MPI 3.1, 5.9.6). PYTHON as ``Communicator.broadcast``.
     """
     if hasattr(values, "data_ptr"):
-        return _sum_of_tensor(ours, values, purpose)
+        return _reduced(ours, values, "sum", purpose)
     import numpy
 
     kind = str(values.dtype)
@@ -63,7 +65,7 @@ def allreduce(ours: Communicator, values: Any, purpose: str) -> Any:
     if flat.dtype.kind == "c":
         flat = flat.view(flat.real.dtype)
     total = numpy.empty_like(flat)
-    _sum(ours, str(flat.dtype), flat.ctypes.data, total.ctypes.data, flat.size, purpose, (flat, total))
+    _reduce(ours, "sum", str(flat.dtype), flat.ctypes.data, total.ctypes.data, flat.size, purpose, (flat, total))
     return total.view(plain.dtype).reshape(values.shape).astype(values.dtype, copy=False)
 
 
@@ -75,26 +77,38 @@ def mean(ours: Communicator, x: Any, network: int) -> Any:
     import torch
 
     purpose = MEAN if network == NO_NETWORK else _AVERAGE
+    if ours.size == 1:
+        ours.calls[network] += 1
+        return x.clone(memory_format=torch.contiguous_format)
+    averages = combined(ours, _real(x), "sum", network, purpose) / ours.size
+    if x.is_complex():
+        return torch.view_as_complex(averages.reshape(*x.shape, 2))
+    return averages.reshape(x.shape).to(x.dtype)
+
+
+def combined(ours: Communicator, flat: Any, operation: str, network: int, purpose: str) -> Any:
+    """Sums over the ranks ("sum"), or the largest numbers of them ("max", without NaN), and errors as of ``mean``.
+
+    flat: one row of float32 or float64 in host memory. purpose: what errors call this.
+    """
+    import torch
+
     ours.calls[network] += 1
     if ours.size == 1:
-        return x.clone(memory_format=torch.contiguous_format)
+        return flat.clone()
     mine = (ours.calls[network] + _OFFSET * network) % _TURN
-    flat = _real(x)
     given = torch.zeros(flat.numel() + 2 * _BASE, dtype=flat.dtype)
     given[: flat.numel()] = flat
     given[flat.numel() + mine % _BASE] = given[flat.numel() + _BASE + mine // _BASE] = 1
     if not ours.roll:
         roll = torch.zeros(ours.size, 2, dtype=torch.float64)
         roll[ours.rank] = torch.tensor(processes.here(), dtype=torch.float64)
-        ours.roll = _sum_of_tensor(ours, roll, purpose).reshape(-1).tolist()
-    total = _sum_of_tensor(ours, given, purpose)
-    digits = total[flat.numel() :].tolist()
-    if digits[mine % _BASE] != ours.size or digits[_BASE + mine // _BASE] != ours.size:
+        ours.roll = _reduced(ours, roll, "sum", purpose).reshape(-1).tolist()
+    total = _reduced(ours, given, operation, purpose)
+    # Of other ranks in other calls, some digit is a place that this one has left at zero.
+    if int(total[flat.numel() :].count_nonzero()) != 2:
         _tell_apart(ours, mine, purpose)
-    averages = total[: flat.numel()] / ours.size
-    if x.is_complex():
-        return torch.view_as_complex(averages.reshape(*x.shape, 2))
-    return averages.reshape(x.shape).to(x.dtype)
+    return total[: flat.numel()]
 
 
 def _tell_apart(ours: Communicator, mine: int, purpose: str) -> None:
@@ -103,7 +117,7 @@ def _tell_apart(ours: Communicator, mine: int, purpose: str) -> None:
 
     there = torch.zeros(ours.size, dtype=torch.float64)
     there[ours.rank] = mine
-    everywhere = _sum_of_tensor(ours, there, purpose).tolist()
+    everywhere = _reduced(ours, there, "sum", purpose).tolist()
     off = [(int(each) - mine + _TURN // 2) % _TURN - _TURN // 2 for each in everywhere]
     raise FtnPytorchError("PYTHON", f"{purpose}: the ranks are in different calls of it: {told(off)}. {ADVICE}")
 
@@ -140,6 +154,12 @@ class CallsOfMpi:
     def ours(self) -> Communicator | None:
         """None if its module is gone."""
         return self._ours()
+
+    def combine(self, flat: Any, operation: str, purpose: str) -> Any:
+        """See ``combined``."""
+        ours = self._ours()
+        assert ours is not None
+        return combined(ours, flat, operation, self._network, purpose)
 
     def average(self, tensor: Any) -> Any:
         """As an operator of torch."""
@@ -179,6 +199,7 @@ def number_of(ours: Communicator, network: int) -> int:
 
 
 _libraries: list[Any] = []
+_handles: dict[tuple[str, str], tuple[int, int]] = {}
 
 
 def _of_number(number: int) -> Communicator:
@@ -198,19 +219,21 @@ def _real(x: Any) -> Any:
     return (plain.float() if str(x.dtype).removeprefix("torch.") in _NARROW else plain).reshape(-1)
 
 
-def _sum_of_tensor(ours: Communicator, tensor: Any, purpose: str) -> Any:
+def _reduced(ours: Communicator, tensor: Any, operation: str, purpose: str) -> Any:
     import torch
 
     flat = _real(tensor).contiguous()
     total = torch.empty_like(flat)
     kind = str(flat.dtype).removeprefix("torch.")
-    _sum(ours, kind, flat.data_ptr(), total.data_ptr(), flat.numel(), purpose, (flat, total))
+    _reduce(ours, operation, kind, flat.data_ptr(), total.data_ptr(), flat.numel(), purpose, (flat, total))
     if tensor.is_complex():
         return torch.view_as_complex(total.reshape(*tensor.shape, 2))
     return total.reshape(tensor.shape).to(tensor.dtype)
 
 
-def _sum(ours: Communicator, kind: str, given: int, total: int, count: int, purpose: str, memory: Any) -> None:
+def _reduce(
+    ours: Communicator, operation: str, kind: str, given: int, total: int, count: int, purpose: str, memory: Any
+) -> None:
     """Numbers at one address into another, in pieces."""
     if kind not in _TYPES:
         raise FtnPytorchError(
@@ -219,31 +242,34 @@ def _sum(ours: Communicator, kind: str, given: int, total: int, count: int, purp
     size = _TYPES[kind][1]
     if isinstance(ours, NodeCommunicator):
         ctypes.memmove(total, given, count * size)
-        return ours.sum_in_place(total, count, _TYPES[kind][0], purpose)
+        ours.combine(total, count, _TYPES[kind][0], operation, purpose)
+        return
     end = time.monotonic() + ours.timeout
-    type_, operation = (ctypes.c_int32(each) for each in _type_and_operation(kind))
+    type_, handle = (ctypes.c_int32(each) for each in _type_and_operation(kind, operation, purpose))
     most = PIECE_BYTES // size
     for begin in range(0, count, most):
         length = ctypes.c_int32(min(most, count - begin))
         places = (ctypes.c_void_p(given + begin * size), ctypes.c_void_p(total + begin * size))
-        ours.exchange("mpi_iallreduce_", (*places, length, type_, operation), purpose, end, memory)
+        ours.exchange("mpi_iallreduce_", (*places, length, type_, handle), purpose, end, memory)
 
 
-@functools.cache
-def _type_and_operation(kind: str) -> tuple[int, int]:
-    """Handles of MPI. The operation is ours: that of MPI is a constant of each implementation."""
-    number, _, maker, digits = _TYPES[kind]
-    made, type_ = ctypes.c_int32(), ctypes.c_int32()
-    communicator.call(maker, _AVERAGE, *map(ctypes.c_int32, digits), type_)
-    communicator.call("mpi_op_create_", _AVERAGE, ctypes.c_void_p(_adder(number)), ctypes.c_int32(1), made)
-    return type_.value, made.value
+def _type_and_operation(kind: str, operation: str, purpose: str) -> tuple[int, int]:
+    """Handles of MPI, made once. The operation is ours: that of MPI is a constant of each implementation."""
+    if (kind, operation) not in _handles:
+        number, _, maker, digits = _TYPES[kind]
+        made, type_ = ctypes.c_int32(), ctypes.c_int32()
+        communicator.call(maker, purpose, *map(ctypes.c_int32, digits), type_)
+        address = ctypes.c_void_p(_function(number, operation, purpose))
+        communicator.call("mpi_op_create_", purpose, address, ctypes.c_int32(1), made)
+        _handles[kind, operation] = type_.value, made.value
+    return _handles[kind, operation]
 
 
-def _adder(number: int) -> int:
-    """Address of the function of the library that adds numbers of a type of ftn_pytorch.h."""
+def _function(number: int, operation: str, purpose: str) -> int:
+    """Address of the function of the library that adds numbers of a type of ftn_pytorch.h, or takes the larger one."""
     path = process.start_info().get("core") or installation.library()
     if not path:
-        raise FtnPytorchError("ARGUMENT", f"{_AVERAGE}: the library of this package is not found (ftn_pytorch_ROOT)")
-    find = ctypes.CDLL(path).fpt_mpi_sum
+        raise FtnPytorchError("ARGUMENT", f"{purpose}: the library of this package is not found (ftn_pytorch_ROOT)")
+    find = getattr(ctypes.CDLL(path), f"fpt_mpi_{operation}")
     find.restype, find.argtypes = ctypes.c_void_p, [ctypes.c_int32]
     return find(number)

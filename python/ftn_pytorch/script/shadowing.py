@@ -50,7 +50,9 @@ class _Reserved:
 def reserve() -> None:
     """Let no file of a script take the place of ``RESERVED``. Called before the folder of a script is searched."""
     if not any(isinstance(finder, _Reserved) for finder in sys.meta_path):
-        sys.meta_path.insert(0, _Reserved())
+        # Behind a pack, which knows what comes first on sys.path.
+        place = sys.meta_path.index(PathFinder) if PathFinder in sys.meta_path else 0
+        sys.meta_path.insert(place, _Reserved())
 
 
 def _stems(folder: str) -> set[str]:

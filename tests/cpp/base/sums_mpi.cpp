@@ -51,6 +51,17 @@ void averages(fpt::MpiSum& sum, int communicator) {
       expect(std::abs(numbers[i] - expected[i]) < 1e-12, "doubles");
       expect(std::abs(single[i] - static_cast<float>(expected[i])) < 1e-3f, "complex numbers");
     }
+    std::vector<int64_t> integers(static_cast<std::size_t>(count), 1 + (int64_t{1} << 40) * sum.rank());
+    sum.combine(integers.data(), count, FPT_INT64, fpt::Reduction::sum, "a sum");
+    std::vector<float> largest(3, static_cast<float>(sum.rank()));
+    sum.combine(largest.data(), 3, FPT_FLOAT32, fpt::Reduction::largest, "the largest");
+    for (const float each : largest) expect(each == static_cast<float>(sum.size() - 1), "the largest");
+    const int64_t pairs = int64_t{sum.size()} * (sum.size() - 1) / 2;
+    for (const int64_t each : integers) expect(each == sum.size() + (int64_t{1} << 40) * pairs, "integers");
+    const std::vector<double> all = sum.gather({1.0 * sum.rank(), 0.5}, "what each has");
+    for (int rank = 0; rank < sum.size(); ++rank)
+      expect(all[2 * static_cast<std::size_t>(rank)] == rank && all[2 * static_cast<std::size_t>(rank) + 1] == 0.5,
+             "what each rank gives");
     // the bits of rank 0
     std::vector<double> first = numbers;
     int digits = 9, type = 0, root = 0, code = 0, words = 2 * count;
@@ -75,7 +86,7 @@ void missing(fpt::MpiSum& sum) {
     sleep(4);
     return;
   }
-  expect_failure([&] { sum.average(&number, 1, FPT_FLOAT64); }, "has waited 1 s in average_gradients for the others");
+  expect_failure([&] { sum.average(&number, 1, FPT_FLOAT64); }, "has waited 1 s in all_reduce_mean for the others");
   expect_failure([&] { sum.average(&number, 1, FPT_FLOAT64); }, "cannot be done any more");
   std::printf("rank %d was told\n", sum.rank());
   std::fflush(stdout);

@@ -52,6 +52,24 @@ class Sums : public testing::Test {
   double process_ = getpid();
 };
 
+template <class Number>
+void expect_largest(int dtype) {
+  Number in[] = {1, -5, 7}, inout[] = {2, -6, 7};
+  std::int32_t count = 3, type = 0;
+  function_of_the_largest(dtype)(in, inout, &count, &type);
+  EXPECT_EQ(inout[0], 2);
+  EXPECT_EQ(inout[1], -5);
+  EXPECT_EQ(inout[2], 7);
+}
+
+TEST(Largest, IsTakenOfTwoNumbersOfEachType) {
+  expect_largest<float>(FPT_FLOAT32);
+  expect_largest<double>(FPT_FLOAT64);
+  expect_largest<std::int64_t>(FPT_INT64);
+  EXPECT_EQ(function_of_the_largest(FPT_INT32), nullptr);
+  EXPECT_EQ(fpt_mpi_max(FPT_FLOAT64), function_of_the_largest(FPT_FLOAT64));
+}
+
 TEST_F(Sums, AreAveragedInEachType) {
   play_a_twin();
   MpiSum sum(7, 10);
@@ -110,7 +128,7 @@ TEST_F(Sums, OfOneRankNeedNoMpi) {
 TEST_F(Sums, OfOtherTypesAreRefused) {
   MpiSum sum(7, 10);
   std::int64_t number = 3;
-  expect([&] { sum.average(&number, 1, FPT_INT64); }, FPT_ERR_DTYPE, "real and complex numbers");
+  expect([&] { sum.average(&number, 1, FPT_INT64); }, FPT_ERR_DTYPE, "all_reduce_mean: real and complex numbers");
 }
 
 TEST_F(Sums, TellWhoIsInAnotherCall) {
@@ -134,23 +152,26 @@ TEST_F(Sums, TellWhoIsInAnotherCall) {
     };
     float numbers[] = {1, 2};
     expect([&] { sum.average(numbers, 2, FPT_FLOAT32, 3); }, FPT_ERR_PYTHON,
-           is_ahead ? "in different calls of it: rank 1 is 1 ahead of rank 0. As a rule"
-                    : "in different calls of it: rank 1 is 1 behind rank 0. As a rule");
+           is_ahead
+               ? "average_gradients: the ranks are in different calls of it: rank 1 is 1 ahead of rank 0. As a rule"
+               : "average_gradients: the ranks are in different calls of it: rank 1 is 1 behind rank 0. As a rule");
     EXPECT_EQ(numbers[0], 1);
     EXPECT_EQ(numbers[1], 2);
   }
 }
 
 TEST_F(Sums, EndWhereARankDoesNotCome) {
-  mpi_.arrives = false;
-  MpiSum sum(7, 0.05);
-  double number = 3;
-  expect([&] { sum.average(&number, 1, FPT_FLOAT64); }, FPT_ERR_PYTHON,
-         "rank 0 of 2 has waited 0.05 s in average_gradients for the others");
-  EXPECT_EQ(number, 3);
-  mpi_.arrives = true;
-  expect([&] { sum.average(&number, 1, FPT_FLOAT64); }, FPT_ERR_PYTHON,
-         "average_gradients cannot be done any more: earlier, rank 0 of 2 has waited");
+  const std::pair<std::int64_t, std::string> names[] = {{0, "all_reduce_mean"}, {1, "average_gradients"}};
+  for (const auto& [network, name] : names) {
+    mpi_.arrives = false;
+    MpiSum sum(7, 0.05);
+    double number = 3;
+    const auto average = [&, averaged = network] { sum.average(&number, 1, FPT_FLOAT64, averaged); };
+    expect(average, FPT_ERR_PYTHON, concat("rank 0 of 2 has waited 0.05 s in ", name, " for the others"));
+    EXPECT_EQ(number, 3);
+    mpi_.arrives = true;
+    expect(average, FPT_ERR_PYTHON, concat(name, " cannot be done any more: earlier, rank 0 of 2 has waited"));
+  }
 }
 
 TEST_F(Sums, TellARankThatHasEnded) {

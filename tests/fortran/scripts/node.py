@@ -3,9 +3,7 @@
 
 import os
 import signal
-import warnings
 
-import numpy as np
 import torch
 
 import ftn_pytorch
@@ -17,15 +15,13 @@ with torch.no_grad():
         parameter.copy_(torch.linspace(-1, 1, parameter.numel()).reshape(parameter.shape) * (i + 1) / 4)
 loader = os.getpid()
 calls = 0
-kept_lr = 0.0
+kept = []
 ranks_at_load = ftn_pytorch.world_size()
 
 
-def ftn_pytorch_setup(lr=1e-2, names=("a",)):
-    global kept_lr
-    kept_lr = float(lr)
+def ftn_pytorch_setup(lr=1e-2):
     for group in optimizer.param_groups:
-        group["lr"] = kept_lr
+        group["lr"] = lr
 
 
 def ftn_pytorch_forward(x):
@@ -43,19 +39,19 @@ def ftn_pytorch_train(x, target):
     return calls >= 3, loss
 
 
-def train_alone(x, target):
-    optimizer.zero_grad()
-    loss = torch.nn.functional.mse_loss(net(x), target)
-    loss.backward()
-    optimizer.step()
-    return loss
-
-
 def places():
     """Rank, size, size while loading, and whether this process was forked from the one that has loaded."""
     return torch.tensor(
         [ftn_pytorch.rank(), ftn_pytorch.world_size(), ranks_at_load, int(os.getppid() == loader)], dtype=torch.int32
     )
+
+
+def first_random_number():
+    return torch.rand(1).double()
+
+
+def threads():
+    return torch.get_num_threads()
 
 
 def environment(name):
@@ -86,13 +82,8 @@ def fails(x):
     raise ValueError(f"no good: {tuple(x.shape)}")
 
 
-def warns():
-    warnings.warn("beware", stacklevel=1)
-    ftn_pytorch.rank()
-
-
-def mean(x):
-    return ftn_pytorch.all_reduce_mean(x)
+def keeps(x):
+    kept.append(x)
 
 
 def texts_of_ranks():
@@ -121,7 +112,3 @@ def kill_loader():
 
 def process():
     return os.getpid()
-
-
-def numpy_sum(x):
-    return np.asarray(x).sum()

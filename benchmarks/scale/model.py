@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: MIT
+"""How long many ranks take to start, from what one of them asks the file system. A model, not a measurement.
+
+A file system of a rate serves all operations, and a rank waits for the answer to each before it sends the next one. So
+a start takes as long as the server needs for all, or as long as one rank needs for its own, whichever is longer, and
+then what the rank computes. ``simulated`` has the queue itself.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+NO_LOAD = "no load"
+OF_A_NODE = "torch script with an optimizer, with a pack"
+
+
+@dataclass(frozen=True)
+class Counts:
+    """One rank: operations on paths, those of them that open a file, different paths, and seconds of CPU."""
+
+    operations: int
+    opens: int
+    paths: int
+    cpu: float
+
+
+@dataclass(frozen=True)
+class Start:
+    """A row: each rank does the same, and one process on each node may do more."""
+
+    name: str
+    rank: Counts
+    node: Counts | None = None
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """ranks_per_node: the last node may have fewer. latency: seconds from a question to its answer."""
+
+    ranks: int = 10_000
+    ranks_per_node: int = 128
+    latency: float = 0.3e-3
+
+    @property
+    def nodes(self) -> int:
+        """All of them."""
+        return -(-self.ranks // self.ranks_per_node)
+
+
+def seconds(start: Start, rate: float, *, is_cached: bool, cluster: Cluster = Cluster()) -> float:
+    """Until all ranks have started, for a file system that serves ``rate`` operations a second.
+
+    is_cached: a node asks once for each path, and opens are asked for each time, as is usual for clients of Lustre.
+    Otherwise each operation of each rank is asked for.
+    """
+    total, waited, cpu = 0.0, 0.0, 0.0
+    for counts, processes in ((start.rank, cluster.ranks), (start.node, cluster.nodes)):
+        if counts is None:
+            continue
+        one = min(counts.operations, counts.opens + counts.paths) if is_cached else counts.operations
+        total += processes * counts.opens + cluster.nodes * counts.paths if is_cached else processes * counts.operations
+        waited += one * cluster.latency
+        cpu += counts.cpu
+    return max(total / rate, waited) + cpu
+
+
+def simulated(clients: int, operations: int, rate: float, latency: float) -> float:
+    """Seconds until clients that send one operation after the other have the answers to all; one server."""
+    waiting = [(0.0, client) for client in range(clients)]
+    left = [operations] * clients
+    free = last = 0.0
+    while waiting:
+        sent, client = heapq.heappop(waiting)
+        free = max(free, sent) + 1 / rate
+        last = max(last, free + latency)
+        left[client] -= 1
+        if left[client]:
+            heapq.heappush(waiting, (free + latency, client))
+    return last
+
+
+def table(starts: Iterable[Start], rates: Iterable[float] = (3e4, 1e5), cluster: Cluster = Cluster()) -> list[str]:
+    """Lines of Markdown."""
+    columns = [(rate, is_cached) for is_cached in (False, True) for rate in rates]
+    titles = [f"{'cached' if is_cached else 'not cached'}, {rate:,.0f}/s" for rate, is_cached in columns]
+    lines = [f"| program | operations of a rank | {' | '.join(titles)} |", "|---" * (len(columns) + 2) + "|"]
+    for start in starts:
+        times = [_time(seconds(start, rate, is_cached=kept, cluster=cluster)) for rate, kept in columns]
+        lines.append(f"| {start.name} | {start.rank.operations:,} | {' | '.join(times)} |")
+    return lines
+
+
+def _time(value: float) -> str:
+    if value < 300:
+        return f"{value:.0f} s"
+    return f"{value / 60:.0f} min" if value < 5970 else f"{value / 3600:.1f} h"
+
+
+def starts_of(counts: Mapping[str, Counts], rank: Counts | None = None) -> list[Start]:
+    """Rows: programs as they were counted, and one Python for each node, which is no program yet.
+
+    The process of the node does what ``OF_A_NODE`` does. A rank does ``rank``, or, where that is None, what a program
+    does that loads nothing.
+    """
+    rows = [Start(name, each) for name, each in counts.items()]
+    if OF_A_NODE in counts:
+        rows.append(Start("one Python for each node, with a pack", rank or counts[NO_LOAD], counts[OF_A_NODE]))
+    return rows
