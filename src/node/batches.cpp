@@ -18,8 +18,8 @@
 namespace fpt {
 namespace {
 
-constexpr int checks = 2;              // of each kind of batch
-constexpr double tolerance = 1e-3;     // of a result, relative to the largest
+constexpr int checks = 2;           // of each kind of batch
+constexpr double tolerance = 1e-3;  // of a result, relative to the largest
 constexpr std::size_t most_plans = 64, most_kinds = 4096;
 constexpr int64_t page = int64_t{1} << 16, alignment = 256;
 
@@ -49,7 +49,8 @@ void append_number(std::string& text, int64_t number) { text += std::to_string(n
 void describe(std::string& text, const std::vector<fpt_arg>& args) {
   append_number(text, static_cast<int64_t>(args.size()));
   for (const fpt_arg& arg : args) {
-    for (const int64_t number : {int64_t{arg.dtype}, int64_t{arg.rank}, int64_t{arg.access}}) append_number(text, number);
+    for (const int64_t number : {int64_t{arg.dtype}, int64_t{arg.rank}, int64_t{arg.access}})
+      append_number(text, number);
     text += arg.name;
     text += '\n';
     if (is_array(arg))
@@ -188,8 +189,8 @@ void Batches::run_as_one(const std::string& kind, const Calls& calls, bool is_ev
   if (outcome.status != FPT_OK) {
     outcome = failed_outcome(outcome.status);
     if (calls.size() > 1)
-      outcome.text += concat("\nper=\"gpu\" made this call for ", calls.size(), " ranks at once, with their arrays side ",
-                             "by side along the last dimension of Fortran");
+      outcome.text += concat("\nper=\"gpu\" made this call for ", calls.size(),
+                             " ranks at once, with their arrays side ", "by side along the last dimension of Fortran");
   }
   if (outcome.status == FPT_OK && is_checked) {
     outcome.text = difference(calls, inputs, others, before);
@@ -231,13 +232,13 @@ bool Batches::is_in_place(const Calls& calls) const {
   const int64_t number = calls.front()->request.places;
   if (number == 0) return false;
   const std::vector<std::size_t>& ranks = plan_of(*calls.front()).ranks;
-  return calls.size() == ranks.size() && std::equal(calls.begin(), calls.end(), ranks.begin(), [&](auto* call, auto rank) {
-           return call->request.places == number && call->rank == rank;
-         });
+  return calls.size() == ranks.size() &&
+         std::equal(calls.begin(), calls.end(), ranks.begin(),
+                    [&](auto* call, auto rank) { return call->request.places == number && call->rank == rank; });
 }
 
-std::vector<fpt_arg> Batches::joined(const Calls& calls, std::vector<fpt_arg> RankCall::*which, bool in_place,
-                                     std::vector<std::vector<char>>& copies) const {
+std::vector<fpt_arg> Batches::joined(const Calls& calls, std::vector<fpt_arg> RankCall::* which, bool in_place,
+                                     std::vector<std::vector<char>>& copies) {
   int64_t rows = 0;
   for (const RankCall* each : calls) rows += each->rows();
   std::vector<fpt_arg> made = calls.front()->*which;
@@ -276,7 +277,8 @@ std::string Batches::difference(const Calls& calls, const std::vector<fpt_arg>& 
     if (apart <= tolerance) continue;
     return concat(argument_label("output", static_cast<int32_t>(i), alone[i]), " of ", what, " depends on the rows of ",
                   "other ranks: those of the first rank alone give results that differ by ", apart,
-                  " of the largest value, and ", tolerance, " is allowed. per=\"gpu\" computes for all ranks at once, so ",
+                  " of the largest value, and ", tolerance,
+                  " is allowed. per=\"gpu\" computes for all ranks at once, so ",
                   "each row must be computed by itself, without random numbers and without means over the batch. Load ",
                   "without per=, and share the GPU by MPS");
   }

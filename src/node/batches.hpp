@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-/// Calls of several ranks, made as one: arguments side by side along the last Fortran dimension. Knows nothing of Python.
+/// Calls of several ranks, made as one: arguments side by side along the last Fortran dimension. Knows nothing of
+/// Python.
 #pragma once
 
 #include <cstdint>
@@ -54,16 +55,18 @@ class Batches {
   void run_as_one(const std::string& kind, const Calls& calls, bool is_everyone);
   fpt_status call(const RankCall& like, std::vector<fpt_arg>& inputs, std::vector<fpt_arg>& others) const;
   /// That of a call that has a place.
-  const Plan& plan_of(const RankCall& call) const { return plans_.at(static_cast<std::size_t>(call.request.places - 1)); }
+  const Plan& plan_of(const RankCall& call) const {
+    return plans_.at(static_cast<std::size_t>(call.request.places - 1));
+  }
   bool is_in_place(const Calls& calls) const;
   /// Arguments of the batch; arrays that are not side by side are copied.
-  std::vector<fpt_arg> joined(const Calls& calls, std::vector<fpt_arg> RankCall::*which, bool in_place,
-                              std::vector<std::vector<char>>& copies) const;
+  static std::vector<fpt_arg> joined(const Calls& calls, std::vector<fpt_arg> RankCall::* which, bool in_place,
+                                     std::vector<std::vector<char>>& copies);
   /// Why rows of the first rank have other results alone; empty if they have not.
   std::string difference(const Calls& calls, const std::vector<fpt_arg>& inputs, const std::vector<fpt_arg>& others,
                          std::vector<std::vector<char>>& before) const;
   /// Number of a new plan for a batch that has come twice; 0 for none.
-  int64_t planned(const std::string& batch, const Calls& calls);
+  int64_t planned(const std::string& kind, const Calls& calls);
   void answer(const RankCall& call, Outcome& outcome, int64_t plan);
 
   const fpt_module module_;

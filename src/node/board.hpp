@@ -34,8 +34,8 @@ class Board {
   Segment& memory() noexcept { return memory_; }
   OwnerLine& owner() const noexcept { return *reinterpret_cast<OwnerLine*>(memory_.at(0)); }
   RankLine& rank(int64_t number) const noexcept {
-    return *reinterpret_cast<RankLine*>(memory_.at(static_cast<int64_t>(sizeof(OwnerLine)) +
-                                           number * static_cast<int64_t>(sizeof(RankLine))));
+    return *reinterpret_cast<RankLine*>(
+        memory_.at(static_cast<int64_t>(sizeof(OwnerLine)) + number * static_cast<int64_t>(sizeof(RankLine))));
   }
 
  private:

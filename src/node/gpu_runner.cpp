@@ -68,8 +68,8 @@ std::unique_ptr<Runner> GpuRunner::load(int32_t kind, const std::string& file, c
   if (!options.communicator)
     fail(FPT_ERR_ARGUMENT, purpose, " needs communicator=, which tells the ranks that share a GPU");
   if (options.device.compare(0, 4, "cuda") != 0 && options.device != "cpu")
-    fail(FPT_ERR_DEVICE, purpose, " needs device=\"cuda:local\", or another GPU", options.device.empty() ? "" : ": it is \"",
-         options.device, options.device.empty() ? "" : "\"");
+    fail(FPT_ERR_DEVICE, purpose, " needs device=\"cuda:local\", or another GPU",
+         options.device.empty() ? "" : ": it is \"", options.device, options.device.empty() ? "" : "\"");
   std::unique_ptr<GpuRunner> runner(new GpuRunner(file, options));
   SegmentWriter writer(runner->owner_.memory(), 0);
   Request{Wish::load, runner->file_, kind}.write(writer);
@@ -82,17 +82,17 @@ std::unique_ptr<Runner> GpuRunner::load(int32_t kind, const std::string& file, c
   const CallName call{"load", {}};
   const SentArguments options_sent({sent.data(), static_cast<int32_t>(sent.size())}, "option", call, writer),
       values(config, "config", call, writer);
-  const std::uint64_t request = std::hash<std::string_view>()(
-      {runner->owner_.memory().at(0), static_cast<std::size_t>(writer.end())});
+  const std::uint64_t request =
+      std::hash<std::string_view>()({runner->owner_.memory().at(0), static_cast<std::size_t>(writer.end())});
   RankPlace::here(runner->ranks_->rank(), runner->ranks_->size()).write(writer);
   const std::string place = place_of(runner->device_);
   if (runner->ranks_->rank() == 0) warn_of_observers("per=\"gpu\"");
   runner->node_ = std::make_unique<Meeting>(*runner->ranks_, request, Sharing{purpose, place, owner_role});
   if (!runner->node_->make_worker(runner->owner_) || !runner->owner_.wait())
-    fail(FPT_ERR_INTERPRETER, "the process that loads ", file, " for the ranks of ", runner->device_, " has ended: look ",
-         "at what it has written to standard error");
+    fail(FPT_ERR_INTERPRETER, "the process that loads ", file, " for the ranks of ", runner->device_,
+         " has ended: look ", "at what it has written to standard error");
   SegmentReader reader(runner->owner_.memory(), writer.end());
-  const Outcome outcome = runner->answer(reader).outcome;
+  const Outcome outcome = answer(reader).outcome;
   runner->backend_ = outcome.text;
   runner->number_ = outcome.number;
   Descriptor memory = runner->node_->memory();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/// A file that one process loads for all ranks of a node that use the same GPU, load(..., per="gpu"): it makes their calls
-/// as one. Knows nothing of Python.
+/// A file that one process loads for all ranks of a node that use the same GPU, load(..., per="gpu"): it makes their
+/// calls as one. Knows nothing of Python.
 #pragma once
 
 #include <map>
@@ -58,7 +58,7 @@ class GpuRunner : public Runner {
 
   GpuRunner(const std::string& file, const Options& options);
   Reply ask(Request request, const CallName& call, Args inputs = {}, Args outputs = {});
-  Reply answer(SegmentReader& reader);
+  static Reply answer(SegmentReader& reader);
   void run(const Request& request, Args inputs, const Targets& targets);
   [[noreturn]] void lose_owner(const CallName& call);
   [[noreturn]] void refuse(std::string_view what) const;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/// The program ftn_pytorch_node, which a rank starts for all ranks of its node, load(..., per="node"), or for those of a
-/// GPU, load(..., per="gpu"). Knows nothing of Python.
+/// The program ftn_pytorch_node, which a rank starts for all ranks of its node, load(..., per="node"), or for those of
+/// a GPU, load(..., per="gpu"). Knows nothing of Python.
 #include <cstdlib>
 #include <cstring>
 

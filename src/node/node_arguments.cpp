@@ -25,8 +25,7 @@ Array sent_array(const Array& memory, char* place) {
 
 }  // namespace
 
-SentArguments::SentArguments(Args args, const char* what, const CallName& call, SegmentWriter& writer,
-                             Places* places) {
+SentArguments::SentArguments(Args args, const char* what, const CallName& call, SegmentWriter& writer, Places* places) {
   writer.integer(args.count);
   for (int32_t i = 0; i < args.count; ++i) {
     const auto label = [&] { return concat(argument_label(what, i, args[i]), " of ", call); };

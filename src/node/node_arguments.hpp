@@ -20,8 +20,8 @@ class SentArguments {
  public:
   /// @param what    names them in messages, "input"
   /// @param places  where arrays are copied to, null: behind their descriptions
-  /// FPT_ERR_DEVICE for memory of a device, FPT_ERR_ARGUMENT for a tensor that requires gradients, and for what is wrong
-  /// with an argument.
+  /// FPT_ERR_DEVICE for memory of a device, FPT_ERR_ARGUMENT for a tensor that requires gradients, and for what is
+  /// wrong with an argument.
   SentArguments(Args args, const char* what, const CallName& call, SegmentWriter& writer, Places* places = nullptr);
 
   /// Copy back what the other process may have changed. Only after it has answered.

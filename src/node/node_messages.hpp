@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /// What a rank asks the process that works for it, and what that answers. Knows nothing of Python.
 ///
-/// A request begins where the shared memory begins: what is wanted, a text, three numbers, two lists of arguments. A load
-/// is followed by the place of the rank. The answer begins where the request ends.
+/// A request begins where the shared memory begins: what is wanted, a text, three numbers, two lists of arguments. A
+/// load is followed by the place of the rank. The answer begins where the request ends.
 #pragma once
 
 #include <cstdint>

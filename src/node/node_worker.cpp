@@ -136,9 +136,8 @@ class Job {
 }  // namespace
 
 void keep_warnings() {
-  fpt_on_warning([](const char* text, int64_t length) {
-    warnings().emplace_back(text, static_cast<std::size_t>(length));
-  });
+  fpt_on_warning(
+      [](const char* text, int64_t length) { warnings().emplace_back(text, static_cast<std::size_t>(length)); });
 }
 
 std::vector<std::string> kept_warnings() { return std::exchange(warnings(), {}); }

@@ -154,8 +154,8 @@ class OwnerProcess {
   }
 
   void join(Client& client, std::size_t number, std::vector<Descriptor> ends) {
-    client.channel = std::make_unique<Channel>(
-        Channel::Ends{ends[memory].release(), ends[reads].release(), ends[writes].release()});
+    client.channel =
+        std::make_unique<Channel>(Channel::Ends{ends[memory].release(), ends[reads].release(), ends[writes].release()});
     SegmentReader reader(client.channel->memory(), 0);
     const Request request = Request::read(reader);
     std::vector<fpt_arg> options = received_arguments(reader), config = received_arguments(reader);

@@ -20,7 +20,8 @@ constexpr const char* pools[] = {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL
 constexpr const char* observing[] = {"FTN_PYTORCH_LOG", "FTN_PYTORCH_PROFILE", "FTN_PYTORCH_TRACE",
                                      "FTN_PYTORCH_RECORD", "FTN_PYTORCH_TORCH_PROFILE"};
 // What launchers tell their processes: beginnings of names
-constexpr const char* of_jobs[] = {"OMPI_", "PMI_", "PMIX_", "MPI_LOCAL", "MV2_COMM_WORLD_", "SLURM_", "PALS_", "LOCAL_RANK="};
+constexpr const char* of_jobs[] = {"OMPI_",           "PMI_",   "PMIX_", "MPI_LOCAL",
+                                   "MV2_COMM_WORLD_", "SLURM_", "PALS_", "LOCAL_RANK="};
 constexpr std::size_t most_cores = 1u << 16;
 
 bool is_variable(const std::string& text, const char* name) {

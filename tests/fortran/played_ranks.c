@@ -2,12 +2,12 @@
 /* Ranks without an MPI: processes that the first one forks, and as much of MPI's Fortran bindings as sums need. */
 #define _GNU_SOURCE
 #include <sched.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <signal.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -58,8 +58,6 @@ int ranks_failed(void) {
 /* End this process at once, as a crash does. */
 void ranks_die(void) { kill(getpid(), SIGKILL); }
 
-void ranks_kill(int64_t process) { kill((pid_t)process, SIGKILL); }
-
 /* Microseconds. */
 double ranks_time(void) {
   struct timespec now;
@@ -74,14 +72,18 @@ void mpi_comm_size_(const int *comm, int *size, int *code) { (void)comm, *size =
 void mpi_type_create_f90_real_(const int *digits, const int *range, int *type, int *code) {
   (void)range, *type = *digits > 6 ? doubles : floats, *code = 0;
 }
-void mpi_type_create_f90_integer_(const int *digits, int *type, int *code) { (void)digits, *type = integers, *code = 0; }
+void mpi_type_create_f90_integer_(const int *digits, int *type, int *code) {
+  (void)digits, *type = integers, *code = 0;
+}
 void mpi_op_create_(Operation function, const int *commutes, int *operation, int *code) {
   (void)commutes, *code = made == most_ranks;
   if (*code) return;
   operations[made] = function;
   *operation = made++;
 }
-void mpi_test_(const int *request, int *done, int *status, int *code) { (void)request, (void)status, *done = 1, *code = 0; }
+void mpi_test_(const int *request, int *done, int *status, int *code) {
+  (void)request, (void)status, *done = 1, *code = 0;
+}
 
 void mpi_iallreduce_(const void *mine, void *sums, const int *count, const int *type, const int *operation,
                      const int *comm, int *request, int *code) {
