@@ -35,6 +35,7 @@ _PLACES = {
     "leave_stream": "tensors.device",
     "move": "tensors.device",
     "move_back": "tensors.device",
+    "serve_ranks": "tensors.device",
     "start_device": "tensors.device",
     "wait_for_device": "tensors.device",
     "to_host": "values.results",

@@ -74,7 +74,7 @@ constexpr Option core_options[] = {
     {"device", [](Options& to, const fpt_arg& it) { to.device = device_option(it); }},
     {"cast", [](Options& to, const fpt_arg& it) { to.cast = number(it, 1) != 0; }},
     {"flags", [](Options& to, const fpt_arg& it) { to.flags = number(it, FPT_USE_DEVICE | FPT_USE_INFERENCE_MODE); }},
-    {"per", [](Options& to, const fpt_arg& it) { to.per_node = choice(it, {"rank", "node"}) == 1; }},
+    {"per", [](Options& to, const fpt_arg& it) { to.per = static_cast<Per>(choice(it, {"rank", "node", "gpu"})); }},
     {"training", [](Options& to, const fpt_arg& it) { to.training = number(it, 1) != 0; }},
 };
 

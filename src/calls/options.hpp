@@ -11,6 +11,8 @@
 namespace fpt {
 
 enum class Backend { automatic, python, direct };
+/// Which processes load a file: each rank, or one for all ranks of a node or of a GPU.
+enum class Per { rank, node, gpu };
 
 struct Options {
   bool same_layout = false;       ///< axes reach the script in the order of Fortran
@@ -21,7 +23,7 @@ struct Options {
   bool training = false;          ///< a saved model predicts in training mode
   int32_t flags = 0;              ///< FPT_USE_...
   Backend backend = Backend::automatic;
-  bool per_node = false;                ///< one process loads for all ranks of a node
+  Per per = Per::rank;
   std::string device;                   ///< empty for the host
   std::optional<int32_t> communicator;  ///< handle of Fortran of the ranks that train together
 

@@ -48,6 +48,8 @@ class PythonSide {
                                        Args config) = 0;
   /// Ranks of a node load together in this process: scripts get their rank when they have been forked.
   virtual void join_node(int32_t communicator, int32_t size) = 0;
+  /// This process computes for the ranks of a GPU, whose arrays lie in memory with locked pages.
+  virtual void serve_ranks() = 0;
   /// Before the first fork of a process that has loaded for others. FPT_ERR_ARGUMENT where what is loaded cannot be
   /// forked.
   virtual void prepare_fork() = 0;

@@ -29,6 +29,8 @@ class Channel {
   void forget_other_end() noexcept;
 
   Segment& memory() noexcept { return *memory_; }
+  /// What becomes readable when the other process tells something, or ends.
+  int readable() const noexcept { return in_.get(); }
   /// Let the other process go on.
   void tell() noexcept;
   /// Until the other process lets this one go on; false if it is gone.

@@ -33,4 +33,7 @@ class Descriptor {
   int number_;
 };
 
+/// Close all files with greater numbers. What a program has left open belongs to it: an MPI waits for the end of that.
+void close_all_above(int last);
+
 }  // namespace fpt

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <fstream>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "base/error.hpp"
@@ -22,7 +23,6 @@
 namespace fpt {
 namespace {
 
-constexpr const char* purpose = "load(..., per=\"node\")";
 constexpr std::uint64_t exact = (std::uint64_t{1} << 48) - 1;  // in a double
 constexpr int above_standard_files = 10;
 
@@ -35,14 +35,14 @@ std::uint64_t hash_of(std::string_view text) noexcept {  // FNV-1a
   return hash;
 }
 
-/// Number of the system that runs here and of its network, in which names of sockets are known.
-std::uint64_t number_of_node() {
+/// Number of the system that runs here and of its network, in which names of sockets are known, and of the place there.
+std::uint64_t number_of_node(const Sharing& sharing) {
   std::string boot;
   std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
   char network[256] = "";
   if (boot.empty() || readlink("/proc/self/ns/net", network, sizeof network - 1) < 0)
-    fail(FPT_ERR_INTERPRETER, purpose, " needs /proc, which tells the ranks that run on one node");
-  return hash_of(concat(boot, '|', network)) & exact;
+    fail(FPT_ERR_INTERPRETER, sharing.purpose, " needs /proc, which tells the ranks that run on one node");
+  return hash_of(concat(boot, '|', network, '|', sharing.place)) & exact;
 }
 
 std::uint64_t random_number() {
@@ -54,15 +54,16 @@ std::string socket_name(double number) { return concat("ftn_pytorch-", static_ca
 
 std::string program() { return (own_folder() / FPT_NODE_PROGRAM_RELATIVE).lexically_normal().string(); }
 
-pid_t start(int listening, std::size_t ranks) {
+pid_t start(int listening, std::size_t ranks, const Sharing& sharing) {
   const std::string file = program();
-  const std::vector<std::string> variables = environment_of_loader();
+  const std::vector<std::string> variables =
+      std::strcmp(sharing.role, owner_role) == 0 ? environment_of_owner() : environment_of_loader();
   std::vector<char*> environment;
   environment.reserve(variables.size() + 1);
   for (const std::string& each : variables) environment.push_back(const_cast<char*>(each.c_str()));
   environment.push_back(nullptr);
-  std::string count = std::to_string(ranks), name = "ftn_pytorch_node";
-  char* const arguments[] = {name.data(), count.data(), nullptr};
+  std::string count = std::to_string(ranks), name = "ftn_pytorch_node", role = sharing.role;
+  char* const arguments[] = {name.data(), count.data(), role.data(), nullptr};
 
   const Descriptor passed(fcntl(listening, F_DUPFD_CLOEXEC, above_standard_files));
   posix_spawn_file_actions_t actions;
@@ -71,7 +72,8 @@ pid_t start(int listening, std::size_t ranks) {
   pid_t process = 0;
   const int failure = posix_spawn(&process, file.c_str(), &actions, nullptr, arguments, environment.data());
   posix_spawn_file_actions_destroy(&actions);
-  if (failure != 0) fail(FPT_ERR_INTERPRETER, purpose, ": ", file, " could not be started: ", std::strerror(failure));
+  if (failure != 0)
+    fail(FPT_ERR_INTERPRETER, sharing.purpose, ": ", file, " could not be started: ", std::strerror(failure));
   return process;
 }
 
@@ -88,8 +90,9 @@ std::vector<int> standard_files(Descriptor& nothing) {
 
 }  // namespace
 
-Meeting::Meeting(MpiSum& ranks, std::uint64_t request) {
-  const auto mine = static_cast<double>(number_of_node()), token = static_cast<double>(random_number()),
+Meeting::Meeting(MpiSum& ranks, std::uint64_t request, const Sharing& sharing) {
+  const char* const purpose = sharing.purpose;
+  const auto mine = static_cast<double>(number_of_node(sharing)), token = static_cast<double>(random_number()),
              wanted = static_cast<double>(request & exact);
   Descriptor listening = listen_at(socket_name(token));  // before anybody may connect
   const std::vector<double> all = ranks.gather({mine, token, wanted}, purpose);
@@ -103,7 +106,7 @@ Meeting::Meeting(MpiSum& ranks, std::uint64_t request) {
       fail(FPT_ERR_ARGUMENT, purpose, ": ranks ", first, " and ", rank,
            " run on one node and load different files, or ",
            "with different options or config. What differs between ranks goes to a function of the script, after load");
-  if (first == static_cast<std::size_t>(ranks.rank())) started_ = start(listening.get(), here.size());
+  if (first == static_cast<std::size_t>(ranks.rank())) started_ = start(listening.get(), here.size(), sharing);
   if (started_ == 0) listening.reset();
   control_ = connected_to(socket_name(all[first * numbers_of_a_rank + socket_number]));
   if (!control_)
@@ -128,6 +131,11 @@ bool Meeting::make_worker(Channel& channel) {
   const bool is_there = send_message(control_.get(), make_worker_message, descriptors);
   channel.forget_other_end();
   return is_there;
+}
+
+Descriptor Meeting::memory() {
+  Message message = receive_message(control_.get());
+  return message.descriptors.empty() ? Descriptor() : std::move(message.descriptors.front());
 }
 
 std::string Meeting::end_of_worker() {

@@ -19,22 +19,32 @@ namespace fpt {
 /// under way. What a rank says: make a worker of the descriptors that come with it (memory, where the worker reads and
 /// writes, its standard files); tell how it has ended.
 constexpr const char *come_message = "come", *make_worker_message = "worker", *tell_end_message = "end",
-                     *unknown_end_message = "?";
+                     *unknown_end_message = "?", *memory_message = "memory", *owner_role = "owner";
+
+/// Who shares a process, and what it is to do.
+struct Sharing {
+  const char* purpose;    ///< what texts call it
+  std::string place;      ///< of those ranks of a node that share it; empty for all
+  const char* role = "";  ///< second argument of the program
+};
 
 /// The connection of a rank to the process of its node.
 class Meeting {
  public:
   /// Meet the other ranks, and connect. All ranks of the communicator call this.
   /// @param request  number of what is to be loaded
+  /// @param sharing  lives as long as the call
   /// FPT_ERR_ARGUMENT, on all ranks of a node, where that is not the same on all of them; FPT_ERR_INTERPRETER where no
   /// process can be started or reached; what MpiSum::gather() throws.
-  Meeting(MpiSum& ranks, std::uint64_t request);
+  Meeting(MpiSum& ranks, std::uint64_t request, const Sharing& sharing);
   ~Meeting();
   Meeting(const Meeting&) = delete;
   Meeting& operator=(const Meeting&) = delete;
 
   /// Let the process of the node make a worker at the other end of a channel. False if it is gone.
   [[nodiscard]] bool make_worker(Channel& channel);
+  /// Memory that the process of the node hands over; none if it is gone.
+  Descriptor memory();
   /// How the worker has ended, such as "by signal 9, Killed"; empty if that cannot be told.
   std::string end_of_worker();
 

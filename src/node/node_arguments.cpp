@@ -25,7 +25,7 @@ Array sent_array(const Array& memory, char* place) {
 
 }  // namespace
 
-SentArguments::SentArguments(Args args, const char* what, const CallName& call, SegmentWriter& writer) {
+SentArguments::SentArguments(Args args, const char* what, const CallName& call, SegmentWriter& writer, Places* places) {
   writer.integer(args.count);
   for (int32_t i = 0; i < args.count; ++i) {
     const auto label = [&] { return concat(argument_label(what, i, args[i]), " of ", call); };
@@ -36,9 +36,9 @@ SentArguments::SentArguments(Args args, const char* what, const CallName& call, 
     const fpt_arg arg = is_tensor_handle(args[i].handle) ? memory_of(args[i], label(), tensor) : own(args[i]);
     if (!is_value(arg))
       if (const Device device = device_of(arg.data); !device.is_host())
-        fail(FPT_ERR_DEVICE, label(), " is in memory of ", device_name(device), ", and per=\"node\" computes on the ",
-             "host");
-    send(arg, writer, std::move(tensor));
+        fail(FPT_ERR_DEVICE, label(), " is in memory of ", device_name(device), ", and only arrays of the host reach ",
+             "the process that computes for the rank: load without per=");
+    send(arg, writer, places, std::move(tensor));
   }
 }
 
@@ -48,9 +48,8 @@ fpt_arg SentArguments::memory_of(const fpt_arg& arg, const std::string& label, T
   const TensorPtr given = tensor_at(arg.handle);
   if (!given->is_plain_memory()) {
     if (engine().records_gradients(*given))
-      fail(FPT_ERR_ARGUMENT, label,
-           " requires gradients, which do not reach the process that per=\"node\" has for the ",
-           "rank: load without per=, or switch gradients off with scope%no_grad()");
+      fail(FPT_ERR_ARGUMENT, label, " requires gradients, which do not reach the process that computes for the rank: ",
+           "load without per=, or switch gradients off with scope%no_grad()");
     tensor = given;
   }
   held_.push_back(given);
@@ -70,7 +69,7 @@ fpt_arg SentArguments::own(const fpt_arg& arg) {
   return found;
 }
 
-void SentArguments::send(const fpt_arg& arg, SegmentWriter& writer, TensorPtr tensor) {
+void SentArguments::send(const fpt_arg& arg, SegmentWriter& writer, Places* places, TensorPtr tensor) {
   fpt_arg plain = arg;
   plain.data = nullptr;  // addresses mean nothing elsewhere
   if (!is_value(arg)) {
@@ -92,7 +91,7 @@ void SentArguments::send(const fpt_arg& arg, SegmentWriter& writer, TensorPtr te
     writer.text(text_of(arg));
   } else if (!is_value(arg)) {
     const Array memory = array_of(arg);
-    char* place = writer.block(bytes_of(memory));
+    char* place = places ? places->next() : writer.block(bytes_of(memory));
     copy_same_type(memory, sent_array(memory, place));
     if (arg.access == FPT_OUT) writable_.push_back({memory, place, std::move(tensor)});
   }
@@ -105,7 +104,7 @@ void SentArguments::fetch() const {
   }
 }
 
-std::vector<fpt_arg> received_arguments(SegmentReader& reader) {
+std::vector<fpt_arg> received_arguments(SegmentReader& reader, Places* places) {
   std::vector<fpt_arg> args(static_cast<std::size_t>(reader.integer()));
   for (fpt_arg& arg : args) {
     std::memcpy(&arg, reader.block(sizeof arg), sizeof arg);
@@ -118,7 +117,7 @@ std::vector<fpt_arg> received_arguments(SegmentReader& reader) {
       std::memcpy(arg.name, sent.name, sizeof arg.name);
     } else if (!is_value(arg)) {
       Array packed = array_of(arg);
-      packed.data = reader.block(bytes_of(packed));
+      packed.data = places ? places->next() : reader.block(bytes_of(packed));
       set_contiguous(packed);
       arg.data = packed.data;
       for (int32_t axis = 0; axis < arg.rank; ++axis) arg.u.array.strides[axis] = packed.strides[axis];

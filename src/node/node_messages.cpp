@@ -8,6 +8,7 @@ void Request::write(SegmentWriter& writer) const {
   writer.text(text);
   writer.integer(first);
   writer.integer(second);
+  writer.integer(places);
 }
 
 Request Request::read(SegmentReader& reader) {
@@ -16,6 +17,7 @@ Request Request::read(SegmentReader& reader) {
   found.text = reader.text();
   found.first = reader.integer();
   found.second = reader.integer();
+  found.places = reader.integer();
   return found;
 }
 

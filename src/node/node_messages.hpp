@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /// What a rank asks the process that works for it, and what that answers. Knows nothing of Python.
 ///
-/// A request begins where the shared memory begins: what is wanted, a text, two numbers, two lists of arguments. A load
-/// is followed by the place of the rank. The answer begins where the request ends.
+/// A request begins where the shared memory begins: what is wanted, a text, three numbers, two lists of arguments. A
+/// load is followed by the place of the rank. The answer begins where the request ends.
 #pragma once
 
 #include <cstdint>
@@ -37,6 +37,7 @@ struct Request {
   Wish wish;
   std::string_view text;  ///< a function, a file
   int64_t first = 0, second = 0;
+  int64_t places = 0;  ///< number of the places where its arrays lie, 0: they follow their descriptions
 
   void write(SegmentWriter& writer) const;
   static Request read(SegmentReader& reader);

@@ -3,7 +3,6 @@
 
 #include <dirent.h>
 #include <poll.h>
-#include <strings.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -70,22 +69,6 @@ struct Asked {
 std::string text_of_end(int status) {
   if (WIFSIGNALED(status)) return concat("by signal ", WTERMSIG(status), ", ", strsignal(WTERMSIG(status)));
   return concat("with exit status ", WEXITSTATUS(status));
-}
-
-bool is_script(const std::string& file) {
-  return file.size() > 3 && strcasecmp(file.c_str() + file.size() - 3, ".py") == 0;
-}
-
-/// Files that a program has left open belong to it: an MPI waits for the end of them.
-void close_all_above(int last) {
-  std::vector<int> numbers;
-  if (DIR* folder = opendir("/proc/self/fd")) {
-    while (const dirent* entry = readdir(folder))
-      if (const int number = std::atoi(entry->d_name); number > last && number != dirfd(folder))
-        numbers.push_back(number);
-    closedir(folder);
-  }
-  for (const int number : numbers) close(number);
 }
 
 /// Names of the threads of this process beside its first.

@@ -78,13 +78,6 @@ std::uint64_t hash_of(const char* bytes, int64_t count) noexcept {
   return hash;
 }
 
-/// What observes calls in Python sees none where there is no Python.
-void tell_of_variables() {
-  for (const char* name : {"FTN_PYTORCH_RECORD", "FTN_PYTORCH_TORCH_PROFILE"})
-    if (const char* value = std::getenv(name); value && *value)
-      warn(concat(name, " has no effect on what is loaded with per=\"node\""));
-}
-
 bool is_address(const std::string& file) { return file.find("://") != std::string::npos; }
 
 }  // namespace
@@ -101,7 +94,7 @@ std::unique_ptr<Runner> NodeRunner::load(int32_t kind, const std::string& file, 
     fail(FPT_ERR_ARGUMENT, "load(..., per=\"node\") needs communicator=, which tells the ranks that share the node");
   if (!options.device.empty() && options.device != "cpu")
     fail(FPT_ERR_DEVICE, "load(..., per=\"node\") computes on the host, and device is \"", options.device,
-         "\": ranks that share a GPU do so by MPS, see gpu.md");
+         "\": per=\"gpu\" has one process for the ranks of a GPU");
   std::unique_ptr<NodeRunner> runner(new NodeRunner(file, options));
   runner->worker_ = std::make_unique<Channel>();
   SegmentWriter writer(runner->worker_->memory(), 0);
@@ -115,8 +108,8 @@ std::unique_ptr<Runner> NodeRunner::load(int32_t kind, const std::string& file, 
   RankPlace::here(runner->ranks_->rank(), runner->ranks_->size()).write(writer);
   const char* begin = runner->worker_->memory().at(0);
   runner->load_.assign(begin, begin + writer.end());
-  if (runner->ranks_->rank() == 0) tell_of_variables();
-  runner->node_ = std::make_unique<Meeting>(*runner->ranks_, request);
+  if (runner->ranks_->rank() == 0) warn_of_observers("per=\"node\"");
+  runner->node_ = std::make_unique<Meeting>(*runner->ranks_, request, Sharing{"load(..., per=\"node\")", {}});
   runner->start_worker();
   return runner;
 }

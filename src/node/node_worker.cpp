@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "node/node_worker.hpp"
 
+#include <strings.h>
+
 #include <cstring>
 #include <utility>
 
@@ -29,13 +31,13 @@ AtWork at_work;
 /// One request, and what its call needs.
 class Job {
  public:
-  Job(Channel& channel, fpt_module module)
+  Job(Channel& channel, fpt_module module, Places* places)
       : reader_(channel.memory(), 0),
         module_(module),
         request_(Request::read(reader_)),
         text_(request_.text),
-        inputs_(received_arguments(reader_)),
-        others_(received_arguments(reader_)) {}
+        inputs_(received_arguments(reader_, places)),
+        others_(received_arguments(reader_, places)) {}
   ~Job() {
     fpt_results_free(results_);
     fpt_tensor_free(tensor_);
@@ -131,8 +133,34 @@ class Job {
   fpt_wrap list_ = 0;
 };
 
-void answer_request(Channel& channel, fpt_module module) {
-  Job job(channel, module);
+}  // namespace
+
+void keep_warnings() {
+  fpt_on_warning(
+      [](const char* text, int64_t length) { warnings().emplace_back(text, static_cast<std::size_t>(length)); });
+}
+
+std::vector<std::string> kept_warnings() { return std::exchange(warnings(), {}); }
+
+bool is_script(const std::string& file) noexcept {
+  return file.size() > 3 && strcasecmp(file.c_str() + file.size() - 3, ".py") == 0;
+}
+
+Outcome failed_outcome(fpt_status status) {
+  Outcome outcome;
+  outcome.status = status;
+  outcome.text = last_error();
+  return outcome;
+}
+
+void answer(Channel& channel, int64_t end, const Outcome& outcome) {
+  SegmentWriter writer(channel.memory(), end);
+  writer.integer(static_cast<int64_t>(Answering::ended));
+  outcome.write(writer);
+}
+
+void answer_request(Channel& channel, fpt_module module, Places* places) {
+  Job job(channel, module, places);
   at_work = {&channel, job.end()};
   Outcome outcome = job.run();
   try {
@@ -149,28 +177,6 @@ void answer_request(Channel& channel, fpt_module module) {
     answer(channel, job.end(), failure);
   }
   at_work = {};
-}
-
-}  // namespace
-
-void keep_warnings() {
-  fpt_on_warning(
-      [](const char* text, int64_t length) { warnings().emplace_back(text, static_cast<std::size_t>(length)); });
-}
-
-std::vector<std::string> kept_warnings() { return std::exchange(warnings(), {}); }
-
-Outcome failed_outcome(fpt_status status) {
-  Outcome outcome;
-  outcome.status = status;
-  outcome.text = last_error();
-  return outcome;
-}
-
-void answer(Channel& channel, int64_t end, const Outcome& outcome) {
-  SegmentWriter writer(channel.memory(), end);
-  writer.integer(static_cast<int64_t>(Answering::ended));
-  outcome.write(writer);
 }
 
 void work(Channel& channel, fpt_module module) {

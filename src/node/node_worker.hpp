@@ -9,6 +9,7 @@
 #include "ftn_pytorch.h"
 #include "node/channel.hpp"
 #include "node/node_messages.hpp"
+#include "node/places.hpp"
 
 namespace fpt {
 
@@ -16,11 +17,17 @@ namespace fpt {
 void keep_warnings();
 std::vector<std::string> kept_warnings();
 
+/// Whether Python runs a file as a script.
+bool is_script(const std::string& file) noexcept;
+
 /// What has just failed on this thread.
 Outcome failed_outcome(fpt_status status);
 
 /// Answer a request whose end is known.
 void answer(Channel& channel, int64_t end, const Outcome& outcome);
+
+/// Run the request that is there, and write its answer.
+void answer_request(Channel& channel, fpt_module module, Places* places = nullptr);
 
 /// Answer one request after the other, until the rank is gone.
 void work(Channel& channel, fpt_module module);

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <iterator>
 
+#include "base/error.hpp"
 #include "base/threads.hpp"
 
 namespace fpt {
@@ -18,6 +19,9 @@ namespace {
 constexpr const char* pools[] = {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"};
 constexpr const char* observing[] = {"FTN_PYTORCH_LOG", "FTN_PYTORCH_PROFILE", "FTN_PYTORCH_TRACE",
                                      "FTN_PYTORCH_RECORD", "FTN_PYTORCH_TORCH_PROFILE"};
+// What launchers tell their processes: beginnings of names
+constexpr const char* of_jobs[] = {"OMPI_",           "PMI_",   "PMIX_", "MPI_LOCAL",
+                                   "MV2_COMM_WORLD_", "SLURM_", "PALS_", "LOCAL_RANK="};
 constexpr std::size_t most_cores = 1u << 16;
 
 bool is_variable(const std::string& text, const char* name) {
@@ -95,11 +99,27 @@ void RankPlace::enter() const {
   if (!cores.empty()) sched_setaffinity(0, cores.size(), reinterpret_cast<const cpu_set_t*>(cores.data()));
 }
 
+void warn_of_observers(const char* way) {
+  for (const char* name : {"FTN_PYTORCH_RECORD", "FTN_PYTORCH_TORCH_PROFILE"})
+    if (const char* value = std::getenv(name); value && *value)
+      warn(concat(name, " has no effect on what is loaded with ", way));
+}
+
 std::vector<std::string> environment_of_loader() {
   std::vector<std::string> found = variables_of_process();
   found.erase(std::remove_if(found.begin(), found.end(), [](const std::string& each) { return is_any(each, pools); }),
               found.end());
   for (const char* name : pools) found.push_back(std::string(name) + "=1");
+  return found;
+}
+
+std::vector<std::string> environment_of_owner() {
+  std::vector<std::string> found = environment_of_loader();
+  const auto is_of_job = [](const std::string& text) {
+    return std::any_of(std::begin(of_jobs), std::end(of_jobs),
+                       [&](const char* begin) { return text.compare(0, std::strlen(begin), begin) == 0; });
+  };
+  found.erase(std::remove_if(found.begin(), found.end(), is_of_job), found.end());
   return found;
 }
 

@@ -28,8 +28,14 @@ struct RankPlace {
   void enter() const;
 };
 
+/// Warn of what observes calls in Python, and sees none where they are made in another process.
+/// @param way  of loading, "per=\"node\""
+void warn_of_observers(const char* way);
+
 /// The environment for the process that loads for all ranks: that of this process, but it computes with one thread,
 /// since threads do not survive the fork that follows, and observes nothing, since calls are seen where they are made.
 std::vector<std::string> environment_of_loader();
+/// The same for a process that computes for ranks and is none: it is told of no job.
+std::vector<std::string> environment_of_owner();
 
 }  // namespace fpt

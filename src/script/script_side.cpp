@@ -63,6 +63,12 @@ class ScriptSide : public PythonSide {
     checked(PyObject_CallFunction(embed("join_node"), "ii", communicator, size), "loading for the ranks of a node");
   }
 
+  void serve_ranks() override {
+    ensure_started();
+    const InterpreterLock gil;
+    checked(PyObject_CallNoArgs(embed("serve_ranks")), "loading for the ranks of a GPU");
+  }
+
   void prepare_fork() override {
     const InterpreterLock gil;
     checked(PyObject_CallFunction(embed("prepare_fork"), nullptr), "loading for the ranks of a node");

@@ -3,6 +3,7 @@
 
 import pytest
 
+from ftn_pytorch.diagnosis import doctor
 from ftn_pytorch.host import shared_gpu
 from ftn_pytorch.host.process import FtnPytorchWarning
 from ftn_pytorch.tensors import device
@@ -19,7 +20,7 @@ def node(tmp_path, monkeypatch):
         monkeypatch.setattr(shared_gpu, "_PIPES", str(tmp_path / "mps"))
         for name in ("CUDA_VISIBLE_DEVICES", "CUDA_MPS_PIPE_DIRECTORY"):
             monkeypatch.delenv(name, raising=False)
-        for name, number in (("SIZE", ranks), ("LOCAL_SIZE", ranks), ("RANK", rank)):
+        for name, number in (("SIZE", ranks), ("LOCAL_SIZE", ranks), ("RANK", rank), ("LOCAL_RANK", rank)):
             monkeypatch.setenv(f"OMPI_COMM_WORLD_{name}", str(number))
 
     return node
@@ -36,6 +37,13 @@ def test_ranks_that_take_turns_are_told_how_not_to(node, gpus, ranks, text):
     with pytest.warns(FtnPytorchWarning, match=text + ".*nvidia-cuda-mps-control -d"):
         shared_gpu.warn_if_slow()
     shared_gpu.warn_if_slow()  # a second warning would be an error
+
+
+def test_the_first_rank_of_another_node_is_told_too(node, monkeypatch):
+    node(1, 2)
+    monkeypatch.setenv("OMPI_COMM_WORLD_RANK", "2")
+    with pytest.warns(FtnPytorchWarning, match="share 1 GPU"):
+        shared_gpu.warn_if_slow()
 
 
 @pytest.mark.parametrize(("gpus", "ranks", "rank"), [(0, 2, 0), (2, 2, 0), (4, 1, 0), (1, 2, 1)])
@@ -66,3 +74,16 @@ def test_the_first_array_on_a_device_warns(node, monkeypatch):
     monkeypatch.setattr(torch, "empty", lambda size, device: None)
     with pytest.warns(FtnPytorchWarning, match="share 1 GPU"):
         device.start_device("cuda:0")
+
+
+def test_the_doctor_tells_it(node, monkeypatch):
+    torch = pytest.importorskip("torch")
+    monkeypatch.setattr(torch.version, "cuda", "13.0")
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    found = {each.name: each for each in doctor.findings({})}
+    assert found["gpu"].verdict == doctor.OK
+    node(1, 16)
+    found = {each.name: each for each in doctor.findings({})}
+    assert found["gpu"].verdict == doctor.NOTE
+    assert "16 ranks of this node share 1 GPU" in found["gpu"].found
+    assert "nvidia-cuda-mps-control -d" in found["gpu"].cure

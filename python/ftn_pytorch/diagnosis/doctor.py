@@ -19,7 +19,7 @@ from typing import Any
 
 from .._version import __version__
 from ..errors import FtnPytorchError, summary
-from ..host import installation, launcher, pack, private_names, process, variables
+from ..host import installation, launcher, pack, private_names, process, shared_gpu, variables
 from ..tensors.device import describe_torch
 
 OK = "ok"
@@ -240,6 +240,8 @@ def _gpu(torch: Any) -> Finding:
         return Finding("gpu", NOTE, text, cure)
     if not built_for_gpu and has_driver:
         return Finding("gpu", NOTE, f"{text}, but this machine has one", "install a torch that is built for CUDA")
+    if built_for_gpu and (shared := shared_gpu.turns(os.environ)):
+        return Finding("gpu", NOTE, f"{text}; {shared}", shared_gpu.CURE)
     return Finding("gpu", OK, text)
 
 

@@ -12,16 +12,17 @@ from . import launcher, process
 _GPUS = "/proc/driver/nvidia/gpus"
 # Where the daemon listens, unless CUDA_MPS_PIPE_DIRECTORY says otherwise: to it, and to us
 _PIPES = "/tmp/nvidia-mps"
+CURE = "Start MPS before the program, on each node: nvidia-cuda-mps-control -d"
 
 
 def warn_if_slow() -> None:
-    """Tell the first rank of a job once that ranks take turns on a GPU. Silent where that is not certain."""
-    rank, size = launcher.launched_rank_and_size()
-    if size > 1 and rank == 0 and (text := _reason(os.environ)):
-        process.warn_once(text)
+    """Tell the first rank of a node once that ranks take turns on a GPU. Silent where that is not certain."""
+    if launcher.local_rank(os.environ) == 0 and (text := turns(os.environ)):
+        process.warn_once(f"{text}. {CURE}")
 
 
-def _reason(environment: Mapping[str, str]) -> str:
+def turns(environment: Mapping[str, str]) -> str:
+    """That more ranks than GPUs are on this node, and no MPS; empty where that is not certain."""
     ranks = launcher.local_ranks(environment)
     try:
         gpus = len(os.listdir(_GPUS))
@@ -33,7 +34,4 @@ def _reason(environment: Mapping[str, str]) -> str:
     if not gpus or ranks <= gpus or has_slices or os.path.exists(os.path.join(pipes, "control")):
         return ""
     number = "1 GPU" if gpus == 1 else f"{gpus} GPUs"
-    return (
-        f"{ranks} ranks of this node share {number} and wait for each other at every change from one to another. "
-        "Start MPS before the program: nvidia-cuda-mps-control -d"
-    )
+    return f"{ranks} ranks of this node share {number} and wait for each other at every change from one to another"

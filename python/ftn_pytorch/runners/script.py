@@ -317,6 +317,9 @@ class ScriptRunner(Runner):
         if self.device is not None:
             from ..tensors import device
 
+            if self._writes_results():
+                moved = device.into_arrays(self._recorded(name, function), self.device)
+                return moved, convention._replace(has_out=True, neglects_out=False)
             function, convention = device.on_device(function, self.device), convention._replace(has_out=False)
         function = self._recorded(name, function)
         if self.communicator is not None and self.communicator.size > 1:
@@ -326,7 +329,17 @@ class ScriptRunner(Runner):
             function = self._made_once(f"{name} on ranks", name, counted)
         return function, convention
 
+    def _writes_results(self) -> bool:
+        """Whether results are copied into the arrays of the host here, see ``device.into_arrays``."""
+        if self.device is None or not self.device.startswith("cuda"):
+            return False
+        from ..tensors import device
+
+        return device.serves_ranks()
+
     def first_call(self, name: str, args: tuple, kwargs: Mapping[str, Any]) -> None:
+        if self._writes_results():  # the script knows nothing of its ``out``
+            kwargs = {key: value for key, value in kwargs.items() if key != "out"}
         super().first_call(name, args, kwargs)
         conventions.check_shapes(self._shapes, self.signature(name), args, kwargs)
 

@@ -71,12 +71,60 @@ def on_device(function: Callable, device: str) -> Callable:
     return call
 
 
-class _Moves:
-    """The tensors of one call: as they came, on the device, and the version of the latter before the call."""
+_serving: list[bool] = []
 
-    def __init__(self, device: str) -> None:
+
+def serve_ranks() -> None:
+    """This process computes for the ranks of a GPU, so scripts that are loaded from now on have ``into_arrays``."""
+    _serving[:] = [True]
+
+
+def serves_ranks() -> bool:
+    return bool(_serving)
+
+
+def into_arrays(function: Callable, device: str) -> Callable:
+    """As ``on_device``, for arrays with locked pages: copies there, computing and copies back are one queue of work.
+
+    ``out``: one array of the host, or a list of them. Where results are tensors of their shapes and types they are
+    copied there, and nothing is returned. The work is done when the call returns.
+    """
+    import torch
+
+    place = torch.device(device)
+
+    @functools.wraps(function, updated=())
+    def call(*args: Any, out: Any = None, **kwargs: Any) -> Any:
+        moves = _Moves(place, waits=False)
+        result = function(*map(moves.move, args), **{name: moves.move(value) for name, value in kwargs.items()})
+        moves.copy_back()
+        arrays, results = (out, result) if isinstance(out, list) else ([out], [result])
+        fits = isinstance(results, (list, tuple)) and len(results) == len(arrays)
+        if fits and all(map(is_like, results, arrays)):
+            for array, made in zip(arrays, results):
+                array.copy_(made.detach(), non_blocking=True)
+            result = None
+        torch.cuda.current_stream(place).synchronize()
+        return result
+
+    def is_like(result: Any, array: Any) -> bool:
+        if not (isinstance(result, torch.Tensor) and isinstance(array, torch.Tensor)):
+            return False
+        return result.device == place and result.shape == array.shape and result.dtype == array.dtype
+
+    return call
+
+
+class _Moves:
+    """The tensors of one call: as they came, on the device, and the version of the latter before the call.
+
+    ``waits``: copies there have ended when ``move`` returns.
+    """
+
+    def __init__(self, device: Any, waits: bool = True) -> None:
         import torch
 
+        self._waits = waits
         self._tensor = torch.Tensor
         self._device = torch.device(device)
         if self._device.type == "cuda" and self._device.index is None:
@@ -95,7 +143,7 @@ class _Moves:
                 f"an array on {value.device} is copied to {self._device} in every call, because the model is there: "
                 f'load with device="{value.device}"'
             )
-        there = value.to(self._device, copy=True)
+        there = value.to(self._device, copy=True, non_blocking=not self._waits)
         self._moved.append((value, there, private_names.version_of(there)))
         return there
 

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: MIT
+"""Loaded once for all ranks of a GPU: what reaches it of their calls."""
+
+import os
+import time
+
+import torch
+
+import ftn_pytorch
+
+net = torch.nn.Sequential(torch.nn.Linear(3, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1))
+with torch.no_grad():
+    for i, parameter in enumerate(net.parameters()):
+        parameter.copy_(torch.linspace(-1, 1, parameter.numel()).reshape(parameter.shape) * (i + 1) / 4)
+heights: list[int] = []
+places: list[int] = []
+
+
+def ftn_pytorch_setup(way="", factor=1.0):
+    if way == "fail":
+        raise ValueError("no good config")
+    if way == "end":
+        os._exit(3)
+
+
+def ftn_pytorch_forward(x):
+    return net(x[0] if isinstance(x, list) else x)
+
+
+def wait(seconds):
+    """Calls that come within as long as this are made as one with those that follow."""
+    time.sleep(seconds)
+    return 0
+
+
+def joined(x, *, scale, name):
+    """Slow, so that all ranks are there when the next call begins."""
+    time.sleep(0.1)
+    heights.append(len(x))
+    places.append(x.data_ptr())
+    return (scale * len(name)) * x, x.sum(1, keepdim=True)
+
+
+def largest():
+    """Rows of the largest call, calls, and addresses of the last three."""
+    return torch.tensor([max(heights), len(heights), len(set(places[-3:]))], dtype=torch.int32)
+
+
+def columns(x):
+    """For load(..., layout="same"), where the last axis is that of the ranks."""
+    time.sleep(0.1)
+    heights.append(x.shape[-1])
+    return x * 2
+
+
+def adds(x, out):
+    time.sleep(0.1)
+    out += x
+
+
+def doubles(x):
+    return 2 * x
+
+
+def mixes(x):
+    time.sleep(0.1)
+    return x - x.mean(0)
+
+
+def needs_one(x):
+    time.sleep(0.1)
+    if len(x) == 2:
+        raise ValueError("too few rows")
+    return x
+
+
+def fails(x):
+    time.sleep(0.1)
+    raise ValueError(f"no good: {x.shape[1]}")
+
+
+def statistics(x, *, n):
+    return {"sum": x.sum() + n, "x": 2 * x}
+
+
+def in_place(x):
+    x += 1
+
+
+def place():
+    """Rank and size as the script sees them, the process, and where the network is."""
+    device = next(net.parameters()).device
+    return {"rank": ftn_pytorch.rank(), "size": ftn_pytorch.world_size(), "process": os.getpid(), "device": str(device)}
+
+
+def die():
+    os._exit(3)
