@@ -19,15 +19,6 @@ constexpr double ranks_wait = 1800;  // seconds
 constexpr const char* purpose = "load(..., per=\"gpu\")";
 constexpr std::size_t most_forms = 1024;
 
-bool is_address(const std::string& file) { return file.find("://") != std::string::npos; }
-
-/// What the owner is not told, or told in another way.
-bool is_kept_here(const fpt_arg& option) {
-  for (const char* name : {"per", "communicator", "device"})
-    if (std::strcmp(option.name, name) == 0) return true;
-  return false;
-}
-
 /// Ranks with the same text use the same GPU, if they are on one node.
 std::string place_of(const std::string& device) {
   const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
@@ -57,10 +48,8 @@ std::string form_of(const Request& request, Args inputs, Args outputs) {
 }  // namespace
 
 GpuRunner::GpuRunner(const std::string& file, const Options& options)
-    : file_(is_address(file) ? file : absolute_path(file).string()),
-      name_(std::filesystem::path(file).stem().string()),
+    : RemoteRunner(file, options, "gpu"),
       device_(options.device == "cuda" ? "cuda:0" : options.device),
-      reading_{options.same_layout, options.cast, /*brings_to_host=*/true},
       ranks_(std::make_unique<MpiSum>(options.communicator.value_or(0), ranks_wait)) {}
 
 std::unique_ptr<Runner> GpuRunner::load(int32_t kind, const std::string& file, const Options& options, Args given,
@@ -72,18 +61,12 @@ std::unique_ptr<Runner> GpuRunner::load(int32_t kind, const std::string& file, c
          options.device.empty() ? "" : ": it is \"", options.device, options.device.empty() ? "" : "\"");
   std::unique_ptr<GpuRunner> runner(new GpuRunner(file, options));
   SegmentWriter writer(runner->owner_.memory(), 0);
-  Request{Wish::load, runner->file_, kind}.write(writer);
-  std::vector<fpt_arg> sent;
-  for (const fpt_arg& option : given)
-    if (!is_kept_here(option)) sent.push_back(option);
+  std::vector<fpt_arg> sent = without(given, {"per", "communicator", "device"});
   sent.emplace_back();  // the last: owner_process.cpp reads it
   describe_text(sent.back(), runner->device_.data(), static_cast<int64_t>(runner->device_.size()), FPT_IN);
   name_arg(sent.back(), "device", 6);
-  const CallName call{"load", {}};
-  const SentArguments options_sent({sent.data(), static_cast<int32_t>(sent.size())}, "option", call, writer),
-      values(config, "config", call, writer);
-  const std::uint64_t request =
-      std::hash<std::string_view>()({runner->owner_.memory().at(0), static_cast<std::size_t>(writer.end())});
+  const std::uint64_t request = runner->send_load(kind, {sent.data(), static_cast<int32_t>(sent.size())}, config,
+                                                  writer, runner->owner_.memory());
   RankPlace::here(runner->ranks_->rank(), runner->ranks_->size()).write(writer);
   const std::string place = place_of(runner->device_);
   if (runner->ranks_->rank() == 0) warn_of_observers("per=\"gpu\"");
@@ -92,19 +75,21 @@ std::unique_ptr<Runner> GpuRunner::load(int32_t kind, const std::string& file, c
     fail(FPT_ERR_INTERPRETER, "the process that loads ", file, " for the ranks of ", runner->device_,
          " has ended: look ", "at what it has written to standard error");
   SegmentReader reader(runner->owner_.memory(), writer.end());
-  const Outcome outcome = answer(reader).outcome;
+  static_cast<void>(reader.integer());  // Answering::ended
+  const Outcome outcome = read_reply(reader).outcome;
   runner->backend_ = outcome.text;
   runner->number_ = outcome.number;
   Descriptor memory = runner->node_->memory();
-  if (!memory) runner->lose_owner(call);
+  if (!memory) runner->lose_owner({"load", {}});
   runner->board_ = std::make_unique<Board>(std::move(memory));
   return runner;
 }
 
-GpuRunner::Reply GpuRunner::ask(Request request, const CallName& call, Args inputs, Args outputs) {
+GpuRunner::Reply GpuRunner::ask(Request request, const CallName& call, Args inputs, Args others,
+                                const char* others_name) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (!end_.empty()) fail(FPT_ERR_PYTHON, end_);
-  std::string form = form_of(request, inputs, outputs);
+  std::string form = form_of(request, inputs, others);
   const auto known = form.empty() ? places_.end() : places_.find(form);
   const bool has_places = known != places_.end();
   if (has_places) request.places = known->second.number;
@@ -113,11 +98,12 @@ GpuRunner::Reply GpuRunner::ask(Request request, const CallName& call, Args inpu
   SegmentWriter writer(owner_.memory(), 0);
   request.write(writer);
   const SentArguments given(inputs, "input", call, writer, has_places ? &places : nullptr),
-      wanted(outputs, "output", call, writer, has_places ? &places : nullptr);
+      wanted(others, others_name, call, writer, has_places ? &places : nullptr);
   ask_owner(*board_, number_, owner_);
   if (!wait_for_owner(*board_, number_, owner_)) lose_owner(call);
   SegmentReader reader(owner_.memory(), writer.end());
-  Reply reply = answer(reader);
+  static_cast<void>(reader.integer());  // Answering::ended: the owner asks for nothing
+  Reply reply = read_reply(reader);
   given.fetch();
   wanted.fetch();
   const bool predicts = request.wish == Wish::forward || request.wish == Wish::call;
@@ -126,15 +112,6 @@ GpuRunner::Reply GpuRunner::ask(Request request, const CallName& call, Args inpu
   for (int64_t& begin : next.begins) begin = reader.integer();
   if (places_.size() == most_forms) places_.clear();
   places_[std::move(form)] = std::move(next);
-  return reply;
-}
-
-GpuRunner::Reply GpuRunner::answer(SegmentReader& reader) {
-  static_cast<void>(reader.integer());  // Answering::ended: the owner asks for nothing
-  Reply reply{Outcome::read(reader), nullptr};
-  for (const std::string& each : reply.outcome.warnings) warn(each);
-  if (reply.outcome.status != FPT_OK) fail(reply.outcome.status, reply.outcome.text);
-  if (reply.outcome.has_results) reply.results = std::make_shared<NodeAnswer>(reader);
   return reply;
 }
 
@@ -151,17 +128,9 @@ void GpuRunner::refuse(std::string_view what) const {
 
 void GpuRunner::reload() { ask({Wish::reload, {}}, name_of("reload")); }
 
-bool GpuRunner::has(const std::string& function) {
-  return ask({Wish::has, function}, name_of("has")).outcome.number != 0;
-}
-
 void GpuRunner::save(const std::string&) { refuse("it learns nothing that could be saved"); }
 
 void GpuRunner::checkpoint(const std::string&, int64_t, int64_t) { refuse("it learns nothing that could be kept"); }
-
-int64_t GpuRunner::restore(const std::string& file, bool fallback, int64_t step) {
-  return ask({Wish::restore, absolute_path(file).string(), fallback, step}, name_of("restore")).outcome.number;
-}
 
 void GpuRunner::publish(const std::string&, Runner&) { refuse("its networks cannot be published from there"); }
 
@@ -172,36 +141,5 @@ std::unique_ptr<Runner> GpuRunner::create(std::string_view, Args) { refuse("its 
 Training GpuRunner::train(Args, Args, bool) { refuse("it does not train"); }
 
 void GpuRunner::set_stream(void*, bool) { refuse("it has no stream of the program"); }
-
-void GpuRunner::run(const Request& request, Args inputs, const Targets& targets) {
-  const std::string_view function = request.wish == Wish::call ? request.text : forward_hook;
-  const CallName call = name_of(function);
-  const Outputs outputs(targets.outputs, /*may_be_on_device=*/true);
-  if (!outputs.device().is_host())
-    fail(FPT_ERR_DEVICE, "an output of ", call, " is in memory of ", device_name(outputs.device()),
-         ", and only arrays of the host come from the process that computes for the rank: load without per=");
-  Request asked = request;
-  asked.second = targets.results || targets.tensor;
-  const Reply reply = ask(asked, call, inputs, outputs.get());
-  outputs.written();
-  if (!reply.results) return;
-  TensorPtr tensor = targets.tensor ? single_tensor(*reply.results, call, reading_) : nullptr;
-  if (targets.results) store_results(targets.results, Results(reply.results, call, reading_));
-  if (tensor) *targets.tensor = std::move(tensor);
-}
-
-void GpuRunner::forward(Args inputs, const Targets& targets, int32_t flags) {
-  run({Wish::forward, {}, flags}, inputs, targets);
-}
-
-TensorPtr GpuRunner::forward_list(Args inputs, int32_t flags) {
-  TensorPtr made;
-  run({Wish::forward_list, {}, flags}, inputs, {{nullptr, 0}, nullptr, &made});
-  return made;
-}
-
-void GpuRunner::call(std::string_view function, Args inputs, const Targets& targets) {
-  run({Wish::call, function}, inputs, targets);
-}
 
 }  // namespace fpt

@@ -20,7 +20,6 @@ namespace fpt {
 namespace {
 
 constexpr double ranks_wait = 1800, worker_ends = 30;  // seconds
-constexpr const char* not_sent[] = {"per", "communicator"};
 
 /// Workers write what they have left when they end, so the program waits for them.
 class Workers {
@@ -63,29 +62,10 @@ class Workers {
   pid_t process_ = 0;
 };
 
-std::vector<fpt_arg> without(Args given) {
-  std::vector<fpt_arg> kept;
-  for (const fpt_arg& option : given)
-    if (std::none_of(std::begin(not_sent), std::end(not_sent),
-                     [&](const char* name) { return std::strcmp(option.name, name) == 0; }))
-      kept.push_back(option);
-  return kept;
-}
-
-std::uint64_t hash_of(const char* bytes, int64_t count) noexcept {
-  std::uint64_t hash = 14695981039346656037u;
-  for (int64_t i = 0; i < count; ++i) hash = (hash ^ static_cast<unsigned char>(bytes[i])) * 1099511628211u;
-  return hash;
-}
-
-bool is_address(const std::string& file) { return file.find("://") != std::string::npos; }
-
 }  // namespace
 
 NodeRunner::NodeRunner(const std::string& file, const Options& options)
-    : file_(is_address(file) ? file : absolute_path(file).string()),
-      name_(std::filesystem::path(file).stem().string()),
-      reading_{options.same_layout, options.cast, /*brings_to_host=*/true},
+    : RemoteRunner(file, options, "node"),
       ranks_(std::make_shared<MpiSum>(options.communicator.value_or(0), ranks_wait)) {}
 
 std::unique_ptr<Runner> NodeRunner::load(int32_t kind, const std::string& file, const Options& options, Args given,
@@ -98,12 +78,9 @@ std::unique_ptr<Runner> NodeRunner::load(int32_t kind, const std::string& file, 
   std::unique_ptr<NodeRunner> runner(new NodeRunner(file, options));
   runner->worker_ = std::make_unique<Channel>();
   SegmentWriter writer(runner->worker_->memory(), 0);
-  Request{Wish::load, runner->file_, kind, 0}.write(writer);
-  std::vector<fpt_arg> options_sent = without(given);
-  const CallName call{"load", {}};
-  const SentArguments sent({options_sent.data(), static_cast<int32_t>(options_sent.size())}, "option", call, writer),
-      values(config, "config", call, writer);
-  const std::uint64_t request = hash_of(runner->worker_->memory().at(0), writer.end());
+  std::vector<fpt_arg> sent = without(given, {"per", "communicator"});
+  const std::uint64_t request = runner->send_load(kind, {sent.data(), static_cast<int32_t>(sent.size())}, config,
+                                                  writer, runner->worker_->memory());
   writer.integer(*options.communicator);
   RankPlace::here(runner->ranks_->rank(), runner->ranks_->size()).write(writer);
   const char* begin = runner->worker_->memory().at(0);
@@ -126,7 +103,7 @@ void NodeRunner::start_worker() {
   Workers::all().add(worker_.get());
 }
 
-NodeRunner::Reply NodeRunner::ask(const Request& request, const CallName& call, Args inputs, Args others,
+NodeRunner::Reply NodeRunner::ask(Request request, const CallName& call, Args inputs, Args others,
                                   const char* others_name) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (!end_.empty()) fail(FPT_ERR_PYTHON, end_);
@@ -148,11 +125,7 @@ NodeRunner::Reply NodeRunner::answer(int64_t end, const CallName& call) {
       meet_ranks(reader);
       continue;
     }
-    Reply reply{Outcome::read(reader), nullptr};
-    for (const std::string& each : reply.outcome.warnings) warn(each);
-    if (reply.outcome.status != FPT_OK) fail(reply.outcome.status, reply.outcome.text);
-    if (reply.outcome.has_results) reply.results = std::make_shared<NodeAnswer>(reader);
-    return reply;
+    return read_reply(reader);
   }
 }
 
@@ -203,18 +176,10 @@ void NodeRunner::reload() {
   ask({Wish::reload, {}}, name_of("reload"));
 }
 
-bool NodeRunner::has(const std::string& function) {
-  return ask({Wish::has, function}, name_of("has")).outcome.number != 0;
-}
-
 void NodeRunner::save(const std::string& file) { ask({Wish::save, absolute_path(file).string()}, name_of("save")); }
 
 void NodeRunner::checkpoint(const std::string& folder, int64_t keep, int64_t step) {
   ask({Wish::checkpoint, absolute_path(folder).string(), keep, step}, name_of("checkpoint"));
-}
-
-int64_t NodeRunner::restore(const std::string& file, bool fallback, int64_t step) {
-  return ask({Wish::restore, absolute_path(file).string(), fallback, step}, name_of("restore")).outcome.number;
 }
 
 void NodeRunner::publish(const std::string&, Runner&) {
@@ -231,37 +196,6 @@ std::unique_ptr<Runner> NodeRunner::create(std::string_view function, Args) {
 }
 
 void NodeRunner::set_stream(void*, bool) { fail(FPT_ERR_DEVICE, name_, " computes on the host (per=\"node\")"); }
-
-void NodeRunner::run(const Request& request, Args inputs, const Targets& targets) {
-  const std::string_view function = request.wish == Wish::call ? request.text : forward_hook;
-  const CallName call = name_of(function);
-  const Outputs outputs(targets.outputs);
-  if (!outputs.device().is_host())
-    fail(FPT_ERR_DEVICE, "an output of ", call, " is in memory of ", device_name(outputs.device()),
-         ", and per=\"node\" computes on the host");
-  Request asked = request;
-  asked.second = targets.results || targets.tensor;
-  const Reply reply = ask(asked, call, inputs, outputs.get());
-  outputs.written();
-  if (!reply.results) return;
-  TensorPtr tensor = targets.tensor ? single_tensor(*reply.results, call, reading_) : nullptr;
-  if (targets.results) store_results(targets.results, Results(reply.results, call, reading_));
-  if (tensor) *targets.tensor = std::move(tensor);
-}
-
-void NodeRunner::forward(Args inputs, const Targets& targets, int32_t flags) {
-  run({Wish::forward, {}, flags}, inputs, targets);
-}
-
-TensorPtr NodeRunner::forward_list(Args inputs, int32_t flags) {
-  TensorPtr made;
-  run({Wish::forward_list, {}, flags}, inputs, {{nullptr, 0}, nullptr, &made});
-  return made;
-}
-
-void NodeRunner::call(std::string_view function, Args inputs, const Targets& targets) {
-  run({Wish::call, function}, inputs, targets);
-}
 
 Training NodeRunner::train(Args inputs, Args targets, bool is_list) {
   const Reply reply =

@@ -10,17 +10,14 @@
 #include <vector>
 
 #include "base/mpi_sum.hpp"
-#include "calls/options.hpp"
-#include "calls/runner.hpp"
 #include "node/channel.hpp"
 #include "node/meeting.hpp"
-#include "node/node_answer.hpp"
-#include "node/node_messages.hpp"
+#include "node/remote_runner.hpp"
 
 namespace fpt {
 
 /// The side of the rank. One call at a time; others wait.
-class NodeRunner : public Runner {
+class NodeRunner : public RemoteRunner {
  public:
   /// All ranks of the communicator call this. What fails while the file is loaded, fails on all ranks of the node.
   /// FPT_ERR_ARGUMENT without a communicator, FPT_ERR_DEVICE for a device, and what Meeting throws.
@@ -28,43 +25,27 @@ class NodeRunner : public Runner {
                                       Args config);
   ~NodeRunner() override;
 
-  const std::string& backend() const noexcept override { return backend_; }
-  bool has(const std::string& function) override;
   /// Where the worker has ended, another one is made first, from what was loaded.
   void reload() override;
   void save(const std::string& file) override;
   void checkpoint(const std::string& folder, int64_t keep, int64_t step) override;
-  int64_t restore(const std::string& file, bool fallback, int64_t step) override;
   void publish(const std::string& network, Runner& target) override;
   void assign(const std::vector<NamedArray>& values) override;
-  void forward(Args inputs, const Targets& targets, int32_t flags) override;
-  TensorPtr forward_list(Args inputs, int32_t flags) override;
-  void call(std::string_view function, Args inputs, const Targets& targets) override;
   std::unique_ptr<Runner> create(std::string_view function, Args inputs) override;
   Training train(Args inputs, Args targets, bool is_list) override;
   void set_stream(void* stream, bool waits) override;
-  void wait() override {}
 
  private:
-  struct Reply {
-    Outcome outcome;
-    std::shared_ptr<NodeAnswer> results;
-  };
-
   NodeRunner(const std::string& file, const Options& options);
   void start_worker();
-  Reply ask(const Request& request, const CallName& call, Args inputs = {}, Args others = {},
-            const char* others_name = "output");
+  Reply ask(Request request, const CallName& call, Args inputs = {}, Args others = {},
+            const char* others_name = "output") override;
   /// Of the worker. @param end  of the request
   Reply answer(int64_t end, const CallName& call);
   void meet_ranks(SegmentReader& reader);
-  void run(const Request& request, Args inputs, const Targets& targets);
   [[noreturn]] void lose_node() const;
   [[noreturn]] void lose_worker(const CallName& call);
-  CallName name_of(std::string_view function) const noexcept { return {function, name_}; }
 
-  std::string file_, name_, backend_;
-  ResultOptions reading_;
   std::shared_ptr<MpiSum> ranks_;
   std::unique_ptr<Meeting> node_;
   std::vector<char> load_;  // the request, for another worker
