@@ -14,6 +14,8 @@ from dataclasses import dataclass
 
 NO_LOAD = "no load"
 OF_A_NODE = "torch script with an optimizer, with a pack"
+RANK_OF_A_NODE = 82
+"""Operations of a rank and its worker, all of them counted as opens."""
 
 
 @dataclass(frozen=True)
@@ -99,12 +101,13 @@ def _time(value: float) -> str:
 
 
 def starts_of(counts: Mapping[str, Counts], rank: Counts | None = None) -> list[Start]:
-    """Rows: programs as they were counted, and one Python for each node, which is no program yet.
+    """Rows: programs as they were counted, and ``load(..., per="node")``.
 
-    The process of the node does what ``OF_A_NODE`` does. A rank does ``rank``, or, where that is None, what a program
-    does that loads nothing.
+    The process of the node does what ``OF_A_NODE`` does. A rank does ``rank``, or, where that is None, what
+    ``tests/python/test_node.py`` counts.
     """
     rows = [Start(name, each) for name, each in counts.items()]
     if OF_A_NODE in counts:
-        rows.append(Start("one Python for each node, with a pack", rank or counts[NO_LOAD], counts[OF_A_NODE]))
+        alone = Counts(RANK_OF_A_NODE, RANK_OF_A_NODE, RANK_OF_A_NODE, counts[NO_LOAD].cpu)
+        rows.append(Start('per="node", with a pack', rank or alone, counts[OF_A_NODE]))
     return rows

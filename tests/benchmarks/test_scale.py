@@ -53,8 +53,8 @@ def test_counts_of_a_trace():
 
 def test_rows():
     counts = {NO_LOAD: Counts(50, 20, 40, 0.0), OF_A_NODE: ONE}
-    assert [start.name for start in starts_of(counts)] == [*counts, "one Python for each node, with a pack"]
-    assert starts_of(counts)[-1] == Start("one Python for each node, with a pack", counts[NO_LOAD], ONE)
+    assert [start.name for start in starts_of(counts)] == [*counts, 'per="node", with a pack']
+    assert starts_of(counts)[-1] == Start('per="node", with a pack', Counts(82, 82, 82, 0.0), ONE)
     assert starts_of(counts, ONE)[-1].rank == ONE
     assert len(starts_of({NO_LOAD: ONE})) == 1
     lines = table(starts_of(counts), rates=(1e4,))
