@@ -319,6 +319,7 @@ contains
       character(:), allocatable :: errmsg
       integer :: i, stat
       integer(int64) :: process
+      integer :: here
       real(real32) :: x(3, 2), before(1, 2), y(1, 2)
 
       x = rank
@@ -336,9 +337,16 @@ contains
          end do
          call model%call("place", results=results)
          call results%scalar("process", process)
-         y = -1
-         if (rank == 1) call model%call("die", stat=stat, errmsg=errmsg)
-         if (rank == 1) call expect_status(stat, FTN_PYTORCH_ERR_PYTHON, "who has ended it", errmsg)
+         call expect(process > 0, "the process that computes")
+         if (rank == 0) call model%call("arrive", [torch_in(1)], [torch_out(here)])
+         if (rank == 1) then
+            here = 0
+            do while (here == 0)
+               call model%call("arrive", [torch_in(0)], [torch_out(here)])
+            end do
+            call model%call("die", stat=stat, errmsg=errmsg)
+            call expect_status(stat, FTN_PYTORCH_ERR_PYTHON, "who has ended it", errmsg)
+         end if
          do
             call model%forward([torch_in(x)], [torch_out(y)], stat=stat, errmsg=errmsg)
             if (stat /= FTN_PYTORCH_OK) exit

@@ -14,6 +14,7 @@ with torch.no_grad():
         parameter.copy_(torch.linspace(-1, 1, parameter.numel()).reshape(parameter.shape) * (i + 1) / 4)
 heights: list[int] = []
 places: list[int] = []
+arrived: list[int] = []
 
 
 def ftn_pytorch_setup(way="", factor=1.0):
@@ -91,6 +92,12 @@ def place():
     """Rank and size as the script sees them, the process, and where the network is."""
     device = next(net.parameters()).device
     return {"rank": ftn_pytorch.rank(), "size": ftn_pytorch.world_size(), "process": os.getpid(), "device": str(device)}
+
+
+def arrive(number):
+    """How many ranks have called this, by a number of 1, or were there when one looks, by 0."""
+    arrived.extend([1] * number)
+    return len(arrived)
 
 
 def die():
