@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <fstream>
 #include <string>
 
 #include "base/error.hpp"
@@ -83,7 +84,10 @@ TEST(Segment, RefusesDamagedTexts) {
 TEST(Segment, IsSmallerWhereAddressesAreLimited) {
   const pid_t child = fork();
   if (child == 0) {
-    const rlimit limit{1 << 30, 1 << 30};
+    rlim_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    const rlim_t most = pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE)) + (1 << 28);
+    const rlimit limit{most, most};
     setrlimit(RLIMIT_AS, &limit);
     try {
       Segment memory;
