@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -247,17 +246,6 @@ class NodeProcess {
 
 }  // namespace
 
-int serve_node(int listening, int ranks) noexcept {
-  try {
-    std::signal(SIGPIPE, SIG_IGN);  // a rank that is gone is seen where it is waited for
-    close_all_above(listening);
-    keep_warnings();
-    NodeProcess(listening, ranks).serve();
-    return EXIT_SUCCESS;
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "ftn_pytorch_node: %s\n", error.what());
-    return EXIT_FAILURE;
-  }
-}
+void serve_node(int listening, int ranks) { NodeProcess(listening, ranks).serve(); }
 
 }  // namespace fpt

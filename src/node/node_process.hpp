@@ -8,6 +8,6 @@ namespace fpt {
 /// Serve the ranks that connect, until they are gone. What the program ftn_pytorch_node does.
 /// @param listening  socket at which it listens, taken over
 /// @param ranks      so many will come
-int serve_node(int listening, int ranks) noexcept;
+void serve_node(int listening, int ranks);
 
 }  // namespace fpt

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <new>
 #include <optional>
 #include <set>
 #include <utility>
@@ -156,6 +157,9 @@ void NodeRunner::meet_ranks(SegmentReader& reader) {
   } catch (const Error& error) {
     outcome.status = error.status();
     outcome.text = error.text();
+  } catch (const std::bad_alloc&) {  // the worker waits, whatever happens here
+    outcome.status = FPT_ERR_MEMORY;
+    outcome.text = concat(purpose, ": out of memory");
   }
   // behind the numbers, which stay where they are
   SegmentWriter writer(worker_->memory(), reader.end());

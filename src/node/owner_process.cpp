@@ -7,10 +7,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <csignal>
-#include <cstdio>
-#include <cstdlib>
-#include <exception>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -217,17 +213,6 @@ class OwnerProcess {
 
 }  // namespace
 
-int serve_gpu(int listening, int ranks) noexcept {
-  try {
-    std::signal(SIGPIPE, SIG_IGN);  // a rank that is gone is seen where it is waited for
-    close_all_above(listening);
-    keep_warnings();
-    OwnerProcess(listening, ranks).serve();
-    return EXIT_SUCCESS;
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "ftn_pytorch_node: %s\n", error.what());
-    return EXIT_FAILURE;
-  }
-}
+void serve_gpu(int listening, int ranks) { OwnerProcess(listening, ranks).serve(); }
 
 }  // namespace fpt

@@ -8,6 +8,6 @@ namespace fpt {
 /// Serve the ranks that connect, until they are gone. What the program ftn_pytorch_node does for load(..., per="gpu").
 /// @param listening  socket at which it listens, taken over
 /// @param ranks      so many will come
-int serve_gpu(int listening, int ranks) noexcept;
+void serve_gpu(int listening, int ranks);
 
 }  // namespace fpt

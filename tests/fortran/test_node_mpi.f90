@@ -49,7 +49,7 @@ contains
       character(:), allocatable :: errmsg
       integer(int32) :: numbers(4)
       integer :: i, stat
-      real(real32), target :: x(3, 6), y(1, 6), by_list(1, 6), sums(3, 6)
+      real(real32), target :: x(3, 6), y(1, 6), by_list(1, 6), sums(3, 6), directions(3, 6)
       character(20) :: value
       real(real32) :: total
       real(real32), pointer :: seen(:, :)
@@ -92,6 +92,11 @@ contains
       call expect(all(seen == x(:, 6:1:-1)), "memory of a result")
       call results%copy_to("half", by_list, stat=stat)
       call expect_status(stat, FTN_PYTORCH_ERR_SHAPE, "a result of another shape")
+      directions = 1 + x/10
+      by_list = y
+      call model%tangent("ftn_pytorch_forward", [torch_in(x)], [torch_in(directions)], [torch_out(y)])
+      call model%adjoint("ftn_pytorch_forward", [torch_in(x)], [torch_in(by_list)], [torch_out(sums)])
+      call expect(abs(sum(y*by_list) - sum(sums*directions)) < 1e-4*sum(abs(y*by_list)), "tangent and adjoint")
       call model%call("add", [torch_in(x), torch_in(x)], [torch_out(sums)])
       call expect(all(sums == 2*x), "an output that the script writes itself")
       call model%call("environment", [torch_in("OMPI_COMM_WORLD_RANK")], results)
@@ -114,6 +119,9 @@ contains
       call ftn_pytorch_on_warning()
       call model%call("nothing", stat=stat, errmsg=errmsg)
       call expect_status(stat, FTN_PYTORCH_ERR_HOOK, "a function that is not there", errmsg)
+      call model%call("joins_group", stat=stat, errmsg=errmsg)
+      call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "a process group", errmsg)
+      call expect_text(errmsg, "is no rank of MPI", "the text about a process group")
       call model%call("texts_of_ranks", outputs=[torch_out(total)], stat=stat, errmsg=errmsg)
       call expect_status(stat, FTN_PYTORCH_OK, "texts and networks between ranks", errmsg)
       call model%free()
@@ -206,6 +214,7 @@ contains
    !> Models that run without Python, and those that Python runs
    subroutine saved_models()
       type(torch_module) :: shared, own
+      type(torch_tensor) :: tensor
       character(:), allocatable :: errmsg
       integer :: stat
       real(real32) :: x(1, 4), y(1, 4), theirs(1, 4), loss
@@ -217,6 +226,11 @@ contains
       call own%forward([torch_in(x)], [torch_out(theirs)])
       call shared%forward([torch_in(x)], [torch_out(y)])
       call expect(all(y == theirs), "its numbers in "//shared%backend())
+      call tensor%from_array(x)
+      call tensor%set_requires_grad(.true.)
+      call shared%forward([tensor%arg()], [torch_out(y)], stat=stat, errmsg=errmsg)
+      call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "a tensor with a graph", errmsg)
+      call expect_text(errmsg, "requires gradients, which do not reach the process", "the text about that")
       call shared%create_optimizer_sgd(1e-3)
       call shared%train([torch_in(x)], [torch_in(y)], loss)
       call expect(loss == 0, "a step")
@@ -267,6 +281,8 @@ contains
          call target%load("polynomial.pt", backend="python", communicator=pairs, per="node")
          call model%publish(target, stat=stat, errmsg=errmsg)
          call expect_text(errmsg, "cannot publish", "publishing from another process")
+         call model%call("calls_procedure", stat=stat, errmsg=errmsg)
+         call expect_text(errmsg, "has registered no procedure", "a procedure of the rank")
          call optimizer%create("SGD", model, stat=stat, errmsg=errmsg)
          call expect_text(errmsg, "whose objects cannot be used here", "an optimizer in another process")
          call target%free()

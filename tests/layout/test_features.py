@@ -20,7 +20,7 @@ def tables() -> dict[str, dict[str, str]]:
 def test_each_pair_of_features_is_there() -> None:
     found = tables()
     features = [*found, *list(found.values())[-1]]
-    assert len(features) == 14
+    assert len(features) == 15
     wanted = set(itertools.combinations(features, 2))
     assert {(first, second) for first, row in found.items() for second in row} == wanted
 

@@ -44,7 +44,8 @@ def parent_of(process):
 
 
 def test_nothing_outlives_a_rank_that_is_killed(program, environment, tmp_path):
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    environment["FTN_PYTORCH_RECORD"] = str(tmp_path / "calls")
     cores = {min(os.sched_getaffinity(0))}
     command = ["taskset", "-c", str(*cores), program, "alone"]
     with subprocess.Popen(command, env=environment, cwd=tmp_path, text=True, **pipes) as rank:
@@ -63,6 +64,8 @@ def test_nothing_outlives_a_rank_that_is_killed(program, environment, tmp_path):
             time.sleep(0.05)
         assert not is_there(worker)
         assert not is_there(loader)
+        assert "FTN_PYTORCH_RECORD has no effect on what is loaded with per=\"node\"" in rank.stderr.read()
+    assert not (tmp_path / "calls").exists()
     assert not list(Path("/dev/shm").glob("*ftn_pytorch*"))
 
 

@@ -191,6 +191,8 @@ def share() -> int:
     rank to cores of its own. Where that cannot be told, all ranks count as running everywhere.
     """
     count = launcher.local_ranks(os.environ)
+    if count == 1:
+        return max(1, cores())
     ranks = launcher.cores_of_ranks(count)
     if len(ranks) != count:
         return launcher.cores_per_task(os.environ) or max(1, cores() // count)

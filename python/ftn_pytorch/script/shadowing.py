@@ -27,6 +27,7 @@ RESERVED = (
         "copy",
         "csv",
         "ctypes",
+        "glob",
     ),
     *("dataclasses", "datetime", "decimal", "difflib", "dis", "email", "fcntl", "fnmatch", "fractions", "gettext"),
     *("hashlib", "heapq", "inspect", "ipaddress", "json", "linecache", "locale", "logging", "lzma", "math"),

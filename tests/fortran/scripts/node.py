@@ -106,6 +106,14 @@ def texts_of_ranks():
     return 1.0
 
 
+def calls_procedure():
+    return ftn_pytorch.procedure("of_the_rank")(torch.ones(3))
+
+
+def joins_group():
+    ftn_pytorch.init_process_group()
+
+
 def die(number):
     os.kill(os.getpid(), signal.Signals(number))
 
