@@ -141,17 +141,17 @@ contains
       integer :: i, stat
       logical :: done
       real(real32) :: x(3, 5), target(1, 5), loss, y(1, 5), again(1, 5)
-      real(real64) :: number(1), of_first(1)
+      real(real64) :: numbers(2), of_first(2)
 
       call ftn_pytorch_set_threads(1)
       call load_and_train(record=.false., y=y)
       call load_and_train(record=.true., y=again)
       call expect(all(y == again), "recorded steps")
       call model%load(script("node.py"), communicator=MPI_COMM_WORLD, per="node")
-      call model%call("first_random_number", outputs=[torch_out(number)])
-      of_first = number
-      call MPI_Bcast(of_first, 1, MPI_DOUBLE_PRECISION, 0, MPI_COMM_WORLD)
-      call expect(all(number == of_first), "all workers begin with the same random numbers")
+      call model%call("first_random_numbers", outputs=[torch_out(numbers)])
+      of_first = numbers
+      call MPI_Bcast(of_first, 2, MPI_DOUBLE_PRECISION, 0, MPI_COMM_WORLD)
+      call expect(all(numbers == of_first), "all workers begin with the random numbers of torch and of Python")
       call model%call("threads", results=results)
       call results%scalar(1, i)
       call expect(i == 1, "threads that the program has asked for")

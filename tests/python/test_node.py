@@ -64,7 +64,7 @@ def test_nothing_outlives_a_rank_that_is_killed(program, environment, tmp_path):
             time.sleep(0.05)
         assert not is_there(worker)
         assert not is_there(loader)
-        assert "FTN_PYTORCH_RECORD has no effect on what is loaded with per=\"node\"" in rank.stderr.read()
+        assert 'FTN_PYTORCH_RECORD has no effect on what is loaded with per="node"' in rank.stderr.read()
     assert not (tmp_path / "calls").exists()
     assert not list(Path("/dev/shm").glob("*ftn_pytorch*"))
 

@@ -151,8 +151,13 @@ def prepare_fork() -> None:
 
 
 def fork() -> int:
-    """As ``os.fork``."""
-    return os.fork()
+    """As ``os.fork``. Numbers of ``random`` go on as the script has seeded them: Python draws a seed in each child."""
+    random = sys.modules.get("random")
+    state = None if random is None else random.getstate()
+    child = os.fork()
+    if child == 0 and random is not None:
+        random.setstate(state)
+    return child
 
 
 def become_worker(variables: Sequence[str], rank: int, threads: int, parent: int) -> None:

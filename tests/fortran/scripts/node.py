@@ -2,6 +2,7 @@
 """Loaded once for all ranks of a node: what each worker has for itself, and what reaches it."""
 
 import os
+import random
 import signal
 
 import torch
@@ -46,8 +47,8 @@ def places():
     )
 
 
-def first_random_number():
-    return torch.rand(1).double()
+def first_random_numbers():
+    return torch.tensor([torch.rand(1).item(), random.random()], dtype=torch.float64)
 
 
 def threads():
