@@ -2,9 +2,12 @@
 """Start and exit, threads, MPI ranks, and the way back to the Fortran program."""
 
 import atexit
+import gc
+import inspect
 import os
 import sys
 import threading
+import time
 import types
 
 import numpy
@@ -304,3 +307,38 @@ def test_exit_does_not_raise(monkeypatch, host):
     _embed.at_exit()
     (text,) = host.warnings
     assert "asked Python to exit" in text
+
+
+class _Slow:
+    """What takes a while when it is collected, and lets other threads run."""
+
+    def __init__(self):
+        self.itself = self
+
+    def __del__(self):
+        time.sleep(0.0001)
+
+
+def test_threads_make_syntax_trees():
+    source, failures = inspect.getsource(inspect), []
+
+    def make():
+        for _ in range(5):
+            garbage = [_Slow() for _ in range(20)]
+            del garbage
+            try:
+                process.parse(source)
+            except SystemError as failure:
+                failures.append(failure)
+
+    before = gc.get_threshold()
+    gc.set_threshold(50, 5, 5)
+    try:
+        threads = [threading.Thread(target=make) for _ in range(3)]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+    finally:
+        gc.set_threshold(*before)
+    assert not failures

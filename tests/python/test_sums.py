@@ -220,12 +220,12 @@ ENDED = """
 
 
 def test_a_rank_that_is_killed(tmp_path, mpi_name):
-    """MPICH ends the others, whatever its launcher is told; Open MPI can be told not to."""
+    """MPICH may end the others, whatever its launcher is told; Open MPI can be told not to."""
     begin = time.monotonic()
     options = {"Open MPI": ("--enable-recovery",), "MPICH": ("-disable-auto-cleanup",)}[mpi_name]
     answers = run(3, tmp_path, ENDED, mpi_name, options, expect=None)
     assert time.monotonic() - begin < 60
-    assert len(answers) == (2 if mpi_name == "Open MPI" else 0)
+    assert len(answers) in ((2,) if mpi_name == "Open MPI" else (0, 2))
     for (status, text), seconds in answers:
         assert status == "PYTHON" and seconds < 30, (text, seconds)
         assert "rank 2 of 3, process" in text and "has ended while rank" in text

@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from ..host import process
 from .scopes import (
     ANY,
     COPY,
@@ -72,7 +73,7 @@ class Analysis:
         trees = {}
         for file, source in sources.items():
             with contextlib.suppress(SyntaxError, ValueError):
-                trees[file] = ast.parse(source)
+                trees[file] = process.parse(source)
         for file, tree in trees.items():
             self._find(file, tree, None, None)
         self._find_makers(list(trees.values()))

@@ -19,6 +19,7 @@ from ..errors import FtnPytorchError, summary
 from . import launcher
 
 _LITTLE_MEMORY = 8 << 20
+_parsing = threading.RLock()
 _ROUNDING = 1e-6
 
 
@@ -152,6 +153,17 @@ def _flush() -> None:
 def _complain(failure: BaseException) -> None:
     with contextlib.suppress(BaseException):
         warn(f"while Python was shut down: {summary(failure)}")
+
+
+def parse(source: str, mode: str = "exec") -> Any:
+    """``ast.parse``, one thread at a time: Python 3.11 counts the depth of all trees that are being made in one place.
+
+    Two threads may give a SystemError otherwise (https://github.com/python/cpython/issues/106905).
+    """
+    import ast
+
+    with _parsing:
+        return ast.parse(source, mode=mode)
 
 
 def set_threads(n: int) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import FtnPytorchError, did_you_mean
+from ..host import process
 
 if TYPE_CHECKING:
     from ..values.shapes import Shape
@@ -120,7 +121,7 @@ def _neglects(function: Callable, parameter: str) -> bool:
     False where there is no source to look at.
     """
     try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(inspect.unwrap(function))))
+        tree = process.parse(textwrap.dedent(inspect.getsource(inspect.unwrap(function))))
     except (OSError, TypeError, SyntaxError):
         return False
     nodes = list(ast.walk(tree))

@@ -20,6 +20,8 @@ from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 from typing import Any
 
+from ..host import process
+
 NAMESPACES = {"SimpleNamespace": SimpleNamespace, "Namespace": argparse.Namespace}
 FACTORIES: Mapping[str, Any] = {
     kind.__name__: kind
@@ -76,7 +78,7 @@ def _moment(value: Any) -> tuple[str, Any] | None:
 def _count(value: Any) -> tuple[str, Any] | None:
     # Its text is the only way to look at it that goes on working: copies and pickles of it are no more from 3.14 on.
     try:
-        numbers = ast.literal_eval(repr(value).removeprefix("count"))
+        numbers = ast.literal_eval(process.parse(repr(value).removeprefix("count"), mode="eval"))
     except (ValueError, SyntaxError):
         return None
     numbers = list(numbers) if isinstance(numbers, tuple) else [numbers, 1]

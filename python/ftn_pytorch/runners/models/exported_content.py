@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ...errors import FtnPytorchError, message
-from ...host import private_names
+from ...host import private_names, process
 from . import formats, trees
 
 _MODEL = "models/model.json"
@@ -186,7 +186,7 @@ def _operator(name: str, place: str) -> str:
 def _arithmetic(text: str, place: str) -> str:
     """An expression of sizes: numbers, names, operators and the functions that torch writes for them."""
     try:
-        tree = ast.parse(text, mode="eval")
+        tree = process.parse(text, mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError) as failure:
         raise _Refused(f"{place} has the expression {_short(text)}, which cannot be read") from failure
     for node in ast.walk(tree):
