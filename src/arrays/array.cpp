@@ -13,6 +13,10 @@ int64_t element_count(const Array& array) noexcept {
   return count;
 }
 
+std::size_t byte_count(const Array& array) noexcept {
+  return static_cast<std::size_t>(element_count(array)) * dtype_size(array.dtype);
+}
+
 bool is_contiguous(const Array& array) noexcept {
   if (element_count(array) == 0) return true;
   int64_t expected = static_cast<int64_t>(dtype_size(array.dtype));

@@ -41,6 +41,8 @@ inline void hand_out_memory(const Array& array, void** data, int64_t* extents, i
 }
 
 int64_t element_count(const Array& array) noexcept;
+/// Of its elements, packed.
+std::size_t byte_count(const Array& array) noexcept;
 bool is_contiguous(const Array& array) noexcept;
 bool has_negative_stride(const Array& array) noexcept;
 bool same_shape(const Array& a, const Array& b) noexcept;

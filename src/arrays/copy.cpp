@@ -152,7 +152,7 @@ void copy_strided(const Array& source, const Array& target) {
 void copy_same_type(const Array& source, const Array& target) {
   if (element_count(target) == 0) return;
   if (is_contiguous(source) && is_contiguous(target)) {
-    std::memcpy(target.data, source.data, static_cast<std::size_t>(element_count(target)) * dtype_size(target.dtype));
+    std::memcpy(target.data, source.data, byte_count(target));
     return;
   }
   copy_strided(source, target);
@@ -173,7 +173,7 @@ void copy_converted(const Array& source, const Array& target) {
 }
 
 std::size_t digest(const Array& array) {
-  const auto bytes = static_cast<std::size_t>(element_count(array)) * dtype_size(array.dtype);
+  const auto bytes = byte_count(array);
   if (is_contiguous(array)) return std::hash<std::string_view>()({static_cast<const char*>(array.data), bytes});
   const Storage memory = allocate(bytes);
   Array packed = array;

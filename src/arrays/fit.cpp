@@ -162,7 +162,7 @@ bool CheckedCopy::spoils(const CheckedCopy& other) const noexcept {
 void CheckedCopy::set_source_aside() {
   Array packed = source;
   set_contiguous(packed);
-  aside = allocate(static_cast<std::size_t>(element_count(source)) * dtype_size(source.dtype));
+  aside = allocate(byte_count(source));
   packed.data = aside.get();
   copy(source, packed);
   source = packed;

@@ -55,7 +55,7 @@ void require_success(int error, const char* verb) {
 
 void pin(const fpt_arg& arg) {
   const Array array = pages_of(arg);
-  const std::size_t bytes = static_cast<std::size_t>(element_count(array)) * dtype_size(array.dtype);
+  const std::size_t bytes = byte_count(array);
   if (bytes == 0) return;
   const CudaDriver& driver = open_cuda_driver();
   require_pageable(array, driver);

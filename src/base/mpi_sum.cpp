@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "base/error.hpp"
+#include "base/hash.hpp"
 #include "base/narrow_floats.hpp"
 
 namespace fpt {
@@ -87,14 +88,12 @@ void make_types(const char* purpose, Reduction reduction, const char* maker, Typ
   known = operation;
 }
 
-/// Ranks of one node see each other's processes if this is the same: 48 bits of a hash (FNV-1a), exact in a double.
+/// Ranks of one node see each other's processes if this is the same: 48 bits of a hash.
 double node_number() {
   char host[256] = "", space[256] = "";
   gethostname(host, sizeof host - 1);
   if (readlink("/proc/self/ns/pid", space, sizeof space - 1) < 0) return -1;
-  std::uint64_t hash = 14695981039346656037u;
-  for (const char each : concat(host, '|', space)) hash = (hash ^ static_cast<unsigned char>(each)) * 1099511628211u;
-  return static_cast<double>(hash & 0xffffffffffffu);
+  return static_cast<double>(exact_in_double(hash_of(concat(host, '|', space))));
 }
 
 /// True for a process of this node that is gone, or that nobody has waited for yet.

@@ -29,9 +29,7 @@ bool is_array(const fpt_arg& arg) noexcept { return arg.dtype != FPT_TEXT && !is
 
 int64_t last_extent(const fpt_arg& arg) noexcept { return arg.u.array.extents[arg.rank - 1]; }
 
-int64_t bytes_of(const fpt_arg& arg) noexcept {
-  return element_count(array_of(arg)) * static_cast<int64_t>(dtype_size(arg.dtype));
-}
+int64_t bytes_of(const fpt_arg& arg) noexcept { return static_cast<int64_t>(byte_count(array_of(arg))); }
 
 /// The same with other rows.
 fpt_arg with_rows(const fpt_arg& arg, void* data, int64_t rows) noexcept {

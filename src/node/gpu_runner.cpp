@@ -2,13 +2,10 @@
 #include "node/gpu_runner.hpp"
 
 #include <cstdlib>
-#include <cstring>
-#include <filesystem>
 #include <utility>
 
 #include "arrays/scalar.hpp"
 #include "base/error.hpp"
-#include "base/paths.hpp"
 #include "node/node_arguments.hpp"
 #include "node/rank_place.hpp"
 

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/hash.hpp"
 #include "base/paths.hpp"
 #include "node/local_socket.hpp"
 #include "node/rank_place.hpp"
@@ -23,17 +24,10 @@
 namespace fpt {
 namespace {
 
-constexpr std::uint64_t exact = (std::uint64_t{1} << 48) - 1;  // in a double
 constexpr int above_standard_files = 10;
 
 /// What each rank tells: where it runs, at which socket it listens, what it loads.
 enum : std::size_t { place, socket_number, what, numbers_of_a_rank };
-
-std::uint64_t hash_of(std::string_view text) noexcept {  // FNV-1a
-  std::uint64_t hash = 14695981039346656037u;
-  for (const char each : text) hash = (hash ^ static_cast<unsigned char>(each)) * 1099511628211u;
-  return hash;
-}
 
 /// Number of the system that runs here and of its network, in which names of sockets are known, and of the place there.
 std::uint64_t number_of_node(const Sharing& sharing) {
@@ -42,12 +36,12 @@ std::uint64_t number_of_node(const Sharing& sharing) {
   char network[256] = "";
   if (boot.empty() || readlink("/proc/self/ns/net", network, sizeof network - 1) < 0)
     fail(FPT_ERR_INTERPRETER, sharing.purpose, " needs /proc, which tells the ranks that run on one node");
-  return hash_of(concat(boot, '|', network, '|', sharing.place)) & exact;
+  return exact_in_double(hash_of(concat(boot, '|', network, '|', sharing.place)));
 }
 
 std::uint64_t random_number() {
   std::random_device source;
-  return ((static_cast<std::uint64_t>(source()) << 32) ^ source()) & exact;
+  return exact_in_double((static_cast<std::uint64_t>(source()) << 32) ^ source());
 }
 
 std::string socket_name(double number) { return concat("ftn_pytorch-", static_cast<std::uint64_t>(number)); }
@@ -93,7 +87,7 @@ std::vector<int> standard_files(Descriptor& nothing) {
 Meeting::Meeting(MpiSum& ranks, std::uint64_t request, const Sharing& sharing) {
   const char* const purpose = sharing.purpose;
   const auto mine = static_cast<double>(number_of_node(sharing)), token = static_cast<double>(random_number()),
-             wanted = static_cast<double>(request & exact);
+             wanted = static_cast<double>(exact_in_double(request));
   Descriptor listening = listen_at(socket_name(token));  // before anybody may connect
   const std::vector<double> all = ranks.gather({mine, token, wanted}, purpose);
 

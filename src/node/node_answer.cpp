@@ -10,8 +10,6 @@
 namespace fpt {
 namespace {
 
-int64_t bytes_of(const Array& array) { return element_count(array) * static_cast<int64_t>(dtype_size(array.dtype)); }
-
 /// What a result is; scalars by their place in the variant.
 enum class Kind : int64_t { truth, integer, real, complex, text, array, failure };
 
@@ -35,7 +33,7 @@ void send(const Array& array, SegmentWriter& writer) {
   for (int32_t axis = 0; axis < array.rank; ++axis) writer.integer(array.extents[axis]);
   Array packed = array;
   set_contiguous(packed);
-  packed.data = writer.block(bytes_of(array));
+  packed.data = writer.block(static_cast<int64_t>(byte_count(array)));
   copy_same_type(array, packed);
 }
 
@@ -46,7 +44,7 @@ Array received_array(SegmentReader& reader) {
   if (array.rank < 0 || array.rank > FPT_MAX_RANK) fail(FPT_ERR_RANK, "a result has rank ", array.rank);
   for (int32_t axis = 0; axis < array.rank; ++axis) array.extents[axis] = reader.integer();
   set_contiguous(array);
-  array.data = reader.block(bytes_of(array));
+  array.data = reader.block(static_cast<int64_t>(byte_count(array)));
   return array;
 }
 
@@ -118,8 +116,8 @@ NodeAnswer::NodeAnswer(SegmentReader& reader) : items_(static_cast<std::size_t>(
       case Kind::array: {
         Array array = received_array(reader);
         item.is_array = true;
-        item.memory = allocate(static_cast<std::size_t>(bytes_of(array)));
-        array.data = std::memcpy(item.memory.get(), array.data, static_cast<std::size_t>(bytes_of(array)));
+        item.memory = allocate(byte_count(array));
+        array.data = std::memcpy(item.memory.get(), array.data, byte_count(array));
         item.array = reversed(array);
       }
     }

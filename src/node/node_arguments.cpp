@@ -13,8 +13,6 @@
 namespace fpt {
 namespace {
 
-int64_t bytes_of(const Array& array) { return element_count(array) * static_cast<int64_t>(dtype_size(array.dtype)); }
-
 /// The same array where it was sent to.
 Array sent_array(const Array& memory, char* place) {
   Array packed = memory;
@@ -91,7 +89,7 @@ void SentArguments::send(const fpt_arg& arg, SegmentWriter& writer, Places* plac
     writer.text(text_of(arg));
   } else if (!is_value(arg)) {
     const Array memory = array_of(arg);
-    char* place = places ? places->next() : writer.block(bytes_of(memory));
+    char* place = places ? places->next() : writer.block(static_cast<int64_t>(byte_count(memory)));
     copy_same_type(memory, sent_array(memory, place));
     if (arg.access == FPT_OUT) writable_.push_back({memory, place, std::move(tensor)});
   }
@@ -117,7 +115,7 @@ std::vector<fpt_arg> received_arguments(SegmentReader& reader, Places* places) {
       std::memcpy(arg.name, sent.name, sizeof arg.name);
     } else if (!is_value(arg)) {
       Array packed = array_of(arg);
-      packed.data = places ? places->next() : reader.block(bytes_of(packed));
+      packed.data = places ? places->next() : reader.block(static_cast<int64_t>(byte_count(packed)));
       set_contiguous(packed);
       arg.data = packed.data;
       for (int32_t axis = 0; axis < arg.rank; ++axis) arg.u.array.strides[axis] = packed.strides[axis];

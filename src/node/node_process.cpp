@@ -135,21 +135,21 @@ class NodeProcess {
   void make_worker(Client& client, std::unique_ptr<Asked> asked) {
     if (!is_loaded_) load(*asked);
     is_loaded_ = true;
-    if (failure_.status == FPT_OK) {
-      fflush(nullptr);
-      try {
-        client.worker = python_is_started() ? python_side().fork_process() : fork();
-      } catch (const Error& error) {
-        return reply(*asked, {error.status(), error.text(), {}});
-      }
-      if (client.worker == 0) become_worker(std::move(asked));
-      if (client.worker < 0)
-        reply(*asked, {FPT_ERR_MEMORY, concat("no worker could be forked: ", std::strerror(errno)), {}});
-      kept_warnings();  // the first worker has them
-      return;
+    if (loaded_.status != FPT_OK) {
+      Outcome outcome = loaded_;
+      outcome.warnings = kept_warnings();
+      return reply(*asked, outcome);
     }
-    reply(*asked, failure_);
-    failure_.warnings.clear();
+    fflush(nullptr);
+    try {
+      client.worker = python_is_started() ? python_side().fork_process() : fork();
+    } catch (const Error& error) {
+      return reply(*asked, {error.status(), error.text(), {}});
+    }
+    if (client.worker == 0) become_worker(std::move(asked));
+    if (client.worker < 0)
+      reply(*asked, {FPT_ERR_MEMORY, concat("no worker could be forked: ", std::strerror(errno)), {}});
+    kept_warnings();  // the first worker has them
   }
 
   static void reply(Asked& asked, const Outcome& outcome) {
@@ -171,17 +171,15 @@ class NodeProcess {
           fpt_module_load(&module_, static_cast<int32_t>(asked.request.first), asked.file.c_str(),
                           static_cast<int64_t>(asked.file.size()), options.data(), static_cast<int32_t>(options.size()),
                           asked.config.data(), static_cast<int32_t>(asked.config.size()));
-      failure_ = failed_outcome(status);
-      if (status != FPT_OK) return;
-      if (python_is_started()) python_side().prepare_fork();
-      if (const std::string names = names_of_threads(); !names.empty())
+      loaded_ = loaded_outcome(status, module_);
+      if (status == FPT_OK && python_is_started()) python_side().prepare_fork();
+      if (const std::string names = names_of_threads(); status == FPT_OK && !names.empty())
         fail(FPT_ERR_ARGUMENT, asked.file, " cannot be loaded with per=\"node\": it has started threads (", names,
              "), which do not survive the fork that makes a worker for each rank. Start them in a function that is ",
              "called later");
     } catch (const Error& error) {
-      failure_ = {error.status(), error.text(), {}};
+      loaded_ = {error.status(), error.text(), {}};
     }
-    if (failure_.status != FPT_OK) failure_.warnings = kept_warnings();
   }
 
   [[noreturn]] void become_worker(std::unique_ptr<Asked> asked) {
@@ -199,13 +197,7 @@ class NodeProcess {
                                       asked->place.parent);
         else if (asked->place.threads > 0)
           static_cast<void>(fpt_set_threads(asked->place.threads));
-        const char* backend = nullptr;
-        int64_t length = 0;
-        outcome.status = fpt_module_backend(module_, &backend, &length);
-        if (outcome.status == FPT_OK)
-          outcome.text.assign(backend, static_cast<std::size_t>(length));
-        else
-          outcome = failed_outcome(outcome.status);
+        outcome = loaded_;
       } catch (const Error& error) {
         outcome.status = error.status();
         outcome.text = error.text();
@@ -240,7 +232,7 @@ class NodeProcess {
   std::vector<pollfd> ready_;
   std::map<pid_t, std::string> ends_;
   bool is_loaded_ = false;
-  Outcome failure_;
+  Outcome loaded_;
   fpt_module module_ = 0;
 };
 

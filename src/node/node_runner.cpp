@@ -3,12 +3,9 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <new>
-#include <optional>
 #include <set>
 #include <utility>
 

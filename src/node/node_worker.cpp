@@ -31,13 +31,13 @@ AtWork at_work;
 /// One request, and what its call needs.
 class Job {
  public:
-  Job(Channel& channel, fpt_module module, Places* places)
+  Job(Channel& channel, fpt_module module)
       : reader_(channel.memory(), 0),
         module_(module),
         request_(Request::read(reader_)),
         text_(request_.text),
-        inputs_(received_arguments(reader_, places)),
-        others_(received_arguments(reader_, places)) {}
+        inputs_(received_arguments(reader_)),
+        others_(received_arguments(reader_)) {}
   ~Job() {
     fpt_results_free(results_);
     fpt_tensor_free(tensor_);
@@ -153,14 +153,24 @@ Outcome failed_outcome(fpt_status status) {
   return outcome;
 }
 
+Outcome loaded_outcome(fpt_status status, fpt_module module) {
+  const char* backend = nullptr;
+  int64_t length = 0;
+  if (status == FPT_OK) status = fpt_module_backend(module, &backend, &length);
+  if (status != FPT_OK) return failed_outcome(status);
+  Outcome outcome;
+  outcome.text.assign(backend, static_cast<std::size_t>(length));
+  return outcome;
+}
+
 void answer(Channel& channel, int64_t end, const Outcome& outcome) {
   SegmentWriter writer(channel.memory(), end);
   writer.integer(static_cast<int64_t>(Answering::ended));
   outcome.write(writer);
 }
 
-void answer_request(Channel& channel, fpt_module module, Places* places) {
-  Job job(channel, module, places);
+void answer_request(Channel& channel, fpt_module module) {
+  Job job(channel, module);
   at_work = {&channel, job.end()};
   Outcome outcome = job.run();
   try {

@@ -9,7 +9,6 @@
 #include "ftn_pytorch.h"
 #include "node/channel.hpp"
 #include "node/node_messages.hpp"
-#include "node/places.hpp"
 
 namespace fpt {
 
@@ -23,11 +22,15 @@ bool is_script(const std::string& file) noexcept;
 /// What has just failed on this thread.
 Outcome failed_outcome(fpt_status status);
 
+/// What a load answers: what runs the file, or what has failed.
+/// @param status  of the load
+Outcome loaded_outcome(fpt_status status, fpt_module module);
+
 /// Answer a request whose end is known.
 void answer(Channel& channel, int64_t end, const Outcome& outcome);
 
 /// Run the request that is there, and write its answer.
-void answer_request(Channel& channel, fpt_module module, Places* places = nullptr);
+void answer_request(Channel& channel, fpt_module module);
 
 /// Answer one request after the other, until the rank is gone.
 void work(Channel& channel, fpt_module module);

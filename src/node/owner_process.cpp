@@ -178,13 +178,7 @@ class OwnerProcess {
       status = fpt_module_load(&module_, static_cast<int32_t>(request.first), file.data(),
                                static_cast<int64_t>(file.size()), options.data(), static_cast<int32_t>(options.size()),
                                config.data(), static_cast<int32_t>(config.size()));
-    const char* backend = nullptr;
-    int64_t length = 0;
-    if (status == FPT_OK) status = fpt_module_backend(module_, &backend, &length);
-    if (status != FPT_OK)
-      loaded_ = failed_outcome(status);
-    else
-      loaded_.text.assign(backend, static_cast<std::size_t>(length));
+    loaded_ = loaded_outcome(status, module_);
     loaded_.warnings = kept_warnings();
     batches_ = std::make_unique<Batches>(module_, std::filesystem::path(file).stem().string(), board_, is_on_gpu);
   }

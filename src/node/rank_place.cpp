@@ -16,28 +16,32 @@
 namespace fpt {
 namespace {
 
-constexpr const char* pools[] = {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"};
-constexpr const char* observing[] = {"FTN_PYTORCH_LOG", "FTN_PYTORCH_PROFILE", "FTN_PYTORCH_TRACE",
-                                     "FTN_PYTORCH_RECORD", "FTN_PYTORCH_TORCH_PROFILE"};
-// What launchers tell their processes: beginnings of names
+// Beginnings of "NAME=value"
+constexpr const char* pools[] = {"OMP_NUM_THREADS=", "OPENBLAS_NUM_THREADS=", "MKL_NUM_THREADS="};
+constexpr const char* observing[] = {"FTN_PYTORCH_LOG=", "FTN_PYTORCH_PROFILE=", "FTN_PYTORCH_TRACE=",
+                                     "FTN_PYTORCH_RECORD=", "FTN_PYTORCH_TORCH_PROFILE="};
+// What launchers tell their processes
 constexpr const char* of_jobs[] = {"OMPI_",           "PMI_",   "PMIX_", "MPI_LOCAL",
                                    "MV2_COMM_WORLD_", "SLURM_", "PALS_", "LOCAL_RANK="};
 constexpr std::size_t most_cores = 1u << 16;
 
-bool is_variable(const std::string& text, const char* name) {
-  const std::size_t length = std::strlen(name);
-  return text.compare(0, length, name) == 0 && text[length] == '=';
+template <class Beginnings>
+bool begins_with_any(const std::string& text, const Beginnings& beginnings) {
+  return std::any_of(std::begin(beginnings), std::end(beginnings),
+                     [&](const char* begin) { return text.compare(0, std::strlen(begin), begin) == 0; });
 }
 
-template <class Names>
-bool is_any(const std::string& text, const Names& names) {
-  return std::any_of(std::begin(names), std::end(names), [&](const char* name) { return is_variable(text, name); });
+template <class Beginnings>
+void remove(std::vector<std::string>& variables, const Beginnings& beginnings) {
+  variables.erase(std::remove_if(variables.begin(), variables.end(),
+                                 [&](const std::string& each) { return begins_with_any(each, beginnings); }),
+                  variables.end());
 }
 
 std::vector<std::string> variables_of_process() {
   std::vector<std::string> found;
-  for (char** each = environ; each && *each; ++each)
-    if (std::string text = *each; !is_any(text, observing)) found.push_back(std::move(text));
+  for (char** each = environ; each && *each; ++each) found.emplace_back(*each);
+  remove(found, observing);
   return found;
 }
 
@@ -107,19 +111,14 @@ void warn_of_observers(const char* way) {
 
 std::vector<std::string> environment_of_loader() {
   std::vector<std::string> found = variables_of_process();
-  found.erase(std::remove_if(found.begin(), found.end(), [](const std::string& each) { return is_any(each, pools); }),
-              found.end());
-  for (const char* name : pools) found.push_back(std::string(name) + "=1");
+  remove(found, pools);
+  for (const char* name : pools) found.push_back(std::string(name) + "1");
   return found;
 }
 
 std::vector<std::string> environment_of_owner() {
   std::vector<std::string> found = environment_of_loader();
-  const auto is_of_job = [](const std::string& text) {
-    return std::any_of(std::begin(of_jobs), std::end(of_jobs),
-                       [&](const char* begin) { return text.compare(0, std::strlen(begin), begin) == 0; });
-  };
-  found.erase(std::remove_if(found.begin(), found.end(), is_of_job), found.end());
+  remove(found, of_jobs);
   return found;
 }
 

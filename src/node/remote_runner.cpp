@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
-#include <functional>
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/hash.hpp"
 #include "base/paths.hpp"
 #include "node/node_arguments.hpp"
 
@@ -29,7 +29,7 @@ std::uint64_t RemoteRunner::send_load(int32_t kind, Args options, Args config, S
   Request{Wish::load, file_, kind}.write(writer);
   const CallName call{"load", {}};
   const SentArguments sent(options, "option", call, writer), values(config, "config", call, writer);
-  return std::hash<std::string_view>()({memory.at(0), static_cast<std::size_t>(writer.end())});
+  return hash_of({memory.at(0), static_cast<std::size_t>(writer.end())});
 }
 
 std::vector<fpt_arg> RemoteRunner::without(Args given, std::initializer_list<const char*> names) {

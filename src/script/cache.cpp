@@ -15,7 +15,7 @@ ArrayObject make_in_form(const Array& array, const ScriptForm& form, Array& seen
     require_host_memory(array.data);
     seen.dtype = form.dtype;
     set_contiguous(seen);
-    owner = allocate(static_cast<std::size_t>(element_count(seen)) * dtype_size(seen.dtype));
+    owner = allocate(byte_count(seen));
     seen.data = owner.get();
     copy(array, seen);
   }

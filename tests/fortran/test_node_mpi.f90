@@ -131,6 +131,7 @@ contains
       character(*), intent(in) :: text
 
       if (index(text, "keeps of node kept input 1") == 1) warnings = warnings + 1
+      if (index(text, "a warning of a load that fails") > 0) warnings = warnings + 1
    end subroutine count_warning
 
    !> One network of all ranks, its checkpoints, and random numbers
@@ -260,12 +261,16 @@ contains
       call model%load(script("node.py"), communicator=MPI_COMM_WORLD, per="node", device="cuda", stat=stat, &
          errmsg=errmsg)
       call expect_status(stat, FTN_PYTORCH_ERR_DEVICE, "a device", errmsg)
+      call ftn_pytorch_on_warning(count_warning)
       do i = 1, size(ways)
          call model%load(script("node_refused.py"), config=[torch_in("way", ways(i))], communicator=MPI_COMM_WORLD, &
             per="node", stat=stat, errmsg=errmsg)
          call expect(stat /= FTN_PYTORCH_OK, ways(i))
          call expect_text(errmsg, trim(texts(i)), "the text about "//ways(i))
       end do
+      call ftn_pytorch_on_warning()
+      call MPI_Allreduce(MPI_IN_PLACE, warnings, 1, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD)
+      call expect(warnings == 1, "a warning of a load that fails, once for the node")
       call model%load(script("node_refused.py"), config=[torch_in("way", "end")], communicator=MPI_COMM_WORLD, &
          per="node", stat=stat, errmsg=errmsg)
       call expect_status(stat, FTN_PYTORCH_ERR_INTERPRETER, "a process that ends while it loads", errmsg)

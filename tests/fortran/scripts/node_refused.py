@@ -7,6 +7,7 @@ import time
 import types
 
 import ftn_pytorch
+from ftn_pytorch.host import process
 
 
 def ftn_pytorch_setup(way):
@@ -29,4 +30,5 @@ def ftn_pytorch_setup(way):
 
         os._exit(3)
     else:
+        process.warn("a warning of a load that fails")
         raise RuntimeError(way)
