@@ -11,6 +11,11 @@ import time
 from pathlib import Path
 
 import pytest
+import torch
+
+from ftn_pytorch.errors import FtnPytorchError
+from ftn_pytorch.kit import Normaliser
+from ftn_pytorch.ranks import communicator, node, own_rank
 
 
 @pytest.fixture
@@ -88,3 +93,17 @@ def test_a_rank_asks_little_of_file_systems(program, environment, build_dir, tmp
 
     assert len(asked(loader)) > 1000
     assert len(asked(rank)) + len(asked(worker)) < 100
+
+
+def test_while_a_script_is_loaded_there_is_no_rank():
+    """What needs none works: sizes, and parts of the kit that learn by themselves."""
+    ours = node.NodeCommunicator(5, 3)
+    normaliser = Normaliser(2)
+    with communicator.of_module(ours):
+        assert own_rank.world_size() == 3 and not own_rank.is_known()
+        normaliser.update(torch.ones(4, 2))
+        with pytest.raises(FtnPytorchError, match="there is no rank while it is loaded"):
+            own_rank.rank()
+        ours.become(2)
+        assert own_rank.rank() == 2
+    assert normaliser.count == 4

@@ -15,7 +15,7 @@ def asked_for(said: bool | None, part: str, what: str) -> bool:
     """
     if said is None:
         ours = communicator.current_if_clear()
-        if ours is not None and ours.size > 1 and ours.rank == 0:
+        if ours is not None and ours.size > 1 and ours.is_ranked and ours.rank == 0:
             process.warn_once(
                 f"{part}: each of the {ours.size} ranks {what}. {part}(..., over_ranks=True) does it over all ranks of "
                 "the communicator, which all must call it then; over_ranks=False means it as it is",
