@@ -84,7 +84,7 @@ def test_the_first_program_is_that_of_the_example(file: str) -> None:
     assert "SPDX" in licence and text == block.text
 
 
-# Phrases of this project that readers had to read twice, as patterns for text with single blanks. Each has a plain word.
+# Phrases that readers had to read twice, as patterns for text with single blanks. Each has a plain word.
 PHRASES = [
     r"without a word",  # silently
     r"in a hurry",  # fast, small
