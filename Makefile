@@ -3,7 +3,7 @@
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
-.PHONY: help first demo check test test-all test-gpu test-tools test-ftorch stress bench clean
+.PHONY: help first demo docs check test test-all test-gpu test-tools test-ftorch stress bench clean
 
 ifeq ($(origin FC),default)
 FC := gfortran
@@ -29,6 +29,7 @@ help:
 	@echo 'make test-gpu  build and run the tests of arrays on a GPU; they are skipped where there is none'
 	@echo 'make test-tools  tests with a browser, of tools in packages of their own: ten minutes'
 	@echo 'make test-ftorch  build and run the programs of FTorch, from FTN_PYTORCH_FTORCH_SOURCE: ten minutes'
+	@echo 'make docs   build the documentation site, build/docs/site/index.html: a minute'
 	@echo 'make stress run for ten minutes what make test runs for seconds: fuzzing, threads, memory, sanitizers'
 	@echo 'make bench  measure what a call costs, and all paths to a network side by side'
 	@echo 'make clean  remove build/ and out/; .venv stays'
@@ -95,6 +96,10 @@ endif
 	@echo '== Closing lines'
 	@grep -h 'tests passed' $(patsubst %,build/%.log,dev$(tag)/ctest dev$(tag)/ctest-slow $(if $(tag),,asan/ctest tsan/ctest))
 	@tail -qn 1 build/pytest.log build/pytest-slow.log
+
+# Needs nothing but a Python, which makes environments of its own for it.
+docs:
+	@$(if $(wildcard build/environment),$(environment);) docs/site/build.sh
 
 # Each program says in a sentence why it is skipped.
 test-gpu: export FTN_PYTORCH_OFFLOAD_FLAGS ?= -fopenacc

@@ -179,7 +179,9 @@ def type_page(kind: object) -> str:
 
 def interfaces(name: str, modules: list) -> list:
     """All that a name stands for: generic interfaces of several modules add up."""
-    found = [each for module in modules for each in module.interfaces if each.name == name and each.permission == "public"]
+    found = [
+        each for module in modules for each in module.interfaces if each.name == name and each.permission == "public"
+    ]
     return found or [p for m in modules for p in m.functions + m.subroutines if p.name == name]
 
 
@@ -221,13 +223,19 @@ def functions_page(names: list[str], modules: list) -> str:
         calls = list(dict.fromkeys(call(each, name, None) for each in all_forms))
         said = dict.fromkeys(comment(each) for each in [*items, *all_forms] if comment(each))
         arguments = dict.fromkeys(
-            f"`{each.name}`: {escaped(comment(each))}" for form in all_forms for each in form.args if each.name != "input"
+            f"`{each.name}`: {escaped(comment(each))}"
+            for form in all_forms
+            for each in form.args
+            if each.name != "input"
         )
         if not said:
             raise SystemExit(f"{name} has no comment")
         statements = "<br>".join(f"`{each}`" for each in calls)
         rows.append(f"| {statements} | {escaped('. '.join(said))} | {'<br>'.join(arguments)} |")
-    text = "Each gives a `torch_tensor`. `input` is the first tensor. [torch_call](procedures.md#torch_call) calls all others.\n"
+    text = (
+        "Each gives a `torch_tensor`. `input` is the first tensor.\n"
+        "[torch_call](procedures.md#torch_call) calls all other functions of torch.\n"
+    )
     return "\n".join(["# Functions of torch", "", text, *rows, ""])
 
 

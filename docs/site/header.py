@@ -61,6 +61,6 @@ def page(header: str) -> str:
         for comment, declaration in entries(text):
             names = re.findall(r"\b(fpt_\w+)\)?\(", declaration)
             title = ", ".join(dict.fromkeys(names))
-            code = re.sub(r"\bFPT_API |\bFPT_STATUS\b", lambda m: "fpt_status" if m[0] == "FPT_STATUS" else "", declaration)
+            code = declaration.replace("FPT_API ", "").replace("FPT_STATUS ", "fpt_status ")
             lines += [f"### {title}" if title else "", f"```c\n{code.rstrip()}\n```", described(comment)]
     return "\n\n".join(line for line in lines if line) + "\n"

@@ -88,7 +88,8 @@ def on_page_markdown(markdown: str, page, config, files: Files) -> str:
 
 def on_post_page(output: str, page, config) -> str:
     """The one script that the theme would load from another server, for searching in files, is one of our own."""
-    return re.sub(r"https://unpkg\.com/iframe-worker/shim", f"{posixpath.relpath('.', posixpath.dirname(page.file.dest_uri) or '.')}/site/worker.js", output)
+    up = posixpath.relpath(".", posixpath.dirname(page.file.dest_uri) or ".")
+    return output.replace("https://unpkg.com/iframe-worker/shim", f"{up}/site/worker.js")
 
 
 def linked(found: re.Match, here: str, uri: str, files: Files) -> str:
@@ -131,8 +132,8 @@ def python_names() -> str:
     lines = []
     for package in ("ftn_pytorch", "ftn_pytorch.kit"):
         lines.append(f"## from {package} import ...\n")
-        for name, place in sorted(names_of(package).items(), key=lambda item: item[0].lower()):
-            lines.append(f"### {name}\n\n::: {place}\n")
+        places = sorted(names_of(package).values(), key=lambda place: place.rpartition(".")[2].lower())
+        lines += [f"::: {place}\n" for place in places]
     return "\n".join(lines)
 
 

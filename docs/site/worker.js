@@ -5,24 +5,26 @@ if (location.protocol === "file:") {
     constructor(url) {
       super()
       this.waiting = []
-      const frame = document.createElement("iframe")
-      frame.hidden = true
-      document.body.appendChild(frame)
-      this.inside = frame.contentWindow
-      addEventListener("message", event => {
-        if (event.source === this.inside)
-          this.dispatchEvent(new MessageEvent("message", { data: event.data }))
-      })
-      frame.contentDocument.write("<script>postMessage = data => parent.dispatchEvent(new MessageEvent('message', " +
-        "{ data, source: window }))</" + "script><script src='" + url + "'></" + "script>")
-      frame.contentDocument.close()
-      frame.addEventListener("load", () => {
+      this.frame = document.createElement("iframe")
+      this.frame.hidden = true
+      document.body.appendChild(this.frame)
+      // The frame tells by events of its element: what the script answers, and that the script is there.
+      this.frame.addEventListener("answer", event =>
+        this.dispatchEvent(new MessageEvent("message", { data: event.detail })))
+      this.frame.addEventListener("ready", () => {
         for (const data of this.waiting) this.send(data)
         this.waiting = null
       })
+      const tell = (name, detail) => `frameElement.dispatchEvent(new CustomEvent("${name}"${detail}))`
+      const end = "</" + "script>"
+      const inside = this.frame.contentDocument
+      inside.open()
+      inside.write(`<script>postMessage = detail => ${tell("answer", ", { detail }")}${end}` +
+        `<script src="${url}">${end}<script>${tell("ready", "")}${end}`)
+      inside.close()
     }
-    send(data) { this.inside.dispatchEvent(new MessageEvent("message", { data })) }
+    send(data) { this.frame.contentWindow.dispatchEvent(new MessageEvent("message", { data })) }
     postMessage(data) { this.waiting ? this.waiting.push(data) : this.send(data) }
-    terminate() {}
+    terminate() { this.frame.remove() }
   }
 }
