@@ -159,7 +159,7 @@ def type_page(kind: object) -> str:
     if not comment(kind):
         raise SystemExit(f"{kind.name} has no comment")
     together: dict[str, list] = {}
-    for bound in kind.boundprocs:
+    for bound in sorted(kind.boundprocs, key=lambda bound: bound.parent.name != kind.name):  # its own come first
         if bound.permission == "public" and not re.match(r"operator|assignment", bound.name):
             together.setdefault(bound.name, []).append(bound)
     variable = kind.name.removeprefix("torch_")

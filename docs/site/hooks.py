@@ -14,6 +14,7 @@ import re
 import sys
 from pathlib import Path
 
+from latex2mathml.converter import convert
 from mkdocs.structure.files import File, Files
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -28,6 +29,7 @@ OUTSIDE = [
     *sorted((ROOT / "benchmarks").rglob("*.md")),
 ]
 LANGUAGES = {".f90": "fortran", ".py": "python", ".txt": "cmake", ".cmake": "cmake"}
+FORMULA = re.compile(r"(?<![\w`!])(\$\$?)([^$\s`][^$`\n]*)\1(?!\w)")
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")
 
 
@@ -81,9 +83,16 @@ def on_page_markdown(markdown: str, page, config, files: Files) -> str:
     # In turn: text, a block of code, what fences it.
     text = ""
     for place in range(0, len(parts), 3):
-        text += LINK.sub(lambda found: linked(found, here, uri, files), parts[place])
+        text += LINK.sub(lambda found: linked(found, here, uri, files), FORMULA.sub(formula, parts[place]))
         text += parts[place + 1] if place + 1 < len(parts) else ""
     return text
+
+
+def formula(found: re.Match) -> str:
+    """Browsers draw MathML by themselves."""
+    if found[1] == "$$":
+        return convert(found[2], display="block")
+    return f"<span>{convert(found[2])}</span>"  # or a line that begins with it is a paragraph of its own
 
 
 def on_post_page(output: str, page, config) -> str:
