@@ -94,16 +94,9 @@ def check_cmake(arguments: list[str]) -> None:
 
 def check_python(arguments: list[str], page: Path) -> None:
     if arguments[:3] == ["-m", "pip", "install"]:
-        packages = {
-            "ftn-pytorch[torch]",
-            "lightning",
-            "nvidia-pytriton==0.7.0",
-            "onnx",
-            "onnxruntime",
-            "onnxscript",
-            "tensorboard",
-        }
-        assert set(arguments[3:]) <= packages | {"tritonclient[grpc]"}
+        packages = {"lightning", "nvidia-pytriton==0.7.0", "onnx", "onnxruntime", "onnxscript", "tensorboard"}
+        packages |= {"tritonclient[grpc]", "ftn-pytorch[torch]", "cmake", "matplotlib"}
+        assert set(arguments[3:]) <= packages
     elif arguments[:2] == ["-m", "ftn_pytorch"]:
         check_subcommand(arguments[2:], page)
     else:
