@@ -3,7 +3,7 @@
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
-.PHONY: help first demo docs check test test-all test-gpu test-tools test-ftorch stress bench clean
+.PHONY: help first demo check test test-all test-gpu test-tools test-ftorch stress bench clean
 
 ifeq ($(origin FC),default)
 FC := gfortran
@@ -23,13 +23,13 @@ pytest = FTN_PYTORCH_BUILD_DIR='$(CURDIR)/build/dev$(tag)' "$$FTN_PYTORCH_PYTHON
 help:
 	@echo 'make first  install what is missing, build, and run the first program of README.md: a minute'
 	@echo 'make demo   install what is missing, build, and train a closure inside a running Fortran model: three minutes'
+	@echo 'make docs   build the documentation site, build/docs/site/index.html: a minute'
 	@echo 'make check  install what is missing, and look at the sources: a minute'
 	@echo 'make test   make check, build, and run the tests: twelve minutes on two cores'
 	@echo 'make test-all  make test, and what takes longer: sanitizers, installed copies, long examples: forty minutes'
 	@echo 'make test-gpu  build and run the tests of arrays on a GPU; they are skipped where there is none'
 	@echo 'make test-tools  tests with a browser, of tools in packages of their own: ten minutes'
 	@echo 'make test-ftorch  build and run the programs of FTorch, from FTN_PYTORCH_FTORCH_SOURCE: ten minutes'
-	@echo 'make docs   build the documentation site, build/docs/site/index.html: a minute'
 	@echo 'make stress run for ten minutes what make test runs for seconds: fuzzing, threads, memory, sanitizers'
 	@echo 'make bench  measure what a call costs, and all paths to a network side by side'
 	@echo 'make clean  remove build/ and out/; .venv stays'
@@ -98,6 +98,7 @@ endif
 	@tail -qn 1 build/pytest.log build/pytest-slow.log
 
 # Needs nothing but a Python, which makes environments of its own for it.
+.PHONY: docs
 docs:
 	@$(if $(wildcard build/environment),$(environment);) docs/site/build.sh
 
