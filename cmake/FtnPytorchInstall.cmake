@@ -52,7 +52,7 @@ else()
   configure_file(cmake/ftn_pytorch.in "${PROJECT_BINARY_DIR}/cmake/ftn_pytorch" @ONLY)
   install(PROGRAMS "${PROJECT_BINARY_DIR}/cmake/ftn_pytorch" DESTINATION "${CMAKE_INSTALL_BINDIR}")
   install(FILES CHANGELOG.md CITATION.cff LICENSE README.md SECURITY.md DESTINATION "${doc_dir}")
-  install(DIRECTORY docs DESTINATION "${doc_dir}")
+  install(DIRECTORY docs DESTINATION "${doc_dir}" PATTERN site EXCLUDE)
 endif()
 
 set(fortran_files)
