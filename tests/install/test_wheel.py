@@ -115,9 +115,9 @@ def test_the_wheel_needs_nothing_but_the_system(tmp_path: Path) -> None:
 
 
 def test_auditwheel_finds_nothing_to_repair(tmp_path: Path) -> None:
-    found = run(sys.executable, "-m", "auditwheel", "show", wheel_of(HERE_VERSION), cwd=tmp_path)
-    assert re.search(r"manylinux_2_\d+_", found), found
-    assert "libpython" not in found and "requires no external shared libraries" in " ".join(found.split()), found
+    found = " ".join(run(sys.executable, "-m", "auditwheel", "show", wheel_of(HERE_VERSION), cwd=tmp_path).split())
+    assert 'consistent with the following platform tag: "manylinux_2_' in found
+    assert "external shared libraries are required" not in found, found
 
 
 def test_activated_environment(program: Path, environment: Environment, tmp_path: Path) -> None:
