@@ -81,7 +81,7 @@ bool is_under(const fs::path& file, const fs::path& folder) {
 }
 
 [[noreturn]] void fail_version(const std::string& what, const std::string& version) {
-  fail(FPT_ERR_VERSION, what, " is Python ", version, ", but this library was built for Python ", our_version,
+  fail(FPT_ERR_VERSION, what, ", which is Python ", version, ", but this library was built for Python ", our_version,
        ": choose a Python ", our_version, ", or build the library again with -DPython_EXECUTABLE naming this one");
 }
 
