@@ -48,6 +48,8 @@ def check(words: list[str], page: Path) -> None:
     program, arguments = words[0], words[1:]
     if program == ".":
         assert arguments == [".venv/bin/activate"]
+    elif program in ("./model", "ulimit", "gdb"):
+        pass  # the program of the user, and what systems have
     elif program == "make":
         assert set(arguments) <= TARGETS
     elif program == "mpirun":
@@ -93,6 +95,8 @@ def check_cmake(arguments: list[str]) -> None:
 
 
 def check_python(arguments: list[str], page: Path) -> None:
+    if arguments[:2] == ["-X", "faulthandler"]:
+        arguments = arguments[2:]
     if arguments[:3] == ["-m", "pip", "install"]:
         packages = {"lightning", "nvidia-pytriton==0.7.0", "onnx", "onnxruntime", "onnxscript", "tensorboard"}
         assert set(arguments[3:]) <= packages | {"tritonclient[grpc]"}
