@@ -46,7 +46,7 @@ extern "C" {
 #endif
 
 /** Version of this header; fpt_version() returns that of the library. */
-#define FPT_VERSION "0.1.0"
+#define FPT_VERSION "0.2.0"
 /** Number of the layout of fpt_arg and of the values of its constants. Parts with different numbers do not fit
  * together. */
 #define FPT_ABI 1
