@@ -93,6 +93,18 @@ def test_citation_has_the_version_of_the_library() -> None:
     assert version and cited and version[1] == cited[1]
 
 
+def test_stability_has_the_formats_of_files() -> None:
+    from ftn_pytorch.checkpoint import file, recordings
+    from ftn_pytorch.diagnosis import call_recorder
+
+    text = (ROOT / "docs" / "stability.md").read_text()
+    rows = re.findall(r"^\| ([a-z ]+) \(.+?\) \| (\d+) \|", text, re.MULTILINE)
+    formats = {"checkpoint": file.FORMAT, "saved recording": recordings.FORMAT}
+    assert dict(rows) == {
+        name: str(number) for name, number in {**formats, "folder of recorded calls": call_recorder.FORMAT}.items()
+    }
+
+
 @pytest.mark.parametrize("file", ["first.py", "first.f90"])
 def test_the_first_program_is_that_of_the_example(file: str) -> None:
     language = {"first.py": "python", "first.f90": "fortran"}[file]
