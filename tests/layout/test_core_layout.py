@@ -284,13 +284,14 @@ def test_exports_are_the_functions_of_the_header(build_dir: Path) -> None:
 
 
 @pytest.mark.built
-def test_programs_do_not_link_python(build_dir: Path) -> None:
+def test_nothing_links_libpython(build_dir: Path) -> None:
+    """The half with Python finds it in the process: that of the Python that was chosen."""
     core, half = halves(build_dir)
     needed = [
         subprocess.run(["readelf", "-d", one], check=True, capture_output=True, text=True).stdout
         for one in (core, half)
     ]
-    assert ["libpython" in text for text in needed] == [False, True]
+    assert not any("libpython" in text for text in needed)
     wanted = subprocess.run(["nm", "-D", "--undefined-only", core], check=True, capture_output=True, text=True).stdout
     assert not re.search(r"\b_?Py[A-Z]?[a-z]*_", wanted)
 
