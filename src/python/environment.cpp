@@ -103,8 +103,7 @@ bool is_under(const fs::path& file, const fs::path& folder) {
 }
 
 /// Which Python an executable is, as far as files tell; empty if they do not.
-std::string version_of(const fs::path& executable) {
-  const VirtualEnvironment environment = read_pyvenv(executable);
+std::string version_of(const fs::path& executable, const VirtualEnvironment& environment) {
   if (!environment.version.empty()) return environment.version;
   const fs::path real = resolved(executable);
   const std::string version = version_in_name(real);
@@ -157,21 +156,25 @@ void require_program(const fs::path& executable, const std::string& what) {
 }
 
 /// Prefix of the installation behind an executable.
-fs::path prefix_of(const fs::path& executable, const std::string& version, const std::string& what) {
-  const VirtualEnvironment environment = read_pyvenv(executable);
+fs::path prefix_of(const fs::path& executable, const VirtualEnvironment& environment, const std::string& version,
+                   const std::string& what) {
+  fs::path named;
+  if (!environment.home.empty()) {
+    named = resolved(environment.home).parent_path();
+    if (has_library_of(named, version)) return named;
+  }
   // pyvenv.cfg may name a folder of links, such as /usr/local/bin: the executable itself knows better
   const fs::path real = resolved(executable).parent_path().parent_path();
-  const fs::path named = environment.home.empty() ? real : resolved(environment.home).parent_path();
-  for (const fs::path& prefix : {named, real})
-    if (has_library_of(prefix, version)) return prefix;
+  if (has_library_of(real, version)) return real;
   fail(FPT_ERR_INTERPRETER, what, ", but the standard library of Python ", version, " is not in ",
-       (named / "lib").string(), ": is the installation complete?");
+       ((named.empty() ? real : named) / "lib").string(), ": is the installation complete?");
 }
 
 /// Fills in version and prefix of an executable that has been found to fit.
 void require_fitting(PythonChoice& choice, const std::string& what, const LoadedPython& loaded) {
   require_program(choice.executable, what);
-  choice.version = version_of(choice.executable);
+  const VirtualEnvironment environment = read_pyvenv(choice.executable);
+  choice.version = version_of(choice.executable, environment);
   if (is_free_threaded(choice.executable, choice.version)) fail_free_threaded(what);
   const bool is_known = choice.version == FPT_BUILD_PYTHON_VERSION;
   if (!choice.version.empty() && !is_known && python_half(choice.version, choice.executable).empty())
@@ -179,7 +182,7 @@ void require_fitting(PythonChoice& choice, const std::string& what, const Loaded
          versions_here(), ": choose a Python ", versions_here(), ", or ",
          is_wheel ? concat("install ftn-pytorch ", FPT_VERSION, " for this one")
                   : "build the library again with -DPython_EXECUTABLE naming this one");
-  choice.prefix = prefix_of(choice.executable, choice.version, what).string();
+  choice.prefix = prefix_of(choice.executable, environment, choice.version, what).string();
   if (!loaded.file.empty() && (loaded.version != choice.version || !is_under(loaded.file, choice.prefix)))
     fail(FPT_ERR_VERSION, what, ", which belongs to the Python ", choice.version, " installed in ", choice.prefix,
          ", but this program uses the Python library ", loaded.file, " of Python ", loaded.version,
@@ -305,7 +308,8 @@ std::vector<std::string> package_folders(const std::string& python) {
   for (std::string part; std::getline(path, part, ':');)
     if (!part.empty()) folders.push_back(part);
 
-  const std::string version = "python" + version_of(python);
+  const VirtualEnvironment environment = read_pyvenv(python);
+  const std::string version = "python" + version_of(python, environment);
   const auto add = [&](const fs::path& folder) {
     folders.push_back(folder);
     add_path_files(folders, folder);
@@ -313,7 +317,6 @@ std::vector<std::string> package_folders(const std::string& python) {
   const auto add_prefix = [&](const fs::path& prefix) {
     for (const char* library : library_folders) add(prefix / library / version / "site-packages");
   };
-  const VirtualEnvironment environment = read_pyvenv(python);
   if (environment.found) add_prefix(environment.prefix);
   if (!environment.sees_system) return folders;
   const std::string home = variable("HOME");
@@ -361,7 +364,7 @@ std::string libpython_of(const PythonChoice& choice) {
   uname(&machine);
   const fs::path of_debian = fs::path("lib") / concat(machine.machine, "-linux-gnu");
   for (const fs::path& folder : {fs::path("lib"), fs::path("lib64"), of_debian})
-    if (const fs::path file = choice.prefix / folder / name; is_there(file)) return resolved(file).string();
+    if (const fs::path file = choice.prefix / folder / name; is_there(file)) return file.string();
   fail(FPT_ERR_INTERPRETER, choice.executable, " is a Python without a shared libpython (no ", name, " in ",
        choice.prefix,
        "/lib), which cannot be embedded: use a Python that was configured with --enable-shared, such as "
