@@ -25,6 +25,7 @@ from ..host import files, installation
 _FILES = ("libftn_pytorch_direct.so", "_ftn_pytorch_recording.*.so", "libftn_pytorch_direct.torch")
 """What is built. The last one names the torch, and the library looks at it first: so it is also written last."""
 
+_LOAD = "import ctypes, sys, torch; [ctypes.CDLL(file) for file in sys.argv[1:]]"
 _LAST_LINES = 30
 
 
@@ -42,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """Build, look whether the result works, and install it."""
+    """Build, look whether the result can be loaded, and put it into its place."""
     source = installation.source()
     if source is None:
         raise FtnPytorchError(
@@ -71,15 +72,17 @@ def run(chosen: argparse.Namespace) -> int:
             "-DFTN_PYTORCH_EXTENSIONS_ONLY=ON",
             f"-DPython_EXECUTABLE={sys.executable}",
         )
+        print("compiling for this torch: some two minutes on two cores", file=sys.stderr, flush=True)
         _call([cmake, "-S", str(source), "-B", temporary, *options, *settings, *purpose])
         _call([cmake, "--build", temporary, "--parallel", str(chosen.jobs)])
-        for pattern in _FILES:
-            for file in Path(temporary, "lib").glob(pattern):
-                with files.completed(str(folder / file.name)) as place:  # programs may start meanwhile
-                    shutil.copyfile(file, place)
-    made = installation.torch_of_plugin(str(folder))
-    assert made is not None
-    print(f"built for torch {made[1]} in {time.perf_counter() - begin:.0f} s: {folder}")
+        made = [file for pattern in _FILES for file in Path(temporary, "lib").glob(pattern)]
+        _call([sys.executable, "-c", _LOAD, *(str(file) for file in made if file.suffix == ".so")])
+        for file in made:
+            with files.completed(str(folder / file.name)) as place:  # programs may start meanwhile
+                shutil.copyfile(file, place)
+    torch = installation.torch_of_plugin(str(folder))
+    assert torch is not None
+    print(f"built for torch {torch[1]} in {time.perf_counter() - begin:.0f} s: {folder}")
     if str(folder) not in installation.extension_folders(""):
         print(f"export {installation.EXTENSIONS}={folder.absolute()}")
     return 0
@@ -109,7 +112,6 @@ def _program(name: str, package: str) -> str:
 
 def _call(command: Sequence[str]) -> None:
     """Run a part of the build; INTERNAL with its last lines if it fails."""
-    print(f"{Path(command[0]).name} {' '.join(command[1:3])} ...", file=sys.stderr, flush=True)
     done = subprocess.run(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", check=False
     )
