@@ -26,7 +26,7 @@ std::string conflict() {
   const TorchLocation theirs = python_runs() ? python_side().torch() : torch_of_python(chosen_executable());
   if (theirs.folder.empty() || same_torch(ours, theirs)) return {};
   return concat("the direct path was built for ", text_of(ours), ", but the Python of this program has ",
-                text_of(theirs));
+                text_of(theirs), is_of_wheel() ? ": " + direct_cure() : "");
 }
 
 void warn_once(const std::string& text) {

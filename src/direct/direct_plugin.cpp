@@ -94,7 +94,7 @@ std::string direct_obstacle() {
 }
 
 std::string direct_cure() {
-  return is_of_wheel() ? "build it with: python -m ftn_pytorch build-direct"
+  return is_of_wheel() ? "run python -m ftn_pytorch build-direct"
                        : "build this library with -DFTN_PYTORCH_DIRECT=ON and a torch that brings its C++ headers";
 }
 

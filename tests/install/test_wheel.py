@@ -268,12 +268,21 @@ def test_without_the_direct_path_saved_models_run_through_python(
     assert done.returncode != 0 and "python -m ftn_pytorch build-direct" in done.stderr
 
 
-def test_direct_path_and_recorded_steps(environment: Environment, model: Path, tmp_path: Path) -> None:
-    """Compiled for the torch at hand, into a folder that a variable names, and then beside the library."""
-    program = build("find_package", tmp_path, "-DPROGRAM=saved.f90", **environment.active)
-    command, folder = environment.folder / "bin" / "ftn_pytorch", tmp_path / "extensions"
-    text = run(command, "build-direct", "--into", folder, cwd=tmp_path)
+@pytest.fixture(scope="module")
+def extensions(environment: Environment, place: Path) -> Path:
+    """What is compiled for the torch at hand, in a folder that a variable must name."""
+    folder = place / "extensions"
+    text = run(environment.folder / "bin" / "ftn_pytorch", "build-direct", "--into", folder, cwd=place)
     assert text.endswith(f"export FTN_PYTORCH_EXTENSIONS={folder}\n") and torch.__version__ in text
+    return folder
+
+
+def test_direct_path_and_recorded_steps(
+    environment: Environment, extensions: Path, model: Path, tmp_path: Path
+) -> None:
+    program = build("find_package", tmp_path, "-DPROGRAM=saved.f90", **environment.active)
+    command = environment.folder / "bin" / "ftn_pytorch"
+    folder = shutil.copytree(extensions, tmp_path / "extensions")
     named = {"FTN_PYTORCH_EXTENSIONS": str(folder)}
     for python in ({}, {"FTN_PYTORCH_PYTHON": "/there/is/none"}):
         assert run(program, model, cwd=tmp_path, **named, **python) == "through direct\n"
@@ -288,17 +297,21 @@ def test_direct_path_and_recorded_steps(environment: Environment, model: Path, t
     assert done.stdout == "through torchscript\n"
     assert "was built for torch 1.0" in done.stderr and "ftn_pytorch build-direct" in done.stderr
     described.write_text(kept)
-    for file in folder.iterdir():
-        shutil.copy(file, environment.library)
-    assert run(program, model, cwd=tmp_path) == "through direct\n"
+    copied = [shutil.copy(file, environment.library) for file in folder.iterdir()]
+    try:
+        assert run(program, model, cwd=tmp_path) == "through direct\n"
+    finally:
+        for file in copied:
+            os.remove(file)
 
 
-def test_the_tutorial(environment: Environment, tmp_path: Path) -> None:
-    """As its page says, with the environment active and nothing of the repository."""
+def test_the_tutorial(environment: Environment, extensions: Path, tmp_path: Path) -> None:
+    """As its page says, with the environment active, after build-direct, and nothing of the repository."""
     sys.path.insert(0, str(ROOT / "tests" / "docs"))
     from pages import blocks_of
     from walkthrough import Walk
 
-    walk = Walk(tmp_path, environment.active | {"HOME": str(tmp_path)})
+    variables = {"HOME": str(tmp_path), "FTN_PYTORCH_EXTENSIONS": str(extensions)}
+    walk = Walk(tmp_path, environment.active | variables)
     compared = walk.follow(blocks_of(ROOT / "docs" / "tutorial.md"))
     assert len(compared) == 5

@@ -108,5 +108,5 @@ def source() -> Path | None:
 def direct_cure() -> str:
     """How to get what is linked with libtorch for the torch of this Python."""
     if is_wheel():
-        return f"{sys.executable} -m ftn_pytorch build-direct"
+        return f"run {sys.executable} -m ftn_pytorch build-direct"
     return "configure the library with -DFTN_PYTORCH_DIRECT=ON and this Python to have it"
