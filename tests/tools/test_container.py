@@ -28,13 +28,16 @@ def instructions(text: str) -> list[tuple[str, str]]:
     return [(name, value.strip()) for name, value in re.findall(r"^([A-Z]+) (.+)$", joined, re.MULTILINE)]
 
 
-def pip_settings() -> tuple[dict[str, str], set[Path]]:
-    """The configuration of pip on this machine as variables, and the files and folders that it names."""
+def pip_settings() -> tuple[dict[str, str], dict[str, Path]]:
+    """The configuration of pip on this machine as variables, and where the chroot finds what it names: below /host."""
     lines = subprocess.run([sys.executable, "-m", "pip", "config", "list"], capture_output=True, text=True, check=True)
     settings = dict(re.findall(r"^[\w:]+\.([\w-]+)='(.*)'$", lines.stdout, re.MULTILINE))
-    places = {Path(found) for value in settings.values() for found in re.findall(r"(?<!:/)/[^\s/:][^\s]*", value)}
-    variables = {f"PIP_{name.upper().replace('-', '_')}": value for name, value in settings.items()}
-    return variables, {place for place in places if place.exists()}
+    path = re.compile(r"(?:(?<=file://)|(?<![^ ]))/[^\s]+")
+    named = {Path(found) for value in settings.values() for found in path.findall(value)}
+    # An index refers to files beside it.
+    places = {place.parent if place.name == "simple" else place for place in named if place.exists()}
+    variables = {f"PIP_{name.upper().replace('-', '_')}": path.sub(r"/host\g<0>", it) for name, it in settings.items()}
+    return variables, {f"/host{place}": place for place in places}
 
 
 class Chroot(NamedTuple):
@@ -92,8 +95,7 @@ def image(wheels: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tu
     made = subprocess.run(["mmdebstrap", "--quiet", "--variant=minbase", suite, folder], capture_output=True, text=True)
     assert made.returncode == 0, made.stderr
     settings, places = pip_settings()
-    mounts = {str(place): place for place in {*places, Path("/etc/resolv.conf")}}
-    built = Chroot(folder, settings | arguments, mounts, [])
+    built = Chroot(folder, settings | arguments, places | {"/etc/resolv.conf": Path("/etc/resolv.conf")}, [])
     user, workdir = "0", "/"
     for name, value in steps:
         if name == "RUN":
