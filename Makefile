@@ -3,7 +3,7 @@
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
-.PHONY: help first demo check test test-all test-gpu test-tools test-ftorch stress bench clean
+.PHONY: help first demo check test test-all test-gpu test-tools test-ftorch wheel stress bench clean
 
 ifeq ($(origin FC),default)
 FC := gfortran
@@ -29,6 +29,7 @@ help:
 	@echo 'make test-gpu  build and run the tests of arrays on a GPU; they are skipped where there is none'
 	@echo 'make test-tools  tests with a browser, of tools in packages of their own: ten minutes'
 	@echo 'make test-ftorch  build and run the programs of FTorch, from FTN_PYTORCH_FTORCH_SOURCE: ten minutes'
+	@echo 'make wheel  make wheels, for this Python and others that are found, and test them: fifteen minutes'
 	@echo 'make stress run for ten minutes what make test runs for seconds: fuzzing, threads, memory, sanitizers'
 	@echo 'make bench  measure what a call costs, and all paths to a network side by side'
 	@echo 'make clean  remove build/ and out/; .venv stays'
@@ -127,6 +128,15 @@ test-ftorch:
 	@$(environment); "$$FTN_PYTORCH_PYTHON" tests/ftorch/run.py --ftorch "$$FTN_PYTORCH_FTORCH_SOURCE" \
 	  --package build/ftorch$(tag)/prefix/share/ftn_pytorch/ftorch --work build/ftorch$(tag)/programs \
 	  $${FTN_PYTORCH_PFUNIT:+--pfunit "$$FTN_PYTORCH_PFUNIT"}
+
+# The other versions of Python are optional: a wheel is made and tested for each one that is here.
+wheel: export FTN_PYTORCH_WHEELS ?= $(CURDIR)/dist
+wheel: pythons ?= 3.10 3.12 3.13
+wheel:
+	@cmake/setup.sh test
+	@$(environment); cmake/wheel/build.sh "$$FTN_PYTORCH_WHEELS" "$$FTN_PYTORCH_PYTHON" $(pythons)
+	@echo '== Tests'
+	@$(environment); "$$FTN_PYTORCH_PYTHON" -m pytest -v tests/install/test_wheel.py
 
 # The first five say how much: each input, call, example and kill is one more chance to fail.
 stress: export FPT_FUZZ_INPUTS ?= 120000

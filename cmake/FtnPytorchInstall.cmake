@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-# A relocatable installation: only Python, libpython and libtorch are found by absolute paths.
+# A relocatable installation: only Python and libtorch are found by absolute paths. A wheel has the same layout below its
+# Python package, which scikit-build-core installs, and nothing that pip does itself.
 
 include(CMakePackageConfigHelpers)
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/ftn_pytorch")
@@ -13,33 +14,46 @@ install(TARGETS ftn_pytorch_python LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
 install(TARGETS ftn_pytorch_node RUNTIME DESTINATION "${CMAKE_INSTALL_LIBEXECDIR}/ftn_pytorch")
 if(TARGET ftn_pytorch_direct)
   install(TARGETS ftn_pytorch_direct ftn_pytorch_recording LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+  install(FILES "${library_dir}/libftn_pytorch_direct.torch" DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 endif()
 install(FILES src/ftn_pytorch.h DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
 install(FILES ${FTN_PYTORCH_FORTRAN_SOURCES} DESTINATION "${fortran_dir}")
-install(DIRECTORY python/ftn_pytorch DESTINATION "${FTN_PYTORCH_SHARE_DIR}/python"
-  PATTERN __pycache__ EXCLUDE)
-# Otherwise each rank of a job compiles the package in each start, or many write bytecode at once. Nothing compares the
-# bytecode with its source, so a copy with other times of files is as good.
-if(IS_ABSOLUTE "${FTN_PYTORCH_SHARE_DIR}")
-  set(share_dir "${FTN_PYTORCH_SHARE_DIR}")
-else()
-  set(share_dir "\${CMAKE_INSTALL_PREFIX}/${FTN_PYTORCH_SHARE_DIR}")
-endif()
-install(CODE "
-  execute_process(
-    COMMAND \"${Python_EXECUTABLE}\" -m compileall -q --invalidation-mode unchecked-hash
-      -x /commands/project/ \"\$ENV{DESTDIR}${share_dir}/python/ftn_pytorch\"
-    RESULT_VARIABLE failed)
-  if(failed)
-    message(WARNING \"The Python files could not be compiled: programs will start more slowly.\")
-  endif()")
-configure_file(cmake/ftn_pytorch.in "${PROJECT_BINARY_DIR}/cmake/ftn_pytorch" @ONLY)
-install(PROGRAMS "${PROJECT_BINARY_DIR}/cmake/ftn_pytorch" DESTINATION "${CMAKE_INSTALL_BINDIR}")
-install(FILES CHANGELOG.md CITATION.cff LICENSE README.md SECURITY.md DESTINATION "${doc_dir}")
-install(DIRECTORY docs DESTINATION "${doc_dir}")
 install(DIRECTORY examples DESTINATION "${FTN_PYTORCH_SHARE_DIR}"
   PATTERN __pycache__ EXCLUDE
   REGEX "/examples/CMakeLists\\.txt$" EXCLUDE)
+if(FTN_PYTORCH_WHEEL)
+  # python -m ftn_pytorch build-direct
+  set(source_dir "${FTN_PYTORCH_SHARE_DIR}/source")
+  install(FILES CMakeLists.txt DESTINATION "${source_dir}")
+  install(FILES cmake/FtnPytorchBuildTypes.cmake cmake/FtnPytorchPython.cmake cmake/FtnPytorchTorch.cmake
+    DESTINATION "${source_dir}/cmake")
+  install(DIRECTORY src DESTINATION "${source_dir}")
+  # In an active environment CMake finds the package without options, because it searches the prefixes of PATH.
+  install(FILES cmake/wheel/ftn_pytorch-config.cmake cmake/wheel/ftn_pytorch-config-version.cmake
+    DESTINATION "${SKBUILD_DATA_DIR}/lib/cmake/ftn_pytorch")
+else()
+  install(DIRECTORY python/ftn_pytorch DESTINATION "${FTN_PYTORCH_SHARE_DIR}/python"
+    PATTERN __pycache__ EXCLUDE)
+  # Otherwise each rank of a job compiles the package in each start, or many write bytecode at once. Nothing compares the
+  # bytecode with its source, so a copy with other times of files is as good.
+  if(IS_ABSOLUTE "${FTN_PYTORCH_SHARE_DIR}")
+    set(share_dir "${FTN_PYTORCH_SHARE_DIR}")
+  else()
+    set(share_dir "\${CMAKE_INSTALL_PREFIX}/${FTN_PYTORCH_SHARE_DIR}")
+  endif()
+  install(CODE "
+    execute_process(
+      COMMAND \"${Python_EXECUTABLE}\" -m compileall -q --invalidation-mode unchecked-hash
+        -x /commands/project/ \"\$ENV{DESTDIR}${share_dir}/python/ftn_pytorch\"
+      RESULT_VARIABLE failed)
+    if(failed)
+      message(WARNING \"The Python files could not be compiled: programs will start more slowly.\")
+    endif()")
+  configure_file(cmake/ftn_pytorch.in "${PROJECT_BINARY_DIR}/cmake/ftn_pytorch" @ONLY)
+  install(PROGRAMS "${PROJECT_BINARY_DIR}/cmake/ftn_pytorch" DESTINATION "${CMAKE_INSTALL_BINDIR}")
+  install(FILES CHANGELOG.md CITATION.cff LICENSE README.md SECURITY.md DESTINATION "${doc_dir}")
+  install(DIRECTORY docs DESTINATION "${doc_dir}")
+endif()
 
 set(fortran_files)
 foreach(source IN LISTS FTN_PYTORCH_FORTRAN_SOURCES)

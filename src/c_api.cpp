@@ -10,6 +10,7 @@
 #include "direct/direct_plugin.hpp"
 #include "guard.hpp"
 #include "opening.hpp"
+#include "python/python_library.hpp"
 #include "values/argument_list.hpp"
 
 using namespace fpt;
@@ -49,7 +50,11 @@ fpt_mpi_function fpt_mpi_max(int32_t dtype) {
 }
 
 fpt_status fpt_init(const char* python, int64_t python_len) {
-  return guard_call([&] { python_side().start(trimmed(python, python_len)); });
+  return guard_call([&] {
+    const std::string wanted = trimmed(python, python_len);
+    open_python_library(wanted);
+    python_side().start(wanted);
+  });
 }
 
 fpt_status fpt_init_device(const char* device, int64_t device_len) {

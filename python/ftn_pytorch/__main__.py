@@ -6,10 +6,11 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from ._version import __version__
-from .commands import bench, check, describe, export, lint, new, pack, plot, replay_calls
+from .commands import bench, build_direct, check, describe, export, lint, new, pack, plot, replay_calls
 from .diagnosis import doctor
 from .errors import FtnPytorchError
 from .host import installation
@@ -20,6 +21,10 @@ _COMMANDS = {
     "bench": (bench, "measure what a script, or a saved model, costs on each path"),
     "export": (export, "write a network of a script to a file that Fortran loads, and check it"),
     "describe": (describe, "say what a saved recording holds: functions, arguments, operators, numbers of optimizers"),
+    "build-direct": (
+        build_direct,
+        "compile what runs saved models and recorded steps, for the torch of this environment",
+    ),
     "pack": (pack, "write the bytecode of all modules that a script imports to one file, for starts of many ranks"),
     "lint": (
         lint,
@@ -28,6 +33,14 @@ _COMMANDS = {
     "replay": (replay_calls, "run calls again that FTN_PYTORCH_RECORD has recorded, and compare"),
     "plot": (plot, "draw what ftn_pytorch.kit.Log has written: losses, learning rate, time, drift"),
     "new": (new, "write a project of Fortran and Python that trains a closure, to begin with"),
+}
+
+
+# What build systems ask for.
+_PLACES = {
+    "prefix": (installation.prefix, "for CMAKE_PREFIX_PATH"),
+    "cmakedir": (installation.cmakedir, "for CMake's ftn_pytorch_DIR"),
+    "pkgconfigdir": (installation.pkgconfigdir, "for PKG_CONFIG_PATH"),
 }
 
 
@@ -41,7 +54,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     choice = parser.add_mutually_exclusive_group()
     choice.add_argument("--version", action="version", version=__version__)
-    choice.add_argument("--cmakedir", action="store_true", help="print the folder for CMake's ftn_pytorch_DIR")
+    for name, (_, text) in _PLACES.items():
+        choice.add_argument(
+            f"--{name}", dest="place", action="store_const", const=name, help=f"print the folder {text}"
+        )
     commands = parser.add_subparsers(dest="command", metavar="command")
     help_doctor = "say what is installed and found, with a verdict and a cure for each"
     options = commands.add_parser("doctor", aliases=["diagnose"], help=help_doctor, description=help_doctor)
@@ -49,10 +65,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name, (module, text) in _COMMANDS.items():
         module.add_arguments(commands.add_parser(name, help=text, description=text))
     chosen = parser.parse_args(arguments)
-    if chosen.cmakedir and chosen.command is None:
-        return _print_cmakedir()
-    if chosen.command is None or chosen.cmakedir:
-        parser.error(f"give one of --version, --cmakedir, doctor, {', '.join(_COMMANDS)}")
+    if chosen.place and chosen.command is None:
+        return _print_place(*_PLACES[chosen.place])
+    if chosen.command is None or chosen.place:
+        parser.error(f"give one of --version, --{', --'.join(_PLACES)}, doctor, {', '.join(_COMMANDS)}")
     if chosen.command in _COMMANDS:
         try:
             return _COMMANDS[chosen.command][0].run(chosen)
@@ -64,8 +80,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 1 if any(finding.verdict == doctor.WRONG for finding in found) else 0
 
 
-def _print_cmakedir() -> int:
-    folder = installation.cmakedir()
+def _print_place(find: Callable[[], Path | None], _: str) -> int:
+    folder = find()
     if folder is not None:
         print(folder)
         return 0

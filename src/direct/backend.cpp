@@ -19,19 +19,11 @@ namespace fs = std::filesystem;
 namespace fpt {
 namespace {
 
-/// The torch that Python would import; it does not run yet. A Python that cannot be started has none.
-TorchLocation torch_of_chosen_python() {
-  try {
-    return torch_of_python(choose_python({}, expected_libpython()).executable);
-  } catch (const Error&) {
-    return {};
-  }
-}
-
 /// Why Python and the direct path cannot share this process; empty if they can.
 std::string conflict() {
-  const TorchLocation ours = direct_torch();
-  const TorchLocation theirs = python_runs() ? python_side().torch() : torch_of_chosen_python();
+  const TorchLocation& ours = direct_torch();
+  if (ours.folder.empty()) return {};
+  const TorchLocation theirs = python_runs() ? python_side().torch() : torch_of_python(chosen_executable());
   if (theirs.folder.empty() || same_torch(ours, theirs)) return {};
   return concat("the direct path was built for ", text_of(ours), ", but the Python of this program has ",
                 text_of(theirs));
@@ -60,7 +52,8 @@ std::unique_ptr<Runner> load_by_wish(const std::string& path, ModelKind model, c
 
 /// True if the direct path can be used in this process; else one warning says why not.
 bool can_run_models() {
-  if (direct_torch().folder.empty()) return false;
+  // nobody decided against it in a wheel, unlike in a build
+  if (direct_torch().folder.empty() && !is_of_wheel()) return false;
   const std::string reason = direct_refusal();
   if (!reason.empty())
     warn_once(concat(reason, "; saved models run through Python instead. backend=\"python\" in load says so without ",

@@ -4,12 +4,16 @@
 #include <dlfcn.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <mutex>
 
 #include "base/error.hpp"
 #include "base/paths.hpp"
 #include "base/threads.hpp"
+#include "python/environment.hpp"
+#include "python/python_library.hpp"
 
 namespace fs = std::filesystem;
 
@@ -18,24 +22,47 @@ namespace {
 
 std::atomic<const fpt_direct_table*> opened{nullptr};
 
-const char* const built_without =
-    "this library was built without the direct path: build it with -DFTN_PYTORCH_DIRECT=ON and a torch that brings its "
-    "C++ headers";
+constexpr const char* plugin_name = "libftn_pytorch_direct.so";
 
-fs::path plugin_file() { return own_folder() / "libftn_pytorch_direct.so"; }
+/// The plug-in, and the torch that it was built for: written beside it, since only libtorch could tell what is in it.
+struct Plugin {
+  fs::path file;
+  TorchLocation torch;
+};
+
+Plugin plugin_in(const fs::path& folder) {
+  Plugin plugin{folder / plugin_name, {}};
+  std::ifstream description(folder / "libftn_pytorch_direct.torch");
+  if (std::getline(description, plugin.torch.folder) && std::getline(description, plugin.torch.version)) return plugin;
+  return {};
+}
+
+Plugin find_plugin() {
+  const char* named = std::getenv("FTN_PYTORCH_EXTENSIONS");
+  if (named && *named) return plugin_in(named);
+  for (const fs::path folder : own_folders(is_of_wheel() ? chosen_executable() : std::string()))
+    if (const Plugin found = plugin_in(folder); !found.file.empty()) return found;
+  return {};
+}
+
+const Plugin& plugin() {
+  static const Plugin& found = *new Plugin(find_plugin());
+  return found;
+}
 
 const fpt_direct_table& open_plugin() {
   const std::string obstacle = direct_obstacle();
   if (!obstacle.empty()) fail(direct_torch().folder.empty() ? FPT_ERR_IMPORT : FPT_ERR_VERSION, obstacle);
-  const std::string file = plugin_file().string();
+  const std::string file = plugin().file.string();
   // for the life of the process: torch registers itself in many places
   void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (!library) fail(FPT_ERR_IMPORT, "the direct path could not be loaded: ", dlerror());
   const auto get = reinterpret_cast<decltype(&fpt_direct_table_get)>(dlsym(library, FPT_DIRECT_SYMBOL));
   const fpt_direct_table* table = get ? get() : nullptr;
   if (!table || table->version != FPT_DIRECT_VERSION || table->abi != FPT_ABI)
-    fail(FPT_ERR_VERSION, file, " is not of the same build as this library: install both together");
-  const TorchLocation wanted = direct_torch(), found = loaded_torch();
+    fail(FPT_ERR_VERSION, file, " is not of the same build as this library: ", direct_cure());
+  const TorchLocation& wanted = direct_torch();
+  const TorchLocation found = loaded_torch();
   if (!same_torch(wanted, found))
     fail(FPT_ERR_VERSION, "the direct path was built for ", text_of(wanted), " and found ", text_of(found),
          ": does LD_LIBRARY_PATH or LD_PRELOAD name another libtorch?");
@@ -48,25 +75,27 @@ const fpt_direct_table& open_plugin() {
 
 }  // namespace
 
-TorchLocation direct_torch() { return {FPT_DIRECT_TORCH_FOLDER, FPT_DIRECT_TORCH_VERSION}; }
+const TorchLocation& direct_torch() { return plugin().torch; }
 
 std::string direct_obstacle() {
-  const TorchLocation wanted = direct_torch();
-  if (wanted.folder.empty()) return built_without;
+  const TorchLocation& wanted = direct_torch();
+  if (wanted.folder.empty()) return concat("the direct path is not built: ", direct_cure());
   if (opened_direct_plugin()) return {};
-  std::error_code error;
-  const fs::path file = plugin_file();
-  if (!fs::exists(file, error)) return concat("the direct path is not installed: ", file.string(), " is missing");
   const TorchLocation there = torch_in(wanted.folder);
   if (there.version != wanted.version)
     return concat("the direct path was built for ", text_of(wanted), ", but there is ",
-                  there.folder.empty() ? "no torch there now" : "version " + there.version + " now",
-                  ": build this library again");
+                  there.folder.empty() ? "no torch there now" : "version " + there.version + " now", ": ",
+                  direct_cure());
   const TorchLocation loaded = loaded_torch();
   if (!loaded.folder.empty() && loaded.folder != there.folder)
     return concat("the direct path was built for ", text_of(wanted), ", but this process has loaded ", text_of(loaded),
                   " already, and two do not fit into one process");
   return {};
+}
+
+std::string direct_cure() {
+  return is_of_wheel() ? "build it with: python -m ftn_pytorch build-direct"
+                       : "build this library with -DFTN_PYTORCH_DIRECT=ON and a torch that brings its C++ headers";
 }
 
 const fpt_direct_table& direct_plugin() {

@@ -9,8 +9,12 @@
 
 namespace fpt {
 
-/// The torch that the plug-in was built with; no folder where this library was built without the direct path.
-TorchLocation direct_torch();
+/// The torch that the plug-in was built for; no folder where there is no plug-in. It lies in FTN_PYTORCH_EXTENSIONS, or
+/// beside this library, or where the wheel in the chosen environment has put it; looked for once.
+const TorchLocation& direct_torch();
+
+/// How to get a plug-in that fits.
+std::string direct_cure();
 
 /// Why the plug-in cannot be used in this process as it is now; empty if nothing speaks against it. Opens nothing.
 std::string direct_obstacle();

@@ -11,28 +11,51 @@ namespace fpt {
 
 struct PythonChoice {
   std::string executable;  ///< what sys.executable becomes
+  std::string version;     ///< "3.11"
+  std::string prefix;      ///< of the installation behind it, which has the standard library
   std::string reason;      ///< "FTN_PYTORCH_PYTHON", "VIRTUAL_ENV", ...
   std::string warning;     ///< why the active environment is not the one; empty if it is, or if there is none
 };
 
+/// The Python library of this process, ours or that of the program; both empty if there is none.
+struct LoadedPython {
+  std::string file;
+  std::string version;  ///< "3.11"
+};
+
 /// The Python to start: `python` if not empty, else FTN_PYTORCH_PYTHON. One of these that does not fit is an error.
-/// Without them that of VIRTUAL_ENV, or else of CONDA_PREFIX, if it fits and has torch where the build's Python has it.
-/// Otherwise the build's Python, with a warning for the caller to give if there is an active environment.
+/// Without them that of VIRTUAL_ENV, or else of CONDA_PREFIX, if it fits and has torch where the default one has it.
+/// Otherwise the default one, with a warning for the caller to give if there is an active environment: the build's, or
+/// for a library of a wheel that of the environment that it lies in. One that fits has a half of this library for its
+/// version (python_half), and belongs to the Python library that is `loaded`, if there is one.
 ///
-/// @param libpython  path of the Python library in this process
-/// Throws FPT_ERR_INTERPRETER, FPT_ERR_VERSION, FPT_ERR_PYTHONHOME with a sentence that says what to do.
-PythonChoice choose_python(const std::string& python, const std::string& libpython);
+/// Throws FPT_ERR_INTERPRETER, FPT_ERR_VERSION, FPT_ERR_PYTHONHOME, FPT_ERR_IMPORT with a sentence that says what to
+/// do.
+PythonChoice choose_python(const std::string& python, const LoadedPython& loaded);
 
 /// Folders where a Python executable finds packages, in the order of its sys.path as far as files tell: the code
 /// in path files (.pth) is not run.
 std::vector<std::string> package_folders(const std::string& python);
 
-/// Folder that holds the Python package of this library, found relative to the library itself; empty if it is not
-/// there.
-std::string python_package_folder();
+/// Folder that holds the Python package of this library; empty if it is not there. Found relative to the library
+/// itself; for a library of a wheel it is among the packages of the Python executable.
+std::string python_package_folder(const std::string& python);
+
+/// Folders in which files of this library lie that fit one Python or one torch: that of the library itself, and for one
+/// of a wheel that of the wheel in the environment of a Python executable, if one is given.
+std::vector<std::string> own_folders(const std::string& python);
+
+/// File of the half of this library for a version of Python, empty if there is none.
+std::string python_half(const std::string& version, const std::string& python);
+
+/// File of the libpython of a Python. FPT_ERR_INTERPRETER if it has none.
+std::string libpython_of(const PythonChoice& choice);
 
 /// The failure where a Python has no interpreter lock; `what` names it.
 [[noreturn]] void fail_free_threaded(const std::string& what);
+
+/// Whether this library is that of a wheel, which has no Python of its build.
+bool is_of_wheel() noexcept;
 
 /// Path of the running program.
 std::string program_path();

@@ -23,6 +23,7 @@
 #include "observe/observe.hpp"
 #include "python/crash.hpp"
 #include "python/environment.hpp"
+#include "python/python_library.hpp"
 
 #if defined(__GLIBC__)
 extern "C" int __cxa_thread_atexit_impl(void (*destructor)(void*), void* object, void* library) noexcept;
@@ -78,12 +79,6 @@ PyObject* embed_module = nullptr;
 PyObject* (*make_core_module)() = nullptr;
 
 std::string library_path() { return object_file_of(reinterpret_cast<const void*>(&Py_IsInitialized)); }
-
-/// Extension modules do not link libpython: they find its symbols in the global scope. A host that loaded us as a
-/// plug-in with RTLD_LOCAL has put them elsewhere.
-void promote_library(const std::string& library) {
-  if (!library.empty()) dlopen(library.c_str(), RTLD_NOW | RTLD_GLOBAL | RTLD_NOLOAD);
-}
 
 void require_ok(PyStatus status, PyConfig* config) {
   if (!PyStatus_Exception(status)) return;
@@ -163,7 +158,7 @@ void use_pack(bool is_adopted) {
 /// With the lock held: our Python package, and what it does at the start.
 void prepare(const InterpreterInfo& info) {
   try {
-    const std::string folder = python_package_folder();
+    const std::string folder = python_package_folder(info.adopted ? std::string() : info.executable);
     if (!folder.empty()) {
       py::list path = py::module_::import("sys").attr("path");
       if (!path.contains(folder)) path.insert(0, folder);
@@ -246,10 +241,9 @@ void ensure_started(const std::string& python) {
   start_observing();
   const bool running = Py_IsInitialized() != 0;
   if (!running) {
-    const PythonChoice choice = choose_python(python, info.library);
+    const PythonChoice choice = python_to_start(python);
     info.executable = choice.executable;
     info.reason = choice.reason;
-    promote_library(info.library);
     start(choice);
     if (!choice.warning.empty()) warn_of_job(choice.warning);
     own_state = PyEval_SaveThread();

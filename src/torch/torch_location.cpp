@@ -46,6 +46,7 @@ TorchLocation loaded_torch() {
 }
 
 TorchLocation torch_of_python(const std::string& executable) {
+  if (executable.empty()) return {};
   for (const std::string& folder : package_folders(executable)) {
     const TorchLocation torch = torch_in(folder + "/torch");
     if (!torch.folder.empty()) return torch;

@@ -15,7 +15,7 @@ struct TorchLocation {
 /// The torch whose libraries are loaded in this process.
 TorchLocation loaded_torch();
 
-/// The torch that a Python executable would import, as far as files tell. Path files (.pth) are not followed.
+/// The torch that a Python executable would import, as far as files tell; none for an empty name.
 TorchLocation torch_of_python(const std::string& executable);
 
 /// The package in a folder, if there is one.

@@ -45,7 +45,8 @@ def test_command_ends_with_one_if_something_is_wrong(command, tmp_path) -> None:
 def test_library_of_another_python_is_wrong(command, tmp_path) -> None:
     library = tmp_path / "lib" / "libftn_pytorch.so"
     library.parent.mkdir()
-    library.write_bytes(b"\0libpython3.4.so.1.0\0")
+    library.touch()
+    library.with_name("libftn_pytorch_python3.4.so").touch()
     done = command("doctor", environment={"ftn_pytorch_ROOT": str(tmp_path)}, code=1)
     assert "wrong abi: the library was built for Python 3.4" in done.stdout
     assert "-DPython_EXECUTABLE=" in done.stdout

@@ -55,11 +55,17 @@ def check(words: list[str], page: Path) -> None:
         check(arguments[2:], page)
     elif program in ("cmake", "ctest"):
         check_cmake(arguments)
+    elif program == "python3":
+        assert arguments == ["-m", "venv", ".venv"]
+    elif program == "pip":
+        check_python(["-m", "pip", *arguments], page)
     elif program == "python":
         check_python(arguments, page)
-    elif program.endswith("/bin/ftn_pytorch"):
+    elif program == "ftn_pytorch" or program.endswith("/bin/ftn_pytorch"):
         check_subcommand(arguments, page)
     else:
+        if program == "build/model" and page.parent == ROOT / "docs":
+            return  # the program of a reader
         built = re.fullmatch(r"build/(?:(\w+)/examples/(\w+)/)?(\w+)", program)
         assert built, f"{program}: no program that is known here"
         assert built[1] in PRESETS | {None} and built[3] == (built[2] or page.parent.name) and built[3] in EXAMPLES
@@ -95,7 +101,8 @@ def check_cmake(arguments: list[str]) -> None:
 def check_python(arguments: list[str], page: Path) -> None:
     if arguments[:3] == ["-m", "pip", "install"]:
         packages = {"lightning", "nvidia-pytriton==0.7.0", "onnx", "onnxruntime", "onnxscript", "tensorboard"}
-        assert set(arguments[3:]) <= packages | {"tritonclient[grpc]"}
+        packages |= {"tritonclient[grpc]", "ftn-pytorch[torch]", "cmake", "matplotlib"}
+        assert set(arguments[3:]) <= packages
     elif arguments[:2] == ["-m", "ftn_pytorch"]:
         check_subcommand(arguments[2:], page)
     else:

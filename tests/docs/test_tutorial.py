@@ -26,8 +26,8 @@ def logged(folder: Path) -> list[dict[str, str]]:
 def test_tutorial(build_dir: Path, tmp_path: Path) -> None:
     home, folder = tmp_path / "home", tmp_path / "model"
     folder.mkdir()
-    walk = Walk(folder, {"HOME": str(home)})
-    walk.run("cmake", "--install", build_dir, "--prefix", home / "ftn_pytorch")
+    walk = Walk(folder, {"PATH": f"{home}/bin{os.pathsep}{os.environ['PATH']}"})
+    walk.run("cmake", "--install", build_dir, "--prefix", home)
     compared = walk.follow(blocks_of(PAGE))
     alone, _, learning, trained, returned = (float(text.split()[-1]) for text in compared)
     assert learning == alone, "what the model computes is what it was"

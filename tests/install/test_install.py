@@ -5,42 +5,13 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pybind11
 import pytest
 import torch
-
-HERE = Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
-SCRIPT = HERE / "script.py"
-
-
-def attempt(*command: object, cwd: Path, **environment: str) -> subprocess.CompletedProcess:
-    """Run a command with no variable set that could help it."""
-    kept = {name: os.environ[name] for name in ("PATH", "HOME", "FC", "LANG") if name in os.environ}
-    return subprocess.run(list(map(str, command)), cwd=cwd, env=kept | environment, capture_output=True, text=True)
-
-
-def run(*command: object, cwd: Path, **environment: str) -> str:
-    """Standard output of a command that must succeed."""
-    done = attempt(*command, cwd=cwd, **environment)
-    assert done.returncode == 0, f"{' '.join(map(str, command))}\n{done.stdout}\n{done.stderr}"
-    return done.stdout
-
-
-def configure(project: str, folder: Path, *options: str) -> str:
-    """Configure a project of this folder; what CMake says."""
-    return run("cmake", "-S", HERE / project, "-B", folder / "build", "-G", "Ninja", *options, cwd=folder)
-
-
-def build(project: str, folder: Path, *options: str) -> Path:
-    """Configure and build a project of this folder; the program."""
-    configure(project, folder, *options)
-    run("cmake", "--build", folder / "build", "--target", "program", cwd=folder)
-    return folder / "build" / "program"
+from projects import HERE, ROOT, SCRIPT, attempt, build, configure, run
 
 
 def install(build_dir: Path, prefix: Path) -> Path:
@@ -283,27 +254,6 @@ def test_moved_to_a_path_with_a_space(build_dir: Path, tmp_path: Path) -> None:
     assert run(program, SCRIPT, cwd=tmp_path) == "15\n"
     example = moved / "share" / "ftn_pytorch" / "examples" / "python_training" / "oscillator.py"
     run(moved / "bin" / "python_training", example, cwd=tmp_path)
-
-
-@pytest.mark.slow
-def test_pip_install(tmp_path: Path) -> None:
-    sources = tmp_path / "sources"  # building leaves files behind
-    sources.mkdir()
-    for name in ("setup.cfg", "pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, sources)
-    shutil.copytree(ROOT / "python", sources / "python", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
-    run(sys.executable, "-m", "venv", tmp_path / "fresh", cwd=tmp_path)
-    offline = ("--no-deps", "--no-build-isolation", "--quiet")
-    run(sys.executable, "-m", "pip", "wheel", *offline, "-w", tmp_path, sources, cwd=tmp_path)
-    fresh = tmp_path / "fresh" / "bin" / "python"
-    run(fresh, "-m", "pip", "install", *offline, *tmp_path.glob("*.whl"), cwd=tmp_path)
-    assert (
-        run(fresh, "-m", "ftn_pytorch", "--version", cwd=tmp_path).strip().split()[-1]
-        in (ROOT / "src" / "ftn_pytorch.h").read_text()
-    )
-    # Its template is not code of the package, and is carried all the same.
-    run(fresh, "-m", "ftn_pytorch", "new", "wind", cwd=tmp_path)
-    assert len([path for path in (tmp_path / "wind").rglob("*") if path.is_file()]) == 7
 
 
 @pytest.mark.slow

@@ -112,15 +112,22 @@ CORE_FAULTS = [
     Fault(
         "3.1 is the beginning of 3.11",
         "src/python/environment.cpp",
-        'rfind(our_version + ".", 0)',
-        "rfind(our_version, 0)",
+        'const std::size_t end = text.find_first_not_of("0123456789", 2);',
+        "const std::size_t end = 4;",
         gtest(CORE, "Environment*"),
     ),
     Fault(
         "an environment without torch is taken",
         "src/python/environment.cpp",
-        "if (has_torch(choice.executable) || !has_torch(build)) return prefix;",
-        "return prefix;",
+        "if (has_torch(choice.executable) || !has_torch(ours)) return choice;",
+        "return choice;",
+        gtest(CORE, "Environment*"),
+    ),
+    Fault(
+        "a libpython of another installation is taken",
+        "src/python/environment.cpp",
+        "(loaded.version != choice.version || !is_under(loaded.file, choice.prefix))",
+        "loaded.version != choice.version",
         gtest(CORE, "Environment*"),
     ),
     Fault(

@@ -157,7 +157,7 @@ def test_plugin_beside_the_library_is_compared_with_torch(tmp_path, folder, verd
     own = os.path.dirname(torch.__file__)
     (tmp_path / "libftn_pytorch.so").write_bytes(b"")
     searched = own if folder == "own" else str(tmp_path / "torch")
-    (tmp_path / "libftn_pytorch_direct.so").write_bytes(b"\0/lib:" + f"{searched}/lib".encode() + b"\0")
+    (tmp_path / "libftn_pytorch_direct.torch").write_text(f"{searched}\n{torch.__version__}\n")
     core = str(tmp_path / "libftn_pytorch.so")
     assert finding_of("direct path", doctor.findings({"core": core})).verdict == verdict
 
@@ -279,6 +279,23 @@ def test_cmake_package_is_found_beside_the_installed_python_package(monkeypatch,
     monkeypatch.setattr(installation, "__file__", str(package / "host" / "installation.py"))
     expected = install(tmp_path, f"{folder}/cmake/ftn_pytorch")
     assert installation.cmakedir() == expected
+    assert installation.prefix() == tmp_path
+    assert installation.pkgconfigdir() == tmp_path / folder / "pkgconfig"
+
+
+def test_a_wheel_is_found_in_its_package(monkeypatch, tmp_path, nothing_installed):
+    monkeypatch.setattr(installation, "__file__", str(tmp_path / "ftn_pytorch" / "host" / "installation.py"))
+    assert not installation.is_wheel() and installation.source() is None
+    expected = install(tmp_path / "ftn_pytorch")
+    core = tmp_path / "ftn_pytorch" / "lib" / "libftn_pytorch.so"
+    core.touch()
+    assert installation.is_wheel() and installation.library() == str(core)
+    assert installation.cmakedir() == expected and installation.prefix() == tmp_path / "ftn_pytorch"
+    assert "-m ftn_pytorch build-direct" in installation.direct_cure()
+    source = tmp_path / "ftn_pytorch" / "share" / "ftn_pytorch" / "source"
+    source.mkdir(parents=True)
+    (source / "CMakeLists.txt").touch()
+    assert installation.source() == source
 
 
 @pytest.mark.parametrize("variable", ["ftn_pytorch_ROOT", "CMAKE_PREFIX_PATH"])

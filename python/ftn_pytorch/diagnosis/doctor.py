@@ -27,7 +27,6 @@ NOTE = "note"
 WRONG = "wrong"
 
 _OPENMP = re.compile(r"lib(gomp|iomp5|omp)[-.\w]*\.so[.\d]*$")
-_LIBPYTHON = re.compile(rb"libpython(\d+\.\d+)([a-z]*)\.so")
 _SLOW_IMPORT_S = 10.0
 _SCRIPTS_NEED = "scripts that import it, TorchScript models and saved recordings cannot be loaded"
 
@@ -142,6 +141,8 @@ def _choice() -> Finding:
         other = value if variable == "FTN_PYTORCH_PYTHON" else f"{value}/bin/python"
         text = f"{variable} is {value}: programs take that Python and not this one{condition}"
         return Finding("chosen by", NOTE, text, f"run the doctor with {other}")
+    if installation.is_wheel():
+        return Finding("chosen by", OK, "programs take this Python, too: their library lies in its environment")
     text = "this command; programs take the Python of the build, since no variable names another"
     return Finding("chosen by", NOTE, text, f"export FTN_PYTORCH_PYTHON={sys.executable} to make them take this one")
 
@@ -159,19 +160,19 @@ def _library(core: str) -> Iterator[Finding]:
 
 
 def _abi(core: str) -> Finding:
-    """Does the library fit this Python? Told by the name of the Python library that it looks for."""
+    """Does the library fit this Python? It has a half for each version that it fits."""
     here = f"{sys.version_info.major}.{sys.version_info.minor}{getattr(sys, 'abiflags', '')}"
     if not core or not os.path.isfile(core):
         return Finding("abi", NOTE, f"this is Python {here}; there is no library to compare with")
-    made = _LIBPYTHON.search(Path(core).read_bytes())
-    wanted = "" if made is None else (made[1] + made[2]).decode()
-    if wanted and wanted != here:
-        cure = f"use a Python {wanted}, or configure the library with -DPython_EXECUTABLE={sys.executable}"
-        return Finding("abi", WRONG, f"the library was built for Python {wanted}, this is {here}", cure, "VERSION")
+    made = installation.pythons(core)
+    if here not in made:
+        other = " and ".join(made) or "none"
+        cure = f"use a Python {other}, or configure the library with -DPython_EXECUTABLE={sys.executable}"
+        return Finding("abi", WRONG, f"the library was built for Python {other}, this is {here}", cure, "VERSION")
     if not sysconfig.get_config_var("Py_ENABLE_SHARED") and process.library_version() is None:
         cure = "set FTN_PYTORCH_PYTHON only if programs start; otherwise use a Python built with --enable-shared"
         return Finding("abi", NOTE, f"Python {here} on both sides, but this one has no shared libpython", cure)
-    return Finding("abi", OK, f"the library was built for Python {wanted or here}, as this is")
+    return Finding("abi", OK, f"the library was built for Python {here}, as this is")
 
 
 def _package(name: str, consequence: str, cure: str) -> tuple[Any | None, Finding]:
@@ -200,26 +201,24 @@ def _package(name: str, consequence: str, cure: str) -> tuple[Any | None, Findin
 
 def _direct(info: Mapping[str, Any], core: str, torch: Any) -> Finding:
     """The plug-in for saved models: is it there, and does its torch fit."""
+    cure = installation.direct_cure()
     if "direct_torch" in info:
         if not info["direct_torch"]:
-            return Finding("direct path", NOTE, "not built: saved models run through Python", _DIRECT_CURE)
+            return Finding("direct path", NOTE, "not built: saved models run through Python", cure)
         if info.get("direct_obstacle"):
             return Finding("direct path", NOTE, info["direct_obstacle"], "saved models run through Python meanwhile")
         return Finding("direct path", OK, f"built for {info['direct_torch']}, which is the one in use")
-    file = Path(core).parent / "libftn_pytorch_direct.so" if core else None
-    if file is None or not file.is_file():
-        return Finding("direct path", NOTE, "not there: saved models run through Python", _DIRECT_CURE)
-    # The folder of its torch is in its search path for libraries.
-    folders = [path.decode() for path in re.findall(rb"(/[^\0:]*/torch)/lib[\0:]", file.read_bytes())]
-    if not folders or torch is None:
-        return Finding("direct path", NOTE, f"{file}; its torch cannot be compared with that of this Python")
-    here = os.path.realpath(os.path.dirname(torch.__file__))
-    if here in map(os.path.realpath, folders):
-        return Finding("direct path", OK, f"{file}, built for the torch of this Python")
-    return Finding("direct path", NOTE, f"{file} was built for the torch in {folders[0]}, not for {here}", _DIRECT_CURE)
-
-
-_DIRECT_CURE = "configure the library with -DFTN_PYTORCH_DIRECT=ON and this Python to have it"
+    folders = [folder for folder in installation.extension_folders(core) if installation.torch_of_plugin(folder)]
+    if not folders:
+        return Finding("direct path", NOTE, "not there: saved models run through Python", cure)
+    made = installation.torch_of_plugin(folders[0])
+    if made is None or torch is None:
+        return Finding("direct path", NOTE, f"in {folders[0]}; there is no torch to compare its torch with")
+    here = (os.path.realpath(os.path.dirname(torch.__file__)), torch.__version__)
+    if here == (os.path.realpath(made[0]), made[1]):
+        return Finding("direct path", OK, f"in {folders[0]}, built for the torch of this Python")
+    was = f"torch {made[1]} in {made[0]}, not for torch {here[1]} in {here[0]}"
+    return Finding("direct path", NOTE, f"in {folders[0]}, built for {was}", cure)
 
 
 def _recording() -> Finding:
@@ -227,7 +226,7 @@ def _recording() -> Finding:
     from ..recording import extension  # needs torch
 
     why = extension.obstacle()
-    return Finding("recording", NOTE, f"off: {why}", _DIRECT_CURE) if why else Finding("recording", OK, "can be used")
+    return Finding("recording", NOTE, f"off: {why}") if why else Finding("recording", OK, "can be used")
 
 
 def _gpu(torch: Any) -> Finding:

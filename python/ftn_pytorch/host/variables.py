@@ -15,10 +15,10 @@ KNOWN = {
         # read by programs and scripts
         *("PYTHON", "MODE", "TRIAL", "TRIAL_LOAD", "LOG", "LOG_FILE", "PROFILE", "TRACE", "RECORD", "RECORD_CALLS"),
         *("LOG_RANKS", "LOG_LIMIT", "TORCH_PROFILE", "TORCH_PROFILE_CALLS", "PLAIN_IMPORT", "PACK"),
-        *("FAULTHANDLER", "SHIM", "CPP_FUNCTIONS", "DIRECT_TENSORS"),
+        *("FAULTHANDLER", "SHIM", "CPP_FUNCTIONS", "DIRECT_TENSORS", "EXTENSIONS"),
         # read by make and the tests
         *("TORCH", "OFFLOAD_FLAGS", "BUILD_DIR", "TEST_SEED", "TEST_KILLS", "TEST_ATTACK", "TOOLS"),
-        *("FTORCH_SOURCE", "PFUNIT"),
+        *("FTORCH_SOURCE", "PFUNIT", "WHEELS"),
     )
 }
 

@@ -48,11 +48,13 @@ def _find() -> None:
     if private_names.dispatch_mode() is None:
         _Found.obstacle = "this torch has no modes that see the calls of operators"
         return
-    core = process.start_info().get("core") or installation.library()
-    file = os.path.join(os.path.dirname(core), f"{_NAME}.{sysconfig.get_config_var('SOABI')}.so")
-    if not core or not os.path.isfile(file):
-        nowhere = "the library is not found from here: name its prefix in CMAKE_PREFIX_PATH"
-        _Found.obstacle = f"{f'{file} is missing' if core else nowhere}; it is built together with the direct path"
+    name = f"{_NAME}.{sysconfig.get_config_var('SOABI')}.so"
+    folders = installation.extension_folders(process.start_info().get("core", ""))
+    file = next((path for folder in folders if os.path.isfile(path := os.path.join(folder, name))), None)
+    if file is None:
+        where = f"{os.path.join(folders[0], name)} is missing" if folders else "the library is not found from here"
+        cure = installation.direct_cure() if folders else "name its prefix in CMAKE_PREFIX_PATH"
+        _Found.obstacle = f"{where}: {cure}"
         return
     loader = importlib.machinery.ExtensionFileLoader(_NAME, file)
     spec = importlib.util.spec_from_file_location(_NAME, file, loader=loader)
@@ -61,6 +63,6 @@ def _find() -> None:
         found = importlib.util.module_from_spec(spec)
         loader.exec_module(found)
     except ImportError as failure:
-        _Found.obstacle = f"{file} cannot be used: {failure}"
+        _Found.obstacle = f"{file} cannot be used: {failure}: {installation.direct_cure()}"
         return
     _Found.module = found

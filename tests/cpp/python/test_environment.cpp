@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include <patchlevel.h>
+#include <sys/utsname.h>
+
+#include <fstream>
 
 #include "base/paths.hpp"
 #include "python/environment.hpp"
@@ -45,7 +48,8 @@ struct EnvironmentTest : testing::Test {
   std::string library(const std::string& name) { return (folder.path() / name / "lib" / "libpython.so").string(); }
 
   test::Outcome choose(const std::string& python = {}, const std::string& libpython = {}) {
-    return test::outcome_of([&] { choice = choose_python(python, libpython); });
+    const LoadedPython loaded{libpython, libpython.empty() ? std::string() : ours};
+    return test::outcome_of([&] { choice = choose_python(python, loaded); });
   }
 
   PythonChoice choice;
@@ -145,7 +149,7 @@ TEST_F(EnvironmentTest, AnActiveEnvironmentOfAnotherPythonGivesWayToThePythonOfT
   {
     const test::Variable active("VIRTUAL_ENV", (folder.path() / "venv").string());
     ASSERT_OK(choose());
-    EXPECT_NE(choice.warning.find("is Python " + other + ".2"), std::string::npos) << choice.warning;
+    EXPECT_NE(choice.warning.find("is Python " + other), std::string::npos) << choice.warning;
   }
   const test::Variable active("CONDA_PREFIX", (folder.path() / "conda").string());
   const fs::path prefix = resolved(build).parent_path().parent_path();
@@ -182,7 +186,7 @@ TEST_F(EnvironmentTest, AVirtualEnvironmentOfAnotherVersionIsRefused) {
   install("base");
   const fs::path venv = make_venv("venv", "base", other + ".2");
   EXPECT_FAILS(choose(venv.string()), FPT_ERR_VERSION,
-               "is Python " + other + ".2, but this library was built for Python " + ours);
+               "is Python " + other + ", but this library was built for Python " + ours);
 }
 
 TEST_F(EnvironmentTest, AVersionIsComparedAsAWhole) {
@@ -206,7 +210,7 @@ TEST_F(EnvironmentTest, AFreeThreadedPythonIsRefused) {
 }
 
 TEST_F(EnvironmentTest, AnInstallationWithoutItsLibraryIsIncomplete) {
-  const fs::path python = folder.write("base/bin/python", "\177ELF", true);
+  const fs::path python = folder.write("base/bin/python" + ours, "\177ELF", true);
   EXPECT_FAILS(choose(python.string()), FPT_ERR_INTERPRETER,
                "the standard library of Python " + ours + " is not in " + (folder.path() / "base/lib").string());
 }
@@ -223,9 +227,48 @@ TEST_F(EnvironmentTest, ThePythonLibraryOfAnotherInstallationIsRefused) {
   const fs::path python = install("base");
   install("base2");
   EXPECT_FAILS(choose(python.string(), library("base2")), FPT_ERR_VERSION,
-               "belongs to the Python installed in " + (folder.path() / "base").string() +
-                   ", but this program uses the Python library " + library("base2"));
+               "belongs to the Python " + ours + " installed in " + (folder.path() / "base").string() +
+                   ", but this program uses the Python library " + library("base2") + " of Python " + ours);
   EXPECT_OK(choose(python.string(), library("base")));
+}
+
+TEST_F(EnvironmentTest, TheLibraryOfTheRedHatFamilyIsFound) {
+  const fs::path python = folder.write("base/bin/python" + ours, "\177ELF", true);
+  folder.write("base/lib64/python" + ours + "/os.py", "");
+  ASSERT_OK(choose(python.string()));
+  EXPECT_EQ(choice.prefix, folder.path() / "base");
+  EXPECT_EQ(choice.version, ours);
+}
+
+TEST_F(EnvironmentTest, AnotherVersionFitsWhereThisLibraryHasAHalfForIt) {
+  const fs::path python = install("base", other);
+  EXPECT_EQ(choose(python.string()).status, FPT_ERR_VERSION);
+  const fs::path half = own_folder() / ("libftn_pytorch_python" + other + ".so");
+  std::ofstream(half).close();
+  const test::Outcome outcome = choose(python.string());
+  const test::Outcome third = choose(install("third", ours + "9").string());
+  const test::Outcome mixed = choose(python.string(), library("base"));
+  fs::remove(half);
+  ASSERT_OK(outcome);
+  EXPECT_EQ(choice.version, other);
+  EXPECT_FAILS(third, FPT_ERR_VERSION, "was built for Python " + ours + " and " + other);
+  EXPECT_FAILS(mixed, FPT_ERR_VERSION, "uses the Python library " + library("base") + " of Python " + ours);
+}
+
+TEST_F(EnvironmentTest, TheLibpythonIsFoundInAllFoldersOfLibraries) {
+  PythonChoice base;
+  base.version = ours;
+  base.prefix = folder.path().string();
+  base.executable = "python";
+  EXPECT_FAILS(test::outcome_of([&] { libpython_of(base); }), FPT_ERR_INTERPRETER,
+               "python is a Python without a shared libpython (no libpython" + ours + ".so.1.0 in ");
+  utsname machine{};
+  uname(&machine);
+  for (const std::string& place :
+       {"lib/" + std::string(machine.machine) + "-linux-gnu", std::string("lib64"), std::string("lib")}) {
+    const fs::path file = folder.write(place + "/libpython" + ours + ".so.1.0", "");
+    EXPECT_EQ(libpython_of(base), file) << place;
+  }
 }
 
 TEST_F(EnvironmentTest, ARelativePathIsRelativeToTheWorkingDirectoryOfNow) {
@@ -268,7 +311,7 @@ TEST(ObjectFile, IsKnownForAnAddressOfThisProgram) {
 TEST(ProgramPath, IsAFile) { EXPECT_TRUE(fs::is_regular_file(program_path())); }
 
 TEST(PythonPackage, IsFoundRelativeToTheLibrary) {
-  EXPECT_TRUE(fs::is_regular_file(fs::path(python_package_folder()) / "ftn_pytorch" / "_embed.py"));
+  EXPECT_TRUE(fs::is_regular_file(fs::path(python_package_folder({})) / "ftn_pytorch" / "_embed.py"));
 }
 
 }  // namespace

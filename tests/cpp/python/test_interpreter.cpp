@@ -328,7 +328,7 @@ TEST(StartFailure, WithAnotherVersionIsOneSentenceAndTheNextStartWorks) {
   test::Folder folder;
   folder.write("venv/pyvenv.cfg", "home = /usr/bin\nversion = 3.2.1\n");
   const std::string python = folder.write("venv/bin/python", "\177ELF", true).string();
-  EXPECT_FAILS(init(python), FPT_ERR_VERSION, "is Python 3.2.1");
+  EXPECT_FAILS(init(python), FPT_ERR_VERSION, "is Python 3.2, but this library was built for");
   EXPECT_OK(init());
 }
 

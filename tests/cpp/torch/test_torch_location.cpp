@@ -8,6 +8,7 @@ namespace fpt::test {
 namespace {
 
 const std::string python = concat("python", PY_MAJOR_VERSION, ".", PY_MINOR_VERSION);
+const std::string version = concat("version = ", PY_VERSION, "\n");
 const std::string version_file = "# of a build\n__version__ = '9.8.7+cpu'\ndebug = False\n";
 
 class TorchLocationTest : public testing::Test {
@@ -32,7 +33,7 @@ TEST_F(TorchLocationTest, FolderAndVersionOfAPackage) {
 }
 
 TEST_F(TorchLocationTest, VirtualEnvironmentHasItsOwn) {
-  folder.write("env/pyvenv.cfg", "home = /nowhere/bin\n");
+  folder.write("env/pyvenv.cfg", "home = /nowhere/bin\n" + version);
   const std::string executable = folder.write("env/bin/python", "").string();
   EXPECT_TRUE(torch_of_python(executable).folder.empty());
   const std::string place = add("env/lib/" + python + "/site-packages");
@@ -42,9 +43,9 @@ TEST_F(TorchLocationTest, VirtualEnvironmentHasItsOwn) {
 TEST_F(TorchLocationTest, SystemPackagesAreSeenWhereTheEnvironmentSaysSo) {
   const std::string base = (folder.path() / "base").string(), executable = folder.write("env/bin/python", "").string();
   const std::string place = add("base/lib/" + python + "/site-packages");
-  folder.write("env/pyvenv.cfg", "home = " + base + "/bin\ninclude-system-site-packages = false\n");
+  folder.write("env/pyvenv.cfg", "home = " + base + "/bin\ninclude-system-site-packages = false\n" + version);
   EXPECT_TRUE(torch_of_python(executable).folder.empty());
-  folder.write("env/pyvenv.cfg", "home = " + base + "/bin\ninclude-system-site-packages = true\n");
+  folder.write("env/pyvenv.cfg", "home = " + base + "/bin\ninclude-system-site-packages = true\n" + version);
   EXPECT_EQ(torch_of_python(executable).folder, place);
 }
 

@@ -1,0 +1,304 @@
+# SPDX-License-Identifier: MIT
+"""The wheel as users get it, in environments of their own. `make wheel` makes wheels and runs this."""
+
+import os
+import re
+import shutil
+import sys
+import sysconfig
+import warnings
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import torch
+from projects import HERE, ROOT, SCRIPT, attempt, build, run
+
+WHEELS = os.environ.get("FTN_PYTORCH_WHEELS", "")
+HERE_VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
+
+pytestmark = pytest.mark.skipif(not WHEELS, reason="make wheel runs it")
+
+
+def wheel_of(version: str) -> Path:
+    found = list(Path(WHEELS).glob(f"ftn_pytorch-*-cp{version.replace('.', '')}-*.whl"))
+    assert len(found) == 1, f"{WHEELS} has {len(found)} wheels for Python {version}"
+    return found[0]
+
+
+@dataclass
+class Environment:
+    """A virtual environment with the wheel."""
+
+    folder: Path
+
+    @property
+    def python(self) -> Path:
+        return self.folder / "bin" / "python"
+
+    @property
+    def packages(self) -> Path:
+        return next(self.folder.glob("lib/python3.*/site-packages"))
+
+    @property
+    def library(self) -> Path:
+        return self.packages / "ftn_pytorch" / "lib"
+
+    @property
+    def active(self) -> dict[str, str]:
+        """What activating it sets."""
+        return {"VIRTUAL_ENV": str(self.folder), "PATH": f"{self.folder / 'bin'}{os.pathsep}{os.environ['PATH']}"}
+
+
+def make(folder: Path, python: object, *packages: object) -> Environment:
+    environment = Environment(folder)
+    run(python, "-m", "venv", "--without-pip", folder, cwd=folder.parent)
+    if packages:
+        pip = (sys.executable, "-m", "pip", "--python", environment.python, "install", "--quiet")
+        run(*pip, *packages, cwd=folder.parent)
+    return environment
+
+
+def with_torch_of_tests(environment: Environment) -> Environment:
+    """Much faster than installing it once more."""
+    (environment.packages / "torch.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    return environment
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("wheel")
+
+
+@pytest.fixture(scope="module")
+def environment(place: Path) -> Environment:
+    return with_torch_of_tests(make(place / "own", sys.executable, wheel_of(HERE_VERSION)))
+
+
+@pytest.fixture(scope="module")
+def model(place: Path) -> Path:
+    file = place / "model.pt"
+    with warnings.catch_warnings(action="ignore"):  # torch.jit is deprecated
+        torch.jit.script(torch.nn.Linear(3, 1)).save(str(file))
+    return file
+
+
+@pytest.fixture(scope="module")
+def program(environment: Environment, place: Path) -> Path:
+    """The package is found without any option, because the environment is active."""
+    return build("find_package", place, **environment.active)
+
+
+def test_the_wheel_needs_nothing_but_the_system(tmp_path: Path) -> None:
+    libraries = []
+    with zipfile.ZipFile(wheel_of(HERE_VERSION)) as wheel:
+        for name in wheel.namelist():
+            if name.endswith((".so", "ftn_pytorch_node")):
+                libraries.append(Path(wheel.extract(name, tmp_path)))
+    assert len(libraries) == 3
+    system = {
+        "libstdc++.so.6",
+        "libgcc_s.so.1",
+        "libc.so.6",
+        "libm.so.6",
+        "libdl.so.2",
+        "libpthread.so.0",
+        "librt.so.1",
+    }
+    for library in libraries:
+        dynamic = run("readelf", "-d", library, cwd=tmp_path)
+        needed = set(re.findall(r"NEEDED.*\[(.+)\]", dynamic)) - {"libftn_pytorch.so"}
+        assert {name for name in needed if not name.startswith("ld-linux")} <= system, library
+        assert all(path.startswith("$ORIGIN") for path in re.findall(r"RUNPATH.*\[(.+)\]", dynamic)), library
+
+
+def test_auditwheel_finds_nothing_to_repair(tmp_path: Path) -> None:
+    found = run(sys.executable, "-m", "auditwheel", "show", wheel_of(HERE_VERSION), cwd=tmp_path)
+    assert re.search(r"manylinux_2_\d+_", found), found
+    assert "libpython" not in found and "requires no external shared libraries" in " ".join(found.split()), found
+
+
+def test_activated_environment(program: Path, environment: Environment, tmp_path: Path) -> None:
+    assert run(program, SCRIPT, cwd=tmp_path, **environment.active) == "15\n"
+
+
+def test_no_variable_is_needed_at_run_time(program: Path, environment: Environment, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    assert run(program, SCRIPT, cwd=tmp_path, FTN_PYTORCH_LOG="info", FTN_PYTORCH_LOG_FILE=str(log)) == "15\n"
+    assert f"{environment.folder}/bin/python" in log.read_text()
+    assert "chosen by the environment in which this library lies" in log.read_text()
+
+
+def test_prefix_and_cmakedir(environment: Environment, tmp_path: Path) -> None:
+    command = environment.folder / "bin" / "ftn_pytorch"
+    prefix = run(command, "--prefix", cwd=tmp_path).strip()
+    assert run(command, "--cmakedir", cwd=tmp_path).strip() == f"{prefix}/lib/cmake/ftn_pytorch"
+    program = build("find_package", tmp_path, f"-DCMAKE_PREFIX_PATH={prefix}")
+    assert run(program, SCRIPT, cwd=tmp_path) == "15\n"
+
+
+def test_pkg_config(environment: Environment, tmp_path: Path) -> None:
+    for file in (HERE / "makefile" / "Makefile", HERE / "program.f90"):
+        shutil.copy(file, tmp_path)
+    folder = run(environment.folder / "bin" / "ftn_pytorch", "--pkgconfigdir", cwd=tmp_path).strip()
+    run("make", "FC=gfortran", cwd=tmp_path, PKG_CONFIG_PATH=folder)
+    assert run(tmp_path / "program", SCRIPT, cwd=tmp_path) == "15\n"
+
+
+def test_an_environment_without_the_wheel_is_not_found(tmp_path: Path) -> None:
+    bare = make(tmp_path / "bare", sys.executable)
+    done = attempt("cmake", "-S", HERE / "find_package", "-B", tmp_path / "build", cwd=tmp_path, **bare.active)
+    assert done.returncode != 0 and 'provided by "ftn_pytorch"' in done.stderr
+    # what is left of one that was removed by hand
+    stub = bare.folder / "lib" / "cmake" / "ftn_pytorch"
+    shutil.copytree(ROOT / "cmake" / "wheel", stub)
+    done = attempt("cmake", "-S", HERE / "find_package", "-B", tmp_path / "build", cwd=tmp_path, **bare.active)
+    assert done.returncode != 0
+
+
+def other_wheels() -> list[str]:
+    found = (re.search(r"-cp3(\d+)-", wheel.name) for wheel in Path(WHEELS or "/none").glob("*.whl"))
+    return sorted({f"3.{match[1]}" for match in found if match} - {HERE_VERSION})
+
+
+def python_of(version: str) -> str:
+    """The interpreter that `make wheel` has made a wheel with."""
+    for line in (Path(WHEELS) / "pythons.txt").read_text().splitlines():
+        if line.startswith(f"{version} "):
+            return line.split(" ", 1)[1]
+    raise AssertionError(f"pythons.txt has no Python {version}")
+
+
+@pytest.mark.parametrize("version", other_wheels())
+def test_one_program_runs_with_every_python(
+    version: str, program: Path, environment: Environment, tmp_path: Path
+) -> None:
+    """Linked with the library of one environment, run by the Python of another one."""
+    other = make(tmp_path / "other", python_of(version), wheel_of(version), "numpy")
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import sys\ndef ftn_pytorch_forward(x):\n    print(sys.version_info[:2], sys.prefix)\n    return 2*x + 1\n"
+    )
+    text = run(program, script, cwd=tmp_path, FTN_PYTORCH_PYTHON=str(other.python))
+    minor = version.split(".")[1]
+    assert text.count(f"(3, {minor}) {other.folder}") == 2 and text.endswith("15\n")
+    active = run(program, script, cwd=tmp_path, **other.active)
+    # as the page on Python says: an environment without the torch of the library's own is not taken
+    assert f"(3, {HERE_VERSION.split('.')[1]}) {environment.folder}" in active
+
+
+def test_another_python_of_the_same_version(program: Path, tmp_path: Path) -> None:
+    """That of the system beside one of pyenv: it has a libpython of its own, which is taken."""
+    system = "/usr/bin/python" + HERE_VERSION
+    if not Path(system).exists() or Path(system).resolve() == Path(sys.base_prefix, "bin", Path(system).name).resolve():
+        pytest.skip(f"there is no {system} beside that of the tests")
+    if not list(Path("/usr/lib").glob(f"*-linux-gnu/libpython{HERE_VERSION}.so.1.0")):
+        pytest.skip(f"{system} has no libpython")
+    other = make(tmp_path / "other", system, wheel_of(HERE_VERSION), "numpy")
+    text = run(program, SCRIPT, cwd=tmp_path, FTN_PYTORCH_PYTHON=str(other.python))
+    assert text == "15\n"
+
+
+def test_a_python_without_the_package(program: Path, tmp_path: Path) -> None:
+    bare = make(tmp_path / "bare", sys.executable)
+    done = attempt(program, SCRIPT, cwd=tmp_path, FTN_PYTORCH_PYTHON=str(bare.python))
+    assert done.returncode != 0
+    assert "which has no ftn_pytorch: install it there" in done.stderr and "pip install ftn-pytorch==" in done.stderr
+
+
+def test_a_python_without_libpython(program: Path, environment: Environment, tmp_path: Path) -> None:
+    base, version = tmp_path / "static", HERE_VERSION
+    (base / "bin").mkdir(parents=True)
+    (base / "lib").mkdir()
+    shutil.copy(os.path.realpath(sys.executable), base / "bin" / f"python{version}")
+    (base / "lib" / f"python{version}").symlink_to(Path(sys.base_prefix) / "lib" / f"python{version}")
+    named = {"FTN_PYTORCH_PYTHON": str(base / "bin" / f"python{version}"), "PYTHONPATH": str(environment.packages)}
+    done = attempt(program, SCRIPT, cwd=tmp_path, **named)
+    assert done.returncode != 0
+    assert "is a Python without a shared libpython" in done.stderr and "--enable-shared" in done.stderr
+
+
+def test_without_a_compiler_scripts_work(program: Path, environment: Environment, tmp_path: Path) -> None:
+    assert run(program, SCRIPT, cwd=tmp_path, PATH="/there/is/none") == "15\n"
+    command = environment.folder / "bin" / "ftn_pytorch"
+    done = attempt(
+        command, "build-direct", "--into", tmp_path, cwd=tmp_path, PATH=str(only(tmp_path, "cmake", "ninja"))
+    )
+    assert done.returncode == 2 and "there is no C++ compiler: install g++ 10 or newer" in done.stderr
+    done = attempt(command, "build-direct", "--into", tmp_path, cwd=tmp_path, PATH="/there/is/none")
+    assert done.returncode == 2 and f"there is no cmake: {environment.python} -m pip install cmake" in done.stderr
+
+
+def only(folder: Path, *programs: str) -> Path:
+    """A folder for PATH with some programs."""
+    place = folder / "programs"
+    place.mkdir(exist_ok=True)
+    for name in programs:
+        found = shutil.which(name)
+        assert found
+        (place / name).symlink_to(found)
+    return place
+
+
+@pytest.fixture
+def protected(environment: Environment) -> Iterator[Environment]:
+    run("chmod", "-R", "a-w", environment.folder, cwd=environment.folder.parent)
+    yield environment
+    run("chmod", "-R", "u+w", environment.folder, cwd=environment.folder.parent)
+
+
+def test_an_environment_that_cannot_be_written(program: Path, protected: Environment, tmp_path: Path) -> None:
+    # root may write everywhere, unless it lays that down
+    as_user = ("setpriv", "--bounding-set=-all") if os.getuid() == 0 else ()
+    assert run(*as_user, program, SCRIPT, cwd=tmp_path) == "15\n"
+    done = attempt(*as_user, protected.folder / "bin" / "ftn_pytorch", "build-direct", cwd=tmp_path)
+    assert done.returncode == 2 and "nothing can be written to" in done.stderr and "--into" in done.stderr
+
+
+def test_without_the_direct_path_saved_models_run_through_python(
+    environment: Environment, model: Path, tmp_path: Path
+) -> None:
+    program = build("find_package", tmp_path, "-DPROGRAM=saved.f90", **environment.active)
+    done = attempt(program, model, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "through python\n"), done.stderr
+    assert done.stderr.count("python -m ftn_pytorch build-direct") == 1
+    done = attempt(program, model, "direct", cwd=tmp_path)
+    assert done.returncode != 0 and "python -m ftn_pytorch build-direct" in done.stderr
+
+
+def test_direct_path_and_recorded_steps(environment: Environment, model: Path, tmp_path: Path) -> None:
+    """Compiled for the torch at hand, into a folder that a variable names, and then beside the library."""
+    program = build("find_package", tmp_path, "-DPROGRAM=saved.f90", **environment.active)
+    command, folder = environment.folder / "bin" / "ftn_pytorch", tmp_path / "extensions"
+    text = run(command, "build-direct", "--into", folder, cwd=tmp_path)
+    assert text.endswith(f"export FTN_PYTORCH_EXTENSIONS={folder}\n") and torch.__version__ in text
+    named = {"FTN_PYTORCH_EXTENSIONS": str(folder)}
+    for python in ({}, {"FTN_PYTORCH_PYTHON": "/there/is/none"}):
+        assert run(program, model, cwd=tmp_path, **named, **python) == "through direct\n"
+    doctor = run(command, "doctor", cwd=tmp_path, **named)
+    assert f"ok    direct path: in {folder}, built for the torch of this Python" in doctor
+    assert "ok    recording: can be used" in doctor
+    # of another torch
+    described = folder / "libftn_pytorch_direct.torch"
+    kept = described.read_text()
+    described.write_text(kept.replace(torch.__version__, "1.0"))
+    done = attempt(program, model, cwd=tmp_path, **named)
+    assert done.stdout == "through python\n"
+    assert "was built for torch 1.0" in done.stderr and "ftn_pytorch build-direct" in done.stderr
+    described.write_text(kept)
+    for file in folder.iterdir():
+        shutil.copy(file, environment.library)
+    assert run(program, model, cwd=tmp_path) == "through direct\n"
+
+
+def test_the_tutorial(environment: Environment, tmp_path: Path) -> None:
+    """As its page says, with the environment active and nothing of the repository."""
+    sys.path.insert(0, str(ROOT / "tests" / "docs"))
+    from pages import blocks_of
+    from walkthrough import Walk
+
+    walk = Walk(tmp_path, environment.active | {"HOME": str(tmp_path)})
+    compared = walk.follow(blocks_of(ROOT / "docs" / "tutorial.md"))
+    assert len(compared) == 5

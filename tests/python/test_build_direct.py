@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: MIT
+"""What ``build-direct`` says where it cannot compile, or fails to; tests/install/test_wheel.py compiles."""
+
+import importlib.util
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from ftn_pytorch.__main__ import main
+from ftn_pytorch.host import installation
+
+
+@pytest.fixture
+def wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Sources as a wheel brings them, of a project that cannot be configured; the folder of the library."""
+    source, library = tmp_path / "source", tmp_path / "lib"
+    source.mkdir()
+    library.mkdir()
+    (source / "CMakeLists.txt").write_text('message(FATAL_ERROR "torch has no headers")\n')
+    monkeypatch.setattr(installation, "source", lambda: source)
+    monkeypatch.setattr(installation, "library", lambda: str(library / "libftn_pytorch.so"))
+    monkeypatch.delenv(installation.EXTENSIONS, raising=False)
+    return library
+
+
+def refused(capsys: pytest.CaptureFixture[str], *options: str) -> str:
+    assert main(["build-direct", *options]) == 2
+    return capsys.readouterr().err
+
+
+def test_a_build_of_the_library_has_made_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "only a wheel (pip install ftn-pytorch) brings the sources" in refused(capsys)
+
+
+def test_torch_is_needed(wheel: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    assert f"{sys.executable} has no torch: {sys.executable} -m pip install torch" in refused(capsys)
+
+
+def test_a_place_that_is_no_folder(wheel: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").touch()
+    told = refused(capsys, "--into", str(tmp_path / "file"))
+    assert "nothing can be written to" in told and "name a folder with --into" in told and "EXTENSIONS" in told
+
+
+def test_a_compiler_that_is_not_there(
+    wheel: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("CXX", "no-such-compiler -m64")
+    assert "there is no C++ compiler no-such-compiler -m64: install g++ 10 or newer" in refused(capsys)
+
+
+@pytest.mark.skipif(not shutil.which("ninja"), reason="it is built by ninja")
+def test_the_end_of_what_cmake_says_is_shown(wheel: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    told = refused(capsys)
+    assert "torch has no headers" in told and "failed:" in told
+    assert not list(wheel.iterdir())
+
+
+def test_folders_of_extensions(wheel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    core = str(tmp_path / "core" / "libftn_pytorch.so")
+    assert installation.extension_folders(core) == [str(tmp_path / "core"), str(wheel)]
+    assert installation.extension_folders("") == [str(wheel)]
+    monkeypatch.setenv(installation.EXTENSIONS, "/elsewhere")
+    assert installation.extension_folders(core) == ["/elsewhere"]
+
+
+def test_the_torch_of_a_plugin(tmp_path: Path) -> None:
+    assert installation.torch_of_plugin(str(tmp_path)) is None
+    (tmp_path / "libftn_pytorch_direct.torch").write_text("/opt/torch\n2.13.0+cpu\n")
+    assert installation.torch_of_plugin(str(tmp_path)) == ("/opt/torch", "2.13.0+cpu")
+    (tmp_path / "libftn_pytorch_direct.torch").write_text("cut off")
+    assert installation.torch_of_plugin(str(tmp_path)) is None
+
+
+def test_pythons_of_a_library(tmp_path: Path) -> None:
+    for name in ("libftn_pytorch_python3.9.so", "libftn_pytorch_python3.12.so", "libftn_pytorch.so"):
+        (tmp_path / name).touch()
+    assert installation.pythons(str(tmp_path / "libftn_pytorch.so")) == ["3.12", "3.9"]
