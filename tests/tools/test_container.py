@@ -74,7 +74,7 @@ class Chroot(NamedTuple):
 def wheels() -> Path:
     """The wheels that `make wheel` has made, of the version at hand."""
     version = re.search(r'FPT_VERSION "(.+)"', (ROOT / "src" / "ftn_pytorch.h").read_text())[1]
-    folder = ROOT / "dist"
+    folder = Path(os.environ.get("FTN_PYTORCH_WHEELS") or ROOT / "dist")
     if not list(folder.glob(f"ftn_pytorch-{version}-*.whl")):
         pytest.skip(f"no wheel of ftn_pytorch {version} in {folder}: make wheel builds it")
     return folder
@@ -101,7 +101,7 @@ def image(wheels: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tu
         if name == "RUN":
             bound = dict(re.findall(r"--mount=type=bind,source=(\S+),target=(\S+)", value))
             command = re.sub(r"--mount=\S+ ", "", value)
-            built.run(command, mounts={target: ROOT / source for source, target in bound.items()})
+            built.run(command, mounts={target: {"dist": wheels}[source] for source, target in bound.items()})
         elif name == "ENV":
             built.prelude.append(f"export {value}")
         elif name == "USER":
