@@ -139,3 +139,12 @@ def test_what_was_installed_belongs_to_root(image: tuple[Chroot, str, str]) -> N
     built, user, workdir = image
     said = built.run("touch /opt/ftn_pytorch/x 2>&1 || echo refused", user=user, home=workdir)
     assert "refused" in said
+
+
+def test_the_direct_path_is_compiled_in_the_image(image: tuple[Chroot, str, str]) -> None:
+    """With the packages that packaging/README.md names."""
+    built, _, _ = image
+    page = (ROOT / "packaging" / "README.md").read_text()
+    packages = re.search(r"recorded steps, add `(.+?)`, `(.+?)` and `(.+?)`, and run\n`(.+?)`", page)
+    built.run(f"apt-get update && apt-get install -y --no-install-recommends {' '.join(packages.groups()[:3])}")
+    assert re.search(r"built for torch 2\.\d+", built.run(packages[4]))
