@@ -23,6 +23,7 @@ pytest = FTN_PYTORCH_BUILD_DIR='$(CURDIR)/build/dev$(tag)' "$$FTN_PYTORCH_PYTHON
 help:
 	@echo 'make first  install what is missing, build, and run the first program of README.md: a minute'
 	@echo 'make demo   install what is missing, build, and train a closure inside a running Fortran model: three minutes'
+	@echo 'make docs   build the documentation site, build/docs/site/index.html: a minute'
 	@echo 'make check  install what is missing, and look at the sources: a minute'
 	@echo 'make test   make check, build, and run the tests: twelve minutes on two cores'
 	@echo 'make test-all  make test, and what takes longer: sanitizers, installed copies, long examples: forty minutes'
@@ -96,6 +97,11 @@ endif
 	@echo '== Closing lines'
 	@grep -h 'tests passed' $(patsubst %,build/%.log,dev$(tag)/ctest dev$(tag)/ctest-slow $(if $(tag),,asan/ctest tsan/ctest))
 	@tail -qn 1 build/pytest.log build/pytest-slow.log
+
+# Needs nothing but a Python, which makes environments of its own for it.
+.PHONY: docs
+docs:
+	@$(if $(wildcard build/environment),$(environment);) docs/site/build.sh
 
 # Each program says in a sentence why it is skipped.
 test-gpu: export FTN_PYTORCH_OFFLOAD_FLAGS ?= -fopenacc

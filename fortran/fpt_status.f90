@@ -18,7 +18,7 @@ module fpt_status
 
    !> Success
    integer, parameter, public :: FTN_PYTORCH_OK = 0
-   !> An option or argument of the call itself makes no sense
+   !> An option or argument of the call itself is invalid
    integer, parameter, public :: FTN_PYTORCH_ERR_ARGUMENT = 1
    !> File not found or not readable
    integer, parameter, public :: FTN_PYTORCH_ERR_FILE = 2

@@ -46,7 +46,7 @@ extern "C" {
 #endif
 
 /** Version of this header; fpt_version() returns that of the library. */
-#define FPT_VERSION "0.1.0"
+#define FPT_VERSION "0.2.0"
 /** Number of the layout of fpt_arg and of the values of its constants. Parts with different numbers do not fit
  * together. */
 #define FPT_ABI 1
@@ -65,7 +65,7 @@ extern "C" {
 typedef int32_t fpt_status;
 enum {
   FPT_OK = 0,
-  FPT_ERR_ARGUMENT = 1,        /**< an option or argument of the call itself makes no sense */
+  FPT_ERR_ARGUMENT = 1,        /**< an option or argument of the call itself is invalid */
   FPT_ERR_FILE = 2,            /**< file not found or not readable */
   FPT_ERR_FORMAT = 3,          /**< file is of no kind that load accepts */
   FPT_ERR_SYNTAX = 4,          /**< the script is not valid Python */

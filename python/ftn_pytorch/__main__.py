@@ -17,14 +17,11 @@ from .host import installation
 
 # Each has add_arguments and run.
 _COMMANDS = {
-    "check": (check, "call the functions of a script as a Fortran program would, and say what comes of it"),
+    "check": (check, "call the functions of a script as a Fortran program would, and report results, errors and times"),
     "bench": (bench, "measure what a script, or a saved model, costs on each path"),
     "export": (export, "write a network of a script to a file that Fortran loads, and check it"),
-    "describe": (describe, "say what a saved recording holds: functions, arguments, operators, numbers of optimizers"),
-    "build-direct": (
-        build_direct,
-        "compile what runs saved models and recorded steps, for the torch of this environment",
-    ),
+    "describe": (describe, "list what a saved recording holds: functions, arguments, operators, numbers of optimizers"),
+    "build-direct": (build_direct, "compile what runs saved models and recorded steps, for the torch at hand"),
     "pack": (pack, "write the bytecode of all modules that a script imports to one file, for starts of many ranks"),
     "lint": (
         lint,
@@ -59,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             f"--{name}", dest="place", action="store_const", const=name, help=f"print the folder {text}"
         )
     commands = parser.add_subparsers(dest="command", metavar="command")
-    help_doctor = "say what is installed and found, with a verdict and a cure for each"
+    help_doctor = "list what is installed and found, with a verdict and a cure for each"
     options = commands.add_parser("doctor", aliases=["diagnose"], help=help_doctor, description=help_doctor)
     options.add_argument("--json", action="store_true", help="for programs")
     for name, (module, text) in _COMMANDS.items():

@@ -16,7 +16,7 @@ std::filesystem::path resolved(const std::filesystem::path& path) {
 std::filesystem::path absolute_path(const std::string& file) {
   std::error_code error;
   const std::filesystem::path path = std::filesystem::absolute(file, error);
-  if (error) fail(FPT_ERR_FILE, file, " is relative to the working directory, which cannot be told: ", error.message());
+  if (error) fail(FPT_ERR_FILE, file, " is relative to the working directory, which does not exist: ", error.message());
   return path;
 }
 

@@ -18,7 +18,7 @@ Rank rank() noexcept;
 /// torchrun; 0 where there are none.
 int local_rank() noexcept;
 
-/// A warning of what all ranks of a job have alike, such as a variable that makes no sense: rank 0 gives it.
+/// A warning of what all ranks of a job have alike, such as a variable with an invalid value: rank 0 gives it.
 void warn_of_job(const std::string& text);
 
 /// `name` with every "%r" replaced by the rank.

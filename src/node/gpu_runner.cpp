@@ -114,7 +114,7 @@ GpuRunner::Reply GpuRunner::ask(Request request, const CallName& call, Args inpu
 
 void GpuRunner::lose_owner(const CallName& call) {
   end_ = concat("the process that computes on ", device_, " for the ranks of this node has ended, in ", call,
-                " of a rank or before. What it had learnt is gone: load again");
+                " of a rank or before. Its state is lost: load again");
   fail(FPT_ERR_PYTHON, end_);
 }
 

@@ -99,7 +99,7 @@ Meeting::Meeting(MpiSum& ranks, std::uint64_t request, const Sharing& sharing) {
     if (all[rank * numbers_of_a_rank + what] != all[first * numbers_of_a_rank + what])
       fail(FPT_ERR_ARGUMENT, purpose, ": ranks ", first, " and ", rank,
            " run on one node and load different files, or ",
-           "with different options or config. What differs between ranks goes to a function of the script, after load");
+           "with different options or config. Pass what differs between ranks to a function of the script, after load");
   if (first == static_cast<std::size_t>(ranks.rank())) started_ = start(listening.get(), here.size(), sharing);
   if (started_ == 0) listening.reset();
   control_ = connected_to(socket_name(all[first * numbers_of_a_rank + socket_number]));

@@ -136,7 +136,8 @@ void NodeRunner::lose_worker(const CallName& call) {
   if (backend_.empty()) lose_node();  // there was none yet
   const std::string how = node_->end_of_worker();
   end_ = concat("the process that works for rank ", ranks_->rank(), " has ended ", how.empty() ? "" : how + ", ", "in ",
-                call, ". What it had learnt is gone: reload makes another one, then restore a checkpoint");
+                call, ". Its training since the last checkpoint is lost: reload starts another one, ",
+                "then restore a checkpoint");
   Workers::all().end(worker_.get());
   fail(FPT_ERR_PYTHON, end_);
 }

@@ -13,7 +13,7 @@ namespace fpt {
 
 constexpr int64_t no_limit = std::numeric_limits<int64_t>::max();
 
-/// Read the variables, once. A value that makes no sense gives a warning on rank 0: then rank 0 alone writes, or the
+/// Read the variables, once. An invalid value gives a warning on rank 0: then rank 0 alone writes, or the
 /// limit is the usual one.
 void read_choice();
 

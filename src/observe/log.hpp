@@ -8,7 +8,7 @@ namespace fpt {
 
 enum class LogLevel { off, info, debug };
 
-/// Read the variables, once; a value that makes no sense gives a warning. Before that the log is off.
+/// Read the variables, once; an invalid value gives a warning. Before that the log is off.
 void start_log();
 
 LogLevel log_level() noexcept;

@@ -175,7 +175,7 @@ void require_fitting(PythonChoice& choice, const std::string& what, const Loaded
   if (is_free_threaded(choice.executable, choice.version)) fail_free_threaded(what);
   const bool is_known = choice.version == FPT_BUILD_PYTHON_VERSION;
   if (!choice.version.empty() && !is_known && python_half(choice.version, choice.executable).empty())
-    fail(FPT_ERR_VERSION, what, " is Python ", choice.version, ", but this library was built for Python ",
+    fail(FPT_ERR_VERSION, what, ", which is Python ", choice.version, ", but this library was built for Python ",
          versions_here(), ": choose a Python ", versions_here(), ", or ",
          is_wheel ? concat("install ftn-pytorch ", FPT_VERSION, " for this one")
                   : "build the library again with -DPython_EXECUTABLE naming this one");

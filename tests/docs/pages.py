@@ -10,10 +10,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted(
-    [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *(ROOT / "docs").glob("*.md")]
+    [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *(ROOT / "docs").glob("**/*.md")]
     + [*(ROOT / "examples").glob("*/README.md")]
 )
-# Their blocks are followed one after the other, by test_tutorial.py and the files test_tools_*.py.
+# Their blocks are followed one after the other, by test_tutorial.py and test_tools.py.
 RUN_PAGES = {ROOT / "docs" / "tutorial.md", ROOT / "docs" / "tools.md"}
 
 _FENCE = re.compile(r"^```(\w*)$")

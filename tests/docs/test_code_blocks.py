@@ -39,7 +39,7 @@ def test_blocks_are_tested(capsys: pytest.CaptureFixture[str]) -> None:
     with capsys.disabled():
         tested = ", ".join(f"{count} {language}" for language, count in sorted(counts.items()) if language)
         print(f"\ncode blocks that are tested: {tested}; left out: {len(left_out)}")
-    assert set(counts) <= {"", "cmake", "fortran", "make", "python", "sh"}
+    assert set(counts) <= {"", "c", "cmake", "fortran", "make", "python", "sh"}
     assert len(left_out) <= 10
 
 
@@ -85,6 +85,16 @@ def test_fortran(mpi: bool, build_dir: Path, cache: dict[str, str], tmp_path: Pa
     files = [*(block.name for block in whole["module"]), "fragments", *(block.name for block in whole["program"])]
     include = [f"-I{folder}" for folder in folders]
     run([cache["CMAKE_Fortran_COMPILER"], "-fsyntax-only", *include, *(f"{file}.f90" for file in files)], tmp_path)
+
+
+# ---- C -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("block", blocks("c"), ids=lambda block: block.name)
+def test_c(block: Block, cache: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "program.c").write_text(block.text)
+    flags = ("-std=c11", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", f"-I{ROOT / 'src'}")
+    run([cache["CMAKE_C_COMPILER"], *flags, "program.c"], tmp_path)
 
 
 # ---- Python ------------------------------------------------------------------------------------------------------

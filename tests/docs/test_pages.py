@@ -46,11 +46,30 @@ def test_names_of_the_library_exist() -> None:
     assert {found for found in pages if not found.endswith("_")} - known == set()
 
 
-def test_readme_lists_what_the_facade_offers() -> None:
+def test_the_table_of_the_interface_lists_what_the_facade_offers() -> None:
     facade = (ROOT / "fortran" / "ftn_pytorch.f90").read_text().partition("module ftn_pytorch\n")[2]
     names = set(re.findall(r"\b(?:torch|ftn_pytorch)_\w+\b", facade))
-    listed = set(re.findall(r"`(\w+)", (ROOT / "README.md").read_text()))
-    assert len(names) > 25 and names <= listed
+    table = (ROOT / "docs" / "fortran-api.md").read_text().partition("## In one table\n")[2].partition("\n## ")[0]
+    assert len(names) > 25 and names <= set(re.findall(r"`(\w+)", table))
+
+
+def test_python_names_are_those_of_the_packages() -> None:
+    page = (ROOT / "docs" / "python.md").read_text()
+    for package, others in (("ftn_pytorch", {"kit"}), ("ftn_pytorch/kit", set())):
+        source = (ROOT / "python" / package / "__init__.py").read_text()
+        places = re.search(r"^_PLACES = \{\n(.+?)\n\}", source, re.MULTILINE | re.DOTALL)
+        assert places
+        names = set(re.findall(r'^    "(\w+)":', places[1], re.MULTILINE)) | others
+        table = page.partition(f"| from `{package.replace('/', '.')}` |")[2].partition("\n\n")[0]
+        rows = re.findall(r"^\| (`.+?`) \|", table, re.MULTILINE)
+        assert {name for row in rows for name in re.findall(r"`(\w+)`", row)} == names
+
+
+def test_the_gallery_has_all_examples_and_small_pictures() -> None:
+    linked = re.findall(r"\]\(\.\./examples/(\w+)/README\.md\)", (ROOT / "docs" / "examples.md").read_text())
+    assert sorted(linked) == sorted(path.parent.name for path in (ROOT / "examples").glob("*/README.md"))
+    pictures = {path.name: path.stat().st_size for path in (ROOT / "docs" / "images").iterdir()}
+    assert pictures and max(pictures.values()) < 150_000 and sum(pictures.values()) < 800_000
 
 
 def test_every_status_has_its_row() -> None:
@@ -74,9 +93,22 @@ def test_citation_has_the_version_of_the_library() -> None:
     assert version and cited and version[1] == cited[1]
 
 
+def test_stability_has_the_formats_of_files() -> None:
+    from ftn_pytorch.checkpoint import file, recordings
+    from ftn_pytorch.diagnosis import call_recorder
+
+    text = (ROOT / "docs" / "stability.md").read_text()
+    rows = re.findall(r"^\| ([a-z ]+) \(.+?\) \| (\d+) \|", text, re.MULTILINE)
+    formats = {"checkpoint": file.FORMAT, "saved recording": recordings.FORMAT}
+    assert dict(rows) == {
+        name: str(number) for name, number in {**formats, "folder of recorded calls": call_recorder.FORMAT}.items()
+    }
+
+
 @pytest.mark.parametrize("file", ["first.py", "first.f90"])
 def test_the_first_program_is_that_of_the_example(file: str) -> None:
     language = {"first.py": "python", "first.f90": "fortran"}[file]
-    block = next(block for block in BLOCKS if block.page == ROOT / "README.md" and block.language == language)
     licence, text = (ROOT / "examples" / "first" / file).read_text().split("\n", 1)
-    assert "SPDX" in licence and text == block.text
+    for page in (ROOT / "README.md", ROOT / "docs" / "index.md"):
+        block = next(block for block in BLOCKS if block.page == page and block.language == language)
+        assert "SPDX" in licence and text == block.text

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""docs/tools.md: checking and measuring a script, as the page does it."""
+"""docs/commands.md and docs/tools.md: what the pages do with a script."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from walkthrough import Walk, blocks_below
 pytestmark = pytest.mark.slow
 
 PAGE = ROOT / "docs" / "tools.md"
+COMMANDS = ROOT / "docs" / "commands.md"
 
 
 def without_numbers(text: str) -> list[str]:
@@ -34,8 +35,8 @@ def walk(build_dir: Path, tmp_path: Path) -> Walk:
 
 
 def test_check_and_bench(walk: Walk) -> None:
-    for heading in ("Check a script", "Measure a script", "Describe a recording"):
-        blocks = blocks_below(PAGE, heading)
+    for heading in ("check", "bench", "describe"):
+        blocks = blocks_below(COMMANDS, heading)
         walk.follow(blocks)
         command, shown = (block.text for block in blocks[-2:])
         printed = walk.run("bash", "-ec", command.splitlines()[-1])

@@ -178,7 +178,7 @@ def test_a_new_project(prefix: Path, tmp_path: Path) -> None:
 def test_licence_and_documentation_are_installed(prefix: Path) -> None:
     folder = prefix / "share" / "doc" / "ftn_pytorch"
     assert (folder / "LICENSE").read_text() == (ROOT / "LICENSE").read_text()
-    for page in [*re.findall(r"\((docs/[\w-]+\.md)", (ROOT / "README.md").read_text()), "README.md"]:
+    for page in [*re.findall(r"\((docs/[\w/-]+\.md)", (ROOT / "README.md").read_text()), "README.md"]:
         assert (folder / page).is_file(), page
 
 

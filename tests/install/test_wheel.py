@@ -115,9 +115,9 @@ def test_the_wheel_needs_nothing_but_the_system(tmp_path: Path) -> None:
 
 
 def test_auditwheel_finds_nothing_to_repair(tmp_path: Path) -> None:
-    found = run(sys.executable, "-m", "auditwheel", "show", wheel_of(HERE_VERSION), cwd=tmp_path)
-    assert re.search(r"manylinux_2_\d+_", found), found
-    assert "libpython" not in found and "requires no external shared libraries" in " ".join(found.split()), found
+    found = " ".join(run(sys.executable, "-m", "auditwheel", "show", wheel_of(HERE_VERSION), cwd=tmp_path).split())
+    assert 'consistent with the following platform tag: "manylinux_2_' in found
+    assert "external shared libraries are required" not in found, found
 
 
 def test_activated_environment(program: Path, environment: Environment, tmp_path: Path) -> None:
@@ -262,7 +262,7 @@ def test_without_the_direct_path_saved_models_run_through_python(
 ) -> None:
     program = build("find_package", tmp_path, "-DPROGRAM=saved.f90", **environment.active)
     done = attempt(program, model, cwd=tmp_path)
-    assert (done.returncode, done.stdout) == (0, "through python\n"), done.stderr
+    assert (done.returncode, done.stdout) == (0, "through torchscript\n"), done.stderr
     assert done.stderr.count("python -m ftn_pytorch build-direct") == 1
     done = attempt(program, model, "direct", cwd=tmp_path)
     assert done.returncode != 0 and "python -m ftn_pytorch build-direct" in done.stderr
@@ -285,7 +285,7 @@ def test_direct_path_and_recorded_steps(environment: Environment, model: Path, t
     kept = described.read_text()
     described.write_text(kept.replace(torch.__version__, "1.0"))
     done = attempt(program, model, cwd=tmp_path, **named)
-    assert done.stdout == "through python\n"
+    assert done.stdout == "through torchscript\n"
     assert "was built for torch 1.0" in done.stderr and "ftn_pytorch build-direct" in done.stderr
     described.write_text(kept)
     for file in folder.iterdir():

@@ -264,7 +264,7 @@ def forge(path, content, kind="torch"):
 
 def test_pickled_code_is_refused(tmp_path, fails):
     torch.save({file.MARK: 1, "state": "[{}, {}]", "arrays": {"a": Harm()}}, tmp_path / "harm.pt")
-    with fails("FORMAT", "holds what no checkpoint holds", "UnpicklingError"):
+    with fails("FORMAT", "has entries that no checkpoint has", "UnpicklingError"):
         Checkpoint(values={}).restore(forge(tmp_path / "forged", (tmp_path / "harm.pt").read_bytes()))
 
 
@@ -273,13 +273,13 @@ def test_pickled_arrays_are_refused(tmp_path, fails):
         archive.writestr("state.json", json.dumps([{}, {"a": "0.npy"}]))
         with archive.open("0.npy", "w") as member:
             np.lib.format.write_array(member, np.array([Harm()], dtype=object), allow_pickle=True)
-    with fails("FORMAT", "holds what no checkpoint holds", "allow_pickle"):
+    with fails("FORMAT", "has entries that no checkpoint has", "allow_pickle"):
         Checkpoint(values={}).restore(forge(tmp_path / "forged", (tmp_path / "harm.zip").read_bytes(), "plain"))
 
 
 @pytest.mark.parametrize("content", [b"", b"nonsense", pickle.dumps(Harm())])
 def test_nonsense_with_a_right_checksum_is_refused(tmp_path, fails, content):
-    with fails("FORMAT", "holds what no checkpoint holds"):
+    with fails("FORMAT", "has entries that no checkpoint has"):
         Checkpoint(values={}).restore(forge(tmp_path / "forged", content))
 
 

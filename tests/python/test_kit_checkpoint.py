@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Scripts that have parts of the kit among their names: their checkpoints keep them without a word."""
+"""Scripts that have parts of the kit among their names: their checkpoints keep them without any declaration."""
 
 import gc
 from pathlib import Path

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The script of docs/kit.md with schedules of torch: the learning rate it leads to, also after a restart."""
+"""The script of docs/kit/schedules.md with schedules of torch: the learning rate it leads to, also after a restart."""
 
 import re
 import sys
@@ -10,12 +10,11 @@ import torch
 
 from ftn_pytorch import _embed
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "kit.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "kit" / "schedules.md"
 
 
 def script():
-    section = PAGE.read_text().split("## Schedules", 1)[1]
-    return re.search(r"```python\n(.*?)```", section, re.DOTALL)[1]
+    return re.search(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)[1]
 
 
 def rates(runner, first, last):

@@ -101,7 +101,7 @@ def read(raw: BinaryIO, kind: str, path: str) -> tuple[Any, dict[str, Any], dict
     except Exception as failure:
         # Checksums do not protect against somebody who means harm: what is no tensor and no text is not unpickled.
         raise FtnPytorchError(
-            "FORMAT", f"{path} holds what no checkpoint holds and is not read: {summary(failure)}"
+            "FORMAT", f"{path} has entries that no checkpoint has, so it is not read: {summary(failure)}"
         ) from failure
 
 

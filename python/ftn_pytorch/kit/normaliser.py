@@ -186,7 +186,7 @@ class Normaliser(torch.nn.Module):
                 return
             process.warn(
                 f"Normaliser: column {_listed(new)} has drifted: over the last {total} samples the mean is off by "
-                f"up to {worst:.3g} standard deviations of what was learnt. What was trained may not fit any more; "
+                f"up to {worst:.3g} standard deviations of what was learnt. The trained network may not fit any more; "
                 "freeze(False) learns on"
             )
 

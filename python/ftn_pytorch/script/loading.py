@@ -223,7 +223,7 @@ def run(path: str, function: Callable, /, *args: Any, **kwargs: Any) -> Any:
 
 def import_text(path: str, failure: ImportError) -> str:
     """What was imported, for which interpreter, and where it was looked for."""
-    begin = f"{path} needs what is not there: {summary(failure)}\n"
+    begin = f"{path} needs a module that cannot be imported: {summary(failure)}\n"
     if "relative import" in str(failure):
         advice = 'A script is no part of a package. Its folder is searched: write "import name" for a file beside it.'
         return f"{begin}{advice}\n{trace(failure)}"

@@ -67,8 +67,8 @@ def _stems(folder: str) -> set[str]:
 def installed(name: str, without: Iterable[str]) -> str | None:
     """Where an import finds a module if some folders are not searched: its file or "built-in"; None if nowhere.
 
-    Whether the name is imported already plays no part. A mere folder of the name is no module, since a file comes
-    before it.
+    Whether the name is imported already plays no part. A folder without __init__.py is no module, since a file
+    comes before it.
     """
     hidden = set(without)
     searched = [folder for folder in sys.path if folder not in hidden]

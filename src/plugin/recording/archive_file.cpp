@@ -192,7 +192,7 @@ ArchiveContent read_archive(const std::string& name) {
   ArchiveContent content;
   content.description = file.description();
   content.is_recording = file.kind() == FileKind::recording;
-  const std::string context = path + " holds what no checkpoint holds and is not read";
+  const std::string context = path + " has entries that no checkpoint has, so it is not read";
   try {
     read_content(file, content);
   } catch (const Error& error) {

@@ -29,7 +29,7 @@ struct ArchiveContent {
 /// What a file holds. The digest is checked before anything else is looked at; then nothing is trusted.
 ///
 /// FPT_ERR_FILE if it cannot be read, FPT_ERR_CORRUPT if it is damaged, FPT_ERR_FORMAT if it is no checkpoint with
-/// tensors, or holds what no checkpoint holds.
+/// tensors, or has entries that no checkpoint has.
 [[nodiscard]] ArchiveContent read_archive(const std::string& file);
 
 /// Write a file, completely or not at all; Python reads it, too. Tensors may be on a device; a storage is written once,

@@ -51,7 +51,7 @@ class AveragedRunner(ObjectRunner):
         self.held.update_parameters(self._ours)
 
     def swap(self) -> None:
-        """Exchange the weights of the model with their average; once more brings them back."""
+        """Exchange the weights of the model with their average; a second call exchanges them back."""
         with self._torch.no_grad():
             for one, other in zip(_tensors(self._ours), _tensors(self.held.module)):
                 before = one.clone()

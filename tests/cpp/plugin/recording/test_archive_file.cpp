@@ -232,7 +232,8 @@ class RefusedArchive : public testing::TestWithParam<Refused> {};
 TEST_P(RefusedArchive, IsAnErrorOfFormat) {
   const fs::path file = given() / (std::string("refused_") + GetParam().name);
   const test::Outcome outcome = outcome_of([&] { (void)read_archive(file.string()); });
-  EXPECT_FAILS(outcome, FPT_ERR_FORMAT, file.filename().string() + " holds what no checkpoint holds and is not read: ");
+  const std::string name = file.filename().string();
+  EXPECT_FAILS(outcome, FPT_ERR_FORMAT, name + " has entries that no checkpoint has, so it is not read: ");
   EXPECT_FAILS(outcome, FPT_ERR_FORMAT, GetParam().reason);
 }
 

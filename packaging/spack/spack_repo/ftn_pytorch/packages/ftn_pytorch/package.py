@@ -14,14 +14,14 @@ class FtnPytorch(CMakePackage):
     the program and without copies."""
 
     # There is no public address: the archive lies in the folder where spack is run, or in a mirror.
-    #   git archive --prefix=ftn_pytorch-0.1.0/ -o ftn_pytorch-0.1.0.tar.gz v0.1.0
+    #   git archive --prefix=ftn_pytorch-0.2.0/ -o ftn_pytorch-0.2.0.tar.gz v0.2.0
     manual_download = True
-    url = f"file://{os.getcwd()}/ftn_pytorch-0.1.0.tar.gz"
+    url = f"file://{os.getcwd()}/ftn_pytorch-0.2.0.tar.gz"
 
     license("MIT")
 
     # No sum, so spack asks whether to go on; `spack checksum ftn-pytorch` prints the line to put here.
-    version("0.1.0")
+    version("0.2.0")
 
     variant("torch", default=True, description="PyTorch for the scripts; without it they have NumPy")
     variant("direct", default=True, when="+torch", description="Saved models and recorded steps through libtorch")
