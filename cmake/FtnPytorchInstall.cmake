@@ -14,7 +14,8 @@ install(TARGETS ftn_pytorch_python LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
 install(TARGETS ftn_pytorch_node RUNTIME DESTINATION "${CMAKE_INSTALL_LIBEXECDIR}/ftn_pytorch")
 if(TARGET ftn_pytorch_direct)
   install(TARGETS ftn_pytorch_direct ftn_pytorch_recording LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
-  install(FILES "${library_dir}/libftn_pytorch_direct.torch" DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+  install(FILES "${PROJECT_BINARY_DIR}/${CMAKE_INSTALL_LIBDIR}/libftn_pytorch_direct.torch"
+    DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 endif()
 install(FILES src/ftn_pytorch.h DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
 install(FILES ${FTN_PYTORCH_FORTRAN_SOURCES} DESTINATION "${fortran_dir}")
