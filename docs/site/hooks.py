@@ -27,6 +27,7 @@ OUTSIDE = [
     *(ROOT / name for name in ("SECURITY.md", "CONTRIBUTING.md", "CHANGELOG.md")),
     *sorted((ROOT / "examples").glob("*/README.md")),
     *sorted((ROOT / "benchmarks").rglob("*.md")),
+    ROOT / "packaging" / "README.md",
 ]
 LANGUAGES = {".f90": "fortran", ".py": "python", ".txt": "cmake", ".cmake": "cmake"}
 FORMULA = re.compile(r"(?<![\w`!])(\$\$?)([^$\s`][^$`\n]*)\1(?!\w)")

@@ -283,6 +283,16 @@ def test_cmake_package_is_found_beside_the_installed_python_package(monkeypatch,
     assert installation.pkgconfigdir() == tmp_path / folder / "pkgconfig"
 
 
+def test_a_python_without_libpython_is_wrong(monkeypatch, tmp_path):
+    core = tmp_path / "libftn_pytorch.so"
+    for name in (core.name, f"libftn_pytorch_python3.{sys.version_info.minor}.so"):
+        (tmp_path / name).touch()
+    assert finding_of("abi", doctor.findings({"core": str(core)})).verdict == "ok"
+    monkeypatch.setattr(sys, "base_prefix", str(tmp_path))
+    found = finding_of("abi", doctor.findings({"core": str(core)}))
+    assert (found.verdict, found.status) == ("wrong", "INTERPRETER") and "no shared libpython" in found.found
+
+
 def test_a_wheel_is_found_in_its_package(monkeypatch, tmp_path, nothing_installed):
     monkeypatch.setattr(installation, "__file__", str(tmp_path / "ftn_pytorch" / "host" / "installation.py"))
     assert not installation.is_wheel() and installation.source() is None

@@ -10,7 +10,6 @@ import os
 import platform
 import re
 import sys
-import sysconfig
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -169,10 +168,18 @@ def _abi(core: str) -> Finding:
         other = " and ".join(made) or "none"
         cure = f"use a Python {other}, or configure the library with -DPython_EXECUTABLE={sys.executable}"
         return Finding("abi", WRONG, f"the library was built for Python {other}, this is {here}", cure, "VERSION")
-    if not sysconfig.get_config_var("Py_ENABLE_SHARED") and process.library_version() is None:
-        cure = "set FTN_PYTORCH_PYTHON only if programs start; otherwise use a Python built with --enable-shared"
-        return Finding("abi", NOTE, f"Python {here} on both sides, but this one has no shared libpython", cure)
+    if process.library_version() is None and not _libpython():
+        cure = "install it (Debian, Ubuntu: libpython3-dev), or use a Python that was built with --enable-shared"
+        found = f"Python {here} on both sides, but {sys.base_prefix} has no shared libpython: programs cannot start it"
+        return Finding("abi", WRONG, found, cure, "INTERPRETER")
     return Finding("abi", OK, f"the library was built for Python {here}, as this is")
+
+
+def _libpython() -> bool:
+    """Whether there is what programs open, looked for where they do."""
+    name = f"libpython{sys.version_info.major}.{sys.version_info.minor}.so.1.0"
+    folders = ("lib", "lib64", f"lib/{platform.machine()}-linux-gnu")
+    return any((Path(sys.base_prefix) / folder / name).exists() for folder in folders)
 
 
 def _package(name: str, consequence: str, cure: str) -> tuple[Any | None, Finding]:
