@@ -284,8 +284,8 @@ def busy() -> str:
     if load <= cores() - 0.5:
         return ""
     return (
-        f"the machine is busy (load {load:.1f} on {cores()} core(s)): times are too long, those of several threads by far; "
-        "OMP_NUM_THREADS=1 measures one thread"
+        f"the machine is busy (load {load:.1f} on {cores()} core(s)): times are too long, those of several threads by "
+        "far; OMP_NUM_THREADS=1 measures one thread"
     )
 
 
