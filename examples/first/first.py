@@ -12,4 +12,4 @@ def ftn_pytorch_train(x, target):  # inputs and target in, (finished, loss) out
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
-    return loss.item() < 1e-6, loss
+    return loss < 1e-6, loss

@@ -166,7 +166,8 @@ class SavedRecording(Checkpoint):
         status = max(misfits).status if misfits else "SIGNATURE"
         shown = ", ".join(_shown(each) for each in leaves((args, dict(named)))) or "nothing"
         there = "; ".join(self.described(name))
-        return FtnPytorchError(status, f"{name} of {self._file} is given {shown}; its recordings take: {there}")
+        advice = "; load(..., dtype=...) converts real arrays on their way in" if status == "DTYPE" else ""
+        return FtnPytorchError(status, f"{name} of {self._file} is given {shown}; its recordings take: {there}{advice}")
 
     @contextlib.contextmanager
     def _with_default_dtype(self) -> Iterator[None]:

@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ..errors import FtnPytorchError, message
-from ..host import trial
+from ..host import process, trial
 from ..runners.models import formats
 from ..script import framework, loading, parameters
 from ..script.conventions import FORWARD, TRAIN
@@ -57,6 +57,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(chosen: argparse.Namespace) -> int:
     """Measure and show."""
+    if note := process.busy():
+        print(f"note: {note}", file=sys.stderr)
     with trial.begun(), contextlib.redirect_stdout(sys.stderr):  # what the script prints
         report = _measure(chosen)
     print(json.dumps(asdict(report), indent=2) if chosen.json else "\n".join(table(report)))
@@ -90,7 +92,7 @@ class _Bench:
             seconds, memory = time.perf_counter() - begin, max(0, _resident() - before)
             row.note = unfit(call) if unfit else ""
         except FtnPytorchError as failure:
-            row.note = failure.text.splitlines()[0]
+            row.note = " ".join(failure.text.split())
             return
         except Exception as failure:
             row.note = message(failure).splitlines()[0]
@@ -297,7 +299,7 @@ def _measure_network(script: _Script, networks: Mapping[str, Any], given: Sequen
             try:
                 export.write(torch, network, examples, file, settings)
             except FtnPytorchError as failure:
-                script.report.rows.append(Row(name, title, note=failure.text.splitlines()[0]))
+                script.report.rows.append(Row(name, title, note=" ".join(failure.text.split())))
                 continue
             _add_model(bench, script.library, f"{title}, ", file, [("", value) for _, value in given], backends)
         bench.measure()

@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -72,7 +73,7 @@ def run(chosen: argparse.Namespace) -> int:
             "-DFTN_PYTORCH_EXTENSIONS_ONLY=ON",
             f"-DPython_EXECUTABLE={sys.executable}",
         )
-        print("compiling for this torch: some two minutes on two cores", file=sys.stderr, flush=True)
+        print("compiling for this torch: two minutes on two free cores", file=sys.stderr, flush=True)
         _call([cmake, "-S", str(source), "-B", temporary, *options, *settings, *purpose])
         _call([cmake, "--build", temporary, "--parallel", str(chosen.jobs)])
         made = [file for pattern in _FILES for file in Path(temporary, "lib").glob(pattern)]
@@ -111,10 +112,15 @@ def _program(name: str, package: str) -> str:
 
 
 def _call(command: Sequence[str]) -> None:
-    """Run a part of the build; INTERNAL with its last lines if it fails."""
-    done = subprocess.run(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", check=False
-    )
-    if done.returncode != 0:
-        end = "\n".join(done.stdout.splitlines()[-_LAST_LINES:])
-        raise FtnPytorchError("INTERNAL", f"{shlex.join(command)} failed:\n{end}")
+    """Run a part of the build, with its progress on a terminal; INTERNAL with its last lines if it fails."""
+    last: deque[str] = deque(maxlen=_LAST_LINES)
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
+    ) as running:
+        assert running.stdout is not None
+        for line in running.stdout:
+            last.append(line)
+            if line.startswith("[") and sys.stderr.isatty():
+                print(f"\r{line[: line.find(']') + 1]}", end="", file=sys.stderr, flush=True)
+    if running.returncode != 0:
+        raise FtnPytorchError("INTERNAL", f"{shlex.join(command)} failed:\n{''.join(last)}")

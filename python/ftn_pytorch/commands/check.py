@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ..errors import FtnPytorchError
-from ..host import trial
+from ..host import process, trial
 from ..runners.models import formats
 from ..script import call_text, conventions, loading
 from ..script.conventions import FORWARD, TRAIN
@@ -95,6 +95,8 @@ class Report:
 def run(chosen: argparse.Namespace) -> int:
     """Check: 0 if all calls went well, 1 if one failed."""
     arrays = Arrays.of(chosen)
+    if note := process.busy():
+        print(f"note: {note}", file=sys.stderr)
     with trial.begun(), contextlib.redirect_stdout(sys.stderr):  # what the script prints
         report = examine(chosen.script, arrays, config_of(chosen), chosen.dtype)
     if chosen.json:

@@ -40,7 +40,7 @@ def _describe_torch(host: Any) -> None:
 
 def bound(runner: Any, name: str, convention: Any) -> None:
     """Say how a function will be called."""
-    lists = "an argument list arrives as one list" if convention.one_list else "arguments are separate"
+    lists = "a torch_tensor_wrap arrives as one list" if convention.one_list else "arguments are separate"
     log.info(f"{runner.name}.{name}: {lists}{', results are written to its parameter out' * convention.has_out}")
 
 

@@ -278,6 +278,17 @@ def too_many(threads: int) -> str:
     return f"{ranks} ranks of this node compute with {threads} threads each, and a rank has {share()} core(s)"
 
 
+def busy() -> str:
+    """What is said before times are measured while others compute, else an empty text."""
+    load = os.getloadavg()[0]
+    if load <= cores() - 0.5:
+        return ""
+    return (
+        f"the machine is busy (load {load:.1f} on {cores()} core(s)): times are too long, those of several threads by "
+        "far; OMP_NUM_THREADS=1 measures one thread"
+    )
+
+
 def memory() -> int:
     """Bytes in use: resident memory of the process where /proc tells, and what torch has given out on GPUs."""
     used = 0

@@ -69,7 +69,7 @@ def _similar(file: str, path: str) -> str:
         return f"{hint}; there is no directory {folder} either"
     neighbours: list[str] = []
     with contextlib.suppress(OSError):
-        neighbours = os.listdir(folder)
+        neighbours = [entry for entry in os.listdir(folder) if "." in entry]  # no programs
     return hint + did_you_mean(name, neighbours)
 
 

@@ -249,7 +249,9 @@ void RecordedCall::refuse(fpt_status status) const {
   std::string given, there;
   for (const Given& each : given_) given += (given.empty() ? "" : ", ") + shown(each.value);
   for (const auto& each : function_.recorded) there += (there.empty() ? "" : "; ") + each->tape.described();
-  fail(status, function_.label, " is given ", given.empty() ? "nothing" : given, "; its recordings take: ", there);
+  const char* advice = status == FPT_ERR_DTYPE ? "; load(..., dtype=...) converts real arrays on their way in" : "";
+  fail(status, function_.label, " is given ", given.empty() ? "nothing" : given, "; its recordings take: ", there,
+       advice);
 }
 
 /// What the recording writes to must be described so.
