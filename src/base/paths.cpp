@@ -31,6 +31,13 @@ const std::filesystem::path& own_file() {
   return file;
 }
 
+std::filesystem::path folder_as_found() {
+  Dl_info info;
+  if (!dladdr(reinterpret_cast<const void*>(&own_file), &info) || !info.dli_fname) return {};
+  std::error_code error;
+  return std::filesystem::absolute(info.dli_fname, error).parent_path().lexically_normal();
+}
+
 std::filesystem::path own_folder() { return own_file().parent_path(); }
 
 }  // namespace fpt

@@ -12,6 +12,7 @@
 #include "direct/direct_plugin.hpp"
 #include "direct/direct_runner.hpp"
 #include "python/environment.hpp"
+#include "python/own_parts.hpp"
 #include "python/python_library.hpp"
 
 namespace fs = std::filesystem;

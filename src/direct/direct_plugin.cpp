@@ -13,6 +13,7 @@
 #include "base/paths.hpp"
 #include "base/threads.hpp"
 #include "python/environment.hpp"
+#include "python/own_parts.hpp"
 #include "python/python_library.hpp"
 
 namespace fs = std::filesystem;
@@ -37,12 +38,23 @@ Plugin plugin_in(const fs::path& folder) {
   return {};
 }
 
-Plugin find_plugin() {
+std::string named_folder() {
   const char* named = std::getenv("FTN_PYTORCH_EXTENSIONS");
-  if (named && *named) return plugin_in(named);
-  for (const fs::path folder : own_folders(is_of_wheel() ? chosen_executable() : std::string()))
-    if (const Plugin found = plugin_in(folder); !found.file.empty()) return found;
-  return {};
+  return named ? named : "";
+}
+
+Plugin find_plugin() {
+  if (!named_folder().empty()) return plugin_in(named_folder());
+  const std::string python = is_of_wheel() ? chosen_executable() : std::string();
+  const TorchLocation torch = torch_of_python(python);
+  Plugin first;
+  for (const fs::path folder : own_folders(python)) {
+    const Plugin found = plugin_in(folder);
+    // the program may be linked with the library of one environment, and run with the Python of another one
+    if (!found.file.empty() && (torch.folder.empty() || same_torch(found.torch, torch))) return found;
+    if (first.file.empty()) first = found;
+  }
+  return first;
 }
 
 const Plugin& plugin() {
@@ -79,6 +91,8 @@ const TorchLocation& direct_torch() { return plugin().torch; }
 
 std::string direct_obstacle() {
   const TorchLocation& wanted = direct_torch();
+  if (wanted.folder.empty() && !named_folder().empty())
+    return concat("FTN_PYTORCH_EXTENSIONS is \"", named_folder(), "\", where the direct path is not: ", direct_cure());
   if (wanted.folder.empty()) return concat("the direct path is not built: ", direct_cure());
   if (opened_direct_plugin()) return {};
   const TorchLocation there = torch_in(wanted.folder);

@@ -12,14 +12,12 @@
 #include "base/error.hpp"
 #include "base/paths.hpp"
 #include "ftn_pytorch.h"
+#include "python/own_parts.hpp"
 
 namespace fs = std::filesystem;
 
 namespace fpt {
 namespace {
-
-// Empty in a wheel, which lies in the environment whose Python it takes, and is found there by import.
-constexpr bool is_wheel = sizeof(FPT_BUILD_PYTHON) == 1;
 
 std::string variable(const char* name) {
   const char* value = std::getenv(name);
@@ -88,7 +86,7 @@ VirtualEnvironment read_pyvenv(const fs::path& executable) {
       if (!(words >> key >> equals) || equals != "=" || !std::getline(words >> std::ws, value)) continue;
       if (key == "home") result.home = value;
       if (key == "version" || key == "version_info") result.version = minor_version(value);
-      if (key == "include-system-site-packages") result.sees_system = value == "true";
+      if (key == "include-system-site-packages") result.sees_system = value[0] == 't' || value[0] == 'T';
     }
     break;
   }
@@ -110,19 +108,6 @@ std::string version_of(const fs::path& executable, const VirtualEnvironment& env
   return version.empty() ? version_in(real.parent_path().parent_path()) : version;
 }
 
-/// The Pythons that this library has a half for beside it, for the text of a failure.
-std::string versions_here() {
-  std::string text = FPT_BUILD_PYTHON_VERSION;
-  const std::string start = "libftn_pytorch_";
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(own_folder(), error)) {
-    const std::string name = entry.path().filename().string();
-    const std::string version = name.rfind(start, 0) == 0 ? version_in_name(name.substr(start.size())) : std::string();
-    if (!version.empty() && version != FPT_BUILD_PYTHON_VERSION) text += " and " + version;
-  }
-  return text;
-}
-
 /// python3.13t: without running it, only the name of the file behind its links tells.
 bool is_free_threaded(fs::path executable, const std::string& version) {
   constexpr int most_links = 40;  // as the system follows
@@ -133,16 +118,6 @@ bool is_free_threaded(fs::path executable, const std::string& version) {
     executable = executable.parent_path() / target;
   }
   return executable.filename() == "python" + version + "t";
-}
-
-/// A file that can be executed and is no script.
-bool is_program(const fs::path& file) {
-  std::error_code error;
-  if (!fs::is_regular_file(file, error) || access(file.c_str(), X_OK) != 0) return false;
-  std::ifstream content(file, std::ios::binary);
-  char magic[2] = {};
-  content.read(magic, 2);
-  return magic[0] != '#' || magic[1] != '!';
 }
 
 void require_program(const fs::path& executable, const std::string& what) {
@@ -170,6 +145,22 @@ fs::path prefix_of(const fs::path& executable, const VirtualEnvironment& environ
        ((named.empty() ? real : named) / "lib").string(), ": is the installation complete?");
 }
 
+/// Where the libpython of an installation may be.
+std::vector<fs::path> libraries_of(const fs::path& prefix, const std::string& version) {
+  const std::string name = "libpython" + version + ".so.1.0";
+  utsname machine{};
+  uname(&machine);
+  return {prefix / "lib" / name, prefix / "lib64" / name,
+          prefix / "lib" / concat(machine.machine, "-linux-gnu") / name};
+}
+
+bool is_libpython_of(const std::string& file, const PythonChoice& choice) {
+  if (is_under(file, choice.prefix)) return true;
+  for (const fs::path& own : libraries_of(choice.prefix, choice.version))
+    if (resolved(own) == file) return true;
+  return false;
+}
+
 /// Fills in version and prefix of an executable that has been found to fit.
 void require_fitting(PythonChoice& choice, const std::string& what, const LoadedPython& loaded) {
   require_program(choice.executable, what);
@@ -180,16 +171,14 @@ void require_fitting(PythonChoice& choice, const std::string& what, const Loaded
   if (!choice.version.empty() && !is_known && python_half(choice.version, choice.executable).empty())
     fail(FPT_ERR_VERSION, what, ", which is Python ", choice.version, ", but this library was built for Python ",
          versions_here(), ": choose a Python ", versions_here(), ", or ",
-         is_wheel ? concat("install ftn-pytorch ", FPT_VERSION, " for this one")
-                  : "build the library again with -DPython_EXECUTABLE naming this one");
+         is_of_wheel() ? concat("install ftn-pytorch ", FPT_VERSION, " for this one")
+                       : "build the library again with -DPython_EXECUTABLE naming this one");
   choice.prefix = prefix_of(choice.executable, environment, choice.version, what).string();
-  if (!loaded.file.empty() && (loaded.version != choice.version || !is_under(loaded.file, choice.prefix)))
+  if (!loaded.file.empty() && (loaded.version != choice.version || !is_libpython_of(loaded.file, choice)))
     fail(FPT_ERR_VERSION, what, ", which belongs to the Python ", choice.version, " installed in ", choice.prefix,
          ", but this program uses the Python library ", loaded.file, " of Python ", loaded.version,
          ": choose a Python of that installation");
-  if (is_wheel && python_package_folder(choice.executable).empty())
-    fail(FPT_ERR_IMPORT, what, ", which has no ftn_pytorch: install it there (", choice.executable,
-         " -m pip install ftn-pytorch==", FPT_VERSION, ")");
+  require_package(choice.executable, what);
 }
 
 void require_fitting_home(const PythonChoice& choice) {
@@ -214,9 +203,11 @@ void add_path_files(std::vector<std::string>& folders, const fs::path& packages)
   for (const auto& entry : fs::directory_iterator(packages, error)) {
     if (entry.path().extension() != ".pth") continue;
     std::ifstream file(entry.path());
-    for (std::string line; std::getline(file, line);)
+    for (std::string line; std::getline(file, line);) {
+      line.erase(line.find_last_not_of(" \t\r") + 1);
       if (!line.empty() && line.front() != '#' && fs::is_directory(packages / line, error))
         folders.push_back((packages / line).string());
+    }
   }
 }
 
@@ -225,26 +216,6 @@ bool has_torch(const std::string& python) {
     if (is_there(folder / "torch" / "version.py")) return true;
   return false;
 }
-
-/// The Python that programs take if no variable names one: that of the build, or that of the environment in which this
-/// library lies (<prefix>/lib/python3.N/site-packages/ftn_pytorch/lib); for packages of a user or of an administrator,
-/// which have no Python in their prefix, the first one of this version in PATH. Empty if there is none.
-std::string default_python() {
-  if (!is_wheel) return FPT_BUILD_PYTHON;
-  const std::string name = concat("python", FPT_BUILD_PYTHON_VERSION);
-  fs::path folder = own_folder();
-  while (folder.has_relative_path() && folder.filename().string().rfind("python3", 0) != 0)
-    folder = folder.parent_path();
-  const fs::path own = folder.parent_path().parent_path() / "bin" / name;
-  if (is_program(own)) return own.string();
-  std::istringstream path(variable("PATH"));
-  for (std::string part; std::getline(path, part, ':');)
-    if (!part.empty() && is_program(fs::path(part) / name)) return absolute((fs::path(part) / name).string());
-  return {};
-}
-
-constexpr const char* default_reason =
-    is_wheel ? "the environment in which this library lies" : "the Python this library was built with";
 
 /// The Python of the active environment if it fits and does not lack the torch of the default one, else the default
 /// one. Activating an environment for other work is no order to this library, so it cannot be an error.
@@ -265,21 +236,30 @@ PythonChoice choose_without_order(const LoadedPython& loaded) {
     }
     break;
   }
+  const std::string what = misfit.empty() ? "no Python was chosen" : misfit;
   if (ours.empty())
-    fail(FPT_ERR_INTERPRETER, misfit.empty() ? "no Python was chosen" : misfit, ", and no python",
-         FPT_BUILD_PYTHON_VERSION, " was found for the library in ", own_folder().string(),
-         ": name one in FTN_PYTORCH_PYTHON");
-  PythonChoice choice{ours, {}, {}, default_reason, {}};
-  const std::string what = is_wheel ? concat("that of this library is \"", ours, "\"")
-                                    : concat("the Python this library was built with was \"", ours, "\"");
-  require_fitting(choice, (misfit.empty() ? "no Python was chosen, and " : misfit + "; and ") + what, loaded);
+    fail(FPT_ERR_INTERPRETER, what, ", and no environment was found for the library in ", own_folder().string(),
+         ": name a Python in FTN_PYTORCH_PYTHON");
+  PythonChoice choice{ours, {}, {}, default_python_reason(), {}};
+  require_fitting(choice,
+                  concat(what, misfit.empty() ? ", and " : "; and ", default_python_reason(), " is \"", ours, "\""),
+                  loaded);
   if (!misfit.empty())
     choice.warning = concat("The active environment is not used: ", misfit, ". In its place runs ", ours, ", ",
-                            default_reason, ". FTN_PYTORCH_PYTHON chooses one without this warning.");
+                            default_python_reason(), ". FTN_PYTORCH_PYTHON chooses one without this warning.");
   return choice;
 }
 
 }  // namespace
+
+bool is_program(const fs::path& file) {
+  std::error_code error;
+  if (!fs::is_regular_file(file, error) || access(file.c_str(), X_OK) != 0) return false;
+  std::ifstream content(file, std::ios::binary);
+  char magic[2] = {};
+  content.read(magic, 2);
+  return magic[0] != '#' || magic[1] != '!';
+}
 
 void fail_free_threaded(const std::string& what) {
   fail(FPT_ERR_VERSION, what, ", which is a free-threaded Python: choose a Python ", versions_here(),
@@ -319,60 +299,29 @@ std::vector<std::string> package_folders(const std::string& python) {
   };
   if (environment.found) add_prefix(environment.prefix);
   if (!environment.sees_system) return folders;
-  const std::string home = variable("HOME");
-  if (!home.empty()) add(fs::path(home) / ".local" / "lib" / version / "site-packages");
+  const std::string home = variable("HOME"), user = variable("PYTHONUSERBASE");
+  if (!user.empty() || !home.empty())
+    add((user.empty() ? fs::path(home) / ".local" : fs::path(user)) / "lib" / version / "site-packages");
   const fs::path base = (environment.found ? resolved(environment.home) : resolved(python).parent_path()).parent_path();
   add_prefix(base);
-  // Debian keeps packages of its own here
+  // what an administrator has installed: distributions of the Red Hat family, and Debian
+  if (base == "/usr") add_prefix("/usr/local");
   add(fs::path("/usr/local/lib") / version / "dist-packages");
+  // Debian keeps packages of its own here
   add(base / "lib" / "python3" / "dist-packages");
   return folders;
 }
 
-std::string python_package_folder(const std::string& python) {
-  if (is_wheel) {
-    if (python.empty()) return {};
-    for (const fs::path folder : package_folders(python))
-      if (is_there(folder / "ftn_pytorch" / "_embed.py")) return folder.string();
-    return {};
-  }
-  const fs::path folder = (own_folder() / FPT_PYTHON_PACKAGE_RELATIVE).lexically_normal();
-  if (!is_there(folder / "ftn_pytorch" / "_embed.py")) return {};
-  std::error_code error;
-  // a link in a build tree; an installed one is below the prefix, which has been resolved
-  return fs::is_symlink(folder, error) ? resolved(folder).string() : folder.string();
-}
-
-std::vector<std::string> own_folders(const std::string& python) {
-  std::vector<std::string> folders = {own_folder().string()};
-  const std::string packages = is_wheel ? python_package_folder(python) : std::string();
-  if (!packages.empty()) folders.push_back((fs::path(packages) / "ftn_pytorch" / "lib").string());
-  return folders;
-}
-
-std::string python_half(const std::string& version, const std::string& python) {
-  for (const fs::path folder : own_folders(python)) {
-    const fs::path file = folder / ("libftn_pytorch_python" + version + ".so");
-    if (is_there(file)) return file.string();
-  }
-  return {};
-}
-
 std::string libpython_of(const PythonChoice& choice) {
-  const std::string name = "libpython" + choice.version + ".so.1.0";
-  utsname machine{};
-  uname(&machine);
-  const fs::path of_debian = fs::path("lib") / concat(machine.machine, "-linux-gnu");
-  for (const fs::path& folder : {fs::path("lib"), fs::path("lib64"), of_debian})
-    if (const fs::path file = choice.prefix / folder / name; is_there(file)) return file.string();
-  fail(FPT_ERR_INTERPRETER, choice.executable, " is a Python without a shared libpython (no ", name, " in ",
+  for (const fs::path& file : libraries_of(choice.prefix, choice.version))
+    if (is_there(file)) return file.string();
+  const std::string name = "libpython" + choice.version;
+  fail(FPT_ERR_INTERPRETER, choice.executable, " is a Python without a shared libpython (no ", name, ".so.1.0 in ",
        choice.prefix,
        "/lib), which cannot be embedded: use a Python that was configured with --enable-shared, such as "
-       "that of conda, of a distribution (Debian, Ubuntu: libpython",
-       choice.version, "), or PYTHON_CONFIGURE_OPTS=--enable-shared pyenv install");
+       "that of conda, of a distribution (Debian, Ubuntu: ",
+       name, "), or PYTHON_CONFIGURE_OPTS=--enable-shared pyenv install");
 }
-
-bool is_of_wheel() noexcept { return is_wheel; }
 
 std::string program_path() {
   std::error_code error;

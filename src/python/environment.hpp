@@ -37,25 +37,14 @@ PythonChoice choose_python(const std::string& python, const LoadedPython& loaded
 /// in path files (.pth) is not run.
 std::vector<std::string> package_folders(const std::string& python);
 
-/// Folder that holds the Python package of this library; empty if it is not there. Found relative to the library
-/// itself; for a library of a wheel it is among the packages of the Python executable.
-std::string python_package_folder(const std::string& python);
-
-/// Folders in which files of this library lie that fit one Python or one torch: that of the library itself, and for one
-/// of a wheel that of the wheel in the environment of a Python executable, if one is given.
-std::vector<std::string> own_folders(const std::string& python);
-
-/// File of the half of this library for a version of Python, empty if there is none.
-std::string python_half(const std::string& version, const std::string& python);
+/// A file that can be executed and is no script.
+bool is_program(const std::filesystem::path& file);
 
 /// File of the libpython of a Python. FPT_ERR_INTERPRETER if it has none.
 std::string libpython_of(const PythonChoice& choice);
 
 /// The failure where a Python has no interpreter lock; `what` names it.
 [[noreturn]] void fail_free_threaded(const std::string& what);
-
-/// Whether this library is that of a wheel, which has no Python of its build.
-bool is_of_wheel() noexcept;
 
 /// Path of the running program.
 std::string program_path();

@@ -20,9 +20,11 @@
 #include "base/rank.hpp"
 #include "base/threads.hpp"
 #include "base/visit.hpp"
+#include "ftn_pytorch.h"
 #include "observe/observe.hpp"
 #include "python/crash.hpp"
 #include "python/environment.hpp"
+#include "python/own_parts.hpp"
 #include "python/python_library.hpp"
 
 #if defined(__GLIBC__)
@@ -155,6 +157,16 @@ void use_pack(bool is_adopted) {
   }
 }
 
+/// The package that Python imports may be another one: PYTHONPATH and path files have a say, and a Python that the
+/// program has started is its own.
+void require_version_of_package() {
+  const py::module_ module = py::module_::import("ftn_pytorch._version");
+  const auto version = module.attr("__version__").cast<std::string>();
+  if (version != FPT_VERSION)
+    fail(FPT_ERR_VERSION, "the Python part of ftn_pytorch is ", version, " in ",
+         module.attr("__file__").cast<std::string>(), ", and this library is ", FPT_VERSION, ": install both together");
+}
+
 /// With the lock held: our Python package, and what it does at the start.
 void prepare(const InterpreterInfo& info) {
   try {
@@ -164,6 +176,7 @@ void prepare(const InterpreterInfo& info) {
       if (!path.contains(folder)) path.insert(0, folder);
     }
     if (make_core_module) checked(make_core_module(), "making the module of the core");
+    require_version_of_package();
     use_pack(info.adopted);
     py::module_ module = py::module_::import("ftn_pytorch._embed");
     py::dict facts;

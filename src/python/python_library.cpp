@@ -12,6 +12,7 @@
 #include "base/error.hpp"
 #include "base/paths.hpp"
 #include "ftn_pytorch.h"
+#include "python/own_parts.hpp"
 
 namespace fpt {
 namespace {
@@ -26,6 +27,9 @@ struct Opened {
 };
 Opened& opened = *new Opened;
 std::mutex& opening = *new std::mutex;
+
+// After everything that the half provides while it is opened, which other threads may ask for.
+std::atomic<bool> is_open{false};
 
 /// A function of the Python in this process; null if there is none.
 void* function_of_python(const char* name) {
@@ -87,9 +91,10 @@ bool announce_python_library(const char* version, int abi) noexcept {
 }
 
 void open_python_library(const std::string& python) {
-  if (state == State::announced) return;
+  if (is_open) return;
   const std::lock_guard<std::mutex> lock(opening);
-  if (state != State::announced) open(python);
+  if (state != State::announced) open(python);  // a test may be linked with it
+  is_open = true;
 }
 
 PythonChoice python_to_start(const std::string& python) {
@@ -102,6 +107,10 @@ PythonChoice python_to_start(const std::string& python) {
 
 std::string chosen_executable() {
   try {
+    {
+      const std::lock_guard<std::mutex> lock(opening);
+      if (!opened.choice.executable.empty()) return opened.choice.executable;
+    }
     return python_to_start({}).executable;
   } catch (const Error&) {
     return {};

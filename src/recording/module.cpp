@@ -300,6 +300,7 @@ PYBIND11_MODULE(_ftn_pytorch_recording, module) {
   namespace py = pybind11;
   using fpt::recording::Replay;
   fpt::recording::require_torch_of_the_build();
+  module.attr("version") = FPT_RECORDING_VERSION;
   module.doc() = "Recorded functions of ftn_pytorch.recording, run without Python.";
   py::class_<Replay>(module, "Replay", py::custom_type_setup(fpt::recording::take_part_in_collection))
       .def(py::init<const py::tuple&, const py::dict&, const py::object&>(), py::arg("args"), py::arg("named"),

@@ -4,6 +4,7 @@
 import os
 import shutil
 import subprocess
+import sys
 import sysconfig
 import warnings
 from pathlib import Path
@@ -104,7 +105,7 @@ def test_library_without_the_plugin(build_dir, load, tmp_path, monkeypatch):
     library = next(build_dir.glob("lib*/libftn_pytorch.so"))
     shutil.copy(library.resolve(), tmp_path / Path(os.readlink(library)).name)
     printed = load("direct", LD_LIBRARY_PATH=str(tmp_path), LD_PRELOAD=str(next(tmp_path.iterdir())))
-    assert "libftn_pytorch_direct.so is missing" in printed
+    assert "the direct path is not built: build this library with -DFTN_PYTORCH_DIRECT=ON" in printed
 
 
 def test_library_without_the_half_with_python(build_dir, load, tmp_path):
@@ -114,13 +115,21 @@ def test_library_without_the_half_with_python(build_dir, load, tmp_path):
     alone = {"LD_LIBRARY_PATH": str(tmp_path), "LD_PRELOAD": str(next(tmp_path.iterdir()))}
     printed = load("python", **alone)
     assert printed.startswith("FTN_PYTORCH_ERR_INTERPRETER")
-    assert "the part of this library that runs Python is not installed" in printed and str(tmp_path) in printed
+    version = sysconfig.get_python_version()
+    assert f"the part of this library that runs Python {version} is not installed" in printed
+    assert str(tmp_path) in printed
 
 
 def test_libpython_that_cannot_be_loaded(load, tmp_path):
     """Only what runs in Python needs it."""
-    (tmp_path / sysconfig.get_config_var("INSTSONAME")).write_bytes(b"no library")
-    broken = {"LD_LIBRARY_PATH": str(tmp_path)}
+    version = sysconfig.get_python_version()
+    python = tmp_path / "bin" / f"python{version}"
+    python.parent.mkdir()
+    shutil.copy(os.path.realpath(sys.executable), python)
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / python.name).symlink_to(sysconfig.get_path("stdlib"))
+    (tmp_path / "lib" / f"libpython{version}.so.1.0").write_bytes(b"no library")
+    broken = {"FTN_PYTORCH_PYTHON": str(python)}
     assert load("direct", **broken) == "backend: direct\npython: 0\n"
     printed = load("python", **broken)
     assert printed.startswith("FTN_PYTORCH_ERR_INTERPRETER") and "could not be loaded: " in printed

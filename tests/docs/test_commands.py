@@ -66,7 +66,7 @@ def check(words: list[str], page: Path) -> None:
     elif program == "ftn_pytorch" or program.endswith("/bin/ftn_pytorch"):
         check_subcommand(arguments, page)
     else:
-        if program == "build/model" and page.parent == ROOT / "docs":
+        if program in ("build/model", "build/first") and page.parent in (ROOT, ROOT / "docs"):
             return  # the program of a reader
         built = re.fullmatch(r"build/(?:(\w+)/examples/(\w+)/)?(\w+)", program)
         assert built, f"{program}: no program that is known here"
@@ -104,7 +104,7 @@ def check_python(arguments: list[str], page: Path) -> None:
     if arguments[:2] == ["-X", "faulthandler"]:
         arguments = arguments[2:]
     if arguments[:3] == ["-m", "pip", "install"]:
-        packages = {"lightning", "nvidia-pytriton==0.7.0", "onnx", "onnxruntime", "onnxscript", "tensorboard"}
+        packages = {"lightning", "ninja", "nvidia-pytriton==0.7.0", "onnx", "onnxruntime", "onnxscript", "tensorboard"}
         packages |= {"tritonclient[grpc]", "ftn-pytorch[torch]", "cmake", "matplotlib"}
         assert set(arguments[3:]) <= packages
     elif arguments[:2] == ["-m", "ftn_pytorch"]:

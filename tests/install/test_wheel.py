@@ -208,6 +208,56 @@ def test_a_python_without_the_package(program: Path, tmp_path: Path) -> None:
     assert "which has no ftn_pytorch: install it there" in done.stderr and "pip install ftn-pytorch==" in done.stderr
 
 
+def test_a_package_of_another_version(program: Path, environment: Environment, tmp_path: Path) -> None:
+    other = with_torch_of_tests(make(tmp_path / "other", sys.executable, wheel_of(HERE_VERSION)))
+    (other.packages / "ftn_pytorch" / "_version.py").write_text('__version__ = "0.0.1"\n')
+    done = attempt(program, SCRIPT, cwd=tmp_path, FTN_PYTORCH_PYTHON=str(other.python))
+    assert done.returncode != 0 and "which has ftn_pytorch 0.0.1 in " in done.stderr
+    done = attempt(program, SCRIPT, cwd=tmp_path, **other.active)
+    assert (done.returncode, done.stdout) == (0, "15\n"), done.stderr
+    assert "The active environment is not used" in done.stderr and "ftn_pytorch 0.0.1" in done.stderr
+    path = {"PYTHONPATH": str(other.packages)}
+    done = attempt(program, SCRIPT, cwd=tmp_path, **path)
+    assert done.returncode != 0 and "0.0.1 in " in done.stderr
+
+
+def test_files_that_are_links_to_a_store(tmp_path: Path) -> None:
+    """As package managers install: the environment is that of the links."""
+    linked = with_torch_of_tests(make(tmp_path / "linked", sys.executable, wheel_of(HERE_VERSION)))
+    package, store = linked.packages / "ftn_pytorch", tmp_path / "store"
+    shutil.copytree(package, store)
+    for file in [path for path in package.rglob("*") if path.is_file()]:
+        file.unlink()
+        file.symlink_to(store / file.relative_to(package))
+    program = build("find_package", tmp_path, **linked.active)
+    assert run(program, SCRIPT, cwd=tmp_path) == "15\n"
+    assert run(linked.folder / "bin" / "ftn_pytorch", "--prefix", cwd=tmp_path) == f"{package}\n"
+
+
+def test_a_python_that_is_gone_is_named(tmp_path: Path) -> None:
+    """And no other one runs in its place."""
+    own = make(tmp_path / "own", sys.executable, wheel_of(HERE_VERSION))
+    program = build("find_package", tmp_path, **own.active)
+    python = own.folder / "bin" / f"python{HERE_VERSION}"
+    python.unlink()
+    python.symlink_to(tmp_path / "gone")
+    done = attempt(program, SCRIPT, cwd=tmp_path)
+    assert done.returncode != 0
+    assert str(python) in done.stderr and "there is no Python that can be executed" in done.stderr
+
+
+def test_a_library_in_no_environment(environment: Environment, tmp_path: Path) -> None:
+    """Such as a folder that pip was given by --target: nothing is guessed."""
+    folder = tmp_path / "target"
+    shutil.copytree(environment.packages / "ftn_pytorch", folder / "ftn_pytorch")
+    program = build("find_package", tmp_path, f"-DCMAKE_PREFIX_PATH={folder / 'ftn_pytorch'}")
+    done = attempt(program, SCRIPT, cwd=tmp_path)
+    assert done.returncode != 0
+    assert "no environment was found for the library in" in done.stderr and "FTN_PYTORCH_PYTHON" in done.stderr
+    named = {"FTN_PYTORCH_PYTHON": str(environment.python)}
+    assert run(program, SCRIPT, cwd=tmp_path, **named) == "15\n"
+
+
 def test_a_python_without_libpython(program: Path, environment: Environment, tmp_path: Path) -> None:
     base, version = tmp_path / "static", HERE_VERSION
     (base / "bin").mkdir(parents=True)

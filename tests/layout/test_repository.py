@@ -25,6 +25,8 @@ def test_versions_agree(cache: dict[str, str]) -> None:
     header = re.search(r'FPT_VERSION "(.+)"', (ROOT / "src" / "ftn_pytorch.h").read_text())[1]
     package = re.search(r'__version__ = "(.+)"', (ROOT / "python" / "ftn_pytorch" / "_version.py").read_text())[1]
     assert header == package == cache["CMAKE_PROJECT_VERSION"]
+    # of the interface: a program starts with the library of its minor version only
+    assert f"\nFTN_PYTORCH_{header.rpartition('.')[0]} {{\n" in (ROOT / "src" / "exports_core.map").read_text()
 
 
 def test_torch_is_pinned_in_one_place() -> None:

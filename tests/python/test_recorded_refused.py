@@ -337,7 +337,7 @@ def test_an_extension_that_is_missing(monkeypatch, tmp_path):
     monkeypatch.setattr(extension._Found, "module", None)
     monkeypatch.setattr(extension._Found, "obstacle", None)
     monkeypatch.setattr(installation, "library", lambda: str(tmp_path / "libftn_pytorch.so"))
-    assert "is missing; it is built together with the direct path" in extension.obstacle()
+    assert "is missing: configure the library with -DFTN_PYTORCH_DIRECT=ON" in extension.obstacle()
 
 
 @pytest.mark.parametrize(

@@ -23,10 +23,14 @@ from pathlib import Path
 from ..errors import FtnPytorchError
 from ..host import files, installation
 
-_FILES = ("libftn_pytorch_direct.so", "_ftn_pytorch_recording.*.so", "libftn_pytorch_direct.torch")
+_FILES = ("*.so", "libftn_pytorch_direct.torch")
 """What is built. The last one names the torch, and the library looks at it first: so it is also written last."""
 
-_LOAD = "import ctypes, sys, torch; [ctypes.CDLL(file) for file in sys.argv[1:]]"
+_LOAD = """
+import ctypes, sys, torch
+extension, plugin = map(ctypes.CDLL, sorted(sys.argv[1:]))
+plugin.fpt_direct_table_get, extension.PyInit__ftn_pytorch_recording
+"""
 _LAST_LINES = 30
 
 
@@ -58,15 +62,17 @@ def run(chosen: argparse.Namespace) -> int:
     _require_place(folder)
     cmake = _program("cmake", "cmake")
     ninja = _program("ninja", "ninja")
-    compiler = os.environ.get("CXX") or next(filter(shutil.which, ("c++", "g++", "clang++")), "")
-    if not compiler or not shutil.which(shlex.split(compiler)[0]):
+    if chosen.jobs < 1:
+        raise FtnPytorchError("ARGUMENT", f"--jobs is {chosen.jobs}: at least one compiler must run")
+    wish = os.environ.get("CXX", "")
+    programs = wish.split()[:1] or ["c++", "g++", "clang++"]
+    if not any(map(shutil.which, programs)):
         raise FtnPytorchError(
-            "FILE",
-            f"there is no C++ compiler{f' {compiler}' * bool(compiler)}: install g++ 10 or newer, or name one in CXX",
+            "FILE", f"there is no C++ compiler{f' {wish}' * bool(wish)}: install g++ 10 or newer, or name one in CXX"
         )
     begin = time.perf_counter()
     with tempfile.TemporaryDirectory() as temporary:
-        options = ("-G", "Ninja", f"-DCMAKE_MAKE_PROGRAM={ninja}", f"-DCMAKE_CXX_COMPILER={compiler}")
+        options = ("-G", "Ninja", f"-DCMAKE_MAKE_PROGRAM={ninja}")
         settings = ("-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_BUILD_WITH_INSTALL_RPATH=ON", "-DCMAKE_INSTALL_LIBDIR=lib")
         purpose = (
             "-DFTN_PYTORCH_DIRECT=ON",
@@ -93,7 +99,7 @@ def _require_place(folder: Path) -> None:
     """FILE where nothing can be written."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        files.require_place(str(folder / _FILES[0]))
+        files.require_place(str(folder / _FILES[-1]))
     except (FtnPytorchError, OSError) as failure:
         raise FtnPytorchError(
             "FILE",

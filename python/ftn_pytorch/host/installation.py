@@ -16,7 +16,9 @@ _CONFIG_FILES = ("ftn_pytorch-config.cmake", "ftn_pytorchConfig.cmake")
 
 
 def _package() -> Path:
-    return Path(__file__).resolve().parents[1]
+    # not resolved first: package managers link the files of an environment to a store
+    found = Path(__file__).absolute().parents[1]
+    return found if (found / "lib" / "libftn_pytorch.so").is_file() else found.resolve()
 
 
 def is_wheel() -> bool:
@@ -73,6 +75,13 @@ def library() -> str:
         for file in (*place.glob("lib*/libftn_pytorch.so"), *place.glob("lib/*/libftn_pytorch.so")):
             return str(file)
     return ""
+
+
+def extensions_for(torch_version: str, core: str) -> list[str]:
+    """The same folders, those for another torch behind the others: a program may be linked with the library of one
+    environment, and run with the Python of another one."""
+    made = {folder: torch_of_plugin(folder) for folder in extension_folders(core)}
+    return sorted(made, key=lambda folder: (found := made[folder]) is not None and found[1] != torch_version)
 
 
 def extension_folders(core: str) -> list[str]:

@@ -10,6 +10,7 @@ import sysconfig
 import threading
 from typing import Any
 
+from .._version import __version__
 from ..host import installation, private_names, process
 
 _NAME = "_ftn_pytorch_recording"
@@ -43,13 +44,13 @@ def is_intercepted() -> bool:
 
 
 def _find() -> None:
-    import torch  # noqa: F401  the extension needs its libraries
+    import torch  # the extension needs its libraries
 
     if private_names.dispatch_mode() is None:
         _Found.obstacle = "this torch has no modes that see the calls of operators"
         return
     name = f"{_NAME}.{sysconfig.get_config_var('SOABI')}.so"
-    folders = installation.extension_folders(process.start_info().get("core", ""))
+    folders = installation.extensions_for(torch.__version__, process.start_info().get("core", ""))
     file = next((path for folder in folders if os.path.isfile(path := os.path.join(folder, name))), None)
     if file is None:
         where = f"{os.path.join(folders[0], name)} is missing" if folders else "the library is not found from here"
@@ -64,5 +65,8 @@ def _find() -> None:
         loader.exec_module(found)
     except ImportError as failure:
         _Found.obstacle = f"{file} cannot be used: {failure}: {installation.direct_cure()}"
+        return
+    if getattr(found, "version", "") != __version__:
+        _Found.obstacle = f"{file} is not of this version, {__version__}: {installation.direct_cure()}"
         return
     _Found.module = found

@@ -48,6 +48,10 @@ def is_own_module(name: str) -> bool:
 @functools.cache
 def _is_own_file(path: str) -> bool:
     real = os.path.realpath(path)
+    # what lies elsewhere, by pip --target or a path file
+    packages = (getattr(sys.modules.get(name), "__file__", None) for name in ("torch", "numpy"))
+    if any(package and real.startswith(os.path.dirname(os.path.realpath(package)) + os.sep) for package in packages):
+        return False
     return not real.startswith(_INSTALLED) and not {"site-packages", "dist-packages"} & set(real.split(os.sep))
 
 

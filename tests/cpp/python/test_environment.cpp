@@ -6,6 +6,7 @@
 
 #include "base/paths.hpp"
 #include "python/environment.hpp"
+#include "python/own_parts.hpp"
 #include "support.hpp"
 
 namespace fpt {
