@@ -128,7 +128,7 @@ def test_no_variable_is_needed_at_run_time(program: Path, environment: Environme
     log = tmp_path / "log"
     assert run(program, SCRIPT, cwd=tmp_path, FTN_PYTORCH_LOG="info", FTN_PYTORCH_LOG_FILE=str(log)) == "15\n"
     assert f"{environment.folder}/bin/python" in log.read_text()
-    assert "chosen by the environment in which this library lies" in log.read_text()
+    assert "chosen by the Python of the environment in which this library lies" in log.read_text()
 
 
 def test_prefix_and_cmakedir(environment: Environment, tmp_path: Path) -> None:
