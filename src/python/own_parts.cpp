@@ -41,7 +41,8 @@ std::string first_in_path(const std::string& name) {
   const char* folders = std::getenv("PATH");
   std::istringstream path(folders ? folders : "");
   for (std::string part; std::getline(path, part, ':');)
-    if (!part.empty() && is_program(fs::path(part) / name)) return absolute_path(part + "/" + name).string();
+    if (!part.empty() && is_program(fs::path(part) / name))
+      return absolute_path((fs::path(part) / name).string()).string();
   return {};
 }
 
@@ -113,7 +114,7 @@ std::vector<std::string> own_folders(const std::string& python) {
 
 std::string python_half(const std::string& version, const std::string& python) {
   for (const fs::path folder : own_folders(python)) {
-    const fs::path file = folder / (half_begin + version + half_end);
+    const fs::path file = folder / concat(half_begin, version, half_end);
     if (is_there(file)) return file.string();
   }
   return {};
