@@ -23,19 +23,17 @@ std::filesystem::path absolute_path(const std::string& file) {
 std::string object_file_of(const void* address) {
   Dl_info info;
   if (!dladdr(address, &info) || !info.dli_fname) return {};
-  return resolved(info.dli_fname).string();
+  std::error_code error;
+  return std::filesystem::absolute(info.dli_fname, error).lexically_normal().string();
 }
 
 const std::filesystem::path& own_file() {
-  static const std::filesystem::path file = object_file_of(reinterpret_cast<const void*>(&own_file));
+  static const std::filesystem::path file = resolved(object_file_of(reinterpret_cast<const void*>(&own_file)));
   return file;
 }
 
 std::filesystem::path folder_as_found() {
-  Dl_info info;
-  if (!dladdr(reinterpret_cast<const void*>(&own_file), &info) || !info.dli_fname) return {};
-  std::error_code error;
-  return std::filesystem::absolute(info.dli_fname, error).parent_path().lexically_normal();
+  return std::filesystem::path(object_file_of(reinterpret_cast<const void*>(&own_file))).parent_path();
 }
 
 std::filesystem::path own_folder() { return own_file().parent_path(); }

@@ -13,7 +13,7 @@ std::filesystem::path resolved(const std::filesystem::path& path);
 /// A path that stays right when the working directory changes. FPT_ERR_FILE where there is none any more.
 [[nodiscard]] std::filesystem::path absolute_path(const std::string& file);
 
-/// File of the shared object that contains `address`, all links resolved; empty if unknown.
+/// File of the shared object that contains `address`, as the loader has found it; empty if unknown.
 std::string object_file_of(const void* address);
 
 /// The shared object that this code is in, all links resolved, once.

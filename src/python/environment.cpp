@@ -4,6 +4,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <climits>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -108,13 +109,19 @@ std::string version_of(const fs::path& executable, const VirtualEnvironment& env
   return version.empty() ? version_in(real.parent_path().parent_path()) : version;
 }
 
+/// Empty for what is no link. One question to the file system; std::filesystem asks two.
+std::string link_target(const fs::path& file) {
+  char target[PATH_MAX];
+  const ssize_t length = readlink(file.c_str(), target, sizeof target);
+  return length > 0 ? std::string(target, static_cast<std::size_t>(length)) : std::string();
+}
+
 /// python3.13t: without running it, only the name of the file behind its links tells.
 bool is_free_threaded(fs::path executable, const std::string& version) {
   constexpr int most_links = 40;  // as the system follows
-  std::error_code error;
   for (int i = 0; i < most_links; ++i) {
-    const fs::path target = fs::read_symlink(executable, error);
-    if (error) break;
+    const std::string target = link_target(executable);
+    if (target.empty()) break;
     executable = executable.parent_path() / target;
   }
   return executable.filename() == "python" + version + "t";
@@ -324,9 +331,8 @@ std::string libpython_of(const PythonChoice& choice) {
 }
 
 std::string program_path() {
-  std::error_code error;
-  const fs::path program = fs::read_symlink("/proc/self/exe", error);
-  return error ? "/proc/self/exe" : program.string();
+  const std::string program = link_target("/proc/self/exe");
+  return program.empty() ? "/proc/self/exe" : program;
 }
 
 }  // namespace fpt

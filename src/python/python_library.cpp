@@ -127,7 +127,7 @@ LoadedPython loaded_python() {
   if (!found) return {};
   const std::string_view text =
       reinterpret_cast<const char* (*)()>(found)();  // "3.11.7 (main, ...", also before a start
-  return {object_file_of(found), std::string(text.substr(0, text.find('.', text.find('.') + 1)))};
+  return {resolved(object_file_of(found)).string(), std::string(text.substr(0, text.find('.', text.find('.') + 1)))};
 }
 
 }  // namespace fpt

@@ -137,7 +137,8 @@ def test_cmake(block: Block, cache: dict[str, str], tmp_path: Path) -> None:
         )
         (packages / name / config).write_text(lines)
     (tmp_path / "CMakeLists.txt").write_text(block.text)
-    (tmp_path / "model.f90").write_text("end\n")
+    for name in ("model", "first"):
+        (tmp_path / f"{name}.f90").write_text("end\n")
     compiler = f"-DCMAKE_Fortran_COMPILER={cache['CMAKE_Fortran_COMPILER']}"
     options = [compiler, f"-DPython_EXECUTABLE={sys.executable}", f"-DCMAKE_PREFIX_PATH={tmp_path / 'prefix'}"]
     run(["cmake", "-S", tmp_path, "-B", tmp_path / "build", "-G", "Ninja", *options], tmp_path)

@@ -92,11 +92,11 @@ def test_first_program_of_the_readme(prefix: Path, tmp_path: Path) -> None:
         for language in ("python", "fortran", "cmake")
     }
     (tmp_path / "first.py").write_text(blocks["python"])
-    (tmp_path / "model.f90").write_text(blocks["fortran"])
+    (tmp_path / "first.f90").write_text(blocks["fortran"])
     (tmp_path / "CMakeLists.txt").write_text(blocks["cmake"])
     run("cmake", "-S", tmp_path, "-B", tmp_path / "build", "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={prefix}", cwd=tmp_path)
     run("cmake", "--build", tmp_path / "build", cwd=tmp_path)
-    word, loss = run(tmp_path / "build" / "model", cwd=tmp_path).split()
+    word, loss = run(tmp_path / "build" / "first", cwd=tmp_path).split()
     assert word == "loss" and 0 <= float(loss) < 1e-6
 
 
@@ -245,6 +245,24 @@ def test_makefile(prefix: Path, cache: dict[str, str], is_gnu_fortran: bool, tmp
 def test_c(prefix: Path, tmp_path: Path) -> None:
     program = build("c", tmp_path, f"-DCMAKE_PREFIX_PATH={prefix}")
     assert run(program, SCRIPT, cwd=tmp_path) == "15\n"
+
+
+@pytest.mark.slow
+def test_a_project_in_c_with_a_part_in_fortran(prefix: Path, tmp_path: Path) -> None:
+    program = build("two", tmp_path, f"-DCMAKE_PREFIX_PATH={prefix}").parent / "fortran" / "program"
+    assert run(program, SCRIPT, cwd=tmp_path) == "15\n"
+
+
+@pytest.mark.slow
+def test_add_subdirectory_comes_first(prefix: Path, tmp_path: Path) -> None:
+    """A dependency of the project may look for the package that the project itself builds."""
+    project = tmp_path / "project"
+    project.mkdir()
+    lines = (HERE / "add_subdirectory" / "CMakeLists.txt").read_text().replace("../../..", str(ROOT))
+    lines = lines.replace("../program.f90", str(HERE / "program.f90"))
+    (project / "CMakeLists.txt").write_text(lines + "find_package(ftn_pytorch REQUIRED)\n")
+    options = ("-G", "Ninja", f"-DPython_EXECUTABLE={sys.executable}", f"-DCMAKE_PREFIX_PATH={prefix}")
+    run("cmake", "-S", project, "-B", tmp_path / "build", *options, cwd=tmp_path)
 
 
 @pytest.mark.slow

@@ -21,7 +21,8 @@ TEST(Paths, WithoutAWorkingDirectoryNoRelativeOneCanBeTold) {
 }
 
 TEST(Paths, TheFileOfAnObjectInALibraryIsFound) {
-  EXPECT_EQ(object_file_of(reinterpret_cast<const void*>(&absolute_path)), fs::canonical("/proc/self/exe"));
+  EXPECT_EQ(fs::canonical(object_file_of(reinterpret_cast<const void*>(&absolute_path))),
+            fs::canonical("/proc/self/exe"));
   int local = 0;
   EXPECT_EQ(object_file_of(&local), "");
 }
