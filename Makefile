@@ -3,7 +3,7 @@
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
-.PHONY: help first demo check test test-all test-gpu test-tools test-ftorch wheel stress bench clean
+.PHONY: help first demo check test test-all test-gpu test-tools test-ftorch docs wheel stress bench clean
 
 ifeq ($(origin FC),default)
 FC := gfortran
@@ -99,7 +99,6 @@ endif
 	@tail -qn 1 build/pytest.log build/pytest-slow.log
 
 # Needs nothing but a Python, which makes environments of its own for it.
-.PHONY: docs
 docs:
 	@$(if $(wildcard build/environment),$(environment);) docs/site/build.sh
 

@@ -22,8 +22,8 @@ for version in "$@"; do
     fi
   done
 done
-rm -rf "$folder"
 mkdir -p "$folder"
+rm -f "$folder"/ftn_pytorch-*.whl "$folder/pythons.txt" # and nothing else: a variable names the folder
 for python in "${pythons[@]}"; do
   echo "== Wheel for Python $(version_of "$python")"
   "${pythons[0]}" -m pip --python "$python" wheel --no-deps -w "$folder" .

@@ -19,11 +19,11 @@ std::string object_file_of(const void* address);
 /// The shared object that this code is in, all links resolved, once.
 const std::filesystem::path& own_file();
 
-/// The same as the loader has found it, links not resolved: package managers link the files of an environment to a
-/// store.
-std::filesystem::path folder_as_found();
-
 /// Its folder, where the other files of an installation are looked for.
 std::filesystem::path own_folder();
+
+/// The same folder as the loader has found it, links not resolved: package managers link the files of an environment to
+/// a store.
+std::filesystem::path folder_as_found();
 
 }  // namespace fpt

@@ -170,7 +170,7 @@ void require_version_of_package() {
 /// With the lock held: our Python package, and what it does at the start.
 void prepare(const InterpreterInfo& info) {
   try {
-    const std::string folder = python_package_folder(info.adopted ? std::string() : info.executable);
+    const std::string folder = python_package_folder();
     if (!folder.empty()) {
       py::list path = py::module_::import("sys").attr("path");
       if (!path.contains(folder)) path.insert(0, folder);

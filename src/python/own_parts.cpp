@@ -77,13 +77,8 @@ const char* default_python_reason() noexcept {
                   : "the Python this library was built with";
 }
 
-std::string python_package_folder(const std::string& python) {
-  if (is_wheel) {
-    if (python.empty()) return {};
-    for (const fs::path folder : package_folders(python))
-      if (is_there(folder / "ftn_pytorch" / "_embed.py")) return folder.string();
-    return {};
-  }
+std::string python_package_folder() {
+  if (is_wheel) return {};
   const fs::path folder = (own_folder() / FPT_PYTHON_PACKAGE_RELATIVE).lexically_normal();
   if (!is_there(folder / "ftn_pytorch" / "_embed.py")) return {};
   std::error_code error;
@@ -93,7 +88,9 @@ std::string python_package_folder(const std::string& python) {
 
 void require_package(const std::string& python, const std::string& what) {
   if (!is_wheel) return;
-  const std::string folder = python_package_folder(python);
+  std::string folder;
+  for (const fs::path packages : package_folders(python))
+    if (folder.empty() && is_there(packages / "ftn_pytorch" / "_embed.py")) folder = packages.string();
   const std::string cure = concat("(", python, " -m pip install ftn-pytorch==", FPT_VERSION, ")");
   if (folder.empty()) fail(FPT_ERR_IMPORT, what, ", which has no ftn_pytorch: install it there ", cure);
   const std::string version = version_of_package(folder);
@@ -113,10 +110,12 @@ std::vector<std::string> own_folders(const std::string& python) {
 }
 
 std::string python_half(const std::string& version, const std::string& python) {
-  for (const fs::path folder : own_folders(python)) {
-    const fs::path file = folder / concat(half_begin, version, half_end);
-    if (is_there(file)) return file.string();
-  }
+  // beside the library first: a look at all packages of an environment is many questions to the file system
+  for (const std::string& environment : {std::string(), python})
+    for (const fs::path folder : own_folders(environment)) {
+      const fs::path file = folder / concat(half_begin, version, half_end);
+      if (is_there(file)) return file.string();
+    }
   return {};
 }
 

@@ -20,9 +20,9 @@ std::string default_python();
 /// What default_python is, in words.
 const char* default_python_reason() noexcept;
 
-/// Folder that holds the Python package of this library; empty if it is not there. Found relative to the library
-/// itself; for a library of a wheel among the packages of the Python executable.
-std::string python_package_folder(const std::string& python);
+/// Folder that holds the Python package of this library, found relative to the library itself; empty if it is not
+/// there. Empty, too, for a library of a wheel, whose package the Python that runs finds among its own.
+std::string python_package_folder();
 
 /// Nothing, or for a library of a wheel FPT_ERR_IMPORT where the environment of an executable has no ftn_pytorch, and
 /// FPT_ERR_VERSION where it is of another version. `what` says how the executable was chosen.

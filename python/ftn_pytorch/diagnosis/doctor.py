@@ -215,7 +215,8 @@ def _direct(info: Mapping[str, Any], core: str, torch: Any) -> Finding:
         if info.get("direct_obstacle"):
             return Finding("direct path", NOTE, info["direct_obstacle"], "saved models run through Python meanwhile")
         return Finding("direct path", OK, f"built for {info['direct_torch']}, which is the one in use")
-    folders = [folder for folder in installation.extension_folders(core) if installation.torch_of_plugin(folder)]
+    searched = installation.extensions_for(torch.__version__ if torch else "", core)
+    folders = [folder for folder in searched if installation.torch_of_plugin(folder)]
     if not folders:
         return Finding("direct path", NOTE, "not there: saved models run through Python", cure)
     made = installation.torch_of_plugin(folders[0])

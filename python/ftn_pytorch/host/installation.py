@@ -77,13 +77,6 @@ def library() -> str:
     return ""
 
 
-def extensions_for(torch_version: str, core: str) -> list[str]:
-    """The same folders, those for another torch behind the others: a program may be linked with the library of one
-    environment, and run with the Python of another one."""
-    made = {folder: torch_of_plugin(folder) for folder in extension_folders(core)}
-    return sorted(made, key=lambda folder: (found := made[folder]) is not None and found[1] != torch_version)
-
-
 def extension_folders(core: str) -> list[str]:
     """Folders in which libraries lie that fit one torch, in the order they are searched: that of the variable alone, or
     that of the library that the program has linked, and that of this package."""
@@ -91,6 +84,13 @@ def extension_folders(core: str) -> list[str]:
     if named:
         return [named]
     return list(dict.fromkeys(os.path.dirname(file) for file in (core, library()) if file))
+
+
+def extensions_for(torch_version: str, core: str) -> list[str]:
+    """The same folders, those for another torch behind the others: a program may be linked with the library of one
+    environment, and run with the Python of another one."""
+    made = {folder: torch_of_plugin(folder) for folder in extension_folders(core)}
+    return sorted(made, key=lambda folder: (found := made[folder]) is not None and found[1] != torch_version)
 
 
 def torch_of_plugin(folder: str) -> tuple[str, str] | None:

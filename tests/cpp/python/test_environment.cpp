@@ -312,7 +312,7 @@ TEST(ObjectFile, IsKnownForAnAddressOfThisProgram) {
 TEST(ProgramPath, IsAFile) { EXPECT_TRUE(fs::is_regular_file(program_path())); }
 
 TEST(PythonPackage, IsFoundRelativeToTheLibrary) {
-  EXPECT_TRUE(fs::is_regular_file(fs::path(python_package_folder({})) / "ftn_pytorch" / "_embed.py"));
+  EXPECT_TRUE(fs::is_regular_file(fs::path(python_package_folder()) / "ftn_pytorch" / "_embed.py"));
 }
 
 }  // namespace
