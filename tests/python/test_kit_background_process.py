@@ -175,7 +175,7 @@ def test_before_the_first_step_and_with_samples_that_wait(load, beside, tmp_path
     with ftn_pytorch.lock():
         hook(runner, "ftn_pytorch_train")(*batch(0))
         runner.save(str(tmp_path / "waiting"))
-    with pytest.warns(ftn_pytorch.host.process.FtnPytorchWarning, match="1 sets of samples waited to be learnt"):
+    with pytest.warns(ftn_pytorch.system.process.FtnPytorchWarning, match="1 sets of samples waited to be learnt"):
         plain.restore(str(tmp_path / "waiting"))
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import pickle
 
-from ..host import pack
+from ..system import pack
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def serve(pipe: Connection, pack_file: str | None, given: bytes) -> None:
         # The parent has told what is wrong with a pack.
         with contextlib.suppress(Exception):
             pack.use(pack_file)
-    from ..host import quick_import
+    from ..system import quick_import
 
     with quick_import.modules_of_frames_told():
         answers = pickle.loads(given)()

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..errors import FtnPytorchError
-from ..host import launcher, process
+from ..system import launcher, process
 from . import communicator
 from .communicator import Communicator
 
@@ -142,7 +142,7 @@ def prepare_fork() -> None:
     if torch is not None and torch.cuda.is_initialized():
         raise FtnPytorchError("ARGUMENT", f"{_LOAD} cannot fork a process that uses a GPU, as the script does")
     if "numpy" in sys.modules:
-        from ..host import openblas
+        from ..system import openblas
 
         openblas.set_threads(1)
 

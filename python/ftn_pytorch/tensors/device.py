@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 from ..errors import FtnPytorchError
-from ..host import private_names, process, shared_gpu
 from ..script import parameters
 from ..script.framework import NUMPY
+from ..system import private_names, process, shared_gpu
 
 
 def resolve(text: str | None, framework: str) -> str | None:

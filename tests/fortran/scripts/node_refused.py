@@ -7,7 +7,7 @@ import time
 import types
 
 import ftn_pytorch
-from ftn_pytorch.host import process
+from ftn_pytorch.system import process
 
 
 def ftn_pytorch_setup(way):
