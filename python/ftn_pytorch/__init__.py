@@ -20,6 +20,7 @@ _PLACES = {
     "all_reduce_mean": "ranks.means",
     "average_gradients": "ranks.gradients",
     "broadcast": "ranks.broadcasts",
+    "host": "system.host_values",
     "init_process_group": "ranks.process_group",
     "load_recording": "checkpoint.saved_recording",
     "lock": "system.fair_lock",

@@ -42,6 +42,7 @@ _PLACES = {
     "unpack": "values.results",
     "weights": "script.parameters",
     "describe_call": "diagnosis.call_log",
+    "set_values": "system.host_values",
     "join_node": "ranks.node",
     "fork": "ranks.node",
     "become_worker": "ranks.node",

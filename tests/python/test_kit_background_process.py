@@ -344,3 +344,10 @@ def test_a_program_without_fortran(tmp_path):
         env={**os.environ, "PYTHONPATH": package},
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "50 True\n", "")
+
+
+def test_the_process_beside_the_program_is_told_nothing_by_it(beside):
+    runner = beside(PLAIN + "    import ftn_pytorch\n    step = lambda *samples, fails: ftn_pytorch.host()\n")
+    hook(runner, "ftn_pytorch_train")(*batch(0))
+    with pytest.raises(Exception, match=r"ftn_pytorch\.host is not known here"):
+        runner._background.flush()

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..errors import FtnPytorchError
-from ..system import launcher, process
+from ..system import host_values, launcher, process
 from . import communicator
 from .communicator import Communicator
 
@@ -133,6 +133,7 @@ def join_node(handle: int, size: int) -> None:
     """Before the script is loaded; ``handle`` is that of the communicator, by which ``load`` finds it here."""
     _ours.append(NodeCommunicator(handle, size))
     communicator.know(_ours[0])
+    host_values.is_elsewhere(f"with {_LOAD} the script runs in another process than the program")
     sys.meta_path.insert(0, _NoMpi())
 
 
