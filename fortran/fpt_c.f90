@@ -14,7 +14,7 @@ module fpt_c
 
    public :: torch_arg
    public :: fpt_version, fpt_init, fpt_init_device, fpt_error_text, fpt_status_name, fpt_on_warning, fpt_set_threads
-   public :: fpt_diagnose
+   public :: fpt_set_host, fpt_diagnose
    public :: fpt_arg_array, fpt_arg_memory, fpt_arg_text, fpt_arg_name, fpt_pin, fpt_unpin
    public :: fpt_tensor_set, fpt_tensor_arg, fpt_tensor_info, fpt_tensor_data, fpt_tensor_is_set
    public :: fpt_tensor_address, fpt_tensor_free, fpt_tensor_from, fpt_tensor_own, fpt_tensor_disown
@@ -111,6 +111,14 @@ module fpt_c
          integer(c_int64_t), value :: n
          integer(c_int32_t) :: status
       end function fpt_set_threads
+
+      function fpt_set_host(values, count) bind(c) result(status)
+         import :: c_int32_t, torch_arg
+         implicit none
+         type(torch_arg), target :: values(*)
+         integer(c_int32_t), value :: count
+         integer(c_int32_t) :: status
+      end function fpt_set_host
 
       function fpt_diagnose(text, length) bind(c) result(status)
          import :: c_int32_t, c_int64_t, c_ptr

@@ -47,7 +47,8 @@ module ftn_pytorch
    use fpt_module, only : torch_module, torch_pymodule, torch_use_device => module_use_device, &
       torch_use_inference_mode => module_use_inference_mode
    use fpt_results, only : torch_results
-   use fpt_runtime, only : ftn_pytorch_diagnose, ftn_pytorch_init, ftn_pytorch_on_warning, ftn_pytorch_set_threads, &
+   use fpt_runtime, only : ftn_pytorch_diagnose, ftn_pytorch_init, ftn_pytorch_on_warning, ftn_pytorch_set_host, &
+      ftn_pytorch_set_threads, &
       ftn_pytorch_version
    use fpt_status, only : ftn_pytorch_on_error, FTN_PYTORCH_OK, FTN_PYTORCH_ERR_ARGUMENT, FTN_PYTORCH_ERR_FILE, &
       FTN_PYTORCH_ERR_FORMAT, FTN_PYTORCH_ERR_SYNTAX, FTN_PYTORCH_ERR_IMPORT, FTN_PYTORCH_ERR_SCRIPT, &

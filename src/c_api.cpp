@@ -83,6 +83,16 @@ fpt_status fpt_set_threads(int64_t n) {
   });
 }
 
+fpt_status fpt_set_host(fpt_arg values[], int32_t count) {
+  const fpt_status status = guard_call([&] {
+    require_arguments({values, count});
+    open_python_library({});
+    python_side().set_host({values, count});
+  });
+  discard_copies({values, count});
+  return status;
+}
+
 fpt_status fpt_diagnose(const char** text, int64_t* length) {
   const char* mode = floating_point_mode();  // of the caller, so before the guard, as the other
   const int team = openmp_team_size();

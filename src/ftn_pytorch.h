@@ -218,6 +218,17 @@ FPT_API void fpt_on_warning(void (*handler)(const char *text, int64_t length));
 FPT_STATUS fpt_set_threads(int64_t n);
 
 /**
+ * Tell all scripts of this process what they may want to know of the program: time, domain, grid. A script asks for it
+ * by ftn_pytorch.host(), also while it is loaded. Values of earlier calls stay unless they get a new one. Starts
+ * Python.
+ *
+ * @param values  [count] named scalars, texts and arrays; arrays are copied
+ * FPT_ERR_ARGUMENT for one without a name, FPT_ERR_KIND, _UNALLOCATED and the like, and what fpt_init() returns. Then
+ * no value has changed.
+ */
+FPT_STATUS fpt_set_host(fpt_arg values[], int32_t count);
+
+/**
  * Describe the installation: library, interpreter and why it was chosen, packages, threads, floating-point mode. One
  * line each, which begins with a verdict: "ok", "note" or "wrong".
  *

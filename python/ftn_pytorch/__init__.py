@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ._version import __version__ as __version__
 
-# Nothing is imported before a pack is in use (host/pack.py).
+# Nothing is imported before a pack is in use (system/pack.py).
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -20,9 +20,10 @@ _PLACES = {
     "all_reduce_mean": "ranks.means",
     "average_gradients": "ranks.gradients",
     "broadcast": "ranks.broadcasts",
+    "host": "system.host_values",
     "init_process_group": "ranks.process_group",
     "load_recording": "checkpoint.saved_recording",
-    "lock": "host.fair_lock",
+    "lock": "system.fair_lock",
     "procedure": "tensors.procedures",
     "rank": "ranks.own_rank",
     "recorded": "recording",

@@ -13,7 +13,7 @@ from ._version import __version__
 from .commands import bench, build_direct, check, describe, export, lint, new, pack, plot, replay_calls
 from .diagnosis import doctor
 from .errors import FtnPytorchError
-from .host import installation
+from .system import installation
 
 # Each has add_arguments and run.
 _COMMANDS = {

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from . import errors
-from .host import log, process, variables
+from .system import log, process, variables
 
 if TYPE_CHECKING:
     from .diagnosis.call_recorder import Recorder
@@ -42,6 +42,7 @@ _PLACES = {
     "unpack": "values.results",
     "weights": "script.parameters",
     "describe_call": "diagnosis.call_log",
+    "set_values": "system.host_values",
     "join_node": "ranks.node",
     "fork": "ranks.node",
     "become_worker": "ranks.node",
@@ -87,8 +88,8 @@ def load(kind: int, file: str, options: dict[str, Any], config: dict[str, Any]) 
     """
     recorder = _recorder()
     state = recorder.before_load() if recorder else {}
-    from .host import quick_import
     from .opening import open_runner
+    from .system import quick_import
 
     with process.affinity_kept(), quick_import.modules_of_frames_told():
         runner = open_runner(file, options, config)
@@ -100,8 +101,8 @@ def load(kind: int, file: str, options: dict[str, Any], config: dict[str, Any]) 
 
 def torch_functions(same_layout: int) -> Runner:
     """The functions of torch as a runner, for arrays of one axis order."""
-    from .host import quick_import
     from .runners.torch_functions import TorchFunctions
+    from .system import quick_import
 
     with quick_import.modules_of_frames_told():
         runner = TorchFunctions("same" if same_layout else "reversed")

@@ -9,7 +9,7 @@
 namespace fpt {
 namespace {
 
-// as in host/launcher.py, which tells why SLURM_NTASKS is not among them
+// as in system/launcher.py, which tells why SLURM_NTASKS is not among them
 constexpr const char* variables[][2] = {
     {"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"},
     {"PMI_SIZE", "PMI_RANK"},

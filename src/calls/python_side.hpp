@@ -36,6 +36,8 @@ class PythonSide {
   /// Whether it was started, and is no interpreter of the program.
   virtual bool is_own() const noexcept = 0;
   virtual void set_threads(int64_t n) = 0;
+  /// Tell all scripts: values that have names.
+  virtual void set_host(Args values) = 0;
   virtual Diagnosis diagnose(const DiagnosedFacts& facts) = 0;
   /// The torch that the running interpreter has imported or would import; asked without importing it.
   virtual TorchLocation torch() = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// Which ranks write what observation finds, and how much of it: FTN_PYTORCH_LOG_RANKS and FTN_PYTORCH_LOG_LIMIT.
-/// As in python/ftn_pytorch/host/choice.py.
+/// As in python/ftn_pytorch/system/choice.py.
 #pragma once
 
 #include <cstdint>

@@ -149,7 +149,7 @@ void use_pack(bool is_adopted) {
   if (is_adopted) return log(LogLevel::info, "FTN_PYTORCH_PACK is not used: the program has started Python itself");
   try {
     const Ref path = text_object(file);
-    py::module_::import("ftn_pytorch.host.pack").attr("use")(py::handle(path.get()));
+    py::module_::import("ftn_pytorch.system.pack").attr("use")(py::handle(path.get()));
   } catch (py::error_already_set& error) {
     if (!py::hasattr(error.value(), "status")) throw;
     fail(status_of_name(error.value().attr("status").cast<std::string>()),

@@ -37,6 +37,19 @@ Ref detached_value(fpt_arg& arg, bool same_layout, const std::string& label) {
   return make_in_form(array_of(arg), form, seen).object;
 }
 
+Ref named_values(Args values, bool same_layout, const char* what) {
+  Ref dict = checked(PyDict_New(), what);
+  for (int32_t i = 0; i < values.count; ++i) {
+    fpt_arg& arg = values[i];
+    const std::string label = argument_label(what, i, arg);
+    require_described(arg, label);
+    if (!arg.name[0]) fail(FPT_ERR_ARGUMENT, label, " needs a name: write torch_in(\"name\", value)");
+    const Ref value = detached_value(arg, same_layout, label);
+    if (PyDict_SetItemString(dict.get(), arg.name, value.get()) != 0) throw_python_error(label);
+  }
+  return dict;
+}
+
 void Call::push(Ref value) {
   if (count_ == max_arguments)
     fail(FPT_ERR_ARGUMENT, "more than ", max_arguments, " arguments in one call of ", function_.name);

@@ -22,6 +22,9 @@ constexpr int max_arguments = 256;
 /// the call they came with.
 Ref detached_value(fpt_arg& arg, bool same_layout, const std::string& label);
 
+/// Such values by their names, in a dict. @param what  one of them, for texts: "config"; FPT_ERR_ARGUMENT without name
+Ref named_values(Args values, bool same_layout, const char* what);
+
 /// Collects arguments, calls, and checks afterwards. Used once. With the interpreter lock held.
 ///
 /// What is inline here is the call that a simulation repeats: arrays seen before, without names, nothing to check.

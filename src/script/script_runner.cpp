@@ -20,19 +20,6 @@
 namespace fpt {
 namespace {
 
-Ref config_values(Args config, bool same_layout) {
-  Ref dict = checked(PyDict_New(), "config");
-  for (int32_t i = 0; i < config.count; ++i) {
-    fpt_arg& arg = config[i];
-    const std::string label = argument_label("config", i, arg);
-    require_described(arg, label);
-    if (!arg.name[0]) fail(FPT_ERR_ARGUMENT, label, " needs a name: write torch_in(\"name\", value)");
-    const Ref value = detached_value(arg, same_layout, label);
-    if (PyDict_SetItemString(dict.get(), arg.name, value.get()) != 0) throw_python_error(label);
-  }
-  return dict;
-}
-
 /// What was given, for runners/base.py, with what the core has completed.
 Ref option_values(Args given, const Options& options) {
   Ref dict = checked(PyDict_New(), "options");
@@ -115,7 +102,7 @@ std::unique_ptr<Runner> ScriptRunner::load(int32_t kind, const std::string& file
   if (!is_started()) ensure_started();
   const InterpreterLock gil;
   const TorchWatch torch;
-  const Ref values = config_values(config, options.same_layout), chosen = option_values(given, options),
+  const Ref values = named_values(config, options.same_layout, "config"), chosen = option_values(given, options),
             path = text_object(file);
   std::unique_ptr<ScriptRunner> loaded(new ScriptRunner);
   loaded->script_.options = options;

@@ -6,6 +6,7 @@
 #include "calls/python_side.hpp"
 #include "python/interpreter.hpp"
 #include "python/python_library.hpp"
+#include "script/call.hpp"
 #include "script/script_answer.hpp"
 #include "script/script_runner.hpp"
 
@@ -24,6 +25,13 @@ class ScriptSide : public PythonSide {
     const InterpreterLock gil;
     checked(PyObject_CallFunction(embed("set_threads"), "L", static_cast<long long>(n)),
             "setting the number of threads");
+  }
+
+  void set_host(Args values) override {
+    ensure_started();
+    const InterpreterLock gil;
+    const Ref named = named_values(values, /*same_layout=*/false, "host value");
+    checked(PyObject_CallFunctionObjArgs(embed("set_values"), named.get(), nullptr), "telling scripts of the host");
   }
 
   Diagnosis diagnose(const DiagnosedFacts& facts) override {

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from ftn_pytorch.host import choice
+from ftn_pytorch.system import choice
 
 WRITING = {"LOG": "info", "LOG_FILE": "log.%r", "PROFILE": "profile.%r", "TRACE": "trace.%r", "RECORD": "calls.%r"}
 

@@ -66,7 +66,7 @@ RELEASE_IN_THE_END = """
 
 
 def end_of(build_dir: Path, tmp_path: Path, host: str) -> subprocess.CompletedProcess:
-    script, program = tmp_path / "weather.py", tmp_path / "host.py"
+    script, program = tmp_path / "weather.py", tmp_path / "system.py"
     script.write_text("def work(): sum(range(20_000))\n")
     program.write_text(textwrap.dedent(host))
     (library,) = build_dir.glob("lib*/libftn_pytorch.so")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from pages import ROOT, Block, blocks_of
 
-from ftn_pytorch.host import launcher
+from ftn_pytorch.system import launcher
 
 PAGE = ROOT / "docs" / "cluster.md"
 # Each tells how it was called. srun and mpiexec run what they are given, once.

@@ -247,10 +247,10 @@ contains
       type(torch_optimizer) :: optimizer
       type(MPI_Comm) :: pairs
       character(:), allocatable :: errmsg
-      character(6), parameter :: ways(5) = [character(6) :: "thread", "rank", "mpi", "sum", "other"]
-      character(40), parameter :: texts(5) = [character(40) :: "has started threads", &
-         "there is no rank while it is loaded", "cannot import mpi4py.MPI", "ranks can meet in calls of the program", &
-         "RuntimeError: other"]
+      character(6), parameter :: ways(6) = [character(6) :: "thread", "rank", "host", "mpi", "sum", "other"]
+      character(40), parameter :: texts(6) = [character(40) :: "has started threads", &
+         "there is no rank while it is loaded", "ftn_pytorch.host is not known here", &
+         "cannot import mpi4py.MPI", "ranks can meet in calls of the program", "RuntimeError: other"]
       integer :: i, stat
 
       call model%load(script("node.py"), per="node", stat=stat, errmsg=errmsg)

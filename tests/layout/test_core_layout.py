@@ -139,7 +139,7 @@ def test_plugin_takes_little_of_the_core(source: Path) -> None:
 def test_both_sides_know_the_same_launchers() -> None:
     sides = [
         (SRC / "base" / "rank.cpp").read_text(),
-        (ROOT / "python" / "ftn_pytorch" / "host" / "launcher.py").read_text(),
+        (ROOT / "python" / "ftn_pytorch" / "system" / "launcher.py").read_text(),
     ]
     pairs = [re.findall(r'^\s+[{(]"(\w+)", "(\w+_(?:RANK|PROCID))"[)}],$', text, re.MULTILINE) for text in sides]
     assert len(pairs[0]) == 4 and pairs[0] == pairs[1]

@@ -14,7 +14,7 @@ PACKAGE = Path(__file__).resolve().parents[2] / "python" / "ftn_pytorch"
 # Lowest first; rooms of one floor may not import each other. docs/architecture.md says what lives where.
 FLOORS = [
     {"errors", "_version"},
-    {"host"},
+    {"system"},
     {"values", "ranks"},
     {"recording", "script"},
     {"checkpoint", "tensors"},

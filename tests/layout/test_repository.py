@@ -51,7 +51,7 @@ def test_pytest_can_collect_all_tests_in_one_run() -> None:
 
 def test_variables_are_known_and_documented() -> None:
     """What is read from the environment is on the list that tells misspelt ones, and has a row in the documentation."""
-    source = (ROOT / "python" / "ftn_pytorch" / "host" / "variables.py").read_text()
+    source = (ROOT / "python" / "ftn_pytorch" / "system" / "variables.py").read_text()
     known = {"FTN_PYTORCH_" + name for name in re.findall(r'"([A-Z_]+)"', source) if not name.startswith("FTN_")}
     status = re.compile("FTN_PYTORCH_(ERR_.*|OK)")
     files = [*(ROOT / "src").rglob("*.cpp"), *(ROOT / "python").rglob("*.py"), *(ROOT / "tests").rglob("*.py")]

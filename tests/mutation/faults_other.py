@@ -73,21 +73,21 @@ OTHER_FAULTS = [
     # ---- python
     Fault(
         "a single rank shares its cores",
-        "python/ftn_pytorch/host/process.py",
+        "python/ftn_pytorch/system/process.py",
         " or launcher.local_ranks(os.environ) < 2):",
         "):",
         pytest("python/test_process.py"),
     ),
     Fault(
         "ranks of MVAPICH2 on a node",
-        "python/ftn_pytorch/host/launcher.py",
+        "python/ftn_pytorch/system/launcher.py",
         '    "MV2_COMM_WORLD_LOCAL_SIZE",\n',
         "",
         pytest("python/test_process.py"),
     ),
     Fault(
         "nodes of Slurm are counted once",
-        "python/ftn_pytorch/host/launcher.py",
+        "python/ftn_pytorch/system/launcher.py",
         "range(int(part[2] or 1))",
         "range(1)",
         pytest("python/test_process.py"),
@@ -129,7 +129,7 @@ OTHER_FAULTS = [
     ),
     Fault(
         "a checkpoint is not synced",
-        "python/ftn_pytorch/host/files.py",
+        "python/ftn_pytorch/system/files.py",
         "raw.flush()\n                os.fsync(descriptor)",
         "raw.flush()",
         pytest("python/test_checkpoint_files.py"),
@@ -157,7 +157,7 @@ OTHER_FAULTS = [
     ),
     Fault(
         "misspelt variables of others",
-        "python/ftn_pytorch/host/variables.py",
+        "python/ftn_pytorch/system/variables.py",
         "name.startswith(PREFIX) and name not in KNOWN",
         "name not in KNOWN",
         pytest("python/test_doctor.py"),

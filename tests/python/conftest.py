@@ -15,14 +15,14 @@ from warm import run as run_warm
 
 import ftn_pytorch
 from ftn_pytorch import _embed
-from ftn_pytorch.host import process
 from ftn_pytorch.ranks import communicator
+from ftn_pytorch.system import process
 from played_mpi import Played
 
 
 def pytest_configure(config):
     """A warning of the package that a test does not expect is a failure."""
-    config.addinivalue_line("filterwarnings", "error::ftn_pytorch.host.process.FtnPytorchWarning")
+    config.addinivalue_line("filterwarnings", "error::ftn_pytorch.system.process.FtnPytorchWarning")
 
 
 @pytest.fixture(autouse=True)

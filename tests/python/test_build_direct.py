@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ftn_pytorch.__main__ import main
-from ftn_pytorch.host import installation
+from ftn_pytorch.system import installation
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import pytest
 
 import ftn_pytorch
 from ftn_pytorch.checkpoint import Checkpoint, file, folder
-from ftn_pytorch.host import process
+from ftn_pytorch.system import process
 
 IS_ROOT = os.geteuid() == 0
 

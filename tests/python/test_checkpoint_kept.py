@@ -9,7 +9,7 @@ import torch
 
 from ftn_pytorch import _embed
 from ftn_pytorch.checkpoint import Checkpoint, base
-from ftn_pytorch.host import log, process
+from ftn_pytorch.system import log, process
 
 
 def names(runner):

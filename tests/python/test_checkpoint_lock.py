@@ -13,7 +13,7 @@ import pytest
 
 import ftn_pytorch
 from ftn_pytorch.checkpoint import Checkpoint, folder
-from ftn_pytorch.host import launcher, process
+from ftn_pytorch.system import launcher, process
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import torch
 
 from ftn_pytorch.checkpoint import Checkpoint, archive, file
 from ftn_pytorch.checkpoint.capture import Collector
-from ftn_pytorch.host import process
+from ftn_pytorch.system import process
 from ftn_pytorch.values.encoding import Unstorable, decode
 
 Sample = collections.namedtuple("Sample", "x y")

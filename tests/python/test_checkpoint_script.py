@@ -6,7 +6,7 @@ import torch
 
 from ftn_pytorch import _embed
 from ftn_pytorch.checkpoint import Checkpoint, folder
-from ftn_pytorch.host import process
+from ftn_pytorch.system import process
 
 TRAINING = """
 import collections

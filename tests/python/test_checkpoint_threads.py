@@ -10,7 +10,7 @@ import torch
 
 import ftn_pytorch
 from ftn_pytorch.checkpoint import Checkpoint, archive, capture
-from ftn_pytorch.host import fair_lock, process
+from ftn_pytorch.system import fair_lock, process
 
 
 def in_threads(count, work):

@@ -16,8 +16,8 @@ import pytest
 
 import ftn_pytorch
 from ftn_pytorch import _embed
-from ftn_pytorch.host import process
 from ftn_pytorch.ranks import communicator, failed_calls, own_rank, process_group
+from ftn_pytorch.system import process
 from played_mpi import FIRST_OF_TWO, INTER, LONE, NULL, SECOND_OF_TWO, Played
 
 

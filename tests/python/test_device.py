@@ -6,7 +6,7 @@ import operator
 import pytest
 
 from ftn_pytorch import _embed, recorded
-from ftn_pytorch.host import process
+from ftn_pytorch.system import process
 from ftn_pytorch.tensors import device
 
 torch = pytest.importorskip("torch")

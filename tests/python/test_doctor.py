@@ -13,7 +13,7 @@ import pytest
 import ftn_pytorch
 from ftn_pytorch import __main__, _embed
 from ftn_pytorch.diagnosis import doctor
-from ftn_pytorch.host import installation, process
+from ftn_pytorch.system import installation, process
 
 
 def lines_of(text):
@@ -276,7 +276,7 @@ def nothing_installed(monkeypatch, tmp_path):
 @pytest.mark.parametrize("folder", ["lib", "lib64", "lib/x86_64-linux-gnu"])
 def test_cmake_package_is_found_beside_the_installed_python_package(monkeypatch, tmp_path, nothing_installed, folder):
     package = tmp_path / "share/ftn_pytorch/python/ftn_pytorch"
-    monkeypatch.setattr(installation, "__file__", str(package / "host" / "installation.py"))
+    monkeypatch.setattr(installation, "__file__", str(package / "system" / "installation.py"))
     expected = install(tmp_path, f"{folder}/cmake/ftn_pytorch")
     assert installation.cmakedir() == expected
     assert installation.prefix() == tmp_path
@@ -294,7 +294,7 @@ def test_a_python_without_libpython_is_wrong(monkeypatch, tmp_path):
 
 
 def test_a_wheel_is_found_in_its_package(monkeypatch, tmp_path, nothing_installed):
-    monkeypatch.setattr(installation, "__file__", str(tmp_path / "ftn_pytorch" / "host" / "installation.py"))
+    monkeypatch.setattr(installation, "__file__", str(tmp_path / "ftn_pytorch" / "system" / "installation.py"))
     assert not installation.is_wheel() and installation.source() is None
     expected = install(tmp_path / "ftn_pytorch")
     core = tmp_path / "ftn_pytorch" / "lib" / "libftn_pytorch.so"

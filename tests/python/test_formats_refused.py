@@ -10,9 +10,9 @@ import zipfile
 import pytest
 
 from ftn_pytorch import __main__, _embed
-from ftn_pytorch.host import private_names
 from ftn_pytorch.runners.models import aoti
 from ftn_pytorch.script.conventions import FORWARD
+from ftn_pytorch.system import private_names
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("onnxruntime")

@@ -175,7 +175,7 @@ def test_before_the_first_step_and_with_samples_that_wait(load, beside, tmp_path
     with ftn_pytorch.lock():
         hook(runner, "ftn_pytorch_train")(*batch(0))
         runner.save(str(tmp_path / "waiting"))
-    with pytest.warns(ftn_pytorch.host.process.FtnPytorchWarning, match="1 sets of samples waited to be learnt"):
+    with pytest.warns(ftn_pytorch.system.process.FtnPytorchWarning, match="1 sets of samples waited to be learnt"):
         plain.restore(str(tmp_path / "waiting"))
 
 
@@ -344,3 +344,10 @@ def test_a_program_without_fortran(tmp_path):
         env={**os.environ, "PYTHONPATH": package},
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "50 True\n", "")
+
+
+def test_the_process_beside_the_program_is_told_nothing_by_it(beside):
+    runner = beside(PLAIN + "    import ftn_pytorch\n    step = lambda *samples, fails: ftn_pytorch.host()\n")
+    hook(runner, "ftn_pytorch_train")(*batch(0))
+    with pytest.raises(Exception, match=r"ftn_pytorch\.host is not known here"):
+        runner._background.flush()

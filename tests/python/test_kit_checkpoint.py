@@ -59,7 +59,7 @@ def train(runner, first, last, columns=2):
         yield torch.as_tensor(loss).detach(), *forward(3 * x)
 
 
-@pytest.mark.filterwarnings("ignore::ftn_pytorch.host.process.FtnPytorchWarning")
+@pytest.mark.filterwarnings("ignore::ftn_pytorch.system.process.FtnPytorchWarning")
 @pytest.mark.parametrize("kind", ["ring", "reservoir", "prioritised"])
 def test_a_restart_goes_on_bit_for_bit(load, tmp_path, kind):
     text = TRAINING.replace("KIND", repr(kind)).replace("CAPACITY", "64")
@@ -82,7 +82,7 @@ def test_a_restart_goes_on_bit_for_bit(load, tmp_path, kind):
     assert [line.partition(",")[0] for line in logs[1][1:]] == [str(step) for step in range(1, 41)]
 
 
-@pytest.mark.filterwarnings("ignore::ftn_pytorch.host.process.FtnPytorchWarning")
+@pytest.mark.filterwarnings("ignore::ftn_pytorch.system.process.FtnPytorchWarning")
 def test_a_config_that_changed_is_an_error_and_the_training_goes_on_as_it_was(load, tmp_path, fails):
     text = TRAINING.replace("KIND", "'ring'").replace("PATH", repr(str(tmp_path / "log.csv")))
     runner = load(text.replace("CAPACITY", "640"), name="first.py")
@@ -128,7 +128,7 @@ CHANGES = {
 }
 
 
-@pytest.mark.filterwarnings("ignore::ftn_pytorch.host.process.FtnPytorchWarning")
+@pytest.mark.filterwarnings("ignore::ftn_pytorch.system.process.FtnPytorchWarning")
 @pytest.mark.parametrize(("before", "after", "piece"), CHANGES.values(), ids=CHANGES)
 def test_a_part_that_changed_is_named_and_nothing_is_restored(before, after, piece, load, tmp_path, fails):
     text = TRAINING.replace("KIND", "'ring'").replace("CAPACITY", "64")

@@ -6,8 +6,8 @@ import copy
 import pytest
 import torch
 
-from ftn_pytorch.host.process import FtnPytorchWarning
 from ftn_pytorch.kit import Guard, Normaliser
+from ftn_pytorch.system.process import FtnPytorchWarning
 
 nan, inf = float("nan"), float("inf")
 

@@ -11,9 +11,9 @@ import types
 import pytest
 import torch
 
-from ftn_pytorch.host.process import FtnPytorchWarning
 from ftn_pytorch.kit import Log
 from ftn_pytorch.kit.log import line
+from ftn_pytorch.system.process import FtnPytorchWarning
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ import io
 import pytest
 import torch
 
-from ftn_pytorch.host.process import FtnPytorchWarning
 from ftn_pytorch.kit import Normaliser
+from ftn_pytorch.system.process import FtnPytorchWarning
 
 
 def batches(offset=3.0, n=400, columns=4):

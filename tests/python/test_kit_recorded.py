@@ -30,7 +30,7 @@ CALLS, CHANGE = 40, 20
 
 pytestmark = [
     pytest.mark.usefixtures("extension"),
-    pytest.mark.filterwarnings("ignore::ftn_pytorch.host.process.FtnPytorchWarning"),
+    pytest.mark.filterwarnings("ignore::ftn_pytorch.system.process.FtnPytorchWarning"),
 ]
 
 

@@ -7,8 +7,8 @@ import sys
 import pytest
 
 from ftn_pytorch import _embed
-from ftn_pytorch.host import process
 from ftn_pytorch.script.conventions import FORWARD
+from ftn_pytorch.system import process
 
 numpy = pytest.importorskip("numpy")
 onnx = pytest.importorskip("onnx")

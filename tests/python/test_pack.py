@@ -11,7 +11,7 @@ BEGIN = """
 import os, sys, warnings
 site, file = sys.argv[1:3]
 sys.path[:] = [*filter(None, sys.path), site]  # without the working directory, as in programs
-from ftn_pytorch.host import pack
+from ftn_pytorch.system import pack
 """
 MAKE = """
 folders = [folder for folder in sys.path if os.path.isabs(folder)]

@@ -10,8 +10,8 @@ import pytest
 
 from ftn_pytorch import _embed
 from ftn_pytorch.errors import FtnPytorchError
-from ftn_pytorch.host import private_names
-from ftn_pytorch.host.private_names import PrivateName
+from ftn_pytorch.system import private_names
+from ftn_pytorch.system.private_names import PrivateName
 
 PACKAGE = Path(private_names.__file__).parents[1]
 # Documented in spite of their underscore: those of named tuples and enumerations, and sys._getframe.

@@ -14,7 +14,7 @@ import numpy
 import pytest
 
 from ftn_pytorch import _embed
-from ftn_pytorch.host import launcher, log, process
+from ftn_pytorch.system import launcher, log, process
 
 RANKS = [size_or_rank for pair in launcher._RANKS for size_or_rank in pair]
 TRAIN = "ftn_pytorch_train"

@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from ftn_pytorch import _embed
-from ftn_pytorch.host import quick_import
+from ftn_pytorch.system import quick_import
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ torch = pytest.importorskip("torch")
 
 from devices import device  # noqa: E402, F401
 from ftn_pytorch import Checkpoint, recorded  # noqa: E402
-from ftn_pytorch.host.process import FtnPytorchWarning  # noqa: E402
+from ftn_pytorch.system.process import FtnPytorchWarning  # noqa: E402
 from recorded_problem import Problem, assert_replays, assert_same  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("extension", "device")

@@ -10,8 +10,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from ftn_pytorch import recorded  # noqa: E402
-from ftn_pytorch.host.process import FtnPytorchWarning  # noqa: E402
 from ftn_pytorch.recording import comparison  # noqa: E402
+from ftn_pytorch.system.process import FtnPytorchWarning  # noqa: E402
 
 nn = torch.nn
 

@@ -12,7 +12,7 @@ from torch import nn  # noqa: E402
 from torch.autograd import forward_ad  # noqa: E402
 
 from ftn_pytorch import _embed, recorded  # noqa: E402
-from ftn_pytorch.host import thread_recorder  # noqa: E402
+from ftn_pytorch.system import thread_recorder  # noqa: E402
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 CALLS = 8
@@ -191,7 +191,7 @@ DIFFERENTIABLE = {
 }
 
 
-@pytest.mark.filterwarnings("ignore::ftn_pytorch.host.process.FtnPytorchWarning")
+@pytest.mark.filterwarnings("ignore::ftn_pytorch.system.process.FtnPytorchWarning")
 @pytest.mark.parametrize("example", DIFFERENTIABLE)
 def test_tangent_and_adjoint_of_examples_agree_recorded_or_not(example, monkeypatch):
     name, inputs_of = DIFFERENTIABLE[example]

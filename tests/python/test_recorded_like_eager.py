@@ -17,8 +17,8 @@ torch = pytest.importorskip("torch")
 
 from devices import device  # noqa: E402, F401
 from ftn_pytorch import recorded  # noqa: E402
-from ftn_pytorch.host.process import FtnPytorchWarning  # noqa: E402
 from ftn_pytorch.recording.function import without_graph  # noqa: E402
+from ftn_pytorch.system.process import FtnPytorchWarning  # noqa: E402
 
 nn = torch.nn
 CALLS = 14

@@ -9,7 +9,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from ftn_pytorch import recorded  # noqa: E402
-from ftn_pytorch.host.process import FtnPytorchWarning  # noqa: E402
+from ftn_pytorch.system.process import FtnPytorchWarning  # noqa: E402
 
 CALLS = 10
 MIB = 1 << 20

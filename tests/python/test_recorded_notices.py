@@ -11,7 +11,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from ftn_pytorch import procedure, recorded  # noqa: E402
-from ftn_pytorch.host import thread_recorder  # noqa: E402
+from ftn_pytorch.system import thread_recorder  # noqa: E402
 from ftn_pytorch.tensors import procedures  # noqa: E402
 
 CALLS = 40

@@ -296,7 +296,7 @@ CASES = [
 ]
 
 
-@pytest.mark.filterwarnings("ignore::ftn_pytorch.host.process.FtnPytorchWarning")
+@pytest.mark.filterwarnings("ignore::ftn_pytorch.system.process.FtnPytorchWarning")
 @pytest.mark.parametrize("case", [*CASES, recurrent_with_dropout], ids=lambda case: case.__name__)
 def test_the_same_both_ways(case):
     both_ways(case)

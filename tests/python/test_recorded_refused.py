@@ -8,8 +8,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from ftn_pytorch import _embed, recorded  # noqa: E402
-from ftn_pytorch.host.process import FtnPytorchWarning  # noqa: E402
 from ftn_pytorch.recording import comparison, extension  # noqa: E402
+from ftn_pytorch.system.process import FtnPytorchWarning  # noqa: E402
 
 X = torch.arange(6.0).reshape(2, 3)
 CALLS = 12
@@ -332,7 +332,7 @@ def test_an_extension_for_another_torch(python):
 
 
 def test_an_extension_that_is_missing(monkeypatch, tmp_path):
-    from ftn_pytorch.host import installation
+    from ftn_pytorch.system import installation
 
     monkeypatch.setattr(extension._Found, "module", None)
     monkeypatch.setattr(extension._Found, "obstacle", None)

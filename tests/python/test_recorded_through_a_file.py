@@ -22,7 +22,7 @@ from through_a_file import Watcher, is_same, plain  # noqa: E402
 
 pytestmark = [
     pytest.mark.usefixtures("extension"),
-    pytest.mark.filterwarnings("ignore::ftn_pytorch.host.process.FtnPytorchWarning"),
+    pytest.mark.filterwarnings("ignore::ftn_pytorch.system.process.FtnPytorchWarning"),
 ]
 GRADIENT = " (its gradient)"
 

@@ -4,8 +4,8 @@
 import pytest
 
 from ftn_pytorch.diagnosis import doctor
-from ftn_pytorch.host import shared_gpu
-from ftn_pytorch.host.process import FtnPytorchWarning
+from ftn_pytorch.system import shared_gpu
+from ftn_pytorch.system.process import FtnPytorchWarning
 from ftn_pytorch.tensors import device
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import ftn_pytorch
-from ftn_pytorch.host import launcher, openblas, process
+from ftn_pytorch.system import launcher, openblas, process
 
 LAUNCHED = "OMPI_COMM_WORLD_LOCAL_SIZE"
 
@@ -56,7 +56,7 @@ for rank in ranks:
 """
 RANK = """
 import sys
-from ftn_pytorch.host import launcher
+from ftn_pytorch.system import launcher
 sys.stdin.read()
 print(launcher.cores_of_ranks(2) if launcher.cores() == {int(sys.argv[1])} else "another core")
 """
@@ -150,7 +150,7 @@ BLAS = """
 import json, os, sys
 import numpy
 from ftn_pytorch import _embed
-from ftn_pytorch.host import launcher, openblas, process
+from ftn_pytorch.system import launcher, openblas, process
 launcher.cores, launcher.cores_of_ranks = lambda: set(range(12)), lambda count: []
 openblas.set_threads(6)
 openblas._known.clear()

@@ -6,8 +6,8 @@ import os
 import pytest
 
 from ftn_pytorch import Checkpoint
-from ftn_pytorch.host import trial
 from ftn_pytorch.kit import Log, Replay
+from ftn_pytorch.system import trial
 
 torch = pytest.importorskip("torch")
 

@@ -17,9 +17,9 @@ pytest.importorskip("tritonclient.grpc")
 
 from ftn_pytorch import _embed
 from ftn_pytorch.diagnosis import call_recorder
-from ftn_pytorch.host.process import FtnPytorchWarning
 from ftn_pytorch.runners.models import triton
 from ftn_pytorch.runners.models.triton_client import Address
+from ftn_pytorch.system.process import FtnPytorchWarning
 from triton_double import serve
 
 X = np.random.default_rng(0).standard_normal((6, 3)).astype("float32")

@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..host import process
+from ..system import process
 from ..values.encoding import decode
 from .restoring import FindType, plain
 

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ..errors import FtnPytorchError, report, summary
-from ..host import fair_lock, launcher, process, trial
 from ..ranks import own_rank
+from ..system import fair_lock, launcher, process, trial
 from ..values import is_tensor, random_states, user_objects
 from ..values.encoding import Unstorable, decode, find_imported_type
 from . import archive, content, file, folder, resumption

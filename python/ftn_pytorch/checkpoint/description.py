@@ -9,8 +9,8 @@ import time
 from typing import Any
 
 from .._version import __version__
-from ..host import launcher
 from ..ranks import own_rank
+from ..system import launcher
 from ..values import loaded
 
 # Ranks of several communicators may have the same number, but not in their job.

@@ -19,9 +19,9 @@ from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
 from ..errors import FtnPytorchError
-from ..host import files
 from ..ranks import own_rank
 from ..script import loading
+from ..system import files
 from .lock import Lock
 
 FORMAT = 2

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ..errors import FtnPytorchError
-from ..host import files, process, trial
+from ..system import files, process, trial
 from . import file
 from .lock import Lock
 

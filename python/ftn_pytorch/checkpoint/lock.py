@@ -20,7 +20,7 @@ import weakref
 from typing import Any
 
 from ..errors import FtnPytorchError
-from ..host import launcher, process
+from ..system import launcher, process
 
 _UNSUPPORTED = (errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL, errno.ENOLCK)
 

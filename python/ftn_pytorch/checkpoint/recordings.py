@@ -18,11 +18,11 @@ from typing import Any
 import torch
 
 from ..errors import FtnPytorchError
-from ..host import log
 from ..recording.distinct import changes, distinct
 from ..recording.portable import Kept, Plain, Unsavable, identity, portable
 from ..recording.recorded_call import Tape
 from ..recording.tape import address_of, is_ordinary
+from ..system import log
 from ..values import optimizer_settings
 from . import archive, file, resumption
 from .base import Checkpoint

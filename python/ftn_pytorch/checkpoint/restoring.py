@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from ..errors import FtnPytorchError
-from ..host import private_names
+from ..system import private_names
 from ..values import is_array, is_tensor, loaded, python_types, user_objects
 from ..values.encoding import CYCLE, INSTANCE, OBJECT, TAG, FindType, decode
 from . import networks

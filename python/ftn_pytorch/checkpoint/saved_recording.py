@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import torch
 
 from ..errors import FtnPytorchError, did_you_mean
-from ..host import log
 from ..recording.recorded_call import leaves
 from ..recording.saved_tape import Misfit, SavedTape
 from ..script.conventions import FORWARD, TRAIN
+from ..system import log
 from . import archive, description, file, recordings, resumption
 from .base import NOT_UNDERSTOOD, Checkpoint, not_understood
 

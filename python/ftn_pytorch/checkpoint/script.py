@@ -19,9 +19,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ..errors import FtnPytorchError
-from ..host import files, log, process
 from ..ranks.communicator import Communicator
 from ..script.conventions import SHARED, STATE, TRANSIENT
+from ..system import files, log, process
 from ..values.encoding import Unstorable, find_imported_type, found_in
 from . import background_runs, file, names, shared, together
 from .base import NOT_UNDERSTOOD, SHARED_KEY, Checkpoint, not_understood

@@ -14,10 +14,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..errors import FtnPytorchError
-from ..host import fair_lock, process
 from ..ranks import equality
 from ..ranks.communicator import Communicator
 from ..script.conventions import RESTORE, SAVE, SHARED
+from ..system import fair_lock, process
 from ..values import is_tensor
 from ..values.encoding import TAG, Unstorable
 from . import agreement, file, folder, together

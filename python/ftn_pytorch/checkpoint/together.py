@@ -16,9 +16,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..errors import FtnPytorchError
-from ..host import fair_lock, process, trial
 from ..ranks import equality
 from ..ranks.communicator import Communicator
+from ..system import fair_lock, process, trial
 from . import agreement, file, folder
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from ..host import process
+from ..system import process
 from .scopes import (
     ANY,
     COPY,

@@ -19,10 +19,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ..errors import FtnPytorchError, message
-from ..host import process, trial
 from ..runners.models import formats
 from ..script import framework, loading, parameters
 from ..script.conventions import FORWARD, TRAIN
+from ..system import process, trial
 from ..values import differences, results
 from . import check, export
 from .bench_report import Report, Row, table

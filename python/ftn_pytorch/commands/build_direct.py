@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..errors import FtnPytorchError
-from ..host import files, installation
+from ..system import files, installation
 
 _FILES = ("*.so", "libftn_pytorch_direct.torch")
 """What is built. The last one names the torch, and the library looks at it first: so it is also written last."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import FtnPytorchError
-from ..host import installation
+from ..system import installation
 from ..values import dtypes
 
 _ARGUMENT = ctypes.c_int64 * 32  # fpt_arg: 256 bytes that only the library looks into

@@ -16,10 +16,10 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ..errors import FtnPytorchError
-from ..host import process, trial
 from ..runners.models import formats
 from ..script import call_text, conventions, loading
 from ..script.conventions import FORWARD, TRAIN
+from ..system import process, trial
 from .c_interface import Array, Library, Module, Result, seconds_per_call
 from .describe import functions_of
 from .example_inputs import InputSpec, add_config, add_dtype, add_inputs, add_target, config_of, named_specs

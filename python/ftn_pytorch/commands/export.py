@@ -15,13 +15,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..errors import FtnPytorchError, message, missing_package, summary
-from ..host import files, private_names
 from ..opening import open_runner
 from ..runners.base import Runner
 from ..runners.models.aoti import TORCH_VERSION
 from ..script import loading
 from ..script.conventions import FORWARD
 from ..script.framework import NUMPY, import_torch
+from ..system import files, private_names
 from ..values import differences, dtypes, results
 from .example_inputs import InputSpec, add_config, config_in, config_of
 

@@ -15,9 +15,9 @@ from types import ModuleType
 from typing import Any
 
 from ..errors import FtnPytorchError
-from ..host import files, pack, trial
 from ..script import conventions, loading
 from ..script.conventions import FORWARD, TRAIN
+from ..system import files, pack, trial
 from .c_interface import Array, Library, Module
 from .check import module_of, named_targets
 from .example_inputs import InputSpec, add_config, add_dtype, add_inputs, add_target, config_of, named_specs

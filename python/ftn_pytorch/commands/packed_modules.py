@@ -18,7 +18,7 @@ from importlib.machinery import ExtensionFileLoader, ModuleSpec, PathFinder, Sou
 from types import ModuleType
 from typing import Any, BinaryIO
 
-from ..host import pack
+from ..system import pack
 
 _COMMANDS = __package__
 _MAIN = f"{__package__.partition('.')[0]}.__main__"

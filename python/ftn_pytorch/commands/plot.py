@@ -8,7 +8,7 @@ from pathlib import Path
 from types import ModuleType
 
 from ..errors import FtnPytorchError, missing_package
-from ..host import files
+from ..system import files
 from . import log_files
 
 

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..host import log, process
+from ..system import log, process
 from ..values import dtype_name
 
 _torch_was_described = False

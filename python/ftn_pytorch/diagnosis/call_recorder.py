@@ -31,7 +31,7 @@ from typing import Any
 
 from .._version import __version__
 from ..errors import summary
-from ..host import choice, launcher, log, process
+from ..system import choice, launcher, log, process
 from ..values import is_tensor, random_states, results
 from .call_files import CallWriter
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from .._version import __version__
 from ..errors import FtnPytorchError, summary
-from ..host import installation, launcher, pack, private_names, process, shared_gpu, variables
+from ..system import installation, launcher, pack, private_names, process, shared_gpu, variables
 from ..tensors.device import describe_torch
 
 OK = "ok"

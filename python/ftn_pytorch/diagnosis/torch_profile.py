@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import summary
-from ..host import choice, launcher, log, process
 from ..ranks import own_rank
+from ..system import choice, launcher, log, process
 
 VARIABLE = "FTN_PYTORCH_TORCH_PROFILE"
 CALLS_VARIABLE = "FTN_PYTORCH_TORCH_PROFILE_CALLS"

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from ..errors import FtnPytorchError, describe
-from ..host import fair_lock
+from ..system import fair_lock
 from .copies import own
 from .outcome import outcome_of
 from .publishing import Weights, parts_of

@@ -22,9 +22,9 @@ import torch
 import torch.multiprocessing
 
 from ..errors import FtnPytorchError, describe
-from ..host import pack, process
 from ..script import loading
 from ..script.conventions import TRAIN
+from ..system import pack, process
 from . import background_start
 from .outcome import outcome_of
 from .publishing import parts_of, tensors_of

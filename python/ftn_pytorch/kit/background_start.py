@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import pickle
 
-from ..host import pack
+from ..system import pack
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,8 +26,9 @@ def serve(pipe: Connection, pack_file: str | None, given: bytes) -> None:
         # The parent has told what is wrong with a pack.
         with contextlib.suppress(Exception):
             pack.use(pack_file)
-    from ..host import quick_import
+    from ..system import host_values, quick_import
 
+    host_values.is_elsewhere("the training runs in another process than the program")
     with quick_import.modules_of_frames_told():
         answers = pickle.loads(given)()
     answers(pipe)

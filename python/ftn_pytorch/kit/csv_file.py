@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..errors import FtnPytorchError
-from ..host import files
+from ..system import files
 
 
 class Rows:

@@ -11,8 +11,8 @@ from typing import Any
 import torch
 
 from ..errors import FtnPytorchError
-from ..host import process
 from ..ranks import own_rank, totals
+from ..system import process
 from . import over_ranks as ranks
 from .learnt_range import CountedRange
 from .normaliser import completed

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 
 from ..errors import FtnPytorchError
-from ..host import thread_recorder
 from ..ranks import totals
+from ..system import thread_recorder
 from . import over_ranks as ranks
 
 

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..errors import FtnPytorchError
-from ..host import process, trial
 from ..ranks import own_rank, totals
+from ..system import process, trial
 from . import over_ranks as ranks
 from . import trackers
 from .csv_file import Rows

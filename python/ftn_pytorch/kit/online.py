@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from ..errors import FtnPytorchError, missing_package
-from ..host import trial
+from ..system import trial
 from .handoff import Handoff, LoopEnd
 from .outcome import number
 from .unrecorded import Number, unrecorded

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from ..host import process
 from ..ranks import communicator
+from ..system import process
 
 
 def asked_for(said: bool | None, part: str, what: str) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from ..errors import FtnPytorchError
-from ..host import private_names
+from ..system import private_names
 from ..values import dtype_name
 
 

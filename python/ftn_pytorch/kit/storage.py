@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from ..errors import FtnPytorchError, missing_package
-from ..host import files, trial
+from ..system import files, trial
 
 HELD_OUT = "held_out_"
 """What the names of arrays begin with whose samples were held out."""

@@ -7,7 +7,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from ..host import thread_recorder
+from ..system import thread_recorder
 
 
 def unrecorded(advice: str) -> Callable[[Callable], Callable]:

@@ -7,7 +7,7 @@ import ctypes
 from typing import Any
 
 from ..errors import FtnPytorchError
-from ..host import thread_recorder
+from ..system import thread_recorder
 from . import communicator, equality, process_group
 
 _NAME = "broadcast"

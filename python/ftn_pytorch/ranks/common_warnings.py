@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..host import process
+from ..system import process
 
 _MOST_RANKS = 5
 

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..errors import FtnPytorchError
-from ..host import private_names
+from ..system import private_names
 from . import processes
 
 # Seconds until a rank counts as one that never comes; that of torch.distributed.

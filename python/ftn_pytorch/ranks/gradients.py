@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Set
 from typing import Any
 
 from ..errors import FtnPytorchError
-from ..host import private_names, thread_recorder
+from ..system import private_names, thread_recorder
 from . import communicator, equality, failed_calls, process_group, sums
 
 _NAME = "average_gradients"

@@ -7,7 +7,7 @@ import weakref
 from typing import Any
 
 from ..errors import FtnPytorchError
-from ..host import launcher, private_names
+from ..system import launcher, private_names
 from . import communicator, failed_calls, process_group, sums
 
 _NAME = sums.MEAN

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..errors import FtnPytorchError
-from ..host import launcher, process
+from ..system import host_values, launcher, process
 from . import communicator
 from .communicator import Communicator
 
@@ -133,6 +133,7 @@ def join_node(handle: int, size: int) -> None:
     """Before the script is loaded; ``handle`` is that of the communicator, by which ``load`` finds it here."""
     _ours.append(NodeCommunicator(handle, size))
     communicator.know(_ours[0])
+    host_values.is_elsewhere(f"with {_LOAD} the script runs in another process than the program")
     sys.meta_path.insert(0, _NoMpi())
 
 
@@ -142,7 +143,7 @@ def prepare_fork() -> None:
     if torch is not None and torch.cuda.is_initialized():
         raise FtnPytorchError("ARGUMENT", f"{_LOAD} cannot fork a process that uses a GPU, as the script does")
     if "numpy" in sys.modules:
-        from ..host import openblas
+        from ..system import openblas
 
         openblas.set_threads(1)
 

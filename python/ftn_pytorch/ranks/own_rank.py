@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from ..host import launcher, process
+from ..system import launcher, process
 from . import communicator
 
 # Modules by which a script may average over ranks without a torch.distributed group.

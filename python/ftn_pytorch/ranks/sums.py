@@ -15,7 +15,7 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 from ..errors import FtnPytorchError
-from ..host import installation, process
+from ..system import installation, process
 from . import communicator, processes
 from .node import NodeCommunicator
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from ..host import private_names
+from ..system import private_names
 from ..values.code_names import globals_in, names_in
 from ..values.kinds import base_of, is_simple
 from ..values.optimizer_settings import is_live, is_setting

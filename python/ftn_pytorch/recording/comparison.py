@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from ..errors import is_of_memory
-from ..host import private_names
+from ..system import private_names
 from .recorded_call import Tape, tensors_in
 from .recorder import TOO_LITTLE, Recorder
 from .returned import filled, parts

@@ -20,7 +20,7 @@ from typing import Any
 
 import torch
 
-from ..host import log, private_names
+from ..system import log, private_names
 from . import comparison
 from .device_turns import Turns, turns_of
 from .memory_spans import Spans, has_gaps, like, span_of

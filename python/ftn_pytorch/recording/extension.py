@@ -11,7 +11,7 @@ import threading
 from typing import Any
 
 from .._version import __version__
-from ..host import installation, private_names, process
+from ..system import installation, private_names, process
 
 _NAME = "_ftn_pytorch_recording"
 

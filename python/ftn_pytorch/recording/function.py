@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from ..errors import FtnPytorchError
-from ..host import log, private_names, thread_recorder
+from ..system import log, private_names, thread_recorder
 from ..values import user_objects
 from . import collectives, comparison, cuda_graphs, extension
 from .bindings import Facts, difference

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from ..host import private_names
+from ..system import private_names
 from ..values.results import parts_of
 from . import tape as tapes
 from .recorded_call import Given, Tape

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import torch
 from torch.utils.weak import TensorWeakRef
 
-from ..host import private_names
+from ..system import private_names
 from ..values.optimizer_settings import sources_of
 from . import extension, optimizer_numbers
 from .bindings import Binding, Facts, Watch, difference

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch.utils.weak import WeakIdKeyDictionary
 
-from ..host import private_names, thread_recorder
+from ..system import private_names, thread_recorder
 from .tape import Operation, Slot, address_of, is_ordinary, place_of_user, waits_for_ranks
 from .traced_numbers import EQUAL, LESS, LESS_EQUAL, Trace
 

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import torch
 
 from ..errors import FtnPytorchError
-from ..host import private_names
 from ..ranks import sums
+from ..system import private_names
 from . import any_batch, portable
 from .portable import Plain
 from .traced_numbers import COMPUTES, CONSTANT, EQUAL, LESS, NEGATE, NUMBER, SLOT

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from ..host import private_names
+from ..system import private_names
 from .traced_numbers import Number
 
 _OWN = os.path.dirname(os.path.dirname(__file__)) + os.sep  # as code objects have it, even with ".." in it

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from ..host import private_names
+from ..system import private_names
 from ..values.kinds import Kind, kind_of
 from .recorder import Recorder
 from .traced_numbers import SLOT

@@ -13,9 +13,9 @@ from types import ModuleType
 from typing import Any
 
 from ..errors import FtnPytorchError
-from ..host import log, process
 from ..script import conventions, framework, loading, parameters
 from ..script.conventions import FORWARD, RESTORE, SAVE, SETUP, TRAIN, Convention
+from ..system import log, process
 from .base import Options, Runner
 
 RECORDING = ".ftr"

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..errors import FtnPytorchError, message
-from ..host import private_names
+from ..system import private_names
 from . import parameters
 from .conventions import FORWARD
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import FtnPytorchError, did_you_mean
-from ..host import process
+from ..system import process
 
 if TYPE_CHECKING:
     from ..values.shapes import Shape
@@ -56,7 +56,7 @@ def signature_of(function: Callable) -> inspect.Signature | None:
     nn = sys.modules.get("torch.nn")
     if nn is not None and isinstance(function, nn.Module):
         # __call__ of a module takes anything, as does forward of the one that torch.compile wraps around it.
-        from ..host import private_names
+        from ..system import private_names
 
         function = private_names.uncompiled(function).forward
     try:

@@ -16,7 +16,7 @@ from types import CodeType, ModuleType
 from typing import Any
 
 from ..errors import FtnPytorchError, did_you_mean, message, report, summary, trace
-from ..host import log
+from ..system import log
 from . import shadowing
 
 # Folders that loads put on sys.path. Scripts of the same stem in several of them do not hide modules.

@@ -81,7 +81,7 @@ def weights(runner: Any, network: str) -> dict[str, Any]:
         listed = ", ".join(found) or "no network"
         wanted = f"no network {network!r}" if network else "more or less than one network"
         raise FtnPytorchError("HOOK", f"{runner.path} has {wanted} to publish, but {listed}: name one by name=")
-    from ..host import private_names
+    from ..system import private_names
 
     chosen = private_names.uncompiled(chosen)
     return {name: each.detach().cpu().contiguous() for name, each in _all_names(chosen).items()}
@@ -147,7 +147,7 @@ def _may_hold_networks(value: Any, kind: Kind) -> bool:
 
 
 def _each(runner: Any, kind: str) -> Iterator[tuple[str, Any]]:
-    from ..host import private_names
+    from ..system import private_names
 
     torch = loaded("torch")
     is_lazy = torch.nn.parameter.is_lazy

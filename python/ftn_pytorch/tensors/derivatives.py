@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ..errors import FtnPytorchError
-from ..host import thread_recorder
 from ..script.call_text import kind
+from ..system import thread_recorder
 from ..values import is_tensor
 from ..values.results import unpack
 

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 from ..errors import FtnPytorchError
-from ..host import private_names, process, shared_gpu
 from ..script import parameters
 from ..script.framework import NUMPY
+from ..system import host_values, private_names, process, shared_gpu
 
 
 def resolve(text: str | None, framework: str) -> str | None:
@@ -77,6 +77,7 @@ _serving: list[bool] = []
 def serve_ranks() -> None:
     """This process computes for the ranks of a GPU, so scripts that are loaded from now on have ``into_arrays``."""
     _serving[:] = [True]
+    host_values.is_elsewhere('with load(..., per="gpu") the script runs in another process than the program')
 
 
 def serves_ranks() -> bool:

@@ -7,8 +7,8 @@ import contextlib
 from typing import Any
 
 from ..errors import FtnPytorchError
-from ..host import private_names
 from ..script.call_text import kind
+from ..system import private_names
 from ..values import is_tensor
 from ..values.results import unpack
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..errors import FtnPytorchError
-from ..host import thread_recorder
+from ..system import thread_recorder
 
 _CHECKED_CALLS = 2
 

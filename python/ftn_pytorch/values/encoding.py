@@ -16,7 +16,7 @@ from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..host import private_names
+from ..system import private_names
 from . import is_array, is_number, is_tensor, loaded, python_types, user_objects
 
 TAG = "~"

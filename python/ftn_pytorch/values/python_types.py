@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 from typing import Any
 
-from ..host import process
+from ..system import process
 
 NAMESPACES = {"SimpleNamespace": SimpleNamespace, "Namespace": argparse.Namespace}
 FACTORIES: Mapping[str, Any] = {

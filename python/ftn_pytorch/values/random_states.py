@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from ..host import process
+from ..system import process
 from . import loaded
 
 

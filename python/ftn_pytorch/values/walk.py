@@ -288,7 +288,7 @@ class Walk:
     def _module(self, value: Any, path: str) -> Iterator[Edge]:
         """A network: layers, parameters and buffers, then its other fields."""
         yield Edge(value, "__class__", type(value), type(value).__name__, By.PART)
-        from ..host import private_names
+        from ..system import private_names
 
         for table in private_names.tables_of(value):
             for name, each in list(table.items()):
@@ -299,7 +299,7 @@ class Walk:
 
     def _optimizer(self, value: Any, path: str) -> Iterator[Edge]:
         yield Edge(value, "__class__", type(value), type(value).__name__, By.PART)
-        from ..host import private_names
+        from ..system import private_names
 
         hooks = private_names.hooks_of(value)
         for name, each in list(fields_of(value).items()):

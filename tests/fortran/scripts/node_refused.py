@@ -7,7 +7,7 @@ import time
 import types
 
 import ftn_pytorch
-from ftn_pytorch.host import process
+from ftn_pytorch.system import process
 
 
 def ftn_pytorch_setup(way):
@@ -15,6 +15,8 @@ def ftn_pytorch_setup(way):
         threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()
     elif way == "rank":
         ftn_pytorch.rank()
+    elif way == "host":
+        ftn_pytorch.host()
     elif way == "mpi":
         sys.modules["mpi4py"] = types.ModuleType("mpi4py")
         sys.modules["mpi4py"].__path__ = []

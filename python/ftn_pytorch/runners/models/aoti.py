@@ -12,9 +12,9 @@ from collections.abc import Callable
 from typing import Any
 
 from ...errors import FtnPytorchError, message
-from ...host import private_names, process
 from ...script.call_text import converting, kind
 from ...script.framework import TORCH, import_torch
+from ...system import private_names, process
 from ...tensors import device
 from ..base import Options, refuse_gradients
 from . import formats

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ...errors import FtnPytorchError, message
-from ...host import process
 from ...script import compiling
 from ...script.framework import TORCH, import_torch
+from ...system import process
 from ...tensors import device
 from ...values import dtype_name
 from . import formats

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ...errors import FtnPytorchError, message
-from ...host import private_names, process
+from ...system import private_names, process
 from . import formats, trees
 
 _MODEL = "models/model.json"

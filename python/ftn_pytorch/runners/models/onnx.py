@@ -9,9 +9,9 @@ from collections.abc import Callable
 from typing import Any
 
 from ...errors import FtnPytorchError, message, missing_package
-from ...host import process
 from ...script.conventions import Convention
 from ...script.framework import NUMPY
+from ...system import process
 from ...values.dtypes import OF_ONNX
 from ..base import Options
 from . import formats

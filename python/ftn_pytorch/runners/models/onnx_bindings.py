@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ...host import private_names
+from ...system import private_names
 from ...values.shapes import Shape
 from .input_specs import Input, arrange, check
 from .narrow_types import is_narrow, narrowed

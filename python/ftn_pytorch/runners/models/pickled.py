@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 from ...errors import FtnPytorchError, message, summary
-from ...host import process
 from ...script import compiling, loading
 from ...script.framework import TORCH, import_torch
+from ...system import process
 from ...tensors import device
 from . import formats
 from .saved_model import SavedRunner

@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from ...errors import FtnPytorchError, summary, trace
-from ...host import fair_lock, files, private_names, process
 from ...ranks import own_rank
 from ...script import loading, parameters
 from ...script.conventions import FORWARD, RESTORE, SAVE, TRAIN, Convention
 from ...script.framework import TORCH, import_torch
+from ...system import fair_lock, files, private_names, process
 from ...tensors import device
 from ...values import dtype_name, is_tensor
 from ..base import USE_DEVICE, Options, Runner, refuse_config

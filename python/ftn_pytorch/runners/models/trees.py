@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...errors import FtnPytorchError
-from ...host import private_names
+from ...system import private_names
 from .input_specs import Input, arrange
 
 CONTAINERS = (

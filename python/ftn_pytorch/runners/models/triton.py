@@ -13,9 +13,9 @@ from dataclasses import replace
 from typing import Any
 
 from ...errors import FtnPytorchError
-from ...host import log, process
 from ...script.conventions import FORWARD, Convention
 from ...script.framework import NUMPY
+from ...system import log, process
 from ...values import is_tensor, results
 from ..base import USE_INFERENCE_MODE, Options, Runner, refuse_gradients
 from .input_specs import arrange, check
