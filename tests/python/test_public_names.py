@@ -9,7 +9,7 @@ KIT = {
 }
 NAMES = {
     *("Checkpoint", "average_gradients", "init_process_group", "lock", "procedure", "rank", "recorded"),
-    *("all_reduce_mean", "broadcast"),
+    *("all_reduce_mean", "broadcast", "host"),
     *("load_recording", "require_equal", "save_recording", "world_size"),
 }
 
