@@ -18,7 +18,7 @@ FLOORS = [
     {"values", "ranks"},
     {"recording", "script"},
     {"checkpoint", "tensors"},
-    {"kit"},
+    {"kit", "halo"},
     {"runners", "diagnosis"},
     {"opening"},
     {"_embed"},

@@ -139,7 +139,7 @@ class Communicator:
     def _exchanged(self, data: bytes, purpose: str, kind: str, root: tuple[Any, ...]) -> list[bytes]:
         """By MPI_Iallgather and MPI_Iallgatherv ("all"), or by MPI_Igather and MPI_Igatherv to a root ("")."""
         end = time.monotonic() + self.timeout
-        one, integers = ctypes.c_int32(1), self._kind_of_integers(purpose)
+        one, integers = ctypes.c_int32(1), self.kind_of_integers(purpose)
         lengths, mine = (ctypes.c_int32 * self.size)(), (ctypes.c_int32 * 1)(len(data))
         self.exchange(f"mpi_i{kind}gather_", (mine, one, integers, lengths, one, integers, *root), purpose, end)
         words = [-(-length // 4) for length in lengths]
@@ -155,19 +155,20 @@ class Communicator:
 
     def _share(self, words: Any, root: int, purpose: str, end: float) -> None:
         count, first = ctypes.c_int32(len(words)), ctypes.c_int32(root)
-        self.exchange("mpi_ibcast_", (words, count, self._kind_of_integers(purpose), first), purpose, end)
+        self.exchange("mpi_ibcast_", (words, count, self.kind_of_integers(purpose), first), purpose, end)
 
     def share_memory(self, address: ctypes.c_void_p, words: int, purpose: str, kept: Any) -> None:
         """Words of four bytes at an address of rank 0, into that of the others; see ``broadcast``."""
         end = time.monotonic() + self.timeout
-        kind, root = self._kind_of_integers(purpose), ctypes.c_int32(0)
+        kind, root = self.kind_of_integers(purpose), ctypes.c_int32(0)
         for begin in range(0, words, _MOST_WORDS):
             place = ctypes.c_void_p((address.value or 0) + 4 * begin)
             count = ctypes.c_int32(min(_MOST_WORDS, words - begin))
             self.exchange("mpi_ibcast_", (place, count, kind, root), purpose, end, kept)
 
     @staticmethod
-    def _kind_of_integers(purpose: str) -> ctypes.c_int32:
+    def kind_of_integers(purpose: str) -> ctypes.c_int32:
+        """Type of MPI for words of four bytes."""
         return ctypes.c_int32(_integer_of("mpi_type_create_f90_integer_", purpose, 9))
 
     def exchange(self, name: str, arguments: tuple[Any, ...], purpose: str, end: float, kept: Any = None) -> None:

@@ -90,8 +90,8 @@ def is_of_ranks(operator: Any) -> bool:
 
 
 def exchanges_at_once(operator: Any) -> bool:
-    """True for the average by MPI, which waits by itself; ranks would count other calls if it was left out."""
-    return str(operator).startswith("ftn_pytorch.all_reduce_mean")
+    """True for what waits for the ranks by itself, and counts its calls: others would count differently without it."""
+    return str(operator).startswith(("ftn_pytorch.all_reduce_mean", "ftn_pytorch.exchange_rows"))
 
 
 def waits_for_ranks(operator: Any) -> bool:

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: MIT
+"""A network of local layers over the sub-domains of all ranks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from ..errors import FtnPytorchError
+from . import receptive_field
+from .exchange import Exchange
+
+
+class OverSubdomains(torch.nn.Module):
+    """A CNN over sub-domains that is the CNN over the whole domain: one exchange of halos, then the network as it is.
+
+    Outputs are those of the network over the whole domain with a halo, by the rule of ``boundary``, around it. This
+    takes the place of the padding of its layers. Gradients with respect to inputs are complete. Those of the parameters
+    are the part of this rank: their sum over the ranks is the gradient of a loss that is a sum over all cells. So use
+    ``average_gradients(net, samples=cells)`` where the loss of a rank is the mean over its own cells.
+
+    network: of tensors (samples, channels, ny, nx), see ``halo_width``. exchange: with the width that it needs, or more.
+    Its parameters have the names that they have in the network, behind ``network.``. ARGUMENT if the halo is too narrow.
+    """
+
+    def __init__(self, network: torch.nn.Module, exchange: Exchange, channels: int | None = None) -> None:
+        super().__init__()
+        axes = len(exchange.shape)
+        field = receptive_field.field_of(network, channels, axes)
+        if any(h < n for h, n in zip(exchange.width, field.width)):
+            raise FtnPytorchError(
+                "ARGUMENT",
+                f"OverSubdomains: the network looks {field.width} cells away, and the halo is {exchange.width} wide: "
+                "make the Exchange with width=halo_width(network)",
+            )
+        self.network = network
+        self.exchange = exchange
+        self._cut = [h - n for h, n in zip(exchange.width, field.lost)]
+
+    def forward(self, x: Any) -> Any:
+        """(samples, channels, ny, nx) of this rank; all ranks call it with the same number of samples."""
+        y = self.network(self.exchange(x))
+        return y[(..., *(slice(cut, cut + n) for cut, n in zip(self._cut, self.exchange.shape)))]

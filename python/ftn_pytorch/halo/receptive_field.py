@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: MIT
+"""How far a network looks: found by trying, so that layers need not be known by name."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, NamedTuple
+
+import torch
+
+from ..errors import FtnPytorchError
+
+_SIZES = (17, 65, 257)
+_CONVOLUTIONS = {
+    1: (torch.nn.Conv1d, torch.nn.ConvTranspose1d),
+    2: (torch.nn.Conv2d, torch.nn.ConvTranspose2d),
+    3: (torch.nn.Conv3d, torch.nn.ConvTranspose3d),
+}
+
+
+class Field(NamedTuple):
+    """For each axis: how many cells away an output cell looks, and how many cells the output loses at each end."""
+
+    width: tuple[int, ...]
+    lost: tuple[int, ...]
+
+
+def halo_width(network: Any, channels: int | None = None, axes: int = 2) -> tuple[int, ...]:
+    """How many cells away each output cell of a network looks, along each axis: the width of the halo that it needs.
+
+    network: of tensors (samples, channels, ny, nx), with one output cell for each input cell, or without those whose
+    convolutions would reach over the edge. channels: of its input, by default those of its first convolution. axes: 1
+    to 3. It is called on a copy, with a cell that is not a number: outputs that are none depend on it. ARGUMENT for a
+    network whose outputs depend on all cells, such as batch norm in training mode, or that changes the number of cells.
+    """
+    return field_of(network, channels, axes).width
+
+
+def field_of(network: Any, channels: int | None, axes: int) -> Field:
+    """See ``halo_width``."""
+    if axes not in _CONVOLUTIONS:
+        raise FtnPytorchError("ARGUMENT", f"halo_width: axes={axes}, valid are 1, 2 and 3")
+    layers = [each for each in network.modules() if isinstance(each, _CONVOLUTIONS[axes])]
+    if channels is None:
+        if not layers:
+            raise FtnPytorchError("ARGUMENT", "halo_width: the network has no convolution: give channels=")
+        channels = layers[0].in_channels
+    tried = copy.deepcopy(network)
+    for each in tried.modules():
+        if isinstance(each, torch.nn.modules.dropout._DropoutNd):
+            each.eval()
+    like = next(iter(tried.parameters()), torch.zeros(()))
+    for size in _SIZES if axes < 3 else _SIZES[:2]:
+        x = torch.zeros(1, channels, *(size,) * axes, dtype=like.dtype, device=like.device)
+        try:
+            with torch.random.fork_rng(devices=[]), torch.no_grad():
+                clear = torch.isnan(tried(x))
+                x[(..., *(size // 2,) * axes)] = torch.nan
+                touched = torch.isnan(tried(x)) & ~clear
+        except RuntimeError:
+            if size == _SIZES[-1]:
+                raise
+            continue  # its kernels may be larger than that
+        found = _found(touched, size, axes)
+        if found is not None:
+            return found
+    raise FtnPytorchError(
+        "ARGUMENT",
+        f"halo_width: outputs of this network depend on cells {_SIZES[-1] // 2} away or on all cells, so no halo is enough. "
+        "Batch norm in training mode, norms over the domain, pooling over all cells and attention are of this kind",
+    )
+
+
+def _found(touched: Any, size: int, axes: int) -> Field | None:
+    """None where what depends on the cell in the middle reaches the edge."""
+    widths, lost = [], []
+    for axis in range(axes):
+        n = touched.shape[touched.dim() - axes + axis]
+        if n > size or (size - n) % 2:
+            raise FtnPytorchError(
+                "ARGUMENT",
+                f"halo_width: {size} cells of the input become {n} along axis {axis} of the output. A network over "
+                "sub-domains has an output cell for each input cell, but for the same number of cells at both edges",
+            )
+        cut = (size - n) // 2
+        others = [i for i in range(touched.dim()) if i != touched.dim() - axes + axis]
+        places = touched.any(dim=others).nonzero().reshape(-1) if others else touched.nonzero().reshape(-1)
+        if not len(places):
+            raise FtnPytorchError("ARGUMENT", "halo_width: no output of this network depends on its input")
+        low, high = int(places.min()), int(places.max())
+        if (low == 0 and cut == 0) or (high == n - 1 and cut == 0):
+            return None
+        if n > 1 and low == 0 and high == n - 1:
+            return None
+        widths.append(max(size // 2 - (low + cut), high + cut - size // 2))
+        lost.append(cut)
+    return Field(tuple(widths), tuple(lost))

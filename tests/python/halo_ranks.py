@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: MIT
+"""A CNN over sub-domains beside the same CNN over the whole domain: what ranks of an MPI or of a process group run."""
+
+import torch
+
+from ftn_pytorch.halo import Exchange, OverSubdomains, halo_width
+
+PADS = {"periodic": "circular", "replicated": "replicate"}
+
+
+def network(channels=2, padding="valid"):
+    torch.manual_seed(3)
+    layer = torch.nn.Conv2d
+    return torch.nn.Sequential(
+        layer(channels, 3, 3, padding=padding),
+        torch.nn.Tanh(),
+        layer(3, 3, (5, 3), dilation=(1, 2), padding=padding),
+        torch.nn.Tanh(),
+        layer(3, 1, 1),
+    ).double()
+
+
+def padded(field, width, boundary):
+    """The whole domain with its halo, by torch and by hand."""
+    for axis, (h, name) in enumerate(zip(width, boundary)):
+        dim = field.dim() - len(width) + axis
+        n = field.shape[dim]
+        lower, upper = {
+            "periodic": ([*range(-h, 0)], [i % n for i in range(n, n + h)]),
+            "reflected": ([*range(h - 1, -1, -1)], [*range(n - 1, n - 1 - h, -1)]),
+            "replicated": ([0] * h, [n - 1] * h),
+            "closed": ([0] * h, [0] * h),
+        }[name]
+        ends = [field.index_select(dim, torch.tensor([i % n for i in each], dtype=torch.long)) for each in (lower, upper)]
+        if name == "closed":
+            ends = [torch.zeros_like(each) for each in ends]
+        field = torch.cat([ends[0], field, ends[1]], dim)
+    return field
+
+
+def slices(rank, grid, rows, columns):
+    iy, ix = divmod(rank, grid[1])
+    y, x = sum(rows[:iy]), sum(columns[:ix])
+    return slice(y, y + rows[iy]), slice(x, x + columns[ix])
+
+
+def differences(rank, grid, rows, columns, boundary, total, padding="valid"):
+    """Largest differences of outputs, gradients of inputs and, relative, of weights. total: sums over ranks."""
+    net = network(padding=padding)
+    width = halo_width(net)
+    generator = torch.Generator().manual_seed(1)
+    whole = torch.randn(2, 2, sum(rows), sum(columns), generator=generator, dtype=torch.float64).requires_grad_()
+    plain = network()
+    wanted = plain(padded(whole, width, boundary))
+    weights = torch.linspace(1, 2, wanted.numel(), dtype=torch.float64).reshape(wanted.shape)
+    (weights * wanted**2).sum().backward()
+    mine = (..., *slices(rank, grid, rows, columns))
+    part = whole.detach()[mine].clone().requires_grad_()
+    exchange = Exchange(part.shape[-2:], width, grid=grid, boundary=boundary)
+    got = OverSubdomains(net, exchange)(part)
+    (weights[mine] * got**2).sum().backward()
+    found = [float((got - wanted[mine]).abs().max()), float((part.grad - whole.grad[mine]).abs().max())]
+    for own, right in zip(net.parameters(), plain.parameters()):
+        found.append(float((total(own.grad) - right.grad).abs().max() / right.grad.abs().max()))
+    return found
