@@ -309,9 +309,8 @@ bool may_use_python() noexcept {
 
 void require_python() {
   if (!may_use_python())
-    fail(FPT_ERR_INTERPRETER,
-         "the program, or another part of it that uses Python, has ended the Python of this process ",
-         "(Py_Finalize): nothing that runs in Python can be called any more");
+    fail(FPT_ERR_INTERPRETER, "a part of this program has ended the Python of the process (Py_Finalize): ",
+         "nothing that runs in Python can be called any more");
 }
 
 void InterpreterLock::require_lock() {
