@@ -98,6 +98,8 @@ void keep_lock(bool keeps) {
   log(LogLevel::info, "this thread keeps Python's lock between its calls (keep_lock)");
 }
 
+bool lock_is_kept() noexcept { return is_kept.load(); }
+
 bool is_kept_elsewhere() noexcept {
   return is_kept.load() && !kept_lock && !PyGILState_Check() && (own_state || !PyGILState_GetThisThreadState());
 }

@@ -7,6 +7,9 @@ namespace fpt {
 /// Let this thread keep the lock from now on, or give it back; starts Python. See fpt_keep_lock().
 void keep_lock(bool keeps);
 
+/// Whether a thread keeps the lock.
+bool lock_is_kept() noexcept;
+
 /// True if another thread keeps the lock and this one would wait for it, as a thread of the program. Threads that
 /// Python or torch have made wait, as they do for any other thread: nobody outside of a call waits for them.
 bool is_kept_elsewhere() noexcept;
