@@ -106,6 +106,7 @@ program test_keep_lock
    call team_computes_without_python()
    call team_is_refused()
    call background_trains_in_calls()
+   call diagnosis_tells()
    call may_be_given_back()
    call is_over_when_others_end_it()
    call finish()
@@ -218,6 +219,24 @@ contains
       call expect(warnings == 1, "and a warning says that it does so during calls only")
    end subroutine background_trains_in_calls
 
+   subroutine diagnosis_tells()
+      character(200) :: line
+      integer :: unit, iostat
+      logical :: tells
+
+      open (newunit=unit, status="scratch", action="readwrite")
+      call ftn_pytorch_diagnose(unit)
+      rewind (unit)
+      tells = .false.
+      do
+         read (unit, "(a)", iostat=iostat) line
+         if (iostat /= 0) exit
+         tells = tells .or. index(line, "interpreter lock") > 0
+      end do
+      close (unit)
+      call expect(tells, "the diagnosis tells that the lock is kept")
+   end subroutine diagnosis_tells
+
    subroutine may_be_given_back()
       integer :: failures
 
@@ -244,6 +263,7 @@ contains
       call ftn_pytorch_init(stat=stat)
       call expect_status(stat, FTN_PYTORCH_ERR_INTERPRETER, "init after the end of Python")
       call expect(.not. model%has("step"), "nothing is there after the end of Python")
+      call team_computes_without_python()
       call model%free()
    end subroutine is_over_when_others_end_it
 end program test_keep_lock
