@@ -64,9 +64,9 @@ FAILS = """
 
 
 @pytest.fixture(scope="module")
-def hosts(tmp_path_factory):
-    folder = Path(os.environ.get("FTN_PYTORCH_HOSTS_BUILD", "") or tmp_path_factory.mktemp("hosts"))
-    return build(Path(SOURCE).resolve(), Path(os.environ["FTN_PYTORCH_HOSTS_PREFIX"]), folder)
+def hosts():
+    folder = Path(os.environ["FTN_PYTORCH_HOSTS_BUILD"])
+    return build(Path(SOURCE).resolve(), folder / "prefix", folder)
 
 
 @pytest.fixture(scope="module")
