@@ -72,8 +72,9 @@ contains
       call mine%script%load(mine%options%script, communicator=comin_parallel_get_host_mpi_comm(), &
          dtype=mine%options%dtype, device=mine%options%device, stat=stat, errmsg=errmsg)
       call check(mine, stat, errmsg)
-      if (.not. mine%script%has("ftn_pytorch_comin")) &
-         call give_up(mine, mine%options%script // " defines no ftn_pytorch_comin, which tells what is called where")
+      if (.not. mine%script%has("ftn_pytorch_comin")) then
+        call give_up(mine, mine%options%script // " defines no ftn_pytorch_comin, which tells what is called where")
+      end if
       call mine%script%call("ftn_pytorch_comin", lines, stat=stat, errmsg=errmsg)
       call check(mine, stat, errmsg)
       allocate (mine%hooks(0))
@@ -111,10 +112,13 @@ contains
          call comin_metadata_set(added, "tracer", line%is_tracer)
          if (allocated(line%units)) call comin_metadata_set(added, "units", line%units)
       else
-         if (.not. mine%script%has(trim(line%hook%function))) &
-            call give_up(mine, "line """ // text // """: " // mine%options%script // " defines no " // line%hook%function)
-         if (.not. any(mine%hooks%line%entry_point == line%hook%entry_point)) &
+         if (.not. mine%script%has(trim(line%hook%function))) then
+            call give_up(mine, "line """ // text // """: " // mine%options%script // " defines no " &
+               // line%hook%function)
+         end if
+         if (.not. any(mine%hooks%line%entry_point == line%hook%entry_point)) then
             call comin_callback_register(line%hook%entry_point, call_hooks)
+         end if
          made%line = line%hook
          mine%hooks = [mine%hooks, made]
       end if

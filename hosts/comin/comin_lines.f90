@@ -81,8 +81,8 @@ contains
          else if (word == "threads") then
             options%threads = .true.
          else
-            errmsg = "options has the word """ // word // """. Valid are checkpoints=FOLDER, dtype=, device= and threads; " &
-               // "what is for the script stands after "" -- """
+            errmsg = "options has the word """ // word // """. Valid are checkpoints=FOLDER, dtype=, device= and " &
+               // "threads; what is for the script stands after "" -- """
             return
          end if
       end do
