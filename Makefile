@@ -3,7 +3,7 @@
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
-.PHONY: help first demo check test test-all test-gpu test-tools test-ftorch docs wheel stress bench clean
+.PHONY: help first demo check test test-all test-gpu test-tools test-ftorch test-hosts docs wheel stress bench clean
 
 ifeq ($(origin FC),default)
 FC := gfortran
@@ -30,6 +30,7 @@ help:
 	@echo 'make test-gpu  build and run the tests of arrays on a GPU; they are skipped where there is none'
 	@echo 'make test-tools  tests with a browser, of tools in packages of their own: ten minutes'
 	@echo 'make test-ftorch  build and run the programs of FTorch, from FTN_PYTORCH_FTORCH_SOURCE: ten minutes'
+	@echo 'make test-hosts  build ICON ComIn from FTN_PYTORCH_COMIN_SOURCE, and train scripts in its hosts: five minutes'
 	@echo 'make wheel  make wheels, for this Python and others that are found, and test them: fifteen minutes'
 	@echo 'make stress run for ten minutes what make test runs for seconds: fuzzing, threads, memory, sanitizers'
 	@echo 'make bench  measure what a call costs, and all paths to a network side by side'
@@ -133,6 +134,19 @@ test-ftorch:
 	@$(environment); "$$FTN_PYTORCH_PYTHON" tests/ftorch/run.py --ftorch "$$FTN_PYTORCH_FTORCH_SOURCE" \
 	  --package build/ftorch$(tag)/prefix/share/ftn_pytorch/ftorch --work build/ftorch$(tag)/programs \
 	  $${FTN_PYTORCH_PFUNIT:+--pfunit "$$FTN_PYTORCH_PFUNIT"}
+
+# What programs plug into that are larger than this project: the plug-ins of hosts/, built as users build them.
+hosts := $(CURDIR)/build/hosts$(tag)
+test-hosts: export FTN_PYTORCH_HOSTS_BUILD := $(hosts)
+test-hosts:
+	@test -n "$${FTN_PYTORCH_COMIN_SOURCE:-}" || { \
+	  echo 'FTN_PYTORCH_COMIN_SOURCE must name a checkout of ComIn 0.2, as in externals/comin of ICON' >&2; exit 2; }
+	@cmake/setup.sh hosts
+	@$(environment); cmake --preset release -B '$(hosts)/library' -DPython_EXECUTABLE="$$FTN_PYTORCH_PYTHON" \
+	  -DFTN_PYTORCH_BUILD_EXAMPLES=OFF -DFTN_PYTORCH_BUILD_BENCHMARKS=OFF -DFTN_PYTORCH_BUILD_TESTS=OFF
+	@$(environment); cmake --build '$(hosts)/library'
+	@$(environment); cmake --install '$(hosts)/library' --prefix '$(hosts)/prefix' >/dev/null
+	@$(environment); "$$FTN_PYTORCH_PYTHON" -m pytest -v tests/hosts
 
 # The other versions of Python are optional: a wheel is made and tested for each one that is here.
 wheel: export FTN_PYTORCH_WHEELS ?= $(CURDIR)/dist

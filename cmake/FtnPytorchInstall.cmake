@@ -22,6 +22,7 @@ install(FILES ${FTN_PYTORCH_FORTRAN_SOURCES} DESTINATION "${fortran_dir}")
 install(DIRECTORY examples DESTINATION "${FTN_PYTORCH_SHARE_DIR}"
   PATTERN __pycache__ EXCLUDE
   REGEX "/examples/CMakeLists\\.txt$" EXCLUDE)
+install(DIRECTORY hosts DESTINATION "${FTN_PYTORCH_SHARE_DIR}" PATTERN __pycache__ EXCLUDE)
 if(FTN_PYTORCH_WHEEL)
   # python -m ftn_pytorch build-direct
   set(source_dir "${FTN_PYTORCH_SHARE_DIR}/source")

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # Install what is missing, then write build/environment, which the Makefile reads before every other step.
 #
-#   cmake/setup.sh [--dry-run] demo|bench|test      --dry-run: only print what would be installed
+#   cmake/setup.sh [--dry-run] demo|bench|test|hosts      --dry-run: only print what would be installed
 #
 # FC                   Fortran compiler, default gfortran
 # FTN_PYTORCH_PYTHON   use this Python and install nothing into it; an active VIRTUAL_ENV is treated alike
@@ -16,6 +16,11 @@ if [ "${1-}" = --dry-run ]; then
   shift
 fi
 goal=${1-test}
+# What the tests need, and what ComIn is built with
+hosts=
+if [ "$goal" = hosts ]; then
+  hosts=1 goal=test
+fi
 export FC=${FC:-gfortran} PIP_DISABLE_PIP_VERSION_CHECK=1
 
 say() { printf 'setup: %s\n' "$*"; }
@@ -98,6 +103,9 @@ missing_packages() {
   have valgrind || echo valgrind
   have mpirun || echo openmpi-bin
   have mpifort || echo libopenmpi-dev
+  [ -n "$hosts" ] || return 0
+  have ncgen || echo netcdf-bin
+  have nf-config || echo libnetcdff-dev
 }
 
 # Run a command with the rights to install packages; fails where that is not allowed.

@@ -13,8 +13,8 @@ module fpt_c
    private
 
    public :: torch_arg
-   public :: fpt_version, fpt_init, fpt_init_device, fpt_error_text, fpt_status_name, fpt_on_warning, fpt_set_threads
-   public :: fpt_set_host, fpt_diagnose
+   public :: fpt_version, fpt_init, fpt_keep_lock, fpt_init_device, fpt_error_text, fpt_status_name, fpt_on_warning
+   public :: fpt_set_threads, fpt_set_host, fpt_diagnose
    public :: fpt_arg_array, fpt_arg_memory, fpt_arg_text, fpt_arg_name, fpt_pin, fpt_unpin
    public :: fpt_tensor_set, fpt_tensor_arg, fpt_tensor_info, fpt_tensor_data, fpt_tensor_is_set
    public :: fpt_tensor_address, fpt_tensor_free, fpt_tensor_from, fpt_tensor_own, fpt_tensor_disown
@@ -76,6 +76,13 @@ module fpt_c
          integer(c_int64_t), value :: python_len
          integer(c_int32_t) :: status
       end function fpt_init
+
+      function fpt_keep_lock(keeps) bind(c) result(status)
+         import :: c_int32_t
+         implicit none
+         integer(c_int32_t), value :: keeps
+         integer(c_int32_t) :: status
+      end function fpt_keep_lock
 
       function fpt_init_device(device, device_len) bind(c) result(status)
          import :: c_char, c_int32_t, c_int64_t

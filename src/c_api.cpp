@@ -6,6 +6,7 @@
 #include "base/fpenv.hpp"
 #include "base/mpi_sum.hpp"
 #include "base/threads.hpp"
+#include "base/visit.hpp"
 #include "calls/python_side.hpp"
 #include "direct/direct_plugin.hpp"
 #include "guard.hpp"
@@ -54,6 +55,13 @@ fpt_status fpt_init(const char* python, int64_t python_len) {
     const std::string wanted = trimmed(python, python_len);
     open_python_library(wanted);
     python_side().start(wanted);
+  });
+}
+
+fpt_status fpt_keep_lock(int32_t keeps) {
+  return guard([&] {
+    const Visit visit;  // not guard_call: what a thread keeps would be back at its end
+    python_side().keep_lock(keeps != 0);
   });
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// Bodies of the C interface, part three: tensors, operators, scopes, procedures. Knows nothing of Python.
+#include "base/kept_lock.hpp"
 #include "base/visit.hpp"
 #include "direct/tensor_copy.hpp"
 #include "guard.hpp"
@@ -92,6 +93,7 @@ fpt_status fpt_tensor_assign(fpt_tensor* left, fpt_tensor right) {
   return guard([&] {
     if (!is_bound(*left)) return assign_tensor(left, right);  // another name needs no Python
     const Visit visit;
+    const WithoutKeptLock others;
     assign_tensor(left, right);
   });
 }

@@ -7,6 +7,7 @@
 #include "node/node_worker.hpp"
 #include "observe/log.hpp"
 #include "python/interpreter.hpp"
+#include "python/lock_keeper.hpp"
 #include "torch/framework.hpp"
 #include "values/procedure_calls.hpp"
 
@@ -42,6 +43,9 @@ PyObject* make_module() {
   module.def(
       "log", [](int level, const std::string& text) { fpt::log(static_cast<fpt::LogLevel>(level), text); },
       py::arg("level"), py::arg("text"), "Write a line into the log of FTN_PYTORCH_LOG.");
+  module.def(
+      "lock_is_kept", [] { return fpt::lock_is_kept(); },
+      "Whether a thread of the program keeps Python's lock between its calls.");
   module.def("torch_access", [] { return fpt::torch_report(); }, "How the library looks into tensors, one line.");
   module.def("outputs_of_procedure", &fpt::outputs_of_procedure, py::arg("name"),
              "Number of tensors that a procedure of the program makes.");

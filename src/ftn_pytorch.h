@@ -178,11 +178,26 @@ FPT_API const char *fpt_version(void);
  * @return FPT_OK (also when it runs already), FPT_ERR_INTERPRETER, FPT_ERR_VERSION, FPT_ERR_PYTHONHOME,
  *         FPT_ERR_IMPORT when the Python part of this library is not found
  *
- * The library never finalizes the interpreter. Where the program has started it and does so, later calls into Python
- * fail with FPT_ERR_INTERPRETER, and what is released later is leaked. An exit handler runs Python's own exit functions
- * and flushes its output.
+ * The library never finalizes the interpreter. Where another part of the program does so, later calls into Python fail
+ * with FPT_ERR_INTERPRETER, fpt_module_has() finds nothing, and what is released later is leaked. Else an exit handler
+ * runs Python's own exit functions and flushes its output.
  */
 FPT_STATUS fpt_init(const char *python, int64_t python_len);
+
+/**
+ * Let this thread keep Python's lock between its calls, for other code of the program that embeds Python, too, and
+ * never asks for the lock. On this thread such code works then. In a call the lock is free as ever. Starts Python if
+ * nobody has.
+ *
+ * Meanwhile other threads of the program cannot call what runs in Python: FPT_ERR_INTERPRETER, at once. What they
+ * release goes at the next call of this thread. Threads of scripts run while this thread is in a call.
+ *
+ * @param keeps  1: keep it. 0: give it back, if this thread keeps it; a lock that it held when it was to keep it stays
+ * @return FPT_OK, also where nothing changes; what fpt_init() returns; FPT_ERR_INTERPRETER if another thread keeps the
+ *         lock, in a call that Python has made into the program, and where the program has started Python itself and
+ *         this thread does not hold the lock
+ */
+FPT_STATUS fpt_keep_lock(int32_t keeps);
 
 /**
  * Make the primary CUDA context of a GPU, which torch uses, current on this thread. Runtimes of OpenACC and OpenMP
@@ -454,8 +469,8 @@ FPT_API int32_t fpt_scope_is_open(void);
 /* ---- procedures ---------------------------------------------------------------------------------------------- */
 
 /**
- * A procedure of the program that Python calls, and torch for gradients. It runs without Python's lock and may call
- * this library, on the thread that called it: that of the call which led to it.
+ * A procedure of the program that Python calls, and torch for gradients. It runs without Python's lock, unless
+ * fpt_keep_lock() says so, and may call this library, on the thread that called it: that of the call which led to it.
  *
  * @param context  as registered
  * @param inputs   [ninputs] tensors, valid until it returns; it must not change them. For an adjoint: the inputs of the

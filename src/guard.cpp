@@ -5,6 +5,7 @@
 #include <new>
 
 #include "base/error.hpp"
+#include "base/kept_lock.hpp"
 #include "base/visit.hpp"
 
 namespace fpt {
@@ -25,6 +26,7 @@ fpt_status report_exception() noexcept {
 
 fpt_status guard_call(Body body) noexcept {
   const Visit visit;
+  const WithoutKeptLock others;
   return guard(body);
 }
 

@@ -198,6 +198,8 @@ CallerState::~CallerState() {
   if (openmp_team_size() != team_size_) openmp().set_threads(team_size_);
 }
 
+bool is_nested_call() noexcept { return nested_host_states > 1; }
+
 int openmp_team_size() noexcept {
   const OpenMP& runtime = openmp();
   return runtime.max_threads && runtime.set_threads ? runtime.max_threads() : 0;

@@ -59,6 +59,9 @@ class CallerState {
   int team_size_;
 };
 
+/// Whether the call in progress on this thread is inside another one: Python has called back. Inside a HostState.
+bool is_nested_call() noexcept;
+
 /// One line for diagnosis: which exceptions trap, rounding, flush-to-zero. Of the caller, so ask before HostState.
 const char* floating_point_mode() noexcept;
 

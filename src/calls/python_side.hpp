@@ -33,6 +33,8 @@ class PythonSide {
   /// Start the interpreter or adopt the one that runs; does nothing once that has succeeded. See fpt_init().
   virtual void start(const std::string& python) = 0;
   virtual bool is_started() const noexcept = 0;
+  /// See fpt_keep_lock().
+  virtual void keep_lock(bool keeps) = 0;
   /// Whether it was started, and is no interpreter of the program.
   virtual bool is_own() const noexcept = 0;
   virtual void set_threads(int64_t n) = 0;

@@ -24,6 +24,7 @@
 #include "observe/observe.hpp"
 #include "python/crash.hpp"
 #include "python/environment.hpp"
+#include "python/lock_keeper.hpp"
 #include "python/own_parts.hpp"
 #include "python/python_library.hpp"
 
@@ -45,8 +46,18 @@ std::atomic<int> threads_leaving{0};
 void leave_thread(void* state) {
   own_state = nullptr;
   ++threads_leaving;
-  if (!ended.load() && may_use_python()) {
-    or_sleep([state] { PyEval_RestoreThread(static_cast<PyThreadState*>(state)); });
+  if (ended.load() || !may_use_python()) {
+    // nothing can be done any more
+  } else if (is_kept_elsewhere()) {
+    leave_to_keeper(
+        [](void* left) {
+          PyThreadState_Clear(static_cast<PyThreadState*>(left));
+          PyThreadState_Delete(static_cast<PyThreadState*>(left));
+        },
+        state);
+  } else {
+    stop_keeping_at_end_of_thread();
+    if (current_state() != state) or_sleep([state] { PyEval_RestoreThread(static_cast<PyThreadState*>(state)); });
     PyThreadState_Clear(static_cast<PyThreadState*>(state));
     PyThreadState_DeleteCurrent();
   }
@@ -126,8 +137,10 @@ void start(const PythonChoice& choice) {
 }
 
 /// Python is about to end, with its lock held: no call begins any more. Those of other threads get up to two seconds,
-/// and those that wait for the lock just now get it at least once.
+/// and those that wait for the lock just now get it at least once. Our own end of Python is none.
 void let_calls_end() {
+  if (ended.load()) return;
+  lock_is_limited = true;
   python_end.store(PythonEnd::ending, std::memory_order_relaxed);
   for (int i = 0; i < 5 || (calls_running > 0 && i < 2000); ++i) {
     const py::gil_scoped_release others;
@@ -135,10 +148,13 @@ void let_calls_end() {
   }
 }
 
-/// The program that started Python may end it.
+/// Whoever embeds Python beside us may end it, also where we have started it.
 void watch_for_the_end() {
   py::module_::import("atexit").attr("register")(py::cpp_function(let_calls_end));
-  Py_AtExit([] { python_end.store(PythonEnd::ended, std::memory_order_relaxed); });
+  Py_AtExit([] {
+    lock_is_limited = true;
+    python_end.store(PythonEnd::ended, std::memory_order_relaxed);
+  });
 }
 
 /// From here on modules come from the one file that the user has named, if they are in it.
@@ -187,7 +203,7 @@ void prepare(const InterpreterInfo& info) {
     facts["adopted"] = info.adopted ? "1" : "0";
     module.attr("on_start")(facts);
     if (const int64_t threads = wanted_threads()) module.attr("set_threads")(threads);
-    if (info.adopted) watch_for_the_end();
+    watch_for_the_end();
     embed_module = module.release().ptr();
   } catch (py::error_already_set& error) {
     fail(FPT_ERR_IMPORT, "the Python part of ftn_pytorch could not be imported by ", info.executable, ": ",
@@ -198,7 +214,12 @@ void prepare(const InterpreterInfo& info) {
 /// Python's exit functions and buffered output would be lost, because the interpreter is never finalized. Keeps the
 /// lock: Python threads that still run must not enter libraries whose static objects are being destroyed.
 void end_python() {
-  if (!is_started() || !Py_IsInitialized()) return;
+  // where others have ended Python, one that runs now is another one
+  if (!is_started() || python_end.load() == PythonEnd::ended || !Py_IsInitialized()) return;
+  if (is_kept_elsewhere())
+    return warn(
+        "the program ends on another thread than the one that keeps Python's lock (keep_lock): exit functions "
+        "of Python do not run, and what it has not written yet is lost");
   const bool first = !ended.exchange(true);
   const Visit visit;
   if (first) wait_for_leaving_threads();
@@ -233,6 +254,7 @@ std::unique_lock<std::mutex> lock_without_interpreter(std::mutex& mutex) {
 
 std::atomic<bool> interpreter_started{false};
 std::atomic<PythonEnd> python_end{PythonEnd::none};
+std::atomic<bool> lock_is_limited{false};
 int calls_running = 0;
 __thread PyThreadState* own_state = nullptr;
 
@@ -285,10 +307,17 @@ bool may_use_python() noexcept {
   return end == PythonEnd::none || PyGILState_Check();
 }
 
-void InterpreterLock::require_python() {
+void require_python() {
   if (!may_use_python())
-    fail(FPT_ERR_INTERPRETER, "the program has ended the Python that it had started (Py_Finalize): ",
+    fail(FPT_ERR_INTERPRETER, "a part of this program has ended the Python of the process (Py_Finalize): ",
          "nothing that runs in Python can be called any more");
+}
+
+void InterpreterLock::require_lock() {
+  require_python();
+  if (is_kept_elsewhere())
+    fail(FPT_ERR_INTERPRETER, "another thread of the program keeps Python's lock (keep_lock of ftn_pytorch_init), ",
+         "so this one would wait for ever: call from that thread, or do not keep the lock");
 }
 
 void InterpreterLock::acquire_elsewhere() noexcept {
@@ -308,7 +337,8 @@ void InterpreterLock::acquire_elsewhere() noexcept {
 
 void release_with_lock(void (*body)(void* objects), void* objects) noexcept {
   if (!may_use_python()) return;
-  if (own_state && InterpreterLock::current_state() == own_state) return body(objects);
+  if (own_state && current_state() == own_state) return body(objects);
+  if (is_kept_elsewhere()) return leave_to_keeper(body, objects);
   try {
     const Visit visit;
     const InterpreterLock gil;

@@ -20,20 +20,35 @@ void ensure_started(const std::string& python = {});
 extern std::atomic<bool> interpreter_started;
 inline bool is_started() noexcept { return interpreter_started.load(std::memory_order_acquire); }
 
-/// What a program that is Python has done with it: since `ending` only those who hold the lock may go on, for Python
+/// What others in the process have done with Python: since `ending` only those who hold the lock may go on, for Python
 /// ends other threads where they wait for it, and that ends a program in C++.
 enum class PythonEnd { none, ending, ended };
 extern std::atomic<PythonEnd> python_end;
+
+/// True where the lock is not just there to be taken: Python has ended or is ending, or a thread keeps the lock.
+extern std::atomic<bool> lock_is_limited;
 
 /// Calls into Python that have begun and not ended; read and written with the lock.
 extern int calls_running;
 
 /// False where Python has ended, or is ending and this thread does not hold its lock.
 bool may_use_python() noexcept;
+/// FPT_ERR_INTERPRETER unless that is so.
+void require_python();
 
 /// Thread state of a thread that has called: made by its first call and kept until the thread ends, because making one
 /// per call costs five times the call. initial-exec: the general model would call a function in each call.
 extern __thread PyThreadState* own_state __attribute__((tls_model("initial-exec")));
+
+/// Thread state that the lock is held with, on whatever thread. That of this thread belongs to no other, so finding it
+/// here means that this thread holds the lock; PyGILState_Check says the same and takes 4 ns longer.
+inline PyThreadState* current_state() noexcept {
+#if PY_VERSION_HEX >= 0x030D0000
+  return PyThreadState_GetUnchecked();
+#else
+  return _PyThreadState_UncheckedGet();
+#endif
+}
 
 [[noreturn]] void sleep_for_ever() noexcept;
 
@@ -54,11 +69,11 @@ inline auto or_sleep(Take take) {
 }
 
 /// Holds the interpreter lock while it lives. Cheap where the thread has called before, also inside a call. Throws
-/// FPT_ERR_INTERPRETER unless may_use_python().
+/// FPT_ERR_INTERPRETER unless may_use_python(), and where another thread keeps the lock.
 class InterpreterLock {
  public:
   InterpreterLock() {
-    if (python_end.load(std::memory_order_relaxed) != PythonEnd::none) require_python();
+    if (lock_is_limited.load(std::memory_order_relaxed)) require_lock();
     PyThreadState* own = own_state;
     if (!own) {
       acquire_elsewhere();
@@ -79,19 +94,9 @@ class InterpreterLock {
   InterpreterLock& operator=(const InterpreterLock&) = delete;
 
  private:
-  friend void release_with_lock(void (*body)(void* objects), void* objects) noexcept;
   enum class Held { before, own_state, foreign_state };
 
-  /// Thread state that the lock is held with, on whatever thread. That of this thread belongs to no other, so finding
-  /// it here means that this thread holds the lock; PyGILState_Check says the same and takes 4 ns longer.
-  static PyThreadState* current_state() noexcept {
-#if PY_VERSION_HEX >= 0x030D0000
-    return PyThreadState_GetUnchecked();
-#else
-    return _PyThreadState_UncheckedGet();
-#endif
-  }
-  static void require_python();
+  static void require_lock();
   void acquire_elsewhere() noexcept;
 
   Held held_;
@@ -112,9 +117,10 @@ class InterpreterPause {
   PyThreadState* const state_;
 };
 
-/// Run `body`, which lets go of Python objects, with the interpreter lock; not at all unless may_use_python(). Letting
-/// go may run code of the script, so the floating-point environment is that of calls, which a thread that holds the
-/// lock has already. For destructors, on any thread.
+/// Run `body`, which lets go of Python objects, with the interpreter lock; not at all unless may_use_python(). Where
+/// another thread keeps the lock, that one does it at its next call. Letting go may run code of the script, so the
+/// floating-point environment is that of calls, which a thread that holds the lock has already. For destructors, on any
+/// thread.
 void release_with_lock(void (*body)(void* objects), void* objects) noexcept;
 
 /// An owner of Python references that may be let go on any thread, with or without the lock.

@@ -69,6 +69,11 @@ TensorPtr one_tensor(PyObject* result, const CallName& call, const ResultOptions
   return single_tensor(answer, call, reading);
 }
 
+void collect_garbage(long long memory_before) noexcept {
+  const Ref done(PyObject_CallFunction(embed("collect_garbage"), "L", memory_before));
+  if (!done) PyErr_Clear();
+}
+
 CallName name_of(const Script& script, const Function& function) { return {function.name, script.name}; }
 
 /// Lets torch work on the stream that the program has set for the module, as long as this lives.
@@ -150,22 +155,21 @@ std::unique_ptr<Runner> ScriptRunner::create(std::string_view function, Args inp
 }
 
 ScriptRunner::~ScriptRunner() {
-  if (!may_use_python()) {  // a host that is Python has ended it: nothing can be let go any more
-    (void)script_.runner.release();
-    (void)script_.names.release();
-    for (auto& function : functions_) (void)function.release();
-    return;
-  }
-  const InterpreterLock gil;
-  functions_.clear();
-  script_.runner = script_.names = Ref();
-  collect_garbage();
+  struct Objects {
+    Ref runner, names;
+    std::vector<std::unique_ptr<Function>> functions, retired;
+    long long memory_before;
+  };
+  const auto let_go = [](void* owned) {
+    const long long memory_before = static_cast<Objects*>(owned)->memory_before;
+    delete static_cast<Objects*>(owned);
+    ::fpt::collect_garbage(memory_before);
+  };
+  release_with_lock(let_go, new Objects{std::move(script_.runner), std::move(script_.names), std::move(functions_),
+                                        std::move(retired_), memory_before_});
 }
 
-void ScriptRunner::collect_garbage() const noexcept {
-  const Ref done(PyObject_CallFunction(embed("collect_garbage"), "L", memory_before_));
-  if (!done) PyErr_Clear();
-}
+void ScriptRunner::collect_garbage() const noexcept { ::fpt::collect_garbage(memory_before_); }
 
 std::string ScriptRunner::attribute(const char* name) const {
   const std::string context = concat("reading ", name, " of a runner");
@@ -242,6 +246,7 @@ void ScriptRunner::reload() {
 }
 
 bool ScriptRunner::has(const std::string& function) {
+  if (!may_use_python()) return false;
   const InCall in_call(*this);
   const Ref key = text_object(function);
   const Ref answer =

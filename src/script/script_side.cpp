@@ -5,6 +5,7 @@
 #include "base/paths.hpp"
 #include "calls/python_side.hpp"
 #include "python/interpreter.hpp"
+#include "python/lock_keeper.hpp"
 #include "python/python_library.hpp"
 #include "script/call.hpp"
 #include "script/script_answer.hpp"
@@ -15,7 +16,11 @@ namespace {
 
 class ScriptSide : public PythonSide {
  public:
-  void start(const std::string& python) override { ensure_started(python); }
+  void start(const std::string& python) override {
+    ensure_started(python);
+    require_python();
+  }
+  void keep_lock(bool keeps) override { fpt::keep_lock(keeps); }
   bool is_started() const noexcept override { return fpt::is_started(); }
 
   bool is_own() const noexcept override { return fpt::is_started() && !interpreter_info().adopted; }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include "values/procedure_calls.hpp"
 
+#include <optional>
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/kept_lock.hpp"
 #include "base/visit.hpp"
 #include "python/interpreter.hpp"
 #include "values/engine.hpp"
@@ -45,7 +47,8 @@ Ref run(const std::string& label, const std::string& scope_name, fpt_procedure f
     inputs.push_back(insert_result(tensor_of_object(Ref::borrow(PyTuple_GET_ITEM(tensors, i)), false)));
   int32_t status;
   {
-    const InterpreterPause pause;
+    std::optional<InterpreterPause> pause;
+    if (!kept_lock) pause.emplace();
     const Leave leave;
     status = function(context, inputs.data(), static_cast<int32_t>(inputs.size()), outputs.data(), count);
   }

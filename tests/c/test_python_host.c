@@ -75,7 +75,7 @@ int main(int count, char **arguments) {
   pthread_join(thread, NULL);
   expect("call, after", call(&late), FPT_ERR_INTERPRETER);
   fpt_error_text(&text, &length);
-  if (!strstr(text, "has ended the Python")) ++failures;
+  if (!strstr(text, "has ended the Python of the process")) ++failures;
   expect("reload, after", fpt_module_reload(module), FPT_ERR_INTERPRETER);
   expect("load, after", load(&another), FPT_ERR_INTERPRETER);
   initialize(); /* another Python, of which nothing that is held belongs */

@@ -31,7 +31,9 @@ def padded(field, width, boundary):
             "replicated": ([0] * h, [n - 1] * h),
             "closed": ([0] * h, [0] * h),
         }[name]
-        ends = [field.index_select(dim, torch.tensor([i % n for i in each], dtype=torch.long)) for each in (lower, upper)]
+        ends = [
+            field.index_select(dim, torch.tensor([i % n for i in each], dtype=torch.long)) for each in (lower, upper)
+        ]
         if name == "closed":
             ends = [torch.zeros_like(each) for each in ends]
         field = torch.cat([ends[0], field, ends[1]], dim)
@@ -63,3 +65,16 @@ def differences(rank, grid, rows, columns, boundary, total, padding="valid"):
     for own, right in zip(net.parameters(), plain.parameters()):
         found.append(float((total(own.grad) - right.grad).abs().max() / right.grad.abs().max()))
     return found
+
+
+def alone(whole, width, boundary, at):
+    """What one rank with the whole domain makes of it."""
+    from ftn_pytorch.halo.domain import Box, Domain, boundaries
+
+    shape = tuple(whole.shape[1:])
+    domain = Domain([Box((0, 0), shape)], boundaries(boundary, 2), None, at)
+    places, sources, across = domain.halo(0, (width, width))
+    result = torch.nn.functional.pad(whole, [width] * 4).reshape(len(whole), -1)
+    values = whole.reshape(len(whole), -1)[:, sources.clamp(min=0)] * torch.where(across.bool(), -1, 1)
+    result[:, places] = torch.where(sources < 0, 0, values)
+    return result.reshape(len(whole), *(n + 2 * width for n in shape))

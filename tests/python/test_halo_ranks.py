@@ -21,7 +21,8 @@ HERE = f"""
 
 CNN = """
     answers = []
-    for boundary in (("closed", "periodic"), ("reflected", "periodic"), ("replicated", "closed"), ("periodic", "reflected")):
+    kinds = ("closed", "periodic"), ("reflected", "periodic"), ("replicated", "closed"), ("periodic", "reflected")
+    for boundary in kinds:
         for padding in ("valid", "same"):
             answers.append(max(halo_ranks.differences(rank, {grid}, {rows}, {columns}, boundary, total, padding)))
     end(answers)
@@ -43,4 +44,141 @@ CNN = """
 def test_a_cnn_over_subdomains_is_that_of_the_whole(tmp_path, mpi_name, grid, rows, columns):
     text = HERE + CNN.format(grid=grid, rows=rows, columns=columns)
     for differences in run(grid[0] * grid[1], tmp_path, text, mpi_name):
+        assert max(differences) < 1e-12
+
+
+FOLD = """
+    # uneven columns, so that two ranks are on the other side of the pole
+    rows, columns, grid, h = [4, 3], [3, 6, 3], (2, 3), 2
+    whole = torch.randn(2, 7, 12, generator=torch.Generator().manual_seed(0))
+    y, x = halo_ranks.slices(rank, grid, rows, columns)
+    part = whole[..., y, x]
+    same = True
+    for pivot in "TF":
+        for at in "TUVF":
+            boundary = [["reflected", "north fold " + pivot], "periodic"]
+            mine = Exchange(part.shape[1:], h, grid=grid, boundary=boundary, at=at)(part, sign=-1)
+            wanted = halo_ranks.alone(whole, h, boundary, at)
+            same = same and torch.equal(mine, wanted[..., y.start : y.stop + 2 * h, x.start : x.stop + 2 * h])
+    end(same)
+"""
+
+
+def test_a_fold_over_ranks_is_that_of_one_rank(tmp_path, mpi_name):
+    assert run(6, tmp_path, HERE + FOLD, mpi_name) == [True] * 6
+
+
+LAND = """
+    # four sub-domains of which one is land, in an order of their own
+    starts, shapes = [(0, 4), (3, 0), (3, 4)], [(3, 3), (2, 4), (2, 3)]
+    whole = torch.arange(35.0).reshape(5, 7) + 1
+    whole[:3, :4] = 0
+    (y, x), (n, m) = starts[rank], shapes[rank]
+    exchange = Exchange((n, m), 1, start=(y, x), boundary=("closed", "periodic"))
+    wanted = halo_ranks.padded(whole, (1, 1), ("closed", "periodic"))[y : y + n + 2, x : x + m + 2]
+    end([torch.equal(exchange(whole[y : y + n, x : x + m]), wanted), exchange.costs(itemsize=8, fields=2)])
+"""
+
+
+def test_sub_domains_of_land_are_left_out(tmp_path, mpi_name):
+    found = run(3, tmp_path, HERE + LAND, mpi_name)
+    assert [same for same, _ in found] == [True] * 3
+    # two numbers of eight bytes; rank 0 sends two corner cells to rank 1 and a row of three to rank 2
+    assert found[0][1] == [2, 16 * (2 + 3)]
+
+
+RECORDED = """
+    from ftn_pytorch import recorded
+    from ftn_pytorch.recording import extension
+
+    def trained(keeps):
+        net = halo_ranks.network()
+        over = OverSubdomains(net, Exchange((4, 5), halo_width(net), grid=(size, 1), boundary=("closed", "periodic")))
+        optimizer = torch.optim.Adam(net.parameters(), lr=1e-2)
+
+        def step(x, target):
+            optimizer.zero_grad()
+            loss = torch.nn.functional.mse_loss(over(x), target)
+            loss.backward()
+            average_gradients(net)
+            optimizer.step()
+            return loss.detach()
+
+        step = recorded(step) if keeps else step
+        generator = torch.Generator().manual_seed(rank)
+        losses = []
+        for _ in range(14):
+            x = torch.randn(1, 2, 4, 5, generator=generator, dtype=torch.float64)
+            losses.append(float(step(x, x.sum(1, keepdim=True))))
+        weights = [p.detach().numpy().tobytes().hex() for p in net.parameters()]
+        return losses, weights, over.exchange._neighbours.calls, keeps and step.recording
+
+    plain, kept = trained(False), trained(True)
+    end([plain[:3] == kept[:3], kept[3].is_ready or extension.obstacle() or kept[3].obstacle])
+"""
+
+
+@pytest.mark.parametrize("size", [2, 4])
+def test_a_recorded_step_has_the_bits_of_a_plain_one(tmp_path, mpi_name, size):
+    assert run(size, tmp_path, HERE + RECORDED, mpi_name) == [[True, True]] * size
+
+
+APART = """
+    exchange = Exchange((2, 2), 1, grid=(2, 1))
+    step = failed_calls.Counted(lambda x: exchange(x).sum() / x.sum())
+    step(torch.ones(2, 2))
+    def fails(x):
+        raise ValueError("early")
+    if rank == 1:
+        exchanges, step._function = step._function, fails
+        told(step, torch.ones(2, 2))
+        step._function = exchanges
+    leave(told(step, torch.ones(2, 2)), 0, 1)
+"""
+
+
+def test_ranks_in_different_calls_are_told(tmp_path, mpi_name):
+    for status, text in run(2, tmp_path, HERE + APART, mpi_name, expect=None):
+        assert status == "PYTHON" and "the ranks are in different calls of it: rank" in text
+
+
+REFUSED = """
+    answers = [told(Exchange, (2 + rank, 2), 1, grid=(1, 2)), told(Exchange, (2, 2), 1 + rank, grid=(2, 1)),
+               told(Exchange, (2, 2), 1), told(Exchange, (2, 2), 1, start=(rank, 0)),
+               told(Exchange, (2, 2), 1, **({"grid": (2, 1)} if rank else {"start": (0, 0)})),
+               told(Exchange, (2, 2)[rank:], 1, boundary="closed")]
+    exchange = Exchange((2, 2), 1, grid=(2, 1))
+    exchange._neighbours._graph.timeout = 1
+    answers.append(told(exchange, torch.ones(2, 2)) if rank == 0 else None)
+    leave(answers, 0, 1)
+"""
+
+
+def test_what_does_not_fit_is_refused_on_all_ranks(tmp_path, mpi_name):
+    texts = [
+        "rank 1 has 3 cells along axis 0, and others in its row of the grid (1, 2) have 2",
+        "rank 1 has width=[2, 2], and rank 0 width=[1, 1]",
+        "2 ranks need grid=",
+        "ranks 0 and 1 have cells in common",
+        "rank 1 has grid=[2, 1], and rank 0 grid=None",
+        "rank 1 has width=[1], and rank 0 width=[1, 1]",
+    ]
+    for answers in run(2, tmp_path, HERE + REFUSED, mpi_name, expect=None):
+        assert [status for status, _ in answers[:6]] == ["FORMAT", "FORMAT", "ARGUMENT", "FORMAT", "FORMAT", "FORMAT"]
+        for text, (_, found) in zip(texts, answers):
+            assert text in found
+        if answers[6]:
+            assert answers[6][0] == "PYTHON" and "has waited 1 s in Exchange for the others" in answers[6][1]
+
+
+GROUP = """
+    from ftn_pytorch import init_process_group
+    init_process_group()
+    found = halo_ranks.differences(rank, (2, 1), [5, 4], [6], ("reflected", "periodic"), total)
+    end(found)
+"""
+
+
+def test_a_process_group_that_was_there_exchanges(tmp_path, mpi_name):
+    for differences in run(2, tmp_path, HERE + GROUP, mpi_name):
         assert max(differences) < 1e-12

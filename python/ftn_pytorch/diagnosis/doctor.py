@@ -295,3 +295,5 @@ def _host(info: Mapping[str, Any]) -> Iterator[Finding]:
     library = process.host()
     if library is not None:
         yield Finding("access to tensors", OK, library.torch_access())
+        if library.lock_is_kept():
+            yield Finding("interpreter lock", NOTE, "kept by a thread between its calls; others cannot call scripts")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Halos of any width around the sub-domains of a decomposed model, differentiable: for networks that look at neighbours.
+"""Halos of any width around the sub-domains of a decomposed model, differentiable: for networks that look around.
 
 A CNN over sub-domains then has the outputs and the gradients of the CNN over the whole domain.
 """

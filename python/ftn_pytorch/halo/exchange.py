@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from collections.abc import Sequence
@@ -12,6 +13,7 @@ import torch
 
 from ..errors import FtnPytorchError
 from ..ranks import neighbours
+from ..system import thread_recorder
 from . import domain
 from .domain import NAME, Box, Domain
 
@@ -30,11 +32,11 @@ class Exchange:
     extent: of the whole domain, where no rank has its last cells.
     boundary: for each axis, or for all: "periodic", "closed" (zeros), "reflected" (the cell on the other side of the
     wall: c b a | a b c), "replicated" (the last cell: a a a | a b c), or a pair of these for lower and upper end. The
-    upper end of the last axis but one may be "north fold T" or "north fold F": the grid is folded on itself there, about
-    a row of T points or a row of F points, as in NEMO. at: which points of a staggered grid the tensors are given at,
-    "T", "U", "V" or "F"; it matters across a fold only.
+    upper end of the last axis but one may be "north fold T" or "north fold F": the grid is folded on itself there,
+    about a row of T points or a row of F points, as in NEMO. at: which points of a staggered grid the tensors are given
+    at, "T", "U", "V" or "F"; it matters across a fold only.
 
-    ARGUMENT for what is described wrongly, also on one rank alone; FORMAT where the sub-domains of the ranks do not fit.
+    ARGUMENT for what is described wrongly, FORMAT where the sub-domains of the ranks do not fit; on all ranks.
     """
 
     def __init__(
@@ -76,10 +78,10 @@ class Exchange:
         self._index = torch.cat([*indices, empty])
         chosen = torch.cat([*order, empty])
         self._places, self._across = places[chosen], across[chosen].bool()
-        others = set(sent) | set(received)
-        self._neighbours = neighbours.Neighbours(
-            ours, {other: sent.get(other, 0) for other in others}, {other: received.get(other, 0) for other in others}, NAME
-        )
+        for other in sent.keys() | received.keys():
+            sent.setdefault(other, 0)
+            received.setdefault(other, 0)
+        self._neighbours = neighbours.Neighbours(ours, sent, received, NAME)
 
     def __call__(self, *fields: Any, sign: float = 1) -> Any:
         """The fields with halos: (..., ny, nx) becomes (..., ny + 2h, nx + 2h). One field, or a tuple of several.
@@ -103,6 +105,7 @@ class Exchange:
                     f"{fields[0].device} and {field.dtype} on {field.device}",
                 )
         self._move(fields[0].device)
+        thread_recorder.keep(self._index, self._places, self._across)
         counts = [math.prod(field.shape[: field.dim() - axes]) for field in fields]
         rows = torch.cat([field.reshape(count, math.prod(self.shape)) for field, count in zip(fields, counts)])
         received = _Rows.apply(rows.t().index_select(0, self._index), self._neighbours, False).t()
@@ -172,18 +175,14 @@ def _boxes(everyone: Sequence[dict[str, Any]]) -> list[Box]:
         return [Box(tuple(each["start"]), tuple(each["shape"])) for each in everyone]
     grid = first["grid"] or ([1] * axes if len(everyone) == 1 else None)
     if grid is None or math.prod(grid) != len(everyone):
-        raise FtnPytorchError("ARGUMENT", f"{NAME}: {len(everyone)} ranks need grid=, the ranks along each axis, or start=")
+        raise FtnPytorchError(
+            "ARGUMENT", f"{NAME}: {len(everyone)} ranks need grid=, the ranks along each axis, or start="
+        )
     return _tiles(everyone, grid)
 
 
 def _tiles(everyone: Sequence[dict[str, Any]], grid: Sequence[int]) -> list[Box]:
-    places = []
-    for rank in range(len(everyone)):
-        place: list[int] = []
-        for n in reversed(grid):
-            place.insert(0, rank % n)
-            rank //= n
-        places.append(tuple(place))
+    places = list(itertools.product(*map(range, grid)))
     sizes: list[dict[int, int]] = [{} for _ in grid]
     for rank, (place, each) in enumerate(zip(places, everyone)):
         for axis, index in enumerate(place):
@@ -191,8 +190,8 @@ def _tiles(everyone: Sequence[dict[str, Any]], grid: Sequence[int]) -> list[Box]
             if n != each["shape"][axis]:
                 raise FtnPytorchError(
                     "FORMAT",
-                    f"{NAME}: rank {rank} has {each['shape'][axis]} cells along axis {axis}, and others in its row of "
-                    f"the grid {tuple(grid)} have {n}. The ranks of MPI_Cart_create have this order; give start= for others",
+                    f"{NAME}: rank {rank} has {each['shape'][axis]} cells along axis {axis}, and others in its row "
+                    f"of the grid {tuple(grid)} have {n}. Ranks of MPI_Cart_create have this order; or give start=",
                 )
     starts = [[sum(row[i] for i in range(index)) for index in range(len(row))] for row in sizes]
     return [

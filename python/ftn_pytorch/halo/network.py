@@ -20,8 +20,8 @@ class OverSubdomains(torch.nn.Module):
     are the part of this rank: their sum over the ranks is the gradient of a loss that is a sum over all cells. So use
     ``average_gradients(net, samples=cells)`` where the loss of a rank is the mean over its own cells.
 
-    network: of tensors (samples, channels, ny, nx), see ``halo_width``. exchange: with the width that it needs, or more.
-    Its parameters have the names that they have in the network, behind ``network.``. ARGUMENT if the halo is too narrow.
+    network: of tensors (samples, channels, ny, nx), see ``halo_width``. exchange: with the width that it needs, or a
+    larger one. The parameters have their names in the network, behind ``network.``. ARGUMENT if the halo is too narrow.
     """
 
     def __init__(self, network: torch.nn.Module, exchange: Exchange, channels: int | None = None) -> None:

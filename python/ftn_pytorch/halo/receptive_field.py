@@ -10,7 +10,8 @@ import torch
 
 from ..errors import FtnPytorchError
 
-_SIZES = (17, 65, 257)
+# Cells along each axis of what is tried, by the number of axes: the first try, and the last.
+_SIZES = {1: (257, 8193), 2: (65, 1025), 3: (17, 129)}
 _CONVOLUTIONS = {
     1: (torch.nn.Conv1d, torch.nn.ConvTranspose1d),
     2: (torch.nn.Conv2d, torch.nn.ConvTranspose2d),
@@ -50,25 +51,39 @@ def field_of(network: Any, channels: int | None, axes: int) -> Field:
         if isinstance(each, torch.nn.modules.dropout._DropoutNd):
             each.eval()
     like = next(iter(tried.parameters()), torch.zeros(()))
-    for size in _SIZES if axes < 3 else _SIZES[:2]:
-        x = torch.zeros(1, channels, *(size,) * axes, dtype=like.dtype, device=like.device)
-        try:
+    # A dilated kernel touches cells far away and none between: it has to fit in.
+    reach = max((_reach(tried, axis, axes) for axis in range(axes)), default=0)
+    size, last = _SIZES[axes]
+    while size <= last:
+        if size > 2 * reach:
+            middle: Any = (..., *(size // 2,) * axes)
+            x = torch.zeros(1, channels, *(size,) * axes, dtype=like.dtype, device=like.device)
             with torch.random.fork_rng(devices=[]), torch.no_grad():
                 clear = torch.isnan(tried(x))
-                x[(..., *(size // 2,) * axes)] = torch.nan
+                x[middle] = torch.nan
                 touched = torch.isnan(tried(x)) & ~clear
-        except RuntimeError:
-            if size == _SIZES[-1]:
-                raise
-            continue  # its kernels may be larger than that
-        found = _found(touched, size, axes)
-        if found is not None:
-            return found
+            found = _found(touched, size, axes)
+            if found is not None:
+                return found
+        size = 2 * size - 1
     raise FtnPytorchError(
         "ARGUMENT",
-        f"halo_width: outputs of this network depend on cells {_SIZES[-1] // 2} away or on all cells, so no halo is enough. "
+        f"halo_width: outputs of this network depend on cells {last // 2} away or on all cells, so no halo is enough. "
         "Batch norm in training mode, norms over the domain, pooling over all cells and attention are of this kind",
     )
+
+
+def _reach(network: Any, axis: int, axes: int) -> int:
+    """How far its layers look together, if each is used once."""
+    reach = 0
+    for each in network.modules():
+        kernel, dilation = getattr(each, "kernel_size", 1), getattr(each, "dilation", 1)
+        one, gap = (
+            given[axis] if isinstance(given, tuple) and len(given) == axes else given for given in (kernel, dilation)
+        )
+        if isinstance(one, int) and isinstance(gap, int):
+            reach += (one - 1) * gap
+    return reach
 
 
 def _found(touched: Any, size: int, axes: int) -> Field | None:

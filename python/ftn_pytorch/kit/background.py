@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from ..errors import FtnPytorchError, describe
-from ..system import fair_lock
+from ..system import fair_lock, process
 from .copies import own
 from .outcome import outcome_of
 from .publishing import Weights, parts_of
@@ -189,6 +189,12 @@ class Background:
     def _work(self) -> None:
         """See that a thread is there; the condition is held."""
         if self._thread is None or not self._thread.is_alive():
+            library = process.host()
+            if library is not None and library.lock_is_kept():
+                process.warn_once(
+                    "Background: the program keeps Python's lock between its calls (keep_lock), so the thread that "
+                    "trains runs during calls only. Use process=True"
+                )
             self._thread = threading.Thread(target=self._run, name="ftn_pytorch background", daemon=True)
             self._thread.start()
         self._changed.notify_all()

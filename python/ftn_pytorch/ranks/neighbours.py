@@ -136,8 +136,8 @@ class Neighbours:
 
 
 _ADVICE = (
-    "As a rule an error was passed over on a rank (stat=) before it came here, or the ranks took other ways through the "
-    "program. End all ranks, and go on from a checkpoint"
+    "As a rule an error was passed over on a rank (stat=) before it came here, or the ranks took other ways through "
+    "the program. End all ranks, and go on from a checkpoint"
 )
 _numbers = itertools.count()
 _all: dict[int, Neighbours] = {}

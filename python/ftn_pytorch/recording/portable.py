@@ -17,8 +17,16 @@ from .traced_numbers import CONSTANT
 
 NAMESPACES = ("aten", "prims", "ftn_pytorch")
 """Operators of other libraries are not there where a file is read."""
-REFUSED = ("aten::from_file", "aten::_from_file", "aten::_print", "aten::warn", "aten::save", "aten::_assert_async.msg")
-"""Operators that open files or write texts."""
+REFUSED = (
+    "aten::from_file",
+    "aten::_from_file",
+    "aten::_print",
+    "aten::warn",
+    "aten::save",
+    "aten::_assert_async.msg",
+    "ftn_pytorch::exchange_rows",
+)
+"""Operators that open files, write texts, or need the ranks of the script."""
 _VALUES = (bool, int, float, str, type(None))
 _TAGGED: dict[type, str] = {
     torch.dtype: "dtype",

@@ -18,7 +18,7 @@ KNOWN = {
         *("FAULTHANDLER", "SHIM", "CPP_FUNCTIONS", "DIRECT_TENSORS", "EXTENSIONS"),
         # read by make and the tests
         *("TORCH", "OFFLOAD_FLAGS", "BUILD_DIR", "TEST_SEED", "TEST_KILLS", "TEST_ATTACK", "TOOLS"),
-        *("FTORCH_SOURCE", "PFUNIT", "WHEELS"),
+        *("FTORCH_SOURCE", "PFUNIT", "WHEELS", "COMIN_SOURCE", "HOSTS_BUILD"),
     )
 }
 

@@ -1,0 +1,106 @@
+! SPDX-License-Identifier: MIT
+!> What a coarse model would see of the water, and what it would miss: the convergence of the eddy flux of vorticity.
+module coarse_grid
+   use, intrinsic :: iso_fortran_env, only : real64
+   use process_grid, only : halo, subdomain
+   use shallow_water, only : water
+   implicit none
+   private
+
+   public :: coarsen
+
+   integer, parameter :: wp = real64
+
+contains
+
+   !> Averages over boxes
+   subroutine coarsen(fine, domain, seen, missed)
+      type(water), intent(in) :: fine
+      type(subdomain), intent(in) :: domain
+      !> (nx, ny, 3): velocities and vorticity in coarse cells
+      real(wp), allocatable, intent(out) :: seen(:, :, :)
+      !> (nx, ny): what the flux between coarse cells lacks of the vorticity's convergence, 1/s2
+      real(wp), allocatable, intent(out) :: missed(:, :)
+
+      real(wp), allocatable :: u(:, :), v(:, :), z(:, :), flux_x(:, :), flux_y(:, :)
+      real(wp) :: d
+      integer :: nx, ny, i, j
+
+      d = fine%cell_size()
+      nx = domain%factor*domain%nx
+      ny = domain%factor*domain%ny
+      allocate (u(nx, ny), v(nx, ny), z(nx, ny))
+      allocate (flux_x(0:nx, ny), flux_y(nx, 0:ny))
+      do j = 1, ny
+         do i = 1, nx
+            u(i, j) = (fine%u(i, j) + fine%u(i - 1, j))/2
+            v(i, j) = (fine%v(i, j) + fine%v(i, j - 1))/2
+            z(i, j) = (corner(i, j) + corner(i - 1, j) + corner(i, j - 1) + corner(i - 1, j - 1))/4
+         end do
+      end do
+      do j = 1, ny
+         do i = 0, nx
+            flux_x(i, j) = fine%u(i, j)*(corner(i, j) + corner(i, j - 1))/2
+         end do
+      end do
+      do j = 0, ny
+         do i = 1, nx
+            flux_y(i, j) = fine%v(i, j)*(corner(i, j) + corner(i - 1, j))/2
+         end do
+      end do
+      allocate (seen(domain%nx, domain%ny, 3))
+      seen(:, :, 1) = box_average(u)
+      seen(:, :, 2) = box_average(v)
+      seen(:, :, 3) = box_average(z)
+      missed = -box_average((flux_x(1:, :) - flux_x(:nx - 1, :) + flux_y(:, 1:) - flux_y(:, :ny - 1))/d) + &
+         convergence_of_coarse(seen)
+
+   contains
+
+      !> Vorticity at a north-east corner
+      pure real(wp) function corner(i, j)
+         integer, intent(in) :: i, j
+
+         corner = (fine%v(i + 1, j) - fine%v(i, j) - fine%u(i, j + 1) + fine%u(i, j))/d
+      end function corner
+
+      pure function box_average(field) result(average)
+         real(wp), intent(in) :: field(:, :)
+         real(wp) :: average(domain%nx, domain%ny)
+
+         integer :: a, b, n
+
+         n = domain%factor
+         do b = 1, domain%ny
+            do a = 1, domain%nx
+               average(a, b) = sum(field(n*(a - 1) + 1:n*a, n*(b - 1) + 1:n*b))/n**2
+            end do
+         end do
+      end function box_average
+
+      !> Divergence of the flux that a coarse model has, by centred differences
+      function convergence_of_coarse(fields) result(divergence)
+         real(wp), intent(in) :: fields(:, :, :)
+         real(wp) :: divergence(domain%nx, domain%ny)
+
+         real(wp) :: flux(1 - halo:domain%nx + halo, 1 - halo:domain%ny + halo)
+         integer :: axis, a, b
+
+         divergence = 0
+         do axis = 1, 2
+            flux = 0
+            flux(1:domain%nx, 1:domain%ny) = fields(:, :, axis)*fields(:, :, 3)
+            call domain%exchange(flux)
+            ! nothing flows through a wall
+            if (domain%is_at_south()) flux(:, 0) = -flux(:, 1)
+            if (domain%is_at_north()) flux(:, domain%ny + 1) = -flux(:, domain%ny)
+            do b = 1, domain%ny
+               do a = 1, domain%nx
+                  divergence(a, b) = divergence(a, b) + merge(flux(a + 1, b) - flux(a - 1, b), &
+                     flux(a, b + 1) - flux(a, b - 1), axis == 1)/(2*d*domain%factor)
+               end do
+            end do
+         end do
+      end function convergence_of_coarse
+   end subroutine coarsen
+end module coarse_grid

@@ -1,0 +1,193 @@
+! SPDX-License-Identifier: MIT
+!> A CNN is trained inside a shallow-water model that is cut into sub-domains, as if there were one.
+!>
+!>    cnn_over_domains closure.py [--grid PYxPX] [--steps n] [--cells n] [--weak] [--plain] [--picture plot.py FOLDER]
+program cnn_over_domains
+   use, intrinsic :: iso_fortran_env, only : int64, output_unit, real64
+   use mpi_f08
+   use coarse_grid, only : coarsen
+   use ftn_pytorch
+   use process_grid, only : subdomain
+   use shallow_water, only : water
+   implicit none
+
+   integer, parameter :: wp = real64
+   integer, parameter :: spin_up = 150, between = 3   ! steps of the model: before training, and for each step of it
+   integer, parameter :: factor = 4
+   real(wp), parameter :: exact = 1e-12_wp
+
+   type(torch_pymodule) :: closure
+   type(subdomain) :: domain
+   type(water) :: fine
+   character(256) :: script, plot, folder
+   real(wp), allocatable :: seen(:, :, :), missed(:, :), predicted(:, :, :), history(:, :)
+   real(wp) :: losses(2), late(2), times(2)
+   integer, allocatable :: at(:)
+   integer :: grid(2), cells(2), steps, step, i
+   logical :: is_weak, is_plain
+   real(wp) :: started
+
+   call MPI_Init()
+   call read_options()
+   call domain%cut(grid, cells, factor)
+   if (is_weak) call domain%cut(grid, cells*[domain%py, domain%px], factor)
+   call ftn_pytorch_set_threads(1)
+
+   call fine%begin(domain)
+   do step = 1, spin_up
+      call fine%step(domain)
+   end do
+   call coarsen(fine, domain, seen, missed)
+   call closure%load(trim(script), communicator=domain%comm, config=[torch_in("nx", domain%nx), &
+      torch_in("ny", domain%ny), torch_in("px", domain%px), torch_in("py", domain%py), &
+      torch_copy("scales", scales()), torch_in("records", .not. is_plain)])
+
+   times = 0
+   late = 0
+   allocate (history(2, 0), at(0))
+   do step = 1, steps
+      started = MPI_Wtime()
+      do i = 1, between
+         call fine%step(domain)
+      end do
+      call coarsen(fine, domain, seen, missed)
+      if (step > steps/2) times(1) = times(1) + MPI_Wtime() - started
+      started = MPI_Wtime()
+      call closure%call("train", [torch_in(seen), torch_in(missed)], [torch_out(losses)])
+      if (step > steps/2) times(2) = times(2) + MPI_Wtime() - started
+      if (modulo(step, 5) == 0) then
+         history = reshape([history, losses], [2, size(at) + 1])
+         at = [at, step]
+      end if
+      if (modulo(step, max(steps/5, 1)) == 0 .and. domain%rank == 0) print "(a, i5, 2(a, f6.3))", "step", step, &
+         ": error with halos ", losses(1), ", without ", losses(2)
+   end do
+   if (is_weak) then
+      call tell_times()
+   else
+      call compare()
+   end if
+   if (plot /= "") call draw()
+   call closure%free()
+   call MPI_Finalize()
+
+contains
+
+   subroutine read_options()
+      character(256) :: word
+      integer :: place, n
+
+      grid = 0
+      cells = 24*[1, 2]
+      steps = 300
+      is_weak = .false.
+      is_plain = .false.
+      plot = ""
+      call get_command_argument(1, script)
+      if (script == "") error stop "cnn_over_domains: name the script, closure.py"
+      place = 2
+      do while (place <= command_argument_count())
+         call get_command_argument(place, word)
+         select case (word)
+         case ("--grid")
+            call get_command_argument(place + 1, word)
+            n = index(word, "x")
+            read (word(:n - 1), *) grid(1)
+            read (word(n + 1:), *) grid(2)
+            place = place + 1
+         case ("--steps")
+            call get_command_argument(place + 1, word)
+            read (word, *) steps
+            place = place + 1
+         case ("--cells")
+            call get_command_argument(place + 1, word)
+            read (word, *) n
+            cells = n*[1, 2]
+            place = place + 1
+         case ("--weak")
+            is_weak = .true.
+         case ("--plain")
+            is_plain = .true.
+         case ("--picture")
+            call get_command_argument(place + 1, plot)
+            call get_command_argument(place + 2, folder)
+            place = place + 2
+         case default
+            error stop "cnn_over_domains: valid are --grid, --steps, --cells, --weak, --plain and --picture"
+         end select
+         place = place + 1
+      end do
+   end subroutine read_options
+
+   !> Root mean squares over all ranks, of velocities together
+   function scales() result(rms)
+      real(wp) :: rms(4)
+
+      real(wp) :: sums(4)
+
+      sums = [sum(seen(:, :, 1)**2), sum(seen(:, :, 2)**2), sum(seen(:, :, 3)**2), sum(missed**2)]
+      call MPI_Allreduce(MPI_IN_PLACE, sums, 4, MPI_DOUBLE_PRECISION, MPI_SUM, domain%comm)
+      rms = sqrt(sums/(domain%all_nx*domain%all_ny))
+   end function scales
+
+   !> Outputs and gradients beside those of one rank with the whole domain
+   subroutine compare()
+      real(wp) :: whole(domain%all_nx, domain%all_ny, 3), difference(2)
+      real(wp), allocatable :: whole_missed(:, :)
+      integer :: k
+
+      do k = 1, 3
+         whole(:, :, k) = domain%whole(seen(:, :, k))
+      end do
+      whole_missed = domain%whole(missed)
+      call closure%call("compare", [torch_in(seen), torch_in(missed), torch_in(whole), torch_in(whole_missed), &
+         torch_in(domain%y0), torch_in(domain%x0)], [torch_out(difference(1)), torch_out(difference(2))])
+      call MPI_Allreduce(MPI_IN_PLACE, difference, 2, MPI_DOUBLE_PRECISION, MPI_MAX, domain%comm)
+      call tell_exchange()
+      if (domain%rank /= 0) return
+      print "(2(a, es8.1))", "to the CNN over the whole domain: outputs differ by ", difference(1), &
+         ", gradients by ", difference(2)
+      if (any(difference > exact)) then
+         print "(a)", "FAILED: they should not differ by more than rounding"
+      else
+         print "(a, i0, a, i0, a)", "PASSED: ", domain%py, " x ", domain%px, " sub-domains are one domain"
+      end if
+   end subroutine compare
+
+   subroutine tell_exchange()
+      integer :: width, messages, bytes
+      logical :: is_recorded
+
+      call closure%call("about", [torch_arg ::], [torch_out(width), torch_out(messages), torch_out(bytes), &
+         torch_out(is_recorded)])
+      if (domain%rank == 0) print "(3(a, i0), 2a)", "halo of ", width, " cells: rank 0 sends ", messages, &
+         " messages, ", bytes, " bytes; the step is ", merge("recorded    ", "not recorded", is_recorded)
+   end subroutine tell_exchange
+
+   !> Of the second half of the steps
+   subroutine tell_times()
+      call MPI_Allreduce(MPI_IN_PLACE, times, 2, MPI_DOUBLE_PRECISION, MPI_MAX, domain%comm)
+      if (domain%rank == 0) print "(a, i4, a, i0, a, i0, 2(a, f8.2), a)", "weak scaling:", domain%ranks, " ranks, ", &
+         domain%nx, " x ", domain%ny, " coarse cells each: model ", 1e3_wp*times(1)/(steps - steps/2), &
+         " ms, training ", 1e3_wp*times(2)/(steps - steps/2), " ms in each step"
+   end subroutine tell_times
+
+   !> Rank 0 draws what all ranks have
+   subroutine draw()
+      type(torch_pymodule) :: artist
+      real(wp) :: whole(domain%all_nx, domain%all_ny, 2)
+      real(wp), allocatable :: whole_missed(:, :)
+      integer :: k
+
+      allocate (predicted(domain%nx, domain%ny, 2))
+      call closure%call("predict", [torch_in(seen)], [torch_out(predicted)])
+      do k = 1, 2
+         whole(:, :, k) = domain%whole(predicted(:, :, k))
+      end do
+      whole_missed = domain%whole(missed)
+      if (domain%rank /= 0) return
+      call artist%load(trim(plot))
+      call artist%call("draw", [torch_in(trim(folder)), torch_in(whole_missed), torch_in(whole), torch_in(history), &
+         torch_in(at), torch_in(domain%px), torch_in(domain%py), torch_in(1e-3_wp*factor*fine%cell_size())])
+   end subroutine draw
+end program cnn_over_domains

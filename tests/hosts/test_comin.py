@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: MIT
+"""The plug-in of hosts/comin in ComIn's own hosts, on one rank and on two. `make test-hosts` runs it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+from comin_build import ROOT, build
+
+SOURCE = os.environ.get("FTN_PYTORCH_COMIN_SOURCE", "")
+pytestmark = pytest.mark.skipif(
+    not SOURCE, reason="FTN_PYTORCH_COMIN_SOURCE names no checkout of ComIn: make test-hosts"
+)
+
+EXAMPLE = ROOT / "hosts" / "comin" / "example"
+OURS = ("ftn_pytorch", "plugin")
+
+# Learns a function of place alone, so that a run of six steps is two of three.
+GOES_ON = """
+    import torch
+    import ftn_pytorch
+    from ftn_pytorch import average_gradients
+    torch.manual_seed(0)
+    net = torch.nn.Linear(2, 1).double()
+    optimizer = torch.optim.Adam(net.parameters())
+    steps = 0
+    ftn_pytorch_shared = ["net", "optimizer"]
+    def ftn_pytorch_comin():
+        return ["EP_ATM_TIMELOOP_START learn"]
+    def learn():
+        global steps
+        here = ftn_pytorch.host()
+        x = torch.stack([torch.from_numpy(here[name]) for name in ("clon", "clat")], -1)
+        x = x[torch.from_numpy(here["owned"])]
+        optimizer.zero_grad()
+        (net(x) - x.sin().sum(1, keepdim=True)).square().mean().backward()
+        average_gradients(net, samples=len(x))
+        optimizer.step()
+        steps += 1
+        print(f"step {steps} {[p.tolist() for p in net.parameters()]}", flush=True)
+"""
+
+
+TELLS = """
+    plain = apply
+    def apply(temp):
+        out = plain(temp)
+        print(f"the script wrote on rank {rank()} {out.min():.16E} {out.max():.16E}", flush=True)
+        return out
+"""
+FAILS = """
+    def ftn_pytorch_comin():
+        return ["EP_ATM_PHYSICS_BEFORE learn temp"]
+    def learn(temp):
+        return 1 / 0
+"""
+
+
+@pytest.fixture(scope="module")
+def hosts():
+    folder = Path(os.environ["FTN_PYTORCH_HOSTS_BUILD"])
+    return build(Path(SOURCE).resolve(), folder / "prefix", folder)
+
+
+@pytest.fixture(scope="module")
+def grids(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("grids")
+    subprocess.run([sys.executable, EXAMPLE / "make_grids.py", folder], check=True)
+    return folder
+
+
+class Run:
+    """Runs of a host in a folder."""
+
+    def __init__(self, hosts, folder, grids):
+        self.hosts, self.folder, self.grids = hosts, folder, grids
+
+    def script(self, name, text):
+        (self.folder / name).write_text(textwrap.dedent(text))
+
+    def __call__(self, program, ranks, entries, *arguments, expect=0):
+        """Standard output and error. entries: name, library, options of each plug-in."""
+        lines = []
+        for number, (name, library, options) in enumerate(entries, 1):
+            values = {"name": name, "plugin_library": getattr(self.hosts, library), "options": options}
+            lines += [f'  plugin_list({number})%{key} = "{value}"\n' for key, value in values.items()]
+        (self.folder / "master.nml").write_text("&comin_nml\n" + "".join(lines) + "/\n")
+        environment = {
+            **os.environ,
+            "OMPI_ALLOW_RUN_AS_ROOT": "1",
+            "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+            "OMPI_MCA_rmaps_base_oversubscribe": "1",
+            "OMP_NUM_THREADS": "1",
+        }
+        command = ["mpirun", "-n", str(ranks), getattr(self.hosts, program), *arguments]
+        done = subprocess.run(
+            command, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=300, check=False
+        )
+        assert (done.returncode == 0) == (expect == 0), done.stdout + done.stderr
+        return done.stdout, done.stderr
+
+
+@pytest.fixture
+def run(hosts, grids, tmp_path):
+    return Run(hosts, tmp_path, grids)
+
+
+@pytest.fixture
+def example(run):
+    shutil.copy(EXAMPLE / "closure.py", run.folder)
+    return run
+
+
+def ended(output):
+    """Losses by rank and time, and the sum of weights of each rank."""
+    losses = {}
+    for time, rank, loss in re.findall(r"(\d{4}-\S{14}): rank (\d) of \d, \d+ cells, loss (\d\.\d\de.\d\d)", output):
+        losses.setdefault(rank, {})[time] = float(loss)
+    return losses, dict(re.findall(r"rank (\d): losses of 3 steps, sum of weights (\d\.\d{12})", output))
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_a_script_trains_in_the_host_and_the_host_reads_its_tracer(example, ranks):
+    example.script("closure.py", (EXAMPLE / "closure.py").read_text() + textwrap.dedent(TELLS))
+    output, _ = example("restarting", ranks, [(*OURS, "closure.py")], example.grids)
+    losses, weights = ended(output)
+    assert len(losses) == len(weights) == ranks and len(set(weights.values())) == 1, output
+    assert all(max(by_time.values()) < 1e-3 and len(by_time) == 3 for by_time in losses.values())
+    assert set(re.findall(r"of \d, (\d+) cells", output)) == {str(160 // ranks)}, "the padded block is not owned"
+    for rank in range(ranks):
+        written = re.findall(rf"the script wrote on rank {rank} (\S+) (\S+)", output)[-1]
+        read = re.findall(rf"the host reads on rank {rank}\s+(\S+)\s+(\S+)", output)[0]
+        assert [*map(float, read)] == [*map(float, written)] and len(set(read)) == 2, output
+
+
+def test_the_minimal_host_is_enough(example):
+    _, weights = ended(example("minimal", 2, [(*OURS, "closure.py")], example.grids)[0])
+    assert len(weights) == 2 and len(set(weights.values())) == 1
+
+
+def test_a_replay_trains_as_the_host(example):
+    recorded = [("run", "run_recorder", ""), ("var", "var_recorder", "temp")]
+    live, _ = example("minimal", 2, [*recorded, (*OURS, "closure.py")], example.grids)
+    entries = [("variables", "var_replay", ""), (*OURS, "closure.py")]
+    replayed, _ = example("replay", 2, entries, f"{example.folder}/")
+    losses, weights = ended(replayed)
+    assert len(weights) == 2 and len(set(weights.values())) == 1, replayed
+    assert losses.keys() == ended(live)[0].keys() and all(min(each.values()) < 1e-3 for each in losses.values())
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_a_restart_goes_on_as_if_there_had_been_none(run, ranks):
+    run.script("learns.py", GOES_ON)
+    options = "learns.py checkpoints=restart/ml"
+    first = [run("restarting", ranks, [(*OURS, options)], run.grids)[0]]
+    first.append(run("restarting", ranks, [(*OURS, options)], run.grids, "restart")[0])
+    steps = re.findall(r"step (\d+) (\[.*?\]\])", "".join(first))
+    assert sorted(int(step) for step, _ in steps) == sorted([*range(1, 7)] * ranks), steps
+    run.script(
+        "learns.py", GOES_ON.replace("def learn():", "def learn():\n        once()\n        once()\n    def once():")
+    )
+    whole = run("restarting", ranks, [(*OURS, "learns.py")], run.grids)[0]
+    assert {*re.findall(r"step (\d+) (\[.*?\]\])", whole)} == {*steps} and len({*steps}) == 6
+
+
+def test_a_restart_without_a_checkpoint_is_told(run):
+    run.script("learns.py", GOES_ON)
+    output, errors = run("restarting", 1, [(*OURS, "learns.py checkpoints=none")], run.grids, "restart")
+    assert "ICON restarts, and learns.py begins anew" in errors and "step 3" in output
+
+
+def test_an_exception_ends_the_host_with_its_traceback(run):
+    run.script("fails.py", FAILS)
+    _, errors = run("minimal", 1, [("mine", "plugin", "fails.py")], run.grids, expect=1)
+    assert "comin_ftn_pytorch (mine)" in errors and "ZeroDivisionError" in errors and "return 1 / 0" in errors
+
+
+@pytest.mark.parametrize(
+    ("options", "lines", "text"),
+    [
+        ("", [], "options must name a script"),
+        ("none.py", [], "none.py"),
+        ("script.py checkpoint=here", [], 'the word "checkpoint=here". Valid are checkpoints=FOLDER'),
+        ("script.py", ["EP_NOWHERE learn"], "no entry point EP_NOWHERE"),
+        ("script.py", ["EP_SECONDARY_CONSTRUCTOR learn"], "no entry point EP_SECONDARY_CONSTRUCTOR"),
+        ("script.py", ["EP_ATM_PHYSICS_BEFORE forgets temp"], "script.py defines no forgets"),
+        ("script.py", ["EP_ATM_PHYSICS_BEFORE learn tmp"], "learn: ICON has no field tmp in domain 1"),
+        ("script.py", ["EP_ATM_PHYSICS_BEFORE learn temp@gpu"], "temp@gpu: write NAME or NAME@device"),
+        ("script.py", ["EP_ATM_PHYSICS_BEFORE learn temp@device"], "or does not run on a GPU"),
+        ("script.py", ["EP_ATM_PHYSICS_BEFORE learn temp > u > v"], "there are two signs >"),
+        ("script.py", ["learn"], 'write "add NAME"'),
+        ("script.py", ["add new tracer unit=1"], 'the word "unit=1": valid are tracer and units='),
+        ("script.py", [7], "result 1"),
+    ],
+)
+def test_what_is_not_understood_ends_the_host(run, options, lines, text):
+    run.script("script.py", f"def ftn_pytorch_comin():\n    return {lines}\ndef learn(*fields):\n    return fields\n")
+    _, errors = run("minimal", 1, [(*OURS, options)], run.grids, expect=1)
+    assert text in errors
+
+
+def test_a_script_without_lines_is_refused(run):
+    run.script("script.py", "net = 1\n")
+    _, errors = run("minimal", 1, [(*OURS, "script.py")], run.grids, expect=1)
+    assert "script.py defines no ftn_pytorch_comin" in errors
+
+
+TOLD = """
+    import ftn_pytorch
+    at_load = ftn_pytorch.host()
+    def ftn_pytorch_comin():
+        return ["EP_ATM_ADVECTION_BEFORE look temp pres_sfc > pres_sfc", "EP_ATM_PHYSICS_BEFORE after pres_sfc"]
+    def look(temp, pres_sfc):
+        here = ftn_pytorch.host()
+        assert {*at_load} == {*here}
+        shapes = [tuple(here[name].shape) for name in ("clon", "clat", "area", "owned")]
+        print("told", here["time"], here["entry_point"], here["domain"], here["domains"], here["dt"], here["restart"],
+              here["run_start"], here["run_stop"], here["options"], {*shapes} == {tuple(pres_sfc.shape)},
+              here["hhl"].shape[1] == temp.shape[1] + 1, len(here["glb_index"]), int(here["owned"].sum()), flush=True)
+        return pres_sfc + 7
+    def after(pres_sfc):
+        print("surface", pres_sfc.ndim, float(pres_sfc.flatten()[0]), flush=True)
+"""
+
+
+def test_a_script_is_told_time_domain_and_grid(run):
+    run.script("told.py", TOLD)
+    output, _ = run("minimal", 1, [(*OURS, "told.py dtype=keep threads -- speed = 3")], run.grids)
+    told = re.findall("told (.*)", output)
+    begin = (
+        "1950-01-01T00:00:00 EP_ATM_ADVECTION_BEFORE 1 1 600.0 False 1950-01-01T00:00:00 1950-01-01T00:30:00 speed = 3"
+    )
+    assert told[0] == begin + " True True 160 160" and len(told) == 3
+    assert re.findall("surface (.*)", output) == ["2 57.0", "2 57.0", "2 64.0"]
+
+
+def test_several_scripts_have_options_of_their_own(run):
+    text = "import ftn_pytorch\ndef ftn_pytorch_comin():\n    return ['EP_ATM_PHYSICS_BEFORE say']\ndef say():\n"
+    text += "    print(ftn_pytorch.host()['options'], flush=True)\n"
+    run.script("one.py", text)
+    run.script("two.py", text)
+    output, _ = run("minimal", 1, [("a", "plugin", "one.py -- first"), ("b", "plugin", "two.py -- second")], run.grids)
+    assert re.findall("first|second", output) == ["first", "second"] * 3
+
+
+BESIDE = """
+    import sys
+    try:
+        import comin
+        @comin.register_callback(comin.EP_ATM_PHYSICS_BEFORE)
+        def physics():
+            print("the adapter at", comin.current_get_datetime(), flush=True)
+    except ImportError:
+        print("the adapter runs without its module", flush=True)
+"""
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_the_python_adapter_before_the_plug_in(example, ranks):
+    example.script("beside.py", BESIDE)
+    output, _ = example("minimal", ranks, [("adapter", "adapter", "beside.py"), (*OURS, "closure.py")], example.grids)
+    losses, _ = ended(output)
+    assert len(losses) == ranks and all(max(each.values()) < 1e-3 for each in losses.values())
+    assert output.count("the adapter at") == 3 * ranks
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_the_python_adapter_after_the_plug_in(example, ranks):
+    example.script("beside.py", BESIDE)
+    output, _ = example("minimal", ranks, [(*OURS, "closure.py"), ("adapter", "adapter", "beside.py")], example.grids)
+    _, weights = ended(output)
+    assert len(weights) == ranks and len(set(weights.values())) == 1
+    assert output.count("the adapter runs without its module") == ranks
