@@ -158,15 +158,20 @@ ScriptRunner::~ScriptRunner() {
   struct Objects {
     Ref runner, names;
     std::vector<std::unique_ptr<Function>> functions, retired;
-    long long memory_before;
+    long long memory_before = 0;
   };
   const auto let_go = [](void* owned) {
     const long long memory_before = static_cast<Objects*>(owned)->memory_before;
     delete static_cast<Objects*>(owned);
     ::fpt::collect_garbage(memory_before);
   };
-  release_with_lock(let_go, new Objects{std::move(script_.runner), std::move(script_.names), std::move(functions_),
-                                        std::move(retired_), memory_before_});
+  auto objects = std::make_unique<Objects>();
+  objects->runner = std::move(script_.runner);
+  objects->names = std::move(script_.names);
+  objects->functions = std::move(functions_);
+  objects->retired = std::move(retired_);
+  objects->memory_before = memory_before_;
+  release_with_lock(let_go, objects.release());
 }
 
 void ScriptRunner::collect_garbage() const noexcept { ::fpt::collect_garbage(memory_before_); }
