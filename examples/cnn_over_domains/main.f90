@@ -188,6 +188,6 @@ contains
       if (domain%rank /= 0) return
       call artist%load(trim(plot))
       call artist%call("draw", [torch_in(trim(folder)), torch_in(whole_missed), torch_in(whole), torch_in(history), &
-         torch_in(at), torch_in(domain%px), torch_in(domain%py), torch_in(1e-3_wp*factor*fine%cell_size())])
+         torch_in(at), torch_in(domain%px), torch_in(domain%py), torch_copy(1e-3_wp*factor*fine%cell_size())])
    end subroutine draw
 end program cnn_over_domains

@@ -17,6 +17,14 @@ _CONVOLUTIONS = {
     2: (torch.nn.Conv2d, torch.nn.ConvTranspose2d),
     3: (torch.nn.Conv3d, torch.nn.ConvTranspose3d),
 }
+_DROPOUT = (
+    torch.nn.Dropout,
+    torch.nn.Dropout1d,
+    torch.nn.Dropout2d,
+    torch.nn.Dropout3d,
+    torch.nn.AlphaDropout,
+    torch.nn.FeatureAlphaDropout,
+)
 
 
 class Field(NamedTuple):
@@ -48,7 +56,7 @@ def field_of(network: Any, channels: int | None, axes: int) -> Field:
         channels = layers[0].in_channels
     tried = copy.deepcopy(network)
     for each in tried.modules():
-        if isinstance(each, torch.nn.modules.dropout._DropoutNd):
+        if isinstance(each, _DROPOUT):
             each.eval()
     like = next(iter(tried.parameters()), torch.zeros(()))
     # A dilated kernel touches cells far away and none between: it has to fit in.
