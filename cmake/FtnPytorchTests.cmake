@@ -35,6 +35,14 @@ set(fpt_test_environment
   "ASAN_OPTIONS=${fpt_asan_options}")
 set(fpt_test_timeout 120)
 
+# For tests by mpirun: Open MPI refuses to start more ranks than there are cores, and to run for root, unless it is told
+# otherwise.
+set(fpt_mpi_environment
+  OMPI_MCA_rmaps_base_oversubscribe=1
+  PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe
+  OMPI_ALLOW_RUN_AS_ROOT=1
+  OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1)
+
 # What to put behind the name of a program of fpt_fortran_test that must be there
 set(fpt_form _checked)
 if(CMAKE_BUILD_TYPE STREQUAL "Debug")
