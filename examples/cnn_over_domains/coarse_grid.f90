@@ -3,7 +3,7 @@
 module coarse_grid
    use, intrinsic :: iso_fortran_env, only : real64
    use process_grid, only : halo, subdomain
-   use shallow_water, only : water
+   use shallow_water, only : dx, water
    implicit none
    private
 
@@ -23,10 +23,8 @@ contains
       real(wp), allocatable, intent(out) :: missed(:, :)
 
       real(wp), allocatable :: u(:, :), v(:, :), z(:, :), flux_x(:, :), flux_y(:, :)
-      real(wp) :: d
       integer :: nx, ny, i, j
 
-      d = fine%cell_size()
       nx = domain%factor*domain%nx
       ny = domain%factor*domain%ny
       allocate (u(nx, ny), v(nx, ny), z(nx, ny))
@@ -35,34 +33,27 @@ contains
          do i = 1, nx
             u(i, j) = (fine%u(i, j) + fine%u(i - 1, j))/2
             v(i, j) = (fine%v(i, j) + fine%v(i, j - 1))/2
-            z(i, j) = (corner(i, j) + corner(i - 1, j) + corner(i, j - 1) + corner(i - 1, j - 1))/4
+            z(i, j) = (fine%vorticity(i, j) + fine%vorticity(i - 1, j) + fine%vorticity(i, j - 1) + fine%vorticity(i - 1, j - 1))/4
          end do
       end do
       do j = 1, ny
          do i = 0, nx
-            flux_x(i, j) = fine%u(i, j)*(corner(i, j) + corner(i, j - 1))/2
+            flux_x(i, j) = fine%u(i, j)*(fine%vorticity(i, j) + fine%vorticity(i, j - 1))/2
          end do
       end do
       do j = 0, ny
          do i = 1, nx
-            flux_y(i, j) = fine%v(i, j)*(corner(i, j) + corner(i - 1, j))/2
+            flux_y(i, j) = fine%v(i, j)*(fine%vorticity(i, j) + fine%vorticity(i - 1, j))/2
          end do
       end do
       allocate (seen(domain%nx, domain%ny, 3))
       seen(:, :, 1) = box_average(u)
       seen(:, :, 2) = box_average(v)
       seen(:, :, 3) = box_average(z)
-      missed = -box_average((flux_x(1:, :) - flux_x(:nx - 1, :) + flux_y(:, 1:) - flux_y(:, :ny - 1))/d) + &
+      missed = -box_average((flux_x(1:, :) - flux_x(:nx - 1, :) + flux_y(:, 1:) - flux_y(:, :ny - 1))/dx) + &
          convergence_of_coarse(seen)
 
    contains
-
-      !> Vorticity at a north-east corner
-      pure real(wp) function corner(i, j)
-         integer, intent(in) :: i, j
-
-         corner = (fine%v(i + 1, j) - fine%v(i, j) - fine%u(i, j + 1) + fine%u(i, j))/d
-      end function corner
 
       pure function box_average(field) result(average)
          real(wp), intent(in) :: field(:, :)
@@ -97,7 +88,7 @@ contains
             do b = 1, domain%ny
                do a = 1, domain%nx
                   divergence(a, b) = divergence(a, b) + merge(flux(a + 1, b) - flux(a - 1, b), &
-                     flux(a, b + 1) - flux(a, b - 1), axis == 1)/(2*d*domain%factor)
+                     flux(a, b + 1) - flux(a, b - 1), axis == 1)/(2*dx*domain%factor)
                end do
             end do
          end do

@@ -8,7 +8,7 @@ program cnn_over_domains
    use coarse_grid, only : coarsen
    use ftn_pytorch
    use process_grid, only : subdomain
-   use shallow_water, only : water
+   use shallow_water, only : dx, water
    implicit none
 
    integer, parameter :: wp = real64
@@ -29,8 +29,7 @@ program cnn_over_domains
 
    call MPI_Init()
    call read_options()
-   call domain%cut(grid, cells, factor)
-   if (is_weak) call domain%cut(grid, cells*[domain%py, domain%px], factor)
+   call domain%cut(grid, cells, factor, is_weak)
    call ftn_pytorch_set_threads(1)
 
    call fine%begin(domain)
@@ -132,13 +131,10 @@ contains
 
    !> Outputs and gradients beside those of one rank with the whole domain
    subroutine compare()
-      real(wp) :: whole(domain%all_nx, domain%all_ny, 3), difference(2)
-      real(wp), allocatable :: whole_missed(:, :)
-      integer :: k
+      real(wp), allocatable :: whole(:, :, :), whole_missed(:, :)
+      real(wp) :: difference(2)
 
-      do k = 1, 3
-         whole(:, :, k) = domain%whole(seen(:, :, k))
-      end do
+      whole = whole_of(seen)
       whole_missed = domain%whole(missed)
       call closure%call("compare", [torch_in(seen), torch_in(missed), torch_in(whole), torch_in(whole_missed), &
          torch_in(domain%y0), torch_in(domain%x0)], [torch_out(difference(1)), torch_out(difference(2))])
@@ -153,6 +149,18 @@ contains
          print "(a, i0, a, i0, a)", "PASSED: ", domain%py, " x ", domain%px, " sub-domains are one domain"
       end if
    end subroutine compare
+
+   !> Several fields of all ranks
+   function whole_of(fields) result(all_cells)
+      real(wp), intent(in) :: fields(:, :, :)
+      real(wp) :: all_cells(domain%all_nx, domain%all_ny, size(fields, 3))
+
+      integer :: k
+
+      do k = 1, size(fields, 3)
+         all_cells(:, :, k) = domain%whole(fields(:, :, k))
+      end do
+   end function whole_of
 
    subroutine tell_exchange()
       integer :: width, messages, bytes
@@ -175,19 +183,15 @@ contains
    !> Rank 0 draws what all ranks have
    subroutine draw()
       type(torch_pymodule) :: artist
-      real(wp) :: whole(domain%all_nx, domain%all_ny, 2)
-      real(wp), allocatable :: whole_missed(:, :)
-      integer :: k
+      real(wp), allocatable :: whole(:, :, :), whole_missed(:, :)
 
       allocate (predicted(domain%nx, domain%ny, 2))
       call closure%call("predict", [torch_in(seen)], [torch_out(predicted)])
-      do k = 1, 2
-         whole(:, :, k) = domain%whole(predicted(:, :, k))
-      end do
+      whole = whole_of(predicted)
       whole_missed = domain%whole(missed)
       if (domain%rank /= 0) return
       call artist%load(trim(plot))
       call artist%call("draw", [torch_in(trim(folder)), torch_in(whole_missed), torch_in(whole), torch_in(history), &
-         torch_in(at), torch_in(domain%px), torch_in(domain%py), torch_copy(1e-3_wp*factor*fine%cell_size())])
+         torch_in(at), torch_in(domain%px), torch_in(domain%py), torch_copy(1e-3_wp*factor*dx)])
    end subroutine draw
 end program cnn_over_domains

@@ -30,14 +30,15 @@ module process_grid
 contains
 
    !> Cut a domain of coarse cells among the ranks
-   subroutine cut(self, grid, cells, factor)
+   subroutine cut(self, grid, cells, factor, weak)
       class(subdomain), intent(out) :: self
       !> Ranks along y and x; 0: MPI chooses
       integer, intent(in) :: grid(2)
-      !> Coarse cells along y and x
+      !> Coarse cells along y and x: of all ranks, or of each if `weak`
       integer, intent(in) :: cells(2)
       !> Cells of the model in a coarse one, along each axis
       integer, intent(in) :: factor
+      logical, intent(in) :: weak
 
       integer :: dims(2), place(2)
 
@@ -53,8 +54,8 @@ contains
       self%px = dims(2)
       self%iy = place(1)
       self%ix = place(2)
-      self%all_ny = cells(1)
-      self%all_nx = cells(2)
+      self%all_ny = cells(1)*merge(dims(1), 1, weak)
+      self%all_nx = cells(2)*merge(dims(2), 1, weak)
       self%factor = factor
       self%y0 = first(self%iy, self%py, self%all_ny)
       self%ny = first(self%iy + 1, self%py, self%all_ny) - self%y0

@@ -6,7 +6,7 @@ module shallow_water
    implicit none
    private
 
-   public :: water
+   public :: dx, water
 
    integer, parameter :: wp = real64
    real(wp), parameter :: f = 1e-4_wp         !< 1/s
@@ -23,14 +23,18 @@ module shallow_water
    contains
       procedure :: begin
       procedure :: step
-      procedure, nopass :: cell_size
+      procedure, non_overridable :: vorticity
    end type water
 
 contains
 
-   pure real(wp) function cell_size()
-      cell_size = dx
-   end function cell_size
+   !> At a north-east corner, 1/s
+   pure real(wp) function vorticity(self, i, j)
+      class(water), intent(in) :: self
+      integer, intent(in) :: i, j
+
+      vorticity = (self%v(i + 1, j) - self%v(i, j) - self%u(i, j + 1) + self%u(i, j))/dx
+   end function vorticity
 
    !> Eddies in geostrophic balance, the same for every way to cut the domain
    subroutine begin(self, domain)
@@ -135,12 +139,12 @@ contains
       class(water), intent(in) :: self
       real(wp), allocatable, intent(inout) :: du(:, :), dv(:, :), dh(:, :)
 
-      real(wp), allocatable :: mass_u(:, :), mass_v(:, :), vorticity(:, :), head(:, :)
+      real(wp), allocatable :: mass_u(:, :), mass_v(:, :), potential(:, :), head(:, :)
       integer :: nx, ny, i, j
 
       nx = ubound(self%u, 1) - halo
       ny = ubound(self%u, 2) - halo
-      allocate (mass_u, mass_v, vorticity, head, mold=self%u)
+      allocate (mass_u, mass_v, potential, head, mold=self%u)
       du = 0
       dv = 0
       dh = 0
@@ -149,19 +153,19 @@ contains
             do i = 0, nx + 1
                mass_u(i, j) = u(i, j)*(h(i, j) + h(i + 1, j))/2
                mass_v(i, j) = v(i, j)*(h(i, j) + h(i, j + 1))/2
-               vorticity(i, j) = (f + (v(i + 1, j) - v(i, j) - u(i, j + 1) + u(i, j))/dx)*4/ &
+               potential(i, j) = (f + self%vorticity(i, j))*4/ &
                   (h(i, j) + h(i + 1, j) + h(i, j + 1) + h(i + 1, j + 1))
                head(i, j) = g*h(i, j) + (u(i, j)**2 + u(i - 1, j)**2 + v(i, j)**2 + v(i, j - 1)**2)/4
             end do
          end do
          do j = 1, ny
             do i = 1, nx
-               du(i, j) = (vorticity(i, j)*(mass_v(i, j) + mass_v(i + 1, j)) + &
-                  vorticity(i, j - 1)*(mass_v(i, j - 1) + mass_v(i + 1, j - 1)))/4 - &
+               du(i, j) = (potential(i, j)*(mass_v(i, j) + mass_v(i + 1, j)) + &
+                  potential(i, j - 1)*(mass_v(i, j - 1) + mass_v(i + 1, j - 1)))/4 - &
                   (head(i + 1, j) - head(i, j))/dx + &
                   viscosity*(u(i + 1, j) + u(i - 1, j) + u(i, j + 1) + u(i, j - 1) - 4*u(i, j))/dx**2
-               dv(i, j) = -(vorticity(i, j)*(mass_u(i, j) + mass_u(i, j + 1)) + &
-                  vorticity(i - 1, j)*(mass_u(i - 1, j) + mass_u(i - 1, j + 1)))/4 - &
+               dv(i, j) = -(potential(i, j)*(mass_u(i, j) + mass_u(i, j + 1)) + &
+                  potential(i - 1, j)*(mass_u(i - 1, j) + mass_u(i - 1, j + 1)))/4 - &
                   (head(i, j + 1) - head(i, j))/dx + &
                   viscosity*(v(i + 1, j) + v(i - 1, j) + v(i, j + 1) + v(i, j - 1) - 4*v(i, j))/dx**2
                dh(i, j) = -(mass_u(i, j) - mass_u(i - 1, j) + mass_v(i, j) - mass_v(i, j - 1))/dx
