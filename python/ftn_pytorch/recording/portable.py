@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from ..ranks import sums
 from ..system import private_names
 from ..values.results import parts_of
 from . import tape as tapes
@@ -15,18 +16,10 @@ from .recorded_call import Given, Tape
 from .returned import PLAIN, Item
 from .traced_numbers import CONSTANT
 
-NAMESPACES = ("aten", "prims", "ftn_pytorch")
-"""Operators of other libraries are not there where a file is read."""
-REFUSED = (
-    "aten::from_file",
-    "aten::_from_file",
-    "aten::_print",
-    "aten::warn",
-    "aten::save",
-    "aten::_assert_async.msg",
-    "ftn_pytorch::exchange_rows",
-)
-"""Operators that open files, write texts, or need the ranks of the script."""
+NAMESPACES = ("aten", "prims")
+"""Operators of other libraries are not there where a file is read, and of our own there is ``sums.NAME``."""
+REFUSED = ("aten::from_file", "aten::_from_file", "aten::_print", "aten::warn", "aten::save", "aten::_assert_async.msg")
+"""Operators that open files or write texts."""
 _VALUES = (bool, int, float, str, type(None))
 _TAGGED: dict[type, str] = {
     torch.dtype: "dtype",
@@ -95,7 +88,8 @@ def portable(tape: Tape, kept: Kept) -> Plain:
 def refuse_operator(name: str, overload: str) -> None:
     """Unsavable for an operator that a file may not name."""
     namespace = name.partition("::")[0]
-    if namespace not in NAMESPACES or name in REFUSED or f"{name}.{overload}" in REFUSED:
+    is_known = namespace in NAMESPACES or name == sums.NAME
+    if not is_known or name in REFUSED or f"{name}.{overload}" in REFUSED:
         raise Unsavable(f"the operator {name}, which a saved recording may not call")
 
 
