@@ -73,7 +73,7 @@ contains
          dtype=mine%options%dtype, device=mine%options%device, stat=stat, errmsg=errmsg)
       call check(mine, stat, errmsg)
       if (.not. mine%script%has("ftn_pytorch_comin")) then
-        call give_up(mine, mine%options%script // " defines no ftn_pytorch_comin, which tells what is called where")
+         call give_up(mine, mine%options%script // " defines no ftn_pytorch_comin, which tells what is called where")
       end if
       call mine%script%call("ftn_pytorch_comin", lines, stat=stat, errmsg=errmsg)
       call check(mine, stat, errmsg)
