@@ -33,7 +33,8 @@ contains
          do i = 1, nx
             u(i, j) = (fine%u(i, j) + fine%u(i - 1, j))/2
             v(i, j) = (fine%v(i, j) + fine%v(i, j - 1))/2
-            z(i, j) = (fine%vorticity(i, j) + fine%vorticity(i - 1, j) + fine%vorticity(i, j - 1) + fine%vorticity(i - 1, j - 1))/4
+            z(i, j) = (fine%vorticity(i, j) + fine%vorticity(i - 1, j) + &
+               fine%vorticity(i, j - 1) + fine%vorticity(i - 1, j - 1))/4
          end do
       end do
       do j = 1, ny
