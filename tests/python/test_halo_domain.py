@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Halos in one process, where each cell comes from: walls, corners, folds; how far networks look; what is refused."""
 
+import numpy
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -99,6 +100,16 @@ def test_cells_that_no_rank_has_are_zero():
     found = sorted(int(place) for rank in (0, 1) for place in places[domain.owned(rank, sources)[0]])
     # the corners belong to rank 1, the sides to nobody
     assert found == [0, 3, 12, 15]
+
+
+def test_numbers_of_a_host_are_taken():
+    # as ftn_pytorch.host() has them
+    def i4(*values):
+        return numpy.array(values, numpy.int32)
+
+    exchange = Exchange(i4(2, 3), i4(1, 1), start=i4(0, 0), extent=i4(2, 3), boundary="periodic")
+    assert exchange(torch.ones(2, 3)).tolist() == torch.ones(4, 5).tolist()
+    assert Exchange(i4(2, 3), numpy.int32(1), grid=i4(1, 1)).width == (1, 1)
 
 
 def test_a_domain_that_makes_no_sense_is_refused():

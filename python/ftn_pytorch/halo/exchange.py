@@ -6,7 +6,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
@@ -51,8 +51,9 @@ class Exchange:
         at: str = "T",
     ) -> None:
         self.shape = tuple(int(n) for n in shape)
+        grid, start, extent = (None if given is None else [int(n) for n in given] for given in (grid, start, extent))
         axes = len(self.shape)
-        self.width = (width,) * axes if isinstance(width, int) else tuple(int(h) for h in width)
+        self.width = tuple(int(h) for h in (width if isinstance(width, Iterable) else [width] * axes))
         ours = neighbours.usable_communicator(NAME)
         mine = {"shape": self.shape, "width": self.width, "start": start, "grid": grid, "extent": extent, "at": at}
         mine["boundary"] = boundary
