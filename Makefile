@@ -30,7 +30,7 @@ help:
 	@echo 'make test-gpu  build and run the tests of arrays on a GPU; they are skipped where there is none'
 	@echo 'make test-tools  tests with a browser, of tools in packages of their own: ten minutes'
 	@echo 'make test-ftorch  build and run the programs of FTorch, from FTN_PYTORCH_FTORCH_SOURCE: ten minutes'
-	@echo 'make test-hosts  build ICON ComIn from FTN_PYTORCH_COMIN_SOURCE, and train scripts in its hosts: five minutes'
+	@echo 'make test-hosts  train scripts in ICON ComIn from FTN_PYTORCH_COMIN_SOURCE, and in NUOPC of ESMFMKFILE: five minutes'
 	@echo 'make wheel  make wheels, for this Python and others that are found, and test them: fifteen minutes'
 	@echo 'make stress run for ten minutes what make test runs for seconds: fuzzing, threads, memory, sanitizers'
 	@echo 'make bench  measure what a call costs, and all paths to a network side by side'

@@ -247,10 +247,11 @@ contains
       type(torch_optimizer) :: optimizer
       type(MPI_Comm) :: pairs
       character(:), allocatable :: errmsg
-      character(6), parameter :: ways(6) = [character(6) :: "thread", "rank", "host", "mpi", "sum", "other"]
-      character(40), parameter :: texts(6) = [character(40) :: "has started threads", &
+      character(6), parameter :: ways(7) = [character(6) :: "thread", "rank", "host", "mpi", "sum", "halo", "other"]
+      character(40), parameter :: texts(7) = [character(40) :: "has started threads", &
          "there is no rank while it is loaded", "ftn_pytorch.host is not known here", &
-         "cannot import mpi4py.MPI", "ranks can meet in calls of the program", "RuntimeError: other"]
+         "cannot import mpi4py.MPI", "ranks can meet in calls of the program", "is no rank of MPI", &
+         "RuntimeError: other"]
       integer :: i, stat
 
       call model%load(script("node.py"), per="node", stat=stat, errmsg=errmsg)

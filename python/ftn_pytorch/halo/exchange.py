@@ -108,13 +108,16 @@ class Exchange:
         self._move(fields[0].device)
         thread_recorder.keep(self._index, self._places, self._across)
         counts = [math.prod(field.shape[: field.dim() - axes]) for field in fields]
-        rows = torch.cat([field.reshape(count, math.prod(self.shape)) for field, count in zip(fields, counts)])
-        received = _Rows.apply(rows.t().index_select(0, self._index), self._neighbours, False).t()
+        each = [field.reshape(count, math.prod(self.shape)) for field, count in zip(fields, counts)]
+        rows = torch.cat(each) if len(each) > 1 else each[0]
+        # a third of the time of one index_select of the transposed rows
+        sent = rows.index_select(1, self._index).t().contiguous()
+        received = _Rows.apply(sent, self._neighbours, False).t()
         if sign != 1:
             received = torch.where(self._across, received * sign, received)
         pads = [each for h in reversed(self.width) for each in (h, h)]
         whole = torch.nn.functional.pad(rows.reshape(-1, *self.shape), pads).reshape(len(rows), -1)
-        whole = whole.index_copy(1, self._places, received)
+        whole = whole.index_copy_(1, self._places, received)
         results = tuple(
             part.reshape(*field.shape[: field.dim() - axes], *self._padded)
             for part, field in zip(whole.split(counts), fields)

@@ -27,6 +27,10 @@ def ftn_pytorch_setup(way):
         from ftn_pytorch.ranks import communicator, sums
 
         sums.allreduce(communicator.current(), np.ones(3), "a sum")
+    elif way == "halo":
+        from ftn_pytorch.halo import Exchange
+
+        Exchange((3, 3), 1, grid=(1, 1))
     elif way == "end":
         import os
 
