@@ -12,15 +12,18 @@ program bench_halo
    !> nx, ny, fields, width
    integer, parameter :: sizes(4, 4) = reshape([24, 12, 3, 5, 96, 96, 3, 7, 96, 96, 20, 7, 256, 256, 10, 7], [4, 4])
    integer :: rank, px, py, ix, iy, i
-   character(:), allocatable :: script
+   character(4096) :: script
+   character(16) :: word
    type(torch_pymodule) :: model
    real(wp), allocatable :: u(:, :, :), by_hand(:, :, :), ours(:, :, :), copy(:, :, :)
 
    call MPI_Init()
    call MPI_Comm_rank(MPI_COMM_WORLD, rank)
-   script = argument(1)
-   px = number(argument(2))
-   py = number(argument(3))
+   call get_command_argument(1, script)
+   call get_command_argument(2, word)
+   read (word, *) px
+   call get_command_argument(3, word)
+   read (word, *) py
    ix = mod(rank, px)
    iy = rank/px
    if (rank == 0) then
@@ -44,7 +47,7 @@ contains
       allocate (u(nx, ny, fields), copy(nx, ny, fields))
       allocate (by_hand(nx + 2*width, ny + 2*width, fields), ours(nx + 2*width, ny + 2*width, fields))
       call random_number(u)
-      call model%load(script, communicator=MPI_COMM_WORLD, config=[torch_in("nx", nx), torch_in("ny", ny), &
+      call model%load(trim(script), communicator=MPI_COMM_WORLD, config=[torch_in("nx", nx), torch_in("ny", ny), &
          torch_in("px", px), torch_in("py", py), torch_in("width", width)])
       call model%call("costs", [torch_in("fields", fields)], told)
       call told%scalar("messages", messages)
@@ -122,22 +125,5 @@ contains
 
       at = modulo(i, px) + modulo(j, py)*px
    end function at
-
-   function argument(i)
-      integer, intent(in) :: i
-      character(:), allocatable :: argument
-
-      integer :: length
-
-      call get_command_argument(i, length=length)
-      allocate (character(length) :: argument)
-      call get_command_argument(i, argument)
-   end function argument
-
-   integer function number(text)
-      character(*), intent(in) :: text
-
-      read (text, *) number
-   end function number
 
 end program bench_halo

@@ -20,6 +20,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from xml.etree import ElementTree
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from mpi_environment import MPI_ENVIRONMENT  # noqa: E402
+
 # Programs of the examples: the target, and the test that runs it
 EXAMPLES = {
     "01 tensor_manipulation": ("tensor_manipulation", "example_tensor_manipulation"),
@@ -66,9 +69,7 @@ def environment(ftorch: Path, work: Path) -> dict[str, str]:
         "PATH": path,
         "VIRTUAL_ENV": sys.prefix,
         "FTN_PYTORCH_PYTHON": sys.executable,
-        "OMPI_ALLOW_RUN_AS_ROOT": "1",
-        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-        "OMPI_MCA_rmaps_base_oversubscribe": "1",
+        **MPI_ENVIRONMENT,
     }
 
 

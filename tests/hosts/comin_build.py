@@ -7,12 +7,12 @@ checkpoints are written, can restart, and prints what it finds in the tracer of 
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from hosts_run import ROOT, run
+
 TARGETS = [
     *("minimal_example", "comin_replay", "python_adapter"),
     *("comin_run_recorder_plugin", "comin_var_recorder_plugin", "comin_var_replay_plugin"),
@@ -56,14 +56,14 @@ class Hosts:
 def build(source: Path, library: Path, folder: Path) -> Hosts:
     """Build all of it in ``folder``. source: checkout of ComIn. library: where ftn_pytorch is installed."""
     comin = folder / "comin"
-    _run("cmake", "-S", source, "-B", comin, *_options(f"-DPython3_EXECUTABLE={sys.executable}"))
-    _run("cmake", "--build", comin, "--parallel", "--target", *TARGETS)
+    run("cmake", "-S", source, "-B", comin, *_options(f"-DPython3_EXECUTABLE={sys.executable}"))
+    run("cmake", "--build", comin, "--parallel", "--target", *TARGETS)
     plugin = folder / "plugin"
-    _run(
+    run(
         *("cmake", "-S", ROOT / "hosts" / "comin", "-B", plugin, f"-DComIn_DIR={comin}"),
         *(f"-Dftn_pytorch_ROOT={library}", "-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_Fortran_FLAGS=-Wall -fcheck=all"),
     )
-    _run("cmake", "--build", plugin)
+    run("cmake", "--build", plugin)
     return Hosts(
         minimal=comin / "test" / "minimal_example" / "minimal_example",
         restarting=_restarting(source, comin, folder / "restarting"),
@@ -103,11 +103,6 @@ add_executable(restarting restarting.F90 {others})
 target_link_libraries(restarting ComIn::ComIn MPI::MPI_Fortran OpenMP::OpenMP_Fortran PkgConfig::netcdf)
 """
     )
-    _run("cmake", "-S", folder, "-B", folder / "build", f"-DComIn_DIR={comin}", "-DCMAKE_BUILD_TYPE=Release")
-    _run("cmake", "--build", folder / "build")
+    run("cmake", "-S", folder, "-B", folder / "build", f"-DComIn_DIR={comin}", "-DCMAKE_BUILD_TYPE=Release")
+    run("cmake", "--build", folder / "build")
     return folder / "build" / "restarting"
-
-
-def _run(*command: object) -> None:
-    done = subprocess.run([*map(str, command)], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr

@@ -12,7 +12,8 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from comin_build import ROOT, build
+from comin_build import build
+from hosts_run import ROOT, start
 
 SOURCE = os.environ.get("FTN_PYTORCH_COMIN_SOURCE", "")
 pytestmark = pytest.mark.skipif(
@@ -92,19 +93,7 @@ class Run:
             values = {"name": name, "plugin_library": getattr(self.hosts, library), "options": options}
             lines += [f'  plugin_list({number})%{key} = "{value}"\n' for key, value in values.items()]
         (self.folder / "master.nml").write_text("&comin_nml\n" + "".join(lines) + "/\n")
-        environment = {
-            **os.environ,
-            "OMPI_ALLOW_RUN_AS_ROOT": "1",
-            "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-            "OMPI_MCA_rmaps_base_oversubscribe": "1",
-            "OMP_NUM_THREADS": "1",
-        }
-        command = ["mpirun", "-n", str(ranks), getattr(self.hosts, program), *arguments]
-        done = subprocess.run(
-            command, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=300, check=False
-        )
-        assert (done.returncode == 0) == (expect == 0), done.stdout + done.stderr
-        return done.stdout, done.stderr
+        return start(ranks, self.folder, getattr(self.hosts, program), *arguments, expect=expect)
 
 
 @pytest.fixture

@@ -5,11 +5,10 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
-from comin_build import ROOT
+from hosts_run import ROOT, run, start
 
 ESMF = os.environ.get("ESMFMKFILE", "")
 pytestmark = pytest.mark.skipif(not ESMF, reason="ESMFMKFILE names no esmf.mk: make test-hosts")
@@ -21,29 +20,19 @@ def program():
     folder = Path(os.environ["FTN_PYTORCH_HOSTS_BUILD"])
     build = folder / "nuopc"
     options = [f"-DCMAKE_PREFIX_PATH={folder / 'prefix'}", f"-DESMFMKFILE={ESMF}", "-DCMAKE_BUILD_TYPE=Release"]
-    for command in (["-S", ROOT / "tests" / "hosts" / "nuopc", "-B", build, *options], ["--build", build]):
-        subprocess.run(["cmake", *command], check=True)
+    run("cmake", "-S", ROOT / "tests" / "hosts" / "nuopc", "-B", build, *options)
+    run("cmake", "--build", build)
     return build / "test_nuopc"
 
 
 @pytest.fixture
-def run(program, tmp_path):
-    def start(ranks, script, first, last, *folder, expect=0):
-        environment = {
-            **os.environ,
-            "OMPI_ALLOW_RUN_AS_ROOT": "1",
-            "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-            "OMPI_MCA_rmaps_base_oversubscribe": "1",
-            "OMP_NUM_THREADS": "1",
-        }
-        command = ["mpirun", "-n", str(ranks), program, script, str(first), str(last), *folder]
-        done = subprocess.run(
-            command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300, check=False
-        )
-        assert (done.returncode == 0) == (expect == 0), done.stdout + done.stderr
-        return done.stdout
+def coupled(program, tmp_path):
+    """Runs the steps first to last, and gives what it printed."""
 
-    return start
+    def steps(ranks, script, first, last, *folder, expect=0):
+        return start(ranks, tmp_path, program, script, first, last, *folder, expect=expect)[0]
+
+    return steps
 
 
 def results(text):
@@ -52,8 +41,8 @@ def results(text):
 
 
 @pytest.mark.parametrize("ranks", [1, 2])
-def test_it_trains_on_fields_of_another_component(run, ranks):
-    text = run(ranks, EXAMPLE, 1, 4)
+def test_it_trains_on_fields_of_another_component(coupled, ranks):
+    text = coupled(ranks, EXAMPLE, 1, 4)
     assert "2010-03-01T00:30:00 noleap, day 60.0208" in text
     weights = re.findall(r"weight (\d\.\d{16})", text)
     assert len(weights) == 4 * ranks
@@ -63,10 +52,16 @@ def test_it_trains_on_fields_of_another_component(run, ranks):
     assert all(float(got) > 0 for _, _, got in results(text))
 
 
-def test_a_restarted_run_is_the_run_at_one_go(run):
-    whole = results(run(2, EXAMPLE, 1, 4))
-    run(2, EXAMPLE, 1, 2, "checkpoints")
-    assert results(run(2, EXAMPLE, 3, 4, "checkpoints")) == whole
+def test_a_restarted_run_is_the_run_at_one_go(coupled):
+    whole = results(coupled(2, EXAMPLE, 1, 4))
+    coupled(2, EXAMPLE, 1, 2, "checkpoints")
+    assert results(coupled(2, EXAMPLE, 3, 4, "checkpoints")) == whole
+
+
+@pytest.mark.parametrize("interval", ["hourly", "0", "-3600"])
+def test_an_interval_that_is_none_is_refused(coupled, tmp_path, interval):
+    assert "FAILED in" in coupled(1, EXAMPLE, 1, 2, "checkpoints", interval, expect=1)
+    assert f"RestartInterval={interval}: it is seconds" in (tmp_path / "PET0.ESMF_LogFile").read_text()
 
 
 @pytest.mark.parametrize(
@@ -81,7 +76,7 @@ def test_a_restarted_run_is_the_run_at_one_go(run):
         ),
     ],
 )
-def test_what_fails_is_in_the_log_of_esmf(run, tmp_path, script, text):
+def test_what_fails_is_in_the_log_of_esmf(coupled, tmp_path, script, text):
     (tmp_path / "script.py").write_text(script)
-    assert "FAILED in" in run(1, "script.py", 1, 2, expect=1)
+    assert "FAILED in" in coupled(1, "script.py", 1, 2, expect=1)
     assert text in (tmp_path / "PET0.ESMF_LogFile").read_text()

@@ -12,6 +12,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from mpi_environment import MPI_ENVIRONMENT
 
 import ftn_pytorch
 
@@ -88,9 +89,7 @@ def run(size, folder, program, implementation="Open MPI", options=(), expect=0, 
         **os.environ,
         "PYTHONPATH": package,
         "ftn_pytorch_ROOT": build,
-        "OMPI_MCA_rmaps_base_oversubscribe": "1",
-        "OMPI_ALLOW_RUN_AS_ROOT": "1",
-        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+        **MPI_ENVIRONMENT,
         "OMPI_MCA_mpi_yield_when_idle": "1",
         "OMP_NUM_THREADS": "1",
     }

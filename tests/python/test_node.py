@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from mpi_environment import MPI_ENVIRONMENT
 
 from ftn_pytorch.errors import FtnPytorchError
 from ftn_pytorch.kit import Normaliser
@@ -32,8 +33,7 @@ def environment():
     return {
         **os.environ,
         "FPT_TEST_SCRIPTS": str(Path(__file__).parents[1] / "fortran" / "scripts"),
-        "OMPI_ALLOW_RUN_AS_ROOT": "1",
-        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+        **MPI_ENVIRONMENT,
     }
 
 

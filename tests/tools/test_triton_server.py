@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from mpi_environment import MPI_ENVIRONMENT
 
 import ftn_pytorch
 from ftn_pytorch import _embed
@@ -113,8 +114,7 @@ def test_the_example_with_a_server_that_is_killed(tools, build_dir):
             output / "heating.npz", "--", "mpiexec", "-n", "4", program / "served_inference",
             "triton+grpc://127.0.0.1:{port}/heating", output / "heating.pt", "3000",
         ],
-        env={**os.environ, "OMPI_MCA_rmaps_base_oversubscribe": "1", "OMPI_ALLOW_RUN_AS_ROOT": "1",
-             "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"},
+        env={**os.environ, **MPI_ENVIRONMENT},
         capture_output=True, text=True, timeout=400,
     )  # fmt: skip
     print(done.stdout, done.stderr)

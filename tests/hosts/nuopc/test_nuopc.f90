@@ -1,5 +1,6 @@
 ! SPDX-License-Identifier: MIT
-!> The cap of hosts/nuopc beside a component with a grid: mpirun -n RANKS test_nuopc SCRIPT FIRST LAST [FOLDER]
+!> The cap of hosts/nuopc beside a component with a grid:
+!> mpirun -n RANKS test_nuopc SCRIPT FIRST LAST [FOLDER [INTERVAL]]
 !>
 !> The component gives x, which counts cells and steps, takes y, and prints the sums of what it got.
 module source
@@ -100,7 +101,7 @@ module coupled
    implicit none
    private
 
-   public :: coupled_services, argument
+   public :: coupled_services
 
 contains
 
@@ -121,17 +122,25 @@ contains
       type(ESMF_Time) :: start, finish
       type(ESMF_TimeInterval) :: step
       type(ESMF_Clock) :: clock
+      character(1024) :: script, folder
+      character(16) :: word
       integer :: first, last
 
-      first = number(argument(2))
-      last = number(argument(3))
+      call get_command_argument(1, script)
+      call get_command_argument(2, word)
+      read (word, *) first
+      call get_command_argument(3, word)
+      read (word, *) last
+      call get_command_argument(4, folder)
+      word = "3600"
+      if (command_argument_count() > 4) call get_command_argument(5, word)
       steps = first - 1
       call NUOPC_DriverAddComp(driver, "ATM", source_services, comp=child, rc=rc)
       call NUOPC_DriverAddComp(driver, "ML", cap_services, comp=child, rc=rc)
-      call NUOPC_CompAttributeSet(child, name="ScriptFile", value=argument(1), rc=rc)
-      if (command_argument_count() > 3) then
-         call NUOPC_CompAttributeSet(child, name="CheckpointFolder", value=argument(4), rc=rc)
-         call NUOPC_CompAttributeSet(child, name="RestartInterval", value="3600", rc=rc)
+      call NUOPC_CompAttributeSet(child, name="ScriptFile", value=trim(script), rc=rc)
+      if (folder /= "") then
+         call NUOPC_CompAttributeSet(child, name="CheckpointFolder", value=trim(folder), rc=rc)
+         call NUOPC_CompAttributeSet(child, name="RestartInterval", value=trim(word), rc=rc)
          if (first > 1) call NUOPC_CompAttributeSet(child, name="StartType", value="continue", rc=rc)
       end if
       call NUOPC_DriverAddComp(driver, srcCompLabel="ATM", dstCompLabel="ML", &
@@ -144,23 +153,6 @@ contains
       clock = ESMF_ClockCreate(name="clock", timeStep=step, startTime=start, stopTime=finish, rc=rc)
       call ESMF_GridCompSet(driver, clock=clock, rc=rc)
    end subroutine components
-
-   function argument(i)
-      integer, intent(in) :: i
-      character(:), allocatable :: argument
-
-      integer :: length
-
-      call get_command_argument(i, length=length)
-      allocate (character(length) :: argument)
-      call get_command_argument(i, argument)
-   end function argument
-
-   integer function number(text)
-      character(*), intent(in) :: text
-
-      read (text, *) number
-   end function number
 end module coupled
 
 program test_nuopc

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: MIT
+"""What the tests of all hosts share: how they are built and started."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+from mpi_environment import MPI_ENVIRONMENT
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def run(*command: object) -> None:
+    """Builds. What it says is shown where it fails."""
+    done = subprocess.run([*map(str, command)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def start(ranks: int, folder: Path, *command: object, expect: int = 0) -> tuple[str, str]:
+    """Standard output and error of a host. expect: 0, or anything else where it must fail."""
+    environment = {**os.environ, **MPI_ENVIRONMENT, "OMP_NUM_THREADS": "1"}
+    whole = [*map(str, ("mpirun", "-n", ranks, *command))]
+    done = subprocess.run(whole, cwd=folder, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    assert (done.returncode == 0) == (expect == 0), done.stdout + done.stderr
+    return done.stdout, done.stderr
