@@ -27,7 +27,6 @@ module ftn_pytorch_cap
       character(:), allocatable :: checkpoints
       !> Seconds between checkpoints, 0: none; and since the last one
       real(ESMF_KIND_R8) :: restart_interval = 0, since_checkpoint = 0
-      logical :: restores = .false.
    end type instance
 
    type :: instance_pointer
@@ -67,7 +66,7 @@ contains
       character(:), allocatable :: script, text, errmsg
       integer :: communicator, i, stat
       character(name_length), allocatable :: words(:, :)
-      logical :: has_mpi
+      logical :: has_mpi, restores
 
       ! ESMF calls MPI from C. This makes the linker keep MPI's Fortran bindings, by which scripts reach other ranks.
       call MPI_Initialized(has_mpi, stat)
@@ -83,8 +82,14 @@ contains
       end if
       text = attribute(model, "RestartInterval", rc)
       if (failed(rc)) return
-      if (text /= "") read (text, *, iostat=stat) mine%it%restart_interval
-      mine%it%restores = attribute(model, "StartType", rc) == "continue"
+      if (text /= "") then
+         read (text, *, iostat=stat) mine%it%restart_interval
+         if (stat /= 0 .or. mine%it%restart_interval <= 0 .or. mine%it%checkpoints == "") then
+            text = "RestartInterval=" // text // ": it is seconds, more than 0, and needs CheckpointFolder"
+            if (raised(1, text, rc)) return
+         end if
+      end if
+      restores = attribute(model, "StartType", rc) == "continue"
       if (failed(rc)) return
       call NUOPC_ModelGet(model, importState=imports, exportState=exports, rc=rc)
       if (failed(rc)) return
@@ -96,7 +101,7 @@ contains
       call ftn_pytorch_init(stat=stat, errmsg=errmsg)
       if (stat == FTN_PYTORCH_OK) call mine%it%script%load(script, communicator=communicator, stat=stat, errmsg=errmsg)
       if (stat == FTN_PYTORCH_OK) call mine%it%script%call("ftn_pytorch_nuopc", lines, stat=stat, errmsg=errmsg)
-      if (stat == FTN_PYTORCH_OK .and. mine%it%restores .and. mine%it%checkpoints /= "") then
+      if (stat == FTN_PYTORCH_OK .and. restores .and. mine%it%checkpoints /= "") then
          call mine%it%script%restore(mine%it%checkpoints, stat=stat, errmsg=errmsg)
       end if
       if (raised(stat, errmsg, rc)) return
@@ -216,7 +221,7 @@ contains
       call mine%it%script%call("ftn_pytorch_advance", inputs, outputs, stat=stat, errmsg=errmsg)
       if (raised(stat, errmsg, rc)) return
       mine%it%since_checkpoint = mine%it%since_checkpoint + dt
-      if (mine%it%checkpoints == "" .or. mine%it%restart_interval <= 0) return
+      if (mine%it%restart_interval <= 0) return
       if (mine%it%since_checkpoint < mine%it%restart_interval) return
       mine%it%since_checkpoint = 0
       call mine%it%script%checkpoint(mine%it%checkpoints, stat=stat, errmsg=errmsg)
