@@ -46,7 +46,7 @@ def train_both(seen, missed):
         average_gradients(net)
         optimizer.step()
         losses.append(loss.detach())
-    return all_reduce_mean(torch.stack(losses))
+    return all_reduce_mean(torch.stack(losses)) / all_reduce_mean(y.square().mean())
 
 
 def train(seen, missed):
@@ -58,6 +58,13 @@ def predict(seen):
     """(2, ny, nx): what the CNN over sub-domains says is missed, and what the one without halos says."""
     x = (seen / scale_seen)[None]
     return torch.cat([over(x)[0], lone(x)[0]]) * scale_missed
+
+
+@torch.no_grad()
+def errors(seen, missed):
+    """(2,): of both networks, as shares of the variance of what is missed, of all ranks."""
+    squares = (predict(seen) - missed).square().mean((1, 2))
+    return all_reduce_mean(squares) / all_reduce_mean(missed.square().mean())
 
 
 def compare(seen, missed, whole_seen, whole_missed, j0, i0):

@@ -12,7 +12,8 @@ program cnn_over_domains
    implicit none
 
    integer, parameter :: wp = real64
-   integer, parameter :: spin_up = 150, between = 3   ! steps of the model: before training, and for each step of it
+   integer, parameter :: spin_up = 150, between = 5   ! steps of the model: of new eddies, and before each step of training
+   integer, parameter :: anew = 10                    ! steps of training with the same eddies
    integer, parameter :: factor = 4
    real(wp), parameter :: exact = 1e-12_wp
 
@@ -21,7 +22,7 @@ program cnn_over_domains
    type(water) :: fine
    character(256) :: script, plot, folder
    real(wp), allocatable :: seen(:, :, :), missed(:, :), predicted(:, :, :), history(:, :)
-   real(wp) :: losses(2), late(2), times(2)
+   real(wp) :: losses(2), times(2)
    integer, allocatable :: at(:)
    integer :: grid(2), cells(2), steps, step, i
    logical :: is_weak, is_plain
@@ -32,19 +33,15 @@ program cnn_over_domains
    call domain%cut(grid, cells, factor, is_weak)
    call ftn_pytorch_set_threads(1)
 
-   call fine%begin(domain)
-   do step = 1, spin_up
-      call fine%step(domain)
-   end do
-   call coarsen(fine, domain, seen, missed)
+   call new_eddies(0)
    call closure%load(trim(script), communicator=domain%comm, config=[torch_in("nx", domain%nx), &
       torch_in("ny", domain%ny), torch_in("px", domain%px), torch_in("py", domain%py), &
       torch_copy("scales", scales()), torch_in("records", .not. is_plain)])
 
    times = 0
-   late = 0
    allocate (history(2, 0), at(0))
    do step = 1, steps
+      if (modulo(step, anew) == 0) call new_eddies(step/anew)
       started = MPI_Wtime()
       do i = 1, between
          call fine%step(domain)
@@ -54,16 +51,18 @@ program cnn_over_domains
       started = MPI_Wtime()
       call closure%call("train", [torch_in(seen), torch_in(missed)], [torch_out(losses)])
       if (step > steps/2) times(2) = times(2) + MPI_Wtime() - started
-      if (modulo(step, 5) == 0) then
-         history = reshape([history, losses], [2, size(at) + 1])
-         at = [at, step]
-      end if
-      if (modulo(step, max(steps/5, 1)) == 0 .and. domain%rank == 0) print "(a, i5, 2(a, f6.3))", "step", step, &
-         ": error with halos ", losses(1), ", without ", losses(2)
+      if (modulo(step, anew) /= 0) cycle
+      history = reshape([history, losses], [2, size(at) + 1])
+      at = [at, step]
+      if (modulo(step/anew, max(steps/anew/5, 1)) == 0 .and. step < steps .and. .not. is_weak) &
+         call tell_errors(step)
    end do
    if (is_weak) then
       call tell_times()
    else
+      call new_eddies(steps/anew + 1)
+      call closure%call("errors", [torch_in(seen), torch_in(missed)], [torch_out(losses)])
+      call tell_errors(steps)
       call compare()
    end if
    if (plot /= "") call draw()
@@ -117,6 +116,26 @@ contains
          place = place + 1
       end do
    end subroutine read_options
+
+   !> Eddies that no network has seen, some hours after they began
+   subroutine new_eddies(number)
+      integer, intent(in) :: number
+
+      integer :: n
+
+      call fine%begin(domain, seed=7 + number)
+      do n = 1, spin_up
+         call fine%step(domain)
+      end do
+      call coarsen(fine, domain, seen, missed)
+   end subroutine new_eddies
+
+   subroutine tell_errors(after)
+      integer, intent(in) :: after
+
+      if (domain%rank == 0) print "(a, i5, 2(a, f6.3))", "after", after, " steps: error with halos ", losses(1), &
+         ", without ", losses(2)
+   end subroutine tell_errors
 
    !> Root mean squares over all ranks, of velocities together
    function scales() result(rms)

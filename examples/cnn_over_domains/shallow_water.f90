@@ -37,23 +37,25 @@ contains
    end function vorticity
 
    !> Eddies in geostrophic balance, the same for every way to cut the domain
-   subroutine begin(self, domain)
+   subroutine begin(self, domain, seed)
       class(water), intent(out) :: self
       type(subdomain), intent(in) :: domain
+      !> Each has eddies of its own
+      integer, intent(in) :: seed
 
       integer, parameter :: waves = 60
       real(wp), allocatable :: psi(:, :)
       real(wp) :: amplitude, phase, x, y, k, l
-      integer :: nx, ny, i, j, wave, seed
+      integer :: nx, ny, i, j, wave, number
 
       nx = domain%factor*domain%nx
       ny = domain%factor*domain%ny
       allocate (psi(-halo:nx + halo + 1, -halo:ny + halo + 1), source=0.0_wp)
-      seed = 7
+      number = seed
       do wave = 1, waves
-         k = 2*pi*nint(drawn(seed)*8)/(domain%factor*domain%all_nx*dx)
-         l = pi*(2 + nint(drawn(seed)*12))/(domain%factor*domain%all_ny*dx)
-         phase = 2*pi*drawn(seed)
+         k = 2*pi*nint(drawn(number)*8)/(domain%factor*domain%all_nx*dx)
+         l = pi*(2 + nint(drawn(number)*12))/(domain%factor*domain%all_ny*dx)
+         phase = 2*pi*drawn(number)
          amplitude = 5e-2_wp/hypot(k, l)
          do j = lbound(psi, 2), ubound(psi, 2)
             y = (domain%factor*domain%y0 + j)*dx
@@ -77,11 +79,11 @@ contains
    end subroutine begin
 
    !> Numbers in [0, 1) by a rule of our own, so that all compilers have the same
-   real(wp) function drawn(seed)
-      integer, intent(inout) :: seed
+   real(wp) function drawn(number)
+      integer, intent(inout) :: number
 
-      seed = modulo(seed*1103 + 12345, 65536)
-      drawn = seed/65536.0_wp
+      number = modulo(number*1103 + 12345, 65536)
+      drawn = number/65536.0_wp
    end function drawn
 
    !> One step in time
