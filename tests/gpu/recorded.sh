@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Tests of recorded functions on a machine with a GPU and a C++ compiler, without CMake and Fortran:
+# Tests of recorded functions and of halos on a machine with GPUs and a C++ compiler, without CMake and Fortran:
 #   tests/gpu/recorded.sh [arguments of pytest]
 # PYTHON has torch and pytest. The extension is built for its torch, in build/recorded.
 set -e
@@ -23,4 +23,4 @@ END
 ${CXX:-g++} -std=c++20 -O2 -fPIC -shared -fvisibility=hidden -ffp-contract=off -Isrc "$prefix/all.cpp" \
   $(cat "$prefix/flags") -ltorch_python -ltorch -ltorch_cpu -lc10
 export FTN_PYTORCH_BUILD_DIR="$prefix" PYTHONPATH="$PWD/python:$PYTHONPATH"
-exec $python -m pytest -q -p no:cacheprovider -rs tests/python/test_recorded*.py "$@"
+exec $python -m pytest -q -p no:cacheprovider -rs tests/python/test_recorded*.py tests/python/test_halo_gpus.py "$@"

@@ -32,7 +32,8 @@ def padded(field, width, boundary):
             "closed": ([0] * h, [0] * h),
         }[name]
         ends = [
-            field.index_select(dim, torch.tensor([i % n for i in each], dtype=torch.long)) for each in (lower, upper)
+            field.index_select(dim, torch.tensor([i % n for i in each], dtype=torch.long, device=field.device))
+            for each in (lower, upper)
         ]
         if name == "closed":
             ends = [torch.zeros_like(each) for each in ends]
@@ -46,15 +47,16 @@ def slices(rank, grid, rows, columns):
     return slice(y, y + rows[iy]), slice(x, x + columns[ix])
 
 
-def differences(rank, grid, rows, columns, boundary, total, padding="valid"):
+def differences(rank, grid, rows, columns, boundary, total, padding="valid", device="cpu"):
     """Largest differences of outputs, gradients of inputs and, relative, of weights. total: sums over ranks."""
-    net = network(padding=padding)
+    net = network(padding=padding).to(device)
     width = halo_width(net)
     generator = torch.Generator().manual_seed(1)
-    whole = torch.randn(2, 2, sum(rows), sum(columns), generator=generator, dtype=torch.float64).requires_grad_()
-    plain = network()
+    whole = torch.randn(2, 2, sum(rows), sum(columns), generator=generator, dtype=torch.float64)
+    whole = whole.to(device).requires_grad_()
+    plain = network().to(device)
     wanted = plain(padded(whole, width, boundary))
-    weights = torch.linspace(1, 2, wanted.numel(), dtype=torch.float64).reshape(wanted.shape)
+    weights = torch.linspace(1, 2, wanted.numel(), dtype=torch.float64, device=device).reshape(wanted.shape)
     (weights * wanted**2).sum().backward()
     mine = (..., *slices(rank, grid, rows, columns))
     part = whole.detach()[mine].clone().requires_grad_()

@@ -7,6 +7,7 @@ import pytest
 
 from ftn_pytorch import recorded, save_recording
 from ftn_pytorch.errors import FtnPytorchError
+from ftn_pytorch.halo import Exchange
 
 torch = pytest.importorskip("torch")
 
@@ -15,6 +16,7 @@ pytestmark = pytest.mark.usefixtures("extension")
 net = torch.nn.Linear(3, 2)
 other = torch.Generator().manual_seed(3)
 scratch = torch.zeros(4, 3)
+exchange = Exchange((4, 3), 1)
 
 
 @recorded
@@ -38,6 +40,11 @@ def takes(x, mode):
     return net(x) * 2 if mode is None else net(x)
 
 
+@recorded
+def exchanges(x):
+    return net(exchange(x)[1:-1, 1:-1])
+
+
 def ready(function, *others):
     for _ in range(8):
         function(torch.ones(4, 3), *others)
@@ -49,6 +56,7 @@ def ready(function, *others):
     [
         (draws, {"net": net}, "it draws numbers from a generator of its own"),
         (writes, {"net": net}, r"it changes a tensor of shape \(4, 3\) that no checkpoint keeps"),
+        (exchanges, {"net": net}, "it calls the operator ftn_pytorch::exchange_rows"),
         (returns, {"net": net}, "it returns a bytes, which no file holds"),
     ],
 )
