@@ -1,22 +1,22 @@
 ! SPDX-License-Identifier: MIT
 !> A NUOPC model whose time step is a function of a Python script: SetServices for a driver or for ESMX.
 !>
-!> Attributes of the component: ScriptFile; CheckpointFolder and RestartInterval (s) for checkpoints; StartType=continue
-!> to restore the last one. docs/hosts.md describes what the script defines.
+!> Attributes of the component: ScriptFile; CheckpointFolder and RestartInterval for checkpoints; StartType=continue to
+!> restore the last one. docs/hosts.md describes what the script defines.
 !>
 !> Fields have the grids and meshes of the components that they come from or go to. They are in double precision.
 module ftn_pytorch_cap
    use ESMF
-   use ftn_pytorch, only : ftn_pytorch_init, ftn_pytorch_set_host, torch_arg, torch_in, torch_out, torch_pymodule, &
-      torch_results, FTN_PYTORCH_OK
+   use ftn_pytorch, only : ftn_pytorch_init, torch_arg, torch_pymodule, torch_results, FTN_PYTORCH_OK
+   use ftn_pytorch_cap_fields, only : describe, failed, raised, tell_cells, tell_time
    use mpi, only : MPI_Initialized
    use NUOPC
-   use NUOPC_Model, only : label_Advance, label_Advertise, label_Finalize, label_RealizeAccepted, &
-      model_services => SetServices, NUOPC_ModelGet
+   use NUOPC_Model, only : label_Advance, label_Advertise, label_Finalize, label_RealizeAccepted, label_SetClock, &
+      model_services => SetServices, NUOPC_ModelGet, SetVM
    implicit none
    private
 
-   public :: SetServices
+   public :: SetServices, SetVM
 
    integer, parameter :: name_length = 128
 
@@ -25,8 +25,9 @@ module ftn_pytorch_cap
       type(torch_pymodule) :: script
       character(name_length), allocatable :: imports(:), exports(:)
       character(:), allocatable :: checkpoints
-      !> Seconds between checkpoints, 0: none; and since the last one
-      real(ESMF_KIND_R8) :: restart_interval = 0, since_checkpoint = 0
+      !> Of checkpoints
+      type(ESMF_Alarm) :: alarm
+      logical :: has_alarm = .false.
    end type instance
 
    type :: instance_pointer
@@ -47,6 +48,8 @@ contains
       call NUOPC_CompSpecialize(model, specLabel=label_Advertise, specRoutine=advertise, rc=rc)
       if (failed(rc)) return
       call NUOPC_CompSpecialize(model, specLabel=label_RealizeAccepted, specRoutine=realize, rc=rc)
+      if (failed(rc)) return
+      call NUOPC_CompSpecialize(model, specLabel=label_SetClock, specRoutine=set_alarm, rc=rc)
       if (failed(rc)) return
       call NUOPC_CompSpecialize(model, specLabel=label_Advance, specRoutine=advance, rc=rc)
       if (failed(rc)) return
@@ -79,15 +82,6 @@ contains
       if (failed(rc)) return
       if (index(mine%it%checkpoints, "%r") == 0 .and. mine%it%checkpoints /= "") then
          mine%it%checkpoints = mine%it%checkpoints // "/rank%r"
-      end if
-      text = attribute(model, "RestartInterval", rc)
-      if (failed(rc)) return
-      if (text /= "") then
-         read (text, *, iostat=stat) mine%it%restart_interval
-         if (stat /= 0 .or. mine%it%restart_interval <= 0 .or. mine%it%checkpoints == "") then
-            text = "RestartInterval=" // text // ": it is seconds, more than 0, and needs CheckpointFolder"
-            if (raised(1, text, rc)) return
-         end if
       end if
       restores = attribute(model, "StartType", rc) == "continue"
       if (failed(rc)) return
@@ -189,7 +183,75 @@ contains
          call NUOPC_Realize(exports, fieldName=trim(mine%it%exports(i)), typekind=ESMF_TYPEKIND_R8, rc=rc)
          if (failed(rc)) return
       end do
+      if (size(mine%it%imports) > 0) then
+         call tell_cells(imports, trim(mine%it%imports(1)), rc)
+      else if (size(mine%it%exports) > 0) then
+         call tell_cells(exports, trim(mine%it%exports(1)), rc)
+      end if
+      if (failed(rc)) return
+      call set_exports(mine%it, exports, rc)
    end subroutine realize
+
+   !> Before the first step, as other components may come first: zeros, or what ftn_pytorch_initialize makes of these
+   subroutine set_exports(it, exports, rc)
+      type(instance), intent(in) :: it
+      type(ESMF_State), intent(in) :: exports
+      integer, intent(out) :: rc
+
+      type(ESMF_Field) :: field
+      type(torch_arg), allocatable :: zeros(:), outputs(:)
+      character(:), allocatable :: errmsg
+      integer :: i, stat
+
+      rc = ESMF_SUCCESS
+      allocate (zeros(size(it%exports)), outputs(size(it%exports)))
+      do i = 1, size(it%exports)
+         call ESMF_StateGet(exports, itemName=trim(it%exports(i)), field=field, rc=rc)
+         if (failed(rc)) return
+         call ESMF_FieldFill(field, dataFillScheme="const", const1=0.0_ESMF_KIND_R8, rc=rc)
+         if (failed(rc)) return
+         call describe(exports, trim(it%exports(i)), .false., zeros(i), rc)
+         if (failed(rc)) return
+         call describe(exports, trim(it%exports(i)), .true., outputs(i), rc)
+         if (failed(rc)) return
+      end do
+      if (.not. it%script%has("ftn_pytorch_initialize")) return
+      call it%script%call("ftn_pytorch_initialize", zeros, outputs, stat=stat, errmsg=errmsg)
+      if (raised(stat, errmsg, rc)) return
+   end subroutine set_exports
+
+   !> Rings where a step ends with a checkpoint
+   subroutine set_alarm(model, rc)
+      type(ESMF_GridComp) :: model
+      integer, intent(out) :: rc
+
+      type(instance_pointer) :: mine
+      type(ESMF_Clock) :: clock
+      type(ESMF_Time) :: now
+      type(ESMF_TimeInterval) :: interval
+      character(:), allocatable :: text
+      real(ESMF_KIND_R8) :: seconds
+      integer :: stat
+
+      call ESMF_GridCompGetInternalState(model, mine, rc)
+      if (failed(rc)) return
+      text = attribute(model, "RestartInterval", rc)
+      if (failed(rc) .or. text == "") return
+      call NUOPC_ModelGet(model, modelClock=clock, rc=rc)
+      if (failed(rc)) return
+      call ESMF_ClockGet(clock, currTime=now, rc=rc)
+      if (failed(rc)) return
+      read (text, *, iostat=stat) seconds
+      if (stat == 0) call ESMF_TimeIntervalSet(interval, s_r8=seconds, rc=stat)
+      if (stat /= ESMF_SUCCESS) call ESMF_TimeIntervalSet(interval, timeIntervalString=text, rc=stat)
+      if (stat == ESMF_SUCCESS) stat = merge(ESMF_SUCCESS, 1, now + interval > now .and. mine%it%checkpoints /= "")
+      if (raised(stat, "RestartInterval=" // text // ": it is seconds, or an ISO 8601 duration such as P1M, more " // &
+         "than 0, and needs CheckpointFolder", rc)) return
+      mine%it%alarm = ESMF_AlarmCreate(clock, ringTime=now + interval, ringInterval=interval, sticky=.false., &
+         name="ftn_pytorch checkpoint", rc=rc)
+      if (failed(rc)) return
+      mine%it%has_alarm = .true.
+   end subroutine set_alarm
 
    !> Calls ftn_pytorch_advance with the imported fields, which returns the exported ones
    subroutine advance(model, rc)
@@ -200,14 +262,14 @@ contains
       type(ESMF_State) :: imports, exports
       type(torch_arg), allocatable :: inputs(:), outputs(:)
       character(:), allocatable :: errmsg
-      real(ESMF_KIND_R8) :: dt
       integer :: i, stat
+      logical :: is_due
 
       call ESMF_GridCompGetInternalState(model, mine, rc)
       if (failed(rc)) return
       call NUOPC_ModelGet(model, importState=imports, exportState=exports, rc=rc)
       if (failed(rc)) return
-      call tell(model, dt, rc)
+      call tell_time(model, rc)
       if (failed(rc)) return
       allocate (inputs(size(mine%it%imports)), outputs(size(mine%it%exports)))
       do i = 1, size(inputs)
@@ -220,84 +282,13 @@ contains
       end do
       call mine%it%script%call("ftn_pytorch_advance", inputs, outputs, stat=stat, errmsg=errmsg)
       if (raised(stat, errmsg, rc)) return
-      mine%it%since_checkpoint = mine%it%since_checkpoint + dt
-      if (mine%it%restart_interval <= 0) return
-      if (mine%it%since_checkpoint < mine%it%restart_interval) return
-      mine%it%since_checkpoint = 0
+      if (.not. mine%it%has_alarm) return
+      is_due = ESMF_AlarmWillRingNext(mine%it%alarm, rc=rc)
+      if (failed(rc)) return
+      if (.not. is_due) return
       call mine%it%script%checkpoint(mine%it%checkpoints, stat=stat, errmsg=errmsg)
       if (raised(stat, errmsg, rc)) return
    end subroutine advance
-
-   !> Time and calendar, for ftn_pytorch.host()
-   subroutine tell(model, dt, rc)
-      type(ESMF_GridComp) :: model
-      !> Seconds
-      real(ESMF_KIND_R8), intent(out) :: dt
-      integer, intent(out) :: rc
-
-      type(ESMF_Clock) :: clock
-      type(ESMF_Time) :: time
-      type(ESMF_TimeInterval) :: step
-      type(ESMF_CalKind_Flag) :: kind
-      character(64) :: text, calendar
-      character(:), allocatable :: errmsg
-      real(ESMF_KIND_R8) :: day
-      integer :: stat
-
-      call NUOPC_ModelGet(model, modelClock=clock, rc=rc)
-      if (failed(rc)) return
-      call ESMF_ClockGet(clock, currTime=time, timeStep=step, rc=rc)
-      if (failed(rc)) return
-      call ESMF_TimeIntervalGet(step, s_r8=dt, rc=rc)
-      if (failed(rc)) return
-      call ESMF_TimeGet(time, timeStringISOFrac=text, dayOfYear_r8=day, calkindflag=kind, rc=rc)
-      if (failed(rc)) return
-      calendar = "other"
-      if (kind == ESMF_CALKIND_GREGORIAN) calendar = "gregorian"
-      if (kind == ESMF_CALKIND_NOLEAP) calendar = "noleap"
-      if (kind == ESMF_CALKIND_360DAY) calendar = "360_day"
-      call ftn_pytorch_set_host([torch_in("time", trim(text)), torch_in("dt", dt), &
-         torch_in("calendar", trim(calendar)), torch_in("day_of_year", day)], stat=stat, errmsg=errmsg)
-      if (raised(stat, errmsg, rc)) return
-   end subroutine tell
-
-   !> A field of a state: on a mesh, on a grid, or on a grid with levels
-   subroutine describe(state, name, is_output, described, rc)
-      type(ESMF_State), intent(in) :: state
-      character(*), intent(in) :: name
-      logical, intent(in) :: is_output
-      type(torch_arg), intent(out) :: described
-      integer, intent(out) :: rc
-
-      type(ESMF_Field) :: field
-      real(ESMF_KIND_R8), pointer :: cells(:), grid(:, :), levels(:, :, :)
-      integer :: rank, pieces
-
-      call ESMF_StateGet(state, itemName=name, field=field, rc=rc)
-      if (failed(rc)) return
-      call ESMF_FieldGet(field, rank=rank, localDeCount=pieces, rc=rc)
-      if (failed(rc)) return
-      if (pieces /= 1 .or. rank < 1 .or. rank > 3) then
-         if (raised(1, "field " // name // " must have one piece on each rank, and 1 to 3 axes", rc)) return
-      end if
-      select case (rank)
-      case (1)
-         call ESMF_FieldGet(field, farrayPtr=cells, rc=rc)
-         if (failed(rc)) return
-         if (is_output) described = torch_out(name, cells)
-         if (.not. is_output) described = torch_in(name, cells)
-      case (2)
-         call ESMF_FieldGet(field, farrayPtr=grid, rc=rc)
-         if (failed(rc)) return
-         if (is_output) described = torch_out(name, grid)
-         if (.not. is_output) described = torch_in(name, grid)
-      case (3)
-         call ESMF_FieldGet(field, farrayPtr=levels, rc=rc)
-         if (failed(rc)) return
-         if (is_output) described = torch_out(name, levels)
-         if (.not. is_output) described = torch_in(name, levels)
-      end select
-   end subroutine describe
 
    subroutine finalize(model, rc)
       type(ESMF_GridComp) :: model
@@ -325,21 +316,4 @@ contains
       value = trim(text)
       if (.not. is_set) value = ""
    end function attribute
-
-   !> Whether a call of ESMF failed; says so in its log
-   logical function failed(rc)
-      integer, intent(in) :: rc
-
-      failed = ESMF_LogFoundError(rcToCheck=rc, msg=ESMF_LOGERR_PASSTHRU)
-   end function failed
-
-   !> Whether a call of ftn_pytorch failed: its text is in ESMF's log then, and rc is ESMF_FAILURE
-   logical function raised(stat, errmsg, rc)
-      integer, intent(in) :: stat
-      character(*), intent(in), optional :: errmsg
-      integer, intent(inout) :: rc
-
-      raised = stat /= FTN_PYTORCH_OK
-      if (raised) call ESMF_LogSetError(ESMF_FAILURE, msg=errmsg, rcToReturn=rc)
-   end function raised
 end module ftn_pytorch_cap

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -52,16 +54,82 @@ def test_it_trains_on_fields_of_another_component(coupled, ranks):
     assert all(float(got) > 0 for _, _, got in results(text))
 
 
+@pytest.mark.parametrize(
+    "initialize, wanted",
+    [("", 0), ("def ftn_pytorch_initialize(y):\n    assert not y.any()\n    return {'y': y + 7}\n", 7 * 96)],
+)
+def test_exports_before_the_first_step(coupled, tmp_path, initialize, wanted):
+    text = "def ftn_pytorch_nuopc(): return ['import x quantity_x', 'export y quantity_y']\n"
+    text += "def ftn_pytorch_advance(x): return {'y': x}\n"
+    (tmp_path / "first.py").write_text(text + initialize)
+    (result,) = results(coupled(1, "first.py", 1, 1))
+    assert float(result[2]) == wanted
+
+
 def test_a_restarted_run_is_the_run_at_one_go(coupled):
     whole = results(coupled(2, EXAMPLE, 1, 4))
     coupled(2, EXAMPLE, 1, 2, "checkpoints")
     assert results(coupled(2, EXAMPLE, 3, 4, "checkpoints")) == whole
 
 
-@pytest.mark.parametrize("interval", ["hourly", "0", "-3600"])
+@pytest.mark.parametrize("interval, written", [("5400", 2), ("PT1H30M", 2), ("PT1H", 3), ("P1D", 0)])
+def test_checkpoints_come_with_an_alarm(coupled, tmp_path, interval, written):
+    coupled(1, EXAMPLE, 1, 7, "checkpoints", interval)
+    assert len(list(tmp_path.glob("checkpoints/rank0/checkpoint-*"))) == written
+
+
+@pytest.mark.parametrize("interval", ["hourly", "0", "-3600", "PT0S", "P"])
 def test_an_interval_that_is_none_is_refused(coupled, tmp_path, interval):
     assert "FAILED in" in coupled(1, EXAMPLE, 1, 2, "checkpoints", interval, expect=1)
     assert f"RestartInterval={interval}: it is seconds" in (tmp_path / "PET0.ESMF_LogFile").read_text()
+
+
+def test_an_interval_needs_a_folder(coupled, tmp_path):
+    assert "FAILED in" in coupled(1, EXAMPLE, 1, 2, "", "3600", expect=1)
+    assert "needs CheckpointFolder" in (tmp_path / "PET0.ESMF_LogFile").read_text()
+
+
+CELLS = """
+    import torch, ftn_pytorch
+
+    def ftn_pytorch_nuopc():
+        return ["import x quantity_x", {levels} "export y quantity_y"]
+
+    def ftn_pytorch_advance(x, levels=None):
+        host = ftn_pytorch.host()
+        mask, area = torch.as_tensor(host["mask"]), torch.as_tensor(host["area"])
+        assert mask.shape == area.shape == x.shape
+        assert torch.equal(mask, (area % 3 == 0).int())
+        text = f"{{tuple(x.shape)}}, areas {{area.sum():.0f}}, masked {{mask.sum()}}"
+        if levels is not None:
+            text += f", levels {{tuple(levels.shape)}} {{levels.amin(dim=(1, 2)).tolist()}}"
+        print(text, flush=True)
+        return {{"y": torch.where(mask == 1, 0, area)}}
+"""
+
+
+def told(text):
+    """Of all ranks in a step: cells, the sum of areas, masked ones."""
+    lines = re.findall(r"\(([\d, ]+)\), areas (\d+), masked (\d+)", text)
+    cells = [math.prod(int(n) for n in shape.split(",") if n.strip()) for shape, _, _ in lines]
+    return sum(cells), sum(int(area) for _, area, _ in lines), sum(int(masked) for _, _, masked in lines)
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_mask_area_and_levels(coupled, tmp_path, ranks):
+    (tmp_path / "cells.py").write_text(textwrap.dedent(CELLS.format(levels='"import levels quantity_levels",')))
+    text = coupled(ranks, "cells.py", 1, 1)
+    assert told(text) == (96, 78 * 8, 32)
+    assert len(re.findall(rf"levels \(3, 8, {12 // ranks}\) \[1.0, 2.0, 3.0\]", text)) == ranks
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_a_mesh(coupled, tmp_path, ranks):
+    (tmp_path / "cells.py").write_text(textwrap.dedent(CELLS.format(levels="")))
+    text = coupled(ranks, "cells.py", 1, 2, "", "", "mesh")
+    assert told(text) == (2 * 96, 2 * 78 * 8, 2 * 32)
+    # what the other component got in step 2: areas of the cells that are not masked
+    assert sum(float(got) for _, _, got in results(text)) == pytest.approx((78 - 30) * 8)
 
 
 @pytest.mark.parametrize(

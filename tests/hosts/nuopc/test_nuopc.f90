@@ -1,8 +1,9 @@
 ! SPDX-License-Identifier: MIT
-!> The cap of hosts/nuopc beside a component with a grid:
-!> mpirun -n RANKS test_nuopc SCRIPT FIRST LAST [FOLDER [INTERVAL]]
+!> The cap of hosts/nuopc beside a component with a grid, or with a mesh:
+!> mpirun -n RANKS test_nuopc SCRIPT FIRST LAST [FOLDER [INTERVAL [mesh]]]
 !>
-!> The component gives x, which counts cells and steps, takes y, and prints the sums of what it got.
+!> The component gives x, which counts cells and steps, takes y, and prints the sums of what it got. levels is 1, 2 and
+!> 3 in three levels. Cells are masked by 1 in every third column, and have areas.
 module source
    use ESMF
    use NUOPC
@@ -13,7 +14,9 @@ module source
 
    public :: source_services
 
+   integer, parameter :: nlev = 3
    integer, public :: steps = 0
+   logical, public :: has_mesh = .false.
    real(ESMF_KIND_R8), public :: got = 0
 
 contains
@@ -37,6 +40,9 @@ contains
       call NUOPC_ModelGet(model, importState=imports, exportState=exports, rc=rc)
       call NUOPC_FieldDictionaryAddEntry("quantity_x", canonicalUnits="1", rc=rc)
       call NUOPC_FieldDictionaryAddEntry("quantity_y", canonicalUnits="1", rc=rc)
+      call NUOPC_FieldDictionaryAddEntry("quantity_levels", canonicalUnits="1", rc=rc)
+      call NUOPC_Advertise(exports, StandardName="quantity_levels", name="levels", &
+         TransferOfferGeomObject="will provide", rc=rc)
       call NUOPC_Advertise(exports, StandardName="quantity_x", name="x", TransferOfferGeomObject="will provide", rc=rc)
       call NUOPC_Advertise(imports, StandardName="quantity_y", name="y", TransferOfferGeomObject="will provide", rc=rc)
    end subroutine advertise
@@ -47,13 +53,42 @@ contains
 
       type(ESMF_State) :: imports, exports
       type(ESMF_Grid) :: grid
+      type(ESMF_Mesh) :: mesh
+      integer(ESMF_KIND_I4), pointer :: mask(:, :)
+      real(ESMF_KIND_R8), pointer :: area(:, :), levels(:, :, :)
+      type(ESMF_Field) :: field
+      integer :: i, k
 
       call NUOPC_ModelGet(model, importState=imports, exportState=exports, rc=rc)
       grid = ESMF_GridCreateNoPeriDimUfrm(maxIndex=[12, 8], minCornerCoord=[0.0_ESMF_KIND_R8, 0.0_ESMF_KIND_R8], &
          maxCornerCoord=[12.0_ESMF_KIND_R8, 8.0_ESMF_KIND_R8], coordSys=ESMF_COORDSYS_CART, &
-         staggerLocList=[ESMF_STAGGERLOC_CENTER], rc=rc)
-      call NUOPC_Realize(exports, grid, fieldName="x", typekind=ESMF_TYPEKIND_R8, rc=rc)
-      call NUOPC_Realize(imports, grid, fieldName="y", typekind=ESMF_TYPEKIND_R8, rc=rc)
+         staggerLocList=[ESMF_STAGGERLOC_CENTER, ESMF_STAGGERLOC_CORNER], rc=rc)
+      call ESMF_GridAddItem(grid, ESMF_GRIDITEM_MASK, staggerloc=ESMF_STAGGERLOC_CENTER, rc=rc)
+      call ESMF_GridAddItem(grid, ESMF_GRIDITEM_AREA, staggerloc=ESMF_STAGGERLOC_CENTER, rc=rc)
+      call ESMF_GridGetItem(grid, ESMF_GRIDITEM_MASK, staggerloc=ESMF_STAGGERLOC_CENTER, farrayPtr=mask, rc=rc)
+      call ESMF_GridGetItem(grid, ESMF_GRIDITEM_AREA, staggerloc=ESMF_STAGGERLOC_CENTER, farrayPtr=area, rc=rc)
+      mask = 0
+      do i = lbound(mask, 1), ubound(mask, 1)
+         if (modulo(i, 3) == 0) mask(i, :) = 1
+         area(i, :) = i
+      end do
+      if (has_mesh) then
+         mesh = ESMF_MeshCreate(grid, rc=rc)
+         call NUOPC_Realize(exports, mesh, fieldName="x", meshloc=ESMF_MESHLOC_ELEMENT, &
+            typekind=ESMF_TYPEKIND_R8, rc=rc)
+         call NUOPC_Realize(imports, mesh, fieldName="y", meshloc=ESMF_MESHLOC_ELEMENT, &
+            typekind=ESMF_TYPEKIND_R8, rc=rc)
+      else
+         call NUOPC_Realize(exports, grid, fieldName="x", typekind=ESMF_TYPEKIND_R8, rc=rc)
+         call NUOPC_Realize(imports, grid, fieldName="y", typekind=ESMF_TYPEKIND_R8, rc=rc)
+      end if
+      field = ESMF_FieldCreate(grid, ESMF_TYPEKIND_R8, name="levels", ungriddedLBound=[1], &
+         ungriddedUBound=[nlev], rc=rc)
+      call NUOPC_Realize(exports, field=field, rc=rc)
+      call ESMF_FieldGet(field, farrayPtr=levels, rc=rc)
+      do k = 1, nlev
+         levels(:, :, k) = k
+      end do
       call fill(exports, rc)
    end subroutine realize
 
@@ -63,12 +98,17 @@ contains
 
       type(ESMF_State) :: imports, exports
       type(ESMF_Field) :: field
-      real(ESMF_KIND_R8), pointer :: y(:, :)
+      real(ESMF_KIND_R8), pointer :: y(:, :), cells(:)
 
       call NUOPC_ModelGet(model, importState=imports, exportState=exports, rc=rc)
       call ESMF_StateGet(imports, itemName="y", field=field, rc=rc)
-      call ESMF_FieldGet(field, farrayPtr=y, rc=rc)
-      got = sum(y)
+      if (has_mesh) then
+         call ESMF_FieldGet(field, farrayPtr=cells, rc=rc)
+         got = sum(cells)
+      else
+         call ESMF_FieldGet(field, farrayPtr=y, rc=rc)
+         got = sum(y)
+      end if
       steps = steps + 1
       call fill(exports, rc)
    end subroutine advance
@@ -78,10 +118,15 @@ contains
       integer, intent(out) :: rc
 
       type(ESMF_Field) :: field
-      real(ESMF_KIND_R8), pointer :: x(:, :)
+      real(ESMF_KIND_R8), pointer :: x(:, :), cells(:)
       integer :: i, j
 
       call ESMF_StateGet(exports, itemName="x", field=field, rc=rc)
+      if (has_mesh) then
+         call ESMF_FieldGet(field, farrayPtr=cells, rc=rc)
+         cells = [(0.1_ESMF_KIND_R8*i + steps, i=1, size(cells))]
+         return
+      end if
       call ESMF_FieldGet(field, farrayPtr=x, rc=rc)
       do j = lbound(x, 2), ubound(x, 2)
          do i = lbound(x, 1), ubound(x, 1)
@@ -97,7 +142,7 @@ module coupled
    use NUOPC
    use NUOPC_Connector, only : connector_services => SetServices
    use NUOPC_Driver, only : driver_services => SetServices, label_SetModelServices, NUOPC_DriverAddComp
-   use source, only : source_services, steps
+   use source, only : has_mesh, source_services, steps
    implicit none
    private
 
@@ -134,11 +179,12 @@ contains
       call get_command_argument(4, folder)
       word = "3600"
       if (command_argument_count() > 4) call get_command_argument(5, word)
+      has_mesh = command_argument_count() > 5
       steps = first - 1
       call NUOPC_DriverAddComp(driver, "ATM", source_services, comp=child, rc=rc)
       call NUOPC_DriverAddComp(driver, "ML", cap_services, comp=child, rc=rc)
       call NUOPC_CompAttributeSet(child, name="ScriptFile", value=trim(script), rc=rc)
-      if (folder /= "") then
+      if (folder /= "" .or. command_argument_count() == 5) then
          call NUOPC_CompAttributeSet(child, name="CheckpointFolder", value=trim(folder), rc=rc)
          call NUOPC_CompAttributeSet(child, name="RestartInterval", value=trim(word), rc=rc)
          if (first > 1) call NUOPC_CompAttributeSet(child, name="StartType", value="continue", rc=rc)
