@@ -12,9 +12,9 @@ from mpi_environment import MPI_ENVIRONMENT
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def run(*command: object) -> None:
+def run(*command: object, folder: Path | None = None) -> None:
     """Builds. What it says is shown where it fails."""
-    done = subprocess.run([*map(str, command)], capture_output=True, text=True, check=False)
+    done = subprocess.run([*map(str, command)], cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A component that learns to double a field of another component, on all ranks together."""
+"""A component that learns the longwave flux of a surface from its temperature, on all ranks together."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import torch
 import ftn_pytorch
 from ftn_pytorch import average_gradients
 
+SIGMA = 5.67e-8  # W/m2/K4
+
 torch.manual_seed(0)
 net = torch.nn.Linear(1, 1).double()
 optimizer = torch.optim.Adam(net.parameters(), lr=0.05)
@@ -15,18 +17,22 @@ ftn_pytorch_shared = ["net", "optimizer"]
 
 
 def ftn_pytorch_nuopc():
-    return ["import x quantity_x", "export y quantity_y"]
+    return ["import sst sea_surface_temperature", "export longwave surface_net_downward_longwave_flux"]
 
 
-def ftn_pytorch_advance(x):
-    cells = x.reshape(-1, 1)
+def flux(sst):
+    """W/m2, of the network, for temperatures (K) of any shape."""
+    return 100 * net(((sst - 288) / 10)[..., None])[..., 0]
+
+
+def ftn_pytorch_advance(sst):
     optimizer.zero_grad()
-    loss = (net(cells) - 2 * cells).square().mean()
+    loss = ((flux(sst) + SIGMA * sst**4) / 100).square().mean()
     loss.backward()
-    average_gradients(net, samples=len(cells))
+    average_gradients(net, samples=sst.numel())
     optimizer.step()
     now = ftn_pytorch.host()
     text = f"{now['time']} {now['calendar']}, day {now['day_of_year']:.4f}: loss {loss.item():.2f}"
     print(f"{text}, weight {net.weight.item():.16f}", flush=True)
     with torch.no_grad():
-        return {"y": net(x[..., None])[..., 0]}
+        return {"longwave": flux(sst)}

@@ -2,8 +2,8 @@
 !> The cap of hosts/nuopc beside a component with a grid, or with a mesh:
 !> mpirun -n RANKS test_nuopc SCRIPT FIRST LAST [FOLDER [INTERVAL [mesh]]]
 !>
-!> The component gives x, which counts cells and steps, takes y, and prints the sums of what it got. levels is 1, 2 and
-!> 3 in three levels. Cells are masked by 1 in every third column, and have areas.
+!> The component gives x, a temperature of each cell and step, takes y, and prints the sums of what it got. levels is 1,
+!> 2 and 3 in three levels. Cells are masked by 1 in every third column, and have areas.
 module source
    use ESMF
    use NUOPC
@@ -38,13 +38,13 @@ contains
       type(ESMF_State) :: imports, exports
 
       call NUOPC_ModelGet(model, importState=imports, exportState=exports, rc=rc)
-      call NUOPC_FieldDictionaryAddEntry("quantity_x", canonicalUnits="1", rc=rc)
-      call NUOPC_FieldDictionaryAddEntry("quantity_y", canonicalUnits="1", rc=rc)
       call NUOPC_FieldDictionaryAddEntry("quantity_levels", canonicalUnits="1", rc=rc)
       call NUOPC_Advertise(exports, StandardName="quantity_levels", name="levels", &
          TransferOfferGeomObject="will provide", rc=rc)
-      call NUOPC_Advertise(exports, StandardName="quantity_x", name="x", TransferOfferGeomObject="will provide", rc=rc)
-      call NUOPC_Advertise(imports, StandardName="quantity_y", name="y", TransferOfferGeomObject="will provide", rc=rc)
+      call NUOPC_Advertise(exports, StandardName="sea_surface_temperature", name="x", &
+         TransferOfferGeomObject="will provide", rc=rc)
+      call NUOPC_Advertise(imports, StandardName="surface_net_downward_longwave_flux", name="y", &
+         TransferOfferGeomObject="will provide", rc=rc)
    end subroutine advertise
 
    subroutine realize(model, rc)
@@ -124,13 +124,13 @@ contains
       call ESMF_StateGet(exports, itemName="x", field=field, rc=rc)
       if (has_mesh) then
          call ESMF_FieldGet(field, farrayPtr=cells, rc=rc)
-         cells = [(0.1_ESMF_KIND_R8*i + steps, i=1, size(cells))]
+         cells = [(280 + 0.1_ESMF_KIND_R8*i + steps, i=1, size(cells))]
          return
       end if
       call ESMF_FieldGet(field, farrayPtr=x, rc=rc)
       do j = lbound(x, 2), ubound(x, 2)
          do i = lbound(x, 1), ubound(x, 1)
-            x(i, j) = 0.1_ESMF_KIND_R8*(i + 12*j) + steps
+            x(i, j) = 280 + 0.1_ESMF_KIND_R8*(i + 12*j) + steps
          end do
       end do
    end subroutine fill
