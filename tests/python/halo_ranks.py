@@ -20,6 +20,24 @@ def network(channels=2, padding="valid"):
     ).double()
 
 
+class UNet(torch.nn.Module):
+    """Pools twice, and undoes it: its stride is four."""
+
+    def __init__(self, channels=2, padding="same"):
+        super().__init__()
+        torch.manual_seed(3)
+        self.first = torch.nn.Conv2d(channels, 3, 3, padding=padding)
+        self.down = torch.nn.Conv2d(3, 3, 3, padding=padding)
+        self.up = torch.nn.ConvTranspose2d(3, 3, 4, 4)
+        self.last = torch.nn.Conv2d(6, 1, 3, padding=padding)
+        self.double()
+
+    def forward(self, x):
+        wide = torch.tanh(self.first(x))
+        narrow = torch.nn.functional.avg_pool2d(torch.nn.functional.max_pool2d(wide, 2), 2)
+        return self.last(torch.cat([self.up(torch.tanh(self.down(narrow))), wide], 1))
+
+
 def padded(field, width, boundary):
     """The whole domain with its halo, by torch and by hand."""
     for axis, (h, name) in enumerate(zip(width, boundary)):
@@ -47,15 +65,17 @@ def slices(rank, grid, rows, columns):
     return slice(y, y + rows[iy]), slice(x, x + columns[ix])
 
 
-def differences(rank, grid, rows, columns, boundary, total, padding="valid", device="cpu"):
+def differences(rank, grid, rows, columns, boundary, total, padding="valid", device="cpu", make=network):
     """Largest differences of outputs, gradients of inputs and, relative, of weights. total: sums over ranks."""
-    net = network(padding=padding).to(device)
+    net = make(padding=padding).to(device)
     width = halo_width(net)
     generator = torch.Generator().manual_seed(1)
     whole = torch.randn(2, 2, sum(rows), sum(columns), generator=generator, dtype=torch.float64)
     whole = whole.to(device).requires_grad_()
-    plain = network().to(device)
+    plain = make().to(device)
     wanted = plain(padded(whole, width, boundary))
+    cut = [(n - m) // 2 for n, m in zip(wanted.shape[2:], whole.shape[2:])]
+    wanted = wanted[(..., *(slice(c, n - c) for c, n in zip(cut, wanted.shape[2:])))]
     weights = torch.linspace(1, 2, wanted.numel(), dtype=torch.float64, device=device).reshape(wanted.shape)
     (weights * wanted**2).sum().backward()
     mine = (..., *slices(rank, grid, rows, columns))

@@ -11,6 +11,7 @@ from ftn_pytorch.halo import Exchange, OverSubdomains, halo_width  # noqa: E402
 from ftn_pytorch.halo.domain import Box, Domain, boundaries  # noqa: E402
 
 nn = torch.nn
+functional = torch.nn.functional
 
 
 def field(ny, nx):
@@ -138,6 +139,59 @@ def test_fields_that_do_not_fit_are_refused():
     refused("ARGUMENT", "no field", exchange)
 
 
+class Called(nn.Module):
+    """A function as a network of one channel."""
+
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, x):
+        return self.function(x)
+
+
+def pooled(x):
+    return functional.interpolate(functional.avg_pool2d(x, 2), size=x.shape[-2:])
+
+
+def box(x):
+    return functional.avg_pool2d(x, 3, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("function", "width"),
+    [
+        (lambda x: torch.where(x > 0, x.roll(1, -1), x.roll(-2, -1)), (0, 2)),  # by the sign of each cell
+        (lambda x: box((x > 0).to(x.dtype)), (1, 1)),  # a comparison hides what is not a number
+        (lambda x: box(torch.sqrt(x)), (1, 1)),  # of positive numbers only
+        (lambda x: functional.dropout(box(x), 0.5, True), (1, 1)),
+        (lambda x: x.argmax(1, keepdim=True) + (box(x) > 0), (1, 1)),
+        (pooled, (2, 2)),
+        (lambda x: box(pooled(box(x))), (4, 4)),
+    ],
+)
+def test_what_a_function_of_the_user_looks_at(function, width):
+    assert halo_width(Called(function), channels=1) == width
+
+
+@pytest.mark.parametrize(
+    ("function", "text"),
+    [
+        (lambda x: x + torch.linspace(0, 1, x.shape[-1]), "depend on where a cell is"),
+        (lambda x: functional.pad(x, (1, 0))[..., :-1] - x.mean(), "or on all cells"),
+        (lambda x: (x, x), "this network makes a tuple"),
+        (lambda x: x.sum(1), "this network makes a tensor with 3 axes"),
+    ],
+)
+def test_functions_over_subdomains_that_would_be_others_are_refused(function, text):
+    refused("ARGUMENT", text, halo_width, Called(function), channels=1)
+
+
+def test_what_a_network_raises_is_seen():
+    with pytest.raises(ZeroDivisionError):
+        halo_width(Called(lambda x: x / (1 // 0)), channels=1)
+
+
 @pytest.mark.parametrize(
     ("network", "width"),
     [
@@ -148,6 +202,9 @@ def test_fields_that_do_not_fit_are_refused():
         (nn.Sequential(nn.Conv2d(2, 4, 3), nn.BatchNorm2d(4).eval(), nn.Dropout(), nn.Conv2d(4, 1, 3)), (2, 2)),
         (nn.Conv2d(1, 1, 3, padding="same", padding_mode="reflect"), (1, 1)),
         (nn.Sequential(nn.Conv2d(1, 1, 3, padding=20, dilation=20), nn.GELU()), (20, 20)),
+        (nn.Sequential(nn.Conv2d(1, 4, 4, 2, 1), nn.PixelShuffle(2)), (4, 4)),
+        (nn.Sequential(nn.Conv2d(1, 2, 3, stride=3), nn.Upsample(scale_factor=3)), (3, 3)),
+        (nn.Sequential(nn.AvgPool2d(4), nn.Conv2d(1, 1, 3, 1, 9, 9), nn.Upsample(scale_factor=4)), (40, 40)),
     ],
     ids=str,
 )
@@ -175,8 +232,8 @@ def test_a_layer_that_is_used_twice_counts_twice():
 @pytest.mark.parametrize(
     ("network", "text"),
     [
-        (nn.Sequential(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2)), "depend on cells 512 away or on all cells"),
-        (nn.Sequential(nn.Conv2d(1, 2, 3), nn.InstanceNorm2d(2)), "depend on cells 512 away or on all cells"),
+        (nn.Sequential(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2)), "depend on cells 256 away or on all cells"),
+        (nn.Sequential(nn.Conv2d(1, 2, 3), nn.InstanceNorm2d(2)), "depend on cells 256 away or on all cells"),
         (nn.Conv2d(1, 1, 3, stride=2), "65 cells of the input become 32"),
         (nn.MaxPool2d(2), "give channels="),
         (nn.Conv2d(1, 1, 2), "65 cells of the input become 64"),

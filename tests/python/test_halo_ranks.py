@@ -47,6 +47,21 @@ def test_a_cnn_over_subdomains_is_that_of_the_whole(tmp_path, mpi_name, grid, ro
         assert max(differences) < 1e-12
 
 
+UNET = """
+    boundary = ("reflected", "periodic")
+    found = halo_ranks.differences(rank, (2, 2), [12, 8], [8, 16], boundary, total, "same", make=halo_ranks.UNet)
+    net = halo_ranks.UNet()
+    odd = Exchange((4 + 2 * (rank < 2), 8), halo_width(net), grid=(2, 2))
+    end([found, halo_width(net), told(OverSubdomains, net, odd)])
+"""
+
+
+def test_a_unet_over_subdomains_pools_the_cells_of_the_whole(tmp_path, mpi_name):
+    for differences, width, (status, text) in run(4, tmp_path, HERE + UNET, mpi_name):
+        assert width == [12, 12] and max(differences) < 1e-12
+        assert status == "ARGUMENT" and "the strides of the network make 4 together" in text
+
+
 FOLD = """
     # uneven columns, so that two ranks are on the other side of the pole
     rows, columns, grid, h = [4, 3], [3, 6, 3], (2, 3), 2

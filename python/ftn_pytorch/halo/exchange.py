@@ -129,6 +129,14 @@ class Exchange:
         """A field without its halo, a view: (..., ny + 2h, nx + 2h) becomes (..., ny, nx)."""
         return padded[(..., *(slice(h, h + n) for h, n in zip(self.width, self.shape)))]
 
+    def is_aligned(self, stride: int) -> bool:
+        """Whether the sub-domains of all ranks begin at multiples of so many cells, and have multiples with halos."""
+        return all(
+            start % stride == 0 and h % stride == 0 and n % stride == 0
+            for box in self._domain.boxes
+            for start, n, h in zip(box.start, box.shape, self.width)
+        )
+
     def costs(self, itemsize: int = 4, fields: int = 1) -> tuple[int, int]:
         """Messages that this rank sends in a call, and their bytes, for so many fields of numbers of ``itemsize``."""
         messages, cells = self._neighbours.messages()

@@ -21,7 +21,11 @@ class OverSubdomains(torch.nn.Module):
     ``average_gradients(net, samples=cells)`` where the loss of a rank is the mean over its own cells.
 
     network: of tensors (samples, channels, ny, nx), see ``halo_width``. exchange: with the width that it needs, or a
-    larger one. The parameters have their names in the network, behind ``network.``. ARGUMENT if the halo is too narrow.
+    larger one. The parameters have their names in the network, behind ``network.``.
+
+    Where layers have strides or pool, the sub-domains of all ranks must begin at multiples of what these make together,
+    and have multiples of it as numbers of cells, so that all ranks pool the same cells. ARGUMENT if they do not, or if
+    the halo is too narrow.
     """
 
     def __init__(self, network: torch.nn.Module, exchange: Exchange, channels: int | None = None) -> None:
@@ -33,6 +37,13 @@ class OverSubdomains(torch.nn.Module):
                 "ARGUMENT",
                 f"OverSubdomains: the network looks {field.width} cells away, and the halo is {exchange.width} wide: "
                 "make the Exchange with width=halo_width(network)",
+            )
+        if not exchange.is_aligned(field.stride):
+            raise FtnPytorchError(
+                "ARGUMENT",
+                f"OverSubdomains: the strides of the network make {field.stride} together, so the sub-domains of all "
+                f"ranks must begin at multiples of {field.stride} cells, and their numbers of cells and the halo be "
+                f"multiples of it; the halo is {exchange.width} wide",
             )
         self.network = network
         self.exchange = exchange

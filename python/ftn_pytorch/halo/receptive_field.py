@@ -11,7 +11,11 @@ import torch
 from ..errors import FtnPytorchError
 
 # Cells along each axis of what is tried, by the number of axes: the first try, and the last.
-_SIZES = {1: (257, 8193), 2: (65, 1025), 3: (17, 129)}
+_SIZES = {1: (257, 8193), 2: (65, 513), 3: (17, 129)}
+# Of what strides and pooling make together.
+_STRIDES = (1, 2, 3, 4, 5, 6, 8, 9, 10, 12, 16, 20, 24, 32, 48, 64)
+# Of rounding, where the same numbers are added up in another order.
+_ROUNDINGS = 1000
 _CONVOLUTIONS = {
     1: (torch.nn.Conv1d, torch.nn.ConvTranspose1d),
     2: (torch.nn.Conv2d, torch.nn.ConvTranspose2d),
@@ -28,10 +32,15 @@ _DROPOUT = (
 
 
 class Field(NamedTuple):
-    """For each axis: how many cells away an output cell looks, and how many cells the output loses at each end."""
+    """For each axis: how many cells away an output cell looks, and how many cells the output loses at each end.
+
+    stride: cells by which the input may be shifted so that the output is shifted as well, more than 1 if layers have
+    strides or pool. The width is a multiple of it.
+    """
 
     width: tuple[int, ...]
     lost: tuple[int, ...]
+    stride: int
 
 
 def halo_width(network: Any, channels: int | None = None, axes: int = 2) -> tuple[int, ...]:
@@ -39,8 +48,11 @@ def halo_width(network: Any, channels: int | None = None, axes: int = 2) -> tupl
 
     network: of tensors (samples, channels, ny, nx), with one output cell for each input cell, or without those whose
     convolutions would reach over the edge. channels: of its input, by default those of its first convolution. axes: 1
-    to 3. It is called on a copy, with a cell that is not a number: outputs that are none depend on it. ARGUMENT for a
-    network whose outputs depend on all cells, such as batch norm in training mode, or that changes the number of cells.
+    to 3. It is called on a copy, with random numbers, then with some that are replaced or shifted. Where strides and
+    pooling are undone by what comes after them, as in a U-Net, the width is a multiple of what they make together.
+
+    ARGUMENT for a network whose outputs depend on all cells, such as batch norm in training mode, on where a cell is,
+    such as a network that adds coordinates, or that changes the number of cells.
     """
     return field_of(network, channels, axes).width
 
@@ -58,31 +70,85 @@ def field_of(network: Any, channels: int | None, axes: int) -> Field:
     for each in tried.modules():
         if isinstance(each, _DROPOUT):
             each.eval()
-    like = next(iter(tried.parameters()), torch.zeros(()))
-    # A dilated kernel touches cells far away and none between: it has to fit in.
-    reach = max((_reach(tried, axis, axes) for axis in range(axes)), default=0)
     size, last = _SIZES[axes]
-    while size <= last:
-        if size > 2 * reach:
-            middle: Any = (..., *(size // 2,) * axes)
-            x = torch.zeros(1, channels, *(size,) * axes, dtype=like.dtype, device=like.device)
-            with torch.random.fork_rng(devices=[]), torch.no_grad():
-                clear = torch.isnan(tried(x))
-                x[middle] = torch.nan
-                touched = torch.isnan(tried(x)) & ~clear
-            found = _found(touched, size, axes)
+    why: Exception | None = None
+    for stride in _STRIDES:
+        # A dilated kernel touches cells far away and none between: it has to fit in.
+        reach = max(_reach(tried, axis, axes, stride) for axis in range(axes))
+        while True:
+            try:
+                found = _tried(tried, channels, axes, size + -size % stride, stride) if size > 2 * reach else None
+            except Exception as failure:  # of the network, which may need numbers of cells that can be halved
+                why = why or failure
+                break
             if found is not None:
                 return found
-        size = 2 * size - 1
-    raise FtnPytorchError(
-        "ARGUMENT",
-        f"halo_width: outputs of this network depend on cells {last // 2} away or on all cells, so no halo is enough. "
-        "Batch norm in training mode, norms over the domain, pooling over all cells and attention are of this kind",
-    )
+            size = 2 * size - 1
+            if size > last:
+                raise FtnPytorchError(
+                    "ARGUMENT",
+                    f"halo_width: outputs of this network depend on cells {last // 2} away or on all cells, so no "
+                    "halo is enough. Batch norm in training mode, norms over the domain, pooling over all cells and "
+                    "attention are of this kind",
+                )
+    assert why is not None
+    raise why
 
 
-def _reach(network: Any, axis: int, axes: int) -> int:
-    """How far its layers look together, if each is used once."""
+def _tried(network: Any, channels: int, axes: int, size: int, stride: int) -> Field | None:
+    """None where what depends on cells in the middle reaches the edge. ARGUMENT if this is not the stride."""
+    like = next(iter(network.parameters()), torch.zeros(()))
+    half = torch.randn(1, channels, *(size,) * axes, generator=torch.Generator().manual_seed(0), dtype=like.dtype)
+    # Both signs, as what compares a cell with a number takes both ways; and no negative ones, for roots and logarithms
+    x = torch.cat([half, -half, half.abs()]).to(like.device)
+    begin = size // 2 // stride * stride
+    changed = x.clone()
+    block: Any = (..., *(slice(begin, begin + stride),) * axes)
+    changed[block] = torch.nan
+    y = _called(network, x)
+    field = _found((_called(network, changed) != y) & ~torch.isnan(y), size, begin, stride, axes)
+    if field is None:
+        return None
+    # where outputs do not depend on the edges, neither before the shift nor after it
+    steps = [stride * (axis + 1) for axis in range(axes)]
+    ends = [(max(w - n + step, 0), size - w - n) for step, w, n in zip(steps, field.width, field.lost)]
+    if any(low >= high for low, high in ends):
+        return None
+    _require_shifted(network, x, steps, (..., *(slice(*each) for each in ends)))
+    return field
+
+
+def _require_shifted(network: Any, x: Any, steps: list[int], inner: tuple) -> None:
+    """ARGUMENT if outputs of shifted inputs are not the shifted outputs. Without dropout of any kind."""
+    network = copy.deepcopy(network).eval()
+    dims = list(range(x.dim() - len(steps), x.dim()))
+    y = _called(network, x)
+    if not torch.equal(y.nan_to_num(), _called(network, x, seed=1).nan_to_num()):
+        return  # it draws random numbers, which are others for each cell
+    wanted, shifted = y.roll(steps, dims)[inner], _called(network, x.roll(steps, dims))[inner]
+    limit = _ROUNDINGS * torch.finfo(y.dtype).eps * float(wanted.abs().nan_to_num(posinf=0).max())
+    if not torch.allclose(wanted, shifted, rtol=0, atol=limit, equal_nan=True):
+        raise FtnPytorchError(
+            "ARGUMENT",
+            "halo_width: outputs of this network depend on where a cell is: where its input is shifted, they are not "
+            "shifted alike. Coordinates and positions that a network makes itself are of this kind: give them to it as "
+            f"fields. So are strides that make more than {_STRIDES[-1]} together",
+        )
+
+
+def _called(network: Any, x: Any, seed: int = 0) -> Any:
+    """Outputs, with the same random numbers for a seed."""
+    with torch.random.fork_rng(devices=[x.device] if x.is_cuda else []), torch.no_grad():
+        torch.manual_seed(seed)
+        y = network(x.clone())
+    if not isinstance(y, torch.Tensor) or y.dim() != x.dim():
+        made = f"a tensor with {y.dim()} axes" if isinstance(y, torch.Tensor) else f"a {type(y).__name__}"
+        raise FtnPytorchError("ARGUMENT", f"halo_width: of a tensor {tuple(x.shape)} this network makes {made}")
+    return y if y.is_floating_point() or y.is_complex() else y.double()
+
+
+def _reach(network: Any, axis: int, axes: int, stride: int) -> int:
+    """How far its layers look together, if each is used once; dilated ones may work on cells that were pooled."""
     reach = 0
     for each in network.modules():
         kernel, dilation = getattr(each, "kernel_size", 1), getattr(each, "dilation", 1)
@@ -90,12 +156,12 @@ def _reach(network: Any, axis: int, axes: int) -> int:
             given[axis] if isinstance(given, tuple) and len(given) == axes else given for given in (kernel, dilation)
         )
         if isinstance(one, int) and isinstance(gap, int):
-            reach += (one - 1) * gap
+            reach += (one - 1) * gap * (stride if gap > 1 else 1)
     return reach
 
 
-def _found(touched: Any, size: int, axes: int) -> Field | None:
-    """None where what depends on the cell in the middle reaches the edge."""
+def _found(touched: Any, size: int, begin: int, stride: int, axes: int) -> Field | None:
+    """Of outputs that depend on a block of cells. None where they reach the edge."""
     widths, lost = [], []
     for axis in range(axes):
         n = touched.shape[touched.dim() - axes + axis]
@@ -111,10 +177,9 @@ def _found(touched: Any, size: int, axes: int) -> Field | None:
         if not len(places):
             raise FtnPytorchError("ARGUMENT", "halo_width: no output of this network depends on its input")
         low, high = int(places.min()), int(places.max())
-        if (low == 0 and cut == 0) or (high == n - 1 and cut == 0):
+        if low == 0 or high == n - 1:
             return None
-        if n > 1 and low == 0 and high == n - 1:
-            return None
-        widths.append(max(size // 2 - (low + cut), high + cut - size // 2))
+        width = max(begin + stride - 1 - (low + cut), high + cut - begin)
+        widths.append(width + -width % stride)
         lost.append(cut)
-    return Field(tuple(widths), tuple(lost))
+    return Field(tuple(widths), tuple(lost), stride)
