@@ -100,3 +100,29 @@ def alone(whole, width, boundary, at):
     values = whole.reshape(len(whole), -1)[:, sources.clamp(min=0)] * torch.where(across.bool(), -1, 1)
     result[:, places] = torch.where(sources < 0, 0, values)
     return result.reshape(len(whole), *(n + 2 * width for n in shape))
+
+
+def trained(rank, size, keeps, device="cpu"):
+    """Losses and weights of a CNN over sub-domains that all ranks train, and the step; recorded if keeps."""
+    from ftn_pytorch import average_gradients, recorded
+
+    net = network().to(device)
+    over = OverSubdomains(net, Exchange((4, 5), halo_width(net), grid=(size, 1), boundary=("closed", "periodic")))
+    optimizer = torch.optim.Adam(net.parameters(), lr=1e-2, capturable=device != "cpu")
+
+    def step(x, target):
+        optimizer.zero_grad()
+        loss = torch.nn.functional.mse_loss(over(x), target)
+        loss.backward()
+        average_gradients(net)
+        optimizer.step()
+        return loss.detach()
+
+    step = recorded(step) if keeps else step
+    generator = torch.Generator().manual_seed(rank)
+    losses = []
+    for _ in range(20):
+        x = torch.randn(1, 2, 4, 5, generator=generator, dtype=torch.float64).to(device)
+        losses.append(float(step(x, x.sum(1, keepdim=True))))
+    weights = [parameter.detach().cpu().numpy().tobytes().hex() for parameter in net.parameters()]
+    return [losses, weights, over.exchange._neighbours.calls], step

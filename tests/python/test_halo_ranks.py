@@ -103,33 +103,9 @@ def test_sub_domains_of_land_are_left_out(tmp_path, mpi_name):
 
 
 RECORDED = """
-    from ftn_pytorch import recorded
     from ftn_pytorch.recording import extension
-
-    def trained(keeps):
-        net = halo_ranks.network()
-        over = OverSubdomains(net, Exchange((4, 5), halo_width(net), grid=(size, 1), boundary=("closed", "periodic")))
-        optimizer = torch.optim.Adam(net.parameters(), lr=1e-2)
-
-        def step(x, target):
-            optimizer.zero_grad()
-            loss = torch.nn.functional.mse_loss(over(x), target)
-            loss.backward()
-            average_gradients(net)
-            optimizer.step()
-            return loss.detach()
-
-        step = recorded(step) if keeps else step
-        generator = torch.Generator().manual_seed(rank)
-        losses = []
-        for _ in range(14):
-            x = torch.randn(1, 2, 4, 5, generator=generator, dtype=torch.float64)
-            losses.append(float(step(x, x.sum(1, keepdim=True))))
-        weights = [p.detach().numpy().tobytes().hex() for p in net.parameters()]
-        return losses, weights, over.exchange._neighbours.calls, keeps and step.recording
-
-    plain, kept = trained(False), trained(True)
-    end([plain[:3] == kept[:3], kept[3].is_ready or extension.obstacle() or kept[3].obstacle])
+    (plain, _), (kept, step) = (halo_ranks.trained(rank, size, keeps) for keeps in (False, True))
+    end([plain == kept, step.recording.is_ready or extension.obstacle() or step.recording.obstacle])
 """
 
 
