@@ -230,6 +230,30 @@ def test_a_script_is_told_time_domain_and_grid(run):
     assert re.findall("surface (.*)", output) == ["2 57.0", "2 57.0", "2 64.0"]
 
 
+NESTED = """
+    import ftn_pytorch
+    def ftn_pytorch_comin():
+        return ["EP_ATM_PHYSICS_BEFORE inside temp > temp", "EP_ATM_TIMELOOP_END outside temp"]
+    def inside(temp):
+        here = ftn_pytorch.host()
+        print("inside", here["domain"], here["domains"], here["dt"], float(temp.flatten()[0]), flush=True)
+        return temp + 100 * here["domain"]
+    def outside(temp):
+        here = ftn_pytorch.host()
+        print("outside", here["domain"], float(temp.flatten()[0]), flush=True)
+"""
+
+
+def test_each_domain_has_its_fields(run):
+    run.script("nested.py", NESTED)
+    output, _ = run("nested", 1, [(*OURS, "nested.py dtype=keep")], run.grids)
+    inside, outside = (re.findall(rf"{word} (.*)", output) for word in ("inside", "outside"))
+    # the host goes on with temp in the first domain only
+    assert inside[:2] == ["1 2 600.0 42.0", "2 2 300.0 1040.0"] and inside[3] == "2 2 300.0 1240.0"
+    assert [line.split()[0] for line in outside] == ["1", "2"] * 3
+    assert [float(line.split()[1]) for line in outside[1::2]] == [1240, 1440, 1640]
+
+
 def test_several_scripts_have_options_of_their_own(run):
     text = "import ftn_pytorch\ndef ftn_pytorch_comin():\n    return ['EP_ATM_PHYSICS_BEFORE say']\ndef say():\n"
     text += "    print(ftn_pytorch.host()['options'], flush=True)\n"
