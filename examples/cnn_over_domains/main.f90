@@ -12,8 +12,9 @@ program cnn_over_domains
    implicit none
 
    integer, parameter :: wp = real64
-   integer, parameter :: spin_up = 150, between = 5   ! steps of the model: of new eddies, and before each step of training
-   integer, parameter :: anew = 10                    ! steps of training with the same eddies
+   integer, parameter :: spin_up = 150   ! steps of the model, of new eddies
+   integer, parameter :: between = 5     ! and before each step of training
+   integer, parameter :: anew = 10       ! steps of training with the same eddies
    integer, parameter :: factor = 4
    real(wp), parameter :: exact = 1e-12_wp
 
@@ -54,8 +55,8 @@ program cnn_over_domains
       if (modulo(step, anew) /= 0) cycle
       history = reshape([history, losses], [2, size(at) + 1])
       at = [at, step]
-      if (modulo(step/anew, max(steps/anew/5, 1)) == 0 .and. step < steps .and. .not. is_weak) &
-         call tell_errors(step)
+      if (is_weak .or. step == steps) cycle
+      if (modulo(step/anew, max(steps/anew/5, 1)) == 0) call tell_errors(step)
    end do
    if (is_weak) then
       call tell_times()
