@@ -102,6 +102,22 @@ def test_sub_domains_of_land_are_left_out(tmp_path, mpi_name):
     assert found[0][1] == [2, 16 * (2 + 3)]
 
 
+CELL = """
+    whole, rows = torch.arange(6.0, dtype=torch.float64), [slice(0, 2), slice(2, 3), slice(3, 6)]
+    part = whole[rows[rank]]
+    padded = Exchange(part.shape, 1, grid=(3,), boundary="closed")(part)
+    net = torch.nn.ParameterList([torch.nn.Parameter(torch.full((4,), 5.0 * rank)[::2][:1])])
+    ftn_pytorch.broadcast(net)
+    ftn_pytorch.require_equal(net)
+    end([padded.tolist(), net[0].tolist()])
+"""
+
+
+def test_a_rank_may_have_one_cell(tmp_path, mpi_name):
+    found = run(3, tmp_path, HERE + CELL, mpi_name)
+    assert found == [[each, [0.0]] for each in ([0, 0, 1, 2], [1, 2, 3], [2, 3, 4, 5, 0])]
+
+
 RECORDED = """
     from ftn_pytorch.recording import extension
     (plain, _), (kept, step) = (halo_ranks.trained(rank, size, keeps) for keeps in (False, True))

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..errors import FtnPytorchError
 from ..system import thread_recorder
+from ..system.tensor_bytes import bytes_of
 from . import communicator, equality, process_group
 
 _NAME = "broadcast"
@@ -44,7 +45,7 @@ def broadcast(network: Any) -> None:
             size = plain.numel() * plain.element_size()
             # words, of which the last one need not be full
             words = torch.zeros(-(-size // 4) * 4, dtype=torch.uint8)
-            words[:size] = plain.reshape(-1).view(torch.uint8)
+            words[:size] = bytes_of(plain)
             if by_mpi and ours is not None:
                 ours.share_memory(ctypes.c_void_p(words.data_ptr()), len(words) // 4, _NAME, words)
             else:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from ..errors import FtnPytorchError
+from ..system.tensor_bytes import bytes_of
 from . import communicator, process_group
 
 _NAME = "require_equal"
@@ -78,14 +79,11 @@ def refuse_different(
 
 def digest(tensor: Any) -> str:
     """Type, shape and bits of a tensor as a short text."""
-    import torch
 
     about = f"{tensor.dtype} {tuple(tensor.shape)} "
     digest = hashlib.sha256()
     for part in _strided(tensor.detach()):
-        plain = part.resolve_conj().resolve_neg().cpu().contiguous()
-        # Bytes of any type, also of those that NumPy lacks.
-        digest.update(plain.reshape(-1).view(torch.uint8).numpy() if plain.numel() else b"")
+        digest.update(bytes_of(part).cpu().numpy())
     return f"{about}{digest.hexdigest()}"
 
 

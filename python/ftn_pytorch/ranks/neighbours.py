@@ -16,6 +16,7 @@ from typing import Any
 
 from ..errors import FtnPytorchError
 from ..system import launcher
+from ..system.tensor_bytes import bytes_of
 from . import communicator, failed_calls, process_group
 from .communicator import Communicator
 from .node import NodeCommunicator
@@ -186,7 +187,7 @@ def _is_in_group() -> bool:
 def _words(rows: Any) -> Any:
     import torch
 
-    flat = rows.reshape(-1).view(torch.uint8)
+    flat = bytes_of(rows)
     if short := -len(flat) % _WORD:
         flat = torch.cat([flat, flat.new_zeros(short)])
     return flat.view(torch.int32)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from ..system.tensor_bytes import bytes_of
 from .portable import Plain, Unsavable
 
 _SIZES = ("size", "real", "fraction", "sizes")
@@ -132,7 +133,7 @@ def is_equal(one: Any, two: Any) -> bool:
     """Bit for bit, also where tensors are inside; two tensors of one memory are equal."""
     if isinstance(one, torch.Tensor) and isinstance(two, torch.Tensor):
         same = (one.dtype, one.shape, one.stride()) == (two.dtype, two.shape, two.stride())
-        return same and (one.data_ptr() == two.data_ptr() or torch.equal(_bits(one), _bits(two)))
+        return same and (one.data_ptr() == two.data_ptr() or torch.equal(bytes_of(one), bytes_of(two)))
     if isinstance(one, dict) and isinstance(two, dict):
         return one.keys() == two.keys() and all(is_equal(one[key], two[key]) for key in one)
     if isinstance(one, (tuple, list)) and isinstance(two, (tuple, list)):
@@ -140,10 +141,6 @@ def is_equal(one: Any, two: Any) -> bool:
     if isinstance(one, float) and isinstance(two, float):
         return one.hex() == two.hex()  # zero is not minus zero, and what is no number is the same as itself
     return type(one) is type(two) and one == two
-
-
-def _bits(tensor: Any) -> Any:
-    return tensor.detach().contiguous().reshape(-1).view(torch.uint8)
 
 
 def _are_sizes(value: Any) -> bool:

@@ -10,6 +10,7 @@ import torch
 
 from ..errors import is_of_memory
 from ..system import private_names
+from ..system.tensor_bytes import bytes_of
 from .recorded_call import Tape, tensors_in
 from .recorder import TOO_LITTLE, Recorder
 from .returned import filled, parts
@@ -19,7 +20,6 @@ from .traced_numbers import Number
 
 # Comparing needs memory for each of these
 _TRIES = 3
-_BITS = {2: torch.int16, 4: torch.int32, 8: torch.int64, 16: torch.int64}
 
 
 class State:
@@ -188,8 +188,7 @@ def is_same(value: Any, other: Any, tolerance: float) -> bool:
     if value.dtype != other.dtype or value.shape != other.shape:
         return False
     one, two = (each.detach().resolve_conj().resolve_neg().contiguous().reshape(-1) for each in (value, other))
-    bits = _BITS.get(one.element_size(), torch.uint8)
-    if one.numel() == 0 or torch.equal(one.view(bits), two.view(bits)):
+    if torch.equal(bytes_of(one), bytes_of(two)):
         return True
     if tolerance == 0 or not (one.is_floating_point() or one.is_complex()):
         return False

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...errors import FtnPytorchError
+from ...system.tensor_bytes import bytes_of
 from ...values import dtype_name
 
 FILE = "ftn_pytorch_optimizer"
@@ -51,7 +52,7 @@ def dumps(kind: str, optimizer: Any, parameters: Mapping[str, Any]) -> bytes:
             if tensor is not None:
                 sizes = ",".join(map(str, tensor.shape))
                 lines.append(f"{part} {dtype_name(tensor)} {sizes}")
-                body.append(_bytes_of(tensor))
+                body.append(bytes_of(tensor).cpu().numpy().tobytes())
     return "\n".join([*lines, "end", ""]).encode() + b"".join(body)
 
 
@@ -163,10 +164,3 @@ def make(kind: str, parameters: Mapping[str, Any], settings: Mapping[str, Any], 
             state["step"] = torch.tensor(float(steps), dtype=torch.float32, device=device)
         optimizer.state[parameters[name]] = state
     return optimizer
-
-
-def _bytes_of(tensor: Any) -> bytes:
-    import torch
-
-    flat = tensor.detach().cpu().contiguous().reshape(-1)
-    return flat.view(torch.uint8).numpy().tobytes() if flat.numel() else b""
