@@ -109,13 +109,16 @@ CELL = """
     net = torch.nn.ParameterList([torch.nn.Parameter(torch.full((4,), 5.0 * rank)[::2][:1])])
     ftn_pytorch.broadcast(net)
     ftn_pytorch.require_equal(net)
-    end([padded.tolist(), net[0].tolist()])
+    narrow = Exchange(part.shape, 2, grid=(3,), boundary="closed")(part.bfloat16())
+    end([padded.tolist(), net[0].tolist(), narrow.tolist()])
 """
 
 
 def test_a_rank_may_have_one_cell(tmp_path, mpi_name):
     found = run(3, tmp_path, HERE + CELL, mpi_name)
-    assert found == [[each, [0.0]] for each in ([0, 0, 1, 2], [1, 2, 3], [2, 3, 4, 5, 0])]
+    one = [[0, 0, 1, 2], [1, 2, 3], [2, 3, 4, 5, 0]]
+    two = [[0, 0, 0, 1, 2, 3], [0, 1, 2, 3, 4], [1, 2, 3, 4, 5, 0, 0]]
+    assert found == [[each, [0.0], wide] for each, wide in zip(one, two)]
 
 
 RECORDED = """

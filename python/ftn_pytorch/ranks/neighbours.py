@@ -190,6 +190,8 @@ def _words(rows: Any) -> Any:
     flat = bytes_of(rows)
     if short := -len(flat) % _WORD:
         flat = torch.cat([flat, flat.new_zeros(short)])
+    elif flat.storage_offset() % _WORD:
+        flat = flat.clone()  # torch sees no words where the memory of a tensor has them in halves
     return flat.view(torch.int32)
 
 
