@@ -137,6 +137,9 @@ def test_fields_that_do_not_fit_are_refused():
     refused("SHAPE", "a field is", exchange, torch.zeros(4))
     refused("DTYPE", "one type and device", exchange, torch.zeros(3, 4), torch.zeros(3, 4, dtype=torch.float64))
     refused("ARGUMENT", "no field", exchange)
+    for dtype, sign in ((torch.bool, -1), (torch.uint8, -1), (torch.int32, 0.5)):
+        refused("DTYPE", "there is no", exchange, torch.zeros(3, 4, dtype=dtype), sign=sign)
+    assert exchange(torch.ones(3, 4, dtype=torch.int32), sign=-1).dtype == torch.int32
 
 
 class Called(nn.Module):

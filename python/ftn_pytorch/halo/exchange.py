@@ -89,7 +89,8 @@ class Exchange:
 
         Several fields travel in one message to each neighbour. They may differ in their leading axes, which must be
         those of the other ranks, and share type and device. sign: of what comes across a fold, -1 for components of
-        vectors. Gradients flow through it, also those of gradients. SHAPE for another sub-domain.
+        vectors. Gradients flow through it, also those of gradients. SHAPE for another sub-domain, DTYPE for fields of
+        several types or devices, and for a sign that their type does not have.
         """
         if not fields:
             raise FtnPytorchError("ARGUMENT", f"{NAME} has been given no field")
@@ -105,6 +106,9 @@ class Exchange:
                     f"{NAME}: the fields of one call need one type and device, and there are {fields[0].dtype} on "
                     f"{fields[0].device} and {field.dtype} on {field.device}",
                 )
+        dtype = fields[0].dtype
+        if sign != 1 and (not dtype.is_signed or torch.result_type(fields[0], sign) != dtype):
+            raise FtnPytorchError("DTYPE", f"{NAME}: there is no {sign} times a number of {dtype} in that type")
         self._move(fields[0].device)
         thread_recorder.keep(self._index, self._places, self._across)
         counts = [math.prod(field.shape[: field.dim() - axes]) for field in fields]
