@@ -171,6 +171,9 @@ def box(x):
         (lambda x: x.argmax(1, keepdim=True) + (box(x) > 0), (1, 1)),
         (pooled, (2, 2)),
         (lambda x: box(pooled(box(x))), (4, 4)),
+        (lambda x: box(x)[..., 2:-2, 3:-3], (2, 3)),  # more is cut off than it looks
+        (lambda x: functional.fold(functional.unfold(x, 3, padding=1), x.shape[-2:], 3, padding=1), (1, 1)),
+        (lambda x: x * box(box(torch.ones_like(x))), (2, 2)),  # the edges have other numbers than the inside
     ],
 )
 def test_what_a_function_of_the_user_looks_at(function, width):
@@ -184,6 +187,10 @@ def test_what_a_function_of_the_user_looks_at(function, width):
         (lambda x: functional.pad(x, (1, 0))[..., :-1] - x.mean(), "or on all cells"),
         (lambda x: (x, x), "this network makes a tuple"),
         (lambda x: x.sum(1), "this network makes a tensor with 3 axes"),
+        (
+            lambda x: box(x)[..., ::2, ::2],
+            "65 cells of the input become 33 along axis 0 of the output, and 67 become 34",
+        ),
     ],
 )
 def test_functions_over_subdomains_that_would_be_others_are_refused(function, text):
@@ -257,6 +264,16 @@ def test_other_numbers_of_axes():
 class Silent(nn.Module):
     def forward(self, x):
         return torch.zeros_like(x)
+
+
+def test_a_layer_that_looks_farther_in_training_is_found_out():
+    net = nn.Sequential(nn.Conv2d(1, 1, 3, padding=1), nn.BatchNorm2d(1)).eval()
+    over = OverSubdomains(net, Exchange((4, 5), 1))
+    over(torch.zeros(1, 1, 4, 5))
+    net.train()
+    refused("ARGUMENT", "or on all cells", over, torch.zeros(1, 1, 4, 5))
+    net.eval()
+    over(torch.zeros(1, 1, 4, 5))
 
 
 def test_a_network_over_one_sub_domain():

@@ -30,26 +30,40 @@ class OverSubdomains(torch.nn.Module):
 
     def __init__(self, network: torch.nn.Module, exchange: Exchange, channels: int | None = None) -> None:
         super().__init__()
-        axes = len(exchange.shape)
-        field = receptive_field.field_of(network, channels, axes)
-        if any(h < n for h, n in zip(exchange.width, field.width)):
+        self.network = network
+        self.exchange = exchange
+        self._channels = channels
+        # for which of its layers were in training when it was looked at
+        self._cuts: dict[tuple[bool, ...], list[int]] = {}
+        self._cut()
+
+    def _cut(self) -> list[int]:
+        """What is cut off at each end, along each axis. A layer such as batch norm may look farther in training."""
+        modes = tuple(layer.training for layer in self.network.modules())
+        if modes not in self._cuts:
+            self._cuts[modes] = self._looked_at()
+        return self._cuts[modes]
+
+    def _looked_at(self) -> list[int]:
+        width = self.exchange.width
+        field = receptive_field.field_of(self.network, self._channels, len(self.exchange.shape))
+        if any(h < n for h, n in zip(width, field.width)):
             raise FtnPytorchError(
                 "ARGUMENT",
-                f"OverSubdomains: the network looks {field.width} cells away, and the halo is {exchange.width} wide: "
-                "make the Exchange with width=halo_width(network)",
+                f"OverSubdomains: the network looks {field.width} cells away, and the halo is {width} wide: make the "
+                "Exchange with width=halo_width(network)",
             )
-        if not exchange.is_aligned(field.stride):
+        if not self.exchange.is_aligned(field.stride):
             raise FtnPytorchError(
                 "ARGUMENT",
                 f"OverSubdomains: the strides of the network make {field.stride} together, so the sub-domains of all "
                 f"ranks must begin at multiples of {field.stride} cells, and their numbers of cells and the halo be "
-                f"multiples of it; the halo is {exchange.width} wide",
+                f"multiples of it; the halo is {width} wide",
             )
-        self.network = network
-        self.exchange = exchange
-        self._cut = [h - n for h, n in zip(exchange.width, field.lost)]
+        return [h - n for h, n in zip(width, field.lost)]
 
     def forward(self, x: Any) -> Any:
         """(samples, channels, ny, nx) of this rank; all ranks call it with the same number of samples."""
+        cuts = self._cut()
         y = self.network(self.exchange(x))
-        return y[(..., *(slice(cut, cut + n) for cut, n in zip(self._cut, self.exchange.shape)))]
+        return y[(..., *(slice(cut, cut + n) for cut, n in zip(cuts, self.exchange.shape)))]

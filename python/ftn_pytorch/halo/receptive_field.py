@@ -85,6 +85,8 @@ def field_of(network: Any, channels: int | None, axes: int) -> Field:
                 return found
             size = 2 * size - 1
             if size > last:
+                if isinstance(why, FtnPytorchError):
+                    raise why
                 raise FtnPytorchError(
                     "ARGUMENT",
                     f"halo_width: outputs of this network depend on cells {last // 2} away or on all cells, so no "
@@ -96,7 +98,7 @@ def field_of(network: Any, channels: int | None, axes: int) -> Field:
 
 
 def _tried(network: Any, channels: int, axes: int, size: int, stride: int) -> Field | None:
-    """None where what depends on cells in the middle reaches the edge. ARGUMENT if this is not the stride."""
+    """None where what is looked at reaches the edge. ARGUMENT if this is not the stride."""
     like = next(iter(network.parameters()), torch.zeros(()))
     half = torch.randn(1, channels, *(size,) * axes, generator=torch.Generator().manual_seed(0), dtype=like.dtype)
     # Both signs, as what compares a cell with a number takes both ways; and no negative ones, for roots and logarithms
@@ -106,34 +108,63 @@ def _tried(network: Any, channels: int, axes: int, size: int, stride: int) -> Fi
     block: Any = (..., *(slice(begin, begin + stride),) * axes)
     changed[block] = torch.nan
     y = _called(network, x)
-    field = _found((_called(network, changed) != y) & ~torch.isnan(y), size, begin, stride, axes)
-    if field is None:
+    lost = _lost(y, _called(network, torch.nn.functional.pad(x, (0, 2 * stride) * axes)), size, stride, axes)
+    found = _found((_called(network, changed) != y) & ~torch.isnan(y), lost, begin, stride)
+    if found is None:
         return None
-    # where outputs do not depend on the edges, neither before the shift nor after it
-    steps = [stride * (axis + 1) for axis in range(axes)]
-    ends = [(max(w - n + step, 0), size - w - n) for step, w, n in zip(steps, field.width, field.lost)]
-    if any(low >= high for low, high in ends):
+    edges = _edges(network, x, stride, max(found), axes)
+    if edges is None:
         return None
-    _require_shifted(network, x, steps, (..., *(slice(*each) for each in ends)))
-    return field
+    widths = [max(width, edge + n) for width, edge, n in zip(found, edges, lost)]
+    return Field(tuple(width + -width % stride for width in widths), tuple(lost), stride)
 
 
-def _require_shifted(network: Any, x: Any, steps: list[int], inner: tuple) -> None:
-    """ARGUMENT if outputs of shifted inputs are not the shifted outputs. Without dropout of any kind."""
+def _lost(y: Any, larger: Any, size: int, stride: int, axes: int) -> list[int]:
+    """Cells that the output lacks at each end, the same for each number of cells of the input."""
+    for axis in range(axes):
+        n, m = (each.shape[each.dim() - axes + axis] for each in (y, larger))
+        if n > size or (size - n) % 2 or m != n + 2 * stride:
+            raise FtnPytorchError(
+                "ARGUMENT",
+                f"halo_width: {size} cells of the input become {n} along axis {axis} of the output, and "
+                f"{size + 2 * stride} become {m}. A network over sub-domains has an output cell for each input cell, "
+                "but for the same number of cells at both edges",
+            )
+    return [(size - n) // 2 for n in y.shape[y.dim() - axes :]]
+
+
+def _edges(network: Any, x: Any, stride: int, width: int, axes: int) -> list[int] | None:
+    """How many outputs at the edges depend on where these are, along each axis. ARGUMENT if others depend on a place.
+
+    Outputs of shifted inputs are the shifted outputs otherwise. It is tried without dropout of any kind.
+    """
     network = copy.deepcopy(network).eval()
-    dims = list(range(x.dim() - len(steps), x.dim()))
+    steps = [stride * (axis + 1) for axis in range(axes)]
+    dims = list(range(x.dim() - axes, x.dim()))
     y = _called(network, x)
     if not torch.equal(y.nan_to_num(), _called(network, x, seed=1).nan_to_num()):
-        return  # it draws random numbers, which are others for each cell
-    wanted, shifted = y.roll(steps, dims)[inner], _called(network, x.roll(steps, dims))[inner]
+        return [0] * axes  # it draws random numbers, which are others for each cell
+    if min(y.shape[-axes:]) // 4 <= width + max(steps):
+        return None
+    wanted, shifted = y.roll(steps, dims), _called(network, x.roll(steps, dims))
     limit = _ROUNDINGS * torch.finfo(y.dtype).eps * float(wanted.abs().nan_to_num(posinf=0).max())
-    if not torch.allclose(wanted, shifted, rtol=0, atol=limit, equal_nan=True):
-        raise FtnPytorchError(
-            "ARGUMENT",
-            "halo_width: outputs of this network depend on where a cell is: where its input is shifted, they are not "
-            "shifted alike. Coordinates and positions that a network makes itself are of this kind: give them to it as "
-            f"fields. So are strides that make more than {_STRIDES[-1]} together",
-        )
+    differs = ~torch.isclose(wanted, shifted, rtol=0, atol=limit, equal_nan=True)
+    middle = [slice(3 * n // 8, 5 * n // 8 + 1) for n in y.shape[-axes:]]
+    edges = []
+    for axis, step in enumerate(steps):
+        place: Any = (..., *(slice(None) if other == axis else middle[other] for other in range(axes)))
+        line = differs[place].movedim(axis - axes, 0).flatten(1).any(1)
+        n = len(line)
+        if line[n // 4 : n - n // 4].any():
+            raise FtnPytorchError(
+                "ARGUMENT",
+                "halo_width: outputs of this network depend on where a cell is: where its input is shifted, they are "
+                "not shifted alike. Coordinates and positions that a network makes itself are of this kind: give them "
+                f"to it as fields. So are strides that make more than {_STRIDES[-1]} together",
+            )
+        low, high = (each.nonzero().reshape(-1).tolist() for each in (line[: n // 2], line[n // 2 :]))
+        edges.append(max(max(low, default=-1) + 1 - step, n - n // 2 - min(high, default=n - n // 2), 0))
+    return edges
 
 
 def _called(network: Any, x: Any, seed: int = 0) -> Any:
@@ -160,26 +191,15 @@ def _reach(network: Any, axis: int, axes: int, stride: int) -> int:
     return reach
 
 
-def _found(touched: Any, size: int, begin: int, stride: int, axes: int) -> Field | None:
-    """Of outputs that depend on a block of cells. None where they reach the edge."""
-    widths, lost = [], []
-    for axis in range(axes):
-        n = touched.shape[touched.dim() - axes + axis]
-        if n > size or (size - n) % 2:
-            raise FtnPytorchError(
-                "ARGUMENT",
-                f"halo_width: {size} cells of the input become {n} along axis {axis} of the output. A network over "
-                "sub-domains has an output cell for each input cell, but for the same number of cells at both edges",
-            )
-        cut = (size - n) // 2
-        others = [i for i in range(touched.dim()) if i != touched.dim() - axes + axis]
-        places = touched.any(dim=others).nonzero().reshape(-1) if others else touched.nonzero().reshape(-1)
-        if not len(places):
+def _found(touched: Any, lost: list[int], begin: int, stride: int) -> list[int] | None:
+    """How far away those outputs are that depend on a block of cells. None where they reach the edge."""
+    axes, widths = len(lost), []
+    for axis, cut in enumerate(lost):
+        line = touched.movedim(axis - axes, 0).flatten(1).any(1)
+        places = line.nonzero().reshape(-1).tolist()
+        if not places:
             raise FtnPytorchError("ARGUMENT", "halo_width: no output of this network depends on its input")
-        low, high = int(places.min()), int(places.max())
-        if low == 0 or high == n - 1:
+        if places[0] == 0 or places[-1] == len(line) - 1:
             return None
-        width = max(begin + stride - 1 - (low + cut), high + cut - begin)
-        widths.append(width + -width % stride)
-        lost.append(cut)
-    return Field(tuple(widths), tuple(lost), stride)
+        widths.append(max(begin + stride - 1 - (places[0] + cut), places[-1] + cut - begin))
+    return widths
