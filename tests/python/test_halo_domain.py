@@ -114,6 +114,8 @@ def test_numbers_of_a_host_are_taken():
 
 
 def test_a_domain_that_makes_no_sense_is_refused():
+    refused("ARGUMENT", "1.5 is no number of cells", Exchange, (3, 4), 1.5)
+    refused("ARGUMENT", "4.7 is no number of cells", Exchange, (4.7, 4), 1)
     refused("ARGUMENT", "axis 0 cannot have the boundary 'open'", Exchange, (3, 3), 1, boundary="open")
     refused("ARGUMENT", "has 3 entries for 2 axes", Exchange, (3, 3), 1, boundary=["closed"] * 3)
     refused("ARGUMENT", "axis 1 cannot have", Exchange, (3, 3), 1, boundary=("closed", ("closed", "north fold T")))
@@ -137,6 +139,12 @@ def test_fields_that_do_not_fit_are_refused():
     refused("SHAPE", "a field is", exchange, torch.zeros(4))
     refused("DTYPE", "one type and device", exchange, torch.zeros(3, 4), torch.zeros(3, 4, dtype=torch.float64))
     refused("ARGUMENT", "no field", exchange)
+    refused("ARGUMENT", "a field is a ndarray", exchange, numpy.zeros((3, 4)))
+    refused("SHAPE", "a field with its halo is", exchange.inner, torch.zeros(3, 4))
+    assert exchange(torch.zeros(0, 2, 3, 4)).shape[0] == 0
+    x = torch.ones(3, 4, requires_grad=True)
+    exchange(x).mul_(2).sum().backward()
+    assert x.grad[1, 1] == 2
     for dtype, sign in ((torch.bool, -1), (torch.uint8, -1), (torch.int32, 0.5)):
         refused("DTYPE", "there is no", exchange, torch.zeros(3, 4, dtype=dtype), sign=sign)
     assert exchange(torch.ones(3, 4, dtype=torch.int32), sign=-1).dtype == torch.int32
@@ -171,6 +179,7 @@ def box(x):
         (lambda x: x.argmax(1, keepdim=True) + (box(x) > 0), (1, 1)),
         (pooled, (2, 2)),
         (lambda x: box(pooled(box(x))), (4, 4)),
+        (lambda x: x * (torch.arange(x.shape[-1]) % 2), (2, 2)),  # the same for shifts of two cells
         (lambda x: box(x)[..., 2:-2, 3:-3], (2, 3)),  # more is cut off than it looks
         (lambda x: functional.fold(functional.unfold(x, 3, padding=1), x.shape[-2:], 3, padding=1), (1, 1)),
         (lambda x: x * box(box(torch.ones_like(x))), (2, 2)),  # the edges have other numbers than the inside
@@ -185,6 +194,9 @@ def test_what_a_function_of_the_user_looks_at(function, width):
     [
         (lambda x: x + torch.linspace(0, 1, x.shape[-1]), "depend on where a cell is"),
         (lambda x: functional.pad(x, (1, 0))[..., :-1] - x.mean(), "or on all cells"),
+        (lambda x: x / x[0, 0].numel(), "on how many cells there are"),
+        (lambda x: x - torch.nanmedian(x), "or on all cells"),
+        (lambda x: box(x) / torch.nan_to_num(x).amax((-2, -1), keepdim=True), "on how many cells there are"),
         (lambda x: (x, x), "this network makes a tuple"),
         (lambda x: x.sum(1), "this network makes a tensor with 3 axes"),
         (

@@ -152,6 +152,36 @@ def test_ranks_in_different_calls_are_told(tmp_path, mpi_name):
         assert status == "PYTHON" and "the ranks are in different calls of it: rank" in text
 
 
+UNLIKE = """
+    exchange = Exchange((2, 2), 1, grid=(3, 1))
+    answers = []
+    def pair(*ways):
+        # the ranks 0 and 1 are apart; rank 2 speaks to rank 1 alone, and goes on
+        answers.append(told(ways[0] if rank == 0 else ways[1]))
+        answers[-1] = answers[-1] if isinstance(answers[-1], list) else None
+    one = torch.ones(2, 2)
+    pair(lambda: exchange(one), lambda: exchange(one, one))
+    pair(lambda: exchange(one.expand(200, 2, 2)), lambda: exchange(one))
+    pair(lambda: exchange(one.double()), lambda: exchange(one, one))
+    pair(lambda: exchange(one.double()), lambda: exchange(one.long()))
+    x = one.clone().requires_grad_()
+    out = exchange(x)
+    pair(lambda: exchange(one), lambda: out.sum().backward())
+    last = exchange(one * rank)
+    leave([*answers, last[0].tolist()], 0, 1, 2)
+"""
+
+
+def test_ranks_that_exchange_other_things_are_told_and_no_others(tmp_path, mpi_name):
+    zero, one, two = run(3, tmp_path, HERE + UNLIKE, mpi_name, expect=None)
+    for answers in (zero, one):
+        assert [status for status, _ in answers[:5]] == ["FORMAT"] * 4 + ["PYTHON"]
+    assert "gives 2 numbers for each cell and rank 0 1" in zero[0][1]
+    assert "rank 1 in number 6, in backward, and rank 0 in number 6, forward" in zero[4][1]
+    assert two[:4] == [None] * 4 and two[5] == [0, 1, 1, 0]
+    assert [answers[5] for answers in (zero, one)] == [[0] * 4, [0] * 4]
+
+
 REFUSED = """
     answers = [told(Exchange, (2 + rank, 2), 1, grid=(1, 2)), told(Exchange, (2, 2), 1 + rank, grid=(2, 1)),
                told(Exchange, (2, 2), 1), told(Exchange, (2, 2), 1, start=(rank, 0)),

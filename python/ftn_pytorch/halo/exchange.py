@@ -50,10 +50,10 @@ class Exchange:
         boundary: Any = domain.CLOSED,
         at: str = "T",
     ) -> None:
-        self.shape = tuple(int(n) for n in shape)
-        grid, start, extent = (None if given is None else [int(n) for n in given] for given in (grid, start, extent))
+        self.shape = tuple(map(_whole, shape))
+        grid, start, extent = (None if given is None else list(map(_whole, given)) for given in (grid, start, extent))
         axes = len(self.shape)
-        self.width = tuple(int(h) for h in (width if isinstance(width, Iterable) else [width] * axes))
+        self.width = tuple(map(_whole, width if isinstance(width, Iterable) else [width] * axes))
         ours = neighbours.usable_communicator(NAME)
         mine = {"shape": self.shape, "width": self.width, "start": start, "grid": grid, "extent": extent, "at": at}
         mine["boundary"] = boundary
@@ -96,6 +96,10 @@ class Exchange:
             raise FtnPytorchError("ARGUMENT", f"{NAME} has been given no field")
         axes = len(self.shape)
         for field in fields:
+            if not isinstance(field, torch.Tensor):
+                raise FtnPytorchError(
+                    "ARGUMENT", f"{NAME}: a field is a {type(field).__name__}, and must be a tensor: torch.as_tensor"
+                )
             if tuple(field.shape[field.dim() - axes :]) != self.shape or field.dim() < axes:
                 raise FtnPytorchError(
                     "SHAPE", f"{NAME} is for sub-domains of {self.shape}, and a field is {tuple(field.shape)}"
@@ -120,17 +124,22 @@ class Exchange:
         if sign != 1:
             received = torch.where(self._across, received * sign, received)
         pads = [each for h in reversed(self.width) for each in (h, h)]
-        whole = torch.nn.functional.pad(rows.reshape(-1, *self.shape), pads).reshape(len(rows), -1)
+        whole = torch.nn.functional.pad(rows.reshape(len(rows), *self.shape), pads)
+        whole = whole.reshape(len(rows), math.prod(self._padded))
         # in place: pad has made memory that nobody else has
         whole = whole.index_copy_(1, self._places, received)
         results = tuple(
             part.reshape(*field.shape[: field.dim() - axes], *self._padded)
-            for part, field in zip(whole.split(counts), fields)
+            for part, field in zip(whole.split(counts) if len(fields) > 1 else [whole], fields)
         )
         return results if len(results) > 1 else results[0]
 
     def inner(self, padded: Any) -> Any:
-        """A field without its halo, a view: (..., ny + 2h, nx + 2h) becomes (..., ny, nx)."""
+        """A field without its halo, a view: (..., ny + 2h, nx + 2h) becomes (..., ny, nx). SHAPE for other fields."""
+        if tuple(padded.shape[-len(self.shape) :]) != self._padded:
+            raise FtnPytorchError(
+                "SHAPE", f"{NAME}: a field with its halo is {self._padded} here, and this is {tuple(padded.shape)}"
+            )
         return padded[(..., *(slice(h, h + n) for h, n in zip(self.width, self.shape)))]
 
     def is_aligned(self, stride: int) -> bool:
@@ -163,6 +172,12 @@ class _Rows(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Any) -> tuple[Any, ...]:  # type: ignore[override]
         return _Rows.apply(gradient, ctx.ways, not ctx.back), None, None
+
+
+def _whole(number: Any) -> int:
+    if int(number) != number:
+        raise FtnPytorchError("ARGUMENT", f"{NAME}: {number} is no number of cells or ranks")
+    return int(number)
 
 
 def _boxes(everyone: Sequence[dict[str, Any]]) -> list[Box]:

@@ -31,6 +31,13 @@ _DROPOUT = (
 )
 
 
+_ON_ALL = "Batch norm in training mode, norms over the domain, pooling over all cells and attention are of this kind"
+_ON_PLACE = (
+    "Coordinates and positions that a network makes itself are of this kind: give them to it as fields. So are strides "
+    f"that make more than {_STRIDES[-1]} together"
+)
+
+
 class Field(NamedTuple):
     """For each axis: how many cells away an output cell looks, and how many cells the output loses at each end.
 
@@ -64,7 +71,9 @@ def field_of(network: Any, channels: int | None, axes: int) -> Field:
     layers = [each for each in network.modules() if isinstance(each, _CONVOLUTIONS[axes])]
     if channels is None:
         if not layers:
-            raise FtnPytorchError("ARGUMENT", "halo_width: the network has no convolution: give channels=")
+            raise FtnPytorchError(
+                "ARGUMENT", f"halo_width: the network has no convolution of {axes} axes: give axes=, or give channels="
+            )
         channels = layers[0].in_channels
     tried = copy.deepcopy(network)
     for each in tried.modules():
@@ -87,12 +96,7 @@ def field_of(network: Any, channels: int | None, axes: int) -> Field:
             if size > last:
                 if isinstance(why, FtnPytorchError):
                     raise why
-                raise FtnPytorchError(
-                    "ARGUMENT",
-                    f"halo_width: outputs of this network depend on cells {last // 2} away or on all cells, so no "
-                    "halo is enough. Batch norm in training mode, norms over the domain, pooling over all cells and "
-                    "attention are of this kind",
-                )
+                raise _refused(f"on cells {last // 2} away or on all cells, so no halo is enough", _ON_ALL)
     assert why is not None
     raise why
 
@@ -100,7 +104,8 @@ def field_of(network: Any, channels: int | None, axes: int) -> Field:
 def _tried(network: Any, channels: int, axes: int, size: int, stride: int) -> Field | None:
     """None where what is looked at reaches the edge. ARGUMENT if this is not the stride."""
     like = next(iter(network.parameters()), torch.zeros(()))
-    half = torch.randn(1, channels, *(size,) * axes, generator=torch.Generator().manual_seed(0), dtype=like.dtype)
+    numbers = torch.Generator().manual_seed(0)
+    half = torch.randn(1, channels, *(size,) * axes, generator=numbers, dtype=like.dtype)
     # Both signs, as what compares a cell with a number takes both ways; and no negative ones, for roots and logarithms
     x = torch.cat([half, -half, half.abs()]).to(like.device)
     begin = size // 2 // stride * stride
@@ -108,11 +113,16 @@ def _tried(network: Any, channels: int, axes: int, size: int, stride: int) -> Fi
     block: Any = (..., *(slice(begin, begin + stride),) * axes)
     changed[block] = torch.nan
     y = _called(network, x)
-    lost = _lost(y, _called(network, torch.nn.functional.pad(x, (0, 2 * stride) * axes)), size, stride, axes)
+    # other cells, and larger numbers, beyond the upper ends
+    more = torch.randn(len(x), channels, *(size + 2 * stride,) * axes, generator=numbers, dtype=like.dtype)
+    beyond = 9 * more.to(like.device)
+    inside: Any = (..., *(slice(size),) * axes)
+    beyond[inside] = x
+    lost = _lost(y, _called(network, beyond), size, stride, axes)
     found = _found((_called(network, changed) != y) & ~torch.isnan(y), lost, begin, stride)
     if found is None:
         return None
-    edges = _edges(network, x, stride, max(found), axes)
+    edges = _edges(network, x, beyond, stride, max(found))
     if edges is None:
         return None
     widths = [max(width, edge + n) for width, edge, n in zip(found, edges, lost)]
@@ -133,38 +143,43 @@ def _lost(y: Any, larger: Any, size: int, stride: int, axes: int) -> list[int]:
     return [(size - n) // 2 for n in y.shape[y.dim() - axes :]]
 
 
-def _edges(network: Any, x: Any, stride: int, width: int, axes: int) -> list[int] | None:
+def _edges(network: Any, x: Any, beyond: Any, stride: int, width: int) -> list[int] | None:
     """How many outputs at the edges depend on where these are, along each axis. ARGUMENT if others depend on a place.
 
-    Outputs of shifted inputs are the shifted outputs otherwise. It is tried without dropout of any kind.
+    Outputs of shifted inputs are the shifted outputs otherwise, and those far from the ends of a larger domain are the
+    same. It is tried without dropout of any kind. beyond: x with more cells at the upper ends.
     """
     network = copy.deepcopy(network).eval()
-    steps = [stride * (axis + 1) for axis in range(axes)]
-    dims = list(range(x.dim() - axes, x.dim()))
+    axes = x.dim() - 2
     y = _called(network, x)
     if not torch.equal(y.nan_to_num(), _called(network, x, seed=1).nan_to_num()):
         return [0] * axes  # it draws random numbers, which are others for each cell
-    if min(y.shape[-axes:]) // 4 <= width + max(steps):
+    sizes = y.shape[-axes:]
+    if min(sizes) // 4 <= width + stride:
         return None
-    wanted, shifted = y.roll(steps, dims), _called(network, x.roll(steps, dims))
-    limit = _ROUNDINGS * torch.finfo(y.dtype).eps * float(wanted.abs().nan_to_num(posinf=0).max())
-    differs = ~torch.isclose(wanted, shifted, rtol=0, atol=limit, equal_nan=True)
-    middle = [slice(3 * n // 8, 5 * n // 8 + 1) for n in y.shape[-axes:]]
+    limit = _ROUNDINGS * torch.finfo(y.dtype).eps * float(y.abs().nan_to_num(posinf=0).max())
     edges = []
-    for axis, step in enumerate(steps):
-        place: Any = (..., *(slice(None) if other == axis else middle[other] for other in range(axes)))
-        line = differs[place].movedim(axis - axes, 0).flatten(1).any(1)
-        n = len(line)
+    for axis, n in enumerate(sizes):
+        dim = axis - axes
+        wanted, shifted = y.roll(stride, dim), _called(network, x.roll(stride, dim))
+        differs = ~torch.isclose(wanted, shifted, rtol=0, atol=limit, equal_nan=True)
+        middle: Any = (
+            ...,
+            *(slice(None) if m == axis else slice(3 * k // 8, 5 * k // 8 + 1) for m, k in enumerate(sizes)),
+        )
+        line = differs[middle].movedim(dim, 0).flatten(1).any(1)
         if line[n // 4 : n - n // 4].any():
-            raise FtnPytorchError(
-                "ARGUMENT",
-                "halo_width: outputs of this network depend on where a cell is: where its input is shifted, they are "
-                "not shifted alike. Coordinates and positions that a network makes itself are of this kind: give them "
-                f"to it as fields. So are strides that make more than {_STRIDES[-1]} together",
-            )
+            raise _refused("on where a cell is: where its input is shifted, they are not shifted alike", _ON_PLACE)
         low, high = (each.nonzero().reshape(-1).tolist() for each in (line[: n // 2], line[n // 2 :]))
-        edges.append(max(max(low, default=-1) + 1 - step, n - n // 2 - min(high, default=n - n // 2), 0))
+        edges.append(max(max(low, default=-1) + 1 - stride, n - n // 2 - min(high, default=n - n // 2), 0))
+    inner: Any = (..., *(slice(n // 4, n // 2) for n in sizes))
+    if not torch.allclose(y[inner], _called(network, beyond)[inner], rtol=0, atol=limit, equal_nan=True):
+        raise _refused("on how many cells there are, or on all of them", _ON_ALL)
     return edges
+
+
+def _refused(what: str, kinds: str) -> FtnPytorchError:
+    return FtnPytorchError("ARGUMENT", f"halo_width: outputs of this network depend {what}. {kinds}")
 
 
 def _called(network: Any, x: Any, seed: int = 0) -> Any:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Rows of numbers for other ranks, and theirs for this one: one message to each neighbour.
 
-By MPI_Ineighbor_alltoallv for host memory, otherwise by the process group. It is an operator of torch,
-``ftn_pytorch::exchange_rows``, so that a recording holds it as one operation.
+By MPI_Ineighbor_alltoallv for host memory, after one of headers, otherwise by the process group. It is an operator of
+torch, ``ftn_pytorch::exchange_rows``, so that a recording holds it as one operation.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import ctypes
 import functools
 import itertools
 import time
+import zlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -23,8 +24,6 @@ from .node import NodeCommunicator
 
 NAME = "ftn_pytorch::exchange_rows"
 _WORD = 4
-# Words before the rows of a message: how often the sender has called.
-_HEADER = 1
 
 
 class Neighbours:
@@ -79,35 +78,56 @@ class Neighbours:
         if not parts and not places:
             return result
         if rows.is_cpu and self._graph is not None:
-            self._by_mpi(parts, places, self._graph)
+            kind = zlib.crc32(str(rows.dtype).encode()) >> 1  # a positive word
+            self._by_mpi(parts, places, self._graph, (self.calls, int(back), kind, rows.shape[1]))
         else:
             self._by_group(parts, places)
         return result
 
-    def _by_mpi(self, parts: dict[int, Any], places: dict[int, Any], graph: Communicator) -> None:
+    def _by_mpi(
+        self, parts: dict[int, Any], places: dict[int, Any], graph: Communicator, header: tuple[int, ...]
+    ) -> None:
+        """Headers first: rows of another length than a rank waits for would be written beyond its memory."""
         import torch
 
-        given, taken = ([_words(each) for each in rows.values()] for rows in (parts, places))
-        header = torch.tensor([self.calls], dtype=torch.int32)
-        message = torch.cat([piece for rows in given for piece in (header, rows)])
-        answer = torch.empty(sum(len(rows) + _HEADER for rows in taken), dtype=torch.int32)
+        ranks = list(parts)  # in both directions the same
+        end = time.monotonic() + graph.timeout
         kind = graph.kind_of_integers(self.purpose)
+        mine = torch.tensor(header * len(ranks), dtype=torch.int32)
+        theirs = torch.empty_like(mine)
+        length = ctypes.c_int32(len(header))
+        ways = [ctypes.c_void_p(mine.data_ptr()), length, kind, ctypes.c_void_p(theirs.data_ptr()), length, kind]
+        graph.exchange("mpi_ineighbor_alltoall_", tuple(ways), self.purpose, end, (mine, theirs))
+        found = dict(zip(ranks, map(tuple, theirs.reshape(len(ranks), len(header)).tolist())))
+        # Nothing goes between ranks that are apart, which both know. The others are not left waiting.
+        apart = [rank for rank in ranks if found[rank] != header]
+        message = torch.cat([*(_words(rows) for rank, rows in parts.items() if rank not in apart), mine[:0]])
+        answer = torch.empty(sum(_words_in(rows) for rows in places.values()), dtype=torch.int32)
         buffers = []
-        for memory, pieces in ((message, given), (answer, taken)):
-            counts = [len(rows) + _HEADER for rows in pieces]
+        for memory, rows_of in ((message, parts), (answer, places)):
+            counts = [0 if rank in apart else _words_in(rows) for rank, rows in rows_of.items()]
             begins = [0, *itertools.accumulate(counts)][: len(counts)]
             integers = ctypes.c_int32 * max(len(counts), 1)
             buffers += [ctypes.c_void_p(memory.data_ptr()), integers(*counts), integers(*begins), kind]
-        end = time.monotonic() + graph.timeout
         graph.exchange("mpi_ineighbor_alltoallv_", tuple(buffers), self.purpose, end, (message, answer))
-        for (rank, place), rows in zip(places.items(), answer.split([len(rows) + _HEADER for rows in taken])):
-            if int(rows[0]) != self.calls:
-                raise FtnPytorchError(
-                    "PYTHON",
-                    f"{self.purpose}: the ranks are in different calls of it: rank {rank} in number {int(rows[0])}, "
-                    f"and rank {self.rank} in number {self.calls}. {_ADVICE}",
-                )
-            place.copy_(_numbers_of(rows[_HEADER:], place))
+        if apart:
+            self._tell_apart(apart[0], found[apart[0]], header)
+        for place, words in zip(places.values(), answer.split([_words_in(rows) for rows in places.values()])):
+            place.copy_(_numbers_of(words, place))
+
+    def _tell_apart(self, rank: int, theirs: tuple[int, ...], mine: tuple[int, ...]) -> None:
+        if theirs[:2] != mine[:2]:
+            ways = ["in backward" if each[1] else "forward" for each in (theirs, mine)]
+            raise FtnPytorchError(
+                "PYTHON",
+                f"{self.purpose}: the ranks are in different calls of it: rank {rank} in number {theirs[0]}, "
+                f"{ways[0]}, and rank {self.rank} in number {mine[0]}, {ways[1]}. {_ADVICE}",
+            )
+        raise FtnPytorchError(
+            "FORMAT",
+            f"{self.purpose}: rank {rank} gives {theirs[3]} numbers for each cell and rank {self.rank} {mine[3]}, or "
+            "the types differ. Fields have the same leading axes and the same type on all ranks",
+        )
 
     def _by_group(self, parts: dict[int, Any], places: dict[int, Any]) -> None:
         from torch import distributed
@@ -182,6 +202,10 @@ def _is_in_group() -> bool:
     from torch import distributed
 
     return distributed.is_available() and distributed.is_initialized()
+
+
+def _words_in(rows: Any) -> int:
+    return -(-rows.numel() * rows.element_size() // _WORD)
 
 
 def _words(rows: Any) -> Any:
