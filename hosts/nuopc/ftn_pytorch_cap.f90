@@ -203,18 +203,16 @@ contains
       character(:), allocatable :: errmsg
       integer :: i, stat
 
-      rc = ESMF_SUCCESS
-      allocate (zeros(size(it%exports)), outputs(size(it%exports)))
       do i = 1, size(it%exports)
          call ESMF_StateGet(exports, itemName=trim(it%exports(i)), field=field, rc=rc)
          if (failed(rc)) return
          call ESMF_FieldFill(field, dataFillScheme="const", const1=0.0_ESMF_KIND_R8, rc=rc)
          if (failed(rc)) return
-         call describe(exports, trim(it%exports(i)), .false., zeros(i), rc)
-         if (failed(rc)) return
-         call describe(exports, trim(it%exports(i)), .true., outputs(i), rc)
-         if (failed(rc)) return
       end do
+      call describe(exports, it%exports, .false., zeros, rc)
+      if (failed(rc)) return
+      call describe(exports, it%exports, .true., outputs, rc)
+      if (failed(rc)) return
       if (.not. it%script%has("ftn_pytorch_initialize")) return
       call it%script%call("ftn_pytorch_initialize", zeros, outputs, stat=stat, errmsg=errmsg)
       if (raised(stat, errmsg, rc)) return
@@ -262,7 +260,7 @@ contains
       type(ESMF_State) :: imports, exports
       type(torch_arg), allocatable :: inputs(:), outputs(:)
       character(:), allocatable :: errmsg
-      integer :: i, stat
+      integer :: stat
       logical :: is_due
 
       call ESMF_GridCompGetInternalState(model, mine, rc)
@@ -271,15 +269,10 @@ contains
       if (failed(rc)) return
       call tell_time(model, rc)
       if (failed(rc)) return
-      allocate (inputs(size(mine%it%imports)), outputs(size(mine%it%exports)))
-      do i = 1, size(inputs)
-         call describe(imports, trim(mine%it%imports(i)), .false., inputs(i), rc)
-         if (failed(rc)) return
-      end do
-      do i = 1, size(outputs)
-         call describe(exports, trim(mine%it%exports(i)), .true., outputs(i), rc)
-         if (failed(rc)) return
-      end do
+      call describe(imports, mine%it%imports, .false., inputs, rc)
+      if (failed(rc)) return
+      call describe(exports, mine%it%exports, .true., outputs, rc)
+      if (failed(rc)) return
       call mine%it%script%call("ftn_pytorch_advance", inputs, outputs, stat=stat, errmsg=errmsg)
       if (raised(stat, errmsg, rc)) return
       if (.not. mine%it%has_alarm) return

@@ -11,8 +11,26 @@ module ftn_pytorch_cap_fields
 
 contains
 
-   !> A field of a state: on a mesh, on a grid, or on a grid with levels
-   subroutine describe(state, name, is_output, described, rc)
+   !> Fields of a state as arguments of a call
+   subroutine describe(state, names, is_output, described, rc)
+      type(ESMF_State), intent(in) :: state
+      character(*), intent(in) :: names(:)
+      logical, intent(in) :: is_output
+      type(torch_arg), allocatable, intent(out) :: described(:)
+      integer, intent(out) :: rc
+
+      integer :: i
+
+      rc = ESMF_SUCCESS
+      allocate (described(size(names)))
+      do i = 1, size(names)
+         call describe_field(state, trim(names(i)), is_output, described(i), rc)
+         if (failed(rc)) return
+      end do
+   end subroutine describe
+
+   !> On a mesh, on a grid, or on a grid with levels
+   subroutine describe_field(state, name, is_output, described, rc)
       type(ESMF_State), intent(in) :: state
       character(*), intent(in) :: name
       logical, intent(in) :: is_output
@@ -47,7 +65,7 @@ contains
          if (is_output) described = torch_out(name, levels)
          if (.not. is_output) described = torch_in(name, levels)
       end select
-   end subroutine describe
+   end subroutine describe_field
 
    !> Mask and area of the cells of a field, for ftn_pytorch.host(), where its grid or mesh has them
    subroutine tell_cells(state, name, rc)
