@@ -19,6 +19,7 @@ def test_they_are_the_elements_in_order(dtype, part):
     found = bytes_of(tensor)
     assert found.dtype == torch.uint8 and found.shape == (tensor.numel() * tensor.element_size(),)
     assert torch.equal(found.clone().view(dtype), tensor.reshape(-1))
+    assert torch.equal(bytes_of(tensor, torch.int8).view(torch.uint8), found)
 
 
 def test_what_is_conjugate_or_negative_by_a_bit_is_written_so():

@@ -41,18 +41,18 @@ def broadcast(network: Any) -> None:
     by_mpi = ours is not None and not process_group.is_made_for(ours)
     with torch.no_grad():
         for tensor in named.values():
-            plain = tensor.detach().resolve_conj().resolve_neg().cpu().contiguous()
-            size = plain.numel() * plain.element_size()
+            plain = bytes_of(tensor).cpu()
+            size = len(plain)
             # words, of which the last one need not be full
             words = torch.zeros(-(-size // 4) * 4, dtype=torch.uint8)
-            words[:size] = bytes_of(plain)
+            words[:size] = plain
             if by_mpi and ours is not None:
                 ours.share_memory(ctypes.c_void_p(words.data_ptr()), len(words) // 4, _NAME, words)
             else:
                 with process_group.exchange(_NAME):
                     _by_group(words, tensor.device)
             if size:
-                tensor.copy_(words[:size].view(plain.dtype).reshape(plain.shape))
+                tensor.copy_(words[:size].view(tensor.dtype).reshape(tensor.shape))
 
 
 def _by_group(words: Any, device: Any) -> None:

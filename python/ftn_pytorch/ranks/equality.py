@@ -79,7 +79,6 @@ def refuse_different(
 
 def digest(tensor: Any) -> str:
     """Type, shape and bits of a tensor as a short text."""
-
     about = f"{tensor.dtype} {tuple(tensor.shape)} "
     digest = hashlib.sha256()
     for part in _strided(tensor.detach()):
