@@ -34,6 +34,9 @@ module ftn_pytorch_cap
       type(instance), pointer :: it => null()
    end type instance_pointer
 
+   !> Whose cells ftn_pytorch.host() has: there may be several such components in a process
+   type(instance), pointer, save :: told => null()
+
 contains
 
    subroutine SetServices(model, rc)
@@ -183,14 +186,27 @@ contains
          call NUOPC_Realize(exports, fieldName=trim(mine%it%exports(i)), typekind=ESMF_TYPEKIND_R8, rc=rc)
          if (failed(rc)) return
       end do
-      if (size(mine%it%imports) > 0) then
-         call tell_cells(imports, trim(mine%it%imports(1)), rc)
-      else if (size(mine%it%exports) > 0) then
-         call tell_cells(exports, trim(mine%it%exports(1)), rc)
-      end if
+      call tell_grid(mine%it, imports, exports, rc)
       if (failed(rc)) return
       call set_exports(mine%it, exports, rc)
    end subroutine realize
+
+   !> Mask and area of the first field, unless they are told
+   subroutine tell_grid(it, imports, exports, rc)
+      type(instance), pointer, intent(in) :: it
+      type(ESMF_State), intent(in) :: imports, exports
+      integer, intent(out) :: rc
+
+      rc = ESMF_SUCCESS
+      if (associated(told, it)) return
+      if (size(it%imports) > 0) then
+         call tell_cells(imports, trim(it%imports(1)), rc)
+      else if (size(it%exports) > 0) then
+         call tell_cells(exports, trim(it%exports(1)), rc)
+      end if
+      if (failed(rc)) return
+      told => it
+   end subroutine tell_grid
 
    !> Before the first step, as other components may come first: zeros, or what ftn_pytorch_initialize makes of these
    subroutine set_exports(it, exports, rc)
@@ -269,6 +285,8 @@ contains
       if (failed(rc)) return
       call tell_time(model, rc)
       if (failed(rc)) return
+      call tell_grid(mine%it, imports, exports, rc)
+      if (failed(rc)) return
       call describe(imports, mine%it%imports, .false., inputs, rc)
       if (failed(rc)) return
       call describe(exports, mine%it%exports, .true., outputs, rc)
@@ -292,6 +310,7 @@ contains
       call ESMF_GridCompGetInternalState(model, mine, rc)
       if (failed(rc)) return
       call mine%it%script%free()
+      if (associated(told, mine%it)) nullify (told)
       deallocate (mine%it)
    end subroutine finalize
 

@@ -135,6 +135,30 @@ def test_a_mesh(coupled, tmp_path, ranks):
     assert sum(float(got) for _, _, got in results(text)) == pytest.approx((78 - 30) * 8)
 
 
+TWO = """
+    import ftn_pytorch
+
+    def ftn_pytorch_nuopc():
+        return {fields}
+
+    def ftn_pytorch_advance({field}):
+        host = ftn_pytorch.host()
+        print("{field}", tuple(host["mask"].shape), tuple(host["area"].shape), flush=True)
+        return {result}
+"""
+
+
+def test_each_component_is_told_its_cells(coupled, tmp_path):
+    one = textwrap.dedent(TWO).format(fields=FIELDS, field="x", result='{"y": x}')
+    two = textwrap.dedent(TWO).format(fields=["import levels quantity_levels"], field="levels", result="{}")
+    (tmp_path / "one.py").write_text(one)
+    (tmp_path / "two.py").write_text(two)
+    text = coupled(1, "one.py", 1, 2, "", "", "mesh", "two.py")
+    # x is on a mesh, and levels are on a grid
+    assert re.findall(r"(?:x|levels) \(.*\)", text).count("x (96,) (96,)") == 2
+    assert re.findall(r"(?:x|levels) \(.*\)", text).count("levels (8, 12) (8, 12)") == 2
+
+
 @pytest.mark.parametrize(
     "script, text",
     [

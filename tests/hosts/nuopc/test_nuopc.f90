@@ -1,9 +1,10 @@
 ! SPDX-License-Identifier: MIT
 !> The cap of hosts/nuopc beside a component with a grid, or with a mesh:
-!> mpirun -n RANKS test_nuopc SCRIPT FIRST LAST [FOLDER [INTERVAL [mesh]]]
+!> mpirun -n RANKS test_nuopc SCRIPT FIRST LAST [FOLDER [INTERVAL [mesh [SCRIPT]]]]
 !>
 !> The component gives x, a temperature of each cell and step, takes y, and prints the sums of what it got. levels is 1,
-!> 2 and 3 in three levels. Cells are masked by 1 in every third column, and have areas.
+!> 2 and 3 in three levels. Cells are masked by 1 in every third column, and have areas. A second script is a component of
+!> its own, which takes fields and gives none.
 module source
    use ESMF
    use NUOPC
@@ -188,6 +189,13 @@ contains
          call NUOPC_CompAttributeSet(child, name="CheckpointFolder", value=trim(folder), rc=rc)
          call NUOPC_CompAttributeSet(child, name="RestartInterval", value=trim(word), rc=rc)
          if (first > 1) call NUOPC_CompAttributeSet(child, name="StartType", value="continue", rc=rc)
+      end if
+      if (command_argument_count() > 6) then
+         call get_command_argument(7, script)
+         call NUOPC_DriverAddComp(driver, "ML2", cap_services, comp=child, rc=rc)
+         call NUOPC_CompAttributeSet(child, name="ScriptFile", value=trim(script), rc=rc)
+         call NUOPC_DriverAddComp(driver, srcCompLabel="ATM", dstCompLabel="ML2", &
+            compSetServicesRoutine=connector_services, comp=connector, rc=rc)
       end if
       call NUOPC_DriverAddComp(driver, srcCompLabel="ATM", dstCompLabel="ML", &
          compSetServicesRoutine=connector_services, comp=connector, rc=rc)
