@@ -2,9 +2,9 @@
 !> The cap of hosts/nuopc beside a component with a grid, or with a mesh:
 !> mpirun -n RANKS test_nuopc SCRIPT FIRST LAST [FOLDER [INTERVAL [mesh [SCRIPT]]]]
 !>
-!> The component gives x, a temperature of each cell and step, takes y, and prints the sums of what it got. levels is 1,
-!> 2 and 3 in three levels. Cells are masked by 1 in every third column, and have areas. A second script is a component of
-!> its own, which takes fields and gives none.
+!> The component gives x, a temperature of each cell and step, takes y, and prints the sums of what it got. levels is
+!> 1, 2 and 3 in three levels. Cells are masked by 1 in every third column, and have areas. A second script is a
+!> component of its own, which takes fields and gives none.
 module source
    use ESMF
    use NUOPC
