@@ -140,7 +140,7 @@ hosts := $(CURDIR)/build/hosts$(tag)
 test-hosts: export FTN_PYTORCH_HOSTS_BUILD := $(hosts)
 test-hosts:
 	@test -n "$${FTN_PYTORCH_COMIN_SOURCE:-}" || { \
-	  echo 'FTN_PYTORCH_COMIN_SOURCE must name a checkout of ComIn 0.2, as in externals/comin of ICON' >&2; exit 2; }
+	  echo 'FTN_PYTORCH_COMIN_SOURCE must name checkouts of ComIn, such as externals/comin of ICON, with : between them' >&2; exit 2; }
 	@cmake/setup.sh hosts
 	@$(environment); cmake --preset release -B '$(hosts)/library' -DPython_EXECUTABLE="$$FTN_PYTORCH_PYTHON" \
 	  -DFTN_PYTORCH_BUILD_EXAMPLES=OFF -DFTN_PYTORCH_BUILD_BENCHMARKS=OFF -DFTN_PYTORCH_BUILD_TESTS=OFF

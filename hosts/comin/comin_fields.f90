@@ -1,77 +1,101 @@
 ! SPDX-License-Identifier: MIT
 !> Fields of ICON as arguments of a call: (blocks, levels, cells) in the script, and (blocks, cells) without levels.
 module comin_fields
-   use, intrinsic :: iso_c_binding, only : c_bool
-   use comin_plugin_interface, only : comin_var_get, comin_var_to_3d, t_comin_var_descriptor, t_comin_var_ptr, wp, &
-      COMIN_FLAG_DEVICE, COMIN_FLAG_READ, COMIN_FLAG_WRITE
+   use, intrinsic :: iso_c_binding, only : c_associated, c_char, c_int, c_null_char, c_null_ptr, c_ptr
+   use comin_plugin_interface, only : COMIN_FLAG_DEVICE
    use ftn_pytorch, only : torch_arg, torch_in, torch_out
    implicit none
    private
 
-   public :: field, find_field, in_of, out_of
+   public :: elsewhere, field, find_field, in_of, out_of
 
-   !> A field in one domain. ICON moves it as its time levels go round
+   !> After the name of a field: it is used where ICON has it, in the memory of a GPU
+   character(*), parameter :: on_device = "@device"
+
+   !> What torch calls the types that comin_field_find numbers
+   character(*), parameter :: dtypes(3) = ["float64", "float32", "int32  "]
+
+   !> A field in one domain
    type :: field
-      type(t_comin_var_ptr), pointer :: of_icon => null()
+      private
+      !> Of ComIn, which keeps it
+      type(c_ptr) :: handle = c_null_ptr
+      integer, allocatable :: extents(:)
+      integer :: type = 0
       logical :: is_on_device = .false.
    end type field
 
    interface
-      !> Of comin.h; its Fortran interface lacks it
-      subroutine comin_error_set_errors_return(errors_return) bind(c)
-         import :: c_bool
+      !> Of comin_field.c
+      function comin_field_find(entry_point, name, domain, access, shape, rank, type) result(handle) bind(c)
+         import :: c_char, c_int, c_ptr
          implicit none
-         !> Whether errors come back to the plug-in, in place of ending ICON
-         logical(c_bool), value :: errors_return
-      end subroutine comin_error_set_errors_return
+         integer(c_int), value :: entry_point
+         character(kind=c_char), intent(in) :: name(*)
+         integer(c_int), value :: domain
+         integer(c_int), value :: access
+         integer(c_int), intent(out) :: shape(5)
+         integer(c_int), intent(out) :: rank
+         integer(c_int), intent(out) :: type
+         type(c_ptr) :: handle
+      end function comin_field_find
+
+      !> Of ComIn. It is another address as ICON's time levels go round
+      function comin_var_get_ptr(handle) result(address) bind(c)
+         import :: c_ptr
+         implicit none
+         type(c_ptr), value :: handle
+         type(c_ptr) :: address
+      end function comin_var_get_ptr
+
+      !> Of ComIn, likewise
+      function comin_var_get_device_ptr(handle) result(address) bind(c)
+         import :: c_ptr
+         implicit none
+         type(c_ptr), value :: handle
+         type(c_ptr) :: address
+      end function comin_var_get_device_ptr
    end interface
 
 contains
 
    !> Ask ComIn for a field; in the secondary constructor only
-   subroutine find_field(entry_point, name, domain, is_read, found, errmsg)
+   subroutine find_field(entry_point, name, domain, access, found, errmsg)
       !> Where it is used
       integer, intent(in) :: entry_point
       !> NAME or NAME@device
       character(*), intent(in) :: name
       !> From 1 on
       integer, intent(in) :: domain
-      !> False if it is written
-      logical, intent(in) :: is_read
+      !> COMIN_FLAG_READ, COMIN_FLAG_WRITE or both, of all that use it there
+      integer, intent(in) :: access
       !> Receives it
       type(field), intent(out) :: found
       !> Allocated if there is none: why
       character(:), allocatable, intent(out) :: errmsg
 
-      type(t_comin_var_descriptor) :: descriptor
       character(12) :: number
-      integer :: at, flags
+      integer(c_int) :: rank, shape(5), type
 
-      at = index(name, "@")
-      if (at == 0) at = len_trim(name) + 1
-      if (at <= len_trim(name)) then
-         found%is_on_device = name(at:) == "@device"
-         if (.not. found%is_on_device) then
-            errmsg = trim(name) // ": write NAME or NAME@device"
-            return
-         end if
-      end if
-      descriptor%id = domain
-      descriptor%name = name(:at - 1)
-      flags = merge(COMIN_FLAG_READ, COMIN_FLAG_WRITE, is_read)
-      if (found%is_on_device) flags = ior(flags, COMIN_FLAG_DEVICE)
-      ! ComIn's own text does not name the field
-      call comin_error_set_errors_return(.true._c_bool)
-      call comin_var_get([entry_point], descriptor, flags, found%of_icon)
-      call comin_error_set_errors_return(.false._c_bool)
-      if (associated(found%of_icon)) then
-         if (.not. found%of_icon%lcontainer) return
-         errmsg = name(:at - 1) // " is a container of fields: name one of them"
+      if (index(name, "@") > 0 .and. .not. is_on_device(name)) then
+         errmsg = trim(name) // ": write NAME or NAME@device"
          return
       end if
-      write (number, "(i0)") domain
-      errmsg = "ICON has no field " // name(:at - 1) // " in domain " // trim(number)
-      if (found%is_on_device) errmsg = errmsg // ", or does not run on a GPU"
+      found%is_on_device = is_on_device(name)
+      found%handle = comin_field_find(int(entry_point, c_int), host_name(name) // c_null_char, int(domain, c_int), &
+         int(merge(ior(access, COMIN_FLAG_DEVICE), access, found%is_on_device), c_int), shape, rank, type)
+      if (.not. c_associated(found%handle)) then
+         write (number, "(i0)") domain
+         errmsg = "ICON has no field " // host_name(name) // " in domain " // trim(number)
+         if (found%is_on_device) errmsg = errmsg // ", or does not run on a GPU"
+      else if (rank == 0) then
+         errmsg = host_name(name) // " is a container of fields: name one of them"
+      else if (type == 0) then
+         errmsg = host_name(name) // " is neither of double, nor of float, nor of int"
+      else
+         found%extents = shape(:rank)
+         found%type = type
+      end if
    end subroutine find_field
 
    !> For reading
@@ -79,16 +103,7 @@ contains
       type(field), intent(in) :: this
       type(torch_arg) :: arg
 
-      real(wp), pointer :: values(:, :, :)
-
-      values => comin_var_to_3d(this%of_icon)
-      if (this%is_on_device) then
-         arg = torch_in(this%of_icon%device_ptr, shape_of(this, values), "float64")
-      else if (has_levels(this)) then
-         arg = torch_in(values)
-      else
-         arg = torch_in(values(:, :, 1))
-      end if
+      arg = torch_in(address_of(this), this%extents, trim(dtypes(this%type)))
    end function in_of
 
    !> For writing
@@ -96,31 +111,41 @@ contains
       type(field), intent(in) :: this
       type(torch_arg) :: arg
 
-      real(wp), pointer :: values(:, :, :)
-
-      values => comin_var_to_3d(this%of_icon)
-      if (this%is_on_device) then
-         arg = torch_out(this%of_icon%device_ptr, shape_of(this, values), "float64")
-      else if (has_levels(this)) then
-         arg = torch_out(values)
-      else
-         arg = torch_out(values(:, :, 1))
-      end if
+      arg = torch_out(address_of(this), this%extents, trim(dtypes(this%type)))
    end function out_of
 
-   function has_levels(this) result(has)
+   !> The name without what follows @
+   function host_name(name) result(plain)
+      character(*), intent(in) :: name
+      character(:), allocatable :: plain
+
+      plain = name(:scan(name // "@ ", "@ ") - 1)
+   end function host_name
+
+   !> NAME@device of NAME, and the other way round
+   function elsewhere(name) result(other)
+      character(*), intent(in) :: name
+      character(:), allocatable :: other
+
+      other = host_name(name)
+      if (.not. is_on_device(name)) other = other // on_device
+   end function elsewhere
+
+   function is_on_device(name) result(is)
+      character(*), intent(in) :: name
+      logical :: is
+
+      is = trim(name) == host_name(name) // on_device
+   end function is_on_device
+
+   function address_of(this) result(address)
       type(field), intent(in) :: this
-      logical :: has
+      type(c_ptr) :: address
 
-      has = this%of_icon%pos_jk > 0
-   end function has_levels
-
-   function shape_of(this, values) result(extents)
-      type(field), intent(in) :: this
-      real(wp), pointer, intent(in) :: values(:, :, :)
-      integer, allocatable :: extents(:)
-
-      extents = shape(values)
-      if (.not. has_levels(this)) extents = extents(:2)
-   end function shape_of
+      if (this%is_on_device) then
+         address = comin_var_get_device_ptr(this%handle)
+      else
+         address = comin_var_get_ptr(this%handle)
+      end if
+   end function address_of
 end module comin_fields

@@ -12,13 +12,13 @@
 module comin_ftn_pytorch
    use, intrinsic :: iso_c_binding, only : c_bool
    use, intrinsic :: iso_fortran_env, only : error_unit
-   use comin_fields, only : field, find_field, in_of, out_of
+   use comin_fields, only : elsewhere, field, find_field, in_of, out_of
    use comin_lines, only : hook, line_of, read_line, read_options, script_options
    use comin_plugin_interface, only : comin_callback_register, comin_current_get_domain_id, comin_current_get_ep, &
       comin_current_get_plugin_info, comin_descrdata_get_global, comin_metadata_set, comin_parallel_get_host_mpi_comm, &
       comin_parallel_get_host_mpi_rank, comin_plugin_finish, comin_var_request_add, t_comin_descrdata_global, &
-      t_comin_plugin_info, t_comin_var_descriptor, COMIN_DOMAIN_OUTSIDE_LOOP, EP_ATM_CHECKPOINT_BEFORE, EP_DESTRUCTOR, &
-      EP_SECONDARY_CONSTRUCTOR
+      t_comin_plugin_info, t_comin_var_descriptor, COMIN_DOMAIN_OUTSIDE_LOOP, COMIN_FLAG_READ, COMIN_FLAG_WRITE, &
+      EP_ATM_CHECKPOINT_BEFORE, EP_DESTRUCTOR, EP_SECONDARY_CONSTRUCTOR
    use comin_told, only : tell_all, tell_call
    use ftn_pytorch
    implicit none
@@ -86,7 +86,9 @@ contains
       call lines%free()
       global => comin_descrdata_get_global()
       call comin_callback_register(EP_SECONDARY_CONSTRUCTOR, find_fields)
-      if (allocated(mine%options%checkpoints)) call comin_callback_register(EP_ATM_CHECKPOINT_BEFORE, write_checkpoint)
+      if (allocated(mine%options%checkpoints) .and. .not. is_registered(mine, EP_ATM_CHECKPOINT_BEFORE)) then
+         call comin_callback_register(EP_ATM_CHECKPOINT_BEFORE, call_hooks)
+      end if
       call comin_callback_register(EP_DESTRUCTOR, end_script)
    end subroutine comin_main
 
@@ -116,13 +118,24 @@ contains
             call give_up(mine, "line """ // text // """: " // mine%options%script // " defines no " &
                // line%hook%function)
          end if
-         if (.not. any(mine%hooks%line%entry_point == line%hook%entry_point)) then
+         if (.not. is_registered(mine, line%hook%entry_point)) then
             call comin_callback_register(line%hook%entry_point, call_hooks)
          end if
          made%line = line%hook
          mine%hooks = [mine%hooks, made]
       end if
    end subroutine follow
+
+   !> Whether a line names this entry point: ComIn crashes where one is registered twice
+   function is_registered(mine, entry_point) result(is)
+      !> Entry of plugin_list
+      type(guest), intent(in) :: mine
+      !> By its number
+      integer, intent(in) :: entry_point
+      logical :: is
+
+      is = any(mine%hooks%line%entry_point == entry_point)
+   end function is_registered
 
    !> All fields of ICON are there now
    subroutine find_fields() bind(c)
@@ -137,8 +150,8 @@ contains
          associate (this => mine%hooks(i))
             allocate (this%domains(global%n_dom))
             do j = 1, global%n_dom
-               call find(mine, this%line, this%line%reads, j, .true., this%domains(j)%reads)
-               call find(mine, this%line, this%line%writes, j, .false., this%domains(j)%writes)
+               call find(mine, this%line, this%line%reads, j, this%domains(j)%reads)
+               call find(mine, this%line, this%line%writes, j, this%domains(j)%writes)
             end do
          end associate
       end do
@@ -153,7 +166,7 @@ contains
    end subroutine find_fields
 
    !> Fields by their names in one domain
-   subroutine find(mine, line, names, domain, is_read, found)
+   subroutine find(mine, line, names, domain, found)
       !> Entry of plugin_list
       type(guest), intent(in) :: mine
       !> What asks for them
@@ -162,25 +175,55 @@ contains
       character(*), intent(in) :: names(:)
       !> From 1 on
       integer, intent(in) :: domain
-      !> False for those that are written
-      logical, intent(in) :: is_read
       !> In the same order
       type(field), allocatable, intent(out) :: found(:)
 
       character(:), allocatable :: errmsg
-      integer :: i
+      integer :: access, i
 
       allocate (found(size(names)))
       do i = 1, size(names)
-         call find_field(line%entry_point, names(i), domain, is_read, found(i), errmsg)
+         access = access_to(mine, line%entry_point, names(i))
+         call find_field(line%entry_point, names(i), domain, access, found(i), errmsg)
          if (allocated(errmsg)) call give_up(mine, trim(line%function) // ": " // errmsg)
       end do
    end subroutine find
+
+   !> What all lines of an entry point do with a field. ComIn keeps the flags of the first question, and by them copies
+   !> the field between ICON's GPU and the host
+   function access_to(mine, entry_point, name) result(access)
+      !> Entry of plugin_list
+      type(guest), intent(in) :: mine
+      !> Where it is used
+      integer, intent(in) :: entry_point
+      !> NAME or NAME@device
+      character(*), intent(in) :: name
+      !> COMIN_FLAG_READ, COMIN_FLAG_WRITE or both
+      integer :: access
+
+      character(:), allocatable :: other
+      integer :: i
+
+      access = 0
+      other = elsewhere(name)
+      do i = 1, size(mine%hooks)
+         associate (line => mine%hooks(i)%line)
+            if (line%entry_point /= entry_point) cycle
+            if (any(line%reads == name)) access = ior(access, COMIN_FLAG_READ)
+            if (any(line%writes == name)) access = ior(access, COMIN_FLAG_WRITE)
+            if (any(line%reads == other) .or. any(line%writes == other)) then
+               call give_up(mine, trim(line%function) // ": " // trim(name) // " and " // other &
+                  // " at one entry point: ICON copies a field between GPU and host for all of it, or not")
+            end if
+         end associate
+      end do
+   end function access_to
 
    !> An entry point that lines name: in its domain, or, where ICON is in none, in all of them
    subroutine call_hooks() bind(c)
       type(t_comin_descrdata_global), pointer :: global
       integer :: domain
+      type(guest), pointer :: mine
 
       if (comin_current_get_domain_id() /= COMIN_DOMAIN_OUTSIDE_LOOP) then
          call call_in_domain(comin_current_get_domain_id())
@@ -189,6 +232,10 @@ contains
          do domain = 1, global%n_dom
             call call_in_domain(domain)
          end do
+      end if
+      mine => this_one()
+      if (comin_current_get_ep() == EP_ATM_CHECKPOINT_BEFORE .and. allocated(mine%options%checkpoints)) then
+         call write_checkpoint(mine)
       end if
    end subroutine call_hooks
 
@@ -217,12 +264,13 @@ contains
    end subroutine call_in_domain
 
    !> ICON writes its own restart file now
-   subroutine write_checkpoint() bind(c)
-      type(guest), pointer :: mine
+   subroutine write_checkpoint(mine)
+      !> Entry of plugin_list
+      type(guest), intent(inout) :: mine
+
       character(:), allocatable :: errmsg
       integer :: stat
 
-      mine => this_one()
       call mine%script%checkpoint(mine%options%checkpoints, stat=stat, errmsg=errmsg)
       call check(mine, stat, errmsg)
    end subroutine write_checkpoint

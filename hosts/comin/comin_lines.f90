@@ -6,8 +6,7 @@
 !>
 !> A field that is read and written stands on both sides. NAME@device is the field in the memory of ICON's GPU.
 module comin_lines
-   use comin_plugin_interface, only : comin_callback_get_ep_name, EP_ATM_CHECKPOINT_BEFORE, EP_DESTRUCTOR, EP_FINISH, &
-      EP_SECONDARY_CONSTRUCTOR
+   use comin_plugin_interface, only : comin_callback_get_ep_name, EP_DESTRUCTOR, EP_FINISH, EP_SECONDARY_CONSTRUCTOR
    implicit none
    private
 
@@ -138,7 +137,7 @@ contains
 
       character(:), allocatable :: found
 
-      do number = 1, EP_DESTRUCTOR
+      do number = 1, EP_DESTRUCTOR - 1
          if (any(number == [EP_SECONDARY_CONSTRUCTOR, EP_FINISH])) cycle
          call comin_callback_get_ep_name(number, found)
          if (found == name) return

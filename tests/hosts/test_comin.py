@@ -13,11 +13,12 @@ from pathlib import Path
 
 import pytest
 from comin_build import build
-from hosts_run import ROOT, start
+from hosts_run import ROOT
 
-SOURCE = os.environ.get("FTN_PYTORCH_COMIN_SOURCE", "")
+# Checkouts of versions of ComIn
+SOURCES = [Path(each).resolve() for each in os.environ.get("FTN_PYTORCH_COMIN_SOURCE", "").split(os.pathsep) if each]
 pytestmark = pytest.mark.skipif(
-    not SOURCE, reason="FTN_PYTORCH_COMIN_SOURCE names no checkout of ComIn: make test-hosts"
+    not SOURCES, reason="FTN_PYTORCH_COMIN_SOURCE names no checkout of ComIn: make test-hosts"
 )
 
 EXAMPLE = ROOT / "hosts" / "comin" / "example"
@@ -53,9 +54,11 @@ TELLS = """
     plain = apply
     def apply(temp):
         out = plain(temp)
-        print(f"the script wrote on rank {rank()} {out.min():.16E} {out.max():.16E}", flush=True)
+        print(f"the script wrote on rank {rank()} {out.min():.16E} {out.max():.16E} there", flush=True)
         return out
 """
+LEARN = "def learn(*fields):\n    return fields\n"
+TRACERS = "def ftn_pytorch_comin():\n    return ['add one tracer', 'add two tracer']\n"
 FAILS = """
     def ftn_pytorch_comin():
         return ["EP_ATM_PHYSICS_BEFORE learn temp"]
@@ -64,10 +67,10 @@ FAILS = """
 """
 
 
-@pytest.fixture(scope="module")
-def hosts():
+@pytest.fixture(scope="module", params=SOURCES, ids=lambda source: source.name)
+def hosts(request):
     folder = Path(os.environ["FTN_PYTORCH_HOSTS_BUILD"])
-    return build(Path(SOURCE).resolve(), folder / "prefix", folder)
+    return build(request.param, folder / "prefix", folder / "comin" / request.param.name)
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +81,7 @@ def grids(tmp_path_factory):
 
 
 class Run:
-    """Runs of a host in a folder."""
+    """Runs of hosts in a folder."""
 
     def __init__(self, hosts, folder, grids):
         self.hosts, self.folder, self.grids = hosts, folder, grids
@@ -86,14 +89,8 @@ class Run:
     def script(self, name, text):
         (self.folder / name).write_text(textwrap.dedent(text))
 
-    def __call__(self, program, ranks, entries, *arguments, expect=0):
-        """Standard output and error. entries: name, library, options of each plug-in."""
-        lines = []
-        for number, (name, library, options) in enumerate(entries, 1):
-            values = {"name": name, "plugin_library": getattr(self.hosts, library), "options": options}
-            lines += [f'  plugin_list({number})%{key} = "{value}"\n' for key, value in values.items()]
-        (self.folder / "master.nml").write_text("&comin_nml\n" + "".join(lines) + "/\n")
-        return start(ranks, self.folder, getattr(self.hosts, program), *arguments, expect=expect)
+    def __call__(self, host, ranks, entries, **options):
+        return self.hosts.start(host, ranks, self.folder, entries, self.grids, **options)
 
 
 @pytest.fixture
@@ -118,27 +115,26 @@ def ended(output):
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_a_script_trains_in_the_host_and_the_host_reads_its_tracer(example, ranks):
     example.script("closure.py", (EXAMPLE / "closure.py").read_text() + textwrap.dedent(TELLS))
-    output, _ = example("restarting", ranks, [(*OURS, "closure.py")], example.grids)
+    output, _ = example("restarting", ranks, [(*OURS, "closure.py"), ("recorder", "var_recorder", "qnn")])
     losses, weights = ended(output)
     assert len(losses) == len(weights) == ranks and len(set(weights.values())) == 1, output
     assert all(max(by_time.values()) < 1e-3 and len(by_time) == 3 for by_time in losses.values())
     assert set(re.findall(r"of \d, (\d+) cells", output)) == {str(160 // ranks)}, "the padded block is not owned"
     for rank in range(ranks):
         written = re.findall(rf"the script wrote on rank {rank} (\S+) (\S+)", output)[-1]
-        read = re.findall(rf"the host reads on rank {rank}\s+(\S+)\s+(\S+)", output)[0]
-        assert [*map(float, read)] == [*map(float, written)] and len(set(read)) == 2, output
+        read = example.hosts.read_back(output, example.folder, rank)
+        assert read == [*map(float, written)] and len(set(read)) == 2, output
 
 
 def test_the_minimal_host_is_enough(example):
-    _, weights = ended(example("minimal", 2, [(*OURS, "closure.py")], example.grids)[0])
+    _, weights = ended(example("minimal", 2, [(*OURS, "closure.py")])[0])
     assert len(weights) == 2 and len(set(weights.values())) == 1
 
 
 def test_a_replay_trains_as_the_host(example):
     recorded = [("run", "run_recorder", ""), ("var", "var_recorder", "temp")]
-    live, _ = example("minimal", 2, [*recorded, (*OURS, "closure.py")], example.grids)
-    entries = [("variables", "var_replay", ""), (*OURS, "closure.py")]
-    replayed, _ = example("replay", 2, entries, f"{example.folder}/")
+    live, _ = example("minimal", 2, [*recorded, (*OURS, "closure.py")])
+    replayed, _ = example("replay", 2, [(*OURS, "closure.py")])
     losses, weights = ended(replayed)
     assert len(weights) == 2 and len(set(weights.values())) == 1, replayed
     assert losses.keys() == ended(live)[0].keys() and all(min(each.values()) < 1e-3 for each in losses.values())
@@ -148,26 +144,26 @@ def test_a_replay_trains_as_the_host(example):
 def test_a_restart_goes_on_as_if_there_had_been_none(run, ranks):
     run.script("learns.py", GOES_ON)
     options = "learns.py checkpoints=restart/ml"
-    first = [run("restarting", ranks, [(*OURS, options)], run.grids)[0]]
-    first.append(run("restarting", ranks, [(*OURS, options)], run.grids, "restart")[0])
+    first = [run("restarting", ranks, [(*OURS, options)])[0]]
+    first.append(run("restarting", ranks, [(*OURS, options)], restart=True)[0])
     steps = re.findall(r"step (\d+) (\[.*?\]\])", "".join(first))
     assert sorted(int(step) for step, _ in steps) == sorted([*range(1, 7)] * ranks), steps
     run.script(
         "learns.py", GOES_ON.replace("def learn():", "def learn():\n        once()\n        once()\n    def once():")
     )
-    whole = run("restarting", ranks, [(*OURS, "learns.py")], run.grids)[0]
+    whole = run("restarting", ranks, [(*OURS, "learns.py")])[0]
     assert {*re.findall(r"step (\d+) (\[.*?\]\])", whole)} == {*steps} and len({*steps}) == 6
 
 
 def test_a_restart_without_a_checkpoint_is_told(run):
     run.script("learns.py", GOES_ON)
-    output, errors = run("restarting", 1, [(*OURS, "learns.py checkpoints=none")], run.grids, "restart")
+    output, errors = run("restarting", 1, [(*OURS, "learns.py checkpoints=none")], restart=True)
     assert "ICON restarts, and learns.py begins anew" in errors and "step 3" in output
 
 
 def test_an_exception_ends_the_host_with_its_traceback(run):
     run.script("fails.py", FAILS)
-    _, errors = run("minimal", 1, [("mine", "plugin", "fails.py")], run.grids, expect=1)
+    _, errors = run("minimal", 1, [("mine", "plugin", "fails.py")], expect=1)
     assert "comin_ftn_pytorch (mine)" in errors and "ZeroDivisionError" in errors and "return 1 / 0" in errors
 
 
@@ -179,10 +175,17 @@ def test_an_exception_ends_the_host_with_its_traceback(run):
         ("script.py checkpoint=here", [], 'the word "checkpoint=here". Valid are checkpoints=FOLDER'),
         ("script.py", ["EP_NOWHERE learn"], "no entry point EP_NOWHERE"),
         ("script.py", ["EP_SECONDARY_CONSTRUCTOR learn"], "no entry point EP_SECONDARY_CONSTRUCTOR"),
+        ("script.py", ["EP_DESTRUCTOR learn"], "no entry point EP_DESTRUCTOR"),
         ("script.py", ["EP_ATM_PHYSICS_BEFORE forgets temp"], "script.py defines no forgets"),
         ("script.py", ["EP_ATM_PHYSICS_BEFORE learn tmp"], "learn: ICON has no field tmp in domain 1"),
         ("script.py", ["EP_ATM_PHYSICS_BEFORE learn temp@gpu"], "temp@gpu: write NAME or NAME@device"),
         ("script.py", ["EP_ATM_PHYSICS_BEFORE learn temp@device"], "or does not run on a GPU"),
+        ("script.py", [f"EP_ATM_PHYSICS_BEFORE learn {'x' * 90}"], "ICON has no field xxx"),
+        (
+            "script.py",
+            ["EP_ATM_PHYSICS_BEFORE learn temp", "EP_ATM_PHYSICS_BEFORE learn > temp@device"],
+            "learn: temp and temp@device at one entry point",
+        ),
         ("script.py", ["EP_ATM_PHYSICS_BEFORE learn temp > u > v"], "there are two signs >"),
         ("script.py", ["learn"], 'write "add NAME"'),
         ("script.py", ["add new tracer unit=1"], 'the word "unit=1": valid are tracer and units='),
@@ -190,14 +193,14 @@ def test_an_exception_ends_the_host_with_its_traceback(run):
     ],
 )
 def test_what_is_not_understood_ends_the_host(run, options, lines, text):
-    run.script("script.py", f"def ftn_pytorch_comin():\n    return {lines}\ndef learn(*fields):\n    return fields\n")
-    _, errors = run("minimal", 1, [(*OURS, options)], run.grids, expect=1)
+    run.script("script.py", f"def ftn_pytorch_comin():\n    return {lines}\n" + LEARN)
+    _, errors = run("minimal", 1, [(*OURS, options)], expect=1)
     assert text in errors
 
 
 def test_a_script_without_lines_is_refused(run):
     run.script("script.py", "net = 1\n")
-    _, errors = run("minimal", 1, [(*OURS, "script.py")], run.grids, expect=1)
+    _, errors = run("minimal", 1, [(*OURS, "script.py")], expect=1)
     assert "script.py defines no ftn_pytorch_comin" in errors
 
 
@@ -221,7 +224,7 @@ TOLD = """
 
 def test_a_script_is_told_time_domain_and_grid(run):
     run.script("told.py", TOLD)
-    output, _ = run("minimal", 1, [(*OURS, "told.py dtype=keep threads -- speed = 3")], run.grids)
+    output, _ = run("minimal", 1, [(*OURS, "told.py dtype=keep threads -- speed = 3")])
     told = re.findall("told (.*)", output)
     begin = (
         "1950-01-01T00:00:00 EP_ATM_ADVECTION_BEFORE 1 1 600.0 False 1950-01-01T00:00:00 1950-01-01T00:30:00 speed = 3"
@@ -246,12 +249,84 @@ NESTED = """
 
 def test_each_domain_has_its_fields(run):
     run.script("nested.py", NESTED)
-    output, _ = run("nested", 1, [(*OURS, "nested.py dtype=keep")], run.grids)
+    output, _ = run("nested", 1, [(*OURS, "nested.py dtype=keep")])
     inside, outside = (re.findall(rf"{word} (.*)", output) for word in ("inside", "outside"))
-    # the host goes on with temp in the first domain only
-    assert inside[:2] == ["1 2 600.0 42.0", "2 2 300.0 1040.0"] and inside[3] == "2 2 300.0 1240.0"
+    assert inside[0] == "1 2 600.0 42.0" and [line[:9] for line in inside] == ["1 2 600.0", "2 2 300.0"] * 3
     assert [line.split()[0] for line in outside] == ["1", "2"] * 3
-    assert [float(line.split()[1]) for line in outside[1::2]] == [1240, 1440, 1640]
+    # in the second one the host leaves temp as the script returns it
+    got = [float(line.split()[-1]) for line in inside[1::2]]
+    assert [float(line.split()[-1]) for line in outside[1::2]] == [value + 200 for value in got] and min(got) > 1000
+
+
+CHECKPOINTS = """
+    steps = 0
+    ftn_pytorch_state = ["steps"]
+    def ftn_pytorch_comin():
+        return ["EP_ATM_TIMELOOP_START learn", "EP_ATM_CHECKPOINT_BEFORE ready temp"]
+    def learn():
+        global steps
+        steps += 1
+    def ready(temp):
+        global steps
+        steps += 100
+        print("ready", steps, flush=True)
+"""
+
+
+def test_a_line_at_the_checkpoint_is_called_before_it_is_written(run):
+    run.script("script.py", CHECKPOINTS)
+    first, _ = run("restarting", 1, [(*OURS, "script.py checkpoints=here")])
+    second, _ = run("restarting", 1, [(*OURS, "script.py checkpoints=here")], restart=True)
+    assert re.findall("ready (.*)", first) == ["103"] and re.findall("ready (.*)", second) == ["206"]
+
+
+COPIES = """
+    import sys
+    def ftn_pytorch_comin():
+        return ["EP_ATM_PHYSICS_BEFORE learn temp pres_sfc", "EP_ATM_PHYSICS_BEFORE change temp > temp u"]
+    def learn(temp, pres_sfc):
+        print("called", file=sys.stderr, flush=True)
+    def change(temp):
+        return temp, temp
+"""
+
+
+def test_a_host_on_a_gpu_is_told_what_is_read_and_written(run):
+    run.script("copies.py", COPIES)
+    _, errors = run("accelerated", 1, [(*OURS, "copies.py")])
+    parts = re.split("^called$", errors, flags=re.MULTILINE)
+    before, *after = [{line.rstrip() for line in re.findall("copied: (.*)", part)} for part in parts]
+    assert before >= {"temp to the host", "pres_sfc to the host"}
+    assert len(after) == 3 and after[-1] == {"temp to the GPU", "u to the GPU"}
+
+
+KINDS = """
+    def ftn_pytorch_comin():
+        return [f"{each} look single kind > single kind" for each in ("EP_ATM_PHYSICS_BEFORE", "EP_ATM_TIMELOOP_END")]
+    def look(single, kind):
+        print("kinds", single.dtype, kind.dtype, single.ndim, kind.ndim, single.mean(), kind.max(), flush=True)
+        return single + 0.25, kind + 7
+"""
+
+
+def test_fields_of_other_types(run):
+    if not run.hosts.is_replay:
+        pytest.skip("ComIn 0.2 has fields of double precision only")
+    run.script("kinds.py", KINDS)
+    output, _ = run("minimal", 1, [(*OURS, "kinds.py dtype=keep")])
+    found = re.findall("kinds (.*)", output)
+    assert found[:2] == ["float32 int32 3 2 0.5 3", "float32 int32 3 2 0.75 10"]
+
+
+def test_a_container_is_refused(run):
+    name = "container" if run.hosts.is_replay else "tracer"
+    run.script("script.py", f"def ftn_pytorch_comin():\n    return ['EP_ATM_PHYSICS_BEFORE learn {name}']\n" + LEARN)
+    entries = [(*OURS, "script.py")]
+    if run.hosts.is_replay:
+        run.script("tracers.py", TRACERS)
+        entries.append(("two", "plugin", "tracers.py"))
+    _, errors = run("minimal", 1, entries, expect=1)
+    assert f"learn: {name} is a container of fields: name one of them" in errors
 
 
 def test_several_scripts_have_options_of_their_own(run):
@@ -259,7 +334,7 @@ def test_several_scripts_have_options_of_their_own(run):
     text += "    print(ftn_pytorch.host()['options'], flush=True)\n"
     run.script("one.py", text)
     run.script("two.py", text)
-    output, _ = run("minimal", 1, [("a", "plugin", "one.py -- first"), ("b", "plugin", "two.py -- second")], run.grids)
+    output, _ = run("minimal", 1, [("a", "plugin", "one.py -- first"), ("b", "plugin", "two.py -- second")])
     assert re.findall("first|second", output) == ["first", "second"] * 3
 
 
@@ -278,7 +353,7 @@ BESIDE = """
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_the_python_adapter_before_the_plug_in(example, ranks):
     example.script("beside.py", BESIDE)
-    output, _ = example("minimal", ranks, [("adapter", "adapter", "beside.py"), (*OURS, "closure.py")], example.grids)
+    output, _ = example("minimal", ranks, [("adapter", "adapter", "./beside.py"), (*OURS, "closure.py")])
     losses, _ = ended(output)
     assert len(losses) == ranks and all(max(each.values()) < 1e-3 for each in losses.values())
     assert output.count("the adapter at") == 3 * ranks
@@ -287,7 +362,7 @@ def test_the_python_adapter_before_the_plug_in(example, ranks):
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_the_python_adapter_after_the_plug_in(example, ranks):
     example.script("beside.py", BESIDE)
-    output, _ = example("minimal", ranks, [(*OURS, "closure.py"), ("adapter", "adapter", "beside.py")], example.grids)
+    output, _ = example("minimal", ranks, [(*OURS, "closure.py"), ("adapter", "adapter", "./beside.py")])
     _, weights = ended(output)
     assert len(weights) == ranks and len(set(weights.values())) == 1
     assert output.count("the adapter runs without its module") == ranks

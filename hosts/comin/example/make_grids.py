@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Grids for the minimal host of ComIn: a band of 160 cells around the equator, for one rank and for two.
+"""Grids for the minimal host of ComIn 0.2: a band of 160 cells around the equator, for one rank and for two.
 
 python make_grids.py FOLDER       needs ncgen, of the netCDF tools
 """
@@ -10,17 +10,29 @@ import sys
 from pathlib import Path
 
 CELLS = 160
+HALF = CELLS // 2
+# By number of ranks: the cells of each, and those that it has of others
+RANKS = {
+    1: [(range(CELLS), [])],
+    2: [(range(HALF), [HALF, CELLS - 1]), (range(HALF, CELLS), [0, HALF - 1])],
+}
 REAL, WHOLE = "double", "int"
+
+
+def place(cells):
+    """Longitudes and latitudes, rad."""
+    longitude = [2 * math.pi * cell / CELLS - math.pi for cell in cells]
+    return longitude, [0.2 * math.sin(3 * each) for each in longitude]
 
 
 def grid(owned, halo):
     """The grid of a rank as CDL: its own cells, then those of other ranks."""
     cells = [*owned, *halo]
     count = len(cells)
-    longitude = [2 * math.pi * cell / CELLS - math.pi for cell in cells]
+    longitude, latitude = place(cells)
     variables = {
         "clon": (REAL, "cell", longitude),
-        "clat": (REAL, "cell", [0.2 * math.sin(3 * each) for each in longitude]),
+        "clat": (REAL, "cell", latitude),
         "vlon": (REAL, "vertex", [0.0] * (count + 2)),
         "vlat": (REAL, "vertex", [0.0] * (count + 2)),
         "elon": (REAL, "edge", [0.0] * (2 * count + 1)),
@@ -36,15 +48,12 @@ def grid(owned, halo):
 
 
 def main():
-    folder, half = Path(sys.argv[1]), CELLS // 2
+    folder = Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
-    ranks = {
-        "grid.1_0": (range(CELLS), []),
-        "grid.2_0": (range(half), [half, CELLS - 1]),
-        "grid.2_1": (range(half, CELLS), [0, half - 1]),
-    }
-    for name, (owned, halo) in ranks.items():
-        subprocess.run(["ncgen", "-o", folder / f"{name}.nc", "-"], input=grid(owned, halo), text=True, check=True)
+    for count, ranks in RANKS.items():
+        for rank, cells in enumerate(ranks):
+            path = folder / f"grid.{count}_{rank}.nc"
+            subprocess.run(["ncgen", "-o", path, "-"], input=grid(*cells), text=True, check=True)
 
 
 if __name__ == "__main__":
