@@ -10,6 +10,8 @@ from pathlib import Path
 from mpi_environment import MPI_ENVIRONMENT
 
 ROOT = Path(__file__).resolve().parents[2]
+# Checkouts of versions of ComIn
+COMIN = [Path(each).resolve() for each in os.environ.get("FTN_PYTORCH_COMIN_SOURCE", "").split(os.pathsep) if each]
 
 
 def run(*command: object, folder: Path | None = None) -> None:

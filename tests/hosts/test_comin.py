@@ -13,12 +13,10 @@ from pathlib import Path
 
 import pytest
 from comin_build import build
-from hosts_run import ROOT
+from hosts_run import COMIN, ROOT
 
-# Checkouts of versions of ComIn
-SOURCES = [Path(each).resolve() for each in os.environ.get("FTN_PYTORCH_COMIN_SOURCE", "").split(os.pathsep) if each]
 pytestmark = pytest.mark.skipif(
-    not SOURCES, reason="FTN_PYTORCH_COMIN_SOURCE names no checkout of ComIn: make test-hosts"
+    not COMIN, reason="FTN_PYTORCH_COMIN_SOURCE names no checkout of ComIn: make test-hosts"
 )
 
 EXAMPLE = ROOT / "hosts" / "comin" / "example"
@@ -67,7 +65,7 @@ FAILS = """
 """
 
 
-@pytest.fixture(scope="module", params=SOURCES, ids=lambda source: source.name)
+@pytest.fixture(scope="module", params=COMIN, ids=lambda source: source.name)
 def hosts(request):
     folder = Path(os.environ["FTN_PYTORCH_HOSTS_BUILD"])
     return build(request.param, folder / "prefix", folder / "comin" / request.param.name)
