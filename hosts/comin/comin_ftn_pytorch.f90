@@ -13,12 +13,12 @@ module comin_ftn_pytorch
    use, intrinsic :: iso_c_binding, only : c_bool
    use, intrinsic :: iso_fortran_env, only : error_unit
    use comin_fields, only : elsewhere, field, find_field, in_of, out_of
-   use comin_lines, only : hook, line_of, read_line, read_options, script_options
+   use comin_lines, only : hook, line_of, number_keys, read_line, read_options, script_options
    use comin_plugin_interface, only : comin_callback_register, comin_current_get_domain_id, comin_current_get_ep, &
       comin_current_get_plugin_info, comin_descrdata_get_global, comin_metadata_set, comin_parallel_get_host_mpi_comm, &
       comin_parallel_get_host_mpi_rank, comin_plugin_finish, comin_var_request_add, t_comin_descrdata_global, &
       t_comin_plugin_info, t_comin_var_descriptor, COMIN_DOMAIN_OUTSIDE_LOOP, COMIN_FLAG_READ, COMIN_FLAG_WRITE, &
-      EP_ATM_CHECKPOINT_BEFORE, EP_DESTRUCTOR, EP_SECONDARY_CONSTRUCTOR
+      COMIN_ZAXIS_2D, EP_ATM_CHECKPOINT_BEFORE, EP_DESTRUCTOR, EP_SECONDARY_CONSTRUCTOR
    use comin_told, only : tell_all, tell_call
    use ftn_pytorch
    implicit none
@@ -103,6 +103,7 @@ contains
       type(t_comin_var_descriptor) :: added
       type(bound_hook) :: made
       character(:), allocatable :: errmsg
+      integer :: i
 
       call read_line(text, line, errmsg)
       if (allocated(errmsg)) call give_up(mine, "line """ // text // """ of " // mine%options%script // ": " // errmsg)
@@ -111,8 +112,9 @@ contains
          added%id = COMIN_DOMAIN_OUTSIDE_LOOP
          added%name = line%name
          call comin_var_request_add(added, .false.)
-         call comin_metadata_set(added, "tracer", line%is_tracer)
-         if (allocated(line%units)) call comin_metadata_set(added, "units", line%units)
+         do i = 1, size(line%metadata)
+            call set_metadata(added, trim(line%metadata(i)))
+         end do
       else
          if (.not. mine%script%has(trim(line%hook%function))) then
             call give_up(mine, "line """ // text // """: " // mine%options%script // " defines no " &
@@ -125,6 +127,28 @@ contains
          mine%hooks = [mine%hooks, made]
       end if
    end subroutine follow
+
+   !> Metadata of a new field, by a word that read_line has looked at
+   subroutine set_metadata(added, word)
+      !> The field
+      type(t_comin_var_descriptor), intent(in) :: added
+      !> 2d, KEY, KEY=INTEGER or KEY=TEXT
+      character(*), intent(in) :: word
+
+      integer :: cut, number
+
+      cut = index(word // "=", "=")
+      if (word == "2d") then
+         call comin_metadata_set(added, "zaxis_id", COMIN_ZAXIS_2D)
+      else if (cut > len(word)) then
+         call comin_metadata_set(added, word, .true.)
+      else if (any(number_keys == word(:cut - 1))) then
+         read (word(cut + 1:), *) number
+         call comin_metadata_set(added, word(:cut - 1), number)
+      else
+         call comin_metadata_set(added, word(:cut - 1), word(cut + 1:))
+      end if
+   end subroutine set_metadata
 
    !> Whether a line names this entry point: ComIn crashes where one is registered twice
    function is_registered(mine, entry_point) result(is)

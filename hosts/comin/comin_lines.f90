@@ -1,7 +1,7 @@
 ! SPDX-License-Identifier: MIT
 !> What a user writes: the options of the namelist, and the lines that ftn_pytorch_comin() of the script returns.
 !>
-!>    "add NAME [tracer] [units=TEXT]"                       a new field of ICON, in all domains
+!>    "add NAME [tracer] [2d] [restart] [units=TEXT] ..."    a new field of ICON, in all domains, with its metadata
 !>    "ENTRY_POINT FUNCTION read1 read2 > write1 ..."        call FUNCTION of the script there
 !>
 !> A field that is read and written stands on both sides. NAME@device is the field in the memory of ICON's GPU.
@@ -10,10 +10,16 @@ module comin_lines
    implicit none
    private
 
-   public :: hook, line_of, read_line, read_options, script_options, word_length
+   public :: hook, line_of, number_keys, read_line, read_options, script_options
 
    !> Longest word of a line, and name of a field
    integer, parameter :: word_length = 128
+
+   !> Metadata of ComIn that a line may give to a new field: words, KEY=INTEGER and KEY=TEXT. What ICON makes of them is
+   !> in ComIn's documentation
+   character(*), parameter :: flag_keys(*) = [character(13) :: "tracer", "tracer_turb", "tracer_conv", "restart"], &
+      number_keys(*) = [character(13) :: "tracer_hlimit", "tracer_vlimit", "tracer_hadv", "tracer_vadv"], &
+      text_keys(*) = [character(13) :: "units", "standard_name", "long_name", "short_name"]
 
    !> A function and where it is called
    type :: hook
@@ -26,8 +32,9 @@ module comin_lines
    type :: line_of
       !> False: it has a hook
       logical :: adds = .false.
-      character(:), allocatable :: name, units
-      logical :: is_tracer = .false.
+      character(:), allocatable :: name
+      !> Of a new field: 2d, which is without levels, and words, KEY=INTEGER and KEY=TEXT
+      character(word_length), allocatable :: metadata(:)
       type(hook) :: hook
    end type line_of
 
@@ -105,13 +112,12 @@ contains
       else if (words(1) == "add") then
          line%adds = .true.
          line%name = trim(words(2))
-         do i = 3, size(words)
-            if (words(i) == "tracer") then
-               line%is_tracer = .true.
-            else if (index(words(i), "units=") == 1) then
-               line%units = trim(words(i)(7:))
-            else
-               errmsg = "the word """ // trim(words(i)) // """: valid are tracer and units="
+         line%metadata = words(3:)
+         do i = 1, size(line%metadata)
+            if (.not. is_metadata(trim(line%metadata(i)))) then
+               errmsg = "the word """ // trim(line%metadata(i)) // """: valid are 2d, " // list(flag_keys, ", ") &
+                  // list(number_keys, "=NUMBER, ") // list(text_keys, "=TEXT, ")
+               errmsg = errmsg(:len(errmsg) - 2)
                return
             end if
          end do
@@ -129,6 +135,37 @@ contains
          line%hook%writes = words(arrow + 1:)
       end if
    end subroutine read_line
+
+   function is_metadata(word) result(is)
+      character(*), intent(in) :: word
+      logical :: is
+
+      integer :: cut, number, stat
+
+      cut = index(word, "=")
+      if (cut == 0) then
+         is = word == "2d" .or. any(flag_keys == word)
+         return
+      end if
+      is = any(text_keys == word(:cut - 1))
+      if (.not. any(number_keys == word(:cut - 1))) return
+      read (word(cut + 1:), *, iostat=stat) number
+      is = stat == 0
+   end function is_metadata
+
+   !> Words with an end behind each of them
+   function list(words, end_of_each) result(text)
+      character(*), intent(in) :: words(:)
+      character(*), intent(in) :: end_of_each
+      character(:), allocatable :: text
+
+      integer :: i
+
+      text = ""
+      do i = 1, size(words)
+         text = text // trim(words(i)) // end_of_each
+      end do
+   end function list
 
    !> Number of an entry point; 0 if there is none of that name, or none at which fields can be had
    function entry_point(name) result(number)

@@ -186,7 +186,9 @@ def test_an_exception_ends_the_host_with_its_traceback(run):
         ),
         ("script.py", ["EP_ATM_PHYSICS_BEFORE learn temp > u > v"], "there are two signs >"),
         ("script.py", ["learn"], 'write "add NAME"'),
-        ("script.py", ["add new tracer unit=1"], 'the word "unit=1": valid are tracer and units='),
+        ("script.py", ["add new tracer unit=1"], 'the word "unit=1": valid are 2d, tracer, '),
+        ("script.py", ["add new tracer tracer_hadv=many"], 'the word "tracer_hadv=many"'),
+        ("script.py", ["add new tracer=1"], 'the word "tracer=1"'),
         ("script.py", [7], "result 1"),
     ],
 )
@@ -314,6 +316,34 @@ def test_fields_of_other_types(run):
     output, _ = run("minimal", 1, [(*OURS, "kinds.py dtype=keep")])
     found = re.findall("kinds (.*)", output)
     assert found[:2] == ["float32 int32 3 2 0.5 3", "float32 int32 3 2 0.75 10"]
+
+
+ADDS = """
+    def ftn_pytorch_comin():
+        return [
+            "add flux 2d restart units=W/m2 long_name=heat_flux",
+            "add dust tracer tracer_turb tracer_hadv=22",
+            "EP_ATM_PHYSICS_BEFORE fill temp > flux dust",
+        ]
+    def fill(temp):
+        return temp[:, 0] + 100, temp * 0 + 5
+"""
+
+
+def test_new_fields_have_their_metadata(run):
+    run.script("adds.py", ADDS)
+    run("minimal", 1, [(*OURS, "adds.py dtype=keep"), ("recorder", "var_recorder", "flux,dust")])
+    command = ["ncdump", run.folder / "vars_0.nc"]
+    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout.replace("\\", "")
+    sizes = dict(re.findall(r"(\w+_dim_\d) = (\d+) ;", text))
+    assert [sizes[f"flux_dim_{axis}"] for axis in (1, 2, 3)] == ["8", "20", "1"]
+    assert [sizes[f"dust_dim_{axis}"] for axis in (1, 2, 3)] == ["8", "10", "20"]
+    first = {name: values.split(",")[0].strip() for name, values in re.findall(r"(flux|dust) =\s+([^;]*);", text)}
+    assert first == {"flux": "142", "dust": "5"}
+    if run.hosts.is_replay:  # the minimal host keeps other metadata
+        assert 'flux:metadata::units = "W/m2"' in text and 'flux:metadata::long_name = "heat_flux"' in text
+        assert "flux:metadata::restart = 1b" in text and "dust:metadata::tracer_turb = 1b" in text
+        assert "dust:metadata::tracer_hadv = 22" in text and "flux:metadata::tracer = 0b" in text
 
 
 def test_a_container_is_refused(run):
