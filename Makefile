@@ -143,7 +143,8 @@ test-hosts:
 	  echo 'FTN_PYTORCH_COMIN_SOURCE must name checkouts of ComIn, such as externals/comin of ICON, with : between them' >&2; exit 2; }
 	@cmake/setup.sh hosts
 	@$(environment); cmake --preset release -B '$(hosts)/library' -DPython_EXECUTABLE="$$FTN_PYTORCH_PYTHON" \
-	  -DFTN_PYTORCH_BUILD_EXAMPLES=OFF -DFTN_PYTORCH_BUILD_BENCHMARKS=OFF -DFTN_PYTORCH_BUILD_TESTS=OFF
+	  -DFTN_PYTORCH_FTORCH=ON -DFTN_PYTORCH_BUILD_EXAMPLES=OFF -DFTN_PYTORCH_BUILD_BENCHMARKS=OFF \
+	  -DFTN_PYTORCH_BUILD_TESTS=OFF
 	@$(environment); cmake --build '$(hosts)/library'
 	@$(environment); cmake --install '$(hosts)/library' --prefix '$(hosts)/prefix' >/dev/null
 	@$(environment); "$$FTN_PYTORCH_PYTHON" -m pytest -v tests/hosts

@@ -7,6 +7,7 @@ import os
 import subprocess
 from pathlib import Path
 
+import pytest
 from mpi_environment import MPI_ENVIRONMENT
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -27,3 +28,12 @@ def start(ranks: int, folder: Path, *command: object, expect: int = 0) -> tuple[
     done = subprocess.run(whole, cwd=folder, env=environment, capture_output=True, text=True, timeout=300, check=False)
     assert (done.returncode == 0) == (expect == 0), done.stdout + done.stderr
     return done.stdout, done.stderr
+
+
+def esmx_builder(esmf: str) -> Path:
+    """ESMX_Builder of the ESMF that ``esmf``, its esmf.mk, describes."""
+    folder = next(line for line in Path(esmf).read_text().splitlines() if line.startswith("ESMF_APPSDIR="))
+    builder = Path(folder.partition("=")[2].strip()) / "ESMX_Builder"
+    if not builder.exists():
+        pytest.skip("this ESMF has no ESMX_Builder")
+    return builder

@@ -11,7 +11,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from hosts_run import ROOT, run, start
+from hosts_run import ROOT, esmx_builder, run, start
 
 ESMF = os.environ.get("ESMFMKFILE", "")
 pytestmark = pytest.mark.skipif(not ESMF, reason="ESMFMKFILE names no esmf.mk: make test-hosts")
@@ -179,18 +179,11 @@ def test_what_fails_is_in_the_log_of_esmf(coupled, tmp_path, script, text):
 @pytest.fixture(scope="module")
 def esmx(tmp_path_factory):
     """The executable of ESMX with the cap, as docs/hosts.md builds it."""
-    builder = next(
-        Path(line.partition("=")[2].strip()) / "ESMX_Builder"
-        for line in Path(ESMF).read_text().splitlines()
-        if line.startswith("ESMF_APPSDIR=")
-    )
-    if not builder.exists():
-        pytest.skip("this ESMF has no ESMX_Builder")
     folder = tmp_path_factory.mktemp("esmx")
     shutil.copytree(NUOPC, folder / "nuopc")
     prefix = Path(os.environ["FTN_PYTORCH_HOSTS_BUILD"]) / "prefix"
     arguments = f"--cmake-args=-DCMAKE_PREFIX_PATH={prefix} -DCMAKE_INSTALL_RPATH_USE_LINK_PATH=ON"
-    run(builder, f"--esmfmkfile={ESMF}", arguments, "nuopc/example/esmxBuild.yaml", folder=folder)
+    run(esmx_builder(ESMF), f"--esmfmkfile={ESMF}", arguments, "nuopc/example/esmxBuild.yaml", folder=folder)
     return folder / "install" / "bin" / "esmx_app"
 
 
