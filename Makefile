@@ -17,7 +17,7 @@ configure = cmake --preset $(1) -B build/$(1)$(tag) -DPython_EXECUTABLE="$$FTN_P
 # $(call ctest,preset[,option...[,-slow]]) with a log of its own, build/preset/ctest.log or ctest-slow.log
 ctest = ctest --test-dir build/$(1)$(tag) --output-on-failure --no-tests=error $(2) | tee build/$(1)$(tag)/ctest$(3).log
 # $(call pytest,option...[,-slow]) of all that pytest runs, likewise
-pytest = FTN_PYTORCH_BUILD_DIR='$(CURDIR)/build/dev$(tag)' "$$FTN_PYTORCH_PYTHON" -m pytest -n $$CTEST_PARALLEL_LEVEL \
+pytest = FTN_PYTORCH_BUILD_DIR="$$PWD/build/dev$(tag)" "$$FTN_PYTORCH_PYTHON" -m pytest -n $$CTEST_PARALLEL_LEVEL \
   --dist worksteal $(1) tests | tee build/pytest$(2).log
 
 help:
@@ -48,7 +48,7 @@ first:
 	@$(environment); $(call configure,release)
 	@$(environment); cmake --build build/release$(tag) --target first
 	@echo '== examples/first/first.f90 trains the network of first.py'
-	@$(environment); cd examples/first && '$(CURDIR)/build/release$(tag)/examples/first/first'
+	@$(environment); cd examples/first && ../../build/release$(tag)/examples/first/first
 
 demo:
 	@cmake/setup.sh demo
@@ -118,7 +118,7 @@ test-tools:
 	@$(environment); $(call configure,dev)
 	@$(environment); cmake --build build/dev$(tag)
 	@$(environment); tests/tools/setup.sh "$$FTN_PYTORCH_TOOLS"
-	@$(environment); FTN_PYTORCH_BUILD_DIR='$(CURDIR)/build/dev$(tag)' "$$FTN_PYTORCH_PYTHON" -m pytest -v tests/tools
+	@$(environment); FTN_PYTORCH_BUILD_DIR="$$PWD/build/dev$(tag)" "$$FTN_PYTORCH_PYTHON" -m pytest -v tests/tools
 
 # FTorch's own programs against an installed copy. A checkout of pFUnit, submodules included, or a prefix with pFUnit, adds
 # its suite.
@@ -136,17 +136,17 @@ test-ftorch:
 	  $${FTN_PYTORCH_PFUNIT:+--pfunit "$$FTN_PYTORCH_PFUNIT"}
 
 # What programs plug into that are larger than this project: the plug-ins of hosts/, built as users build them.
-hosts := $(CURDIR)/build/hosts$(tag)
-test-hosts: export FTN_PYTORCH_HOSTS_BUILD := $(hosts)
+hosts := build/hosts$(tag)
+test-hosts: export FTN_PYTORCH_HOSTS_BUILD := $(CURDIR)/$(hosts)
 test-hosts:
 	@test -n "$${FTN_PYTORCH_COMIN_SOURCE:-}" || { \
 	  echo 'FTN_PYTORCH_COMIN_SOURCE must name checkouts of ComIn, such as externals/comin of ICON, with : between them' >&2; exit 2; }
 	@cmake/setup.sh hosts
-	@$(environment); cmake --preset release -B '$(hosts)/library' -DPython_EXECUTABLE="$$FTN_PYTORCH_PYTHON" \
+	@$(environment); cmake --preset release -B $(hosts)/library -DPython_EXECUTABLE="$$FTN_PYTORCH_PYTHON" \
 	  -DFTN_PYTORCH_FTORCH=ON -DFTN_PYTORCH_BUILD_EXAMPLES=OFF -DFTN_PYTORCH_BUILD_BENCHMARKS=OFF \
 	  -DFTN_PYTORCH_BUILD_TESTS=OFF
-	@$(environment); cmake --build '$(hosts)/library'
-	@$(environment); cmake --install '$(hosts)/library' --prefix '$(hosts)/prefix' >/dev/null
+	@$(environment); cmake --build $(hosts)/library
+	@$(environment); cmake --install $(hosts)/library --prefix $(hosts)/prefix >/dev/null
 	@$(environment); "$$FTN_PYTORCH_PYTHON" -m pytest -v tests/hosts
 
 # The other versions of Python are optional: a wheel is made and tested for each one that is here.
@@ -181,11 +181,11 @@ stress:
 	@$(environment); FPT_FUZZ_INPUTS=$$((FPT_FUZZ_INPUTS / 15)) $(call ctest,asan,-R '^stress_fuzz_(abi|archive)$$')
 	@$(environment); FPT_RACES_ROUNDS=$$((FPT_RACES_ROUNDS / 10)) $(call ctest,tsan,-R '^stress_races$$')
 	@echo '== Examples of hypothesis'
-	@$(environment); FTN_PYTORCH_BUILD_DIR='$(CURDIR)/build/dev$(tag)' "$$FTN_PYTORCH_PYTHON" -m pytest tests/stress
+	@$(environment); FTN_PYTORCH_BUILD_DIR="$$PWD/build/dev$(tag)" "$$FTN_PYTORCH_PYTHON" -m pytest tests/stress
 	@echo '== Writers of checkpoints, killed at any moment'
 	@$(environment); "$$FTN_PYTORCH_PYTHON" -m pytest -s tests/python/test_checkpoint_restart.py
 	@echo '== Recorded functions whose state changes late'
-	@$(environment); FTN_PYTORCH_BUILD_DIR='$(CURDIR)/build/dev$(tag)' \
+	@$(environment); FTN_PYTORCH_BUILD_DIR="$$PWD/build/dev$(tag)" \
 	  "$$FTN_PYTORCH_PYTHON" -m pytest -q tests/python/test_recorded_attack.py
 
 bench:

@@ -24,6 +24,16 @@ foreach(language C CXX)
   endif()
 endforeach()
 
+# CMake gives folders of libraries as -Wl,-rpath,FOLDER, which compilers split at the commas of a checkout's path.
+if("${PROJECT_SOURCE_DIR}${PROJECT_BINARY_DIR}" MATCHES ",")
+  foreach(kind SHARED_LIBRARY EXECUTABLE)
+    foreach(language C CXX Fortran)
+      set(CMAKE_${kind}_RUNTIME_${language}_FLAG "-Xlinker -rpath -Xlinker ")
+      set(CMAKE_${kind}_RPATH_LINK_${language}_FLAG "-Xlinker -rpath-link -Xlinker ")
+    endforeach()
+  endforeach()
+endif()
+
 # gprof: a program writes gmon.out to its working directory when it ends.
 if(CMAKE_BUILD_TYPE STREQUAL "Profile" AND CMAKE_Fortran_COMPILER)
   include(CheckCompilerFlag)

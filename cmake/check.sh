@@ -22,7 +22,12 @@ needs_build() {
 }
 
 # Of what clang tools write, the line that names the place, once for all files that include it
-places() { awk -v root="$PWD/" '/: (error|warning): / { sub(root, ""); if (!seen[$0]++) print }'; }
+places() {
+  root=$PWD/ awk '/: (error|warning): / {
+    if (index($0, ENVIRON["root"]) == 1) $0 = substr($0, length(ENVIRON["root"]) + 1)
+    if (!seen[$0]++) print
+  }'
+}
 
 mend_python='ruff check --fix .'
 check_python() { ruff check --quiet --output-format concise .; }

@@ -188,9 +188,10 @@ fi
 [ -z "$dry_run" ] || exit 0
 
 mkdir -p build
+folder=$(dirname "$python")
 cat >build/environment <<SHELL
-export FTN_PYTORCH_PYTHON='$python'
-export PATH='$(dirname "$python")':"\$PATH"
+export FTN_PYTORCH_PYTHON=${python@Q}
+export PATH=${folder@Q}:"\$PATH"
 export CMAKE_BUILD_PARALLEL_LEVEL=$(nproc) CTEST_PARALLEL_LEVEL=$(nproc)
 SHELL
 say "ready: $FC, $python"
