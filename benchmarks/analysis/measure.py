@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+import functools
+import re
 import statistics
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -12,11 +15,19 @@ from pathlib import Path
 from typing import Any
 
 from . import summary
-from .plan import FLOOR, IN_PYTHON, PATHS, PEERS, SUFFIXES, Effort, turn
+from .plan import FLOOR, IN_PYTHON, LIBRARIES, PATHS, PEERS, SUFFIXES, Effort, turn
 from .worker import Opened, Unavailable, Worker
 
 # Calls as slow as this get three rounds at most.
 SLOW_NS = 5e8
+
+@functools.cache
+def linked_file(program: Path, library: str) -> str | None:
+    """The file that a program gets for a library, as the loader says."""
+    said = subprocess.run(["ldd", program], capture_output=True, text=True, check=False).stdout
+    found = re.search(rf"^\s*{re.escape(library)}\S* => (/.*) \(", said, re.MULTILINE)
+    return found[1] if found else None
+
 
 @dataclass(frozen=True)
 class Setting:
@@ -34,15 +45,26 @@ class Setting:
         if path in IN_PYTHON:
             program = [sys.executable, str(self.sources / "floor.py")]
         elif path in PEERS:
-            program = [f"{self.driver}_{PEERS[path]}"]
+            program = [str(self.driver_of(path))]
         else:
             program = [str(self.driver)]
         return [*program, case, path, "serve", str(self.models)]
 
+    def driver_of(self, path: str) -> Path:
+        """The program with a path of a library of others."""
+        return Path(f"{self.driver}_{PEERS[path]}")
+
+    def library(self, path: str) -> str | None:
+        """The file of that library that the program is linked with; None if there is none."""
+        return linked_file(self.driver_of(path), LIBRARIES[PEERS[path]])
+
     def refusal(self, case: str, path: str, size: int) -> str | None:
         """Why a path cannot run this, known before it is tried."""
-        if path in PEERS and not Path(f"{self.driver}_{PEERS[path]}").is_file():
+        if path in PEERS and not self.driver_of(path).is_file():
             return f"the benchmark was built without {PATHS[path]}"
+        if path in PEERS and not self.library(path):
+            driver, library = self.driver_of(path).name, LIBRARIES[PEERS[path]]
+            return f"{driver} is not linked with {library}, so another library would be measured: build it again"
         problem = self.manifest["problems"].get(f"{case}_{size}")
         if problem is None:
             return "models.py failed before it had written this size"

@@ -33,6 +33,8 @@ PEERS = {
     "pytorch-fortran": "pytorch_fortran",
     "pytorch-fortran-script": "pytorch_fortran",
 }
+# What the driver of each library must be linked with. Another library can have modules of the same names: this one has.
+LIBRARIES = {"libtorch": "libtorch_cpu.so", "ftorch": "libftorch.so", "pytorch_fortran": "libpytorch_proxy.so"}
 # The file that a path needs.
 SUFFIXES = {
     "torchscript": "pt",

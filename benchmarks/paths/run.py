@@ -27,7 +27,7 @@ sys.path.insert(0, str(HERE.parent))
 from analysis import document as files  # noqa: E402
 from analysis import machine, report  # noqa: E402
 from analysis.measure import Outcome, Setting, measure_case  # noqa: E402
-from analysis.plan import CASES, FILES, FULL, PATHS, QUICK  # noqa: E402
+from analysis.plan import CASES, FILES, FULL, PATHS, PEERS, QUICK  # noqa: E402
 from analysis.starts import measure_starts  # noqa: E402
 
 
@@ -87,6 +87,9 @@ def measure(chosen: argparse.Namespace) -> dict[str, Any]:
         manifest=json.loads((models / "manifest.json").read_text()),
         environment=environment,
     )
+    for path in chosen.path or PATHS:
+        if path in PEERS and (library := setting.library(path)):
+            say(f"{PATHS[path]} is {library}")
     whole = Outcome()
     for case in cases:
         paths = chosen.path or list(PATHS)

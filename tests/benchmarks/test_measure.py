@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: MIT
 """The processes that measure: what they answer becomes rows, and one that fails is one line of the result."""
 
+import dataclasses
+import shutil
 import sys
 
 import pytest
 from analysis import report
-from analysis.measure import measure_case
+from analysis.measure import Setting, linked_file, measure_case
 from analysis.plan import QUICK
 from analysis.starts import measure_starts
 from analysis.worker import Unavailable, Worker, memory_of
@@ -154,3 +156,17 @@ def test_a_worker_that_has_ended_has_no_memory(setting):
 def test_a_program_that_says_nothing_is_no_worker():
     with pytest.raises(Unavailable, match="ended with code 3: it said nothing"):
         Worker([sys.executable, "-c", "raise SystemExit(3)"], {})
+
+
+def test_a_driver_of_another_library_is_linked_with_that(setting, tmp_path):
+    """Otherwise its column would have the times of the library whose modules have the same names."""
+    assert linked_file(sys.executable, "libc.so").startswith("/") and linked_file(sys.executable, "libc") is not None
+    assert linked_file(sys.executable, "libftorch.so") is None
+    real = Setting(**{**dataclasses.asdict(setting), "driver": tmp_path / "bench_driver"})
+    assert real.refusal("mlp", "ftorch", 32) == "the benchmark was built without FTorch"
+    shutil.copy(sys.executable, tmp_path / "bench_driver_ftorch")
+    outcome = measure_starts("mlp", 32, ["ftorch"], real, 1)
+    assert outcome.cold == []
+    assert [line["reason"] for line in outcome.unavailable] == [
+        "bench_driver_ftorch is not linked with libftorch.so, so another library would be measured: build it again"
+    ]
