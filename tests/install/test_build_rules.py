@@ -1,16 +1,21 @@
 # SPDX-License-Identifier: MIT
-"""A checkout wherever users put it: its path may have a space, a comma and a quote, and is called like the package."""
+"""The rules of the build: a checkout wherever users put it, generators with many configurations, absolute folders.
 
+Compiling takes minutes and is left out where a case is not slow: each object file is the same empty one.
+"""
+
+import json
+import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from projects import ROOT, run
+from projects import HERE, ROOT, SCRIPT, build, run
 
 # In place of a compiler: an object with a main program and nothing else.
-EMPTY = """#!/bin/sh
+LAUNCHER = """#!/bin/sh
 while [ $# -gt 1 ]; do
   case $1 in
     -o) cp "{empty}" "$2" ;;
@@ -23,7 +28,7 @@ done
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """A copy of what git knows, and of what it is yet to be told."""
+    """What git knows, called like the package, in a folder with a space, a comma and a quote."""
     folder = tmp_path / "it's a, b" / "ftn_pytorch"
     listed = subprocess.run(
         ["git", "ls-files", "-coz", "--exclude-standard", "--deduplicate"], cwd=ROOT, check=True, capture_output=True
@@ -35,33 +40,108 @@ def checkout(tmp_path: Path) -> Path:
     return folder
 
 
-def test_the_environment_is_written_and_read(checkout: Path) -> None:
+@pytest.fixture
+def linked(tmp_path: Path):
+    """linked(sources, *options): the build folder, with the library and all that it opens, linked by the commands of
+    the build."""
+
+    def linked(sources: Path, *options: str, generator: str = "Ninja") -> Path:
+        launcher, empty = tmp_path / "launcher", tmp_path / "empty.o"
+        folder = (tmp_path if sources == ROOT else sources) / "build"
+        (tmp_path / "empty.c").write_text("__attribute__((weak)) int main(void) { return 0; }\n")
+        run("cc", "-fPIC", "-c", "empty.c", "-o", empty, cwd=tmp_path)
+        launcher.write_text(LAUNCHER.format(empty=empty))
+        launcher.chmod(0o755)
+        parts = [f"-DFTN_PYTORCH_BUILD_{part}=OFF" for part in ("TESTS", "EXAMPLES", "BENCHMARKS")]
+        known = [f"-DPython_EXECUTABLE={sys.executable}", "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON",
+                 f"-DCMAKE_CXX_COMPILER_LAUNCHER={launcher}"]  # fmt: skip
+        run("cmake", "-S", sources, "-B", folder, "-G", generator, *parts, *known, *options, cwd=tmp_path)
+        told = run("cmake", "--build", folder, "--target", "help", cwd=tmp_path)
+        names = [f"ftn_pytorch_{part}" for part in ("core", "python", "node", "direct", "recording")]
+        targets = [name for name in names if f"\n{name}: phony" in told]
+        assert len(targets) in (3, 5)  # without torch, or with it
+        run("cmake", "--build", folder, "--target", *targets, cwd=tmp_path)
+        return folder
+
+    return linked
+
+
+def test_the_environment_of_a_checkout_is_written_and_read(checkout: Path) -> None:
     python = checkout / ".venv" / "bin" / "python"
     run(sys.executable, "-m", "venv", "--without-pip", python.parents[1], cwd=checkout)
     (checkout / "cmake" / "requirements.txt").write_text("cmake\n")  # a program on the path will do
     run("cmake/setup.sh", "demo", cwd=checkout, FTN_PYTORCH_PYTHON=str(python))
-    lines = run("bash", "-c", '. build/environment; echo "$FTN_PYTORCH_PYTHON"; command -v python', cwd=checkout)
-    assert lines.splitlines() == [str(python)] * 2
+    told = run("bash", "-c", '. build/environment; echo "$FTN_PYTORCH_PYTHON"; command -v python', cwd=checkout)
+    assert told.splitlines() == [str(python)] * 2
 
 
-def test_libraries_are_linked(checkout: Path, tmp_path: Path) -> None:
-    """By the commands of the build; compiling is left out, since it would take minutes."""
-    launcher, empty = tmp_path / "launcher", tmp_path / "empty.o"
-    source = tmp_path / "empty.c"
-    source.write_text("__attribute__((weak)) int main(void) { return 0; }\n")
-    run("cc", "-fPIC", "-c", source, "-o", empty, cwd=tmp_path)
-    launcher.write_text(EMPTY.format(empty=empty))
-    launcher.chmod(0o755)
-    parts = [f"-DFTN_PYTORCH_BUILD_{part}=OFF" for part in ("TESTS", "EXAMPLES", "BENCHMARKS")]
-    options = (*parts, f"-DPython_EXECUTABLE={sys.executable}", f"-DCMAKE_CXX_COMPILER_LAUNCHER={launcher}")
-    run("cmake", "-S", ".", "-B", "build", "-G", "Ninja", *options, cwd=checkout)
-    known = run("cmake", "--build", "build", "--target", "help", cwd=checkout)
-    targets = [f"ftn_pytorch_{part}" for part in ("core", "python", "node", "direct", "recording")]
-    built = [target for target in targets if f"\n{target}: phony" in known]
-    assert len(built) in (3, 5)  # with torch, or without
-    run("cmake", "--build", "build", "--target", *built, cwd=checkout)
+def test_libraries_of_a_checkout_are_linked(checkout: Path, linked) -> None:
+    linked(checkout)
 
 
 @pytest.mark.slow
 def test_the_first_command_of_the_readme(checkout: Path) -> None:
-    assert "loss" in run("make", "first", cwd=checkout, FTN_PYTORCH_PYTHON=sys.executable)
+    assert re.search(r"loss +\d", run("make", "first", cwd=checkout, FTN_PYTORCH_PYTHON=sys.executable))
+
+
+def expect_complete(core: Path, build_dir: Path) -> None:
+    """The library finds what it looks for beside itself, and by the paths that are compiled into it."""
+    compiled = json.loads((build_dir / "compile_commands.json").read_text())
+    places = {found for each in compiled for found in re.findall(r'_RELATIVE=\W*"([^"\\]+)', each["command"])}
+    assert len(places) == 2
+    for place in places:
+        assert (core.parent / place).exists(), place
+    assert list(core.parent.glob("libftn_pytorch_python3.*.so"))
+
+
+def test_many_configurations_have_the_layout_of_one(linked) -> None:
+    folder = linked(ROOT, generator="Ninja Multi-Config")
+    expect_complete(folder / "lib" / "libftn_pytorch.so", folder)
+
+
+def test_an_absolute_folder_of_libraries(linked, build_dir: Path, tmp_path: Path) -> None:
+    """As some package managers pass it: it may lie outside the prefix."""
+    libdir, prefix = tmp_path / "store" / "lib", tmp_path / "prefix"
+    folder = linked(ROOT, f"-DCMAKE_INSTALL_LIBDIR={libdir}", f"-DCMAKE_INSTALL_PREFIX={prefix}")
+    expect_complete(next(folder.rglob("libftn_pytorch.so")), folder)
+    for file in (build_dir / "fortran").glob("*.f90"):
+        shutil.copy(file, folder / "fortran")
+    run("cmake", "--install", folder, cwd=tmp_path)
+    expect_complete(libdir / "libftn_pytorch.so", folder)
+    path = {"PKG_CONFIG_PATH": str(libdir / "pkgconfig")}
+    known = {name: Path(run("pkg-config", f"--variable={name}", "ftn_pytorch", cwd=tmp_path, **path).strip()).resolve()
+             for name in ("libdir", "includedir", "fortran_dir")}  # fmt: skip
+    below = {"includedir": prefix / "include", "fortran_dir": prefix / "share" / "ftn_pytorch" / "fortran"}
+    assert known == {"libdir": libdir, **below}
+    assert run(prefix / "bin" / "ftn_pytorch", "--version", cwd=tmp_path)
+
+
+def test_a_benchmark_of_ftorch_is_not_linked_with_modules_of_our_own(tmp_path: Path) -> None:
+    """A package defines no target that is there already, as that of FTorch does."""
+    real = "if(NOT TARGET FTorch::ftorch)\n  add_library(FTorch::ftorch INTERFACE IMPORTED)\nendif()\n"
+    (tmp_path / "FTorchConfig.cmake").write_text(real)
+    options = [f"-DFTorch_DIR={tmp_path}", "-DFPT_FTORCH_TRAINS=ON", f"-DPython_EXECUTABLE={sys.executable}"]
+    options += [f"-DFTN_PYTORCH_BUILD_{part}=OFF" for part in ("TESTS", "EXAMPLES")]
+    configure = ("cmake", "-S", ROOT, "-B", tmp_path / "build", "-G", "Ninja", *options)
+    for is_ours in ("OFF", "ON"):
+        said = run(*configure, f"-DFTN_PYTORCH_FTORCH={is_ours}", cwd=tmp_path)
+        targets = run("cmake", "--build", tmp_path / "build", "--target", "help", cwd=tmp_path)
+        assert ("\nbench_driver_ftorch: " in targets) == (is_ours == "OFF")
+        assert ("is not measured: FTorch::ftorch is this library's own" in said) == (is_ours == "ON")
+
+
+@pytest.mark.slow
+def test_a_program_of_many_configurations_and_absolute_folders(tmp_path: Path) -> None:
+    """In the build of a user's project, then with what that has installed."""
+    folder, libdir = tmp_path / "build", tmp_path / "store" / "lib"
+    options = (f"-DCMAKE_INSTALL_LIBDIR={libdir}", f"-DCMAKE_INSTALL_PREFIX={tmp_path / 'prefix'}",
+               f"-DPython_EXECUTABLE={sys.executable}", "-DFTN_PYTORCH_INSTALL=ON")  # fmt: skip
+    run("cmake", "-S", HERE / "add_subdirectory", "-B", folder, "-G", "Ninja Multi-Config", *options, cwd=tmp_path)
+    run("cmake", "--build", folder, "--config", "Release", cwd=tmp_path)
+    assert run(folder / "Release" / "program", SCRIPT, cwd=tmp_path) == "15\n"
+    run("cmake", "--install", folder, "--config", "Release", cwd=tmp_path)
+    shutil.rmtree(folder)
+    user = tmp_path / "user"
+    user.mkdir()
+    program = build("find_package", user, f"-Dftn_pytorch_DIR={libdir / 'cmake' / 'ftn_pytorch'}")
+    assert run(program, SCRIPT, cwd=user) == "15\n"
