@@ -20,12 +20,22 @@ ctest = ctest --test-dir build/$(1)$(tag) --output-on-failure --no-tests=error $
 pytest = FTN_PYTORCH_BUILD_DIR="$$PWD/build/dev$(tag)" "$$FTN_PYTORCH_PYTHON" -m pytest -n $$CTEST_PARALLEL_LEVEL \
   --dist worksteal $(1) tests | tee build/pytest$(2).log
 
+# $(call stage,name): what follows is that stage of a run, until the next one; build/stages has when each began
+stage = @printf '%s %s\n' "$$(date +%s)" '$(1)' >>build/stages
+# What the stages took so far
+minutes = { cat build/stages; date +%s; } | awk 'NR == 1 { first = $$1 } \
+  NR > 1 { printf "%6.1f  %s\n", ($$1 - begin) / 60, name } { begin = $$1; sub(/[0-9]+ ?/, ""); name = $$0 } \
+  END { printf "%6.1f  all\n", (begin - first) / 60 }'
+# $(call untested,log of pytest...,log of ctest...): the reasons of what was skipped, in one line
+untested = { sed -nE "s/^SKIPPED \[[0-9]+\] [^ ]+ (could not import '([^']+)'.*|(.*))/\2\3/p" $(1); \
+  sed -nE 's/^[ \t]*[0-9]+ - (\S+) \(Skipped\).*/\1/p' $(2); } | sort -u | paste -sd ';' | sed 's/;/; /g; s/^/not tested here: /'
+
 help:
 	@echo 'make first  install what is missing, build, and run the first program of README.md: a minute'
 	@echo 'make demo   install what is missing, build, and train a closure inside a running Fortran model: three minutes'
 	@echo 'make docs   build the documentation site, build/docs/site/index.html: a minute'
 	@echo 'make check  install what is missing, and look at the sources: a minute'
-	@echo 'make test   make check, build, and run the tests: twelve minutes on two cores'
+	@echo 'make test   make check, build, and run the tests: 21 minutes on two cores'
 	@echo 'make test-all  make test, and what takes longer: sanitizers, installed copies, long examples: forty minutes'
 	@echo 'make test-gpu  build and run the tests of arrays on a GPU; they are skipped where there is none'
 	@echo 'make test-tools  tests with a browser, of tools in packages of their own: ten minutes'
@@ -60,7 +70,10 @@ demo:
 	  examples/online_closure/closure.py out/online_closure
 
 check:
+	@mkdir -p build; rm -f build/stages
+	$(call stage,setup)
 	@cmake/setup.sh test
+	$(call stage,checks)
 	@$(environment); $(call configure,dev,-DFTN_PYTORCH_SLOW_TESTS=OFF)
 	@echo '== Static checks'
 	@$(environment); FTN_PYTORCH_BUILD_DIR='build/dev$(tag)' cmake/check.sh
@@ -69,32 +82,47 @@ check:
 # of the preset debug.
 test: check
 	@echo '== Build with optimisation, and the compiled tests'
+	$(call stage,build)
 	@$(environment); cmake --build build/dev$(tag)
+	$(call stage,ctest)
 	@$(environment); $(call ctest,dev,-LE '^slow$$')
 	@echo '== Python, documentation and layout'
+	$(call stage,pytest)
 	@$(environment); $(call pytest,-m 'not slow')
+	@echo '== Minutes'
+	@$(minutes)
+	@$(call untested,build/pytest.log,build/dev$(tag)/ctest.log)
 	@echo '== Closing lines'
 	@grep -h 'tests passed' build/dev$(tag)/ctest.log
 	@tail -n 1 build/pytest.log
 
 # On top of that, all that is marked slow, and sanitizers.
+space := $(subst ,, )
+sanitized := test_core test_embed test_plugin test_recording test_direct test_direct_training test_saved_recording test_tensor_values
 test-all: test
 	@echo '== Build of what only slow tests need, and the slow compiled tests'
+	$(call stage,slow build)
 	@$(environment); $(call configure,dev,-DFTN_PYTORCH_SLOW_TESTS=ON)
 	@$(environment); cmake --build build/dev$(tag)
+	$(call stage,slow ctest)
 	@$(environment); $(call ctest,dev,-L '^slow$$',-slow)
 ifeq ($(tag),)
-	@echo '== Sanitizers: core, with and without Python'
+	@echo '== Sanitizers: the library with and without Python, plug-in and recordings'
+	$(call stage,sanitizers)
 	@$(environment); $(call configure,asan)
-	@$(environment); cmake --build build/asan --target test_core test_embed fuzz_abi fuzz_archive
-	@$(environment); $(call ctest,asan,-R '^(test_(core|embed)|stress_fuzz_(abi|archive))$$')
+	@$(environment); cmake --build build/asan --target $(sanitized) fuzz_abi fuzz_archive
+	@$(environment); $(call ctest,asan,-R '^($(subst $(space),|,$(sanitized))|stress_fuzz_(abi|archive))$$')
 	@echo '== Sanitizer for threads: the parts without Python'
 	@$(environment); $(call configure,tsan)
 	@$(environment); cmake --build build/tsan --target races
 	@$(environment); $(call ctest,tsan,-R '^stress_races$$')
 endif
 	@echo '== Slow tests of Python, installation and documentation'
+	$(call stage,slow pytest)
 	@$(environment); $(call pytest,-m slow,-slow)
+	@echo '== Minutes'
+	@$(minutes)
+	@$(call untested,build/pytest.log build/pytest-slow.log,build/dev$(tag)/ctest.log build/dev$(tag)/ctest-slow.log)
 	@echo '== Closing lines'
 	@grep -h 'tests passed' $(patsubst %,build/%.log,dev$(tag)/ctest dev$(tag)/ctest-slow $(if $(tag),,asan/ctest tsan/ctest))
 	@tail -qn 1 build/pytest.log build/pytest-slow.log

@@ -101,6 +101,7 @@ missing_packages() {
   printf '#if !__has_include(<gtest/gtest.h>)\n#error\n#endif\n' | "${CXX:-g++}" -E -x c++ - >/dev/null 2>&1 ||
     echo libgtest-dev
   have valgrind || echo valgrind
+  have strace || echo strace
   have mpirun || echo openmpi-bin
   have mpifort || echo libopenmpi-dev
   [ -n "$hosts" ] || return 0
@@ -147,7 +148,7 @@ check_environment() {
 import re, shutil, sys
 from importlib import metadata
 names = {distribution.metadata["Name"].lower() for distribution in metadata.distributions()}
-for line in sys.stdin.read().split():
+for line in sys.stdin.read().splitlines():
     name = re.match(r"[\w.-]+", line)[0].lower()
     if name not in names and not shutil.which(name):
         print(repr(line))')

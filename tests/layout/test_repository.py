@@ -118,9 +118,31 @@ def test_the_oldest_python_is_the_same_everywhere() -> None:
     assert set(found.values()) <= {"3.10", "10"}, found
 
 
+def test_the_minutes_of_make_test_are_the_same_everywhere() -> None:
+    pages = [(ROOT / name).read_text() for name in ("README.md", "Makefile", "CONTRIBUTING.md")]
+    found = [each for page in pages for each in re.findall(r"(?:runs? the tests:|mistakes within) (\S+) minutes", page)]
+    assert len(found) == 4 and len(set(found)) == 1
+
+
+def test_the_workflow_tries_a_torch_without_the_direct_path() -> None:
+    workflow = (ROOT / ".github" / "workflows" / "ci.yml").read_text()
+    oldest = re.search(r"VERSION_LESS ([\d.]+)\)", (ROOT / "cmake" / "FtnPytorchTorch.cmake").read_text())[1]
+    tried = re.search(r'torch: "torch==([\d.]+)"', workflow)[1]
+    assert [*map(int, tried.split("."))] < [*map(int, oldest.split("."))]
+
+
+def test_requirements_are_pinned() -> None:
+    """So a run can be repeated; of some, the newest are not for the oldest Python."""
+    files = [*(ROOT / "cmake").glob("requirements*.txt"), *(ROOT / "tests" / "tools").glob("requirements*.txt")]
+    lines = [line for file in files for line in file.read_text().splitlines() if not line.startswith("#")]
+    assert len(lines) > 30
+    assert not [line for line in lines if not re.fullmatch(r'\S+==\S+|\S+==\S+; .+|\S+; python_version < "3.11"', line)]
+
+
 def test_make_installs_what_the_commands_of_readme_need() -> None:
     extras = re.search(r"^lint = \[(.+)\]", (ROOT / "pyproject.toml").read_text(), re.MULTILINE)[1]
-    assert set(re.findall(r'"(.+?)"', extras)) <= set((ROOT / "cmake" / "requirements.txt").read_text().split("\n"))
+    installed = (ROOT / "cmake" / "requirements.txt").read_text()
+    assert set(re.findall(r'"([\w-]+)', extras)) <= set(re.findall(r"^[\w-]+", installed, re.MULTILINE))
 
 
 @pytest.mark.parametrize(

@@ -213,13 +213,14 @@ def test_types_are_converted_into_those_that_are_kept():
     assert replay[3][0].tolist() == [2, 2]
 
 
-def states():
-    for kind in ("ring", "reservoir", "prioritised"):
-        for limit in (float("inf"), 0):
-            yield pytest.param({"kind": kind, "memory_limit": limit}, id=f"{kind}-{limit}")
+STATES = [
+    pytest.param({"kind": kind, "memory_limit": limit}, id=f"{kind}-{limit}")
+    for kind in ("ring", "reservoir", "prioritised")
+    for limit in (float("inf"), 0)
+]
 
 
-@pytest.mark.parametrize("options", states())
+@pytest.mark.parametrize("options", STATES)
 @pytest.mark.parametrize("count", [0, 2, 9])
 def test_a_state_goes_on_bit_for_bit(options, count, tmp_path):
     def make(seed):
