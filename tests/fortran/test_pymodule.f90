@@ -1,6 +1,7 @@
 ! SPDX-License-Identifier: MIT
 !> A torch_pymodule loads scripts with options and configuration, and calls all of their functions.
 program test_pymodule
+   use, intrinsic :: iso_c_binding, only : c_loc
    use, intrinsic :: iso_fortran_env, only : int64, real32, real64
    use check, only : expect, expect_status, expect_text, finish, script
    use ftn_pytorch
@@ -206,18 +207,23 @@ contains
 
    subroutine takes_options()
       type(torch_pymodule) :: model
-      type(torch_results) :: results
-      character(:), allocatable :: text, errmsg
-      real(real64) :: x(3)
-      real(real32) :: y(3)
+      character(:), allocatable :: errmsg
+      real(real64), target :: x(3, 2)
+      real(real32) :: y(3, 2)
       integer :: stat
 
       x = 1
+      call model%load(script("look.py"))
+      call looks_like("no options", model, x, [3, 2], "float64", is_shared=.true.)
+      call model%load(script("look.py"), layout="same")
+      call looks_like("layout=", model, x, [2, 3], "float64", is_shared=.true.)
+      call model%load(script("look.py"), dtype="float32")
+      call looks_like("dtype=", model, x, [3, 2], "float32", is_shared=.false.)
+      call model%load(script("look.py"), inputs="copy")
+      call looks_like("inputs=", model, x, [3, 2], "float64", is_shared=.false.)
       call model%load(script("look.py"), layout="same", mode="safe", dtype="float32", device="cpu", &
          inputs="copy", cast=.true.)
-      call model%call("look", [torch_in(x)], results)
-      call results%scalar("dtype", text)
-      call expect(text == "float32", "dtype= casts inputs")
+      call looks_like("all options", model, x, [2, 3], "float32", is_shared=.false.)
       call model%load(script("look.py"))
       call model%forward([torch_in(x)], [torch_out(y)], stat=stat)
       call expect_status(stat, FTN_PYTORCH_ERR_DTYPE, "outputs are not narrowed")
@@ -225,9 +231,48 @@ contains
       call model%forward([torch_in(x)], [torch_out(y)], stat=stat)
       call expect(stat == 0 .and. all(y == 2), "outputs are narrowed with cast=")
       call model%load(script("look.py"), layout="sideways", stat=stat, errmsg=errmsg)
-      call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "unknown layout")
-      call expect_text(errmsg, "reversed", "unknown layout: the known ones")
+      call is_refused("layout", "reversed", stat, errmsg)
+      call model%load(script("look.py"), mode="careful", stat=stat, errmsg=errmsg)
+      call is_refused("mode", "checked", stat, errmsg)
+      call model%load(script("look.py"), dtype="float31", stat=stat, errmsg=errmsg)
+      call is_refused("dtype", "float32", stat, errmsg)
+      call model%load(script("look.py"), inputs="borrow", stat=stat, errmsg=errmsg)
+      call is_refused("inputs", "share", stat, errmsg)
+      call model%load(script("look.py"), device="abacus", stat=stat, errmsg=errmsg)
+      call expect_status(stat, FTN_PYTORCH_ERR_DEVICE, "unknown device")
+      call expect_text(errmsg, "abacus", "unknown device: the message")
    end subroutine takes_options
+
+   !> A value of an option is answered with one that is right.
+   subroutine is_refused(option, named, stat, errmsg)
+      character(*), intent(in) :: option, named, errmsg
+      integer, intent(in) :: stat
+
+      call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "unknown " // option)
+      call expect_text(errmsg, named, "unknown " // option // ": the message")
+   end subroutine is_refused
+
+   !> What the script sees of an array: extents, the last axis of Python first; type; whether it is the memory itself
+   subroutine looks_like(what, model, x, extents, dtype, is_shared)
+      character(*), intent(in) :: what, dtype
+      type(torch_pymodule), intent(in) :: model
+      real(real64), intent(in), target, contiguous :: x(:, :)
+      integer, intent(in) :: extents(:)
+      logical, intent(in) :: is_shared
+
+      type(torch_results) :: results
+      character(:), allocatable :: text
+      integer(int64), pointer :: found(:)
+      integer(int64) :: address
+
+      call model%call("look", [torch_in(x)], results)
+      call results%to_array("shape", found)
+      call expect(all(found == extents), what // ": extents")
+      call results%scalar("dtype", text)
+      call expect(text == dtype, what // ": type is " // text)
+      call results%scalar("address", address)
+      call expect((address == transfer(c_loc(x), address)) .eqv. is_shared, what // ": memory")
+   end subroutine looks_like
 
    subroutine reports_failures()
       type(torch_pymodule) :: model

@@ -130,21 +130,29 @@ def test_files_that_do_not_fit(tmp_path, fails):
         ReplayData(Replay(10))
 
 
-def test_the_trained_module_is_exported(tmp_path):
+@pytest.fixture
+def online():
+    """A network that was trained."""
     replay = filled()
     online = Online(Line())
     for number in range(0, len(replay), 10):
         online.step(*replay[number : number + 10])
+    return online
+
+
+def test_the_trained_module_is_exported(online, tmp_path):
     x = torch.randn(4, 2)
-    expected = online(x)
     script = str(tmp_path / "line.pt")
     torch.jit.trace(online.module.net, x).save(script)
-    assert torch.equal(torch.jit.load(script)(x), expected)
-    if not all(map(pytest.importorskip, ("onnx", "onnxscript", "onnxruntime"))):
-        return
-    import onnxruntime
+    assert torch.equal(torch.jit.load(script)(x), online(x))
 
+
+def test_the_trained_module_is_exported_to_onnx(online, tmp_path):
+    pytest.importorskip("onnx")
+    pytest.importorskip("onnxscript")
+    onnxruntime = pytest.importorskip("onnxruntime")
+    x = torch.randn(4, 2)
     model = str(tmp_path / "line.onnx")
     online.module.to_onnx(model, (x,), dynamo=True, verbose=False)
     (found,) = onnxruntime.InferenceSession(model).run(None, {"x": x.numpy()})
-    assert torch.allclose(torch.from_numpy(found), expected)
+    assert torch.allclose(torch.from_numpy(found), online(x))
