@@ -92,6 +92,8 @@ def expect_complete(core: Path, build_dir: Path) -> None:
     for place in places:
         assert (core.parent / place).exists(), place
     assert list(core.parent.glob("libftn_pytorch_python3.*.so"))
+    # the plug-in is opened only where it is said for which torch it was built
+    assert {file.suffix for file in core.parent.glob("libftn_pytorch_direct.*")} in (set(), {".so", ".torch"})
 
 
 def test_many_configurations_have_the_layout_of_one(linked) -> None:
@@ -135,7 +137,7 @@ def test_a_program_of_many_configurations_and_absolute_folders(tmp_path: Path) -
     """In the build of a user's project, then with what that has installed."""
     folder, libdir = tmp_path / "build", tmp_path / "store" / "lib"
     options = (f"-DCMAKE_INSTALL_LIBDIR={libdir}", f"-DCMAKE_INSTALL_PREFIX={tmp_path / 'prefix'}",
-               f"-DPython_EXECUTABLE={sys.executable}", "-DFTN_PYTORCH_INSTALL=ON")  # fmt: skip
+               f"-DPython_EXECUTABLE={sys.executable}", "-DFTN_PYTORCH_INSTALL=ON", "-DFTN_PYTORCH_DIRECT=OFF")  # fmt: skip
     run("cmake", "-S", HERE / "add_subdirectory", "-B", folder, "-G", "Ninja Multi-Config", *options, cwd=tmp_path)
     run("cmake", "--build", folder, "--config", "Release", cwd=tmp_path)
     assert run(folder / "Release" / "program", SCRIPT, cwd=tmp_path) == "15\n"
