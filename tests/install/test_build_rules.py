@@ -104,17 +104,24 @@ def test_many_configurations_have_the_layout_of_one(linked) -> None:
 def test_an_absolute_folder_of_libraries(linked, build_dir: Path, tmp_path: Path) -> None:
     """As some package managers pass it: it may lie outside the prefix."""
     libdir, prefix = tmp_path / "store" / "lib", tmp_path / "prefix"
-    folder = linked(ROOT, f"-DCMAKE_INSTALL_LIBDIR={libdir}", f"-DCMAKE_INSTALL_PREFIX={prefix}")
+    options = (f"-DCMAKE_INSTALL_LIBDIR={libdir}", f"-DCMAKE_INSTALL_PREFIX={prefix}", "-DFTN_PYTORCH_FTORCH=ON")
+    folder = linked(ROOT, *options)
     expect_complete(next(folder.rglob("libftn_pytorch.so")), folder)
-    for file in (build_dir / "fortran").glob("*.f90"):
-        shutil.copy(file, folder / "fortran")
+    for part in ("fortran", "fortran/ftorch"):
+        for file in (build_dir / part).glob("*.f90"):
+            shutil.copy(file, folder / part)
     run("cmake", "--install", folder, cwd=tmp_path)
     expect_complete(libdir / "libftn_pytorch.so", folder)
-    path = {"PKG_CONFIG_PATH": str(libdir / "pkgconfig")}
-    known = {name: Path(run("pkg-config", f"--variable={name}", "ftn_pytorch", cwd=tmp_path, **path).strip()).resolve()
-             for name in ("libdir", "includedir", "fortran_dir")}  # fmt: skip
-    below = {"includedir": prefix / "include", "fortran_dir": prefix / "share" / "ftn_pytorch" / "fortran"}
-    assert known == {"libdir": libdir, **below}
+    share = prefix / "share" / "ftn_pytorch"
+    path = {"PKG_CONFIG_PATH": f"{libdir / 'pkgconfig'}:{share / 'ftorch' / 'lib' / 'pkgconfig'}"}
+    for package, name, place in (
+        ("ftn_pytorch", "libdir", libdir),
+        ("ftn_pytorch", "includedir", prefix / "include"),
+        ("ftn_pytorch", "fortran_dir", share / "fortran"),
+        ("ftorch", "fortran_dir", share / "ftorch" / "fortran"),
+    ):
+        told = run("pkg-config", f"--variable={name}", package, cwd=tmp_path, **path)
+        assert Path(told.strip()).resolve() == place and place.is_dir(), (package, name)
     assert run(prefix / "bin" / "ftn_pytorch", "--version", cwd=tmp_path)
 
 
@@ -136,8 +143,8 @@ def test_a_benchmark_of_ftorch_is_not_linked_with_modules_of_our_own(tmp_path: P
 def test_a_program_of_many_configurations_and_absolute_folders(tmp_path: Path) -> None:
     """In the build of a user's project, then with what that has installed."""
     folder, libdir = tmp_path / "build", tmp_path / "store" / "lib"
-    options = (f"-DCMAKE_INSTALL_LIBDIR={libdir}", f"-DCMAKE_INSTALL_PREFIX={tmp_path / 'prefix'}",
-               f"-DPython_EXECUTABLE={sys.executable}", "-DFTN_PYTORCH_INSTALL=ON", "-DFTN_PYTORCH_DIRECT=OFF")  # fmt: skip
+    options = [f"-DCMAKE_INSTALL_LIBDIR={libdir}", f"-DCMAKE_INSTALL_PREFIX={tmp_path / 'prefix'}"]
+    options += [f"-DPython_EXECUTABLE={sys.executable}", "-DFTN_PYTORCH_INSTALL=ON", "-DFTN_PYTORCH_DIRECT=OFF"]
     run("cmake", "-S", HERE / "add_subdirectory", "-B", folder, "-G", "Ninja Multi-Config", *options, cwd=tmp_path)
     run("cmake", "--build", folder, "--config", "Release", cwd=tmp_path)
     assert run(folder / "Release" / "program", SCRIPT, cwd=tmp_path) == "15\n"
