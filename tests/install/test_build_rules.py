@@ -75,15 +75,6 @@ def test_the_environment_of_a_checkout_is_written_and_read(checkout: Path) -> No
     assert told.splitlines() == [str(python)] * 2
 
 
-def test_libraries_of_a_checkout_are_linked(checkout: Path, linked) -> None:
-    linked(checkout)
-
-
-@pytest.mark.slow
-def test_the_first_command_of_the_readme(checkout: Path) -> None:
-    assert re.search(r"loss +\d", run("make", "first", cwd=checkout, FTN_PYTORCH_PYTHON=sys.executable))
-
-
 def expect_complete(core: Path, build_dir: Path) -> None:
     """The library finds what it looks for beside itself, and by the paths that are compiled into it."""
     compiled = json.loads((build_dir / "compile_commands.json").read_text())
@@ -94,6 +85,16 @@ def expect_complete(core: Path, build_dir: Path) -> None:
     assert list(core.parent.glob("libftn_pytorch_python3.*.so"))
     # the plug-in is opened only where it is said for which torch it was built
     assert {file.suffix for file in core.parent.glob("libftn_pytorch_direct.*")} in (set(), {".so", ".torch"})
+
+
+def test_libraries_of_a_checkout_are_linked(checkout: Path, linked) -> None:
+    folder = linked(checkout)
+    expect_complete(folder / "lib" / "libftn_pytorch.so", folder)
+
+
+@pytest.mark.slow
+def test_the_first_command_of_the_readme(checkout: Path) -> None:
+    assert re.search(r"loss +\d", run("make", "first", cwd=checkout, FTN_PYTORCH_PYTHON=sys.executable))
 
 
 def test_many_configurations_have_the_layout_of_one(linked) -> None:
