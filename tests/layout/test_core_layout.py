@@ -261,7 +261,7 @@ def test_exports_have_nothing_of_a_static_standard_library(exports: str, tmp_pat
         '#include <iostream>\n#include <vector>\nextern "C" const void* fpt_direct_table_get() {\n'
         "  static std::vector<int> numbers(3);\n  std::cout << numbers.size();\n  return &numbers;\n}\n"
     )
-    link = ["-shared", "-fPIC", "-static-libstdc++", f"-Wl,--version-script={SRC / exports}"]
+    link = ["-shared", "-fPIC", "-static-libstdc++", "-Xlinker", f"--version-script={SRC / exports}"]
     subprocess.run(["g++", *link, source, "-o", library], check=True)
     assert exported_by(library) == ["fpt_direct_table_get"]
 
