@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from recorded_attack import by_hand, crossed  # noqa: E402
+from recorded_attack import by_hand, crossed, steps  # noqa: E402
 from recorded_attack.crossing import KINDS, PLACES, WAYS  # noqa: E402
 from recorded_attack.running import VARIED_FROM, change_matters, shows_a_change, verdict  # noqa: E402
 
@@ -131,6 +131,14 @@ def test_chosen(case):
     name, varied = case
     kind, why, _ = verdict(texts()[name], varied)
     assert kind != "WRONG", f"{why}\n{texts()[name]}"
+
+
+@pytest.mark.parametrize("name", steps())
+def test_no_step_is_made_too_often(name):
+    text = steps()[name]
+    kind, why, _ = verdict(text, calls=10)
+    assert kind != "WRONG", f"{why}\n{text}"
+    assert kind == "refused" or not name.endswith("refused")
 
 
 @pytest.mark.slow

@@ -80,6 +80,10 @@ class Trials:
         recorder = self._recorder
         if self._is_trial or recorder.obstacle or self._is_elsewhere():
             return
+        if not is_live(optimizer):
+            # what its step changes besides tensors is not known, so a trial of it could not be undone
+            recorder.stepping = optimizer
+            return
         if any(callable(value) for value in (*args[1:], *kwargs.values())):
             recorder.obstacle = f"the step of {type(optimizer).__name__} is given a closure"
             return
@@ -131,7 +135,7 @@ class Trials:
         except BaseException:
             recorder.is_paused = False
             raise
-        # an optimizer of the user may count in fields of its own; state may be made in the first step
+        # state may be made in the first step
         known = [(each, dict(each)) for each in (vars(optimizer), *optimizer.param_groups, optimizer.state)]
         known += [(each, dict(each)) for each in optimizer.state.values() if isinstance(each, dict)]
         for place, source in enumerate(sources_of(optimizer)):
@@ -141,7 +145,7 @@ class Trials:
         recorder.trace = trace
         recorder.is_paused = False
         try:
-            optimizer.step()
+            type(optimizer).step(optimizer)  # a program may have put one of its own in front of that of torch
         finally:
             recorder.is_paused = True
             for container, before in known:
@@ -164,13 +168,15 @@ def _other_count(value: float, place: int) -> float:
 
 
 def _tensors_of(optimizer: Any) -> Iterator[Any]:
-    """Parameters, gradients and state of an optimizer."""
+    """Parameters, gradients and state of an optimizer, that of a parameter included which has left its group."""
     for group in optimizer.param_groups:
-        for parameter in group["params"]:
-            state = optimizer.state.get(parameter, {})
-            values = state.values() if isinstance(state, dict) else ()
-            yield from (each for each in (parameter, parameter.grad, *values) if isinstance(each, torch.Tensor))
-        yield from (each for each in group.values() if isinstance(each, torch.Tensor))
+        for value in (*group["params"], *(parameter.grad for parameter in group["params"]), *group.values()):
+            if isinstance(value, torch.Tensor):
+                yield value
+    for state in optimizer.state.values():
+        for value in state.values() if isinstance(state, dict) else ():
+            if isinstance(value, torch.Tensor):
+                yield value
 
 
 def find(steps: Steps, recorder: Recorder, listed: list[tuple]) -> tuple[list[Branch], str]:

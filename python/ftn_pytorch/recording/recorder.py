@@ -217,7 +217,7 @@ class Recorder(private_names.dispatch_mode() or object):  # type: ignore[misc]
             self.refuse(f"the shape of a result depends on numbers in tensors ({operator})")
 
     def _is_count(self, operator: Any, args: Any) -> bool:
-        is_step = self.stepping is not None or self.values is not None
+        is_step = self.trace is not None or self.values is not None
         return is_step and operator is _ITEM and id(args[0]) in self.counts
 
     def _is_comparison(self, operator: Any, args: Any) -> bool:

@@ -27,10 +27,11 @@ class Source(NamedTuple):
 
 
 def is_live(optimizer: Any) -> bool:
-    """True for a class of torch, whose numbers are understood. Others may do anything with theirs: a rule that two
-    points show need not hold for a third.
+    """True for a class of torch with the step of torch, whose numbers are understood. Others may do anything with
+    theirs: a rule that two points show need not hold for a third.
     """
-    return type(optimizer).__module__.startswith("torch.optim")
+    kind = type(optimizer)
+    return all(getattr(each, "__module__", "").startswith("torch.optim") for each in (kind, kind.step))
 
 
 def is_setting(value: Any) -> bool:

@@ -9,7 +9,7 @@ reach them, ``own_optimizers`` cases of rules for a step; the folder ``cases`` h
 from __future__ import annotations
 
 from .crossing import crossed
-from .own_optimizers import own_optimizers
+from .own_optimizers import own_optimizers, steps
 from .texts import FOLDER, blocks, file
 
 # steps that many cases have, each in place of a line of that name
@@ -34,7 +34,7 @@ def step(x):
 def by_hand() -> dict[str, str]:
     """The cases that were written by hand, by name."""
     text = "".join(each.read_text() for each in sorted((FOLDER / "cases").glob("*.txt")))
-    return {**own_optimizers(), **blocks(_with_steps(text))}
+    return {**own_optimizers(), **steps(), **blocks(_with_steps(text))}
 
 
 def recordable() -> dict[str, str]:
@@ -48,4 +48,4 @@ def _with_steps(text: str) -> str:
     return text
 
 
-__all__ = ["by_hand", "crossed", "recordable"]
+__all__ = ["by_hand", "crossed", "recordable", "steps"]

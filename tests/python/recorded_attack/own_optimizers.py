@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Optimizers that a user has written: rules by which a step is made of a rate, and ways in which it changes."""
+"""Optimizers that a user has written: rules by which a step is made of a rate, and ways in which it changes; steps that
+change more than parameters."""
 
 from __future__ import annotations
+
+from .texts import blocks, file
 
 # how far a step goes, as a term of group, p and self; and what is changed, the rate if nothing
 RULES = {
@@ -77,4 +80,42 @@ def own_optimizers() -> dict[str, str]:
         text = _TEXT.replace("{RULE}", rule)
         ways = {"own change": f"def change(): {change}"} if change else CHANGES
         found |= {f"own optimizer, {name}, {way}": f"{text}{lines}\n" for way, lines in ways.items()}
+    return found
+
+
+_BEFORE_STEPS = """
+class Descent(torch.optim.Optimizer):
+    def __init__(self, params, lr): super().__init__(params, dict(lr=lr))
+    def all(self): return self.param_groups[0]["params"]
+    @torch.no_grad()
+    def step(self, closure=None):
+        for place, p in enumerate(self.all()):
+            self.move(p, place)
+class Wrapper(Descent):
+    def __init__(self, base):
+        super().__init__([p for group in base.param_groups for p in group["params"]], 0.1)
+        self.base, self.count = base, 0
+        self.slow = [p.detach().clone() for p in self.all()]
+net, left = nn.Linear(3, 1), nn.Linear(3, 1)
+log = []
+"""
+_TRAIN = """
+@recorded
+def step(x):
+    net.zero_grad()
+    loss = net(x).square().mean()
+    loss.backward()
+    optimizer.step()
+    {THEN}
+    return loss
+def change(): pass
+"""
+
+
+def steps() -> dict[str, str]:
+    """Each step twice, as it is and in a function that is refused."""
+    found = {}
+    for name, text in blocks(file("steps.txt")).items():
+        for way, line in (("as it is", "pass"), ("refused", "log.append(1)")):
+            found[f"step, {name}, {way}"] = _BEFORE_STEPS + text + _TRAIN.replace("{THEN}", line)
     return found
