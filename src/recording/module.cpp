@@ -199,6 +199,9 @@ class Replay {
 
   std::exception_ptr compute(Frame& frame, const std::vector<at::Tensor>& inputs, const std::vector<double>& numbers,
                              bool is_captured) const {
+    if (inputs.size() != inputs_.size())
+      throw py::value_error("a recording of " + std::to_string(inputs_.size()) + " tensors is given " +
+                            std::to_string(inputs.size()));
     for (std::size_t i = 0; i < inputs.size(); ++i) frame.slots[static_cast<std::size_t>(inputs_[i])] = inputs[i];
     const py::gil_scoped_release others;
     try {

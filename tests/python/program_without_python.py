@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from ftn_pytorch.recording.recorded_call import leaves
+from ftn_pytorch.recording.arguments import leaves
 from ftn_pytorch.values.dtypes import TABLE
 
 CODES = {f"torch.{each.name}": each.code for each in TABLE if each.code is not None}

@@ -22,7 +22,7 @@ from ftn_pytorch.checkpoint import recordings
 from ftn_pytorch.checkpoint.script import ScriptCheckpoint
 from ftn_pytorch.errors import FtnPytorchError
 from ftn_pytorch.recording import distinct, function
-from ftn_pytorch.recording.recorded_call import leaves
+from ftn_pytorch.recording.arguments import leaves
 from ftn_pytorch.recording.recorder import ALONE
 from ftn_pytorch.values import optimizer_settings
 from ftn_pytorch.values.results import parts_of

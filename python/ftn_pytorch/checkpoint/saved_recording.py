@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import torch
 
 from ..errors import FtnPytorchError, did_you_mean
-from ..recording.recorded_call import leaves
+from ..recording.arguments import leaves
 from ..recording.saved_tape import Misfit, SavedTape
 from ..script.conventions import FORWARD, TRAIN
 from ..system import log

@@ -11,7 +11,8 @@ import torch
 from ..errors import is_of_memory
 from ..system import private_names
 from ..system.tensor_bytes import bytes_of
-from .recorded_call import Tape, tensors_in
+from .arguments import tensors_in
+from .recorded_call import Tape
 from .recorder import TOO_LITTLE, Recorder
 from .returned import filled, parts
 from .tape import Operation, Slot

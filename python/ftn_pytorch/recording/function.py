@@ -15,8 +15,9 @@ from ..errors import FtnPytorchError
 from ..system import log, private_names, thread_recorder
 from ..values import user_objects
 from . import collectives, comparison, cuda_graphs, extension
+from .arguments import leaves, tensors_in
 from .bindings import Facts, difference
-from .recorded_call import Tape, leaves, record, tensors_in
+from .recorded_call import Tape, record
 from .recorder import ALONE
 from .returned import filler, mapped, parts
 from .tape import is_ordinary, modes

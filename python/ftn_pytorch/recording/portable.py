@@ -12,7 +12,8 @@ from ..ranks import sums
 from ..system import private_names
 from ..values.results import parts_of
 from . import tape as tapes
-from .recorded_call import Given, Tape
+from .arguments import Given
+from .recorded_call import Tape
 from .returned import PLAIN, Item
 from .traced_numbers import CONSTANT
 

@@ -3,11 +3,10 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 import random
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -17,6 +16,7 @@ from torch.utils.weak import TensorWeakRef
 from ..system import private_names
 from ..values.optimizer_settings import sources_of
 from . import extension, optimizer_numbers
+from .arguments import Given, Held, arguments_of, leaves, tensors_in
 from .bindings import Binding, Facts, Watch, difference
 from .optimizer_numbers import Trials
 from .python_effects import Calls
@@ -37,19 +37,7 @@ from .tensor_effects import Outside, changes_of
 from .traced_numbers import Branch, Number, formula_of
 
 _NEVER = sys.maxsize
-
-
-class Given(NamedTuple):
-    """An argument, or an item of one that is a container."""
-
-    name: str
-    """Of the parameter; empty for an item, and where there is none."""
-    value: Any
-    """Other than a tensor."""
-    dtype: Any = None
-    """Of a tensor."""
-    shape: tuple[int, ...] = ()
-    strides: tuple[int, ...] = ()
+_RETURN_IT = "return what is to go there, and put it there outside, or write into the tensors that are there"
 
 
 class Unrecordable(Exception):
@@ -112,41 +100,6 @@ class Gradient(NamedTuple):
     tensor: Any
 
 
-def leaves(value: Any) -> Iterator[Any]:
-    """What containers hold, in the order of the extension."""
-    if type(value) in (tuple, list):
-        for each in value:
-            yield from leaves(each)
-    elif type(value) is dict:
-        for each in value.values():
-            yield from leaves(each)
-    else:
-        yield value
-
-
-def arguments_of(function: Callable, args: tuple, named: dict[str, Any]) -> list[Given]:
-    """What a call is given, in the order of ``leaves``."""
-    try:
-        parameters = list(inspect.signature(function).parameters.values())
-    except (TypeError, ValueError):
-        parameters = []
-    names = [each.name if each.kind is not each.VAR_POSITIONAL else "" for each in parameters]
-    names += [""] * len(args)
-    found: list[Given] = []
-    for name, value in [*zip(names, args), *named.items()]:
-        for leaf in leaves(value):
-            own = name if leaf is value else ""
-            if isinstance(leaf, torch.Tensor) and is_ordinary(leaf):
-                found.append(Given(own, None, leaf.dtype, tuple(leaf.shape), leaf.stride()))
-            else:
-                found.append(Given(own, leaf))
-    return found
-
-
-def tensors_in(args: tuple, named: dict[str, Any]) -> list[Any]:
-    return [leaf for leaf in leaves((args, named)) if isinstance(leaf, torch.Tensor)]
-
-
 def record(
     function: Callable, args: tuple, named: dict[str, Any], others: tuple, facts: Facts, ignored: frozenset[str]
 ) -> tuple[Any, Tape | str]:
@@ -164,6 +117,7 @@ def record(
     rates = [(source, source.value()) for optimizer in watch.optimizers for source in sources_of(optimizer)]
     random_before = _random_of(watch)
     inputs = tensors_in(args, named)
+    held_before = Held(function, args, named)
     versions = [changes_of(each) for each in inputs]
     counts = [each for optimizer in watch.optimizers for each in optimizer_numbers.counts_of(optimizer)]
     recorder = Recorder(inputs, counts)
@@ -172,6 +126,8 @@ def record(
     try:
         if recorder.obstacle:
             raise Unrecordable(recorder.obstacle)
+        if changed := held_before.difference():
+            raise Unrecordable(f"{changed}: {_RETURN_IT}")
         _require_known(watch, calls, facts)
         _require_pure(watch, rates, calls)
         for path, state in _random_of(watch).items():

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: MIT
+"""Arguments of a call: tensors and other values in containers of Python, and whether a call leaves them alone."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import torch
+
+from .returned import PLAIN
+from .tape import address_of, is_ordinary
+
+
+class Given(NamedTuple):
+    """An argument, or an item of one that is a container."""
+
+    name: str
+    """Of the parameter; empty for an item, and where there is none."""
+    value: Any
+    """Other than a tensor."""
+    dtype: Any = None
+    """Of a tensor."""
+    shape: tuple[int, ...] = ()
+    strides: tuple[int, ...] = ()
+
+
+def leaves(value: Any) -> Iterator[Any]:
+    """What containers hold, in the order of the extension."""
+    if type(value) in (tuple, list):
+        for each in value:
+            yield from leaves(each)
+    elif type(value) is dict:
+        for each in value.values():
+            yield from leaves(each)
+    else:
+        yield value
+
+
+def _by_name(function: Callable, args: tuple, named: dict[str, Any]) -> list[tuple[str, Any]]:
+    """What a call is given; without a name for what has none."""
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        parameters = []
+    names = [each.name if each.kind is not each.VAR_POSITIONAL else "" for each in parameters]
+    names += [""] * len(args)
+    return [*zip(names, args), *named.items()]
+
+
+def arguments_of(function: Callable, args: tuple, named: dict[str, Any]) -> list[Given]:
+    """What a call is given, in the order of ``leaves``."""
+    found: list[Given] = []
+    for name, value in _by_name(function, args, named):
+        for leaf in leaves(value):
+            own = name if leaf is value else ""
+            if isinstance(leaf, torch.Tensor) and is_ordinary(leaf):
+                found.append(Given(own, None, leaf.dtype, tuple(leaf.shape), leaf.stride()))
+            else:
+                found.append(Given(own, leaf))
+    return found
+
+
+def tensors_in(args: tuple, named: dict[str, Any]) -> list[Any]:
+    return [leaf for leaf in leaves((args, named)) if isinstance(leaf, torch.Tensor)]
+
+
+class Held:
+    """What the arguments of a call hold before it."""
+
+    def __init__(self, function: Callable, args: tuple, named: dict[str, Any]) -> None:
+        self._known = [(name, value, list(_parts_of(value))) for name, value in _by_name(function, args, named)]
+
+    def difference(self) -> str:
+        """What the call has changed, other than elements of tensors; empty for nothing."""
+        for name, value, before in self._known:
+            now = list(_parts_of(value))
+            if len(now) != len(before) or not all(map(_is_same, before, now)):
+                what = "other memory" if isinstance(value, torch.Tensor) else "other contents"
+                return f"it gives an argument {what} ({name or type(value).__name__})"
+        return ""
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    return one is other or (type(one) is type(other) and isinstance(one, PLAIN) and repr(one) == repr(other))
+
+
+def _parts_of(value: Any) -> Iterator[Any]:
+    """The containers of an argument, their keys and what they hold, and the memory of tensors."""
+    yield value
+    if type(value) in (tuple, list):
+        for each in value:
+            yield from _parts_of(each)
+    elif type(value) is dict:
+        for key, each in value.items():
+            yield key
+            yield from _parts_of(each)
+    elif isinstance(value, torch.Tensor):
+        yield address_of(value)
