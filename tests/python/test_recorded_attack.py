@@ -51,6 +51,7 @@ metaclass property
 momentum of a batch normalisation
 monkeypatched method of a class
 name by its text
+name of a thread
 new_tensor
 numpy drawn and not used
 numpy generator
@@ -97,7 +98,6 @@ lock
 logging level
 monkeypatched math
 monkeypatched torch
-name of a thread
 numpy settings
 precision of matrix products
 print options

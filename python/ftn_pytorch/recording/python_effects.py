@@ -5,9 +5,11 @@ handed to other packages. Seen by the profiling hook of Python, in the one call 
 from __future__ import annotations
 
 import builtins
+import cProfile
 import gc
 import os
 import sys
+import threading
 import time
 from types import CodeType, FrameType
 from typing import Any
@@ -51,12 +53,15 @@ _OTHERS = {
     os.listdir: "looks at a folder",
     os.scandir: "looks at a folder",
     os.urandom: "draws random bytes of the system",
+    threading.get_ident: "asks which thread calls it",
+    threading.get_native_id: "asks which thread calls it",
 }
+_OF_THREADS = (threading.active_count.__code__, threading.enumerate.__code__)
 _STEP = torch.optim.Optimizer.profile_hook_step(open).__code__  # type: ignore[arg-type]
 """What runs first in the step of an optimizer, whatever its class."""
 _TODAY = ("now", "utcnow", "today")
 # what they read goes into texts for people
-_FOR_PEOPLE = ("logging", "warnings", "linecache", "traceback", "tqdm", "matplotlib")
+_FOR_PEOPLE = ("logging", "warnings", "linecache", "traceback", "tqdm", "matplotlib", "reprlib", "dataclasses")
 
 
 class Calls:
@@ -75,23 +80,38 @@ class Calls:
 
     def __enter__(self) -> Calls:
         self._previous = sys.getprofile()
+        if isinstance(self._previous, cProfile.Profile):
+            self._previous.disable()
+        elif self._previous is not None and not callable(self._previous):
+            # the hook of a profiler that is written in C could not be put back
+            self._recorder.refuse(f"a profiler looks on ({type(self._previous).__name__})")
+            return self
         sys.setprofile(self._see)
         return self
 
     def __exit__(self, *failure: Any) -> None:
-        sys.setprofile(self._previous)
+        if isinstance(self._previous, cProfile.Profile):
+            sys.setprofile(None)
+            self._previous.enable()
+        elif self._previous is None or callable(self._previous):
+            sys.setprofile(self._previous)
 
     def _see(self, frame: FrameType, event: str, argument: Any) -> None:
         if event == "call":
             if frame.f_code is _STEP:
                 optimizer = frame.f_locals["args"][0]
                 self.stepping[id(optimizer)] = optimizer
+            if frame.f_code in _OF_THREADS and self._concerns(frame):
+                self._refuse("asks which threads there are")
             if self._is_of_user(frame):
                 self.codes[frame.f_code] = None
             elif frame.f_back is not None and self._is_of_user(frame.f_back):
                 self._note_arguments(frame)
         elif event == "c_call" and (why := _reason(argument)) and self._concerns(frame):
-            self._recorder.refuse(f"it {why}, which a recording does once: do it outside, and pass the value")
+            self._refuse(why)
+
+    def _refuse(self, why: str) -> None:
+        self._recorder.refuse(f"it {why}, which a recording does once: do it outside, and pass the value")
 
     def _is_of_user(self, frame: FrameType) -> bool:
         name, file = frame.f_globals.get("__name__", ""), frame.f_code.co_filename

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import torch
 from torch.utils.weak import TensorWeakRef
 
+from ..errors import is_of_memory
 from ..system import private_names
 from ..values.optimizer_settings import sources_of
 from . import extension, optimizer_numbers
@@ -20,7 +21,7 @@ from .arguments import Given, Held, arguments_of, leaves, tensors_in
 from .bindings import Binding, Facts, Watch, difference
 from .optimizer_numbers import Trials
 from .python_effects import Calls
-from .recorder import Recorder
+from .recorder import TOO_LITTLE, Recorder
 from .returned import PLAIN, Item, mapped
 from .tape import (
     Operation,
@@ -108,14 +109,14 @@ def record(
     try:
         watch = Watch(function, (*others, *given), facts, ignored)
         obstacle = watch.obstacle()
-    except Exception as failure:  # of an object that does not like to be looked at
-        obstacle = f"what it uses cannot be looked at ({type(failure).__name__}: {failure})"
+        random_before = _random_of(watch)
+    except Exception as failure:
+        obstacle = _unseen(failure)
     if obstacle:
         return function(*args, **named), obstacle
     # who holds a gradient that the call takes away needs memory for one more
     held = [(each, None if each.grad is None else TensorWeakRef(each.grad)) for each in watch.parameters()]
     rates = [(source, source.value()) for optimizer in watch.optimizers for source in sources_of(optimizer)]
-    random_before = _random_of(watch)
     inputs = tensors_in(args, named)
     held_before = Held(function, args, named)
     versions = [changes_of(each) for each in inputs]
@@ -140,6 +141,15 @@ def record(
         return result, tape
     except Unrecordable as reason:
         return result, str(reason)
+    except Exception as failure:
+        return result, _unseen(failure)
+
+
+def _unseen(failure: Exception) -> str:
+    """Of an object that does not like to be looked at. The call is, or was, made all the same."""
+    if is_of_memory(failure):
+        return TOO_LITTLE
+    return f"what it uses cannot be looked at ({type(failure).__name__}: {failure})"
 
 
 def _random_of(watch: Watch) -> dict[str, Any]:
@@ -153,6 +163,8 @@ def _random_of(watch: Watch) -> dict[str, Any]:
 
 
 def _state_of(generator: Any) -> Any:
+    if isinstance(generator, random.SystemRandom):
+        return None  # it has none; who draws from it is seen asking the system
     if isinstance(generator, random.Random):
         return generator.getstate()
     if hasattr(generator, "get_state"):
