@@ -2,6 +2,8 @@
 """What a recorded function asks of its thread and of the system, and profilers that look on."""
 
 import cProfile
+import dataclasses
+import logging
 import pstats
 import random
 import sys
@@ -58,11 +60,11 @@ def with_numbers_that_cannot_be_told(x):
 
 
 REASONS = {
-    of_the_thread: "it asks which thread calls it",
-    of_the_thread_of_the_system: "it asks which thread calls it",
-    named_like_the_thread: "it asks which thread calls it",
-    as_many_as_threads: "it asks which threads there are",
-    as_many_as_are_listed: "it asks which threads there are",
+    of_the_thread: "it asks for its thread",
+    of_the_thread_of_the_system: "it asks for its thread",
+    named_like_the_thread: "it asks for its thread",
+    as_many_as_threads: "it asks for its thread",
+    as_many_as_are_listed: "it asks for its thread",
     drawn_of_the_system: "it draws random bytes of the system",
     with_numbers_that_cannot_be_told: r"what it uses cannot be looked at \(ArithmeticError: no state\)",
 }
@@ -74,6 +76,23 @@ def test_reasons(function):
     with pytest.warns(FtnPytorchWarning, match=REASONS[function]):
         for _ in range(CALLS):
             assert torch.equal(step(X), function(X))
+
+
+@dataclasses.dataclass
+class Config:
+    factor: float
+
+
+def test_what_asks_for_the_thread_to_protect_itself():
+    """A text of a dataclass does so, and a message."""
+    config = Config(2.0)
+
+    def step(x):
+        logging.getLogger("quiet").info("%s", config)
+        return x * len(f"{config}")
+
+    apply = recorded(step)
+    assert all(torch.equal(apply(X), step(X)) for _ in range(CALLS)) and apply.recording.is_ready
 
 
 def test_a_generator_of_the_system_that_is_not_drawn_from():

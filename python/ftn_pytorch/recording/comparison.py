@@ -15,7 +15,7 @@ from .arguments import tensors_in
 from .recorded_call import Tape
 from .recorder import TOO_LITTLE, Recorder
 from .returned import filled, parts
-from .tape import Operation, Slot
+from .tape import Operation, Slot, address_of
 from .tensor_effects import Outside
 from .traced_numbers import Number
 
@@ -24,19 +24,23 @@ _TRIES = 3
 _BITS = {2: torch.int16, 4: torch.int32, 8: torch.int64, 16: torch.int64}
 
 
-class State:
-    """All that a call may change: tensors from outside, gradients, random states.
+OTHERS = "something else has changed what it uses, or has drawn random numbers, as where another thread trains"
+"""Stands for a comparison that has shown nothing."""
 
-    Not only the tensors that operators are declared to write: a batch normalisation writes its statistics without that.
-    """
+
+class State:
+    """All that a recording changes: tensors from outside, gradients, random states. What it only reads belongs to
+    others, who may write it meanwhile: to put that back would undo what they have done."""
 
     def __init__(self, tape: Tape, inputs: list[Any]) -> None:
-        self.tensors = [tensor for (tensor,) in tape.memory] + [inputs[place] for place in tape.written_inputs]
+        self.tensors = [tensor for (tensor,) in tape.written] + [inputs[place] for place in tape.written_inputs]
         self.copies = [tensor.detach().clone() for tensor in self.tensors]
-        self.gradients = [(parameter, parameter.grad) for parameter, _, _ in tape.gradients_before]
-        self.generators = [torch.default_generator, *tape.generators]
-        if torch.cuda.is_available() and torch.cuda.is_initialized():
-            self.generators += torch.cuda.default_generators
+        self.gradients = [(parameter, parameter.grad) for parameter, _, _ in tape.gradients_after]
+        self.generators = list(tape.generators)
+        if any(step.is_random for step in tape.steps):
+            self.generators.append(torch.default_generator)
+            if torch.cuda.is_available() and torch.cuda.is_initialized():
+                self.generators += torch.cuda.default_generators
         self.random = [generator.get_state() for generator in self.generators]
 
     def restore(self) -> None:
@@ -54,11 +58,27 @@ class State:
 
     def numbers(self) -> Iterator[tuple[str, Any]]:
         for place, copy in enumerate(self.copies):
-            yield f"tensor {place + 1} of those that it uses", copy
+            yield f"tensor {place + 1} of those that it changes", copy
         for place, (_, gradient) in enumerate(self.gradients):
             yield f"gradient {place + 1}", gradient
-        for state in self.random:
-            yield "the state of a random generator", state
+
+
+class Surroundings:
+    """What a recording reads and does not change."""
+
+    def __init__(self, tape: Tape, inputs: list[Any]) -> None:
+        changed = [*(tensor for (tensor,) in tape.written), *(inputs[place] for place in tape.written_inputs)]
+        addresses = {address_of(tensor) for tensor in changed}
+        self._tensors = [tensor for (tensor,) in tape.memory if address_of(tensor) not in addresses]
+        self._copies = [tensor.detach().clone() for tensor in self._tensors]
+        own = {id(parameter) for parameter, _, _ in tape.gradients_after}
+        others = [parameter for parameter, _, _ in tape.gradients_before if id(parameter) not in own]
+        self._gradients = [(parameter, parameter.grad) for parameter in others]
+
+    def have_changed(self) -> bool:
+        return any(map(_has_changed, self._tensors, self._copies)) or any(
+            parameter.grad is not gradient for parameter, gradient in self._gradients
+        )
 
 
 class Call:
@@ -72,12 +92,14 @@ class Call:
         self, replay: Any, tape: Tape, tolerance: float, receive: Callable[[list[Operation]], None] | None = None
     ) -> tuple[Any, str | None]:
         """The result, and in what the two differ: empty if in nothing, None if the recording does not hold here.
-        NotImplemented: the call has still to be made, for which the copies for the comparison left too little memory.
+        ``OTHERS``: nothing is known, and another call will tell. NotImplemented: the call has still to be made, for
+        which the copies for the comparison left too little memory.
 
         receive: given the operations of the function before the recording runs.
         """
         try:
             before = State(tape, self._inputs)
+            around = Surroundings(tape, self._inputs)
         except Exception as failure:
             return NotImplemented, _told(failure)
         # A function that gives other numbers may count or draw them in Python, so there is one call of it, not a second
@@ -105,7 +127,10 @@ class Call:
             if found is NotImplemented:
                 return result, "an operation fails in the recording" if replay.why()[0] == "failure" else None
             found = filled(tape.template, found)
-            difference = self._difference(after, State(tape, self._inputs), result, found, tolerance)
+            again = State(tape, self._inputs)
+            if around.have_changed() or not all(map(torch.equal, after.random, again.random)):
+                return result, OTHERS
+            difference = self._difference(after, again, result, found, tolerance)
             if difference:
                 before.restore()
                 difference = f"{self._first_difference(tape, recorder, tolerance)}{difference}"

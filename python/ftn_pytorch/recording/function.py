@@ -27,6 +27,7 @@ _ATTEMPTS = 3
 _LIMIT = 24
 _LOSSES = 8
 _LASTING = 100
+_LONGEST_PAUSE = 1000
 
 
 def recorded(
@@ -88,6 +89,10 @@ class _Variant:
     trial: Any = None
     fill: Any = None
     checks: int = 0
+    postponed: int = 0
+    """How many checks in a row have shown nothing, because of others."""
+    pause: int = 0
+    """How many calls are left as they are before the next check."""
 
 
 class RecordedFunction:
@@ -161,6 +166,9 @@ class RecordedFunction:
             return NotImplemented
         variant = self._chosen(_key(args, named))
         if variant is None or self.obstacle:
+            return NotImplemented
+        if variant.pause > 0:
+            variant.pause -= 1
             return NotImplemented
         if variant.tape is not None:
             return self._check(variant, args, named)
@@ -276,16 +284,25 @@ class RecordedFunction:
             result, difference = call.both_ways(replay, variant.tape, self._tolerance)
         else:
             result, difference = call.both_ways(replay, compared.tape, self._tolerance, compared.receive)
-        if difference:
+        if difference is comparison.OTHERS:
+            self._postpone(variant)
+        elif difference:
             self._give_up(difference)
         elif difference is None:
             self._instead_of(variant, replay)
         else:
             variant.checks -= 1
+            variant.postponed = 0
             if variant.checks == 0:
                 variant.compared, variant.trial = None, None
                 self._ready = (variant, *self._ready)
         return result if result is NotImplemented else without_graph(result)
+
+    def _postpone(self, variant: _Variant) -> None:
+        variant.postponed += 1
+        variant.pause = min(2**variant.postponed, _LONGEST_PAUSE)
+        if variant.postponed == _ATTEMPTS:
+            log.job_warning(f"{self.name} is not recorded yet: while it was checked, {comparison.OTHERS}")
 
     def _give_up(self, why: str) -> None:
         self.obstacle = why

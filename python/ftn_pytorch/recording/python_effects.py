@@ -53,15 +53,18 @@ _OTHERS = {
     os.listdir: "looks at a folder",
     os.scandir: "looks at a folder",
     os.urandom: "draws random bytes of the system",
-    threading.get_ident: "asks which thread calls it",
-    threading.get_native_id: "asks which thread calls it",
 }
-_OF_THREADS = (threading.active_count.__code__, threading.enumerate.__code__)
+_OF_THREADS = (threading.get_ident, threading.get_native_id)
+_OF_THREADS_IN_PYTHON = tuple(
+    function.__code__ for function in (threading.current_thread, threading.active_count, threading.enumerate)
+)
 _STEP = torch.optim.Optimizer.profile_hook_step(open).__code__  # type: ignore[arg-type]
 """What runs first in the step of an optimizer, whatever its class."""
 _TODAY = ("now", "utcnow", "today")
 # what they read goes into texts for people
-_FOR_PEOPLE = ("logging", "warnings", "linecache", "traceback", "tqdm", "matplotlib", "reprlib", "dataclasses")
+_FOR_PEOPLE = ("logging", "warnings", "linecache", "traceback", "tqdm", "matplotlib")
+_OWN_THREADS = (*_FOR_PEOPLE, "reprlib", "dataclasses", "threading")
+"""What asks for the thread to protect itself."""
 
 
 class Calls:
@@ -101,12 +104,14 @@ class Calls:
             if frame.f_code is _STEP:
                 optimizer = frame.f_locals["args"][0]
                 self.stepping[id(optimizer)] = optimizer
-            if frame.f_code in _OF_THREADS and self._concerns(frame):
-                self._refuse("asks which threads there are")
+            if frame.f_code in _OF_THREADS_IN_PYTHON and self._concerns(frame.f_back, _OWN_THREADS):
+                self._refuse("asks for its thread")
             if self._is_of_user(frame):
                 self.codes[frame.f_code] = None
             elif frame.f_back is not None and self._is_of_user(frame.f_back):
                 self._note_arguments(frame)
+        elif event == "c_call" and argument in _OF_THREADS and self._concerns(frame, _OWN_THREADS):
+            self._refuse("asks for its thread")
         elif event == "c_call" and (why := _reason(argument)) and self._concerns(frame):
             self._refuse(why)
 
@@ -129,13 +134,13 @@ class Calls:
             if kind_of(value) is Kind.OBJECT and qualities(type(value)).is_all_own:
                 self.handed[id(value)] = value
 
-    def _concerns(self, frame: FrameType | None) -> bool:
-        """True where code of the user asks, by itself or through Python's library, for other than messages."""
+    def _concerns(self, frame: FrameType | None, others: tuple[str, ...] = _FOR_PEOPLE) -> bool:
+        """True where code of the user asks, by itself or through Python's library, and these do not."""
         while frame is not None:
             if self._is_of_user(frame):
                 return True
             package = frame.f_globals.get("__name__", "").partition(".")[0]
-            if package in _FOR_PEOPLE or is_of_library(frame.f_code.co_filename):
+            if package in others or is_of_library(frame.f_code.co_filename):
                 return False
             frame = frame.f_back
         return False
