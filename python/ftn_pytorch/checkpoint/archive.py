@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import io
 import json
+import pickle
+import struct
 import zipfile
 from collections.abc import Mapping
 from typing import Any, BinaryIO
@@ -105,10 +107,43 @@ def read(raw: BinaryIO, kind: str, path: str) -> tuple[Any, dict[str, Any], dict
         ) from failure
 
 
-def _read_torch(raw: BinaryIO) -> tuple[Any, dict[str, Any], dict[str, Any]]:
+class _Type:
+    """Stands for the type of a number of NumPy in files of version 0.2.0, which held rates as NumPy had made them."""
+
+    def __init__(self, name: str, *_: Any) -> None:
+        self.name, self.order = name, "<"
+
+    def __setstate__(self, state: tuple) -> None:
+        self.order = state[1]
+
+
+def _number(kind: _Type, data: bytes) -> float:
+    if kind.name != "f8":
+        raise ValueError(f"a number of NumPy of type {kind.name}")
+    return struct.unpack(f"{kind.order}d", data)[0]
+
+
+_OF_NUMPY: list[Any] = [(_Type, "numpy.dtype")] + [
+    (_number, f"numpy.{core}.multiarray.scalar") for core in ("core", "_core")
+]
+
+
+def loaded(raw: BinaryIO, place: Any) -> Any:
+    """What torch reads of an archive: tensors, texts and numbers."""
     import torch
 
-    content = torch.load(raw, map_location="cpu", weights_only=True)
+    begin = raw.tell()
+    try:
+        return torch.load(raw, map_location=place, weights_only=True)
+    except pickle.UnpicklingError:
+        raw.seek(begin)
+        with torch.serialization.safe_globals(_OF_NUMPY):
+            return torch.load(raw, map_location=place, weights_only=True)
+
+
+def _read_torch(raw: BinaryIO) -> tuple[Any, dict[str, Any], dict[str, Any]]:
+
+    content = loaded(raw, "cpu")
     state, dtypes = json.loads(content["state"])
     arrays = content["arrays"]
     for name, (dtype, shape) in dtypes.items():

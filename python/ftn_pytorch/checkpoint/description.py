@@ -11,7 +11,7 @@ from typing import Any
 from .._version import __version__
 from ..ranks import own_rank
 from ..system import launcher
-from ..values import loaded
+from ..values import loaded, plain
 
 # Ranks of several communicators may have the same number, but not in their job.
 RANK_OF_JOB = "rank_of_job"
@@ -22,7 +22,7 @@ def describe(step: int | None, kind: str) -> dict[str, Any]:
     rank, size = own_rank.rank_and_size()
     versions = {name: getattr(loaded(name), "__version__", None) for name in ("numpy", "torch")}
     return {
-        "step": step,
+        "step": plain(step),
         "archive": kind,
         "library": __version__,
         "python": platform.python_version(),

@@ -273,7 +273,7 @@ def _read(path: str, device: Any) -> _Content:
                 "FORMAT", f"{path} holds no tensors, and so nothing that a recording could go on from"
             )
         try:
-            parts = torch.load(raw, map_location=device, weights_only=True)
+            parts = archive.loaded(raw, device)
         except (MemoryError, OSError):
             raise
         except Exception as failure:

@@ -19,6 +19,7 @@ from ..errors import FtnPytorchError
 from ..ranks import equality
 from ..ranks.communicator import Communicator
 from ..system import fair_lock, process, trial
+from ..values import plain
 from . import agreement, file, folder
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def write(
         except Exception as found:
             failure = found
     is_bare = encoded is not None and set(encoded[1]["objects"]) <= checkpoint._shared
-    told = [digest, socket.gethostname(), is_bare, step, following, os.urandom(8).hex()]
+    told = [digest, socket.gethostname(), is_bare, plain(step), following, os.urandom(8).hex()]
     outcomes, everywhere = agreement.exchange(ours, PURPOSE, failure, agreement.of_all(warnings, own, path), told)
     digests, nodes, bare, steps, proposals, marks = zip(*everywhere)
     if all(digests):

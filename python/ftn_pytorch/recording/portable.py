@@ -10,6 +10,7 @@ import torch
 
 from ..ranks import sums
 from ..system import private_names
+from ..values import plain
 from ..values.results import parts_of
 from . import tape as tapes
 from .arguments import Given
@@ -158,15 +159,14 @@ def _argument(described: tuple[str, Any]) -> tuple:
     if type(value) in _TAGGED:
         return _TAGGED[type(value)], str(value).removeprefix("torch.")
     if isinstance(value, complex):
-        return "complex", value.real, value.imag
+        return "complex", float(value.real), float(value.imag)
     return "value", _value(value)
 
 
 def _value(value: Any) -> Any:
-    if type(value) in _VALUES:
-        return value
-    if isinstance(value, (list, tuple)) and all(type(each) in _VALUES for each in value):
-        return list(value)
+    items = list(map(plain, value)) if isinstance(value, (list, tuple)) else [plain(value)]
+    if all(type(each) in _VALUES for each in items):
+        return items if isinstance(value, (list, tuple)) else items[0]
     raise Unsavable(f"an object of type {type(value).__name__}, which no file holds")
 
 
@@ -227,8 +227,8 @@ def _template(value: Any) -> tuple:
     """Containers as what they look like from Fortran: names and an order, or an order alone."""
     if isinstance(value, Item):
         return "tensor", value.number
-    if type(value) in _VALUES:
-        return "value", value
+    if type(number := plain(value)) in _VALUES:
+        return "value", number
     if isinstance(value, PLAIN):
         raise Unsavable(f"it returns a {type(value).__name__}, which no file holds")
     if type(value) in (tuple, list):

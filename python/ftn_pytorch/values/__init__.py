@@ -28,6 +28,15 @@ def is_number(value: Any) -> bool:
     return numpy is not None and isinstance(value, numpy.generic)
 
 
+def plain(value: Any) -> Any:
+    """A number or text of a derived class, or of NumPy, as one of Python; all else as it is."""
+    value = value.item() if is_number(value) else value
+    if isinstance(value, bool):
+        return value
+    kind: Any = next((each for each in (int, float, str) if isinstance(value, each)), None)
+    return value if kind is None else str.__str__(value) if kind is str else kind(value)
+
+
 def dtype_name(array: Any) -> str:
     """The type of a tensor or array as both torch and NumPy call it, such as "float32"."""
     return str(array.dtype).removeprefix("torch.")

@@ -15,7 +15,8 @@ class Source(NamedTuple):
     item: int
 
     def value(self) -> float:
-        return self.group[self.key] if self.item < 0 else self.group[self.key][self.item]
+        """As a number of Python, whatever has made it: one of NumPy is a float of another class."""
+        return float(self.group[self.key] if self.item < 0 else self.group[self.key][self.item])
 
     def put(self, value: float) -> None:
         if self.item < 0:
