@@ -65,6 +65,23 @@ def test_no_call_is_recorded_beyond_the_limit(load, tmp_path, monkeypatch):
     assert folders == ["call-0001"] and (tmp_path / "calls" / "call-0001" / "result.json").exists()
 
 
+def test_a_module_that_is_freed_is_forgotten(recorder, tmp_path):
+    """Another object may get its id."""
+
+    class Runner:
+        path = str(tmp_path / "script.py")
+
+    (tmp_path / "script.py").write_text(NOISE)
+    runner = Runner()
+    recorder.loaded(runner, {}, {}, recorder.before_load())
+    assert recorder.begin(runner, "step", 0, (), {}) and recorder.begin(Runner(), "step", 0, (), {}) == ()
+    was = id(runner)
+    del runner
+    others = [Runner() for _ in range(100)]
+    assert was in map(id, others)
+    assert all(recorder.begin(other, "step", 0, (), {}) == () for other in others)
+
+
 def test_replay_needs_no_ranks(mpi, load, recorder, tmp_path, monkeypatch):
     call(load(NOISE, communicator=FIRST_OF_TWO), numpy.zeros(2))
     mpi.initialised = 0

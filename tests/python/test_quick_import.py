@@ -2,6 +2,7 @@
 """inspect while torch is first imported: the same answers, without a look at the files of all modules."""
 
 import inspect
+import linecache
 import sys
 import threading
 
@@ -64,6 +65,23 @@ def test_loads_of_two_threads_leave_it_as_it_was(first):
     ended.set()
     thread.join()
     assert inspect.getmodule is asked
+
+
+def test_another_thread_sees_that_a_file_has_changed(first, tmp_path):
+    script, texts = tmp_path / "script.py", ["one = 1\n", "two = 22\n"]
+
+    def look(place):
+        script.write_text(texts[place])
+        linecache.checkcache(str(script))
+        seen.append(linecache.getline(str(script), 1))
+
+    seen: list[str] = []
+    with quick_import.modules_of_frames_told():
+        for place in range(2):
+            thread = threading.Thread(target=look, args=(place,))
+            thread.start()
+            thread.join()
+    assert seen == texts
 
 
 def test_what_somebody_else_puts_there_stays(first, monkeypatch):

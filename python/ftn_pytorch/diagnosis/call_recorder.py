@@ -25,6 +25,7 @@ import os
 import shutil
 import sys
 import time
+import weakref
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -71,8 +72,10 @@ class Recorder:
         self._bytes_left = choice.size_limit(USUAL_LIMIT)
         self._calls = 0
         self._modules = 0
-        self._numbers: dict[int, int] = {}
-        self._loads: dict[int, tuple[Mapping[str, Any], Mapping[str, Any]]] = {}
+        # a runner that is freed leaves its id to another one
+        self._numbers: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+        self._loads: weakref.WeakKeyDictionary[Any, tuple[Mapping[str, Any], Mapping[str, Any]]]
+        self._loads = weakref.WeakKeyDictionary()
         if any(any(folder.glob(pattern)) for pattern in ("record.json", "module-*", "call-*")):
             raise FileExistsError(f"{folder} holds a recording already: remove it, or name another folder")
         folder.mkdir(parents=True, exist_ok=True)
@@ -105,7 +108,7 @@ class Recorder:
             process.warn(f"{runner.path} is in a server: its calls are not recorded")
             return
         self._modules += 1
-        self._numbers[id(runner)], self._loads[id(runner)] = self._modules, (options, config)
+        self._numbers[runner], self._loads[runner] = self._modules, (options, config)
         folder = self._folder / f"module-{self._modules}"
         folder.mkdir()
         shutil.copyfile(runner.path, folder / os.path.basename(runner.path))
@@ -124,8 +127,8 @@ class Recorder:
 
     def reloaded(self, runner: Any, state: Mapping) -> None:
         """The calls that follow are those of another module, whose file may have changed."""
-        if id(runner) in self._loads and self._calls < self._limit:
-            self.loaded(runner, *self._loads[id(runner)], state)
+        if runner in self._loads and self._calls < self._limit:
+            self.loaded(runner, *self._loads[runner], state)
 
     @_ends_recording
     def restored(self, runner: Any) -> None:
@@ -145,7 +148,7 @@ class Recorder:
 
     def _folder_for_next_call(self, runner: Any) -> Path | None:
         """That of a module, None if nothing of it is recorded any more."""
-        number = self._numbers.get(id(runner))
+        number = self._numbers.get(runner)
         return None if number is None or self._calls >= self._limit else self._folder / f"module-{number}"
 
     @_ends_recording
@@ -153,7 +156,7 @@ class Recorder:
         """Write a call that is about to be made. Returns what ``end`` needs, None when enough were recorded."""
         if self._calls >= self._limit:
             return None
-        number = self._numbers.get(id(runner))
+        number = self._numbers.get(runner)
         if number is None:
             return ()
         store = CallWriter()

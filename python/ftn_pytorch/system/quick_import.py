@@ -46,6 +46,7 @@ def _known_answers() -> Iterator[None]:
     asked, asked_for_source, asked_for_change = inspect.getmodule, inspect.getsourcefile, linecache.checkcache
     sources: dict[str, str] = {}
     looked_at: set[str] = set()
+    own = threading.get_ident()
 
     def module(thing: Any, _filename: str | None = None) -> Any:
         name = thing.f_globals.get("__name__") if isinstance(thing, FrameType) else None
@@ -60,9 +61,10 @@ def _known_answers() -> Iterator[None]:
         return found
 
     def change(filename: str | None = None) -> None:
-        if filename is None or filename not in looked_at:
+        # another thread asks for files of its own, which may have changed meanwhile
+        if threading.get_ident() != own or filename is None or filename not in looked_at:
             asked_for_change(filename)
-        if filename is not None:
+        if threading.get_ident() == own and filename is not None:
             looked_at.add(filename)
 
     with (
