@@ -32,6 +32,8 @@ program test_background
    open (newunit=unit, file=gate)
    call learn(model, completed)
    call expect(completed, "what the steps report arrives")
+   call counted(model, "published", here)
+   call expect(here >= 30, "the weights are not older than what was told of them")
 
    do step = 1, 8
       completed = plain%train([torch_in(x)], [torch_in(target)], loss)
@@ -40,7 +42,7 @@ program test_background
    call model%forward([torch_in(x)], [torch_out(after)])
    call expect(any(after /= before), "the program predicts with what was learnt")
    call expect(abs(loss) < 1 .and. ieee_is_finite(loss), "the loss is that of a step")
-   call trained(model, here)
+   call counted(model, "trained_here", here)
    call expect(here == 0, "this process has trained nothing")
 
    call model%save("test_background.state")
@@ -80,13 +82,14 @@ contains
       end do
    end subroutine learn
 
-   subroutine trained(model, count)
+   subroutine counted(model, what, count)
       type(torch_pymodule), intent(in) :: model
+      character(*), intent(in) :: what
       integer, intent(out) :: count
       type(torch_results) :: results
 
-      call model%call("trained_here", results)
+      call model%call(what, results)
       call results%scalar(1, count)
       call results%free()
-   end subroutine trained
+   end subroutine counted
 end program test_background

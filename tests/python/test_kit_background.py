@@ -100,6 +100,22 @@ def test_weights_are_published_at_calls_only():
     assert same(background.published, training.net)
 
 
+@pytest.mark.parametrize("asks", [lambda each: each.publish(), lambda each: each.submit(*batch(0))])
+def test_after_a_burst_the_weights_are_those_of_its_last_step(asks):
+    training = Training()
+    background = Background(training.step, training.net)
+    training.may_go.clear()
+    for i in range(12):
+        background.submit(*batch(i))
+    training.may_go.set()
+    until(lambda: background.steps == 12)
+    learnt = [each.detach().clone() for each in training.net.parameters()]
+    training.may_go.clear()
+    asks(background)
+    assert all(map(torch.equal, learnt, background.published.parameters()))
+    training.may_go.set()
+
+
 def test_the_call_does_not_wait_for_the_step():
     training = Training()
     background = Background(training.step, training.net)

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import time
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ import ftn_pytorch
 
 torch = pytest.importorskip("torch")
 
+PATIENCE = 60.0
 SCRIPT = """
     import os
     import torch
@@ -109,6 +111,35 @@ def test_the_option_has_the_numbers_of_training_without(load, beside):
     assert not torch.equal(hook(runner, "ftn_pytorch_forward")(torch.ones(2, 3)), before)
     runner._background.flush()
     assert torch.equal(hook(runner, "ftn_pytorch_forward")(torch.ones(2, 3)), prediction)
+
+
+def test_after_a_burst_the_weights_are_those_of_its_last_step(load, beside):
+    _, prediction = trained(load(PLAIN), 12)
+    runner = load(PLAIN, background=True)
+    background = runner._background
+    with ftn_pytorch.lock():  # no step begins
+        for i in range(12):
+            hook(runner, "ftn_pytorch_train")(*batch(i))
+    end = time.monotonic() + PATIENCE
+    while background.steps < 12:
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    background.publish()
+    assert torch.equal(hook(runner, "ftn_pytorch_forward")(torch.ones(2, 3)), prediction)
+    background.stop()
+
+
+def test_numbers_that_the_program_draws_change_none_of_a_process(load):
+    losses, _ = trained(load(RANDOM), 10)
+    runner = load(RANDOM)
+    background = vars(runner._module)["background"]
+    found = []
+    for i in range(10):
+        found.append(background.submit(*batch(i))[1])
+        torch.rand(7)
+    background.flush()
+    assert found[1:] == losses[:-1]
+    background.stop()
 
 
 def test_a_restart_goes_on_bit_for_bit(load, beside, fails, tmp_path):

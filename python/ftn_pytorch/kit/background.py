@@ -39,7 +39,8 @@ class Background:
     ``queue``: how many sets of samples may wait. ``when_full``: ``submit`` waits for room ("block"), does without these
     samples ("drop"), or every second set that waits goes, and from then on every second one that comes ("subsample").
     ``deterministic``: ``submit`` waits until the samples of the call before are learnt and publishes them, so that the
-    numbers do not depend on timing; one step still runs beside the simulation.
+    numbers do not depend on timing; one step still runs beside the simulation. A step in a thread draws from the same
+    default generators as the program's calls: if both draw, use ``process=True``, or a ``torch.Generator`` for one.
     ``process``: the step runs in a process of its own, for steps that hold Python's interpreter lock for long.
 
     The thread holds ``ftn_pytorch.lock()`` during a step, so checkpoints are written and read between steps.
@@ -122,14 +123,15 @@ class Background:
         self._raise_failure()
         if self._network is not None:
             self.published  # noqa: B018  before a step changes what is copied
-        self.publish()
         with torch.inference_mode(False):
             taken = own(samples), own(named)
         with self._changed:
             self.submitted += 1
             is_taken = self._admits()
-            # What these samples lead to comes with a later call, however soon they are learnt.
+            # What these samples lead to comes with a later call, however soon they are learnt. The weights come after
+            # what is told of them, so they are never older.
             latest = self.is_completed, self.loss
+            self.publish()
             if is_taken:
                 self._queue.append(taken)
                 self._work()
@@ -140,7 +142,7 @@ class Background:
     @unrecorded(_ADVICE)
     def publish(self) -> None:
         """Let ``published`` have the weights of the latest step that is done."""
-        self._weights.publish(wait=self._deterministic)
+        self._weights.publish()
 
     @unrecorded(_ADVICE)
     def flush(self) -> None:
@@ -149,9 +151,8 @@ class Background:
         self._wait()
         self._raise_failure()
         with fair_lock.lock():
-            self._weights.publish(wait=True)
             self._weights.offer()
-            self._weights.publish(wait=True)
+            self._weights.publish()
 
     @unrecorded(_ADVICE)
     def stop(self) -> None:

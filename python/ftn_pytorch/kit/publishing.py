@@ -17,8 +17,8 @@ from ..values import dtype_name
 class Weights:
     """Copies tensors that are trained to those that predict, never half of them.
 
-    The trainer calls ``offer`` between steps, who predicts calls ``publish`` between predictions. Neither waits for the
-    other, apart from the time of one copy. The copies in between take the memory of the networks once more.
+    The trainer calls ``offer`` after each step, who predicts calls ``publish`` between predictions. Neither waits for
+    the other, apart from the time of one copy. The copies in between take the memory of the networks once more.
     ``trained``, ``predicting``: called for the tensors, which may be others after a network was moved or changed.
     """
 
@@ -26,28 +26,24 @@ class Weights:
         self._trained, self._predicting = trained, predicting
         self._ready: list[torch.Tensor] = []
         self._handover = threading.Lock()
-        self._is_wanted, self._is_new = True, False
+        self._is_new = False
 
     def offer(self) -> None:
-        """By the trainer: copy the weights, if those of before have been taken."""
-        if self._is_wanted:
-            with self._handover:
-                self._ready = _copied(self._ready, self._trained())
-                self._is_new, self._is_wanted = True, False
+        """By the trainer: copy the weights, over those that nobody has taken: a later step may never come."""
+        with self._handover:
+            self._ready = _copied(self._ready, self._trained())
+            self._is_new = True
 
-    def publish(self, wait: bool) -> None:
-        """By who predicts: take what was offered. Without ``wait`` not now, if the trainer is just copying.
+    def publish(self) -> None:
+        """By who predicts: take what was offered last.
 
         SHAPE, DTYPE if the network that is trained has other weights now than the one that predicts.
         """
-        self._is_wanted = True
-        if not self._is_new or not self._handover.acquire(blocking=wait):
+        if not self._is_new:
             return
-        try:
+        with self._handover:
             self._is_new = False
             _fill(self._predicting(), self._ready)
-        finally:
-            self._handover.release()
 
     def state(self) -> dict[str, Any]:
         """What predicts, and what was offered and not taken."""
@@ -66,7 +62,7 @@ class Weights:
         """Go on from what ``state`` has returned, after ``check``."""
         with self._handover:
             _fill(self._predicting(), state["predicting"])
-            self._is_new, self._is_wanted = state["ready"] is not None, state["ready"] is None
+            self._is_new = state["ready"] is not None
             if self._is_new:
                 self._ready = _copied(self._ready, state["ready"])
 

@@ -9,6 +9,7 @@ import torch
 torch.manual_seed(0)
 net = torch.nn.Linear(2, 1).double()
 optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+made = torch.nn.Linear(1, 1, bias=False).requires_grad_(False)
 steps, gate = 0, ""
 
 
@@ -28,7 +29,8 @@ def ftn_pytorch_train(x, target):
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
-    return steps >= 5, loss
+    made.weight.fill_(steps)
+    return steps >= 30, loss
 
 
 @torch.no_grad()
@@ -38,3 +40,8 @@ def ftn_pytorch_forward(x):
 
 def trained_here():
     return steps
+
+
+def published():
+    """The steps after which the weights here were those of the training."""
+    return int(made.weight)
