@@ -93,7 +93,7 @@ def test_a_network_that_wants_two_rows_is_exported_and_that_is_said(command):
     code, out, err = command("pairs", "--input", "4x3", "--to", "pt2", "--dynamic-batch")
     assert code == 0
     assert "with 7 rows: result 1" in out
-    assert "check with 1 row: refused, the file takes two or more: " in err
+    assert "check with 1 row: not made, as the script refuses them: " in err
 
 
 def test_what_cannot_be_scripted_is_traced(command):

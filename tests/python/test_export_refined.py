@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: MIT
 """``export script.py:function --to recording``: a recorded function in place of a training that decides in Python."""
 
+import os
+
 import pytest
 
 from ftn_pytorch import __main__
 
 torch = pytest.importorskip("torch")
+
+from ftn_pytorch.commands import export_recording  # noqa: E402
 
 SCRIPT = """
     import torch
@@ -55,6 +59,16 @@ def test_the_function_trains_the_file(command):
     x = torch.ones(5, 3)
     (finished, first), (_, second) = (saved.train(x, torch.zeros(5, 1)) for _ in range(2))
     assert finished is False and second < first
+
+
+def test_a_file_that_is_not_equal_leaves_the_older_one(command, tmp_path, monkeypatch):
+    (tmp_path / "net.ftr").write_text("good")
+    before = sorted(os.listdir(tmp_path))
+    monkeypatch.setattr(export_recording._Export, "_is_equal", lambda self, part, name, size: size == 1)
+    code, told = command("model.py:refine", *TARGET)
+    assert code == 1 and "FAILED, the script gives other numbers" in told and "is still the older one" in told
+    assert (tmp_path / "net.ftr").read_text() == "good"
+    assert sorted(name for name in os.listdir(tmp_path) if name != "__pycache__") == before
 
 
 @pytest.mark.parametrize(

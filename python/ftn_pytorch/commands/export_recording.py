@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ..checkpoint import recordings
+from ..checkpoint import file, recordings
 from ..checkpoint.saved_recording import load_recording
 from ..errors import FtnPytorchError
 from ..opening import open_runner
@@ -25,19 +25,20 @@ from ..recording.recorded_call import Tape
 from ..recording.returned import parts
 from ..script import loading
 from ..script.conventions import FORWARD, TRAIN
+from . import export_check
 from .example_inputs import InputSpec, config_in, config_of
 
 _CALLS = 12
 """Two as they are, one recorded, three checked, and as many again where a step of an optimizer goes another way."""
 _PASSES = 4
-_CHECKED_STEPS = 3
 
 
 def run(chosen: argparse.Namespace, output: str) -> int:
     """Write the file and check it: 0, or 1 where it gives other numbers."""
     source, trained = _source(chosen.source)
-    inputs = [InputSpec.parse(text, chosen.dtype) for text in chosen.input]
-    targets = [InputSpec.parse(text, chosen.dtype, "--target") for text in chosen.target]
+    dtype = chosen.dtype or "float32"
+    inputs = [InputSpec.parse(text, dtype) for text in chosen.input]
+    targets = [InputSpec.parse(text, dtype, "--target") for text in chosen.target]
     config = config_of(chosen)
     if chosen.checkpoint is not None:
         config = {**config_in(chosen.checkpoint), **config}
@@ -53,7 +54,8 @@ def run(chosen: argparse.Namespace, output: str) -> int:
     hooks = {name: specs for name, specs in hooks.items() if runner.find(names[name]) is not None}
     if not hooks:
         raise FtnPytorchError("HOOK", f"{source} has no {FORWARD}, and no {TRAIN} with --target")
-    return _Export(runner, hooks, names, output, chosen).run()
+    with file.locked(output):
+        return export_check.kept_if(output, _Export(runner, hooks, names, output, chosen).run)
 
 
 def _source(text: str) -> tuple[str, str]:
@@ -97,7 +99,8 @@ class _Export:
         self._any = [first, first + 1, 2 * first + 3]
         self._before = _State(runner.found_state(), output)
 
-    def run(self) -> int:
+    def run(self, part: str) -> bool:
+        """Write the file under this name; whether it gives the numbers of the script."""
         functions = {name: bound for name in self._hooks for bound in [self._runner.bind(self._names[name], 0)[0]]}
         taken: dict[tuple[str, int], list[Tape]] = {}
         for size in self._sizes or self._any:
@@ -105,17 +108,17 @@ class _Export:
                 taken[name, size] = self._recorded(name, function, size)
         self._before.put_back()
         state, script = self._runner.found_state(), os.path.basename(self._runner.path)
-        writer = recordings.Writer(state, self._output, script, [each for tapes in taken.values() for each in tapes])
+        writer = recordings.Writer(state, part, script, [each for tapes in taken.values() for each in tapes])
         plain = {key: writer.plain(key[0], tapes) for key, tapes in taken.items()}
         found = {name: self._merged(name, plain) for name in functions}
         writer.write(found)
-        if self._set_least(found):
+        if self._set_least(part, found):
             self._before.put_back()
             writer.write(found)
         for name, tapes in found.items():
             count = " and ".join(str(len(tape["operations"])) for tape in tapes)
             print(f"{self._output}: {name}, {count} operators, {self._told(tapes)}")
-        return self._check(found)
+        return self._check(part, found)
 
     def _recorded(self, name: str, function: Callable, size: int) -> list[Tape]:
         """All recordings that calls from the present state lead to, the first one first."""
@@ -161,14 +164,14 @@ class _Export:
             return "any batch size" if all(tape["least"] == 1 for tape in tapes) else "any batch size from 2 on"
         return f"batches of {', '.join(map(str, self._sizes or self._any[:1]))}"
 
-    def _set_least(self, found: dict[str, list[Plain]]) -> bool:
+    def _set_least(self, part: str, found: dict[str, list[Plain]]) -> bool:
         """Whether a batch of one row is refused by the script, such as by batch normalisation, or is another case."""
         changed = False
         for name, tapes in found.items():
             if not all(tape["batch"] for tape in tapes):
                 continue
             try:
-                is_one = self._is_equal(name, 1)
+                is_one = self._is_equal(part, name, 1)
             except Exception:  # of the script, which then takes no such batch
                 is_one = False
             if not is_one:
@@ -177,31 +180,32 @@ class _Export:
                     tape["least"] = 2
         return changed
 
-    def _check(self, found: dict[str, list[Plain]]) -> int:
+    def _check(self, part: str, found: dict[str, list[Plain]]) -> bool:
         """Some steps of the file and of the script from the same state, with the same numbers."""
-        failed = False
+        all_fine = True
         for name in self._hooks:
             is_any = all(tape["batch"] for tape in found[name])
             for size in self._sizes or ([self._any[0], self._any[2]] if is_any else self._any[:1]):
-                fine = self._is_equal(name, size)
-                failed |= not fine
-                text = f"check {name} with a batch of {size}: {_CHECKED_STEPS} steps, "
+                fine = self._is_equal(part, name, size)
+                all_fine &= fine
+                text = f"check {name} with a batch of {size}: {len(export_check.NUMBERS)} steps, "
                 verdict = "equal to the script bit for bit" if fine else "FAILED, the script gives other numbers"
                 print(text + verdict, file=sys.stdout if fine else sys.stderr)
         self._before.put_back()
-        if failed:
-            os.unlink(self._output)
-        return 1 if failed else 0
+        return all_fine
 
-    def _is_equal(self, name: str, size: int) -> bool:
+    def _is_equal(self, part: str, name: str, size: int) -> bool:
         self._before.put_back()
         with self._before.seeded():
-            examples = [self._examples(name, size) for _ in range(_CHECKED_STEPS)]
+            examples = [
+                [export_check.like(numbers, each) for each in self._examples(name, size)]
+                for numbers in export_check.NUMBERS
+            ]
         self._before.put_back(is_new=True)
         wanted = [self._runner.find(self._names[name])(*each) for each in examples]
         states, random = self._before.copied(), self._torch.get_rng_state()
         self._before.put_back()
-        saved = load_recording(self._output)
+        saved = load_recording(part)
         found = [saved.call(name, *each) for each in examples]
         pairs = [pair for one, two in zip(wanted, found) for pair in zip(parts(one), parts(two))]
         pairs.append((random, self._torch.get_rng_state()))

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: MIT
+"""How ``export`` checks a file before it gets its name: it is run as Fortran would, beside the network of the script."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import summary
+from ..opening import open_runner
+from ..script.conventions import FORWARD
+from ..script.framework import NUMPY
+from ..system import files
+from ..values import differences, results
+from .example_inputs import InputSpec
+
+
+class _Differs(Exception):
+    """Only so that a file does not get its name."""
+
+
+def kept_if(output: str, make: Callable[[str], bool]) -> int:
+    """Have a file written and checked under another name: 0, and it gets its own name, or 1, and nothing has changed.
+
+    ``make``: given that name; whether the file is right.
+    """
+    try:
+        with files.completed(output) as part:
+            if not make(part):
+                raise _Differs
+    except _Differs:
+        state = "the file of that name is still the older one" if os.path.lexists(output) else "there is no such file"
+        print(f"{output} was not written: {state}", file=sys.stderr)
+        return 1
+    return 0
+
+
+@dataclass
+class Reference:
+    """What a file is compared with: a network, of which ``title`` says which one, and the type that it takes.
+
+    ``given``: inputs of this type become ones of the type ``own``; None where all have their types.
+    """
+
+    network: Any
+    title: str
+    given: Any = None
+    own: Any = None
+
+    def __call__(self, inputs: Sequence[Any]) -> Mapping[str, Any]:
+        """Results by name, or by their number."""
+        return _by_name(self.network(*(each.to(self.own) if each.dtype == self.given else each for each in inputs)))
+
+
+NUMBERS: Mapping[str, Callable[[Any], Any]] = {
+    "": lambda x: x,
+    "small numbers": lambda x: x / 100,
+    "large positive numbers": lambda x: 10 * (1 + x.abs()),
+    "large negative numbers": lambda x: -10 * (1 + x.abs()),
+}
+"""Also other signs and sizes than those of the example, as branches of a network may ask for them."""
+
+
+def like(numbers: str, example: Any) -> Any:
+    """An example with numbers of one of these kinds; integers are as they are, since they may be indices."""
+    is_real = hasattr(example, "is_floating_point") and example.is_floating_point()
+    return NUMBERS[numbers](example) if is_real else example
+
+
+class Check:
+    """The comparisons of one file."""
+
+    def __init__(
+        self, torch: Any, references: Sequence[Reference], specs: Sequence[InputSpec], tolerance: float | None
+    ) -> None:
+        self._torch, self._references, self._specs, self._tolerance = torch, references, specs, tolerance
+
+    def is_right(self, path: str, is_dynamic: bool, is_free: bool) -> bool:
+        """Run the file with other numbers than it was exported with, and other batches, and tell of each comparison.
+
+        ``is_dynamic``: it is to take any batch. ``is_free``: it may refuse batches of another size, and must not give
+        other results.
+        """
+        runner = open_runner(path, {}, {})
+        self._forward, self._in_numpy = runner.bind(FORWARD, 0)[0], runner.framework == NUMPY
+        fine = all([self._agrees(None, numbers, True) for numbers in NUMBERS])
+        if is_dynamic or is_free:
+            more = 3 + max((spec.shape[0] for spec in self._specs if spec.shape), default=0)
+            fine &= all([self._agrees(rows, "", is_dynamic) for rows in (more, 1)])
+        return fine
+
+    def _agrees(self, rows: int | None, numbers: str, must_run: bool) -> bool:
+        size = "" if rows is None else f" with {rows} row{'s' * (rows > 1)}"
+        where = f"check{size or (f' with {numbers}' if numbers else '')}"
+        inputs = [like(numbers, spec.example(self._torch, rows)) for spec in self._specs]
+        try:
+            wanted = [each(inputs) for each in self._references]
+        except Exception as failure:
+            print(f"{where}: not made, as the script refuses them: {summary(failure)}", file=sys.stderr)
+            return True
+        try:
+            found = _by_name(self._forward(*([each.numpy() for each in inputs] if self._in_numpy else inputs)))
+        except Exception as failure:
+            if rows == 1 or not must_run:
+                # Compiled convolutions want two, and the file is right for those who never pass one.
+                takes = "two or more" if rows == 1 else "that of --input only"
+                print(f"{where}: refused, the file takes {takes}: {summary(failure)}", file=sys.stderr)
+                return True
+            fixed = "; a traced model may have kept the size of its example" * (rows is not None)
+            print(f"{where}: FAILED: {summary(failure)}{fixed}", file=sys.stderr)
+            return False
+        return all([self._is_near(where, each.title, one, found) for each, one in zip(self._references, wanted)])
+
+    def _is_near(self, where: str, title: str, wanted: Mapping[str, Any], found: Mapping[str, Any]) -> bool:
+        if len(wanted) != len(found):
+            print(f"{where}: {len(found)} results, eager torch has {len(wanted)}: FAILED", file=sys.stderr)
+            return False
+        fine = True
+        # Names are kept by some formats only; the order is kept by all.
+        for (name, expected), value in zip(wanted.items(), found.values()):
+            value, expected = self._torch.as_tensor(value), self._torch.as_tensor(expected)
+            limit = max(differences.tolerance(expected), differences.tolerance(value) if title else 0.0)
+            limit = limit if self._tolerance is None else self._tolerance
+            if title:  # of another type, as was asked for
+                value, expected = self._wide(value), self._wide(expected)
+            error = differences.between(value, expected).relative
+            fine &= error <= limit
+            text = f"{where}{title}: result {name}: max error {error:.1e}, tolerance {limit:.1e}"
+            print(f"{text}: {'ok' if error <= limit else 'FAILED'}", file=sys.stdout if error <= limit else sys.stderr)
+        return fine
+
+    def _wide(self, value: Any) -> Any:
+        if value.is_complex():
+            return value.to(self._torch.complex128)
+        return value.double() if value.is_floating_point() else value
+
+
+def _by_name(result: Any) -> Mapping[str, Any]:
+    names, values = results.unpack(result)
+    return dict(zip(names or map(str, range(1, len(values) + 1)), values))
