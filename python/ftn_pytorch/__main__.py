@@ -13,7 +13,7 @@ from ._version import __version__
 from .commands import bench, build_direct, check, describe, export, lint, new, pack, plot, replay_calls
 from .diagnosis import doctor
 from .errors import FtnPytorchError
-from .system import installation
+from .system import installation, trial
 
 # Each has add_arguments and run.
 _COMMANDS = {
@@ -68,7 +68,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(f"give one of --version, --{', --'.join(_PLACES)}, doctor, {', '.join(_COMMANDS)}")
     if chosen.command in _COMMANDS:
         try:
-            return _COMMANDS[chosen.command][0].run(chosen)
+            # What a script writes belongs to its runs, which no command changes.
+            with trial.begun():
+                return _COMMANDS[chosen.command][0].run(chosen)
         except FtnPytorchError as failure:
             print(f"{chosen.command}: FTN_PYTORCH_ERR_{failure.status}: {failure.text}", file=sys.stderr)
             return 2

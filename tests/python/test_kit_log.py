@@ -55,7 +55,7 @@ def test_a_restart_cuts_the_file_at_the_restored_step(path):
     state = log.state_dict()
     for step in (4, 5, 17):
         log.write(step, loss=step, other=1)
-    log.flush()
+    del log
     with open(path, "a") as file:
         file.write("18,0.")  # killed within a row
     again = Log(path)
@@ -101,7 +101,7 @@ def test_a_second_phase_may_count_from_one(path, before):
     state = log.state_dict()
     for step in steps[before:-1]:
         log.write(step, loss=-1.0)
-    log.flush()
+    del log
     again = Log(path)
     again.load_state_dict(state)
     assert again.state_dict() == state, "a checkpoint before the next row"
@@ -111,23 +111,116 @@ def test_a_second_phase_may_count_from_one(path, before):
     assert lines(path) == lines(whole)
 
 
-def test_a_second_phase_in_another_file_or_of_an_earlier_version(path):
-    """The count of rows does not fit, or is not there: nothing is lost that comes before the step."""
+@pytest.mark.parametrize("known", [{"step": 2, "rows": 2, "runs": {}}, {"step": 2, "rows": 9, "runs": {}}, {"step": 2}])
+def test_a_checkpoint_of_an_earlier_version(path, known):
+    """It has no digest, the first ones no count of rows: nothing is lost that comes before the step."""
+    written(path, [1, 2, 3, 4, 5, 6]).flush()
+    again = Log(path)
+    again.load_state_dict({"runs": {}, **known})
+    again.write(3, loss=0.0)
+    again.flush()
+    assert lines(path) == ["step,loss", "1,1.0", "2,0.5", "3,0.0"]
+
+
+@pytest.mark.parametrize("other", [[1, 2, 3, 1, 9], [2, 3], range(1, 100), []])
+def test_rows_of_another_run_are_kept(path, other):
     state = written(path, [1, 2, 3, 1, 2]).state_dict()
     os.unlink(path)
-    written(path, [1, 2, 3, 4, 5, 6]).flush()
-    for known in (state, {"step": 2, "runs": {}}):
-        again = Log(path)
-        again.load_state_dict(known)
-        again.write(3, loss=0.0)
-        again.flush()
-        assert [each.split(",")[0] for each in lines(path)[1:]] == ["1", "2", "3"]
+    written(path, other, loss=7.0).flush()
+    again = Log(path)
+    again.load_state_dict(state)
+    if other:
+        with pytest.warns(FtnPytorchWarning, match=r"not those of the run .* this file is now .*log.csv.abandoned"):
+            again.write(3, loss=0.25)
+        assert len(lines(path + ".abandoned")) == 1 + len(other)
+    else:
+        again.write(3, loss=0.25)
+    again.flush()
+    assert lines(path) == ["step,loss", "3,0.25"]
 
 
-def test_a_run_that_goes_on_without_a_state_cuts_what_it_writes_again(path):
-    written(path, [1, 2, 3]).flush()
-    written(path, [3, 4]).flush()
-    assert [each.split(",")[0] for each in lines(path)] == ["step", "1", "2", "3", "4"]
+def test_a_run_goes_on_with_its_rows_where_columns_have_come_since(path):
+    log = written(path, [1, 2])
+    state = log.state_dict()
+    log.write(3, score=1.0, loss=1.0)
+    log.write(4, other=1.0)
+    del log
+    again = Log(path)
+    again.load_state_dict(state)
+    again.write(3, loss=0.25)
+    later = again.state_dict()
+    del again
+    assert lines(path) == ["step,loss,score,other", "1,1.0,,", "2,0.5,,", "3,0.25,,"]
+    last = Log(path)
+    last.load_state_dict(later)
+    last.write(4, loss=0.5)
+    last.flush()
+    assert lines(path)[3:] == ["3,0.25,,", "4,0.5,,"]
+
+
+@pytest.mark.parametrize("first", [1, 3, 60])
+def test_a_run_without_a_checkpoint_begins_anew_from_any_step(path, first):
+    written(path, range(2, 50)).flush()
+    written(path, [first, first + 1], loss=7.0).flush()
+    assert lines(path) == ["step,loss", f"{first},7.0", f"{first + 1},7.0"]
+    assert len(lines(path + ".abandoned")) == 49
+
+
+def test_a_file_has_one_writer(path, fails):
+    first, second = written(path, [1, 2]), Log(path)
+    with fails("LOCKED", f"Log: {path} is being written by this process itself", "%r"):
+        second.write(1, loss=-1.0)
+    first.write(3, loss=0.5)
+    del first
+    assert lines(path) == ["step,loss", "1,1.0", "2,0.5", "3,0.5"]
+    second.write(1, loss=-1.0)
+    second.flush()
+    assert lines(path) == ["step,loss", "1,-1.0"] and len(lines(path + ".abandoned")) == 4
+
+
+def test_a_file_has_one_process_that_writes(path, python, fails):
+    log = written(path, [1])
+    with pytest.raises(AssertionError, match="FTN_PYTORCH_ERR_LOCKED|is being written by process"):
+        python(f"from ftn_pytorch.kit import Log; Log({path!r}).write(1, loss=2.0)")
+    log.flush()
+    assert lines(path) == ["step,loss", "1,1.0"]
+
+
+def test_a_script_that_was_freed_leaves_its_log_to_the_next(load, tmp_path):
+    text = f"""
+        from ftn_pytorch.kit import Log
+        log = Log({str(tmp_path / "log.csv")!r})
+        def ftn_pytorch_train(step):
+            log.write(int(step), loss=1.0)
+            return False, 1.0
+    """
+    for _ in range(2):
+        runner = load(text)
+        runner.bind("ftn_pytorch_train", 0)[0](1)
+        del runner
+    assert sorted(each.name for each in tmp_path.glob("log.csv*")) == ["log.csv", "log.csv.abandoned"]
+
+
+def test_what_a_killed_run_was_writing_is_removed(path, python):
+    program = f"""
+        import os, signal
+        from ftn_pytorch.kit import Log
+        log = Log({path!r})
+        log.write(1, loss=1.0)
+        os.replace = lambda one, other: os.kill(os.getpid(), signal.SIGKILL)
+        try:
+            log.write(2, score=1.0)
+        finally:
+            os._exit(0)
+    """
+    with pytest.raises(AssertionError):
+        python(program)
+    folder = os.path.dirname(path)
+    assert len(os.listdir(folder)) == 3 and [name for name in os.listdir(folder) if name.endswith(".csv")] == [
+        "log.csv"
+    ]
+    written(path, [1, 2]).flush()
+    assert sorted(os.listdir(folder)) == ["log.csv", "log.csv.abandoned"]
 
 
 def test_another_file_is_not_touched(path, write, fails):
@@ -212,10 +305,13 @@ class Recorded:
 
     def init(self, **options):
         self.calls.append(options)
-        return types.SimpleNamespace(id=options.get("id", "run7"), log=self.log)
+        return types.SimpleNamespace(id=options.get("id", "run7"), log=self.log, define_metric=self.define_metric)
 
-    def log(self, values, step):
-        self.calls.append((step, values))
+    def define_metric(self, name, step_metric):
+        self.calls.append((name, step_metric))
+
+    def log(self, values):
+        self.calls.append(values)
 
     def start_run(self, **options):
         self.calls.append(options)
@@ -240,9 +336,11 @@ def test_a_restart_goes_on_with_the_runs_of_trackers(monkeypatch):
     again.write(2, loss=0.25)
     assert wandb.calls == [
         {"project": "closure"},
-        (1, {"loss": 0.5}),
+        ("*", "step"),
+        {"step": 1, "loss": 0.5},
         {"project": "closure", "id": "run7", "resume": "allow"},
-        (2, {"loss": 0.25}),
+        ("*", "step"),
+        {"step": 2, "loss": 0.25},
     ]
     assert mlflow.calls == [
         {"run_name": "a"},
@@ -276,7 +374,7 @@ def test_rows_that_found_no_room_are_written_when_there_is_some(path, little_roo
         log.flush()
     with fails("FILE", path, "File too large"):
         log.write(110, loss=1 / 110, other=1)
-    assert sorted(os.listdir(os.path.dirname(path))) == ["log.csv"]
+    assert sorted(os.listdir(os.path.dirname(path))) == [".log.csv.lock", "log.csv"]
     little_room(None)
     log.write(111, loss=1 / 111, other=2)
     log.flush()

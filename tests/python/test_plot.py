@@ -56,6 +56,22 @@ def test_a_panel_for_each_kind_of_column(folder, capsys):
     assert (folder / "run.png").read_bytes()[:4] == b"\x89PNG"
 
 
+@pytest.mark.parametrize("name", ["run.png", "run.svg"])
+def test_a_picture_of_somebody_else_is_replaced_by_name_only(folder, refused, name):
+    assert main(["plot", str(folder)]) == 0
+    assert main(["plot", str(folder)]) == 0, "its own pictures are drawn anew"
+    (folder / name).write_bytes(b"a picture of mine")
+    refused(folder, "FTN_PYTORCH_ERR_FILE", f"{folder / name} is there already", "--output")
+    assert (folder / name).read_bytes() == b"a picture of mine"
+    assert main(["plot", str(folder), "-o", str(folder / "run")]) == 0
+    assert b"of mine" not in (folder / name).read_bytes()
+
+
+def test_what_a_killed_run_was_writing_is_no_log(folder):
+    (folder / "log.4711.part.csv").write_text("step,loss,score\n1,1.0,\n")
+    assert {each.file for each in log_files.read(folder)} == {str(folder / "log.csv")}
+
+
 def test_the_same_run_gives_the_same_picture(folder):
     drawn = [panels.draw(log_files.read(folder), "run", list(panels.FORMATS)) for _ in range(2)]
     assert drawn[0] == drawn[1] and len(drawn[0]) == 3

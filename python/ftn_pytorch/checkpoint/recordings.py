@@ -22,7 +22,7 @@ from ..recording.distinct import changes, distinct
 from ..recording.portable import Kept, Plain, Unsavable, identity, portable
 from ..recording.recorded_call import Tape
 from ..recording.tape import address_of, is_ordinary
-from ..system import log
+from ..system import log, trial
 from ..values import optimizer_settings
 from . import archive, file, resumption
 from .base import Checkpoint
@@ -124,6 +124,8 @@ def save_recording(path: str, functions: Mapping[str, Callable], names: Mapping[
 def write(path: str, functions: Mapping[str, list[Tape]], checkpoint: Checkpoint, script: str) -> str:
     """The same for the tapes of functions."""
     target = file.resolve(path)
+    if trial.is_on():
+        return target
     writer = Writer(checkpoint, target, script, [each for tapes in functions.values() for each in tapes])
     writer.write({name: writer.plain(name, tapes) for name, tapes in functions.items()})
     return target

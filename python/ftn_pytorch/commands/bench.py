@@ -22,7 +22,7 @@ from ..errors import FtnPytorchError, message
 from ..runners.models import formats
 from ..script import framework, loading, parameters
 from ..script.conventions import FORWARD, TRAIN
-from ..system import process, trial
+from ..system import process
 from ..values import differences, results
 from . import check, export
 from .bench_report import Report, Row, table
@@ -59,7 +59,7 @@ def run(chosen: argparse.Namespace) -> int:
     """Measure and show."""
     if note := process.busy():
         print(f"note: {note}", file=sys.stderr)
-    with trial.begun(), contextlib.redirect_stdout(sys.stderr):  # what the script prints
+    with contextlib.redirect_stdout(sys.stderr):  # what the script prints
         report = _measure(chosen)
     print(json.dumps(asdict(report), indent=2) if chosen.json else "\n".join(table(report)))
     return 0

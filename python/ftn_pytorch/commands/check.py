@@ -19,7 +19,7 @@ from ..errors import FtnPytorchError
 from ..runners.models import formats
 from ..script import call_text, conventions, loading
 from ..script.conventions import FORWARD, TRAIN
-from ..system import process, trial
+from ..system import process
 from .c_interface import Array, Library, Module, Result, seconds_per_call
 from .describe import functions_of
 from .example_inputs import InputSpec, add_config, add_dtype, add_inputs, add_target, config_of, named_specs
@@ -30,6 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("script", help="a Python script, or a saved model")
     add_inputs(parser)
     parser.add_argument(
+        "-o",
         "--output",
         action="append",
         default=[],
@@ -97,7 +98,7 @@ def run(chosen: argparse.Namespace) -> int:
     arrays = Arrays.of(chosen)
     if note := process.busy():
         print(f"note: {note}", file=sys.stderr)
-    with trial.begun(), contextlib.redirect_stdout(sys.stderr):  # what the script prints
+    with contextlib.redirect_stdout(sys.stderr):  # what the script prints
         report = examine(chosen.script, arrays, config_of(chosen), chosen.dtype)
     if chosen.json:
         print(json.dumps({**asdict(report), "is_fine": report.is_fine}, indent=2))

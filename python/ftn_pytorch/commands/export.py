@@ -69,8 +69,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--dtype",
-        help="type of inputs that name none, and of the parameters, which are converted; default: nothing is converted, "
-        "and such inputs have the type of the parameters. With --to recording: of inputs alone, default float32",
+        help="type of inputs that name none, and of the parameters, which are converted; default: nothing is "
+        "converted, and such inputs have the type of the parameters. With --to recording: of inputs alone, default "
+        "float32",
     )
     parser.add_argument(
         "--checkpoint",
@@ -161,8 +162,8 @@ def _converted(torch: Any, module: Any, own: str, dtype: str) -> list[export_che
     except Exception as failure:
         raise FtnPytorchError(
             "FORMAT",
-            f"the module cannot be copied, so that the file could not be compared with what it was before --dtype {dtype} "
-            f"converts it: {message(failure)}. Convert it in the script, and leave out --dtype",
+            f"the module cannot be copied, so that the file could not be compared with what it was before --dtype "
+            f"{dtype} converts it: {message(failure)}. Convert it in the script, and leave out --dtype",
         ) from failure
     module.to(getattr(torch, dtype))
     script = export_check.Reference(before, ", before --dtype", getattr(torch, dtype), getattr(torch, own))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""How ``export`` checks a file before it gets its name: it is run as Fortran would, beside the network of the script."""
+"""How ``export`` checks a file before it gets its name: run as Fortran would, beside the network of the script."""
 
 from __future__ import annotations
 
@@ -86,11 +86,11 @@ class Check:
         """
         runner = open_runner(path, {}, {})
         self._forward, self._in_numpy = runner.bind(FORWARD, 0)[0], runner.framework == NUMPY
-        fine = all([self._agrees(None, numbers, True) for numbers in NUMBERS])
+        agreed = [self._agrees(None, numbers, True) for numbers in NUMBERS]
         if is_dynamic or is_free:
             more = 3 + max((spec.shape[0] for spec in self._specs if spec.shape), default=0)
-            fine &= all([self._agrees(rows, "", is_dynamic) for rows in (more, 1)])
-        return fine
+            agreed += [self._agrees(rows, "", is_dynamic) for rows in (more, 1)]
+        return all(agreed)
 
     def _agrees(self, rows: int | None, numbers: str, must_run: bool) -> bool:
         size = "" if rows is None else f" with {rows} row{'s' * (rows > 1)}"
@@ -112,7 +112,8 @@ class Check:
             fixed = "; a traced model may have kept the size of its example" * (rows is not None)
             print(f"{where}: FAILED: {summary(failure)}{fixed}", file=sys.stderr)
             return False
-        return all([self._is_near(where, each.title, one, found) for each, one in zip(self._references, wanted)])
+        near = [self._is_near(where, each.title, one, found) for each, one in zip(self._references, wanted)]
+        return all(near)
 
     def _is_near(self, where: str, title: str, wanted: Mapping[str, Any], found: Mapping[str, Any]) -> bool:
         if len(wanted) != len(found):

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,6 +41,8 @@ def read(path: Path) -> list[Series]:
 
 
 def _is_log(file: Path) -> bool:
+    if re.search(r"\.\d+\.part\.csv$", file.name):  # what a killed run of version 0.2.0 was writing
+        return False
     try:
         with open(file, "rb") as opened:
             return opened.readline(5).rstrip(b"\r\n,") == b"step"

@@ -17,7 +17,7 @@ from typing import Any
 from ..errors import FtnPytorchError
 from ..script import conventions, loading
 from ..script.conventions import FORWARD, TRAIN
-from ..system import files, pack, trial
+from ..system import files, pack
 from .c_interface import Array, Library, Module
 from .check import module_of, named_targets
 from .example_inputs import InputSpec, add_config, add_dtype, add_inputs, add_target, config_of, named_specs
@@ -45,7 +45,7 @@ def run(chosen: argparse.Namespace) -> int:
     script = loading.find(chosen.script)
     output = _output(chosen, script)
     folders = _search_path()
-    with trial.begun(), contextlib.redirect_stdout(sys.stderr):  # what the script prints
+    with contextlib.redirect_stdout(sys.stderr):  # what the script prints
         called = _run(script, chosen)
     packed = PackedModules(folders)
     with files.replaced(output) as stream:

@@ -23,11 +23,13 @@ from matplotlib.ticker import EngFormatter, FuncFormatter, LogLocator, MaxNLocat
 
 from .log_files import Series
 
+MARK = "ftn_pytorch plot"
+"""Stands in each picture, by which those of this command are known."""
 # What a picture can be, and how it is made: the same run gives the same file.
 FORMATS: dict[str, Any] = {
-    "png": {"dpi": 150},
-    "svg": {"metadata": {"Date": None}},
-    "pdf": {"metadata": {"CreationDate": None}},
+    "png": {"dpi": 150, "metadata": {"Software": MARK}},
+    "svg": {"metadata": {"Date": None, "Creator": MARK}},
+    "pdf": {"metadata": {"CreationDate": None, "Creator": MARK}},
 }
 
 

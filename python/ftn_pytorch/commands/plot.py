@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from types import ModuleType
@@ -18,11 +19,12 @@ def add_arguments(parser: ArgumentParser) -> None:
         "log", type=Path, help="a folder with CSV files of Log, such as those of all ranks, or one file"
     )
     parser.add_argument(
+        "-o",
         "--output",
         type=Path,
         metavar="NAME",
         help="write NAME.png and NAME.svg, or this file alone if it ends in .png, .svg or .pdf (default: run, in that "
-        "folder)",
+        "folder, which replaces pictures of this command only)",
     )
 
 
@@ -40,12 +42,23 @@ def run(chosen: Namespace) -> int:
     else:
         # No with_suffix: what follows a point in the name belongs to it.
         places = {each: output.with_name(f"{output.name}.{each}") for each in ("png", "svg")}
+    if chosen.output is None:
+        _require_own(list(places.values()), panels.MARK.encode())
     pictures = panels.draw(series, "/".join(chosen.log.resolve().parts[-2:]), list(places))
     for each, file in places.items():
         with files.replaced(str(file)) as stream:
             stream.write(pictures[each])
         print(file)
     return 0
+
+
+def _require_own(pictures: list[Path], mark: bytes) -> None:
+    """FILE for a file of that name that this command has not drawn."""
+    for file in pictures:
+        if os.path.lexists(file) and not (file.is_file() and mark in file.read_bytes()):
+            raise FtnPytorchError(
+                "FILE", f"{file} is there already, and this command has not drawn it: name the file with --output"
+            )
 
 
 def _panels() -> ModuleType:

@@ -4,20 +4,26 @@
 from __future__ import annotations
 
 import csv
+import gc
+import io
 import os
+import re
 import time
+import zlib
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, BinaryIO
 
+from ..checkpoint.file import remove_parts
+from ..checkpoint.lock import Lock
 from ..errors import FtnPytorchError
-from ..system import files
+from ..system import files, process
 
 
 class Rows:
-    """Rows at the end of ``path``; what a run that was given up has left there is cut when the first one is written.
+    """Rows at the end of ``path``. It is locked from the first one on, when the file that is there is looked at.
 
-    That is what comes after ``last``, the step of the row ``count``. ``last`` None: this run begins anew, so that
-    nothing of this step or a later one may be there. A file whose rows would all go is then kept by another name.
+    Where its rows up to ``count`` are those of this run, what comes after them is cut. The file of another run is kept
+    by another name, and so is any where this run begins anew, with ``last``, the step of the row ``count``, None.
     """
 
     def __init__(self, path: str) -> None:
@@ -25,9 +31,12 @@ class Rows:
         self._file: Any = None
         self._names: tuple[str, ...] | None = None
         self._flushed = 0.0
+        self._lock: Lock | None = None
         self.last: int | None = None
         self.count: int | None = None
         """Rows that the file has, or goes on after; None as long as that is not known."""
+        self.digest: int | None = None
+        """Of those rows, without the empty cells at their ends, which come with new columns; None if not known."""
 
     def write(self, step: int, values: Mapping[str, float]) -> None:
         """FILE if it cannot be written, FORMAT if the file is none of these, ARGUMENT for what cannot be in one.
@@ -36,15 +45,19 @@ class Rows:
         """
         try:
             if self._file is None:
-                self._open(step)
+                self._open()
             if tuple(values) != self._names:
                 self._take(values)
             texts = [repr(values[name]) if name in values else "" for name in self._names or ()]
-            self._file.write(f"{step},{','.join(texts)}\n")
+            row = f"{step},{','.join(texts)}\n"
+            self._file.write(row)
             self.count += 1  # type: ignore[operator]  # known since it was opened
+            if self.digest is not None:
+                self.digest = _digest(row.encode(), self.digest)
             if time.monotonic() - self._flushed > 1:
                 self.flush()
         except OSError as failure:
+            self.digest = None  # what of the row has been written is not known
             raise self._failed(failure) from failure
 
     def flush(self, to_disk: bool = False) -> None:
@@ -59,10 +72,10 @@ class Rows:
         except OSError as failure:
             raise self._failed(failure) from failure
 
-    def go_on_after(self, step: int | None, count: int | None) -> None:
+    def go_on_after(self, step: int | None, count: int | None, digest: int | None) -> None:
         """Cut what comes later, but not before the next row: a restore may still be undone."""
         self.close()
-        self.last, self.count = step, count
+        self.last, self.count, self.digest = step, count, digest
 
     def close(self) -> None:
         """FILE if the last rows cannot be written, which are lost then."""
@@ -73,42 +86,71 @@ class Rows:
                 file.close()
         except OSError as failure:
             raise self._failed(failure) from failure
+        finally:
+            if self._lock is not None:
+                self._lock.release()
+                self._lock = None
 
     def _failed(self, failure: OSError) -> FtnPytorchError:
         return FtnPytorchError("FILE", f"Log: {self.path} cannot be written: {failure.strerror}")
 
-    def _open(self, step: int) -> None:
-        os.makedirs(os.path.dirname(self.path), exist_ok=True)
-        self._names = None
-        self.count = self._cut(step) if os.path.exists(self.path) and os.path.getsize(self.path) else 0
-        self._file = open(self.path, "a", encoding="utf-8", newline="")  # noqa: SIM115, as it stays open
+    def _open(self) -> None:
+        folder, name = os.path.split(self.path)
+        os.makedirs(folder, exist_ok=True)
+        if not os.path.exists(self.path) or os.path.isfile(self.path):
+            self._lock = _locked(os.path.join(folder, f".{name}.lock"), f"Log: {self.path}")
+            if self._lock.is_held():
+                remove_parts(folder, re.escape(name))
+        try:
+            self._names = None
+            is_there = os.path.exists(self.path) and os.path.getsize(self.path) > 0
+            if not (is_there and self._cut()):
+                self.count, self.digest = 0, 0
+            self._file = open(self.path, "a", encoding="utf-8", newline="")  # noqa: SIM115, as it stays open
+        except BaseException:
+            self.close()
+            raise
 
-    def _cut(self, step: int) -> int:
-        """Cut the file that is there; how many rows stay."""
-        latest = step - 1 if self.last is None else self.last
+    def _cut(self) -> bool:
+        """Cut the file that is there behind the rows of this run. False, and it has another name, if it has none."""
         with open(self.path, "rb+") as file:
             header = file.readline()
             if header.split(b",")[0].strip() != b"step":
                 raise FtnPytorchError("FORMAT", f"Log: {self.path} is another file: its first column is not step")
-            end, kept = file.tell(), (file.tell(), 0)
-            for count, line in enumerate(file, 1):
-                # The last line of a run that was killed may be a part of one.
-                first = line.partition(b",")[0]
-                if not line.endswith(b"\n") or not first.lstrip(b"-").isdigit():
-                    break
-                end += len(line)
-                if int(first) <= latest:
-                    kept = end, count
-                # A script may count from 1 again, so that the step alone does not tell.
-                if (count, int(first)) == (self.count, self.last):
-                    break
-            end, count = kept
-            if not count and self.last is None:
-                os.replace(self.path, files.abandoned_name(self.path))
-                return 0
+            found = None if self.last is None else self._found(file)
+            if found is None:
+                aside = files.abandoned_name(self.path)
+                os.replace(self.path, aside)
+                if self.last is not None:
+                    process.warn(
+                        f"Log: the rows of {self.path} are not those of the run that goes on from a checkpoint: this "
+                        f"file is now {aside}, and a new one begins"
+                    )
+                return False
+            end, self.count, self.digest = found
             file.truncate(end)
         self._names = tuple(header.decode().strip().split(",")[1:])
-        return count
+        return True
+
+    def _found(self, file: BinaryIO) -> tuple[int, int, int] | None:
+        """Where the rows of this run end, how many they are, and their digest; None if the rows are of another run."""
+        end = file.tell()
+        kept, digest = (end, 0, 0), 0
+        for count, line in enumerate(file, 1):
+            # The last line of a run that was killed may be a part of one.
+            first = line.partition(b",")[0]
+            if not line.endswith(b"\n") or not first.lstrip(b"-").isdigit():
+                break
+            end, digest = end + len(line), _digest(line, digest)
+            is_last = (count, int(first)) == (self.count, self.last)
+            if is_last and digest == self.digest:
+                return end, count, digest
+            # Earlier versions have kept no digest, and the first ones no count.
+            if int(first) <= self.last:  # type: ignore[operator]
+                kept = end, count, digest
+            if is_last:
+                break
+        return kept if self.digest is None else None
 
     def _take(self, values: Mapping[str, float]) -> None:
         """New names become new columns of the whole file."""
@@ -122,11 +164,28 @@ class Rows:
         if names == self._names:
             return
         self.flush()
-        with files.completed(self.path) as part, open(part, "w", encoding="utf-8", newline="") as new:
+        with files.replaced(self.path) as stream:
+            new = io.TextIOWrapper(stream, encoding="utf-8", newline="")
             writer = csv.writer(new, lineterminator="\n")
             writer.writerow(["step", *names])
             with open(self.path, encoding="utf-8", newline="") as old:
                 writer.writerows(row + [""] * (1 + len(names) - len(row)) for row in list(csv.reader(old))[1:])
-        self.close()
+            new.detach()
+        self._file.close()
         self._names = names
         self._file = open(self.path, "a", encoding="utf-8", newline="")  # noqa: SIM115
+
+
+def _locked(lock: str, what: str) -> Lock:
+    """LOCKED if another log has it. That of a script which was freed is garbage until the collector finds it."""
+    try:
+        return Lock(lock, what)
+    except FtnPytorchError as failure:
+        if failure.status != "LOCKED":
+            raise
+    gc.collect()
+    return Lock(lock, what)
+
+
+def _digest(row: bytes, before: int) -> int:
+    return zlib.crc32(row.rstrip(b",\r\n") + b"\n", before)

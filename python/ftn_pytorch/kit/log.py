@@ -27,8 +27,9 @@ class Log:
     """Writes numbers by step: ``log.write(step, loss=loss)``.
 
     ``path``: a CSV file, ``%r`` in its name becomes the rank. After a restart it is cut behind the row of the
-    checkpoint. A run that begins anew renames an older file to ``path`` + ".abandoned" (".abandoned.2", ...). Steps may
-    begin from 1 again, for a second phase of the training. ``console``: seconds between lines on standard error, with
+    checkpoint. A run that begins anew renames an older file to ``path`` + ".abandoned" (".abandoned.2", ...), and so
+    does one that finds the rows of another run. Steps may begin from 1 again, for a second phase of the training. The
+    file is locked from the first row on. ``console``: seconds between lines on standard error, with
     the rate and, where ``last`` is the last step, the estimated end; by default none. ``tensorboard``: a folder;
     ``wandb``, ``mlflow``: arguments of ``wandb.init`` and ``mlflow.start_run``. IMPORT if such a package is missing.
 
@@ -73,6 +74,8 @@ class Log:
     def write(self, step: int, **values: Any) -> None:
         """Numbers, or tensors of one element. ARGUMENT for others, FILE if the disk is full; the training stays.
 
+        LOCKED if another log writes this file, of this process or of another one.
+
         Over ranks all write the same names and step, otherwise FORMAT on all of them.
         """
         numbers = {name: _number(name, value) for name, value in values.items()}
@@ -107,15 +110,16 @@ class Log:
     def state_dict(self) -> dict[str, Any]:
         """The last step and row, up to which the file is on the disk, and the runs of trackers."""
         self.flush()
-        rows = None if self._rows is None else self._rows.count
-        return {"step": self.step, "rows": rows, "runs": {name: each.run for name, each in self._trackers.items()}}
+        rows, digest = (None, None) if self._rows is None else (self._rows.count, self._rows.digest)
+        runs = {name: each.run for name, each in self._trackers.items()}
+        return {"step": self.step, "rows": rows, "digest": digest, "runs": runs}
 
     @unrecorded(_ADVICE)
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on after that row: what the file has behind it goes with the next one."""
         self.step, self._begin = state["step"], None
         if self._rows is not None:
-            self._rows.go_on_after(self.step, state.get("rows"))  # earlier versions did not count
+            self._rows.go_on_after(self.step, state.get("rows"), state.get("digest"))  # earlier versions had neither
         for name, each in self._trackers.items():
             each.restart(state["runs"].get(name))
 

@@ -68,7 +68,9 @@ class Wandb(_Run):
             resumed: dict = {} if self.run is None else {"id": self.run, "resume": "allow"}
             self._started = self._module.init(**{**self._options, **resumed})
             self.run = self._started.id
-        self._started.log(dict(values), step=step)
+            # wandb drops rows whose own step is not larger than the last one, as after a restart
+            self._started.define_metric("*", step_metric="step")
+        self._started.log({"step": step, **values})
 
 
 class MLflow(_Run):

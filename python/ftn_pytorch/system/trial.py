@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Whether a script is only tried, as ``check`` and ``bench`` do: then its log and checkpoints write nothing."""
+"""Whether a script is only tried, as all commands do: then its log, checkpoints and recordings write nothing."""
 
 from __future__ import annotations
 
