@@ -165,39 +165,6 @@ def test_targets_names_and_settings(run, script) -> None:
     assert "ftn_pytorch_forward(x) has no parameter 'y'" in report["calls"][0]["failure"]
 
 
-WRITER = """
-import torch
-from ftn_pytorch import Checkpoint
-from ftn_pytorch.kit import Log, Replay
-
-weights = {"a": torch.zeros(16, 4)}
-log, replay = Log("run/log.csv"), Replay(100)
-checkpoint = Checkpoint(weights=weights)
-checkpoint.restore("run/checkpoints")
-
-def ftn_pytorch_train(x, target):
-    replay.add(x, target)
-    weights["a"] += 0.1 * x.T @ (target - x @ weights["a"])
-    log.write((log.step or 0) + 1, loss=1.0)
-    checkpoint.write("run/checkpoints")
-    checkpoint.save("run/net.pt")
-    replay.export("run/samples.npz")
-    return False, 1.0
-"""
-
-
-@pytest.mark.parametrize("subcommand", ["check", "bench"])
-def test_files_of_a_run_stay_as_they_are(run, script, tmp_path, python_here, subcommand) -> None:
-    script.write_text(WRITER.replace('checkpoint.restore("run/checkpoints")\n', ""))
-    steps = "x = closure.torch.ones(2, 16)\nfor _ in range(3): closure.ftn_pytorch_train(x, x[:, :4])"
-    python_here(f"import closure\n{steps}")
-    before = {file: file.read_bytes() for file in (tmp_path / "run").rglob("*") if file.is_file()}
-    assert len(before) >= 6 and before[tmp_path / "run" / "log.csv"].count(b"\n") == 4
-    script.write_text(WRITER)
-    run(subcommand, script, "--input", "32x16", "--target", "32x4")
-    assert {file: file.read_bytes() for file in (tmp_path / "run").rglob("*") if file.is_file()} == before
-
-
 def test_a_loss_that_is_not_finite(run, script) -> None:
     script.write_text(SCRIPT.replace("return False, loss", "return False, float('nan')"))
     assert any("the loss is nan" in text for text in checked(run, script, "--input", "32x16")["warnings"])

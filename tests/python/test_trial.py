@@ -5,6 +5,7 @@ import os
 
 import pytest
 
+import ftn_pytorch
 from ftn_pytorch import Checkpoint
 from ftn_pytorch.kit import Log, Replay
 from ftn_pytorch.system import trial
@@ -45,6 +46,20 @@ def test_parts_that_write_files_write_none(folder):
         replay.export("samples.npz")
         assert log.state_dict()["step"] == 2
     assert os.listdir(folder) == []
+
+
+def test_a_script_saves_no_recording(folder, extension):
+    @ftn_pytorch.recorded
+    def double(x):
+        return 2 * x
+
+    for _ in range(9):
+        double(torch.ones(3))
+    with trial.begun():
+        path = ftn_pytorch.save_recording("net.ftr", {"double": double}, {})
+    assert path == str(folder / "net.ftr") and os.listdir(folder) == []
+    ftn_pytorch.save_recording("net.ftr", {"double": double}, {})
+    assert os.listdir(folder) == ["net.ftr"]
 
 
 def test_a_training_of_lightning_writes_none(folder):

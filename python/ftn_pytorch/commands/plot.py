@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from types import ModuleType
@@ -55,7 +54,7 @@ def run(chosen: Namespace) -> int:
 def _require_own(pictures: list[Path], mark: bytes) -> None:
     """FILE for a file of that name that this command has not drawn."""
     for file in pictures:
-        if os.path.lexists(file) and not (file.is_file() and mark in file.read_bytes()):
+        if file.is_file() and mark not in file.read_bytes():
             raise FtnPytorchError(
                 "FILE", f"{file} is there already, and this command has not drawn it: name the file with --output"
             )
