@@ -52,6 +52,23 @@ def test_what_never_varies_is_not_blown_up():
     assert learnt(torch.tensor([[300.1, 1.5]])).abs().max() < 1e-4
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
+def test_what_varies_in_any_precision_is_scaled_by_it(dtype):
+    learnt, x = Normaliser(3), batches(0.0, 1000)[:, 1]
+    x = torch.stack([280 + 15 * x, torch.full_like(x, 280.7), 0.01 * x], 1).to(dtype)
+    learnt.update(x)
+    torch.testing.assert_close(learnt.std[[0, 2]], x[:, [0, 2]].double().std(0, correction=0))
+    assert learnt.std[1] == 1 and learnt.std[0] > 10
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+def test_what_varies_by_rounding_alone_is_constant(dtype):
+    learnt, constant = Normaliser(1), torch.tensor(280.0, dtype=dtype)
+    beside = torch.nextafter(constant, torch.tensor(300.0, dtype=dtype))
+    learnt.update(torch.stack([constant, beside]).reshape(2, 1))
+    assert learnt.std == 1
+
+
 def test_nothing_is_changed_before_anything_was_learnt():
     assert torch.equal(Normaliser(2)(torch.eye(2)), torch.eye(2))
 

@@ -120,8 +120,10 @@ class Normaliser(torch.nn.Module):
         self.mean += difference * (n / total)
         self.count.fill_(total)
         std = (self.squares / total).sqrt()
-        # What varies by rounding alone is constant, and must not be blown up.
-        constant = std <= 10 * torch.finfo(x.dtype).eps * self.mean.abs()
+        # What varies by rounding alone is constant, and must not be blown up: in half precision the two numbers beside
+        # a constant, in wider types also what sums have lost.
+        eps = torch.finfo(x.dtype).eps
+        constant = std <= max(eps / 2, 10 * min(eps, torch.finfo(torch.float32).eps)) * self.mean.abs()
         self.std.copy_(torch.where(constant, 1.0, std))
 
     def _of_all_ranks(

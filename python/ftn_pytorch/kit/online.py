@@ -50,6 +50,9 @@ class Online:
     Unlike there, the defaults are no limit of epochs, no files (``logger``, ``enable_checkpointing``), nothing on the
     terminal, no sanity check, and one device: that of the parameters.
 
+    A restart goes on bit for bit, but for what follows means over an epoch, which Lightning does not save: they cover
+    the batches since the restart, and schedulers with ``monitor=`` leave out the first end of an epoch after it.
+
     ``Trainer.fit`` runs in a thread of its own, which waits between the steps. ARGUMENT for more than one device.
     """
 

@@ -119,10 +119,12 @@ class Replay(Dataset):
         """Copy samples: tensors whose first axis counts them, each call with the same number, types and other extents.
 
         What arrives may be memory of the simulation; it is copied once, into its place. SHAPE or DTYPE if it does not
-        fit, FILE if there is no room for a memory-mapped file; nothing has been added then.
+        fit, or has numbers that are too large for the type that is kept; FILE if there is no room for a memory-mapped
+        file. Nothing has been added then.
         """
         arrived = [torch.as_tensor(column) for column in columns]
         n = self._check(arrived)
+        self._require_range(arrived)
         held_out = self._share > 0 and self._is_held_out(self._calls)
         if not held_out and not self._columns:
             self._allocate([(tuple(column.shape[1:]), self._dtype or column.dtype) for column in arrived], arrived[0])
@@ -305,6 +307,17 @@ class Replay(Dataset):
         if self._columns:
             self._fitting = forms
         return arrived[0].shape[0]
+
+    def _require_range(self, arrived: Sequence[torch.Tensor]) -> None:
+        """DTYPE for a number that becomes another one, or infinite, in the type that is kept."""
+        for number, given in enumerate(arrived):
+            kept = self._columns[number].dtype if self._columns else self._dtype or given.dtype
+            if kept != given.dtype and given.numel() and (value := storage.too_large(given, kept)) is not None:
+                raise FtnPytorchError(
+                    "DTYPE",
+                    f"Replay: array {number} has the number {value}, which is too large for {kept} as it is kept: make "
+                    "the Replay with a wider dtype=, or scale the array",
+                )
 
     def _is_held_out(self, call: int) -> bool:
         # Spread evenly, the first one not among them. Rounding must not move a call that is due.

@@ -46,17 +46,45 @@ def in_file(shape: tuple[int, ...], dtype: torch.dtype, folder: str) -> torch.Te
     return torch.frombuffer(mapped, dtype=dtype, count=count).view(shape)
 
 
+def too_large(given: torch.Tensor, kept: torch.dtype) -> Any:
+    """A finite number that is outside of the range of ``kept``; None if there is none."""
+    if given.dtype == torch.bool or kept == torch.bool:
+        return None
+    numbers = torch.view_as_real(given) if given.is_complex() else given
+    limits = torch.finfo(kept) if kept.is_floating_point or kept.is_complex else torch.iinfo(kept)
+    own = torch.finfo(numbers.dtype) if numbers.is_floating_point() else torch.iinfo(numbers.dtype)
+    if limits.min <= own.min and own.max <= limits.max:
+        return None
+    lowest, highest = (float(each) for each in torch.aminmax(numbers))
+    if limits.min <= lowest and highest <= limits.max:
+        return None
+    # Numbers beside the largest one are rounded to it; what is infinite, or not a number, stays so.
+    narrow = numbers.to(getattr(torch, limits.dtype))
+    changed = torch.isfinite(numbers) & ~torch.isfinite(narrow) if narrow.is_floating_point() else narrow != numbers
+    found = numbers[changed]
+    return found[0].item() if len(found) else None
+
+
 def export(path: str, arrays: Mapping[str, torch.Tensor]) -> None:
     """Write arrays by name, as NPZ or HDF5 by the ending of ``path``, completely or not at all.
+
+    Types that NumPy does not have, such as bfloat16, are written as float32, in which all their numbers are.
 
     ARGUMENT for another ending, IMPORT if h5py is needed and missing, FILE if it cannot be written.
     """
     write = _write_npz if _is_npz(path) else _write_hdf5
     if trial.is_on():
         return
-    numpy = {name: each.cpu().numpy() for name, each in arrays.items()}
+    numpy = {name: _in_numpy(each.cpu()) for name, each in arrays.items()}
     with files.completed(path) as part:
         write(part, numpy)
+
+
+def _in_numpy(array: torch.Tensor) -> Any:
+    try:
+        return array.numpy()
+    except TypeError:
+        return array.to(torch.complex64 if array.is_complex() else torch.float32).numpy()
 
 
 def load(path: str) -> dict[str, torch.Tensor]:
