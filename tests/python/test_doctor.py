@@ -2,8 +2,10 @@
 """What is found, and the command line."""
 
 import importlib
+import importlib.util
 import json
 import os
+import py_compile
 import subprocess
 import sys
 import types
@@ -53,6 +55,25 @@ def test_good_installation_is_described():
     assert ftn_pytorch.__version__ in lines["ftn_pytorch"]
     assert numpy.__version__ in lines["numpy"]
     assert str(len(os.sched_getaffinity(0))) in lines["cores"]
+
+
+@pytest.mark.parametrize("mode", py_compile.PycInvalidationMode)
+def test_a_file_that_was_changed_after_it_was_installed_is_told(tmp_path, mode):
+    for name in ("same", "changed", "plain"):
+        (tmp_path / f"{name}.py").write_text("VALUE = 1\n")
+    for name in ("same", "changed"):
+        py_compile.compile(str(tmp_path / f"{name}.py"), invalidation_mode=mode, doraise=True)
+    (tmp_path / "changed.py").write_text("VALUE = 2\n")
+    (tmp_path / "broken.py").write_text("")
+    (tmp_path / "__pycache__" / os.path.basename(importlib.util.cache_from_source("broken.py"))).write_bytes(b"cut")
+    found = list(doctor._bytecode(tmp_path))
+    is_ignored = mode is py_compile.PycInvalidationMode.UNCHECKED_HASH
+    assert [(each.verdict, each.found.split()[0]) for each in found] == [
+        (doctor.NOTE, str(tmp_path / "changed.py"))
+    ] * is_ignored
+    for each in found:
+        os.unlink(each.found.split()[-2])
+    assert list(doctor._bytecode(tmp_path)) == []
 
 
 def test_torch_is_described_with_threads_and_openmp_runtime():

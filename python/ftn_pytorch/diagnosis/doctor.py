@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import importlib
 import importlib.metadata
+import importlib.util
 import json
 import os
 import platform
 import re
+import struct
 import sys
 import time
 from collections.abc import Iterator, Mapping
@@ -27,6 +29,8 @@ WRONG = "wrong"
 
 _OPENMP = re.compile(r"lib(gomp|iomp5|omp)[-.\w]*\.so[.\d]*$")
 _SLOW_IMPORT_S = 10.0
+_UNCHECKED = 0b01
+"""Flags of bytecode that holds a hash of its source, with which Python does not compare it (PEP 552)."""
 _SCRIPTS_NEED = "scripts that import it, TorchScript models and saved recordings cannot be loaded"
 
 
@@ -57,7 +61,7 @@ def findings(info: Mapping[str, Any]) -> list[Finding]:
     """
     known = {**process.start_info(), **info}
     core = known.get("core") or installation.library()
-    found = [*_interpreter(known), *_library(core), _abi(core)]
+    found = [*_interpreter(known), *_library(core), *_bytecode(Path(__file__).parents[1]), _abi(core)]
     numpy, finding = _package("numpy", "scripts without torch cannot be given arrays", "python -m pip install numpy")
     found.append(finding)
     torch, finding = _package("torch", _SCRIPTS_NEED, "python -m pip install torch")
@@ -156,6 +160,20 @@ def _library(core: str) -> Iterator[Finding]:
         found = f"Python part {__version__}, library {version}{f', {core}' * bool(core)}"
         cure = "" if version == __version__ else "they must be of one version: install them together"
         yield Finding("ftn_pytorch", WRONG if cure else OK, found, cure, "VERSION" if cure else "")
+
+
+def _bytecode(package: Path) -> Iterator[Finding]:
+    """Files of the package that are not what runs: installed bytecode is not compared with its source."""
+    for source in sorted(package.rglob("*.py")):
+        compiled = Path(importlib.util.cache_from_source(str(source)))
+        try:
+            _, flags, made_of = struct.unpack("<4sI8s", compiled.read_bytes()[:16])
+            text = source.read_bytes()
+        except (OSError, struct.error):  # without bytecode, the source runs
+            continue
+        if flags == _UNCHECKED and made_of != importlib.util.source_hash(text):
+            found = f"{source} was changed after it was installed, and is not what runs: {compiled} is"
+            yield Finding("bytecode", NOTE, found, f"remove that file, or install again in place of editing {package}")
 
 
 def _abi(core: str) -> Finding:
