@@ -62,8 +62,10 @@ class Batches {
   /// Arguments of the batch; arrays that are not side by side are copied.
   static std::vector<fpt_arg> joined(const Calls& calls, std::vector<fpt_arg> RankCall::* which, bool in_place,
                                      std::vector<std::vector<char>>& copies);
-  /// Why rows of the first rank have other results alone; empty if they have not.
-  std::string difference(const Calls& calls, const std::vector<fpt_arg>& inputs, const std::vector<fpt_arg>& others,
+  /// Why the rows of one call have other results alone; empty if they have not.
+  /// @param others  of the whole batch, with results
+  /// @param before  what the outputs of that call held
+  std::string difference(const Calls& calls, std::size_t which, const std::vector<fpt_arg>& others,
                          std::vector<std::vector<char>>& before) const;
   /// Number of a new plan for a batch that has come twice; 0 for none.
   int64_t planned(const std::string& kind, const Calls& calls);
@@ -73,7 +75,8 @@ class Batches {
   const std::string name_;
   Board& board_;
   const bool locks_pages_;
-  std::map<std::string, int> checked_, seen_;
+  std::map<std::string, std::size_t> checked_;  // batches of each kind that several ranks had
+  std::map<std::string, int> seen_;
   std::vector<Plan> plans_;  // number 1 is the first
 };
 

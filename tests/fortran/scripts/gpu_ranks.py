@@ -12,6 +12,7 @@ net = torch.nn.Sequential(torch.nn.Linear(3, 8), torch.nn.Tanh(), torch.nn.Linea
 with torch.no_grad():
     for i, parameter in enumerate(net.parameters()):
         parameter.copy_(torch.linspace(-1, 1, parameter.numel()).reshape(parameter.shape) * (i + 1) / 4)
+os.environ["GPU_RANKS_LOADS"] = os.environ.get("GPU_RANKS_LOADS", "") + "x"
 heights: list[int] = []
 places: list[int] = []
 arrived: list[int] = []
@@ -66,6 +67,43 @@ def doubles(x):
 def mixes(x):
     time.sleep(0.1)
     return x - x.mean(0)
+
+
+def depends_back(x):
+    time.sleep(0.05)
+    return torch.cumsum(x, 0)
+
+
+def depends_ahead(x):
+    time.sleep(0.05)
+    return x.flip(0).cumsum(0).flip(0)
+
+
+def depends_place(x):
+    time.sleep(0.05)
+    return x + torch.arange(len(x))[:, None]
+
+
+def depends_first(x):
+    time.sleep(0.05)
+    return x - x[:1]
+
+
+def depends_last(x):
+    time.sleep(0.05)
+    return x - x[-1:]
+
+
+def depends_wraps(x):
+    """The neighbour, which only the rows at the ends of a rank have on another one."""
+    time.sleep(0.05)
+    return x - x.roll(1, 0)
+
+
+def changes(x):
+    """Each load of the script adds a letter to the environment, which stays."""
+    time.sleep(0.05)
+    return 2 * x if len(os.environ["GPU_RANKS_LOADS"]) == 1 else x - x.mean(0)
 
 
 def needs_one(x):
