@@ -135,7 +135,8 @@ def memory() -> int:
 
 def collect_garbage(before: int) -> None:
     """Called when the last reference to a runner, or to functions that a reload has replaced, was let go."""
-    process.collect_garbage(before)
+    ranks = sys.modules.get(f"{__package__}.ranks.communicator")
+    process.collect_garbage(before, at_all_events=ranks is not None and ranks.are_there())
 
 
 def save(runner: Runner, file: str) -> None:

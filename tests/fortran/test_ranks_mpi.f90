@@ -24,6 +24,7 @@ program test_ranks_mpi
    case ("handles")
       call handles()
    case ("several")
+      call one_after_the_other()
       call several_communicators()
    case ("halves")
       call two_halves()
@@ -123,6 +124,31 @@ contains
       call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "a second group", errmsg)
       call expect_text(errmsg, "has a process group already", "the text about a second group")
    end subroutine several_communicators
+
+   !> A communicator is freed after its module, and MPI gives its handle to one of other ranks
+   subroutine one_after_the_other()
+      type(torch_pymodule) :: model
+      type(MPI_Comm) :: own
+      integer :: first, size, way, before
+      real(real64) :: x(1), y(3)
+
+      x = rank
+      do way = 1, 2
+         ! all ranks, then those of a half
+         size = merge(ranks, 2, way == 1)
+         first = size*(rank/size)
+         call MPI_Comm_split(MPI_COMM_WORLD, first, rank, own)
+         if (way == 2) call expect(own%MPI_VAL == before, "the handle comes back")
+         call model%load(script("ranks_halo.py"), communicator=own)
+         call model%forward([torch_in(x)], [torch_out(y)])
+         call expect(nint(y(1)) == first + modulo(rank - first - 1, size), "the neighbour to the left")
+         call expect(nint(y(2)) == first + modulo(rank - first + 1, size), "the neighbour to the right")
+         call expect(abs(y(3) - (first + (size - 1)/2d0)) < 1d-12, "the mean of the ranks")
+         call model%free()
+         before = own%MPI_VAL
+         call MPI_Comm_free(own)
+      end do
+   end subroutine one_after_the_other
 
    !> One network on the even and one on the odd ranks
    subroutine two_halves()

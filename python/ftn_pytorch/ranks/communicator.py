@@ -70,6 +70,12 @@ class Communicator:
         """Node and process of each rank, once they are known."""
         self.number = next(_numbers)
         """Of the communicators of this process, in the order in which they were met."""
+        self._holders: weakref.WeakSet[Any] = weakref.WeakSet()
+
+    def is_held(self) -> bool:
+        """False once the modules that were loaded with it are gone: the program may free it, and another one gets its
+        handle. This object may live on, as with an ``Exchange`` that somebody keeps."""
+        return len(self._holders) > 0
 
     @property
     def is_ranked(self) -> bool:
@@ -191,6 +197,7 @@ class Communicator:
         except FtnPytorchError as failure:
             # MPI may still write there, and a module that is loaded later is to know
             _unfinished.append((self, arguments, kept, request))
+            know(self)
             self._failure = failure.text
             raise
 
@@ -304,21 +311,36 @@ def of_module(own: Communicator | None) -> Iterator[None]:
         _at_work.one = before
 
 
-def opened(handle: int | None) -> Communicator | None:
-    """The communicator of a module that is loaded; it counts as one of this process as long as somebody holds it."""
+def opened(handle: int | None, holder: Any = None) -> Communicator | None:
+    """The communicator of a module that is loaded, the ``holder``, as long as which it counts as one of this process.
+
+    Without a holder it counts as long as somebody has it.
+    """
     if handle is None:
         return None
-    for known in _known:
-        if known.handle == handle:
-            return known
-    made = Communicator(handle)
-    know(made)
+    made = held(handle) or Communicator(handle)
+    know(made, holder)
     return made
 
 
-def know(made: Communicator) -> None:
-    """Count it as one of this process as long as somebody holds it."""
+def know(made: Communicator, holder: Any = None) -> None:
+    """Count it as one of this process as long as the holder lives; see ``opened``."""
     _known.add(made)
+    made._holders.add(made if holder is None else holder)
+
+
+def held(handle: int) -> Communicator | None:
+    """That of this process with a handle, None if no module has it."""
+    return next((each for each in _known if each.handle == handle and each.is_held()), None)
+
+
+def are_there() -> bool:
+    """True if this process has any, which ends with the module that holds it and not when the collector comes by."""
+    return len(_known) > 0
+
+
+def _met() -> list[Communicator]:
+    return [each for each in _known if each.is_held()]
 
 
 def of_one_group() -> Communicator | None:
@@ -336,7 +358,7 @@ def of_one_group() -> Communicator | None:
 def usable() -> list[Communicator]:
     """That of the module at work, else those of this process, without those that cannot be used any more."""
     one = getattr(_at_work, "one", None)
-    return [one] if one is not None else [each for each in _known if each.is_usable()] or list(_known)
+    return [one] if one is not None else [each for each in _met() if each.is_usable()] or _met()
 
 
 def current() -> Communicator | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import threading
+import weakref
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -34,12 +35,12 @@ class Counted:
     def __init__(self, function: Callable) -> None:
         functools.update_wrapper(self, function, updated=())
         self._function = function
-        self._averages: list[_Calls] = []
+        self._averages: list[weakref.ref[_Calls]] = []
         self._failed = 0
         """Calls that failed before it was known what is averaged."""
 
     def __call__(self, *args: Any, **named: Any) -> Any:
-        before = [(calls, calls.position()) for calls in self._averages]
+        before = [(calls, calls.position()) for each in self._averages if (calls := each()) is not None]
         outer, _here.at_work = _here.at_work, self
         try:
             return self._function(*args, **named)
@@ -55,8 +56,8 @@ class Counted:
 
     def averaged(self, calls: _Calls) -> None:
         """It averages a network, whose calls are counted there."""
-        if not any(calls is known for known in self._averages):
-            self._averages.append(calls)
+        if not any(calls is known() for known in self._averages):
+            self._averages = [each for each in self._averages if each() is not None] + [weakref.ref(calls)]
             for _ in range(self._failed):
                 _count(calls)
 

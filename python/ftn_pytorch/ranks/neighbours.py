@@ -10,8 +10,12 @@ from __future__ import annotations
 import ctypes
 import functools
 import itertools
+import json
+import secrets
 import time
+import weakref
 import zlib
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -141,6 +145,7 @@ class Neighbours:
 
     def _graph_of(self, ours: Communicator) -> Communicator:
         """A communicator that knows who speaks to whom: what MPI needs to be told once. All ranks call it."""
+        name = _free_graphs(ours, self.purpose)
         others = [rank for rank in self.sent if rank != self.rank]
         assert others == [rank for rank in self.received if rank != self.rank], "the way back has the same neighbours"
         count, made, info = ctypes.c_int32(len(others)), ctypes.c_int32(), ctypes.c_int32()
@@ -153,7 +158,22 @@ class Neighbours:
         communicator.call("mpi_info_free_", self.purpose, info)
         graph = Communicator(made.value)
         graph.timeout = ours.timeout
+        weakref.finalize(graph, _left.__setitem__, name, (graph.handle, graph.size)).atexit = False
         return graph
+
+
+def _free_graphs(ours: Communicator, purpose: str) -> str:
+    """Free those that nobody uses any more, on none of their ranks: which is collective, and when an object goes is not.
+
+    Returns a name for the next one, the same on all ranks.
+    """
+    texts = ours.gather(json.dumps([secrets.token_hex(8), *_left]), purpose=purpose)
+    names = [json.loads(text) for text in texts]
+    left_by = Counter(name for _, *left in names for name in left)
+    for name in sorted(_left.keys() & left_by.keys()):
+        if left_by[name] == _left[name][1]:
+            communicator.call("mpi_comm_free_", purpose, ctypes.c_int32(_left.pop(name)[0]))
+    return names[0][0]
 
 
 _ADVICE = (
@@ -161,7 +181,9 @@ _ADVICE = (
     "the program. End all ranks, and go on from a checkpoint"
 )
 _numbers = itertools.count()
-_all: dict[int, Neighbours] = {}
+_all: weakref.WeakValueDictionary[int, Neighbours] = weakref.WeakValueDictionary()
+# Graphs without an owner: handle and number of ranks by the name that all their ranks know.
+_left: dict[str, tuple[int, int]] = {}
 _libraries: list[Any] = []
 
 
@@ -235,8 +257,15 @@ def operator() -> Any:
     library.define("exchange_rows(Tensor rows, int neighbours, bool back) -> Tensor")
     library.impl(
         "exchange_rows",
-        lambda rows, number, back: _all[number].run(rows.contiguous(), back),
+        lambda rows, number, back: _of_number(number).run(rows.contiguous(), back),
         "CompositeExplicitAutograd",
     )
     _libraries.append(library)  # what it defines goes with it
     return torch.ops.ftn_pytorch.exchange_rows.default
+
+
+def _of_number(number: int) -> Neighbours:
+    found = _all.get(number)
+    if found is None:
+        raise FtnPytorchError("PYTHON", f"{NAME}: the Exchange of this call is gone: keep it as long as what calls it")
+    return found

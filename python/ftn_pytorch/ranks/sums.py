@@ -152,8 +152,9 @@ class CallsOfMpi:
             ours.calls[self._network] += 1
 
     def ours(self) -> Communicator | None:
-        """None if its module is gone."""
-        return self._ours()
+        """None if its modules are gone."""
+        ours = self._ours()
+        return ours if ours is not None and ours.is_held() else None
 
     def combine(self, flat: Any, operation: str, purpose: str) -> Any:
         """See ``combined``."""
@@ -204,8 +205,8 @@ _handles: dict[tuple[str, str], tuple[int, int]] = {}
 
 def _of_number(number: int) -> Communicator:
     handle = ctypes.c_int32(number & 0xFFFFFFFF).value
-    found = communicator.opened(handle)
-    assert found is not None
+    found = communicator.held(handle)
+    assert found is not None, "a module that averages is loaded"
     return found
 
 

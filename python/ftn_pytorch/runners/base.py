@@ -166,7 +166,7 @@ class Runner(abc.ABC):
         self.inputs = options.inputs
         self.cast = options.cast
         self._options = options
-        self.communicator = _opened(options.communicator)
+        self.communicator = _opened(options.communicator, self)
         self._attached: list[tuple[str, weakref.ref]] = []
 
     def at_work(self) -> contextlib.AbstractContextManager:
@@ -278,12 +278,12 @@ class Runner(abc.ABC):
         raise FtnPytorchError("HOOK", f"{self.path} has no function {name}; {listed}{did_you_mean(name, there)}")
 
 
-def _opened(handle: int | None) -> Communicator | None:
+def _opened(handle: int | None, runner: Runner) -> Communicator | None:
     if handle is None:
         return None
     from ..ranks import communicator
 
-    return communicator.opened(handle)
+    return communicator.opened(handle, runner)
 
 
 def refuse_gradients(values: Iterable[Any], where: str, what: str) -> None:

@@ -300,13 +300,13 @@ def memory() -> int:
     return used
 
 
-def collect_garbage(before: int) -> None:
+def collect_garbage(before: int, at_all_events: bool) -> None:
     """Free what is left of a script, if more than a little has come since ``memory`` was ``before``.
 
     The functions of a script refer to its globals, which hold the functions, so that only the collector finds them. It
     needs 80 ms where torch is loaded, a small script 0.3 ms to load.
     """
-    if memory() - before > _LITTLE_MEMORY:
+    if at_all_events or memory() - before > _LITTLE_MEMORY:
         gc.collect()
 
 
