@@ -223,6 +223,7 @@ void Batches::run_as_one(const std::string& kind, const Calls& calls, bool is_ev
 }
 
 fpt_status Batches::call(const RankCall& like, std::vector<fpt_arg>& inputs, std::vector<fpt_arg>& others) const {
+  make_copies(inputs);
   const auto ninputs = static_cast<int32_t>(inputs.size()), nothers = static_cast<int32_t>(others.size());
   if (like.request.wish == Wish::forward)
     return fpt_module_forward(module_, inputs.data(), ninputs, others.data(), nothers, nullptr,

@@ -32,7 +32,7 @@ std::string form_of(const Request& request, Args inputs, Args outputs) {
       if (arg.status != FPT_OK || is_tensor_handle(arg.handle)) return {};
       add(arg.dtype);
       add(arg.rank);
-      add(arg.access == FPT_OUT);
+      add(arg.access);
       form += arg.name;
       form += '\n';
       if (arg.dtype == FPT_TEXT || is_value(arg)) continue;

@@ -56,13 +56,10 @@ fpt_arg SentArguments::memory_of(const fpt_arg& arg, const std::string& label, T
   return found;
 }
 
-/// An argument that is no tensor. What torch_copy has made for this call ends with it.
+/// An argument that is no tensor. What torch_copy has made ends with the call; who computes makes a copy of its own.
 fpt_arg SentArguments::own(const fpt_arg& arg) {
   fpt_arg found = arg;
-  if (arg.access == FPT_COPY) {
-    if (Storage copy = claim_copy(arg)) copies_.push_back(std::move(copy));
-    found.access = FPT_IN;
-  }
+  if (Storage copy = claim_copy(arg)) copies_.push_back(std::move(copy));
   found.handle = 0;
   return found;
 }
@@ -122,6 +119,15 @@ std::vector<fpt_arg> received_arguments(SegmentReader& reader, Places* places) {
     }
   }
   return args;
+}
+
+void make_copies(std::vector<fpt_arg>& args) {
+  for (fpt_arg& arg : args) {
+    if (arg.access != FPT_COPY || is_value(arg) || arg.dtype == FPT_TEXT) continue;
+    const fpt_arg sent = arg;
+    describe_array(arg, sent.data, sent.dtype, sent.rank, sent.u.array.extents, sent.u.array.strides, FPT_COPY);
+    std::memcpy(arg.name, sent.name, sizeof arg.name);
+  }
 }
 
 }  // namespace fpt

@@ -46,4 +46,7 @@ class SentArguments {
 /// What was sent, as arguments that describe the memory that is shared. @param places  as they were sent
 std::vector<fpt_arg> received_arguments(SegmentReader& reader, Places* places = nullptr);
 
+/// What was sent with torch_copy becomes a copy in this process, for one call: the script may keep and change it.
+void make_copies(std::vector<fpt_arg>& args);
+
 }  // namespace fpt

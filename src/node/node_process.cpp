@@ -160,6 +160,7 @@ class NodeProcess {
   void load(Asked& asked) {
     try {
       std::vector<fpt_arg> options = asked.options;
+      make_copies(asked.config);
       if (is_script(asked.file)) {
         python_side().join_node(asked.communicator, asked.place.size);
         fpt_arg communicator;

@@ -37,8 +37,13 @@ class Job {
         request_(Request::read(reader_)),
         text_(request_.text),
         inputs_(received_arguments(reader_)),
-        others_(received_arguments(reader_)) {}
+        others_(received_arguments(reader_)) {
+    make_copies(inputs_);
+    make_copies(others_);
+  }
   ~Job() {
+    discard_copies({inputs_.data(), static_cast<int32_t>(inputs_.size())});
+    discard_copies({others_.data(), static_cast<int32_t>(others_.size())});
     fpt_results_free(results_);
     fpt_tensor_free(tensor_);
     fpt_wrap_free(list_);

@@ -170,6 +170,7 @@ class OwnerProcess {
   void load(const Request& request, std::vector<fpt_arg>& options, std::vector<fpt_arg>& config) {
     const std::string file(request.text), device(text_of(options.back()));  // which gpu_runner.cpp puts there
     const bool is_on_gpu = device != "cpu";
+    make_copies(config);
     fpt_status status = FPT_OK;
     // current for good, so that pages can be locked
     if (is_on_gpu) status = fpt_init_device(device.data(), static_cast<int64_t>(device.size()));

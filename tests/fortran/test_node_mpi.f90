@@ -49,7 +49,7 @@ contains
       character(:), allocatable :: errmsg
       integer(int32) :: numbers(4)
       integer :: i, stat
-      real(real32), target :: x(3, 6), y(1, 6), by_list(1, 6), sums(3, 6), directions(3, 6)
+      real(real32), target :: x(3, 6), y(1, 6), by_list(1, 6), sums(3, 6), directions(3, 6), copied(3, 6)
       character(20) :: value
       real(real32) :: total
       real(real32), pointer :: seen(:, :)
@@ -108,6 +108,13 @@ contains
       call expect(abs(x(1, 1) - (1.1 + rank)) < 1e-5, "an input that the script changes")
       call model%call("in_place", [torch_in(x)], stat=stat, errmsg=errmsg)
       call expect_status(stat, FTN_PYTORCH_ERR_INPUT_MODIFIED, "an input that it must not change", errmsg)
+      do i = 1, 3
+         sums = i
+         call model%call("first_copy", [torch_copy(sums)], [torch_out(copied)], stat=stat, errmsg=errmsg)
+         call expect_status(stat, FTN_PYTORCH_OK, "a copy that the script changes", errmsg)
+         call expect(all(sums == i), "what was copied")
+         call expect(all(copied == 2), "a copy that the script keeps")
+      end do
       call model%call("fails", [torch_in(x)], [torch_out(y)], stat=stat, errmsg=errmsg)
       call expect_status(stat, FTN_PYTORCH_ERR_PYTHON, "an exception", errmsg)
       call expect_text(errmsg, "ValueError: no good: (6, 3)", "its text")

@@ -17,6 +17,7 @@ with torch.no_grad():
 loader = os.getpid()
 calls = 0
 kept = []
+copies = []
 ranks_at_load = ftn_pytorch.world_size()
 
 
@@ -85,6 +86,13 @@ def fails(x):
 
 def keeps(x):
     kept.append(x)
+
+
+def first_copy(x):
+    """Changes its copy and keeps it."""
+    x += 1
+    copies.append(x)
+    return copies[0] + 0
 
 
 def texts_of_ranks():
