@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,6 +61,44 @@ def entry_text(ends: Sequence[str]) -> str:
     return repr(ends[0] if len(set(ends)) == 1 else tuple(ends))
 
 
+class _Parts:
+    """The domain in about as many parts as there are boxes, and which of these touch each part: who is near."""
+
+    def __init__(self, boxes: Sequence[Box], extent: Sequence[int]) -> None:
+        counts = [len({box.start[axis] for box in boxes}) for axis in range(len(extent))]
+        too_many = max(1.0, math.prod(counts) / (2 * len(boxes))) ** (1 / len(extent))
+        self._sizes = [max(1, math.ceil(n * too_many / count)) for n, count in zip(extent, counts)]
+        self._counts = [-(-n // size) for n, size in zip(extent, self._sizes)]
+        self._ranks: dict[int, list[int]] = {}
+
+    def add(self, rank: int, box: Box) -> set[int]:
+        """Ranks that were added before to the parts that a box touches."""
+        found: set[int] = set()
+        for part in self._touched(box):
+            there = self._ranks.setdefault(part, [])
+            found.update(there)
+            there.append(rank)
+        return found
+
+    def near(self, indices: Sequence[Any]) -> list[int]:
+        """Ranks among which those are that have some cells, in their order. indices: tensors, one for each axis."""
+        parts: Any = 0
+        for index, size, count in zip(indices, self._sizes, self._counts):
+            parts = parts * count + index // size
+        return sorted({rank for part in parts.unique().tolist() for rank in self._ranks.get(part, [])})
+
+    def _touched(self, box: Box) -> Iterator[int]:
+        ranges = [
+            range(first // size, (first + n - 1) // size + 1)
+            for first, n, size in zip(box.start, box.shape, self._sizes)
+        ]
+        for place in itertools.product(*ranges):
+            part = 0
+            for index, count in zip(place, self._counts):
+                part = part * count + index
+            yield part
+
+
 class Domain:
     """The whole domain: its extent, its boundaries, and the box of each rank, which may leave cells without a rank.
 
@@ -74,12 +114,13 @@ class Domain:
         last = [max(box.start[axis] + box.shape[axis] for box in boxes) for axis in range(axes)]
         self.boxes, self.ends, self.at = list(boxes), list(ends), at
         self.extent = tuple(last if extent is None else extent)
+        self._parts = _Parts(boxes, self.extent)
         for rank, box in enumerate(boxes):
             if any(start < 0 for start in box.start) or any(n > m for n, m in zip(last, self.extent)):
                 raise FtnPytorchError(
                     "FORMAT", f"{NAME}: the sub-domain of rank {rank}, {box}, is not inside of {self.extent}"
                 )
-            for other in range(rank):
+            for other in sorted(self._parts.add(rank, box)):
                 if box.overlaps(boxes[other]):
                     raise FtnPytorchError(
                         "FORMAT",
@@ -116,23 +157,37 @@ class Domain:
         place[nowhere] = _NOWHERE
         return outside, place.reshape(-1)[outside], across.reshape(-1)[outside].long()
 
+    def require_halos(self, width: Sequence[int]) -> None:
+        """What ``halo`` would raise for any of the ranks."""
+        for axis in range(len(self.ends)):
+            for box in {(box.start[axis], box.shape[axis]): box for box in self.boxes}.values():
+                self._axis(axis, box, width[axis])
+
+    def owners(self, places: Any) -> dict[int, Any]:
+        """By rank, in their order: which of some flat places of the domain it has, for ranks that have any."""
+        found = {rank: self.owned(rank, places)[0] for rank in self._parts.near(self._indices(places[places >= 0]))}
+        return {rank: places for rank, places in found.items() if len(places)}
+
     def owned(self, rank: int, places: Any) -> tuple[Any, Any]:
         """Which of some flat places of the domain a rank has, and where in its own flat array these are."""
         import torch
 
         box = self.boxes[rank]
-        has, own, rest = places >= 0, torch.zeros_like(places), places.clone()
-        strides = [1] * len(self.extent)
-        for axis in range(len(self.extent) - 2, -1, -1):
-            strides[axis] = strides[axis + 1] * self.extent[axis + 1]
-        for axis, stride in enumerate(strides):
-            index = torch.div(rest, stride, rounding_mode="floor")
-            rest = rest - index * stride
+        has, own = places >= 0, torch.zeros_like(places)
+        for axis, index in enumerate(self._indices(places)):
             local = index - box.start[axis]
             has = has & (local >= 0) & (local < box.shape[axis])
             own = own * box.shape[axis] + local
         found = has.nonzero().reshape(-1)
         return found, own[found]
+
+    def _indices(self, places: Any) -> list[Any]:
+        """Along each axis, of flat places."""
+        found = []
+        for n in reversed(self.extent):
+            found.append(places % n)
+            places = places // n
+        return found[::-1]
 
     def _axis(self, axis: int, box: Box, width: int) -> tuple[Any, Any]:
         """Global index that each padded index of a box copies, and whether it is across a fold."""

@@ -63,18 +63,15 @@ class Exchange:
         self._domain = Domain(boxes, domain.boundaries(boundary, axes), extent, at)
         self._padded = tuple(n + 2 * h for n, h in zip(self.shape, self.width))
         places, sources, across = self._domain.halo(rank, self.width)
+        self._domain.require_halos(self.width)
+        owners = self._domain.owners(sources)
+        wanted = neighbours.texts_of_all(ours, json.dumps(list(owners)), NAME)
         sent, indices = {}, []
-        for other in range(len(boxes)):
+        for other in (other for other, text in enumerate(wanted) if rank in json.loads(text)):
             _, own = self._domain.owned(rank, sources if other == rank else self._domain.halo(other, self.width)[1])
-            if len(own):
-                sent[other] = len(own)
-                indices.append(own)
-        received, order = {}, []
-        for other in range(len(boxes)):
-            found, _ = self._domain.owned(other, sources)
-            if len(found):
-                received[other] = len(found)
-                order.append(found)
+            sent[other] = len(own)
+            indices.append(own)
+        received, order = {other: len(found) for other, found in owners.items()}, owners.values()
         empty = torch.zeros(0, dtype=torch.int64)
         self._index = torch.cat([*indices, empty])
         chosen = torch.cat([*order, empty])
@@ -225,7 +222,7 @@ def _tiles(everyone: Sequence[dict[str, Any]], grid: Sequence[int]) -> list[Box]
                     f"{NAME}: rank {rank} has {each['shape'][axis]} cells along axis {axis}, and others in its row "
                     f"of the grid {tuple(grid)} have {n}. Ranks of MPI_Cart_create have this order; or give start=",
                 )
-    starts = [[sum(row[i] for i in range(index)) for index in range(len(row))] for row in sizes]
+    starts = [[0, *itertools.accumulate(row[i] for i in range(len(row)))] for row in sizes]
     return [
         Box(tuple(starts[axis][index] for axis, index in enumerate(place)), tuple(each["shape"]))
         for place, each in zip(places, everyone)
