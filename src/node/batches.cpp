@@ -24,8 +24,8 @@ constexpr int64_t page = int64_t{1} << 16, alignment = 256;
 
 constexpr int64_t rounded(int64_t bytes, int64_t to) noexcept { return (bytes + to - 1) / to * to; }
 
-/// Fields of a model that begins at rest may hide it that rows depend on others, so this is never over: batches 1, 2, 4,
-/// 8, ... of a kind.
+/// Fields of a model that begins at rest may hide it that rows depend on others, so this is never over: batches 1, 2,
+/// 4, 8, ... of a kind.
 constexpr bool is_checked_after(std::size_t batches) noexcept { return (batches & (batches + 1)) == 0; }
 
 bool is_array(const fpt_arg& arg) noexcept { return arg.dtype != FPT_TEXT && !is_value(arg); }

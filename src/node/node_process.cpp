@@ -196,8 +196,8 @@ class NodeProcess {
         if (python_is_started())
           python_side().become_worker(asked->place.variables, asked->place.rank, asked->place.threads,
                                       asked->place.parent);
-        else if (asked->place.threads > 0)
-          static_cast<void>(fpt_set_threads(asked->place.threads));
+        else
+          static_cast<void>(fpt_set_threads(asked->place.team()));
         outcome = loaded_;
       } catch (const Error& error) {
         outcome.status = error.status();

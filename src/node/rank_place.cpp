@@ -103,6 +103,14 @@ void RankPlace::enter() const {
   if (!cores.empty()) sched_setaffinity(0, cores.size(), reinterpret_cast<const cpu_set_t*>(cores.data()));
 }
 
+int64_t RankPlace::team() const {
+  if (threads > 0) return threads;
+  for (const std::string& each : variables)
+    if (each.compare(0, std::strlen(pools[0]), pools[0]) == 0)
+      if (const int64_t number = std::atoi(each.c_str() + std::strlen(pools[0])); number > 0) return number;
+  return std::max(1, CPU_COUNT_S(cores.size(), reinterpret_cast<const cpu_set_t*>(cores.data())));
+}
+
 void warn_of_observers(const char* way) {
   for (const char* name : {"FTN_PYTORCH_RECORD", "FTN_PYTORCH_TORCH_PROFILE"})
     if (const char* value = std::getenv(name); value && *value)

@@ -26,6 +26,8 @@ struct RankPlace {
   static RankPlace read(SegmentReader& reader);
   /// Make it that of this process. What cannot be had stays as it is.
   void enter() const;
+  /// Threads that torch has in the process of the rank: what the program has asked for, OMP_NUM_THREADS, its cores.
+  int64_t team() const;
 };
 
 /// Warn of what observes calls in Python, and sees none where they are made in another process.

@@ -32,6 +32,8 @@ program test_node_mpi
       call ended_workers()
    case ("alone")
       call alone()
+   case ("computes")
+      call computes()
    end select
    if (chosen /= "same") call expect(.not. is_mapped("libpython"), "no Python is in the process of a rank")
    if (chosen /= "same" .and. chosen /= "models") call expect(.not. is_mapped("libtorch"), "no torch either")
@@ -252,7 +254,7 @@ contains
       type(torch_pymodule) :: model
       type(torch_module) :: target
       type(torch_optimizer) :: optimizer
-      type(MPI_Comm) :: pairs
+      type(MPI_Comm) :: pairs, half, both
       character(:), allocatable :: errmsg
       character(6), parameter :: ways(7) = [character(6) :: "thread", "rank", "host", "mpi", "sum", "halo", "other"]
       character(40), parameter :: texts(7) = [character(40) :: "has started threads", &
@@ -266,6 +268,15 @@ contains
       call expect_text(errmsg, "needs communicator=", "the text about that")
       call model%load(script("node.py"), communicator=MPI_COMM_WORLD, per="core", stat=stat, errmsg=errmsg)
       call expect_text(errmsg, "valid are rank, node", "another word")
+      call model%load(script("node.py"), communicator=MPI_COMM_NULL, per="node", stat=stat, errmsg=errmsg)
+      call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "a null communicator", errmsg)
+      call expect_text(errmsg, "that of MPI_COMM_NULL or of an inter-communicator", "the text about that")
+      call model%load(script("node.py"), communicator=MPI_COMM_NULL, per="gpu", device="cpu", stat=stat, errmsg=errmsg)
+      call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "the same for a GPU", errmsg)
+      call MPI_Comm_split(MPI_COMM_WORLD, mod(rank, 2), rank, half)
+      call MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, 1 - mod(rank, 2), 7, both)
+      call model%load(script("node.py"), communicator=both, per="node", stat=stat, errmsg=errmsg)
+      call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "an inter-communicator", errmsg)
       call model%load(script("node.py"), communicator=MPI_COMM_WORLD, per="node", device="cuda", stat=stat, &
          errmsg=errmsg)
       call expect_status(stat, FTN_PYTORCH_ERR_DEVICE, "a device", errmsg)
@@ -360,5 +371,22 @@ contains
       read (*, *, iostat=status)  ! until this process is ended
       if (status == 0) print *, "nobody has ended it"
    end subroutine alone
+
+   !> For test_node.py, which counts the threads of the worker
+   subroutine computes()
+      type(torch_module) :: model
+      real(real32), allocatable :: x(:, :), y(:, :)
+      integer :: status
+
+      allocate (x(1, 400000), y(1, 400000), source=1.0)
+      call get_command_argument(2, chosen)
+      read (chosen, *) status
+      if (status > 0) call ftn_pytorch_set_threads(status)
+      call model%load("net.pt", communicator=MPI_COMM_WORLD, per="node", backend="direct")
+      call model%forward([torch_in(x)], [torch_out(y)])
+      print "(a)", "computed"
+      flush (6)
+      read (*, *, iostat=status)  ! until that is done
+   end subroutine computes
 
 end program test_node_mpi

@@ -74,6 +74,31 @@ def test_nothing_outlives_a_rank_that_is_killed(program, environment, tmp_path):
     assert not list(Path("/dev/shm").glob("*ftn_pytorch*"))
 
 
+def children_of(process):
+    return [int(each) for each in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
+
+
+def test_a_worker_of_a_saved_model_has_the_threads_of_its_rank(program, environment, tmp_path):
+    """Who loads for all ranks has one thread, since threads do not survive a fork."""
+    if not next(program.parents[2].glob("lib*/libftn_pytorch_direct.so"), None):
+        pytest.skip("there is no build with a direct path")
+    torch.jit.trace(torch.nn.Tanh(), torch.ones(2, 1)).save(tmp_path / "net.pt")
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+
+    def threads(asked, variable):
+        found = {**environment, "OMP_NUM_THREADS": str(variable)}
+        with subprocess.Popen([program, "computes", str(asked)], env=found, cwd=tmp_path, text=True, **pipes) as rank:
+            assert rank.stdout.readline() == "computed\n"
+            ((worker,),) = [children_of(loader) for loader in children_of(rank.pid) if children_of(loader)]
+            count = len(os.listdir(f"/proc/{worker}/task"))
+            rank.communicate("\n")
+        return count
+
+    assert threads(0, 1) == 1, "of the variable"
+    assert threads(0, 3) == threads(3, 1) >= 3, "as many as the program can ask for"
+    assert threads(0, "") == threads(len(os.sched_getaffinity(0)), 1), "one for each core"
+
+
 @pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace")
 def test_a_rank_asks_little_of_file_systems(program, environment, build_dir, tmp_path):
     """The rank and its worker, without the process that loads for all of them. Files of the MPI do not count."""
