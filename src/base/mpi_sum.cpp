@@ -2,6 +2,7 @@
 #include "base/mpi_sum.hpp"
 
 #include <dlfcn.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include <fstream>
 #include <memory>
 #include <thread>
+#include <utility>
 
 #include "base/error.hpp"
 #include "base/hash.hpp"
@@ -24,8 +26,14 @@ constexpr const char* needed = "load(..., communicator=) needs a running MPI";
 // as in ranks/sums.py
 constexpr std::int64_t no_network = 0;
 constexpr int turn = 251, offset = 97, base = 16, places = 2 * base, most_ranks = 5;
+constexpr Integer untouched = 0x5a5a5a5a;
 constexpr std::size_t status_size = 64;  // integers; more than MPI_STATUS_SIZE of any implementation
 constexpr auto longest_sleep = std::chrono::microseconds(1000);
+// So long a wait asks again and again, as a sleep of any length takes 50 us; others that want the core get it.
+constexpr auto eager = std::chrono::microseconds(200);
+// Until who waits says so, in seconds: a few ranks, and only then all of many
+constexpr double silence = 30, silence_of_many = 300;
+constexpr int few = 8;
 constexpr auto between_looks = std::chrono::milliseconds(250);
 constexpr auto grace = std::chrono::seconds(2);  // what an ended rank has sent may still be under way
 
@@ -49,15 +57,21 @@ void take_larger(void* in, void* inout, Integer* count, Integer* /*type*/) {
 /// What the script has called.
 const char* name_of(std::int64_t network) { return network == no_network ? "all_reduce_mean" : "average_gradients"; }
 
-/// A subroutine of MPI: everything by address, the error code last. purpose: what failures begin with.
-template <class... Arguments>
-void call(const char* purpose, const char* name, Arguments*... arguments) {
-  using Subroutine = void (*)(Arguments*..., Integer*);
-  const auto subroutine = reinterpret_cast<Subroutine>(dlsym(RTLD_DEFAULT, name));
-  if (!subroutine)
+/// Address of a subroutine of MPI. purpose: what failures begin with.
+void* find(const char* purpose, const char* name) {
+  void* const found = dlsym(RTLD_DEFAULT, name);
+  if (!found)
     fail(FPT_ERR_ARGUMENT, purpose, ": there is no ", name,
          " in this process, a Fortran binding of MPI. Either the program does not use MPI, or the bindings of its MPI "
          "have other names, or MPI was linked statically or came with a library that was opened with RTLD_LOCAL");
+  return found;
+}
+
+/// Call it: everything by address, the error code last.
+template <class... Arguments>
+void call(const char* purpose, const char* name, Arguments*... arguments) {
+  using Subroutine = void (*)(Arguments*..., Integer*);
+  const auto subroutine = reinterpret_cast<Subroutine>(find(purpose, name));
   Integer code = 0;
   subroutine(arguments..., &code);
   if (code != 0)
@@ -66,26 +80,53 @@ void call(const char* purpose, const char* name, Arguments*... arguments) {
 }
 
 void require_mpi(const char* purpose) {
-  Integer answer = 0;
-  call(purpose, "mpi_initialized_", &answer);
-  if (!answer) fail(FPT_ERR_ARGUMENT, needed, ", and MPI_Init has not been called yet");
-  call(purpose, "mpi_finalized_", &answer);
-  if (answer) fail(FPT_ERR_ARGUMENT, needed, ", and MPI_Finalize has been called: do this before");
+  struct {
+    Integer flag, behind;  // which an MPI with integers of 8 bytes writes to, too
+  } answer{0, untouched}, code{0, untouched};
+  const auto initialized = reinterpret_cast<void (*)(void*, void*)>(find(purpose, "mpi_initialized_"));
+  initialized(&answer, &code);
+  if (answer.behind != untouched || code.behind != untouched)
+    fail(FPT_ERR_ARGUMENT, purpose, ": the MPI of this process has integers of 8 bytes (ILP64), and is called with ",
+         "those of 4: link the program with the MPI that has these");
+  if (!answer.flag) fail(FPT_ERR_ARGUMENT, needed, ", and MPI_Init has not been called yet");
+  call(purpose, "mpi_finalized_", &answer.flag);
+  if (answer.flag) fail(FPT_ERR_ARGUMENT, needed, ", and MPI_Finalize has been called: do this before");
 }
 
+/// MPI would end the program. Processes that nobody spawned have no parent: that is the null handle.
+void require_own_ranks(const char* purpose, Integer handle) {
+  Integer parent = 0, is_inter = 0;
+  call(purpose, "mpi_comm_get_parent_", &parent);
+  if (handle != parent) call(purpose, "mpi_comm_test_inter_", &handle, &is_inter);
+  if (handle == parent || is_inter)
+    fail(FPT_ERR_ARGUMENT, purpose, " is the handle ", handle,
+         ", which is that of MPI_COMM_NULL or of an inter-communicator: pass a communicator that this rank is a part ",
+         "of, and do not load on ranks that are outside of it");
+}
+
+/// Of MPI; 0 until they are needed. Those of the process: MPI has few operations, and modules come and go.
+struct Type {
+  Integer type = 0, operations[2] = {0, 0};
+};
+
 /// A type of MPI with so many digits, and the operation for numbers of it. maker: subroutine of MPI.
-template <class Number, class Type, class... Digits>
-void make_types(const char* purpose, Reduction reduction, const char* maker, Type& made, Digits... digits) {
-  std::int32_t& known = made.operations[static_cast<std::size_t>(reduction)];
-  if (known) return;
+template <class Number, class... Digits>
+std::pair<Integer, Integer> type_and_operation(const char* purpose, Reduction reduction, const char* maker,
+                                               Digits... digits) {
+  static std::mutex mutex;
+  static Type made;
+  const std::lock_guard<std::mutex> lock(mutex);
+  Integer& operation = made.operations[static_cast<std::size_t>(reduction)];
   if (!made.type) call(purpose, maker, &digits..., &made.type);
-  Integer commutes = 1, operation = 0, code = 0;
-  using Create = void (*)(void (*)(void*, void*, Integer*, Integer*), Integer*, Integer*, Integer*);
-  const auto create = reinterpret_cast<Create>(dlsym(RTLD_DEFAULT, "mpi_op_create_"));
-  if (!create) fail(FPT_ERR_ARGUMENT, purpose, ": there is no mpi_op_create_ in this process");
-  create(reduction == Reduction::sum ? &add<Number> : &take_larger<Number>, &commutes, &operation, &code);
-  if (code != 0) fail(FPT_ERR_PYTHON, purpose, ": mpi_op_create has failed with error code ", code, " of MPI");
-  known = operation;
+  if (!operation) {
+    Integer commutes = 1, code = 0, created = 0;
+    using Create = void (*)(void (*)(void*, void*, Integer*, Integer*), Integer*, Integer*, Integer*);
+    const auto create = reinterpret_cast<Create>(find(purpose, "mpi_op_create_"));
+    create(reduction == Reduction::sum ? &add<Number> : &take_larger<Number>, &commutes, &created, &code);
+    if (code != 0) fail(FPT_ERR_PYTHON, purpose, ": mpi_op_create has failed with error code ", code, " of MPI");
+    operation = created;
+  }
+  return {made.type, operation};
 }
 
 /// Ranks of one node see each other's processes if this is the same: 48 bits of a hash.
@@ -135,6 +176,7 @@ MpiSum::MpiSum(int communicator, double limit_seconds, std::int64_t piece_bytes)
     : communicator_(communicator), limit_(limit_seconds), piece_bytes_(piece_bytes) {
   require_mpi(purpose_);
   Integer handle = communicator, rank = 0, size = 0;
+  require_own_ranks(purpose_, handle);
   call(purpose_, "mpi_comm_rank_", &handle, &rank);
   call(purpose_, "mpi_comm_size_", &handle, &size);
   rank_ = rank;
@@ -223,13 +265,13 @@ template <class Number>
 void MpiSum::reduce(std::vector<Number>& numbers, Reduction reduction) {
   if (!failure_.empty()) fail(FPT_ERR_PYTHON, purpose_, " cannot be done any more: earlier, ", failure_);
   require_mpi(purpose_);
-  Type* chosen = &integer_;
+  std::pair<Integer, Integer> chosen;
   if constexpr (std::is_same_v<Number, double>) {
-    make_types<double>(purpose_, reduction, "mpi_type_create_f90_real_", *(chosen = &double_), 15, 307);
+    chosen = type_and_operation<double>(purpose_, reduction, "mpi_type_create_f90_real_", 15, 307);
   } else if constexpr (std::is_same_v<Number, float>) {
-    make_types<float>(purpose_, reduction, "mpi_type_create_f90_real_", *(chosen = &single_), 6, 37);
+    chosen = type_and_operation<float>(purpose_, reduction, "mpi_type_create_f90_real_", 6, 37);
   } else {
-    make_types<std::int64_t>(purpose_, reduction, "mpi_type_create_f90_integer_", *chosen, 18);
+    chosen = type_and_operation<std::int64_t>(purpose_, reduction, "mpi_type_create_f90_integer_", 18);
   }
   const auto most = static_cast<std::size_t>(piece_bytes_) / sizeof(Number);
   for (std::size_t begin = 0; begin < numbers.size(); begin += most) {
@@ -239,9 +281,8 @@ void MpiSum::reduce(std::vector<Number>& numbers, Reduction reduction) {
     pending->sums.resize(pending->mine.size());
     std::memcpy(pending->mine.data(), numbers.data() + begin, bytes);
     Integer length = static_cast<Integer>(count), communicator = communicator_;
-    Integer type = chosen->type, operation = chosen->operations[static_cast<std::size_t>(reduction)];
-    call(purpose_, "mpi_iallreduce_", pending->mine.data(), pending->sums.data(), &length, &type, &operation,
-         &communicator, &pending->request);
+    call(purpose_, "mpi_iallreduce_", pending->mine.data(), pending->sums.data(), &length, &chosen.first,
+         &chosen.second, &communicator, &pending->request);
     wait(pending);
     std::memcpy(numbers.data() + begin, pending->sums.data(), bytes);
   }
@@ -252,8 +293,11 @@ void MpiSum::wait(std::unique_ptr<Pending>& pending) {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point begin = Clock::now();
   const auto end = begin + std::chrono::duration<double>(limit_);
+  const double silent = std::min(rank_ < few ? silence : silence_of_many, limit_ / 2);
+  const auto told_at = begin + std::chrono::duration<double>(silent);
   Clock::time_point look = begin + between_looks, ended_at{};
   int ended = -1;
+  bool is_told = false;
   auto sleep = std::chrono::microseconds(1);
   while (true) {
     Integer done = 0;
@@ -264,6 +308,16 @@ void MpiSum::wait(std::unique_ptr<Pending>& pending) {
     }
     if (done) return;
     const Clock::time_point now = Clock::now();
+    if (now < begin + eager) {
+      sched_yield();
+      continue;
+    }
+    if (!is_told && now >= told_at) {
+      is_told = true;
+      warn(concat("rank ", rank_, " of ", size_, " has waited ", silent, " s in ", purpose_,
+                  " for others. All ranks of the communicator must call it, and not all have come. It waits for up to ",
+                  limit_, " s"));
+    }
     if (ended < 0 && now >= look) {
       look = now + between_looks;
       ended = rank_that_ended();

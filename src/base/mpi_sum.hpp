@@ -32,7 +32,7 @@ class MpiSum {
   /// communicator: integer handle of Fortran. limit_seconds: how long a rank waits for the others in a call.
   ///
   /// Asks for rank and size, which other ranks need not do. FPT_ERR_ARGUMENT if this process has no MPI that could be
-  /// called, or if MPI is not running.
+  /// called, if MPI is not running, or if the handle is that of no intra-communicator.
   /// piece_bytes: of what is summed at a time, less than 2^31 numbers, the same on all ranks; tests make it small.
   MpiSum(int communicator, double limit_seconds, std::int64_t piece_bytes = std::int64_t{1} << 30);
 
@@ -78,11 +78,6 @@ class MpiSum {
   double limit_;
   int rank_ = 0;
   int size_ = 1;
-  /// Of MPI; 0 until they are needed.
-  struct Type {
-    std::int32_t type = 0, operations[2] = {0, 0};
-  };
-  Type single_, double_, integer_;
   std::int64_t piece_bytes_;
   const char* purpose_ = "load(..., communicator=)";  ///< what failures name
   std::mutex mutex_;

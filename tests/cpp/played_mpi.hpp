@@ -12,22 +12,33 @@
 /// the other ranks give to a sum of `count` numbers. Its communicator is 7.
 struct PlayedMpi {
   int initialised = 1, finalised = 0, size = 2, code = 0;
-  bool arrives = true;
+  bool arrives = true, has_wide_integers = false;
   std::vector<int> counts;
   std::function<void(float*, int)> others_single;
   std::function<void(double*, int)> others_double;
 };
 inline PlayedMpi* played = nullptr;
+inline int operations_made = 0;
 
+inline constexpr int null_handle = 2, inter_handle = 3;
 inline constexpr int single = 41, real8 = 42, operation_single = 51, operation_double = 52;
 
 extern "C" {
 __attribute__((visibility("default"))) void mpi_initialized_(int* flag, int* code) {
   *flag = played ? played->initialised : 0;
   *code = 0;
+  if (played && played->has_wide_integers) flag[1] = code[1] = 0;
 }
 __attribute__((visibility("default"))) void mpi_finalized_(int* flag, int* code) {
   *flag = played->finalised;
+  *code = 0;
+}
+__attribute__((visibility("default"))) void mpi_comm_get_parent_(int* parent, int* code) {
+  *parent = null_handle;
+  *code = 0;
+}
+__attribute__((visibility("default"))) void mpi_comm_test_inter_(int* handle, int* flag, int* code) {
+  *flag = *handle == inter_handle;
   *code = 0;
 }
 __attribute__((visibility("default"))) void mpi_comm_rank_(int*, int* rank, int* code) { *rank = *code = 0; }
@@ -43,6 +54,7 @@ __attribute__((visibility("default"))) void mpi_op_create_(fpt_mpi_function func
                                                            int* code) {
   const bool is_double = function == fpt::function_that_adds(FPT_FLOAT64);
   *made = is_double ? operation_double : operation_single;
+  ++operations_made;
   *code = *commutes == 1 ? 0 : 1;
 }
 __attribute__((visibility("default"))) void mpi_iallreduce_(void* mine, void* sums, int* count, int* type,

@@ -67,6 +67,8 @@ double ranks_time(void) {
 
 void mpi_initialized_(int *flag, int *code) { *flag = 1, *code = 0; }
 void mpi_finalized_(int *flag, int *code) { *flag = *code = 0; }
+void mpi_comm_get_parent_(int *parent, int *code) { *parent = -1, *code = 0; }
+void mpi_comm_test_inter_(const int *comm, int *flag, int *code) { (void)comm, *flag = *code = 0; }
 void mpi_comm_rank_(const int *comm, int *rank, int *code) { (void)comm, *rank = own_rank, *code = 0; }
 void mpi_comm_size_(const int *comm, int *size, int *code) { (void)comm, *size = ranks, *code = 0; }
 void mpi_type_create_f90_real_(const int *digits, const int *range, int *type, int *code) {

@@ -321,6 +321,9 @@ contains
          call model%train_step([torch_in(x)], [torch_in(x)], loss)
       end do
       call model%save(file)
+      call saved%load(file, communicator=MPI_COMM_NULL, backend="direct", stat=stat, errmsg=errmsg)
+      call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "a null communicator", errmsg)
+      call expect_text(errmsg, "that of MPI_COMM_NULL", "the text about that")
       call saved%load(file, communicator=MPI_COMM_WORLD, backend="direct")
       call by_python%load(file, communicator=MPI_COMM_WORLD, backend="python")
       do step = 1, 20

@@ -16,6 +16,7 @@ from warm import run as run_warm
 import ftn_pytorch
 from ftn_pytorch import _embed
 from ftn_pytorch.ranks import communicator
+from ftn_pytorch.ranks import mpi as calls_of_mpi
 from ftn_pytorch.system import process
 from played_mpi import Played
 
@@ -146,6 +147,6 @@ def model_file(tmp_path_factory):
 def mpi(monkeypatch):
     """An MPI that is played in this process, by which communicators work; its handles are names of ``played_mpi``."""
     played = Played()
-    monkeypatch.setattr(communicator, "_subroutine", played)
+    monkeypatch.setattr(calls_of_mpi, "_subroutine", played)
     monkeypatch.setattr(communicator, "_known", weakref.WeakSet())  # modules of other tests may not be collected yet
     return played

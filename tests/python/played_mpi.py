@@ -16,6 +16,7 @@ class Played:
     """Subroutines of MPI. Rank 1 of the communicator of two sends texts, or never comes."""
 
     initialised, finalised, code = 1, 0, 0
+    has_wide_integers = False
 
     def __init__(self):
         self.from_others: list[list[int]] = []
@@ -32,7 +33,8 @@ class Played:
         return subroutine
 
     def mpi_initialized_(self, flag):
-        flag.value = self.initialised
+        kind = ctypes.c_int64 if self.has_wide_integers else ctypes.c_int32
+        kind.from_buffer(flag).value = self.initialised
 
     def mpi_finalized_(self, flag):
         flag.value = self.finalised

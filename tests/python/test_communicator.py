@@ -35,6 +35,12 @@ def test_mpi_that_is_not_running(mpi, load, fails):
         load("x = 1", communicator=LONE)
 
 
+def test_an_mpi_with_integers_of_eight_bytes(mpi, load, fails):
+    mpi.has_wide_integers = True
+    with fails("ARGUMENT", "integers of 8 bytes (ILP64)", "link the program with"):
+        load("x = 1", communicator=LONE)
+
+
 @pytest.mark.parametrize("handle", [NULL, INTER])
 def test_handles_that_mpi_would_end_the_program_for(mpi, load, fails, handle):
     with fails("ARGUMENT", f"is the handle {handle}", "MPI_COMM_NULL", "inter-communicator"):
@@ -110,13 +116,19 @@ def test_texts(mpi, text):
 def test_a_rank_that_does_not_come(mpi, fails):
     ours = communicator.Communicator(FIRST_OF_TWO)
     ours.timeout = 0.1
-    with fails("PYTHON", "rank 0 of 2 has waited 0.1 s in a test for the others", "look for one that failed before"):
+    early = "^rank 0 of 2 has waited 0.05 s in a test for others. All ranks of the communicator must call it"
+    with (
+        pytest.warns(process.FtnPytorchWarning, match=early) as told,
+        fails("PYTHON", "rank 0 of 2 has waited 0.1 s in a test for the others", "look for one that failed before"),
+    ):
         ours.gather("mine", purpose="a test")
+    assert len(told) == 1, "says so before it gives up, and once"
     mpi.pending = False
     with fails("PYTHON", "another test cannot be done any more", "has waited 0.1 s in a test"):
         ours.broadcast("mine", purpose="another test")
 
 
+@pytest.mark.filterwarnings("ignore:rank 0 of 2 has waited")
 def test_a_module_that_is_loaded_again_knows_of_a_rank_that_did_not_come(mpi, load, fails, monkeypatch):
     """What was begun is still under way in MPI, and would be taken for what comes next."""
     monkeypatch.setattr(communicator, "_unfinished", [])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""MPI gives the handle of a communicator that was freed to the next one: modules of other ranks, one after the other."""
+"""MPI gives the handle of a communicator that was freed to the next one, which is of other ranks."""
 
 import pytest
 
@@ -24,9 +24,12 @@ def ftn_pytorch_forward(x):
     return torch.stack([padded[1, 0], padded[1, -1], all_reduce_mean(x.sum())])
 """
 # As HALO, but what it exchanges lives on in a module that it imports.
-KEPT = HALO.replace("global exchange\n", "global exchange\n    import keeps_exchanges\n") + """
+KEPT = (
+    HALO.replace("global exchange\n", "global exchange\n    import keeps_exchanges\n")
+    + """
     keeps_exchanges.kept.append(exchange)
 """
+)
 AVERAGES = """
 import torch
 from ftn_pytorch import all_reduce_mean, average_gradients

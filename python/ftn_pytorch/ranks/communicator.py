@@ -1,27 +1,22 @@
 # SPDX-License-Identifier: MIT
-"""MPI communicators of the program: rank, size, and short texts between the ranks.
-
-MPI is called by the names of its Fortran bindings in the libraries that the program has loaded. So nothing is built
-against an MPI, and a handle of Fortran is all that has to be known of it. No constant of an implementation is needed.
-"""
+"""MPI communicators of the program: rank, size, and short texts between the ranks."""
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
-import functools
 import itertools
 import os
 import threading
 import time
 import weakref
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from ..errors import FtnPytorchError
-from ..system import private_names
-from . import processes
+from ..system import private_names, process
+from . import mpi, processes
 
 # Seconds until a rank counts as one that never comes; that of torch.distributed.
 TIMEOUT = 1800.0
@@ -32,6 +27,9 @@ _LONGEST_SLEEP = 1e-3
 # So long a wait asks again and again, as a sleep of any length takes 50 us; others that want the core get it.
 _EAGER = 2e-4
 _BETWEEN_LOOKS = 0.25
+# Seconds until who waits says so: a few ranks, and only then all of many.
+_SILENCE, _SILENCE_OF_MANY = 30.0, 300.0
+_FEW = 8
 _MOST_WORDS = 1 << 28
 # What an ended rank has sent may still be under way.
 _GRACE = 2.0
@@ -48,16 +46,18 @@ class Communicator:
 
     def __init__(self, handle: int) -> None:
         self._start(handle)
-        self._require_mpi()
+        mpi.require_running(_LOAD)
         # MPI would end the program. Processes that nobody spawned have no parent: that is the null handle
-        if handle == _integer_of("mpi_comm_get_parent_", _LOAD) or _integer_of("mpi_comm_test_inter_", _LOAD, handle):
+        if handle == mpi.integer_of("mpi_comm_get_parent_", _LOAD) or mpi.integer_of(
+            "mpi_comm_test_inter_", _LOAD, handle
+        ):
             raise FtnPytorchError(
                 "ARGUMENT",
                 f"{_LOAD} is the handle {handle}, which is that of MPI_COMM_NULL or of an inter-communicator: "
                 "pass a communicator that this rank is a part of, and do not load on ranks that are outside of it",
             )
-        self.rank = _integer_of("mpi_comm_rank_", _LOAD, handle)
-        self.size = _integer_of("mpi_comm_size_", _LOAD, handle)
+        self.rank = mpi.integer_of("mpi_comm_rank_", _LOAD, handle)
+        self.size = mpi.integer_of("mpi_comm_size_", _LOAD, handle)
 
     def _start(self, handle: int) -> None:
         self.handle = handle
@@ -91,7 +91,7 @@ class Communicator:
 
     def group(self) -> int:
         """A handle of its ranks in their order, to be given to ``has``. It outlives the communicator."""
-        return _integer_of("mpi_comm_group_", _LOAD, self.handle)
+        return mpi.integer_of("mpi_comm_group_", _LOAD, self.handle)
 
     def has(self, group: int) -> bool:
         """True if its ranks are those of a group, in the same order. Other ranks need not ask.
@@ -100,9 +100,9 @@ class Communicator:
         """
         refuse_threads("init_process_group")
         own = self.group()
-        found = _integer_of("mpi_group_compare_", _LOAD, own, group)
-        identical = _integer_of("mpi_group_compare_", _LOAD, own, own)
-        call("mpi_group_free_", _LOAD, ctypes.c_int32(own))
+        found = mpi.integer_of("mpi_group_compare_", _LOAD, own, group)
+        identical = mpi.integer_of("mpi_group_compare_", _LOAD, own, own)
+        mpi.call("mpi_group_free_", _LOAD, ctypes.c_int32(own))
         return found == identical
 
     def broadcast(self, text: str, root: int = 0, *, purpose: str) -> str:
@@ -133,7 +133,7 @@ class Communicator:
         something just before: MPI_Comm_split has no form that could be given up where one does not come.
         """
         refuse_threads(purpose)
-        handle = _integer_of("mpi_comm_split_", purpose, self.handle, root, self.rank)
+        handle = mpi.integer_of("mpi_comm_split_", purpose, self.handle, root, self.rank)
         part = Communicator(handle)
         part.timeout = self.timeout
         try:
@@ -142,7 +142,7 @@ class Communicator:
             # what has been begun on it keeps it alive
             self._failure = failure.text
             raise
-        call("mpi_comm_free_", purpose, ctypes.c_int32(handle))
+        mpi.call("mpi_comm_free_", purpose, ctypes.c_int32(handle))
         return found
 
     def _exchanged(self, data: bytes, purpose: str, kind: str, root: tuple[Any, ...]) -> list[bytes]:
@@ -178,7 +178,7 @@ class Communicator:
     @staticmethod
     def kind_of_integers(purpose: str) -> ctypes.c_int32:
         """Type of MPI for words of four bytes."""
-        return ctypes.c_int32(_integer_of("mpi_type_create_f90_integer_", purpose, 9))
+        return ctypes.c_int32(mpi.integer_of("mpi_type_create_f90_integer_", purpose, 9))
 
     def exchange(self, name: str, arguments: tuple[Any, ...], purpose: str, end: float, kept: Any = None) -> None:
         """One collective operation that ends, because nobody waits in it for a rank that failed somewhere else.
@@ -187,11 +187,11 @@ class Communicator:
         kept: what else must live until it is done. PYTHON if a rank does not come, or if MPI fails.
         """
         refuse_threads(purpose)
-        self._require_mpi()
+        mpi.require_running(_LOAD)
         if self._failure:
             raise FtnPytorchError("PYTHON", f"{purpose} cannot be done any more: earlier, {self._failure}")
         request = ctypes.c_int32()
-        call(name, purpose, *arguments, ctypes.c_int32(self.handle), request)
+        mpi.call(name, purpose, *arguments, ctypes.c_int32(self.handle), request)
         try:
             self._wait(request, purpose, end)
         except FtnPytorchError as failure:
@@ -205,7 +205,9 @@ class Communicator:
         done, status, sleep = ctypes.c_int32(), (ctypes.c_int32 * _STATUS_SIZE)(), 1e-6
         begin = time.monotonic()
         look, ended, ended_at = begin + _BETWEEN_LOOKS, -1, 0.0
-        ask = prepared("mpi_test_", purpose, request, done, status)
+        silent = min(_SILENCE if self.rank < _FEW else _SILENCE_OF_MANY, self.timeout / 2)
+        is_told = False
+        ask = mpi.prepared("mpi_test_", purpose, request, done, status)
         while True:
             ask()
             if done.value:
@@ -214,6 +216,13 @@ class Communicator:
             if now < begin + _EAGER:
                 os.sched_yield()
                 continue
+            if not is_told and now > begin + silent:
+                is_told = True
+                process.warn(
+                    f"rank {self.rank} of {self.size} has waited {silent:g} s in {purpose} for others. All ranks of "
+                    f"the communicator must call it, and not all have come. It waits for up to {self.timeout:g} s",
+                    of_rank=False,
+                )
             if ended < 0 and now > look:
                 ended, ended_at, look = processes.rank_that_ended(self.roll, self.rank), now, now + _BETWEEN_LOOKS
             if ended >= 0 and now > min(ended_at + _GRACE, end):
@@ -232,50 +241,6 @@ class Communicator:
             time.sleep(sleep)
             sleep = min(2 * sleep, _LONGEST_SLEEP)
 
-    @staticmethod
-    def _require_mpi() -> None:
-        what = f"{_LOAD} needs a running MPI"
-        if not _integer_of("mpi_initialized_", what):
-            raise FtnPytorchError("ARGUMENT", f"{what}, and MPI_Init has not been called yet")
-        if _integer_of("mpi_finalized_", what):
-            raise FtnPytorchError("ARGUMENT", f"{what}, and MPI_Finalize has been called: do this before")
-
-
-@functools.cache
-def _subroutine(name: str) -> Callable[..., None]:
-    """A Fortran binding of MPI among what the program has loaded; AttributeError if there is none."""
-    found = getattr(ctypes.CDLL(None), name)
-    found.restype = None
-    return found
-
-
-def call(name: str, purpose: str, *arguments: Any) -> None:
-    """A subroutine of MPI: everything by address, which a ``c_void_p`` is, the error code last."""
-    prepared(name, purpose, *arguments)()
-
-
-def prepared(name: str, purpose: str, *arguments: Any) -> Callable[[], None]:
-    """Calls a subroutine, as ``call`` does, with the same arguments each time."""
-    try:
-        subroutine = _subroutine(name)
-    except AttributeError:
-        raise FtnPytorchError(
-            "ARGUMENT",
-            f"{purpose}: there is no {name} in this process, a Fortran binding of MPI. Either the program does not use "
-            "MPI, or the bindings of its MPI have other names, or MPI was linked statically or came with a library "
-            "that was opened with RTLD_LOCAL",
-        ) from None
-    code = ctypes.c_int32()
-    given = [a if isinstance(a, (ctypes.Array, ctypes.c_void_p)) else ctypes.byref(a) for a in (*arguments, code)]
-
-    def run() -> None:
-        subroutine(*given)
-        if code.value:
-            text = f"{purpose}: {name.rstrip('_')} has failed with error code {code.value} of MPI"
-            raise FtnPytorchError("PYTHON", text)
-
-    return run
-
 
 def refuse_threads(purpose: str) -> None:
     """ARGUMENT in a thread of the script: the program makes calls of MPI meanwhile, also on this communicator."""
@@ -286,13 +251,6 @@ def refuse_threads(purpose: str) -> None:
             "ftn_pytorch.init_process_group() in ftn_pytorch_setup or at the top of the script: what it makes can be "
             "used in threads",
         )
-
-
-def _integer_of(name: str, purpose: str, *given: int) -> int:
-    """Of a subroutine that takes integers and gives one integer or logical back."""
-    answer = ctypes.c_int32()
-    call(name, purpose, *map(ctypes.c_int32, given), answer)
-    return answer.value
 
 
 _unfinished: list[Any] = []
@@ -349,7 +307,7 @@ def of_one_group() -> Communicator | None:
     if len(known) > 1:
         group = known[0].group()
         same = all(each.has(group) for each in known[1:])
-        call("mpi_group_free_", _LOAD, ctypes.c_int32(group))
+        mpi.call("mpi_group_free_", _LOAD, ctypes.c_int32(group))
         if same:
             return known[0]
     return current()

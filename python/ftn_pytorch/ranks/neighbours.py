@@ -22,7 +22,7 @@ from typing import Any
 from ..errors import FtnPytorchError
 from ..system import launcher
 from ..system.tensor_bytes import bytes_of
-from . import communicator, failed_calls, process_group
+from . import communicator, failed_calls, mpi, process_group
 from .communicator import Communicator
 from .node import NodeCommunicator
 
@@ -151,11 +151,11 @@ class Neighbours:
         count, made, info = ctypes.c_int32(len(others)), ctypes.c_int32(), ctypes.c_int32()
         integers = ctypes.c_int32 * max(len(others), 1)
         ranks, weights = integers(*others), integers(*([1] * len(others)))
-        communicator.call("mpi_info_create_", self.purpose, info)
+        mpi.call("mpi_info_create_", self.purpose, info)
         old, keeps_ranks = ctypes.c_int32(ours.handle), ctypes.c_int32(0)
         ways = (count, ranks, weights, count, ranks, weights)
-        communicator.call("mpi_dist_graph_create_adjacent_", self.purpose, old, *ways, info, keeps_ranks, made)
-        communicator.call("mpi_info_free_", self.purpose, info)
+        mpi.call("mpi_dist_graph_create_adjacent_", self.purpose, old, *ways, info, keeps_ranks, made)
+        mpi.call("mpi_info_free_", self.purpose, info)
         graph = Communicator(made.value)
         graph.timeout = ours.timeout
         weakref.finalize(graph, _left.__setitem__, name, (graph.handle, graph.size)).atexit = False
@@ -163,7 +163,7 @@ class Neighbours:
 
 
 def _free_graphs(ours: Communicator, purpose: str) -> str:
-    """Free those that nobody uses any more, on none of their ranks: which is collective, and when an object goes is not.
+    """Free those that none of their ranks uses any more: that is collective, and when an object goes is not.
 
     Returns a name for the next one, the same on all ranks.
     """
@@ -172,7 +172,7 @@ def _free_graphs(ours: Communicator, purpose: str) -> str:
     left_by = Counter(name for _, *left in names for name in left)
     for name in sorted(_left.keys() & left_by.keys()):
         if left_by[name] == _left[name][1]:
-            communicator.call("mpi_comm_free_", purpose, ctypes.c_int32(_left.pop(name)[0]))
+            mpi.call("mpi_comm_free_", purpose, ctypes.c_int32(_left.pop(name)[0]))
     return names[0][0]
 
 

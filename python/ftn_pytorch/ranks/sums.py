@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import FtnPytorchError
 from ..system import installation, process
-from . import communicator, processes
+from . import communicator, mpi, processes
 from .node import NodeCommunicator
 
 if TYPE_CHECKING:
@@ -259,9 +259,9 @@ def _type_and_operation(kind: str, operation: str, purpose: str) -> tuple[int, i
     if (kind, operation) not in _handles:
         number, _, maker, digits = _TYPES[kind]
         made, type_ = ctypes.c_int32(), ctypes.c_int32()
-        communicator.call(maker, purpose, *map(ctypes.c_int32, digits), type_)
+        mpi.call(maker, purpose, *map(ctypes.c_int32, digits), type_)
         address = ctypes.c_void_p(_function(number, operation, purpose))
-        communicator.call("mpi_op_create_", purpose, address, ctypes.c_int32(1), made)
+        mpi.call("mpi_op_create_", purpose, address, ctypes.c_int32(1), made)
         _handles[kind, operation] = type_.value, made.value
     return _handles[kind, operation]
 

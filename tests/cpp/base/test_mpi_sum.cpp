@@ -15,6 +15,8 @@
 namespace fpt {
 namespace {
 
+std::vector<std::string> warnings;
+
 class Sums : public testing::Test {
  protected:
   Sums() { played = &mpi_; }
@@ -167,7 +169,14 @@ TEST_F(Sums, EndWhereARankDoesNotCome) {
     MpiSum sum(7, 0.05);
     double number = 3;
     const auto average = [&, averaged = network] { sum.average(&number, 1, FPT_FLOAT64, averaged); };
+    warnings.clear();
+    set_warning_handler([](const char* text, int64_t length) { warnings.emplace_back(text, length); });
     expect(average, FPT_ERR_PYTHON, concat("rank 0 of 2 has waited 0.05 s in ", name, " for the others"));
+    set_warning_handler(nullptr);
+    ASSERT_EQ(warnings.size(), 1u) << "it says so before, and once";
+    EXPECT_NE(warnings[0].find(concat("rank 0 of 2 has waited 0.025 s in ", name, " for others. All ranks of")),
+              std::string::npos)
+        << warnings[0];
     EXPECT_EQ(number, 3);
     mpi_.arrives = true;
     expect(average, FPT_ERR_PYTHON, concat(name, " cannot be done any more: earlier, rank 0 of 2 has waited"));
@@ -203,6 +212,30 @@ TEST_F(Sums, NeedAnMpiThatRuns) {
   expect([] { MpiSum(7, 10); }, FPT_ERR_ARGUMENT, "MPI_Finalize has been called");
   mpi_.initialised = 0;
   expect([] { MpiSum(7, 10); }, FPT_ERR_ARGUMENT, "MPI_Init has not been called yet");
+  mpi_.has_wide_integers = true;
+  expect([] { MpiSum(7, 10); }, FPT_ERR_ARGUMENT, "has integers of 8 bytes (ILP64)");
+}
+
+TEST_F(Sums, NeedACommunicatorOfThisRank) {
+  for (const int handle : {null_handle, inter_handle})
+    expect(
+        [&] { MpiSum(handle, 10); }, FPT_ERR_ARGUMENT,
+        concat("load(..., communicator=) is the handle ", handle, ", which is that of MPI_COMM_NULL or of an inter-"));
+}
+
+TEST_F(Sums, HaveOneOperationInAProcess) {
+  const auto average = [] {
+    double number = 3;
+    MpiSum(7, 10).average(&number, 1, FPT_FLOAT64);
+  };
+  play_a_twin();
+  average();
+  const int before = operations_made;
+  for (int i = 0; i < 3; ++i) {
+    mpi_.counts.clear();
+    average();
+  }
+  EXPECT_EQ(operations_made, before);
 }
 
 TEST(NarrowFloats, GoThroughSinglePrecision) {
