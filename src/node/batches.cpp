@@ -198,9 +198,11 @@ void Batches::run_as_one(const std::string& kind, const Calls& calls, bool is_ev
       outcome.text += concat("\nper=\"gpu\" made this call for ", calls.size(),
                              " ranks at once, with their arrays side ", "by side along the last dimension of Fortran");
   }
-  for (auto& [which, memory] : before)
-    if (outcome.status == FPT_OK && !(outcome.text = difference(calls, which, others, memory)).empty())
-      outcome.status = FPT_ERR_ARGUMENT;
+  for (auto& [which, memory] : before) {
+    if (outcome.status != FPT_OK) break;
+    outcome.text = difference(calls, which, others, memory);
+    if (!outcome.text.empty()) outcome.status = FPT_ERR_ARGUMENT;
+  }
   if (outcome.status == FPT_OK && calls.size() > 1) ++batches;
   int64_t plan = 0;
   if (outcome.status == FPT_OK && !in_place) {

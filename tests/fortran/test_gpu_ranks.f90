@@ -53,8 +53,6 @@ program test_gpu_ranks
       call calls_apart()
    case ("failing")
       call failing_calls()
-   case ("rows")
-      call rows_that_depend()
    case ("refused")
       call refused()
    case ("models")
@@ -253,47 +251,6 @@ contains
       call model%forward([torch_in(x)], [torch_out(y(:2, :))], stat=stat, errmsg=errmsg)
       call expect(stat /= FTN_PYTORCH_OK, "an output of another shape")
    end subroutine failing_calls
-
-   !> Rows that depend on those before or behind them, of which the last or the first rank has none
-   subroutine rows_that_depend()
-      character(5), parameter :: ways(6) = [character(5) :: "back", "ahead", "place", "first", "last", "wraps"]
-      type(torch_pymodule) :: model
-      character(:), allocatable :: errmsg
-      integer :: i, n, stat
-      real(real64) :: x(3, 7), y(3, 7), z(3, 7)
-
-      call load(model)
-      ! other rows on each rank, and on one of them none
-      n = merge(0, 1 + 2*rank, rank == 1)
-      x = reshape([(sin(real(i)), i=1, 21)], [3, 7]) + rank
-      y = -1
-      do i = 1, size(ways)
-         call together(model)
-         call model%call("depends_"//trim(ways(i)), [torch_in(x(:, :n))], [torch_out(y(:, :n))], stat=stat, &
-            errmsg=errmsg)
-         if (rank == 1) call expect_status(stat, FTN_PYTORCH_OK, "no rows", errmsg)
-         if (rank /= 1) call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "rows that depend: "//ways(i), errmsg)
-         if (rank /= 1) call expect_text(errmsg, "depends on the rows of other ranks", "the text about that")
-      end do
-      call expect(all(y == -1), "outputs of calls that failed")
-      ! where all rows are equal at first, nobody sees it: later
-      do i = 1, 4
-         call together(model)
-         z = merge(0d0, x, i <= 2)
-         call model%call("depends_first", [torch_in(z)], [torch_out(y)], stat=stat, errmsg=errmsg)
-         if (i <= 2) call expect_status(stat, FTN_PYTORCH_OK, "rows that are equal", errmsg)
-         if (i <= 2) call expect(all(y == 0), "their results")
-      end do
-      call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "rows that differ later", errmsg)
-      ! a script that changes is another one
-      do i = 1, 5
-         call together(model)
-         call model%call("changes", [torch_in(x)], [torch_out(y)], stat=stat, errmsg=errmsg)
-         if (i <= 4) call expect(stat == FTN_PYTORCH_OK .and. all(y == 2*x), "rows by themselves")
-         if (i == 4 .and. rank == 0) call model%reload()
-      end do
-      call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "rows that depend after a reload", errmsg)
-   end subroutine rows_that_depend
 
    !> What cannot be loaded so, and what such a module cannot do
    subroutine refused()

@@ -101,7 +101,7 @@ def depends_wraps(x):
     return x - x.roll(1, 0)
 
 
-def changes(x):
+def depends_load(x):
     """Each load of the script adds a letter to the environment, which stays."""
     time.sleep(0.05)
     return 2 * x if len(os.environ["GPU_RANKS_LOADS"]) == 1 else x - x.mean(0)
