@@ -387,6 +387,7 @@ contains
       print "(a)", "computed"
       flush (6)
       read (*, *, iostat=status)  ! until that is done
+      if (status == 0) print "(a)", "nobody has told that"
    end subroutine computes
 
 end program test_node_mpi

@@ -15,6 +15,7 @@ import pytest
 import ftn_pytorch
 
 torch = pytest.importorskip("torch")
+background_process = pytest.importorskip("ftn_pytorch.kit.background_process")
 
 PATIENCE = 60.0
 SCRIPT = """
@@ -53,6 +54,14 @@ HOOKS = """
         return net(x)
 """
 PLAIN = SCRIPT + HOOKS
+SLOW = """
+def ftn_pytorch_train(seconds):
+    time.sleep(seconds)
+    return False, seconds
+
+def ftn_pytorch_forward(x):
+    return net(x)
+"""
 
 
 def batch(i):
@@ -99,6 +108,19 @@ def test_a_background_of_a_script_has_the_numbers_of_training_without(load):
     assert torch.equal(vars(runner._module)["net"](torch.ones(2, 3)), prediction), "its own network shares the weights"
     assert vars(runner._module)["steps"] == 0, "nothing was trained here"
     background.stop()
+
+
+def test_a_process_that_does_not_answer_is_told_of_once(beside, monkeypatch):
+    runner = beside("import time\nimport torch\nnet = torch.nn.Linear(1, 1)\n" + SLOW)
+    train = hook(runner, "ftn_pytorch_train")
+    train(0.0)
+    runner._background.flush()
+    monkeypatch.setattr(background_process, "_PATIENCE", 0.05)
+    with pytest.warns(ftn_pytorch.system.process.FtnPytorchWarning, match="has not answered for 0.05 s") as told:
+        for _ in range(2):
+            train(0.3)
+        runner._background.flush()
+    assert len(told) == 1 and runner._background.loss == 0.3, "the wait goes on"
 
 
 def test_the_option_has_the_numbers_of_training_without(load, beside):

@@ -91,7 +91,7 @@ def test_a_worker_of_a_saved_model_has_the_threads_of_its_rank(program, environm
             assert rank.stdout.readline() == "computed\n"
             ((worker,),) = [children_of(loader) for loader in children_of(rank.pid) if children_of(loader)]
             count = len(os.listdir(f"/proc/{worker}/task"))
-            rank.communicate("\n")
+            rank.communicate()
         return count
 
     assert threads(0, 1) == 1, "of the variable"

@@ -30,6 +30,8 @@ from .outcome import outcome_of
 from .publishing import parts_of, tensors_of
 
 _NAME = "ftn_pytorch background"
+# Seconds without an answer until a warning. Nobody but the user knows how long a step may take.
+_PATIENCE = 300.0
 
 # What modules make that train elsewhere, in the order in which they make it; for scripts it is with their load.
 _made: dict[str, list[weakref.ref]] = {}
@@ -121,6 +123,11 @@ class Remote:
     def _ask(self, what: str, *arguments: Any) -> Any:
         try:
             self._pipe.send((what, *arguments))
+            if not self._pipe.poll(_PATIENCE):
+                process.warn_once(
+                    f"the process that trains has not answered for {_PATIENCE:g} s ({what}), and is waited for. If no "
+                    f"step takes that long, look what process {self._process.pid} does"
+                )
             status, answer = self._pipe.recv()
         except (EOFError, OSError) as failure:
             self._process.join()
