@@ -303,14 +303,15 @@ def _met() -> list[Communicator]:
 
 def of_one_group() -> Communicator | None:
     """``current``, or the one that was met first where all usable ones have the same ranks in the same order."""
-    known = sorted(usable(), key=lambda each: each.number)
+    known = usable()
     if len(known) > 1:
+        known.sort(key=lambda each: each.number)
         group = known[0].group()
         same = all(each.has(group) for each in known[1:])
         mpi.call("mpi_group_free_", _LOAD, ctypes.c_int32(group))
-        if same:
-            return known[0]
-    return current()
+        if not same:
+            return current()
+    return known[0] if known else None
 
 
 def usable() -> list[Communicator]:
