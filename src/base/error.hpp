@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "ftn_pytorch.h"
+#include "base/plain.hpp"
 
 namespace fpt {
 
@@ -26,8 +27,8 @@ class Error : public std::exception {
   std::string text_;
 };
 
-/// A part of a text, written as by an output stream. Making such a stream takes a microsecond, so only what needs one
-/// has it.
+/// A part of a text, written as by an output stream in C's locale. Making such a stream takes a microsecond, so only
+/// what needs one has it.
 template <class Part>
 void append(std::string& text, const Part& part) {
   if constexpr (std::is_convertible_v<const Part&, std::string_view>) {
@@ -37,7 +38,7 @@ void append(std::string& text, const Part& part) {
   } else if constexpr (std::is_integral_v<Part> && sizeof(Part) > 1) {
     text += std::to_string(part);
   } else {
-    std::ostringstream stream;
+    Plain<std::ostringstream> stream;
     stream << part;
     text += stream.str();
   }

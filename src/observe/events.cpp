@@ -72,9 +72,10 @@ std::string microseconds(int64_t time) {
 /// Mean and longest in microseconds, share of the wall time.
 std::string columns(const Sum& sum, int64_t calls, int64_t wall) {
   if (calls == 0) return formatted(" |%11s%11s%8s", "-", "-", "-");
-  return formatted(" |%11.2f%11.2f%7.2f%%", static_cast<double>(sum.total) / static_cast<double>(calls) / 1e3,
-                   static_cast<double>(sum.longest) / 1e3,
-                   wall > 0 ? 100 * static_cast<double>(sum.total) / static_cast<double>(wall) : 0.0);
+  const double share = wall > 0 ? 100 * static_cast<double>(sum.total) / static_cast<double>(wall) : 0.0;
+  return formatted(" |%11s%11s%7s%%",
+                   fixed(static_cast<double>(sum.total) / static_cast<double>(calls) / 1e3, 2).c_str(),
+                   fixed(static_cast<double>(sum.longest) / 1e3, 2).c_str(), fixed(share, 2).c_str());
 }
 
 void add_to_table(const Event& event) {
@@ -198,7 +199,7 @@ std::string profile_table(int64_t wall) {
   std::size_t width = 8;
   for (const auto& row : rows) width = std::max(width, row.first.size());
   std::string text = concat("ftn_pytorch profile of rank ", rank().number, ": ",
-                            formatted("%.3f", static_cast<double>(wall) / 1e9), " s since the first load\n");
+                            fixed(static_cast<double>(wall) / 1e9, 3), " s since the first load\n");
   text += std::string(width, ' ') + formatted("%10s%8s", "", "") +
           formatted(" |%-30s |%-30s |%-30s\n", " whole call", " of it Python", " of it crossing");
   text += "function" + std::string(width - 8, ' ') + formatted("%10s%8s", "calls", "failed");

@@ -4,7 +4,6 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
@@ -75,11 +74,7 @@ std::string name_of(int64_t module) {
 
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
-std::string milliseconds(int64_t time) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.3f ms", static_cast<double>(time) / 1e6);
-  return text;
-}
+std::string milliseconds(int64_t time) { return fixed(static_cast<double>(time) / 1e6, 3) + " ms"; }
 
 /// The first of `name`, `name#2`, ... that is free. With the lock held.
 std::string numbered(const std::string& name, const std::set<std::string>& taken) {

@@ -82,7 +82,7 @@ VirtualEnvironment read_pyvenv(const fs::path& executable) {
     result.prefix = folder;
     result.sees_system = false;
     for (std::string line; std::getline(file, line);) {
-      std::istringstream words(line);
+      Plain<std::istringstream> words(line);
       std::string key, equals, value;
       if (!(words >> key >> equals) || equals != "=" || !std::getline(words >> std::ws, value)) continue;
       if (key == "home") result.home = value;
@@ -291,7 +291,7 @@ PythonChoice choose_python(const std::string& python, const LoadedPython& loaded
 
 std::vector<std::string> package_folders(const std::string& python) {
   std::vector<std::string> folders;
-  std::istringstream path(variable("PYTHONPATH"));
+  Plain<std::istringstream> path(variable("PYTHONPATH"));
   for (std::string part; std::getline(path, part, ':');)
     if (!part.empty()) folders.push_back(part);
 

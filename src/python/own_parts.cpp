@@ -39,7 +39,7 @@ fs::path packages_around() {
 /// The first of PATH that is a program.
 std::string first_in_path(const std::string& name) {
   const char* folders = std::getenv("PATH");
-  std::istringstream path(folders ? folders : "");
+  Plain<std::istringstream> path(folders ? folders : "");
   for (std::string part; std::getline(path, part, ':');)
     if (!part.empty() && is_program(fs::path(part) / name))
       return absolute_path((fs::path(part) / name).string()).string();

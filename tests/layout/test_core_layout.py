@@ -230,6 +230,16 @@ def test_objects_of_threads_outlive_exit(source: Path) -> None:
         assert re.match(rf"{plain} \w+(?:;| = )", declaration), declaration
 
 
+def test_numbers_are_the_same_in_every_locale() -> None:
+    """What setlocale() and std::locale::global() reach writes and reads 0,5: base/plain.hpp has what they do not."""
+    formats = r'"(?:[^"\\\n]|\\.)*%(?:[-+#0-9.*]+L?[aefgAEFG]|L?[aefgAEFG](?!\w))'  # and not scope%end
+    functions = r"\b(?:ato[fl]|strto(?:d|f|ld)|sto(?:d|f|ld)|localeconv|strfmon)\("
+    streams = r"(?<!Plain<)std::[io]?stringstream\b|std::locale\b(?!::classic)"
+    depends = re.compile(f"{formats}|{functions}|{streams}")
+    code = {path: re.sub(r"//.*", "", path.read_text()) for path in [*SOURCES, *PLUGIN, *RECORDING, *TAPE]}
+    assert not {name_of(path): found for path, text in code.items() if (found := depends.findall(text))}
+
+
 def test_core_does_not_need_torch() -> None:
     assert not [name_of(path) for path in SOURCES if re.search(r"#include <(torch|ATen|c10)/", path.read_text())]
 

@@ -159,6 +159,15 @@ def test_other_types_and_empty_parameters_come_back(dtype):
         assert torch.equal(states[name]["momentum_buffer"], optimizer.state[parameter]["momentum_buffer"])
 
 
+def test_numbers_with_the_comma_of_a_locale_are_read():
+    # As 0.2.0 wrote them without Python, in a program that had chosen such a locale.
+    parameters = {"w": torch.nn.Parameter(torch.ones(2))}
+    data = optimizer_state.dumps("adam", torch.optim.Adam(parameters.values(), lr=1e-3), parameters)
+    assert b"lr 0x1.0" in data
+    again = optimizer_state.loads(data.replace(b"0x1.", b"0x1,"), parameters, "net.pt")
+    assert again == optimizer_state.loads(data, parameters, "net.pt")
+
+
 # ---- what is refused
 
 

@@ -194,7 +194,7 @@ c10::IValue clear_gradient(FunctionCall& call, const std::string&) {
 }
 
 c10::IValue text_of_tensor(FunctionCall& call, const std::string&) {
-  std::ostringstream text;
+  Plain<std::ostringstream> text;
   text << call.tensor(0).detach();
   return text.str();
 }

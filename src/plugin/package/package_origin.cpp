@@ -24,7 +24,7 @@ std::set<std::string> processor_flags() {
   std::set<std::string> flags;
   for (std::string line; std::getline(file, line);) {
     if (line.rfind("flags", 0) != 0 && line.rfind("Features", 0) != 0) continue;
-    std::istringstream words(line.substr(line.find(':') + 1));
+    Plain<std::istringstream> words(line.substr(line.find(':') + 1));
     for (std::string word; words >> word;) flags.insert(word);
     break;
   }
@@ -35,7 +35,7 @@ std::set<std::string> processor_flags() {
 std::string missing_instructions(const std::string& compiled_for) {
   const std::set<std::string> flags = processor_flags();
   if (flags.empty()) return {};  // not known here
-  std::istringstream words(compiled_for);
+  Plain<std::istringstream> words(compiled_for);
   std::string missing;
   for (std::string word; words >> word;) {
     std::string flag;

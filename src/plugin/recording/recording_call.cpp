@@ -65,7 +65,7 @@ std::string shown(const c10::IValue& given) {
     const at::Tensor& tensor = given.toTensor();
     return concat(dtype_name(dtype_of(tensor.scalar_type())), " ", shape_text(array_of_tensor(tensor, true)));
   }
-  std::ostringstream text;
+  Plain<std::ostringstream> text;
   text << given;
   return text.str();
 }

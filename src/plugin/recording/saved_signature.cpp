@@ -18,7 +18,7 @@ std::string described_axis(const recording::Size& size) {
 
 std::string SavedInput::described() const {
   if (!is_tensor) {
-    std::ostringstream text;
+    Plain<std::ostringstream> text;
     text << (name.empty() ? "a constant" : name) << " = " << constant;
     return text.str();
   }

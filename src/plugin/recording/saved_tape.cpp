@@ -90,7 +90,7 @@ c10::OperatorHandle handle_of(const std::string& name, const std::string& overlo
   if (!found)
     fail(FPT_ERR_FORMAT, "it calls the operator ", name, overload.empty() ? "" : ".", overload,
          ", which this torch lacks");
-  std::ostringstream here;
+  Plain<std::ostringstream> here;
   here << found->schema();
   if (here.str() != schema)
     fail(FPT_ERR_FORMAT, "it calls ", name, " as ", schema.substr(0, 500), ", and this torch has ", here.str(),

@@ -4,7 +4,9 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 
+#include <charconv>
 #include <cmath>
+#include <optional>
 #include <sstream>
 
 #include "plugin/tensors.hpp"
@@ -42,10 +44,23 @@ struct Part {
 };
 constexpr Part parts[] = {{"first", &Moments::first}, {"second", &Moments::second}, {"largest", &Moments::largest}};
 
+/// As "%a" in C, and as float.hex of Python.
 std::string hexadecimal(double value) {
-  char text[40];
-  std::snprintf(text, sizeof text, "%a", value);
-  return text;
+  char digits[40];
+  char* const end = std::to_chars(std::begin(digits), std::end(digits), std::abs(value), std::chars_format::hex).ptr;
+  return concat(std::signbit(value) ? "-" : "", std::isfinite(value) ? "0x" : "", std::string(std::begin(digits), end));
+}
+
+/// 0.2.0 wrote the decimal separator of the program's locale.
+std::optional<double> number_in(std::string word) {
+  std::replace(word.begin(), word.end(), ',', '.');
+  const std::size_t sign = word.rfind("-", 0) == 0;
+  const std::size_t prefix = word.compare(sign, 2, "0x") == 0 ? 2 : 0;
+  const char *begin = word.data() + sign + prefix, *end = word.data() + word.size();
+  double value = 0;
+  const auto read = std::from_chars(begin, end, value, prefix ? std::chars_format::hex : std::chars_format::general);
+  if (read.ec != std::errc() || read.ptr != end || *begin == '-') return {};
+  return sign ? -value : value;
 }
 
 at::Tensor contiguous_on_host(const at::Tensor& tensor) { return tensor.detach().to(at::kCPU).contiguous(); }
@@ -66,7 +81,7 @@ class Reader {
   std::vector<std::string> line() {
     const std::size_t end = text_.find('\n', at_);
     if (end == std::string::npos) refuse("it ends early");
-    std::istringstream words(text_.substr(at_, end - at_));
+    Plain<std::istringstream> words(text_.substr(at_, end - at_));
     at_ = end + 1;
     std::vector<std::string> result;
     for (std::string word; words >> word;) result.push_back(word);
@@ -74,10 +89,9 @@ class Reader {
   }
 
   double number(const std::string& word) const {
-    char* end = nullptr;
-    const double value = std::strtod(word.c_str(), &end);
-    if (word.empty() || *end) refuse("\"" + word + "\" is no number");
-    return value;
+    const std::optional<double> value = number_in(word);
+    if (!value) refuse("\"" + word + "\" is no number");
+    return *value;
   }
 
   void fill(at::Tensor& tensor) {

@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "base/error.hpp"
+#include "comma_locale.hpp"
 #include "support.hpp"
 
 namespace fpt {
@@ -95,6 +96,12 @@ TEST(LastError, IsUtf8WhateverItWasMadeOf) {
   EXPECT_EQ(kept("\xed\xa0\x80"), "\\xed\\xa0\\x80") << "half a surrogate pair";
   EXPECT_EQ(kept("\xc0\x80\xff"), "\\xc0\\x80\\xff");
   EXPECT_EQ(kept("\xe2\x82\xac\xf0\x9f\x98\x80"), "\xe2\x82\xac\xf0\x9f\x98\x80");
+}
+
+TEST(Concat, WritesNumbersAsInC) {
+  const test::CommaLocale comma;
+  EXPECT_EQ(concat(1234.5, ' ', 0.25f, ' ', int64_t{1234567}, ' ', uint8_t{'a'}), "1234.5 0.25 1234567 a");
+  EXPECT_EQ(fixed(1234.565, 2) + fixed(-1e20, 0), "1234.57-100000000000000000000");
 }
 
 TEST_F(Warnings, GoToTheHandlerAtOnce) {

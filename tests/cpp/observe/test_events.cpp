@@ -6,6 +6,7 @@
 #include <csignal>
 #include <thread>
 
+#include "comma_locale.hpp"
 #include "observe/events.hpp"
 #include "support.hpp"
 
@@ -37,6 +38,7 @@ std::vector<std::string> row(const std::string& table, const std::string& functi
 // one case for the one table of the process
 TEST(Profile, AddsUpCallsOfEachFunction) {
   using Columns = std::vector<std::string>;
+  const test::CommaLocale comma;
   EXPECT_EQ(profile_table(1000), "");
   const test::Variable wanted("FTN_PYTORCH_PROFILE", "1");
   start_events();

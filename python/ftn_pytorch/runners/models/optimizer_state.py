@@ -87,7 +87,8 @@ def _parse(data: bytes, parameters: Mapping[str, Any]) -> tuple[str, dict[str, A
             if kind not in CLASSES:
                 raise ValueError(f"there is no optimizer {kind!r}")
         elif first in _REALS + _LATER:
-            settings[first] = float.fromhex(rest[0])
+            # 0.2.0 wrote the decimal separator of the program's locale.
+            settings[first] = float.fromhex(rest[0].replace(",", "."))
         elif first in _LOGICALS:
             settings[first] = bool(int(rest[0]))
         elif first == "parameter":

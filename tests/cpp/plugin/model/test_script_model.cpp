@@ -2,6 +2,7 @@
 /// Methods, training, files: what a TorchScript model is besides one call.
 #include <array>
 
+#include "comma_locale.hpp"
 #include "plugin/loaded.hpp"
 
 namespace fpt::test {
@@ -155,6 +156,30 @@ TEST(ScriptModel, PrivateMethodsAreNotOffered) {
   EXPECT_FAILS(model.call("missing", {}), FPT_ERR_HOOK, "it has adds, chosen, conjugate, fails, forward, half");
 }
 
+TEST(ScriptModel, StateOfAnOptimizerIsTheSameInEachLocale) {
+  Loaded model("mlp");
+  ASSERT_OK(outcome(plugin().create_optimizer(model.module, &adam)));
+  const Folder folder;
+  const std::string file = (folder.path() / "trained.pt").string();
+  const auto state = [&] {
+    std::ifstream stream(file, std::ios::binary);
+    const std::string whole((std::istreambuf_iterator<char>(stream)), {});
+    const std::size_t begin = whole.find("ftn_pytorch optimizer 1\n");
+    return whole.substr(begin, whole.find("\nend\n", begin) - begin);
+  };
+  ASSERT_OK(outcome(plugin().save(model.module, file.c_str())));
+  const std::string usual = state();
+  EXPECT_NE(usual.find("\nlr 0x1.0624dd2f1a9fcp-10\n"), std::string::npos) << usual;
+  {
+    const CommaLocale comma;
+    EXPECT_OK(restored(model.module, file));
+    ASSERT_OK(outcome(plugin().save(model.module, file.c_str())));
+    EXPECT_OK(restored(model.module, file));
+  }
+  EXPECT_EQ(state(), usual);
+  EXPECT_OK(restored(model.module, file));
+}
+
 TEST(ScriptModel, DamagedStateOfAnOptimizerIsRefused) {
   Loaded model("mlp");
   ASSERT_OK(outcome(plugin().create_optimizer(model.module, &adam)));
@@ -183,6 +208,10 @@ TEST(ScriptModel, DamagedStateOfAnOptimizerIsRefused) {
     folder.write("trained.pt", content);
     EXPECT_FAILS(restored(model.module, file), FPT_ERR_FORMAT, reason);
   }
+  std::string content = whole;
+  content.replace(content.find("lr 0x1.0"), 8, "lr 0x1,0");
+  folder.write("trained.pt", content);
+  EXPECT_OK(restored(model.module, file)) << "as 0.2.0 wrote it in the locale of the program";
 }
 
 }  // namespace
