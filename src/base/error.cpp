@@ -94,6 +94,9 @@ Warnings& warnings() {
 
 constexpr std::size_t max_kept_warnings = 64;
 
+/// Trivially destroyed, unlike what it points to: exit() destroys thread_local objects before exit functions warn.
+thread_local WarningsLater* innermost = nullptr;
+
 }  // namespace
 
 std::string as_utf8(std::string_view text) {
@@ -149,6 +152,7 @@ void set_warning_handler(WarningHandler handler) {
 }
 
 void warn(const std::string& words) {
+  if (innermost) return innermost->texts_.push_back(words);
   const std::string text = as_utf8(words);
   WarningHandler handler;
   {
@@ -157,6 +161,16 @@ void warn(const std::string& words) {
     if (!handler && warnings().kept.size() < max_kept_warnings) warnings().kept.push_back(text);
   }
   if (handler) handler(text.data(), static_cast<int64_t>(text.size()));
+}
+
+WarningsLater::WarningsLater() noexcept : outer_(std::exchange(innermost, this)) {}
+
+WarningsLater::~WarningsLater() {
+  innermost = outer_;
+  try {
+    for (const std::string& text : texts_) warn(text);
+  } catch (...) {  // no memory
+  }
 }
 
 }  // namespace fpt

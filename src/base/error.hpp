@@ -8,9 +8,10 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
-#include "ftn_pytorch.h"
 #include "base/plain.hpp"
+#include "ftn_pytorch.h"
 
 namespace fpt {
 
@@ -79,5 +80,20 @@ void set_warning_handler(WarningHandler handler);
 
 /// Send a warning to the handler, or keep it until there is one.
 void warn(const std::string& words);
+
+/// Warnings of this thread are sent when the outermost of these ends. Around what others wait for, since a handler may
+/// wait for them: one of a Python program takes the interpreter lock.
+class WarningsLater {
+ public:
+  WarningsLater() noexcept;
+  ~WarningsLater();
+  WarningsLater(const WarningsLater&) = delete;
+  WarningsLater& operator=(const WarningsLater&) = delete;
+
+ private:
+  std::vector<std::string> texts_;
+  WarningsLater* const outer_;
+  friend void warn(const std::string& words);
+};
 
 }  // namespace fpt

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// libtorch as the engine of tensors. Knows nothing of Python.
+#include <atomic>
 #include <utility>
 
 #include "base/switches.hpp"
@@ -111,13 +112,25 @@ class DirectEngine : public Engine {
   }
 };
 
+/// Asks Python where its half is open.
+bool is_possible() {
+  return !is_switched_off("FTN_PYTORCH_DIRECT_TENSORS") && !program_runs_python() && direct_refusal().empty();
+}
+
 }  // namespace
 
 Engine* libtorch_engine() {
+  // No static decides this by its initialiser: asking takes Python's lock, and a thread that holds it may be waiting
+  // here for the same answer. So each asks who comes before there is one, and the first answer holds.
+  enum { unknown, no, yes };
+  static std::atomic<int> possible{unknown};
+  int known = possible.load(std::memory_order_acquire);
+  if (known == unknown) {
+    const int found = is_possible() ? yes : no;
+    if (possible.compare_exchange_strong(known, found, std::memory_order_acq_rel)) known = found;
+  }
   static DirectEngine& engine = *new DirectEngine;
-  static const bool is_possible =
-      !is_switched_off("FTN_PYTORCH_DIRECT_TENSORS") && !program_runs_python() && direct_refusal().empty();
-  return is_possible ? &engine : nullptr;
+  return known == yes ? &engine : nullptr;
 }
 
 }  // namespace fpt

@@ -168,6 +168,7 @@ void add_event(const Event& event) noexcept {
   if (!keeps_events()) return;
   const int error = errno;
   try {
+    const WarningsLater later;
     const std::lock_guard<std::mutex> lock(kept().mutex);
     if (!kept().table.empty()) add_to_table(event);
     if (traces()) add_to_trace(event);

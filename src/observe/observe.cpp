@@ -111,6 +111,7 @@ void name_module(int64_t module, const std::string& file_name) {
 std::atomic<bool> observing{false};
 
 void start_observing() {
+  const WarningsLater later;
   static std::once_flag once;
   std::call_once(once, [] {
     read_choice();

@@ -10,18 +10,23 @@ namespace fpt {
 /// Number of references to an object, those of the caller included.
 inline Py_ssize_t holders_of(PyObject* object) noexcept { return Py_REFCNT(object); }
 
-/// Whether this Python counts every reference when it is made and when it ends: tried once. Where it does not (without
-/// an interpreter lock counts are put off), no count proves anything.
+/// Whether this Python counts every reference when it is made and when it ends. Where it does not (without an
+/// interpreter lock counts are put off), no count proves anything.
+inline bool counts_when_tried() noexcept {
+  const Ref object(PyList_New(0));
+  if (!object || holders_of(object.get()) != 1) return PyErr_Clear(), false;
+  bool follows = false;
+  if (const Ref pair(PyTuple_Pack(2, object.get(), object.get())); pair) follows = holders_of(object.get()) == 3;
+  PyErr_Clear();
+  return follows && holders_of(object.get()) == 1;
+}
+
+/// The same, tried once. Not in the initialiser of a static: making objects may run finalizers, which let go of the
+/// lock, and a thread that then waited for the static would hold it.
 inline bool counts_are_proof() noexcept {
-  static const bool are = [] {
-    const Ref object(PyList_New(0));
-    if (!object || holders_of(object.get()) != 1) return PyErr_Clear(), false;
-    bool follows = false;
-    if (const Ref pair(PyTuple_Pack(2, object.get(), object.get())); pair) follows = holders_of(object.get()) == 3;
-    PyErr_Clear();
-    return follows && holders_of(object.get()) == 1;
-  }();
-  return are;
+  static int known = -1;
+  if (known < 0) known = counts_when_tried();
+  return known != 0;
 }
 
 }  // namespace fpt

@@ -61,7 +61,11 @@ struct OwnedMemory {
                                   {Py_bf_getbuffer, reinterpret_cast<void*>(get_buffer)},
                                   {0, nullptr}};
     static PyType_Spec spec = {"_ftn_pytorch.OwnedMemory", sizeof(OwnedMemory), 0, Py_TPFLAGS_DEFAULT, slots};
-    static PyObject* type = checked(PyType_FromSpec(&spec), "a type of memory").release();
+    static PyObject* type = nullptr;
+    if (!type) {  // making it may let go of the lock, so no other thread waits for it: see counts_are_proof()
+      Ref made = checked(PyType_FromSpec(&spec), "a type of memory");
+      if (!type) type = made.release();
+    }
     Ref object = checked(PyType_GenericAlloc(reinterpret_cast<PyTypeObject*>(type), 0), "wrapping an array");
     auto* memory = reinterpret_cast<OwnedMemory*>(object.get());
     new (&memory->owner) std::shared_ptr<void>(std::move(owner));

@@ -131,6 +131,22 @@ TEST_F(Warnings, AreHandedOverOnce) {
   EXPECT_EQ(received().size(), 1u);
 }
 
+TEST_F(Warnings, AreHeldBackUntilTheEndOfWhatOthersWaitFor) {
+  {
+    const WarningsLater later;
+    warn("one");
+    {
+      const WarningsLater inner;
+      warn("two");
+    }
+    std::thread([] { warn("of another thread"); }).join();
+    EXPECT_EQ(received(), std::vector<std::string>({"of another thread"}));
+  }
+  EXPECT_EQ(received(), std::vector<std::string>({"of another thread", "one", "two"}));
+  warn("three");
+  EXPECT_EQ(received().back(), "three");
+}
+
 TEST_F(Warnings, WithoutAHandlerTheFirst64AreKept) {
   set_warning_handler(nullptr);
   for (int i = 1; i <= 100; ++i) warn(std::to_string(i));

@@ -68,9 +68,12 @@ TEST(Profile, AddsUpCallsOfEachFunction) {
   std::signal(SIGXFSZ, SIG_IGN);
   const rlimit limit{1000, 1000};
   setrlimit(RLIMIT_FSIZE, &limit);
-  set_warning_handler(
-      [](const char* text, int64_t length) { fwrite(text, 1, static_cast<std::size_t>(length), stderr); });
+  set_warning_handler([](const char* text, int64_t length) {
+    fwrite(text, 1, static_cast<std::size_t>(length), stderr);
+    std::thread([] { add_event({"net.g", "crossing", 1, 2}); }).join();  // a handler may wait for other threads
+  });
   setenv("FTN_PYTORCH_TRACE", file.c_str(), 1);
+  setenv("FTN_PYTORCH_PROFILE", "1", 1);
   start_events();
   if (!traces()) std::exit(1);
   for (int i = 0; i < 50; ++i) add_event({"net.f", "crossing", 1000, 2500});
