@@ -3,6 +3,7 @@
 #include <pybind11/pybind11.h>
 
 #include "base/error.hpp"
+#include "base/file_lock.hpp"
 #include "ftn_pytorch.h"
 #include "node/node_worker.hpp"
 #include "observe/log.hpp"
@@ -43,6 +44,8 @@ PyObject* make_module() {
   module.def(
       "log", [](int level, const std::string& text) { fpt::log(static_cast<fpt::LogLevel>(level), text); },
       py::arg("level"), py::arg("text"), "Write a line into the log of FTN_PYTORCH_LOG.");
+  module.def("inherit", &fpt::inherit, py::arg("descriptor"), py::arg("stays_open"),
+             "Whether a descriptor stays open in a forked child, whoever forks.");
   module.def(
       "lock_is_kept", [] { return fpt::lock_is_kept(); },
       "Whether a thread of the program keeps Python's lock between its calls.");

@@ -2,6 +2,7 @@
 #include "base/file_lock.hpp"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,6 +12,8 @@
 #include <cerrno>
 #include <cstring>
 #include <ctime>
+#include <mutex>
+#include <set>
 
 #include "base/error.hpp"
 #include "base/rank.hpp"
@@ -19,6 +22,27 @@ namespace fpt {
 namespace {
 
 constexpr int unsupported[] = {ENOSYS, ENOTSUP, EOPNOTSUPP, EINVAL, ENOLCK};
+
+/// What forked children close. Nobody forks while its mutex is held.
+struct Closed {
+  std::mutex mutex;
+  std::set<int> descriptors;
+
+  Closed() {
+    pthread_atfork([] { in_children().mutex.lock(); }, [] { in_children().mutex.unlock(); }, close_all);
+  }
+  static Closed& in_children() {
+    static Closed& made = *new Closed;
+    return made;
+  }
+
+ private:
+  static void close_all() {
+    for (const int each : in_children().descriptors) close(each);
+    in_children().descriptors.clear();
+    in_children().mutex.unlock();
+  }
+};
 
 struct HostName {
   char text[256] = "unknown";
@@ -77,10 +101,12 @@ void fail_to_write_by_errno(const std::string& what, const std::filesystem::path
 
 FileLock::FileLock(std::filesystem::path path, const std::string& what) : path_(std::move(path)), process_(getpid()) {
   do {
+    std::unique_lock<std::mutex> no_fork(Closed::in_children().mutex);
     descriptor_ = open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (descriptor_ < 0) fail_to_write_by_errno(what, path_.parent_path());
     if (flock(descriptor_, LOCK_EX | LOCK_NB) == 0) {
       if (is_still_named(descriptor_, path_)) {
+        Closed::in_children().descriptors.insert(descriptor_);
         sign();
         return;
       }
@@ -88,6 +114,7 @@ FileLock::FileLock(std::filesystem::path path, const std::string& what) : path_(
       continue;
     }
     const int reason = errno;
+    no_fork.unlock();
     const std::string owner = reason == EWOULDBLOCK ? owner_of(descriptor_, path_) : std::string();
     close(descriptor_);
     descriptor_ = -1;
@@ -124,9 +151,19 @@ bool FileLock::is_held() const noexcept {
 }
 
 FileLock::~FileLock() {
+  if (descriptor_ < 0 || process_ != getpid()) return;
   // First the name, then the lock: whoever locks this file now finds that it is no longer the one of that name.
   if (is_held()) unlink(path_.c_str());
-  if (descriptor_ >= 0) close(descriptor_);
+  inherit(descriptor_, true);
+  close(descriptor_);
+}
+
+void inherit(int descriptor, bool stays_open) {
+  const std::lock_guard<std::mutex> no_fork(Closed::in_children().mutex);
+  if (stays_open)
+    Closed::in_children().descriptors.erase(descriptor);
+  else
+    Closed::in_children().descriptors.insert(descriptor);
 }
 
 }  // namespace fpt

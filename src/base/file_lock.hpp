@@ -10,7 +10,8 @@
 
 namespace fpt {
 
-/// Held from construction until the end of the object or of the process, by flock.
+/// Held from construction until the end of the object or of the process, by flock. A forked child closes its descriptor
+/// at once: it would keep the lock beyond the death of its parent.
 class FileLock {
  public:
   /// FPT_ERR_LOCKED, with its owner, if another process holds it, or somebody else in this one; FPT_ERR_FILE if the
@@ -31,6 +32,9 @@ class FileLock {
   int descriptor_ = -1;
   pid_t process_;
 };
+
+/// Whether a descriptor stays open in a child that is forked from now on, as it does by itself. For locks of Python.
+void inherit(int descriptor, bool stays_open);
 
 /// FPT_ERR_FILE: `what` cannot be written, for the reason in errno; a folder that is not there is named.
 [[noreturn]] void fail_to_write_by_errno(const std::string& what, const std::filesystem::path& folder);

@@ -40,13 +40,22 @@ namespace {
 std::atomic<bool> ended{false};
 
 std::atomic<int> threads_leaving{0};
+/// In the child of a fork() of the program, until it calls: a thread that is not there may hold the lock, and what
+/// Python does at the end is for its parent to do.
+std::atomic<bool> is_idle_child{false};
+
+void note_child(bool is_idle) noexcept {
+  is_idle_child = is_idle;
+  lock_is_limited = is_idle || python_end.load() != PythonEnd::none || lock_is_kept();
+}
+
 
 /// At the end of a thread that has called, its thread state goes: a program that makes a thread for each task would
 /// lose 14 kB with each. Python's own thread-specific data is no longer there, so this is done by hand.
 void leave_thread(void* state) {
   own_state = nullptr;
   ++threads_leaving;
-  if (ended.load() || !may_use_python()) {
+  if (ended.load() || is_idle_child || !may_use_python()) {
     // nothing can be done any more
   } else if (is_kept_elsewhere()) {
     leave_to_keeper(
@@ -148,6 +157,10 @@ void let_calls_end() {
   }
 }
 
+  // a fork by Python gives the child the lock, after the handlers of every fork
+  pthread_atfork(nullptr, nullptr, [] { note_child(true); });
+  py::module_::import("os").attr("register_at_fork")(py::arg("after_in_child") =
+                                                         py::cpp_function([] { note_child(false); }));
 /// Whoever embeds Python beside us may end it, also where we have started it.
 void watch_for_the_end() {
   py::module_::import("atexit").attr("register")(py::cpp_function(let_calls_end));
@@ -215,7 +228,7 @@ void prepare(const InterpreterInfo& info) {
 /// lock: Python threads that still run must not enter libraries whose static objects are being destroyed.
 void end_python() {
   // where others have ended Python, one that runs now is another one
-  if (!is_started() || python_end.load() == PythonEnd::ended || !Py_IsInitialized()) return;
+  if (is_idle_child || !is_started() || python_end.load() == PythonEnd::ended || !Py_IsInitialized()) return;
   if (is_kept_elsewhere())
     return warn(
         "the program ends on another thread than the one that keeps Python's lock (keep_lock): exit functions "
@@ -311,6 +324,7 @@ void require_python() {
   if (!may_use_python())
     fail(FPT_ERR_INTERPRETER, "a part of this program has ended the Python of the process (Py_Finalize): ",
          "nothing that runs in Python can be called any more");
+  if (is_idle_child) note_child(false);
 }
 
 void InterpreterLock::require_lock() {
@@ -336,7 +350,7 @@ void InterpreterLock::acquire_elsewhere() noexcept {
 }
 
 void release_with_lock(void (*body)(void* objects), void* objects) noexcept {
-  if (!may_use_python()) return;
+  if (is_idle_child || !may_use_python()) return;
   if (own_state && current_state() == own_state) return body(objects);
   if (is_kept_elsewhere()) return leave_to_keeper(body, objects);
   try {

@@ -117,7 +117,8 @@ class InterpreterPause {
   PyThreadState* const state_;
 };
 
-/// Run `body`, which lets go of Python objects, with the interpreter lock; not at all unless may_use_python(). Where
+/// Run `body`, which lets go of Python objects, with the interpreter lock; not at all unless may_use_python(), nor in a
+/// child that the program has forked and that has not called yet, whose lock a thread of its parent may hold. Where
 /// another thread keeps the lock, that one does it at its next call. Letting go may run code of the script, so the
 /// floating-point environment is that of calls, which a thread that holds the lock has already. For destructors, on any
 /// thread.

@@ -172,4 +172,12 @@ class Folder {
   std::filesystem::path path_;
 };
 
+/// Whether this process has a file open.
+inline bool has_open(const std::filesystem::path& file) {
+  std::error_code ignored;
+  for (const auto& each : std::filesystem::directory_iterator("/proc/self/fd"))
+    if (std::filesystem::read_symlink(each.path(), ignored) == file) return true;
+  return false;
+}
+
 }  // namespace fpt::test

@@ -25,7 +25,7 @@ from ..system import launcher, process
 _UNSUPPORTED = (errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL, errno.ENOLCK)
 
 # Descriptors of the locks that this process holds. A forked child, such as a worker of a data loader, would keep them
-# alive beyond the death of its parent.
+# alive beyond the death of its parent. Below a program the library closes them there, since the program may fork, too.
 _held: set[int] = set()
 
 
@@ -34,6 +34,15 @@ def _forget_in_child() -> None:
         with contextlib.suppress(OSError):
             os.close(descriptor)
     _held.clear()
+
+
+def _inherit(descriptor: int, stays_open: bool) -> None:
+    if core := process.host():
+        core.inherit(descriptor, stays_open)
+    elif not stays_open:
+        _held.add(descriptor)
+    if stays_open:
+        _held.discard(descriptor)
 
 
 os.register_at_fork(after_in_child=_forget_in_child)
@@ -65,7 +74,7 @@ class Lock:
 def _release(path: str, descriptor: int | None, owner: int) -> None:
     if descriptor is None or owner != os.getpid():
         return
-    _held.discard(descriptor)
+    _inherit(descriptor, True)
     with contextlib.suppress(OSError):
         # First the name, then the lock: whoever locks this file now finds that it is no longer the one of that name.
         if _is_still_named(descriptor, path):
@@ -96,7 +105,7 @@ def _acquire(path: str, what: str) -> int | None:
             )
             return None
         if _is_still_named(descriptor, path):
-            _held.add(descriptor)
+            _inherit(descriptor, False)
             # On a full disk it is held without the name of its owner.
             with contextlib.suppress(OSError):
                 _sign(descriptor)

@@ -2,6 +2,7 @@
 /// The lock of files and folders; test_replaced_file.cpp and plugin/recording/test_checkpoint_folder.cpp have it in
 /// use.
 #include <dlfcn.h>
+#include <sys/wait.h>
 
 #include <cerrno>
 #include <memory>
@@ -69,6 +70,25 @@ TEST_F(FileLockTest, EndsWithTheObject) {
   EXPECT_OK(take());
   EXPECT_FALSE(fs::exists(path));
   EXPECT_OK(take());
+}
+
+TEST_F(FileLockTest, AForkedChildClosesItAtOnce) {
+  const auto is_open_in_child = [&] {
+    const pid_t child = fork();
+    if (child == 0) _exit(test::has_open(path));
+    int status = -1;
+    waitpid(child, &status, 0);
+    return status != 0;
+  };
+  {
+    const FileLock lock(path, "model");
+    EXPECT_TRUE(test::has_open(path));
+    EXPECT_FALSE(is_open_in_child()) << "which would keep it when this process is killed";
+    EXPECT_TRUE(lock.is_held());
+    EXPECT_FAILS(take(), FPT_ERR_LOCKED, "this process itself");
+  }
+  const std::ofstream other(path);  // perhaps with the same descriptor
+  EXPECT_TRUE(is_open_in_child());
 }
 
 TEST_F(FileLockTest, OfAReplacedFolderIsNotHeldAndLeavesTheNewOneAlone) {
