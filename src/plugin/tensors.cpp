@@ -109,7 +109,7 @@ at::Tensor tensor_on(const Array& array, bool same_layout, MemoryOwner owner) {
 }
 
 at::Tensor seen(const fpt_direct_operand& operand) {
-  return operand.is_turned ? reversed_view(operand.tensor->tensor) : operand.tensor->tensor;
+  return operand.is_turned ? reversed_view(operand.tensor->now()) : operand.tensor->now();
 }
 
 at::Tensor reversed_view(const at::Tensor& tensor) {

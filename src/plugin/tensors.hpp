@@ -2,10 +2,29 @@
 /// Memory of the caller as tensors, kept from call to call.
 #pragma once
 
+#include <atomic>
+#include <forward_list>
+
 #include "plugin/model.hpp"
 
+/// A tensor that the program holds. Any thread may use it while another one replaces it by an equal one, see
+/// memory_of(): so what it was stays as long as the handle.
 struct fpt_direct_tensor {
-  at::Tensor tensor;
+ public:
+  explicit fpt_direct_tensor(at::Tensor tensor) : first_(std::move(tensor)), now_(&first_) {}
+
+  at::Tensor& now() noexcept { return *now_.load(std::memory_order_acquire); }
+  const at::Tensor& now() const noexcept { return *now_.load(std::memory_order_acquire); }
+  /// One thread at a time.
+  void become(at::Tensor tensor) {
+    later_.push_front(std::move(tensor));
+    now_.store(&later_.front(), std::memory_order_release);
+  }
+
+ private:
+  at::Tensor first_;
+  std::forward_list<at::Tensor> later_;
+  std::atomic<at::Tensor*> now_;
 };
 
 namespace fpt::direct {

@@ -47,9 +47,12 @@ class ObjectTensor : public PythonTensor {
 
   Array array() override {
     const InterpreterLock gil;
-    Ref object = object_.get();
-    const Array array = turned(look_into(object));
-    object_.set(std::move(object));
+    const Ref known = object_.get();
+    Ref shown = known;
+    const Array array = turned(look_into(shown));
+    if (shown.get() == known.get()) return array;
+    if (object_.get().get() != known.get()) return this->array();  // another thread was first, and shows its memory
+    object_.set(std::move(shown));
     return array;
   }
   Ref object() override { return object_.get(); }
@@ -74,6 +77,7 @@ class GradientTensor : public PythonTensor {
     const Ref known = object();
     Ref shown = known;
     const Array array = turned(look_into(shown));
+    if (shown.get() != known.get() && object().get() != known.get()) return this->array();  // as above
     if (shown.get() != known.get() && PyObject_SetAttrString(torch_object_of(*source_).get(), "grad", shown.get()) != 0)
       throw_python_error("a gradient");
     latest_.set(std::move(shown));

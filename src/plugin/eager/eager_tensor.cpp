@@ -145,13 +145,13 @@ bool is_on_memory(const at::Tensor& tensor, uint64_t after) {
 }
 
 Array memory_of(fpt_direct_tensor& held) {
-  if (!is_plain(held.tensor)) {
-    at::Tensor made = plain(held.tensor, "the tensor");  // ends as what it was, without the lock: Python may be asked
+  if (!is_plain(held.now())) {
+    at::Tensor made = plain(held.now(), "the tensor");  // ends without the lock where another was first
     static std::mutex& mutex = *new std::mutex;
     const std::lock_guard<std::mutex> lock(mutex);
-    if (!is_plain(held.tensor)) std::swap(held.tensor, made);
+    if (!is_plain(held.now())) held.become(std::move(made));
   }
-  return array_of_tensor(held.tensor, true);
+  return array_of_tensor(held.now(), true);
 }
 
 EagerTensor gradient_of(const at::Tensor& tensor) {
@@ -176,7 +176,7 @@ EagerTensor operate(int32_t operation, const fpt_direct_operand& left, const fpt
     else if (first.is_turned || second.is_turned)
       made = computed(operation, seen(first), seen(second));
     else
-      made = computed(operation, first.tensor->tensor, second.tensor->tensor);
+      made = computed(operation, first.tensor->now(), second.tensor->now());
     return EagerTensor(new fpt_direct_tensor{std::move(made)});
   } catch (...) {
     rethrow_as_python(symbols[operation], concat("\n  left: ", kind_of_operand(left, same_layout),

@@ -183,7 +183,7 @@ c10::IValue network_loss(FunctionCall& call, const std::string& name) {
 }
 
 c10::IValue assigned_gradient(FunctionCall& call, const std::string&) {
-  assign(call.tensor(0), gradient_of(call.tensor(1))->tensor);
+  assign(call.tensor(0), gradient_of(call.tensor(1))->now());
   return {};
 }
 

@@ -39,22 +39,22 @@ constexpr fpt_direct_tensors functions = {
     [](fpt_direct_tensor* tensor, fpt_direct_value* memory) {
       return guard([&] { set_memory(*memory, memory_of(*tensor)); });
     },
-    [](fpt_direct_tensor* tensor) { return static_cast<void*>(&tensor->tensor); },
+    [](fpt_direct_tensor* tensor) { return static_cast<void*>(&tensor->now()); },
     [](void* address, fpt_direct_tensor** tensor) {
       return guard([&] { *tensor = new fpt_direct_tensor{*static_cast<const at::Tensor*>(address)}; });
     },
     [] { return last_on_memory(); },
     [](const fpt_direct_tensor* tensor, uint64_t after) {
-      return static_cast<int32_t>(is_on_memory(tensor->tensor, after));
+      return static_cast<int32_t>(is_on_memory(tensor->now(), after));
     },
     [](const fpt_direct_tensor* tensor, fpt_direct_tensor** detached) {
-      return guard([&] { *detached = new fpt_direct_tensor{tensor->tensor.detach()}; });
+      return guard([&] { *detached = new fpt_direct_tensor{tensor->now().detach()}; });
     },
     [](const fpt_direct_tensor* tensor, fpt_direct_tensor** gradient) {
-      return guard([&] { *gradient = gradient_of(tensor->tensor).release(); });
+      return guard([&] { *gradient = gradient_of(tensor->now()).release(); });
     },
     [](const fpt_direct_tensor* tensor) {
-      return static_cast<int32_t>(tensor->tensor.requires_grad() && at::GradMode::is_enabled());
+      return static_cast<int32_t>(tensor->now().requires_grad() && at::GradMode::is_enabled());
     },
     [] { return static_cast<int32_t>(at::GradMode::is_enabled()); },
     [](int32_t wanted) {
@@ -67,10 +67,10 @@ constexpr fpt_direct_tensors functions = {
       return guard([&] { *result = operate(operation, *left, *right, same_layout != 0).release(); });
     },
     [](fpt_direct_tensor* target, const fpt_direct_operand* value, int32_t same_layout) {
-      return guard([&] { write_tensor(target->tensor, *value, same_layout != 0); });
+      return guard([&] { write_tensor(target->now(), *value, same_layout != 0); });
     },
-    [](const fpt_direct_tensor* target) { return guard([&] { require_writable(target->tensor); }); },
-    [](fpt_direct_tensor* target) { note_write(target->tensor); },
+    [](const fpt_direct_tensor* target) { return guard([&] { require_writable(target->now()); }); },
+    [](fpt_direct_tensor* target) { note_write(target->now()); },
     call_of_function,
     [](const fpt_direct_answer* answer, int32_t index, int32_t on_host, fpt_direct_tensor** tensor) {
       return guard([&] {

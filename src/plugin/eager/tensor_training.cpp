@@ -36,7 +36,7 @@ std::unique_ptr<fpt_direct_training> make_training(const fpt_direct_optimizer& s
                                                    const fpt_direct_operand tensors[], int32_t count) {
   std::vector<Moments> parameters;
   for (int32_t i = 0; i < count; ++i) {
-    const at::Tensor& tensor = tensors[i].tensor->tensor;
+    const at::Tensor& tensor = tensors[i].tensor->now();
     const auto is_same = [&tensor](const Moments& each) { return each.parameter.is_same(tensor); };
     const bool is_new = std::none_of(parameters.begin(), parameters.end(), is_same);
     if (!is_new || !tensor.requires_grad() || !tensor.is_leaf() || !tensor.is_floating_point()) return nullptr;

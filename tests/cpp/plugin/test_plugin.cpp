@@ -6,6 +6,7 @@
 /// tests/fortran/test_direct_package.f90.
 #include <thread>
 
+#include "direct/direct_value.hpp"
 #include "plugin/loaded.hpp"
 
 namespace fpt::test {
@@ -36,6 +37,32 @@ TEST(Plugin, TensorIsDescribedInTheOrderOfTheModel) {
   EXPECT_EQ(value.extents[0], 2);
   EXPECT_EQ(value.strides[0], 12);
   EXPECT_EQ(static_cast<float*>(value.data)[2], 3);
+}
+
+TEST(Plugin, AConjugatedTensorStaysForThoseWhoUseItWhenItsMemoryIsAskedFor) {
+  const fpt_direct_tensors& tensors = plugin().tensors;
+  std::vector<std::complex<float>> x = {{1, 2}, {3, 4}};
+  fpt_direct_value memory{};
+  set_memory(memory, array_of(in(x)));
+  const auto described = [&](fpt_direct_tensor* tensor) {
+    fpt_direct_value shown{};
+    EXPECT_OK(outcome(tensors.describe_tensor(tensor, &shown)));
+    return static_cast<const std::complex<float>*>(shown.data);
+  };
+  fpt_direct_tensor *base = nullptr, *conjugated = nullptr, *earlier = nullptr;
+  ASSERT_OK(outcome(tensors.make_tensor(&memory, nullptr, nullptr, &base)));
+  const fpt_direct_operand operand{base, nullptr, 0};
+  const fpt_arg input{};
+  fpt_direct_answer none{};
+  ASSERT_OK(outcome(tensors.call_function("conj", 4, 0, &input, &operand, 1, &conjugated, &none)));
+  void* used = tensors.address_of_tensor(conjugated);
+  const auto* shown = described(conjugated);
+  EXPECT_EQ(shown[1], std::complex<float>(3, -4));
+  EXPECT_EQ(described(conjugated), shown) << "it is carried out once";
+  ASSERT_OK(outcome(tensors.tensor_at(used, &earlier)));
+  EXPECT_NE(described(earlier), shown) << "what another thread uses is what it was";
+  EXPECT_EQ(described(earlier)[1], shown[1]);
+  for (fpt_direct_tensor* each : {base, conjugated, earlier}) tensors.release_tensor(each);
 }
 
 TEST(Plugin, AnswerOutlivesItsModelAndItsThread) {
