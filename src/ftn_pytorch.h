@@ -247,7 +247,7 @@ FPT_STATUS fpt_set_host(fpt_arg values[], int32_t count);
  * Describe the installation: library, interpreter and why it was chosen, packages, threads, floating-point mode. One
  * line each, which begins with a verdict: "ok", "note" or "wrong".
  *
- * @param text    set to the first byte; owned by the library, valid until the next call of this function
+ * @param text    set to the first byte; owned by the library, valid until the next call of this function on this thread
  * @param length  set to the length in bytes
  * @return FPT_OK if no line begins with "wrong"; FPT_ERR_VERSION if parts of the installation do not fit each other;
  *         FPT_ERR_IMPORT if neither torch nor NumPy is there, or one is broken; what fpt_init() returns if Python

@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/paths.hpp"
+#include "base/per_thread.hpp"
 #include "calls/python_side.hpp"
 #include "direct/backend.hpp"
 #include "direct/direct_functions.hpp"
@@ -19,10 +20,11 @@
 namespace fpt {
 namespace {
 
-std::string& kept_diagnosis() {
-  static std::string& text = *new std::string;
-  return text;
-}
+struct KeptDiagnosis {
+  std::string text;
+};
+
+std::string& kept_diagnosis() { return PerThread<KeptDiagnosis>::get().text; }
 
 }  // namespace
 

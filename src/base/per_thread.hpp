@@ -4,7 +4,16 @@
 
 #include <pthread.h>
 
+#include <optional>
+
 namespace fpt {
+
+/// A key with whose values `destroy` is called at the end of their threads. None where the process has no key left:
+/// what belongs to a thread then stays when that ends.
+inline std::optional<pthread_key_t> key_of_thread_ends(void (*destroy)(void*)) noexcept {
+  pthread_key_t made{};
+  return pthread_key_create(&made, destroy) == 0 ? std::optional(made) : std::nullopt;
+}
 
 /// An object for each thread, made when the thread first asks for it, and destroyed with the thread.
 ///
@@ -22,13 +31,9 @@ class PerThread {
 
  private:
   static void make() {
-    static const pthread_key_t key = [] {
-      pthread_key_t made{};
-      pthread_key_create(&made, destroy);
-      return made;
-    }();
+    static const std::optional<pthread_key_t> key = key_of_thread_ends(destroy);
     object_ = new T;
-    pthread_setspecific(key, object_);
+    if (key) pthread_setspecific(*key, object_);
   }
   static void destroy(void* object) {
     object_ = nullptr;

@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "base/paths.hpp"
+#include "base/per_thread.hpp"
 #include "base/rank.hpp"
 #include "base/threads.hpp"
 #include "base/visit.hpp"
@@ -39,7 +40,6 @@ namespace {
 
 std::atomic<bool> ended{false};
 
-std::atomic<int> threads_leaving{0};
 /// In the child of a fork() of the program, until it calls: a thread that is not there may hold the lock, and what
 /// Python does at the end is for its parent to do.
 std::atomic<bool> is_idle_child{false};
@@ -49,6 +49,7 @@ void note_child(bool is_idle) noexcept {
   lock_is_limited = is_idle || python_end.load() != PythonEnd::none || lock_is_kept();
 }
 
+std::atomic<int> threads_leaving{0};
 
 /// At the end of a thread that has called, its thread state goes: a program that makes a thread for each task would
 /// lose 14 kB with each. Python's own thread-specific data is no longer there, so this is done by hand.
@@ -75,12 +76,8 @@ void leave_thread(void* state) {
 
 /// A key and no thread_local object: exit() destroys the latter, although the thread still runs.
 void leave_at_end_of_thread(PyThreadState* state) {
-  static const pthread_key_t key = [] {
-    pthread_key_t made{};
-    pthread_key_create(&made, leave_thread);
-    return made;
-  }();
-  pthread_setspecific(key, state);
+  static const std::optional<pthread_key_t> key = key_of_thread_ends(leave_thread);
+  if (key) pthread_setspecific(*key, state);
 }
 
 /// Threads that are about to end need the lock once more, which at_exit keeps for good. Somebody may join them later.
@@ -157,13 +154,13 @@ void let_calls_end() {
   }
 }
 
+/// Whoever embeds Python beside us may end it, also where we have started it.
+void watch_for_the_end() {
+  py::module_::import("atexit").attr("register")(py::cpp_function(let_calls_end));
   // a fork by Python gives the child the lock, after the handlers of every fork
   pthread_atfork(nullptr, nullptr, [] { note_child(true); });
   py::module_::import("os").attr("register_at_fork")(py::arg("after_in_child") =
                                                          py::cpp_function([] { note_child(false); }));
-/// Whoever embeds Python beside us may end it, also where we have started it.
-void watch_for_the_end() {
-  py::module_::import("atexit").attr("register")(py::cpp_function(let_calls_end));
   Py_AtExit([] {
     lock_is_limited = true;
     python_end.store(PythonEnd::ended, std::memory_order_relaxed);
@@ -324,10 +321,10 @@ void require_python() {
   if (!may_use_python())
     fail(FPT_ERR_INTERPRETER, "a part of this program has ended the Python of the process (Py_Finalize): ",
          "nothing that runs in Python can be called any more");
-  if (is_idle_child) note_child(false);
 }
 
 void InterpreterLock::require_lock() {
+  if (is_idle_child) note_child(false);
   require_python();
   if (is_kept_elsewhere())
     fail(FPT_ERR_INTERPRETER, "another thread of the program keeps Python's lock (keep_lock of ftn_pytorch_init), ",

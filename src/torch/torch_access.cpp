@@ -141,16 +141,18 @@ bool view_plain(PyObject* object, Array& array) {
 
 Ref import_slot(dlpack::Slot* slot) {
   const Access& access = instance();
+  const uint64_t serial = slot->serial;
   void* object = nullptr;
   try {
     const dlpack::ExchangeApi& api = api_of(access);
     const Ref normal_mode = without_inference_mode(access);
     if (api.to_py_object(&slot->versioned, &object) == 0) return Ref(static_cast<PyObject*>(object));
+    throw_python_error("torch refused an array");
   } catch (...) {
-    dlpack::drop_slot(slot);
+    // a failure of torch comes before or after it has taken the slot over, which it then has let go
+    if (slot->serial == serial && slot->alive.load(std::memory_order_acquire)) dlpack::drop_slot(slot);
     throw;
   }
-  throw_python_error("torch refused an array");
 }
 
 Array view(PyObject* tensor, Ref& keep) {

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <thread>
+#include <vector>
 
 #include "base/per_thread.hpp"
 
@@ -27,6 +28,23 @@ TEST(PerThread, HasAnObjectForEachThreadThatAsks) {
   }).join();
   EXPECT_EQ(Counted::alive, 1) << "that of a thread goes with it";
   EXPECT_EQ(PerThread<Counted>::get().value, 1);
+}
+
+struct WithoutKey {
+  int value = 3;
+};
+
+TEST(PerThread, TakesNoKeyOfOthersWhereNoneIsLeft) {
+  std::vector<pthread_key_t> keys;
+  for (pthread_key_t key = 0; pthread_key_create(&key, nullptr) == 0;) keys.push_back(key);
+  const void* others = pthread_getspecific(0);
+  std::thread([] {
+    const void* before = pthread_getspecific(0);
+    EXPECT_EQ(PerThread<WithoutKey>::get().value, 3);
+    EXPECT_EQ(pthread_getspecific(0), before);
+  }).join();
+  EXPECT_EQ(pthread_getspecific(0), others);
+  for (const pthread_key_t key : keys) pthread_key_delete(key);
 }
 
 struct Late {

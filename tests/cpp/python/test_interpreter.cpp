@@ -310,6 +310,12 @@ TEST(StartFailure, IsToldByEveryFunctionThatNeedsPython) {
     const char* text = nullptr;
     int64_t length = 0;
     EXPECT_EQ(fpt_diagnose(&text, &length), FPT_ERR_INTERPRETER);
+    std::thread([] {
+      const test::Variable also_wrong("FTN_PYTORCH_PYTHON", "/elsewhere/python");
+      const char* other = nullptr;
+      int64_t its_length = 0;
+      EXPECT_EQ(fpt_diagnose(&other, &its_length), FPT_ERR_INTERPRETER);
+    }).join();
     EXPECT_TRUE(test::contains(std::string(text, static_cast<std::size_t>(length)), "/nowhere/python"));
   }
   const Script script("def f(): return 1");

@@ -34,6 +34,16 @@ TEST_F(TorchAccess, SaysWhichWaysAreUsed) {
   EXPECT_EQ(test::contains(report, "4 C++ functions"), is_on("FTN_PYTORCH_CPP_FUNCTIONS")) << report;
 }
 
+TEST_F(TorchAccess, AnArrayThatTorchRefusesLeavesNothingBehind) {
+  Array strange = array;
+  strange.device = {77, 0};  // no kind of device that torch knows
+  const auto owner = std::make_shared<int>();
+  for (int i = 0; i < 3; ++i)
+    EXPECT_FAILS(test::outcome_of([&] { torch_access::import_slot(dlpack::take_slot(strange, owner)); }),
+                 FPT_ERR_PYTHON, "torch refused an array");
+  EXPECT_EQ(owner.use_count(), 1);
+}
+
 TEST_F(TorchAccess, MadeTensorIsUnchangedUntilSomethingIs) {
   ArrayObject made = make_array(Framework::torch, array, nullptr, false);
   EXPECT_TRUE(torch_access::is_unchanged(made.object.get(), array));
