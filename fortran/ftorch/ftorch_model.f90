@@ -3,7 +3,7 @@
 !>
 !> Saved models run without Python, with gradients and parameters too, where the library has its direct path.
 module ftorch_model
-   use, intrinsic :: iso_c_binding, only : c_int, c_int32_t, c_int64_t, c_loc, c_null_ptr, c_ptr
+   use, intrinsic :: iso_c_binding, only : c_associated, c_int, c_int32_t, c_int64_t, c_loc, c_null_ptr, c_ptr
    use fpt_arg, only : torch_arg
    use fpt_c, only : fpt_results_name
    use fpt_ftorch, only : name_of_device, refuse
@@ -19,22 +19,19 @@ module ftorch_model
    public :: torch_model, torch_model_load, torch_model_forward, torch_model_save, torch_model_parameters
    public :: torch_model_print_parameters, torch_model_is_training, torch_model_delete
 
-   !> What a model is. It lies behind a pointer, since FTorch changes models that are intent(in)
-   type :: contents
-      type(torch_module) :: net
-      logical :: is_training = .false., has_graph = .false.
-   end type contents
-
-   !> A saved model; load it first
+   !> A saved model; load it first. Copies are aliases, which die with the first one that is deleted
    type :: torch_model
       !> Null where there are no contents. It must not be looked into
       type(c_ptr) :: p = c_null_ptr
-      type(contents), pointer, private :: loaded => null()
+      type(torch_module), private :: net
+      logical, private :: in_training = .false., has_graph = .false.
    contains
       procedure :: print_parameters => torch_model_print_parameters
       procedure :: is_training => torch_model_is_training
-      final :: torch_model_delete
    end type torch_model
+
+   !> What p points to
+   integer, target, save :: something = 0
 
 contains
 
@@ -56,48 +53,43 @@ contains
       character(16) :: device
 
       call torch_model_delete(model)
-      allocate (model%loaded)
       device = name_of_device(device_type)
       if (present(device_index)) device = name_of_device(device_type, int(device_index))
-      associate (loaded => model%loaded)
-         if (present(is_training)) loaded%is_training = is_training
-         call loaded%net%load(trim(adjustl(filename)), layout="same", device=trim(device), cast=.true., &
-            training=loaded%is_training)
-         if (present(requires_grad)) then
-            if (requires_grad) call need_graph(loaded)
-         end if
-         model%p = c_loc(loaded%net)
-      end associate
+      if (present(is_training)) model%in_training = is_training
+      call model%net%load(trim(adjustl(filename)), layout="same", device=trim(device), cast=.true., &
+         training=model%in_training)
+      if (present(requires_grad)) then
+         if (requires_grad) call need_graph(model)
+      end if
+      model%p = c_loc(something)
    end subroutine torch_model_load
 
    !> From now on results belong to the graph of the parameters: of a saved model they do once those were asked for
-   subroutine need_graph(loaded)
+   subroutine need_graph(model)
       !> Loaded model
-      type(contents), intent(inout) :: loaded
+      type(torch_model), intent(inout) :: model
 
       type(torch_results) :: parameters
       integer :: ignored
 
-      if (loaded%has_graph) return
-      loaded%has_graph = .true.
-      call loaded%net%parameters(parameters, stat=ignored)  ! a script may have none
+      if (model%has_graph) return
+      model%has_graph = .true.
+      call model%net%parameters(parameters, stat=ignored)  ! a script may have none
       call parameters%free()
    end subroutine need_graph
 
-   !> The contents of a model. The program ends where there are none
-   function contents_of(model) result(loaded)
+   !> The program ends where a model has no contents
+   subroutine require_contents(model)
       !> Loaded model
       class(torch_model), intent(in) :: model
-      type(contents), pointer :: loaded
 
-      loaded => model%loaded
-      if (.not. associated(loaded)) call refuse("the model was never loaded, or is deleted: call torch_model_load")
-   end function contents_of
+      if (.not. c_associated(model%p)) call refuse("the model was never loaded, or is deleted: call torch_model_load")
+   end subroutine require_contents
 
    !> Run the model. With a graph the outputs become what the model returns, else they receive copies
    subroutine torch_model_forward(model, input_tensors, output_tensors, requires_grad)
-      !> Loaded model
-      type(torch_model), intent(in) :: model
+      !> Loaded model. There is no intent, as FTorch has in, since it is noted that there is a graph
+      type(torch_model) :: model
       !> Arguments
       type(torch_tensor), intent(in) :: input_tensors(:)
       !> Receive the results. There is no intent, as FTorch has in, and their contents may become others
@@ -105,21 +97,20 @@ contains
       !> Whether the results have the graph of the computation, default false
       logical, optional, intent(in) :: requires_grad
 
-      type(contents), pointer :: loaded
       type(torch_arg), target :: inputs(size(input_tensors))
       type(torch_results) :: results
       logical :: has_graph
       integer :: i
 
-      loaded => contents_of(model)
+      call require_contents(model)
       has_graph = .false.
       if (present(requires_grad)) has_graph = requires_grad
       do i = 1, size(inputs)
          inputs(i) = input_tensors(i)%t%arg()
       end do
       if (has_graph) then
-         call need_graph(loaded)
-         call loaded%net%forward(inputs, results)
+         call need_graph(model)
+         call model%net%forward(inputs, results)
          call require_count(results, size(output_tensors))
          do i = 1, size(output_tensors)
             call results%get(i, output_tensors(i)%t)
@@ -127,7 +118,7 @@ contains
          end do
          call results%free()
       else
-         call forward_copies(loaded, inputs, output_tensors)
+         call forward_copies(model%net, inputs, output_tensors)
       end if
       do i = 1, size(inputs)
          call have_read(input_tensors(i))
@@ -135,9 +126,9 @@ contains
    end subroutine torch_model_forward
 
    !> Run the model and copy its results into the memory of tensors
-   subroutine forward_copies(loaded, inputs, output_tensors)
+   subroutine forward_copies(net, inputs, output_tensors)
       !> Loaded model
-      type(contents), intent(in) :: loaded
+      type(torch_module), intent(in) :: net
       !> Arguments
       type(torch_arg), target :: inputs(:)
       !> Receive the results
@@ -152,7 +143,7 @@ contains
       end do
       call scope%begin()
       call scope%no_grad()
-      call loaded%net%forward(inputs, outputs)
+      call net%forward(inputs, outputs)
       call scope%end()
    end subroutine forward_copies
 
@@ -173,10 +164,8 @@ contains
       !> Path; blanks around it do not count
       character(*), intent(in) :: filename
 
-      type(contents), pointer :: loaded
-
-      loaded => contents_of(model)
-      call loaded%net%save(trim(adjustl(filename)))
+      call require_contents(model)
+      call model%net%save(trim(adjustl(filename)))
    end subroutine torch_model_save
 
    !> The parameters of a model: whoever changes them changes the model
@@ -186,13 +175,11 @@ contains
       !> Receive them, one each
       type(torch_tensor), intent(inout) :: output_tensors(:)
 
-      type(contents), pointer :: loaded
       type(torch_results) :: results
       integer :: i
 
-      loaded => contents_of(model)
-      call loaded%net%parameters(results)
-      loaded%has_graph = .true.
+      call require_contents(model)
+      call model%net%parameters(results)
       if (results%count() /= size(output_tensors)) then
          call refuse("the number of tensors is not that of the parameters of the model")
       end if
@@ -208,7 +195,6 @@ contains
       !> Loaded model
       class(torch_model), intent(in) :: self
 
-      type(contents), pointer :: loaded
       type(torch_results) :: results
       type(base) :: parameter
       type(c_ptr) :: address
@@ -216,8 +202,8 @@ contains
       integer(c_int32_t) :: status
       integer :: i
 
-      loaded => contents_of(self)
-      call loaded%net%parameters(results)
+      call require_contents(self)
+      call self%net%parameters(results)
       do i = 1, results%count()
          status = fpt_results_name(handle_of(results), int(i, c_int32_t), address, length)
          if (status /= FTN_PYTORCH_OK) call give_up(status)
@@ -234,10 +220,8 @@ contains
       class(torch_model), intent(in) :: self
       logical :: is_training
 
-      type(contents), pointer :: loaded
-
-      loaded => contents_of(self)
-      is_training = loaded%is_training
+      call require_contents(self)
+      is_training = self%in_training
    end function torch_model_is_training
 
    !> Release a model; one that was never loaded is fine
@@ -245,7 +229,9 @@ contains
       !> Without contents afterwards
       type(torch_model), intent(inout) :: model
 
-      if (associated(model%loaded)) deallocate (model%loaded)
+      call model%net%free()
       model%p = c_null_ptr
+      model%in_training = .false.
+      model%has_graph = .false.
    end subroutine torch_model_delete
 end module ftorch_model

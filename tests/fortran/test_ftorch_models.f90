@@ -50,6 +50,39 @@ contains
       call torch_delete(model)
    end subroutine batches
 
+   !> The end of both variables is in here
+   subroutine use_alias(model)
+      type(torch_model), intent(inout) :: model
+
+      type(torch_model) :: alias, reloaded
+      type(torch_tensor) :: in(1), out(1)
+      real(real32), target :: x(5), y(5)
+
+      call torch_model_load(model, "ftorch_scaled.pt", torch_kCPU)
+      alias = model
+      alias = alias
+      x = 1
+      call torch_tensor_from_array(in(1), x, torch_kCPU)
+      call torch_tensor_from_array(out(1), y, torch_kCPU)
+      call torch_model_forward(alias, in, out)
+      call expect(all(y == [0, 1, 2, 3, 4]), "a copy is the model")
+      call torch_model_forward(alias, in, out, requires_grad=.true.)
+      call torch_model_load(reloaded, "ftorch_scaled.pt", torch_kCPU)
+      reloaded = model
+      call torch_model_forward(reloaded, in, out)
+   end subroutine use_alias
+
+   subroutine aliases()
+      type(torch_model) :: model
+      integer :: i
+
+      do i = 1, 3
+         call use_alias(model)
+      end do
+      call torch_delete(model)
+      call expect(.not. c_associated(model%p), "a copy may be deleted twice")
+   end subroutine aliases
+
    subroutine several()
       type(torch_model) :: model
       type(torch_tensor) :: in(2), out(2)
@@ -221,6 +254,7 @@ program test_ftorch_models
    character(6) :: path
 
    call batches()
+   call aliases()
    call pictures()
    call loops()
    call narrower()

@@ -7,7 +7,7 @@ program test_ftorch_stop
    implicit none
 
    type(torch_tensor) :: a, b, many(2)
-   type(torch_model) :: model
+   type(torch_model) :: model, alias
    type(torch_optim) :: optimizer
    complex, target :: z(2)
    real(real32), target :: x(2, 2), y(3)
@@ -60,6 +60,11 @@ program test_ftorch_stop
       call torch_loss_mse(a, a, a, 3)
    case ("not_loaded")
       call torch_model_forward(model, [a], many(:1))
+   case ("alias")
+      call torch_model_load(model, "ftorch_scaled.pt", torch_kCPU)
+      alias = model
+      call torch_model_delete(model)
+      call torch_model_forward(alias, [a], many(:1))
    case ("no_file")
       call torch_model_load(model, "there_is_none.pt", torch_kCPU)
    case ("parameters")
