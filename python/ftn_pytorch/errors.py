@@ -19,6 +19,13 @@ _PASS_ON = {
 }
 
 
+OF_MAIN = (
+    "A class of a script that was run directly is looked for in __main__: put it into a module beside the file, and "
+    "save the model again."
+)
+"""What to do about an object whose class is not where its pickle says."""
+
+
 class FtnPytorchError(Exception):
     """A failure whose status is known.
 
@@ -91,7 +98,9 @@ def is_of_memory(exception: BaseException) -> bool:
 def report(exception: BaseException) -> str:
     """One line that says what happened, followed by the traceback if there is one."""
     first, shown = summary(exception), trace(exception)
-    return shown if shown.startswith(first) else f"{first}\n{shown}"
+    text = shown if shown.startswith(first) else f"{first}\n{shown}"
+    is_of_main = isinstance(exception, AttributeError) and "__main__'" in str(exception)
+    return f"{text}\n{OF_MAIN}" if is_of_main else text
 
 
 def summary(exception: BaseException) -> str:

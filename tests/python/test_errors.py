@@ -84,6 +84,17 @@ def test_interrupt_is_an_exception_like_others(load):
     assert "KeyboardInterrupt" in text
 
 
+def test_pickle_of_a_script_that_was_run_directly_says_what_to_do(load, tmp_path):
+    file = str(tmp_path / "net.pickle")
+    code = f"import pickle\nclass Net: pass\npickle.dump(Net(), open({file!r}, 'wb'))"
+    subprocess.run([sys.executable, "-c", code], check=True)
+    runner = load("import pickle\ndef ftn_pytorch_forward(file): return pickle.load(open(file, 'rb'))")
+    failure = failure_of(runner, "ftn_pytorch_forward", file)
+    status, text = _embed.describe_error(failure, "")
+    assert (status, type(failure)) == ("PYTHON", AttributeError)
+    assert "'Net'" in text and text.endswith("put it into a module beside the file, and save the model again.")
+
+
 def test_endless_recursion_is_told_in_few_lines(load):
     status, text = described(load("def ftn_pytorch_forward(): ftn_pytorch_forward()\n"))
     assert status == "PYTHON"

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ...errors import FtnPytorchError, message, summary
+from ...errors import OF_MAIN, FtnPytorchError, message, summary
 from ...script import compiling, loading
 from ...script.framework import TORCH, import_torch
 from ...system import process
@@ -58,9 +58,7 @@ class PickledRunner(SavedRunner):
         except (ImportError, AttributeError) as failure:
             raise FtnPytorchError(
                 "IMPORT",
-                f"{self.path} needs classes that cannot be imported: {summary(failure)}. A class of a script "
-                "that was run directly is looked for in __main__: put it into a module beside the file, and save the "
-                "model again.",
+                f"{self.path} needs classes that cannot be imported: {summary(failure)}. {OF_MAIN}",
             ) from failure
         except Exception as failure:
             raise FtnPytorchError(
