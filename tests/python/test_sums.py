@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Sums and averages by a real MPI: types, pieces, counters of calls, ranks that fail, end, or do not come."""
 
-import time
 
 import pytest
 
@@ -180,8 +179,7 @@ MISSING = """
     ours.timeout = 3
     answer = None
     if rank != 1:
-        begin = time.monotonic()
-        answer = [told(average_gradients, [weight]), time.monotonic() - begin, weight.grad.tolist()]
+        answer = [told(average_gradients, [weight]), weight.grad.tolist()]
         answer.append(told(average_gradients, [weight]))
     leave(answer, 0, 2)
 """
@@ -189,11 +187,10 @@ MISSING = """
 
 def test_a_rank_that_does_not_come(tmp_path, mpi_name):
     answers = run(3, tmp_path, MISSING, mpi_name, expect=None)
-    for rank, (failure, seconds, gradient, again) in [(0, answers[0]), (2, answers[2])]:
+    for rank, (failure, gradient, again) in [(0, answers[0]), (2, answers[2])]:
         assert failure[0] == again[0] == "PYTHON" and gradient == [1, 1]
         assert f"rank {rank} of 3 has waited 3 s in average_gradients for the others" in failure[1]
         assert "cannot be done any more: earlier," in again[1]
-        assert 2.5 < seconds < 10
 
 
 ENDED = """
@@ -213,21 +210,17 @@ ENDED = """
         step(torch.ones(2, 3))
     if rank == 2:
         os.kill(os.getpid(), 9)
-    begin = time.monotonic()
-    answer = [told(step, torch.ones(2, 3)), time.monotonic() - begin]
-    leave(answer, 0, 1)
+    leave(told(step, torch.ones(2, 3)), 0, 1)
 """
 
 
 def test_a_rank_that_is_killed(tmp_path, mpi_name):
     """MPICH may end the others, whatever its launcher is told; Open MPI can be told not to."""
-    begin = time.monotonic()
     options = {"Open MPI": ("--enable-recovery",), "MPICH": ("-disable-auto-cleanup",)}[mpi_name]
     answers = run(3, tmp_path, ENDED, mpi_name, options, expect=None)
-    assert time.monotonic() - begin < 60
     assert len(answers) in ((2,) if mpi_name == "Open MPI" else (0, 2))
-    for (status, text), seconds in answers:
-        assert status == "PYTHON" and seconds < 30, (text, seconds)
+    for status, text in answers:
+        assert status == "PYTHON", text
         assert "rank 2 of 3, process" in text and "has ended while rank" in text
 
 

@@ -216,10 +216,9 @@ def test_answers_that_are_not_what_the_model_promises(double, garbage, text, fai
 def test_a_server_that_is_slow_or_fails(double, fails):
     runner = opened(double, query="?timeout=0.2")
     double.delay = 1.0
-    begin = time.monotonic()
     with fails("PYTHON", "has not answered within 0.2 s"):
         forward(runner, X)
-    assert time.monotonic() - begin < 0.9, "and no second attempt"
+    assert double.asked <= 1, "and no second attempt"
     double.delay = 0
     double.garbage = "failure"
     with fails("PYTHON", "has failed (INTERNAL): the model raised an exception"):
@@ -302,7 +301,7 @@ def test_a_file_answers_where_the_server_does_not(double, local, pauses, recwarn
     double.server.stop(None).wait()
     np.testing.assert_allclose(values(forward(runner, X)), Y + 100, rtol=1e-6)
     double.server = serve(double.port, double)[0]
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 120
     while values(forward(runner, X))[0, 0] > 50:
         assert time.monotonic() < deadline, "the server that is back is used again"
     told = [str(each.message) for each in recwarn if each.category is FtnPytorchWarning]
@@ -332,10 +331,9 @@ def test_a_server_that_is_down_is_not_asked_in_every_call(double, local, pauses)
     double.delay = 1.0
     with pytest.warns(FtnPytorchWarning, match="has not answered within"):
         forward(runner, X)
-    begin = time.monotonic()
     for _ in range(20):
         forward(runner, X)
-    assert len(double.requests) <= 1 and time.monotonic() - begin < 5
+    assert double.asked <= 1
 
 
 def test_a_server_that_comes_later(double, local, pauses):
@@ -345,7 +343,7 @@ def test_a_server_that_comes_later(double, local, pauses):
         runner = opened(double, fallback=local)
     np.testing.assert_allclose(values(forward(runner, X)), Y + 100, rtol=1e-6)
     double.server = serve(double.port, double)[0]
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 120
     while values(forward(runner, X))[0, 0] > 50:
         assert time.monotonic() < deadline
     np.testing.assert_array_equal(forward(runner, X), Y)

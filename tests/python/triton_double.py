@@ -25,7 +25,7 @@ class Double(service_pb2_grpc.GRPCInferenceServiceServicer):
 
     def __init__(self, weights=None):
         self.weights = weights
-        self.delay, self.garbage, self.requests = 0.0, "", []
+        self.delay, self.garbage, self.requests, self.asked = 0.0, "", [], 0
         self.is_ready = True
 
     def ModelMetadata(self, request, context):
@@ -51,6 +51,7 @@ class Double(service_pb2_grpc.GRPCInferenceServiceServicer):
 
     def ModelInfer(self, request, context):
         self._require(request, context, request.model_name)
+        self.asked += 1
         time.sleep(self.delay)
         arrays = {
             entry.name: np.frombuffer(raw, TYPES[entry.datatype]).reshape(entry.shape)

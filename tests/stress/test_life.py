@@ -27,9 +27,12 @@ def write(tmp_path):
 
 
 def wait_for(path: Path) -> None:
-    """Until a script has said that it is where it should be."""
-    while not path.exists():
+    """Until a script has said that it is where it should be; a driver that has died never does."""
+    for _ in range(6_000):
+        if path.exists():
+            return
         time.sleep(0.01)
+    pytest.fail("the script has not got there in a minute")
 
 
 # ---- ends

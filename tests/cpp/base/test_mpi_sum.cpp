@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <cmath>
 #include <limits>
 
@@ -189,14 +188,12 @@ TEST_F(Sums, TellARankThatHasEnded) {
   if (child == 0) _exit(0);
   process_ = child;  // nobody has waited for it
   play_a_twin();
-  MpiSum sum(7, 60);
+  MpiSum sum(7, 3600);
   double number = 3;
   sum.average(&number, 1, FPT_FLOAT64);
   mpi_.arrives = false;
-  const auto begin = std::chrono::steady_clock::now();
   expect([&] { sum.average(&number, 1, FPT_FLOAT64); }, FPT_ERR_PYTHON,
          concat("rank 1 of 2, process ", child, " of this node, has ended while rank 0 waited for it"));
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30));
 }
 
 TEST_F(Sums, TellWhatMpiAnswers) {
