@@ -25,6 +25,7 @@
 #include "observe/observe.hpp"
 #include "python/crash.hpp"
 #include "python/environment.hpp"
+#include "python/forks.hpp"
 #include "python/lock_keeper.hpp"
 #include "python/own_parts.hpp"
 #include "python/python_library.hpp"
@@ -39,15 +40,6 @@ namespace fpt {
 namespace {
 
 std::atomic<bool> ended{false};
-
-/// In the child of a fork() of the program, until it calls: a thread that is not there may hold the lock, and what
-/// Python does at the end is for its parent to do.
-std::atomic<bool> is_idle_child{false};
-
-void note_child(bool is_idle) noexcept {
-  is_idle_child = is_idle;
-  lock_is_limited = is_idle || python_end.load() != PythonEnd::none || lock_is_kept();
-}
 
 std::atomic<int> threads_leaving{0};
 
@@ -157,10 +149,7 @@ void let_calls_end() {
 /// Whoever embeds Python beside us may end it, also where we have started it.
 void watch_for_the_end() {
   py::module_::import("atexit").attr("register")(py::cpp_function(let_calls_end));
-  // a fork by Python gives the child the lock, after the handlers of every fork
-  pthread_atfork(nullptr, nullptr, [] { note_child(true); });
-  py::module_::import("os").attr("register_at_fork")(py::arg("after_in_child") =
-                                                         py::cpp_function([] { note_child(false); }));
+  watch_for_forks();
   Py_AtExit([] {
     lock_is_limited = true;
     python_end.store(PythonEnd::ended, std::memory_order_relaxed);
@@ -324,7 +313,7 @@ void require_python() {
 }
 
 void InterpreterLock::require_lock() {
-  if (is_idle_child) note_child(false);
+  if (is_idle_child) note_call_of_child();
   require_python();
   if (is_kept_elsewhere())
     fail(FPT_ERR_INTERPRETER, "another thread of the program keeps Python's lock (keep_lock of ftn_pytorch_init), ",
