@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Sums and averages by a real MPI: types, pieces, counters of calls, ranks that fail, end, or do not come."""
 
-
 import pytest
 
 from mpi_ranks import implementations, run
