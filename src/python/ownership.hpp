@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/// Counts of references as proof that nobody else holds an object. The only place that reads them. With the interpreter
-/// lock held.
+/// Counts of references as proof that nobody else holds an object, and what somebody may have left with it. The only
+/// place that reads them. With the interpreter lock held.
 #pragma once
 
 #include "python/pyref.hpp"
@@ -27,6 +27,17 @@ inline bool counts_are_proof() noexcept {
   static int known = -1;
   if (known < 0) known = counts_when_tried();
   return known != 0;
+}
+
+/// Whether an object has attributes of its own, beside those of its class.
+inline bool has_attributes(PyObject* object) noexcept {
+  PyObject* const* attributes = _PyObject_GetDictPtr(object);
+  return attributes && *attributes && PyDict_GET_SIZE(*attributes) > 0;
+}
+
+/// Whether a weak reference to an object is alive, which a dictionary with weak keys also has.
+inline bool has_weak_references(PyObject* object) noexcept {
+  return PyType_SUPPORTS_WEAKREFS(Py_TYPE(object)) && *PyObject_GET_WEAKREFS_LISTPTR(object);
 }
 
 }  // namespace fpt

@@ -100,6 +100,7 @@ Ref SlotCache::get(const Array& array, const ScriptForm& form) {
   const uint64_t changes = changes_;
   const Array script = form.in_script_order(array);
   ArrayObject made = make_array(form.framework, script, nullptr, form.read_only);
+  made.may_be_referred_to = form.may_be_referred_to;
   const Ref object = made.object;
   if (changes_ != changes) known = find(array, head, key);  // making it ran Python code that came back here
   ++changes_;

@@ -20,6 +20,7 @@ struct ScriptForm {
   int32_t dtype;     ///< element type the script gets; that of the array unless a conversion is wanted
   bool own_memory;   ///< copy the data into memory of the object
   bool read_only;
+  bool may_be_referred_to = false;  ///< see ArrayObject
 
   bool copies(const Array& array) const noexcept {
     return own_memory || dtype != array.dtype ||

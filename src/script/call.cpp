@@ -136,7 +136,7 @@ Ref Call::array_value(const fpt_arg& arg, bool writable, const Array& array, std
     fail(FPT_ERR_KIND, label_of(count_, arg), " of ", function_.name, " is ", dtype_fortran_name(array.dtype),
          ", which can be an output but not an input that the script changes: pass it with torch_in");
   const ScriptForm form{script_.framework, script_.options.same_layout, script_.options.wanted_dtype(array.dtype),
-                        script_.options.copies_inputs, !writable};
+                        script_.options.copies_inputs, !writable, script_.refers_weakly};
   try {
     if (!array.device.is_host()) {
       if (script_.framework != Framework::torch)

@@ -30,6 +30,7 @@ struct Script {
   Framework framework = Framework::torch;
   Place place;
   Ref names;                   ///< dictionary of the names of a script, else null
+  bool refers_weakly = false;  ///< code of this package, which has weak references on arrays that it has prepared
   bool keeps_tensors = false;  ///< memory of a torch_tensor is one and the same tensor of torch in every call
 
   ResultOptions reading() const noexcept { return {options.same_layout, options.cast, !place.device.empty()}; }

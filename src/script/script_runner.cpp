@@ -194,6 +194,7 @@ void ScriptRunner::read_attributes() {
     script_.names = checked(PyObject_GetAttrString(script_.runner.get(), "names"), "the names of a script");
   if (script_.names.get() == Py_None) script_.names = Ref();
   const bool is_saved = script_.backend != "script" && !script_.keeps_tensors;
+  script_.refers_weakly = is_saved;
   script_.place.is_host = script_.options.device == "cpu" || (is_saved && script_.place.device.empty());
 }
 

@@ -196,6 +196,7 @@ bool is_retained(const ArrayObject& made) noexcept {
 
 bool is_unchanged(const ArrayObject& made, const Array& array, Framework framework) {
   if (!counts_are_proof() || holders_of(made.object.get()) != 1) return false;
+  if (has_weak_references(made.object.get()) && !made.may_be_referred_to) return false;
   if (framework == Framework::torch) return torch_access::is_unchanged(made.object.get(), array);
   Py_buffer buffer;
   if (PyObject_GetBuffer(made.object.get(), &buffer, PyBUF_RECORDS_RO) != 0) {

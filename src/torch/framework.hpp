@@ -22,6 +22,7 @@ struct ArrayObject {
   Ref memory;                    ///< NumPy: the owner of the memory, as NumPy sees it
   dlpack::Slot* slot = nullptr;  ///< torch
   uint64_t serial = 0;
+  bool may_be_referred_to = false;  ///< by weak references, which code of this package has on what it has prepared
 };
 
 /// Wrap memory; nothing is copied. FPT_ERR_STRIDE for negative strides and torch, which would abort the process;
@@ -40,8 +41,8 @@ void wait_for(Device device);
 /// After our own reference is gone: does anything still refer to the memory?
 [[nodiscard]] bool is_retained(const ArrayObject& made) noexcept;
 
-/// True if a cached object is still exactly what was made of `array`: data, shape, strides, nothing of autograd. Nobody
-/// else may hold it.
+/// True if a cached object is still exactly what was made of `array`: data, shape, strides, class, nothing of autograd,
+/// no attribute that a script has set, no weak reference. Nobody else may hold it.
 [[nodiscard]] bool is_unchanged(const ArrayObject& made, const Array& array, Framework framework);
 
 /// Number of in-place changes torch has counted; always 0 for NumPy, which refuses them.

@@ -6,6 +6,7 @@
 /// CPython
 /// - `PyGetSetDescrObject::d_getset` (torch_access.cpp): calls the getters of requires_grad and grad without looking
 ///   them up. An opaque struct does not compile; a descriptor of another type means a look-up in each call.
+/// - `_PyObject_GetDictPtr` (python/ownership.hpp): whether a script has left attributes with an object that is kept.
 /// - `_PyThreadState_UncheckedGet` (python/interpreter.hpp), up to Python 3.12: whether this thread holds the lock.
 /// - counts of references (python/ownership.hpp): whether anybody else holds an object. A self-test; where it fails no
 ///   tensor is kept between calls.

@@ -3,6 +3,7 @@
 
 #include "base/switches.hpp"
 #include "python/interpreter.hpp"
+#include "python/ownership.hpp"
 #include "torch/private_names.hpp"
 #include "torch/torch_symbols.hpp"
 
@@ -164,7 +165,7 @@ Array view(PyObject* tensor, Ref& keep) {
 
 bool is_unchanged(PyObject* tensor, const Array& array) {
   const Access& access = *access_made;  // there is a tensor, so torch has been accessed
-  if (has_autograd(access, tensor)) return false;
+  if (!Py_IS_TYPE(tensor, access.tensor_type) || has_attributes(tensor) || has_autograd(access, tensor)) return false;
   if (access.symbols.has_shim()) return access.symbols.shows(tensor, array);
   return access.api && view_is_unchanged(*access.api, tensor, array);
 }

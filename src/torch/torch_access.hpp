@@ -29,7 +29,8 @@ Ref import_slot(dlpack::Slot* slot);
 /// View of a strided tensor; `keep` receives what must live as long as the view.
 Array view(PyObject* tensor, Ref& keep);
 
-/// Data pointer, element type, shape and strides are those of `array`, and autograd has attached nothing.
+/// Data pointer, element type, shape and strides are those of `array`, the class is torch.Tensor, and neither autograd
+/// nor a script has attached anything.
 bool is_unchanged(PyObject* tensor, const Array& array);
 
 /// Number of in-place changes that torch has counted; 0 for a tensor of inference mode, whose changes it does not

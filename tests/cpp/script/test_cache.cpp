@@ -13,17 +13,24 @@ using test::out;
 using test::Script;
 
 const char* const torch_script = R"(
+import weakref
 import torch
-kept, seen = [], []
+from torch.utils.weak import WeakTensorKeyDictionary
+kept, seen, means = [], [], WeakTensorKeyDictionary()
+class Seen(torch.Tensor): pass
+def has_anything(x):
+    return (x.requires_grad or x.grad is not None or type(x) is not torch.Tensor or bool(vars(x)) or
+            weakref.getweakrefcount(x) > 0)
 def total(x): seen.append(id(x)); return float(x.sum())
 def both(x, y): return float((x * 2 + y).sum())
 def meets(x, action):
-    before = float(x.sum()), str(tuple(x.shape)), str(x.dtype), x.requires_grad or x.grad is not None
+    before = float(x.sum()), str(tuple(x.shape)), str(x.dtype), has_anything(x)
     other = torch.full((4,), 9.0, dtype=x.dtype)
     eval(action, globals(), dict(x=x, other=other))
     return str(before)
 def same(x): return x
 def one_then_other(x, y): return y, x
+def noted(x, out): kept.append(has_anything(out)); out.note = 1; out.copy_(x)
 )";
 
 const char* const numpy_script = R"(
@@ -203,10 +210,21 @@ INSTANTIATE_TEST_SUITE_P(
                     std::pair{"unsqueeze_", "x.unsqueeze_(0)"}, std::pair{"set_", "x.set_(other)"},
                     std::pair{"data", "setattr(x, 'data', other)"},
                     std::pair{"swap_tensors", "torch.utils.swap_tensors(x, other)"},
+                    std::pair{"attribute", "setattr(x, 'note', 1)"},
+                    std::pair{"class", "setattr(x, '__class__', Seen)"},
+                    std::pair{"weak_reference", "kept.append(weakref.ref(x))"},
+                    std::pair{"weak_key", "means.__setitem__(x, 1)"},
                     std::pair{"kept_in_list", "kept.append(x)"}, std::pair{"kept_view", "kept.append(x.t())"},
                     std::pair{"kept_graph", "kept.append((x * torch.ones(2, 2, requires_grad=True)).sum())"},
                     std::pair{"kept_slice_of_data", "kept.append(x.data[0])"}),
     [](const auto& info) { return std::string(info.param.first); });
+
+TEST(OutMutation, AnAttributeOfAnOutputIsGoneInTheNextCall) {
+  const Script script(torch_script);
+  std::vector<double> x = {1, 2, 3, 4}, y(4);
+  for (int i = 0; i < calls; ++i) ASSERT_OK(script.call("noted", {in(x)}, {out(y)}));
+  EXPECT_EQ(script.text("kept"), "[False, False, False, False, False, False]");
+}
 
 /// More arrays of one shape than the cache holds.
 class Walk : public testing::TestWithParam<std::pair<const char*, const char*>> {
@@ -275,21 +293,22 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST_F(Walk, ArraysThatComeAgainKeepTheirObjects) {
   const Script script(std::string(torch_script) +
-                      "\nmarked = 0\ndef mark(x):\n  global marked\n  marked += hasattr(x, 'mark'); x.mark = 1\n");
+                      "\nids, again = {}, set()\ndef meet(x):\n"
+                      "  if ids.get(x.data_ptr()) == id(x): again.add(id(x))\n"
+                      "  ids[x.data_ptr()] = id(x)\n");
   const auto walk = [&](std::size_t count) {
-    for (std::size_t k = 0; k < count; ++k) ASSERT_OK(script.call("mark", {in(values[k], {2, 2})}, {}));
+    script.truth("again.clear() is None");
+    for (std::size_t k = 0; k < count; ++k) ASSERT_OK(script.call("meet", {in(values[k], {2, 2})}, {}));
   };
   walk(2);  // make everything afresh
   walk(8);
-  EXPECT_TRUE(script.truth("marked == 0"));
   walk(8);
-  EXPECT_EQ(script.number("marked"), 8) << "few arrays are known when they come for the second time";
+  EXPECT_EQ(script.number("len(again)"), 8) << "few arrays are known when they come for the second time";
   constexpr std::size_t many = 800;
   static_assert(many < SlotCache::max_lasting);
   for (int i = 0; i < 30; ++i) walk(many);
-  script.number("globals().update(marked=0) or 0");
   walk(many);
-  EXPECT_GT(script.number("marked"), 0.97 * many) << "many after some walks";
+  EXPECT_GT(script.number("len(again)"), 0.97 * many) << "many after some walks";
 }
 
 TEST_F(Walk, ObjectsOfArraysThatDoNotComeAgainDie) {
@@ -307,14 +326,23 @@ TEST_F(Walk, ObjectsOfArraysThatDoNotComeAgainDie) {
 TEST(NumPyMutation, AnArrayOfWhichAViewWasKeptIsMadeAfresh) {
   test::CollectedWarnings ignored;
   const Script script(std::string(numpy_script) +
-                      "\nimport weakref\nagain, last = [], lambda: None\ndef watch(x, keeps):\n  global last\n"
-                      "  again.append(last() is x); last = weakref.ref(x)\n  if keeps: kept.append(x[1:])\n");
+                      "\nagain, last = [], None\ndef watch(x, keeps):\n  global last\n"
+                      "  again.append(last == id(x)); last = id(x)\n  if keeps: kept.append(x[1:])\n");
   std::vector<double> x = {1, 2, 3, 4};
   for (const bool keeps : {false, true}) {
     script.truth("again.clear() is None");
     for (int i = 0; i < calls; ++i) ASSERT_OK(script.call("watch", {in(x), in(keeps)}));
     EXPECT_TRUE(script.truth(keeps ? "not any(again[1:])" : "again[-1]")) << script.text("again");
   }
+}
+
+TEST(NumPyMutation, AWeakReferenceIsOfTheArrayOfOneCall) {
+  const Script script(std::string(numpy_script) +
+                      "\nimport weakref\nlast = lambda: None\ndef watch(x):\n  global last\n"
+                      "  seen.append(last() is x); last = weakref.ref(x)\n");
+  std::vector<double> x = {1, 2, 3, 4};
+  for (int i = 0; i < calls; ++i) ASSERT_OK(script.call("watch", {in(x)}));
+  EXPECT_EQ(script.text("seen"), "[False, False, False, False, False, False]");
 }
 
 TEST(NumPyMutation, OfShapeOrTypeIsGoneInTheNextCall) {
