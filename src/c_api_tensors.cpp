@@ -56,7 +56,7 @@ fpt_status fpt_tensor_data(fpt_tensor tensor, int32_t dtype, int32_t rank, void*
   return guard_call([&] {
     const TensorPtr held = tensor_at(tensor);
     const Array array = held->array();
-    require_memory(array, dtype, rank, "the tensor");
+    require_pointer(array, dtype, rank, "the tensor");
     hand_out_memory(array, data, extents, strides);
   });
 }

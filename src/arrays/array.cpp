@@ -31,6 +31,12 @@ bool has_negative_stride(const Array& array) noexcept {
   return std::any_of(array.strides, array.strides + array.rank, [](int64_t stride) { return stride < 0; });
 }
 
+bool has_plain_strides(const Array& array) noexcept {
+  const int64_t rest = static_cast<int64_t>(dtype_size(array.dtype)) - 1;  // the size of an element is a power of two
+  return std::none_of(array.strides, array.strides + array.rank,
+                      [rest](int64_t stride) { return stride < 0 || (stride & rest) != 0; });
+}
+
 bool same_shape(const Array& a, const Array& b) noexcept {
   return a.rank == b.rank && std::equal(a.extents, a.extents + a.rank, b.extents);
 }
@@ -72,6 +78,7 @@ Array reversed(const Array& array) noexcept {
   result.dtype = array.dtype;
   result.rank = array.rank;
   result.device = array.device;
+  result.is_protected = array.is_protected;
   for (int from = array.rank - 1, to = 0; from >= 0; --from, ++to) {
     result.extents[to] = array.extents[from];
     result.strides[to] = array.strides[from];

@@ -19,6 +19,7 @@ struct Array {
   int32_t dtype = FPT_NONE;
   int32_t rank = 0;
   Device device;
+  bool is_protected = false;  ///< somebody may read it and nobody write: a constant, a file, a broadcast
   int64_t extents[FPT_MAX_RANK];
   int64_t strides[FPT_MAX_RANK];
 };
@@ -45,6 +46,8 @@ int64_t element_count(const Array& array) noexcept;
 std::size_t byte_count(const Array& array) noexcept;
 bool is_contiguous(const Array& array) noexcept;
 bool has_negative_stride(const Array& array) noexcept;
+/// Whether torch can express all strides: none is negative, and each is a multiple of the element.
+bool has_plain_strides(const Array& array) noexcept;
 bool same_shape(const Array& a, const Array& b) noexcept;
 /// The same elements, of the same type, shape and place.
 bool is_same_memory(const Array& a, const Array& b) noexcept;

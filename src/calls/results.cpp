@@ -120,7 +120,7 @@ Array Results::memory(int32_t index, int32_t dtype, int32_t rank) {
   const Value value = array_at(*answer_, index, names_);
   const Array seen = comes_to_host(value, reading_) ? answer_->on_host(index - 1) : *value.array();
   const Array array = reading_.same_layout ? seen : reversed(seen);
-  require_memory(array, dtype, rank, names_.label(index));
+  require_pointer(array, dtype, rank, names_.label(index));
   return array;
 }
 

@@ -36,7 +36,8 @@ Axes axes_of(const Array& array, bool same_layout) {
   const auto size = static_cast<int64_t>(dtype_size(array.dtype));
   Axes axes{{}, {}, static_cast<std::size_t>(array.rank)};
   for (std::size_t i = 0; i < axes.rank; ++i) {
-    if (seen.strides[i] < 0 && seen.extents[i] > 1) refuse_negative_stride("model");
+    if ((seen.strides[i] < 0 || seen.strides[i] % size != 0) && seen.extents[i] > 1)
+      refuse_stride(seen.strides[i], size, "model");
     axes.sizes[i] = seen.extents[i];
     axes.strides[i] = std::max<int64_t>(seen.strides[i], 0) / size;
   }

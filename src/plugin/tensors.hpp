@@ -38,7 +38,7 @@ Array array_of_tensor(const at::Tensor& tensor, bool same_layout);
 
 using MemoryOwner = std::unique_ptr<void, void (*)(void*)>;
 
-/// The tensor of an array, wherever that is, without a copy. FPT_ERR_STRIDE for negative strides.
+/// The tensor of an array, wherever that is, without a copy. FPT_ERR_STRIDE for strides that torch cannot express.
 /// @param owner  of the memory, let go when torch needs it no more; none for memory of the caller
 at::Tensor tensor_on(const Array& array, bool same_layout, MemoryOwner owner = {nullptr, nullptr});
 

@@ -23,7 +23,7 @@ struct ScriptForm {
   bool may_be_referred_to = false;  ///< see ArrayObject
 
   bool copies(const Array& array) const noexcept {
-    return own_memory || dtype != array.dtype ||
+    return own_memory || dtype != array.dtype || array.is_protected ||
            (framework == Framework::torch && is_misaligned(array.data, array.dtype));
   }
   Array in_script_order(const Array& array) const noexcept { return same_layout ? array : reversed(array); }

@@ -155,7 +155,7 @@ Ref Call::array_value(const fpt_arg& arg, bool writable, const Array& array, std
     Array seen;
     ArrayObject made = make_in_form(array, form, seen);
     Ref value = made.object;
-    if (writable && owned) more().write_backs.push_back({more().fresh.size(), array});
+    if (writable && owned && !array.is_protected) more().write_backs.push_back({more().fresh.size(), array});
     more().fresh.push_back({std::move(made), seen, count_, &arg, owned});
     return value;
   } catch (const Error& error) {

@@ -107,14 +107,15 @@ ArrayObject make_numpy(const Array& array, std::shared_ptr<void> owned, bool rea
 }
 
 ArrayObject make_torch(const Array& array, std::shared_ptr<void> owned) {
-  if (has_negative_stride(array)) {
-    Array positive = array;  // the stride of a single element is never used, but torch refuses to see a negative one
+  if (!has_plain_strides(array)) {
+    const auto size = static_cast<int64_t>(dtype_size(array.dtype));
+    Array plain = array;  // the stride of a single element is never used, but torch refuses to see a negative one
     for (int i = 0; i < array.rank; ++i)
-      if (array.strides[i] < 0) {
-        if (array.extents[i] > 1) refuse_negative_stride("script");
-        positive.strides[i] = static_cast<int64_t>(dtype_size(array.dtype));
+      if (array.strides[i] < 0 || array.strides[i] % size != 0) {
+        if (array.extents[i] > 1) refuse_stride(array.strides[i], size, "script");
+        plain.strides[i] = size;
       }
-    return make_torch(positive, std::move(owned));
+    return make_torch(plain, std::move(owned));
   }
   require_alignment(array);
   if (!array.device.is_host()) start_device(array.device);
@@ -139,6 +140,23 @@ int32_t dtype_of_format(const char* format, Py_ssize_t size) {
   return find_dtype([&](const DtypeFacts& facts) {
     return facts.buffer_format == letter && facts.size == static_cast<std::size_t>(size);
   });
+}
+
+/// Whether the memory of an array object of NumPy is that of the program: the scripts of torch_in may not write to it,
+/// and a pointer to it is one to a variable of the program.
+bool is_of_program(PyObject* object) {
+  Ref owner = Ref::borrow(object);
+  while (owner && owner.get() != Py_None) {
+    if (!PyMemoryView_Check(owner.get())) {
+      owner = Ref(PyObject_GetAttrString(owner.get(), "base"));
+    } else if (PyObject* viewed = PyMemoryView_GET_BUFFER(owner.get())->obj) {
+      owner = Ref::borrow(viewed);
+    } else {
+      return true;
+    }
+  }
+  PyErr_Clear();
+  return false;
 }
 
 Array array_of_buffer(const Py_buffer& buffer) {
@@ -251,7 +269,9 @@ View view_of(PyObject* object) {
     PyErr_Clear();
     fail(FPT_ERR_RESULT_TYPE, "an object of type ", Py_TYPE(object)->tp_name, " is no array");
   }
-  view.array = array_of_buffer(*PyMemoryView_GET_BUFFER(view.keep.get()));
+  const Py_buffer& buffer = *PyMemoryView_GET_BUFFER(view.keep.get());
+  view.array = array_of_buffer(buffer);
+  view.array.is_protected = buffer.readonly && !is_of_program(object);
   return view;
 }
 

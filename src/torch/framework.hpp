@@ -25,7 +25,7 @@ struct ArrayObject {
   bool may_be_referred_to = false;  ///< by weak references, which code of this package has on what it has prepared
 };
 
-/// Wrap memory; nothing is copied. FPT_ERR_STRIDE for negative strides and torch, which would abort the process;
+/// Wrap memory; nothing is copied. FPT_ERR_STRIDE for torch and strides that it cannot express;
 /// FPT_ERR_DEVICE for memory of a device that torch cannot use.
 /// @param owned      owner of the memory, let go with whatever refers to it; null for memory of the caller
 /// @param read_only  NumPy refuses writing; torch has no such state

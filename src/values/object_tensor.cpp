@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "arrays/copy.hpp"
 #include "python/interpreter.hpp"
 #include "torch/framework.hpp"
 #include "values/engine.hpp"
@@ -59,12 +60,24 @@ class ObjectTensor : public PythonTensor {
   /// What torch computes with: an array of NumPy would take over an operator that it is on the left of.
   Ref torch_object() override {
     const Ref known = object_.get();
-    if (!is_tensor(known.get()))
-      object_.set(make_array(Framework::torch, turned(array()), std::make_shared<Held>(known), false).object);
+    if (is_tensor(known.get())) return known;
+    const Array shown = array();
+    object_.set(shown.is_protected  // torch protects nothing
+                    ? object_on_copy(shown)
+                    : make_array(Framework::torch, turned(shown), std::make_shared<Held>(known), false).object);
     return object_.get();
   }
 
  private:
+  Ref object_on_copy(const Array& array) const {
+    Array copied = array;
+    set_contiguous(copied);
+    Storage memory = allocate(byte_count(copied));
+    copied.data = memory.get();
+    copy(array, copied);
+    return make_array(Framework::torch, turned(copied), std::move(memory), false).object;
+  }
+
   Held object_;
 };
 

@@ -216,4 +216,11 @@ void require_memory(const Array& array, int32_t dtype, int32_t rank, const std::
          ": nothing is copied here, so the types must agree; copy_to and output arrays convert");
 }
 
+void require_pointer(const Array& array, int32_t dtype, int32_t rank, const std::string& label) {
+  require_memory(array, dtype, rank, label);
+  if (array.is_protected)
+    fail(FPT_ERR_ARGUMENT, label, " is memory that Python protects from writing, such as a constant, a file or a ",
+         "broadcast, and a pointer could write to it: use copy_to, or return a copy from the script (x.copy())");
+}
+
 }  // namespace fpt

@@ -137,5 +137,7 @@ class TensorOutput {
 /// Host memory of a tensor for a caller that expects `dtype` and `rank`. FPT_ERR_DTYPE, FPT_ERR_RANK, FPT_ERR_DEVICE.
 /// `label` names it in messages: "result 1".
 void require_memory(const Array& array, int32_t dtype, int32_t rank, const std::string& label);
+/// The same for a pointer, through which a program may write. FPT_ERR_ARGUMENT for memory that is protected from that.
+void require_pointer(const Array& array, int32_t dtype, int32_t rank, const std::string& label);
 
 }  // namespace fpt
