@@ -86,7 +86,7 @@ void fpt_on_warning(void (*handler)(const char* text, int64_t length)) {
 fpt_status fpt_set_threads(int64_t n) {
   return guard_call([&] {
     want_threads(n);
-    if (python_is_started()) return python_side().set_threads(n);
+    if (python_is_started()) python_side().set_threads(n);
     if (opened_direct_plugin()) require_direct(direct_plugin().set_threads(n));
   });
 }

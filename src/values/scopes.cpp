@@ -81,6 +81,14 @@ void require_innermost(int64_t serial, const char* what) {
     fail(FPT_ERR_ARGUMENT, "only the innermost scope can switch ", what, ", and ", label(last), " is inside");
 }
 
+/// Forget the tensors that have been freed, before more memory is taken for those that live: a scope that lasts as long
+/// as the program may have seen any number.
+void make_room(std::vector<int64_t>& tensors) {
+  const auto is_gone = [](int64_t tensor) { return tensor_address(tensor) == nullptr; };
+  tensors.erase(std::remove_if(tensors.begin(), tensors.end(), is_gone), tensors.end());
+  tensors.reserve(std::max<std::size_t>(16, 2 * tensors.size()));
+}
+
 void free_tensors(const Scope& scope) noexcept {
   for (auto tensor = scope.tensors.rbegin(); tensor != scope.tensors.rend(); ++tensor) free_tensor(*tensor, scope.end);
 }
@@ -169,7 +177,9 @@ bool is_in_scope() noexcept {
 
 bool add_to_scope(int64_t tensor) {
   if (!is_in_scope()) return false;
-  open_scopes().back().tensors.push_back(tensor);
+  std::vector<int64_t>& tensors = open_scopes().back().tensors;
+  if (tensors.size() == tensors.capacity()) make_room(tensors);
+  tensors.push_back(tensor);
   return true;
 }
 

@@ -217,6 +217,21 @@ TEST_F(ScopeTest, NamesAreNotKeptForEver) {
   EXPECT_LT(mallinfo2().uordblks, before + (512u << 10));
 }
 
+TEST_F(ScopeTest, TakesNoMemoryForTensorsThatAreGone) {
+  const Scope scope("run");
+  std::vector<fpt_tensor> alive;
+  const auto make_and_free = [&](int count) {
+    for (int i = 0; i < count; ++i) fpt_tensor_free(made());
+  };
+  for (int i = 0; i < 100; ++i, make_and_free(20)) alive.push_back(made());
+  const std::size_t before = mallinfo2().uordblks;
+  make_and_free(100000);
+  EXPECT_LT(mallinfo2().uordblks, before + (64u << 10));
+  for (const fpt_tensor tensor : alive) ASSERT_OK(used(tensor));
+  ASSERT_OK(scope.end());
+  for (const fpt_tensor tensor : alive) ASSERT_EQ(used(tensor).status, FPT_ERR_FREED);
+}
+
 TEST_F(ScopeTest, LeavesAutocastWhereGradientsCannotBeRestored) {
   const test::Script script("import torch\n");
   const auto run = [](const char* source) {
