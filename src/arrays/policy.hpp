@@ -31,9 +31,10 @@ constexpr uint64_t checked_calls = 2;
        "of the section, or the array itself and flip it in the ", code);
 }
 
-inline void warn_of_kept(const std::string& argument, const std::string& function) {
+/// @param copy  what the script should keep: "x.clone()"
+inline void warn_of_kept(const std::string& argument, const std::string& function, const char* copy) {
   warn(concat(function, " kept ", argument, ", or a view of it, beyond the call. Its memory belongs to Fortran and ",
-              "will change: keep x.clone(), or load with inputs=\"copy\"."));
+              "will change: keep ", copy, ", or load with inputs=\"copy\"."));
 }
 
 /// @param owner  what the argument is an input of

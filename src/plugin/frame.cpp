@@ -136,7 +136,7 @@ void Frame::report_kept(const std::string& function, const std::vector<at::Tenso
     });
     if (use.copied || use.is_of_program || use.moved.defined() || returned || is_unshared(tensor)) continue;
     reported_ = true;
-    warn_of_kept(argument_label(use.what, use.index, *use.arg), function);
+    warn_of_kept(argument_label(use.what, use.index, *use.arg), function, "x.clone()");
   }
 }
 

@@ -37,7 +37,7 @@ inline bool has_attributes(PyObject* object) noexcept {
 
 /// Whether a weak reference to an object is alive, which a dictionary with weak keys also has.
 inline bool has_weak_references(PyObject* object) noexcept {
-  return PyType_SUPPORTS_WEAKREFS(Py_TYPE(object)) && *PyObject_GET_WEAKREFS_LISTPTR(object);
+  return Py_TYPE(object)->tp_weaklistoffset != 0 && *PyObject_GET_WEAKREFS_LISTPTR(object);
 }
 
 }  // namespace fpt

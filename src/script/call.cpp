@@ -267,7 +267,7 @@ void Call::throw_failure() {
     if (script_.framework == Framework::numpy && is_value_error &&
         error.text().find("is read-only") != std::string::npos)
       fail(FPT_ERR_INPUT_MODIFIED, error.text(),
-           "\nThe script may change only arrays passed with torch_out: pass it so, or change a copy in the script.");
+           "\nThe script may change only arrays passed with torch_out: pass it so, or change a copy in the script (x = x.copy()).");
     if (error.status() != FPT_ERR_PYTHON) throw;
     fail(error.status(), with_arguments(error.text()));
   }
@@ -305,7 +305,8 @@ void Call::report_retained() {
       if (!is_retained(fresh.made)) continue;
     }
     function_.reported[position] = true;
-    warn_of_kept(label_of(fresh.position, *fresh.arg), concat(function_.name, " of ", script_.name));
+    warn_of_kept(label_of(fresh.position, *fresh.arg), concat(function_.name, " of ", script_.name),
+                 framework_ == Framework::torch ? "x.clone()" : "x.copy()");
   }
 }
 

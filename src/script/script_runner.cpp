@@ -218,7 +218,9 @@ Function& ScriptRunner::bind(std::string_view name, int32_t flags) {
   function->flags = flags;
   const std::string context = concat("looking up ", name, " in ", script_.name);
   const Ref key = text_object(name);
-  function->key = text_object(name.substr(name.rfind(':') + 1));  // what a derivative is one of
+  PyObject* key_of_names = text_object(name.substr(name.rfind(':') + 1)).release();  // what a derivative is one of
+  PyUnicode_InternInPlace(&key_of_names);  // so are the names of a script: finding it compares addresses
+  function->key = Ref(key_of_names);
   if (script_.names) function->meant = Ref::borrow(PyDict_GetItemWithError(script_.names.get(), function->key.get()));
   const uint64_t reloads = reloads_;
   const Ref bound =

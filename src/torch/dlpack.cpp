@@ -88,13 +88,6 @@ int32_t dtype_of(DataType type) noexcept {
   });
 }
 
-bool has_axes(const Array& array, const int64_t* shape, const int64_t* strides) noexcept {
-  const int64_t size = static_cast<int64_t>(dtype_size(array.dtype));
-  for (int i = 0; i < array.rank; ++i)
-    if (shape[i] != array.extents[i] || (shape[i] > 1 && strides[i] * size != array.strides[i])) return false;
-  return true;
-}
-
 Array array_of(const Tensor& tensor) {
   if (tensor.ndim > FPT_MAX_RANK)
     fail(FPT_ERR_RANK, "a tensor of ", tensor.ndim, " axes cannot be passed to Fortran; at most ", FPT_MAX_RANK,

@@ -92,7 +92,12 @@ DataType data_type(int32_t dtype) noexcept;
 int32_t dtype_of(DataType type) noexcept;
 
 /// Shape and strides, the latter in elements, are those of an array. The stride of a single element may be anything.
-bool has_axes(const Array& array, const int64_t* shape, const int64_t* strides) noexcept;
+inline bool has_axes(const Array& array, const int64_t* shape, const int64_t* strides) noexcept {
+  const auto size = static_cast<int64_t>(dtype_size(array.dtype));
+  for (int i = 0; i < array.rank; ++i)
+    if (shape[i] != array.extents[i] || (shape[i] > 1 && strides[i] * size != array.strides[i])) return false;
+  return true;
+}
 
 /// View of a tensor, axes as the script sees them. FPT_ERR_RANK, FPT_ERR_DTYPE.
 Array array_of(const Tensor& tensor);

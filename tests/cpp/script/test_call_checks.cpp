@@ -144,6 +144,15 @@ TEST_F(RetainedTest, IsReportedWithFunctionAndArgument) {
   EXPECT_TRUE(contains(warnings.all(), "inputs=\"copy\""));
 }
 
+TEST_F(RetainedTest, IsReportedWithWhatToKeepInstead) {
+  ASSERT_OK(script.call("object", {in(x)}));
+  EXPECT_TRUE(contains(warnings.all(), "keep x.clone()")) << warnings.all();
+  const Script with_numpy("import numpy\nkept = []\ndef keep(x): kept.append(x)\ndef change(x): x += 1\n");
+  ASSERT_OK(with_numpy.call("keep", {in(x)}));
+  EXPECT_TRUE(contains(warnings.all(), "keep x.copy()")) << warnings.all();
+  EXPECT_FAILS(with_numpy.call("change", {in(x)}), FPT_ERR_INPUT_MODIFIED, "x = x.copy()");
+}
+
 TEST_F(RetainedTest, IsReportedOncePerFunctionAndArgument) {
   for (int i = 0; i < 2; ++i) ASSERT_OK(script.call("object", {in(x)}));
   EXPECT_EQ(warnings.count(), 1u);
