@@ -65,6 +65,7 @@ program test_training_parts
 
    call closure_is_called_by_lbfgs()
    call tensors_are_trained()
+   call sections_are_trained()
    call schedulers_work_together()
    call scaler_leaves_out_steps()
    call autocast_ends_with_its_scope()
@@ -140,6 +141,79 @@ contains
       call expect(abs(slope(1) - 1) < 1d-6 .and. abs(offset(1) - 1) < 1d-6, "arrays of Fortran are trained in place")
       call expect(norm < 1d-4, "the norm of the gradients is told")
    end subroutine tensors_are_trained
+
+   !> All of a section is trained, as a whole array is, and nothing beside it
+   subroutine sections_are_trained()
+      character(*), parameter :: optimizers(*) = [character(12) :: "SGD", "SGD momentum", "Adam", "AdamW", "Adagrad", &
+         "RMSprop"], layouts(*) = [character(8) :: "reversed", "same"]
+      real(real32), target :: field(4, 5, 3)
+      real(real32) :: first(4, 5, 3), whole(4, 5, 3)
+      logical :: is_trained(4, 5, 3)
+      type(torch_arg) :: part
+      integer :: kind, layout, place
+
+      first = reshape([(real(i, real32)/10, i=1, size(first))], shape(first))
+      do kind = 1, size(optimizers)
+         field = first
+         call train_array(torch_out(field), optimizers(kind), layouts(1))
+         whole = field
+         do layout = 1, size(layouts)
+            do place = 1, 6
+               field = first
+               is_trained = .false.
+               select case (place)
+               case (1)
+                  is_trained(1:2, :, :) = .true.
+                  part = torch_out(field(1:2, :, :))
+               case (2)
+                  is_trained(::3, 2:5:3, :) = .true.
+                  part = torch_out(field(::3, 2:5:3, :))
+               case (3)
+                  is_trained(2, :, :) = .true.
+                  part = torch_out(field(2, :, :))
+               case (4)
+                  is_trained(3, 4, :) = .true.
+                  part = torch_out(field(3, 4, :))
+               case (5)
+                  is_trained(3, 5, 3) = .true.
+                  part = torch_out(field(3, 5, 3))
+               case (6)
+                  is_trained(4, 5, 2) = .true.
+                  part = torch_out(field(4:4, 5:5, 2:2))
+               end select
+               call train_array(part, optimizers(kind), layouts(layout))
+               call expect(all(abs(pack(field - whole, is_trained)) < 1e-6) .and. &
+                  all(abs(pack(field - first, .not. is_trained)) <= 0), &
+                  trim(optimizers(kind)) // " trains section " // achar(48 + place) // " and nothing else")
+            end do
+         end do
+      end do
+   end subroutine sections_are_trained
+
+   !> Three steps towards zero
+   subroutine train_array(array, optimizer, layout)
+      type(torch_arg), intent(in) :: array
+      !> Its class, with "momentum" after it
+      character(*), intent(in) :: optimizer, layout
+
+      type(torch_optimizer) :: made
+      type(torch_tensor) :: values, loss
+      integer :: step
+
+      call values%from_array(array, layout=trim(layout))
+      call values%set_requires_grad()
+      if (optimizer == "SGD momentum") then
+         call made%create("SGD", [values], [torch_in("lr", 0.05d0), torch_in("momentum", 0.9d0)])
+      else
+         call made%create(trim(optimizer), [values], [torch_in("lr", 0.05d0)])
+      end if
+      do step = 1, 3
+         call made%zero_grad()
+         loss = torch_sum(values**2)
+         call loss%backward()
+         call made%step()
+      end do
+   end subroutine train_array
 
    subroutine schedulers_work_together()
       type(torch_tensor) :: weight, loss

@@ -234,6 +234,33 @@ def test_the_fused_kernel_is_taken_where_it_pays(kind, elements, options, fused)
     assert made.held.param_groups[0]["fused"] is fused
 
 
+def section():
+    return torch.ones(4, 3)[:, :2].requires_grad_()
+
+
+def test_sections_of_arrays_take_no_fused_kernel(fails):
+    assert not called(torch_runner(), "ftn_pytorch_optimizer", "Adam", section()).held.param_groups[0]["fused"]
+    made = called(torch_runner(), "ftn_pytorch_optimizer", "Adam", leaf(3))
+    called(made, "add_group", section())
+    assert [group["fused"] for group in made.held.param_groups] == [True, False]
+    for group in (0, 2):
+        with fails("ARGUMENT", "Adam is asked for the fused kernel", "parameter 1", "leave out the option fused"):
+            called(made, "set", group, fused=1)
+    with fails("ARGUMENT", "parameter 2"):
+        called(torch_runner(), "ftn_pytorch_optimizer", "Adam", leaf(3), section(), fused=True)
+    with fails("ARGUMENT", "parameter 1"):
+        called(made, "add_group", section(), fused=1)
+
+
+@pytest.mark.parametrize("gradient", [torch.arange(6.0).reshape(3, 2).t(), torch.ones(1).expand(2, 3)])
+def test_a_gradient_that_a_script_lays_out_otherwise_is_stepped_as_it_is_meant(gradient):
+    weight, plain = leaf(2, 3), leaf(2, 3)
+    weight.grad, plain.grad = gradient, gradient.clone()
+    called(called(torch_runner(), "ftn_pytorch_optimizer", "SGD", weight, lr=0.5, momentum=0.5), "step")
+    torch.optim.SGD([plain], lr=0.5, momentum=0.5).step()
+    assert torch.equal(weight, plain)
+
+
 def test_a_tensor_of_the_other_axis_order_is_trained_itself(fails):
     weights = torch.ones(2, 3, requires_grad=True)
     view = adapt(weights, None, is_reversed=True, copied=False)

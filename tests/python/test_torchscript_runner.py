@@ -175,6 +175,25 @@ def test_train_makes_the_step_that_torch_makes(save, net, kind):
     assert torch.equal(call(runner, FORWARD, X), net(X))
 
 
+@pytest.mark.parametrize("kind", OPTIMIZERS)
+def test_a_parameter_that_is_a_section_is_trained_alone(save, kind):
+    class Section(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.ones(4, 3)[:, :2])
+
+        def forward(self, x):
+            return x @ self.weight.t()
+
+    runner = load(save(Section()))
+    call(runner, f"ftn_pytorch_create_optimizer_{kind}", 0.1, **({"momentum": 0.5} if kind == "sgd" else {}))
+    call(runner, TRAIN, torch.ones(2, 2), torch.zeros(2, 4))
+    weight = runner._model.weight.detach()
+    assert weight.stride() == (3, 1), "a file keeps the section"
+    whole = weight.as_strided((4, 3), (3, 1))
+    assert (whole[:, :2] < 1).all() and torch.equal(whole[:, 2], torch.ones(4))
+
+
 def test_settings_of_the_optimizer_are_passed_on(save, net):
     plain, heavy = load(save(net)), load(save(net))
     call(plain, "ftn_pytorch_create_optimizer_sgd", 0.1)

@@ -20,16 +20,34 @@ using Kernel = void (*)(at::TensorList, at::TensorList, at::TensorList, at::Tens
 
 at::Tensor as_real(const at::Tensor& tensor) { return tensor.is_complex() ? at::view_as_real(tensor) : tensor; }
 
+/// Whether an element of one lies where that of the other does. The stride of an axis of one element says nothing.
+bool is_laid_out_as(const at::Tensor& one, const at::Tensor& other) {
+  for (int64_t axis = 0; axis < other.dim(); ++axis)
+    if (one.stride(axis) != other.stride(axis) && other.size(axis) != 1) return false;
+  return true;
+}
+
+/// The same numbers, laid out as another tensor of this shape.
+at::Tensor laid_out_as(const at::Tensor& like, const at::Tensor& tensor) {
+  if (is_laid_out_as(tensor, like) && !tensor.is_conj() && !tensor.is_neg()) return tensor;
+  return at::empty_like(like).copy_(tensor);
+}
+
 }  // namespace
 
 /// Parameters that one kernel takes together: of one device, one type and one number of steps.
+///
+/// The kernels walk all tensors as if they were dense, and laid out as the parameter is. So a section of an array is
+/// stepped in a dense copy, and on its own: sections may overlap.
 struct Optimizer::Batch {
   at::Device device;
   at::ScalarType type;
   double steps;
+  at::Tensor section;  ///< of which `parameters` has the dense copy; undefined for dense parameters
   std::vector<at::Tensor> parameters, gradients, first, second, largest, counts;
   bool holds(const Moments& moments) const {
-    return moments.parameter.device() == device && moments.parameter.scalar_type() == type && moments.steps == steps;
+    return !section.defined() && moments.parameter.is_non_overlapping_and_dense() &&
+           moments.parameter.device() == device && moments.parameter.scalar_type() == type && moments.steps == steps;
   }
 };
 
@@ -61,22 +79,34 @@ void Optimizer::step() {
   const at::NoGradGuard no_gradients;
   std::vector<Batch> batches;
   for (Moments& moments : moments_) {
-    // laid out as the parameter, which the kernels rely on: autograd sees to that when it accumulates
     const at::Tensor& gradient = moments.parameter.grad();
     if (!gradient.defined()) continue;
+    const bool is_dense = moments.parameter.is_non_overlapping_and_dense();
+    const at::Tensor parameter = is_dense ? moments.parameter : at::empty_like(moments.parameter);
     auto batch = std::find_if(batches.begin(), batches.end(), [&](const Batch& known) { return known.holds(moments); });
     if (batch == batches.end())
-      batch = batches.insert(
-          batches.end(),
-          {moments.parameter.device(), moments.parameter.scalar_type(), moments.steps, {}, {}, {}, {}, {}, {}});
+      batch = batches.insert(batches.end(), {moments.parameter.device(),
+                                             moments.parameter.scalar_type(),
+                                             moments.steps,
+                                             is_dense ? at::Tensor() : as_real(moments.parameter),
+                                             {},
+                                             {},
+                                             {},
+                                             {},
+                                             {},
+                                             {}});
     prepare(moments);
-    batch->parameters.push_back(as_real(moments.parameter));
-    batch->gradients.push_back(as_real(gradient));
+    batch->parameters.push_back(as_real(parameter));
+    batch->gradients.push_back(as_real(laid_out_as(parameter, gradient)));
     if (moments.first.defined()) batch->first.push_back(as_real(moments.first));
     if (moments.second.defined()) batch->second.push_back(as_real(moments.second));
     if (moments.largest.defined()) batch->largest.push_back(as_real(moments.largest));
   }
-  for (Batch& batch : batches) settings_.kind == sgd ? step_sgd(batch, batch.steps == 0) : step_adam(batch);
+  for (Batch& batch : batches) {
+    if (batch.section.defined()) batch.parameters[0].copy_(batch.section);
+    settings_.kind == sgd ? step_sgd(batch, batch.steps == 0) : step_adam(batch);
+    if (batch.section.defined()) batch.section.copy_(batch.parameters[0]);
+  }
   for (Moments& moments : moments_) {
     if (!moments.parameter.grad().defined()) continue;
     ++moments.steps;

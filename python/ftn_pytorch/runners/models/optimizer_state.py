@@ -12,7 +12,7 @@ from typing import Any
 
 from ...errors import FtnPytorchError
 from ...system.tensor_bytes import bytes_of
-from ...values import dtype_name
+from ...values import dtype_name, fused_kernels
 
 FILE = "ftn_pytorch_optimizer"
 """Name of the extra file."""
@@ -150,7 +150,7 @@ def make(kind: str, parameters: Mapping[str, Any], settings: Mapping[str, Any], 
     create = getattr(torch.optim, CLASSES[kind])
     tensors = list(parameters.values())
     try:
-        optimizer = create(tensors, fused=all(tensor.is_floating_point() for tensor in tensors), **settings)
+        optimizer = create(tensors, fused=fused_kernels.can_step(tensors), **settings)
     except RuntimeError:
         # No fused kernel for this device, or none at all in this torch.
         optimizer = create(tensors, **settings)

@@ -10,6 +10,7 @@ from typing import Any
 from ...errors import FtnPytorchError, did_you_mean, summary
 from ...script import parameters
 from ...script.framework import import_torch
+from ...values import fused_kernels
 from ..base import Runner
 from .base import ObjectRunner, check_type, class_of, make, plain_options
 
@@ -57,8 +58,9 @@ class OptimizerRunner(ObjectRunner):
     def step(self) -> None:
         """ARGUMENT where nothing has a gradient, SIGNATURE where the optimizer computes the loss itself."""
         self.require_gradients()
-        self.held.step()
         fused = [x for group in self.held.param_groups if group.get("fused") for x in group["params"]]
+        fused_kernels.lay_out(fused)
+        self.held.step()
         if fused:  # whose kernels count no change, and a graph may need the values before
             self._torch.autograd.graph.increment_version(fused)
 
@@ -109,8 +111,12 @@ class OptimizerRunner(ObjectRunner):
         settings = plain_options(options)
         for name in settings:
             self._require_setting(name, settings[name], self.held.defaults)
+        added = _checked(self._torch, tensors)
+        _refuse_fused_sections(self.name, added, settings)
+        if self.held.defaults.get("fused") and not fused_kernels.can_step(added):
+            settings["fused"] = False
         try:
-            self.held.add_param_group({"params": _checked(self._torch, tensors), **settings})
+            self.held.add_param_group({"params": added, **settings})
         except (TypeError, ValueError, RuntimeError) as failure:
             raise FtnPytorchError("ARGUMENT", f"{self.name} refuses the group: {summary(failure)}") from failure
 
@@ -127,6 +133,7 @@ class OptimizerRunner(ObjectRunner):
         for chosen in self._groups(group):
             for name, value in settings.items():
                 self._require_setting(name, value, chosen)
+            _refuse_fused_sections(self.name, chosen["params"], settings)
         for chosen in self._groups(group):
             for name, value in settings.items():
                 before = chosen[name]
@@ -202,7 +209,18 @@ def _checked(torch: Any, tensors: Sequence[Any]) -> list[Any]:
     return tensors
 
 
+def _refuse_fused_sections(name: str, tensors: Sequence[Any], settings: Mapping[str, Any]) -> None:
+    for number, each in enumerate(tensors, 1):
+        if settings.get("fused") and not fused_kernels.is_dense(each):
+            raise FtnPytorchError(
+                "ARGUMENT",
+                f"{name} is asked for the fused kernel, which can't train parameter {number}: its elements don't lie "
+                "side by side (a section of an array?); leave out the option fused",
+            )
+
+
 def _make(kind: Any, tensors: list[Any], settings: dict[str, Any]) -> Any:
+    _refuse_fused_sections(kind.__name__, tensors, settings)
     if "fused" in inspect.signature(kind).parameters and _gains_by_fusing(kind, tensors, settings):
         try:
             return make(kind, (tensors,), {**settings, "fused": True})
@@ -218,7 +236,7 @@ def _gains_by_fusing(kind: Any, tensors: list[Any], settings: dict[str, Any]) ->
     Measured on idle cores it does, whatever the size and the number of threads, but for plain gradient descent on few
     numbers: a loop over the tensors takes 0.6 of the time there, and wakes no threads.
     """
-    if {"fused", "foreach", "differentiable"} & set(settings) or not all(x.is_floating_point() for x in tensors):
+    if {"fused", "foreach", "differentiable"} & set(settings) or not fused_kernels.can_step(tensors):
         return False
     is_plain = kind.__name__ == "SGD" and not settings.get("momentum") and all(x.device.type == "cpu" for x in tensors)
     return not is_plain or sum(x.numel() for x in tensors) >= _ELEMENTS_TO_FUSE
