@@ -139,6 +139,30 @@ def test_onnx_results_have_the_names_of_the_model(model_file):
     assert names == ("picked", "masked")
 
 
+def test_state_of_an_exported_program_changes_once_in_each_call(tmp_path, fails):
+    class Counts(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("count", torch.zeros(()))
+
+        def forward(self, x):
+            self.count.add_(1)
+            return x * self.count + torch.rand(())
+
+    path = str(tmp_path / "counts.pt2")
+    axes = ({0: torch.export.Dim("rows", max=100)},)
+    torch.export.save(torch.export.export(Counts(), (torch.ones(3, 2),), dynamic_shapes=axes), path)
+    runner = load(path)
+    torch.manual_seed(1)
+    expected = [number + torch.rand(()) for number in range(1, 6)]
+    torch.manual_seed(1)
+    for rows, wanted in zip((3, 3, 4, 5, 4), expected, strict=True):
+        assert torch.equal(call(runner, torch.ones(rows, 2))[1][0], wanted.expand(rows, 2))
+    with fails("SHAPE", "torch refuses these inputs"):
+        call(runner, torch.ones(101, 2))
+    assert runner._model.count == 5
+
+
 def test_keyword_only_inputs_and_lists_of_an_exported_program(tmp_path, fails):
     class Odd(torch.nn.Module):
         def forward(self, pair, *, scale):

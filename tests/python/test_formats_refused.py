@@ -56,6 +56,12 @@ def test_inputs_that_do_not_fit_are_told(model_file, source, fails):
             call(runner, x, index, mask)
 
 
+def test_number_that_was_compiled_into_a_package_is_refused(model_file, fails):
+    x, index, _ = models.examples()
+    with fails("SIGNATURE", "input 3 of forward", "is a number, which was compiled into the package"):
+        call(load(model_file("our package")), x, index, 2.5)
+
+
 def test_input_given_twice_is_told(model_file, fails):
     x, index, mask = models.examples()
     with fails("SIGNATURE", "'x' twice"):

@@ -115,12 +115,15 @@ class AotiRunner(SavedRunner):
         run, unflatten, tensor = self._loader.boxed_run, private_names.tree_unflatten(), self._torch.Tensor
 
         def forward(*args: Any, **named: Any) -> Any:
-            # Numbers were made part of the program when it was exported. The code takes rows of elements only.
-            values = [
-                value if value.is_contiguous() else value.contiguous()
-                for value in tree.flat(args, named, where)
-                if isinstance(value, tensor)
-            ]
+            values = []
+            for place, value in enumerate(tree.flat(args, named, where)):
+                if not isinstance(value, tensor):
+                    raise FtnPytorchError(
+                        "SIGNATURE",
+                        f"input {place + 1} of {where} is a number, which was compiled into the package with the value "
+                        "that it had: export it with a tensor in its place",
+                    )
+                values.append(value if value.is_contiguous() else value.contiguous())  # the code takes no other rows
             refuse_gradients(values, where, "compiled code")
             try:
                 return unflatten(run(values.copy()), out_spec)  # which is emptied

@@ -49,6 +49,8 @@ class ExportedRunner(SavedRunner):
         tree, inputs = _inputs(program, self.path)
         guarded = program.module()
         model = _without_guards(program) or guarded
+        if model is not guarded:
+            _end_behind_guards(guarded)
         for parameter in (*guarded.parameters(), *model.parameters()):
             parameter.requires_grad_(False)
         network = model
@@ -94,10 +96,27 @@ class ExportedRunner(SavedRunner):
         if self._guarded is self._model:
             return
         try:
-            with self._torch.no_grad():
+            with self._torch.no_grad(), contextlib.suppress(_Kept):
                 self._guarded(*args, **named)
         except (AssertionError, RuntimeError) as failure:
             raise FtnPytorchError("SHAPE", f"{where}: torch refuses these inputs: {message(failure)}") from failure
+
+
+class _Kept(Exception):
+    """All guards have been kept."""
+
+
+def _end() -> None:
+    raise _Kept
+
+
+def _end_behind_guards(guarded: Any) -> None:
+    """Cut off what the program computes: it would change its state, and draw random numbers, once more."""
+    graph = guarded.graph
+    first = next(each for each in graph.nodes if each.op not in ("placeholder", "get_attr", "call_module"))
+    with graph.inserting_before(first):
+        graph.call_function(_end)
+    guarded.recompile()
 
 
 def _without_guards(program: Any) -> Any:

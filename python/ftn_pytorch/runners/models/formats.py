@@ -107,15 +107,18 @@ def _identify_archive(path: str) -> str:
 
 
 class Archive:
-    """A zip archive of torch. All entries are in one folder, whose name is free: "net/code/...", "net/data.pkl"."""
+    """A zip archive of torch, which is open as long as this lives: its table may be long.
+
+    All entries are in one folder, whose name is free: "net/code/...", "net/data.pkl".
+    """
 
     def __init__(self, path: str, content: bytes | None = None) -> None:
         """``content``: of an archive inside the file."""
-        self.path, self._content = path, content
+        self.path = path
         try:
-            with self._open() as archive:
-                entries = archive.namelist()
-                unpacked = sum(each.file_size for each in archive.infolist() if each.compress_type)
+            self._archive = zipfile.ZipFile(path if content is None else io.BytesIO(content))
+            entries = self._archive.namelist()
+            unpacked = sum(each.file_size for each in self._archive.infolist() if each.compress_type)
         except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as failure:
             raise self._damaged(failure) from failure
         size = os.path.getsize(path) if content is None else len(content)
@@ -129,8 +132,7 @@ class Archive:
     def read(self, name: str) -> bytes:
         """Content of one entry; FORMAT if it is damaged or not there."""
         try:
-            with self._open() as archive:
-                return archive.read(self._entries[name])
+            return self._archive.read(self._entries[name])
         except (zipfile.BadZipFile, OSError, KeyError, ValueError, NotImplementedError, EOFError) as failure:
             raise self._damaged(failure) from failure
 
@@ -140,9 +142,6 @@ class Archive:
             return json.loads(self.read(name))
         except ValueError as failure:
             raise self._damaged(f"{name} in it is no JSON: {failure}") from failure
-
-    def _open(self) -> zipfile.ZipFile:
-        return zipfile.ZipFile(self.path if self._content is None else io.BytesIO(self._content))
 
     def _damaged(self, why: object) -> FtnPytorchError:
         return FtnPytorchError("FORMAT", f"{self.path} is a damaged archive ({why}); write it again")
