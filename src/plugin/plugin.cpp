@@ -62,7 +62,7 @@ const char* torch_library() {
   return file.c_str();
 }
 
-std::optional<int64_t> step_of(int64_t step) { return step < 0 ? std::nullopt : std::optional<int64_t>(step); }
+std::optional<int64_t> step_of(int64_t step) { return step == -1 ? std::nullopt : std::optional<int64_t>(step); }
 
 Answer& answer_of(const fpt_direct_answer& answer) { return *static_cast<Answer*>(answer.owner); }
 

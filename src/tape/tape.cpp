@@ -152,6 +152,7 @@ void Tape::run(Frame& frame, const std::vector<double>& numbers, bool is_capture
           stack.push_back(sizes_of(argument, batch));
           break;
       }
+    if (operation.check) operation.check(operation.handle->schema(), stack);
     if (operation.handle)
       operation.handle->callBoxed(stack);
     else

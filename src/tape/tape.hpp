@@ -67,12 +67,16 @@ struct Argument {
   c10::IValue value;
 };
 
+/// Looks at the arguments of a call, and throws where a kernel must not get them.
+using Check = void (*)(const c10::FunctionSchema& schema, const torch::jit::Stack& stack);
+
 /// One call. A result goes into a slot, a list of tensors into several; -1: it is not needed.
 struct Operation {
   std::optional<c10::OperatorHandle> handle;
   std::function<void(torch::jit::Stack&)> own;  ///< in place of a handle: arguments on the stack become results
   std::vector<Argument> arguments;
   std::vector<std::vector<int32_t>> results;
+  Check check = nullptr;
 };
 
 /// Memory of one run: the slots hold constants all the time, and other tensors as long as a call needs them.

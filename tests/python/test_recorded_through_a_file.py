@@ -97,8 +97,6 @@ def test_the_numbers_of_the_script(case, request, tmp_path, program):
 
 
 def in_python(run):
-    settings = torch.load(run.file, weights_only=True)["recording"]["settings"]
-    torch.use_deterministic_algorithms(settings["deterministic"])
     saved = load_recording(run.file)
     for call in run.calls:
         if call.restore:

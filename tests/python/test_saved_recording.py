@@ -191,6 +191,11 @@ def test_fortran_sees_it_through_python(file):
     assert train(*samples(1)[0])[1] > 0
     module.bind("ftn_pytorch_set", 0)[0](name="lr", value=0.5)
     assert module.bind("ftn_pytorch_get", 0)[0](name="lr") == 0.5
+    for given in (("lr",), ("lr", torch.ones(3)), (1, 0.5), ("lr", 0.5, 0.5)):
+        with pytest.raises(FtnPytorchError, match="takes a name and a number"):
+            module.bind("ftn_pytorch_set", 0)[0](*given)
+    with pytest.raises(FtnPytorchError, match="takes the name of a number"):
+        module.bind("ftn_pytorch_get", 0)[0]()
     for options in ({"training": True}, {"compile": True}):
         with pytest.raises(FtnPytorchError, match="is a saved recording"):
             _embed.load(0, file, options, {})

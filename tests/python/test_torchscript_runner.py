@@ -194,6 +194,31 @@ def test_a_parameter_that_is_a_section_is_trained_alone(save, kind):
     assert (whole[:, :2] < 1).all() and torch.equal(whole[:, 2], torch.ones(4))
 
 
+def test_a_method_with_the_name_of_one_of_torch_is_that_of_the_model(save):
+    class Halves(torch.nn.Module):
+        def forward(self, x):
+            return x
+
+        @torch.jit.export
+        def half(self, x):
+            return x / 2
+
+        @torch.jit.export
+        def eval(self, x):
+            return x + 1
+
+    runner = load(save(Halves()))
+    for _ in range(2):
+        assert torch.equal(call(runner, "half", X), X / 2) and torch.equal(call(runner, "eval", X), X + 1)
+        assert torch.equal(call(runner, FORWARD, X), X)
+    assert list(runner.signature("half").parameters) == ["x"]
+
+
+def test_a_file_without_a_name_is_not_restored(save, net, fails):
+    with fails("FILE", "the name of the checkpoint is empty"):
+        load(save(net)).restore("")
+
+
 def test_settings_of_the_optimizer_are_passed_on(save, net):
     plain, heavy = load(save(net)), load(save(net))
     call(plain, "ftn_pytorch_create_optimizer_sgd", 0.1)

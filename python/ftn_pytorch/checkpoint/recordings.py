@@ -18,6 +18,7 @@ from typing import Any
 import torch
 
 from ..errors import FtnPytorchError
+from ..recording import kernel_settings
 from ..recording.distinct import changes, distinct
 from ..recording.portable import Kept, Plain, Unsavable, identity, portable
 from ..recording.recorded_call import Tape
@@ -67,7 +68,7 @@ class Writer:
             "torch": torch.__version__.partition("+")[0],
             "script": self._script,
             "default_dtype": str(torch.get_default_dtype()).removeprefix("torch."),
-            "settings": settings(),
+            "settings": kernel_settings.current(),
             "description": _description(about),
             "functions": dict(functions),
             "parameters": [(each.replace("/", "."), each) for each in dict.fromkeys(_parameters(self._state))],
@@ -88,15 +89,6 @@ def live(checkpoint: Checkpoint, path: str) -> tuple[Collector, dict[str, Any], 
 def refusal(name: str, why: str) -> FtnPytorchError:
     """The failure for a function that no file can hold."""
     return FtnPytorchError("HOOK", f"{name} cannot be saved: {why}")
-
-
-def settings() -> dict[str, Any]:
-    """Settings of kernels on which numbers depend."""
-    return {
-        "deterministic": torch.are_deterministic_algorithms_enabled(),
-        "matmul_precision": torch.get_float32_matmul_precision(),
-        "cudnn_tf32": torch.backends.cudnn.allow_tf32,
-    }
 
 
 def save_recording(path: str, functions: Mapping[str, Callable], names: Mapping[str, Any] | None = None) -> str:

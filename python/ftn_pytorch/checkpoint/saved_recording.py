@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
+import os
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import torch
 
 from ..errors import FtnPytorchError, did_you_mean
+from ..recording import kernel_settings
 from ..recording.arguments import leaves
 from ..recording.saved_tape import Misfit, SavedTape
 from ..script.conventions import FORWARD, TRAIN
-from ..system import log
 from . import archive, description, file, recordings, resumption
 from .base import NOT_UNDERSTOOD, Checkpoint, not_understood
 
@@ -63,10 +63,15 @@ class SavedRecording(Checkpoint):
                 f"{self._file} has format {recording['version']} of recordings, this version of ftn_pytorch reads "
                 f"format {recordings.FORMAT}",
             )
+        held = sum(
+            len(tape["operations"]) + len(tape["constants"]) for all in recording["functions"].values() for tape in all
+        )
+        if held > os.path.getsize(self._file):  # one of them may stand in the file once, and be named often
+            raise FtnPytorchError("FORMAT", f"{self._file} names {held} operators and tensors, more than it holds")
         self.script: str = recording["script"]
         self.torch: str = recording["torch"]
         self._recording = recording
-        self._default_dtype = getattr(torch, recording["default_dtype"])
+        self._settings = kernel_settings.of_file(recording)
         self._tapes = {
             name: [SavedTape(each, f"{name} of {self._file}", self._device) for each in tapes]
             for name, tapes in recording["functions"].items()
@@ -79,12 +84,6 @@ class SavedRecording(Checkpoint):
         }
         arrays = content.parts["arrays"]
         self._used = {name: each for name, each in arrays.items() if each.untyped_storage().data_ptr() in memory}
-        for name, value in recordings.settings().items():
-            if recording["settings"][name] != value:
-                log.job_warning(
-                    f"{self._file} was recorded with {name} = {recording['settings'][name]!r}, and it is {value!r} "
-                    "here: numbers may differ in the last digits"
-                )
         self._take(content)
 
     def _take(self, content: _Content) -> None:
@@ -138,7 +137,7 @@ class SavedRecording(Checkpoint):
             raise FtnPytorchError(
                 "HOOK", f"{self._file} has no function {name}; it has {there}{did_you_mean(name, self._tapes)}"
             )
-        with self._alone, self._with_default_dtype():
+        with self._alone, kernel_settings.held(self._settings):
             fitting, misfits, other_way = [], [], ""
             for tape in tapes:
                 given = _in_order(tape, args, named)
@@ -168,15 +167,6 @@ class SavedRecording(Checkpoint):
         there = "; ".join(self.described(name))
         advice = "; load(..., dtype=...) converts real arrays on their way in" if status == "DTYPE" else ""
         return FtnPytorchError(status, f"{name} of {self._file} is given {shown}; its recordings take: {there}{advice}")
-
-    @contextlib.contextmanager
-    def _with_default_dtype(self) -> Iterator[None]:
-        before = torch.get_default_dtype()
-        torch.set_default_dtype(self._default_dtype)
-        try:
-            yield
-        finally:
-            torch.set_default_dtype(before)
 
     def get_number(self, name: str) -> float:
         """A number of an optimizer, by its name ("opt.0.lr") or an end of that which no other has ("lr")."""

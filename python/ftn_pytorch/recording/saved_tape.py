@@ -14,7 +14,7 @@ import torch
 from ..errors import FtnPytorchError
 from ..ranks import sums
 from ..system import private_names
-from . import any_batch, portable
+from . import any_batch, portable, trusting_kernels
 from .portable import Plain
 from .traced_numbers import COMPUTES, CONSTANT, EQUAL, LESS, NEGATE, NUMBER, SLOT
 
@@ -201,6 +201,8 @@ def _call(operator: Any, values: list[Any]) -> Any:
     declared = private_names.schema_of(operator).arguments
     if private_names.schema_of(operator).name == sums.NAME:
         return sums.average_here(*values)
+    if check := trusting_kernels.check_of(private_names.schema_of(operator).name):
+        check({each.name: value for value, each in zip(values, declared)})
     plain = [value for value, each in zip(values, declared) if not each.kwarg_only]
     named = {each.name: value for value, each in zip(values, declared) if each.kwarg_only}
     return operator(*plain, **named)

@@ -14,7 +14,8 @@ namespace {
 using c10::IValue;
 
 constexpr uint64_t most_values = 5'000'000;        // that are made or noted; torch takes up to 200 bytes for one
-constexpr uint64_t most_occurrences = 20'000'000;  // of them in the result
+constexpr uint64_t most_occurrences = 20'000'000;  // of them in the result, where each reference to one counts
+constexpr uint64_t occurrences_of_a_byte = 8;      // so that a small file takes little
 constexpr uint32_t largest_depth = 200;
 
 [[noreturn]] void refuse_value(const std::string& reason) { fail(FPT_ERR_FORMAT, reason); }
@@ -150,11 +151,12 @@ class PickleReader {
       refuse_value("a name of Python or a storage stands where a value must be");
   }
 
-  static void hold(Extent& extent, const Item& item) {
+  void hold(Extent& extent, const Item& item) const {
     extent.occurrences += item.extent ? item.extent->occurrences : 1;
     extent.depth = std::max(extent.depth, item.extent ? item.extent->depth + 1 : 1);
     extent.has_symbol = extent.has_symbol || is_symbol(item.value) || (item.extent && item.extent->has_symbol);
-    if (extent.occurrences > most_occurrences) refuse_value("it has too many values");
+    if (extent.occurrences > std::min(most_occurrences, occurrences_of_a_byte * bytes_.size()))
+      refuse_value("it has too many values");
     if (extent.depth > largest_depth) refuse_value("it is nested too deeply");
   }
   Item& top_to_fill() {

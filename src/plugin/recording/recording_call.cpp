@@ -116,11 +116,12 @@ RecordedCall::RecordedCall(const Settings& settings, RecordedFunction& function,
   add(targets, "target");
 }
 
-void RecordedCall::run(RecordingState& state) {
+void RecordedCall::run(RecordingState& state, const CallSettings& settings) {
   choose(state);
   const SavedTape& tape = recorded_->tape;
   require_writable();
   require_flat(tape.result, function_.label);
+  const CallSettings::Hold settings_of_the_file(settings);
   recording::Frame frame = take_frame(*recorded_);
   for (std::size_t i = 0; i < tape.inputs.size(); ++i) set_input(frame, tape.inputs[i], i);
   std::optional<GraphRun> launched;

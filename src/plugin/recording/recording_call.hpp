@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "plugin/frame.hpp"
+#include "plugin/recording/call_settings.hpp"
 #include "plugin/recording/device_graph.hpp"
 #include "plugin/recording/over_ranks.hpp"
 #include "plugin/recording/recording_state.hpp"
@@ -38,12 +39,13 @@ class RecordedCall {
   /// Arguments as tensors. FPT_ERR_KIND, _STRIDE and others of an input.
   RecordedCall(const Settings& settings, RecordedFunction& function, Inputs inputs, Inputs targets);
 
-  /// Run the recording that takes these arguments; gradients become arrays of the state.
+  /// Run the recording that takes these arguments, under the settings of its file; gradients become arrays of the
+  /// state.
   ///
   /// FPT_ERR_SIGNATURE, _DTYPE, _SHAPE, _ARGUMENT where none does, FPT_ERR_HOOK where a step of an optimizer would go
   /// another way or gradients are not there as they were, FPT_ERR_INPUT_MODIFIED for an input that it writes and that
   /// is not described so, FPT_ERR_RESULT_TYPE for results in several levels. What an operator throws.
-  void run(RecordingState& state);
+  void run(RecordingState& state, const CallSettings& settings);
 
   /// What comes out.
   c10::IValue result() const;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "plugin/recording/recording_model.hpp"
 
-#include <ATen/Context.h>
-
+#include <charconv>
 #include <filesystem>
 
 #include "plugin/answer.hpp"
@@ -22,30 +21,13 @@ constexpr const char* parameters_function = "ftn_pytorch_parameters";
 constexpr int64_t format_of_recordings = 2;
 constexpr double seconds_for_ranks = 1800;  // as TIMEOUT of ranks/communicator.py
 
-/// The settings of kernels on which the numbers of a recording depend. They are those of the process.
-///
-/// All of them are looked at before the first is set: a file that is refused changes nothing.
-void apply_settings(const c10::IValue& recording) {
-  const c10::IValue settings = entry_in(recording, "settings");
-  const bool deterministic = logical_in(entry_in(settings, "deterministic"), "\"deterministic\"");
-  const bool cudnn_tf32 = logical_in(entry_in(settings, "cudnn_tf32"), "\"cudnn_tf32\"");
-  const c10::IValue precision_entry = entry_in(settings, "matmul_precision");
-  const std::string& precision = text_in(precision_entry, "\"matmul_precision\"");
-  if (precision != "highest" && precision != "high" && precision != "medium")
-    fail(FPT_ERR_FORMAT, "\"matmul_precision\" is ", as_utf8(precision.substr(0, 100)));
-  const c10::IValue dtype_entry = entry_in(recording, "default_dtype");
-  const std::string& dtype = text_in(dtype_entry, "\"default_dtype\"");
-  if (dtype != "float32" && dtype != "float64" && dtype != "float16" && dtype != "bfloat16")
-    fail(FPT_ERR_FORMAT, "\"default_dtype\" is ", as_utf8(dtype.substr(0, 100)));
-  const at::ScalarType type = dtype == "float32"   ? at::kFloat
-                              : dtype == "float64" ? at::kDouble
-                              : dtype == "float16" ? at::kHalf
-                                                   : at::kBFloat16;
-  at::Context& torch = at::globalContext();
-  torch.setDeterministicAlgorithms(deterministic, false);
-  torch.setAllowTF32CuDNN(cudnn_tf32);
-  torch.setFloat32MatmulPrecision(precision);
-  c10::set_default_dtype(c10::scalarTypeToTypeMeta(type));
+/// The step that a description begins with; -1 for a file without.
+int64_t step_in(std::string_view description) {
+  constexpr std::string_view start = "{\"step\": ";
+  int64_t step = -1;
+  if (description.substr(0, start.size()) == start)
+    std::from_chars(description.data() + start.size(), description.data() + description.size(), step);
+  return step;
 }
 
 std::string text_of_argument(Inputs inputs, int32_t index, const char* function) {
@@ -104,7 +86,7 @@ std::unique_ptr<RecordingModel::Loaded> RecordingModel::read() const {
       }
     }
     read_parameters(recording, *made);
-    apply_settings(recording);
+    made->settings.emplace(recording, settings_.device && settings_.device->is_cuda());
   } catch (const Error& error) {
     if (error.status() != FPT_ERR_FORMAT) throw;
     fail(FPT_ERR_FORMAT, settings_.file, " is no recording that can be run: ", error.text());
@@ -153,7 +135,7 @@ void RecordingModel::call(std::string_view name, Inputs inputs, int32_t, fpt_dir
 void RecordingModel::run(RecordedFunction& function, Inputs inputs, fpt_direct_answer& answer) {
   const OverRanks::Call ranks(*function.over_ranks);
   RecordedCall call(settings_, function, inputs, {nullptr, 0});
-  call.run(loaded_->state);
+  call.run(loaded_->state, *loaded_->settings);
   std::unique_ptr<Answer> results = take_answer();
   results->set(call.result(), function.label);
   call.finish(call.tensors());
@@ -168,7 +150,7 @@ TrainedStep RecordingModel::train(Inputs inputs, Inputs targets) {
     RecordedFunction& function = this->function(train_function);
     const OverRanks::Call ranks(*function.over_ranks);
     RecordedCall call(settings_, function, inputs, targets);
-    call.run(loaded_->state);
+    call.run(loaded_->state, *loaded_->settings);
     const TrainedStep step = call.trained();
     call.finish(call.tensors());
     return step;
@@ -215,8 +197,10 @@ int64_t RecordingModel::restore(const std::string& file, bool fallback, std::opt
   require_checkpoint(path);
   const std::unique_lock lock(mutex_);
   if (!std::filesystem::is_directory(path)) {
-    loaded_->state.restore(read_archive(path), path, loaded_->arrays, loaded_->numbers);
-    return -1;
+    ArchiveContent content = read_archive(path);
+    const int64_t taken = step_in(content.description);
+    loaded_->state.restore(std::move(content), path, loaded_->arrays, loaded_->numbers);
+    return taken;
   }
   std::unique_ptr<CheckpointFolder>& known = folders_[path];
   if (!known) known = std::make_unique<CheckpointFolder>(path);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 
 #include "plugin/recording/checkpoint_folder.hpp"
 #include "plugin/recording/recording_call.hpp"
@@ -29,6 +30,7 @@ class RecordingModel : public Model {
   /// What a file holds, ready to be used.
   struct Loaded {
     RecordingState state;
+    std::optional<CallSettings> settings;
     std::map<std::string, RecordedFunction, std::less<>> functions;
     std::map<std::string, at::Tensor> arrays;                     ///< those that tapes use
     std::set<std::size_t> numbers;                                ///< places of those that tapes use

@@ -10,6 +10,7 @@
 
 #include "plugin/recording/pieces.hpp"
 #include "plugin/recording/plain_values.hpp"
+#include "plugin/tensors.hpp"
 
 namespace fpt::direct {
 namespace {

@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <array>
 #include <sstream>
+#include <unordered_map>
 
 #include "plugin/recording/plain_values.hpp"
 #include "plugin/recording/saved_argument.hpp"
+#include "plugin/recording/trusting_kernels.hpp"
 
 namespace fpt::direct {
 namespace {
@@ -33,54 +35,68 @@ void require_allowed(const std::string& name, const std::string& overload) {
 }
 
 /// Which slots hold something, call after call. Those of constants are the same in every run, so nothing replaces them.
+///
+/// They get new numbers without gaps: what a run takes follows from what a file holds, and not from what it says.
 class Slots {
  public:
-  explicit Slots(int64_t count)
-      : is_set_(static_cast<std::size_t>(count)), is_constant_(static_cast<std::size_t>(count)) {}
+  explicit Slots(int64_t count) : count_(count) {}
 
-  void set_constant(int64_t slot) {
-    set(slot);
-    is_constant_[place(slot)] = true;
+  int32_t set_constant(int64_t slot) {
+    const int32_t place = set(slot);
+    slots_[slot].is_constant = true;
+    return place;
   }
-  void set(int64_t slot) {
-    require_free(slot);
-    is_set_[place(slot)] = true;
+  int32_t set(int64_t slot) {
+    if (slot < 0 || slot >= count_) fail(FPT_ERR_FORMAT, "there is no slot ", slot);
+    Slot& found = slots_.try_emplace(slot, Slot{static_cast<int32_t>(slots_.size()), false, false}).first->second;
+    require_free(slot, found);
+    found.is_set = true;
+    return found.place;
   }
-  void require(int64_t slot) const {
-    if (!is_set_[place(slot)]) fail(FPT_ERR_FORMAT, "slot ", slot, " is used before anything is in it");
+  int32_t require(int64_t slot) const {
+    if (slot < 0 || slot >= count_) fail(FPT_ERR_FORMAT, "there is no slot ", slot);
+    const auto found = slots_.find(slot);
+    if (found == slots_.end() || !found->second.is_set)
+      fail(FPT_ERR_FORMAT, "slot ", slot, " is used before anything is in it");
+    return found->second.place;
   }
-  void take(int64_t slot) {
-    require(slot);
-    require_free(slot);
-    is_set_[place(slot)] = false;
+  int32_t take(int64_t slot) {
+    const int32_t place = require(slot);
+    require_free(slot, slots_[slot]);
+    slots_[slot].is_set = false;
+    return place;
   }
+  /// How many a run needs.
+  int32_t size() const noexcept { return static_cast<int32_t>(slots_.size()); }
 
  private:
-  void require_free(int64_t slot) const {
-    if (is_constant_[place(slot)]) fail(FPT_ERR_FORMAT, "slot ", slot, " is that of a constant, and would change");
-  }
-  std::size_t place(int64_t slot) const {
-    if (slot < 0 || slot >= static_cast<int64_t>(is_set_.size())) fail(FPT_ERR_FORMAT, "there is no slot ", slot);
-    return static_cast<std::size_t>(slot);
+  struct Slot {
+    int32_t place;
+    bool is_set, is_constant;
+  };
+
+  static void require_free(int64_t slot, const Slot& found) {
+    if (found.is_constant) fail(FPT_ERR_FORMAT, "slot ", slot, " is that of a constant, and would change");
   }
 
-  std::vector<bool> is_set_, is_constant_;
+  int64_t count_;
+  std::unordered_map<int64_t, Slot> slots_;
 };
 
-void require_formula(const Formula& formula, const Slots& slots, std::size_t numbers) {
-  for (const Formula::Step& step : formula.steps) {
-    if (step.code == Formula::Code::slot) slots.require(step.index);
+void place_formula(Formula& formula, const Slots& slots, std::size_t numbers) {
+  for (Formula::Step& step : formula.steps) {
+    if (step.code == Formula::Code::slot) step.index = slots.require(step.index);
     if (step.code == Formula::Code::number && (step.index < 0 || static_cast<std::size_t>(step.index) >= numbers))
       fail(FPT_ERR_FORMAT, "there is no number ", step.index);
   }
 }
 
-void require_argument(const Argument& argument, Slots& slots, std::size_t numbers, bool has_batch) {
-  if (argument.kind == Argument::Kind::slot) slots.require(argument.index);
-  if (argument.kind == Argument::Kind::last) slots.take(argument.index);
-  for (const int32_t slot : argument.items)
-    if (slot >= 0 || !argument.may_be_none) slots.require(slot);
-  for (const Formula& each : argument.formulas) require_formula(each, slots, numbers);
+void place_argument(Argument& argument, Slots& slots, std::size_t numbers, bool has_batch) {
+  if (argument.kind == Argument::Kind::slot) argument.index = slots.require(argument.index);
+  if (argument.kind == Argument::Kind::last) argument.index = slots.take(argument.index);
+  for (int32_t& slot : argument.items)
+    if (slot >= 0 || !argument.may_be_none) slot = slots.require(slot);
+  for (Formula& each : argument.formulas) place_formula(each, slots, numbers);
   const bool has_size = argument.kind == Argument::Kind::fraction || !argument.sizes.empty();
   if (has_size && !has_batch) fail(FPT_ERR_FORMAT, "a size follows from that of a batch, and there is none");
 }
@@ -132,7 +148,7 @@ class TapeReader {
     SavedTape made{has_batch_,
                    least(),
                    std::move(inputs),
-                   recording::Tape(static_cast<int32_t>(count_of_slots()), std::move(constants), std::move(operations)),
+                   recording::Tape(slots_.size(), std::move(constants), std::move(operations)),
                    {},
                    {},
                    std::move(numbers),
@@ -174,31 +190,27 @@ class TapeReader {
     return count;
   }
 
-  int32_t set_slot(const c10::IValue& value) const {
-    const int64_t slot = integer_in(value, "a slot");
-    slots_.require(slot);
-    return static_cast<int32_t>(slot);
-  }
+  int32_t set_slot(const c10::IValue& value) const { return slots_.require(integer_in(value, "a slot")); }
 
   std::vector<std::pair<int32_t, at::Tensor>> read_constants() {
     std::vector<std::pair<int32_t, at::Tensor>> made;
     for (const c10::IValue& each : items_in(entry("constants"), "\"constants\"")) {
       const std::vector<c10::IValue> pair = parts_in(each, 2, "a constant");
-      const int64_t slot = integer_in(pair[0], "a slot");
-      slots_.set_constant(slot);
-      made.emplace_back(static_cast<int32_t>(slot), tensor_in(pair[1], "a constant"));
+      const int32_t slot = slots_.set_constant(integer_in(pair[0], "a slot"));
+      made.emplace_back(slot, tensor_in(pair[1], "a constant"));
     }
     return made;
   }
 
-  static SavedGradient gradient(const c10::IValue& value,
-                                const std::vector<std::pair<int32_t, at::Tensor>>& constants) {
+  SavedGradient gradient(const c10::IValue& value, const std::vector<std::pair<int32_t, at::Tensor>>& constants) const {
     const std::vector<c10::IValue> pair = parts_in(value, 2, "a gradient");
     SavedGradient made{text_in(pair[0], "the name of a gradient"), {}};
     const int64_t slot = integer_in(pair[1], "a slot");
+    if (slot == -1) return made;
+    const int32_t wanted = slots_.require(slot);
     for (const auto& [place, tensor] : constants)
-      if (place == slot) made.tensor = tensor;
-    if (slot != -1 && !made.tensor.defined()) fail(FPT_ERR_FORMAT, "a gradient is no constant");
+      if (place == wanted) made.tensor = tensor;
+    if (!made.tensor.defined()) fail(FPT_ERR_FORMAT, "a gradient is no constant");
     return made;
   }
 
@@ -214,9 +226,7 @@ class TapeReader {
     }
     if (parts.size() != 6) fail(FPT_ERR_FORMAT, "an input lacks its type, its sizes or its strides");
     made.is_tensor = true;
-    const int64_t slot = integer_in(parts[2], "a slot");
-    slots_.set(slot);
-    made.slot = static_cast<int32_t>(slot);
+    made.slot = slots_.set(integer_in(parts[2], "a slot"));
     made.dtype = read_dtype(text_in(parts[3], "an element type"));
     made.sizes = read_sizes(parts[4]);
     made.strides = read_sizes(parts[5]);
@@ -263,8 +273,8 @@ class TapeReader {
     recording::Branch made{static_cast<recording::Branch::Code>(code), read_formula(parts[1]), read_formula(parts[2]),
                            logical_in(parts[3], "the outcome of a comparison")};
     const Slots none(0);  // nothing has run yet
-    require_formula(made.left, none, count_of_numbers_);
-    require_formula(made.right, none, count_of_numbers_);
+    place_formula(made.left, none, count_of_numbers_);
+    place_formula(made.right, none, count_of_numbers_);
     return made;
   }
 
@@ -279,6 +289,7 @@ class TapeReader {
       } else {
         require_allowed(name, overload);
         made.handle = handle_of(name, overload, text_in(parts[2], "the schema of an operator"));
+        made.check = check_of(name);
       }
       complete(made, made.handle ? made.handle->schema() : own_schema(), parts);
       return made;
@@ -296,14 +307,13 @@ class TapeReader {
       fail(FPT_ERR_FORMAT, "it has ", schema.returns().size(), " results, and not ", results.size());
     for (std::size_t i = 0; i < arguments.size(); ++i) {
       made.arguments.push_back(read_argument(arguments[i], schema.arguments()[i], context_));
-      require_argument(made.arguments.back(), slots_, count_of_numbers_, has_batch_);
+      place_argument(made.arguments.back(), slots_, count_of_numbers_, has_batch_);
     }
     for (const c10::IValue& each : results) {
       std::vector<int32_t> places;
       for (const c10::IValue& slot : items_in(each, "the slots of a result")) {
         const int64_t number = integer_in(slot, "a slot");
-        if (number != -1) slots_.set(number);
-        places.push_back(static_cast<int32_t>(number));
+        places.push_back(number == -1 ? -1 : slots_.set(number));
       }
       made.results.push_back(std::move(places));
     }

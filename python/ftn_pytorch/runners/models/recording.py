@@ -62,8 +62,8 @@ class RecordingRunner(Runner):
 
     def find(self, name: str) -> Callable | None:
         own: dict[str, Callable] = {
-            SET: self._recording.set_number,
-            GET: self._recording.get_number,
+            SET: self._set,
+            GET: self._get,
             SAVE: self.save,
             RESTORE: self.restore,
             PARAMETERS: self._recording.parameters,
@@ -71,6 +71,16 @@ class RecordingRunner(Runner):
         if name in own:
             return own[name]
         return functools.partial(self._recording.call, name) if name in self._recording.functions() else None
+
+    def _set(self, name: Any = None, value: Any = None, *others: Any) -> None:
+        if others or not isinstance(name, str) or not isinstance(value, (int, float)):
+            raise FtnPytorchError("SIGNATURE", f"{SET} takes a name and a number")
+        self._recording.set_number(name, value)
+
+    def _get(self, name: Any = None, *others: Any) -> float:
+        if others or not isinstance(name, str):
+            raise FtnPytorchError("SIGNATURE", f"{GET} takes the name of a number of an optimizer")
+        return self._recording.get_number(name)
 
     def functions(self) -> list[str]:
         return [*self._recording.functions(), SET, GET]

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from ...errors import FtnPytorchError, summary, trace
-from ...ranks import own_rank
 from ...script import loading, parameters
 from ...script.conventions import FORWARD, RESTORE, SAVE, TRAIN, Convention
 from ...script.framework import TORCH, import_torch
@@ -72,9 +71,9 @@ class TorchScriptRunner(Runner):
 
     def restore(self, file: str, fallback: bool = False, step: int | None = None) -> int | None:
         """Read a checkpoint, or what ``save`` wrote; an optimizer keeps its state if there is none in it."""
-        from ...checkpoint.file import description
+        from ...checkpoint.file import description, resolve
 
-        path = os.path.abspath(own_rank.with_rank(file))
+        path = resolve(file)
         if not os.path.isfile(path) or fallback or step is not None or description(path) is not None:
             return self._kept().restore(path, step=step, fallback=fallback)
         self._copy_from(loading.find(path))
@@ -115,7 +114,7 @@ class TorchScriptRunner(Runner):
         own: dict[str, Callable] = {TRAIN: self._train, SAVE: self.save, RESTORE: self.restore}
         if name in own:
             return own[name]
-        return getattr(self._model, name) if name in self._methods() else parameters.own_function(self, name)
+        return self._method(name) if name in self._methods() else parameters.own_function(self, name)
 
     def networks(self) -> dict[str, Any]:
         return {"": self._model}
@@ -157,8 +156,14 @@ class TorchScriptRunner(Runner):
     def _methods(self) -> list[str]:
         return [name for name in private_names.script_methods(self._model) if not name.startswith("_")]
 
+    def _method(self, name: str) -> Any:
+        """A method of the model, also where torch.nn.Module has one of that name, which comes first otherwise."""
+        found = type(self._model).__getattr__(self._model, name)
+        vars(self._model).pop(name, None)  # where torch has kept it, in front of that of torch.nn.Module
+        return found
+
     def _schema(self, name: str) -> Any:
-        return getattr(self._model, "forward" if name == FORWARD else name).schema
+        return (self._model.forward if name == FORWARD else self._method(name)).schema
 
     def _read(self, path: str) -> tuple[Any, bytes]:
         """The model of a file, and the state of an optimizer or nothing."""

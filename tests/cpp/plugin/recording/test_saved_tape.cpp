@@ -104,11 +104,12 @@ TEST(SavedTape, RunsWithAnyBatch) {
   const SavedTape made = read(tape());
   for (const int64_t batch : {1, 4, 33}) {
     recording::Frame frame = made.tape.frame();
-    frame.slots[0] = at::ones({batch, 3});
+    const auto in_slot = [&frame](int32_t slot) -> IValue& { return frame.slots[static_cast<std::size_t>(slot)]; };
+    in_slot(made.inputs[0].slot) = at::ones({batch, 3});
     made.tape.run(frame, {0.5, 16}, false, batch);
-    const at::Tensor sum = frame.slots[15].toTensor(), filled = frame.slots[11].toTensor();
+    const at::Tensor sum = in_slot(made.results[0]).toTensor(), filled = in_slot(made.results[1]).toTensor();
     // m = ones @ constant; v = (2 lr + 1) m / (3 B), w = v * 2 / B; the first of the halves of cat(v, w) is v
-    const at::Tensor row = at::ones({1, 3}).mm(made.tape.frame().slots[1].toTensor());
+    const at::Tensor row = at::ones({1, 3}).mm(made.tensors[0]);
     EXPECT_NEAR(sum.item<float>(), 2 * row.sum().item<float>() / 3, 1e-4) << batch;
     EXPECT_EQ(filled[1].item<float>(), static_cast<float>(batch + 1));
   }

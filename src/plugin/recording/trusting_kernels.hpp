@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: MIT
+/// Kernels of torch that take the memory behind a tensor for granted, and what is looked at before one of them runs.
+/// recording/trusting_kernels.py does the same in Python.
+#pragma once
+
+#include <string_view>
+
+#include "tape/tape.hpp"
+
+namespace fpt::direct {
+
+/// What to look at before a call of an operator; null for those that look themselves.
+[[nodiscard]] recording::Check check_of(std::string_view name) noexcept;
+
+}  // namespace fpt::direct

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: MIT
+"""Settings of torch in saved recordings: those of the script, during calls of the file, and never beside them."""
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from ftn_pytorch import load_recording, recorded, save_recording  # noqa: E402
+from ftn_pytorch.recording import kernel_settings  # noqa: E402
+from program_without_python import Program  # noqa: E402
+
+pytestmark = pytest.mark.usefixtures("extension")
+
+OTHERS = {
+    "default_dtype": torch.float64,
+    "deterministic": True,
+    "deterministic_warn_only": True,
+    "mkldnn": False,
+    "mkldnn_deterministic": True,
+    "mkldnn_matmul_fp32": "bf16",
+    "mkldnn_conv_fp32": "tf32",
+    "mkldnn_rnn_fp32": "bf16",
+    "cuda_matmul_fp32": "tf32",
+    "cuda_conv_fp32": "ieee",
+    "cuda_rnn_fp32": "ieee",
+    "fp16_reduction": False,
+    "bf16_reduction": False,
+    "fp16_accumulation": True,
+    "cudnn": False,
+    "cudnn_benchmark": True,
+    "cudnn_deterministic": True,
+}
+"""What is not so where torch starts."""
+
+
+def state():
+    return {**kernel_settings.current(), **kernel_settings._attributes(), "default_dtype": torch.get_default_dtype()}
+
+
+def saved(path):
+    """A file of a function that makes numbers of the default type."""
+
+    @recorded
+    def step(x):
+        return x + torch.full((4,), 0.1)
+
+    for _ in range(9):
+        step(torch.ones(4, dtype=torch.float64))
+    return save_recording(str(path), {"step": step}, names={})
+
+
+def test_settings_of_a_script_hold_in_calls_of_its_file_alone(tmp_path, monkeypatch):
+    before = state()
+    with kernel_settings.held(OTHERS):
+        file = saved(tmp_path / "step.ftr")
+    opened, seen = load_recording(file), []
+    tape = opened._tapes["step"][0]
+    run = tape.run
+    monkeypatch.setattr(tape, "run", lambda *given: seen.append(state()) or run(*given))
+    opened.call("step", torch.ones(4, dtype=torch.float64))
+    monkeypatch.setattr(tape, "run", lambda *given: seen.append(state()) or 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        opened.call("step", torch.ones(4, dtype=torch.float64))
+    for name, value in OTHERS.items():
+        assert [each[name] for each in seen] == [value, value] != [before[name]] * 2, name
+    assert state() == before
+
+
+@pytest.mark.parametrize(
+    ("older", "convolutions", "wanted"),
+    [("highest", True, ("ieee", "ieee", "tf32")), ("high", True, ("tf32", "tf32", "tf32")),
+     ("medium", False, ("bf16", "tf32", "ieee"))],
+)  # fmt: skip
+def test_files_of_an_earlier_version_say_the_same_with_fewer_settings(older, convolutions, wanted):
+    settings = {"deterministic": False, "matmul_precision": older, "cudnn_tf32": convolutions}
+    found = kernel_settings.of_file({"settings": settings, "default_dtype": "float32"})
+    assert wanted == tuple(found[f"{each}_fp32"] for each in ("mkldnn_matmul", "cuda_matmul", "cuda_conv"))
+    with kernel_settings.held(found):
+        now = kernel_settings.current()
+    assert {name: now[name] for name in settings} == settings, "and the earlier version reads it so"
+
+
+def test_without_python_one_file_does_not_change_the_numbers_of_another(tmp_path):
+    build = Path(os.environ.get("FTN_PYTORCH_BUILD_DIR", Path(__file__).parents[2] / "build" / "dev"))
+    if not next(build.glob("lib*/libftn_pytorch_direct.so"), None):
+        pytest.skip("there is no build with a direct path")
+    files = []
+    for dtype in (torch.float64, torch.float32):
+        with kernel_settings.held({"default_dtype": dtype}):
+            files.append(saved(tmp_path / f"{dtype}.ftr"))
+    x = torch.ones(4, dtype=torch.float64)
+    program = Program(build)
+    for file, dtype in zip(files, (torch.float64, torch.float32), strict=True):
+        program.tell("load", file)
+        (found,) = program.call("step", (x,), {}, [x], set(), tmp_path)
+        assert torch.equal(found, x + torch.full((4,), 0.1, dtype=dtype))
+    assert program.end() == 0
+
+
+def test_both_languages_have_the_same_settings():
+    text = (Path(__file__).parents[2] / "src/plugin/recording/call_settings.cpp").read_text()
+    table = text[text.index("constexpr std::array table") :]
+    names = re.findall('"([a-z0-9_]+)"', table[: table.index("\n};")])
+    assert sorted(names) == sorted(OTHERS) == sorted({*state()} - {"matmul_precision", "cudnn_tf32"})
