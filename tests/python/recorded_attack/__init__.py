@@ -34,7 +34,7 @@ def step(x):
 def by_hand() -> dict[str, str]:
     """The cases that were written by hand, by name."""
     text = "".join(each.read_text() for each in sorted((FOLDER / "cases").glob("*.txt")))
-    return {**own_optimizers(), **steps(), **blocks(_with_steps(text))}
+    return {**own_optimizers(), **blocks(_with_steps(text))}
 
 
 def recordable() -> dict[str, str]:
