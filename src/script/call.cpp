@@ -135,8 +135,12 @@ Ref Call::array_value(const fpt_arg& arg, bool writable, const Array& array, std
   if (!is_of_tensors(array.dtype) || is_half(array.dtype))
     fail(FPT_ERR_KIND, label_of(count_, arg), " of ", function_.name, " is ", dtype_fortran_name(array.dtype),
          ", which can be an output but not an input that the script changes: pass it with torch_in");
-  const ScriptForm form{script_.framework, script_.options.same_layout, script_.options.wanted_dtype(array.dtype),
-                        script_.options.copies_inputs, !writable, script_.refers_weakly};
+  const ScriptForm form{script_.framework,
+                        script_.options.same_layout,
+                        script_.options.wanted_dtype(array.dtype),
+                        script_.options.copies_inputs,
+                        !writable,
+                        script_.refers_weakly};
   try {
     if (!array.device.is_host()) {
       if (script_.framework != Framework::torch)
@@ -267,7 +271,8 @@ void Call::throw_failure() {
     if (script_.framework == Framework::numpy && is_value_error &&
         error.text().find("is read-only") != std::string::npos)
       fail(FPT_ERR_INPUT_MODIFIED, error.text(),
-           "\nThe script may change only arrays passed with torch_out: pass it so, or change a copy in the script (x = x.copy()).");
+           "\nThe script may change only arrays passed with torch_out: pass it so, or change a copy in the script (x = "
+           "x.copy()).");
     if (error.status() != FPT_ERR_PYTHON) throw;
     fail(error.status(), with_arguments(error.text()));
   }

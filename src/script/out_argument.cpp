@@ -41,7 +41,8 @@ OutArgument::OutArgument(const Script& script, Function& function, Args outputs,
     if (named && PyDict_GetItemString(object_.get(), output.name))
       fail(FPT_ERR_ARGUMENT, "two outputs of ", function.name, " are called \"", output.name, "\"");
     const Array array = placed_array_of(output);
-    const ScriptForm form{script.framework, script.options.same_layout, array.dtype, false, false, script.refers_weakly};
+    const ScriptForm form{script.framework,    script.options.same_layout, array.dtype, false, false,
+                          script.refers_weakly};
     Ref value;
     try {
       value = function.outputs.at(static_cast<std::size_t>(i)).get(array, form);

@@ -159,6 +159,10 @@ def test_out_counts_only_as_a_keyword_parameter(load, parameters, has_out):
         ("y = out; y[...] = x", False),
         ("f(x, out=out)", False),
         ("return [out.copy_(x) for _ in x]", False),
+        ("if out is None: out = f(x)\n    f(x, out=out)", False),
+        ("out = f(x) if out is None else out; f(x, out=out)", False),
+        ("if out is None: f(x)\n    else: out = x", True),
+        ("out = f(x) if out is None else x", True),
     ],
 )
 @pytest.mark.parametrize("decorator", ["", "@functools.lru_cache\n"])

@@ -118,6 +118,7 @@ def _has_out(signature: inspect.Signature) -> bool:
 def _neglects(function: Callable, parameter: str) -> bool:
     """Whether a function never mentions a parameter, or gives its name another value (``out = 2 * x``).
 
+    A value for the case that it is None (``if out is None: out = empty_like(x)``) is none for a call with outputs.
     False where there is no source to look at.
     """
     try:
@@ -125,9 +126,16 @@ def _neglects(function: Callable, parameter: str) -> bool:
     except (OSError, TypeError, SyntaxError):
         return False
     nodes = list(ast.walk(tree))
-    changed_in_place = [node.target for node in nodes if isinstance(node, ast.AugAssign)]
+    harmless: list[ast.AST] = [node.target for node in nodes if isinstance(node, ast.AugAssign)]
+    unused = f"{parameter} is None"
+    for node in nodes:
+        if isinstance(node, ast.If) and ast.unparse(node.test) == unused:
+            harmless += [inner for statement in node.body for inner in ast.walk(statement)]
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.IfExp):
+            if ast.unparse(node.value.test) == unused and ast.unparse(node.value.orelse) == parameter:
+                harmless += node.targets
     uses = [node for node in nodes if isinstance(node, ast.Name) and node.id == parameter]
-    is_assigned = any(isinstance(use.ctx, ast.Store) and use not in changed_in_place for use in uses)
+    is_assigned = any(isinstance(use.ctx, ast.Store) and use not in harmless for use in uses)
     return is_assigned or not uses
 
 

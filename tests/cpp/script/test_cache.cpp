@@ -203,20 +203,18 @@ TEST_P(Mutation, OfAnInputIsGoneInTheNextCall) {
 
 INSTANTIATE_TEST_SUITE_P(
     Torch, Mutation,
-    testing::Values(std::pair{"requires_grad_", "x.requires_grad_()"},
-                    std::pair{"backward", "(x.requires_grad_() * 2).sum().backward()"},
-                    std::pair{"gradient", "[x.requires_grad_(), x.sum().backward(), x.requires_grad_(False)]"},
-                    std::pair{"resize_", "x.resize_(1)"}, std::pair{"t_", "x.t_()"},
-                    std::pair{"unsqueeze_", "x.unsqueeze_(0)"}, std::pair{"set_", "x.set_(other)"},
-                    std::pair{"data", "setattr(x, 'data', other)"},
-                    std::pair{"swap_tensors", "torch.utils.swap_tensors(x, other)"},
-                    std::pair{"attribute", "setattr(x, 'note', 1)"},
-                    std::pair{"class", "setattr(x, '__class__', Seen)"},
-                    std::pair{"weak_reference", "kept.append(weakref.ref(x))"},
-                    std::pair{"weak_key", "means.__setitem__(x, 1)"},
-                    std::pair{"kept_in_list", "kept.append(x)"}, std::pair{"kept_view", "kept.append(x.t())"},
-                    std::pair{"kept_graph", "kept.append((x * torch.ones(2, 2, requires_grad=True)).sum())"},
-                    std::pair{"kept_slice_of_data", "kept.append(x.data[0])"}),
+    testing::Values(
+        std::pair{"requires_grad_", "x.requires_grad_()"},
+        std::pair{"backward", "(x.requires_grad_() * 2).sum().backward()"},
+        std::pair{"gradient", "[x.requires_grad_(), x.sum().backward(), x.requires_grad_(False)]"},
+        std::pair{"resize_", "x.resize_(1)"}, std::pair{"t_", "x.t_()"}, std::pair{"unsqueeze_", "x.unsqueeze_(0)"},
+        std::pair{"set_", "x.set_(other)"}, std::pair{"data", "setattr(x, 'data', other)"},
+        std::pair{"swap_tensors", "torch.utils.swap_tensors(x, other)"},
+        std::pair{"attribute", "setattr(x, 'note', 1)"}, std::pair{"class", "setattr(x, '__class__', Seen)"},
+        std::pair{"weak_reference", "kept.append(weakref.ref(x))"}, std::pair{"weak_key", "means.__setitem__(x, 1)"},
+        std::pair{"kept_in_list", "kept.append(x)"}, std::pair{"kept_view", "kept.append(x.t())"},
+        std::pair{"kept_graph", "kept.append((x * torch.ones(2, 2, requires_grad=True)).sum())"},
+        std::pair{"kept_slice_of_data", "kept.append(x.data[0])"}),
     [](const auto& info) { return std::string(info.param.first); });
 
 TEST(OutMutation, AnAttributeOfAnOutputIsGoneInTheNextCall) {
