@@ -27,8 +27,9 @@ struct FloatingPoint {
 /// imported. A program built with -ffpe-trap dies there, and one linked with -ffast-math gets other numbers than plain
 /// Python, because flush-to-zero is a mode of the thread.
 ///
-/// Traps are also a mode of the worker threads of an OpenMP pool that the caller shares with torch. Where traps are
-/// on and such a pool can exist, the workers are treated as the caller's thread is.
+/// Traps and flush-to-zero are also modes of the worker threads of an OpenMP pool that the caller shares with torch.
+/// Where the caller has one of them and such a pool can exist, the workers are treated as the caller's thread is, in a
+/// parallel region before the call and in one after it: they are the program's, and torch must not compute with them.
 ///
 /// The OpenMP team size is restored because torch.set_num_threads, and imports, change it for the whole program. What
 /// they have set holds again in the next call.

@@ -60,7 +60,7 @@ class ObjectTensor : public PythonTensor {
   /// What torch computes with: an array of NumPy would take over an operator that it is on the left of.
   Ref torch_object() override {
     const Ref known = object_.get();
-    if (is_tensor(known.get())) return known;
+    if (is_tensor(known.get())) return object_.get();
     const Array shown = array();
     object_.set(shown.is_protected  // torch protects nothing
                     ? object_on_copy(shown)

@@ -132,8 +132,8 @@ def _neglects(function: Callable, parameter: str) -> bool:
         if isinstance(node, ast.If) and ast.unparse(node.test) == unused:
             harmless += [inner for statement in node.body for inner in ast.walk(statement)]
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.IfExp):
-            if ast.unparse(node.value.test) == unused and ast.unparse(node.value.orelse) == parameter:
-                harmless += node.targets
+            otherwise = node.value.orelse if ast.unparse(node.value.test) == unused else None
+            harmless += node.targets if otherwise and ast.unparse(otherwise) == parameter else []
     uses = [node for node in nodes if isinstance(node, ast.Name) and node.id == parameter]
     is_assigned = any(isinstance(use.ctx, ast.Store) and use not in harmless for use in uses)
     return is_assigned or not uses
