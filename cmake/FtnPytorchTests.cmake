@@ -170,6 +170,15 @@ if("Fortran" IN_LIST languages)
   endif()
 endif()
 
+# gfortran may put addresses into read-only memory, as GNU ld would say in a warning only; some systems do not start such
+# programs.
+include(CheckLinkerFlag)
+list(GET languages 0 fpt_linker_language)
+check_linker_flag(${fpt_linker_language} "LINKER:-z,text" FPT_HAVE_LINKER_TEXT)
+if(FPT_HAVE_LINKER_TEXT)
+  add_link_options("LINKER:-z,text")
+endif()
+
 # flags: those of a compiler, or `checked`
 function(_fpt_fortran_program name flags)
   set(library ftn_pytorch::ftn_pytorch)

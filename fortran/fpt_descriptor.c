@@ -84,6 +84,23 @@ static void name_type(char *text, size_t size, CFI_type_t type) {
   snprintf(text, size, "%s", name ? name : "a type of the compiler's own");
 }
 
+/* gfortran multiplies strides by the span, a word of its own descriptor, and does not set it where an allocatable array
+   gets memory from a function with an array as its result: x = reshape(...). It is then what the memory held, most often
+   0. Such an array is whole, so its steps are contiguous ones times this word. True where no array has this word: its
+   elements would lie on each other, or reach over more memory than there is. */
+static int has_no_span(const CFI_cdesc_t *x) {
+  const CFI_index_t longest = (CFI_index_t)1 << (sizeof(CFI_index_t) > 4 ? 46 : 30);
+  const CFI_index_t span = x->dim[0].sm, size = (CFI_index_t)x->elem_len;
+  if (span >= size && span <= longest) return 0;
+  if (span <= -size && span >= -longest) return 0;
+  uint64_t count = 1;
+  for (int i = 0; i < x->rank; ++i) {
+    if (x->dim[i].sm != (CFI_index_t)((uint64_t)span * count)) return 0;
+    count *= (uint64_t)x->dim[i].extent;
+  }
+  return 1;
+}
+
 /* What is wrong with x is recorded in the result, and reported by the call that uses it. */
 static void describe(fpt_arg *arg, const CFI_cdesc_t *x, int32_t access) {
   const int32_t dtype = dtype_of(x->type);
@@ -98,6 +115,10 @@ static void describe(fpt_arg *arg, const CFI_cdesc_t *x, int32_t access) {
   for (int32_t i = 0; i < rank; ++i) {
     extents[i] = x->dim[i].extent; /* -1 for the last axis of an assumed-size array */
     strides[i] = x->dim[i].sm;
+  }
+  if (rank > 0 && has_no_span(x)) {
+    strides[0] = (int64_t)x->elem_len;
+    for (int32_t i = 1; i < rank; ++i) strides[i] = strides[i - 1] * extents[i - 1];
   }
   if (fpt_arg_array(arg, x->base_addr, dtype, rank, extents, strides, access) == FPT_ERR_KIND && arg->dtype == FPT_NONE)
     name_type(arg->u.text, sizeof arg->u.text, x->type);
@@ -145,6 +166,8 @@ static fpt_status point(CFI_cdesc_t *pointer, void *data, const int64_t extents[
 
   for (int i = 0; i < rank; ++i) {
     if (strides[i] % (int64_t)pointer->elem_len != 0) return -FPT_ERR_STRIDE;
+    /* One element for all: has_no_span() could not tell such a pointer from an array. */
+    if (strides[i] == 0 && extents[i] > 1) return -FPT_ERR_STRIDE;
     shape[i] = (CFI_index_t)extents[i];
     lower_bounds[i] = 1;
   }
