@@ -114,9 +114,27 @@ std::string as_utf8(std::string_view text) {
   return result.append(text, copied, at - copied);
 }
 
+/// Without torch's list of all backends of an operator, and its advice for those who build torch: 7 kB behind the sentence
+/// that says what is wrong.
+static std::string without_backends(std::string text) {
+  constexpr std::string_view advice = " This could be because the operator doesn't exist for this backend";
+  for (std::size_t at = text.find(advice); at != std::string::npos; at = text.find(advice, at)) {
+    std::size_t end = text.find('\n', at);
+    for (std::size_t line = end; line != std::string::npos;) {  // empty, or "CPU: registered at ..."
+      const std::size_t next = text.find('\n', line + 1);
+      const std::string_view words = std::string_view(text).substr(line + 1, next - line - 1);
+      if (!words.empty() && words.find("registered at ") == std::string_view::npos) break;
+      if (!words.empty()) end = next;
+      line = next;
+    }
+    text.erase(at, end == std::string::npos ? end : end - at);
+  }
+  return text;
+}
+
 fpt_status remember_error(fpt_status status, std::string_view text) noexcept {
   try {
-    PerThread<Failure>::get().text = as_utf8(text);
+    PerThread<Failure>::get().text = without_backends(as_utf8(text));
   } catch (...) {
     if (Failure* before = PerThread<Failure>::find()) before->text.clear();  // which is about something else
   }

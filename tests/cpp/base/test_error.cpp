@@ -24,6 +24,24 @@ struct Warnings : testing::Test {
   void TearDown() override { set_warning_handler(nullptr); }
 };
 
+TEST(ErrorText, HasNoListOfBackends) {
+  const std::string wrong = "Could not run 'aten::empty' with arguments from the 'XPU' backend.";
+  const std::string list =
+      " This could be because the operator doesn't exist for this backend, or was omitted. 'aten::empty' is only "
+      "available for these backends: [CPU, Meta].\n\nCPU: registered at /a/b.cpp:1 [kernel]\n"
+      "Meta: fallthrough registered at /a/c.cpp:2 [backend fallback]";
+  const auto remembered = [](const std::string& text) {
+    remember_error(FPT_ERR_PYTHON, text);
+    return last_error();
+  };
+  EXPECT_EQ(remembered(wrong), wrong);
+  EXPECT_EQ(remembered(wrong + list), wrong);
+  EXPECT_EQ(remembered(wrong + list + "\n"), wrong + "\n");
+  EXPECT_EQ(remembered("f: " + wrong + list + "\nIt was called with 1."), "f: " + wrong + "\nIt was called with 1.");
+  EXPECT_EQ(remembered(wrong + list.substr(0, list.find('\n')) + "\nTraceback\n" + wrong + list),
+            wrong + "\nTraceback\n" + wrong);
+}
+
 TEST(StatusName, IsWhatFortranProgramsWrite) {
   EXPECT_STREQ(status_name(FPT_OK), "FTN_PYTORCH_OK");
   EXPECT_STREQ(status_name(FPT_ERR_SHAPE), "FTN_PYTORCH_ERR_SHAPE");
