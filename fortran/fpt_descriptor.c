@@ -85,8 +85,8 @@ static void name_type(char *text, size_t size, CFI_type_t type) {
 }
 
 /* gfortran multiplies strides by the span, a word of its own descriptor, and does not set it where an allocatable array
-   gets memory from a function with an array as its result: x = reshape(...). It is then what the memory held, most often
-   0. Such an array is whole, so its steps are contiguous ones times this word. True where no array has this word: its
+   gets memory from a function with an array as its result: x = reshape(...). It is then what the memory held, often 0.
+   Such an array is whole, so its steps are contiguous ones times this word. True where no array has this word: its
    elements would lie on each other, or reach over more memory than there is. */
 static int has_no_span(const CFI_cdesc_t *x) {
   const CFI_index_t longest = (CFI_index_t)1 << (sizeof(CFI_index_t) > 4 ? 46 : 30);

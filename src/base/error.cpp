@@ -114,8 +114,8 @@ std::string as_utf8(std::string_view text) {
   return result.append(text, copied, at - copied);
 }
 
-/// Without torch's list of all backends of an operator, and its advice for those who build torch: 7 kB behind the sentence
-/// that says what is wrong.
+/// Without torch's list of all backends of an operator, and its advice for those who build torch: 7 kB behind the
+/// sentence that says what is wrong.
 static std::string without_backends(std::string text) {
   constexpr std::string_view advice = " This could be because the operator doesn't exist for this backend";
   for (std::size_t at = text.find(advice); at != std::string::npos; at = text.find(advice, at)) {
