@@ -69,9 +69,13 @@ void require_inside(const FunctionSchema& schema, const Stack& stack) {
 }  // namespace
 
 recording::Check check_of(std::string_view name) noexcept {
-  for (const std::string_view optimizer : {"adagrad", "adam", "adamw", "sgd"})
-    for (const std::string_view form : {"", "_"})
-      if (name == concat("aten::_fused_", optimizer, form)) return require_alike;
+  constexpr std::string_view fused = "aten::_fused_";
+  if (name.substr(0, fused.size()) == fused) {
+    std::string_view optimizer = name.substr(fused.size());
+    if (!optimizer.empty() && optimizer.back() == '_') optimizer.remove_suffix(1);
+    for (const std::string_view known : {"adagrad", "adam", "adamw", "sgd"})
+      if (optimizer == known) return require_alike;
+  }
   return name == "aten::_reshape_alias" ? require_inside : nullptr;
 }
 
