@@ -18,7 +18,7 @@ using c10::IValue;
 using test::outcome_of;
 using Dict = c10::impl::GenericDict;
 
-Dict dict() { return {c10::AnyType::get(), c10::AnyType::get()}; }
+Dict dict() { return Dict(c10::AnyType::get(), c10::AnyType::get()); }
 
 /// What 0.2.0 has written of its settings.
 Dict older() {

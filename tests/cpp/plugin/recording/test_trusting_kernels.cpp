@@ -15,7 +15,7 @@ using torch::jit::Stack;
 
 /// Throws what is wrong with the arguments, and calls nothing.
 void look_at(const std::string& name, const Stack& stack) {
-  const auto handle = c10::Dispatcher::singleton().findSchemaOrThrow(("aten::" + name).c_str(), ""));
+  const auto handle = c10::Dispatcher::singleton().findSchemaOrThrow(("aten::" + name).c_str(), "");
   const recording::Check check = check_of("aten::" + name);
   ASSERT_NE(check, nullptr) << name;
   check(handle.schema(), stack);
