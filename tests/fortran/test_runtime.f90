@@ -102,7 +102,7 @@ contains
       if (warnings > 0) call expect(last_warning == "careful", "text of a warning")
       call model%forward([torch_in(x)])
       call expect(warnings == 2, "storage that a script keeps is reported")
-      if (warnings > 1) call expect_text(last_warning, "clone", "storage that a script keeps: what to do")
+      if (warnings > 1) call expect_text(last_warning, "x.copy()", "storage that a script keeps: what to do")
       call ftn_pytorch_on_warning()
       call model%call("warn", [torch_in("this line belongs on standard error")])
       call expect(warnings == 2, "a withdrawn receiver hears nothing")
