@@ -232,3 +232,12 @@ def test_a_forked_process_ends_while_a_step_runs(python):
         may_go.set()
     """
     assert python(program) == "3\n"
+
+
+def test_saved_models_are_refused(fails, tmp_path):
+    from ftn_pytorch import _embed
+
+    path = str(tmp_path / "net.pt")
+    torch.jit.script(torch.nn.Linear(2, 2)).save(path)
+    with fails("ARGUMENT", "is a saved model", "leave out background="):
+        _embed.load(1, path, {"background": True}, {})

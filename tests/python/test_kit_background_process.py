@@ -336,15 +336,6 @@ def test_scripts_that_cannot_are_refused(load, fails, text, piece):
         load(text, background=True)
 
 
-def test_saved_models_are_refused(fails, tmp_path):
-    from ftn_pytorch import _embed
-
-    path = str(tmp_path / "net.pt")
-    torch.jit.script(torch.nn.Linear(2, 2)).save(path)
-    with fails("ARGUMENT", "is a saved model", "leave out background="):
-        _embed.load(1, path, {"background": True}, {})
-
-
 def test_a_script_whose_network_depends_on_chance_gets_that_of_its_caller(load, beside):
     """What the script makes in the other process is replaced before the first step."""
     text = textwrap.dedent(PLAIN).replace("torch.manual_seed(0)", "torch.seed()")

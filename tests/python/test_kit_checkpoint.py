@@ -84,11 +84,16 @@ def test_a_restart_goes_on_bit_for_bit(load, tmp_path, kind):
 
 @pytest.mark.filterwarnings("ignore::ftn_pytorch.system.process.FtnPytorchWarning")
 def test_a_config_that_changed_is_an_error_and_the_training_goes_on_as_it_was(load, tmp_path, fails):
-    text = TRAINING.replace("KIND", "'ring'").replace("PATH", repr(str(tmp_path / "log.csv")))
-    runner = load(text.replace("CAPACITY", "640"), name="first.py")
+    text = TRAINING.replace("KIND", "'ring'")
+
+    def loaded(name, capacity):
+        own = text.replace("PATH", repr(str(tmp_path / f"{name}.csv"))).replace("CAPACITY", capacity)
+        return load(own, name=f"{name}.py")
+
+    runner = loaded("first", "640")
     list(train(runner, 0, 20))
     _embed.checkpoint(runner, str(tmp_path / "checkpoints"), 2, 20)
-    other, same = (load(text.replace("CAPACITY", "650"), name=name) for name in ("other.py", "same.py"))
+    other, same = (loaded(name, "650") for name in ("other", "same"))
     for each in (other, same):
         torch.manual_seed(5)
         list(train(each, 100, 120))

@@ -8,6 +8,8 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
+from ..system import private_names
+
 _LOOKS = frozenset(
     ("__bool__", "__int__", "__float__", "__index__", "__complex__", "__contains__", "__array__", "item", "tolist")
     + ("numpy", "equal", "allclose", "is_nonzero")
@@ -38,7 +40,7 @@ def _looks(torch: Any, module: Any, examples: tuple) -> str:
         @classmethod
         def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             if func in sizes:
-                with torch._C.DisableTorchFunctionSubclass():
+                with private_names.unseen():
                     return func(*args, **(kwargs or {}))
             with _warnings(torch) as told:
                 found = super().__torch_function__(func, types, args, kwargs or {})

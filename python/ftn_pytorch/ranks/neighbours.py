@@ -11,7 +11,7 @@ import ctypes
 import functools
 import itertools
 import json
-import secrets
+import os
 import time
 import weakref
 import zlib
@@ -167,7 +167,7 @@ def _free_graphs(ours: Communicator, purpose: str) -> str:
 
     Returns a name for the next one, the same on all ranks.
     """
-    texts = ours.gather(json.dumps([secrets.token_hex(8), *_left]), purpose=purpose)
+    texts = ours.gather(json.dumps([os.urandom(8).hex(), *_left]), purpose=purpose)
     names = [json.loads(text) for text in texts]
     left_by = Counter(name for _, *left in names for name in left)
     for name in sorted(_left.keys() & left_by.keys()):

@@ -5,7 +5,6 @@ handed to other packages. Seen by the profiling hook of Python, in the one call 
 from __future__ import annotations
 
 import builtins
-import cProfile
 import gc
 import os
 import sys
@@ -83,7 +82,7 @@ class Calls:
 
     def __enter__(self) -> Calls:
         self._previous = sys.getprofile()
-        if isinstance(self._previous, cProfile.Profile):
+        if _is_of_cprofile(self._previous):
             self._previous.disable()
         elif self._previous is not None and not callable(self._previous):
             # the hook of a profiler that is written in C could not be put back
@@ -93,7 +92,7 @@ class Calls:
         return self
 
     def __exit__(self, *failure: Any) -> None:
-        if isinstance(self._previous, cProfile.Profile):
+        if _is_of_cprofile(self._previous):
             sys.setprofile(None)
             self._previous.enable()
         elif self._previous is None or callable(self._previous):
@@ -156,3 +155,9 @@ def _reason(function: Any) -> str:
         return ""
     is_today = getattr(function, "__name__", "") in _TODAY and isinstance(getattr(function, "__self__", None), type)
     return "reads a clock (datetime)" if is_today else ""
+
+
+def _is_of_cprofile(hook: Any) -> bool:
+    """Whether it is a profiler of Python's own; who uses one has imported its module."""
+    module = sys.modules.get("cProfile")
+    return module is not None and isinstance(hook, module.Profile)

@@ -291,8 +291,13 @@ def version_of(tensor: Any) -> int:
 
     Modes of __torch_function__, such as that of a recording, do not see this question.
     """
-    with _UNSEEN.value()():
+    with unseen():
         return _TENSOR_VERSION.of(tensor)
+
+
+def unseen() -> Any:
+    """A context in which no mode and no class of tensors sees what is called. The public one is for modes alone."""
+    return _UNSEEN.value()()
 
 
 def is_view(tensor: Any) -> bool:
