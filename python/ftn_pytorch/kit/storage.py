@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import mmap
 import os
 import tempfile
@@ -48,21 +49,30 @@ def in_file(shape: tuple[int, ...], dtype: torch.dtype, folder: str) -> torch.Te
 
 def too_large(given: torch.Tensor, kept: torch.dtype) -> Any:
     """A finite number that is outside of the range of ``kept``; None if there is none."""
-    if given.dtype == torch.bool or kept == torch.bool:
+    limits = _narrower(given.dtype, kept)
+    if limits is None:
         return None
     numbers = torch.view_as_real(given) if given.is_complex() else given
-    limits = torch.finfo(kept) if kept.is_floating_point or kept.is_complex else torch.iinfo(kept)
-    own = torch.finfo(numbers.dtype) if numbers.is_floating_point() else torch.iinfo(numbers.dtype)
-    if limits.min <= own.min and own.max <= limits.max:
-        return None
-    lowest, highest = (float(each) for each in torch.aminmax(numbers))
-    if limits.min <= lowest and highest <= limits.max:
+    lowest, highest = torch.aminmax(numbers)
+    # Most samples fit; a comparison with NaN is false.
+    if lowest.item() >= limits.min and highest.item() <= limits.max:
         return None
     # Numbers beside the largest one are rounded to it; what is infinite, or not a number, stays so.
     narrow = numbers.to(getattr(torch, limits.dtype))
     changed = torch.isfinite(numbers) & ~torch.isfinite(narrow) if narrow.is_floating_point() else narrow != numbers
     found = numbers[changed]
     return found[0].item() if len(found) else None
+
+
+@functools.cache
+def _narrower(given: torch.dtype, kept: torch.dtype) -> Any:
+    """What is known of numbers of ``kept``, if there are larger ones of ``given``; else None."""
+    if torch.bool in (given, kept):
+        return None
+    own, limits = (
+        torch.finfo(each) if each.is_floating_point or each.is_complex else torch.iinfo(each) for each in (given, kept)
+    )
+    return None if limits.min <= own.min and own.max <= limits.max else limits
 
 
 def export(path: str, arrays: Mapping[str, torch.Tensor]) -> None:
