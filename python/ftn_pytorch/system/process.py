@@ -47,12 +47,9 @@ _held = threading.local()
 
 
 def host() -> Any:
-    """The module ``_ftn_pytorch`` of the library, or None in a plain Python."""
-    try:
-        import _ftn_pytorch
-    except ImportError:
-        return None
-    return _ftn_pytorch
+    """The module ``_ftn_pytorch``, which the library puts into ``sys.modules``; None in a plain Python."""
+    # No import: finalizers ask, too, and may run inside an import that another one of this module would upset.
+    return sys.modules.get("_ftn_pytorch")
 
 
 def library_version() -> str | None:
