@@ -177,11 +177,11 @@ void Batches::run(std::vector<RankCall>& calls, bool is_everyone) {
 void Batches::run_as_one(const std::string& kind, const Calls& calls, bool is_everyone) {
   const RankCall& first = *calls.front();
   const bool in_place = is_in_place(calls);
-  std::size_t& batches = checked_[kind];
+  const std::size_t last = calls.size() - 1;
+  std::size_t* const batches = last > 0 ? &checked_[kind] : nullptr;
   // What looks back shows in the rows of the last rank, what looks ahead in those of another one
   std::map<std::size_t, std::vector<std::vector<char>>> before;
-  if (const std::size_t last = calls.size() - 1; last > 0 && is_checked_after(batches))
-    before = {{last, {}}, {(last / 2 + batches) % last, {}}};
+  if (batches && is_checked_after(*batches)) before = {{last, {}}, {(last / 2 + *batches) % last, {}}};
   std::vector<std::vector<char>> copies;
   std::vector<fpt_arg> inputs = joined(calls, &RankCall::inputs, in_place, copies),
                        others = joined(calls, &RankCall::others, in_place, copies);
@@ -203,7 +203,7 @@ void Batches::run_as_one(const std::string& kind, const Calls& calls, bool is_ev
     outcome.text = difference(calls, which, others, memory);
     if (!outcome.text.empty()) outcome.status = FPT_ERR_ARGUMENT;
   }
-  if (outcome.status == FPT_OK && calls.size() > 1) ++batches;
+  if (outcome.status == FPT_OK && batches) ++*batches;
   int64_t plan = 0;
   if (outcome.status == FPT_OK && !in_place) {
     for (std::size_t i = 0; i < others.size(); ++i) {

@@ -142,7 +142,6 @@ def loaded(raw: BinaryIO, place: Any) -> Any:
 
 
 def _read_torch(raw: BinaryIO) -> tuple[Any, dict[str, Any], dict[str, Any]]:
-
     content = loaded(raw, "cpu")
     state, dtypes = json.loads(content["state"])
     arrays = content["arrays"]
