@@ -177,6 +177,12 @@ list(GET languages 0 fpt_linker_language)
 check_linker_flag(${fpt_linker_language} "LINKER:-z,text" FPT_HAVE_LINKER_TEXT)
 if(FPT_HAVE_LINKER_TEXT)
   add_link_options("LINKER:-z,text")
+  # GCC's own table of what is offloaded has such addresses.
+  foreach(fpt_runtime IN ITEMS openacc openmp)
+    if(TARGET ftn_pytorch_${fpt_runtime})
+      target_link_options(ftn_pytorch_${fpt_runtime} INTERFACE "LINKER:-z,notext")
+    endif()
+  endforeach()
 endif()
 
 # flags: those of a compiler, or `checked`

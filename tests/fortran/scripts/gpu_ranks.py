@@ -82,7 +82,7 @@ def depends_ahead(x):
 
 def depends_place(x):
     time.sleep(0.05)
-    return x + torch.arange(len(x))[:, None]
+    return x + torch.arange(len(x), device=x.device)[:, None]
 
 
 def depends_first(x):
