@@ -8,13 +8,11 @@ import subprocess
 import sys
 import textwrap
 import weakref
-from pathlib import Path
 
 import pytest
 from warm import run as run_warm
 
-import ftn_pytorch
-from ftn_pytorch import _embed
+import program
 from ftn_pytorch.ranks import communicator
 from ftn_pytorch.ranks import mpi as calls_of_mpi
 from ftn_pytorch.system import process
@@ -66,7 +64,7 @@ def load(write):
     """load(text, config, **options): the runner of a script with that text."""
 
     def load(text, config=None, name="model.py", **options):
-        return _embed.load(0, write(name, text), options, config or {})
+        return program.load(write(name, text), config, **options)
 
     return load
 
@@ -79,7 +77,7 @@ def fails():
     def fails(status, *pieces):
         with pytest.raises(BaseException) as caught:
             yield
-        found, text = _embed.describe_error(caught.value, "")
+        found, text = program.describe_error(caught.value, "")
         assert found == status, text
         for piece in pieces:
             assert piece in text
@@ -92,10 +90,9 @@ def python():
     """python(code, *arguments): standard output of a fresh interpreter with the code; ``warm``: it imported torch."""
 
     def python(code, *arguments, warm=False):
-        package = Path(ftn_pytorch.__file__).parents[1]
         inherited = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
         words = ["-c", textwrap.dedent(code), *map(str, arguments)]
-        environment = {**inherited, "PYTHONPATH": str(package)}
+        environment = {**inherited, "PYTHONPATH": program.PYTHONPATH}
         if warm:
             done = run_warm(words, env=environment)
         else:

@@ -5,7 +5,8 @@ import warnings
 
 import torch
 
-from ftn_pytorch import __main__, _embed
+import program
+from ftn_pytorch import __main__
 from ftn_pytorch.script.conventions import FORWARD
 
 TOLERANCE = 1e-6
@@ -87,12 +88,12 @@ def write_package(path):
     """With dictionaries; the one that our export writes has none."""
     x, index, mask = examples()
     axes = batch_axes()
-    program = torch.export.export(
+    exported = torch.export.export(
         mixed(MixedFields),
         (x, {"index": index, "mask": mask}),
         dynamic_shapes={"x": axes.pop("x"), "fields": axes},
     )
-    torch._inductor.aoti_compile_and_package(program, package_path=str(path))
+    torch._inductor.aoti_compile_and_package(exported, package_path=str(path))
 
 
 def write_onnx(path):
@@ -139,14 +140,14 @@ def write(source, folder):
 
 
 def load(path, **options):
-    return _embed.load(1, path, options, {})
+    return program.load_model(path, **options)
 
 
 def call(runner, *args, flags=0, **kwargs):
     """Results by name and values, for tensors in and out."""
     if runner.framework == "numpy":
         args, kwargs = [value.numpy() for value in args], {name: value.numpy() for name, value in kwargs.items()}
-    names, values = _embed.unpack(_embed.bind(runner, FORWARD, flags)[0](*args, **kwargs))
+    names, values = program.unpack(program.function(runner, FORWARD, flags)(*args, **kwargs))
     return names, [torch.as_tensor(value) for value in values]
 
 

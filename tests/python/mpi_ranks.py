@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from mpi_environment import MPI_ENVIRONMENT
 
-import ftn_pytorch
+import program
 
 # By name: what starts ranks, the library with the Fortran bindings, the handle of MPI_COMM_WORLD.
 IMPLEMENTATIONS = {
@@ -78,24 +78,23 @@ def _library(name):
     return found or next((str(each) for folder in folders for each in Path(folder).glob(f"lib{name}.so.*")), None)
 
 
-def run(size, folder, program, implementation="Open MPI", options=(), expect=0, timeout=300):
+def run(size, folder, code, implementation="Open MPI", options=(), expect=0, timeout=300):
     """What the ranks gave to ``tell``, ``end`` or ``leave``, in their order; those that ended otherwise are left out.
 
     ``expect``: exit code of the launcher, None for any.
     """
     start, library, world = IMPLEMENTATIONS[implementation]
-    package, build = str(Path(ftn_pytorch.__file__).parents[1]), os.environ.get("FTN_PYTORCH_BUILD_DIR", "")
     environment = {
         **os.environ,
-        "PYTHONPATH": package,
-        "ftn_pytorch_ROOT": build,
+        "PYTHONPATH": program.PYTHONPATH,
+        "ftn_pytorch_ROOT": os.environ.get("FTN_PYTORCH_BUILD_DIR", ""),
         **MPI_ENVIRONMENT,
         "OMPI_MCA_mpi_yield_when_idle": "1",
         "OMP_NUM_THREADS": "1",
     }
     folder = Path(tempfile.mkdtemp(dir=folder))
     file = folder / "rank.py"
-    file.write_text(BEGIN + textwrap.dedent(program))
+    file.write_text(BEGIN + textwrap.dedent(code))
     command = [start, "-n", str(size), *options, sys.executable, str(file), _library(library), str(world), str(folder)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=timeout, check=False)
     assert expect is None or done.returncode == expect, done.stdout + done.stderr

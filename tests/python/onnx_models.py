@@ -5,7 +5,7 @@ import numpy
 import onnx
 from onnx import helper
 
-from ftn_pytorch import _embed
+import program
 from ftn_pytorch.script.conventions import FORWARD
 
 
@@ -18,11 +18,11 @@ def write(path, nodes, inputs, outputs):
 
 
 def load(path, **options):
-    return _embed.load(1, path, options, {})
+    return program.load_model(path, **options)
 
 
 def forward_of(runner):
-    function, one_list, has_out, _ = _embed.bind(runner, FORWARD, 0)
+    function, one_list, has_out, _ = program.bind(runner, FORWARD)
     assert (one_list, has_out) == (False, True)
     return function
 

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: MIT
 """Calls of a script in a fresh load, with a checkpoint after them or before them."""
 
-from ftn_pytorch import _embed
+import program
 
 
 def run(load, text, calls, place=None, restores=False):
     """What step() of a script gives, bit for bit; saved to ``place``, or restored from it first."""
     runner = load(text)
     if restores:
-        _embed.restore(runner, place)
-    function = _embed.bind(runner, "step", 0)[0]
+        program.restore(runner, place)
+    function = program.function(runner, "step")
     results = [function().hex() for _ in range(calls)]
     if place and not restores:
-        _embed.save(runner, place)
+        program.save(runner, place)
     return results

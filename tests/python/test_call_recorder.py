@@ -6,7 +6,8 @@ import json
 import numpy
 import pytest
 
-from ftn_pytorch import __main__, _embed
+import program
+from ftn_pytorch import __main__
 from ftn_pytorch.diagnosis import call_recorder
 from ftn_pytorch.diagnosis.call_files import CallReader, CallWriter
 from played_mpi import FIRST_OF_TWO
@@ -29,10 +30,10 @@ def recorder(tmp_path, monkeypatch):
 
 
 def call(runner, *args, **kwargs):
-    function = _embed.bind(runner, "ftn_pytorch_forward", 0)[0]
-    begun = _embed.record_begin(runner, "ftn_pytorch_forward", 0, args, kwargs)
+    function = program.function(runner, "ftn_pytorch_forward")
+    begun = program.record_begin(runner, "ftn_pytorch_forward", 0, args, kwargs)
     result = function(*args, **kwargs)
-    _embed.record_end(begun, result, None)
+    program.record_end(begun, result, None)
     return result
 
 
@@ -211,15 +212,15 @@ def test_replay_restores_where_the_program_did(load, recorder, tmp_path, monkeyp
     read = "def ftn_pytorch_restore(file):\n    global calls, weights\n    calls, weights = eval(open(file).read())\n"
     text = f"{COUNTS}\n{hooks}\n{read if hooks else ''}"
     before, x = load(text, name="before.py"), numpy.ones(2)
-    _embed.bind(before, "ftn_pytorch_forward", 0)[0](x)
-    _embed.checkpoint(before, str(tmp_path / "kept"), 3, -1)
+    program.call(before, "ftn_pytorch_forward", x)
+    program.checkpoint(before, str(tmp_path / "kept"))
     runner = load(text)
     call(runner, x)
-    _embed.restore(runner, str(tmp_path / "kept"))
+    program.restore(runner, str(tmp_path / "kept"))
     for _ in range(2):
         call(runner, x)
     next((tmp_path / "kept").glob("*.ckpt")).unlink()
-    _embed.restore(runner, str(tmp_path / "calls" / "module-2" / "restored-2"))
+    program.restore(runner, str(tmp_path / "calls" / "module-2" / "restored-2"))
     call(runner, x)
     for chosen in ([], ["--call", "3"], ["--call", "2", "--alone"], ["--call", "4", "--alone"]):
         assert replay(tmp_path, monkeypatch, *chosen) == 0, capsys.readouterr().out
@@ -231,7 +232,7 @@ def test_replay_loads_again_where_the_program_did(load, recorder, tmp_path, monk
     for _ in range(2):
         call(runner, x)
     (tmp_path / "model.py").write_text(COUNTS.replace("*= 2", "*= 3"))
-    _embed.reload(runner)
+    program.reload(runner)
     for _ in range(2):
         call(runner, x)
     assert replay(tmp_path, monkeypatch) == 0
@@ -244,9 +245,9 @@ def test_replay_has_the_weights_that_were_published(write, load, recorder, tmp_p
     net = torch.nn.Linear(2, 1)
     path = write("net.pt", "")
     torch.jit.script(net).save(path)
-    model, x = _embed.load(1, path, {}, {}), torch.ones(2)
+    model, x = program.load_model(path), torch.ones(2)
     call(model, x)
     trained = load("import torch\nnet = torch.nn.Linear(2, 1)")
-    _embed.assign(model, _embed.weights(trained, "net"))
+    program.assign(model, program.weights(trained, "net"))
     call(model, x)
     assert replay(tmp_path, monkeypatch) == 0, capsys.readouterr().out

@@ -3,7 +3,7 @@
 
 import pytest
 
-from ftn_pytorch import _embed
+import program
 
 numpy = pytest.importorskip("numpy")
 
@@ -16,7 +16,7 @@ def listed(inputs): pass
 
 
 def lines(runner, name, args, kwargs=None, failure="ValueError: no"):
-    return _embed.describe_arguments(runner, name, args, kwargs or {}, failure).splitlines()
+    return program.describe_arguments(runner, name, args, kwargs or {}, failure).splitlines()
 
 
 def array(*shape, dtype="float32"):
@@ -92,8 +92,8 @@ def test_failures_about_precision_name_the_option(load, call, told):
     arguments = {"n": single} if "(n)" in call else {"x": double}
     runner = load(f"import torch\nnet = torch.nn.Linear(3, 2)\ndef f(x=None, n=None): return {call}\n")
     with pytest.raises((RuntimeError, ValueError)) as caught:
-        _embed.bind(runner, "f", 0)[0](**arguments)
-    _, failure = _embed.describe_error(caught.value, "")
+        program.call(runner, "f", **arguments)
+    _, failure = program.describe_error(caught.value, "")
     last = lines(runner, "f", (), arguments, failure)[-1]
     assert last == told if told else "dtype=" not in last
 

@@ -7,7 +7,7 @@ import zipfile
 import pytest
 import torch
 
-from ftn_pytorch import _embed
+import program
 from ftn_pytorch.checkpoint import Checkpoint, base
 from ftn_pytorch.system import log, process
 
@@ -17,7 +17,7 @@ def names(runner):
 
 
 def call(runner, name, *arguments):
-    return _embed.bind(runner, name, 0)[0](*arguments)
+    return program.call(runner, name, *arguments)
 
 
 @pytest.fixture
@@ -27,9 +27,9 @@ def again(load, tmp_path):
     def again(text, change="change"):
         one = load(text)
         call(one, change)
-        _embed.save(one, str(tmp_path / "state"))
+        program.save(one, str(tmp_path / "state"))
         two = load(text)
-        _embed.restore(two, str(tmp_path / "state"))
+        program.restore(two, str(tmp_path / "state"))
         return names(one), names(two)
 
     return again
@@ -117,28 +117,28 @@ def test_a_field_that_cannot_be_kept_is_a_warning_or_an_error(load, tmp_path, fa
     settings = Settings()
     """
     with pytest.warns(process.FtnPytorchWarning, match=r"settings.batches is of type list_iterator, which is not kept"):
-        _embed.save(load(text), str(tmp_path / "state"))
+        program.save(load(text), str(tmp_path / "state"))
     runner = load(text.replace("iter([1])", "{'w': __import__('torch').ones(1), 'it': iter([1])}"))
     with fails("RESULT_TYPE", "settings.batches/it is of type builtins.list_iterator"):
-        _embed.save(runner, str(tmp_path / "state"))
+        program.save(runner, str(tmp_path / "state"))
 
 
 def test_a_foreign_object_that_holds_arrays_is_a_warning(load, tmp_path):
     text = "import torch\nnormal, a = torch.distributions.Normal(torch.zeros(1), 1.0), []\n"
     with pytest.warns(process.FtnPytorchWarning, match="normal is of type torch.distributions"):
-        _embed.save(load(text), str(tmp_path / "state"))
+        program.save(load(text), str(tmp_path / "state"))
 
 
 def test_a_file_of_an_earlier_version_is_read(load, tmp_path, monkeypatch):
     text = "a = [1]\ndef f(): a.append(2)\n"
     monkeypatch.setattr(base, "_WRITTEN", "something_else")
     monkeypatch.setattr(base.file, "FORMAT", 1)
-    _embed.save(load(text), str(tmp_path / "state"))
+    program.save(load(text), str(tmp_path / "state"))
     monkeypatch.undo()
     runner = load(text + "class C:\n    pass\nc = C()\n")
     call(runner, "f")
     with pytest.warns(process.FtnPytorchWarning, match="earlier version, which did not keep c"):
-        _embed.restore(runner, str(tmp_path / "state"))
+        program.restore(runner, str(tmp_path / "state"))
     assert names(runner)["a"] == [1]
 
 
@@ -163,10 +163,10 @@ def test_tensors_of_an_optimizer_stay_its_own(load, tmp_path):
     one = load(LEAVES)
     for _ in range(3):
         call(one, "step")
-    _embed.save(one, str(tmp_path / "state"))
+    program.save(one, str(tmp_path / "state"))
     two = load(LEAVES.replace("manual_seed(0)", "manual_seed(1)"))
     before = [id(each) for each in (names(two)["W"], names(two)["params"]["b"], names(two)["params"]["more"][0])]
-    _embed.restore(two, str(tmp_path / "state"))
+    program.restore(two, str(tmp_path / "state"))
     assert [id(each) for each in names(two)["optimizer"].param_groups[0]["params"]] == before
     assert [call(two, "step") for _ in range(5)] == [call(one, "step") for _ in range(5)]
 
@@ -180,10 +180,10 @@ def test_tensors_of_an_optimizer_stay_its_own(load, tmp_path):
     ],
 )
 def test_a_trained_tensor_that_does_not_fit_is_refused(load, tmp_path, fails, old, new, piece):
-    _embed.save(load(LEAVES), str(tmp_path / "state"))
+    program.save(load(LEAVES), str(tmp_path / "state"))
     other = load(LEAVES.replace(old, new).replace('params["more"][0])', 'params["more"][-1])'))
     with fails("FORMAT", piece):
-        _embed.restore(other, str(tmp_path / "state"))
+        program.restore(other, str(tmp_path / "state"))
 
 
 def test_two_names_of_one_tensor_and_two_values_in_the_file(tmp_path):
@@ -240,7 +240,7 @@ def test_a_network_that_no_name_leads_to_is_not_lost_in_silence(load, write, tmp
     write("helpers.py", HELPERS)
     runner = load(text)
     with fails("RESULT_TYPE", "is not written", *pieces):
-        _embed.save(runner, str(tmp_path / "state"))
+        program.save(runner, str(tmp_path / "state"))
     assert not (tmp_path / "state").exists()
 
 
@@ -250,9 +250,9 @@ def test_a_hidden_network_without_an_optimizer_is_a_warning(load, write, tmp_pat
     )
     runner = load("import helpers\nsteps = []\n")
     with pytest.warns(process.FtnPytorchWarning, match="helpers.net is not kept") as warned:
-        _embed.save(runner, str(tmp_path / "state"))
+        program.save(runner, str(tmp_path / "state"))
     assert len(warned) == 1
-    _embed.save(load("import helpers\nnet = helpers.net\n"), str(tmp_path / "state"))
+    program.save(load("import helpers\nnet = helpers.net\n"), str(tmp_path / "state"))
 
 
 def test_the_log_tells_what_is_kept_and_what_is_not(load, tmp_path, monkeypatch):
@@ -260,7 +260,7 @@ def test_the_log_tells_what_is_kept_and_what_is_not(load, tmp_path, monkeypatch)
     monkeypatch.setattr(log, "info", lines.append)
     runner = load("import torch\nWIDTH, rate, a, table, d = 3, 0.1, [], {'f': print}, torch.device('cpu')\n")
     for _ in range(2):
-        _embed.save(runner, str(tmp_path / "state"))
+        program.save(runner, str(tmp_path / "state"))
     assert lines == [
         f"{tmp_path}/model.py: kept in checkpoints: a; left out: WIDTH (no function assigns to it), "
         "rate (no function assigns to it), table (of type dict), d (of type torch.device)"

@@ -12,8 +12,9 @@ import textwrap
 import pytest
 import torch
 
+import program
 from forking import without_devices
-from ftn_pytorch import _embed, errors
+from ftn_pytorch import errors
 from ftn_pytorch.checkpoint import Checkpoint
 
 STEPS, KILLED_AT = 8, 4
@@ -252,15 +253,15 @@ def in_child(work):
 
 def train(script, place, first, last, killed_at=None):
     """Load the script and train, from a checkpoint after the first start; losses go to a file, bit for bit."""
-    runner = _embed.load(0, script, {}, {})
+    runner = program.load(script)
     if first:
-        assert _embed.restore(runner, place) == first
-    function = _embed.bind(runner, "step", 0)[0]
+        assert program.restore(runner, place) == first
+    function = program.function(runner, "step")
     with open(f"{place}.{first}", "w") as losses:
         for step in range(first + 1, last + 1):
             print(function().hex(), file=losses, flush=True)
             if step == killed_at:
-                _embed.checkpoint(runner, place, 3, step)
+                program.checkpoint(runner, place, step=step)
                 function()
                 os.kill(os.getpid(), signal.SIGKILL)
 

@@ -11,7 +11,8 @@ import numpy
 import pytest
 import torch
 
-from ftn_pytorch import _embed, errors
+import program
+from ftn_pytorch import errors
 from ftn_pytorch.checkpoint import archive, base, content, file
 
 SCRIPT = """
@@ -81,9 +82,9 @@ def changed(tree, way, value):
 def written(load, tmp_path):
     """A runner, the path of its checkpoint, and its content."""
     runner = load(SCRIPT)
-    _embed.bind(runner, "step", 0)[0]()
+    program.call(runner, "step")
     path = str(tmp_path / "state")
-    _embed.save(runner, path)
+    program.save(runner, path)
     return runner, path, content.read(path)[:3]
 
 
@@ -103,7 +104,7 @@ def test_a_malformed_content_is_format_and_runs_no_code(written, monkeypatch):
         found = json.loads(json.dumps(tree)), forged, {}
         monkeypatch.setattr(archive, "read", lambda *_, found=found: found)
         try:
-            _embed.restore(runner, path)
+            program.restore(runner, path)
             done["restored"] += 1
         except errors.FtnPytorchError as failure:
             assert failure.status == "FORMAT", failure.text
@@ -131,7 +132,7 @@ def test_a_file_of_other_ways_to_run_that_nobody_wrote(what, written, monkeypatc
     tree = {**state, "objects": {**state["objects"], **objects}}
     file.write(path, {**about, **description}, lambda stream: archive.write(stream, tree, arrays))
     try:
-        _embed.restore(runner, path)
+        program.restore(runner, path)
         assert not objects
     except errors.FtnPytorchError as failure:
         assert failure.status == "FORMAT" and "Traceback" not in failure.text

@@ -18,14 +18,15 @@ by_mpi = pytest.mark.parametrize("mpi_name", implementations())
 by_one_mpi = pytest.mark.parametrize("mpi_name", implementations()[:1])
 
 
-def run_all(folder, program, implementation):
+def run_all(folder, code, implementation):
     """What five ranks tell, after ``PREPARE``."""
-    return run(5, folder, textwrap.dedent(PREPARE) + textwrap.dedent(program), implementation)
+    return run(5, folder, textwrap.dedent(PREPARE) + textwrap.dedent(code), implementation)
 
 
 PREPARE = """
     import builtins, contextlib, ctypes, glob, json, os, shutil, socket, warnings
-    from ftn_pytorch import Checkpoint, _embed
+    import program
+    from ftn_pytorch import Checkpoint
     from ftn_pytorch.checkpoint import base, file
 
     NODES = ["a", "b", "a", "b", "c"]
@@ -71,7 +72,7 @@ PREPARE = """
             with open(path, "w") as file:
                 file.write(text)
         ours.gather("", purpose="a test")
-        return _embed.load(0, path, {"communicator": handle}, config or {})
+        return program.load(path, config, communicator=handle)
 
     def part_of(ranks):
         made, code = ctypes.c_int32(), ctypes.c_int32()
@@ -121,7 +122,7 @@ def test_the_lowest_of_each_node_writes_what_others_do_not_keep_themselves():
 
 @by_mpi
 def test_a_file_per_node_restores_on_other_nodes_and_numbers_of_ranks(tmp_path, mpi_name):
-    program = """
+    code = """
         model = load()
         for step in (1, 2, 3):
             model._module.train(2)
@@ -146,7 +147,7 @@ def test_a_file_per_node_restores_on_other_nodes_and_numbers_of_ranks(tmp_path, 
         few = part_of(3)
         fewer = None
         if rank < 3:
-            restored = _embed.load(0, os.path.join(FOLDER, "restored.py"), {"communicator": few}, {})
+            restored = program.load(os.path.join(FOLDER, "restored.py"), communicator=few)
             told = warned(lambda: restored.restore(place))
             fewer = [restored._module.state() == expected, told]
             restored.checkpoint(FOLDER + "/few%r", 2, 7)
@@ -156,7 +157,7 @@ def test_a_file_per_node_restores_on_other_nodes_and_numbers_of_ranks(tmp_path, 
         state = more._module.state()
         end([written, on_disk, step, same, moved, newest, fewer, told, files("few"), state, expected])
     """
-    answers = run_all(tmp_path, program, mpi_name)
+    answers = run_all(tmp_path, code, mpi_name)
     for rank, (written, on_disk, step, same, moved, newest, fewer, told, few, state, _) in enumerate(answers):
         steps = [f"checkpoint-{number:012d}.ckpt" for number in (2, 3, 4)]
         assert written == [f"rank{each}/{name}" for each in (0, 1, 4) for name in steps[:2]]
@@ -177,7 +178,7 @@ def test_a_file_per_node_restores_on_other_nodes_and_numbers_of_ranks(tmp_path, 
 
 @by_one_mpi
 def test_a_rank_with_more_than_random_states_writes_a_file_of_its_own(tmp_path, mpi_name):
-    program = """
+    code = """
         model = load(buffers=[0, 3])
         model._module.train(2)
         model.checkpoint(place, 3, 1)
@@ -196,7 +197,7 @@ def test_a_rank_with_more_than_random_states_writes_a_file_of_its_own(tmp_path, 
         next.checkpoint(FOLDER + "/next%r", 1, 2)
         end([written, about, same, files("next"), told])
     """
-    for rank, (written, about, same, after, told) in enumerate(run_all(tmp_path, program, mpi_name)):
+    for rank, (written, about, same, after, told) in enumerate(run_all(tmp_path, code, mpi_name)):
         assert [each.partition("/")[0] for each in written] == ["rank0", "rank1", "rank2", "rank3", "rank4"]
         own = [["buffer", "net", "optimizer"], [], [], ["buffer"], []]
         assert about == [[objects, [], True] for objects in own]
@@ -210,7 +211,7 @@ def test_a_rank_with_more_than_random_states_writes_a_file_of_its_own(tmp_path, 
 
 @by_one_mpi
 def test_a_failure_of_one_rank_is_one_of_all_and_leaves_what_was_there(tmp_path, mpi_name):
-    program = """
+    code = """
         model = load()
         model.checkpoint(place, 1, 1)
         expected = model._module.state()
@@ -235,7 +236,7 @@ def test_a_failure_of_one_rank_is_one_of_all_and_leaves_what_was_there(tmp_path,
         model.checkpoint(place, 1, None)
         end([sender, writer, steps, number, left, step, again._module.state() == expected, files("rank")])
     """
-    for rank, answer in enumerate(run_all(tmp_path, program, mpi_name)):
+    for rank, answer in enumerate(run_all(tmp_path, code, mpi_name)):
         sender, writer, steps, number, left, step, same, after = answer
         assert "no space" in sender[1] and "no space" in writer[1]
         assert ("rank 3 cannot write its part: " in sender[1]) == (rank != 3)
@@ -250,7 +251,7 @@ def test_a_failure_of_one_rank_is_one_of_all_and_leaves_what_was_there(tmp_path,
 @by_one_mpi
 def test_files_of_a_rank_each_are_restored_and_go(tmp_path, mpi_name):
     """As versions before wrote them; and one node has another file of the newest step."""
-    program = """
+    code = """
         from ftn_pytorch.checkpoint import together
         of_nodes = together.writers_of
         together.writers_of = lambda nodes, is_bare: list(range(len(nodes)))
@@ -279,7 +280,7 @@ def test_files_of_a_rank_each_are_restored_and_go(tmp_path, mpi_name):
         missing = told(load(name="missing.py").restore, place, step=2)
         end([before, step, same, between, after, newest, broken, missing])
     """
-    for rank, answer in enumerate(run_all(tmp_path, program, mpi_name)):
+    for rank, answer in enumerate(run_all(tmp_path, code, mpi_name)):
         before, step, same, between, after, newest, broken, missing = answer
         name = "rank{}/checkpoint-{:012d}.ckpt".format
         assert before == [name(each, number) for each in range(5) for number in (1, 2)]

@@ -4,7 +4,7 @@
 import pytest
 import torch
 
-from ftn_pytorch import _embed
+import program
 from ftn_pytorch.checkpoint import Checkpoint, folder
 from ftn_pytorch.system import process
 
@@ -54,7 +54,7 @@ def count():
 
 
 def train(runner, calls):
-    function = _embed.bind(runner, "ftn_pytorch_train", 0)[0]
+    function = program.function(runner, "ftn_pytorch_train")
     return [function(torch.randn(4, 2), torch.randn(4, 1))[1] for _ in range(calls)]
 
 
@@ -65,12 +65,12 @@ def names(runner):
 def test_a_script_without_hooks_keeps_its_state(load, tmp_path):
     runner = load(TRAINING)
     train(runner, 6)
-    _embed.save(runner, str(tmp_path / "state"))
+    program.save(runner, str(tmp_path / "state"))
     kept = Checkpoint.read(str(tmp_path / "state"))["objects"]
     assert set(kept) == {"net", "optimizer", "scheduler", "scaler", "buffer", "mean", "steps", "best"}
     losses, numbers = train(runner, 6), (names(runner)["steps"], names(runner)["best"])
     other = load(TRAINING.replace("WIDTH, LEVELS = 8, [1, 2]", "WIDTH, LEVELS = 8, [5]"))
-    assert _embed.restore(other, str(tmp_path / "state")) == -1
+    assert program.restore(other, str(tmp_path / "state")) == -1
     assert train(other, 6) == losses
     assert (names(other)["steps"], names(other)["best"]) == numbers
     assert names(other)["LEVELS"] == [5]
@@ -80,16 +80,16 @@ def test_checkpoints_of_a_script(load, tmp_path, fails):
     runner = load(TRAINING)
     for step in (10, 20, 30):
         train(runner, 1)
-        _embed.checkpoint(runner, str(tmp_path / "steps"), 2, step)
+        program.checkpoint(runner, str(tmp_path / "steps"), keep=2, step=step)
     other = load(TRAINING)
-    assert _embed.restore(other, str(tmp_path / "steps")) == 30
+    assert program.restore(other, str(tmp_path / "steps")) == 30
     assert names(other)["steps"] == 3
-    assert _embed.restore(other, str(tmp_path / "steps"), False, 20) == 20
+    assert program.restore(other, str(tmp_path / "steps"), step=20) == 20
     assert names(other)["steps"] == 2
     with fails("LOCKED", "through another module"):
-        _embed.checkpoint(other, str(tmp_path / "steps"))
+        program.checkpoint(other, str(tmp_path / "steps"))
     del runner
-    _embed.checkpoint(other, str(tmp_path / "steps"), 5)
+    program.checkpoint(other, str(tmp_path / "steps"), keep=5)
     there = sorted(entry.name for entry in (tmp_path / "steps").iterdir())
     assert there == [".lock", *map(folder.name_of, (20, 21)), folder.name_of(30) + ".abandoned"]
 
@@ -97,12 +97,12 @@ def test_checkpoints_of_a_script(load, tmp_path, fails):
 def test_checkpoints_go_on_after_reload(load, tmp_path):
     runner = load(TRAINING)
     losses = train(runner, 2)
-    _embed.checkpoint(runner, str(tmp_path / "steps"))
-    _embed.reload(runner)
+    program.checkpoint(runner, str(tmp_path / "steps"))
+    program.reload(runner)
     assert names(runner)["steps"] == 0
-    assert _embed.restore(runner, str(tmp_path / "steps")) == 1
+    assert program.restore(runner, str(tmp_path / "steps")) == 1
     assert names(runner)["steps"] == 2 and names(runner)["best"] == min(losses)
-    _embed.checkpoint(runner, str(tmp_path / "steps"))
+    program.checkpoint(runner, str(tmp_path / "steps"))
 
 
 @pytest.mark.parametrize(
@@ -129,11 +129,11 @@ def test_what_is_state(load, tmp_path, fails, text, kept):
     runner = load(text)
     if kept is None:
         with fails("HOOK", "no function ftn_pytorch_save", "no state that could be kept"):
-            _embed.save(runner, str(tmp_path / "state"))
+            program.save(runner, str(tmp_path / "state"))
         return
-    _embed.save(runner, str(tmp_path / "state"))
+    program.save(runner, str(tmp_path / "state"))
     assert set(Checkpoint.read(str(tmp_path / "state"))["objects"]) == kept
-    _embed.restore(runner, str(tmp_path / "state"))
+    program.restore(runner, str(tmp_path / "state"))
 
 
 @pytest.mark.parametrize(
@@ -152,42 +152,42 @@ def test_what_is_state(load, tmp_path, fails, text, kept):
 )
 def test_wrong_declarations_are_told(load, tmp_path, fails, text, status, piece):
     with fails(status, piece):
-        _embed.save(load(text), str(tmp_path / "state"))
+        program.save(load(text), str(tmp_path / "state"))
 
 
 def test_one_hook_of_two_is_told(load, tmp_path, fails):
     runner = load("def ftn_pytorch_save(name): open(name, 'w').write('x')\n")
-    _embed.save(runner, str(tmp_path / "state"))
+    program.save(runner, str(tmp_path / "state"))
     with fails("HOOK", "no function ftn_pytorch_restore, but ftn_pytorch_save"):
-        _embed.restore(runner, str(tmp_path / "state"))
+        program.restore(runner, str(tmp_path / "state"))
     with fails("HOOK", "no function ftn_pytorch_restore"):
-        _embed.checkpoint(runner, str(tmp_path / "steps"))
+        program.checkpoint(runner, str(tmp_path / "steps"))
 
 
 def test_a_network_that_is_made_late_is_told(load, tmp_path, fails):
     text = "import torch\nnet = None\ndef make():\n    global net\n    net = torch.nn.Linear(1, 1)\n"
     runner = load(text)
-    _embed.bind(runner, "make", 0)[0]()
-    _embed.save(runner, str(tmp_path / "state"))
+    program.call(runner, "make")
+    program.save(runner, str(tmp_path / "state"))
     with fails("FORMAT", "net is of type torch.Linear in the file and NoneType here"):
-        _embed.restore(load(text), str(tmp_path / "state"))
+        program.restore(load(text), str(tmp_path / "state"))
 
 
 def test_the_config_is_kept_and_compared(load, tmp_path):
     text = "import torch\nnet = torch.nn.Linear(1, 1)\ndef ftn_pytorch_setup(lr): pass\n"
-    _embed.save(load(text, {"lr": 0.5}), str(tmp_path / "state"))
+    program.save(load(text, {"lr": 0.5}), str(tmp_path / "state"))
     assert Checkpoint.read(str(tmp_path / "state"))["config"] == {"lr": 0.5}
-    _embed.restore(load(text, {"lr": 0.5}), str(tmp_path / "state"))
+    program.restore(load(text, {"lr": 0.5}), str(tmp_path / "state"))
     with pytest.warns(process.FtnPytorchWarning, match="config: lr"):
-        _embed.restore(load(text, {"lr": 0.1}), str(tmp_path / "state"))
+        program.restore(load(text, {"lr": 0.1}), str(tmp_path / "state"))
 
 
 def test_named_tuples_find_their_class_in_another_instance(load, tmp_path):
     text = "import collections\nPair = collections.namedtuple('Pair', 'a b')\npairs = [Pair(1, 2)]\n"
     first = load(text)
-    _embed.save(first, str(tmp_path / "state"))
+    program.save(first, str(tmp_path / "state"))
     second = load(text)
-    _embed.restore(second, str(tmp_path / "state"))
+    program.restore(second, str(tmp_path / "state"))
     assert type(names(second)["pairs"][0]) is names(second)["Pair"] is not names(first)["Pair"]
 
 
@@ -208,54 +208,54 @@ def test_hooks_write_checkpoints_that_are_as_safe_as_others(load, tmp_path, fail
     runner = load(HOOKS)
     for step in (1, 2, 3):
         names(runner)["value"] = step
-        _embed.checkpoint(runner, str(place), 2)
+        program.checkpoint(runner, str(place), keep=2)
     assert [entry.name for entry in sorted(place.iterdir())] == [".lock", *map(folder.name_of, (2, 3))]
     names(runner)["value"] = 0
-    assert _embed.restore(runner, str(place)) == 3 and names(runner)["value"] == 3
-    _embed.restore(runner, str(place / folder.name_of(2)))
+    assert program.restore(runner, str(place)) == 3 and names(runner)["value"] == 3
+    program.restore(runner, str(place / folder.name_of(2)))
     assert names(runner)["value"] == 2
     newest = place / folder.name_of(3)
     newest.write_bytes(newest.read_bytes().replace(b"3", b"4", 1))
     with fails("CORRUPT", "checksum"):
-        _embed.restore(runner, str(place))
+        program.restore(runner, str(place))
     with pytest.warns(process.FtnPytorchWarning, match="used instead"):
-        assert _embed.restore(runner, str(place), True) == 2
+        assert program.restore(runner, str(place), fallback=True) == 2
 
 
 def test_hooks_get_the_rank_and_names_that_are_theirs(load, tmp_path, monkeypatch, fails):
     monkeypatch.setenv("PMI_SIZE", "4")
     monkeypatch.setenv("PMI_RANK", "3")
     runner = load(HOOKS)
-    _embed.save(runner, str(tmp_path / "state.%r"))
+    program.save(runner, str(tmp_path / "state.%r"))
     assert (tmp_path / "state.3").read_text() == "0"
-    _embed.restore(runner, str(tmp_path / "state.%r"))
+    program.restore(runner, str(tmp_path / "state.%r"))
     with fails("PYTHON", "FileNotFoundError"):
-        _embed.restore(runner, str(tmp_path / "missing"))
+        program.restore(runner, str(tmp_path / "missing"))
     with fails("NO_CHECKPOINT", "missing"):
-        _embed.restore(runner, str(tmp_path / "missing") + "/")
+        program.restore(runner, str(tmp_path / "missing") + "/")
 
 
 def test_hooks_and_their_absence_are_told_apart(load, tmp_path, fails):
     hooked, plain = load(HOOKS), load("a = []\n")
-    _embed.checkpoint(hooked, str(tmp_path / "hooked"))
-    _embed.checkpoint(plain, str(tmp_path / "plain"))
+    program.checkpoint(hooked, str(tmp_path / "hooked"))
+    program.checkpoint(plain, str(tmp_path / "plain"))
     with fails("FORMAT", "written by ftn_pytorch_save"):
-        _embed.restore(plain, str(tmp_path / "hooked"))
+        program.restore(plain, str(tmp_path / "hooked"))
     with fails("FORMAT", "was not written by ftn_pytorch_save"):
-        _embed.restore(hooked, str(tmp_path / "plain"))
+        program.restore(hooked, str(tmp_path / "plain"))
     assert Checkpoint.read(str(tmp_path / "hooked"))["archive"] == "hook"
 
 
 def test_a_hook_that_writes_another_file_is_told(load, tmp_path, fails):
     text = HOOKS.replace("open(filename, ", "open(filename + '.npz', ")
     with fails("HOOK", "made no file of that name", "ending of their own"):
-        _embed.checkpoint(load(text), str(tmp_path))
+        program.checkpoint(load(text), str(tmp_path))
 
 
 def test_a_hook_that_fails_leaves_nothing(load, tmp_path, fails):
     runner = load(HOOKS.replace("f.write(str(value))", "f.write('half'); raise ValueError('no')"))
     with fails("PYTHON", "ValueError: no"):
-        _embed.checkpoint(runner, str(tmp_path / "steps"))
+        program.checkpoint(runner, str(tmp_path / "steps"))
     assert [entry.name for entry in (tmp_path / "steps").iterdir()] == [".lock"]
 
 
@@ -268,7 +268,7 @@ def model(tmp_path):
         torch.manual_seed(0)
         net = torch.nn.Sequential(torch.nn.Linear(2, 4), torch.nn.Dropout(0.5), torch.nn.Linear(4, 1))
         torch.jit.script(net).save(str(tmp_path / "net.pt"))
-        return _embed.load(1, str(tmp_path / "net.pt"), {}, {})
+        return program.load_model(str(tmp_path / "net.pt"))
 
     return load
 
@@ -282,16 +282,16 @@ def test_a_saved_model_keeps_its_optimizer_in_checkpoints(model, tmp_path, fails
 
     runner, place = model(), str(tmp_path / "steps")
     with fails("NO_CHECKPOINT"):
-        _embed.restore(runner, place)
+        program.restore(runner, place)
     runner.find("ftn_pytorch_create_optimizer_adam")(0.1)
     losses(runner)
-    _embed.checkpoint(runner, place)
+    program.checkpoint(runner, place)
     expected = losses(runner)
-    assert _embed.restore(runner, place) == 1
+    assert program.restore(runner, place) == 1
     assert losses(runner) == expected
     other = model()
     with fails("FORMAT", "there is no 'optimizer' here"):
-        _embed.restore(other, place)
+        program.restore(other, place)
     other.find("ftn_pytorch_create_optimizer_adam")(0.7)
-    assert _embed.restore(other, place) == 1
+    assert program.restore(other, place) == 1
     assert losses(other) == expected

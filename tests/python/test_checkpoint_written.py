@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from ftn_pytorch import _embed
+import program
 from ftn_pytorch.checkpoint import Checkpoint
 from ftn_pytorch.checkpoint.writes import Analysis
 
@@ -72,16 +72,16 @@ def test_what_is_written_to_and_cannot_be_kept_is_refused(shape, load, write, tm
     write("moving.py", "it = iter([1, 2])\ndef go(): return next(it)\n")
     text, path, line = REFUSED[shape]
     runner = load(text)
-    _embed.bind(runner, "step", 0)[0]()
+    program.call(runner, "step")
     with fails("RESULT_TYPE", "cannot be written", path, line, "ftn_pytorch_transient"):
-        _embed.save(runner, str(tmp_path / "state"))
+        program.save(runner, str(tmp_path / "state"))
     assert not (tmp_path / "state").exists()
 
 
 def kept(runner, place):
-    _embed.save(runner, place)
+    program.save(runner, place)
     objects = set(Checkpoint.read(place)["objects"])
-    _embed.restore(runner, place)
+    program.restore(runner, place)
     return objects
 
 
@@ -96,7 +96,7 @@ def test_a_script_names_what_a_restart_may_lose(shape, transient, load, write, t
     gc.collect()
     write("moving.py", "it = iter([1, 2])\ndef go(): return next(it)\n")
     runner = load(f"ftn_pytorch_transient = [{transient!r}]\nkept = []\n" + REFUSED[shape][0])
-    _embed.bind(runner, "step", 0)[0]()
+    program.call(runner, "step")
     found = kept(runner, str(tmp_path / "state"))
     assert "kept" in found and transient not in found
 
@@ -110,7 +110,7 @@ def test_a_script_names_what_a_restart_may_lose(shape, transient, load, write, t
 )
 def test_a_wrong_list_of_what_is_transient_is_told(text, piece, load, tmp_path, fails):
     with fails("SCRIPT", piece):
-        _embed.save(load(text + "kept = []\n"), str(tmp_path / "state"))
+        program.save(load(text + "kept = []\n"), str(tmp_path / "state"))
 
 
 # name: (script, what is kept of it beside "kept")
@@ -141,7 +141,7 @@ HARMLESS = {
 @pytest.mark.parametrize("shape", HARMLESS)
 def test_what_is_harmless_or_only_read_is_neither_refused_nor_kept(shape, load, tmp_path):
     runner = load("kept = []\n" + HARMLESS[shape])
-    _embed.bind(runner, "step", 0)[0]()
+    program.call(runner, "step")
     assert kept(runner, str(tmp_path / "state")) - {"device"} == {"kept"}
 
 

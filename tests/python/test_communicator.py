@@ -15,7 +15,7 @@ import time
 import pytest
 
 import ftn_pytorch
-from ftn_pytorch import _embed
+import program
 from ftn_pytorch.ranks import communicator, failed_calls, own_rank, process_group
 from ftn_pytorch.system import process
 from played_mpi import FIRST_OF_TWO, INTER, LONE, NULL, SECOND_OF_TWO, Played
@@ -59,7 +59,7 @@ def test_a_saved_model_has_no_ranks(write, fails, handle):
     path = write("net.pt", "")
     torch.jit.script(torch.nn.Linear(1, 1)).save(path)
     with fails("ARGUMENT", "leave out communicator="):
-        _embed.load(1, path, {"communicator": handle}, {})
+        program.load_model(path, communicator=handle)
 
 
 def test_rank_and_size_at_load_and_later(mpi, load, fails, monkeypatch):
@@ -298,10 +298,10 @@ def test_calls_that_fail_before_they_average_are_counted_on_several_ranks_only(l
             return False, 0.0
     """
     calls = Calls()
-    train = _embed.bind(load(text, communicator=FIRST_OF_TWO), "ftn_pytorch_train", 0)[0]
+    train = program.function(load(text, communicator=FIRST_OF_TWO), "ftn_pytorch_train")
     for fails, counted in ((0, 0), (2, 2), (2, 3), (1, 4), (0, 5), (2, 6)):
         with contextlib.suppress(ZeroDivisionError):
             train(None, calls, fails)
         assert calls.mine == counted
-    alone = _embed.bind(load(text, name="alone.py", communicator=LONE), "ftn_pytorch_train", 0)[0]
+    alone = program.function(load(text, name="alone.py", communicator=LONE), "ftn_pytorch_train")
     assert isinstance(train, failed_calls.Counted) and not isinstance(alone, failed_calls.Counted)

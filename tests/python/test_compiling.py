@@ -3,7 +3,7 @@
 
 import pytest
 
-from ftn_pytorch import _embed
+import program
 from ftn_pytorch.script import compiling
 from ftn_pytorch.script.conventions import FORWARD, TRAIN
 
@@ -44,7 +44,7 @@ def counted():
 
 
 def call(runner, name, *args):
-    return _embed.bind(runner, name, 0)[0](*args)
+    return program.call(runner, name, *args)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_script_without_network_has_its_forward_compiled(load, counted):
     runner = load(text, compile="default", compile_backend="counting")
     assert torch.equal(call(runner, FORWARD, X), torch.sin(X) * 2.0)
     assert len(counted) == 1
-    _embed.first_call(runner, FORWARD, (X,), {"scale": 3.0})
+    program.first_call(runner, FORWARD, (X,), {"scale": 3.0})
 
 
 def test_each_network_of_many_is_compiled(load, counted):
@@ -135,7 +135,7 @@ def test_networks_in_lists_and_objects_are_compiled(load, counted):
 def test_reload_compiles_again(load, counted):
     runner = load(NETWORK, compile="default", compile_backend="counting")
     call(runner, FORWARD, X)
-    _embed.reload(runner)
+    program.reload(runner)
     call(runner, FORWARD, X)
     assert len(counted) == 2
 
@@ -160,7 +160,7 @@ def test_changing_batches_are_compiled_for_any_size(load, counted):
 def test_exported_program_is_compiled(tmp_path, counted):
     net = torch.nn.Linear(2, 1)
     torch.export.save(torch.export.export(net, (X,)), tmp_path / "net.pt2")
-    runner = _embed.load(1, str(tmp_path / "net.pt2"), {"compile": "default", "compile_backend": "counting"}, {})
+    runner = program.load_model(str(tmp_path / "net.pt2"), compile="default", compile_backend="counting")
     assert torch.equal(call(runner, FORWARD, X), net(X))
     assert len(counted) == 1
 
@@ -189,7 +189,7 @@ def test_torchscript_cannot_be_compiled(tmp_path, fails, load):
     path = tmp_path / "net.pt"
     torch.jit.save(torch.jit.script(torch.nn.Linear(2, 1)), path)
     with fails("ARGUMENT", "torch.compile cannot work on"):
-        _embed.load(1, str(path), {"compile": "default", "compile_backend": "inductor"}, {})
+        program.load_model(str(path), compile="default", compile_backend="inductor")
     text = f"import torch\nnet = torch.jit.load({str(path)!r})\ndef ftn_pytorch_forward(x): return net(x)"
     with fails("ARGUMENT", "TorchScript module"):
         load(text, compile="default", compile_backend="eager")
@@ -217,7 +217,7 @@ def test_a_host_is_not_taken_for_a_python(executable, answer):
 def test_what_was_compiled_is_not_replaced(load, fails):
     text = "import torch\ndef ftn_pytorch_forward(x): return 2 * x\ndef other(x): return 3 * x\n"
     runner = load(text, compile=True, compile_backend="eager")
-    assert _embed.bind(runner, FORWARD, 0)[0](X).equal(2 * X)
+    assert program.call(runner, FORWARD, X).equal(2 * X)
     runner.names[FORWARD] = runner.names["other"]
     with fails("ARGUMENT", "another function after it was compiled", "leave out compile="):
-        _embed.bind(runner, FORWARD, 0)
+        program.function(runner, FORWARD)

@@ -6,18 +6,18 @@ import functools
 import numpy
 import pytest
 
-from ftn_pytorch import _embed
+import program
 
 FORWARD = "ftn_pytorch_forward"
 TRAIN = "ftn_pytorch_train"
 
 
 def convention(runner, name=FORWARD):
-    return _embed.bind(runner, name, 0)[1:]
+    return program.bind(runner, name)[1:]
 
 
 def first_call(runner, *args, name=FORWARD, **kwargs):
-    _embed.first_call(runner, name, args, kwargs)
+    program.first_call(runner, name, args, kwargs)
 
 
 # ---- one list or separate arguments
@@ -182,7 +182,7 @@ def test_a_function_without_out_or_without_source_neglects_nothing(load):
 def test_bound_callable_is_the_function_of_the_script(load):
     runner = load("def ftn_pytorch_forward(x): pass\ndef other(): pass\n")
     for name in (FORWARD, "other"):
-        function = _embed.bind(runner, name, 0)[0]
+        function = program.function(runner, name)
         assert function.__globals__[name] is function
 
 
@@ -300,6 +300,6 @@ def test_shapes_of_a_function_without_signature_are_checked_by_name(load, fails)
 
 def test_partial_is_still_checked(load, fails):
     runner = load("import functools\nftn_pytorch_forward = functools.partial(pow, 2)\n")
-    assert isinstance(_embed.bind(runner, FORWARD, 0)[0], functools.partial)
+    assert isinstance(program.function(runner, FORWARD), functools.partial)
     with fails("SIGNATURE"):
         first_call(runner, 1, 2, 3)

@@ -3,7 +3,7 @@
 
 import pytest
 
-from ftn_pytorch import _embed
+import program
 from ftn_pytorch.errors import FtnPytorchError
 from ftn_pytorch.tensors import derivatives
 
@@ -32,15 +32,15 @@ def save_exported(torch, net, x, path):
 
 
 def derivative(runner, name, *args, **named):
-    function = _embed.bind(runner, name, 0)[0]
-    _embed.first_call(runner, name, args, named)
+    function = program.function(runner, name)
+    program.first_call(runner, name, args, named)
     return function(*args, **named)
 
 
 def runner_of(tmp_path, source, **options):
     path = tmp_path / "model.py"
     path.write_text(source)
-    return _embed.load(0, str(path), options, {})
+    return program.load(str(path), **options)
 
 
 @pytest.mark.parametrize(("save", "ending"), [(save_torchscript, "pt"), (save_scripted, "pt"), (save_exported, "pt2")])
@@ -48,7 +48,7 @@ def test_saved_models_have_tangents_and_adjoints(torch, net, tmp_path, save, end
     x, dx, dy = torch.rand(1, 4).double(), torch.rand(1, 4).double(), torch.rand(1, 3).double()
     path = tmp_path / f"net.{ending}"
     save(torch, net, x, str(path))
-    runner = _embed.load(1, str(path), {}, {})
+    runner = program.load_model(str(path))
     for _ in range(3):  # torch.jit rewrites what runs often
         (gradient,) = derivative(runner, "ftn_pytorch_adjoint:1:ftn_pytorch_forward", dy, x)
     for _ in range(3):

@@ -5,7 +5,8 @@ import operator
 
 import pytest
 
-from ftn_pytorch import _embed, recorded
+import program
+from ftn_pytorch import recorded
 from ftn_pytorch.system import process
 from ftn_pytorch.tensors import device
 
@@ -46,7 +47,7 @@ def elsewhere(monkeypatch):
 def test_host_is_no_device(load, text):
     runner = load(SCRIPT, device=text)
     assert runner.device is None
-    assert _embed.bind(runner, FORWARD, 0)[0].__name__ == FORWARD
+    assert program.function(runner, FORWARD).__name__ == FORWARD
 
 
 @needs_no_cuda
@@ -219,7 +220,7 @@ def test_a_stream_of_another_gpu_leaves_no_trace():
 
 def test_functions_of_a_script_are_wrapped(load, anywhere):
     runner = load(SCRIPT, device="cpu:0")
-    function, one_list, has_out, _ = _embed.bind(runner, FORWARD, 0)
+    function, one_list, has_out, _ = program.bind(runner, FORWARD)
     assert (one_list, has_out) == (True, False)
     assert function.__wrapped__.__globals__[FORWARD] is function.__wrapped__
     assert function(torch.ones(3, 2)).shape == (3, 1)
@@ -227,19 +228,19 @@ def test_functions_of_a_script_are_wrapped(load, anywhere):
 
 def test_checks_see_the_function_of_the_script(load, anywhere, fails):
     with fails("SIGNATURE", "(x, out=None)"):
-        _embed.first_call(load(SCRIPT, device="cpu:0"), FORWARD, (), {})
+        program.first_call(load(SCRIPT, device="cpu:0"), FORWARD, (), {})
 
 
 def test_networks_of_a_script_are_moved_also_those_made_in_setup(load, anywhere):
     runner = load(SCRIPT, device="meta")
-    function = _embed.bind(runner, "places", 0)[0]
+    function = program.function(runner, "places")
     assert function() == ["meta"] * 4
-    _embed.reload(runner)
-    assert _embed.bind(runner, "places", 0)[0]() == ["meta"] * 4
+    program.reload(runner)
+    assert program.call(runner, "places") == ["meta"] * 4
 
 
 def test_script_without_device_is_not_moved(load):
-    assert _embed.bind(load(SCRIPT), "places", 0)[0]() == ["cpu"] * 4
+    assert program.call(load(SCRIPT), "places") == ["cpu"] * 4
 
 
 @needs_cuda
@@ -248,12 +249,12 @@ def test_script_computes_on_the_gpu_with_host_arrays(load):
     runner = load(text, device="cuda")
     assert runner.device == "cuda"
     x = torch.ones(3, 2)
-    (result,) = _embed.unpack(_embed.bind(runner, FORWARD, 0)[0](x))[1]
+    (result,) = program.unpack(program.call(runner, FORWARD, x))[1]
     assert result.is_cuda
-    host = _embed.to_host(result, False)
+    host = program.to_host(result, widened=False)
     assert not host.is_cuda
     assert torch.equal(host, result.cpu())
-    _embed.bind(runner, "fill", 0)[0](x)
+    program.call(runner, "fill", x)
     assert x.tolist() == [[3, 3]] * 3
 
 
@@ -261,17 +262,17 @@ def test_script_computes_on_the_gpu_with_host_arrays(load):
 @pytest.mark.filterwarnings("ignore")
 def test_saved_model_trains_on_the_gpu_with_host_arrays(tmp_path):
     torch.jit.save(torch.jit.script(torch.nn.Linear(2, 1)), tmp_path / "net.pt")
-    runner = _embed.load(1, str(tmp_path / "net.pt"), {"device": "cuda", "flags": 1}, {})
+    runner = program.load_model(str(tmp_path / "net.pt"), device="cuda", flags=1)
     assert runner.device == "cuda"
-    _embed.bind(runner, "ftn_pytorch_create_optimizer_sgd", 0)[0](0.05)
-    train = _embed.bind(runner, "ftn_pytorch_train", 0)[0]
+    program.call(runner, "ftn_pytorch_create_optimizer_sgd", 0.05)
+    train = program.function(runner, "ftn_pytorch_train")
     x, target = torch.rand(64, 2), torch.rand(64, 1)
     losses = [train(x, target)[1] for _ in range(50)]
     assert losses[-1] < losses[0]
-    assert _embed.bind(runner, FORWARD, 2)[0](x).is_cuda
-    _embed.save(runner, str(tmp_path / "trained.pt"))
-    host = _embed.load(1, str(tmp_path / "trained.pt"), {}, {})
-    assert not _embed.bind(host, FORWARD, 0)[0](x).is_cuda
+    assert program.function(runner, FORWARD, 2)(x).is_cuda
+    program.save(runner, str(tmp_path / "trained.pt"))
+    host = program.load_model(str(tmp_path / "trained.pt"))
+    assert not program.call(host, FORWARD, x).is_cuda
 
 
 @needs_cuda

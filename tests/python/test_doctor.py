@@ -13,7 +13,8 @@ import types
 import pytest
 
 import ftn_pytorch
-from ftn_pytorch import __main__, _embed
+import program
+from ftn_pytorch import __main__
 from ftn_pytorch.diagnosis import doctor
 from ftn_pytorch.system import installation, process
 
@@ -47,7 +48,7 @@ def hide(monkeypatch, *names):
 
 def test_good_installation_is_described():
     numpy = pytest.importorskip("numpy")
-    status, sentence, text = _embed.diagnose({})
+    status, sentence, text = program.diagnose({})
     lines = lines_of(text)
     assert (status, sentence) == ("", "")
     assert sys.executable in lines["python"]
@@ -78,7 +79,7 @@ def test_a_file_that_was_changed_after_it_was_installed_is_told(tmp_path, mode):
 
 def test_torch_is_described_with_threads_and_openmp_runtime():
     torch = pytest.importorskip("torch")
-    lines = lines_of(_embed.diagnose({})[2])
+    lines = lines_of(program.diagnose({})[2])
     assert torch.__version__ in lines["torch"]
     assert "imported before" in lines["torch"]
     assert "usable GPU" in lines["gpu"]
@@ -89,8 +90,8 @@ def test_torch_is_described_with_threads_and_openmp_runtime():
 def test_what_the_library_knows_is_reported():
     info = {"executable": "/opt/python", "reason": "VIRTUAL_ENV", "library": "/opt/libpython.so"}
     facts = {"floating_point": "default", "openmp_threads": 4, "direct_torch": "torch 9.9", "direct_obstacle": ""}
-    _embed.on_start({**info, "adopted": "0"})
-    lines = lines_of(_embed.diagnose(facts)[2])
+    program.on_start({**info, "adopted": "0"})
+    lines = lines_of(program.diagnose(facts)[2])
     assert "/opt/python" in lines["python"]
     assert lines["chosen by"] == "VIRTUAL_ENV"
     assert lines["libpython"] == "/opt/libpython.so"
@@ -108,18 +109,18 @@ def test_slow_import_is_noted_with_a_cure(monkeypatch, tmp_path):
 
 
 def test_adopted_interpreter_is_reported():
-    lines = lines_of(_embed.diagnose({"reason": "x", "adopted": "1"})[2])
+    lines = lines_of(program.diagnose({"reason": "x", "adopted": "1"})[2])
     assert "the program" in lines["chosen by"]
 
 
 def test_environment_that_bends_python_is_reported(monkeypatch):
     monkeypatch.setenv("PYTHONHOME", "/elsewhere")
-    assert lines_of(_embed.diagnose({})[2])["PYTHONHOME"].startswith("/elsewhere -> unset PYTHONHOME")
+    assert lines_of(program.diagnose({})[2])["PYTHONHOME"].startswith("/elsewhere -> unset PYTHONHOME")
 
 
 def test_missing_torch_is_said_and_no_failure(monkeypatch):
     hide(monkeypatch, "torch")
-    status, _, text = _embed.diagnose({})
+    status, _, text = program.diagnose({})
     assert status == ""
     assert verdicts_of(text)["torch"] == "note"
     assert lines_of(text)["torch"].startswith("not installed")
@@ -129,7 +130,7 @@ def test_missing_torch_is_said_and_no_failure(monkeypatch):
 
 def test_nothing_for_arrays_is_a_failure(monkeypatch):
     hide(monkeypatch, "torch", "numpy")
-    status, sentence, text = _embed.diagnose({})
+    status, sentence, text = program.diagnose({})
     assert status == "IMPORT"
     assert verdicts_of(text)["arrays"] == "wrong"
     assert sentence in text and "neither numpy nor torch" in sentence
@@ -142,7 +143,7 @@ def test_installed_package_that_cannot_be_imported_is_a_failure(monkeypatch, fai
 
     monkeypatch.setattr(importlib.metadata, "version", lambda name: "9.9")
     monkeypatch.setattr(importlib, "import_module", broken)
-    status, _, text = _embed.diagnose({})
+    status, _, text = program.diagnose({})
     assert status == "IMPORT"
     assert "9.9" in lines_of(text)["torch"]
     assert "undefined symbol" in lines_of(text)["torch"]
@@ -150,7 +151,7 @@ def test_installed_package_that_cannot_be_imported_is_a_failure(monkeypatch, fai
 
 def test_library_of_another_version_is_a_failure(monkeypatch):
     monkeypatch.setattr(process, "library_version", lambda: "9.9.9")
-    status, _, text = _embed.diagnose({})
+    status, _, text = program.diagnose({})
     assert status == "VERSION"
     assert "library 9.9.9" in lines_of(text)["ftn_pytorch"]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import ftn_pytorch
-from ftn_pytorch import _embed
+import program
 from ftn_pytorch.errors import FtnPytorchError
 
 PACKAGE = Path(ftn_pytorch.__file__).parent
@@ -17,17 +17,17 @@ PACKAGE = Path(ftn_pytorch.__file__).parent
 
 def failure_of(runner, name="ftn_pytorch_forward", *args):
     with pytest.raises(BaseException) as caught:
-        _embed.bind(runner, name, 0)[0](*args)
+        program.call(runner, name, *args)
     return caught.value
 
 
 def described(runner, context=""):
-    return _embed.describe_error(failure_of(runner), context)
+    return program.describe_error(failure_of(runner), context)
 
 
 def test_known_failure_keeps_status_and_text():
-    assert _embed.describe_error(FtnPytorchError("SHAPE", "x is flat"), "") == ("SHAPE", "x is flat")
-    assert _embed.describe_error(FtnPytorchError("SHAPE", "x is flat"), "f of m") == ("SHAPE", "f of m: x is flat")
+    assert program.describe_error(FtnPytorchError("SHAPE", "x is flat"), "") == ("SHAPE", "x is flat")
+    assert program.describe_error(FtnPytorchError("SHAPE", "x is flat"), "f of m") == ("SHAPE", "f of m: x is flat")
 
 
 def test_exception_of_a_function_has_type_message_file_line_and_source(load):
@@ -42,7 +42,7 @@ def test_exception_of_a_function_has_type_message_file_line_and_source(load):
 def test_frames_of_this_package_and_of_importlib_are_left_out(load, fails):
     with pytest.raises(FtnPytorchError) as caught:
         load("import json\njson.loads('{')\n")
-    text = _embed.describe_error(caught.value, "")[1]
+    text = program.describe_error(caught.value, "")[1]
     assert 'model.py", line 2' in text
     assert str(PACKAGE) not in text
     assert "importlib" not in text
@@ -50,9 +50,9 @@ def test_frames_of_this_package_and_of_importlib_are_left_out(load, fails):
 
 def test_defect_of_this_package_keeps_its_frames():
     with pytest.raises(AttributeError) as caught:
-        _embed.has(None, "x")
+        program.has(None, "x")
     caught.value.__traceback__ = caught.value.__traceback__.tb_next
-    assert str(PACKAGE) in _embed.describe_error(caught.value, "")[1]
+    assert str(PACKAGE) in program.describe_error(caught.value, "")[1]
 
 
 def test_chained_exceptions_are_kept(load):
@@ -90,7 +90,7 @@ def test_pickle_of_a_script_that_was_run_directly_says_what_to_do(load, tmp_path
     subprocess.run([sys.executable, "-c", code], check=True)
     runner = load("import pickle\ndef ftn_pytorch_forward(file): return pickle.load(open(file, 'rb'))")
     failure = failure_of(runner, "ftn_pytorch_forward", file)
-    status, text = _embed.describe_error(failure, "")
+    status, text = program.describe_error(failure, "")
     assert (status, type(failure)) == ("PYTHON", AttributeError)
     assert "'Net'" in text and text.endswith("put it into a module beside the file, and save the model again.")
 
@@ -137,7 +137,7 @@ def test_exception_whose_type_lies_is_still_described():
         def __traceback__(self):
             raise RuntimeError("no")
 
-    status, text = _embed.describe_error(Liar(), "f of m")
+    status, text = program.describe_error(Liar(), "f of m")
     assert status == "PYTHON"
     assert text == "f of m: Liar (it cannot be described: RuntimeError)"
 
@@ -167,16 +167,16 @@ def test_frames_of_the_package_are_known_where_its_path_has_steps_back(tmp_path)
         "    raise ValueError(place.of_user())\n"
     )
     (tmp_path / "place.py").write_text("from ftn_pytorch.recording.tape import place_of_user as of_user\n")
-    program = """
+    code = """
 import sys
-sys.path.insert(0, sys.argv[1])
-from ftn_pytorch import _embed, recording
+sys.path[:0] = sys.argv[1:]
+import program
 try:
-    _embed.bind(_embed.load(0, "model.py", {}, {}), "ftn_pytorch_forward", 0)[0]()
+    program.call(program.load("model.py"), "ftn_pytorch_forward")
 except ValueError as failure:
-    print(*_embed.describe_error(failure, ""))
+    print(*program.describe_error(failure, ""))
 """
-    arguments = [sys.executable, "-c", program, f"{PACKAGE.parent}/../{PACKAGE.parent.name}"]
+    arguments = [sys.executable, "-c", code, f"{PACKAGE.parent}/../{PACKAGE.parent.name}", Path(__file__).parent]
     text = subprocess.run(arguments, cwd=tmp_path, check=True, capture_output=True, text=True).stdout
     assert "ValueError: model.py:4" in text
     assert f'File "{tmp_path}/model.py"' in text and "/../" not in text

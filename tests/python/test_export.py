@@ -7,7 +7,8 @@ import os
 
 import pytest
 
-from ftn_pytorch import __main__, _embed
+import program
+from ftn_pytorch import __main__
 from ftn_pytorch.commands import export
 from ftn_pytorch.errors import FtnPytorchError
 
@@ -219,17 +220,17 @@ def test_restored_network_is_exported(write, tmp_path, monkeypatch, capsys, kind
         def build(): return net
     """,
     )
-    runner = _embed.load(0, "trained.py", {}, {"width": 2})
+    runner = program.load("trained.py", {"width": 2})
     net = runner.require("net")
     with torch.no_grad():
         net.weight.fill_(7)
     if kind == "folder":
-        _embed.checkpoint(runner, "state")
+        program.checkpoint(runner, "state")
     else:
-        _embed.save(runner, "state")
+        program.save(runner, "state")
     options = ["--input", "4x3", "--to", "pt2", "--output", "net.pt2", "--checkpoint"]
     assert __main__.main(["export", "trained.py:net", *options, "state"]) == 0
-    found = _embed.bind(_embed.load(1, "net.pt2", {}, {}), "ftn_pytorch_forward", 0)[0](torch.ones(4, 3))
+    found = program.call(program.load_model("net.pt2"), "ftn_pytorch_forward", torch.ones(4, 3))
     assert torch.allclose(found, net(torch.ones(4, 3)))
     assert (found > 20).all()
     capsys.readouterr()
@@ -252,7 +253,7 @@ def test_what_the_setup_hook_loads_is_exported(write, tmp_path, monkeypatch, cap
     write("trained.py", text)
     options = ["trained.py:net", "--input", "4x2"]
     assert __main__.main(["export", *options, "--to", "pt2", "--config", "weights=weights.pt"]) == 0
-    found = _embed.bind(_embed.load(1, "trained.pt2", {}, {}), "ftn_pytorch_forward", 0)[0](torch.ones(4, 2))
+    found = program.call(program.load_model("trained.pt2"), "ftn_pytorch_forward", torch.ones(4, 2))
     assert torch.equal(found, torch.full((4, 1), 6.0))
     capsys.readouterr()
     assert __main__.main(["export", *options, "--to", "pt2", "--output", "trained.pt2"]) == 2
@@ -275,14 +276,14 @@ def test_network_that_another_process_trained_is_exported(write, tmp_path, monke
             return False, loss
     """,
     )
-    runner = _embed.load(0, "trained.py", {"background": True}, {})
+    runner = program.load("trained.py", background=True)
     background = runner._background
     for _ in range(3):
-        _embed.bind(runner, "ftn_pytorch_train", 0)[0](torch.ones(4, 3), 7 * torch.ones(4, 2))
+        program.call(runner, "ftn_pytorch_train", torch.ones(4, 3), 7 * torch.ones(4, 2))
     background.flush()
-    _embed.save(runner, "state")
+    program.save(runner, "state")
     background.stop()
     options = ["--input", "4x3", "--to", "pt2", "--output", "net.pt2", "--checkpoint", "state"]
     assert __main__.main(["export", "trained.py:net", *options]) == 0
-    found = _embed.bind(_embed.load(1, "net.pt2", {}, {}), "ftn_pytorch_forward", 0)[0](torch.ones(4, 3))
+    found = program.call(program.load_model("net.pt2"), "ftn_pytorch_forward", torch.ones(4, 3))
     assert torch.allclose(found, runner.require("net")(torch.ones(4, 3)))

@@ -7,7 +7,7 @@ import zipfile
 
 import pytest
 
-from ftn_pytorch import _embed
+import program
 from ftn_pytorch.runners.models import formats
 
 EMPTY = "def ftn_pytorch_forward(): return 1\n"
@@ -67,23 +67,23 @@ def test_pickle_of_old_torch_is_recognised(tmp_path, protocol):
 @pytest.mark.parametrize("name", ["m/constants.pkl", "m/code/net.py"])
 def test_half_a_saved_model_is_none(tmp_path, fails, name):
     with fails("FORMAT", "no saved model"):
-        _embed.load(1, archive(tmp_path / "net.pt", name), {}, {})
+        program.load_model(archive(tmp_path / "net.pt", name))
 
 
 def test_archive_without_model_is_none(tmp_path, fails):
     with fails("FORMAT", "without a model"):
-        _embed.load(1, archive(tmp_path / "net.pt2", "net/archive_format"), {}, {})
+        program.load_model(archive(tmp_path / "net.pt2", "net/archive_format"))
 
 
 @pytest.mark.parametrize("name", ["model.txt", "model"])
 def test_other_files_are_refused_with_what_is_accepted(write, fails, name):
     with fails("FORMAT", ".py", "torch.jit.save", ".pt2", ".onnx"):
-        _embed.load(0, write(name, EMPTY), {}, {})
+        program.load(write(name, EMPTY))
 
 
 def test_other_archive_is_refused(tmp_path, fails):
     with fails("FORMAT", "zip archive"):
-        _embed.load(0, archive(tmp_path / "fields.npz", "x.npy"), {}, {})
+        program.load(archive(tmp_path / "fields.npz", "x.npy"))
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_other_archive_is_refused(tmp_path, fails):
 def test_broken_and_foreign_files_are_refused(tmp_path, fails, name, content, piece):
     (tmp_path / name).write_bytes(content)
     with fails("FORMAT", str(tmp_path / name), piece):
-        _embed.load(1, str(tmp_path / name), {}, {})
+        program.load_model(str(tmp_path / name))
 
 
 # ---- pickles
@@ -141,14 +141,14 @@ def test_pickle_with_code_is_refused_and_not_run(tmp_path, fails, form):
     else:
         archive(path, "net/data.pkl", content=data)
     with fails("FORMAT", "posix.mkdir", "weights_only=.false.", "so it is refused"):
-        _embed.load(1, path, {}, {})
+        program.load_model(path)
     assert not (tmp_path / "run").exists()
 
 
 def test_parameters_are_refused_with_advice(tmp_path, fails):
     path = archive(tmp_path / "weights.pt", "w/data.pkl", "w/data/0", content=pickle.dumps({"weight": 1.0}, 2))
     with fails("FORMAT", "holds parameters, but no program", "torch.load", "torch.jit.save", "ftn_pytorch export"):
-        _embed.load(1, path, {}, {})
+        program.load_model(path)
 
 
 def test_an_archive_that_unpacks_to_far_more_than_it_is_is_refused(tmp_path, monkeypatch, fails):

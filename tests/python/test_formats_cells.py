@@ -9,7 +9,7 @@ import shutil
 
 import pytest
 
-from ftn_pytorch import _embed
+import program
 from ftn_pytorch.script.conventions import FORWARD
 
 torch = pytest.importorskip("torch")
@@ -126,7 +126,7 @@ def test_scripted_model_takes_a_dictionary(tmp_path, fails):
     a, b = torch.rand(3, 2), torch.rand(3, 2)
     models._jit_save(torch.jit.script, models.Named(), str(tmp_path / "named.pt"))
     runner = load(str(tmp_path / "named.pt"))
-    _embed.first_call(runner, FORWARD, (), {"b": b, "a": a})
+    program.first_call(runner, FORWARD, (), {"b": b, "a": a})
     names, values = call(runner, b=b, a=a)
     assert names == ("sum", "difference")
     close(values, [a + b, a - b])
@@ -183,15 +183,15 @@ def test_keyword_only_inputs_and_lists_of_an_exported_program(tmp_path, fails):
 @pytest.mark.parametrize("source", ["exported", "package", "onnx"])
 def test_options_that_make_no_sense_are_refused(model_file, source, fails):
     with fails("ARGUMENT", "takes no config", "lr"):
-        _embed.load(1, model_file(source), {}, {"lr": 0.1})
+        program.load_model(model_file(source), {"lr": 0.1})
     if source != "exported":
         with fails("ARGUMENT", "torch.compile cannot work on"):
             load(model_file(source), compile="default", compile_backend="inductor")
     runner = load(model_file(source))
-    assert not _embed.has(runner, "ftn_pytorch_train")
+    assert not program.has(runner, "ftn_pytorch_train")
     with fails("HOOK", "no function ftn_pytorch_train", FORWARD):
-        _embed.bind(runner, "ftn_pytorch_train", 0)
-    for action in (_embed.save, _embed.restore, _embed.checkpoint):
+        program.function(runner, "ftn_pytorch_train")
+    for action in (program.save, program.restore, program.checkpoint):
         with fails("HOOK", "which"):
             action(runner, "anywhere")
 
@@ -208,9 +208,9 @@ def test_reload_reads_the_file_again(model_file, source, tmp_path, fails):
     path = str(tmp_path / os.path.basename(model_file(source)))
     shutil.copy(model_file(source), path)
     runner = load(path)
-    _embed.reload(runner)
+    program.reload(runner)
     close(call(runner, *models.examples())[1], models.mixed()(*models.examples()))
     shutil.copy(model_file("scripted"), path)
     with fails("FORMAT", "of the kind 'torchscript' now"):
-        _embed.reload(runner)
+        program.reload(runner)
     close(call(runner, *models.examples())[1], models.mixed()(*models.examples()))

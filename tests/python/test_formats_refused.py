@@ -9,7 +9,7 @@ import zipfile
 
 import pytest
 
-from ftn_pytorch import __main__, _embed
+import program
 from ftn_pytorch.runners.models import aoti
 from ftn_pytorch.script.conventions import FORWARD
 from ftn_pytorch.system import private_names
@@ -106,9 +106,9 @@ def test_torchscript_of_a_later_torch_is_told(model_file, tmp_path, fails):
 
 
 def test_program_of_another_schema_is_told(model_file, tmp_path, fails):
-    program = zipfile.ZipFile(model_file("exported"))
-    name = next(name for name in program.namelist() if name.endswith("models/model.json"))
-    major = program.read(name).partition(b'"major": ')[2][:1]
+    exported = zipfile.ZipFile(model_file("exported"))
+    name = next(name for name in exported.namelist() if name.endswith("models/model.json"))
+    major = exported.read(name).partition(b'"major": ')[2][:1]
     change = replaced("model.json", b'"major": ' + major, b'"major": 77')
     with fails("FORMAT", "77", torch.__version__):
         load(rewritten(model_file("exported"), tmp_path / "net.pt2", change))
@@ -211,10 +211,10 @@ def test_file_with_damaged_bytes_never_crashes(model_file, source, tmp_path):
     with open(model_file(source), "rb") as whole:
         content = whole.read()
     code = (
-        "import sys\nfrom ftn_pytorch import _embed, errors\n"
+        "import program, sys\n"
         "for path in sys.argv[1:]:\n"
-        "    try: _embed.load(1, path, {}, {}); print('OK')\n"
-        "    except BaseException as failure: print(_embed.describe_error(failure, '')[0])\n"
+        "    try: program.load_model(path); print('OK')\n"
+        "    except BaseException as failure: print(program.describe_error(failure, '')[0])\n"
     )
     paths = []
     for number, place in enumerate(range(200, len(content), max(1, len(content) // 12))):
@@ -224,12 +224,11 @@ def test_file_with_damaged_bytes_never_crashes(model_file, source, tmp_path):
         paths.append(str(tmp_path / f"{number}_{path.name}"))
         with open(paths[-1], "wb") as target:
             target.write(changed)
-    package = os.path.dirname(os.path.dirname(os.path.abspath(__main__.__file__)))
     done = subprocess.run(
         [sys.executable, "-c", code, *paths],
         capture_output=True,
         text=True,
-        env={**os.environ, "PYTHONPATH": package},
+        env={**os.environ, "PYTHONPATH": program.PYTHONPATH},
         check=False,
     )
     assert done.returncode == 0, done.stderr
@@ -281,7 +280,7 @@ def test_pickled_module_runs_where_that_is_asked_for(tmp_path, fails, write):
     torch.manual_seed(1)
     expected = torch.nn.Linear(4, 2)(models.examples()[0])
     close(call(runner, models.examples()[0])[1], [expected])
-    assert _embed.bind(runner, FORWARD, INFERENCE_MODE)[0](models.examples()[0]).is_inference()
+    assert program.function(runner, FORWARD, INFERENCE_MODE)(models.examples()[0]).is_inference()
     compiled = load(path, weights_only=False, compile="default", compile_backend="eager")
     close(call(compiled, models.examples()[0])[1], [expected])
 

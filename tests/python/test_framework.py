@@ -4,7 +4,7 @@
 import numpy
 import pytest
 
-from ftn_pytorch import _embed
+import program
 
 HOOK = "def ftn_pytorch_forward(x): return x\n"
 
@@ -59,23 +59,20 @@ def test_unknown_framework_is_refused(load, fails):
 def test_torch_is_not_imported_for_a_script_without_it(write, python):
     path = write("model.py", "def ftn_pytorch_forward(x): return x.sum()\n")
     code = """
-        import sys, numpy
-        from ftn_pytorch import _embed
-        runner = _embed.load(0, sys.argv[1], {}, {})
-        forward = _embed.bind(runner, "ftn_pytorch_forward", 0)[0]
-        _embed.first_call(runner, "ftn_pytorch_forward", (numpy.ones(3),), {})
-        _embed.unpack(forward(numpy.ones(3)))
-        _embed.set_threads(1)
-        _embed.at_exit()
+        import sys, numpy, program
+        runner = program.load(sys.argv[1])
+        forward = program.function(runner, "ftn_pytorch_forward")
+        program.first_call(runner, "ftn_pytorch_forward", (numpy.ones(3),), {})
+        program.unpack(forward(numpy.ones(3)))
+        program.set_threads(1)
+        program.at_exit()
         print("torch" in sys.modules)
     """
     assert python(code, path) == "False\n"
 
 
 def test_numpy_is_not_imported_by_this_package(python):
-    code = (
-        "import sys; from ftn_pytorch import _embed; _embed.unpack(1.0); print({'numpy', 'torch'} & set(sys.modules))"
-    )
+    code = "import program, sys; program.unpack(1.0); print({'numpy', 'torch'} & set(sys.modules))"
     assert python(code) == "set()\n"
 
 
@@ -83,10 +80,9 @@ def test_torch_that_comes_by_a_hidden_way_counts_for_every_instance(write, pytho
     pytest.importorskip("torch")
     path = write("model.py", "import importlib\nimportlib.import_module('torch')\n")
     code = """
-        import sys
-        from ftn_pytorch import _embed
-        runners = [_embed.load(0, sys.argv[1], {}, {}) for _ in range(2)]
-        _embed.reload(runners[0])
+        import program, sys
+        runners = [program.load(sys.argv[1]) for _ in range(2)]
+        program.reload(runners[0])
         print(*[runner.framework for runner in runners])
     """
     assert python(code, path) == "torch torch\n"
@@ -98,14 +94,14 @@ def test_arrays_of_the_configuration_are_copies_in_the_framework_of_the_script(t
     body = "    global kept\n    weights += 1\n    kept = weights\n"
     runner = load(f"{header}def ftn_pytorch_setup(weights):\n{body}def get(): return kept\n", {"weights": given})
     for _ in range(2):
-        kept = _embed.bind(runner, "get", 0)[0]()
+        kept = program.call(runner, "get")
         assert isinstance(kept, torch.Tensor if header else numpy.ndarray)
         assert kept.tolist() == [1, 2, 3]
-        _embed.reload(runner)
+        program.reload(runner)
     assert given.tolist() == [0, 1, 2]
 
 
 def test_tensors_of_the_configuration_become_what_the_script_uses(torch, load):
     text = "def ftn_pytorch_setup(weights):\n    global kept\n    kept = weights\ndef get(): return kept\n"
-    kept = _embed.bind(load(text, {"weights": torch.ones(2)}), "get", 0)[0]()
+    kept = program.call(load(text, {"weights": torch.ones(2)}), "get")
     assert isinstance(kept, numpy.ndarray)

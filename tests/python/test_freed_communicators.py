@@ -44,8 +44,8 @@ def ftn_pytorch_forward(x):
     return torch.stack([mean, net.weight.grad[0, 0], mean])
 """
 HERE = """
-    from ftn_pytorch import _embed
-    _embed.on_start({"adopted": "1"})
+    import program
+    program.on_start({"adopted": "1"})
 
     def split(colour):
         made = ctypes.c_int32()
@@ -58,16 +58,15 @@ HERE = """
 
     class Module:
         def __init__(self, name, handle):
-            self.before = _embed.memory()
-            self.runner = _embed.load(0, os.path.join(SCRIPTS, name), {"communicator": handle}, {})
+            self.before = program.memory()
+            self.runner = program.load(os.path.join(SCRIPTS, name), communicator=handle)
 
         def forward(self):
-            function = _embed.bind(self.runner, "ftn_pytorch_forward", 0)[0]
-            return function(torch.tensor([float(rank)])).tolist()
+            return program.call(self.runner, "ftn_pytorch_forward", torch.tensor([float(rank)])).tolist()
 
         def free(self):
             self.runner = None
-            _embed.collect_garbage(self.before)
+            program.collect_garbage(self.before)
 
     del ours  # that of the whole test
 """

@@ -6,7 +6,8 @@ import copy
 import pytest
 import torch
 
-from ftn_pytorch import _embed, recorded
+import program
+from ftn_pytorch import recorded
 from ftn_pytorch.kit import Average
 
 
@@ -104,16 +105,16 @@ def ftn_pytorch_train(x, wanted):
 
 def test_a_restart_goes_on_bit_for_bit(load, tmp_path):
     def losses(runner, numbers):
-        step = _embed.bind(runner, "ftn_pytorch_train", 0)[0]
+        step = program.function(runner, "ftn_pytorch_train")
         x = torch.linspace(-1, 1, 8).reshape(4, 2)
         return [step(x * number, x.sum(1, keepdim=True))[1].item() for number in numbers]
 
     whole = losses(load(SCRIPT, name="whole.py"), range(1, 11))
     runner = load(SCRIPT, name="first.py")
     found = losses(runner, range(1, 6))
-    _embed.checkpoint(runner, str(tmp_path / "checkpoints"), 1, 5)
+    program.checkpoint(runner, str(tmp_path / "checkpoints"), keep=1, step=5)
     runner = load(SCRIPT, name="second.py")
-    _embed.restore(runner, str(tmp_path / "checkpoints"), False, -1)
+    program.restore(runner, str(tmp_path / "checkpoints"))
     assert found + losses(runner, range(6, 11)) == whole and len(set(whole)) == 10
 
 

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 import ftn_pytorch
+import program
 from ftn_pytorch.errors import FtnPytorchError
 from ftn_pytorch.kit import Background
 
@@ -212,7 +213,7 @@ def test_a_lazy_network_is_refused():
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
 def test_a_forked_process_ends_while_a_step_runs(python):
-    program = """
+    code = """
         import os
         import sys
         import threading
@@ -231,13 +232,11 @@ def test_a_forked_process_ends_while_a_step_runs(python):
         print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
         may_go.set()
     """
-    assert python(program) == "3\n"
+    assert python(code) == "3\n"
 
 
 def test_saved_models_are_refused(fails, tmp_path):
-    from ftn_pytorch import _embed
-
     path = str(tmp_path / "net.pt")
     torch.jit.script(torch.nn.Linear(2, 2)).save(path)
     with fails("ARGUMENT", "is a saved model", "leave out background="):
-        _embed.load(1, path, {"background": True}, {})
+        program.load_model(path, background=True)

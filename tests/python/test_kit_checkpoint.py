@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from ftn_pytorch import _embed
+import program
 
 TRAINING = """
 import torch
@@ -51,7 +51,7 @@ def ftn_pytorch_train(x, target):
 
 
 def train(runner, first, last, columns=2):
-    step, forward = (_embed.bind(runner, f"ftn_pytorch_{name}", 0)[0] for name in ("train", "forward"))
+    step, forward = (program.function(runner, f"ftn_pytorch_{name}") for name in ("train", "forward"))
     for number in range(first, last):
         random = torch.Generator().manual_seed(number)
         x = torch.randn(5, columns, generator=random)
@@ -68,16 +68,16 @@ def test_a_restart_goes_on_bit_for_bit(load, tmp_path, kind):
     text = text.replace("PATH", repr(str(tmp_path / "log.csv")))
     runner = load(text, name="first.py")
     found = list(train(runner, 0, 20))
-    _embed.checkpoint(runner, place, 2, 20)
+    program.checkpoint(runner, place, keep=2, step=20)
     list(train(runner, 20, 27))  # that the restart takes back
     del runner
     gc.collect()  # as the end of a process does: the last rows of its log are written
     runner = load(text, name="second.py")
-    assert _embed.restore(runner, place, False, -1) == 20
+    assert program.restore(runner, place) == 20
     found += train(runner, 20, 40)
     assert all(torch.equal(one, other) for pair in zip(whole, found) for one, other in zip(*pair) if one == one)
     # Its last rows are written when a log goes.
-    _embed.checkpoint(runner, place, 2, 40)
+    program.checkpoint(runner, place, keep=2, step=40)
     logs = [(tmp_path / name).read_text().splitlines() for name in ("whole.csv", "log.csv")]
     assert [line.partition(",")[0] for line in logs[1][1:]] == [str(step) for step in range(1, 41)]
 
@@ -92,13 +92,13 @@ def test_a_config_that_changed_is_an_error_and_the_training_goes_on_as_it_was(lo
 
     runner = loaded("first", "640")
     list(train(runner, 0, 20))
-    _embed.checkpoint(runner, str(tmp_path / "checkpoints"), 2, 20)
+    program.checkpoint(runner, str(tmp_path / "checkpoints"), keep=2, step=20)
     other, same = (loaded(name, "650") for name in ("other", "same"))
     for each in (other, same):
         torch.manual_seed(5)
         list(train(each, 100, 120))
     with fails("FORMAT", "capacity is 640 in the file and 650 here", "capacity=640"):
-        _embed.restore(other, str(tmp_path / "checkpoints"), False, -1)
+        program.restore(other, str(tmp_path / "checkpoints"))
     torch.manual_seed(6)
     refused = list(train(other, 20, 30))
     torch.manual_seed(6)
@@ -112,14 +112,14 @@ def test_the_online_closure_restarts_bit_for_bit(tmp_path, extension):
 
     def load(name):
         (tmp_path / f"{name}.py").write_text(source.read_text())
-        return _embed.load(0, str(tmp_path / f"{name}.py"), {}, config)
+        return program.load(str(tmp_path / f"{name}.py"), config)
 
     whole = list(train(load("whole"), 0, 120, columns=5))
     runner = load("first")
     found = list(train(runner, 0, 70, columns=5))
-    _embed.checkpoint(runner, str(tmp_path / "checkpoints"), 1, 70)
+    program.checkpoint(runner, str(tmp_path / "checkpoints"), keep=1, step=70)
     runner = load("second")
-    _embed.restore(runner, str(tmp_path / "checkpoints"), False, -1)
+    program.restore(runner, str(tmp_path / "checkpoints"))
     found += train(runner, 70, 120, columns=5)
     assert len({float(loss) for loss, *_ in whole}) > 50
     assert all(torch.equal(one, other) for pair in zip(whole, found) for one, other in zip(*pair))
@@ -139,7 +139,7 @@ def test_a_part_that_changed_is_named_and_nothing_is_restored(before, after, pie
     text = TRAINING.replace("KIND", "'ring'").replace("CAPACITY", "64")
     runner = load(text.replace("PATH", repr(str(tmp_path / "first.csv"))), name="first.py")
     list(train(runner, 0, 20))
-    _embed.checkpoint(runner, str(tmp_path / "checkpoints"), 2, 20)
+    program.checkpoint(runner, str(tmp_path / "checkpoints"), keep=2, step=20)
     assert before in text
     text = text.replace("PATH", repr(str(tmp_path / "other.csv"))).replace(before, after)
     other, same = (load(text.replace("other.csv", f"{name}.csv"), name=f"{name}.py") for name in ("other", "same"))
@@ -147,7 +147,7 @@ def test_a_part_that_changed_is_named_and_nothing_is_restored(before, after, pie
         torch.manual_seed(5)
         list(train(each, 100, 120))
     with fails("FORMAT", piece):
-        _embed.restore(other, str(tmp_path / "checkpoints"), False, -1)
+        program.restore(other, str(tmp_path / "checkpoints"))
     torch.manual_seed(6)
     refused = list(train(other, 20, 30))
     torch.manual_seed(6)

@@ -6,7 +6,7 @@ import gc
 import pytest
 import torch
 
-from ftn_pytorch import _embed
+import program
 from ftn_pytorch.kit import Online
 from test_kit_online import Net, batch, make, pl
 
@@ -85,7 +85,7 @@ def ftn_pytorch_train(x, target):
 
 
 def train(runner, first, last):
-    step, forward = (_embed.bind(runner, f"ftn_pytorch_{name}", 0)[0] for name in ("train", "forward"))
+    step, forward = (program.function(runner, f"ftn_pytorch_{name}") for name in ("train", "forward"))
     for number in range(first, last):
         x, target = batch(number)
         completed, loss = step(x, target)
@@ -101,14 +101,14 @@ def test_a_restart_goes_on_bit_for_bit(load, write, tmp_path, script, last):
     whole = list(train(load(script, name="whole.py"), 0, 45))
     runner = load(script, name="first.py")
     found = list(train(runner, 0, last))
-    _embed.checkpoint(runner, place, 2, last)
+    program.checkpoint(runner, place, keep=2, step=last)
     list(train(runner, last, last + 3))  # that the restart takes back
     del runner
     gc.collect()
     runner = load(script, name="second.py")
-    assert _embed.restore(runner, place, False, -1) == last
+    assert program.restore(runner, place) == last
     torch.randn(3)  # nobody else's random numbers matter
-    assert _embed.restore(runner, place, False, -1) == last
+    assert program.restore(runner, place) == last
     found += train(runner, last, 45)
     assert found == whole
 
@@ -148,13 +148,13 @@ def test_going_back_in_the_same_process(load, tmp_path):
     script = GLOBAL.replace("PATIENCE", "99").replace("OPTIONS", "{}")
     runner = load(script)
     place = str(tmp_path / "checkpoints")
-    _embed.checkpoint(runner, place, 3, 0)
+    program.checkpoint(runner, place, step=0)
     first = list(train(runner, 0, 15))
-    _embed.checkpoint(runner, place, 3, 15)
+    program.checkpoint(runner, place, step=15)
     second = list(train(runner, 15, 30))
-    assert _embed.restore(runner, place, False, 15) == 15
+    assert program.restore(runner, place, step=15) == 15
     assert list(train(runner, 15, 30)) == second
-    assert _embed.restore(runner, place, False, 0) == 0
+    assert program.restore(runner, place, step=0) == 0
     assert list(train(runner, 0, 15)) == first
 
 
@@ -167,9 +167,9 @@ def test_callbacks_and_the_end_are_restored(load, tmp_path):
     for last in (20, 35):
         runner = load(script, name="first.py")
         list(train(runner, 0, last))
-        _embed.checkpoint(runner, place, 1, last)
+        program.checkpoint(runner, place, keep=1, step=last)
         runner = load(script, name="second.py")
-        _embed.restore(runner, place, False, -1)
+        program.restore(runner, place)
         assert list(train(runner, last, 60)) == whole[last:]
 
 
@@ -179,9 +179,9 @@ def test_gradients_that_are_added_up_are_restored(load, tmp_path):
     whole = list(train(load(script, name="whole.py"), 0, 30))
     runner = load(script, name="first.py")
     list(train(runner, 0, 13))
-    _embed.checkpoint(runner, place, 1, 13)
+    program.checkpoint(runner, place, keep=1, step=13)
     runner = load(script, name="second.py")
-    _embed.restore(runner, place, False, -1)
+    program.restore(runner, place)
     assert list(train(runner, 13, 30)) == whole[13:]
 
 
@@ -191,13 +191,13 @@ def test_a_checkpoint_of_another_module_is_refused_and_nothing_changes(load, tmp
     place = str(tmp_path / "checkpoints")
     other = load(script.replace("Model(8)", "Model(9)"), name="other.py")
     list(train(other, 0, 3))
-    _embed.checkpoint(other, place, 1, 3)
+    program.checkpoint(other, place, keep=1, step=3)
     whole = list(train(load(script, name="whole.py"), 0, 12))
     runner = load(script, name="ours.py")
     found = list(train(runner, 0, 7))
     random = torch.get_rng_state()
     with fails("FORMAT", "of another module", "size mismatch"):
-        _embed.restore(runner, place, False, -1)
+        program.restore(runner, place)
     assert torch.equal(torch.get_rng_state(), random)
     assert found + list(train(runner, 7, 12)) == whole
 
@@ -220,17 +220,17 @@ def test_averaged_weights_of_lightning_go_on(load, tmp_path):
     place = str(tmp_path / "checkpoints")
 
     def averages(runner):
-        _embed.checkpoint(runner, place, 1, 40)
-        return _embed.bind(runner, "averages", 0)[0]()
+        program.checkpoint(runner, place, keep=1, step=40)
+        return program.call(runner, "averages")
 
     script += "\n\ndef averages():\n    return online.state_dict()['trainer']['state_dict']\n"
     whole = load(script, name="whole.py")
     expected = list(train(whole, 0, 20))
     runner = load(script, name="first.py")
     list(train(runner, 0, 12))
-    _embed.checkpoint(runner, place, 1, 12)
+    program.checkpoint(runner, place, keep=1, step=12)
     runner = load(script, name="second.py")
-    _embed.restore(runner, place, False, -1)
+    program.restore(runner, place)
     assert list(train(runner, 12, 20)) == expected[12:]
 
 

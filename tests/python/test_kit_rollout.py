@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import torch
 
+import program
 from episodes import played
-from ftn_pytorch import _embed
 from ftn_pytorch.kit import Rollout
 
 GAMMA, LAM = 0.9, 0.8
@@ -139,10 +139,10 @@ def test_the_agent_of_the_example_restarts_bit_for_bit_within_a_rollout(tmp_path
 
     def load(name):
         (tmp_path / f"{name}.py").write_text(text)
-        return _embed.load(0, str(tmp_path / f"{name}.py"), {}, config)
+        return program.load(str(tmp_path / f"{name}.py"), config)
 
     def run(runner, first, last):
-        act, train = (_embed.bind(runner, name, 0)[0] for name in ("act", "ftn_pytorch_train"))
+        act, train = (program.function(runner, name) for name in ("act", "ftn_pytorch_train"))
         for observation, _, *led_to in steps[first:last]:
             action = act(observation)
             yield action.tolist(), *train(observation, action, *led_to)
@@ -150,10 +150,10 @@ def test_the_agent_of_the_example_restarts_bit_for_bit_within_a_rollout(tmp_path
     whole = list(run(load("whole"), 0, 54))
     runner = load("first")
     found = list(run(runner, 0, 33))  # three steps of the sixth rollout
-    _embed.checkpoint(runner, str(tmp_path / "checkpoints"), 1, 33)
+    program.checkpoint(runner, str(tmp_path / "checkpoints"), keep=1, step=33)
     list(run(runner, 33, 40))
     runner = load("second")
-    _embed.restore(runner, str(tmp_path / "checkpoints"), False, -1)
+    program.restore(runner, str(tmp_path / "checkpoints"))
     assert found + list(run(runner, 33, 54)) == whole
     assert [is_completed for _, is_completed, _ in whole] == [False] * 53 + [True]
     assert len({loss for *_, loss in whole}) == 10

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from ftn_pytorch import _embed
+import program
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "kit" / "schedules.md"
 
@@ -19,7 +19,7 @@ def script():
 
 def rates(runner, first, last):
     """Noise cannot be learnt, so the held-out loss stays where it is."""
-    train = _embed.bind(runner, "ftn_pytorch_train", 0)[0]
+    train = program.function(runner, "ftn_pytorch_train")
     for number in range(first, last):
         random = torch.Generator().manual_seed(number)
         train(torch.randn(8, 5, generator=random), torch.randn(8, 1, generator=random))
@@ -35,7 +35,7 @@ def test_schedules_go_on_after_a_restart(load, tmp_path):
     torch.manual_seed(0)
     runner = load(script(), name="first.py")
     found = list(rates(runner, 0, 15))
-    _embed.checkpoint(runner, str(tmp_path / "kept"))
+    program.checkpoint(runner, str(tmp_path / "kept"))
     again = load(script(), name="again.py")
-    _embed.restore(again, str(tmp_path / "kept"))
+    program.restore(again, str(tmp_path / "kept"))
     assert found + list(rates(again, 15, 200)) == whole

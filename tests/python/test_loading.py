@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from ftn_pytorch import _embed
+import program
 from ftn_pytorch.errors import FtnPytorchError
 from ftn_pytorch.script import loading
 
@@ -22,7 +22,7 @@ def no_leftovers(isolated):
 
 
 def name_of(runner):
-    return _embed.bind(runner, "ftn_pytorch_forward", 0)[0].__module__
+    return program.function(runner, "ftn_pytorch_forward").__module__
 
 
 # ---- files
@@ -31,7 +31,7 @@ def name_of(runner):
 def test_a_script_that_is_gone_leaves_the_name_to_another(load, write, monkeypatch):
     runner = load("x = 1")
     monkeypatch.delitem(sys.modules, runner.name)
-    other = _embed.load(0, write("elsewhere/model.py", "x = 2"), {}, {})
+    other = program.load(write("elsewhere/model.py", "x = 2"))
     del runner
     gc.collect()
     assert sys.modules[other.name].x == 2
@@ -43,41 +43,41 @@ def test_a_script_that_is_gone_leaves_the_name_to_another(load, write, monkeypat
 def test_missing_file_is_named_with_a_close_one(write, fails, tmp_path):
     write("emulator.py", EMPTY)
     with fails("FILE", "emulater.py does not exist", "did you mean 'emulator.py'"):
-        _embed.load(0, str(tmp_path / "emulater.py"), {}, {})
+        program.load(str(tmp_path / "emulater.py"))
 
 
 def test_missing_file_of_relative_name_says_where_it_was_looked_for(fails, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with fails("FILE", str(tmp_path), "relative to the working directory"):
-        _embed.load(0, "model.py", {}, {})
+        program.load("model.py")
 
 
 def test_missing_directory_is_told(fails, tmp_path):
     with fails("FILE", "there is no directory"):
-        _embed.load(0, str(tmp_path / "nowhere" / "model.py"), {}, {})
+        program.load(str(tmp_path / "nowhere" / "model.py"))
 
 
 def test_directory_is_no_file(fails, tmp_path):
     with fails("FILE", "is a directory"):
-        _embed.load(0, str(tmp_path), {}, {})
+        program.load(str(tmp_path))
 
 
 def test_file_that_cannot_be_read_is_told(fails, tmp_path):
     (tmp_path / "loop.py").symlink_to("loop.py")
     with fails("FILE", "cannot be read"):
-        _embed.load(0, str(tmp_path / "loop.py"), {}, {})
+        program.load(str(tmp_path / "loop.py"))
 
 
 def test_pipe_is_refused_rather_than_waited_for(fails, tmp_path):
     os.mkfifo(tmp_path / "model.py")
     with fails("FILE", "no regular file"):
-        _embed.load(0, str(tmp_path / "model.py"), {}, {})
+        program.load(str(tmp_path / "model.py"))
 
 
 @pytest.mark.parametrize(("name", "piece"), [("", "is empty"), ("  ", "is empty"), ("a\0b.py", "cannot be read")])
 def test_name_that_is_none_is_refused(fails, name, piece):
     with fails("FILE", piece):
-        _embed.load(0, name, {}, {})
+        program.load(name)
 
 
 # ---- names of modules
@@ -86,7 +86,7 @@ def test_name_that_is_none_is_refused(fails, name, piece):
 def test_first_instance_is_imported_under_its_stem(load):
     runner = load(EMPTY, name="emulator.py")
     assert name_of(runner) == runner.name == "emulator"
-    assert sys.modules["emulator"].ftn_pytorch_forward is _embed.bind(runner, "ftn_pytorch_forward", 0)[0]
+    assert sys.modules["emulator"].ftn_pytorch_forward is program.function(runner, "ftn_pytorch_forward")
 
 
 def test_second_instance_is_independent_of_the_first(load):
@@ -94,13 +94,13 @@ def test_second_instance_is_independent_of_the_first(load):
     first, second = load(text), load(text)
     assert [name_of(first), name_of(second)] == ["model", "model__2"]
     assert second.name == "model"
-    functions = [_embed.bind(runner, "ftn_pytorch_forward", 0)[0] for runner in (first, second)]
+    functions = [program.function(runner, "ftn_pytorch_forward") for runner in (first, second)]
     assert [functions[0](), functions[0](), functions[1]()] == [1, 2, 1]
 
 
 def test_name_is_free_again_when_the_runner_is_gone(load):
     runner = load(EMPTY)
-    function = _embed.bind(runner, "ftn_pytorch_forward", 0)[0]
+    function = program.function(runner, "ftn_pytorch_forward")
     del runner
     gc.collect()
     assert "model" not in sys.modules
@@ -149,18 +149,17 @@ def test_script_of_the_same_stem_elsewhere_does_not_take_it_for_good(load):
 
 def test_functions_can_be_pickled_by_name(load):
     runner = load(EMPTY)
-    function = _embed.bind(runner, "ftn_pytorch_forward", 0)[0]
+    function = program.function(runner, "ftn_pytorch_forward")
     assert pickle.loads(pickle.dumps(function)) is function
 
 
 def test_worker_processes_find_the_script(write, python):
     path = write("model.py", "def square(x): return x * x\ndef ftn_pytorch_forward(x): return pool.map(square, x)\n")
     code = """
-        import multiprocessing, sys
-        from ftn_pytorch import _embed
+        import multiprocessing, program, sys
         if __name__ == "__main__":
-            runner = _embed.load(0, sys.argv[1], {}, {})
-            forward = _embed.bind(runner, "ftn_pytorch_forward", 0)[0]
+            runner = program.load(sys.argv[1])
+            forward = program.function(runner, "ftn_pytorch_forward")
             with multiprocessing.get_context("spawn").Pool(1) as forward.__globals__["pool"]:
                 print(forward([1, 2, 3]))
     """
@@ -172,7 +171,7 @@ def test_folder_of_the_script_comes_first_and_stays(load, tmp_path, write):
     runner = load("def ftn_pytorch_forward():\n    import neighbour\n    return neighbour.value\n")
     assert sys.path[0] == str(tmp_path)
     assert sys.path.count(str(tmp_path)) == 1
-    assert _embed.bind(runner, "ftn_pytorch_forward", 0)[0]() == 7
+    assert program.call(runner, "ftn_pytorch_forward") == 7
 
 
 def test_working_directory_is_not_searched(write, fails, tmp_path, monkeypatch, load):
@@ -197,7 +196,7 @@ def test_encoding_and_byte_order_mark_are_honoured(tmp_path):
     marked.write_bytes(b"\xef\xbb\xbfdef ftn_pytorch_forward(): return '\xc3\xa9'\n")
     latin.write_bytes(b"# coding: latin-1\ndef ftn_pytorch_forward(): return '\xe9'\n")
     for path in (marked, latin):
-        assert _embed.bind(_embed.load(0, str(path), {}, {}), "ftn_pytorch_forward", 0)[0]() == "é"
+        assert program.call(program.load(str(path)), "ftn_pytorch_forward") == "é"
 
 
 def test_syntax_error_tells_file_line_and_source(load, fails):
@@ -208,7 +207,7 @@ def test_syntax_error_tells_file_line_and_source(load, fails):
 def test_binary_content_is_a_syntax_error(tmp_path, fails):
     (tmp_path / "model.py").write_bytes(b"x = 1\0\n")
     with fails("SYNTAX", "model.py"):
-        _embed.load(0, str(tmp_path / "model.py"), {}, {})
+        program.load(str(tmp_path / "model.py"))
 
 
 def test_missing_module_is_named_with_interpreter_and_path(load, fails, tmp_path):
@@ -257,7 +256,7 @@ def test_failed_reload_puts_back_the_name_after_what_the_script_did_to_it(load, 
     before = sys.modules["model"]
     write("model.py", "import sys, types\nsys.modules['model'] = types.ModuleType('model')\nraise ValueError\n")
     with fails("SCRIPT"):
-        _embed.reload(runner)
+        program.reload(runner)
     assert sys.modules["model"] is before
 
 
@@ -279,8 +278,8 @@ def test_reload_runs_the_current_source(load, write, monkeypatch, tmp_path):
     write("model.py", "def ftn_pytorch_forward(): return 2\n")
     os.utime(tmp_path / "model.py", ns=(time, time))
     before = sys.modules["model"]
-    _embed.reload(runner)
-    assert _embed.bind(runner, "ftn_pytorch_forward", 0)[0]() == 2
+    program.reload(runner)
+    assert program.call(runner, "ftn_pytorch_forward") == 2
     assert sys.modules["model"] is not before
     assert runner.name == "model"
 
@@ -291,29 +290,29 @@ def test_failed_reload_keeps_the_old_module(load, write, text):
     before = sys.modules["model"]
     write("model.py", text)
     with pytest.raises(FtnPytorchError):
-        _embed.reload(runner)
+        program.reload(runner)
     assert sys.modules["model"] is before
-    assert _embed.bind(runner, "ftn_pytorch_forward", 0)[0]() == 1
+    assert program.call(runner, "ftn_pytorch_forward") == 1
 
 
 def test_reload_of_a_deleted_file_keeps_the_old_module(load, tmp_path, fails):
     runner = load(EMPTY)
     (tmp_path / "model.py").unlink()
     with fails("FILE", "does not exist"):
-        _embed.reload(runner)
-    assert _embed.bind(runner, "ftn_pytorch_forward", 0)[0]() == 1
+        program.reload(runner)
+    assert program.call(runner, "ftn_pytorch_forward") == 1
 
 
 def test_traceback_after_reload_shows_the_new_source(load, write, fails, tmp_path):
     runner = load("def ftn_pytorch_forward():\n    raise ValueError('old')\n")
     with fails("PYTHON", "raise ValueError('old')"):
-        _embed.bind(runner, "ftn_pytorch_forward", 0)[0]()
+        program.call(runner, "ftn_pytorch_forward")
     times = (tmp_path / "model.py").stat().st_atime_ns, (tmp_path / "model.py").stat().st_mtime_ns
     write("model.py", "def ftn_pytorch_forward():\n    raise ValueError('new')\n")
     os.utime(tmp_path / "model.py", ns=times)
-    _embed.reload(runner)
+    program.reload(runner)
     with fails("PYTHON", "raise ValueError('new')"):
-        _embed.bind(runner, "ftn_pytorch_forward", 0)[0]()
+        program.call(runner, "ftn_pytorch_forward")
 
 
 # ---- relative imports, names that hide others
@@ -350,10 +349,9 @@ def test_file_that_hides_what_the_library_needs_is_refused(write, python, name, 
     hiding = write(form.format(name), EMPTY)
     other, script = write("other/model.py", EMPTY), write("model.py", EMPTY)
     code = f"""
-        import sys
-        from ftn_pytorch import _embed
+        import program, sys
         def load(path):
-            try: _embed.load(0, path, {{}}, {{}})
+            try: program.load(path)
             except Exception as failure: print(failure.status, failure.text)
         for path in sys.argv[1:]: load(path)
         print("{name}" in sys.modules)

@@ -9,7 +9,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from ftn_pytorch import __main__, _embed  # noqa: E402
+import program  # noqa: E402
+from ftn_pytorch import __main__  # noqa: E402
 from ftn_pytorch.recording.comparison import is_same  # noqa: E402
 from ftn_pytorch.tensors import device, procedures  # noqa: E402
 
@@ -63,7 +64,7 @@ def x(number):
 
 
 def hook(runner, name):
-    return _embed.bind(runner, f"ftn_pytorch_{name}", 0)[0]
+    return program.function(runner, f"ftn_pytorch_{name}")
 
 
 def train(runner, first=0, last=16):
@@ -84,7 +85,7 @@ def finish(runner):
 
 
 def numbers(runner):
-    return {name: each.clone() for name, each in _embed.weights(runner, "net").items()}
+    return {name: each.clone() for name, each in program.weights(runner, "net").items()}
 
 
 def assert_same(one, other):
@@ -102,8 +103,8 @@ def derivatives(runner):
 
 def _of_function(runner, kind, *args):
     name = f"ftn_pytorch_{kind}:ftn_pytorch_forward"
-    function = _embed.bind(runner, name, 0)[0]
-    _embed.first_call(runner, name, args, {})
+    function = program.function(runner, name)
+    program.first_call(runner, name, args, {})
     found = function(*args)
     return (found[0] if isinstance(found, tuple) else found).detach().clone()
 
@@ -123,7 +124,7 @@ def saved(tmp_path):
         names: dict = {}
         exec(SCRIPT.partition("optimizer =")[0], names)  # the network alone
         torch.jit.script(names["net"].eval()).save(str(tmp_path / "net.pt"))
-        return _embed.load(1, str(tmp_path / "net.pt"), {}, {})
+        return program.load_model(str(tmp_path / "net.pt"))
 
     return saved
 
@@ -157,15 +158,15 @@ def test_derivatives_after_training_in_each_way(plain, trained):
 
 def test_published_after_training_in_each_way(plain, trained, saved):
     one, other = saved(), saved()
-    _embed.assign(one, _embed.weights(plain[0], "net"))
-    _embed.assign(other, _embed.weights(trained, "net"))
+    program.assign(one, program.weights(plain[0], "net"))
+    program.assign(other, program.weights(trained, "net"))
     assert torch.equal(hook(one, "forward")(x(70)), hook(other, "forward")(x(70)))
     assert torch.equal(hook(one, "forward")(x(70)), hook(plain[0], "forward")(x(70)))
 
 
 def test_derivatives_of_a_model_that_was_published_to(plain, saved):
     model = saved()
-    _embed.assign(model, _embed.weights(plain[0], "net"))
+    program.assign(model, program.weights(plain[0], "net"))
     for name, wanted in derivatives(plain[0]).items():
         assert torch.allclose(derivatives(model)[name], wanted, rtol=1e-5, atol=1e-6)
 
@@ -188,17 +189,17 @@ def test_a_restart_in_each_way_and_what_follows(way, load, tmp_path, saved, exte
     losses = train(whole, 0, 24)
     first = load(text, name="first.py", **options)
     train(first, 0, 12)
-    _embed.checkpoint(first, str(tmp_path / "kept"), 2, 12)
+    program.checkpoint(first, str(tmp_path / "kept"), keep=2, step=12)
     other = load(text, name="second.py", **options)
     train(other, 30, 42)  # a recording is ready when the state comes
-    assert _embed.restore(other, str(tmp_path / "kept"), False, -1) == 12
+    assert program.restore(other, str(tmp_path / "kept")) == 12
     assert train(other, 12, 24) == losses[12:]
     finish(whole), finish(other)
     assert_same(numbers(whole), numbers(other))
     assert_same(derivatives(whole), derivatives(other))
     models = saved(), saved()
     for model, runner in zip(models, (whole, other)):
-        _embed.assign(model, _embed.weights(runner, "net"))
+        program.assign(model, program.weights(runner, "net"))
     assert torch.equal(*(hook(model, "forward")(x(70)) for model in models))
     finish(first)
     gc.collect()
@@ -206,10 +207,10 @@ def test_a_restart_in_each_way_and_what_follows(way, load, tmp_path, saved, exte
 
 def test_exported_from_a_checkpoint_of_each_way(plain, trained, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    _embed.checkpoint(trained, "kept", 2, 16)
+    program.checkpoint(trained, "kept", keep=2, step=16)
     options = ["--input", "5x3", "--to", "pt", "--output", "exported.pt", "--checkpoint", "kept"]
     assert __main__.main(["export", "other.py:net", *options]) == 0
-    exported = _embed.load(1, "exported.pt", {}, {})
+    exported = program.load_model("exported.pt")
     assert torch.equal(hook(exported, "forward")(x(70)), hook(plain[0], "forward")(x(70)))
 
 
@@ -230,7 +231,7 @@ def test_recorded_in_the_process_of_a_background(load, extension):
 
 
 @pytest.fixture
-def program(monkeypatch):
+def scaled(monkeypatch):
     """A program whose procedure "scaled" doubles."""
 
     def call(name, adjoint, tensors, count):
@@ -252,16 +253,16 @@ def program(monkeypatch):
 @pytest.mark.parametrize(
     "text", [SCRIPT, REPLAYED, GUARDED, IN_A_THREAD], ids=["script", "replay", "guard", "background"]
 )
-def test_procedures_in_each_way(text, load, tmp_path, program, monkeypatch):
+def test_procedures_in_each_way(text, load, tmp_path, scaled, monkeypatch):
     wanted = load(text.replace("net(x)", "net(2 * x)"), name="wanted.py")
     called = text.replace("import ftn_pytorch\n", 'import ftn_pytorch\nscaled = ftn_pytorch.procedure("scaled")\n')
     called = called.replace("net(x)", "net(scaled(x))")
     whole, first = load(called, name="whole.py"), load(called, name="first.py")
     assert train(whole) == train(wanted)
     train(first, 0, 8)
-    _embed.checkpoint(first, str(tmp_path / "kept"), 2, 8)
+    program.checkpoint(first, str(tmp_path / "kept"), keep=2, step=8)
     second = load(called, name="second.py")
-    _embed.restore(second, str(tmp_path / "kept"), False, -1)
+    program.restore(second, str(tmp_path / "kept"))
     train(second, 8, 16)
     for runner in (wanted, whole, first, second):
         finish(runner)

@@ -5,7 +5,7 @@ import warnings
 
 import pytest
 
-from ftn_pytorch import _embed
+import program
 from ftn_pytorch.script.conventions import FORWARD, TRAIN
 
 torch = pytest.importorskip("torch")
@@ -36,11 +36,11 @@ def write(path, kind, training):
 
 
 def load(path, **options):
-    return _embed.load(1, path, {"weights_only": False, **options}, {})
+    return program.load_model(path, weights_only=False, **options)
 
 
 def call(runner, name, *args):
-    return _embed.bind(runner, name, 0)[0](*args)
+    return program.call(runner, name, *args)
 
 
 def expected(mean=0.0, variance=1.0):
@@ -54,7 +54,7 @@ def test_the_same_number_for_the_same_input(tmp_path, kind, saved):
     assert runner.backend == kind
     for _ in range(3):
         torch.testing.assert_close(call(runner, FORWARD, X), expected())
-    _embed.reload(runner)
+    program.reload(runner)
     torch.testing.assert_close(call(runner, FORWARD, X), expected())
 
 
@@ -64,7 +64,7 @@ def test_training_mode_where_it_is_asked_for(tmp_path, kind, saved):
     runner = load(write(tmp_path / "net.pt", kind, saved), training=True)
     for _ in range(2):
         assert not torch.equal(call(runner, FORWARD, X), call(runner, FORWARD, X))
-        _embed.reload(runner)
+        program.reload(runner)
 
 
 @pytest.mark.parametrize("training", [True, False])
@@ -84,7 +84,7 @@ def test_a_step_updates_statistics_and_save_keeps_the_mode_of_predictions(tmp_pa
     call(runner, TRAIN, X, torch.zeros(64, 1))
     trained = expected(0.1 * X.mean(), 0.9 + 0.1 * X.var())
     torch.testing.assert_close(call(runner, FORWARD, X), trained)
-    _embed.save(runner, str(tmp_path / "trained.pt"))
+    program.save(runner, str(tmp_path / "trained.pt"))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         written = torch.jit.load(tmp_path / "trained.pt")
@@ -101,8 +101,8 @@ def test_a_frozen_model_has_no_mode(tmp_path):
 
 
 def test_files_without_modes_refuse_training_mode(tmp_path, fails):
-    program = torch.export.export(Net().eval(), (X,))
-    torch.export.save(program, tmp_path / "net.pt2")
+    exported = torch.export.export(Net().eval(), (X,))
+    torch.export.save(exported, tmp_path / "net.pt2")
     with fails("ARGUMENT", "a program of torch.export", "leave out training="):
         load(str(tmp_path / "net.pt2"), training=True)
     load(str(tmp_path / "net.pt2"), training=False)

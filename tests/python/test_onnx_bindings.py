@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from ftn_pytorch import _embed
+import program
 from ftn_pytorch.script.conventions import FORWARD
 from ftn_pytorch.system import process
 
@@ -102,7 +102,7 @@ def test_without_outputs_results_are_fresh(double):
     second = forward(x)
     assert (first[0] == 2).all()
     assert (second[0] == 10).all()
-    assert _embed.unpack(second)[0] == ("y",)
+    assert program.unpack(second)[0] == ("y",)
 
 
 def test_mode_safe_prepares_nothing(double):
@@ -199,7 +199,7 @@ def test_some_of_the_outputs_may_be_asked_for_by_name(two):
         result = forward(a, b, out={"difference": one})
     assert one.tolist() == [2, 2]
     for _ in range(3):
-        names, values = _embed.unpack(forward(a, b, out=[one, two_wide]))
+        names, values = program.unpack(forward(a, b, out=[one, two_wide]))
     assert names == ("sum", "difference")
     assert [value.tolist() for value in values] == [[4, 6], [2, 2]]
     assert result is not None
@@ -229,7 +229,7 @@ def test_swapped_inputs_are_not_taken_for_each_other(two):
 def test_names_may_be_none_that_python_has(model):
     path = model([("Neg", ["input.1"], ["a/b:0"])], [("input.1", FLOAT, [2])], [("a/b:0", FLOAT, [2])])
     forward = forward_of(load(path))
-    names, values = _embed.unpack(forward(**{"input.1": array(1, 2)}))
+    names, values = program.unpack(forward(**{"input.1": array(1, 2)}))
     assert names == ("a/b:0",)
     assert values[0].tolist() == [-1, -2]
 
@@ -237,7 +237,7 @@ def test_names_may_be_none_that_python_has(model):
 def test_input_called_out_is_an_input(model):
     path = model([("Neg", ["out"], ["y"])], [("out", FLOAT, [2])], [("y", FLOAT, [2])])
     runner = load(path)
-    function, _, has_out, _ = _embed.bind(runner, FORWARD, 0)
+    function, _, has_out, _ = program.bind(runner, FORWARD)
     assert not has_out
     assert function(array(1, 2))[0].tolist() == [-1, -2]
 
@@ -303,7 +303,7 @@ def test_number_of_threads_is_that_of_the_library(double, monkeypatch):
     x, y = numpy.ones((2, 3), "float32"), numpy.zeros((2, 3), "float32")
     for _ in range(3):
         forward(x, out=y)
-    _embed.set_threads(2)
+    program.set_threads(2)
     assert threads(runner) == 2
     x[:] = 4
     for _ in range(3):
@@ -328,7 +328,7 @@ def test_change_of_threads_that_fails_is_warned_of(double, tmp_path):
     forward = forward_of(runner)
     (tmp_path / "net.onnx").write_bytes(b"")
     with pytest.warns(process.FtnPytorchWarning, match="old number of threads"):
-        _embed.set_threads(2)
+        program.set_threads(2)
     assert (forward(numpy.ones((2, 3), "float32"))[0] == 2).all()
 
 
@@ -340,13 +340,12 @@ def test_missing_runtime_is_told_with_what_to_install(double, monkeypatch, fails
 
 def test_torch_is_not_imported(double, python):
     code = """
-        import sys, numpy
-        from ftn_pytorch import _embed
-        runner = _embed.load(1, sys.argv[1], {}, {})
-        _embed.set_threads(1)
-        forward = _embed.bind(runner, "ftn_pytorch_forward", 0)[0]
+        import sys, numpy, program
+        runner = program.load_model(sys.argv[1])
+        program.set_threads(1)
+        forward = program.function(runner, "ftn_pytorch_forward")
         x = numpy.ones((2, 3), "float32")
-        print(runner.framework, _embed.unpack(forward(x))[1][0].sum(), "torch" in sys.modules)
+        print(runner.framework, program.unpack(forward(x))[1][0].sum(), "torch" in sys.modules)
     """
     assert python(code, double).split() == ["numpy", "12.0", "False"]
 

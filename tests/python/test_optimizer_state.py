@@ -6,7 +6,7 @@ import zipfile
 
 import pytest
 
-from ftn_pytorch import _embed
+import program
 from ftn_pytorch.runners.models import optimizer_state
 
 torch = pytest.importorskip("torch")
@@ -41,11 +41,11 @@ def saved(net, path):
 
 
 def load(path):
-    return _embed.load(1, path, {}, {})
+    return program.load_model(path)
 
 
 def call(runner, name, *args, **kwargs):
-    return _embed.bind(runner, name, 0)[0](*args, **kwargs)
+    return program.call(runner, name, *args, **kwargs)
 
 
 def create(runner, optimizer):
@@ -62,7 +62,7 @@ def stopped(path, tmp_path, optimizer, steps=STEPS):
     runner, half = load(path), str(tmp_path / "half.pt")
     create(runner, optimizer)
     losses(runner, steps)
-    _embed.save(runner, half)
+    program.save(runner, half)
     return half, losses(runner)
 
 
@@ -81,12 +81,12 @@ def test_training_goes_on_after_reload_and_restore(path, tmp_path, optimizer):
     half, expected = stopped(path, tmp_path, optimizer)
     runner = load(half)
     losses(runner, 2)
-    _embed.reload(runner)
+    program.reload(runner)
     assert losses(runner) == expected
     runner = load(path)
     create(runner, "sgd")
     losses(runner, 2)
-    _embed.restore(runner, half)
+    program.restore(runner, half)
     assert losses(runner) == expected, "the optimizer of the file replaces another one"
 
 
@@ -104,7 +104,7 @@ def test_restore_of_a_file_without_state_leaves_the_optimizer_as_it_is(path):
     for each in (runner, other):
         create(each, "adam")
         losses(each)
-    _embed.restore(runner, path)
+    program.restore(runner, path)
     plain = torch.jit.load(path)
     other._model.load_state_dict(plain.state_dict())
     assert losses(runner) == losses(other)
@@ -115,7 +115,7 @@ def test_reload_of_a_file_without_state_starts_the_optimizer_anew(path):
     for each in (runner, fresh):
         create(each, "amsgrad")
     losses(runner)
-    _embed.reload(runner)
+    program.reload(runner)
     assert losses(runner) == losses(fresh)
 
 
@@ -213,7 +213,7 @@ def test_damaged_state_is_told_and_changes_nothing(path, tmp_path, fails, damage
         load(damaged)
     runner = load(half)
     with fails("FORMAT", damaged, piece):
-        _embed.restore(runner, damaged)
+        program.restore(runner, damaged)
     assert losses(runner) == expected
 
 

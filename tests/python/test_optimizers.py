@@ -6,7 +6,7 @@ import types
 
 import pytest
 
-from ftn_pytorch import _embed
+import program
 from ftn_pytorch.runners.objects import base
 from ftn_pytorch.tensors.fortran_tensors import adapt
 
@@ -34,8 +34,8 @@ def model(load, request):
 
 def called(runner, name, *args, **named):
     """A call as the core makes it."""
-    function, *_ = _embed.bind(runner, name, 0)
-    _embed.first_call(runner, name, args, named)
+    function = program.function(runner, name)
+    program.first_call(runner, name, args, named)
     return function(*args, **named)
 
 
@@ -69,7 +69,7 @@ def step_with(monkeypatch):
 
     def step_with(made, closure):
         core = types.SimpleNamespace(call_closure=lambda address, context: (closure(),))
-        function, *_ = _embed.bind(made, "step_with", 0)
+        function = program.function(made, "step_with")
         with monkeypatch.context() as patch:
             patch.setitem(sys.modules, "_ftn_pytorch", core)
             return function(1, 0)
@@ -110,9 +110,9 @@ def test_each_optimizer_steps_as_in_python_and_resumes_with_the_same_bits(kind, 
     made = called(model, "ftn_pytorch_optimizer", kind, lr=0.01)
     for step in range(6):
         if step == 3:
-            _embed.checkpoint(model, str(tmp_path / "kept"))
+            program.checkpoint(model, str(tmp_path / "kept"))
             called(made, "zero_grad")
-            _embed.save(made, str(tmp_path / "optimizer"))
+            program.save(made, str(tmp_path / "optimizer"))
             halfway = weights(network(model))
         one_step(kind, model, made, step_with)
         plain_step(kind, reference, plain)
@@ -121,7 +121,7 @@ def test_each_optimizer_steps_as_in_python_and_resumes_with_the_same_bits(kind, 
 
     again = load(SCRIPT.format(bias=kind != "Muon"), name="again.py")
     remade = called(again, "ftn_pytorch_optimizer", kind, lr=0.5)
-    _embed.restore(again, str(tmp_path / "kept"))
+    program.restore(again, str(tmp_path / "kept"))
     for _ in range(3):
         one_step(kind, again, remade, step_with)
     assert same(weights(network(again)), weights(reference))
@@ -131,14 +131,14 @@ def test_each_optimizer_steps_as_in_python_and_resumes_with_the_same_bits(kind, 
         for each, old in zip(net.parameters(), halfway, strict=True):
             each.copy_(old)
     remade = called(again, "ftn_pytorch_optimizer", kind, lr=0.5)
-    _embed.restore(remade, str(tmp_path / "optimizer"))
+    program.restore(remade, str(tmp_path / "optimizer"))
     for _ in range(3):
         one_step(kind, again, remade, step_with)
     assert same(weights(network(again)), weights(reference))
 
 
 def torch_runner():
-    return _embed.torch_functions(0)
+    return program.torch_functions(0)
 
 
 def leaf(*shape):
@@ -295,16 +295,16 @@ def test_a_restart_needs_the_same_optimizers(model, load, fails, tmp_path):
     first = called(model, "ftn_pytorch_optimizer", "SGD")
     second = called(model, "ftn_pytorch_optimizer", "Adam")
     assert list(model.attached()) == ["torch_optimizer.1", "torch_optimizer.2"]
-    _embed.checkpoint(model, str(tmp_path / "kept"))
+    program.checkpoint(model, str(tmp_path / "kept"))
     del first
     assert list(model.attached()) == ["torch_optimizer.1"]
     assert model.attached()["torch_optimizer.1"] is second.held
     again = load(SCRIPT.format(bias=True), name="again.py")
     with fails("FORMAT", "there is no 'torch_optimizer.1' here: create it before restore"):
-        _embed.restore(again, str(tmp_path / "kept"))
+        program.restore(again, str(tmp_path / "kept"))
     made = called(again, "ftn_pytorch_optimizer", "Adam"), called(again, "ftn_pytorch_optimizer", "SGD")
     with fails("FORMAT", "torch_optimizer.1 is of type torch.SGD in the file and torch.Adam here"):
-        _embed.restore(again, str(tmp_path / "kept"))
+        program.restore(again, str(tmp_path / "kept"))
     del made
 
 
@@ -314,5 +314,5 @@ def test_a_script_with_hooks_is_told_that_they_do_not_keep_the_optimizer(load, t
     model = load(SCRIPT.format(bias=True) + hooks)
     made = called(model, "ftn_pytorch_optimizer", "SGD")
     with pytest.warns(UserWarning, match="torch_optimizer.1 is not in what ftn_pytorch_save writes"):
-        _embed.checkpoint(model, str(tmp_path / "kept"))
+        program.checkpoint(model, str(tmp_path / "kept"))
     del made

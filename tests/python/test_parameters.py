@@ -5,7 +5,7 @@ import warnings
 
 import pytest
 
-from ftn_pytorch import _embed
+import program
 
 torch = pytest.importorskip("torch")
 
@@ -29,8 +29,8 @@ NAMES = ["first.weight", "first.bias", "second.weight", "second.bias"]
 
 
 def called(runner, name, *args, **named):
-    function, *_ = _embed.bind(runner, name, named.pop("flags", 0))
-    _embed.first_call(runner, name, args, named)
+    function = program.function(runner, name, named.pop("flags", 0))
+    program.first_call(runner, name, args, named)
     return function(*args, **named)
 
 
@@ -49,7 +49,7 @@ def saved(request, tmp_path):
 
     def load(**options):
         options = {"weights_only": False, **options} if request.param == "pickled" else options
-        return _embed.load(1, path, options, {}), request.param
+        return program.load_model(path, **options), request.param
 
     return load
 
@@ -58,7 +58,7 @@ def test_parameters_of_saved_models_are_the_parameters_themselves(saved):
     runner, _ = saved()
     found = called(runner, "ftn_pytorch_parameters")
     assert list(found) == NAMES
-    names, values = _embed.unpack(found)
+    names, values = program.unpack(found)
     assert list(names) == NAMES
     assert all(value is found[name] for name, value in zip(names, values))
     with torch.no_grad():
@@ -140,7 +140,7 @@ def test_parameters_of_scripts_are_found_wherever_networks_are(load):
 
 def test_models_without_parameters_say_so(load, fails, write):
     numpy = load("import numpy\ndef ftn_pytorch_forward(x):\n    return x\n")
-    assert not _embed.has(numpy, "ftn_pytorch_parameters")
+    assert not program.has(numpy, "ftn_pytorch_parameters")
     with fails("HOOK", "no parameters that can be reached"):
         called(numpy, "ftn_pytorch_parameters")
     lazy = load(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ftn_pytorch import _embed
+import program
 from ftn_pytorch.errors import FtnPytorchError
 from ftn_pytorch.system import private_names
 from ftn_pytorch.system.private_names import PrivateName
@@ -114,7 +114,7 @@ def gone(monkeypatch):
 def test_the_doctor_notes_a_name_that_is_gone(key, gone):
     pytest.importorskip(NAMES[key].owner.partition(":")[0].partition(".")[0])
     name = gone(key)
-    notes = [line for line in _embed.diagnose({})[2].splitlines() if "private name" in line]
+    notes = [line for line in program.diagnose({})[2].splitlines() if "private name" in line]
     assert len(notes) == 1
     assert notes[0].startswith("note  private name: ")
     assert f"{name.owner.replace(':', '.')}.{name.name}" in notes[0]
@@ -214,5 +214,5 @@ def test_a_package_is_not_to_be_exported_again_where_a_name_is_gone(key, model_f
     pytest.importorskip("torch")
     gone(key)
     with pytest.raises(FtnPytorchError, match="is a private name") as caught:
-        _embed.load(1, model_file("package"), {}, {})
+        program.load_model(model_file("package"))
     assert "export the model" not in caught.value.text

@@ -13,7 +13,7 @@ import types
 import numpy
 import pytest
 
-from ftn_pytorch import _embed
+import program
 from ftn_pytorch.system import launcher, log, process
 
 RANKS = [size_or_rank for pair in launcher._RANKS for size_or_rank in pair]
@@ -80,7 +80,7 @@ def test_version_of_the_library_is_known_inside_it_alone(host, monkeypatch):
 
 
 def train(runner):
-    _embed.first_call(runner, TRAIN, (numpy.ones(1), numpy.ones(1)), {})
+    program.first_call(runner, TRAIN, (numpy.ones(1), numpy.ones(1)), {})
 
 
 @pytest.mark.parametrize(("size", "rank"), launcher._RANKS)
@@ -88,7 +88,7 @@ def test_first_rank_is_warned_once_of_training_alone(load, host, monkeypatch, si
     monkeypatch.setenv(size, "4")
     monkeypatch.setenv(rank, "0")
     runner = load(SCRIPT)
-    _embed.first_call(runner, "ftn_pytorch_forward", (1,), {})
+    program.first_call(runner, "ftn_pytorch_forward", (1,), {})
     assert host.warnings == []
     train(runner)
     train(load(SCRIPT, name="other.py"))
@@ -151,7 +151,7 @@ def torch():
 
 
 def test_number_of_threads_is_set_at_once_where_torch_is_there(torch):
-    _embed.set_threads(3)
+    program.set_threads(3)
     assert torch.get_num_threads() == 3
 
 
@@ -159,11 +159,10 @@ def test_number_of_threads_is_remembered_until_a_script_imports_torch(write, pyt
     pytest.importorskip("torch")
     path = write("model.py", "import torch\n")
     code = """
-        import sys
-        from ftn_pytorch import _embed
-        _embed.set_threads(3)
+        import program, sys
+        program.set_threads(3)
         assert "torch" not in sys.modules
-        _embed.load(0, sys.argv[1], {}, {})
+        program.load(sys.argv[1])
         print(sys.modules["torch"].get_num_threads())
     """
     assert python(code, path) == "3\n"
@@ -172,7 +171,7 @@ def test_number_of_threads_is_remembered_until_a_script_imports_torch(write, pyt
 @pytest.mark.parametrize("n", [0, -1])
 def test_number_of_threads_below_one_is_refused(fails, n):
     with fails("ARGUMENT", str(n), "at least 1"):
-        _embed.set_threads(n)
+        program.set_threads(n)
 
 
 @pytest.mark.filterwarnings("ignore:.*ranks of this node compute with")
@@ -241,7 +240,7 @@ def test_share_of_the_cores_is_given_once(load, torch, monkeypatch):
 def test_adopted_interpreter_keeps_its_threads(load, torch, monkeypatch):
     monkeypatch.setenv("OMPI_COMM_WORLD_LOCAL_SIZE", "2")
     monkeypatch.setattr(process, "cores", lambda: 8)
-    _embed.on_start({"adopted": "1"})
+    program.on_start({"adopted": "1"})
     torch.set_num_threads(7)
     load("import torch\n")
     assert torch.get_num_threads() == 7
@@ -252,9 +251,8 @@ def test_adopted_interpreter_keeps_its_threads(load, torch, monkeypatch):
 
 def test_lines_reach_a_pipe_as_they_are_written(python):
     code = """
-        import os
-        from ftn_pytorch import _embed
-        _embed.on_start({"adopted": "%s"})
+        import os, program
+        program.on_start({"adopted": "%s"})
         print("written")
         os._exit(0)
     """
@@ -264,27 +262,26 @@ def test_lines_reach_a_pipe_as_they_are_written(python):
 
 def test_start_needs_no_standard_output(monkeypatch):
     monkeypatch.setattr(sys, "stdout", None)
-    _embed.on_start({"adopted": "0"})
-    _embed.on_start({"adopted": "1"})
+    program.on_start({"adopted": "0"})
+    program.on_start({"adopted": "1"})
 
 
 def test_workers_are_started_with_python(monkeypatch):
     from multiprocessing import spawn
 
     monkeypatch.setattr(spawn, "_python_exe", b"/simulation")
-    _embed.on_start({"adopted": "0"})
+    program.on_start({"adopted": "0"})
     assert os.fsdecode(spawn.get_executable()) == sys.executable
 
 
 EXIT = """
-    import atexit, os, sys, threading, time
-    from ftn_pytorch import _embed
-    _embed.on_start({"adopted": "%s"})
+    import atexit, os, program, sys, threading, time
+    program.on_start({"adopted": "%s"})
     atexit.register(print, "exit function")
     threading.Thread(target=lambda: (time.sleep(0.2), print("thread"))).start()
     sys.stdout.reconfigure(line_buffering=False)
     print("text")
-    _embed.at_exit()
+    program.at_exit()
     os._exit(0)
 """
 
@@ -304,7 +301,7 @@ def test_exit_does_not_raise(monkeypatch, host):
     monkeypatch.setattr(threading, "_shutdown", fail)
     monkeypatch.setattr(atexit, "_run_exitfuncs", lambda: None)
     monkeypatch.setattr(sys, "stdout", None)
-    _embed.at_exit()
+    program.at_exit()
     (text,) = host.warnings
     assert "asked Python to exit" in text
 

@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from ftn_pytorch import _embed
+import program
 from ftn_pytorch.system import quick_import
 
 
@@ -17,7 +17,7 @@ def first(monkeypatch):
     """As before the first import of torch."""
     monkeypatch.delitem(sys.modules, "torch", raising=False)
     monkeypatch.delenv("FTN_PYTORCH_PLAIN_IMPORT", raising=False)
-    _embed.on_start({"adopted": "0"})
+    program.on_start({"adopted": "0"})
 
 
 def frame_of(name):
@@ -96,10 +96,10 @@ def test_inspect_stays_as_it_is(first, monkeypatch, why):
     if why == "torch is there":
         monkeypatch.setitem(sys.modules, "torch", sys)
     elif why == "adopted":
-        _embed.on_start({"adopted": "1"})
+        program.on_start({"adopted": "1"})
     else:
         monkeypatch.setenv("FTN_PYTORCH_PLAIN_IMPORT", "1")
     asked = inspect.getmodule
     with quick_import.modules_of_frames_told():
         assert inspect.getmodule is asked
-    _embed.on_start({"adopted": "0"})
+    program.on_start({"adopted": "0"})

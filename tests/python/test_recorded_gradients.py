@@ -11,7 +11,8 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 from torch.autograd import forward_ad  # noqa: E402
 
-from ftn_pytorch import _embed, recorded  # noqa: E402
+import program  # noqa: E402
+from ftn_pytorch import recorded  # noqa: E402
 from ftn_pytorch.system import thread_recorder  # noqa: E402
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -112,7 +113,7 @@ def test_an_inner_function_in_a_recorded_step_passes_gradients_on():
 
 def test_a_script_that_is_recorded_from_outside(load):
     runner = load("import torch\ndef ftn_pytorch_forward(x): return torch.sin(x)\n", record=True)
-    function = _embed.bind(runner, "ftn_pytorch_forward", 0)[0]
+    function = program.function(runner, "ftn_pytorch_forward")
     for _ in range(CALLS):
         function(torch.ones(2))
     x = torch.ones(2, requires_grad=True)
@@ -200,17 +201,17 @@ def test_tangent_and_adjoint_of_examples_agree_recorded_or_not(example, monkeypa
 
     def derivatives(record, decorate):
         torch.manual_seed(4)
-        runner = _embed.load(0, str(EXAMPLES / f"{example}.py"), {"record": record}, {})
+        runner = program.load(str(EXAMPLES / f"{example}.py"), record=record)
         script = vars(runner._module)
         if decorate:
             monkeypatch.setitem(script, name, recorded(script[name]))
-        function = _embed.bind(runner, name, 0)[0]
+        function = program.function(runner, name)
         with torch.no_grad():
             for _ in range(CALLS):
                 result = function(*inputs)
         weight = torch.flip(result, (0,)).clone()
         kinds = [f"ftn_pytorch_tangent:{len(directions)}:{name}", f"ftn_pytorch_adjoint:1:{name}"]
-        tangent, adjoint = (_embed.bind(runner, kind, 0)[0] for kind in kinds)
+        tangent, adjoint = (program.function(runner, kind) for kind in kinds)
         return weight, tangent(*directions, *inputs), adjoint(weight, *inputs)
 
     weight, tangents, gradients = derivatives(False, False)
@@ -240,13 +241,13 @@ def test_derivatives_of_a_script_with_a_recorded_part(load):
     x, dx, dy = torch.tensor([1.0, 2.0]), torch.tensor([1.0, 3.0]), torch.tensor([2.0, 5.0])
     for import_, decorator in (("", ""), ("from ftn_pytorch import recorded", "@recorded(checks=1)")):
         runner = load(text.format(import_=import_, decorator=decorator))
-        function = _embed.bind(runner, "f", 0)[0]
+        function = program.function(runner, "f")
         for _ in range(CALLS):
             function(x)
         kinds = [("tangent:1", dx), ("adjoint:1", dy), ("jacobian:0", None)]
         for kind, direction in kinds:
             given = (x,) if direction is None else (direction, x)
-            found.append(_embed.bind(runner, f"ftn_pytorch_{kind}:f", 0)[0](*given))
+            found.append(program.call(runner, f"ftn_pytorch_{kind}:f", *given))
     for one, other in zip(found[:3], found[3:], strict=True):
         assert torch.equal(one[0], other[0])
     assert torch.allclose((found[0][0] * dy).sum(), (found[1][0] * dx).sum())

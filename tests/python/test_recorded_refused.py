@@ -7,7 +7,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from ftn_pytorch import _embed, recorded  # noqa: E402
+import program  # noqa: E402
+from ftn_pytorch import recorded  # noqa: E402
 from ftn_pytorch.recording import comparison, extension  # noqa: E402
 from ftn_pytorch.system.process import FtnPytorchWarning  # noqa: E402
 
@@ -357,7 +358,7 @@ def ftn_pytorch_forward(x): return x + 2
 
 
 def test_tolerance_option(load, fails):
-    forward = _embed.bind(load(TEXT, record=True, tolerance=1e-6), "ftn_pytorch_forward", 0)[0]
+    forward = program.function(load(TEXT, record=True, tolerance=1e-6), "ftn_pytorch_forward")
     for _ in range(12):
         assert forward(torch.ones(2)).tolist() == [3, 3]
     assert forward.recording.is_ready, forward.recording.obstacle
@@ -373,7 +374,7 @@ def test_record_of_a_saved_model(fails, tmp_path):
     path = str(tmp_path / "net.pt")
     torch.jit.script(torch.nn.Linear(2, 2)).save(path)
     with fails("ARGUMENT", "is a saved model", "leave out record="):
-        _embed.load(1, path, {"record": True}, {})
+        program.load_model(path, record=True)
 
 
 def test_a_hook_is_called_by_its_name(load):
@@ -384,7 +385,7 @@ def test_a_hook_is_called_by_its_name(load):
             def forward(self, x): return x * float(x.sum())
         ftn_pytorch_forward = torch.inference_mode()(Net())
     """
-    forward = _embed.bind(load(text, record=True), "ftn_pytorch_forward", 0)[0]
+    forward = program.function(load(text, record=True), "ftn_pytorch_forward")
     with pytest.warns(FtnPytorchWarning, match="^ftn_pytorch_forward is not recorded: "):
         for _ in range(12):
             forward(torch.ones(2))

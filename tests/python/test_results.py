@@ -9,7 +9,7 @@ import warnings
 import numpy
 import pytest
 
-from ftn_pytorch import _embed
+import program
 from ftn_pytorch.values import results
 
 
@@ -35,12 +35,12 @@ class Labelled:
 
 
 def test_none_has_no_results():
-    assert _embed.unpack(None) == (None, ())
+    assert program.unpack(None) == (None, ())
 
 
 @pytest.mark.parametrize("result", [(1, 2.5), [1, 2.5]])
 def test_tuple_and_list_have_values_without_names(result):
-    assert _embed.unpack(result) == (None, (1, 2.5))
+    assert program.unpack(result) == (None, (1, 2.5))
 
 
 @pytest.mark.parametrize(
@@ -49,17 +49,17 @@ def test_tuple_and_list_have_values_without_names(result):
     ids=["dict", "mapping", "dataclass", "namedtuple"],
 )
 def test_named_containers_have_names_in_their_order(result):
-    assert _embed.unpack(result) == (("heat", "mass"), (1, 2))
+    assert program.unpack(result) == (("heat", "mass"), (1, 2))
 
 
 def test_empty_containers_have_no_results():
-    assert _embed.unpack(()) == (None, ())
-    assert _embed.unpack({}) == ((), ())
+    assert program.unpack(()) == (None, ())
+    assert program.unpack({}) == ((), ())
 
 
 @pytest.mark.parametrize("value", [True, 3, 2.5, 1j, "text", ""])
 def test_plain_value_is_one_result(value):
-    names, values = _embed.unpack(value)
+    names, values = program.unpack(value)
     assert names is None
     assert values == (value,)
     assert type(values[0]) is type(value)
@@ -69,7 +69,7 @@ def test_values_of_derived_types_become_plain():
     class Phase(enum.IntEnum):
         ICE = 2
 
-    (value,) = _embed.unpack(Phase.ICE)[1]
+    (value,) = program.unpack(Phase.ICE)[1]
     assert value == 2
     assert type(value) is int
 
@@ -92,7 +92,7 @@ def test_values_of_derived_types_become_plain():
 )
 def test_what_is_no_array_number_or_text_is_refused(fails, result, pieces):
     with fails("RESULT_TYPE", *pieces):
-        _embed.unpack(result)
+        program.unpack(result)
 
 
 def test_generator_is_told_from_its_function(fails):
@@ -100,7 +100,7 @@ def test_generator_is_told_from_its_function(fails):
         yield 1
 
     with fails("RESULT_TYPE", "contains yield"):
-        _embed.unpack(forward())
+        program.unpack(forward())
 
 
 def test_coroutine_is_told_from_its_function_and_closed(fails):
@@ -110,7 +110,7 @@ def test_coroutine_is_told_from_its_function_and_closed(fails):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with fails("RESULT_TYPE", "async def"):
-            _embed.unpack(forward())
+            program.unpack(forward())
 
 
 # ---- NumPy
@@ -118,20 +118,20 @@ def test_coroutine_is_told_from_its_function_and_closed(fails):
 
 def test_array_is_passed_as_it_is():
     array = numpy.arange(6.0).reshape(2, 3)[:, ::-1]
-    (value,) = _embed.unpack(array)[1]
+    (value,) = program.unpack(array)[1]
     assert value is array
 
 
 @pytest.mark.parametrize("kind", ["float32", "float64", "int32", "uint16", "complex64"])
 def test_scalar_of_numpy_keeps_its_type(kind):
-    (value,) = _embed.unpack(numpy.ones(3, kind).sum(dtype=kind))[1]
+    (value,) = program.unpack(numpy.ones(3, kind).sum(dtype=kind))[1]
     assert isinstance(value, numpy.ndarray)
     assert (value.shape, str(value.dtype), value.item()) == ((), kind, 3)
 
 
 @pytest.mark.parametrize(("scalar", "plain"), [(numpy.bool_(True), True), (numpy.str_("ice"), "ice")])
 def test_logical_and_text_of_numpy_become_plain(scalar, plain):
-    (value,) = _embed.unpack(scalar)[1]
+    (value,) = program.unpack(scalar)[1]
     assert value == plain
     assert type(value) is type(plain)
 
@@ -149,7 +149,7 @@ def test_logical_and_text_of_numpy_become_plain(scalar, plain):
 )
 def test_array_that_fortran_cannot_hold_is_refused(fails, array, pieces):
     with fails("RESULT_TYPE", *pieces):
-        _embed.unpack(array)
+        program.unpack(array)
 
 
 # ---- torch
@@ -162,11 +162,11 @@ def torch():
 
 def test_tensor_is_passed_as_it_is(torch):
     tensor = torch.arange(6.0).reshape(2, 3).t()
-    assert _embed.unpack(tensor)[1][0] is tensor
+    assert program.unpack(tensor)[1][0] is tensor
 
 
 def test_tensor_of_rank_zero_stays_a_tensor(torch):
-    (value,) = _embed.unpack(torch.tensor(2.5))[1]
+    (value,) = program.unpack(torch.tensor(2.5))[1]
     assert isinstance(value, torch.Tensor)
     assert value.shape == ()
 
@@ -174,8 +174,8 @@ def test_tensor_of_rank_zero_stays_a_tensor(torch):
 def test_graph_and_memory_are_kept(torch):
     tensor = torch.ones(3, requires_grad=True)
     for result in (tensor, tensor * 2, torch.nn.Parameter(torch.ones(3))):
-        assert _embed.unpack(result)[1] == (result,)
-        assert _embed.unpack(result)[1][0] is result
+        assert program.unpack(result)[1] == (result,)
+        assert program.unpack(result)[1][0] is result
 
 
 def test_subclass_of_tensor_becomes_a_tensor(torch):
@@ -183,15 +183,15 @@ def test_subclass_of_tensor_becomes_a_tensor(torch):
         pass
 
     field = torch.ones(3).as_subclass(Field)
-    (value,) = _embed.unpack(field)[1]
+    (value,) = program.unpack(field)[1]
     assert type(value) is torch.Tensor
     assert value.data_ptr() == field.data_ptr()
 
 
 def test_conjugate_and_negative_are_resolved(torch):
     tensor = torch.tensor([1 + 2j])
-    (conjugate,) = _embed.unpack(tensor.conj())[1]
-    (negative,) = _embed.unpack(tensor.conj().imag)[1]
+    (conjugate,) = program.unpack(tensor.conj())[1]
+    (negative,) = program.unpack(tensor.conj().imag)[1]
     assert not conjugate.is_conj()
     assert conjugate.item() == 1 - 2j
     assert not negative.is_neg()
@@ -199,7 +199,7 @@ def test_conjugate_and_negative_are_resolved(torch):
 
 
 def test_named_tuple_of_torch_has_names(torch):
-    names, values = _embed.unpack(torch.max(torch.tensor([[1.0, 3.0]]), dim=1))
+    names, values = program.unpack(torch.max(torch.tensor([[1.0, 3.0]]), dim=1))
     assert names == ("values", "indices")
     assert [value.item() for value in values] == [3.0, 1]
 
@@ -219,37 +219,37 @@ def test_named_tuple_of_torch_has_names(torch):
 def test_tensor_without_strided_memory_is_refused(torch, fails, make, pieces):
     tensor = make(torch)
     with fails("RESULT_TYPE", *pieces):
-        _embed.unpack(tensor)
+        program.unpack(tensor)
 
 
 def test_tensor_without_data_is_refused(torch, fails):
     with fails("DEVICE", "meta"):
-        _embed.unpack((1, torch.ones(2, device="meta")))
+        program.unpack((1, torch.ones(2, device="meta")))
 
 
 def test_host_values_are_not_copied(torch):
     tensor, array = torch.ones(2), numpy.ones(2)
     assert results.to_host(tensor, True).data_ptr() == tensor.data_ptr()
-    assert _embed.to_host(array, True) is array
+    assert program.to_host(array, widened=True) is array
 
 
 @pytest.mark.parametrize("kind", ["float16", "bfloat16"])
 def test_tensors_of_half_precision_become_single(torch, kind):
     tensor = torch.tensor([[1.5, 2.0, -0.25]]).t().to(getattr(torch, kind))
-    host = _embed.to_host(tensor, True)
+    host = program.to_host(tensor, widened=True)
     assert host.dtype == torch.float32
     assert host.tolist() == [[1.5], [2.0], [-0.25]]
 
 
 def test_arrays_of_half_precision_become_single():
-    host = _embed.to_host(numpy.array([1.5, numpy.inf, -0.25], "float16"), True)
+    host = program.to_host(numpy.array([1.5, numpy.inf, -0.25], "float16"), widened=True)
     assert host.dtype == numpy.float32
     assert host.tolist() == [1.5, numpy.inf, -0.25]
 
 
 @pytest.mark.parametrize("value", [1, 2.5, "text", None, numpy.ones(2, "int16"), numpy.ones(2, "complex64")])
 def test_other_values_pass_on_the_way_to_the_host(value):
-    assert _embed.to_host(value, True) is value
+    assert program.to_host(value, widened=True) is value
 
 
 def test_tensors_of_a_device_are_brought_to_the_host(torch):
@@ -257,4 +257,4 @@ def test_tensors_of_a_device_are_brought_to_the_host(torch):
         def cpu(self):
             return torch.zeros(2)
 
-    assert _embed.to_host(torch.ones(2).as_subclass(Remote), True).tolist() == [0, 0]
+    assert program.to_host(torch.ones(2).as_subclass(Remote), widened=True).tolist() == [0, 0]

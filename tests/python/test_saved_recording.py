@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ftn_pytorch import _embed, load_recording
+import program
+from ftn_pytorch import load_recording
 from ftn_pytorch.checkpoint import file as checkpoint_file
 from ftn_pytorch.errors import FtnPytorchError
 from ftn_pytorch.opening import open_runner
@@ -185,7 +186,7 @@ def test_other_files_are_refused(tmp_path, recorded, file):
 
 
 def test_fortran_sees_it_through_python(file):
-    module = _embed.load(0, file, {}, {})
+    module = program.load(file)
     assert module.backend == "recording" and "ftn_pytorch_train" in module.functions()
     train = module.bind("ftn_pytorch_train", 0)[0]
     assert train(*samples(1)[0])[1] > 0
@@ -198,9 +199,9 @@ def test_fortran_sees_it_through_python(file):
         module.bind("ftn_pytorch_get", 0)[0]()
     for options in ({"training": True}, {"compile": True}):
         with pytest.raises(FtnPytorchError, match="is a saved recording"):
-            _embed.load(0, file, options, {})
+            program.load(file, **options)
     with pytest.raises(FtnPytorchError, match="it takes no config"):
-        _embed.load(0, file, {}, {"lr": 1})
+        program.load(file, {"lr": 1})
 
 
 def test_states_of_other_ranks_are_passed_over_and_not_written_again(recorded, tmp_path, file):
@@ -218,10 +219,10 @@ def test_states_of_other_ranks_are_passed_over_and_not_written_again(recorded, t
     saved = load_recording(file)
     assert saved.restore(str(tmp_path / "run")) == 7
     saved.write(str(tmp_path / "with_python"), step=8)
-    program = Program(build)
+    beside = Program(build)
     for words in (("load", file), ("restore", f"{tmp_path}/run"), ("checkpoint", f"{tmp_path}/without_python")):
-        program.tell(*words)
-    assert program.end() == 0
+        beside.tell(*words)
+    assert beside.end() == 0
     for folder in ("with_python", "without_python"):
         (written,) = (tmp_path / folder).glob("*.ckpt")
         assert "ranks" not in torch.load(written, weights_only=True)
@@ -243,7 +244,7 @@ def test_checkpoints_of_before_are_restored_by_scripts_only(recorded, tmp_path, 
 
 def test_its_parameters_are_those_of_the_script(recorded, file):
     net = vars(recorded()[0]._module)["net"]
-    runner = _embed.load(1, file, {}, {})
+    runner = program.load_model(file)
     found = runner.require("ftn_pytorch_parameters")()
     assert list(found) == [f"net.{name}" for name, _ in net.named_parameters()]
     x = samples(1)[0][0]

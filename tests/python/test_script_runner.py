@@ -3,7 +3,7 @@
 
 import pytest
 
-from ftn_pytorch import _embed
+import program
 
 FORWARD = "ftn_pytorch_forward"
 EMPTY = "def ftn_pytorch_forward(): return 1\n"
@@ -26,9 +26,9 @@ def test_options_become_attributes(load):
     assert runner.device is None
 
 
-@pytest.mark.parametrize("kind", [0, 1])
-def test_content_decides_whatever_was_expected(write, kind):
-    assert _embed.load(kind, write("model.py", EMPTY), {}, {}).backend == "script"
+@pytest.mark.parametrize("load", [program.load, program.load_model])
+def test_content_decides_whatever_was_expected(write, load):
+    assert load(write("model.py", EMPTY)).backend == "script"
 
 
 # ---- set-up
@@ -44,20 +44,20 @@ def ftn_pytorch_forward(): return calls
     ("config", "call"), [({}, (0.1, "net")), ({"lr": 0.5}, (0.5, "net")), ({"name": "b", "lr": 1}, (1, "b"))]
 )
 def test_setup_is_called_once_with_the_configuration(load, config, call):
-    assert _embed.bind(load(SETUP, config), FORWARD, 0)[0]() == [call]
+    assert program.call(load(SETUP, config), FORWARD) == [call]
 
 
 def test_configuration_may_have_any_names(load):
     names = {"path": 1, "function": 2, "args": 3, "kwargs": 4, "config": 5}
     text = f"def ftn_pytorch_setup({', '.join(names)}):\n    global got\n    got = locals()\ndef ask(): return got\n"
-    assert _embed.bind(load(text, names), "ask", 0)[0]() == names
+    assert program.call(load(text, names), "ask") == names
 
 
 def test_setup_is_called_again_with_the_same_configuration_by_reload(load, write):
     runner = load(SETUP, {"lr": 0.5})
     write("model.py", SETUP + "calls.append('new')\n")
-    _embed.reload(runner)
-    assert _embed.bind(runner, FORWARD, 0)[0]() == ["new", (0.5, "net")]
+    program.reload(runner)
+    assert program.call(runner, FORWARD) == ["new", (0.5, "net")]
 
 
 def test_configuration_without_setup_is_refused(load, fails):
@@ -106,29 +106,29 @@ def ftn_pytorch_foward(x): return x
 def test_missing_function_is_told_with_those_there_are(load, fails):
     runner = load(FUNCTIONS)
     with fails("HOOK", "model.py has no function ftn_pytorch_forward", "it has diagnose, ftn_pytorch_foward;", "mean"):
-        _embed.bind(runner, FORWARD, 0)
+        program.function(runner, FORWARD)
 
 
 def test_script_without_functions_says_so(load, fails):
     with fails("HOOK", "it has none"):
-        _embed.bind(load("x = 1\n"), FORWARD, 0)
+        program.function(load("x = 1\n"), FORWARD)
 
 
 def test_name_of_something_else_is_no_function(load, fails):
     runner = load(FUNCTIONS)
-    assert not _embed.has(runner, "value")
+    assert not program.has(runner, "value")
     with fails("HOOK", "value"):
-        _embed.bind(runner, "value", 0)
+        program.function(runner, "value")
 
 
 @pytest.mark.parametrize(("name", "there"), [("diagnose", True), ("loads", True), ("Net", True), ("nothing", False)])
 def test_has_tells_what_can_be_called(load, name, there):
-    assert _embed.has(load(FUNCTIONS), name) is there
+    assert program.has(load(FUNCTIONS), name) is there
 
 
 def test_first_call_of_a_missing_function_is_told(load, fails):
     with fails("HOOK"):
-        _embed.first_call(load(FUNCTIONS), FORWARD, (), {})
+        program.first_call(load(FUNCTIONS), FORWARD, (), {})
 
 
 # ---- save and restore
@@ -149,35 +149,35 @@ def increase():
 
 def test_restore_reads_what_save_wrote(load, tmp_path):
     runner = load(STORE)
-    increase = _embed.bind(runner, "increase", 0)[0]
+    increase = program.function(runner, "increase")
     increase()
-    _embed.save(runner, str(tmp_path / "state"))
+    program.save(runner, str(tmp_path / "state"))
     assert increase() == 3
-    _embed.restore(runner, str(tmp_path / "state"))
+    program.restore(runner, str(tmp_path / "state"))
     assert increase() == 3
 
 
 def test_missing_hooks_of_save_and_restore_are_told(load, fails):
     runner = load(EMPTY)
     with fails("HOOK", "no function ftn_pytorch_save"):
-        _embed.save(runner, "state")
+        program.save(runner, "state")
     with fails("HOOK", "no function ftn_pytorch_restore"):
-        _embed.restore(runner, "state")
+        program.restore(runner, "state")
 
 
 def test_save_that_takes_no_file_is_told(load, fails):
     with fails("SIGNATURE", "ftn_pytorch_save()"):
-        _embed.save(load("def ftn_pytorch_save(): pass\n"), "state")
+        program.save(load("def ftn_pytorch_save(): pass\n"), "state")
 
 
 def test_save_that_would_do_nothing_is_refused(load, fails):
     with fails("RESULT_TYPE", "did nothing"):
-        _embed.save(load("def ftn_pytorch_save(file): yield\n"), "state")
+        program.save(load("def ftn_pytorch_save(file): yield\n"), "state")
 
 
 def test_exception_in_restore_keeps_its_traceback(load, fails):
     with fails("PYTHON", "FileNotFoundError", "model.py"):
-        _embed.restore(load(STORE), "/no/such/file")
+        program.restore(load(STORE), "/no/such/file")
 
 
 # ---- misspelt names
@@ -191,7 +191,7 @@ def test_hook_that_is_misspelt_is_warned_of_once(load, name, meant):
     text = f"def {name}(): raise ValueError\n"
     with pytest.warns(UserWarning, match=f"defines {name}, .* did you mean 'ftn_pytorch_{meant}'"):
         runner = load(text)
-    _embed.reload(runner)
+    program.reload(runner)
 
 
 def test_function_beside_the_hook_that_it_resembles_is_none_misspelt(load):
@@ -201,7 +201,7 @@ def test_function_beside_the_hook_that_it_resembles_is_none_misspelt(load):
 def test_keyword_that_is_misspelt_is_told(load, fails):
     runner = load("def ftn_pytorch_forward(temperature): pass\n")
     with fails("SIGNATURE", "there is no 'temprature'; did you mean 'temperature'?"):
-        _embed.first_call(runner, "ftn_pytorch_forward", (), {"temprature": 1})
+        program.first_call(runner, "ftn_pytorch_forward", (), {"temprature": 1})
     with fails("SIGNATURE", "did you mean 'size'?"):
         load("def ftn_pytorch_setup(size=1): pass\n", {"sise": 2})
 
@@ -211,9 +211,9 @@ def test_the_recording_of_a_function_that_is_replaced_is_another_one(load, optio
     if options:
         pytest.importorskip("torch")
     runner = load("import torch\ndef ftn_pytorch_forward(x): return x\ndef other(x): return 2 * x\n", **options)
-    first = _embed.bind(runner, FORWARD, 0)[0]
-    assert _embed.bind(runner, FORWARD, 0)[0] is first
+    first = program.function(runner, FORWARD)
+    assert program.function(runner, FORWARD) is first
     runner.names[FORWARD] = runner.names["other"]
-    second = _embed.bind(runner, FORWARD, 0)[0]
+    second = program.function(runner, FORWARD)
     assert second is not first
     assert hasattr(second, "recording") == bool(options)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import ftn_pytorch
+import program
 from ftn_pytorch.system import launcher, openblas, process
 
 LAUNCHED = "OMPI_COMM_WORLD_LOCAL_SIZE"
@@ -148,17 +149,16 @@ def test_the_core_knows_the_same_launchers():
 
 BLAS = """
 import json, os, sys
-import numpy
-from ftn_pytorch import _embed
+import numpy, program
 from ftn_pytorch.system import launcher, openblas, process
 launcher.cores, launcher.cores_of_ranks = lambda: set(range(12)), lambda count: []
 openblas.set_threads(6)
 openblas._known.clear()
-_embed.on_start({"adopted": sys.argv[1]})
+program.on_start({"adopted": sys.argv[1]})
 process.settle_threads()
 first = openblas.threads()
 if sys.argv[2:]:
-    _embed.set_threads(int(sys.argv[2]))
+    program.set_threads(int(sys.argv[2]))
 print(json.dumps([first, openblas.threads()]))
 """
 
@@ -167,10 +167,9 @@ def blas(*arguments, **environment):
     """Threads of NumPy's OpenBLAS, of 6, after a load, and after set_threads."""
     names = (*openblas.VARIABLES, LAUNCHED)
     kept = {name: value for name, value in os.environ.items() if name not in names}
-    package = str(Path(ftn_pytorch.__file__).parents[1])
     done = subprocess.run(
         [sys.executable, "-c", BLAS, *arguments],
-        env={**kept, "PYTHONPATH": package, **environment},
+        env={**kept, "PYTHONPATH": program.PYTHONPATH, **environment},
         capture_output=True,
         text=True,
         check=True,

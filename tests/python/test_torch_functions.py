@@ -3,14 +3,14 @@
 
 import pytest
 
-from ftn_pytorch import _embed
+import program
 
 torch = pytest.importorskip("torch")
 
 
 @pytest.fixture
 def runner():
-    return _embed.torch_functions(0)
+    return program.torch_functions(0)
 
 
 @pytest.fixture
@@ -95,12 +95,12 @@ def test_exceptions_of_torch_have_its_text_and_no_frames_of_this_package(call):
     with pytest.raises(RuntimeError) as caught:
         call("add", X, torch.ones(7))
     of_the_package = caught.value.__traceback__.tb_next.tb_next  # without the frames of this test
-    status, text = _embed.describe_error(caught.value.with_traceback(of_the_package), "add of torch")
+    status, text = program.describe_error(caught.value.with_traceback(of_the_package), "add of torch")
     assert status == "PYTHON"
     assert text == f"add of torch: RuntimeError: {caught.value}"
     with pytest.raises(ValueError) as caught:
         call("nn.functional.binary_cross_entropy", X, torch.ones(7))
-    text = _embed.describe_error(caught.value, "")[1]
+    text = program.describe_error(caught.value, "")[1]
     assert "functional.py" in text and "def _call" not in text and "in _call" not in text
 
 
@@ -117,7 +117,7 @@ def test_there_is_nothing_to_keep(runner, fails):
 
 
 def test_arguments_are_described_by_number(runner):
-    text = _embed.describe_arguments(runner, "add", (X, 2), {"alpha": 3}, "RuntimeError: size")
+    text = program.describe_arguments(runner, "add", (X, 2), {"alpha": 3}, "RuntimeError: size")
     assert text.splitlines()[:4] == [
         "It was called with",
         "  argument 1: float32 (2, 3), Fortran (3, 2)",

@@ -6,7 +6,7 @@ import warnings
 
 import pytest
 
-from ftn_pytorch import _embed
+import program
 
 torch = pytest.importorskip("torch")
 
@@ -45,19 +45,19 @@ def net():
 
 
 def load(path, **options):
-    return _embed.load(1, path, options, {})
+    return program.load_model(path, **options)
 
 
 def call(runner, name, *args, flags=0, **kwargs):
-    return _embed.bind(runner, name, flags)[0](*args, **kwargs)
+    return program.function(runner, name, flags)(*args, **kwargs)
 
 
 X = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
 
 
-@pytest.mark.parametrize("kind", [0, 1])
-def test_model_is_recognised_whatever_was_expected(save, net, kind):
-    runner = _embed.load(kind, save(net, "net.model"), {}, {})
+@pytest.mark.parametrize("load", [program.load, program.load_model])
+def test_model_is_recognised_whatever_was_expected(save, net, load):
+    runner = load(save(net, "net.model"))
     assert (runner.name, runner.backend, runner.framework, runner.device) == ("net", "torchscript", "torch", None)
 
 
@@ -67,7 +67,7 @@ def test_nothing_is_warned_of_that_the_user_cannot_change(save, net, tmp_path):
         warnings.simplefilter("error")
         runner = load(path)
         call(runner, FORWARD, X)
-        _embed.save(runner, str(tmp_path / "again.pt"))
+        program.save(runner, str(tmp_path / "again.pt"))
 
 
 # ---- forward
@@ -77,7 +77,7 @@ def test_forward_computes_what_the_model_computes(save, net):
     runner = load(save(net))
     assert torch.equal(call(runner, FORWARD, X), net(X))
     assert torch.equal(call(runner, FORWARD, X, scale=2.0), net(X, 2.0))
-    assert _embed.bind(runner, FORWARD, 0)[1:3] == (False, False)
+    assert program.bind(runner, FORWARD)[1:3] == (False, False)
 
 
 def test_forward_keeps_gradients_possible(save, net):
@@ -97,10 +97,10 @@ def test_flag_for_inference_mode_is_honoured_in_forward_and_load(save, net):
 def test_other_methods_can_be_called(save, net, fails):
     runner = load(save(net))
     assert torch.equal(call(runner, "difference", X, X), torch.zeros(2, 2))
-    assert _embed.has(runner, "difference")
-    assert not _embed.has(runner, "_private")
+    assert program.has(runner, "difference")
+    assert not program.has(runner, "_private")
     with fails("HOOK", "no function diference", "difference", "forward"):
-        _embed.bind(runner, "diference", 0)
+        program.function(runner, "diference")
 
 
 @pytest.mark.parametrize(
@@ -115,13 +115,13 @@ def test_other_methods_can_be_called(save, net, fails):
 )
 def test_call_that_does_not_fit_is_told_before_it_is_made(save, net, fails, name, args, kwargs, pieces):
     with fails("SIGNATURE", name, *pieces):
-        _embed.first_call(load(save(net)), name, args, kwargs)
+        program.first_call(load(save(net)), name, args, kwargs)
 
 
 def test_call_that_fits_passes(save, net):
     runner = load(save(net))
-    _embed.first_call(runner, FORWARD, (X,), {"scale": 2.0})
-    _embed.first_call(runner, TRAIN, (X, X), {})
+    program.first_call(runner, FORWARD, (X,), {"scale": 2.0})
+    program.first_call(runner, TRAIN, (X, X), {})
 
 
 def test_exception_in_the_model_is_told(save, net, fails):
@@ -146,7 +146,7 @@ def test_real_arrays_of_the_other_precision_are_told_with_the_cure(save, net, fa
 
 def test_configuration_is_refused(save, net, fails):
     with fails("ARGUMENT", "takes no config", "lr"):
-        _embed.load(1, save(net), {}, {"lr": 0.1})
+        program.load_model(save(net), {"lr": 0.1})
 
 
 def test_device_flag_in_forward_alone_is_warned_of(save, net):
@@ -304,7 +304,7 @@ def trained(path):
 
 def test_what_was_saved_can_be_loaded(save, net, tmp_path):
     runner = trained(save(net))
-    _embed.save(runner, str(tmp_path / "trained.pt"))
+    program.save(runner, str(tmp_path / "trained.pt"))
     assert torch.equal(call(load(str(tmp_path / "trained.pt")), FORWARD, X), call(runner, FORWARD, X))
     assert sorted(os.listdir(tmp_path)) == ["net.pt", "trained.pt"]
 
@@ -312,7 +312,7 @@ def test_what_was_saved_can_be_loaded(save, net, tmp_path):
 def test_save_replaces_the_file_that_was_loaded(save, net):
     path = save(net)
     runner = trained(path)
-    _embed.save(runner, path)
+    program.save(runner, path)
     assert torch.equal(call(load(path), FORWARD, X), call(runner, FORWARD, X))
 
 
@@ -320,17 +320,17 @@ def test_save_replaces_the_file_that_was_loaded(save, net):
 def test_save_to_a_place_that_cannot_be_written_is_told(save, net, tmp_path, fails, name):
     runner = load(save(net))
     with fails("FILE", "cannot be written"):
-        _embed.save(runner, str(tmp_path / name))
+        program.save(runner, str(tmp_path / name))
     assert sorted(os.listdir(tmp_path)) == ["net.pt"]
 
 
 def test_restore_reads_the_parameters_in_place(save, net, tmp_path):
     runner = trained(save(net))
-    forward, after_training = _embed.bind(runner, FORWARD, 0)[0], call(runner, FORWARD, X)
-    _embed.save(runner, str(tmp_path / "trained.pt"))
+    forward, after_training = program.function(runner, FORWARD), call(runner, FORWARD, X)
+    program.save(runner, str(tmp_path / "trained.pt"))
     call(runner, TRAIN, X, TARGET)
     assert not torch.equal(forward(X), after_training)
-    _embed.restore(runner, str(tmp_path / "trained.pt"))
+    program.restore(runner, str(tmp_path / "trained.pt"))
     assert torch.equal(forward(X), after_training)
     assert call(runner, TRAIN, X, TARGET)[1] > 0
 
@@ -341,7 +341,7 @@ def test_restore_reads_the_parameters_in_place(save, net, tmp_path):
 def test_restore_of_another_model_is_refused_and_changes_nothing(save, net, fails, other, piece):
     runner = load(save(net))
     with fails("FORMAT", "another model", piece):
-        _embed.restore(runner, save(other, "other.pt"))
+        program.restore(runner, save(other, "other.pt"))
     assert torch.equal(call(runner, FORWARD, X), net(X))
 
 
@@ -350,24 +350,24 @@ def test_restore_of_another_size_is_refused_and_changes_nothing(save, net, fails
     larger = Net()
     larger.layer = torch.nn.Linear(2, 5)
     with fails("FORMAT", "another model", "layer.weight"):
-        _embed.restore(runner, save(larger, "larger.pt"))
+        program.restore(runner, save(larger, "larger.pt"))
     assert torch.equal(call(runner, FORWARD, X), net(X))
 
 
 def test_restore_of_another_kind_of_file_is_refused(save, net, fails, tmp_path, write):
     runner = load(save(net))
     with fails("FORMAT", "no TorchScript model"):
-        _embed.restore(runner, write("model.py", ""))
+        program.restore(runner, write("model.py", ""))
     torch.save(net.state_dict(), tmp_path / "weights.pt")
     with fails("FORMAT", "no TorchScript model"):
-        _embed.restore(runner, str(tmp_path / "weights.pt"))
+        program.restore(runner, str(tmp_path / "weights.pt"))
 
 
 def test_reload_reads_the_file_and_starts_the_optimizer_afresh(save, net):
     runner = trained(save(net))
     other = Net()
     save(other)
-    _embed.reload(runner)
+    program.reload(runner)
     assert torch.equal(call(runner, FORWARD, X), other(X))
     call(runner, TRAIN, X, TARGET)
     assert not torch.equal(call(runner, FORWARD, X), other(X))
@@ -377,5 +377,5 @@ def test_failed_reload_keeps_the_model(save, net, fails, tmp_path):
     runner = load(save(net))
     (tmp_path / "net.pt").write_bytes(b"PK\x03\x04")
     with fails("FORMAT", "torch.jit.load"):
-        _embed.reload(runner)
+        program.reload(runner)
     assert torch.equal(call(runner, FORWARD, X), net(X))

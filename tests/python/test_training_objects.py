@@ -5,7 +5,7 @@ import inspect
 
 import pytest
 
-from ftn_pytorch import _embed
+import program
 from ftn_pytorch.runners.objects import base, losses
 
 torch = pytest.importorskip("torch")
@@ -23,13 +23,13 @@ OF_PYTHON = ["LambdaLR", "MultiplicativeLR"]
 
 def called(runner, name, *args, **named):
     """A call as the core makes it."""
-    function, *_ = _embed.bind(runner, name, 0)
-    _embed.first_call(runner, name, args, named)
+    function = program.function(runner, name)
+    program.first_call(runner, name, args, named)
     return function(*args, **named)
 
 
 def torch_object(kind, *args, **options):
-    return called(_embed.torch_functions(0), f"ftn_pytorch_{kind}", *args, **options)
+    return called(program.torch_functions(0), f"ftn_pytorch_{kind}", *args, **options)
 
 
 def trained():
@@ -79,9 +79,9 @@ def test_each_scheduler_steps_as_in_python_and_resumes(kind, tmp_path):
 
     optimizer, scheduler = made()
     assert rates(optimizer, scheduler, metric) == rates(plain, reference, metric)
-    _embed.save(optimizer, str(tmp_path / "both"))
+    program.save(optimizer, str(tmp_path / "both"))
     again, resumed = made()
-    _embed.restore(again, str(tmp_path / "both"))
+    program.restore(again, str(tmp_path / "both"))
     assert rates(again, resumed, metric) == rates(plain, reference, metric)
 
 
@@ -209,9 +209,9 @@ def test_a_scaler_leaves_out_steps_with_infinite_gradients(tmp_path, fails):
     with fails("SIGNATURE", "no option 'initscale'", "did you mean 'init_scale'?"):
         called(optimizer, "scaler", initscale=8.0)
     scaler.held.update(32.0)
-    _embed.save(scaler, str(tmp_path / "scaler"))
+    program.save(scaler, str(tmp_path / "scaler"))
     other = called(optimizer, "scaler")
-    _embed.restore(other, str(tmp_path / "scaler"))
+    program.restore(other, str(tmp_path / "scaler"))
     assert called(other, "get_scale") == 32.0
 
 
@@ -238,7 +238,7 @@ def test_averages_are_those_of_torch_and_part_of_checkpoints(use_buffers, load, 
         called(made, "update")
         reference.update_parameters(net)
     assert called(made, "updates") == 3
-    _embed.checkpoint(model, str(tmp_path / "kept"))
+    program.checkpoint(model, str(tmp_path / "kept"))
     before = {name: value.clone() for name, value in net.state_dict().items()}
     called(made, "swap")
     same = net.state_dict()
@@ -246,13 +246,13 @@ def test_averages_are_those_of_torch_and_part_of_checkpoints(use_buffers, load, 
     with fails("ARGUMENT", "call swap first"):
         called(made, "update")
     with fails("ARGUMENT", "call swap first"):
-        _embed.checkpoint(model, str(tmp_path / "kept"))
+        program.checkpoint(model, str(tmp_path / "kept"))
     called(made, "swap")
     assert all(torch.equal(value, before[name]) for name, value in net.state_dict().items())
 
     again = load(NETWORK, name="again.py")
     other = called(again, "ftn_pytorch_averaged", decay=0.75, use_buffers=use_buffers)
-    _embed.restore(again, str(tmp_path / "kept"))
+    program.restore(again, str(tmp_path / "kept"))
     called(other, "swap")
     same = again.networks()["net"].state_dict()
     assert all(torch.equal(value, same[name]) for name, value in reference.module.state_dict().items())

@@ -8,7 +8,7 @@ import zipfile
 
 import pytest
 
-from ftn_pytorch import _embed
+import program
 from ftn_pytorch.runners.models import trees
 
 torch = pytest.importorskip("torch")
@@ -60,8 +60,8 @@ def test_results_of_a_class_have_the_names_of_its_fields(kind, tmp_path):
         (model,) = (name for name in archive.namelist() if name.endswith("models/model.json"))
         assert f"imitated.{kind.__name__}" in archive.read(model).decode()
     x = torch.rand(4, 3)
-    result = _embed.bind(_embed.load(1, path, {}, {}), "ftn_pytorch_forward", 0)[0](x)
-    names, (hidden, pooled) = _embed.unpack(result)
+    result = program.call(program.load_model(path), "ftn_pytorch_forward", x)
+    names, (hidden, pooled) = program.unpack(result)
     assert names == ("hidden", "pooled") and torch.equal(hidden, 2 * x) and torch.equal(pooled, x.sum(1))
 
 

@@ -15,7 +15,7 @@ import pytest
 grpc = pytest.importorskip("grpc")
 pytest.importorskip("tritonclient.grpc")
 
-from ftn_pytorch import _embed
+import program
 from ftn_pytorch.diagnosis import call_recorder
 from ftn_pytorch.runners.models import triton
 from ftn_pytorch.runners.models.triton_client import Address
@@ -36,7 +36,7 @@ def double(recwarn):
 
 
 def opened(double, model="net", query="", **options):
-    return _embed.load(1, f"triton+grpc://127.0.0.1:{double.port}/{model}{query}", options, {})
+    return program.load_model(f"triton+grpc://127.0.0.1:{double.port}/{model}{query}", **options)
 
 
 def forward(runner, *args, **named):
@@ -45,7 +45,7 @@ def forward(runner, *args, **named):
         import torch
 
         args, named = map(torch.from_numpy, args), {name: torch.from_numpy(each) for name, each in named.items()}
-    return _embed.bind(runner, "ftn_pytorch_forward", 0)[0](*args, **named)
+    return program.call(runner, "ftn_pytorch_forward", *args, **named)
 
 
 def test_a_model_answers_by_position_and_by_name(double):
@@ -57,7 +57,7 @@ def test_a_model_answers_by_position_and_by_name(double):
     total, difference = forward(two, X[0], b=X[1])
     np.testing.assert_array_equal(total, X[0] + X[1])
     np.testing.assert_array_equal(difference, X[0] - X[1])
-    assert _embed.unpack(forward(two, X[0], X[1]))[0] == ("total", "difference")
+    assert program.unpack(forward(two, X[0], X[1]))[0] == ("total", "difference")
 
 
 def test_a_version_and_other_layouts_are_sent_as_they_are(double):
@@ -106,7 +106,7 @@ def test_inputs_that_do_not_fit(double, fails):
 )
 def test_addresses_that_are_none(address, fails):
     with fails("ARGUMENT", address, "triton+grpc://HOST:PORT/MODEL"):
-        _embed.load(1, address, {}, {})
+        program.load_model(address)
 
 
 def test_parts_of_an_address():
@@ -126,12 +126,12 @@ def test_options_that_a_server_cannot_follow(double, fails, write):
         with fails("ARGUMENT", text):
             opened(double, **options)
     with fails("ARGUMENT", "takes no config (a)"):
-        _embed.load(1, f"triton+grpc://127.0.0.1:{double.port}/net", {}, {"a": np.zeros(1)})
+        program.load_model(f"triton+grpc://127.0.0.1:{double.port}/net", {"a": np.zeros(1)})
     with fails("ARGUMENT", "is a file and no address of a server: leave out fallback="):
-        _embed.load(0, write("script.py", "def ftn_pytorch_forward(x): return x"), {"fallback": "net.pt"}, {})
+        program.load(write("script.py", "def ftn_pytorch_forward(x): return x"), fallback="net.pt")
     runner = opened(double)
     with fails("HOOK", "a model in a Triton server"):
-        _embed.save(runner, "net.pt")
+        program.save(runner, "net.pt")
 
 
 def test_tritonclient_that_is_missing(double, monkeypatch, fails):
@@ -176,14 +176,14 @@ def test_servers_of_other_protocols(fails):
         listening(b"HTTP/1.1 400 Bad Request\r\n\r\n") as port,
         fails("PYTHON", "no Triton server that can be reached"),
     ):
-        _embed.load(1, f"triton+grpc://127.0.0.1:{port}/net?timeout=5", {}, {})
+        program.load_model(f"triton+grpc://127.0.0.1:{port}/net?timeout=5")
     with listening(b"") as port, fails("PYTHON", "0.3 s"):
-        _embed.load(1, f"triton+grpc://127.0.0.1:{port}/net?timeout=0.3", {}, {})
+        program.load_model(f"triton+grpc://127.0.0.1:{port}/net?timeout=0.3")
     empty = grpc.server(futures.ThreadPoolExecutor(1))
     port = empty.add_insecure_port("127.0.0.1:0")
     empty.start()
     with fails("FORMAT", "not the protocol of Triton"):
-        _embed.load(1, f"triton+grpc://127.0.0.1:{port}/net", {}, {})
+        program.load_model(f"triton+grpc://127.0.0.1:{port}/net")
     empty.stop(None)
 
 
@@ -191,7 +191,7 @@ def test_no_server_at_all(fails):
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     with fails("PYTHON", "no Triton server that can be reached, in 3 attempts"):
-        _embed.load(1, f"triton+grpc://127.0.0.1:{port}/net?retries=2", {}, {})
+        program.load_model(f"triton+grpc://127.0.0.1:{port}/net?retries=2")
 
 
 @pytest.mark.parametrize(
@@ -227,7 +227,7 @@ def test_a_server_that_is_slow_or_fails(double, fails):
 
 def test_threads_share_a_connection(double):
     runner = opened(double)
-    function = _embed.bind(runner, "ftn_pytorch_forward", 0)[0]
+    function = program.function(runner, "ftn_pytorch_forward")
     wrong = []
 
     def call(number):
@@ -247,9 +247,9 @@ def test_a_newer_version_after_reload(double, fails):
     runner = opened(double)
     double.is_ready = False
     with fails("FILE", "not ready"):
-        _embed.reload(runner)
+        program.reload(runner)
     double.is_ready = True
-    _embed.reload(runner)
+    program.reload(runner)
     np.testing.assert_array_equal(forward(runner, X), Y)
 
 
@@ -279,7 +279,7 @@ def local(request, tmp_path):
 
 
 def values(found):
-    (value,) = _embed.unpack(found)[1]
+    (value,) = program.unpack(found)[1]
     return np.asarray(value)
 
 
@@ -317,7 +317,7 @@ def test_inputs_that_require_gradients_are_refused(double, local, fails):
         pytest.skip("its inputs are NumPy arrays")
     import torch
 
-    predict = _embed.bind(opened(double, fallback=local), "ftn_pytorch_forward", 0)[0]
+    predict = program.function(opened(double, fallback=local), "ftn_pytorch_forward")
     x = torch.from_numpy(X).requires_grad_()
     with fails("ARGUMENT", "an input of forward of net requires gradients", "a server"):
         predict(x)
@@ -371,7 +371,7 @@ def test_several_results_of_the_file_get_the_names_of_the_server(double, tmp_pat
     runner = opened(double, "two", fallback=path)
     double.garbage = "failure"
     with pytest.warns(FtnPytorchWarning):
-        names, (total, _) = _embed.unpack(forward(runner, X[0], X[1]))
+        names, (total, _) = program.unpack(forward(runner, X[0], X[1]))
     with pytest.warns(FtnPytorchWarning, match="1 of 1 calls"):
         del runner
         gc.collect()
