@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "plugin/answer.hpp"
 
+#include <algorithm>
+#include <optional>
+
 #include "base/per_thread.hpp"
 #include "direct/direct_value.hpp"
 
@@ -40,6 +43,32 @@ const char* python_name_of(at::Layout layout) noexcept {
   }
 }
 
+/// Numbers or logicals of a container inside another one.
+struct Numbers {
+  std::vector<c10::Scalar> leaves;
+
+  /// Its extents; nothing for what has other leaves, or lists of several lengths.
+  std::optional<std::vector<int64_t>> add(const c10::IValue& value) {
+    if (value.isBool() || value.isScalar()) {
+      leaves.push_back(value.isBool() ? c10::Scalar(value.toBool()) : value.toScalar());
+      return std::vector<int64_t>();
+    }
+    if (!value.isList() && !(value.isTuple() && !value.toTupleRef().type()->schema())) return std::nullopt;
+    std::optional<std::vector<int64_t>> below;
+    const c10::ivalue::TupleElements* tuple = value.isTuple() ? &value.toTupleRef().elements() : nullptr;
+    const c10::List<c10::IValue> list = tuple ? c10::List<c10::IValue>(c10::AnyType::get()) : value.toList();
+    const std::size_t count = tuple ? tuple->size() : list.size();
+    for (std::size_t i = 0; i < count; ++i) {
+      auto extents = add(tuple ? (*tuple)[i] : c10::IValue(list.get(i)));
+      if (!extents || (below && *below != *extents)) return std::nullopt;
+      below = std::move(extents);
+    }
+    std::vector<int64_t> extents{static_cast<int64_t>(count)};
+    if (below) extents.insert(extents.end(), below->begin(), below->end());
+    return extents;
+  }
+};
+
 struct Spare {
   std::unique_ptr<Answer> answer;
 };
@@ -71,6 +100,28 @@ at::Tensor plain(at::Tensor tensor, const std::string& label) {
   return tensor;
 }
 
+at::Tensor tensor_of_numbers(const c10::IValue& value) {
+  Numbers numbers;
+  const std::optional<std::vector<int64_t>> extents = numbers.add(value);
+  if (!extents) return {};
+  const auto count = [&](auto is_kind) { return std::count_if(numbers.leaves.begin(), numbers.leaves.end(), is_kind); };
+  const auto all = static_cast<std::ptrdiff_t>(numbers.leaves.size());
+  const auto logicals = count([](const c10::Scalar& leaf) { return leaf.isBoolean(); });
+  if (logicals != 0 && logicals != all) return {};
+  at::ScalarType type = at::kDouble;  // and integers of 32 bits where these hold all of them
+  if (logicals > 0)
+    type = at::kBool;
+  else if (count([](const c10::Scalar& leaf) { return leaf.isComplex(); }) > 0)
+    type = at::kComplexDouble;
+  else if (all > 0 && count([](const c10::Scalar& leaf) { return leaf.isIntegral(false); }) == all)
+    type = count([](const c10::Scalar& leaf) { return leaf.toLong() == static_cast<int32_t>(leaf.toLong()); }) == all
+               ? at::kInt
+               : at::kLong;
+  at::Tensor tensor = at::empty({all}, type);
+  for (std::ptrdiff_t i = 0; i < all; ++i) tensor[i].fill_(numbers.leaves[static_cast<std::size_t>(i)]);
+  return tensor.view(*extents);
+}
+
 void Answer::set(c10::IValue value, const std::string& what) {
   if (value.isTensor()) return add_tensor(std::move(value).toTensor(), nullptr, true, what);
   result = std::move(value);
@@ -92,7 +143,7 @@ void Answer::set(c10::IValue value, const std::string& what) {
       if (!entry.key().isString())
         fail(FPT_ERR_RESULT_TYPE, "the result of ", what, " is a dict with keys of type ", entry.key().tagKind(),
              "; keys must be strings");
-      add(entry.value(), entry.key().toStringRef().c_str(), what);
+      if (!entry.value().isNone()) add(entry.value(), entry.key().toStringRef().c_str(), what);
     }
   } else {
     add(result, nullptr, what);
@@ -108,6 +159,9 @@ void Answer::set(std::vector<at::Tensor> results, std::vector<std::string> resul
 void Answer::add(const c10::IValue& value, const char* name, const std::string& what) {
   const bool single = &value == &result;
   if (value.isTensor()) return add_tensor(value.toTensor(), name, single, what);
+  if (!single && (value.isList() || value.isTuple()))
+    if (at::Tensor numbers = tensor_of_numbers(value); numbers.defined())
+      return add_tensor(std::move(numbers), name, single, what);
   fpt_direct_value& slot = values.emplace_back();
   tensors.emplace_back();
   slot.name = name;
@@ -127,7 +181,8 @@ void Answer::add(const c10::IValue& value, const char* name, const std::string& 
   if (value.isNone())
     fail(FPT_ERR_RESULT_TYPE, label, " is None; a function has either no result at all or every result has a value");
   if (value.isTuple() || value.isList() || value.isGenericDict())
-    fail(FPT_ERR_RESULT_TYPE, label, " is a container inside another; results may not be nested, return ", allowed);
+    fail(FPT_ERR_RESULT_TYPE, label, " is a container inside another; results may not be nested, return ", allowed,
+         "; in it, lists of equal length with numbers alone, or logicals alone, are an array");
   fail(FPT_ERR_RESULT_TYPE, label, " is of type ", value.tagKind(), "; return ", allowed);
 }
 

@@ -12,6 +12,10 @@ bool is_plain(const at::Tensor& tensor) noexcept;
 /// names it.
 [[nodiscard]] at::Tensor plain(at::Tensor tensor, const std::string& label);
 
+/// The tensor that a container inside a result is: numbers alone, or logicals alone, in lists of equal length;
+/// undefined for others.
+[[nodiscard]] at::Tensor tensor_of_numbers(const c10::IValue& value);
+
 /// What the `owner` of an fpt_direct_answer points to.
 struct Answer {
   std::vector<fpt_direct_value> values;

@@ -1,7 +1,8 @@
 ! SPDX-License-Identifier: MIT
 !> Outputs of calls that are tensors in memory of torch: of saved models, with and without Python.
 program test_direct_outputs
-   use, intrinsic :: iso_fortran_env, only : real64
+   use, intrinsic :: iso_c_binding, only : c_bool
+   use, intrinsic :: iso_fortran_env, only : int32, int64, real64
    use check, only : expect, expect_status, expect_text, finish, is_mapped
    use ftn_pytorch
    implicit none
@@ -16,6 +17,7 @@ program test_direct_outputs
    call output_is_moved()
    call steps_count()
    call models_count()
+   call lists_of_numbers()
    if (command_argument_count() == 1) call expect(.not. is_mapped("libpython"), "nothing of Python is in the process")
    call finish()
 
@@ -153,4 +155,36 @@ contains
       call y%copy_to(torch_out(found))
       call expect(all(found == 4*spread([1d0, 2d0, 3d0], 2, 2)), "results are copied into a tensor of torch")
    end subroutine results_go_on
+
+   !> Numbers in lists of a result are an array, and what is None is left out
+   subroutine lists_of_numbers()
+      type(torch_module) :: model
+      type(torch_results) :: results
+      integer(int32) :: small(3, 2), none(0)
+      integer(int64) :: large(1, 2)
+      real(real64) :: halves(2), pair(2), y(2)
+      complex(real64) :: z(2)
+      logical(c_bool) :: flags(2)
+      integer :: stat
+      character(:), allocatable :: errmsg
+
+      call model%load("direct_two.pt", backend=backend)
+      call model%call("lists", [torch_in(7)], results)
+      call results%copy_to("small", torch_out(small))
+      call expect(all(small == reshape([1, 2, 3, 4, 5, 7], [3, 2])), "a list of lists is an array")
+      call results%copy_to("large", torch_out(large))
+      call expect(all(large == reshape([shiftl(7_int64, 40), 2_int64], [1, 2])), "integers of 64 bits")
+      call results%copy_to("none", torch_out(none), stat=stat, errmsg=errmsg)
+      call expect_status(stat, FTN_PYTORCH_ERR_DTYPE, "an empty list has no integers", errmsg)
+      y = 1
+      call model%call("flags", [torch_in(y)], [torch_out(flags), torch_out(halves), torch_out(pair), torch_out(z)])
+      call expect(all(logical(flags) .eqv. [.true., .false.]), "a list of logicals")
+      call expect(all(halves == [0.5d0, 1.5d0]) .and. all(pair == [1d0, 2.5d0]), "a list and a tuple of numbers")
+      call expect(all(z == [(0d0, 1d0), (0d0, 2d0)]), "a tuple of complex numbers")
+      call model%call("optional", [torch_in(y)], results)
+      call expect(results%count() == 1, "what is None is left out")
+      call model%call("uneven", [torch_in(y)], results, stat, errmsg)
+      call expect_status(stat, FTN_PYTORCH_ERR_RESULT_TYPE, "lists of several lengths", errmsg)
+      call expect_text(errmsg, "lists of equal length", "lists of several lengths: what is possible")
+   end subroutine lists_of_numbers
 end program test_direct_outputs

@@ -24,6 +24,9 @@ module state
       class(cell), allocatable :: below(:)
       type(cell) :: layers(4)
    end type wet
+   type :: nest
+      type(wet), allocatable :: wets(:)
+   end type nest
    real :: field(3, 3), dt
 contains
    function flux(x) result(y)
@@ -40,6 +43,10 @@ subroutine work(c, one, wets, x, t, i, idx, text, model, tensor)
    implicit none
    class(cell), intent(inout), target :: c(:), one
    type(wet), intent(inout) :: wets(:)
+   type(wet), allocatable :: grid(:)
+   type(wet), pointer, dimension(:, :) :: view
+   complex, allocatable :: z(:)
+   type(nest) :: all
    real, intent(in) :: x(:, :)
    real(8), dimension(3) :: t
    integer, intent(in) :: i, idx(:)
@@ -96,6 +103,11 @@ def found(tmp_path: Path, line: str, place: str = "LINE") -> list[lint.Finding]:
         ("a = torch_copy(k%t)", "a component of a class array", "`type is`"),
         ("a = torch_in(c%u(1))", "a component of a class array", "torch_copy((c%u(1)))"),
         ("a = torch_in(wets(1)%below%t)", "a component of a class array", "torch_copy"),
+        ("a = torch_in(grid%t)", "gfortran 12 moves the address that grid has", "write torch_in(grid(:)%t)"),
+        ("a = torch_out(view%q)", "the whole of view", "write torch_out(view(:)%q), with a colon for each dimension"),
+        ("a = torch_in(z%im)", "the whole of z", "write torch_in(z(:)%im)"),
+        ("a = torch_in(all%wets%t)", "the whole of all%wets", "write torch_in(all%wets(:)%t)"),
+        ("call tensor%from_array(torch_in(grid%u(1)))", "the whole of grid", "torch_in(grid(:)%u(1))"),
         ("call tensor%from_array(t + 1)", "from_array gets t + 1", "write from_array(torch_copy(t + 1))"),
         ("call tensor%from_array(wets%t)", "gfortran passes a copy", "write from_array(torch_in(wets%t))"),
         ("call list%add_array(array=wets(:)%t, name='t')", "passes a copy", "add_array(torch_in(wets(:)%t))"),
@@ -116,6 +128,11 @@ def test_finds(line: str, wrong: str, cure: str, tmp_path: Path) -> None:
         "a = torch_in(x(i, 1))",
         "a = torch_in(field(1, :))",
         "a = torch_in(wets%t)",
+        "a = torch_in(grid(:)%t)",
+        "a = torch_in(grid(2)%u)",
+        "a = torch_in(view(:, 1)%q)",
+        "a = torch_in(grid(2)%layers%t)",
+        "a = torch_in(z)",
         "a = torch_in(wets(2)%layers%t)",
         "a = torch_in(one%u)",
         "a = torch_in(c(1)%u)",

@@ -78,7 +78,10 @@ def test_values_of_derived_types_become_plain():
     ("result", "pieces"),
     [
         (({"a": 1}, 2), ("result 1 is a dict inside",)),
-        ({"a": (1, 2)}, ("result 'a' is a tuple inside",)),
+        ({"a": (1, "b")}, ("result 'a' is a tuple inside", "lists of equal length")),
+        ({"a": [True, 2]}, ("result 'a' is a list inside",)),
+        ({"a": [[1], [2, 3]]}, ("result 'a' is a list inside",)),
+        ({"a": [1, [2]]}, ("result 'a' is a list inside",)),
         ([Flux(1, 2)], ("result 1 is a Flux inside",)),
         ((1, None), ("result 2 is None",)),
         ({1: 2.0}, ("key 1 of type int",)),
@@ -93,6 +96,33 @@ def test_values_of_derived_types_become_plain():
 def test_what_is_no_array_number_or_text_is_refused(fails, result, pieces):
     with fails("RESULT_TYPE", *pieces):
         program.unpack(result)
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype"),
+    [
+        ([1, 2, 3], "int32"),
+        ([[1, 2, 3], [4, 5, 1 << 31]], "int64"),
+        ([1, 1 << 64], "float64"),
+        ((1, 2.5), "float64"),
+        ([[0.5], [1]], "float64"),
+        ([1, 2j], "complex128"),
+        ([[True], [False]], "bool"),
+        ([], "float64"),
+        ([[], []], "float64"),
+    ],
+)
+@pytest.mark.parametrize("container", [lambda value: {"a": value}, lambda value: (value,)], ids=["dict", "tuple"])
+def test_numbers_in_lists_of_a_container_are_an_array(value, dtype, container):
+    (array,) = program.unpack(container(value))[1]
+    assert array.dtype == dtype
+    assert array.tolist() == numpy.array(value, dtype).tolist()
+    assert array.shape == numpy.array(value).shape
+
+
+def test_what_is_none_in_a_dict_is_left_out():
+    assert program.unpack({"a": None, "b": 2, "c": None}) == (("b",), (2,))
+    assert program.unpack({"a": None}) == ((), ())
 
 
 def test_generator_is_told_from_its_function(fails):

@@ -46,6 +46,7 @@ class Name:
     is_function: bool = False
     is_class: bool = False
     is_text: bool = False
+    is_deferred: bool = False  # allocatable or a pointer
     type: str = ""  # derived type
 
 
@@ -239,6 +240,14 @@ class Sources:
                 return found
         return self.declared(callee, scope) if self.is_array(node, scope) else None
 
+    def moved_whole(self, component: Node, scope: Scope) -> Node | None:
+        """The part ``cells`` of ``cells%t`` where it is a whole array that is allocatable or a pointer."""
+        part = parts(component)[0]
+        while part.type == "derived_type_member_expression" and self.is_array(parts(part)[0], scope):
+            part = parts(part)[0]
+        name = None if part.type == "call_expression" else self.declared(part, scope)
+        return part if name is not None and name.is_array and name.is_deferred else None
+
     def inside(self, node: Node, scope: Scope) -> Scope:
         """The scope of the statements in a node."""
         if node.type == "type_statement":
@@ -292,6 +301,7 @@ def _declared(statement: Node, known: dict[str, Name]) -> Iterator[tuple[str, Na
         is_function="external" in words or type_ is not None and text(type_).startswith("procedure"),
         is_class=type_ is not None and text(type_).startswith("class"),
         is_text=type_ is not None and text(type_).startswith("character"),
+        is_deferred="allocatable" in words or "pointer" in words,
         type=next((text(each) for each in type_.named_children if each.type == "type_name"), "") if type_ else "",
     )
     for declarator in statement.children_by_field_name("declarator"):
@@ -300,5 +310,9 @@ def _declared(statement: Node, known: dict[str, Name]) -> Iterator[tuple[str, Na
         name = text(node.named_children[0] if is_sized else node)
         base = common if type_ is not None else known.get(name, common)
         has_axes = is_sized and any(child.type == "size" for child in node.named_children)
-        is_function = base.is_function or common.is_function
-        yield name, replace(base, is_array=base.is_array or common.is_array or has_axes, is_function=is_function)
+        yield name, replace(
+            base,
+            is_array=base.is_array or common.is_array or has_axes,
+            is_function=base.is_function or common.is_function,
+            is_deferred=base.is_deferred or common.is_deferred,
+        )

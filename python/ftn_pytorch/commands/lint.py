@@ -110,6 +110,13 @@ def _check(called: str, argument: Node, scope: Scope, sources: Sources) -> tuple
             f"{source}, a component of a class array: gfortran 12 passes the elements of the declared type",
             f"describe it in select type, in a branch `type is`, or {_copied(called, f'({source})')}",
         )
+    moved = None if component is None else sources.moved_whole(component, scope)
+    if moved is not None and called in (*REFERRING, "torch_copy"):
+        part = moved.text.decode(errors="replace")
+        return (
+            f"{source}, a component of the whole of {part}: gfortran 12 moves the address that {part} has",
+            f"write {called}({source.replace(part, f'{part}(:)', 1)}), with a colon for each dimension",
+        )
     if called == "torch_copy":
         return None
     kind = _expression(argument, scope, sources)

@@ -15,14 +15,16 @@ from . import is_array, is_number, is_tensor
 Names = tuple[str, ...] | None
 
 _ALLOWED = "tensors, NumPy arrays, numbers, strings, or a tuple, dict, dataclass or namedtuple of those"
+_LISTS = "in it, lists of equal length with numbers alone, or logicals alone, are an array"
 
 
 def unpack(result: Any) -> tuple[Names, tuple[Any, ...]]:
     """Names (None if the results have none) and values of a result.
 
     Values are strided torch.Tensor objects without conjugate or negative bit (with the graph behind them), arrays of
-    NumPy, bool, int, float, complex or str. Memory is shared with what the function returned. None has no values. A
-    NumPy scalar becomes an array of rank 0, so that it keeps its type; numpy.bool_ and numpy.str_ become bool and str.
+    NumPy, bool, int, float, complex or str. Memory is shared with what the function returned. None has no values, and an
+    entry of a dict or dataclass that is None is left out. A NumPy scalar becomes an array of rank 0, so that it keeps
+    its type; numpy.bool_ and numpy.str_ become bool and str. Numbers in lists of a container become an array.
     Raises RESULT_TYPE for all else, DEVICE for tensors without data.
     """
     if result is None:
@@ -31,8 +33,10 @@ def unpack(result: Any) -> tuple[Names, tuple[Any, ...]]:
     if values is None:
         return None, (_value(result, "the result"),)
     if names is None:
-        return None, tuple(_value(value, f"result {number}") for number, value in enumerate(values, 1))
-    return names, tuple(_value(value, f"result {name!r}") for name, value in zip(names, values))
+        return None, tuple(_part(value, f"result {number}") for number, value in enumerate(values, 1))
+    if not isinstance(result, tuple):  # which has an order, too
+        names, values = _present(names, values)
+    return names, tuple(_part(value, f"result {name!r}") for name, value in zip(names, values))
 
 
 def to_host(value: Any, widened: bool) -> Any:
@@ -83,6 +87,49 @@ def _tuple_names(result: Any) -> Names:
     # A struct sequence, such as torch.return_types.max: its fields are members of the type, in order.
     members = [name for name, kind in vars(type(result)).items() if isinstance(kind, MemberDescriptorType)]
     return tuple(members[:length]) if len(members) >= length else None
+
+
+def _present(names: tuple[str, ...], values: tuple[Any, ...]) -> tuple[tuple[str, ...], tuple[Any, ...]]:
+    if not any(value is None for value in values):
+        return names, values
+    there = [(name, value) for name, value in zip(names, values) if value is not None]
+    return tuple(name for name, _ in there), tuple(value for _, value in there)
+
+
+def _part(value: Any, what: str) -> Any:
+    """A value of a container."""
+    return _array_of_numbers(value, what) if type(value) in (list, tuple) else _value(value, what)
+
+
+def _array_of_numbers(value: Any, what: str) -> Any:
+    """Numbers or logicals in lists of equal length. Integers get 32 bits where that holds all of them."""
+    leaves: list[Any] = []
+    shape = _shape_of_lists(value, leaves)
+    kinds = {type(leaf) for leaf in leaves}
+    if shape is None or not kinds <= {bool, int, float, complex} or (bool in kinds and len(kinds) > 1):
+        raise FtnPytorchError("RESULT_TYPE", f"{what} is {_explain(value)}; {_LISTS}")
+    import numpy
+
+    if kinds == {int}:
+        dtype = next((each for each in ("int32", "int64") if _holds(numpy.iinfo(each), leaves)), "float64")
+    else:
+        dtype = "bool" if kinds == {bool} else "complex128" if complex in kinds else "float64"
+    return numpy.array(leaves, dtype).reshape(shape)
+
+
+def _shape_of_lists(value: Any, leaves: list[Any]) -> tuple[int, ...] | None:
+    """Extents of nested lists, whose innermost values come into ``leaves``; None where lengths differ."""
+    if type(value) not in (list, tuple):
+        leaves.append(value)
+        return ()
+    shapes = {_shape_of_lists(each, leaves) for each in value}
+    if len(shapes) > 1 or None in shapes:
+        return None
+    return (len(value), *(shapes.pop() if shapes else ()))  # type: ignore[misc]
+
+
+def _holds(range_of: Any, numbers: list[int]) -> bool:
+    return range_of.min <= min(numbers) and max(numbers) <= range_of.max
 
 
 def _value(value: Any, what: str) -> Any:

@@ -13,6 +13,8 @@ namespace fpt::direct {
 
 class CallSettings {
  public:
+  using Values = std::vector<std::pair<std::size_t, int64_t>>;  // places in the table, and values
+
   /// Those of a file, which may be of a version that wrote fewer. FPT_ERR_FORMAT.
   /// @param on_gpu  whether settings of the GPU's kernels count
   CallSettings(const c10::IValue& recording, bool on_gpu);
@@ -28,8 +30,6 @@ class CallSettings {
   };
 
  private:
-  using Values = std::vector<std::pair<std::size_t, int64_t>>;  // places in the table, and values
-
   std::shared_ptr<const Values> wanted_;
 };
 

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "arrays/policy.hpp"
+#include "plugin/answer.hpp"
 #include "plugin/scalars.hpp"
 
 namespace fpt::direct {
@@ -36,10 +37,16 @@ c10::IValue filled_result(const SavedNode& node, const std::vector<at::Tensor>& 
   return c10::ivalue::Tuple::create(std::move(items));
 }
 
+// NOLINTNEXTLINE(misc-no-recursion)
+bool has_tensor(const SavedNode& node) {
+  return node.kind == SavedNode::Kind::tensor || std::any_of(node.items.begin(), node.items.end(), has_tensor);
+}
+
 /// Before anything runs: what comes out is handed to Fortran, which has names for one level.
 void require_flat(const SavedNode& result, const std::string& label) {
   for (const SavedNode& each : result.items)
-    if (each.kind != SavedNode::Kind::tensor && each.kind != SavedNode::Kind::value)
+    if (each.kind != SavedNode::Kind::tensor && each.kind != SavedNode::Kind::value &&
+        (has_tensor(each) || !tensor_of_numbers(filled_result(each, {})).defined()))
       fail(FPT_ERR_RESULT_TYPE, label, " was recorded with a container inside another; results may not be nested");
 }
 

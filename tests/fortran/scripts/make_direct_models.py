@@ -67,6 +67,23 @@ class Two(torch.nn.Module):
         return x, (x, x)
 
     @torch.jit.export
+    def lists(self, n: int) -> dict[str, list[list[int]]]:
+        none: list[list[int]] = []
+        return {"small": [[1, 2, 3], [4, 5, n]], "large": [[n << 40], [2]], "none": none}
+
+    @torch.jit.export
+    def flags(self, x) -> tuple[list[bool], list[float], tuple[int, float], tuple[complex, complex]]:
+        return [True, False], [0.5, 1.5], (1, 2.5), (1j, 2j)
+
+    @torch.jit.export
+    def uneven(self, x) -> dict[str, list[list[int]]]:
+        return {"rows": [[1], [2, 3]]}
+
+    @torch.jit.export
+    def optional(self, x) -> dict[str, torch.Tensor | None]:
+        return {"y": 2 * x, "z": None}
+
+    @torch.jit.export
     def adds(self, x):
         return x.add_(1)
 

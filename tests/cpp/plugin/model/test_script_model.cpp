@@ -153,7 +153,7 @@ TEST(ScriptModel, PrivateMethodsAreNotOffered) {
   Loaded model("two");
   EXPECT_EQ(plugin().has(model.module, "named"), 1);
   EXPECT_EQ(plugin().has(model.module, "missing"), 0);
-  EXPECT_FAILS(model.call("missing", {}), FPT_ERR_HOOK, "it has adds, chosen, conjugate, fails, forward, half");
+  EXPECT_FAILS(model.call("missing", {}), FPT_ERR_HOOK, "it has adds, chosen, conjugate, fails, flags, forward");
 }
 
 TEST(ScriptModel, StateOfAnOptimizerIsTheSameInEachLocale) {
