@@ -52,8 +52,8 @@ const CudaDriver* find_driver() noexcept {
     function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(symbol(name));
   };
   find(driver.initialize, "cuInit");
-  find(driver.pointer_attribute, "cuPointerGetAttribute");
-  if (!driver.pointer_attribute) return nullptr;
+  find(driver.pointer_attributes, "cuPointerGetAttributes");
+  if (!driver.pointer_attributes) return nullptr;
   find(driver.get_context, "cuCtxGetCurrent");
   find(driver.set_context, "cuCtxSetCurrent");
   find(driver.device_of_context, "cuCtxGetDevice");
@@ -82,16 +82,16 @@ const CudaDriver* cuda_driver() noexcept {
 }
 
 CudaPointer cuda_pointer(const CudaDriver* driver, const void* memory) noexcept {
-  constexpr int attribute_memory_type = 2, attribute_is_managed = 8, attribute_gpu = 9;  // CUpointer_attribute
   constexpr unsigned type_device = 2;
-  const auto address = reinterpret_cast<std::uintptr_t>(memory);
+  int asked[] = {2, 8, 9};  // CUpointer_attribute: memory type, whether it is managed, number of the GPU
   unsigned type = 0, managed = 0;
   CudaPointer found;
-  if (!driver || driver->pointer_attribute(&type, attribute_memory_type, address) != 0) return found;
-  driver->pointer_attribute(&managed, attribute_is_managed, address);
+  void* values[] = {&type, &managed, &found.gpu};
+  // of an address that it does not know, the driver says so by zeros, after 0.06 us; asked for one attribute, by an
+  // error, after 0.9 us
+  if (!driver || driver->pointer_attributes(3, asked, values, reinterpret_cast<std::uintptr_t>(memory)) != 0) return {};
   found.is_managed = managed != 0;
   found.is_of_device = type == type_device && !found.is_managed;
-  if (found.is_of_device) driver->pointer_attribute(&found.gpu, attribute_gpu, address);
   return found;
 }
 

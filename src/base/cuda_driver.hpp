@@ -13,7 +13,7 @@ using CudaContext = void*;  // CUcontext
 /// Every function returns 0 or an error. Null where the driver lacks it.
 struct CudaDriver {
   int (*initialize)(unsigned flags);
-  int (*pointer_attribute)(void* value, int attribute, unsigned long long pointer);
+  int (*pointer_attributes)(unsigned count, int* attributes, void** values, unsigned long long pointer);
   int (*get_context)(CudaContext* context);
   int (*set_context)(CudaContext context);
   int (*device_of_context)(int* device);  // of the current one

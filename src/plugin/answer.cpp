@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "plugin/answer.hpp"
 
+#include <ATen/ops/empty.h>
+
 #include <algorithm>
 #include <optional>
 

@@ -17,13 +17,14 @@ inline void* device_memory() {
 
 }  // namespace fpt::test
 
-extern "C" __attribute__((visibility("default"), used)) inline int cuPointerGetAttribute(void* data, int attribute,
-                                                                                         unsigned long long pointer) {
-  constexpr int memory_type = 2, managed = 8;
-  constexpr unsigned device = 2;
+extern "C" __attribute__((visibility("default"), used)) inline int cuPointerGetAttributes(unsigned count,
+                                                                                          int* attributes,
+                                                                                          void** values,
+                                                                                          unsigned long long pointer) {
+  constexpr int memory_type = 2, device = 2;
   const auto begin = reinterpret_cast<std::uintptr_t>(fpt::test::device_memory());
-  if (pointer < begin || pointer >= begin + 4096) return 1;  // CUDA_ERROR_INVALID_VALUE: never seen
-  if (attribute == memory_type) *static_cast<unsigned*>(data) = device;
-  if (attribute == managed) *static_cast<unsigned*>(data) = 0;
+  const bool is_known = pointer >= begin && pointer < begin + 4096;
+  for (unsigned i = 0; i < count; ++i)
+    *static_cast<int*>(values[i]) = is_known && attributes[i] == memory_type ? device : 0;
   return 0;
 }

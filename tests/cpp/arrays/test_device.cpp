@@ -13,31 +13,28 @@ bool is_known = false;
 
 }  // namespace
 
-extern "C" __attribute__((visibility("default"))) int cuPointerGetAttribute(void* data, int attribute,
-                                                                            unsigned long long) {
+extern "C" __attribute__((visibility("default"))) int cuPointerGetAttributes(unsigned count, int* attributes,
+                                                                             void** values, unsigned long long) {
   constexpr int memory_type = 2, managed = 8, ordinal = 9;
-  if (!is_known) return 1;  // CUDA_ERROR_INVALID_VALUE: memory that the driver has never seen
-  if (attribute == memory_type) *static_cast<unsigned*>(data) = device_type;
-  if (attribute == managed) *static_cast<unsigned*>(data) = is_managed;
-  if (attribute == ordinal) *static_cast<int*>(data) = 3;
+  for (unsigned i = 0; i < count; ++i)
+    *static_cast<int*>(values[i]) = !is_known                      ? 0
+                                    : attributes[i] == memory_type ? static_cast<int>(device_type)
+                                    : attributes[i] == managed     ? static_cast<int>(is_managed)
+                                    : attributes[i] == ordinal     ? 3
+                                                                   : -1;
   return 0;
 }
 
 namespace fpt {
 namespace {
 
-/// An address that nobody has asked of before: what belonged to the host is remembered.
-double* another_address() {
-  static double memory[100];
-  static std::size_t next = 0;
-  return &memory[next += 3];
-}
+double memory_of_all[2];
 
 bool is_device(bool known, unsigned type, unsigned managed) {
   is_known = known;
   device_type = type;
   is_managed = managed;
-  return is_device_memory(another_address());
+  return is_device_memory(memory_of_all);
 }
 
 TEST(DeviceMemory, IsNotWhatTheDriverHasNeverSeen) { EXPECT_FALSE(is_device(false, 2, 0)); }
@@ -45,17 +42,23 @@ TEST(DeviceMemory, IsNotPinnedHostMemory) { EXPECT_FALSE(is_device(true, 1, 0));
 TEST(DeviceMemory, IsNotManagedMemory) { EXPECT_FALSE(is_device(true, 2, 1)); }
 TEST(DeviceMemory, IsMemoryOfADevice) {
   EXPECT_TRUE(is_device(true, 2, 0));
-  EXPECT_EQ(device_name(device_of(another_address())), "cuda:3");
+  EXPECT_EQ(device_name(device_of(memory_of_all)), "cuda:3");
 }
 
-/// All memory is that of a device until the end of the scope, apart from what was asked of before.
+TEST(DeviceMemory, MayHaveBeenOfTheHostBefore) {
+  EXPECT_FALSE(is_device(false, 0, 0));
+  EXPECT_TRUE(is_device(true, 2, 0));
+  EXPECT_FALSE(is_device(false, 0, 0));
+}
+
+/// All memory is that of a device until the end of the scope.
 struct Device : testing::Test {
   Device() {
     EXPECT_TRUE(is_device(true, 2, 0));
     memory[0] = memory[1] = 7;
   }
   ~Device() override { is_known = false; }
-  double* memory = another_address();
+  double* memory = memory_of_all;
 };
 
 TEST_F(Device, MemoryIsNotReadWhereItIsDescribed) {
