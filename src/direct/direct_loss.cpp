@@ -8,6 +8,7 @@
 
 #include "arrays/scalar.hpp"
 #include "calls/python_side.hpp"
+#include "direct/object_arguments.hpp"
 
 namespace fpt {
 namespace {
@@ -22,14 +23,6 @@ constexpr std::pair<std::string_view, std::string_view> functions[] = {
     {"KLDivLoss", "kl_div"},
     {"BCELoss", "binary_cross_entropy"},
     {"BCEWithLogitsLoss", "binary_cross_entropy_with_logits"}};
-
-/// The text has to outlive the argument.
-fpt_arg text_argument(const std::string& text, std::string_view name = {}) {
-  fpt_arg made = argument_of({});
-  describe_text(made, text.data(), static_cast<int64_t>(text.size()), FPT_IN);
-  if (!name.empty()) name_arg(made, name.data(), static_cast<int64_t>(name.size()));
-  return made;
-}
 
 bool is_text(const fpt_arg& arg) noexcept { return arg.dtype == FPT_TEXT && arg.status == FPT_OK; }
 

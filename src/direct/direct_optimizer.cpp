@@ -2,19 +2,20 @@
 #include "direct/direct_optimizer.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <optional>
 #include <string_view>
 #include <utility>
 
 #include "arrays/copy.hpp"
-#include "arrays/fit.hpp"
 #include "arrays/scalar.hpp"
 #include "base/error.hpp"
 #include "calls/python_side.hpp"
 #include "direct/direct_plugin.hpp"
+#include "direct/direct_scheduler.hpp"
 #include "direct/direct_tensor.hpp"
+#include "direct/object_arguments.hpp"
 #include "direct/optimizer_settings.hpp"
+#include "direct/schedule_options.hpp"
 
 namespace fpt {
 namespace {
@@ -25,22 +26,6 @@ constexpr double default_rate = 1e-3;
 std::string_view settings_name(std::string_view kind) noexcept {
   return kind == "SGD" ? "sgd" : kind == "Adam" ? "adam" : kind == "AdamW" ? "adamw" : "";
 }
-
-fpt_arg named(fpt_arg arg, std::string_view name) {
-  if (!name.empty()) static_cast<void>(name_arg(arg, name.data(), static_cast<int64_t>(name.size())));
-  return arg;
-}
-
-template <class Number>
-fpt_arg number_argument(Number value, int16_t dtype, std::string_view name = {}) {
-  fpt_arg made = argument_of({});
-  made.dtype = dtype;
-  made.access = FPT_IN;
-  std::memcpy(made.u.value, &value, sizeof value);
-  return named(made, name);
-}
-
-fpt_arg real_argument(double value, std::string_view name = {}) { return number_argument(value, FPT_FLOAT64, name); }
 
 bool is_named(const fpt_arg& arg, std::string_view name) noexcept { return name == arg.name; }
 
@@ -87,11 +72,32 @@ bool change(fpt_direct_optimizer& settings, std::string_view kind, Args options)
 
 /// Whether an argument means the first group, or all of them: there is one.
 bool is_whole(const fpt_arg& group) {
-  if (!is_value(group) || group.dtype == FPT_TEXT) return false;
-  const Scalar value = scalar_of(group);
-  const auto* number = std::get_if<int64_t>(&value);
-  return number && (*number == 0 || *number == 1);
+  const std::optional<int64_t> number = integer_in(group);
+  return number == 0 || number == 1;
 }
+
+/// Settings as options of torch.optim, valid as long as this.
+class NamedSettings {
+ public:
+  NamedSettings(std::string_view kind, const fpt_direct_optimizer& settings)
+      : is_sgd_(kind == "SGD"), settings_(settings), betas_{settings.beta1, settings.beta2} {}
+
+  void append_to(std::vector<fpt_arg>& given) {
+    for (const char* name : {"lr", "momentum", "dampening", "weight_decay", "eps"})
+      if (const double* value = real_setting(settings_, name)) given.push_back(real_argument(*value, name));
+    if (is_sgd_) {
+      given.push_back(number_argument(settings_.nesterov != 0, FPT_BOOL, "nesterov"));
+    } else {
+      given.push_back(number_argument(settings_.amsgrad != 0, FPT_BOOL, "amsgrad"));
+      given.push_back(row_argument(betas_, FPT_FLOAT64, 2, "betas"));
+    }
+  }
+
+ private:
+  const bool is_sgd_;
+  fpt_direct_optimizer settings_;
+  double betas_[2];
+};
 
 /// Whether the plug-in has done what it was asked for; false where Python is to be asked.
 bool is_done(fpt_status status) {
@@ -123,7 +129,8 @@ std::unique_ptr<Runner> DirectOptimizer::make(Args inputs) {
   if (!is_done(direct_plugin().tensors.make_training(&settings, operands.data(), static_cast<int32_t>(operands.size()),
                                                      &made)))
     return nullptr;
-  return std::unique_ptr<Runner>(new DirectOptimizer(kind, std::move(tensors), made));
+  return std::make_unique<SharedRunner>(
+      std::shared_ptr<Runner>(new DirectOptimizer(kind, std::move(tensors), settings, made)));
 }
 
 DirectOptimizer::~DirectOptimizer() { direct_plugin().tensors.end_training(training_); }
@@ -134,61 +141,61 @@ void DirectOptimizer::call(std::string_view function, Args inputs, const Targets
 
 bool DirectOptimizer::call_here(std::string_view function, Args inputs, const Targets& targets) {
   if (targets.results || targets.tensor) return false;
-  if (function == "step" && inputs.count == 0) return is_done(direct_plugin().tensors.step_training(training_));
+  if (function == "step" && inputs.count == 0) {
+    if (!is_done(direct_plugin().tensors.step_training(training_))) return false;
+    schedules_.optimizer_stepped();
+    return true;
+  }
   if (function == "zero_grad" && inputs.count == 0) return is_done(direct_plugin().tensors.clear_training(training_));
   if (function == "set") return set(inputs);
   if (function == "get") return get(inputs, targets);
   return false;
 }
 
+std::unique_ptr<Runner> DirectOptimizer::create(std::string_view function, Args inputs) {
+  std::unique_ptr<Runner> made;
+  if (function == "scheduler") unless_python([&] { return (made = make_scheduler(inputs)) != nullptr; });
+  return made ? std::move(made) : DelegatingRunner::create(function, inputs);
+}
+
+std::unique_ptr<Runner> DirectOptimizer::make_scheduler(Args inputs) {
+  std::optional<Schedule> schedule = schedule_of(inputs);
+  std::shared_ptr<RunningSchedule> running = schedule ? schedules_.add(std::move(*schedule), settings().lr) : nullptr;
+  return running ? std::make_unique<DirectScheduler>(shared_from_this(), std::move(running)) : nullptr;
+}
+
+bool DirectOptimizer::step(RunningSchedule& running) { return schedules_.step(running, settings().lr); }
+
+fpt_direct_optimizer& DirectOptimizer::settings() const {
+  return *direct_plugin().tensors.settings_of_training(training_);
+}
+
 bool DirectOptimizer::set(Args inputs) {
-  fpt_direct_optimizer* settings = direct_plugin().tensors.settings_of_training(training_);
   if (inputs.count < 1 || !is_whole(inputs[0])) return false;
-  fpt_direct_optimizer changed = *settings;
+  fpt_direct_optimizer changed = settings();
   // without momentum the kernel may be another one
   if (!change(changed, kind_, {inputs.first + 1, inputs.count - 1}) ||
-      (settings->momentum == 0) != (changed.momentum == 0))
+      (settings().momentum == 0) != (changed.momentum == 0))
     return false;
-  *settings = changed;
+  settings() = changed;
   return true;
 }
 
 bool DirectOptimizer::get(Args inputs, const Targets& targets) {
-  fpt_direct_optimizer* settings = direct_plugin().tensors.settings_of_training(training_);
   if (inputs.count != 2 || inputs[0].dtype != FPT_TEXT || !is_whole(inputs[1])) return false;
-  const double* found = real_setting(*settings, text_of(inputs[0]));
+  const double* found = real_setting(settings(), text_of(inputs[0]));
   if (!found || targets.outputs.count != 1 || text_of(inputs[0]).substr(0, 4) == "beta") return false;
-  std::vector<CheckedCopy> copies;
-  copies.push_back(fit_scalar(Scalar(*found), targets.outputs[0], "the setting"));
-  run_all(copies);
+  deliver_real(*found, targets.outputs[0], "the setting");
   return true;
 }
 
 std::unique_ptr<Runner> DirectOptimizer::make_python() {
   const fpt_direct_table& plugin = direct_plugin();
   TensorArguments arguments;
-  fpt_direct_optimizer settings = *plugin.tensors.settings_of_training(training_);
-  fpt_arg kind = argument_of({});
-  describe_text(kind, kind_.data(), static_cast<int64_t>(kind_.size()), FPT_IN);
-  std::vector<fpt_arg> given{kind};
+  std::vector<fpt_arg> given{text_argument(kind_)};
   for (const TensorPtr& tensor : tensors_) given.push_back(arguments.add(tensor));
-  for (const char* name : {"lr", "momentum", "dampening", "weight_decay", "eps"})
-    if (const double* value = real_setting(settings, name)) given.push_back(real_argument(*value, name));
-  double betas[] = {settings.beta1, settings.beta2};
-  if (kind_ == "SGD") {
-    given.push_back(number_argument(settings.nesterov != 0, FPT_BOOL, "nesterov"));
-  } else {
-    given.push_back(number_argument(settings.amsgrad != 0, FPT_BOOL, "amsgrad"));
-    Array pair;
-    pair.data = betas;
-    pair.dtype = FPT_FLOAT64;
-    pair.rank = 1;
-    pair.extents[0] = 2;
-    set_contiguous(pair);
-    fpt_arg both = named(argument_of(pair), "betas");
-    both.access = FPT_IN;
-    given.push_back(both);
-  }
+  NamedSettings first(kind_, created_), last(kind_, settings());
+  first.append_to(given);
   std::unique_ptr<Runner> made = python_side().torch_functions(false)->create(
       "ftn_pytorch_optimizer", {given.data(), static_cast<int32_t>(given.size())});
 
@@ -196,11 +203,15 @@ std::unique_ptr<Runner> DirectOptimizer::make_python() {
     double steps = 0;
     fpt_direct_tensor* state[3] = {};
     require_direct(plugin.tensors.state_of_training(training_, static_cast<int32_t>(index), &steps, state));
-    std::vector<fpt_arg> kept{number_argument(static_cast<int64_t>(index), FPT_INT64), real_argument(steps)};
+    std::vector<fpt_arg> kept{integer_argument(static_cast<int64_t>(index)), real_argument(steps)};
     for (fpt_direct_tensor* each : state)
       if (each) kept.push_back(arguments.add(tensor_of_raw(each, /*same_layout=*/false)));  // passed as it is
     if (steps > 0) made->call("take_state", {kept.data(), static_cast<int32_t>(kept.size())}, {});
   }
+  schedules_.hand_over(*made);
+  std::vector<fpt_arg> now{integer_argument(0)};  // all groups
+  last.append_to(now);
+  made->call("set", {now.data(), static_cast<int32_t>(now.size())}, {});
   return made;
 }
 

@@ -8,12 +8,14 @@
 
 #include "direct/delegating_runner.hpp"
 #include "direct/fpt_direct.h"
+#include "direct/schedules.hpp"
 
 namespace fpt {
 
-/// SGD, Adam or AdamW of tensors of the program. Whatever else is asked of it than to step, to forget gradients and to
-/// tell or change a setting makes an optimizer of Python of it, with the same tensors and the same state.
-class DirectOptimizer : public DelegatingRunner {
+/// SGD, Adam or AdamW of tensors of the program. Whatever else is asked of it than to step, to forget gradients, to tell
+/// or change a setting and to make a scheduler that is known here makes an optimizer of Python of it, with the same
+/// tensors, the same state and the same schedulers.
+class DirectOptimizer : public DelegatingRunner, public std::enable_shared_from_this<DirectOptimizer> {
  public:
   /// @param inputs  name of the class, tensors, options, as for ftn_pytorch_optimizer of TorchFunctions
   /// Null for what only Python can make, or has something to say of.
@@ -21,19 +23,27 @@ class DirectOptimizer : public DelegatingRunner {
   ~DirectOptimizer() override;
 
   void call(std::string_view function, Args inputs, const Targets& targets) override;
+  std::unique_ptr<Runner> create(std::string_view function, Args inputs) override;
+  /// A step of a scheduler; false, and nothing is changed, where only Python can do it. Within unless_python().
+  bool step(RunningSchedule& running);
 
  private:
-  DirectOptimizer(std::string kind, std::vector<TensorPtr> tensors, fpt_direct_training* training)
-      : kind_(std::move(kind)), tensors_(std::move(tensors)), training_(training) {}
+  DirectOptimizer(std::string kind, std::vector<TensorPtr> tensors, const fpt_direct_optimizer& created,
+                  fpt_direct_training* training)
+      : kind_(std::move(kind)), tensors_(std::move(tensors)), created_(created), training_(training) {}
   /// False, and nothing is changed, for what only Python can do.
   bool call_here(std::string_view function, Args inputs, const Targets& targets);
   bool set(Args inputs);
   bool get(Args inputs, const Targets& targets);
+  std::unique_ptr<Runner> make_scheduler(Args inputs);
+  fpt_direct_optimizer& settings() const;
   /// The optimizer of Python, which this one becomes.
   std::unique_ptr<Runner> make_python() override;
 
   const std::string kind_;
   const std::vector<TensorPtr> tensors_;
+  const fpt_direct_optimizer created_;  ///< the settings at first, which groups that are added later have
+  Schedules schedules_;
   fpt_direct_training* const training_;
 };
 

@@ -44,7 +44,8 @@ class PrivateName(NamedTuple):
         try:
             owner = self._owner()
             if self.used_in:
-                return self.name in getattr(owner, self.used_in).__code__.co_names
+                code = getattr(owner, self.used_in).__code__
+                return self.name in code.co_names + code.co_consts  # the latter for getattr
             return hasattr(owner, self.name)
         except (ImportError, AttributeError):
             return False

@@ -337,6 +337,30 @@ def changes_state_when_loaded(module: Any) -> bool:
     )
 
 
+# ---- schedulers that the core has run
+
+_WARNS = "torch may warn of a step of a scheduler before one of its optimizer where the order was right"
+_STEP_COUNT = PrivateName("torch:optim.lr_scheduler.LRScheduler", "_step_count", _WARNS, "step")
+_STEPPED = PrivateName("torch:optim.lr_scheduler.LRScheduler", "_opt_called", _WARNS, "step")
+_LAST_RATES = PrivateName(
+    "torch:optim.lr_scheduler.LRScheduler",
+    "_last_lr",
+    "last_lr of schedulers is wrong until their next step, where Python takes over a training",
+    "get_last_lr",
+)
+
+
+def set_progress(scheduler: Any, steps: int, rates: list[float]) -> None:
+    """Give a scheduler the state after so many steps, with that of its creation, and the learning rates of the last."""
+    scheduler.load_state_dict({"last_epoch": steps - 1, _STEP_COUNT.name: steps, _LAST_RATES.name: rates})
+
+
+def set_stepped(optimizer: Any, is_stepped: bool) -> None:
+    """Whether an optimizer has made a step since it has schedulers, which these ask for."""
+    if is_stepped:
+        setattr(optimizer, _STEPPED.name, True)
+
+
 # ---- ONNX Runtime
 
 _SLOWER = "a call of an ONNX model takes 1 us longer"

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import torch
 from blend import Blend, examples
+from schedules import write_schedules
 from zoo import write_zoo
 
 warnings.simplefilter("ignore", DeprecationWarning)
@@ -394,4 +395,5 @@ def write_models():
 
 if __name__ == "__main__":
     write_models()
+    write_schedules()
     write_zoo()

@@ -10,6 +10,7 @@ from typing import Any
 from ...errors import FtnPytorchError, did_you_mean, summary
 from ...script import parameters
 from ...script.framework import import_torch
+from ...system import private_names
 from ...values import fused_kernels
 from ..base import Runner
 from .base import ObjectRunner, check_type, class_of, make, plain_options
@@ -39,7 +40,7 @@ class OptimizerRunner(ObjectRunner):
 
     offered = (
         "step", "step_with", "zero_grad", "add_group", "get", "set", "clip_norm", "clip_value",
-        "scheduler", "scaler", "take_state",
+        "scheduler", "scaler", "take_state", "take_rates",
     )  # fmt: skip
 
     def __init__(self, kind: str, tensors: Sequence[Any], options: Mapping[str, Any]) -> None:
@@ -176,6 +177,15 @@ class OptimizerRunner(ObjectRunner):
             state = dict(zip(("exp_avg", "exp_avg_sq", "max_exp_avg_sq"), kept))
             state["step"] = self._torch.tensor(steps, dtype=self._torch.float32, device=parameter.device)
         self.held.state[parameter] = state
+
+    def take_rates(self, first: float, is_stepped: bool) -> None:
+        """Go on from what an optimizer of the core has kept for its schedulers, before these are made again.
+
+        That is the learning rate before the first of them, and whether there has been a step since.
+        """
+        for group in self.held.param_groups:
+            group["initial_lr"] = first
+        private_names.set_stepped(self.held, bool(is_stepped))
 
     def _tensors(self) -> list[Any]:
         return [each for group in self.held.param_groups for each in group["params"]]

@@ -9,13 +9,14 @@ from typing import Any
 
 from ...errors import FtnPytorchError
 from ...script.framework import import_torch
+from ...system import private_names
 from .base import ObjectRunner, class_of, make, numbered, plain_options
 
 
 class SchedulerRunner(ObjectRunner):
     """``held`` is an object of a class of torch.optim.lr_scheduler, or of torch.optim.swa_utils."""
 
-    offered = ("step", "step_by", "last_lr")
+    offered = ("step", "step_by", "last_lr", "take_state")
 
     def __init__(self, kind: str, optimizer: Any, others: Sequence[Any], options: Mapping[str, Any]) -> None:
         torch = import_torch("torch_scheduler")
@@ -53,3 +54,7 @@ class SchedulerRunner(ObjectRunner):
         if not 1 <= group <= len(rates):
             raise FtnPytorchError("ARGUMENT", f"there is no group {group}: they count from 1 to {len(rates)}")
         return float(rates[group - 1])
+
+    def take_state(self, steps: int, rate: float) -> None:
+        """Go on from what a scheduler of the core has kept after so many steps, with that of its creation."""
+        private_names.set_progress(self.held, steps, [rate])

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: MIT
+/// Schedulers of optimizers by libtorch alone. Knows nothing of Python.
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "direct/direct_optimizer.hpp"
+#include "direct/schedules.hpp"
+
+namespace fpt {
+
+/// A scheduler of a DirectOptimizer, with which it becomes one of Python. It keeps the optimizer, as in torch.
+class DirectScheduler final : public ForwardingRunner {
+ public:
+  DirectScheduler(std::shared_ptr<DirectOptimizer> optimizer, std::shared_ptr<RunningSchedule> running)
+      : optimizer_(std::move(optimizer)), running_(std::move(running)) {}
+
+  void call(std::string_view function, Args inputs, const Targets& targets) override;
+  void wait() override { optimizer_->wait(); }
+
+ protected:
+  Runner& other() override {
+    optimizer_->python();
+    return *running_->python;
+  }
+
+ private:
+  /// False, and nothing is changed, for what only Python can do.
+  bool call_here(std::string_view function, Args inputs, const Targets& targets);
+
+  const std::shared_ptr<DirectOptimizer> optimizer_;
+  const std::shared_ptr<RunningSchedule> running_;
+};
+
+}  // namespace fpt

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: MIT
+/// Rates that torch has written: tests/fortran/scripts/schedules.py.
+#include "direct/schedule.hpp"
+
+#include <sstream>
+
+#include "direct/schedule_options.hpp"
+#include "support.hpp"
+
+namespace fpt::test {
+namespace {
+
+/// A scheduler, and what it does.
+struct Case {
+  std::string name;
+  double first = 0;
+  std::vector<fpt_arg> inputs;
+  std::map<int64_t, double> changes;
+  std::vector<double> rates;
+  std::vector<int64_t> row;
+};
+
+std::vector<double> rates_of(const Schedule& schedule, const Case& wanted) {
+  double rate = wanted.first;
+  std::vector<double> rates;
+  for (int64_t epoch = 0; epoch < static_cast<int64_t>(wanted.rates.size()); ++epoch) {
+    if (const auto change = wanted.changes.find(epoch); change != wanted.changes.end()) rate = change->second;
+    rate = next_rate(schedule, epoch, wanted.first, rate).value();
+    rates.push_back(rate);
+  }
+  return rates;
+}
+
+std::optional<Schedule> made(std::vector<fpt_arg> inputs) {
+  return schedule_of({inputs.data(), static_cast<int32_t>(inputs.size())});
+}
+
+TEST(Schedule, HasTheRatesOfTorch) {
+  std::ifstream file("direct_schedules.txt");
+  ASSERT_TRUE(file);
+  Case now;
+  int cases = 0;
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream words(line);
+    std::string word, name;
+    words >> word;
+    if (word == "class") {
+      now = {};
+      words >> now.name >> now.first;
+      now.inputs.push_back(in(now.name.c_str()));
+    } else if (word == "integer") {
+      int64_t value;
+      words >> name >> value;
+      now.inputs.push_back(named(name.c_str(), in(value)));
+    } else if (word == "real") {
+      double value;
+      words >> name >> value;
+      now.inputs.push_back(named(name.c_str(), in(value)));
+    } else if (word == "row") {
+      std::size_t count;
+      words >> name >> count;
+      now.row.resize(count);
+      for (int64_t& each : now.row) words >> each;
+      now.inputs.push_back(named(name.c_str(), in(now.row)));
+    } else if (word == "set") {
+      int64_t step;
+      words >> step;
+      words >> now.changes[step];
+    } else if (word == "rates") {
+      std::size_t steps;
+      words >> steps;
+      now.rates.resize(steps + 1);
+      for (double& each : now.rates) words >> each;
+      ASSERT_TRUE(words) << line;
+      std::optional<Schedule> schedule = made(now.inputs);
+      ASSERT_TRUE(schedule) << now.name;
+      EXPECT_EQ(rates_of(*schedule, now), now.rates) << now.name;
+      const std::optional<Schedule> again = made(inputs_of(*schedule));
+      ASSERT_TRUE(again) << now.name;
+      EXPECT_EQ(rates_of(*again, now), now.rates) << now.name << " as Python is asked for it";
+      ++cases;
+    }
+  }
+  EXPECT_GT(cases, 10);
+}
+
+TEST(Schedule, LeavesToPythonWhatItWouldRaise) {
+  Schedule schedule{ScheduleKind::multi_step};
+  schedule.gamma = 1e200;
+  schedule.milestones = {3, 3};
+  EXPECT_EQ(next_rate(schedule, 2, 1, 1), 1);
+  EXPECT_FALSE(next_rate(schedule, 3, 1, 1)) << "OverflowError";
+  schedule.kind = ScheduleKind::cosine;
+  schedule.period = int64_t{1} << 40;
+  EXPECT_FALSE(next_rate(schedule, schedule.period, 1, 1)) << "ZeroDivisionError";
+}
+
+TEST(Schedule, OfOddOptionsIsLeftToPython) {
+  EXPECT_TRUE(made({in("StepLR"), named("step_size", in(2))}));
+  EXPECT_TRUE(made({in("ExponentialLR"), named("gamma", in(0.5f))}));
+  std::vector<int64_t> none;
+  std::vector<double> reals{1, 2};
+  const std::vector<std::vector<fpt_arg>> odd = {
+      {},
+      {in(1)},
+      {in("LambdaLR")},
+      {in("StepLR")},
+      {in("StepLR"), in(2)},
+      {in("StepLR"), named("step_size", in(0))},
+      {in("StepLR"), named("step_size", in(2.0))},
+      {in("StepLR"), named("step_size", in(true))},
+      {in("StepLR"), named("step_size", in("2"))},
+      {in("StepLR"), named("step_size", in(2)), named("step_size", in(2))},
+      {in("StepLR"), named("step_size", in(2)), named("T_max", in(2))},
+      {in("StepLR"), named("step_size", in(2)), named("last_epoch", in(0))},
+      {in("StepLR"), named("step_size", in(2)), named("gamma", in(1))},
+      {in("StepLR"), named("step_size", in(2)), named("gamma", in(std::numeric_limits<double>::infinity()))},
+      {in("CosineAnnealingLR"), named("T_max", in((int64_t{1} << 53) + 1))},
+      {in("MultiStepLR"), named("milestones", in(3))},
+      {in("MultiStepLR"), named("milestones", in(reals))},
+      {in("MultiStepLR"), named("milestones", in(none))},
+      {in("LinearLR"), named("start_factor", in(0.0))},
+      {in("LinearLR"), named("start_factor", in(1.5))},
+      {in("LinearLR"), named("end_factor", in(-0.5))},
+      {in("LinearLR"), named("end_factor", in(1.5))},
+      {in("LinearLR"), named("total_iters", in(0))},
+  };
+  for (std::size_t i = 0; i < odd.size(); ++i) EXPECT_FALSE(made(odd[i])) << i;
+}
+
+}  // namespace
+}  // namespace fpt::test
