@@ -38,6 +38,15 @@ double linear(const Schedule& schedule, int64_t epoch, double rate) {
                                static_cast<double>(epoch - 1) * rise));
 }
 
+std::optional<double> polynomial(const Schedule& schedule, int64_t epoch, double rate) {
+  if (epoch == 0 || epoch > schedule.period) return rate;
+  const auto period = static_cast<double>(schedule.period);
+  const double factor = std::pow(
+      (1.0 - static_cast<double>(epoch) / period) / (1.0 - static_cast<double>(epoch - 1) / period), schedule.power);
+  if (!std::isfinite(factor)) return std::nullopt;
+  return rate * factor;
+}
+
 }  // namespace
 
 std::optional<double> next_rate(const Schedule& schedule, int64_t epoch, double base, double rate) {
@@ -52,6 +61,8 @@ std::optional<double> next_rate(const Schedule& schedule, int64_t epoch, double 
       return cosine(schedule, epoch, base, rate);
     case ScheduleKind::linear:
       return linear(schedule, epoch, rate);
+    case ScheduleKind::polynomial:
+      return polynomial(schedule, epoch, rate);
   }
   return std::nullopt;
 }

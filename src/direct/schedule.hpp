@@ -8,7 +8,7 @@
 
 namespace fpt {
 
-enum class ScheduleKind { step, multi_step, exponential, cosine, linear };
+enum class ScheduleKind { step, multi_step, exponential, cosine, linear, polynomial };
 
 /// A scheduler with its options, and what they are where nothing is given.
 struct Schedule {
@@ -17,6 +17,7 @@ struct Schedule {
   double gamma = 0.1;
   double eta_min = 0;
   double start_factor = 1.0 / 3, end_factor = 1;
+  double power = 1;
   std::vector<int64_t> milestones{};
 };
 

@@ -26,7 +26,8 @@ const Class& class_of(ScheduleKind kind) {
                                               {ScheduleKind::multi_step, "MultiStepLR", "milestones"},
                                               {ScheduleKind::exponential, "ExponentialLR", "gamma"},
                                               {ScheduleKind::cosine, "CosineAnnealingLR", "T_max"},
-                                              {ScheduleKind::linear, "LinearLR", ""}};
+                                              {ScheduleKind::linear, "LinearLR", ""},
+                                              {ScheduleKind::polynomial, "PolynomialLR", ""}};
   return all[static_cast<int>(kind)];
 }
 
@@ -49,6 +50,8 @@ constexpr Option options[] = {
     {ScheduleKind::linear, "start_factor", &Schedule::start_factor},
     {ScheduleKind::linear, "end_factor", &Schedule::end_factor},
     {ScheduleKind::linear, "total_iters", nullptr, &Schedule::period},
+    {ScheduleKind::polynomial, "total_iters", nullptr, &Schedule::period},
+    {ScheduleKind::polynomial, "power", &Schedule::power},
 };
 
 constexpr int64_t longest = int64_t{1} << 53;  // a real number holds it
@@ -92,7 +95,7 @@ const Option* find_option(ScheduleKind kind, std::string_view name) noexcept {
 
 std::optional<ScheduleKind> kind_of(std::string_view name) {
   for (const ScheduleKind kind : {ScheduleKind::step, ScheduleKind::multi_step, ScheduleKind::exponential,
-                                  ScheduleKind::cosine, ScheduleKind::linear})
+                                  ScheduleKind::cosine, ScheduleKind::linear, ScheduleKind::polynomial})
     if (class_of(kind).name == name) return kind;
   return std::nullopt;
 }

@@ -2,6 +2,7 @@
 """Every scheduler and loss of torch, gradient scalers and averages, as Fortran makes them, beside plain Python."""
 
 import inspect
+import warnings
 
 import pytest
 
@@ -83,6 +84,46 @@ def test_each_scheduler_steps_as_in_python_and_resumes(kind, tmp_path):
     again, resumed = made()
     program.restore(again, str(tmp_path / "both"))
     assert rates(again, resumed, metric) == rates(plain, reference, metric)
+
+
+@pytest.mark.parametrize(
+    "kind", ["StepLR", "MultiStepLR", "ExponentialLR", "CosineAnnealingLR", "LinearLR", "PolynomialLR"]
+)
+@pytest.mark.parametrize("steps", [0, 1, 5])
+@pytest.mark.filterwarnings("error")
+def test_a_scheduler_goes_on_from_the_state_that_the_core_has_kept(kind, steps):
+    """As DirectOptimizer hands it over."""
+    tensor = torch.ones(2, requires_grad=True)
+    tensor.grad = torch.ones(2)
+    plain = torch.optim.SGD([tensor], lr=0.1, momentum=0.5, fused=True)
+    reference = getattr(_SCHEDULERS, kind)(plain, **needed(kind))
+    plain.step()
+    for _ in range(steps):
+        reference.step()
+    optimizer = trained()
+    called(optimizer, "take_rates", 0.1, True)
+    scheduler = called(optimizer, "scheduler", kind, **needed(kind))
+    (rate,) = reference.get_last_lr()
+    called(scheduler, "take_state", steps + 1, rate)
+    called(optimizer, "set", 0, lr=rate)
+    assert scheduler.state().state_dict() == reference.state_dict()
+    assert optimizer.state().state_dict()["param_groups"] == plain.state_dict()["param_groups"]
+    called(scheduler, "step")
+    reference.step()
+    assert scheduler.state().get_last_lr() == reference.get_last_lr()
+
+
+@pytest.mark.parametrize("is_stepped", [False, True])
+def test_a_scheduler_from_the_core_warns_of_the_order_where_that_was_wrong(is_stepped):
+    optimizer = trained()
+    called(optimizer, "take_rates", 0.1, is_stepped)
+    scheduler = called(optimizer, "scheduler", "StepLR", step_size=2)
+    called(scheduler, "take_state", 1, 0.1)
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        called(scheduler, "step")
+    assert [each for each in found if "before `optimizer.step()`" in str(each.message)] == found
+    assert len(found) == (0 if is_stepped else 1)
 
 
 @pytest.mark.parametrize("kind", OF_PYTHON)

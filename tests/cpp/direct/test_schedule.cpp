@@ -2,6 +2,8 @@
 /// Rates that torch has written: tests/fortran/scripts/schedules.py.
 #include "direct/schedule.hpp"
 
+#include <limits>
+#include <map>
 #include <sstream>
 
 #include "direct/schedule_options.hpp"
@@ -92,6 +94,10 @@ TEST(Schedule, LeavesToPythonWhatItWouldRaise) {
   EXPECT_FALSE(next_rate(schedule, 3, 1, 1)) << "OverflowError";
   schedule.kind = ScheduleKind::cosine;
   schedule.period = int64_t{1} << 40;
+  EXPECT_FALSE(next_rate(schedule, schedule.period, 1, 1)) << "ZeroDivisionError";
+  schedule.kind = ScheduleKind::polynomial;
+  schedule.power = -1;
+  EXPECT_TRUE(next_rate(schedule, schedule.period - 1, 1, 1));
   EXPECT_FALSE(next_rate(schedule, schedule.period, 1, 1)) << "ZeroDivisionError";
 }
 

@@ -19,6 +19,8 @@ CASES = [  # class, options, rates that the program sets before a step
     ("LinearLR", {}, {}),
     ("LinearLR", {"start_factor": 0.001, "total_iters": 13}, {20: 0.2}),
     ("LinearLR", {"start_factor": 1.0, "end_factor": 0.0, "total_iters": 9}, {3: 0.6}),
+    ("PolynomialLR", {}, {}),
+    ("PolynomialLR", {"total_iters": 33, "power": 0.9}, {12: 0.05}),
 ]
 
 
