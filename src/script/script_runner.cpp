@@ -69,6 +69,10 @@ TensorPtr one_tensor(PyObject* result, const CallName& call, const ResultOptions
   return single_tensor(answer, call, reading);
 }
 
+long long memory_in_use() {
+  return PyLong_AsLongLong(checked(PyObject_CallNoArgs(embed("memory")), "reading the memory in use").get());
+}
+
 void collect_garbage(long long memory_before) noexcept {
   const Ref done(PyObject_CallFunction(embed("collect_garbage"), "L", memory_before));
   if (!done) PyErr_Clear();
@@ -111,8 +115,7 @@ std::unique_ptr<Runner> ScriptRunner::load(int32_t kind, const std::string& file
             path = text_object(file);
   std::unique_ptr<ScriptRunner> loaded(new ScriptRunner);
   loaded->script_.options = options;
-  const Ref memory = checked(PyObject_CallNoArgs(embed("memory")), "reading the memory in use");
-  loaded->memory_before_ = PyLong_AsLongLong(memory.get());
+  loaded->memory_before_ = memory_in_use();
   loaded->script_.runner = checked(
       PyObject_CallFunction(embed("load"), "iOOO", kind, path.get(), chosen.get(), values.get()), "loading " + file);
   loaded->script_.name = loaded->attribute("name");
@@ -124,6 +127,7 @@ std::unique_ptr<Runner> ScriptRunner::load(int32_t kind, const std::string& file
 std::unique_ptr<ScriptRunner> ScriptRunner::of_object(Ref runner, const Options& options) {
   std::unique_ptr<ScriptRunner> made(new ScriptRunner);
   made->script_.options = options;
+  made->memory_before_ = memory_in_use();
   made->script_.runner = std::move(runner);
   made->script_.keeps_tensors = true;
   made->script_.name = made->attribute("name");
