@@ -80,7 +80,7 @@ bool is_whole(const fpt_arg& group) {
 class NamedSettings {
  public:
   NamedSettings(std::string_view kind, const fpt_direct_optimizer& settings)
-      : is_sgd_(kind == "SGD"), settings_(settings), betas_{settings.beta1, settings.beta2} {}
+      : is_sgd_(kind == "SGD"), settings_(settings) {}
 
   void append_to(std::vector<fpt_arg>& given) {
     for (const char* name : {"lr", "momentum", "dampening", "weight_decay", "eps"})
@@ -96,7 +96,7 @@ class NamedSettings {
  private:
   const bool is_sgd_;
   fpt_direct_optimizer settings_;
-  double betas_[2];
+  double betas_[2] = {settings_.beta1, settings_.beta2};
 };
 
 /// Whether the plug-in has done what it was asked for; false where Python is to be asked.

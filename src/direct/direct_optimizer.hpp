@@ -12,9 +12,9 @@
 
 namespace fpt {
 
-/// SGD, Adam or AdamW of tensors of the program. Whatever else is asked of it than to step, to forget gradients, to tell
-/// or change a setting and to make a scheduler that is known here makes an optimizer of Python of it, with the same
-/// tensors, the same state and the same schedulers.
+/// SGD, Adam or AdamW of tensors of the program. Whatever else is asked of it than to step, to forget gradients, to
+/// tell or change a setting and to make a scheduler that is known here makes an optimizer of Python of it, with the
+/// same tensors, the same state and the same schedulers.
 class DirectOptimizer : public DelegatingRunner, public std::enable_shared_from_this<DirectOptimizer> {
  public:
   /// @param inputs  name of the class, tensors, options, as for ftn_pytorch_optimizer of TorchFunctions

@@ -15,7 +15,8 @@ void DirectScheduler::call(std::string_view function, Args inputs, const Targets
 bool DirectScheduler::call_here(std::string_view function, Args inputs, const Targets& targets) {
   if (targets.results || targets.tensor) return false;
   if (function == "step" && inputs.count == 0 && targets.outputs.count == 0) return optimizer_->step(*running_);
-  if (function != "last_lr" || inputs.count != 1 || targets.outputs.count != 1 || integer_in(inputs[0]) != 1) return false;
+  if (function != "last_lr" || inputs.count != 1 || targets.outputs.count != 1 || integer_in(inputs[0]) != 1)
+    return false;
   deliver_real(running_->rate, targets.outputs[0], "the learning rate");
   return true;
 }

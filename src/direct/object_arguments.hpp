@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/// Arguments of objects of torch: those that the library itself makes, and single numbers among others. Knows nothing of
-/// Python.
+/// Arguments of objects of torch: those that the library itself makes, and single numbers among others. Knows nothing
+/// of Python.
 #pragma once
 
 #include <cstdint>

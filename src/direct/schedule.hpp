@@ -12,13 +12,13 @@ enum class ScheduleKind { step, multi_step, exponential, cosine, linear, polynom
 
 /// A scheduler with its options, and what they are where nothing is given.
 struct Schedule {
-  ScheduleKind kind;
+  ScheduleKind kind = ScheduleKind::step;
   int64_t period = 5;  ///< step_size, T_max or total_iters; at least 1
   double gamma = 0.1;
   double eta_min = 0;
   double start_factor = 1.0 / 3, end_factor = 1;
   double power = 1;
-  std::vector<int64_t> milestones{};
+  std::vector<int64_t> milestones;
 };
 
 /// The learning rate of an epoch, of which 0 is that of creation: the forms of torch that go on from the rate before.

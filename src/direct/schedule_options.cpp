@@ -87,9 +87,8 @@ bool read(const fpt_arg& arg, const Option& option, Schedule& schedule) {
 }
 
 const Option* find_option(ScheduleKind kind, std::string_view name) noexcept {
-  const auto* const found = std::find_if(std::begin(options), std::end(options), [&](const Option& known) {
-    return known.kind == kind && known.name == name;
-  });
+  const auto* const found = std::find_if(std::begin(options), std::end(options),
+                                         [&](const Option& known) { return known.kind == kind && known.name == name; });
   return found == std::end(options) ? nullptr : found;
 }
 
@@ -108,7 +107,8 @@ std::optional<Schedule> schedule_of(Args inputs) {
   if (inputs.count < 1 || inputs[0].dtype != FPT_TEXT || inputs[0].status != FPT_OK) return std::nullopt;
   const std::optional<ScheduleKind> kind = kind_of(text_of(inputs[0]));
   if (!kind) return std::nullopt;
-  Schedule made{*kind};
+  Schedule made;
+  made.kind = *kind;
   std::set<std::string> given;
   for (const fpt_arg& arg : Args{inputs.first + 1, inputs.count - 1}) {
     const Option* const option = find_option(*kind, arg.name);

@@ -32,7 +32,7 @@ std::shared_ptr<RunningSchedule> Schedules::add(Schedule schedule, double& rate)
   const double first = first_rate_.value_or(rate);
   const std::optional<double> next = next_rate(schedule, 0, first, rate);
   if (!next) return nullptr;
-  auto made = std::make_shared<RunningSchedule>(RunningSchedule{std::move(schedule), 1, *next, nullptr});
+  auto made = std::make_shared<RunningSchedule>(RunningSchedule{std::move(schedule), first, 1, *next, nullptr});
   const auto has_ended = [](const std::weak_ptr<RunningSchedule>& each) { return each.expired(); };
   running_.erase(std::remove_if(running_.begin(), running_.end(), has_ended), running_.end());
   running_.push_back(made);
@@ -41,8 +41,8 @@ std::shared_ptr<RunningSchedule> Schedules::add(Schedule schedule, double& rate)
   return made;
 }
 
-bool Schedules::step(RunningSchedule& running, double& rate) {
-  const std::optional<double> next = next_rate(running.schedule, running.steps, *first_rate_, rate);
+bool Schedules::step(RunningSchedule& running, double& rate) const {
+  const std::optional<double> next = next_rate(running.schedule, running.steps, running.base, rate);
   if (!next) return false;
   if (running.steps == 1 && !is_stepped_) warn_of_order(running.schedule);
   ++running.steps;

@@ -16,6 +16,7 @@ namespace fpt {
 /// What a scheduler of torch keeps.
 struct RunningSchedule {
   Schedule schedule;
+  double base;                     ///< the rate when the first one of the optimizer was made
   int64_t steps;                   ///< with that of creation: the epoch is one less
   double rate;                     ///< after the last of them
   std::unique_ptr<Runner> python;  ///< the scheduler of Python that has taken over
@@ -29,7 +30,7 @@ class Schedules {
   /// @param rate  of the optimizer
   std::shared_ptr<RunningSchedule> add(Schedule schedule, double& rate);
   /// The next rate; false, and nothing is changed, where Python has something to say of it.
-  bool step(RunningSchedule& running, double& rate);
+  bool step(RunningSchedule& running, double& rate) const;
   /// The optimizer has made a step.
   void optimizer_stepped() noexcept { is_stepped_ = is_stepped_ || first_rate_; }
   /// Give an optimizer of Python the same schedules. Its learning rate is any afterwards.

@@ -3,7 +3,7 @@
 !>
 !> With an argument, Python takes over in the middle, and goes on as if it had done all of it.
 program test_direct_schedules
-   use, intrinsic :: iso_fortran_env, only : real64
+   use, intrinsic :: iso_fortran_env, only : int64, real64
    use check, only : expect, expect_status, expect_text, finish, is_mapped
    use ftn_pytorch
    implicit none
@@ -144,13 +144,13 @@ contains
       end do
       call expect(right, class_name // ": the rates of torch")
       call weight%copy_to(torch_out(trained))
-      call expect(abs(trained(1) - (1 - 3*sum_of_rates)) < 1d-12*(1 + sum_of_rates), class_name // ": steps use the rates")
+      call expect(abs(trained(1) - (1 - 3*sum_of_rates)) < 1d-12*(1 + sum_of_rates), class_name // ": steps use them")
    end subroutine follow
 
    pure logical function same(a, b)
       real(real64), intent(in) :: a, b
 
-      same = transfer(a, 0_8) == transfer(b, 0_8)
+      same = transfer(a, 0_int64) == transfer(b, 0_int64)
    end function same
 
    subroutine scheduler_keeps_its_optimizer()

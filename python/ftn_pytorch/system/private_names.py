@@ -192,9 +192,7 @@ _TABLES = (
 _TRANSFORMS = "recorded functions are not seen by torch.func, torch.vmap and torch.autograd.forward_ad"
 _FORWARD_LEVEL = PrivateName("torch.autograd.forward_ad", "_current_level", _TRANSFORMS)
 _INTERPRETERS = PrivateName("torch._C:_functorch", "peek_interpreter_stack", _TRANSFORMS)
-_BELOW_AUTOGRAD = PrivateName(
-    "torch._C", "_AutoDispatchBelowADInplaceOrView", "saved recordings cannot be run in Python"
-)
+_BELOW_AUTOGRAD = PrivateName("torch._C", "_AutoDispatchBelowADInplaceOrView", "saved recordings cannot run in Python")
 _COLLECTIVES = "average_gradients cannot be used"
 _ALL_REDUCE = PrivateName("torch:ops._c10d_functional", "all_reduce", _COLLECTIVES)
 _WAIT = PrivateName("torch:ops._c10d_functional", "wait_tensor", _COLLECTIVES)
@@ -275,9 +273,7 @@ def has_hooks(value: Any) -> bool:
 _TENSOR_VERSION = PrivateName("torch:Tensor", "_version", "scripts cannot compute on a device")
 _IS_VIEW = PrivateName("torch:Tensor", "_is_view", "tensors with graphs cannot be outputs of calls")
 _UNSEEN = PrivateName("torch:_C", "DisableTorchFunction", _TENSOR_VERSION.without)
-_SCRIPT_CORE = PrivateName(
-    "torch:jit.RecursiveScriptModule", "_c", "TorchScript models cannot be run through Python", "__init__"
-)
+_SCRIPT_CORE = PrivateName("torch:jit.RecursiveScriptModule", "_c", "no TorchScript model runs in Python", "__init__")
 _SCRIPT_METHODS = PrivateName("torch._C:ScriptModule", "_method_names", _SCRIPT_CORE.without)
 _METADATA = PrivateName("torch:nn.Module", "_metadata", "checkpoints do not keep the versions of layers", "state_dict")
 
@@ -339,15 +335,10 @@ def changes_state_when_loaded(module: Any) -> bool:
 
 # ---- schedulers that the core has run
 
-_WARNS = "torch may warn of a step of a scheduler before one of its optimizer where the order was right"
-_STEP_COUNT = PrivateName("torch:optim.lr_scheduler.LRScheduler", "_step_count", _WARNS, "step")
-_STEPPED = PrivateName("torch:optim.lr_scheduler.LRScheduler", "_opt_called", _WARNS, "step")
-_LAST_RATES = PrivateName(
-    "torch:optim.lr_scheduler.LRScheduler",
-    "_last_lr",
-    "last_lr of schedulers is wrong until their next step, where Python takes over a training",
-    "get_last_lr",
-)
+_SCHEDULER, _WARNS = "torch:optim.lr_scheduler.LRScheduler", "torch may warn of an order of steps that was right"
+_STEP_COUNT = PrivateName(_SCHEDULER, "_step_count", _WARNS, "step")
+_STEPPED = PrivateName(_SCHEDULER, "_opt_called", _WARNS, "step")
+_LAST_RATES = PrivateName(_SCHEDULER, "_last_lr", "last_lr may be wrong where Python takes over", "get_last_lr")
 
 
 def set_progress(scheduler: Any, steps: int, rates: list[float]) -> None:
@@ -357,8 +348,7 @@ def set_progress(scheduler: Any, steps: int, rates: list[float]) -> None:
 
 def set_stepped(optimizer: Any, is_stepped: bool) -> None:
     """Whether an optimizer has made a step since it has schedulers, which these ask for."""
-    if is_stepped:
-        setattr(optimizer, _STEPPED.name, True)
+    setattr(optimizer, _STEPPED.name, is_stepped)
 
 
 # ---- ONNX Runtime

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT
 /// Rates that torch has written: tests/fortran/scripts/schedules.py.
-#include "direct/schedule.hpp"
-
 #include <limits>
 #include <map>
 #include <sstream>
 
+#include "direct/schedule.hpp"
 #include "direct/schedule_options.hpp"
 #include "support.hpp"
 
@@ -87,7 +86,8 @@ TEST(Schedule, HasTheRatesOfTorch) {
 }
 
 TEST(Schedule, LeavesToPythonWhatItWouldRaise) {
-  Schedule schedule{ScheduleKind::multi_step};
+  Schedule schedule;
+  schedule.kind = ScheduleKind::multi_step;
   schedule.gamma = 1e200;
   schedule.milestones = {3, 3};
   EXPECT_EQ(next_rate(schedule, 2, 1, 1), 1);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 #include "direct/schedules.hpp"
-
 #include "support.hpp"
 
 namespace fpt::test {
 namespace {
 
 Schedule halving() {
-  Schedule schedule{ScheduleKind::exponential};
+  Schedule schedule;
+  schedule.kind = ScheduleKind::exponential;
   schedule.gamma = 0.5;
   return schedule;
 }
@@ -15,7 +15,8 @@ Schedule halving() {
 TEST(Schedules, BeginWithTheRateOfTheFirst) {
   Schedules schedules;
   double rate = 8;
-  Schedule cosine{ScheduleKind::cosine};
+  Schedule cosine;
+  cosine.kind = ScheduleKind::cosine;
   cosine.period = 1;
   const auto first = schedules.add(halving(), rate);
   schedules.optimizer_stepped();
@@ -33,7 +34,8 @@ TEST(Schedules, BeginWithTheRateOfTheFirst) {
 TEST(Schedules, StayAsTheyAreWherePythonWouldRaise) {
   Schedules schedules;
   double rate = 8;
-  Schedule steep{ScheduleKind::multi_step};
+  Schedule steep;
+  steep.kind = ScheduleKind::multi_step;
   steep.gamma = 1e200;
   steep.milestones = {0, 0};
   EXPECT_FALSE(schedules.add(steep, rate));
