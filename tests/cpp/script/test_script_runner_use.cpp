@@ -84,6 +84,27 @@ def f(depth):
   EXPECT_EQ(value, -1);
 }
 
+TEST(ModuleTest, FreeingAnObjectThatTookNoMemoryCollectsNoGarbage) {
+  const Script script(R"(
+import gc
+collections = 0
+def count(phase, info):
+    global collections
+    collections += phase == "start"
+def begin():
+    gc.disable()
+    gc.callbacks.append(count)
+def end():
+    gc.callbacks.remove(count)
+    gc.enable()
+)");
+  std::unique_ptr<Runner> made = ScriptRunner::torch_functions(false);
+  ASSERT_OK(script.call("begin"));
+  made.reset();
+  ASSERT_OK(script.call("end"));
+  EXPECT_EQ(script.number("collections"), 0);
+}
+
 int finalizers = 0;  // that ran
 
 extern "C" __attribute__((visibility("default"))) void test_finalizer_reloads() {
