@@ -267,7 +267,11 @@ class Runner(abc.ABC):
                 )
             if wanted is not None:
                 followed = self.for_derivatives(self.require(wanted[2]))
-                return derivatives.derivative(wanted, followed, self.layout == "reversed")
+
+                def check(args: tuple, named: Mapping[str, Any]) -> None:
+                    conventions.check_call(wanted[2], self.signature(wanted[2]), args, named)
+
+                return derivatives.derivative(wanted, followed, self.layout == "reversed", check)
         function = self.find(name)
         if function is not None:
             return function
@@ -284,6 +288,13 @@ def _opened(handle: int | None, runner: Runner) -> Communicator | None:
     from ..ranks import communicator
 
     return communicator.opened(handle, runner)
+
+
+class Postponed:
+    """A call that the core makes when it has found no input changed that must not be."""
+
+    def __init__(self, step: Callable[[], Any]) -> None:
+        self.ftn_pytorch_step = step
 
 
 def refuse_gradients(values: Iterable[Any], where: str, what: str) -> None:

@@ -275,6 +275,9 @@ _IS_VIEW = PrivateName("torch:Tensor", "_is_view", "tensors with graphs cannot b
 _UNSEEN = PrivateName("torch:_C", "DisableTorchFunction", _TENSOR_VERSION.without)
 _SCRIPT_CORE = PrivateName("torch:jit.RecursiveScriptModule", "_c", "no TorchScript model runs in Python", "__init__")
 _SCRIPT_METHODS = PrivateName("torch._C:ScriptModule", "_method_names", _SCRIPT_CORE.without)
+_SCRIPT_FUNCTION = PrivateName(
+    "torch._C", "_create_function_from_graph", "training of TorchScript through Python may differ in the last bits"
+)
 _METADATA = PrivateName("torch:nn.Module", "_metadata", "checkpoints do not keep the versions of layers", "state_dict")
 
 _RENAMES = "checkpoints of modules that rename their parameters are refused"
@@ -310,6 +313,16 @@ def version_getter() -> Any:
 def script_methods(model: Any) -> list[str]:
     """Names of the methods of a TorchScript model. ``dir`` lists those of torch.nn.Module, too."""
     return _SCRIPT_METHODS.of(_SCRIPT_CORE.of(model))()
+
+
+def own_copy(model: Any, method: Any) -> Callable | None:
+    """A method of a TorchScript model as it is written, with plans of its own; None without the name for it.
+
+    What torch.jit has rewritten for a method is used for all its calls, and by no public name does it forget that.
+    """
+    if not _SCRIPT_FUNCTION.is_there():
+        return None
+    return functools.partial(_SCRIPT_FUNCTION.value()(method.name, method.graph.copy()), _SCRIPT_CORE.of(model))
 
 
 def metadata_of(state: Any) -> Any:

@@ -9,7 +9,7 @@ complex arrays; all others stay what they are.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..errors import FtnPytorchError
@@ -32,10 +32,16 @@ def parse(name: str) -> tuple[str, int, str] | None:
     return wanted, int(count), function
 
 
-def derivative(wanted: tuple[str, int, str], function: Callable, reverses: bool) -> Callable:
-    """The function that computes a derivative. ``reverses``: arrays have their axes in reverse of Fortran."""
+def derivative(
+    wanted: tuple[str, int, str], function: Callable, reverses: bool, check: Callable[[tuple, dict[str, Any]], None]
+) -> Callable:
+    """The function that computes a derivative. ``reverses``: arrays have their axes in reverse of Fortran.
+
+    check: raises SIGNATURE for arguments that do not fit the function.
+    """
     what, count, name = wanted
-    return functools.partial(_taken, _KINDS[what], _Differentiable(_without_modes(function), name, reverses), count)
+    differentiable = _Differentiable(_without_modes(function), name, reverses, check)
+    return functools.partial(_taken, _KINDS[what], differentiable, count)
 
 
 def _taken(kind: Callable, *args: Any, **named: Any) -> Any:
@@ -47,14 +53,20 @@ def _taken(kind: Callable, *args: Any, **named: Any) -> Any:
 class _Differentiable:
     """A function, and what messages say of it."""
 
-    def __init__(self, function: Callable, name: str, reverses: bool) -> None:
+    def __init__(self, function: Callable, name: str, reverses: bool, check: Callable) -> None:
         self._function = function
+        self._check = check
         self.name = name
         self._reverses = reverses
 
-    def outputs(self, args: Iterable[Any], named: dict[str, Any]) -> tuple[list[str] | None, list[Any]]:
+    def outputs(self, args: Sequence[Any], named: dict[str, Any]) -> tuple[list[str] | None, list[Any]]:
         """Real and complex arrays among the results, in their order, and their names if they have any."""
-        names, values = unpack(self._function(*args, **named))
+        try:
+            result = self._function(*args, **named)
+        except TypeError:
+            self._check(tuple(args), named)
+            raise
+        names, values = unpack(result)
         found = [place for place, value in enumerate(values) if _is_differentiable(value)]
         return None if names is None else [names[place] for place in found], [values[place] for place in found]
 

@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from ...errors import FtnPytorchError, summary, trace
-from ...script import loading, parameters
+from ...script import conventions, loading, parameters
 from ...script.conventions import FORWARD, RESTORE, SAVE, TRAIN, Convention
 from ...script.framework import TORCH, import_torch
 from ...system import fair_lock, files, private_names, process
 from ...tensors import device
 from ...values import dtype_name, is_tensor
-from ..base import USE_DEVICE, Options, Runner, refuse_config
+from ..base import USE_DEVICE, Options, Postponed, Runner, refuse_config
 from . import formats, optimizer_state
 
 _CREATE = "ftn_pytorch_create_optimizer_"
@@ -47,6 +47,7 @@ class TorchScriptRunner(Runner):
         self.device = device.resolve(self._options.device, TORCH)
         self._checkpoint: Any = None
         self._model, self._optimizer = self._read_all(path)
+        self._trained: Callable | None = None
         process.settle_threads()
 
     def reload(self) -> None:
@@ -55,6 +56,7 @@ class TorchScriptRunner(Runner):
         if optimizer is None and self._optimizer is not None:
             optimizer = _Optimizer(self._optimizer.kind, self._optimizer.settings, self._trainable(model))
         self._model, self._optimizer = model, optimizer
+        self._trained = None
 
     def save(self, file: str) -> None:
         """Write the model and the state of its optimizer; a file of that name is replaced by a complete one only."""
@@ -134,17 +136,35 @@ class TorchScriptRunner(Runner):
         if name == FORWARD and self._takes_dictionary():
             function = _with_dictionary(function)
         if name == FORWARD or name in self._methods():
-            function = self._explaining(function)
+            function = self._explaining(function, name)
         if flags & USE_DEVICE and self.device is None:
             process.warn(f"{self.path} was loaded to run on the host: module_use_device has its effect in load alone")
         return self._for_tensors(function, name == FORWARD, flags)
 
-    def for_derivatives(self, function: Callable) -> Callable:
+    def for_derivatives(self, function: Any) -> Callable:
         """The same function as it is written: rewritten for gradients by torch.jit it would have no tangents."""
+        if function is self._model:
+            return self._explaining(self._as_written(function), FORWARD)
+        is_method = isinstance(function, self._torch.ScriptMethod)
+        return self._explaining(self._as_written(function), function.name) if is_method else function
+
+    def _as_written(self, function: Any) -> Callable:
+        """A method of the model that torch.jit does not rewrite, whatever it has made of the method in predictions.
+
+        Rewritten, as from its second call on, it has gradients that differ in the last bits.
+        """
+        method = function.forward if function is self._model else function
+        has_hooks = function is self._model and private_names.has_hooks(function)
+        copy = None if has_hooks else private_names.own_copy(self._model, method)
+        signature = _signature(method.schema)
 
         def as_written(*args: Any, **named: Any) -> Any:
             with self._torch.jit.optimized_execution(False):
-                return function(*args, **named)
+                if copy is None or signature is None:
+                    return function(*args, **named)
+                given = signature.bind(*args, **named)
+                given.apply_defaults()
+                return copy(*given.arguments.values())
 
         return as_written
 
@@ -210,7 +230,7 @@ class TorchScriptRunner(Runner):
             )
         return parameters
 
-    def _train(self, *args: Any, **named: Any) -> tuple[bool, float] | _Postponed:
+    def _train(self, *args: Any, **named: Any) -> tuple[bool, float] | Postponed:
         """One step of the optimizer on the mean squared error between the model's result and the target.
 
         The target is the last positional argument or the one named ``target``, all others are inputs. Returns False and
@@ -226,14 +246,17 @@ class TorchScriptRunner(Runner):
             *args, target = args  # type: ignore[assignment]
         else:
             raise FtnPytorchError("SIGNATURE", "train needs a target, as last argument or with the name 'target'")
+        if not is_tensor(target):
+            raise FtnPytorchError("ARGUMENT", f"the target of {TRAIN} is a scalar by value: pass an array")
         optimizer = self._optimizer.torch_optimizer
         optimizer.zero_grad()
         inputs = [each for each in (*args, *named.values()) if is_tensor(each) and not each.is_inference()]
         before = [private_names.version_of(each) for each in inputs]
-        # Rewritten by torch.jit, as from its second call on, the model has gradients that differ in the last bits:
-        # training that is resumed would differ from training that went on.
-        with self._in_training(), self._torch.jit.optimized_execution(False):
-            prediction = self._explaining(self._model)(*args, **named)
+        if self._trained is None:
+            whole = self._as_written(self._model)
+            self._trained = self._explaining(_with_dictionary(whole) if self._takes_dictionary() else whole, FORWARD)
+        with self._in_training():
+            prediction = self._trained(*args, **named)
         self._compare(prediction, target)
         loss = self._torch.nn.functional.mse_loss(prediction, target)
 
@@ -244,7 +267,7 @@ class TorchScriptRunner(Runner):
             return False, loss.item()
 
         is_changed = [private_names.version_of(each) for each in inputs] != before
-        return _Postponed(step) if is_changed else step()
+        return Postponed(step) if is_changed else step()
 
     @contextlib.contextmanager
     def _in_training(self) -> Iterator[None]:
@@ -256,13 +279,17 @@ class TorchScriptRunner(Runner):
         finally:
             model.train(self._options.training)
 
-    def _explaining(self, function: Callable) -> Callable:
-        """The same function; if the model raises where real arrays are not of its type, the text says what to do."""
+    def _explaining(self, function: Callable, name: str) -> Callable:
+        """The same function; where it raises, the text says what to do: to arguments, or to real arrays of other types.
+
+        SIGNATURE for arguments that do not fit.
+        """
 
         def explaining(*args: Any, **named: Any) -> Any:
             try:
                 return function(*args, **named)
-            except RuntimeError as failure:
+            except (RuntimeError, TypeError) as failure:
+                conventions.check_call(name, self.signature(name), args, named)
                 advice = _advice_on_types(self._model, (*args, *named.values()))
                 if not advice:
                     raise
@@ -315,13 +342,6 @@ def _with_dictionary(model: Callable) -> Callable:
         return model(named)
 
     return forward
-
-
-class _Postponed:
-    """A step that the core makes when it has found no input changed that must not be."""
-
-    def __init__(self, step: Callable[[], tuple[bool, float]]) -> None:
-        self.ftn_pytorch_step = step
 
 
 class _Optimizer:
