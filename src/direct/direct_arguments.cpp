@@ -2,6 +2,7 @@
 #include "direct/direct_arguments.hpp"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "arrays/texts.hpp"
@@ -19,6 +20,24 @@ bool is_plain(const fpt_arg& arg) noexcept {
 bool has_graph(const fpt_arg& arg) { return is_tensor_handle(arg.handle) && records_gradients(*tensor_at(arg.handle)); }
 
 }  // namespace
+
+void require_names(Args inputs, Args targets, const CallName& call) {
+  std::vector<std::string_view> names;
+  const auto look_at = [&](Args args, const char* what, bool may_follow) {
+    for (int32_t i = 0; i < args.count; ++i) {
+      const std::string_view name = args[i].name;
+      if (name.empty() && !names.empty() && !may_follow)
+        fail(FPT_ERR_ARGUMENT, argument_label(what, i, args[i]), " of ", call,
+             " has no name but follows named arguments: name all of them, or put those without a name first");
+      if (name.empty()) continue;
+      if (std::find(names.begin(), names.end(), name) != names.end())
+        fail(FPT_ERR_ARGUMENT, "two arguments of ", call, " are called \"", name, "\"");
+      names.push_back(name);
+    }
+  };
+  look_at(inputs, "input", false);
+  look_at(targets, "target", targets.count == 1);
+}
 
 DirectArguments::DirectArguments(Args args, const char* what, const CallName& call, Graphs graphs, bool same_layout)
     : args_(args), what_(what), call_(call), same_layout_(same_layout) {

@@ -17,6 +17,10 @@ namespace fpt {
 /// the parameters of the model may be, too.
 enum class Graphs { refused, dropped, recorded, recorded_for_parameters };
 
+/// FPT_ERR_ARGUMENT for two arguments of one name, and for one without a name behind one that has a name, unless it is
+/// the only target.
+void require_names(Args inputs, Args targets, const CallName& call);
+
 /// Arguments that are memory, scalars and texts already are not touched.
 class DirectArguments {
  public:

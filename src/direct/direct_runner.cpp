@@ -178,6 +178,7 @@ void DirectRunner::run(std::string_view method, std::string_view label, Args inp
 
 void DirectRunner::run(std::string_view method, std::string_view label, Args inputs, const Targets& targets,
                        int32_t flags, Graphs graphs) {
+  require_names(inputs, {nullptr, 0}, name_of(label));
   const StreamUse stream(*this);
   const Outputs outputs(targets.outputs);
   outputs.start_device([](Device device) { require_direct(direct_plugin().wait(device.type, device.index)); });
@@ -252,6 +253,7 @@ std::unique_ptr<Runner> DirectRunner::create(std::string_view function, Args inp
 
 Training DirectRunner::train(Args inputs, Args targets, bool) {
   const CallName call = name_of(train_hook);
+  require_names(inputs, targets, call);
   const StreamUse stream(*this);
   const DirectArguments plain(inputs, "input", call, Graphs::refused, reading_.same_layout),
       goals(targets, "target", call, Graphs::refused, reading_.same_layout);

@@ -96,9 +96,6 @@ void Method::refuse(const Settings& settings, Inputs inputs, const std::string& 
 std::size_t Method::position_of(const fpt_arg& arg, int32_t index, const Settings& settings, Inputs inputs) const {
   const auto& wanted = schema_->arguments();
   if (!arg.name[0]) {
-    if (index > 0 && inputs.args[index - 1].name[0])
-      fail(FPT_ERR_ARGUMENT, argument_label("input", index, arg), " of ", label_,
-           " has no name but follows named arguments: name all of them, or put those without a name first");
     if (static_cast<std::size_t>(index) + 1 >= wanted.size()) refuse(settings, inputs, "too many positional arguments");
     return static_cast<std::size_t>(index) + 1;
   }

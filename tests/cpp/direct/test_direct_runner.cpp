@@ -218,6 +218,18 @@ TEST_F(DirectRunnerTest, WhatWasWrongInADescriptionIsToldByTheCall) {
                "target 1 of ftn_pytorch_train of direct_mlp");
 }
 
+TEST_F(DirectRunnerTest, NamesAreInOrderWhateverTheModelTakes) {
+  const Model model("two");
+  EXPECT_FAILS(model.forward({named("a", in(x)), in(y)}, {out(z)}), FPT_ERR_ARGUMENT,
+               "input 2 of ftn_pytorch_forward of direct_two has no name but follows named arguments");
+  for (const char* name : {"a", "none"})
+    EXPECT_FAILS(model.forward({named(name, in(x)), named(name, in(y))}, {out(z)}), FPT_ERR_ARGUMENT,
+                 std::string("two arguments of ftn_pytorch_forward of direct_two are called \"") + name);
+  EXPECT_FAILS(model.train({named("a", in(x))}, {named("a", in(y))}), FPT_ERR_ARGUMENT, "two arguments of");
+  EXPECT_FAILS(model.train({named("a", in(x))}, {in(y), in(z)}), FPT_ERR_ARGUMENT, "target 1 of");
+  EXPECT_FAILS(model.train({named("a", in(x)), named("b", in(x))}, {in(y)}), FPT_ERR_HOOK, "there is no optimizer");
+}
+
 TEST_F(DirectRunnerTest, FailuresOfTheModelLeaveOutputsAlone) {
   const Model model("two");
   EXPECT_FAILS(model.call("fails", {in(x, {3, 2})}, {out(y)}), FPT_ERR_PYTHON, "fails of direct_two");

@@ -37,8 +37,6 @@ TEST(PluginMethod, ArgumentsGoByNameAndBySignature) {
   refused({in(x), named("c", in(y))},
           "(float32 array of shape (1,), c=float32 array of shape (1,)): got an unexpected keyword argument 'c'");
   refused({in(x), in(y), in(1.0), in(2.0)}, "too many positional arguments");
-  EXPECT_FAILS(model.call(nullptr, {named("a", in(x)), in(y)}), FPT_ERR_ARGUMENT,
-               "input 2 of ftn_pytorch_forward of two has no name");
 }
 
 TEST(PluginMethod, ADictionaryIsFilledByNames) {
