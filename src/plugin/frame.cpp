@@ -53,6 +53,7 @@ const at::Tensor& Frame::tensor(const Settings& settings, const fpt_arg& arg, co
   use.what = what;
   use.index = index;
   use.copied = copied;
+  use.is_own = converts;
   if (copied) use.seen = array_of_tensor(*use.given, settings.same_layout);
   return use.used();
 }

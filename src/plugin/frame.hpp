@@ -25,6 +25,9 @@ class Frame {
   at::Tensor tensor(const Settings& settings, const at::Tensor& given, const fpt_arg& arg, const char* what,
                     int32_t index);
 
+  /// Whether what tensor() has returned last is a copy, by inputs="copy", another type or alignment: free to change.
+  bool is_own_copy() const noexcept { return uses_.back().is_own; }
+
   /// The same as the first, contiguous as compiled code wants it; a copy where the array is not.
   const at::Tensor& contiguous(const Settings& settings, const fpt_arg& arg, const char* what, int32_t index);
 
@@ -52,6 +55,7 @@ class Frame {
     const char* what;
     int32_t index;
     bool copied, is_of_program;  // a copy in memory of torch; a tensor that others hold, too
+    bool is_own;                 // a copy for another reason than the device of the model
     Array seen;                  // a copy as it was made: the model may give its tensor another shape
     bool is_changed() const noexcept;
     const at::Tensor& used() const noexcept { return moved.defined() ? moved : *given; }

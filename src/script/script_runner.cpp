@@ -51,10 +51,10 @@ Ref without_graph(Ref result) {
   return checked(PyObject_CallMethod(result.get(), "detach", nullptr), "a result without its graph");
 }
 
-/// What a model that changes its inputs in place returns from a step: it is made when the inputs were looked at.
+/// What a saved model that changes its inputs in place returns: the call is made when the inputs were looked at.
 Ref postponed_step(PyObject* result, const std::string& function) {
   constexpr const char* name = "ftn_pytorch_step";
-  if (PyTuple_Check(result) || !PyObject_HasAttrString(result, name)) return Ref::borrow(result);
+  if (is_tensor(result) || PyTuple_Check(result) || !PyObject_HasAttrString(result, name)) return Ref::borrow(result);
   return checked(PyObject_CallMethod(result, name, nullptr), function);
 }
 
@@ -285,6 +285,7 @@ void ScriptRunner::run(Function& function, Args inputs, const Targets& targets) 
   const bool in_place = function.has_out && outputs.get().count > 0;
   if (in_place) call.add_out(outputs.get());
   Ref result = call.invoke();
+  if (script_.refers_weakly) result = postponed_step(result.get(), function.name);
   const bool is_done = in_place && result.get() == Py_None;
   if (is_done) call.require_written();
   hand_out(function, result.get(), is_done ? Args() : outputs.get(), targets);
@@ -318,6 +319,7 @@ TensorPtr ScriptRunner::forward_list(Args inputs, int32_t flags) {
   Call call(script_, function);
   call.add(inputs, "input");
   Ref result = call.invoke(function.one_list ? inputs.count : Call::no_list);
+  if (script_.refers_weakly) result = postponed_step(result.get(), function.name);
   if (!call.requires_gradients()) result = without_graph(std::move(result));
   TensorPtr tensor = one_tensor(result.get(), name_of(script_, function), script_.reading());
   call.finish(std::move(result), true);

@@ -29,6 +29,15 @@ class _Content(NamedTuple):
     parts: dict[str, Any]
 
 
+class _Chosen(NamedTuple):
+    """A recording that a call runs, with the arguments in its order."""
+
+    tape: SavedTape
+    given: list[Any]
+    batch: int
+    numbers: list[float]
+
+
 class SavedRecording(Checkpoint):
     """The functions and the state of a file that ``save_recording`` wrote.
 
@@ -131,31 +140,46 @@ class SavedRecording(Checkpoint):
         HOOK if there is no such function, or if a step of an optimizer would go another way than it was recorded,
         SIGNATURE, SHAPE, DTYPE, ARGUMENT for arguments that no recording of it takes.
         """
+        with self._alone, kernel_settings.held(self._settings):
+            chosen = self._chosen(name, args, named)
+            return chosen.tape.run(chosen.given, chosen.batch, chosen.numbers, self.arrays)
+
+    def changes_arguments(self, name: str) -> bool:
+        """Whether a recording of a function changes one of its arguments in place."""
+        return any(tape.written_inputs for tape in self._tapes.get(name, ()))
+
+    def changed_arguments(self, name: str, args: tuple, named: Mapping[str, Any]) -> list[Any]:
+        """The arguments that a call would change in place. Raises what the call would raise."""
+        with self._alone:
+            chosen = self._chosen(name, args, named)
+        return [chosen.given[place] for place in chosen.tape.written_inputs]
+
+    def _chosen(self, name: str, args: tuple, named: Mapping[str, Any]) -> _Chosen:
+        """The recording that a call runs; raises as ``call`` says."""
         tapes = self._tapes.get(name)
         if tapes is None:
             there = ", ".join(self._tapes)
             raise FtnPytorchError(
                 "HOOK", f"{self._file} has no function {name}; it has {there}{did_you_mean(name, self._tapes)}"
             )
-        with self._alone, kernel_settings.held(self._settings):
-            fitting, misfits, other_way = [], [], ""
-            for tape in tapes:
-                given = _in_order(tape, args, named)
-                batch = None if given is None else tape.batch_of(given)
-                if isinstance(batch, Misfit):
-                    misfits.append(batch)
-                elif given is not None and batch is not None:
-                    fitting.append((tape, given, batch))
-            # one for other strides is the next best
-            fitting.sort(key=lambda each: not each[0].is_made_for(each[1], each[2]))
-            for tape, given, batch in fitting:
-                numbers = tape.numbers(self.numbers)
-                if numbers is None:
-                    other_way = "the step of an optimizer goes another way than it was recorded"
-                elif not tape.holds_for(self.arrays):
-                    other_way = "gradients are not set as they were when it was recorded"
-                else:
-                    return tape.run(given, batch, numbers, self.arrays)
+        fitting, misfits, other_way = [], [], ""
+        for tape in tapes:
+            given = _in_order(tape, args, named)
+            batch = None if given is None else tape.batch_of(given)
+            if isinstance(batch, Misfit):
+                misfits.append(batch)
+            elif given is not None and batch is not None:
+                fitting.append((tape, given, batch))
+        # one for other strides is the next best
+        fitting.sort(key=lambda each: not each[0].is_made_for(each[1], each[2]))
+        for tape, given, batch in fitting:
+            numbers = tape.numbers(self.numbers)
+            if numbers is None:
+                other_way = "the step of an optimizer goes another way than it was recorded"
+            elif not tape.holds_for(self.arrays):
+                other_way = "gradients are not set as they were when it was recorded"
+            else:
+                return _Chosen(tape, given, batch, numbers)
         if other_way:
             raise FtnPytorchError("HOOK", f"{name} of {self._file}: {other_way}")
         raise self._refusal(name, misfits, args, named)

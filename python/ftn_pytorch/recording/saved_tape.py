@@ -39,6 +39,7 @@ class SavedTape:
         self.inputs: list[tuple] = tape["inputs"]
         self._constants: dict[int, Any] = dict(tape["constants"])
         self.gradients: list[tuple[str, int]] = tape["gradients"]
+        self.written_inputs: list[int] = tape["written_inputs"]
 
     def names(self) -> list[str]:
         """The operators, in their order."""
@@ -113,9 +114,9 @@ class SavedTape:
         """The result. Constants are changed in place, and ``arrays`` gets new gradients."""
         tape = any_batch.at(self._tape, batch) if self._tape["batch"] else self._tape
         slots: dict[int, Any] = dict(tape["constants"])
-        copied: list[tuple[Any, Any]] = []
+        copied: dict[int, tuple[Any, Any]] = {}
         with torch.no_grad():
-            for (_, kind, *described), value in zip(self.inputs, given):
+            for place, ((_, kind, *described), value) in enumerate(zip(self.inputs, given)):
                 if kind == "value" or described[0] in slots:
                     continue
                 slots[described[0]] = value.detach()
@@ -124,7 +125,7 @@ class SavedTape:
                     slots[described[0]] = torch.empty_strided(
                         value.shape, strides, dtype=value.dtype, device=value.device
                     ).copy_(value)
-                    copied.append((value, slots[described[0]]))
+                    copied[place] = (value, slots[described[0]])
         with private_names.below_autograd(), torch.autocast(self._device.type, enabled=False):
             for operator, (_, _, _, arguments, results) in zip(self._operators, tape["operations"]):
                 result = _call(operator, [self._argument(each, slots, numbers) for each in arguments])
@@ -134,8 +135,10 @@ class SavedTape:
                         if place >= 0:
                             slots[place] = item
         with torch.no_grad():
-            for value, copy in copied if tape["written_inputs"] else ():
-                value.copy_(copy)
+            for place in self.written_inputs:
+                if place in copied:
+                    value, copy = copied[place]
+                    value.copy_(copy)
         for name, slot in self.gradients:
             arrays.pop(name, None)
             if slot >= 0:

@@ -168,8 +168,9 @@ TrainedStep RecordedCall::trained() const {
 void RecordedCall::add(Inputs arguments, const char* what) {
   for (int32_t i = 0; i < arguments.count; ++i) {
     const fpt_arg& arg = arguments.args[i];
-    c10::IValue value = is_value(arg) ? value_of(arg) : c10::IValue(frame_->tensor(settings_, arg, what, i));
-    given_.push_back({&arg, what, i, std::move(value)});
+    const bool is_array = !is_value(arg);
+    c10::IValue value = is_array ? c10::IValue(frame_->tensor(settings_, arg, what, i)) : value_of(arg);
+    given_.push_back({&arg, what, i, std::move(value), is_array && frame_->is_own_copy()});
   }
 }
 
@@ -266,7 +267,7 @@ void RecordedCall::refuse(fpt_status status) const {
 void RecordedCall::require_writable() const {
   for (const std::size_t input : recorded_->tape.written_inputs) {
     const Given& given = given_[order_[input]];
-    if (given.arg->access != FPT_OUT && given.arg->handle == 0)
+    if (given.arg->access != FPT_OUT && given.arg->handle == 0 && !given.is_own_copy)
       refuse_change(argument_label(given.what, given.index, *given.arg), function_.label, "model");
   }
 }

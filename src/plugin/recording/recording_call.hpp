@@ -64,6 +64,7 @@ class RecordedCall {
     const char* what;
     int32_t index;  // among inputs or targets
     c10::IValue value;
+    bool is_own_copy;
   };
 
   void add(Inputs arguments, const char* what);

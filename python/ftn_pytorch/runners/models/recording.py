@@ -14,7 +14,7 @@ from ...script.conventions import FORWARD, RESTORE, SAVE, TRAIN, Convention
 from ...script.framework import TORCH, import_torch
 from ...script.parameters import PARAMETERS
 from ...tensors import device
-from ..base import Options, Runner, refuse_config
+from ..base import Options, Postponed, Runner, refuse_config, refuse_gradients
 from . import formats
 
 SET, GET = "ftn_pytorch_set", "ftn_pytorch_get"
@@ -93,7 +93,21 @@ class RecordingRunner(Runner):
         """Nothing: see ``signature``."""
 
     def bind(self, name: str, flags: int) -> tuple[Callable, Convention]:
+        from torch import autograd
+
         function = self.require(name)
         if name in (SET, GET, PARAMETERS):
             return function, Convention(one_list=False, has_out=False)
-        return self._for_tensors(function, name not in (FORWARD, TRAIN), 0)
+        on_device, convention = self._for_tensors(function, name not in (FORWARD, TRAIN), 0)
+        changes = self._recording.changes_arguments(name)
+
+        def call(*args: Any, **named: Any) -> Any:
+            refuse_gradients((*args, *named.values()), f"{name} of {self.path}", "a saved recording")
+            if not changes:
+                return on_device(*args, **named)
+            # What a recording writes counts nothing. Counted before it runs, a change that is refused is never made.
+            written = self._recording.changed_arguments(name, args, named)
+            autograd.graph.increment_version([each for each in written if not each.is_inference()])
+            return Postponed(functools.partial(on_device, *args, **named)) if written else on_device(*args, **named)
+
+        return call, convention
