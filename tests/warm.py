@@ -2,17 +2,21 @@
 """Fresh processes of Python that have imported torch already: a server has, and forks them.
 
 ``run`` is for ``python -m MODULE ...`` and ``python -c CODE ...`` what ``subprocess.run`` is, in a tenth of the time.
+``command`` is for what starts processes itself, such as mpirun.
 What torch reads from variables when it is imported, and how a process begins or ends, is another thing there.
 """
 
 from __future__ import annotations
 
 import atexit
+import fcntl
 import functools
 import json
 import os
 import runpy
+import select
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -21,18 +25,30 @@ import types
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import warm_request
+
 
 def run(
     arguments: Sequence[object], *, cwd: object = None, env: Mapping[str, str] | None = None, timeout: float = 120
 ) -> subprocess.CompletedProcess:
     """What became of ``python ARGUMENTS``; TimeoutExpired as from ``subprocess.run``."""
     arguments = [*map(str, arguments)]
-    with tempfile.TemporaryDirectory() as folder:
-        streams = [Path(folder) / name for name in ("stdout", "stderr")]
-        request = [arguments, str(cwd or Path.cwd()), dict(os.environ if env is None else env), [*map(str, streams)]]
-        code = _server().ask(request, timeout)
-        out, err = (stream.read_text() for stream in streams)
-    return subprocess.CompletedProcess([sys.executable, *arguments], code, out, err)
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, open(os.devnull) as nothing:
+        files = {place: each.fileno() for place, each in enumerate((nothing, out, err))}
+        environment = os.environ if env is None else env
+        with warm_request.ask(_server().address, arguments, str(cwd or Path.cwd()), environment, files) as asked:
+            asked.settimeout(timeout)
+            try:
+                code = warm_request.exit_code(asked)
+            except TimeoutError:
+                raise subprocess.TimeoutExpired(arguments, timeout) from None
+        texts = [(each.seek(0), each.read().decode())[1] for each in (out, err)]
+    return subprocess.CompletedProcess([sys.executable, *arguments], code, *texts)
+
+
+def command(arguments: Sequence[object]) -> list[str]:
+    """In place of ``python ARGUMENTS``: a process that lends its files to one of the server, and ends as that does."""
+    return [sys.executable, "-IS", warm_request.__file__, _server().address, *map(str, arguments)]
 
 
 @functools.cache
@@ -46,80 +62,82 @@ class _Server:
     """The process that forks, as the tests see it."""
 
     def __init__(self) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
-        )
-
-    def ask(self, request: object, timeout: float) -> int:
-        """Exit code, negative for a signal."""
-        assert self._process.stdin and self._process.stdout
-        self._process.stdin.write(json.dumps([*request, timeout]) + "\n")
-        code = json.loads(self._process.stdout.readline())
-        if code is None:
-            raise subprocess.TimeoutExpired(request[0], timeout)
-        return code
+        self._folder = tempfile.TemporaryDirectory()
+        self.address = f"{self._folder.name}/server"
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(self.address)
+            listener.listen(100)
+            command = [sys.executable, __file__, str(listener.fileno())]
+            self._process = subprocess.Popen(command, stdin=subprocess.PIPE, pass_fds=[listener.fileno()])
 
     def end(self) -> None:
         self._process.stdin.close()
         self._process.wait()
+        self._folder.cleanup()
 
 
-def _serve() -> None:
+def _serve(listener: socket.socket) -> None:
     import torch  # noqa: F401
     import torch._dynamo  # noqa: F401  (the first optimizer imports it)
 
-    signal.signal(signal.SIGALRM, lambda *_: None)
-    for line in sys.stdin:
-        arguments, folder, environment, streams, timeout = json.loads(line)
-        child = os.fork()
-        if child == 0:
-            _become(arguments, folder, environment, streams)
-        print(json.dumps(_end_of(child, timeout)), flush=True)
+    keepers = set()
+    while listener in select.select([sys.stdin, listener], [], [])[0]:
+        with listener.accept()[0] as asked:
+            keepers.add(keeper := os.fork())
+            if keeper == 0:
+                listener.close()
+                _keep(asked)
+        keepers -= {each for each in keepers if os.waitpid(each, os.WNOHANG)[0]}
+    for keeper in keepers:
+        os.waitpid(keeper, 0)
 
 
-def _end_of(child: int, timeout: float) -> int | None:
-    """Exit code of a child; None if it had to be killed. It is the leader of a group of processes."""
-
-    class Late(Exception):
-        pass
-
-    def stop(*_: object) -> None:
-        raise Late
-
-    signal.signal(signal.SIGALRM, stop)
-    signal.alarm(int(timeout))
-    try:
-        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    except Late:
+def _keep(asked: socket.socket) -> None:
+    """Start what is asked for, tell its exit code, and kill it where nobody waits for that any more."""
+    _, files, *_ = socket.recv_fds(asked, 1, 100)
+    *request, places = json.loads(asked.makefile().readline())
+    child = os.fork()
+    if child == 0:
+        asked.close()
+        _become(*request, dict(zip(places, files)))
+    for file in files:
+        os.close(file)
+    ended = os.pidfd_open(child)
+    if ended not in select.select([asked, ended], [], [])[0]:
         os.killpg(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-        return None
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    try:
+        asked.sendall(f"{code}\n".encode())
     finally:
-        signal.alarm(0)
+        os._exit(0)
 
 
-def _become(arguments: list[str], folder: str, environment: dict[str, str], streams: list[str]) -> None:
+def _become(
+    arguments: list[str], folder: str, environment: dict[str, str], cores: list[int], files: dict[int, int]
+) -> None:
     """Run the command in this process, which was forked for it, and end."""
     os.setpgid(0, 0)
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(folder)
-    for place, stream in enumerate([os.devnull, *streams]):
-        opened = os.open(stream, os.O_RDWR | os.O_CREAT)
-        os.dup2(opened, place)
-        os.close(opened)
-    way, what, *sys.argv[1:] = arguments
+    os.sched_setaffinity(0, cores)
+    _number(files)
+    is_file = not arguments[0].startswith("-")
+    folders = [*filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))]
     # In place of the folder of this file
-    sys.path[:1] = ["", *filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))]
+    sys.path[:1] = [os.path.dirname(arguments[0]) if is_file else "", *folders]
     code: object = 0
     try:
-        if way == "-m":
-            runpy.run_module(what, run_name="__main__", alter_sys=True)
+        if is_file:
+            sys.argv = arguments
+            runpy.run_path(arguments[0], run_name="__main__")
+        elif arguments[0] == "-m":
+            sys.argv[1:] = arguments[2:]
+            runpy.run_module(arguments[1], run_name="__main__", alter_sys=True)
         else:
-            sys.argv[0] = "-c"
+            sys.argv = ["-c", *arguments[2:]]
             sys.modules["__main__"] = types.ModuleType("__main__")
-            exec(compile(what, "<string>", "exec"), vars(sys.modules["__main__"]))
+            exec(compile(arguments[1], "<string>", "exec"), vars(sys.modules["__main__"]))
     except SystemExit as end:
         code = end.code
     except BaseException:
@@ -133,5 +151,15 @@ def _become(arguments: list[str], folder: str, environment: dict[str, str], stre
     os._exit(code if isinstance(code, int) else int(code is not None))
 
 
+def _number(files: dict[int, int]) -> None:
+    """Give files the numbers that they are to have."""
+    beyond = [fcntl.fcntl(file, fcntl.F_DUPFD, max(files) + 1) for file in files.values()]
+    for file in files.values():
+        os.close(file)
+    for file, number in zip(beyond, files):
+        os.dup2(file, number)
+        os.close(file)
+
+
 if __name__ == "__main__":
-    _serve()
+    _serve(socket.socket(fileno=int(sys.argv[1])))

@@ -4,24 +4,20 @@
 import json
 import os
 import subprocess
-import sys
 import textwrap
-from pathlib import Path
 
-import ftn_pytorch
+import warm
+
+import program
 
 
-def run(size, folder, program):
+def run(size, folder, code):
     """What the ranks print, JSON that is the same on all. They get their number, ``size``, and a file to meet in."""
-    package, build = str(Path(ftn_pytorch.__file__).parents[1]), os.environ.get("FTN_PYTORCH_BUILD_DIR", "")
-    environment = {**os.environ, "PYTHONPATH": package, "ftn_pytorch_ROOT": build}
-    command = [sys.executable, "-c", textwrap.dedent(program)]
-    ranks = [
-        subprocess.Popen(
-            [*command, str(rank), str(size), str(folder / f"store{size}")], stdout=subprocess.PIPE, env=environment
-        )
-        for rank in range(size)
-    ]
+    build = os.environ.get("FTN_PYTORCH_BUILD_DIR", "")
+    environment = {**os.environ, "PYTHONPATH": program.PYTHONPATH, "ftn_pytorch_ROOT": build}
+    code, store = textwrap.dedent(code), folder / f"store{size}"
+    commands = [warm.command(["-c", code, rank, size, store]) for rank in range(size)]
+    ranks = [subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) for command in commands]
     try:
         answers = [rank.communicate(timeout=600)[0].decode() for rank in ranks]
     finally:

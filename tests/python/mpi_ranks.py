@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: MIT
-"""Ranks of a real MPI as processes of Python, which have the Fortran bindings of MPI as programs in Fortran do."""
+"""Ranks of a real MPI as processes of Python, which have the Fortran bindings of MPI as programs in Fortran do.
+
+Each case has ranks of its own: what one leaves behind, or a rank that hangs, is met by no other.
+"""
 
 import ctypes.util
 import json
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 import textwrap
 from pathlib import Path
 
 import pytest
+import warm
 from mpi_environment import MPI_ENVIRONMENT
 
 import program
@@ -95,7 +98,7 @@ def run(size, folder, code, implementation="Open MPI", options=(), expect=0, tim
     folder = Path(tempfile.mkdtemp(dir=folder))
     file = folder / "rank.py"
     file.write_text(BEGIN + textwrap.dedent(code))
-    command = [start, "-n", str(size), *options, sys.executable, str(file), _library(library), str(world), str(folder)]
+    command = [start, "-n", str(size), *options, *warm.command([file, _library(library), world, folder])]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=timeout, check=False)
     assert expect is None or done.returncode == expect, done.stdout + done.stderr
     files = [folder / f"answer{rank}" for rank in range(size)]
