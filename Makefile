@@ -212,9 +212,9 @@ stress:
 	@$(environment); FTN_PYTORCH_BUILD_DIR="$$PWD/build/dev$(tag)" "$$FTN_PYTORCH_PYTHON" -m pytest tests/stress
 	@echo '== Writers of checkpoints, killed at any moment'
 	@$(environment); "$$FTN_PYTORCH_PYTHON" -m pytest -s tests/python/test_checkpoint_restart.py
-	@echo '== Recorded functions whose state changes late'
+	@echo '== Scripts whose state changes late'
 	@$(environment); FTN_PYTORCH_BUILD_DIR="$$PWD/build/dev$(tag)" \
-	  "$$FTN_PYTORCH_PYTHON" -m pytest -q tests/python/test_recorded_attack.py
+	  "$$FTN_PYTORCH_PYTHON" -m pytest -q tests/python/test_promises.py
 
 bench:
 	@cmake/setup.sh bench

@@ -3,7 +3,8 @@
 
 ``run`` is for ``python -m MODULE ...`` and ``python -c CODE ...`` what ``subprocess.run`` is, in a tenth of the time.
 ``command`` is for what starts processes itself, such as mpirun.
-What torch reads from variables when it is imported, and how a process begins or ends, is another thing there.
+What torch reads from variables when it is imported, and how a process begins or ends, is another thing there. Each
+PYTHONHASHSEED has a server of its own.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import atexit
 import fcntl
 import functools
+import importlib
 import json
 import os
 import runpy
@@ -29,14 +31,24 @@ import warm_request
 
 
 def run(
-    arguments: Sequence[object], *, cwd: object = None, env: Mapping[str, str] | None = None, timeout: float = 120
+    arguments: Sequence[object],
+    *,
+    cwd: object = None,
+    env: Mapping[str, str] | None = None,
+    timeout: float = 120,
+    imports: tuple[str, ...] = (),
 ) -> subprocess.CompletedProcess:
-    """What became of ``python ARGUMENTS``; TimeoutExpired as from ``subprocess.run``."""
+    """What became of ``python ARGUMENTS``; TimeoutExpired as from ``subprocess.run``.
+
+    ``imports``: what a server of its own has imported beside torch, from the PYTHONPATH of the first call.
+    """
     arguments = [*map(str, arguments)]
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, open(os.devnull) as nothing:
         files = {place: each.fileno() for place, each in enumerate((nothing, out, err))}
         environment = os.environ if env is None else env
-        with warm_request.ask(_server().address, arguments, str(cwd or Path.cwd()), environment, files) as asked:
+        seed, path = environment.get("PYTHONHASHSEED", "random"), environment["PYTHONPATH"] if imports else ""
+        server = _server(seed, imports, path)
+        with warm_request.ask(server.address, arguments, str(cwd or Path.cwd()), environment, files) as asked:
             asked.settimeout(timeout)
             try:
                 code = warm_request.exit_code(asked)
@@ -52,8 +64,8 @@ def command(arguments: Sequence[object]) -> list[str]:
 
 
 @functools.cache
-def _server() -> _Server:
-    server = _Server()
+def _server(hash_seed: str = "random", imports: tuple[str, ...] = (), path: str = "") -> _Server:
+    server = _Server(hash_seed, imports, path)
     atexit.register(server.end)
     return server
 
@@ -61,14 +73,17 @@ def _server() -> _Server:
 class _Server:
     """The process that forks, as the tests see it."""
 
-    def __init__(self) -> None:
+    def __init__(self, hash_seed: str, imports: tuple[str, ...], path: str) -> None:
+        environment = {**os.environ, "PYTHONHASHSEED": hash_seed, **({"PYTHONPATH": path} if imports else {})}
         self._folder = tempfile.TemporaryDirectory()
         self.address = f"{self._folder.name}/server"
         with socket.socket(socket.AF_UNIX) as listener:
             listener.bind(self.address)
             listener.listen(100)
-            command = [sys.executable, __file__, str(listener.fileno())]
-            self._process = subprocess.Popen(command, stdin=subprocess.PIPE, pass_fds=[listener.fileno()])
+            command = [sys.executable, __file__, str(listener.fileno()), *imports]
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, pass_fds=[listener.fileno()], env=environment
+            )
 
     def end(self) -> None:
         self._process.stdin.close()
@@ -80,6 +95,8 @@ def _serve(listener: socket.socket) -> None:
     import torch  # noqa: F401
     import torch._dynamo  # noqa: F401  (the first optimizer imports it)
 
+    for name in sys.argv[2:]:
+        importlib.import_module(name)
     keepers = set()
     while listener in select.select([sys.stdin, listener], [], [])[0]:
         with listener.accept()[0] as asked:

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: MIT
 """All calls of recorded functions that the modules test_recorded* make, as cases that can be made again elsewhere.
 
-A case is a test function with what parametrises it, or a script of recorded_attack.
+A case is a test function with what parametrises it.
 """
 
 from __future__ import annotations
 
-import functools
 import importlib
 import inspect
 import itertools
@@ -31,7 +30,6 @@ SLOW = (
     "recorded_calls-a_failure_gives_the_text_of_the_function",
     "recorded_calls-threads_share_a_recording",
 )
-CALLS, CALLS_OF_CHANGES = 20, 60
 
 
 class Case(NamedTuple):
@@ -73,33 +71,3 @@ def _expanded(module: str, name: str, function: Any) -> Iterator[Case]:
         full = f"{module.removeprefix('test_')}-{name}"
         if full not in LEFT_OUT:
             yield Case("-".join([full, *label]), function, given, slow or full in SLOW)
-
-
-def of_scripts() -> Iterator[Case]:
-    """Steps as users write them, which are all recorded."""
-    from recorded_attack import recordable
-
-    for name, text in recordable().items():
-        yield Case(f"recordable-{name}", run_script, {"text": text, "calls": CALLS})
-
-
-def of_changes() -> Iterator[Case]:
-    """Scripts whose state changes long after a recording was checked."""
-    from recorded_attack import by_hand
-
-    for name, text in by_hand().items():
-        yield Case(f"attack-{name}", run_script, {"text": text, "calls": CALLS_OF_CHANGES}, is_slow=True)
-
-
-def run_script(text: str, calls: int, tmp_path: Any) -> None:
-    """Make the calls of a script, whose file is there, as that of a user is."""
-    from ftn_pytorch import recorded
-    from recorded_attack import running
-
-    folder = tmp_path / "scripts"
-    folder.mkdir()
-    make = functools.partial(running.make_module, folder=str(folder), recorded=recorded)
-    with running.kept_settings(str(folder)):
-        running.seed()
-        for _ in running.calls_of(vars(make(running.new_name(), text, make_module=make)), "early", calls):
-            pass

@@ -9,9 +9,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from promises.program_without_python import Program  # noqa: E402
+
 from ftn_pytorch import load_recording, recorded, save_recording  # noqa: E402
 from ftn_pytorch.recording import kernel_settings  # noqa: E402
-from program_without_python import Program  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("extension")
 

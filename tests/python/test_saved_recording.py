@@ -14,7 +14,7 @@ from ftn_pytorch.opening import open_runner
 
 torch = pytest.importorskip("torch")
 
-from program_without_python import Program  # noqa: E402
+from promises.program_without_python import Program  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("extension")
 

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: MIT
+"""python promises [--promise NAME ...] [--only TEXT] [--product COUNT [--seed SEED]] [--write]: verdicts of scripts.
+
+``--write`` puts them into the headers of the corpus, which the tests compare with what they find, and counts them in
+``matrix.md``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import os
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+os.environ.setdefault("ftn_pytorch_ROOT", os.environ.get("FTN_PYTORCH_BUILD_DIR", ""))
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "python")]
+
+from promises.asked import PROMISES, verdict  # noqa: E402
+from promises.crossing import crossed  # noqa: E402
+from promises.matrix import PATH, written  # noqa: E402
+from promises.scripts import corpus, with_verdicts  # noqa: E402
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--promise", nargs="*", default=[*PROMISES], choices=[*PROMISES])
+    parser.add_argument("--only", default="", help="scripts whose name or file holds this text")
+    parser.add_argument("--product", type=int, default=0, help="scripts of the product of kinds, places and ways")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--write", action="store_true")
+    options = parser.parse_args()
+    scripts = crossed(options.product, options.seed) if options.product else corpus()
+    chosen = [each for each in scripts.values() if options.only in each.name or options.only == each.family]
+    counts: collections.Counter = collections.Counter()
+    found: dict[str, dict[str, str]] = {}
+    begin = time.perf_counter()
+    for script in chosen:
+        for promise in options.promise:
+            if not script.can_be_asked(promise):
+                continue
+            kind, text = verdict(script, promise)
+            wanted = script.verdict_of(promise)
+            if wanted != "either" and not (kind == "wrong" and wanted == "unseen"):
+                found.setdefault(script.name, {})[promise] = kind
+            counts[promise, kind] += 1
+            mark = " " if options.product or wanted == kind else "!"
+            print(f"{mark} {promise:14} {kind:8} | {script.name} | {text}", flush=True)
+    for (promise, kind), count in sorted(counts.items()):
+        print(f"{promise:14} {kind:8} {count:6}")
+    print(f"{len(chosen)} scripts, {time.perf_counter() - begin:.0f} s")
+    if options.write:
+        with_verdicts(found)
+        PATH.write_text(written([*PROMISES]))
+    return any(kind == "wrong" for _, kind in counts)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

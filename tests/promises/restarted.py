@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: MIT
+"""Promise: a script that is saved after some calls goes on in another process, whose hashes of texts are others."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import random
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import warm
+
+import ftn_pytorch
+import ftn_pytorch.checkpoint.script
+from ftn_pytorch import _embed, errors
+
+from .plain import HEADER, Numbers, Seen, calls_of, files_of, seed
+from .scripts import Script
+from .state import difference, state_of, tensors_of
+from .verdicts import REFUSED, SAME, WRONG, Verdict
+
+PATHS = [str(Path(__file__).resolve().parents[1]), str(Path(ftn_pytorch.__file__).parents[1])]
+# Nothing of this package is named there: a checkpoint looks into all code that a script leads to. A script without any
+# state is refused for that alone, so there is a network.
+_BEFORE = """
+from ftn_pytorch import recorded
+a_network_beside = nn.Linear(1, 1)
+torch.manual_seed(1); random.seed(2); np.random.seed(3)
+"""
+_MAKE_MODULE = """
+def make_module(name, text):
+    path = os.path.join(os.path.dirname(__file__), name + ".py")
+    pathlib.Path(path).write_text(HEADER + __import__("textwrap").dedent(text))
+    sys.modules.pop(name, None)
+    sys.dont_write_bytecode = True
+    return __import__(name)
+"""
+_GIVEN = {"recorded", "make_module", "HEADER", "a_network_beside"}
+
+
+def restarted(script: Script, plain: Numbers) -> Verdict:
+    """The call before which the process ends is drawn by the name of the script."""
+    at = random.Random(script.name).randrange(1, script.calls)
+    with files_of(script) as folder:
+        Path(folder, "model.py").write_text(HEADER + _before(script) + script.text)
+        seen: list[Any] = []
+        for hash_seed, first, last in ((1, 0, at), (2, at, script.calls)):
+            part = _in_process(folder, (script, plain.varied, first, last), hash_seed)
+            if isinstance(part, str):
+                refused = part.startswith("save: ")
+                return Verdict(REFUSED if refused else WRONG, part.removeprefix("save: "))
+            seen += part
+    for call, (one, other) in enumerate(zip(plain.seen, seen)):
+        if found := difference(one._replace(state=None), other):
+            return Verdict(WRONG, f"call {call}, restarted at {at}: {found}")
+    return Verdict(SAME)
+
+
+def _before(script: Script) -> str:
+    return _BEFORE + (f"HEADER = {HEADER!r}\n{_MAKE_MODULE}" if "make_module" in script.text else "")
+
+
+def _in_process(folder: str, work: tuple, hash_seed: int) -> Any:
+    """What is seen in calls of the script, or a text that says where it ended."""
+    Path(folder, "work").write_bytes(pickle.dumps(work))
+    code = f"from promises.restarted import calls; calls({folder!r})"
+    variables = {**os.environ, "PYTHONHASHSEED": str(hash_seed), "PYTHONPATH": os.pathsep.join(PATHS)}
+    done = warm.run(["-c", code], cwd=folder, env=variables, imports=("promises.restarted",))
+    if done.returncode:
+        return f"it ends with {done.returncode}: {done.stderr[-500:]}"
+    return pickle.loads(Path(folder, "seen").read_bytes())
+
+
+def calls(folder: str) -> None:
+    """In a process of its own: load the script, or restore it, make calls, and save it."""
+    script, varied, first, last = pickle.loads(Path(folder, "work").read_bytes())
+    place, is_folder = os.path.join(folder, "state"), len(script.name) % 2
+    seen: Any = []
+    stage = "load"
+    warnings.simplefilter("ignore")
+    try:
+        if first:  # what the process was doing before
+            seed()
+            random.random()
+        runner = _embed.load(0, os.path.join(folder, "model.py"), {}, {})
+        module = vars(runner._module)
+        if first:
+            stage = "restore"
+            step = _embed.restore(runner, place)
+            assert step == (first if is_folder else -1), step
+        stage = "calls"
+        for args, result in calls_of(module, script, varied, first=first, last=last):
+            own = {name: value for name, value in module.items() if name not in _GIVEN}
+            seen.append(Seen(state_of(result), state_of(args), None, tensors_of(own)))
+        if not first:
+            stage = "save"
+            if is_folder:
+                _embed.checkpoint(runner, place, 3, last)
+            else:
+                _embed.save(runner, place)
+    except errors.FtnPytorchError as failure:
+        seen = f"{stage}: {failure.status}: {failure}"
+    except Exception as failure:
+        seen = f"{stage} fails: {type(failure).__name__}: {failure}"
+    Path(folder, "seen").write_bytes(pickle.dumps(seen))
+    sys.stdout.flush()

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: MIT
+"""Promises of the library for the scripts of ``tests/corpus``, against plain Python, bit for bit.
+
+A choice of scripts is run for each promise; the others are slow. FTN_PYTORCH_TEST_SEED makes another choice.
+FTN_PYTORCH_TEST_ATTACK is how many scripts of the product of kinds, places and ways are run beside.
+"""
+
+import functools
+import os
+import random
+
+import pytest
+
+pytest.importorskip("torch")
+
+from promises.asked import PROMISES, verdict  # noqa: E402
+from promises.crossing import KINDS, PLACES, WAYS, crossed  # noqa: E402
+from promises.plain import Numbers, change_matters, shows_a_change  # noqa: E402
+from promises.recorded import recorded  # noqa: E402
+from promises.scripts import Script, corpus  # noqa: E402
+
+SEED = int(os.environ.get("FTN_PYTORCH_TEST_SEED") or 0)
+MOST = int(os.environ.get("FTN_PYTORCH_TEST_ATTACK") or 30)
+# How many scripts are run for a promise by `make test`
+CHOSEN = {"recorded": 110, "recorded-late": 30, "restarted": 50, "saved": 60}
+pytestmark = pytest.mark.usefixtures("extension")
+
+
+def chosen(promise):
+    """Of each file of the corpus one after the other, so that each has its share."""
+    numbers = random.Random(f"{SEED} {promise}")
+    turns, ranked = {}, []
+    for name, script in sorted(corpus().items(), key=lambda each: numbers.random()):
+        turns[script.family] = turns.get(script.family, 0) + 1
+        ranked.append((turns[script.family], name))
+    return {name for _, name in sorted(ranked)[: CHOSEN[promise]]}
+
+
+def cases():
+    for promise in PROMISES:
+        quick = chosen(promise)
+        for name, script in corpus().items():
+            if not script.can_be_asked(promise):
+                continue
+            marks = () if name in quick else pytest.mark.slow
+            yield pytest.param(promise, name, id=f"{promise}-{name}", marks=marks)
+
+
+@pytest.mark.parametrize(("promise", "name"), [*cases()])
+def test_a_promise_is_kept(promise, name):
+    script = corpus()[name]
+    if script.needs:
+        pytest.importorskip(script.needs)
+    kind, text = verdict(script, promise)
+    wanted = script.verdict_of(promise)
+    allowed = {"unseen": ("same", "refused", "wrong"), "either": ("same", "refused")}.get(wanted, (wanted,))
+    assert kind in allowed, f"{kind}: {text}\n{script.text}"
+    assert kind != "refused" or script.says.get(promise, "") in text
+
+
+@pytest.mark.parametrize("name", crossed(MOST, SEED))
+@pytest.mark.parametrize("varied", ["early", "late"])
+def test_what_is_recorded_of_the_product(name, varied):
+    script = product()[name]
+    kind, text = recorded(script, Numbers(script, varied))
+    assert kind != "wrong", f"{text}\n{script.text}"
+
+
+@functools.cache
+def product():
+    return crossed(MOST, SEED)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [*corpus(), *crossed(MOST, SEED)])
+def test_each_change_shows(name):
+    """A script whose change shows nowhere could not fail."""
+    script = {**corpus(), **product()}[name]
+    assert not shows_a_change(script) or change_matters(script), script.text
+
+
+def test_the_same_scripts_for_the_same_seed():
+    assert crossed(50, 3) == crossed(50, 3) != crossed(50, 4)
+    text = "\n".join(crossed(3000, SEED))
+    assert all(f"{kind}, " in text for kind in KINDS)
+    assert all(f", {place}, " in text for place in PLACES) and all(f", {way}, " in text for way in WAYS)
+
+
+def test_the_corpus_names_promises_that_there_are():
+    named = {promise for script in corpus().values() for promise in (*script.expected, *script.says)}
+    assert named <= PROMISES.keys()
+
+
+def test_what_is_wrong_is_seen():
+    """A recorder that keeps the first result, or a counter, is found out."""
+
+    def first(function):
+        kept = []
+
+        @functools.wraps(function)
+        def call(*args):
+            if not kept:
+                kept.append(function(*args))
+            return kept[0]
+
+        call.recording = type("Recording", (), {"is_ready": True, "obstacle": ""})
+        return call
+
+    result = "@recorded\ndef step(x): return x * 2\ndef change(): pass"
+    counter = "calls = [0]\n@recorded\ndef step(x):\n    calls[0] += 1\n    return None\ndef change(): pass"
+    gradient = (
+        "w = torch.ones(3, requires_grad=True)\n@recorded\n"
+        "def step(x):\n    (x * w).sum().backward()\ndef change(): pass"
+    )
+    for text, what in ((result, "result"), (counter, "state.calls"), (gradient, "state.w")):
+        script = Script(what, text, {})
+        kind, why = recorded(script, Numbers(script), first)
+        assert kind == "wrong" and why.startswith(f"call 1: {what}"), why
+        assert recorded(script, Numbers(script)).kind != "wrong"
