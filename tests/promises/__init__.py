@@ -3,6 +3,7 @@
 
 A promise is a function of a script and these numbers, in a module of its own. ``asked`` has the list.
 
-``scripts`` reads the corpus, ``plain`` calls a script as it is, ``state`` looks at what it has then, ``crossing`` makes
-scripts of kinds of values, places and ways, ``matrix`` counts. ``python promises``, in the folder above, prints verdicts.
+- ``scripts`` reads the corpus, ``crossing`` makes scripts of kinds of values, places and ways.
+- ``plain`` calls a script as it is, ``state`` looks at what it has then.
+- ``matrix`` counts. ``python promises``, in the folder above, prints the verdicts.
 """

@@ -16,7 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 os.environ.setdefault("ftn_pytorch_ROOT", os.environ.get("FTN_PYTORCH_BUILD_DIR", ""))
-sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "python")]
+sys.path[:0] = [str(ROOT / name) for name in ("tests", "tests/python", "python")]
 
 from promises.asked import PROMISES, verdict  # noqa: E402
 from promises.crossing import crossed  # noqa: E402

@@ -6,23 +6,23 @@ from __future__ import annotations
 import os
 import pickle
 import random
-import sys
 import warnings
 from pathlib import Path
 from typing import Any
 
 import warm
 
-import ftn_pytorch
-import ftn_pytorch.checkpoint.script
-from ftn_pytorch import _embed, errors
+import ftn_pytorch.checkpoint.script  # noqa: F401  (so that the server has it)
+import program
+from ftn_pytorch import errors
 
 from .plain import HEADER, Numbers, Seen, calls_of, files_of, seed
 from .scripts import Script
 from .state import difference, state_of, tensors_of
 from .verdicts import REFUSED, SAME, WRONG, Verdict
 
-PATHS = [str(Path(__file__).resolve().parents[1]), str(Path(ftn_pytorch.__file__).parents[1])]
+# Where a fresh process finds this, the package, and what plays the program
+PATHS = os.pathsep.join([str(Path(__file__).resolve().parents[1]), program.PYTHONPATH])
 # Nothing of this package is named there: a checkpoint looks into all code that a script leads to. A script without any
 # state is refused for that alone, so there is a network.
 _BEFORE = """
@@ -67,7 +67,7 @@ def _in_process(folder: str, work: tuple, hash_seed: int) -> Any:
     """What is seen in calls of the script, or a text that says where it ended."""
     Path(folder, "work").write_bytes(pickle.dumps(work))
     code = f"from promises.restarted import calls; calls({folder!r})"
-    variables = {**os.environ, "PYTHONHASHSEED": str(hash_seed), "PYTHONPATH": os.pathsep.join(PATHS)}
+    variables = {**os.environ, "PYTHONHASHSEED": str(hash_seed), "PYTHONPATH": PATHS}
     done = warm.run(["-c", code], cwd=folder, env=variables, imports=("promises.restarted",))
     if done.returncode:
         return f"it ends with {done.returncode}: {done.stderr[-500:]}"
@@ -85,11 +85,11 @@ def calls(folder: str) -> None:
         if first:  # what the process was doing before
             seed()
             random.random()
-        runner = _embed.load(0, os.path.join(folder, "model.py"), {}, {})
+        runner = program.load(os.path.join(folder, "model.py"))
         module = vars(runner._module)
         if first:
             stage = "restore"
-            step = _embed.restore(runner, place)
+            step = program.restore(runner, place)
             assert step == (first if is_folder else -1), step
         stage = "calls"
         for args, result in calls_of(module, script, varied, first=first, last=last):
@@ -98,12 +98,11 @@ def calls(folder: str) -> None:
         if not first:
             stage = "save"
             if is_folder:
-                _embed.checkpoint(runner, place, 3, last)
+                program.checkpoint(runner, place, step=last)
             else:
-                _embed.save(runner, place)
+                program.save(runner, place)
     except errors.FtnPytorchError as failure:
         seen = f"{stage}: {failure.status}: {failure}"
     except Exception as failure:
         seen = f"{stage} fails: {type(failure).__name__}: {failure}"
     Path(folder, "seen").write_bytes(pickle.dumps(seen))
-    sys.stdout.flush()
