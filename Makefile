@@ -195,6 +195,7 @@ stress: export FTN_PYTORCH_TEST_ATTACK ?= 1000
 stress: export FPT_THREADS_SECONDS ?= 12
 stress: export FPT_THREADS_COMPILE = 1
 stress: export FPT_RACES_ROUNDS ?= 50000
+stress: export FPT_MUTANTS_SEED ?= 1
 stress:
 	@cmake/setup.sh test
 	@$(environment); $(call configure,dev)
@@ -215,6 +216,8 @@ stress:
 	@echo '== Scripts whose state changes late'
 	@$(environment); FTN_PYTORCH_BUILD_DIR="$$PWD/build/dev$(tag)" \
 	  "$$FTN_PYTORCH_PYTHON" -m pytest -q tests/python/test_promises.py
+	@echo '== Random changes of the Python package: look at those that no test notices'
+	-@$(environment); "$$FTN_PYTORCH_PYTHON" tests/mutation/random_mutants.py --work build/mutants $$FPT_MUTANTS_SEED 10
 
 bench:
 	@cmake/setup.sh bench

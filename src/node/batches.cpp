@@ -178,6 +178,7 @@ void Batches::run_as_one(const std::string& kind, const Calls& calls, bool is_ev
   const RankCall& first = *calls.front();
   const bool in_place = is_in_place(calls);
   const std::size_t last = calls.size() - 1;
+  if (checked_.size() > most_kinds) checked_.clear();  // each value of a number is a kind: they are looked at again
   std::size_t* const batches = last > 0 ? &checked_[kind] : nullptr;
   // What looks back shows in the rows of the last rank, what looks ahead in those of another one
   std::map<std::size_t, std::vector<std::vector<char>>> before;

@@ -3,6 +3,8 @@
 
 #include <ATen/core/function_schema.h>
 
+#include "plugin/tensors.hpp"
+
 namespace fpt::direct {
 namespace {
 
@@ -10,11 +12,9 @@ using c10::FunctionSchema;
 using c10::IValue;
 using torch::jit::Stack;
 
-bool is_laid_out_alike(const at::Tensor& one, const at::Tensor& other) {
-  if (one.sizes() != other.sizes()) return false;
-  for (int64_t axis = 0; axis < one.dim(); ++axis)
-    if (one.stride(axis) != other.stride(axis) && one.size(axis) != 1) return false;
-  return one.scalar_type() == other.scalar_type() && one.device() == other.device();
+bool is_alike(const at::Tensor& one, const at::Tensor& other) {
+  return one.sizes() == other.sizes() && is_laid_out_as(other, one) && one.scalar_type() == other.scalar_type() &&
+         one.device() == other.device();
 }
 
 const IValue& named(const FunctionSchema& schema, const Stack& stack, const char* name) {
@@ -43,7 +43,7 @@ void require_alike(const FunctionSchema& schema, const Stack& stack) {
                 " parameters");
     for (std::size_t j = 0; j < list.size(); ++j)
       TORCH_CHECK(name == "state_steps" ? list[j].toTensor().numel() == 1
-                                        : is_laid_out_alike(list[j].toTensor(), parameters[j].toTensor()),
+                                        : is_alike(list[j].toTensor(), parameters[j].toTensor()),
                   name, " has another tensor than parameter ", j + 1, " needs");
   }
 }

@@ -9,6 +9,8 @@
 #include <ATen/ops/view_as_real.h>
 #include <ATen/ops/zeros_like.h>
 
+#include "plugin/tensors.hpp"
+
 namespace fpt::direct {
 namespace {
 
@@ -20,16 +22,9 @@ using Kernel = void (*)(at::TensorList, at::TensorList, at::TensorList, at::Tens
 
 at::Tensor as_real(const at::Tensor& tensor) { return tensor.is_complex() ? at::view_as_real(tensor) : tensor; }
 
-/// Whether an element of one lies where that of the other does. The stride of an axis of one element says nothing.
-bool is_laid_out_as(const at::Tensor& one, const at::Tensor& other) {
-  for (int64_t axis = 0; axis < other.dim(); ++axis)
-    if (one.stride(axis) != other.stride(axis) && other.size(axis) != 1) return false;
-  return true;
-}
-
 /// The same numbers, laid out as another tensor of this shape.
 at::Tensor laid_out_as(const at::Tensor& like, const at::Tensor& tensor) {
-  if (is_laid_out_as(tensor, like) && !tensor.is_conj() && !tensor.is_neg()) return tensor;
+  if (is_laid_out_as(like, tensor) && !tensor.is_conj() && !tensor.is_neg()) return tensor;
   return at::empty_like(like).copy_(tensor);
 }
 
