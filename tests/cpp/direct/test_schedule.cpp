@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 /// Rates that torch has written: tests/fortran/scripts/schedules.py.
-#include <limits>
 #include <map>
 #include <sstream>
 
@@ -99,39 +98,6 @@ TEST(Schedule, LeavesToPythonWhatItWouldRaise) {
   schedule.power = -1;
   EXPECT_TRUE(next_rate(schedule, schedule.period - 1, 1, 1));
   EXPECT_FALSE(next_rate(schedule, schedule.period, 1, 1)) << "ZeroDivisionError";
-}
-
-TEST(Schedule, OfOddOptionsIsLeftToPython) {
-  EXPECT_TRUE(made({in("StepLR"), named("step_size", in(2))}));
-  EXPECT_TRUE(made({in("ExponentialLR"), named("gamma", in(0.5f))}));
-  std::vector<int64_t> none;
-  std::vector<double> reals{1, 2};
-  const std::vector<std::vector<fpt_arg>> odd = {
-      {},
-      {in(1)},
-      {in("LambdaLR")},
-      {in("StepLR")},
-      {in("StepLR"), in(2)},
-      {in("StepLR"), named("step_size", in(0))},
-      {in("StepLR"), named("step_size", in(2.0))},
-      {in("StepLR"), named("step_size", in(true))},
-      {in("StepLR"), named("step_size", in("2"))},
-      {in("StepLR"), named("step_size", in(2)), named("step_size", in(2))},
-      {in("StepLR"), named("step_size", in(2)), named("T_max", in(2))},
-      {in("StepLR"), named("step_size", in(2)), named("last_epoch", in(0))},
-      {in("StepLR"), named("step_size", in(2)), named("gamma", in(1))},
-      {in("StepLR"), named("step_size", in(2)), named("gamma", in(std::numeric_limits<double>::infinity()))},
-      {in("CosineAnnealingLR"), named("T_max", in((int64_t{1} << 53) + 1))},
-      {in("MultiStepLR"), named("milestones", in(3))},
-      {in("MultiStepLR"), named("milestones", in(reals))},
-      {in("MultiStepLR"), named("milestones", in(none))},
-      {in("LinearLR"), named("start_factor", in(0.0))},
-      {in("LinearLR"), named("start_factor", in(1.5))},
-      {in("LinearLR"), named("end_factor", in(-0.5))},
-      {in("LinearLR"), named("end_factor", in(1.5))},
-      {in("LinearLR"), named("total_iters", in(0))},
-  };
-  for (std::size_t i = 0; i < odd.size(); ++i) EXPECT_FALSE(made(odd[i])) << i;
 }
 
 }  // namespace
