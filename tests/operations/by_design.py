@@ -12,8 +12,10 @@ Row = tuple[str, tuple[str, ...], str, str, str]
 _WORKERS = "model.pt node, model.pt gpu, model.py node, model.py gpu"
 _ALL_WORKERS = f"{_WORKERS}, model.ftr node, model.ftr gpu"
 
-MISSING = {"gpu": ("train", "keep")}
-"""Themes that a path has not: where ranks share a GPU, nothing is trained or saved."""
+MISSING = {"gpu": ("train", "keep", "steps"), "node": ("steps",), "model.ftr": ("steps",)}
+"""Themes that a path or a format has not: where ranks share a GPU, nothing is trained or saved; a program makes no
+optimizer for what another process has, or for a recording, which has its own.
+"""
 
 BETWEEN_PATHS: list[Row] = [
     (
@@ -36,6 +38,24 @@ BETWEEN_PATHS: list[Row] = [
         "21 21",
         "other",
         "refused as well, and what the model has changed is the copy in the process that computes",
+    ),
+    (
+        _WORKERS,
+        ("objects | create: no such option",),
+        "8 1",
+        "same",
+        "a program makes no optimizer for what another process has",
+    ),
+    (_WORKERS, ("objects | create",), "0 1", "same", "as above"),
+    (
+        "model.ftr node, model.ftr gpu",
+        (
+            *("objects | create", "objects | create: no such class", "objects | create: no such option"),
+            *("objects | create: rate below zero", "objects | create: a text as rate"),
+        ),
+        "7 1",
+        "same",
+        "as above",
     ),
     (
         "model.pt python, model.ftr python",
@@ -77,14 +97,33 @@ _NUMBERS = "set and get are for recordings; a script has functions for them"
 BETWEEN_FORMATS: list[Row] = [
     (
         "formats",
-        ("forward | forward: no samples",),
+        ("forward | forward: no samples", "empty | above"),
         "0 14 0",
         "same",
         "a recording holds for batches of a size that was not recorded, but not for none",
     ),
     (
         "formats",
+        ("empty | pair", "empty | pair: both axes", "empty | shift: an input that may"),
+        "0 14 0",
+        "other",
+        "as above",
+    ),
+    ("formats", ("empty | shift: an input that may not change",), "21 14 21", "same", "as above"),
+    (
+        "formats",
+        ("objects | create: no such class", "objects | create: rate below zero", "objects | create: a text as rate"),
+        "1 7 1",
+        "same",
+        "a recording has the optimizer of its script",
+    ),
+    ("formats", ("objects | create: no such option",), "8 7 8", "same", "as above"),
+    ("formats", ("objects | create",), "0 7 0", "same", "as above"),
+    (
+        "formats",
         (
+            *("kinds | input: int8", "kinds | input: complex", "kinds | input: logical"),
+            "kinds | input: a copy of integers",
             *("wrong | real64 for real32", "wrong | integers for reals", "wrong | a number", "wrong | a text"),
             "options | forward: integers for reals",
         ),
@@ -94,7 +133,10 @@ BETWEEN_FORMATS: list[Row] = [
     ),
     (
         "formats",
-        ("wrong | four features for three", "options | forward: the other layout"),
+        (
+            *("wrong | four features for three", "options | forward: the other layout"),
+            *("kinds | input: one axis", "empty | forward: no features"),
+        ),
         "9 14 9",
         "same",
         _PYTHON_TELLS,

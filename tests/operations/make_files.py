@@ -14,7 +14,7 @@ from ftn_pytorch.opening import open_runner
 
 HERE = Path(__file__).parent
 ROWS = (16, 8)
-METHODS = ("pair", "half", "stats", "shift", "above", "turned", "transposed")
+METHODS = ("pair", "half", "stats", "shift", "gather", "above", "turned", "transposed")
 
 
 class Model(nn.Module):
@@ -44,6 +44,11 @@ class Model(nn.Module):
     def shift(self, x: Tensor) -> Tensor:
         x.add_(1.0)
         return x.sum()
+
+    @torch.jit.export
+    def gather(self, x: Tensor, y: Tensor) -> Tensor:
+        x.add_(y)
+        return x[0, 0] - x[1, 1]
 
     @torch.jit.export
     def above(self, x: Tensor) -> Tensor:
@@ -78,7 +83,8 @@ def record(path: str, **config: int) -> None:
         for _ in range(8):
             for name in ("ftn_pytorch_forward", "ftn_pytorch_train", *METHODS):
                 x, target = torch.randn(rows, 3, generator=numbers), torch.randn(rows, 1, generator=numbers)
-                runner.bind(name, 0)[0](x, *[target][: name == "ftn_pytorch_train"])
+                others = {"ftn_pytorch_train": [target], "gather": [x.clone()]}.get(name, [])
+                runner.bind(name, 0)[0](x, *others)
     script["net"].load_state_dict(before)
     for states in script["optimizer"].state.values():
         for each in states.values():

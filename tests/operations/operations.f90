@@ -7,6 +7,8 @@
 program operations
    use mpi_f08
    use calls, only : call_functions, describe_wrongly, predict
+   use kinds, only : pass_empty_arrays, pass_other_kinds
+   use objects, only : free_handles, make_optimizers
    use opening, only : open_it, open_otherwise, reload
    use seen
    use state, only : keep
@@ -31,10 +33,14 @@ program operations
       call describe_wrongly()
       call use_tensors()
       call call_functions()
+      call pass_other_kinds()
+      call pass_empty_arrays()
+      call free_handles()
       if (path /= "gpu") then ! where it trains and saves nothing
          call train()
          call keep()
       end if
+      call make_optimizers()
       call reload()
       call open_otherwise()
       call model%free()

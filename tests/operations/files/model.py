@@ -54,6 +54,12 @@ def shift(x):
 
 
 @recorded
+def gather(x, y):
+    x.add_(y)
+    return x[0, 0] - x[1, 1]
+
+
+@recorded
 def above(x):
     return x[:, 0] > 0
 
