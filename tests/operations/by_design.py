@@ -240,3 +240,6 @@ BETWEEN_FORMATS: list[Row] = [
 
 CHANGED = {"call | shift: an input that may not change": ["x"]}
 """Refused operations that leave something all the same, and in which arrays: this one is changed, outputs are not."""
+
+DRAWS = ("model.ftr direct", "model.ftr python", "model.ftr rank", "model.py python", "model.py rank")
+"""Where random numbers of the process go on from elsewhere: this script seeds them, and a recording has their state."""

@@ -118,19 +118,22 @@ contains
       call results%free()
    end subroutine saw_results
 
-   !> Settings of torch in this process, which no file may change
+   !> Settings of torch in this process, which no file may change, and its state of random numbers
    subroutine tell_settings(name)
       !> Of the line
       character(*), intent(in) :: name
 
       type(torch_pymodule) :: script
-      real(real64), target :: settings(11)
-      character(80) :: text
+      real(real64), target :: settings(17), random
+      character(120) :: text
 
       call script%load("settings.py")
       call script%call("settings", outputs=[torch_out(settings)])
       write (text, "(*(f0.1, 1x))") settings
       call note(name, text)
+      call script%call("random", [torch_in(name == "before")], [torch_out(random)])
+      write (text, "(f0.0)") random
+      call note("random numbers " // name, text)
       call script%free()
    end subroutine tell_settings
 

@@ -19,7 +19,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from by_design import BETWEEN_FORMATS, BETWEEN_PATHS, CHANGED, MISSING, Row  # noqa: E402
+from by_design import BETWEEN_FORMATS, BETWEEN_PATHS, CHANGED, DRAWS, MISSING, Row  # noqa: E402
 from mpi_environment import MPI_ENVIRONMENT  # noqa: E402
 
 HERE = Path(__file__).parent
@@ -45,7 +45,7 @@ def test_the_same_operations_by_every_path(build_dir, cache, tmp_path):
         *between_paths(seen),
         *between_formats(seen),
         *(fault for each in seen for fault in changed_though_refused(each, seen[each])),
-        *(f"{each}: settings of torch changed" for each, found in seen.items() if has_other_settings(found)),
+        *(fault for each, found in seen.items() for fault in settings_that_changed(each, found)),
     ]
     if faults:
         pytest.fail("\n".join(faults), pytrace=False)
@@ -100,6 +100,8 @@ def of(rows: list[Row], each: str) -> dict[str, tuple[str, bool]]:
 def differences(who: str, all: list[Seen], allowed: dict[str, tuple[str, bool]]) -> Iterator[str]:
     """Between what several runs saw, where it is not what is allowed."""
     for name in dict.fromkeys([*(name for each in all for name in each), *allowed]):
+        if name.startswith("settings | random numbers"):
+            continue  # see settings_that_changed
         came = [each.get(name, NOTHING) for each in all]
         found = (" ".join(status or "''" for status, _ in came), len({values for _, values in came}) == 1)
         wanted = allowed.get(name)
@@ -148,5 +150,9 @@ def changed_though_refused(each: str, found: Seen) -> Iterator[str]:
             yield f"{each}: {name}: refused with {status}, and {', '.join(labels)} changed"
 
 
-def has_other_settings(found: Seen) -> bool:
-    return found["settings | before"] != found["settings | after"]
+def settings_that_changed(each: str, found: Seen) -> Iterator[str]:
+    if found["settings | before"] != found["settings | after"]:
+        yield f"{each}: settings of torch changed"
+    draws = found["settings | random numbers before"] != found["settings | random numbers after"]
+    if draws != (each in DRAWS):
+        yield f"{each}: the state of random numbers {'changed' if draws else 'did not change'}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Settings of torch in the process that calls, as numbers."""
+"""Settings of torch in the process that calls, and its state of random numbers, as numbers."""
 
 import torch
 
@@ -18,6 +18,19 @@ def settings():
             torch.backends.cudnn.deterministic,
             torch.backends.mkldnn.enabled,
             torch.get_num_threads(),
+            torch.get_num_interop_threads(),
+            torch.is_autocast_enabled("cpu"),
+            torch.is_anomaly_enabled(),
+            torch.utils.deterministic.fill_uninitialized_memory,
+            torch.get_default_device().type == "cpu",
+            torch.backends.mha.get_fastpath_enabled(),
         ],
         dtype=torch.float64,
     )
+
+
+def random(is_first):
+    if is_first:
+        torch.manual_seed(99)
+    state = torch.get_rng_state().double()
+    return (state * torch.arange(1, len(state) + 1)).sum()
