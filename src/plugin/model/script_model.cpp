@@ -116,6 +116,10 @@ std::unique_ptr<ScriptModel::State> ScriptModel::read(const std::string& file) c
   auto state = std::make_unique<State>();
   std::string optimizer;
   state->module = load_module(file, settings_.device, &optimizer);
+  const auto type = state->module.type();
+  if (!type->getForwardHooks().empty() || !type->getForwardPreHooks().empty())
+    fail(FPT_ERR_FORMAT, file, " has hooks of its own (register_forward_hook), which Python alone runs: load it with ",
+         "backend=\"python\", or write it as a part of another module, which runs them everywhere");
   state->mode = Mode(state->module);
   state->mode.set(settings_.training);
   try {

@@ -328,6 +328,21 @@ class Modes(torch.nn.Module):
         return x + 1.0 if self.training and self.dropout.training else x * 0.0
 
 
+class Hooked(torch.nn.Module):
+    """Its hook doubles what it returns; within another module the hook is part of that one's code."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_forward_hook(twice)
+
+    def forward(self, x):
+        return x + 1
+
+
+def twice(self, input: tuple[torch.Tensor], output: torch.Tensor) -> torch.Tensor:
+    return 2 * output
+
+
 def mlp():
     torch.manual_seed(7)
     layers = [
@@ -374,6 +389,8 @@ def write_models():
         "modes": Modes(),
         "scaled": Scaled(),
         "blend": Blend(),
+        "hooked": Hooked(),
+        "hooked_part": torch.nn.Sequential(Hooked()),
         "mlp": mlp(),
         "mlp_eval": mlp().eval(),
     }

@@ -149,6 +149,17 @@ TEST(ScriptModel, AReloadThatFailsLeavesTheModelAsItWas) {
   EXPECT_EQ(original.at<float>(0), 2) << "it goes on counting";
 }
 
+TEST(ScriptModel, HooksOfItsOwnAreRefusedAndThoseOfItsPartsAreRun) {
+  fpt_direct_options options{};
+  options.name = "hooked";
+  fpt_direct_module* module = nullptr;
+  EXPECT_FAILS(outcome(plugin().load("direct_hooked.pt", &options, &module)), FPT_ERR_FORMAT, "has hooks of its own");
+  Loaded model("hooked_part");
+  std::vector<float> x = {3};
+  ASSERT_OK(model.call(nullptr, {in(x)}));
+  EXPECT_EQ(model.at<float>(0), 8);
+}
+
 TEST(ScriptModel, PrivateMethodsAreNotOffered) {
   Loaded model("two");
   EXPECT_EQ(plugin().has(model.module, "named"), 1);
