@@ -8,7 +8,7 @@
 namespace fpt {
 namespace {
 
-fpt_arg text_arg(const std::string& text) { return test::in(text.c_str()); }
+fpt_arg whole_text(const std::string& text) { return test::in(text.c_str()); }
 
 /// A text of its own for each number.
 std::string text_of_number(std::size_t number, std::size_t length = 200) {
@@ -23,21 +23,21 @@ test::Outcome use(const fpt_arg& arg) {
 constexpr std::size_t large = kept_text_bytes / 16;
 
 TEST(Texts, ThoseThatWereUsedLastStayAndTheOthersGiveTheirMemoryBack) {
-  const fpt_arg first = text_arg(text_of_number(1, large)), used = text_arg(text_of_number(2, large));
+  const fpt_arg first = whole_text(text_of_number(1, large)), used = whole_text(text_of_number(2, large));
   const std::weak_ptr<const std::string> memory = text_owner(first, "");
   for (std::size_t i = 10; i < 10 + 2 * kept_texts; ++i) {
-    text_arg(text_of_number(i, large));
+    whole_text(text_of_number(i, large));
     ASSERT_OK(use(used)) << "after " << i;
   }
   EXPECT_EQ(*text_owner(used, ""), text_of_number(2, large));
   EXPECT_FAILS(use(first), FPT_ERR_FREED, "input 1 is a string of 1048576 bytes that was described long ago");
   EXPECT_TRUE(memory.expired());
-  EXPECT_OK(use(text_arg(text_of_number(1, large)))) << "described again";
+  EXPECT_OK(use(whole_text(text_of_number(1, large)))) << "described again";
 }
 
 TEST(Texts, ManyShortOnesStay) {
   std::vector<fpt_arg> args;
-  for (std::size_t i = 0; i < 20000; ++i) args.push_back(text_arg(text_of_number(i)));
+  for (std::size_t i = 0; i < 20000; ++i) args.push_back(whole_text(text_of_number(i)));
   for (std::size_t i = 0; i < args.size(); ++i) ASSERT_EQ(text_of(args[i]), *text_owner(args[i], "")) << i;
 }
 
@@ -48,17 +48,17 @@ TEST(Texts, HundredsOfThousandsDoNotGrowMemory) {
     sizes >> all >> pages;
     return pages * sysconf(_SC_PAGESIZE) >> 20;
   };
-  for (std::size_t i = 0; i < 100000; ++i) text_arg(text_of_number(i));
+  for (std::size_t i = 0; i < 100000; ++i) whole_text(text_of_number(i));
   const long before = resident();
-  for (std::size_t i = 0; i < 300000; ++i) text_arg(text_of_number(i + 1000000));
+  for (std::size_t i = 0; i < 300000; ++i) whole_text(text_of_number(i + 1000000));
   EXPECT_LT(resident() - before, 16) << "MiB";
 }
 
 TEST(Texts, AreThereAsLongAsSomebodyReadsThem) {
-  const fpt_arg arg = text_arg(text_of_number(7));
+  const fpt_arg arg = whole_text(text_of_number(7));
   const auto owner = text_owner(arg, "");
   std::thread([] {
-    for (std::size_t i = 0; i < 2 * kept_texts; ++i) text_arg(text_of_number(i + 5000000, large));
+    for (std::size_t i = 0; i < 2 * kept_texts; ++i) whole_text(text_of_number(i + 5000000, large));
   }).join();
   EXPECT_EQ(use(arg).status, FPT_ERR_FREED);
   EXPECT_EQ(text_of(arg), text_of_number(7));
@@ -66,7 +66,7 @@ TEST(Texts, AreThereAsLongAsSomebodyReadsThem) {
 
 TEST(Texts, ShortOnesAndOutputsNeedNoOwner) {
   std::string variable(300, ' ');
-  EXPECT_EQ(text_owner(text_arg("short"), ""), nullptr);
+  EXPECT_EQ(text_owner(whole_text("short"), ""), nullptr);
   EXPECT_EQ(text_owner(test::out(variable), ""), nullptr);
 }
 

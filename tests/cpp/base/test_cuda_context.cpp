@@ -24,14 +24,14 @@ PLAYED void* acc_get_cuda_stream(int queue) { return queue == 1 ? &of_program : 
 namespace fpt {
 namespace {
 
-std::vector<std::string> warnings;
+std::vector<std::string> context_warnings;
 
 struct ContextTest : testing::Test {
   ContextTest() {
     cuda_driver();
     current = nullptr;
-    warnings.clear();
-    set_warning_handler([](const char* text, int64_t length) { warnings.emplace_back(text, length); });
+    context_warnings.clear();
+    set_warning_handler([](const char* text, int64_t length) { context_warnings.emplace_back(text, length); });
   }
   ~ContextTest() override {
     set_warning_handler(nullptr);
@@ -51,7 +51,7 @@ TEST_F(ContextTest, OfTheCallerIsCurrentAgainAfterACall) {
     EXPECT_EQ(current, &primary[0]) << "only the outermost call ends at the caller";
   }
   EXPECT_EQ(current, &of_program);
-  EXPECT_TRUE(warnings.empty()) << "another GPU";
+  EXPECT_TRUE(context_warnings.empty()) << "another GPU";
 }
 
 TEST_F(ContextTest, ThatACallLeavesStaysWhereTheCallerHadNone) {
@@ -110,8 +110,9 @@ TEST_F(ContextTest, TwoOnOneGpuAreToldOnce) {
     current = &primary[1];
   }
   EXPECT_EQ(current, &of_program);
-  ASSERT_EQ(warnings.size(), 1u);
-  EXPECT_NE(warnings[0].find("call ftn_pytorch_init(device=\"cuda:1\")"), std::string::npos) << warnings[0];
+  ASSERT_EQ(context_warnings.size(), 1u);
+  EXPECT_NE(context_warnings[0].find("call ftn_pytorch_init(device=\"cuda:1\")"), std::string::npos)
+      << context_warnings[0];
 }
 
 TEST_F(ContextTest, ThePrimaryOneIsMadeCurrent) {

@@ -14,7 +14,7 @@
 namespace {
 
 int failure_of_flock = 0;
-std::vector<std::string> warnings;
+std::vector<std::string> lock_warnings;
 
 }  // namespace
 
@@ -108,9 +108,9 @@ TEST_F(FileLockTest, PlacesWhereItCannotBeMadeAreTold) {
 }
 
 TEST_F(FileLockTest, AFileSystemWithoutLocksIsToldOnce) {
-  warnings.clear();
+  lock_warnings.clear();
   set_warning_handler(
-      [](const char* text, int64_t length) { warnings.emplace_back(text, static_cast<std::size_t>(length)); });
+      [](const char* text, int64_t length) { lock_warnings.emplace_back(text, static_cast<std::size_t>(length)); });
   failure_of_flock = ENOTSUP;
   for (int i = 0; i < 2; ++i) {
     const FileLock lock(path, "model");
@@ -118,8 +118,8 @@ TEST_F(FileLockTest, AFileSystemWithoutLocksIsToldOnce) {
     EXPECT_FALSE(fs::exists(path));
   }
   set_warning_handler(nullptr);
-  ASSERT_EQ(warnings.size(), 1u);
-  EXPECT_NE(warnings[0].find("is on a file system without flock (Operation not supported): nothing prevents"),
+  ASSERT_EQ(lock_warnings.size(), 1u);
+  EXPECT_NE(lock_warnings[0].find("is on a file system without flock (Operation not supported): nothing prevents"),
             std::string::npos);
   failure_of_flock = EIO;
   EXPECT_FAILS(take(), FPT_ERR_FILE, "model cannot be written: Input/output error");

@@ -15,24 +15,24 @@ namespace {
 
 using test::Script;
 
-constexpr int team = 4;
-constexpr int traps = FE_INVALID | FE_DIVBYZERO | FE_OVERFLOW;
+constexpr int pool_team = 4;
+constexpr int pool_traps = FE_INVALID | FE_DIVBYZERO | FE_OVERFLOW;
 
 #if defined(__x86_64__)
 
 /// Workers with the traps, and with the flush-to-zero mode, of the thread that starts the team.
 void count_alike(int& trap, int& flush) {
   trap = flush = 0;
-#pragma omp parallel num_threads(team) reduction(+ : trap, flush)
+#pragma omp parallel num_threads(pool_team) reduction(+ : trap, flush)
   {
-    trap += fegetexcept() == traps;
+    trap += fegetexcept() == pool_traps;
     flush += (_mm_getcsr() & 0x8040) == 0x8040;
   }
 }
 
 TEST(NewPool, HasTheStateOfTheProgramAfterACall) {
-  omp_set_num_threads(team);
-  feenableexcept(traps);
+  omp_set_num_threads(pool_team);
+  feenableexcept(pool_traps);
   _mm_setcsr(_mm_getcsr() | 0x8040);  // what -ffast-math sets at the start of a program
   const Script script("import torch\ndef f(): return torch.ones(1 << 20).add_(1).sum()");
   double sum = 0;
@@ -40,8 +40,8 @@ TEST(NewPool, HasTheStateOfTheProgramAfterACall) {
   for (int i = 0; i < 3; ++i) {
     ASSERT_OK(script.call("f", {}, {test::out(sum)}));
     count_alike(trap, flush);
-    EXPECT_EQ(trap, team);
-    EXPECT_EQ(flush, team);
+    EXPECT_EQ(trap, pool_team);
+    EXPECT_EQ(flush, pool_team);
   }
   fesetenv(FE_DFL_ENV);
 }

@@ -175,17 +175,17 @@ TEST(Handle, ManyThreadsInsertLookUpAndRemove) {
 }
 
 /// Counts how many are alive.
-struct Counted {
-  explicit Counted(int& alive) : alive_(alive) { ++alive_; }
-  ~Counted() { --alive_; }
+struct CountedThing {
+  explicit CountedThing(int& alive) : alive_(alive) { ++alive_; }
+  ~CountedThing() { --alive_; }
   int& alive_;
 };
-using Counteds = HandleTable<Counted, HandleKind::module>;
+using Counteds = HandleTable<CountedThing, HandleKind::module>;
 
 TEST(HandleUse, KeepsAnObjectUntilTheLastOneHasEnded) {
   Counteds things("a thing", "make");
   int alive = 0;
-  const int64_t handle = things.insert(std::make_unique<Counted>(alive));
+  const int64_t handle = things.insert(std::make_unique<CountedThing>(alive));
   {
     const Counteds::Use one(things, handle);
     {
@@ -205,14 +205,14 @@ TEST(HandleUse, KeepsAnObjectUntilTheLastOneHasEnded) {
 TEST(HandleUse, OfARetiredObjectThatNobodyUsesEndsAtOnce) {
   Counteds things("a thing", "make");
   int alive = 0;
-  const int64_t handle = things.insert(std::make_unique<Counted>(alive));
+  const int64_t handle = things.insert(std::make_unique<CountedThing>(alive));
   {
     const Counteds::Use use(things, handle);
   }
   EXPECT_EQ(alive, 1);
   things.retire(handle);
   EXPECT_EQ(alive, 0);
-  const int64_t next = things.insert(std::make_unique<Counted>(alive));
+  const int64_t next = things.insert(std::make_unique<CountedThing>(alive));
   EXPECT_NE(next, handle);
   things.retire(handle);
   EXPECT_EQ(alive, 1) << "a stale handle does nothing";
@@ -222,7 +222,7 @@ TEST(HandleUse, OfARetiredObjectThatNobodyUsesEndsAtOnce) {
 TEST(HandleUse, SaysWhatIsWrongWithAHandle) {
   Counteds things("a thing", "make");
   int alive = 0;
-  const int64_t handle = things.insert(std::make_unique<Counted>(alive));
+  const int64_t handle = things.insert(std::make_unique<CountedThing>(alive));
   const auto used = [&](int64_t wrong) { return test::outcome_of([&] { Counteds::Use(things, wrong); }); };
   EXPECT_FAILS(used(0), FPT_ERR_NOT_LOADED, "call make first");
   EXPECT_FAILS(used(int64_t{1} << 60), FPT_ERR_ARGUMENT, "not that of a thing");

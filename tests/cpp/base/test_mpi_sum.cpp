@@ -14,7 +14,7 @@
 namespace fpt {
 namespace {
 
-std::vector<std::string> warnings;
+std::vector<std::string> sum_warnings;
 
 class Sums : public testing::Test {
  protected:
@@ -168,14 +168,14 @@ TEST_F(Sums, EndWhereARankDoesNotCome) {
     MpiSum sum(7, 0.05);
     double number = 3;
     const auto average = [&, averaged = network] { sum.average(&number, 1, FPT_FLOAT64, averaged); };
-    warnings.clear();
-    set_warning_handler([](const char* text, int64_t length) { warnings.emplace_back(text, length); });
+    sum_warnings.clear();
+    set_warning_handler([](const char* text, int64_t length) { sum_warnings.emplace_back(text, length); });
     expect(average, FPT_ERR_PYTHON, concat("rank 0 of 2 has waited 0.05 s in ", name, " for the others"));
     set_warning_handler(nullptr);
-    ASSERT_EQ(warnings.size(), 1u) << "it says so before, and once";
-    EXPECT_NE(warnings[0].find(concat("rank 0 of 2 has waited 0.025 s in ", name, " for others. All ranks of")),
+    ASSERT_EQ(sum_warnings.size(), 1u) << "it says so before, and once";
+    EXPECT_NE(sum_warnings[0].find(concat("rank 0 of 2 has waited 0.025 s in ", name, " for others. All ranks of")),
               std::string::npos)
-        << warnings[0];
+        << sum_warnings[0];
     EXPECT_EQ(number, 3);
     mpi_.arrives = true;
     expect(average, FPT_ERR_PYTHON, concat(name, " cannot be done any more: earlier, rank 0 of 2 has waited"));

@@ -16,7 +16,7 @@ using test::Script;
 
 using Doubles = std::vector<double>;
 
-const char* const source = R"(
+const char* const results_script = R"(
 import torch
 class Final:
     died = 0
@@ -33,7 +33,7 @@ def died(): return Final.died
 )";
 
 struct ResultsTest : testing::Test {
-  Script script{source};
+  Script script{results_script};
   test::Results results;
   Doubles x = {1, 2};
   void* data = nullptr;
@@ -182,7 +182,7 @@ TEST_F(ResultsTest, LetGoOfPythonObjectsWhenTheyAreFreedOrReplaced) {
 TEST_F(ResultsTest, OutliveTheirModule) {
   test::Results kept;
   {
-    const Script short_lived(source);
+    const Script short_lived(results_script);
     ASSERT_OK(short_lived.call("pair", {in(x)}, {}, &kept.handle));
   }
   fpt_arg arg = out(x);
@@ -191,7 +191,7 @@ TEST_F(ResultsTest, OutliveTheirModule) {
 }
 
 TEST_F(ResultsTest, FollowTheLayoutOfTheModule) {
-  const Script same(source, {option("layout", "same")});
+  const Script same(results_script, {option("layout", "same")});
   ASSERT_OK(same.call("many", {in(x)}, {}, &results.handle));
   ASSERT_OK(memory(5, FPT_FLOAT32, 2));
   EXPECT_EQ(extents[0], 2);

@@ -15,7 +15,7 @@ using test::Script;
 
 using Doubles = std::vector<double>;
 
-const char* const source = R"(
+const char* const outputs_script = R"(
 import collections, dataclasses
 import torch
 Pair = collections.namedtuple("Pair", "first second")
@@ -37,7 +37,7 @@ def ftn_pytorch_forward(x, scale=2): return scale * x
 )";
 
 struct DeliverTest : testing::Test {
-  static void SetUpTestSuite() { script_ = new Script(source); }
+  static void SetUpTestSuite() { script_ = new Script(outputs_script); }
   static void TearDownTestSuite() { delete script_; }
   static const Script& script() { return *script_; }
   Doubles x = {1, 2}, a = {-1, -1}, b = {-1, -1};
@@ -206,7 +206,7 @@ TEST_F(DeliverTest, ResultsOfAnyStrideAreDelivered) {
 }
 
 TEST_F(DeliverTest, TheLayoutOfTheModuleAppliesToResults) {
-  const Script same(source, {option("layout", "same")});
+  const Script same(outputs_script, {option("layout", "same")});
   Doubles matrix(6);
   const char* const expression = "torch.arange(6, dtype=torch.float64).reshape(2, 3)";
   ASSERT_OK(same.call("wrong", {in(x), in(expression)}, {out(matrix, {2, 3})}));

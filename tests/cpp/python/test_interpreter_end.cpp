@@ -103,16 +103,16 @@ TEST_F(ProcessEnd, ByAbortIsAnAbort) {
       KilledBySignal(SIGABRT), "");
 }
 
-fpt_results late_results = 0;
+fpt_results results_at_exit = 0;
 
 TEST_F(ProcessEnd, HandlesMayBeFreedAfterIt) {
   // as finalizers and static objects of the program do
   EXPECT_EXIT(
       {
-        std::atexit([] { fpt_results_free(late_results); });
+        std::atexit([] { fpt_results_free(results_at_exit); });
         load("import torch");
         const Script script("import torch\ndef f(): return torch.ones(3)");
-        script.call("f", {}, {}, &late_results);
+        script.call("f", {}, {}, &results_at_exit);
         std::exit(0);
       },
       ExitedWithCode(0), "");

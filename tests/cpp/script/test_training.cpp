@@ -12,7 +12,7 @@ using test::in;
 using test::option;
 using test::Script;
 
-const char* const source = R"(
+const char* const training_script = R"(
 import collections
 import torch
 import numpy
@@ -22,7 +22,7 @@ def ftn_pytorch_train(expression, target):
 )";
 
 struct TrainTest : testing::Test {
-  static void SetUpTestSuite() { script_ = new Script(source); }
+  static void SetUpTestSuite() { script_ = new Script(training_script); }
   static void TearDownTestSuite() { delete script_; }
   static Script& script() { return *script_; }
 

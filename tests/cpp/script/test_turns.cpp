@@ -17,7 +17,7 @@ using test::outcome;
 
 /// `work` lets go of the interpreter lock in the middle of a change, as torch does. The hook looks twice for half a
 /// change, and a file is a note that it was called.
-constexpr const char* source = R"(
+constexpr const char* turns_script = R"(
 import ctypes, threading, time
 halves, torn, saves, inside = [0, 0], 0, 0, 0
 barrier = threading.Barrier(2)
@@ -71,7 +71,7 @@ void meet_in_first_and_work() {
 }
 
 struct Turns : testing::Test {
-  test::Script first{source}, second{source};
+  test::Script first{turns_script}, second{turns_script};
   Turns() {
     first_module = first.handle();
     second_module = second.handle();

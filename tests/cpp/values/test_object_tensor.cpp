@@ -14,7 +14,7 @@ using test::Script;
 
 using Doubles = std::vector<double>;
 
-const char* const source = R"(
+const char* const objects_script = R"(
 import mmap
 import numpy as np
 import torch
@@ -41,7 +41,7 @@ def grow(x): x += 1; return x
 )";
 
 struct ObjectTensor : testing::Test {
-  Script script{source}, in_torch{torch_source};
+  Script script{objects_script}, in_torch{torch_source};
   test::Results results;
   test::Tensor tensor;
   Doubles y = {-1, -1, -1};

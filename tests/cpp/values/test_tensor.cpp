@@ -14,7 +14,7 @@ using test::Script;
 
 using Doubles = std::vector<double>;
 
-const char* const source = R"(
+const char* const tensor_script = R"(
 import torch
 def twice(x): return 2 * x
 def address(x): return x.data_ptr()
@@ -28,7 +28,7 @@ def ftn_pytorch_forward(x, y): return x + y
 )";
 
 struct TensorTest : testing::Test {
-  static void SetUpTestSuite() { script_ = new Script(source); }
+  static void SetUpTestSuite() { script_ = new Script(tensor_script); }
   static void TearDownTestSuite() { delete script_; }
   static const Script& script() { return *script_; }
 
@@ -361,7 +361,7 @@ TEST_F(WrapTest, TheResultIsOneTensor) {
   for (const auto& [function, status] :
        {std::pair{"pair", FPT_ERR_RESULT_COUNT}, std::pair{"number", FPT_ERR_RESULT_TYPE},
         std::pair{"text", FPT_ERR_RESULT_TYPE}}) {
-    const Script one(std::string(source) + "\nftn_pytorch_forward = " + function +
+    const Script one(std::string(tensor_script) + "\nftn_pytorch_forward = " + function +
                      "\nftn_pytorch_convention = 'args'\n");
     Doubles x = {1};
     ASSERT_EQ(fpt_wrap_clear(wrap), FPT_OK);

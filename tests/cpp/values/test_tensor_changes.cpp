@@ -16,7 +16,7 @@ using test::Script;
 
 using Doubles = std::vector<double>;
 
-const char* const source = R"(
+const char* const changes_script = R"(
 import torch
 def transposed(): return torch.arange(6, dtype=torch.float64).reshape(2, 3).t()
 def widened(x): x.data = torch.zeros(2, 3, 4, dtype=torch.complex128)
@@ -31,7 +31,7 @@ def add_one(x):
 )";
 
 struct TensorChanges : testing::Test {
-  static void SetUpTestSuite() { script_ = new Script(source); }
+  static void SetUpTestSuite() { script_ = new Script(changes_script); }
   static void TearDownTestSuite() { delete script_; }
   static const Script& script() { return *script_; }
 
