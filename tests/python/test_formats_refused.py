@@ -3,11 +3,10 @@
 
 import os
 import pickle
-import subprocess
-import sys
 import zipfile
 
 import pytest
+import warm
 
 import program
 from ftn_pytorch.runners.models import aoti
@@ -224,13 +223,7 @@ def test_file_with_damaged_bytes_never_crashes(model_file, source, tmp_path):
         paths.append(str(tmp_path / f"{number}_{path.name}"))
         with open(paths[-1], "wb") as target:
             target.write(changed)
-    done = subprocess.run(
-        [sys.executable, "-c", code, *paths],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": program.PYTHONPATH},
-        check=False,
-    )
+    done = warm.run(["-c", code, *paths], env={**os.environ, "PYTHONPATH": program.PYTHONPATH})
     assert done.returncode == 0, done.stderr
     assert set(done.stdout.split()) <= {"OK", "FORMAT"}, done.stdout
     assert len(done.stdout.split()) == len(paths)
@@ -272,7 +265,7 @@ def test_pickled_module_runs_where_that_is_asked_for(tmp_path, fails, write):
     path = str(tmp_path / "net.pt")
     code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import torch, nets; torch.manual_seed(1)\n"
     code += f"torch.save(nets.Net(4, 2), {path!r})"
-    subprocess.run([sys.executable, "-c", code], check=True)
+    warm.run(["-c", code]).check_returncode()
     with fails("FORMAT", "nets.Net", "weights_only=.false."):
         load(path)
     runner = load(path, weights_only=False)
@@ -295,6 +288,6 @@ def test_what_is_pickled_may_be_no_module(tmp_path, fails):
 
 def test_pickled_class_that_cannot_be_imported_is_told(tmp_path, fails):
     code = f"import torch\nclass Net(torch.nn.Module): pass\ntorch.save(Net(), {str(tmp_path / 'net.pt')!r})"
-    subprocess.run([sys.executable, "-c", code], check=True)
+    warm.run(["-c", code]).check_returncode()
     with fails("IMPORT", "'Net'", "__main__"):
         load(str(tmp_path / "net.pt"), weights_only=False)
