@@ -17,6 +17,7 @@ def rows_of_overhead():
     ]
 
 
+@pytest.mark.slow
 def test_pictures_are_small_and_of_the_sizes_there_are(document, tmp_path):
     more = [{**row, "size": 256} for row in document["results"]]
     trained = [{**row, "case": "train_step"} for row in document["results"]]
@@ -32,6 +33,7 @@ def test_pictures_are_small_and_of_the_sizes_there_are(document, tmp_path):
         assert 5_000 < file.stat().st_size < 100_000
 
 
+@pytest.mark.slow
 def test_the_same_results_give_the_same_picture(document, tmp_path):
     first, second = (figures.draw(document, tmp_path / name) for name in ("first", "second"))
     assert [file.read_bytes() for file in first] == [file.read_bytes() for file in second]

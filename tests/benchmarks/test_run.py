@@ -72,6 +72,7 @@ def test_a_file_of_another_kind_is_refused(main, text, tmp_path, capsys):
     assert "Error" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_cases_are_those_of_the_models():
     code = "import json, models; print(json.dumps({name: case.sizes for name, case in models.CASES.items()}))"
     done = subprocess.run(
@@ -81,6 +82,7 @@ def test_cases_are_those_of_the_models():
     assert all(case.quick in case.sizes for case in CASES.values())
 
 
+@pytest.mark.slow
 def test_end_to_end_on_the_built_driver(build_dir, tmp_path):
     """Plain Python, the script path and the direct path of the smallest case, as make bench runs them."""
     found = run_on(build_dir, tmp_path, "--path", "python", "--path", "script", "--path", "direct")
@@ -92,6 +94,7 @@ def test_end_to_end_on_the_built_driver(build_dir, tmp_path):
     assert sizes["model"] == "tiny_3" and sizes["pt"] > 0
 
 
+@pytest.mark.slow
 def test_starts_alone_on_the_built_driver(build_dir, tmp_path):
     """A saved recording starts without Python's start, and its size is told; where it cannot be, that is said."""
     found = run_on(build_dir, tmp_path, "--starts", "1", "--path", "script", "--path", "recording")
