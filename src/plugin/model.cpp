@@ -23,6 +23,10 @@ void Model::refuse_checkpoints(const std::string& file, bool fallback, std::opti
 const fpt_arg& Model::single_target(Inputs targets, const std::string& label) {
   if (targets.count != 1)
     fail(FPT_ERR_SIGNATURE, label, " was given ", targets.count, " targets; a saved model is trained on one");
+  const std::string_view name = targets.args[0].name;
+  if (!name.empty() && name != "target")
+    fail(FPT_ERR_SIGNATURE, label, " was given a target with the name \"", name,
+         "\"; it is called \"target\", or nothing");
   return targets.args[0];
 }
 

@@ -153,6 +153,18 @@ BETWEEN_FORMATS: list[Row] = [
     ),
     ("formats", ("tensors | wrap: forward",), "0 0 9", "same", "a function with one parameter gets a wrap as a list"),
     ("formats", ("tensors | adjoint",), "0 7 0", "same", "a recording cannot be differentiated"),
+    (
+        "formats",
+        (
+            *("tensors | adjoint: into an array", "tensors | tangent: into an array"),
+            "tensors | tangent: of a function that changes its input",
+        ),
+        "0 7 0",
+        "other",
+        "as above",
+    ),
+    ("formats", ("tensors | adjoint: too few gradients",), "14 7 14", "same", "as above"),
+    ("formats", ("tensors | adjoint: of logical results",), "1 7 1", "same", "as above"),
     ("formats", ("tensors | adjoint, number of results",), "1 - 1", "same", "as above"),
     ("formats", ("tensors | adjoint, name of result 1",), "'' - ''", "same", "as above"),
     ("formats", ("tensors | adjoint: of the second of one",), "8 7 8", "same", "as above"),

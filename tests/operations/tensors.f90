@@ -33,5 +33,23 @@ contains
       call model%call("ftn_pytorch_adjoint:2:ftn_pytorch_forward", [torch_in(y), torch_in(x)], results, stat=stat, &
          errmsg=errmsg)
       call saw_results("adjoint: of the second of one")
+      call model%call("ftn_pytorch_adjoint:1:ftn_pytorch_forward", [torch_in(y), torch_in(x)], [torch_out(cells)], &
+         stat=stat, errmsg=errmsg)
+      call saw("adjoint: into an array")
+      call model%call("ftn_pytorch_tangent:1:ftn_pytorch_forward", [torch_in(cells), torch_in(x)], [torch_out(y)], &
+         stat=stat, errmsg=errmsg)
+      call saw("tangent: into an array")
+      call model%call("ftn_pytorch_adjoint:1:ftn_pytorch_forward", [torch_in(narrow), torch_in(x)], &
+         [torch_out(cells)], stat=stat, errmsg=errmsg)
+      call saw("adjoint: too few gradients")
+      call model%call("ftn_pytorch_tangent:1:shift", [torch_in(cells), torch_in(x)], [torch_out(first)], stat=stat, &
+         errmsg=errmsg)
+      call saw("tangent: of a function that changes its input")
+      call model%call("ftn_pytorch_adjoint:1:above", [torch_in(y), torch_in(x)], [torch_out(cells)], stat=stat, &
+         errmsg=errmsg)
+      call saw("adjoint: of logical results")
+      call model%call("ftn_pytorch_adjoint:1:nothing", [torch_in(y), torch_in(x)], [torch_out(cells)], stat=stat, &
+         errmsg=errmsg)
+      call saw("adjoint: of no such function")
    end subroutine use_tensors
 end module tensors

@@ -227,6 +227,7 @@ TEST_F(DirectRunnerTest, NamesAreInOrderWhateverTheModelTakes) {
                  std::string("two arguments of ftn_pytorch_forward of direct_two are called \"") + name);
   EXPECT_FAILS(model.train({named("a", in(x))}, {named("a", in(y))}), FPT_ERR_ARGUMENT, "two arguments of");
   EXPECT_FAILS(model.train({named("a", in(x))}, {in(y), in(z)}), FPT_ERR_ARGUMENT, "target 1 of");
+  EXPECT_FAILS(model.train({in(x)}, {named("goal", in(y))}), FPT_ERR_SIGNATURE, "it is called \"target\", or nothing");
   EXPECT_FAILS(model.train({named("a", in(x)), named("b", in(x))}, {in(y)}), FPT_ERR_HOOK, "there is no optimizer");
 }
 
