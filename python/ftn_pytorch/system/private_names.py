@@ -31,16 +31,12 @@ _PACKAGES = "packages of AOTInductor cannot be run through Python"
 _AOTI_LOADER = PrivateName("torch._C:_aoti", "AOTIModelPackageLoader", _PACKAGES)
 _ARCHIVE_VERSION = PrivateName("torch.export.pt2_archive.constants", "ARCHIVE_VERSION_VALUE", _PACKAGES)
 _TREESPEC_LOADS = PrivateName("torch.utils._pytree", "treespec_loads", _PACKAGES)
-_TREE_UNFLATTEN = PrivateName(
-    "torch.utils._pytree", "tree_unflatten", "packages, and exported programs that take containers, cannot be run"
-)
+_TREE_UNFLATTEN = PrivateName("torch.utils._pytree", "tree_unflatten", "models that take containers cannot be run")
 _NO_OPERATORS = "exported programs are loaded with weights_only=.false. only"
 _OPERATOR = PrivateName("torch._ops", "OpOverload", _NO_OPERATORS)
 _HIGHER_OPERATOR = PrivateName("torch._ops", "HigherOrderOperator", _NO_OPERATORS)
 _AOTI_COMPILE = PrivateName("torch._inductor", "aoti_compile_and_package", "export --aot has nothing to compile with")
-_ANY_SIZE = PrivateName(
-    "torch.fx.experimental._config", "backed_size_oblivious", "packages of export --dynamic-batch refuse a single row"
-)
+_ANY_SIZE = PrivateName("torch.fx.experimental._config", "backed_size_oblivious", "packages refuse a single row")
 
 AOTI_TRIAL = """
 import sys, torch
@@ -105,9 +101,7 @@ _CXX = PrivateName("torch._inductor.cpp_builder", "get_cpp_compiler", _COMPILE)
 _CALL = PrivateName("torch:nn.Module", "_call_impl", _COMPILE)
 _COMPILED_CALL = PrivateName("torch:nn.Module", "_compiled_call_impl", _COMPILE)
 _WRAPPER = PrivateName("torch._dynamo.eval_frame", "OptimizedModule", "networks compiled by a script are not known")
-_WRAPPED = PrivateName(
-    "torch._dynamo.eval_frame:OptimizedModule", "_orig_mod", "networks compiled by a script are not known", "__init__"
-)
+_WRAPPED = PrivateName("torch._dynamo.eval_frame:OptimizedModule", "_orig_mod", _WRAPPER.without, "__init__")
 
 
 def compile_in_own_processes() -> None:
@@ -170,15 +164,10 @@ _HOOKS = tuple(
     )
 )
 _COMMON_HOOKS = {
-    of: tuple(PrivateName(owner, name.format(each), _HOOKS[0].without) for each in kinds)
+    of: tuple(PrivateName(owner, name.format(each), _HOOKS[0].without) for each in kinds.split())
     for of, owner, name, kinds in (
-        (
-            "modules",
-            "torch.nn.modules.module",
-            "_global_{}_hooks",
-            ("forward", "forward_pre", "backward", "backward_pre"),
-        ),
-        ("optimizers", "torch.optim.optimizer", "_global_optimizer_{}_hooks", ("pre", "post")),
+        ("modules", "torch.nn.modules.module", "_global_{}_hooks", "forward forward_pre backward backward_pre"),
+        ("optimizers", "torch.optim.optimizer", "_global_optimizer_{}_hooks", "pre post"),
     )
 }
 _TENSOR_HOOKS = tuple(
@@ -275,9 +264,7 @@ _IS_VIEW = PrivateName("torch:Tensor", "_is_view", "tensors with graphs cannot b
 _UNSEEN = PrivateName("torch:_C", "DisableTorchFunction", _TENSOR_VERSION.without)
 _SCRIPT_CORE = PrivateName("torch:jit.RecursiveScriptModule", "_c", "no TorchScript model runs in Python", "__init__")
 _SCRIPT_METHODS = PrivateName("torch._C:ScriptModule", "_method_names", _SCRIPT_CORE.without)
-_SCRIPT_FUNCTION = PrivateName(
-    "torch._C", "_create_function_from_graph", "training of TorchScript through Python may differ in the last bits"
-)
+_SCRIPT_FUNCTION = PrivateName("torch._C", "_create_function_from_graph", "TorchScript trains with other last bits")
 _METADATA = PrivateName("torch:nn.Module", "_metadata", "checkpoints do not keep the versions of layers", "state_dict")
 
 _RENAMES = "checkpoints of modules that rename their parameters are refused"

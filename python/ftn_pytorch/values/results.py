@@ -22,8 +22,8 @@ def unpack(result: Any) -> tuple[Names, tuple[Any, ...]]:
     """Names (None if the results have none) and values of a result.
 
     Values are strided torch.Tensor objects without conjugate or negative bit (with the graph behind them), arrays of
-    NumPy, bool, int, float, complex or str. Memory is shared with what the function returned. None has no values, and an
-    entry of a dict or dataclass that is None is left out. A NumPy scalar becomes an array of rank 0, so that it keeps
+    NumPy, bool, int, float, complex or str. Memory is shared with what the function returned. None has no values, and
+    an entry of a dict or dataclass that is None is left out. A NumPy scalar becomes an array of rank 0, which keeps
     its type; numpy.bool_ and numpy.str_ become bool and str. Numbers in lists of a container become an array.
     Raises RESULT_TYPE for all else, DEVICE for tensors without data.
     """

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import torch
 from blend import Blend, examples
+from hooked import Hooked
 from schedules import write_schedules
 from zoo import write_zoo
 
@@ -328,31 +329,10 @@ class Modes(torch.nn.Module):
         return x + 1.0 if self.training and self.dropout.training else x * 0.0
 
 
-class Hooked(torch.nn.Module):
-    """Its hook doubles what it returns; within another module the hook is part of that one's code."""
-
-    def __init__(self):
-        super().__init__()
-        self.register_forward_hook(twice)
-
-    def forward(self, x):
-        return x + 1
-
-
-def twice(self, input: tuple[torch.Tensor], output: torch.Tensor) -> torch.Tensor:
-    return 2 * output
-
-
 def mlp():
     torch.manual_seed(7)
-    layers = [
-        torch.nn.Linear(16, 64),
-        torch.nn.Tanh(),
-        torch.nn.Linear(64, 64),
-        torch.nn.ReLU(),
-        torch.nn.Linear(64, 4),
-    ]
-    return torch.nn.Sequential(*layers)
+    parts = [torch.nn.Linear(16, 64), torch.nn.Tanh(), torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 4)]
+    return torch.nn.Sequential(*parts)
 
 
 class Attack:
