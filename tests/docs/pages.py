@@ -18,7 +18,7 @@ RUN_PAGES = {ROOT / "docs" / "tutorial.md", ROOT / "docs" / "tools.md"}
 
 _FENCE = re.compile(r"^```(\w*)$")
 _SPAN = re.compile(r"`((?:call |\w+\(?1?\)? = )[^`]+)`")  # a statement in a table
-_COMMENT = re.compile(r"^<!-- test: (no, because|use|declare) (.+) -->$")
+_COMMENT = re.compile(r"^<!-- test: (no, because|use|declare|external|call) (.+) -->$")
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Every code block of the documentation is compiled, loaded, configured or looked up.
+"""Every code block of the documentation is compiled and linked, called, configured or looked up.
 
 Complete Fortran programs and modules are compiled as they are. Fragments become procedures with the declarations that
 docs/fortran-api.md gives, and those of comments above the block: ``<!-- test: use <modules> -->`` and
-``<!-- test: declare <declarations> -->``. Each row of a table below such a comment is a fragment, too. A block with
-``<!-- test: no, because <reason> -->`` is left out.
+``<!-- test: declare <declarations> -->``. Each row of a table below such a comment is a fragment, too.
+``<!-- test: external <names> -->`` names procedures that the reader's program has, and
+``<!-- test: call <expression> -->`` is a call of a function of a Python block. A block with ``<!-- test: no, because <reason> -->`` is left out.
 """
 
 from __future__ import annotations
@@ -14,11 +15,16 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pages import BLOCKS, ROOT, Block, blocks
+
+import ftn_pytorch
+from ftn_pytorch.opening import open_runner
+from ftn_pytorch.system import host_values
 
 DECLARATIONS = next(block for block in blocks("fortran") if block.page.name == "fortran-api.md")
 
@@ -68,13 +74,16 @@ def _needs_mpi(block: Block) -> bool:
 
 @pytest.mark.parametrize("mpi", [False, True], ids=["plain", "mpi"])
 def test_fortran(mpi: bool, build_dir: Path, cache: dict[str, str], tmp_path: Path) -> None:
-    """One call of the compiler: modules first, then all fragments in one file, then programs."""
-    folders = [build_dir / "fortran" / "ftn_pytorch_fortran_modules"]
-    folders.append(build_dir / "fortran" / "ftorch" / "ftn_pytorch_ftorch_modules")
+    """One call of the compiler: modules first, then all fragments in one file, then programs. One link of them all."""
+    fortran = build_dir / "fortran"
+    folders = [fortran / "ftn_pytorch_fortran_modules", fortran / "ftorch" / "ftn_pytorch_ftorch_modules"]
+    archives = [fortran / "ftorch" / "libftn_pytorch_ftorch.a", fortran / "libftn_pytorch_fortran.a"]
+    mpi_libraries: list[str] = []
     if mpi:
         if cache.get("MPI_RESULT_Fortran_test_mpi_F08_MODULE") != "TRUE":
             pytest.skip("there is no MPI with module mpi_f08 for this compiler")
         folders.append(Path(cache["MPI_Fortran_MODULE_DIR"]))
+        mpi_libraries = [cache[f"MPI_{name}_LIBRARY"] for name in cache["MPI_Fortran_LIB_NAMES"].split(";")]
     chosen = [block for block in blocks("fortran") if _needs_mpi(block) is mpi]
     whole = {kind: [block for block in chosen if _first_word(block) == kind] for kind in ("module", "program")}
     fragments = [block for block in chosen if _first_word(block) not in whole]
@@ -83,8 +92,15 @@ def test_fortran(mpi: bool, build_dir: Path, cache: dict[str, str], tmp_path: Pa
         (tmp_path / f"{block.name}.f90").write_text(block.text)
     (tmp_path / "fragments.f90").write_text("\n".join(map(_as_procedure, fragments)))
     files = [*(block.name for block in whole["module"]), "fragments", *(block.name for block in whole["program"])]
+    externals = [name for block in chosen for names in block.comment("external") for name in names.split(", ")]
+    (tmp_path / "externals.f90").write_text("".join(f"subroutine {name}()\nend subroutine\n" for name in externals))
+    files.append("externals")
     include = [f"-I{folder}" for folder in folders]
-    run([cache["CMAKE_Fortran_COMPILER"], "-fsyntax-only", *include, *(f"{file}.f90" for file in files)], tmp_path)
+    compiler = cache["CMAKE_Fortran_COMPILER"]
+    run([compiler, "-c", "-O0", "-fPIC", *include, *(f"{file}.f90" for file in files)], tmp_path)
+    # One link for all: a library, in which each program may have its main
+    options = ["-shared", "-Wl,--no-undefined", "-Wl,--allow-multiple-definition", f"-L{build_dir / 'lib'}"]
+    run([compiler, *options, *(f"{file}.o" for file in files), *archives, "-lftn_pytorch", *mpi_libraries], tmp_path)
 
 
 # ---- C -----------------------------------------------------------------------------------------------------------
@@ -101,26 +117,48 @@ def test_c(block: Block, cache: dict[str, str], tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def isolated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Loading a script changes sys.path; blocks read and write files of the working directory."""
+def isolated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    """Loading a script changes sys.path; blocks read and write files of the working directory.
+
+    They have what a program gives: the array "owned", the procedure "solver", and one rank.
+    """
+    import torch
+
     monkeypatch.setattr(sys, "path", [str(ROOT / "python"), *sys.path])
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(host_values._values, "owned", torch.ones(2, 4, dtype=torch.bool).numpy())
+    monkeypatch.setattr(ftn_pytorch, "procedure", {"solver": torch.sin}.get)
+    torch.save(torch.nn.Linear(3, 1).state_dict(), "weights.pt")
+    torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+    yield
+    torch.distributed.destroy_process_group()
 
 
 @pytest.mark.parametrize("block", blocks("python"), ids=lambda block: block.name)
 @pytest.mark.usefixtures("isolated")
 def test_python(block: Block, tmp_path: Path) -> None:
-    """Each block is loaded as a script, as Fortran does it."""
+    """Each block is loaded as a script, as Fortran does it, and each function that the program could call is called."""
     import torch
 
-    from ftn_pytorch.opening import open_runner
-
-    torch.save(torch.nn.Linear(3, 1).state_dict(), "weights.pt")
     script = tmp_path / f"{block.name}.py"
     script.write_text(block.text)
     runner = open_runner(str(script), {}, {})
     assert runner.backend == "script"
-    assert runner.functions() or "Checkpoint" in block.text
+    called = {"ftn_pytorch_setup"}  # by loading
+
+    def caller(name: str) -> Callable:
+        def call(*args: Any, **kwargs: Any) -> None:
+            runner.first_call(name, args, kwargs)
+            runner.bind(name, 0)[0](*args, **kwargs)
+            called.add(name)
+
+        return call
+
+    names = {name: getattr(torch, name) for name in ("rand", "randint", "sin", "zeros")}
+    names |= {name: caller(name) for name in runner.functions()}
+    for call in block.comment("call"):
+        eval(call, names)
+    assert called >= set(runner.functions())
 
 
 # ---- CMake and make ----------------------------------------------------------------------------------------------

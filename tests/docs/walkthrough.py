@@ -28,7 +28,7 @@ def blocks_below(page: Path, heading: str) -> list[Block]:
 
 def name_of(block: Block) -> str:
     above = block.page.read_text().splitlines()[: block.line - 1]
-    line = next(line for line in reversed(above) if line)
+    line = next(line for line in reversed(above) if line and not line.startswith("<!--"))
     found = re.search(r"`([\w.]+)`:$", line)
     assert found, f"{block.page.name}:{block.line}: which file is this?"
     return found[1]
