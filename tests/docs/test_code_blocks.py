@@ -5,7 +5,8 @@ Complete Fortran programs and modules are compiled as they are. Fragments become
 docs/fortran-api.md gives, and those of comments above the block: ``<!-- test: use <modules> -->`` and
 ``<!-- test: declare <declarations> -->``. Each row of a table below such a comment is a fragment, too.
 ``<!-- test: external <names> -->`` names procedures that the reader's program has, and
-``<!-- test: call <expression> -->`` is a call of a function of a Python block. A block with ``<!-- test: no, because <reason> -->`` is left out.
+``<!-- test: call <expression> -->`` calls a function of a Python block. A block with
+``<!-- test: no, because <reason> -->`` is left out.
 """
 
 from __future__ import annotations

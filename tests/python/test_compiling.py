@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """torch.compile as an option of load, with backends that need no C++ compiler; test_compile.f90 takes inductor."""
 
+import sys
+
 import pytest
 
 import program
@@ -212,6 +214,23 @@ def test_missing_compiler_is_told_at_load(load, fails, monkeypatch, tmp_path):
 )
 def test_a_host_is_not_taken_for_a_python(executable, answer):
     assert compiling._is_python(executable) == answer
+
+
+@pytest.mark.parametrize("is_python", [True, False])
+@pytest.mark.parametrize("chosen", [None, "fork"])
+def test_workers_of_the_compiler(chosen, is_python, monkeypatch):
+    """Programs of their own unless the user has chosen another way, and none where no Python can be started as one."""
+    from torch._inductor import config
+
+    monkeypatch.setattr(compiling, "_require_cxx", lambda: None)
+    monkeypatch.setattr(compiling.sys, "executable", sys.executable if is_python else "/opt/model/bin/atmosphere")
+    monkeypatch.delenv(compiling.WORKER_START, raising=False)
+    if chosen:
+        monkeypatch.setenv(compiling.WORKER_START, chosen)
+    with config.patch(worker_start_method="fork", compile_threads=4):
+        compiling.prepare("inductor", None)
+        assert config.worker_start_method == (chosen or "subprocess")
+        assert config.compile_threads == (4 if is_python else 1)
 
 
 def test_what_was_compiled_is_not_replaced(load, fails):

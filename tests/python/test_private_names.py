@@ -122,6 +122,13 @@ def test_the_doctor_notes_a_name_that_is_gone(key, gone):
     assert "use a version of" in notes[0]
 
 
+@pytest.mark.parametrize("owner", ["json.of_old", "json:JSONDecoder.of_old", "json:OfOld"])
+def test_a_name_whose_owner_is_gone_is_gone(owner):
+    name = PrivateName(owner, "decode", "nothing can be read")
+    assert not name.is_there() and not name._replace(used_in="decode").is_there()
+    assert name._replace(owner="json:JSONDecoder").is_there()
+
+
 def module():
     import torch
 

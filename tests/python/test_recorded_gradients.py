@@ -14,6 +14,7 @@ from torch.autograd import forward_ad  # noqa: E402
 import program  # noqa: E402
 from ftn_pytorch import recorded  # noqa: E402
 from ftn_pytorch.system import thread_recorder  # noqa: E402
+from ftn_pytorch.system.process import FtnPytorchWarning  # noqa: E402
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 CALLS = 8
@@ -89,6 +90,25 @@ def test_a_graph_before_the_argument_is_passed_through():
 
     for one, other in zip(run(False), run(True), strict=True):
         assert torch.equal(one, other) and one.requires_grad == other.requires_grad
+
+
+@pytest.mark.parametrize("factor", [1, 3], ids=["leaf", "computed"])
+def test_gradients_that_a_function_itself_sends_into_its_argument_arrive(factor):
+    """Called where nothing is followed, so the argument does not keep it from being recorded."""
+
+    @recorded
+    def step(x):
+        with torch.enable_grad():
+            x.square().sum().backward()
+        return x.detach() + 1
+
+    with pytest.warns(FtnPytorchWarning, match="step is not recorded: .* gradients flow into an argument, or into what"):
+        for number in range(12):
+            w = torch.full((2,), float(number), requires_grad=True)
+            x = w if factor == 1 else factor * w
+            with torch.no_grad():
+                step(x)
+            assert torch.equal(w.grad, 2 * factor * x.detach())
 
 
 def test_an_inner_function_in_a_recorded_step_passes_gradients_on():
