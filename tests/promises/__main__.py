@@ -18,10 +18,19 @@ ROOT = Path(__file__).resolve().parents[2]
 os.environ.setdefault("ftn_pytorch_ROOT", os.environ.get("FTN_PYTORCH_BUILD_DIR", ""))
 sys.path[:0] = [str(ROOT / name) for name in ("tests", "tests/python", "python")]
 
+import torch  # noqa: E402
+
 from promises.asked import PROMISES, verdict  # noqa: E402
 from promises.crossing import crossed  # noqa: E402
 from promises.matrix import PATH, written  # noqa: E402
 from promises.scripts import corpus, with_verdicts  # noqa: E402
+
+
+def warm_processes() -> None:
+    """Processes that the package starts are forks of one that has imported torch, as in tests."""
+    get_context = torch.multiprocessing.get_context
+    get_context("forkserver").set_forkserver_preload(["torch", "torch._dynamo"])
+    torch.multiprocessing.get_context = lambda way=None: get_context({"spawn": "forkserver"}.get(way, way))
 
 
 def main() -> int:
@@ -32,6 +41,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
+    warm_processes()
     scripts = crossed(options.product, options.seed) if options.product else corpus()
     chosen = [each for each in scripts.values() if options.only in each.name or options.only == each.family]
     counts: collections.Counter = collections.Counter()

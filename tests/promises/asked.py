@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from .background import background
 from .plain import Numbers
 from .recorded import recorded
 from .restarted import restarted
@@ -16,6 +17,7 @@ PROMISES = {
     "recorded-late": (recorded, "late"),
     "restarted": (restarted, "early"),
     "saved": (saved, "early"),
+    "background": (background, "early"),
 }
 
 

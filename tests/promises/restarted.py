@@ -16,28 +16,13 @@ import ftn_pytorch.checkpoint.script  # noqa: F401  (so that the server has it)
 import program
 from ftn_pytorch import errors
 
-from .plain import HEADER, Numbers, Seen, calls_of, files_of, seed
+from .plain import Numbers, Seen, calls_of, files_of, seed, text_of_file
 from .scripts import Script
 from .state import difference, state_of, tensors_of
 from .verdicts import REFUSED, SAME, WRONG, Verdict
 
 # Where a fresh process finds this, the package, and what plays the program
 PATHS = os.pathsep.join([str(Path(__file__).resolve().parents[1]), program.PYTHONPATH])
-# Nothing of this package is named there: a checkpoint looks into all code that a script leads to. A script without any
-# state is refused for that alone, so there is a network.
-_BEFORE = """
-from ftn_pytorch import recorded
-a_network_beside = nn.Linear(1, 1)
-torch.manual_seed(1); random.seed(2); np.random.seed(3)
-"""
-_MAKE_MODULE = """
-def make_module(name, text):
-    path = os.path.join(os.path.dirname(__file__), name + ".py")
-    pathlib.Path(path).write_text(HEADER + __import__("textwrap").dedent(text))
-    sys.modules.pop(name, None)
-    sys.dont_write_bytecode = True
-    return __import__(name)
-"""
 _GIVEN = {"recorded", "make_module", "HEADER", "a_network_beside"}
 
 
@@ -45,7 +30,7 @@ def restarted(script: Script, plain: Numbers) -> Verdict:
     """The call before which the process ends is drawn by the name of the script."""
     at = random.Random(script.name).randrange(1, script.calls)
     with files_of(script) as folder:
-        Path(folder, "model.py").write_text(HEADER + _before(script) + script.text)
+        Path(folder, "model.py").write_text(text_of_file(script))
         seen: list[Any] = []
         for hash_seed, first, last in ((1, 0, at), (2, at, script.calls)):
             part = _in_process(folder, (script, plain.varied, first, last), hash_seed)
@@ -57,10 +42,6 @@ def restarted(script: Script, plain: Numbers) -> Verdict:
         if found := difference(one._replace(state=None), other):
             return Verdict(WRONG, f"call {call}, restarted at {at}: {found}")
     return Verdict(SAME)
-
-
-def _before(script: Script) -> str:
-    return _BEFORE + (f"HEADER = {HEADER!r}\n{_MAKE_MODULE}" if "make_module" in script.text else "")
 
 
 def _in_process(folder: str, work: tuple, hash_seed: int) -> Any:

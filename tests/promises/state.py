@@ -80,7 +80,7 @@ class _Walk:
             groups = [self.of(dict(sorted(each.items()))) for each in value.param_groups]  # torch gives another order
             return state, groups, self._fields(value, ("state", "param_groups"))
         if isinstance(value, (dict, types.MappingProxyType, collections.UserDict)):
-            return [(str(key), self.of(each)) for key, each in value.items() if key != "recording"]
+            return [(_name(key), self.of(each)) for key, each in value.items() if key != "recording"]
         if isinstance(value, (list, tuple, collections.deque)):
             return (type(value).__name__, [self.of(each) for each in value])
         if isinstance(value, (set, frozenset)):
@@ -118,6 +118,11 @@ class _Walk:
             for name, each in found.items()
             if name not in without
         ]
+
+
+def _name(key: Any) -> str:
+    """The module of a script has another name in each run."""
+    return key.__qualname__ if isinstance(key, type) else str(key)
 
 
 def _is_own(kind: type) -> bool:

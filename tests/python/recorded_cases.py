@@ -19,11 +19,9 @@ MODULES = (
     "test_recorded_known",
     "test_recorded_like_eager",
     "test_recorded_optimizers",
-    "test_recorded_watched",
     "test_kit_recorded",
 )
 LEFT_OUT = {
-    "recorded_watched-a_recording_goes_with_what_it_watches": "what is watched here lives longer",
     "recorded-memory_stays_flat": "the file is no part of it",
 }
 SLOW = (

@@ -14,7 +14,6 @@ from promises import saved  # noqa: E402
 from promises.through_a_file import Watcher  # noqa: E402
 
 from recorded_cases import of_tests  # noqa: E402
-from test_recorded_watched import restored  # noqa: E402, F401
 
 pytestmark = [
     pytest.mark.usefixtures("extension"),
@@ -25,13 +24,6 @@ NO_NAME = r"RESULT_TYPE: .* is not written: a restart would lose .*which no name
 UNSAVABLE = {
     "recorded-what_is_replaced_is_noticed-parameter": NO_NAME,
     "recorded-what_is_replaced_is_noticed-assigned": NO_NAME,
-    "recorded_known-a_change_is_seen-defaults of an optimizer": NO_NAME,
-    "recorded_known-a_change_is_seen-field of an optimizer": NO_NAME,
-    "recorded_known-a_change_is_seen-count of a schedule": NO_NAME,
-    "recorded_watched-a_change_is_seen-learning rate": NO_NAME,
-    "recorded_watched-a_change_is_seen-learning rate of a schedule": NO_NAME,
-    "recorded_watched-a_change_is_seen-field of an argument": "its argument batch is of type Batch",
-    "recorded_watched-a_change_is_seen-network as argument": "its argument net is of type Linear",
 }
 
 
