@@ -22,7 +22,7 @@ from promises.scripts import Script, corpus  # noqa: E402
 SEED = int(os.environ.get("FTN_PYTORCH_TEST_SEED") or 0)
 MOST = int(os.environ.get("FTN_PYTORCH_TEST_ATTACK") or 30)
 # How many scripts are run for a promise by `make test`
-CHOSEN = {"recorded": 110, "recorded-late": 30, "restarted": 40, "saved": 50, "background": 20}
+CHOSEN = {"recorded": 90, "recorded-late": 25, "restarted": 30, "saved": 40, "background": 12}
 pytestmark = pytest.mark.usefixtures("extension")
 
 
