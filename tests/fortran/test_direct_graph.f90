@@ -268,10 +268,11 @@ contains
       call scope%begin()
       call scope%no_grad()
       call model%forward([x%arg()], y)
-      call expect(.not. y%requires_grad() .or. backend == "python", "no graph in a scope without gradients")
+      ! torch.jit goes on with a graph once it has made one
+      if (backend == "direct") call expect(.not. y%requires_grad(), "no graph in a scope without gradients")
       call model%parameters(parameters)
       call model%forward([torch_in(u)], y)
-      call expect(.not. y%requires_grad() .or. backend == "python", "nor of the parameters")
+      if (backend == "direct") call expect(.not. y%requires_grad(), "nor of the parameters")
       call scope%end()
       call model%forward([torch_in(u)], y)
       call expect(y%requires_grad(), "the graph of the parameters alone")
