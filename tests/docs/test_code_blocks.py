@@ -15,6 +15,7 @@ import os
 import shutil
 import subprocess
 import sys
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -26,6 +27,7 @@ from pages import BLOCKS, ROOT, Block, blocks
 import ftn_pytorch
 from ftn_pytorch.opening import open_runner
 from ftn_pytorch.system import host_values
+from ftn_pytorch.system.process import FtnPytorchWarning
 
 DECLARATIONS = next(block for block in blocks("fortran") if block.page.name == "fortran-api.md")
 
@@ -118,15 +120,20 @@ def test_c(block: Block, cache: dict[str, str], tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def isolated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+def isolated(monkeypatch: pytest.MonkeyPatch, build_dir: Path, tmp_path: Path) -> Iterator[None]:
     """Loading a script changes sys.path; blocks read and write files of the working directory.
 
-    They have what a program gives: the array "owned", the procedure "solver", and one rank.
+    They have what a program gives: the array "owned", the procedure "solver", one rank, and a library that records.
     """
     import torch
 
+    from ftn_pytorch.recording import extension
+
     monkeypatch.setattr(sys, "path", [str(ROOT / "python"), *sys.path])
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ftn_pytorch_ROOT", str(build_dir))
+    if extension.module() is None:
+        monkeypatch.setattr(extension._Found, "obstacle", None)  # of an earlier test, which did not name the build
     monkeypatch.setitem(host_values._values, "owned", torch.ones(2, 4, dtype=torch.bool).numpy())
     monkeypatch.setattr(ftn_pytorch, "procedure", {"solver": torch.sin}.get)
     torch.save(torch.nn.Linear(3, 1).state_dict(), "weights.pt")
@@ -141,6 +148,10 @@ def test_python(block: Block, tmp_path: Path) -> None:
     """Each block is loaded as a script, as Fortran does it, and each function that the program could call is called."""
     import torch
 
+    from ftn_pytorch.recording import extension
+
+    if not extension.obstacle():
+        warnings.simplefilter("error", FtnPytorchWarning)  # such as that something is not recorded
     script = tmp_path / f"{block.name}.py"
     script.write_text(block.text)
     runner = open_runner(str(script), {}, {})
