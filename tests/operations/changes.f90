@@ -60,8 +60,10 @@ contains
       character(*), intent(in) :: name
       type(torch_tensor), intent(in) :: value
 
+      character(:), allocatable :: errmsg
+
       p = value
-      call both("p = " // name, FTN_PYTORCH_OK, "")
+      call both("p = " // name, FTN_PYTORCH_OK, errmsg)
    end subroutine assigned
 
    subroutine overwritten(name, tensor, values)
@@ -82,13 +84,12 @@ contains
    subroutine both(name, stat, errmsg)
       character(*), intent(in) :: name
       integer, intent(in) :: stat
-      character(*), intent(in) :: errmsg
+      character(:), allocatable, intent(in) :: errmsg
 
       real(real64) :: held(size(ap, 1), size(ap, 2))
 
       held = ap
-      if (stat /= FTN_PYTORCH_OK) call refused(name, stat, errmsg)
-      if (stat == FTN_PYTORCH_OK) call of(name, p)
+      call of(name, p, stat, errmsg)
       call note(name // ": the array", stat, held)
    end subroutine both
 
@@ -96,6 +97,8 @@ contains
    subroutine use_graphs()
       type(torch_scope) :: inner
       type(torch_tensor) :: loss, value
+      character(:), allocatable :: errmsg
+      integer :: stat
 
       theme = "graphs"
       loss = torch_sum(x**2*y)
@@ -115,6 +118,11 @@ contains
       call x%zero_grad()
       loss = torch_mean(x*s)
       call went("after zero_grad", loss)
+      loss = torch_sum(x**3)
+      call loss%backward()
+      call x%zero_grad()
+      call x%grad(value)
+      call of("zero_grad", value)
       call went("backward of many elements", x*y)
       call went("backward of another shape", x*y, v)
       call went("backward with a gradient", x*y, s)
@@ -148,6 +156,22 @@ contains
       p = x*y
       call of("p = x*y, on an array", p)
       p = x*y
+      p = x*s
+      call of("p = x*y, then p = x*s, on an array", p)
+      p = x*y
+      p = torch_detach(x)
+      call of("p = x*y, then p = detach(x), on an array", p)
+      p = x*y
+      call p%copy_from(torch_copy(ay))
+      call of("copy_from into a value with a graph", p)
+      call x%copy_from(torch_copy(ay))
+      call of("copy_from into a leaf", x*y)
+      call torch_call("Tensor.mul_", [x%arg(), torch_in(2)], stat=stat, errmsg=errmsg)
+      call refused("a leaf that is changed in place", stat, errmsg)
+      value = torch_slice(x, 1, step=2)
+      call torch_call("Tensor.mul_", [value%arg(), torch_in(2)], stat=stat, errmsg=errmsg)
+      call refused("a part of a leaf that is changed in place", stat, errmsg)
+      p = x*y
       p = p*s
       call of("p = p*s, on an array", p)
       value = torch_where(m, p*x, y)
@@ -173,11 +197,7 @@ contains
       else
          call loss%backward(stat=stat, errmsg=errmsg)
       end if
-      if (stat /= FTN_PYTORCH_OK) then
-         call refused(name, stat, errmsg)
-      else
-         call x%grad(found)
-         call of(name, found)
-      end if
+      if (stat == FTN_PYTORCH_OK) call x%grad(found)
+      call of(name, found, stat, errmsg)
    end subroutine went
 end module changes

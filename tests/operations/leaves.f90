@@ -146,20 +146,29 @@ contains
    end function axis
 
    !> A line for the value of an expression and what goes back from it, and all is new for the next one
-   subroutine of(name, value)
+   subroutine of(name, value, stat, errmsg)
       !> The expression
       character(*), intent(in) :: name
       !> May carry a failure
       type(torch_tensor), intent(in) :: value
+      !> Of the call that gave the value
+      integer, intent(in), optional :: stat
+      character(:), allocatable, intent(in), optional :: errmsg
 
-      character(:), allocatable :: errmsg, values, gradients
+      character(:), allocatable :: why, values, gradients
       type(torch_tensor) :: weights
-      integer :: stat
+      integer :: status
       logical :: has_graph
 
-      has_graph = value%requires_grad(stat, errmsg)
-      if (stat /= FTN_PYTORCH_OK) then
-         call refused(name, stat, errmsg)
+      if (present(stat)) then
+         if (stat /= FTN_PYTORCH_OK) then
+            call refused(name, stat, errmsg)
+            return
+         end if
+      end if
+      has_graph = value%requires_grad(status, why)
+      if (status /= FTN_PYTORCH_OK) then
+         call refused(name, status, why)
          return
       end if
       values = value%dtype() // values_of(value)
@@ -167,15 +176,15 @@ contains
       if (has_graph) then
          call weights%arange(1_int64, product(value%shape()) + 1)
          weights = torch_to(torch_reshape(weights, value%shape()), dtype=value%dtype())
-         call value%backward(weights, stat=stat, errmsg=errmsg)
-         if (stat /= FTN_PYTORCH_OK) then
-            call refused(name, stat, errmsg)
+         call value%backward(weights, stat=status, errmsg=why)
+         if (status /= FTN_PYTORCH_OK) then
+            call refused(name, status, why)
             return
          end if
-         gradients = gradient_of("x", x) // gradient_of("y", y) // gradient_of("s", s) // gradient_of("z", z) // &
-            gradient_of("v", v)
+         gradients = "graph" // gradient_of("x", x) // gradient_of("y", y) // gradient_of("s", s) // &
+            gradient_of("z", z) // gradient_of("v", v)
       end if
-      call write_line(name, stat, values, gradients)
+      call write_line(name, status, values, gradients)
       call renew()
    end subroutine of
 
