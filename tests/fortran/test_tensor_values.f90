@@ -276,6 +276,16 @@ contains
       call expect(x%requires_grad(), "values are written beside the graph")
       call x%copy_to(torch_out(a))
       call expect(all(a == 1), "values of a tensor with gradients")
+      y = x*2
+      call y%copy_from(torch_in(3.0))
+      call expect(.not. y%requires_grad(), "a number ends the graph of the values before")
+      y = x*2
+      call y%copy_from(torch_in(a))
+      call expect(.not. y%requires_grad(), "an array does, too")
+      y = torch_slice(x, 1, last=1)
+      call y%copy_from(torch_in(4.0))
+      call x%copy_to(torch_out(a))
+      call expect(y%requires_grad() .and. all(a(1, :) == 4) .and. all(a(2, :) == 1), "a part of a leaf")
    end subroutine values_are_overwritten
 
    !> A tensor of a scalar is a tensor everywhere

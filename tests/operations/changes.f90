@@ -164,6 +164,9 @@ contains
       p = x*y
       call p%copy_from(torch_copy(ay))
       call of("copy_from into a value with a graph", p)
+      value = torch_slice(x, 1, step=2)
+      call value%copy_from(torch_in(3))
+      call of("copy_from into a part of a leaf", x*torch_sum(value))
       call x%copy_from(torch_copy(ay))
       call of("copy_from into a leaf", x*y)
       call torch_call("Tensor.mul_", [x%arg(), torch_in(2)], stat=stat, errmsg=errmsg)

@@ -15,7 +15,7 @@ from typing import Any
 from ..errors import FtnPytorchError, did_you_mean, summary
 from ..script.call_text import kind
 from ..values.dtypes import OF_CODE
-from .fortran_tensors import overwrite, reversed_view
+from .fortran_tensors import end_graph, overwrite, reversed_view
 
 
 class FortranFunctions:
@@ -137,6 +137,7 @@ class FortranFunctions:
             raise FtnPytorchError("SHAPE", f"{wrong}; nothing is broadcast")
         with torch.no_grad():
             overwrite(tensor, value) if isinstance(value, torch.Tensor) else tensor.fill_(value)
+        end_graph(tensor)
 
     def assign(self, tensor: Any, value: Any) -> None:
         """Copy a value into a tensor, which has the graph of the value and its ``requires_grad`` from then on."""

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import Any
 
 from ..errors import FtnPytorchError
@@ -109,11 +108,15 @@ def written(target: Any) -> None:
     """The core has written into its memory: the graph of the values before ends, and torch counts the change."""
     import torch
 
-    if target.grad_fn is not None:
-        with contextlib.suppress(RuntimeError):  # a script has made it a view meanwhile
-            target.detach_()
+    end_graph(target)
     if not target.is_inference():
         torch.autograd.graph.increment_version(target)
+
+
+def end_graph(target: Any) -> None:
+    """Of values that are no more there. A view keeps its own: other parts of what it shows are still there."""
+    if target.grad_fn is not None and not private_names.is_view(target):
+        target.detach_()
 
 
 def describe_operands(left: Any, right: Any, same_layout: bool) -> str:

@@ -205,8 +205,12 @@ void require_writable(const at::Tensor& tensor) {
          "copy_\", ...)");
 }
 
-void note_write(at::Tensor& tensor) {
+void end_graph(at::Tensor& tensor) {
   if (tensor.grad_fn() && !tensor.is_view()) tensor.detach_();
+}
+
+void note_write(at::Tensor& tensor) {
+  end_graph(tensor);
   // what inference mode made is kept for no gradient, and has no counter
   if (!tensor.is_inference()) tensor.unsafeGetTensorImpl()->bump_version();
 }

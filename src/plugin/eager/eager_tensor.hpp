@@ -31,6 +31,8 @@ void write_tensor(at::Tensor& target, const fpt_direct_operand& value, bool same
 
 /// FPT_ERR_ARGUMENT for a view of a tensor with a graph: what is written would be no part of it.
 void require_writable(const at::Tensor& tensor);
+/// The graph of values that are no more there. A view keeps its own: other parts of what it shows are still there.
+void end_graph(at::Tensor& tensor);
 /// Its memory was written: the graph of the values before ends, and torch counts the change.
 void note_write(at::Tensor& tensor);
 

@@ -136,12 +136,13 @@ c10::IValue overwritten(FunctionCall& call, const std::string&) {
   at::Tensor& tensor = call.tensor(0);
   const c10::IValue& value = call.has(1) && call.names[1].empty() ? call.values[1] : throw NotHere();
   const at::NoGradGuard no_gradients;
-  if (value.isScalar()) return tensor.fill_(value.toScalar()), c10::IValue();
+  if (value.isScalar()) return tensor.fill_(value.toScalar()), end_graph(tensor), c10::IValue();
   const at::Tensor& given = call.tensor(1);
   if (given.sizes() != tensor.sizes())
     fail(FPT_ERR_SHAPE, "the tensor is ", kind_of(tensor, call.same_layout()), ", the array ",
          kind_of(given, call.same_layout()), "; nothing is broadcast");
   overwrite(tensor, given);
+  end_graph(tensor);
   return {};
 }
 
