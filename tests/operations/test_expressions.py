@@ -46,7 +46,7 @@ BETWEEN_ENGINES: list[Row] = [
 BETWEEN_FORMS: dict[str, list[Row]] = {
     "backwards": [
         (
-            "memory . from_array|calls . where|in place . copy_from of an array(: the array)?",
+            "memory . from_array|calls . where|in place . copy_from of (an array|its neighbours)(: the array)?",
             "0 .*",
             "19 .*",
             "torch has no negative strides",
