@@ -115,7 +115,10 @@ contains
          old_torch="on standard error")
       call expect_call(inputs(1:3), FTN_PYTORCH_ERR_SIGNATURE, &
          "is called with 3 inputs; it has 4 inputs: an input without name; index; mask; shift")
-      call expect_call([inputs, torch_in(x)], FTN_PYTORCH_ERR_SIGNATURE, "has no input 5; it has 4 inputs")
+      call expect_call([inputs, torch_in("fifth", x)], FTN_PYTORCH_ERR_SIGNATURE, &
+         "has no input 5 (""fifth""); it has 4 inputs")
+      call expect_call([inputs, torch_in(x)], FTN_PYTORCH_ERR_ARGUMENT, &
+         "input 5 of ftn_pytorch_forward of package has no name")
       call expect_call([inputs(1:3), torch_in("shaft", shift)], FTN_PYTORCH_ERR_SIGNATURE, "has no input 4 (""shaft"")")
       call expect_call([torch_in(x), torch_in(index), inputs(2:4)], FTN_PYTORCH_ERR_SIGNATURE, "(""index"") of ")
       call expect_call([inputs(1:3), torch_in("shift", 1.0)], FTN_PYTORCH_ERR_SIGNATURE, "is a scalar")

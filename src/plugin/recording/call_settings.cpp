@@ -126,8 +126,7 @@ int64_t dtype_in(const c10::IValue& recording) {
   const c10::IValue entry = entry_in(recording, "default_dtype");
   const std::string& name = text_in(entry, "\"default_dtype\"");
   const at::ScalarType dtype = read_dtype(name);
-  if (dtype != at::kFloat && dtype != at::kDouble && dtype != at::kHalf && dtype != at::kBFloat16)
-    fail(FPT_ERR_FORMAT, "\"default_dtype\" is ", name);
+  if (!at::isFloatingType(dtype)) fail(FPT_ERR_FORMAT, "\"default_dtype\" is ", name);
   return static_cast<int64_t>(dtype);
 }
 

@@ -161,8 +161,6 @@ TEST(CallSettings, ThatTorchDoesNotHaveAreRefused) {
   refuses("cuda_matmul_fp32", "bf16", "which no GPU has");
   EXPECT_FAILS(outcome_of([] { (void)CallSettings(recording(older(), "int64"), false); }), FPT_ERR_FORMAT,
                "\"default_dtype\" is int64");
-  EXPECT_FAILS(outcome_of([] { (void)CallSettings(recording(older(), "float8_e5m2"), false); }), FPT_ERR_FORMAT,
-               "\"default_dtype\" is float8_e5m2");
 }
 
 }  // namespace
