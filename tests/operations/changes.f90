@@ -29,7 +29,7 @@ contains
       tensor = torch_slice(p, 1, step=2)
       call changed("Tensor.fill_", [tensor%arg(), torch_in(9)])
       tensor = torch_transpose(p)
-      call changed("Tensor.cumsum_", [tensor%arg(), torch_in(axis(1))])
+      call changed("Tensor.cumsum_", [tensor%arg(), torch_copy(axis(1))])
       call assigned("k", torch_to(k, dtype="float64"))
       call assigned("-p", -p)
       call assigned("flip(p)", torch_flip(p, 2))
