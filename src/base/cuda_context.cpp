@@ -3,8 +3,6 @@
 
 #include <dlfcn.h>
 
-#include <utility>
-
 #include "base/error.hpp"
 
 namespace fpt {
@@ -12,8 +10,6 @@ namespace {
 
 // initial-exec: read in each call, and the general model would call a function for it
 __attribute__((tls_model("initial-exec"))) thread_local int nested = 0;
-// Whether this call has looked for the driver: that takes 20 ns, and a call asks for each output several times.
-__attribute__((tls_model("initial-exec"))) thread_local bool has_looked = false;
 // Of the outermost call of this thread.
 thread_local CudaContext of_caller = nullptr;
 
@@ -46,14 +42,12 @@ void warn_of_two(CudaContext one, CudaContext other) noexcept {
 
 const CudaDriver* cuda_driver_in_call() noexcept {
   if (const CudaDriver* driver = known_cuda_driver()) return driver;
-  if (nested > 0 && std::exchange(has_looked, true)) return nullptr;
   const CudaDriver* driver = cuda_driver();
   if (driver && nested > 0) of_caller = current_context();
   return driver;
 }
 
 CallerContext::CallerContext() noexcept {
-  has_looked = false;
   if (nested++ == 0 && known_cuda_driver()) of_caller = current_context();
 }
 
