@@ -12,10 +12,29 @@ Row = tuple[str, tuple[str, ...], str, str, str]
 _WORKERS = "model.pt node, model.pt gpu, model.py node, model.py gpu"
 _ALL_WORKERS = f"{_WORKERS}, model.ftr node, model.ftr gpu"
 
-MISSING = {"gpu": ("train", "keep", "steps"), "node": ("steps",), "model.ftr": ("steps",)}
+MISSING = {
+    "gpu": ("train", "keep", "averages", "steps", "schedules"),
+    "node": ("steps", "schedules"),
+    "model.ftr": ("steps", "schedules"),
+    "model.py gpu": ("options",),
+}
 """Themes that a path or a format has not: where ranks share a GPU, nothing is trained or saved; a program makes no
-optimizer for what another process has, or for a recording, which has its own.
+optimizer for what another process has, or for a recording, which has its own. Options of a script in another process
+are those of "model.py node", and each load takes two seconds.
 """
+
+_SWAPS = (
+    "averages | swap: mean",
+    "averages | swap: decay",
+    "averages | swap: mean, back",
+    "averages | swap: decay, back",
+)
+_UPDATES = ("averages | update: mean", "averages | update: decay")
+_AFTER_SWAP = ("averages | update: mean, of averaged weights", "averages | update: decay, of averaged weights")
+_AVERAGED = ("averages | forward: mean, averaged weights", "averages | forward: decay, averaged weights")
+_AVERAGE = ("averages | create: mean", "averages | create: decay")
+_WRONG_DECAY = ("averages | create: decay of one", "averages | create: a text as decay")
+_BY_PYTHON = "torch_averaged needs Python, and a model whose parameters can be reached"
 
 BETWEEN_PATHS: list[Row] = [
     (
@@ -81,6 +100,24 @@ BETWEEN_PATHS: list[Row] = [
     ("model.pt python", ("keep | checkpoint: 5", "keep | checkpoint: 5 again"), "7 0", "same", "as above"),
     ("model.pt python", ("keep | restore: 5",), "29 0", "other", "as above: nothing was written to restore from"),
     ("model.pt python", ("keep | restore: a step of a file",), "7 3", "same", "as above: the file is no checkpoint"),
+    ("model.pt python", _AVERAGE, "7 0", "same", _BY_PYTHON),
+    ("model.pt python", ("averages | create: no such option",), "7 8", "same", _BY_PYTHON),
+    ("model.pt python", _WRONG_DECAY, "7 1", "same", _BY_PYTHON),
+    ("model.pt python", (*_UPDATES, *_SWAPS), "22 0", "same", _BY_PYTHON),
+    ("model.pt python", _AFTER_SWAP, "22 1", "same", _BY_PYTHON),
+    ("model.pt python", _AVERAGED, "0 0", "other", _BY_PYTHON),
+    (
+        "model.pt node, model.ftr node",
+        (*_AVERAGE, *_WRONG_DECAY, "averages | create: no such option"),
+        "7 1",
+        "same",
+        "a program averages nothing of what another process has",
+    ),
+    ("model.py node", _AVERAGE, "0 1", "same", "as above"),
+    ("model.py node", ("averages | create: no such option",), "8 1", "same", "as above"),
+    ("model.py node", (*_UPDATES, *_SWAPS), "0 22", "same", "as above"),
+    ("model.py node", _AFTER_SWAP, "1 22", "same", "as above"),
+    ("model.py node", _AVERAGED, "0 0", "other", "as above"),
     (
         "model.pt node",
         ("keep | checkpoint: no name",),
@@ -248,6 +285,12 @@ BETWEEN_FORMATS: list[Row] = [
     ),
     ("formats", ("keep | checkpoint: 5", "keep | checkpoint: 5 again"), "7 0 0", "same", "as above"),
     ("formats", ("keep | restore: 5",), "29 0 0", "other", "as above"),
+    ("formats", _AVERAGE, "7 7 0", "same", _BY_PYTHON),
+    ("formats", ("averages | create: no such option",), "7 7 8", "same", _BY_PYTHON),
+    ("formats", _WRONG_DECAY, "7 7 1", "same", _BY_PYTHON),
+    ("formats", (*_UPDATES, *_SWAPS), "22 22 0", "same", _BY_PYTHON),
+    ("formats", _AFTER_SWAP, "22 22 1", "same", _BY_PYTHON),
+    ("formats", _AVERAGED, "0 0 0", "other", _BY_PYTHON),
 ]
 
 CHANGED = {"call | shift: an input that may not change": ["x"]}

@@ -3,6 +3,7 @@
 module objects
    use, intrinsic :: iso_fortran_env, only : real32
    use ftn_pytorch
+   use parts, only : schedule
    use seen
    implicit none
    private
@@ -75,6 +76,7 @@ contains
       call saw("get: no such option")
       call optimizer%get("lr", first, group=7, stat=stat, errmsg=errmsg)
       call saw("get: no such group")
+      call schedule(optimizer)
    end subroutine train_by
 
    subroutine free_handles()

@@ -10,6 +10,7 @@ program operations
    use kinds, only : pass_empty_arrays, pass_other_kinds
    use objects, only : free_handles, make_optimizers
    use opening, only : open_it, open_otherwise, reload
+   use parts, only : average, use_losses
    use seen
    use state, only : keep
    use tensors, only : use_tensors
@@ -36,13 +37,15 @@ program operations
       call pass_other_kinds()
       call pass_empty_arrays()
       call free_handles()
+      call use_losses()
       if (path /= "gpu") then ! where it trains and saves nothing
          call train()
          call keep()
+         call average()
       end if
       call make_optimizers()
       call reload()
-      call open_otherwise()
+      if (file /= "model.py" .or. path /= "gpu") call open_otherwise() ! a process more, which imports torch
       call model%free()
       theme = "settings"
       call tell_settings("after")

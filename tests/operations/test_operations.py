@@ -115,10 +115,11 @@ def between_paths(seen: dict[str, Seen]) -> Iterator[str]:
     for file, (first, *others) in PATHS.items():
         for path in others:
             wanted, came = seen[f"{file} {first}"], seen[f"{file} {path}"]
-            themes = [each for each in MISSING.get(path, ()) if each not in MISSING.get(file, ())]
-            yield from is_missing(f"{file} {path}", themes, wanted, came)
+            run = f"{file} {path}"
+            themes = [each for who in (path, run) for each in MISSING.get(who, ()) if each not in MISSING.get(file, ())]
+            yield from is_missing(run, themes, wanted, came)
             wanted = without(themes, wanted)
-            yield from differences(f"{file}, {first} and {path}", [wanted, came], of(BETWEEN_PATHS, f"{file} {path}"))
+            yield from differences(f"{file}, {first} and {path}", [wanted, came], of(BETWEEN_PATHS, run))
 
 
 def between_formats(seen: dict[str, Seen]) -> Iterator[str]:

@@ -299,3 +299,7 @@ def test_averages_are_those_of_torch_and_part_of_checkpoints(use_buffers, load, 
     assert all(torch.equal(value, same[name]) for name, value in reference.module.state_dict().items())
     with fails("ARGUMENT", "decay is 1.0"):
         called(again, "ftn_pytorch_averaged", decay=1.0)
+    with fails("SIGNATURE", "torch_averaged has no option 'deccay'; did you mean 'decay'?"):
+        called(again, "ftn_pytorch_averaged", deccay=0.5)
+    with fails("ARGUMENT", "'decay' of torch_averaged must be a number"):
+        called(again, "ftn_pytorch_averaged", decay="slow")

@@ -9,12 +9,12 @@ from ...errors import FtnPytorchError
 from ...script import parameters
 from ...script.framework import import_torch
 from ..base import Runner
-from .base import ObjectRunner
+from .base import ObjectRunner, make
 
 
 def for_model(runner: Runner, /, **options: Any) -> AveragedRunner:
     """The average of a model's parameters, which is part of the checkpoints of that."""
-    made = AveragedRunner(runner, **options)
+    made: AveragedRunner = make(AveragedRunner, (runner,), options, label="torch_averaged")
     runner.attach("torch_averaged", made)
     return made
 

@@ -103,12 +103,12 @@ def classes(places: tuple[Any, ...], base: type) -> list[str]:
     ]
 
 
-def make(kind: Any, args: tuple, options: Mapping[str, Any]) -> Any:
-    """``kind(*args, **options)``.
+def make(kind: Any, args: tuple, options: Mapping[str, Any], label: str = "") -> Any:
+    """``kind(*args, **options)``, in messages with the name of the class unless there is a label.
 
     SIGNATURE for an option that it does not have, or that is missing; ARGUMENT for a wrong value.
     """
-    label = f"{kind.__module__}.{kind.__qualname__}"
+    label = label or f"{kind.__module__}.{kind.__qualname__}"
     known = inspect.signature(kind).parameters
     own = {name: each for name, each in list(known.items())[len(args) :] if each.kind not in _ANY}
     takes_any = any(each.kind in _ANY for each in known.values())
