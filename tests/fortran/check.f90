@@ -28,8 +28,8 @@ contains
       end if
    end subroutine expect
 
-   !> A status, and the reason if it is another one
-   subroutine expect_status(stat, expected, what, errmsg)
+   !> A status, and the reason if it is another one; with part also what the call said
+   subroutine expect_status(stat, expected, what, errmsg, part)
       !> What the call returned
       integer, intent(in) :: stat
       !> What it should have returned
@@ -38,9 +38,14 @@ contains
       character(*), intent(in) :: what
       !> What the call said
       character(:), allocatable, intent(in), optional :: errmsg
+      !> A text that errmsg should contain
+      character(*), intent(in), optional :: part
 
       call expect(stat == expected, what)
-      if (stat == expected) return
+      if (stat == expected) then
+         if (present(part)) call expect_text(errmsg, part, what)
+         return
+      end if
       print "(2(a, i0))", "   status ", stat, " instead of ", expected
       if (present(errmsg)) then
          if (allocated(errmsg)) print "(2a)", "   ", errmsg

@@ -64,8 +64,7 @@ program test_background
    close (unit, status="delete")
 
    call saved%load("affine.pt", background=.true., stat=stat, errmsg=errmsg)
-   call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "a saved model")
-   call expect_text(errmsg, "leave out background=", "a saved model")
+   call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "a saved model", errmsg, "leave out background=")
    call finish()
 
 contains

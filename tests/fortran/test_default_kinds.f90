@@ -1,7 +1,7 @@
 ! SPDX-License-Identifier: MIT
 !> Programs and library compiled with other default kinds: stat, flags, indices, logicals and reals still agree.
 program test_default_kinds
-   use check, only : expect, expect_status, expect_text, finish, script
+   use check, only : expect, expect_status, finish, script
    use ftn_pytorch
    use torch_ftn, only : module_use_inference_mode
    implicit none
@@ -30,8 +30,7 @@ program test_default_kinds
    call results%scalar(1, n)
    call expect(n == 3 .and. results%count() == 1, "default integers")
    call results%scalar(2, n, stat=stat, errmsg=errmsg)
-   call expect_status(stat, FTN_PYTORCH_ERR_RESULT_NAME, "status")
-   call expect_text(errmsg, "result 2", "reason")
+   call expect_status(stat, FTN_PYTORCH_ERR_RESULT_NAME, "status", errmsg, "result 2")
    text = results%name(2**32 + 1, stat=stat)
    call expect_status(stat, FTN_PYTORCH_ERR_RESULT_NAME, "an index that 32 bits cannot hold")
    call results%get(2**32 + 1, tensor, stat=stat)

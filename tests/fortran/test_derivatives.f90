@@ -144,8 +144,7 @@ contains
       call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "too few directions", errmsg)
       call expect_text(errmsg, "1 tangents were given, but product has 2", "too few directions")
       call model%tangent("squares", [torch_in(x)], [torch_in(wide)], [torch_out(dx)], stat, errmsg)
-      call expect_status(stat, FTN_PYTORCH_ERR_SHAPE, "direction of another shape", errmsg)
-      call expect_text(errmsg, "Fortran (3, 3)", "direction of another shape: in Fortran order")
+      call expect_status(stat, FTN_PYTORCH_ERR_SHAPE, "direction of another shape", errmsg, "Fortran (3, 3)")
       call expect_text(errmsg, "(2, 3)", "direction of another shape: in Python order")
       call model%tangent("squares", [torch_in(x)], [torch_in(narrow)], [torch_out(dx)], stat, errmsg)
       call expect_status(stat, FTN_PYTORCH_ERR_DTYPE, "direction of another type", errmsg)
@@ -155,7 +154,6 @@ contains
          stat, errmsg)
       call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "Jacobian of several inputs", errmsg)
       call model%adjoint("sqaures", [torch_in(x)], [torch_in(dx)], [torch_out(dx)], stat, errmsg)
-      call expect_status(stat, FTN_PYTORCH_ERR_HOOK, "no such function", errmsg)
-      call expect_text(errmsg, "did you mean 'squares'", "no such function: which one is meant")
+      call expect_status(stat, FTN_PYTORCH_ERR_HOOK, "no such function", errmsg, "did you mean 'squares'")
    end subroutine refused
 end program test_derivatives

@@ -4,7 +4,7 @@
 !> With an argument, Python takes over in the middle, and goes on as if it had done all of it.
 program test_direct_schedules
    use, intrinsic :: iso_fortran_env, only : int64, real64
-   use check, only : expect, expect_status, expect_text, finish, is_mapped
+   use check, only : expect, expect_status, finish, is_mapped
    use ftn_pytorch
    implicit none
 
@@ -314,8 +314,7 @@ contains
       call prepare(optimizer, "SGD", weight, 1d0)
       call scheduler%create("StepLR", optimizer, [torch_in("step_size", 2)])
       step = int(scheduler%last_lr(group=2, stat=stat, errmsg=errmsg))
-      call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "a group that there is not")
-      call expect_text(errmsg, "there is no group 2", "a group that there is not")
+      call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "a group that there is not", errmsg, "there is no group 2")
    end subroutine others_are_left_to_python
 
    subroutine refused(class_name, options, status, part)
@@ -331,7 +330,6 @@ contains
       call prepare(optimizer, "SGD", weight, 1d0)
       allocate (given(size(options)), source=options)
       call scheduler%create(class_name, optimizer, given, stat=stat, errmsg=errmsg)
-      call expect_status(stat, status, class_name, errmsg)
-      call expect_text(errmsg, part, class_name)
+      call expect_status(stat, status, class_name, errmsg, part)
    end subroutine refused
 end program test_direct_schedules

@@ -229,8 +229,7 @@ contains
       call together(model)
       do i = 1, 2
          call model%call("fails", [torch_in(x)], [torch_out(y)], stat=stat, errmsg=errmsg)
-         call expect_status(stat, FTN_PYTORCH_ERR_PYTHON, "an exception", errmsg)
-         call expect_text(errmsg, "ValueError: no good: 3", "its text")
+         call expect_status(stat, FTN_PYTORCH_ERR_PYTHON, "an exception", errmsg, "ValueError: no good: 3")
          call expect_text(errmsg, "made this call for 4 ranks at once", "how it was called")
       end do
       call together(model)
@@ -263,11 +262,9 @@ contains
       real(real32) :: x(3, 2), y(1, 2), loss
 
       call model%load(script("gpu_ranks.py"), per="gpu", device=trim(device), stat=stat, errmsg=errmsg)
-      call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "no communicator", errmsg)
-      call expect_text(errmsg, "needs communicator=", "the text about that")
+      call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "no communicator", errmsg, "needs communicator=")
       call model%load(script("gpu_ranks.py"), per="gpu", communicator=world, stat=stat, errmsg=errmsg)
-      call expect_status(stat, FTN_PYTORCH_ERR_DEVICE, "no device", errmsg)
-      call expect_text(errmsg, 'needs device="cuda:local"', "the text about that")
+      call expect_status(stat, FTN_PYTORCH_ERR_DEVICE, "no device", errmsg, 'needs device="cuda:local"')
       call model%load(script("gpu_ranks.py"), per="gpu", communicator=world, device="xpu", stat=stat, errmsg=errmsg)
       call expect_text(errmsg, 'it is "xpu"', "another device")
       call model%load(script("gpu_ranks.py"), config=[torch_in("way", "fail")], per="gpu", communicator=world, &
@@ -360,8 +357,7 @@ contains
             call model%forward([torch_in(x)], [torch_out(y)], stat=stat, errmsg=errmsg)
             if (stat /= FTN_PYTORCH_OK) exit
          end do
-         call expect_status(stat, FTN_PYTORCH_ERR_PYTHON, "a call after that", errmsg)
-         call expect_text(errmsg, "the process that computes on", "the text about that")
+         call expect_status(stat, FTN_PYTORCH_ERR_PYTHON, "a call after that", errmsg, "the process that computes on")
          call expect_text(errmsg, "load again", "the advice")
       end if
    end subroutine ended

@@ -150,20 +150,17 @@ contains
 
       call t%ones([2, 3])
       call t%zeros([2, 3], dtype="flaot64", stat=stat, errmsg=errmsg)
-      call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "unknown type", errmsg)
-      call expect_text(errmsg, "did you mean 'float64'?", "the nearest type")
+      call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "unknown type", errmsg, "did you mean 'float64'?")
       call t%zeros([2, 3], dtype="float", stat=stat)
       call expect_status(stat, FTN_PYTORCH_OK, "another name of a type")
       call t%ones([2, 3])
       call t%zeros([2, 3], device="gpu:1", stat=stat, errmsg=errmsg)
-      call expect_status(stat, FTN_PYTORCH_ERR_PYTHON, "unknown device", errmsg)
-      call expect_text(errmsg, "gpu", "text of an unknown device")
+      call expect_status(stat, FTN_PYTORCH_ERR_PYTHON, "unknown device", errmsg, "gpu")
       call t%zeros([2, 3], layout="fortran", stat=stat, errmsg=errmsg)
       call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "unknown layout", errmsg)
       call expect_text(errmsg, 'the layout must be "reversed" or "same"', "text of an unknown layout")
       call t%zeros([-2, 3], stat=stat, errmsg=errmsg)
-      call expect_status(stat, FTN_PYTORCH_ERR_PYTHON, "negative extent", errmsg)
-      call expect_text(errmsg, "non-negative", "text of a negative extent")
+      call expect_status(stat, FTN_PYTORCH_ERR_PYTHON, "negative extent", errmsg, "non-negative")
       call t%zeros([2, 3], dtype="int32", requires_grad=.true., stat=stat, errmsg=errmsg)
       call expect_text(errmsg, "Only Tensors of floating point and complex dtype can require gradients", "integers")
       call t%arange(0, 5, -1, stat=stat, errmsg=errmsg)
@@ -177,8 +174,7 @@ contains
       call expect(all(t%shape() == [2, 3]), "a tensor keeps its contents where a maker fails")
       call t%zeros([(1, i=1, 8)])
       i = t%rank(stat, errmsg)
-      call expect_status(stat, FTN_PYTORCH_ERR_RANK, "rank 8", errmsg)
-      call expect_text(errmsg, "8 axes", "text for rank 8")
+      call expect_status(stat, FTN_PYTORCH_ERR_RANK, "rank 8", errmsg, "8 axes")
    end subroutine refuses
 
    !> Ask Python whether torch makes the same

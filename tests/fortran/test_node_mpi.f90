@@ -118,8 +118,7 @@ contains
          call expect(all(copied == 2), "a copy that the script keeps")
       end do
       call model%call("fails", [torch_in(x)], [torch_out(y)], stat=stat, errmsg=errmsg)
-      call expect_status(stat, FTN_PYTORCH_ERR_PYTHON, "an exception", errmsg)
-      call expect_text(errmsg, "ValueError: no good: (6, 3)", "its text")
+      call expect_status(stat, FTN_PYTORCH_ERR_PYTHON, "an exception", errmsg, "ValueError: no good: (6, 3)")
       call expect_text(errmsg, "node.py", "where it was raised")
       call expect(all(y == -1), "outputs of a call that failed")
       call ftn_pytorch_on_warning(count_warning)
@@ -129,8 +128,7 @@ contains
       call model%call("nothing", stat=stat, errmsg=errmsg)
       call expect_status(stat, FTN_PYTORCH_ERR_HOOK, "a function that is not there", errmsg)
       call model%call("joins_group", stat=stat, errmsg=errmsg)
-      call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "a process group", errmsg)
-      call expect_text(errmsg, "is no rank of MPI", "the text about a process group")
+      call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "a process group", errmsg, "is no rank of MPI")
       call model%call("texts_of_ranks", outputs=[torch_out(total)], stat=stat, errmsg=errmsg)
       call expect_status(stat, FTN_PYTORCH_OK, "texts and networks between ranks", errmsg)
       call model%free()
@@ -264,8 +262,7 @@ contains
       integer :: i, stat
 
       call model%load(script("node.py"), per="node", stat=stat, errmsg=errmsg)
-      call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "no communicator", errmsg)
-      call expect_text(errmsg, "needs communicator=", "the text about that")
+      call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "no communicator", errmsg, "needs communicator=")
       call model%load(script("node.py"), communicator=MPI_COMM_WORLD, per="core", stat=stat, errmsg=errmsg)
       call expect_text(errmsg, "valid are rank, node", "another word")
       call model%load(script("node.py"), communicator=MPI_COMM_NULL, per="node", stat=stat, errmsg=errmsg)
@@ -348,8 +345,7 @@ contains
          call model%call("die", [torch_in(9)], stat=stat, errmsg=errmsg)
          call expect_status(stat, FTN_PYTORCH_ERR_PYTHON, "another end", errmsg)
          call model%reload(stat=stat, errmsg=errmsg)
-         call expect_status(stat, FTN_PYTORCH_ERR_INTERPRETER, "nobody makes another worker", errmsg)
-         call expect_text(errmsg, "load again", "the text about that")
+         call expect_status(stat, FTN_PYTORCH_ERR_INTERPRETER, "nobody makes another worker", errmsg, "load again")
       end if
       call model%load(script("node.py"), communicator=MPI_COMM_WORLD, per="node")
       call model%forward([torch_in(x)], [torch_out(y)])

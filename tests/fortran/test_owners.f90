@@ -3,7 +3,7 @@
 !> what they do to it is nobody's business. The argument is the backend; both give the same.
 program test_owners
    use, intrinsic :: iso_fortran_env, only : real64
-   use check, only : expect, expect_status, expect_text, finish
+   use check, only : expect, expect_status, finish
    use ftn_pytorch
    implicit none
 

@@ -48,8 +48,7 @@ contains
       integer :: stat
 
       call ftn_pytorch_init("/no/such/python", stat=stat, errmsg=errmsg)
-      call expect_status(stat, FTN_PYTORCH_ERR_INTERPRETER, "a Python that is not there")
-      call expect_text(errmsg, "/no/such/python", "a Python that is not there: named")
+      call expect_status(stat, FTN_PYTORCH_ERR_INTERPRETER, "a Python that is not there", errmsg, "/no/such/python")
    end subroutine refuses_a_python_that_is_not_there
 
    subroutine starts_more_than_once()

@@ -152,8 +152,7 @@ contains
       call expect(all(same(changed, x/2)), "and is not")
       call closure%call("moments", [torch_in(x), torch_in(3)], [torch_out(first), torch_out(second)], stat=stat, &
          errmsg=errmsg)
-      call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "a number that is another one", errmsg)
-      call expect_text(errmsg, "scale = 2", "what was recorded")
+      call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "a number that is another one", errmsg, "scale = 2")
    end subroutine has_other_functions
 
    subroutine has_numbers()
@@ -169,8 +168,7 @@ contains
       call expect(narrow == 5e-3, "and by its whole name, in single precision")
       call closure%set("lr", 1d-2)
       call closure%get("rate", lr, stat, errmsg)
-      call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "a name that is not there", errmsg)
-      call expect_text(errmsg, "optimizer.0.betas.1", "names that are there")
+      call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "a name that is not there", errmsg, "optimizer.0.betas.1")
       call closure%set("lr", 0.0, stat, errmsg)
       call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "zero", errmsg)
    end subroutine has_numbers

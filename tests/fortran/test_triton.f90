@@ -30,8 +30,7 @@ contains
       real(real32) :: x(1, 5), y(1, 5), expected(1, 5)
 
       call model%load(nobody, stat=stat, errmsg=errmsg)
-      call expect_status(stat, FTN_PYTORCH_ERR_PYTHON, "nobody listens", errmsg)
-      call expect_text(errmsg, "no Triton server that can be reached", "nobody listens")
+      call expect_status(stat, FTN_PYTORCH_ERR_PYTHON, "nobody listens", errmsg, "no Triton server that can be reached")
       call model%load("triton+grpc://127.0.0.1/net", stat=stat, errmsg=errmsg)
       call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "no port", errmsg)
       call model%load(nobody, backend="direct", stat=stat, errmsg=errmsg)
