@@ -1,7 +1,7 @@
 ! SPDX-License-Identifier: MIT
 !> Four ranks train one network: handles of communicators, gradients over ranks, what goes wrong.
 !>
-!>     mpirun -n 4 test_ranks_mpi <case>
+!>     mpirun -n 4 test_ranks_mpi <case>...
 program test_ranks_mpi
    use, intrinsic :: iso_fortran_env, only : real64
    use mpi_f08
@@ -10,7 +10,7 @@ program test_ranks_mpi
    use handles_of_mpi, only : load_with_integer, load_with_null
    implicit none
 
-   integer :: rank, ranks
+   integer :: rank, ranks, word
    character(20) :: chosen
 
    call get_command_argument(1, chosen)
@@ -20,32 +20,41 @@ program test_ranks_mpi
    call MPI_Comm_size(MPI_COMM_WORLD, ranks)
    call expect(ranks == merge(2, 4, chosen == "beside"), "this test is for four ranks, or two beside")
    call ftn_pytorch_set_threads(1)
-   select case (chosen)
-   case ("handles")
-      call handles()
-   case ("several")
-      call one_after_the_other()
-      call several_communicators()
-   case ("halves")
-      call two_halves()
-   case ("freed")
-      call freed_communicator()
-   case ("training")
-      call training()
-   case ("beside")
-      call beside_the_program()
-   case ("missing")
-      call missing_rank()
-   case ("failing")
-      call failing_rank()
-   case ("saved")
-      call saved_recording()
-   end select
+   do word = 1, command_argument_count()
+      call get_command_argument(word, chosen)
+      call run(trim(chosen))
+   end do
    call MPI_Finalize()
    if (chosen == "uninitialised") call after_mpi()
    call finish()
 
 contains
+
+   subroutine run(name)
+      character(*), intent(in) :: name
+
+      select case (name)
+      case ("handles")
+         call handles()
+      case ("several")
+         call one_after_the_other()
+         call several_communicators()
+      case ("halves")
+         call two_halves()
+      case ("freed")
+         call freed_communicator()
+      case ("training")
+         call training()
+      case ("beside")
+         call beside_the_program()
+      case ("missing")
+         call missing_rank()
+      case ("failing")
+         call failing_rank()
+      case ("saved")
+         call saved_recording()
+      end select
+   end subroutine run
 
    subroutine expect_numbers(model, function_name, expected_rank, expected_size, what)
       type(torch_pymodule), intent(in) :: model
@@ -82,11 +91,9 @@ contains
       call expect_numbers(model, "numbers_now", rank, ranks, "what the launcher tells")
 
       call load_with_null(model, script("ranks.py"), stat, errmsg)
-      call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "a null communicator", errmsg)
-      call expect_text(errmsg, "MPI_COMM_NULL", "the text about a null communicator")
+      call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "a null communicator", errmsg, "MPI_COMM_NULL")
       call saved%load("polynomial.pt", communicator=MPI_COMM_WORLD, stat=stat, errmsg=errmsg)
-      call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "a saved model", errmsg)
-      call expect_text(errmsg, "leave out communicator=", "the text about a saved model")
+      call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "a saved model", errmsg, "leave out communicator=")
       call saved%load("polynomial.pt", communicator=MPI_COMM_WORLD, backend="python", stat=stat, errmsg=errmsg)
       call expect_text(errmsg, "leave out communicator=", "the text about a saved model in Python")
       call MPI_Comm_free(reversed)
@@ -105,8 +112,7 @@ contains
       call expect_numbers(all_ranks, "numbers_at_load", rank, ranks, "at the load of the first")
       call expect_numbers(lone, "numbers_at_load", 0, 1, "at the load of the second")
       call lone%call("numbers_now", outputs=[torch_out(numbers)], stat=stat, errmsg=errmsg)
-      call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "after load it is unclear", errmsg)
-      call expect_text(errmsg, "have 2 communicators", "the text about that")
+      call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "after load it is unclear", errmsg, "have 2 communicators")
       call lone%checkpoint("test_ranks_mpi_lone%r_"//achar(iachar("0") + rank), stat=stat, errmsg=errmsg)
       call expect_status(stat, FTN_PYTORCH_OK, "a module has its own rank in %r", errmsg)
       call lone%free()
@@ -121,8 +127,7 @@ contains
       call lone%load(script("ranks.py"), communicator=MPI_COMM_SELF)
       call all_ranks%free()
       call lone%call("join", stat=stat, errmsg=errmsg)
-      call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "a second group", errmsg)
-      call expect_text(errmsg, "has a process group already", "the text about a second group")
+      call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "a second group", errmsg, "has a process group already")
    end subroutine several_communicators
 
    !> A communicator is freed after its module, and MPI gives its handle to one of other ranks
@@ -223,8 +228,7 @@ contains
 
       call model%call("spoil", [torch_in(merge(1d-9, 0d0, rank == 2))])
       call model%call("require_equal", stat=stat, errmsg=errmsg)
-      call expect_status(stat, FTN_PYTORCH_ERR_FORMAT, "one rank has another bias", errmsg)
-      call expect_text(errmsg, "2.bias", "the name of the tensor")
+      call expect_status(stat, FTN_PYTORCH_ERR_FORMAT, "one rank has another bias", errmsg, "2.bias")
       call expect_text(errmsg, "rank 2 differs", "the rank")
 
       x(:, :) = rank
@@ -322,8 +326,7 @@ contains
       end do
       call model%save(file)
       call saved%load(file, communicator=MPI_COMM_NULL, backend="direct", stat=stat, errmsg=errmsg)
-      call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "a null communicator", errmsg)
-      call expect_text(errmsg, "that of MPI_COMM_NULL", "the text about that")
+      call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "a null communicator", errmsg, "that of MPI_COMM_NULL")
       call saved%load(file, communicator=MPI_COMM_WORLD, backend="direct")
       call by_python%load(file, communicator=MPI_COMM_WORLD, backend="python")
       do step = 1, 20
@@ -341,8 +344,7 @@ contains
          call expect_status(stat, FTN_PYTORCH_ERR_SHAPE, "another shape", errmsg)
       end if
       call saved%train_step([torch_in(x)], [torch_in(x)], again, stat=stat, errmsg=errmsg)
-      call expect_status(stat, FTN_PYTORCH_ERR_PYTHON, "the ranks are apart", errmsg)
-      call expect_text(errmsg, "rank 1 is 1 ahead of rank 0", "who is apart")
+      call expect_status(stat, FTN_PYTORCH_ERR_PYTHON, "the ranks are apart", errmsg, "rank 1 is 1 ahead of rank 0")
       call saved%free()
       call saved%load(file, backend="direct")
       call saved%train_step([torch_in(x)], [torch_in(x)], again, stat=stat, errmsg=errmsg)
@@ -356,8 +358,7 @@ contains
       integer :: stat
 
       call model%load(script("ranks.py"), communicator=MPI_COMM_WORLD, stat=stat, errmsg=errmsg)
-      call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "before MPI_Init", errmsg)
-      call expect_text(errmsg, "MPI_Init has not been called", "the text before MPI_Init")
+      call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "before MPI_Init", errmsg, "MPI_Init has not been called")
    end subroutine before_mpi
 
    subroutine after_mpi()
@@ -366,7 +367,6 @@ contains
       integer :: stat
 
       call model%load(script("ranks.py"), communicator=MPI_COMM_WORLD, stat=stat, errmsg=errmsg)
-      call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "after MPI_Finalize", errmsg)
-      call expect_text(errmsg, "MPI_Finalize has been called", "the text after MPI_Finalize")
+      call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "after MPI_Finalize", errmsg, "MPI_Finalize has been called")
    end subroutine after_mpi
 end program test_ranks_mpi

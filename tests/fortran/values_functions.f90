@@ -4,7 +4,7 @@
 module functions
    use check, only : expect
    use ftn_pytorch
-   use passes, only : are, five, is, make, three
+   use passes, only : are, five, is, make, run, three
    implicit none
    public
 
@@ -329,25 +329,19 @@ contains
          call go_down(level, three*five)
       end do
    end subroutine many_frames
+
+   subroutine values_in_functions()
+      call run("arguments", arguments)
+      call run("arguments of a class", arguments_of_a_class)
+      call run("arguments by value", arguments_by_value)
+      call run("arguments of contained procedures", arguments_of_contained_procedures)
+      call run("arguments that change", arguments_that_change)
+      call run("results", results)
+      call run("results that are arrays", results_that_are_arrays)
+      call run("results by element", results_by_element)
+      call run("results that are allocatable", results_that_are_allocatable)
+      call run("results of methods", results_of_methods)
+      call run("a local that is handed out", local_that_is_handed_out)
+      call run("many frames", many_frames)
+   end subroutine values_in_functions
 end module functions
-
-program test_values_functions
-   use check, only : finish
-   use functions
-   use passes, only : run
-   implicit none
-
-   call run("arguments", arguments)
-   call run("arguments of a class", arguments_of_a_class)
-   call run("arguments by value", arguments_by_value)
-   call run("arguments of contained procedures", arguments_of_contained_procedures)
-   call run("arguments that change", arguments_that_change)
-   call run("results", results)
-   call run("results that are arrays", results_that_are_arrays)
-   call run("results by element", results_by_element)
-   call run("results that are allocatable", results_that_are_allocatable)
-   call run("results of methods", results_of_methods)
-   call run("a local that is handed out", local_that_is_handed_out)
-   call run("many frames", many_frames)
-   call finish()
-end program test_values_functions

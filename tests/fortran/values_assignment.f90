@@ -4,7 +4,7 @@ module assignment
    use, intrinsic :: iso_fortran_env, only : compiler_version, real32, real64
    use check, only : expect
    use ftn_pytorch
-   use passes, only : are, five, is, is_none, make, three
+   use passes, only : are, five, is, is_none, make, run, three
    implicit none
    public
 
@@ -171,24 +171,18 @@ contains
       c = five
       call is(c, 5)
    end subroutine never_set
+
+   subroutine values_in_assignment()
+      call run("write through", write_through)
+      call run("write through with shapes", write_through_with_shapes)
+      call run("write through, overlapping", write_through_overlapping)
+      call run("write through a component", write_through_component)
+      call run("other name of an array", other_name_of_an_array)
+      call run("other names", other_names)
+      call run("itself", itself)
+      call run("free of one name", free_of_one_name)
+      call run("free twice", free_twice)
+      call run("stale copy", stale_copy)
+      call run("never set", never_set)
+   end subroutine values_in_assignment
 end module assignment
-
-program test_values_assignment
-   use assignment
-   use check, only : finish
-   use passes, only : run
-   implicit none
-
-   call run("write through", write_through)
-   call run("write through with shapes", write_through_with_shapes)
-   call run("write through, overlapping", write_through_overlapping)
-   call run("write through a component", write_through_component)
-   call run("other name of an array", other_name_of_an_array)
-   call run("other names", other_names)
-   call run("itself", itself)
-   call run("free of one name", free_of_one_name)
-   call run("free twice", free_twice)
-   call run("stale copy", stale_copy)
-   call run("never set", never_set)
-   call finish()
-end program test_values_assignment

@@ -4,7 +4,7 @@
 module types
    use check, only : expect
    use ftn_pytorch
-   use passes, only : are, five, is, three
+   use passes, only : are, five, is, run, three
    implicit none
    public
 
@@ -236,25 +236,19 @@ contains
       l%weights(1) = oak%leaves(2)
       call is(l%weights(1), 30)
    end subroutine all_kinds_of_locals
+
+   subroutine values_in_types()
+      call run("copies", copies)
+      call run("a copy that lives longer", copy_that_lives_longer)
+      call run("results", results)
+      call run("intent(out)", intent_out)
+      call run("constructors", constructors)
+      call run("nested", nested)
+      call run("arrays of types", arrays_of_types)
+      call run("allocatable types", allocatable_types)
+      call run("list that grows", list_that_grows)
+      call run("allocatable components", allocatable_components, lost=224)
+      call run("without contents", without_contents)
+      call run("all kinds of locals", all_kinds_of_locals)
+   end subroutine values_in_types
 end module types
-
-program test_values_types
-   use check, only : finish
-   use passes, only : run
-   use types
-   implicit none
-
-   call run("copies", copies)
-   call run("a copy that lives longer", copy_that_lives_longer)
-   call run("results", results)
-   call run("intent(out)", intent_out)
-   call run("constructors", constructors)
-   call run("nested", nested)
-   call run("arrays of types", arrays_of_types)
-   call run("allocatable types", allocatable_types)
-   call run("list that grows", list_that_grows)
-   call run("allocatable components", allocatable_components, lost=224)
-   call run("without contents", without_contents)
-   call run("all kinds of locals", all_kinds_of_locals)
-   call finish()
-end program test_values_types

@@ -132,7 +132,8 @@ module with_lists
    use ftn_pytorch, only : assignment(=), operator(+), operator(-), operator(*), operator(/), operator(**), &
       operator(==), operator(/=), operator(<), operator(<=), operator(>), operator(>=), torch_atan2, torch_clamp, &
       torch_clamp_max, torch_square, torch_tensor, torch_where
-   use passes, only : are, five, three
+   use only_the_type, only : all_kinds, copies_of_types, other_names, written, written_in_components
+   use passes, only : are, five, run, three
    implicit none
    public
 
@@ -158,20 +159,13 @@ contains
       y = torch_where(x > 4, torch_clamp_max(x, 1), x)
       call are(y, [3, 1])
    end subroutine arrays
+
+   subroutine values_without_names()
+      call run("written", written)
+      call run("written in components", written_in_components)
+      call run("other names", other_names)
+      call run("copies of types", copies_of_types)
+      call run("all kinds", all_kinds)
+      call run("arrays", arrays)
+   end subroutine values_without_names
 end module with_lists
-
-program test_values_only
-   use check, only : finish
-   use only_the_type
-   use passes, only : run
-   use with_lists, only : arrays
-   implicit none
-
-   call run("written", written)
-   call run("written in components", written_in_components)
-   call run("other names", other_names)
-   call run("copies of types", copies_of_types)
-   call run("all kinds", all_kinds)
-   call run("arrays", arrays)
-   call finish()
-end program test_values_only

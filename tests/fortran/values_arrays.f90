@@ -3,7 +3,7 @@
 module arrays
    use check, only : expect
    use ftn_pytorch
-   use passes, only : are, five, is, make, three
+   use passes, only : are, five, is, make, run, three
    implicit none
    public
 
@@ -216,29 +216,23 @@ contains
       call is(p, 4)
       deallocate (p)
    end subroutine deallocated
+
+   subroutine values_in_arrays()
+      call run("constructors as arguments", constructors_as_arguments)
+      call run("constructors assigned", constructors_assigned)
+      call run("constructors assigned to allocated", constructors_assigned_to_allocated)
+      call run("constructor with an array", constructor_with_an_array)
+      call run("constructors with loops", constructors_with_loops)
+      call run("growth", growth)
+      call run("order", order)
+      call run("shifts", shifts)
+      call run("selections", selections)
+      call run("shapes", shapes)
+      call run("merge", merged)
+      call run("sections as arguments", sections_as_arguments)
+      call run("freed", freed)
+      call run("automatic arrays", automatic_arrays)
+      call run("copies by source", copies_by_source)
+      call run("deallocated", deallocated)
+   end subroutine values_in_arrays
 end module arrays
-
-program test_values_arrays
-   use arrays
-   use check, only : finish
-   use passes, only : run
-   implicit none
-
-   call run("constructors as arguments", constructors_as_arguments)
-   call run("constructors assigned", constructors_assigned)
-   call run("constructors assigned to allocated", constructors_assigned_to_allocated)
-   call run("constructor with an array", constructor_with_an_array)
-   call run("constructors with loops", constructors_with_loops)
-   call run("growth", growth)
-   call run("order", order)
-   call run("shifts", shifts)
-   call run("selections", selections)
-   call run("shapes", shapes)
-   call run("merge", merged)
-   call run("sections as arguments", sections_as_arguments)
-   call run("freed", freed)
-   call run("automatic arrays", automatic_arrays)
-   call run("copies by source", copies_by_source)
-   call run("deallocated", deallocated)
-   call finish()
-end program test_values_arrays

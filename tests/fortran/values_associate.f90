@@ -3,7 +3,7 @@
 !> components of the name before the name has a value. So torch_tensor has none.
 module associates
    use ftn_pytorch
-   use passes, only : five, is, three
+   use passes, only : five, is, run, three
    implicit none
    public
 
@@ -16,14 +16,8 @@ contains
          call is(value, 15)
       end associate
    end subroutine name_for_an_expression
+
+   subroutine values_of_associate()
+      call run("associate of an expression", name_for_an_expression)
+   end subroutine values_of_associate
 end module associates
-
-program test_values_associate
-   use associates
-   use check, only : finish
-   use passes, only : run
-   implicit none
-
-   call run("associate of an expression", name_for_an_expression)
-   call finish()
-end program test_values_associate

@@ -4,7 +4,7 @@ module expressions
    use, intrinsic :: iso_fortran_env, only : int8, int16, int32, int64, real32, real64
    use check, only : expect
    use ftn_pytorch
-   use passes, only : are, five, is, make, three
+   use passes, only : are, five, is, make, run, three
    implicit none
    public
 
@@ -232,29 +232,23 @@ contains
       c = torch_where(three*2 > five, three*five, five)
       call is(c, 15)
    end subroutine one_of_two
+
+   subroutine values_in_expressions()
+      call run("product", product_of_two)
+      call run("operators", all_operators)
+      call run("comparisons", comparisons)
+      call run("sum that grows", sum_that_grows)
+      call run("condition", condition)
+      call run("condition of a loop", loop_condition)
+      call run("numbers of the language", numbers_of_the_language)
+      call run("elements", elements)
+      call run("components", components)
+      call run("variable of a module", variable_of_a_module)
+      call run("pointer", pointer_to_a_tensor)
+      call run("associate of a variable", name_for_a_variable)
+      call run("block", tensor_of_a_block)
+      call run("class container", class_container)
+      call run("kinds of scalars", kinds_of_scalars)
+      call run("where", one_of_two)
+   end subroutine values_in_expressions
 end module expressions
-
-program test_values_expressions
-   use check, only : finish
-   use expressions
-   use passes, only : run
-   implicit none
-
-   call run("product", product_of_two)
-   call run("operators", all_operators)
-   call run("comparisons", comparisons)
-   call run("sum that grows", sum_that_grows)
-   call run("condition", condition)
-   call run("condition of a loop", loop_condition)
-   call run("numbers of the language", numbers_of_the_language)
-   call run("elements", elements)
-   call run("components", components)
-   call run("variable of a module", variable_of_a_module)
-   call run("pointer", pointer_to_a_tensor)
-   call run("associate of a variable", name_for_a_variable)
-   call run("block", tensor_of_a_block)
-   call run("class container", class_container)
-   call run("kinds of scalars", kinds_of_scalars)
-   call run("where", one_of_two)
-   call finish()
-end program test_values_expressions
