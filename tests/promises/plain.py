@@ -14,6 +14,7 @@ import contextlib
 import functools
 import itertools
 import os
+import pathlib
 import random
 import sys
 import tempfile
@@ -26,6 +27,7 @@ from typing import Any, NamedTuple
 import numpy
 import torch
 
+from devices import count_on_host
 from ftn_pytorch.recording.function import without_graph
 
 from .scripts import Script
@@ -132,8 +134,9 @@ def files_of(script: Script) -> Iterator[str]:
     os.makedirs(FOLDER, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=FOLDER) as folder:
         for name, text in script.beside.items():
-            with open(os.path.join(folder, name), "w") as file:
-                file.write(text)
+            path = pathlib.Path(folder, name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
         sys.path.insert(0, folder)
         try:
             yield folder
@@ -223,11 +226,11 @@ def calls_of(
 
     ``first``, ``last``: calls before and from there on are made elsewhere.
     """
-    generator = torch.Generator().manual_seed(4)
-    samples = torch.randn(MOST_CALLS, 4, 3, generator=generator).unbind()
+    generator = torch.Generator("cpu").manual_seed(4)
+    samples = torch.randn(MOST_CALLS, 4, 3, generator=generator, device="cpu").to(torch.get_default_device()).unbind()
     try:
         for call in range(first, script.calls if last is None else last):
-            x = samples[call if call >= VARIED_FROM[varied] else 0]
+            x = samples[call % MOST_CALLS if call >= VARIED_FROM[varied] else 0]
             args: tuple = (x.clone(),) if script.has_input else ()
             if "inputs" in module:
                 args = module["inputs"](call, x.clone())
@@ -239,6 +242,8 @@ def calls_of(
                 result = module["step"](*args)
             except Exception as failure:  # what a script raises is part of what it gives
                 result = f"{type(failure).__name__}: {failure}"
+            if x.is_cuda and isinstance(module.get("optimizer"), torch.optim.Optimizer):
+                count_on_host(module["optimizer"])
             yield args, result
             if "after" in module and not isinstance(result, str):
                 module["after"](result)

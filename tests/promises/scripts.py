@@ -12,8 +12,11 @@ scripts of this file, say how it is called and which promises do not hold for it
 - ``unseen=recorded``: what the documentation says is not seen, so numbers differ.
 - ``wrong=recorded``: numbers that differ and should not: a defect that is known.
 
-A line ``#? recorded: TEXT`` is a part of what a refusal must say. ``--- name.py`` begins a file beside the script.
-``%copy NAME`` stands for the text of another script, and other lines with ``%`` for parts: see ``parts.txt``.
+Lines ``#? recorded: TEXT`` are parts of what a refusal must say; the first line of a script is line 9 of its file.
+``--- name.py`` begins a file beside the script.
+``%copy NAME`` stands for the text of another script, ``%docs PAGE NUMBER`` for a Python block of the documentation
+with a step that makes the calls which a comment above it names, and other lines with ``%`` for parts: see
+``parts.txt``.
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ from typing import NamedTuple
 FOLDER = Path(__file__).resolve().parents[1] / "corpus"
 _OWN = {"calls", "inputs", "ready", "needs"}
 _VERDICTS = ("refused", "either", "unseen", "wrong")
+_BLOCK = re.compile(r"^((?:<!-- test: [^\n]*-->\n+)*)```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _LINE = re.compile(r"^%(\w+)(?: (.*))?$", re.MULTILINE)
 
 
@@ -40,7 +44,7 @@ class Script(NamedTuple):
     must_be_ready: bool = False
     needs: str = ""
     expected: dict[str, str] = {}
-    says: dict[str, str] = {}
+    says: dict[str, list[str]] = {}
     family: str = ""
 
     def can_be_asked(self, promise: str) -> bool:
@@ -66,7 +70,9 @@ def corpus() -> dict[str, Script]:
             if name in found:
                 raise ValueError(f"two scripts are called {name!r}")
             code = _expanded(body, parts, found)
-            says = dict(re.findall(r"^#\? (.*?): (.*)$", body, re.MULTILINE))
+            says: dict[str, list[str]] = {}
+            for promise, part in re.findall(r"^#\? (.*?): (.*)$", body, re.MULTILINE):
+                says.setdefault(promise, []).append(part)
             found[name] = _script(name, code, of_all | _header(body), says, path.stem)
     return found
 
@@ -74,9 +80,31 @@ def corpus() -> dict[str, Script]:
 def _expanded(text: str, parts: dict[str, str], before: dict[str, Script]) -> str:
     def part(line: re.Match) -> str:
         name, rest = line[1], line[2] or ""
+        if name == "docs":
+            return of_docs(*rest.split())
         return before[rest].text if name == "copy" else parts[name].rstrip("\n").replace("{}", rest)
 
     return _LINE.sub(part, re.sub(r"^#[:?] .*\n", "", text, flags=re.MULTILINE))
+
+
+def blocks_of_docs(page: str) -> list[tuple[str, list[str]]]:
+    """Python blocks of a page, and the calls of each that its comments name."""
+    found = _BLOCK.findall((FOLDER.parents[1] / page).read_text())
+    return [(text, re.findall("test: call (.*?) -->", comments)) for comments, text in found]
+
+
+def of_docs(page: str, number: str) -> str:
+    """A block with ``step``, which makes the calls but for those of files. Other files are written beside the script."""
+    text, calls = blocks_of_docs(page)[int(number) - 1]
+    text = re.sub(r'"(?:run/)?(log.csv|weights.pt)"', r'os.path.join(os.path.dirname(__file__), __name__ + "\1")', text)
+    text = text.replace("from ftn_pytorch import recorded\n", "")  # the tests give what is to stand there
+    made = ", ".join(each for each in calls if ".ckpt" not in each)
+    setup = "ftn_pytorch_setup()\n" if "def ftn_pytorch_setup(" in text else ""
+    rand = "rand = lambda *shape: x.flatten().repeat(math.prod(shape) // x.numel() + 1)[: math.prod(shape)].view(shape)"
+    # the names of the page, which later functions may have
+    own = "".join(f", {name}={name}" for name in re.findall(r"^def (\w+)\(", text, re.MULTILINE) if f"{name}(" in made)
+    mark = "" if "recorded" in text else "@recorded\n"
+    return f"{text}{setup}{mark}def step(x{own}):\n    {rand}\n    zeros, randint = torch.zeros, torch.randint\n    return [{made}]"
 
 
 def _header(text: str) -> dict[str, str]:
@@ -87,7 +115,7 @@ def _header(text: str) -> dict[str, str]:
     return found
 
 
-def _script(name: str, text: str, header: dict[str, str], says: dict[str, str], family: str) -> Script:
+def _script(name: str, text: str, header: dict[str, str], says: dict[str, list[str]], family: str) -> Script:
     text, *others = re.split(r"^--- (\S+)\n", text, flags=re.MULTILINE)
     expected = {each: kind for kind in _VERDICTS for each in header.get(kind, "").split(",") if each}
     return Script(

@@ -17,8 +17,6 @@ MODULES = (
     "test_recorded_calls",
     "test_recorded_gradients",
     "test_recorded_known",
-    "test_recorded_like_eager",
-    "test_recorded_optimizers",
     "test_kit_recorded",
 )
 LEFT_OUT = {

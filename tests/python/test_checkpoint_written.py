@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What code of a script writes to and no checkpoint can keep: refused with path and line, or named."""
+"""What code of a script writes to and no checkpoint can keep: named by the script. What is refused, the corpus has."""
 
 import gc
 import sys
@@ -9,74 +9,8 @@ import pytest
 import program
 from ftn_pytorch.checkpoint import Checkpoint
 from ftn_pytorch.checkpoint.writes import Analysis
-
-# name: (script, path, line that writes)
-REFUSED = {
-    "iterator": (
-        "data = iter([1.0, 2.0])\ndef step(): return next(data)\n",
-        "data is of type builtins.list_iterator",
-        "model.py:2 (def step(): return next(data))",
-    ),
-    "generator in a loop": (
-        "data = (x for x in [1, 2])\ndef step():\n    for each in data:\n        return each\n",
-        "data is of type builtins.generator",
-        "model.py:3 (for each in data:)",
-    ),
-    "field": (
-        "class A:\n    def __init__(self): self.it = iter([1, 2])\n    def go(self): return next(self.it)\n"
-        "a = A()\ndef step(): return a.go()\n",
-        "a.it is of type builtins.list_iterator",
-        "model.py:3",
-    ),
-    "closure": (
-        "def make():\n    it = iter([1, 2])\n    def step(): return next(it)\n    return step\nstep = make()\n",
-        "it in step is of type builtins.list_iterator",
-        "model.py:3",
-    ),
-    "attribute of a class": (
-        "import weakref\nclass A:\n    last = None\ndef step():\n    A.last = weakref.ref(A)\n",
-        "A.last is of type weakref.ReferenceType",
-        "model.py:5",
-    ),
-    "field of a network": (
-        "import torch\nclass Net(torch.nn.Linear):\n    def forward(self, x):\n        self.got = (y for y in x)\n"
-        "        return x\nnet = Net(1, 1)\ndef step(): net(torch.ones(1))\n",
-        "net.got is of type builtins.generator",
-        "model.py:4",
-    ),
-    "lambda": (
-        "f = lambda x: x\ndef step():\n    global f\n    f = lambda x: 2 * x\n",
-        "f is the function step.<locals>.<lambda>",
-        "model.py:4",
-    ),
-    "object of C": (
-        "import hashlib\ndigest = hashlib.sha256()\ndef step(): digest.update(b'x')\n",
-        "digest is of type _hashlib.HASH",
-        "model.py:3",
-    ),
-    "defaultdict in a list": (
-        "from collections import defaultdict\ntables = []\ndef step(): tables.append(defaultdict(lambda: 0))\n",
-        "tables/0 is a defaultdict whose function has no name",
-        "model.py:3",
-    ),
-    "imported module": (
-        "import moving\ndef step(): return moving.go()\n",
-        "moving.it is of type builtins.list_iterator",
-        "moving.py:2",
-    ),
-}
-
-
-@pytest.mark.parametrize("shape", REFUSED)
-def test_what_is_written_to_and_cannot_be_kept_is_refused(shape, load, write, tmp_path, fails):
-    write("moving.py", "it = iter([1, 2])\ndef go(): return next(it)\n")
-    text, path, line = REFUSED[shape]
-    runner = load(text)
-    program.call(runner, "step")
-    with fails("RESULT_TYPE", "cannot be written", path, line, "ftn_pytorch_transient"):
-        program.save(runner, str(tmp_path / "state"))
-    assert not (tmp_path / "state").exists()
-
+from promises.plain import text_of_file
+from promises.scripts import corpus
 
 def kept(runner, place):
     program.save(runner, place)
@@ -86,18 +20,26 @@ def kept(runner, place):
 
 
 @pytest.mark.parametrize(
-    ("shape", "transient"),
+    ("name", "transient"),
     [("iterator", "data"), ("field", "a.it"), ("closure", "it in step"), ("attribute of a class", "A.last")]
     + [("field of a network", "net.got"), ("imported module", "moving.it")],
 )
-def test_a_script_names_what_a_restart_may_lose(shape, transient, load, write, tmp_path, monkeypatch):
+def test_a_script_names_what_a_restart_may_lose(name, transient, load, write, tmp_path, monkeypatch, fails):
     # Checkpoint.read finds classes by this name, which a runner of a test before frees when it is collected
     monkeypatch.delitem(sys.modules, "model", raising=False)
     gc.collect()
-    write("moving.py", "it = iter([1, 2])\ndef go(): return next(it)\n")
-    runner = load(f"ftn_pytorch_transient = [{transient!r}]\nkept = []\n" + REFUSED[shape][0])
+    script = corpus()[f"lost, {name}"]
+    for beside, text in script.beside.items():
+        write(beside, text)
+    place = str(tmp_path / "state")
+    runner = load(text_of_file(script))
     program.call(runner, "step")
-    found = kept(runner, str(tmp_path / "state"))
+    with fails("RESULT_TYPE", "cannot be written", *script.says["restarted"], "ftn_pytorch_transient"):
+        program.save(runner, place)
+    assert not (tmp_path / "state").exists()
+    runner = load(f"ftn_pytorch_transient = [{transient!r}]\nkept = []\n" + text_of_file(script))
+    program.call(runner, "step")
+    found = kept(runner, place)
     assert "kept" in found and transient not in found
 
 

@@ -11,57 +11,11 @@ torch = pytest.importorskip("torch")
 
 from ftn_pytorch import recorded  # noqa: E402
 from ftn_pytorch.recording import comparison  # noqa: E402
-from ftn_pytorch.system.process import FtnPytorchWarning  # noqa: E402
 
 nn = torch.nn
 
 
 pytestmark = pytest.mark.usefixtures("extension")
-
-
-def test_a_network_of_the_same_name_is_another_one(load):
-    text = """
-        import torch
-        from ftn_pytorch import recorded
-        torch.manual_seed(1)
-        net = torch.nn.Linear(2, 1)
-        @recorded
-        def apply(x):
-            return net(x)
-        def replace():
-            global net
-            net = torch.nn.Linear(2, 1)
-        def plain(x):
-            return net(x).detach()
-    """
-    runner = load(text)
-    names = {name: runner.find(name) for name in ("apply", "plain", "replace")}
-    x = torch.randn(3, 2)
-    for _ in range(3):
-        for _ in range(8):
-            assert torch.equal(names["apply"](x), names["plain"](x))
-        assert names["apply"].recording.is_ready
-        names["replace"]()
-
-
-def test_shapes_types_and_strides_have_recordings_of_their_own():
-    net = nn.Linear(4, 2).double()
-
-    @recorded
-    def apply(x, factor=1.0):
-        return {"y": net(x) * factor, "both": (x.sum(), [x.mean(), 3])}
-
-    inputs = [torch.randn(5, 4).double(), torch.randn(4, 5).double().t(), torch.randn(1, 4).double()]
-    for _ in range(8):
-        for x in inputs:
-            for named in ({}, {"factor": 2.0}):
-                found, expected = apply(x, **named), apply.__wrapped__(x, **named)
-                assert torch.equal(found["y"], expected["y"]) and not found["y"].requires_grad
-                assert torch.equal(found["both"][1][0], expected["both"][1][0]) and found["both"][1][1] == 3
-    assert apply.recording.is_ready and not apply.recording.obstacle
-    with pytest.raises(RuntimeError, match="mat1 and mat2"):
-        apply(torch.randn(2, 3).double())
-    assert torch.equal(apply(inputs[0])["y"], net(inputs[0]))
 
 
 def test_train_and_eval_in_turn_keep_their_recordings():
@@ -138,33 +92,6 @@ def test_inputs_that_are_written_count_as_changed():
     assert double.recording.is_ready
 
 
-def test_arguments_that_are_one_tensor():
-    @recorded
-    def add(x, y):
-        y += 1
-        return x + y
-
-    x, y = torch.zeros(2), torch.zeros(2)
-    for _ in range(8):
-        assert add(x.zero_(), y.zero_()).tolist() == [1, 1]
-        assert add(x.zero_(), x).tolist() == [2, 2]
-
-
-def test_derivatives_inside(load):
-    net = nn.Sequential(nn.Linear(3, 5), nn.Tanh(), nn.Linear(5, 1)).double()
-
-    @recorded
-    def forces(x):
-        x = x.detach().requires_grad_()
-        (slope,) = torch.autograd.grad(net(x).sum(), x)
-        return -slope
-
-    for _ in range(8):
-        x = torch.randn(4, 3).double()
-        assert torch.equal(forces(x), forces.__wrapped__(x))
-    assert forces.recording.is_ready
-
-
 def test_a_failure_gives_the_text_of_the_function():
     @recorded
     def solve(a, b):
@@ -219,25 +146,3 @@ def test_an_interrupt_of_a_check_leaves_one_call(monkeypatch):
         add(torch.ones(1))
     assert total == 4
     assert add(torch.ones(1)) == 10
-
-
-def test_a_count_that_is_asked_for():
-    """A whole number in a tensor of the host, as it is before the call. Others are numbers taken out of a tensor."""
-    count, rate = torch.tensor(3), torch.tensor(0.1)
-
-    def function(x):
-        y = x + 1 if count < 20 else x - 1
-        count.add_(1)
-        return y
-
-    apply, number, x = recorded(function), 3, torch.ones(3)
-    for _ in range(40):
-        assert torch.equal(apply(x), x + 1 if number < 20 else x - 1)
-        number += 1
-    assert apply.recording.is_ready and count == number
-    late = recorded(lambda x: (count.add_(1), x * 2 if count > 0 else x)[1])
-    inexact = recorded(lambda x: x * 2 if rate < 0.1 else x)
-    for each in (late, inexact):
-        with pytest.warns(FtnPytorchWarning, match="a number is taken out of a tensor"):
-            for _ in range(9):
-                each(x)
