@@ -74,7 +74,7 @@ class _Walk:
             return (*_bits(value), value.requires_grad, self.of(value.grad if value.is_leaf else None),
                     self.of(getattr(value, "__dict__", {})))  # fmt: skip
         if isinstance(value, numpy.ndarray):
-            return (str(value.dtype), value.shape, value.tobytes())
+            return (str(value.dtype), value.shape, self.of(value.tolist()) if value.dtype == object else value.tobytes())
         if isinstance(value, torch.optim.Optimizer):
             state = [(str(index), self.of(each)) for index, each in enumerate(value.state.values())]
             groups = [self.of(dict(sorted(each.items()))) for each in value.param_groups]  # torch gives another order
@@ -114,7 +114,7 @@ class _Walk:
         found |= getattr(value, "__dict__", {})
         # hooks of networks have numbers that are counted in the process
         return [
-            (name, len(each) if name.endswith("_hooks") else self.of(each))
+            (name, len(each) if "_hooks" in name and isinstance(each, dict) else self.of(each))
             for name, each in found.items()
             if name not in without
         ]
