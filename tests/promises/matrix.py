@@ -45,6 +45,8 @@ FEATURES = {
     "modes of torch": r"autocast|inference_mode|no_grad|set_grad_enabled|detect_anomaly",
     "containers and objects as arguments": r"def inputs\(",
     "shapes that change": r"if call|\[:call|call %",
+    "pages of the documentation": r"^family: docs",
+    "steps and optimizers as users write them": r"^family: (?:steps_of_)?users",
     "all": "",
 }
 KINDS = ("same", "refused", "either", "unseen", "wrong")
@@ -52,7 +54,7 @@ KINDS = ("same", "refused", "either", "unseen", "wrong")
 
 def features_of(script: Script) -> list[str]:
     """Rows of the table in which a script counts."""
-    text = "\n".join([script.text, *script.beside.values()])
+    text = "\n".join([f"family: {script.family}", script.text, *script.beside.values()])
     return [name for name, pattern in FEATURES.items() if re.search(pattern, text, re.MULTILINE)]
 
 

@@ -94,9 +94,10 @@ def blocks_of_docs(page: str) -> list[tuple[str, list[str]]]:
 
 
 def of_docs(page: str, number: str) -> str:
-    """A block with ``step``, which makes the calls but for those of files. Other files are written beside the script."""
+    """A block with ``step``, which makes the calls but for those of files. Others are written beside the script."""
     text, calls = blocks_of_docs(page)[int(number) - 1]
-    text = re.sub(r'"(?:run/)?(log.csv|weights.pt)"', r'os.path.join(os.path.dirname(__file__), __name__ + "\1")', text)
+    beside = r'os.path.join(os.path.dirname(__file__), __name__ + "\1")'
+    text = re.sub(r'"(?:run/)?(log.csv|weights.pt)"', beside, text)
     text = text.replace("from ftn_pytorch import recorded\n", "")  # the tests give what is to stand there
     made = ", ".join(each for each in calls if ".ckpt" not in each)
     setup = "ftn_pytorch_setup()\n" if "def ftn_pytorch_setup(" in text else ""
@@ -104,7 +105,8 @@ def of_docs(page: str, number: str) -> str:
     # the names of the page, which later functions may have
     own = "".join(f", {name}={name}" for name in re.findall(r"^def (\w+)\(", text, re.MULTILINE) if f"{name}(" in made)
     mark = "" if "recorded" in text else "@recorded\n"
-    return f"{text}{setup}{mark}def step(x{own}):\n    {rand}\n    zeros, randint = torch.zeros, torch.randint\n    return [{made}]"
+    lines = [rand, "zeros, randint = torch.zeros, torch.randint", f"return [{made}]"]
+    return f"{text}{setup}{mark}def step(x{own}):\n    " + "\n    ".join(lines)
 
 
 def _header(text: str) -> dict[str, str]:

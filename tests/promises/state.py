@@ -74,7 +74,8 @@ class _Walk:
             return (*_bits(value), value.requires_grad, self.of(value.grad if value.is_leaf else None),
                     self.of(getattr(value, "__dict__", {})))  # fmt: skip
         if isinstance(value, numpy.ndarray):
-            return (str(value.dtype), value.shape, self.of(value.tolist()) if value.dtype == object else value.tobytes())
+            numbers = self.of(value.tolist()) if value.dtype == object else value.tobytes()
+            return (str(value.dtype), value.shape, numbers)
         if isinstance(value, torch.optim.Optimizer):
             state = [(str(index), self.of(each)) for index, each in enumerate(value.state.values())]
             groups = [self.of(dict(sorted(each.items()))) for each in value.param_groups]  # torch gives another order
@@ -139,8 +140,8 @@ def _is_filled(cell: Any) -> bool:
 def _bits(tensor: torch.Tensor) -> tuple:
     one = tensor.detach().resolve_conj().resolve_neg()
     one = one.to_dense() if one.layout is not torch.strided else one
-    number = one.contiguous().reshape(-1).clone()  # memory that NumPy has seen cannot be resized
-    return str(tensor.dtype), tuple(tensor.shape), number.view(torch.uint8).cpu().numpy().tobytes() if one.numel() else b""
+    number = one.contiguous().reshape(-1).clone().cpu()  # memory that NumPy has seen cannot be resized
+    return str(tensor.dtype), tuple(tensor.shape), number.view(torch.uint8).numpy().tobytes() if one.numel() else b""
 
 
 def difference(one: Any, other: Any) -> str:

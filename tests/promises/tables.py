@@ -32,30 +32,34 @@ _LEFT_OUT = re.compile(
     r"|handle_torch|has_torch|boolean_dispatch|assert_int|List|Optional|Callable|TYPE_CHECKING|Tuple|Union)"
 )
 # Arguments of functions: x has four rows of three numbers
-ARGUMENTS = (
-    *("x", "x, x", "x, 1", "x, 0.5", "x, x, x", "x, x[0]", "x, 0, x.argsort(0)", "x, 0, x.argsort(0), x", "x, -1, 2"),
-    *("x.T @ x + torch.eye(3)", "x.T @ x + torch.eye(3), x[0]", "x.T @ x + torch.eye(3), x.T", "x[0]", "x[0], x[1]"),
-    *("[x, x]", "[x, x], 1", "x > 0", "x > 0, x < 1", "x, x > 0", "x > 0, x, x.neg()", "x, x > 0, x", "x, (x > 0), 2.0"),
-    *("(x * 4).long()", "(x * 4).long(), (x * 2).long()", "(x * 4).long(), 2", "x, (4, 3)", "x, (1, 0)", "x, [1, 3], 0"),
-    *("torch.complex(x, x.flip(0))", "torch.complex(x, x), torch.complex(x, x)", "x.sigmoid()", "x.sigmoid(), x.sigmoid()"),
-    *("x[None, None]", "x[None, None], 2", "x[None, None], x[None, None, :2, :2]", "x[None], x[None, :1].mT", "x[None], 2"),
-    *("x, x.argmax(1)", "x.argmax(1), x", "x, x.argmax(1), 0", "x, torch.ones(5, 3)", "x[None], x[None], x[None]", "4", "4, 3"),
-    *("'ij,kj->ik', x, x", "x[:3], x[1:], dim=1", "x, x[:, 0].sort().values", "x, 0, 1", "x, 0, 1, 2", "x, 3, 0, 1"),
-)
+ARGUMENTS = """
+x | x, x | x, 1 | x, 0.5 | x, x, x | x, x[0] | x, 0, x.argsort(0) | x, 0, x.argsort(0), x | x, -1, 2 | x[0] | x[0], x[1]
+x.T @ x + torch.eye(3) | x.T @ x + torch.eye(3), x[0] | x.T @ x + torch.eye(3), x.T | [x, x] | [x, x], 1 | x > 0
+x > 0, x < 1 | x, x > 0 | x > 0, x, x.neg() | x, x > 0, x | x, (x > 0), 2.0 | (x * 4).long() | (x * 4).long(), 2
+(x * 4).long(), (x * 2).long() | x, (4, 3) | x, (1, 0) | x, [1, 3], 0 | torch.complex(x, x.flip(0)) | x.sigmoid()
+torch.complex(x, x), torch.complex(x, x) | x.sigmoid(), x.sigmoid() | x[None, None] | x[None, None], 2 | x[None], 2
+x[None, None], x[None, None, :2, :2] | x[None], x[None, :1].mT | x, x.argmax(1) | x.argmax(1), x | x, x.argmax(1), 0
+x, torch.ones(5, 3) | x[None], x[None], x[None] | 4 | 4, 3 | 'ij,kj->ik', x, x | x[:3], x[1:], dim=1
+x, x[:, 0].sort().values | x, 0, 1 | x, 0, 1, 2 | x, 3, 0, 1
+"""
 # Arguments of layers, and what these are given
 SETTINGS = ("", "3", "3, 4", "3, 3, 4", "1, 2, 2", "2", "1, 1", "3, 1", "4, 2, 8", "2, 4", "0.5", "(3,)", "5, 3")
-GIVEN = (
-    *("x", "x, x", "x.sigmoid(), (x > 0).float()", "x, x.argmax(1)", "x[None, None]", "x[None]", "x[:, None]", "x.argmax(1)"),
-    *("x[None, None, None]", "x, x, x", "x[:, :2], x[:, 1:]", "x[0]", "x[None, :, :, None]", "x.exp(), x, x.exp()"),
-    *("x, x, (x[:, 0] > 0) * 2.0 - 1", "x[:, 0], x[:, 1], (x[:, 2] > 0) * 2.0 - 1", "x.repeat(1, 2)[:, :4]"),
-    *("x.repeat(1, 2)[None, :, :4]", "*[x.repeat(1, 2)[None, :, :4]] * 2", "*[x.repeat(1, 2)[None, :, :4]] * 3"),
-)
+GIVEN = """
+x | x, x | x.sigmoid(), (x > 0).float() | x, x.argmax(1) | x[None, None] | x[None] | x[:, None] | x.argmax(1) | x[0]
+x[None, None, None] | x, x, x | x[:, :2], x[:, 1:] | x[None, :, :, None] | x.exp(), x, x.exp() | x.repeat(1, 2)[:, :4]
+x, x, (x[:, 0] > 0) * 2.0 - 1 | x[:, 0], x[:, 1], (x[:, 2] > 0) * 2.0 - 1 | x.repeat(1, 2)[None, :, :4]
+*[x.repeat(1, 2)[None, :, :4]] * 2 | *[x.repeat(1, 2)[None, :, :4]] * 3
+"""
 _TOTAL = """
 def total(found):
     if isinstance(found, (list, tuple)): return sum(map(total, found))
     if isinstance(found, torch.Tensor) and found.requires_grad: return found.abs().sin().sum()
     return 0
 """
+
+
+def _listed(text: str) -> list[str]:
+    return text.strip().replace("\n", " | ").split(" | ")
 
 
 def functions(space: str) -> Iterator[Script]:
@@ -65,7 +69,7 @@ def functions(space: str) -> Iterator[Script]:
         if _LEFT_OUT.match(name) or inspect.isclass(function) or not callable(function):
             continue
         taken = 0
-        for arguments in ARGUMENTS:
+        for arguments in _listed(ARGUMENTS):
             call = f"{space}.{name}({arguments})"
             step = f"""
 @recorded
@@ -92,7 +96,7 @@ def layers() -> Iterator[Script]:
         for settings in SETTINGS:
             if not is_made(f"nn.{name}({settings})"):
                 continue
-            for given in GIVEN:
+            for given in _listed(GIVEN):
                 text = f"""
 net = nn.{name}({settings})
 beside = nn.Parameter(torch.ones(3))
@@ -123,7 +127,7 @@ def is_made(network: str) -> bool:
 
 def is_taken(script: Script) -> bool:
     """Whether plain torch makes the call, and gives tensors."""
-    names: dict[str, Any] = {"torch": torch, "nn": torch.nn, "F": torch.nn.functional, "recorded": lambda function: function}
+    names: dict[str, Any] = {"torch": torch, "nn": torch.nn, "F": torch.nn.functional, "recorded": lambda step: step}
     torch.manual_seed(1)
     try:
         exec(compile(script.text, "<corpus>", "exec", dont_inherit=True), names)

@@ -5,12 +5,13 @@ import gc
 import sys
 
 import pytest
+from promises.plain import text_of_file
+from promises.scripts import corpus
 
 import program
 from ftn_pytorch.checkpoint import Checkpoint
 from ftn_pytorch.checkpoint.writes import Analysis
-from promises.plain import text_of_file
-from promises.scripts import corpus
+
 
 def kept(runner, place):
     program.save(runner, place)

@@ -13,14 +13,15 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("torch")
+torch = pytest.importorskip("torch")
 
-from devices import GPU  # noqa: E402
 from promises.asked import PROMISES, verdict  # noqa: E402
 from promises.crossing import KINDS, PLACES, WAYS, crossed  # noqa: E402
 from promises.plain import Numbers, change_matters, shows_a_change  # noqa: E402
 from promises.recorded import recorded  # noqa: E402
 from promises.scripts import Script, blocks_of_docs, corpus  # noqa: E402
+
+from devices import GPU  # noqa: E402
 
 ROOT = Path(__file__).parents[2]
 SEED = int(os.environ.get("FTN_PYTORCH_TEST_SEED") or 0)
