@@ -43,7 +43,7 @@ def saved(script: Script, _: Numbers) -> Verdict:
             _call(script, folder)
         try:
             again_from_files(watcher, Path(folder))
-        except Different as failure:
+        except (Different, Failed) as failure:
             return Verdict(WRONG, str(failure))
         obstacles = [each.obstacle for each in watcher.made if each.obstacle]
         if watcher.refused or (obstacles and not watcher.runs):
