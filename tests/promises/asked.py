@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+import functools
+
 from .background import background
+from .fortran_driver import driven, on_device, on_ranks
 from .plain import Numbers
 from .recorded import recorded
 from .restarted import restarted
@@ -18,6 +21,12 @@ PROMISES = {
     "restarted": (restarted, "early"),
     "saved": (saved, "early"),
     "background": (background, "early"),
+    "arrays": (functools.partial(driven, form="arrays"), "early"),
+    "sections": (functools.partial(driven, form="sections"), "early"),
+    "tensors": (functools.partial(driven, form="tensors"), "early"),
+    "ranks": (functools.partial(on_ranks, per="rank"), "early"),
+    "node": (functools.partial(on_ranks, per="node"), "early"),
+    "device": (on_device, "early"),
 }
 
 

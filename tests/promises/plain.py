@@ -21,7 +21,7 @@ import tempfile
 import textwrap
 import types
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any, NamedTuple
 
 import numpy
@@ -105,6 +105,18 @@ def run(
     changes: bool = True,
 ) -> list[Seen]:
     """``record``: in place of ``recorded``."""
+    seen = []
+    with opened(script, record) as (module, names, made):
+        for args, result in calls_of(module, script, varied, changes):
+            state = state_of_module(module, names, made)
+            seen.append(Seen(state_of(result), state_of(args), state, tensors_of(module)))
+            after_call()
+    return seen
+
+
+@contextlib.contextmanager
+def opened(script: Script, record: Any) -> Iterator[tuple[dict[str, Any], dict[str, Any], list[Any]]]:
+    """The module of a script, the names that it was given, and its functions as ``record`` has made them."""
     made: list[Any] = []
 
     def recorded(function: Any = None, **options: Any) -> Any:
@@ -113,7 +125,6 @@ def run(
         made.append(record(function, **options))
         return made[-1]
 
-    seen = []
     with warnings.catch_warnings(), files_of(script):
         warnings.simplefilter("ignore")
         names = {"recorded": recorded, "make_module": make_module}
@@ -121,11 +132,7 @@ def run(
         module = vars(make_module(new_name(), script.text, **names))
         if "recorded" not in script.text:
             module["step"] = recorded(module["step"])
-        for args, result in calls_of(module, script, varied, changes):
-            state = state_of_module(module, names, made)
-            seen.append(Seen(state_of(result), state_of(args), state, tensors_of(module)))
-            after_call()
-    return seen
+        yield module, names, made
 
 
 @contextlib.contextmanager
@@ -219,18 +226,50 @@ def seed() -> None:
     numpy.random.seed(3)
 
 
+class Raised(str):
+    """What a call has raised, in place of a result."""
+
+
 def calls_of(
     module: dict[str, Any], script: Script, varied: str, changes: bool = True, first: int = 0, last: int | None = None
 ) -> Iterator[tuple[tuple, Any]]:
-    """Make the calls of a script: arguments as they are after each, and the result, or what was raised.
+    """Make the calls of a script: arguments as they are after each, and the result, or ``Raised``.
 
     ``first``, ``last``: calls before and from there on are made elsewhere.
     """
-    generator = torch.Generator("cpu").manual_seed(4)
-    samples = torch.randn(MOST_CALLS, 4, 3, generator=generator, device="cpu").to(torch.get_default_device()).unbind()
+    result = None
+    with contextlib.closing(turns_of(module, script, varied, changes, first, last)) as turns:
+        with contextlib.suppress(StopIteration):
+            while True:
+                args = turns.send(result)
+                result = result_of(module, args)
+                yield args, result
+
+
+def result_of(module: dict[str, Any], args: tuple) -> Any:
+    """One call. What a script raises is part of what it gives."""
+    try:
+        return module["step"](*args)
+    except Exception as failure:
+        return Raised(f"{type(failure).__name__}: {failure}")
+
+
+def turns_of(
+    module: dict[str, Any],
+    script: Script,
+    varied: str,
+    changes: bool = True,
+    first: int = 0,
+    last: int | None = None,
+    rank: int = 0,
+    device: str = "cpu",
+) -> Generator[tuple, Any, None]:
+    """All that a script wants to happen around its calls: gives arguments of each, and is sent the result."""
+    generator = torch.Generator("cpu").manual_seed(4 + rank)
+    samples = torch.randn(MOST_CALLS, 4, 3, generator=generator, device="cpu").unbind()
     try:
         for call in range(first, script.calls if last is None else last):
-            x = samples[call % MOST_CALLS if call >= VARIED_FROM[varied] else 0]
+            x = samples[call % MOST_CALLS if call >= VARIED_FROM[varied] else 0].to(device)
             args: tuple = (x.clone(),) if script.has_input else ()
             if "inputs" in module:
                 args = module["inputs"](call, x.clone())
@@ -238,14 +277,8 @@ def calls_of(
                 module["tick"](call)
             if call == CHANGED_AT and changes and "change" in module:
                 module["change"]()
-            try:
-                result = module["step"](*args)
-            except Exception as failure:  # what a script raises is part of what it gives
-                result = f"{type(failure).__name__}: {failure}"
-            if x.is_cuda and isinstance(module.get("optimizer"), torch.optim.Optimizer):
-                count_on_host(module["optimizer"])
-            yield args, result
-            if "after" in module and not isinstance(result, str):
+            result = yield args
+            if "after" in module and not isinstance(result, Raised):
                 module["after"](result)
     finally:
         if "finish" in module and last in (None, script.calls):

@@ -21,12 +21,15 @@ with a step that makes the calls which a comment above it names, and other lines
 
 from __future__ import annotations
 
+import ast
 import functools
 import re
 from pathlib import Path
 from typing import NamedTuple
 
 FOLDER = Path(__file__).resolve().parents[1] / "corpus"
+OF_FORTRAN = ("arrays", "sections", "tensors", "ranks", "node", "device")
+"""Promises in which a Fortran program calls."""
 _OWN = {"calls", "inputs", "ready", "needs"}
 _VERDICTS = ("refused", "either", "unseen", "wrong")
 _BLOCK = re.compile(r"^((?:<!-- test: [^\n]*-->\n+)*)```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -48,7 +51,13 @@ class Script(NamedTuple):
     family: str = ""
 
     def can_be_asked(self, promise: str) -> bool:
-        """Whether two runs of the script give the same numbers; if not, it must not be recorded."""
+        """Whether two runs of the script give the same numbers; if not, it must not be recorded.
+
+        From Fortran: whether a program has such arguments, each in memory of its own, and does nothing with results that
+        only Python can.
+        """
+        if promise in OF_FORTRAN and not has_arguments_of_fortran(self.text):
+            return False
         return promise.startswith("recorded") or "must_be_refused" not in self.text
 
     def verdict_of(self, promise: str) -> str:
@@ -143,6 +152,30 @@ def blocks(text: str) -> dict[str, str]:
             raise ValueError(f"two blocks are called {name!r}")
         found[name] = f"{body}\n"
     return found
+
+
+def has_arguments_of_fortran(text: str) -> bool:
+    """What ``inputs`` gives is made of ``x`` and of numbers alone; ``after`` has nothing to do with the result."""
+    if "def inputs(" not in text and "def after(" not in text:
+        return True
+    functions = {each.name: each for each in ast.parse(text).body if isinstance(each, ast.FunctionDef)}
+    if "after" in functions and "result" in _names(functions["after"].body):
+        return False
+    if "inputs" not in functions:
+        return True
+    function = functions["inputs"]
+    given = [each.value for each in ast.walk(function) if isinstance(each, ast.Return)]
+    each_tuple = [one for each in given for one in ast.walk(each) if isinstance(one, ast.Tuple)]
+    values = [one for each in each_tuple for one in each.elts]
+    no_array = any(isinstance(one, (ast.List, ast.Dict, ast.Set)) for one in values)
+    shared = any(sum("x" in _names([one]) for one in each.elts) > 1 for each in each_tuple)
+    methods = {one.attr for one in ast.walk(function) if isinstance(one, ast.Attribute)}
+    of_python = methods & {"as_subclass", "requires_grad_"}
+    return not (no_array or shared or of_python) and _names(function.body) <= {"x", "call", "torch", "float"}
+
+
+def _names(code: list) -> set[str]:
+    return {one.id for each in code for one in ast.walk(each) if isinstance(one, ast.Name)}
 
 
 def with_verdicts(found: dict[str, dict[str, str]]) -> None:

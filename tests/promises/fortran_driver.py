@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: MIT
+"""Promises: a Fortran program calls a script with arrays, sections of arrays, or tensors in scopes, on one rank or two."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import functools
+import operator
+import os
+import pickle
+import select
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+from mpi_environment import MPI_ENVIRONMENT
+
+from ftn_pytorch.errors import FtnPytorchError
+from ftn_pytorch.values.results import to_host, unpack
+
+from .driven import TAIL, Given, Work
+from .plain import Numbers, Raised, as_it_is, files_of, kept_settings, opened, result_of, text_of_file, turns_of
+from .scripts import Script
+from .state import state_of, tensors_of
+from .verdicts import REFUSED, SAME, WRONG, Verdict
+
+TESTS = Path(__file__).resolve().parents[1]
+SECONDS = 120
+PYTHON = 9
+"""The status of what a script raises."""
+_WARM = f"""
+import sys
+sys.path[:0] = {[str(TESTS), str(TESTS / "python")]!r}
+import torch, torch._dynamo
+import promises.driven
+import gc
+gc.collect()
+gc.freeze()  # a collection would copy the memory of each process that is forked
+"""
+
+
+class Ended(Exception):
+    """A program is not there any more, or does not answer."""
+
+
+class Session:
+    """A program that lasts for many scripts, on one rank or more. Each has a pipe for commands, and one for answers."""
+
+    def __init__(self, command: list[str], ranks: int) -> None:
+        self._folder = tempfile.TemporaryDirectory()
+        folder = Path(self._folder.name)
+        (folder / "warm.py").write_text(_WARM)
+        names = [(folder / f"commands{rank}", folder / f"answers{rank}") for rank in range(ranks)]
+        for name in (each for pair in names for each in pair):
+            os.mkfifo(name)
+        # for both, so that none waits for the other end
+        self._pipes = [tuple(os.open(name, os.O_RDWR) for name in pair) for pair in names]
+        self._log = open(folder / "log", "w+")
+        variables = {name: value for name, value in os.environ.items() if name not in ("VIRTUAL_ENV", "PYTHONPATH")}
+        self._process = subprocess.Popen(
+            [*command, str(folder)],
+            stdin=subprocess.DEVNULL,
+            stdout=self._log,
+            stderr=self._log,
+            env={**variables, **MPI_ENVIRONMENT, "OMP_NUM_THREADS": "1", "OMPI_MCA_mpi_yield_when_idle": "1"},
+        )
+
+    def ask(self, *words: str) -> list[str]:
+        """The answers of the ranks, empty where all went well. Ended where one gives none in time."""
+        for commands, _ in self._pipes:
+            os.write(commands, (" ".join(f'"{each}"' for each in words) + "\n").encode())
+        return [self._answer(answers) for _, answers in self._pipes]
+
+    def _answer(self, pipe: int) -> str:
+        found, latest = b"", time.monotonic() + SECONDS
+        while not found.endswith(b"\n"):
+            if self._process.poll() is not None or time.monotonic() > latest:
+                self.end()
+                self._log.seek(0)
+                raise Ended(f"the program ended with {self._process.returncode}: {self._log.read()[-500:]}")
+            if select.select([pipe], [], [], 0.2)[0]:
+                found += os.read(pipe, 4096)
+        return found.decode().strip()
+
+    def end(self) -> None:
+        for pipe in (each for pair in self._pipes for each in pair):
+            os.close(pipe)
+        self._pipes = []
+        try:
+            self._process.wait(10)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
+@functools.cache
+def _session(ranks: int) -> Session:
+    folder = build() / "tests" / "promises"
+    command = [str(folder / "play")]
+    if ranks > 1:
+        command = [_variable("MPIEXEC_EXECUTABLE"), _variable("MPIEXEC_NUMPROC_FLAG"), str(ranks), f"{command[0]}_ranks"]
+    made = Session(command, ranks)
+    atexit.register(made.end)
+    return made
+
+
+def build() -> Path:
+    """That of the tests."""
+    return Path(os.environ.get("FTN_PYTORCH_BUILD_DIR", TESTS.parent / "build" / "dev")).resolve()
+
+
+def obstacle(promise: str) -> str:
+    """Why this build, or this machine, cannot be asked."""
+    program = "play_ranks" if promise in _PER else "play"
+    if not (build() / "tests" / "promises" / program).exists():
+        return f"the build has no {program}"
+    return "needs cuda" if promise == "device" and not torch.cuda.is_available() else ""
+
+
+def _variable(name: str) -> str:
+    lines = (build() / "CMakeCache.txt").read_text().splitlines()
+    return next(line.partition("=")[2] for line in lines if line.startswith(f"{name}:"))
+
+
+_PER = {"ranks": "rank", "node": "node"}
+
+
+def driven(script: Script, plain: Numbers, *, form: str) -> Verdict:
+    """With "arrays", "sections" or "tensors", in a process of its own."""
+    return _driven(script, plain, 1, (form,), "cpu")
+
+
+def on_device(script: Script, plain: Numbers) -> Verdict:
+    """What the script makes is on a GPU, and arrays of the host are copied there."""
+    return _driven(script, plain, 1, ("arrays",), "cuda")
+
+
+def on_ranks(script: Script, plain: Numbers, *, per: str) -> Verdict:
+    """Two ranks call with numbers of their own. A rank has met other scripts before: what differs is called once more."""
+    found = _driven(script, plain, 2, (per,), "cpu")
+    if found.kind == script.verdict_of(next(name for name, each in _PER.items() if each == per)):
+        return found
+    _session(2).end()
+    _session.cache_clear()
+    return _driven(script, plain, 2, (per,), "cpu")
+
+
+def _driven(script: Script, plain: Numbers, ranks: int, words: tuple[str, ...], device: str) -> Verdict:
+    expected = [_expected(script, plain.varied, rank, device) for rank in range(ranks)]
+    with files_of(script) as folder:
+        path = Path(folder, "model.py")
+        path.write_text(_text(script, device))
+        given = [[each for each, _ in calls] for calls, _ in expected]
+        Path(folder, "work").write_bytes(pickle.dumps(Work(script, plain.varied, device, given)))
+        try:
+            failures = _session(ranks).ask(*words, str(path), device)
+        except Ended as end:
+            _session.cache_clear()
+            return Verdict(WRONG, str(end))
+        for rank, (failure, (calls, tensors)) in enumerate(zip(failures, expected)):
+            if failure:
+                return Verdict(REFUSED if failure.startswith("load: ") else WRONG, failure)
+            seen, found = pickle.loads(Path(folder, f"seen{rank}").read_bytes())
+            for call, ((wanted, arguments), came) in enumerate(zip(calls, seen)):
+                if verdict := _difference(wanted, arguments, came):
+                    return verdict._replace(text=f"rank {rank}, call {call}: {verdict.text}")
+            for name, bits in tensors.items():
+                if found.get(name) != bits:
+                    return Verdict(WRONG, f"rank {rank}: {name} at the end")
+    return Verdict(SAME)
+
+
+def _text(script: Script, device: str) -> str:
+    paths = f"import sys\nsys.path[:0] = {[str(TESTS), str(TESTS / 'python')]!r}\n"
+    on = "" if device == "cpu" else f"import torch\ntorch.set_default_device({device!r})\n"
+    return paths + on + text_of_file(script) + TAIL
+
+
+def _expected(script: Script, varied: str, rank: int, device: str) -> tuple[list[tuple[Given, list[Any]]], Any]:
+    """Of plain Python: for each call what it gives and arguments afterwards, and tensors at the end."""
+    found, result = [], None
+    with kept_settings(), torch.device(device), opened(script, as_it_is) as (module, _, _):
+        turns = turns_of(module, script, varied, rank=rank, device=device)
+        with contextlib.suppress(StopIteration):
+            while True:
+                args = turns.send(result)
+                before = [state_of(each) for each in args]
+                result = result_of(module, args)
+                after = [state_of(each) for each in args]
+                found.append((_given(result, [*map(operator.ne, before, after)]), after))
+        return found, tensors_of(module)
+
+
+def _given(result: Any, changed: list[bool]) -> Given:
+    if isinstance(result, Raised):
+        return Given([], result, changed)
+    try:
+        names, values = unpack(result)
+    except FtnPytorchError:  # which the library must say, too
+        return Given([], [], changed)
+    hosts = [to_host(each, True) for each in values]
+    made = [each if isinstance(each, (str, bool, int, float, complex)) else torch.as_tensor(each).detach() for each in hosts]
+    made = [each.short() if isinstance(each, torch.Tensor) and each.dtype == torch.uint8 else each for each in made]
+    return Given([*(names or [""] * len(made))], [each.clone() if isinstance(each, torch.Tensor) else each for each in made], changed)
+
+
+def _difference(wanted: Given, arguments: list[Any], came: Any) -> Verdict | None:
+    if isinstance(wanted.values, Raised):
+        is_told = came.status == PYTHON and wanted.values in came.said
+        return None if is_told else Verdict(WRONG, f"{wanted.values} is {came.status}: {came.said}")
+    if came.status:
+        return Verdict(WRONG if came.status == PYTHON else REFUSED, f"{came.status}: {came.said}")
+    if not came.is_kept:
+        return Verdict(WRONG, "elements around a section are written")
+    values = [state_of(each) for each in wanted.values]
+    if values != came.values:
+        return Verdict(WRONG, f"result: {values} and {came.values}"[:300])
+    return None if arguments == came.arguments else Verdict(WRONG, f"arguments: {arguments} and {came.arguments}"[:300])
