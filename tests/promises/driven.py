@@ -28,15 +28,18 @@ def ftn_saw(*what):
 """
 TYPES = ("float32", "float64", "int8", "int16", "int32", "int64", "complex64", "complex128", "bool")
 """In the order of items.fypp, from 1 on."""
-TEXT, NUMBER, READ, WRITTEN = range(4)
-MOST_RANKS = 4
+TEXT, NUMBER, READ, WRITTEN, _, WIDER = range(6)
 
 
 class Given(NamedTuple):
-    """What plain Python gives for a call: names and values of results, or ``Raised``; which arguments have changed."""
+    """What plain Python gives for a call: names and values of results, or ``Raised``; which arguments have changed.
+
+    ``wider``: which values are of a type that Fortran does not have, and are here in a wider one.
+    """
 
     names: list[str]
     values: list[Any] | Raised
+    wider: list[bool]
     changed: list[bool]
 
 
@@ -81,8 +84,10 @@ class Driven:
         given = self._work.given[self._rank][len(self._seen)]
         self._given = given
         values = [] if isinstance(given.values, Raised) else given.values
-        described = [_description(each, changed) for each, changed in zip(self._args, given.changed)]
-        described += [_description(each, True, WRITTEN) for each in values]
+        # a tensor without axes that is read arrives as a number
+        is_written = [changed or not getattr(each, "ndim", 1) for each, changed in zip(self._args, given.changed)]
+        described = [_description(*each) for each in zip(self._args, [WRITTEN if each else READ for each in is_written])]
+        described += [_description(*each) for each in zip(values, [WIDER if each else WRITTEN for each in given.wider])]
         plan = torch.tensor([len(self._args), len(values), *(number for each in described for number in each)])
         return plan, *map(_sent, self._args), *given.names
 
@@ -99,14 +104,12 @@ class Driven:
         (self._folder / f"seen{self._rank}").write_bytes(pickle.dumps((self._seen, tensors)))
 
 
-def _description(value: Any, is_written: bool, of_numbers: int = NUMBER) -> list[int]:
+def _description(value: Any, access: int) -> list[int]:
     """Place in TYPES, what is done to it, rank, extents in the order of Fortran."""
     if isinstance(value, str):
-        return [0, TEXT, 0, len(value), 1, 1, 1]
+        return [0, TEXT, 0, len(value.encode()), 1, 1, 1]
     if not isinstance(value, torch.Tensor):
-        return [TYPES.index(_type_of(value)) + 1, of_numbers, 0, 1, 1, 1, 1]
-    # a scalar that is read arrives as a number
-    access = WRITTEN if is_written or value.ndim == 0 else READ
+        return [TYPES.index(_type_of(value)) + 1, NUMBER if access == READ else access, 0, 1, 1, 1, 1]
     extents = [*reversed(value.shape), *[1] * (4 - value.ndim)]
     return [TYPES.index(str(value.dtype).removeprefix("torch.")) + 1, access, value.ndim, *extents]
 

@@ -29,7 +29,7 @@ from .state import state_of, tensors_of
 from .verdicts import REFUSED, SAME, WRONG, Verdict
 
 TESTS = Path(__file__).resolve().parents[1]
-SECONDS = 120
+SECONDS = 300
 PYTHON = 9
 """The status of what a script raises."""
 _WARM = f"""
@@ -180,6 +180,7 @@ def _text(script: Script, device: str) -> str:
     return paths + on + text_of_file(script) + TAIL
 
 
+@functools.lru_cache(2)  # the next promise asks for the same
 def _expected(script: Script, varied: str, rank: int, device: str) -> tuple[list[tuple[Given, list[Any]]], Any]:
     """Of plain Python: for each call what it gives and arguments afterwards, and tensors at the end."""
     found, result = [], None
@@ -197,15 +198,20 @@ def _expected(script: Script, varied: str, rank: int, device: str) -> tuple[list
 
 def _given(result: Any, changed: list[bool]) -> Given:
     if isinstance(result, Raised):
-        return Given([], result, changed)
+        return Given([], result, [], changed)
     try:
         names, values = unpack(result)
     except FtnPytorchError:  # which the library must say, too
-        return Given([], [], changed)
-    hosts = [to_host(each, True) for each in values]
-    made = [each if isinstance(each, (str, bool, int, float, complex)) else torch.as_tensor(each).detach() for each in hosts]
-    made = [each.short() if isinstance(each, torch.Tensor) and each.dtype == torch.uint8 else each for each in made]
-    return Given([*(names or [""] * len(made))], [each.clone() if isinstance(each, torch.Tensor) else each for each in made], changed)
+        return Given([], [], [], changed)
+    made = [each if isinstance(each, (str, bool, int, float, complex)) else _held(each) for each in values]
+    wider = [getattr(one, "dtype", None) is not getattr(each, "dtype", None) for one, each in zip(made, values)]
+    return Given([*(names or [""] * len(made))], made, wider, changed)
+
+
+def _held(value: Any) -> torch.Tensor:
+    """A copy in a type that Fortran has."""
+    found = torch.as_tensor(to_host(value, True)).detach().clone()
+    return found.short() if found.dtype == torch.uint8 else found
 
 
 def _difference(wanted: Given, arguments: list[Any], came: Any) -> Verdict | None:

@@ -27,7 +27,6 @@ from typing import Any, NamedTuple
 import numpy
 import torch
 
-from devices import count_on_host
 from ftn_pytorch.recording.function import without_graph
 
 from .scripts import Script

@@ -24,10 +24,12 @@ from __future__ import annotations
 import ast
 import functools
 import re
+import zlib
 from pathlib import Path
 from typing import NamedTuple
 
 FOLDER = Path(__file__).resolve().parents[1] / "corpus"
+ONE_OF = 16
 OF_FORTRAN = ("arrays", "sections", "tensors", "ranks", "node", "device")
 """Promises in which a Fortran program calls."""
 _OWN = {"calls", "inputs", "ready", "needs"}
@@ -50,13 +52,18 @@ class Script(NamedTuple):
     says: dict[str, list[str]] = {}
     family: str = ""
 
+    def __hash__(self) -> int:
+        return hash(self.name)
+
     def can_be_asked(self, promise: str) -> bool:
         """Whether two runs of the script give the same numbers; if not, it must not be recorded.
 
         From Fortran: whether a program has such arguments, each in memory of its own, and does nothing with results that
-        only Python can.
+        only Python can. The process of a node imports torch for each script, so it gets one of sixteen.
         """
         if promise in OF_FORTRAN and not has_arguments_of_fortran(self.text):
+            return False
+        if promise == "node" and zlib.crc32(self.name.encode()) % ONE_OF:
             return False
         return promise.startswith("recorded") or "must_be_refused" not in self.text
 
