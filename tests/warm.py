@@ -12,6 +12,7 @@ from __future__ import annotations
 import atexit
 import fcntl
 import functools
+import gc
 import importlib
 import json
 import os
@@ -97,6 +98,8 @@ def _serve(listener: socket.socket) -> None:
 
     for name in sys.argv[2:]:
         importlib.import_module(name)
+    gc.collect()
+    gc.freeze()  # a collection in a fork would copy the memory of all objects
     keepers = set()
     while listener in select.select([sys.stdin, listener], [], [])[0]:
         with listener.accept()[0] as asked:
