@@ -58,7 +58,6 @@ class Work(NamedTuple):
 
     script: Script
     varied: str
-    device: str
     given: list[list[Given]]
 
 
@@ -80,7 +79,7 @@ class Driven:
             self._args = self._turns.send(self._result)
         except StopIteration:
             self._end()
-            return (torch.tensor([-1]),)
+            return (torch.tensor([-1], device="cpu"),)
         given = self._work.given[self._rank][len(self._seen)]
         self._given = given
         values = [] if isinstance(given.values, Raised) else given.values
@@ -88,8 +87,8 @@ class Driven:
         is_written = [changed or not getattr(each, "ndim", 1) for each, changed in zip(self._args, given.changed)]
         described = [_description(*each) for each in zip(self._args, [WRITTEN if each else READ for each in is_written])]
         described += [_description(*each) for each in zip(values, [WIDER if each else WRITTEN for each in given.wider])]
-        plan = torch.tensor([len(self._args), len(values), *(number for each in described for number in each)])
-        return plan, *map(_sent, self._args), *given.names
+        plan = [len(self._args), len(values), *(number for each in described for number in each)]
+        return torch.tensor(plan, device="cpu"), *map(_sent, self._args), *given.names
 
     def saw(self, status: int, said: str, is_kept: bool, *what: Any) -> None:
         """``what``: the arguments, and the results where there are any."""
@@ -124,7 +123,7 @@ def _sent(value: Any) -> Any:
         return value
     if isinstance(value, torch.Tensor):
         return value.detach().cpu().contiguous().reshape(value.shape or (1,))
-    return torch.tensor([value], dtype=getattr(torch, _type_of(value)))
+    return torch.tensor([value], dtype=getattr(torch, _type_of(value)), device="cpu")
 
 
 def _like(value: Any, other: Any) -> Any:
