@@ -53,7 +53,7 @@ def main() -> int:
                 continue
             kind, text = verdict(script, promise)
             wanted = script.verdict_of(promise)
-            if wanted != "either" and not (kind == "wrong" and wanted == "unseen"):
+            if wanted not in ("either", kind) and not (kind == "wrong" and wanted == "unseen"):
                 found.setdefault(script.name, {})[promise] = kind
             counts[promise, kind] += 1
             mark = " " if options.product or wanted == kind else "!"
