@@ -84,9 +84,12 @@ class Driven:
         self._given = given
         values = [] if isinstance(given.values, Raised) else given.values
         # a tensor without axes that is read arrives as a number
-        is_written = [changed or not getattr(each, "ndim", 1) for each, changed in zip(self._args, given.changed)]
-        described = [_description(*each) for each in zip(self._args, [WRITTEN if each else READ for each in is_written])]
-        described += [_description(*each) for each in zip(values, [WIDER if each else WRITTEN for each in given.wider])]
+        ways = [
+            WRITTEN if changed or not getattr(each, "ndim", 1) else READ
+            for each, changed in zip(self._args, given.changed)
+        ]
+        ways += [WIDER if each else WRITTEN for each in given.wider]
+        described = list(map(_description, [*self._args, *values], ways))
         plan = [len(self._args), len(values), *(number for each in described for number in each)]
         return torch.tensor(plan, device="cpu"), *map(_sent, self._args), *given.names
 

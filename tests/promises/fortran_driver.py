@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Promises: a Fortran program calls a script with arrays, sections of arrays, or tensors in scopes, on one rank or two."""
+"""Promises: a Fortran program calls a script with arrays, sections of arrays, or tensors in scopes, on one rank or two.
+
+The programs are play.f90 and play_ranks.f90. The script has functions of driven.py beside its own.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ import operator
 import os
 import pickle
 import select
+import signal
 import subprocess
 import tempfile
 import time
@@ -59,15 +63,18 @@ class Session:
             os.mkfifo(name)
         # for both, so that none waits for the other end
         self._pipes = [tuple(os.open(name, os.O_RDWR) for name in pair) for pair in names]
-        self._log = open(folder / "log", "w+")
+        self._log = folder / "log"
         variables = {name: value for name, value in os.environ.items() if name not in ("VIRTUAL_ENV", "PYTHONPATH")}
-        self._process = subprocess.Popen(
-            [*command, str(folder)],
-            stdin=subprocess.DEVNULL,
-            stdout=self._log,
-            stderr=self._log,
-            env={**variables, **MPI_ENVIRONMENT, "OMP_NUM_THREADS": "1", "OMPI_MCA_mpi_yield_when_idle": "1"},
-        )
+        variables |= {**MPI_ENVIRONMENT, "OMP_NUM_THREADS": "1", "OMPI_MCA_mpi_yield_when_idle": "1"}
+        with self._log.open("w") as log:
+            self._process = subprocess.Popen(
+                [*command, str(folder)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=variables,
+                start_new_session=True,
+            )
 
     def ask(self, *words: str) -> list[str]:
         """The answers of the ranks, empty where all went well. Ended where one gives none in time."""
@@ -80,8 +87,7 @@ class Session:
         while not found.endswith(b"\n"):
             if self._process.poll() is not None or time.monotonic() > latest:
                 self.end()
-                self._log.seek(0)
-                raise Ended(f"the program ended with {self._process.returncode}: {self._log.read()[-500:]}")
+                raise Ended(f"the program ended with {self._process.returncode}: {self._log.read_text()[-500:]}")
             if select.select([pipe], [], [], 0.2)[0]:
                 found += os.read(pipe, 4096)
         return found.decode().strip()
@@ -93,17 +99,15 @@ class Session:
         try:
             self._process.wait(10)
         except subprocess.TimeoutExpired:
-            self._process.kill()
+            os.killpg(self._process.pid, signal.SIGTERM)
             self._process.wait()
 
 
 @functools.cache
 def _session(ranks: int) -> Session:
     folder = build() / "tests" / "promises"
-    command = [str(folder / "play")]
-    if ranks > 1:
-        command = [_variable("MPIEXEC_EXECUTABLE"), _variable("MPIEXEC_NUMPROC_FLAG"), str(ranks), f"{command[0]}_ranks"]
-    made = Session(command, ranks)
+    start = [_variable("MPIEXEC_EXECUTABLE"), _variable("MPIEXEC_NUMPROC_FLAG"), str(ranks)]
+    made = Session([str(folder / "play")] if ranks == 1 else [*start, str(folder / "play_ranks")], ranks)
     atexit.register(made.end)
     return made
 
@@ -140,7 +144,7 @@ def on_device(script: Script, plain: Numbers) -> Verdict:
 
 
 def on_ranks(script: Script, plain: Numbers, *, per: str) -> Verdict:
-    """Two ranks call with numbers of their own. A rank has met other scripts before: what differs is called once more."""
+    """Two ranks call with numbers of their own. They have met other scripts: what differs is called once more."""
     found = _driven(script, plain, 2, (per,), "cpu")
     if found.kind == script.verdict_of(next(name for name, each in _PER.items() if each == per)):
         return found
@@ -150,7 +154,8 @@ def on_ranks(script: Script, plain: Numbers, *, per: str) -> Verdict:
 
 
 def _driven(script: Script, plain: Numbers, ranks: int, words: tuple[str, ...], device: str) -> Verdict:
-    expected = [_expected(script, plain.varied, rank, device, words[0] == "sections") for rank in range(ranks)]
+    is_section = words[0] == "sections"
+    expected = [_expected(script, plain.varied, rank, device, is_section) for rank in range(ranks)]
     with files_of(script) as folder:
         path = Path(folder, "model.py")
         path.write_text(_text(script, device))

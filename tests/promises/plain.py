@@ -237,12 +237,12 @@ def calls_of(
     ``first``, ``last``: calls before and from there on are made elsewhere.
     """
     result = None
-    with contextlib.closing(turns_of(module, script, varied, changes, first, last)) as turns:
-        with contextlib.suppress(StopIteration):
-            while True:
-                args = turns.send(result)
-                result = result_of(module, args)
-                yield args, result
+    turns = turns_of(module, script, varied, changes, first, last)
+    with contextlib.closing(turns), contextlib.suppress(StopIteration):
+        while True:
+            args = turns.send(result)
+            result = result_of(module, args)
+            yield args, result
 
 
 def result_of(module: dict[str, Any], args: tuple) -> Any:

@@ -1,6 +1,7 @@
 ! SPDX-License-Identifier: MIT
 !> Scripts of the corpus in processes of their own: play FOLDER reads lines "FORM FILE DEVICE" of the pipe
-!> FOLDER/commands0, and answers each in FOLDER/answers0. A process is forked for each line, with torch imported by FOLDER/warm.py.
+!> FOLDER/commands0, and answers each in FOLDER/answers0. A process is forked for each line; FOLDER/warm.py has imported
+!> torch before.
 module where_it_computes
    use ftn_pytorch
    implicit none

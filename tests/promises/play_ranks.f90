@@ -1,6 +1,6 @@
 ! SPDX-License-Identifier: MIT
-!> Scripts of the corpus on ranks, one after the other: mpirun -n 2 play_ranks FOLDER reads lines "PER FILE" of the pipes
-!> FOLDER/commands0 and FOLDER/commands1, and answers in FOLDER/answers0 and FOLDER/answers1.
+!> Scripts of the corpus on ranks, one after the other: mpirun -n 2 play_ranks FOLDER reads lines "PER FILE DEVICE" of
+!> the pipes FOLDER/commands0 and FOLDER/commands1, and answers in FOLDER/answers0 and FOLDER/answers1.
 module who_loads
    use ftn_pytorch
    use mpi_f08

@@ -58,8 +58,8 @@ class Script(NamedTuple):
     def can_be_asked(self, promise: str) -> bool:
         """Whether two runs of the script give the same numbers; if not, it must not be recorded.
 
-        From Fortran: whether a program has such arguments, each in memory of its own, and does nothing with results that
-        only Python can. The process of a node imports torch for each script, so it gets one of sixteen.
+        From Fortran: whether a program has such arguments, each in memory of its own, and does nothing with results
+        that only Python can. The process of a node imports torch for each script, so it gets one of sixteen.
         """
         if promise in OF_FORTRAN and not has_arguments_of_fortran(self.text):
             return False
