@@ -72,8 +72,8 @@ class Script(NamedTuple):
 
         What a recording does not see, it does not see where Fortran calls.
         """
-        recorded = self.expected.get("recorded", "same") if promise in OF_FORTRAN else "same"
-        return self.expected.get(promise, recorded if recorded in ("unseen", "wrong") else "same")
+        recorded = {self.expected.get(each) for each in ("recorded", "recorded-late") if promise in OF_FORTRAN}
+        return self.expected.get(promise, next((each for each in ("unseen", "wrong") if each in recorded), "same"))
 
 
 @functools.cache

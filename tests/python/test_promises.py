@@ -134,3 +134,22 @@ def test_what_is_wrong_is_seen():
         kind, why = recorded(script, Numbers(script), first)
         assert kind == "wrong" and why.startswith(f"call 1: {what}"), why
         assert recorded(script, Numbers(script)).kind != "wrong"
+
+
+@pytest.mark.parametrize(
+    ("form", "step", "what"),
+    [
+        ("arrays", "return x * 2 if 'ftn_next' in globals() else x", "result"),
+        ("arrays", "raise ValueError('there' if 'ftn_next' in globals() else 'here')", "ValueError: here is 9"),
+        ("arrays", "x.mul_(3 if 'ftn_next' in globals() else 2)", "arguments"),
+        ("arrays", "net.weight.data.add_(int('ftn_next' in globals()))", "net.weight at the end"),
+        ("tensors", "return (x, x * 2 if 'ftn_next' in globals() else x)", "result"),
+        ("sections", "x.mul_(2)\n    if 'ftn_next' in globals(): x.as_strided((3,), (1,))[1] = 5", "elements around"),
+    ],
+)
+def test_what_is_wrong_in_fortran_is_seen(form, step, what):
+    if why := obstacle(form):
+        pytest.skip(why)
+    script = Script(what, f"net = nn.Linear(3, 1)\ndef step(x):\n    {step}\n", {}, 2)
+    kind, text = PROMISES[form][0](script, Numbers(script))
+    assert kind == "wrong" and what in text, text
