@@ -223,8 +223,8 @@ def _given(result: Any, changed: list[bool]) -> Given:
         return Given([], result, [], changed)
     try:
         names, values = unpack(result)
-    except FtnPytorchError:  # which the library must say, too
-        return Given([], [], [], changed)
+    except FtnPytorchError:  # which the library must say, too, where something is asked for
+        return Given([""], [torch.zeros(1)], [False], changed)
     made = [each if isinstance(each, (str, bool, int, float, complex)) else _held(each) for each in values]
     wider = [getattr(one, "dtype", None) is not getattr(each, "dtype", None) for one, each in zip(made, values)]
     return Given([*(names or [""] * len(made))], made, wider, changed)
