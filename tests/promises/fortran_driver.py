@@ -224,7 +224,7 @@ def _given(result: Any, changed: list[bool]) -> Given:
     try:
         names, values = unpack(result)
     except FtnPytorchError:  # which the library must say, too, where something is asked for
-        return Given([""], [torch.zeros(1)], [False], changed)
+        return Given([""], [torch.zeros(1, device="cpu")], [False], changed)
     made = [each if isinstance(each, (str, bool, int, float, complex)) else _held(each) for each in values]
     wider = [getattr(one, "dtype", None) is not getattr(each, "dtype", None) for one, each in zip(made, values)]
     return Given([*(names or [""] * len(made))], made, wider, changed)
@@ -232,7 +232,9 @@ def _given(result: Any, changed: list[bool]) -> Given:
 
 def _held(value: Any) -> torch.Tensor:
     """A copy in a type that Fortran has."""
-    found = torch.as_tensor(to_host(value, True)).detach().clone()
+    host = to_host(value, True)
+    # a script may have set another device for what is made
+    found = (host if isinstance(host, torch.Tensor) else torch.as_tensor(host, device="cpu")).detach().clone()
     return found.short() if found.dtype == torch.uint8 else found
 
 
