@@ -27,7 +27,7 @@ SEED = int(os.environ.get("FTN_PYTORCH_TEST_SEED") or 0)
 MOST = int(os.environ.get("FTN_PYTORCH_TEST_ATTACK") or 30)
 # How many scripts are run for a promise by `make test`
 CHOSEN = {"recorded": 90, "recorded-late": 25, "restarted": 30, "saved": 40, "background": 12}
-CHOSEN |= {"arrays": 20, "sections": 15, "tensors": 15, "ranks": 5, "node": 1, "device": 60}
+CHOSEN |= {"arrays": 16, "sections": 12, "tensors": 12, "ranks": 4, "node": 1, "device": 60}
 pytestmark = pytest.mark.usefixtures("extension")
 
 
