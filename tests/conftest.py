@@ -1,19 +1,17 @@
 # SPDX-License-Identifier: MIT
 """What the Python tests of all folders share."""
 
-import os
 import subprocess
 from pathlib import Path
 
 import pytest
-
-ROOT = Path(__file__).resolve().parents[1]
+from build_tree import build_folder, cmake_cache
 
 
 @pytest.fixture(scope="session")
 def build_dir() -> Path:
     """Build tree with programs to run: FTN_PYTORCH_BUILD_DIR, or that of the preset dev."""
-    folder = Path(os.environ.get("FTN_PYTORCH_BUILD_DIR", ROOT / "build" / "dev"))
+    folder = build_folder()
     if not (folder / "CMakeCache.txt").is_file():
         pytest.fail(f"{folder} is no build tree: build the preset dev, or set FTN_PYTORCH_BUILD_DIR")
     return folder
@@ -22,9 +20,7 @@ def build_dir() -> Path:
 @pytest.fixture(scope="session")
 def cache(build_dir: Path) -> dict[str, str]:
     """Variables of CMakeCache.txt."""
-    lines = (build_dir / "CMakeCache.txt").read_text().splitlines()
-    entries = (line.partition("=") for line in lines if "=" in line and not line.startswith(("#", "//")))
-    return {name.partition(":")[0]: value for name, _, value in entries}
+    return cmake_cache(build_dir)
 
 
 @pytest.fixture(scope="session")

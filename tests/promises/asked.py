@@ -24,8 +24,8 @@ PROMISES = {
     "arrays": (functools.partial(driven, form="arrays"), "early"),
     "sections": (functools.partial(driven, form="sections"), "early"),
     "tensors": (functools.partial(driven, form="tensors"), "early"),
-    "ranks": (functools.partial(on_ranks, per="rank"), "early"),
-    "node": (functools.partial(on_ranks, per="node"), "early"),
+    "ranks": (functools.partial(on_ranks, promise="ranks"), "early"),
+    "node": (functools.partial(on_ranks, promise="node"), "early"),
     "device": (on_device, "early"),
 }
 

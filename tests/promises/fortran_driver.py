@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from build_tree import build_folder, cmake_cache
 from mpi_environment import MPI_ENVIRONMENT
 
 from ftn_pytorch.errors import FtnPytorchError
@@ -105,29 +106,22 @@ class Session:
 
 @functools.cache
 def _session(ranks: int) -> Session:
-    folder = build() / "tests" / "promises"
-    start = [_variable("MPIEXEC_EXECUTABLE"), _variable("MPIEXEC_NUMPROC_FLAG"), str(ranks)]
-    made = Session([str(folder / "play")] if ranks == 1 else [*start, str(folder / "play_ranks")], ranks)
+    folder = build_folder().resolve() / "tests" / "promises"
+    command = [str(folder / "play")]
+    if ranks > 1:
+        cache = cmake_cache(build_folder())
+        command = [cache["MPIEXEC_EXECUTABLE"], cache["MPIEXEC_NUMPROC_FLAG"], str(ranks), str(folder / "play_ranks")]
+    made = Session(command, ranks)
     atexit.register(made.end)
     return made
-
-
-def build() -> Path:
-    """That of the tests."""
-    return Path(os.environ.get("FTN_PYTORCH_BUILD_DIR", TESTS.parent / "build" / "dev")).resolve()
 
 
 def obstacle(promise: str) -> str:
     """Why this build, or this machine, cannot be asked."""
     program = "play_ranks" if promise in _PER else "play"
-    if not (build() / "tests" / "promises" / program).exists():
+    if not (build_folder() / "tests" / "promises" / program).exists():
         return f"the build has no {program}"
     return "needs cuda" if promise == "device" and not torch.cuda.is_available() else ""
-
-
-def _variable(name: str) -> str:
-    lines = (build() / "CMakeCache.txt").read_text().splitlines()
-    return next(line.partition("=")[2] for line in lines if line.startswith(f"{name}:"))
 
 
 _PER = {"ranks": "rank", "node": "node"}
@@ -143,14 +137,14 @@ def on_device(script: Script, plain: Numbers) -> Verdict:
     return _driven(script, plain, 1, ("arrays",), "cuda")
 
 
-def on_ranks(script: Script, plain: Numbers, *, per: str) -> Verdict:
+def on_ranks(script: Script, plain: Numbers, *, promise: str) -> Verdict:
     """Two ranks call with numbers of their own. They have met other scripts: what differs is called once more."""
-    found = _driven(script, plain, 2, (per,), "cpu")
-    if script.verdict_of(next(name for name, each in _PER.items() if each == per)) in (found.kind, "unseen"):
+    found = _driven(script, plain, 2, (_PER[promise],), "cpu")
+    if script.verdict_of(promise) in (found.kind, "unseen"):
         return found
     _session(2).end()
     _session.cache_clear()
-    return _driven(script, plain, 2, (per,), "cpu")
+    return _driven(script, plain, 2, (_PER[promise],), "cpu")
 
 
 def _driven(script: Script, plain: Numbers, ranks: int, words: tuple[str, ...], device: str) -> Verdict:

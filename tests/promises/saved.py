@@ -10,12 +10,12 @@ import atexit
 import copy
 import functools
 import glob
-import os
 import warnings
 from pathlib import Path
 from typing import Any
 
 import torch
+from build_tree import build_folder
 
 import ftn_pytorch
 
@@ -77,14 +77,9 @@ def again_from_files(watcher: Watcher, folder: Path) -> None:
 @functools.cache
 def program() -> Program:
     """A process without Python that lasts for all scripts."""
-    made = Program(build())
+    made = Program(build_folder())
     atexit.register(made.end)
     return made
-
-
-def build() -> Path:
-    """That of the tests."""
-    return Path(os.environ.get("FTN_PYTORCH_BUILD_DIR", Path(__file__).parents[2] / "build" / "dev"))
 
 
 def in_python(run: Run) -> None:

@@ -140,7 +140,7 @@ def _is_filled(cell: Any) -> bool:
 def _bits(tensor: torch.Tensor) -> tuple:
     one = tensor.detach().cpu().resolve_conj().resolve_neg()
     one = one.to_dense() if one.layout is not torch.strided else one
-    number = one.contiguous().reshape(-1).clone().cpu()  # memory that NumPy has seen cannot be resized
+    number = one.contiguous().reshape(-1).clone()  # memory that NumPy has seen cannot be resized
     return str(tensor.dtype), tuple(tensor.shape), number.view(torch.uint8).numpy().tobytes() if one.numel() else b""
 
 

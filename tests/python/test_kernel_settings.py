@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Settings of torch in saved recordings: those of the script, during calls of the file, and never beside them."""
 
-import os
 import re
 from pathlib import Path
 
@@ -9,6 +8,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from build_tree import build_folder  # noqa: E402
 from promises.program_without_python import Program  # noqa: E402
 
 from ftn_pytorch import load_recording, recorded, save_recording  # noqa: E402
@@ -86,7 +86,7 @@ def test_files_of_an_earlier_version_say_the_same_with_fewer_settings(older, con
 
 
 def test_without_python_one_file_does_not_change_the_numbers_of_another(tmp_path):
-    build = Path(os.environ.get("FTN_PYTORCH_BUILD_DIR", Path(__file__).parents[2] / "build" / "dev"))
+    build = build_folder()
     if not next(build.glob("lib*/libftn_pytorch_direct.so"), None):
         pytest.skip("there is no build with a direct path")
     files = []

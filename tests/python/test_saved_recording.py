@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Saved recordings: a script, its file, and the script again give what the script alone gives; and what is refused."""
 
-import os
-from pathlib import Path
-
 import pytest
 
 import program
@@ -14,6 +11,7 @@ from ftn_pytorch.opening import open_runner
 
 torch = pytest.importorskip("torch")
 
+from build_tree import build_folder  # noqa: E402
 from promises.program_without_python import Program  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("extension")
@@ -205,7 +203,7 @@ def test_fortran_sees_it_through_python(file):
 
 
 def test_states_of_other_ranks_are_passed_over_and_not_written_again(recorded, tmp_path, file):
-    build = Path(os.environ.get("FTN_PYTORCH_BUILD_DIR", Path(__file__).parents[2] / "build" / "dev"))
+    build = build_folder()
     if not next(build.glob("lib*/libftn_pytorch_direct.so"), None):
         pytest.skip("there is no build with a direct path")
     runner, _, _ = recorded()
