@@ -191,7 +191,7 @@ def _names(code: list) -> set[str]:
 
 def with_verdicts(found: dict[str, dict[str, str]]) -> None:
     """Write what a run has found, by name and promise, into the headers of the corpus."""
-    corpus.cache_clear()
+    known = corpus()
     for path in sorted(FOLDER.glob("*.txt")):
         head, *parts = path.read_text().rstrip("\n").split("\n### ")
         of_all = _header(head)
@@ -200,12 +200,13 @@ def with_verdicts(found: dict[str, dict[str, str]]) -> None:
             name, _, body = part.partition("\n")
             if name in found:
                 own = {word: value for word, value in _header(body).items() if word in _OWN}
-                kinds = _kinds(corpus()[name].expected | found[name])
+                kinds = _kinds(known[name].expected | found[name])
                 lines = re.sub(r"^#: .*\n?", "", body, flags=re.MULTILINE)
                 words = [f"{word}={value}" for word, value in (own | kinds).items() if of_all.get(word) != value]
                 body = (f"#: {' '.join(words)}\n" if words else "") + lines
             made.append(f"{name}\n{body}" if body else name)
         path.write_text("\n### ".join(made) + "\n")
+    corpus.cache_clear()
 
 
 def _kinds(verdicts: dict[str, str]) -> dict[str, str]:
