@@ -56,6 +56,7 @@ def background(script: Script, plain: Numbers) -> Verdict:
 def told(module: dict[str, Any], call: int, kept: list[Any]) -> float:
     """In the process beside: make the next call of a script."""
     if not kept:
+        kept_settings().__enter__()
         calls, has_input, varied = module["_script"]
         kept.append(calls_of(module, Script("", "", {}, calls, has_input), varied))
     _, result = next(kept[0])

@@ -171,7 +171,10 @@ def as_it_is(function: Any = None, **options: Any) -> Any:
 
 
 class kept_settings:
-    """Puts back what a script may change in the process. ``folder``: that of its modules."""
+    """Puts back what a script may change in the process. ``folder``: that of its modules.
+
+    Kernels may add up in another order with more threads, so all processes that are compared have one.
+    """
 
     def __init__(self, folder: str = FOLDER) -> None:
         self._folder = folder
@@ -181,6 +184,7 @@ class kept_settings:
         self._random = (torch.get_rng_state(), random.getstate(), numpy.random.get_state())
         self._dtype, self._threads = torch.get_default_dtype(), torch.get_num_threads()
         self._grad = torch.is_grad_enabled()
+        torch.set_num_threads(1)
 
     def __exit__(self, *failure: Any) -> None:
         for name in set(sys.modules) - self._modules:

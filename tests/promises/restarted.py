@@ -16,7 +16,7 @@ import ftn_pytorch.checkpoint.script  # noqa: F401  (so that the server has it)
 import program
 from ftn_pytorch import errors
 
-from .plain import Numbers, Seen, calls_of, files_of, seed, text_of_file
+from .plain import Numbers, Seen, calls_of, files_of, kept_settings, seed, text_of_file
 from .scripts import Script
 from .state import difference, state_of, tensors_of
 from .verdicts import REFUSED, SAME, WRONG, Verdict
@@ -62,6 +62,7 @@ def calls(folder: str) -> None:
     seen: Any = []
     stage = "load"
     warnings.simplefilter("ignore")
+    kept_settings().__enter__()
     try:
         if first:  # what the process was doing before
             seed()

@@ -36,8 +36,6 @@ def saved(script: Script, _: Numbers) -> Verdict:
     """Each function is saved as soon as it is ready, and four times at most."""
     with kept_settings(), files_of(script) as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        # kernels may add up in another order with more threads, and the process without Python has as many
-        torch.set_num_threads(1)
         watcher = Watcher(Path(folder, "files"))
         with watcher:
             _call(script, folder)

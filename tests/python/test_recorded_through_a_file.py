@@ -10,6 +10,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from build_tree import build_folder  # noqa: E402
 from promises import saved  # noqa: E402
 from promises.through_a_file import Watcher  # noqa: E402
 
@@ -29,7 +30,7 @@ UNSAVABLE = {
 
 @pytest.fixture(scope="module", autouse=True)
 def build_with_direct_path():
-    if not next(saved.build().glob("lib*/libftn_pytorch_direct.so"), None):
+    if not next(build_folder().glob("lib*/libftn_pytorch_direct.so"), None):
         pytest.skip("there is no build with a direct path")
 
 
