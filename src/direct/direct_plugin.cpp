@@ -11,6 +11,7 @@
 
 #include "base/error.hpp"
 #include "base/paths.hpp"
+#include "base/program_libraries.hpp"
 #include "base/threads.hpp"
 #include "python/environment.hpp"
 #include "python/own_parts.hpp"
@@ -67,7 +68,7 @@ const fpt_direct_table& open_plugin() {
   if (!obstacle.empty()) fail(direct_torch().folder.empty() ? FPT_ERR_IMPORT : FPT_ERR_VERSION, obstacle);
   const std::string file = plugin().file.string();
   // for the life of the process: torch registers itself in many places
-  void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE | own_names_first());
   if (!library) fail(FPT_ERR_IMPORT, "the direct path could not be loaded: ", dlerror());
   const auto get = reinterpret_cast<decltype(&fpt_direct_table_get)>(dlsym(library, FPT_DIRECT_SYMBOL));
   const fpt_direct_table* table = get ? get() : nullptr;

@@ -18,6 +18,7 @@
 
 #include "base/paths.hpp"
 #include "base/per_thread.hpp"
+#include "base/program_libraries.hpp"
 #include "base/rank.hpp"
 #include "base/threads.hpp"
 #include "base/visit.hpp"
@@ -182,9 +183,16 @@ void require_version_of_package() {
          module.attr("__file__").cast<std::string>(), ", and this library is ", FPT_VERSION, ": install both together");
 }
 
+/// Extension modules bring libraries of their own. A Python of the program opens them as the program wants.
+void let_modules_take_their_own_names() {
+  const py::module_ sys = py::module_::import("sys");
+  sys.attr("setdlopenflags")(sys.attr("getdlopenflags")().cast<int>() | own_names_first());
+}
+
 /// With the lock held: our Python package, and what it does at the start.
 void prepare(const InterpreterInfo& info) {
   try {
+    if (!info.adopted) let_modules_take_their_own_names();
     const std::string folder = python_package_folder();
     if (!folder.empty()) {
       py::list path = py::module_::import("sys").attr("path");

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: MIT
+#include "base/program_libraries.hpp"
+
+#include <dlfcn.h>
+#include <link.h>
+
+#include <cstring>
+#include <new>
+#include <string_view>
+
+#include "base/error.hpp"
+#include "base/paths.hpp"
+#include "base/switches.hpp"
+
+namespace fpt {
+namespace {
+
+/// A library that is loaded; the handle stays open, as the library does.
+void* loaded(const char* file) { return dlopen(file, RTLD_LAZY | RTLD_NOLOAD); }
+
+/// What libraries find that do not take their own names first. Not RTLD_DEFAULT, which also looks into what was opened
+/// together with this library and nobody else sees.
+void* program_scope() {
+  static void* const scope = dlopen(nullptr, RTLD_LAZY);
+  return scope;
+}
+
+/// The C++ library, and with it the C library.
+void* standard_library() {
+  static void* const library = loaded("libstdc++.so.6");
+  return library;
+}
+
+#if defined(__GLIBC__) && defined(RTLD_DEEPBIND)
+
+constexpr int own_first = RTLD_DEEPBIND;
+
+#if defined(__x86_64__)
+constexpr auto copied_object = R_X86_64_COPY;
+#elif defined(__aarch64__)
+constexpr auto copied_object = R_AARCH64_COPY;
+#elif defined(__powerpc64__)
+constexpr auto copied_object = R_PPC64_COPY;
+#else
+constexpr auto copied_object = -1;
+#endif
+
+using Dynamic = ElfW(Dyn);
+using Relocation = ElfW(Rela);
+using Symbol = ElfW(Sym);
+
+ElfW(Addr) entry(const link_map& map, ElfW(Sxword) tag) {
+  for (const Dynamic* each = map.l_ld; each->d_tag != DT_NULL; ++each)
+    if (each->d_tag == tag) return each->d_un.d_ptr;
+  return 0;
+}
+
+/// Whether memory of a library cannot change once it has been loaded: a table of functions, the description of a type.
+bool is_constant(const void* object) {
+  struct Asked {
+    ElfW(Addr) address;
+    bool is_constant;
+  } asked{reinterpret_cast<ElfW(Addr)>(object), false};
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, std::size_t, void* result) {
+        Asked& found = *static_cast<Asked*>(result);
+        bool is_here = false, is_protected = false;
+        for (int i = 0; i < info->dlpi_phnum; ++i) {
+          const ElfW(Phdr)& part = info->dlpi_phdr[i];
+          if (found.address - (info->dlpi_addr + part.p_vaddr) >= part.p_memsz) continue;
+          if (part.p_type == PT_LOAD) {
+            is_here = true;
+            is_protected = is_protected || !(part.p_flags & PF_W);
+          }
+          is_protected = is_protected || part.p_type == PT_GNU_RELRO;
+        }
+        found.is_constant = is_here && is_protected;
+        return static_cast<int>(is_here);
+      },
+      &asked);
+  return asked.is_constant;
+}
+
+/// A variable of the C or C++ library that lives in the program, because code that is not position independent uses it
+/// (std::cout, environ): the library keeps it there, and what takes names of the library first would see another one.
+/// Empty if there is none.
+std::string moved_variable() {
+  link_map* map = nullptr;
+  if (dlinfo(program_scope(), RTLD_DI_LINKMAP, &map) != 0 || !map || !map->l_ld) return {};
+  const auto* const symbols = reinterpret_cast<const Symbol*>(entry(*map, DT_SYMTAB));
+  const auto* const names = reinterpret_cast<const char*>(entry(*map, DT_STRTAB));
+  const auto* const relocations = reinterpret_cast<const Relocation*>(entry(*map, DT_RELA));
+  if (!symbols || !names || !relocations) return {};
+  for (std::size_t i = 0; i < entry(*map, DT_RELASZ) / sizeof(Relocation); ++i) {
+    if (static_cast<int>(relocations[i].r_info & 0xffffffff) != copied_object) continue;
+    const Symbol& symbol = symbols[relocations[i].r_info >> 32];
+    const char* const name = names + symbol.st_name;
+    const void* const original = dlsym(standard_library(), name);
+    if (!original || is_constant(original)) continue;
+    // stderr and the like: both point to the same, as long as the program leaves them as they are
+    const auto* const copy = reinterpret_cast<const void*>(map->l_addr + symbol.st_value);
+    if (symbol.st_size > sizeof(void*) || std::memcmp(copy, original, symbol.st_size) != 0) return name;
+  }
+  return {};
+}
+
+/// Who else than the C and C++ library gives memory: libraries that take names of their own first would free by one
+/// what the other has given. Sanitizers do so, too. Empty if nobody does.
+std::string owner_of_memory() {
+  for (const char* name : {"malloc", "free", "_Znwm", "_ZdlPv"}) {
+    const void* const found = dlsym(program_scope(), name);
+    if (found && found != dlsym(standard_library(), name))
+      return concat(name[0] == '_' ? "operator new" : "malloc", " of this program is that of ", object_file_of(found));
+  }
+  return {};
+}
+
+std::string obstacle() {
+  if (is_switched_off("FTN_PYTORCH_DEEPBIND")) return "FTN_PYTORCH_DEEPBIND is 0";
+  if (!standard_library()) return "the program has another C++ library than libstdc++.so.6";
+  const std::string owner = owner_of_memory();
+  if (!owner.empty()) return owner;
+  const std::string variable = moved_variable();
+  return variable.empty() ? variable : concat("the program has ", variable, " of the C++ library in its own memory");
+}
+
+#else
+
+std::string obstacle() { return "the loader of this system has no RTLD_DEEPBIND"; }
+constexpr int own_first = 0;
+
+#endif
+
+}  // namespace
+
+const std::string& obstacle_to_own_names() {
+  static const std::string& found = *new std::string(obstacle());
+  return found;
+}
+
+int own_names_first() { return obstacle_to_own_names().empty() ? own_first : 0; }
+
+}  // namespace fpt
