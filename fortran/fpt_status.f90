@@ -80,6 +80,8 @@ module fpt_status
    integer, parameter, public :: FTN_PYTORCH_ERR_CORRUPT = 30
    !> Another process, or another rank, writes that file or folder
    integer, parameter, public :: FTN_PYTORCH_ERR_LOCKED = 31
+   !> A library of the program takes the place of one that torch or a module of Python brings
+   integer, parameter, public :: FTN_PYTORCH_ERR_LIBRARY = 32
 
    ! Failures that only the Fortran side can see are negative on their way to get_last_error, which knows their texts;
    ! all others have theirs in the C library.

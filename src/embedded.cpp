@@ -4,12 +4,14 @@
 
 #include "base/error.hpp"
 #include "base/file_lock.hpp"
+#include "base/program_libraries.hpp"
 #include "ftn_pytorch.h"
 #include "node/node_worker.hpp"
 #include "observe/log.hpp"
 #include "python/interpreter.hpp"
 #include "python/lock_keeper.hpp"
 #include "torch/framework.hpp"
+#include "torch/torch_location.hpp"
 #include "values/procedure_calls.hpp"
 
 namespace py = pybind11;
@@ -77,6 +79,33 @@ PyObject* make_module() {
       },
       py::arg("address"), py::arg("count"), py::arg("dtype"), py::arg("largest"), py::arg("purpose"),
       "In a process that works for a rank: replace numbers by their sums over the ranks, or by the largest ones.");
+  module.def("own_names_first", &fpt::own_names_first, "RTLD_DEEPBIND where modules can be opened so, else 0.");
+  module.def(
+      "shares_names", [] { return !fpt::functions_of_torch().empty() || !fpt::functions_of_modules().empty(); },
+      "Whether the program has functions under names that torch or modules have.");
+  module.def(
+      "program_libraries",
+      [] {
+        py::dict found;
+        found["obstacle"] = fpt::obstacle_to_own_names();
+        for (const char* which : {"torch", "modules"}) {
+          py::dict functions;
+          const bool is_of_torch = std::string(which) == "torch";
+          for (const auto& each : is_of_torch ? fpt::functions_of_torch() : fpt::functions_of_modules())
+            functions[each.name] = each.file;
+          found[which] = functions;
+        }
+        return found;
+      },
+      "Why modules do not take their own names first, and the functions that the program has under names of theirs.");
+  module.def(
+      "require_usable_blas",
+      [](const std::string& why) {
+        if (fpt::loaded_torch().folder.empty()) fpt::require_usable_blas(why);
+      },
+      py::arg("why"), "Before torch is imported: LIBRARY where it could not compute by the BLAS of the program.");
+  module.def("fail_for_numbers", &fpt::fail_for_numbers, py::arg("function"), py::arg("why"),
+             "LIBRARY for a function of torch whose numbers are wrong.");
   py::module_::import("sys").attr("modules")["_ftn_pytorch"] = module;
   return module.release().ptr();
 }

@@ -95,7 +95,8 @@ enum {
   FPT_ERR_INTERNAL = 28,       /**< defect of this library; please report */
   FPT_ERR_NO_CHECKPOINT = 29,  /**< nothing to restore: no such file or folder, or none of that step in it */
   FPT_ERR_CORRUPT = 30,        /**< checkpoint that is damaged or cut off */
-  FPT_ERR_LOCKED = 31          /**< another process, or another rank, writes that file or folder */
+  FPT_ERR_LOCKED = 31,         /**< another process, or another rank, writes that file or folder */
+  FPT_ERR_LIBRARY = 32         /**< a library of the program takes the place of one that torch or a module brings */
 };
 
 /** Element types. Values are part of the contract with the Fortran modules. */

@@ -62,6 +62,11 @@ def on_start(info: dict[str, str]) -> None:
     """Called once after the interpreter was started or adopted; ``info["adopted"]`` is "1" or "0"."""
     process.start(info)
     variables.tell_unknown()
+    library = process.host()
+    if library is not None and library.shares_names():
+        from .system import program_libraries
+
+        program_libraries.watch()
 
 
 def _recorder() -> Recorder | None:

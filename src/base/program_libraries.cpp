@@ -4,16 +4,22 @@
 #include <dlfcn.h>
 #include <link.h>
 
+#include <cstdlib>
 #include <cstring>
-#include <new>
+#include <set>
 #include <string_view>
+#include <utility>
 
+#include "base/blas_trial.hpp"
 #include "base/error.hpp"
 #include "base/paths.hpp"
 #include "base/switches.hpp"
 
 namespace fpt {
 namespace {
+
+constexpr const char* ways_out =
+    ". Load with per=\"node\", or link the program with a static BLAS or one with other names";
 
 /// A library that is loaded; the handle stays open, as the library does.
 void* loaded(const char* file) { return dlopen(file, RTLD_LAZY | RTLD_NOLOAD); }
@@ -115,13 +121,27 @@ std::string owner_of_memory() {
   return {};
 }
 
+/// The program's OpenMP does the parallel regions of torch, too, unless torch takes its own: two would compete for
+/// cores. Empty where it is the one that torch has.
+std::string other_openmp() {
+  const void* const found = dlsym(program_scope(), "GOMP_parallel");
+  const std::string file = found ? object_file_of(found) : "";
+  return file.find("libgomp") == std::string::npos ? file : std::string();
+}
+
 std::string obstacle() {
   if (is_switched_off("FTN_PYTORCH_DEEPBIND")) return "FTN_PYTORCH_DEEPBIND is 0";
   if (!standard_library()) return "the program has another C++ library than libstdc++.so.6";
   const std::string owner = owner_of_memory();
   if (!owner.empty()) return owner;
   const std::string variable = moved_variable();
-  return variable.empty() ? variable : concat("the program has ", variable, " of the C++ library in its own memory");
+  if (!variable.empty())
+    return concat(variable, " of the C library or of C++ lies in the program, which -fPIC in place of -fPIE avoids");
+  const std::string openmp = other_openmp();
+  const char* const wanted = std::getenv("FTN_PYTORCH_DEEPBIND");
+  if (!openmp.empty() && !(wanted && *wanted))
+    return concat("OpenMP of this program is that of ", openmp, ", which FTN_PYTORCH_DEEPBIND=1 accepts");
+  return {};
 }
 
 #else
@@ -131,6 +151,18 @@ constexpr int own_first = 0;
 
 #endif
 
+std::vector<ProgramFunction> found(std::initializer_list<const char*> names) {
+  std::vector<ProgramFunction> functions;
+  for (const char* name : names) {
+    void* const address = dlsym(program_scope(), name);
+    if (!address) continue;
+    std::string file = object_file_of(address);
+    // torch itself, in a program that is linked with it
+    if (file.find("/libtorch") == std::string::npos) functions.push_back({name, address, std::move(file)});
+  }
+  return functions;
+}
+
 }  // namespace
 
 const std::string& obstacle_to_own_names() {
@@ -139,5 +171,26 @@ const std::string& obstacle_to_own_names() {
 }
 
 int own_names_first() { return obstacle_to_own_names().empty() ? own_first : 0; }
+
+std::vector<ProgramFunction> functions_of_torch() {
+  return found({"sgemm_", "dgemm_", "cgemm_", "zgemm_", "sdot_", "ddot_", "cdotc_", "zdotc_", "spotrf_", "dpotrf_",
+                "cpotrf_", "zpotrf_"});
+}
+
+std::vector<ProgramFunction> functions_of_modules() { return found({"H5open", "nc_open"}); }
+
+void require_usable_blas(const std::string& why) {
+  static const std::string& wrong = *new std::string(try_blas(functions_of_torch()));
+  if (!wrong.empty()) fail(FPT_ERR_LIBRARY, wrong, ", and torch would use it in this process: ", why, ways_out);
+}
+
+void fail_for_numbers(const std::string& function, const std::string& why) {
+  std::set<std::string> files;
+  for (const ProgramFunction& each : functions_of_torch()) files.insert(each.file);
+  std::string list;
+  for (const std::string& file : files) append(list, (list.empty() ? "" : " and ") + file);
+  fail(FPT_ERR_LIBRARY, "torch.", function, " gives wrong numbers in this process, where BLAS or LAPACK are those of ",
+       list, ": ", why, ways_out);
+}
 
 }  // namespace fpt

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace fpt {
 
@@ -14,7 +15,29 @@ namespace fpt {
 int own_names_first();
 
 /// Why libraries cannot take their own names first in this process: FTN_PYTORCH_DEEPBIND is 0, or the program replaces
-/// a part of the C or C++ library, of which there must be one. Empty if nothing speaks against it.
+/// a part of what must be one for all: the C and C++ library, and OpenMP. Empty if nothing speaks against it.
 const std::string& obstacle_to_own_names();
+
+/// A function of the program that torch, or a module of Python, has under the same name.
+struct ProgramFunction {
+  const char* name;  ///< "sgemm_"
+  void* address;
+  std::string file;  ///< of the library, or of the program itself
+};
+
+/// Those of BLAS and LAPACK, which torch has, that the loader finds now.
+std::vector<ProgramFunction> functions_of_torch();
+
+/// Those of HDF5 and NetCDF, which modules of Python bring.
+std::vector<ProgramFunction> functions_of_modules();
+
+/// Before torch is opened so that it does not take its own names first: FPT_ERR_LIBRARY where it could not compute by
+/// the BLAS or LAPACK of the program. Tries that once, in a process of its own.
+/// @param why  torch does not take its own names first
+void require_usable_blas(const std::string& why);
+
+/// Where numbers of torch are wrong: FPT_ERR_LIBRARY with the files that torch may have taken functions of.
+/// @param function  of torch, whose result is wrong
+[[noreturn]] void fail_for_numbers(const std::string& function, const std::string& why);
 
 }  // namespace fpt

@@ -71,6 +71,8 @@ std::string direct_refusal() {
     direct_plugin();
     return {};
   } catch (const Error& error) {
+    // Python's torch would be given the same functions
+    if (error.status() == FPT_ERR_LIBRARY) throw;
     return error.text();
   }
 }

@@ -63,10 +63,21 @@ const Plugin& plugin() {
   return found;
 }
 
+/// By value where the program has such functions: what the loader has taken is nowhere to be read.
+void require_right_numbers(const fpt_direct_table& table) {
+  if (functions_of_torch().empty()) return;
+  const char* wrong = nullptr;
+  const fpt_status status = table.find_wrong_numbers(&wrong);
+  if (status != FPT_OK) fail(status, table.error_text());
+  if (wrong) fail_for_numbers(wrong, obstacle_to_own_names());
+}
+
 const fpt_direct_table& open_plugin() {
   const std::string obstacle = direct_obstacle();
   if (!obstacle.empty()) fail(direct_torch().folder.empty() ? FPT_ERR_IMPORT : FPT_ERR_VERSION, obstacle);
   const std::string file = plugin().file.string();
+  // where torch is there already, it has its functions, and what brought it has looked at them
+  if (!own_names_first() && loaded_torch().folder.empty()) require_usable_blas(obstacle_to_own_names());
   // for the life of the process: torch registers itself in many places
   void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE | own_names_first());
   if (!library) fail(FPT_ERR_IMPORT, "the direct path could not be loaded: ", dlerror());
@@ -81,6 +92,7 @@ const fpt_direct_table& open_plugin() {
          ": does LD_LIBRARY_PATH or LD_PRELOAD name another libtorch?");
   table->on_warning(
       [](const char* text, int64_t length) { warn(std::string(text, static_cast<std::size_t>(length))); });
+  require_right_numbers(*table);
   const int64_t threads = wanted_threads();
   if (threads != 0 && table->set_threads(threads) != FPT_OK) fail(FPT_ERR_INTERNAL, table->error_text());
   return *table;

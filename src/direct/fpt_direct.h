@@ -23,7 +23,7 @@ extern "C" {
 #endif
 
 /** Version of this header. The core refuses a plug-in of another one. */
-#define FPT_DIRECT_VERSION 13
+#define FPT_DIRECT_VERSION 14
 
 /** Kinds of files. */
 enum { FPT_DIRECT_SCRIPT = 0, FPT_DIRECT_PACKAGE = 1, FPT_DIRECT_RECORDING = 2 };
@@ -189,6 +189,8 @@ typedef struct fpt_direct_table {
   void (*on_warning)(void (*handler)(const char *text, int64_t length));
   /** Threads that torch uses for one operation. */
   fpt_status (*set_threads)(int64_t n);
+  /** The function of torch that gives wrong numbers, NULL where all are right that use a BLAS or LAPACK. */
+  fpt_status (*find_wrong_numbers)(const char **function);
 
   /** FPT_ERR_FILE, _FORMAT, _DEVICE, _VERSION. */
   fpt_status (*load)(const char *file, const fpt_direct_options *options, fpt_direct_module **module);

@@ -6,6 +6,7 @@
 #include "direct/direct_value.hpp"
 #include "plugin/answer.hpp"
 #include "plugin/model.hpp"
+#include "plugin/products.hpp"
 #include "plugin/stream.hpp"
 #include "plugin/table.hpp"
 
@@ -74,6 +75,7 @@ constexpr fpt_direct_table models = {
     [] { return last_error().c_str(); },
     set_warning_handler,
     [](int64_t n) { return guard([&] { at::set_num_threads(static_cast<int>(n)); }); },
+    [](const char** function) { return guard([&] { *function = wrong_product(); }); },
     [](const char* file, const fpt_direct_options* options, fpt_direct_module** module) {
       return guard([&] {
         Settings settings = settings_of(file, *options);

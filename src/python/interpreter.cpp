@@ -18,7 +18,6 @@
 
 #include "base/paths.hpp"
 #include "base/per_thread.hpp"
-#include "base/program_libraries.hpp"
 #include "base/rank.hpp"
 #include "base/threads.hpp"
 #include "base/visit.hpp"
@@ -163,14 +162,8 @@ void use_pack(bool is_adopted) {
   if (!file || !*file) return;
   // what such a program imports, and by which finders, is its own affair
   if (is_adopted) return log(LogLevel::info, "FTN_PYTORCH_PACK is not used: the program has started Python itself");
-  try {
-    const Ref path = text_object(file);
-    py::module_::import("ftn_pytorch.system.pack").attr("use")(py::handle(path.get()));
-  } catch (py::error_already_set& error) {
-    if (!py::hasattr(error.value(), "status")) throw;
-    fail(status_of_name(error.value().attr("status").cast<std::string>()),
-         error.value().attr("text").attr("encode")("utf-8", "backslashreplace").cast<std::string>());
-  }
+  const Ref path = text_object(file);
+  py::module_::import("ftn_pytorch.system.pack").attr("use")(py::handle(path.get()));
 }
 
 /// The package that Python imports may be another one: PYTHONPATH and path files have a say, and a Python that the
@@ -183,16 +176,9 @@ void require_version_of_package() {
          module.attr("__file__").cast<std::string>(), ", and this library is ", FPT_VERSION, ": install both together");
 }
 
-/// Extension modules bring libraries of their own. A Python of the program opens them as the program wants.
-void let_modules_take_their_own_names() {
-  const py::module_ sys = py::module_::import("sys");
-  sys.attr("setdlopenflags")(sys.attr("getdlopenflags")().cast<int>() | own_names_first());
-}
-
 /// With the lock held: our Python package, and what it does at the start.
 void prepare(const InterpreterInfo& info) {
   try {
-    if (!info.adopted) let_modules_take_their_own_names();
     const std::string folder = python_package_folder();
     if (!folder.empty()) {
       py::list path = py::module_::import("sys").attr("path");
@@ -213,6 +199,9 @@ void prepare(const InterpreterInfo& info) {
     watch_for_the_end();
     embed_module = module.release().ptr();
   } catch (py::error_already_set& error) {
+    if (py::hasattr(error.value(), "status"))
+      fail(status_of_name(error.value().attr("status").cast<std::string>()),
+           error.value().attr("text").attr("encode")("utf-8", "backslashreplace").cast<std::string>());
     fail(FPT_ERR_IMPORT, "the Python part of ftn_pytorch could not be imported by ", info.executable, ": ",
          error.what());
   }

@@ -173,7 +173,7 @@ contains
       integer, intent(inout) :: stat
       character(:), allocatable, intent(inout) :: errmsg
 
-      call expect(stat > 0 .and. stat <= FTN_PYTORCH_ERR_LOCKED, what // ": status")
+      call expect(stat > 0 .and. stat <= FTN_PYTORCH_ERR_LIBRARY, what // ": status")
       call expect(allocated(errmsg), what // ": errmsg")
       if (allocated(errmsg)) call expect(len(errmsg) > 10, what // ": reason")
       errmsg = ""

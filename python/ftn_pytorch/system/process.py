@@ -99,6 +99,10 @@ def start(info: Mapping[str, str]) -> None:
     _state.start = dict(info)
     if _state.adopted:
         return
+    library = host()
+    if library is not None:
+        # Before anything is imported from an environment: extension modules bring libraries of their own.
+        sys.setdlopenflags(sys.getdlopenflags() | library.own_names_first())
     # Workers must be a Python: the running executable is the simulation, which would start all over again. Python
     # takes sys.executable when the module is imported.
     spawn = sys.modules.get("multiprocessing.spawn")

@@ -50,12 +50,12 @@ TEST(StatusName, IsWhatFortranProgramsWrite) {
 
 TEST(StatusName, OfAValueThatIsNoneSaysSo) {
   EXPECT_STREQ(status_name(-1), "unknown status");
-  EXPECT_STREQ(status_name(FPT_ERR_LOCKED + 1), "unknown status");
+  EXPECT_STREQ(status_name(FPT_ERR_LIBRARY + 1), "unknown status");
 }
 
 TEST(StatusName, AllStatusesHaveDifferentNamesThatLeadBackToThem) {
   std::set<std::string> names;
-  for (fpt_status status = FPT_OK; status <= FPT_ERR_LOCKED; ++status) {
+  for (fpt_status status = FPT_OK; status <= FPT_ERR_LIBRARY; ++status) {
     const std::string name = status_name(status);
     EXPECT_TRUE(names.insert(name).second) << name;
     const std::string prefix = "FTN_PYTORCH_ERR_";
