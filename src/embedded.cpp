@@ -88,16 +88,16 @@ PyObject* make_module() {
       [] {
         py::dict found;
         found["obstacle"] = fpt::obstacle_to_own_names();
-        for (const char* which : {"torch", "modules"}) {
-          py::dict functions;
-          const bool is_of_torch = std::string(which) == "torch";
-          for (const auto& each : is_of_torch ? fpt::functions_of_torch() : fpt::functions_of_modules())
-            functions[each.name] = each.file;
-          found[which] = functions;
-        }
+        found["malloc"] = fpt::file_of_malloc();
+        py::dict of_torch, of_modules;
+        for (const auto& each : fpt::functions_of_torch()) of_torch[each.name] = each.file;
+        for (const auto& each : fpt::functions_of_modules()) of_modules[each.name] = each.file;
+        found["torch"] = of_torch;
+        found["modules"] = of_modules;
         return found;
       },
       "Why modules do not take their own names first, and the functions that the program has under names of theirs.");
+  module.def("unusable_blas", &fpt::unusable_blas, "What torch could not use in the BLAS of the program.");
   module.def(
       "require_usable_blas",
       [](const std::string& why) {

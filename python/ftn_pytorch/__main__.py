@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ._version import __version__
 from .commands import bench, build_direct, check, describe, export, lint, new, pack, plot, replay_calls
-from .diagnosis import doctor
+from .diagnosis import doctor, program_libraries
 from .errors import FtnPytorchError
 from .system import installation, trial
 
@@ -59,6 +59,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     help_doctor = "list what is installed and found, with a verdict and a cure for each"
     options = commands.add_parser("doctor", aliases=["diagnose"], help=help_doctor, description=help_doctor)
     options.add_argument("--json", action="store_true", help="for programs")
+    text = "a program: say what its libraries do to torch, without running it"
+    options.add_argument("program", nargs="?", help=text)
     for name, (module, text) in _COMMANDS.items():
         module.add_arguments(commands.add_parser(name, help=text, description=text))
     chosen = parser.parse_args(arguments)
@@ -75,6 +77,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"{chosen.command}: FTN_PYTORCH_ERR_{failure.status}: {failure.text}", file=sys.stderr)
             return 2
     found = doctor.findings({})
+    if chosen.program:
+        found += program_libraries.of_program(chosen.program)
     doctor.show(found, chosen.json)
     return 1 if any(finding.verdict == doctor.WRONG for finding in found) else 0
 

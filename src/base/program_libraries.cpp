@@ -179,8 +179,15 @@ std::vector<ProgramFunction> functions_of_torch() {
 
 std::vector<ProgramFunction> functions_of_modules() { return found({"H5open", "nc_open"}); }
 
+std::string file_of_malloc() { return object_file_of(dlsym(program_scope(), "malloc")); }
+
+const std::string& unusable_blas() {
+  static const std::string& found = *new std::string(try_blas(functions_of_torch()));
+  return found;
+}
+
 void require_usable_blas(const std::string& why) {
-  static const std::string& wrong = *new std::string(try_blas(functions_of_torch()));
+  const std::string& wrong = unusable_blas();
   if (!wrong.empty()) fail(FPT_ERR_LIBRARY, wrong, ", and torch would use it in this process: ", why, ways_out);
 }
 

@@ -31,8 +31,15 @@ std::vector<ProgramFunction> functions_of_torch();
 /// Those of HDF5 and NetCDF, which modules of Python bring.
 std::vector<ProgramFunction> functions_of_modules();
 
+/// Of what gives memory to the program.
+std::string file_of_malloc();
+
+/// What torch could not use in the BLAS or LAPACK of the program, "sgemm_ of FILE takes integers of 8 bytes"; empty if
+/// nothing. Tries it once, in a process of its own.
+const std::string& unusable_blas();
+
 /// Before torch is opened so that it does not take its own names first: FPT_ERR_LIBRARY where it could not compute by
-/// the BLAS or LAPACK of the program. Tries that once, in a process of its own.
+/// the BLAS or LAPACK of the program.
 /// @param why  torch does not take its own names first
 void require_usable_blas(const std::string& why);
 

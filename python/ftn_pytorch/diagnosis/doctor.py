@@ -14,7 +14,7 @@ import struct
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -22,33 +22,14 @@ from .._version import __version__
 from ..errors import FtnPytorchError, summary
 from ..system import installation, launcher, pack, private_names, process, shared_gpu, variables
 from ..tensors.device import describe_torch
-
-OK = "ok"
-NOTE = "note"
-WRONG = "wrong"
+from . import program_libraries
+from .finding import NOTE, OK, WRONG, Finding
 
 _OPENMP = re.compile(r"lib(gomp|iomp5|omp)[-.\w]*\.so[.\d]*$")
 _SLOW_IMPORT_S = 10.0
 _UNCHECKED = 0b01
 """Flags of bytecode that holds a hash of its source, with which Python does not compare it (PEP 552)."""
 _SCRIPTS_NEED = "scripts that import it, TorchScript models and saved recordings cannot be loaded"
-
-
-@dataclass
-class Finding:
-    """One line: what was looked at, what was found, and what to do about it."""
-
-    name: str
-    verdict: str
-    """``OK``, ``NOTE`` (works, but worth knowing) or ``WRONG`` (scripts cannot be run)."""
-    found: str
-    cure: str = ""
-    status: str = ""
-    """Name of the status of ``ftn_pytorch.h`` that belongs to what is wrong."""
-
-    def sentence(self) -> str:
-        """Name, finding and cure in one line."""
-        return f"{self.name}: {self.found}" + (f" -> {self.cure}" if self.cure else "")
 
 
 def findings(info: Mapping[str, Any]) -> list[Finding]:
@@ -313,5 +294,6 @@ def _host(info: Mapping[str, Any]) -> Iterator[Finding]:
     library = process.host()
     if library is not None:
         yield Finding("access to tensors", OK, library.torch_access())
+        yield from program_libraries.of_process(library)
         if library.lock_is_kept():
             yield Finding("interpreter lock", NOTE, "kept by a thread between its calls; others cannot call scripts")
