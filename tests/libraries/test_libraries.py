@@ -24,9 +24,16 @@ def numbers(x):
 def ftn_pytorch_forward(x):
     return numbers(x)
 """
-STATUS = " 32 "  # FTN_PYTORCH_ERR_LIBRARY
-LATE = "def ftn_pytorch_forward(x):\n    from numbers_by_torch import numbers\n    return numbers(x)\n"
-PATHS = ("script", "recorded", "model", "python", "ftr", "ftr by python", "tensors")
+LATE = "def ftn_pytorch_forward(x):\n    from closure import numbers\n    return numbers(x)\n"
+READER = """
+import torch, sys
+sys.path.append({folder!r})
+import reader
+def ftn_pytorch_forward(x):
+    return torch.tensor(20 * reader.whose(), dtype=torch.float64)
+"""
+ALONE = {"allocator": True}
+SWITCHED_OFF = {"FTN_PYTORCH_DEEPBIND": "0"}
 
 
 @pytest.fixture(scope="module")
@@ -37,68 +44,122 @@ def folder(build_dir: Path) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
-def has_plugin(build_dir: Path) -> bool:
-    return bool(list(build_dir.glob("lib*/libftn_pytorch_direct.so")))
+class Program:
+    """Runs the program that is linked with a library, in a folder with the files of all paths."""
 
+    def __init__(self, programs: Path, folder: Path) -> None:
+        self.programs, self.folder = programs, folder
+        self.words: dict[str, tuple[str, str]] = {}
 
-@pytest.fixture(scope="module")
-def run(folder: Path, tmp_path_factory: pytest.TempPathFactory):
-    """run(library, words, allocator=True, NAME=value): lines of the program that is linked with a library."""
-    cwd = tmp_path_factory.mktemp("libraries")
-
-    def run(library: str, *words: str, allocator: bool = False, code: int = 0, **variables: str) -> list[str]:
+    def run(self, library: str, paths, allocator: bool = False, code: int = 0, **variables: str):
+        """The lines for each of ``paths``, and what was written to standard error."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("FTN_PYTORCH", "LD_"))}
-        preload = {"LD_PRELOAD": str(folder / "liblibraries_allocator.so")} if allocator else {}
+        preload = {"LD_PRELOAD": str(self.programs / "liblibraries_allocator.so")} if allocator else {}
         environment = {**kept, "FTN_PYTORCH_PYTHON": sys.executable, "OMP_NUM_THREADS": "1", **preload, **variables}
-        command = [folder / f"libraries_{library}", *words]
-        options = {"env": environment, "cwd": cwd, "timeout": 300, "check": False}
+        command = [self.programs / f"libraries_{library}", *(word for path in paths for word in self.words[path])]
+        options = {"env": environment, "cwd": self.folder, "timeout": 300, "check": False}
         done = subprocess.run(command, capture_output=True, text=True, **options)
         assert done.returncode == code, done.stdout + done.stderr
-        return done.stdout.splitlines()
-
-    run.cwd = cwd
-    return run
+        return done.stdout.splitlines(), done.stderr
 
 
 @pytest.fixture(scope="module")
-def paths(run, has_plugin: bool) -> dict[str, tuple[str, str]]:
-    """What the program is told of each path, and files for it, made by a program without such libraries."""
+def program(folder: Path, build_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Program:
     torch = pytest.importorskip("torch")
-    (run.cwd / "closure.py").write_text(SCRIPT)
-    (run.cwd / "numbers_by_torch.py").write_text(SCRIPT)
-    (run.cwd / "late.py").write_text(LATE)
+    program = Program(folder, tmp_path_factory.mktemp("libraries"))
+    files = {"closure.py": SCRIPT, "late.py": LATE, "reader_script.py": READER.format(folder=str(folder))}
+    for name, text in files.items():
+        (program.folder / name).write_text(text)
     space: dict = {}
     exec(SCRIPT, space)
-    x = torch.ones(40, 40, dtype=torch.float64)
 
     class Numbers(torch.nn.Module):
         def forward(self, x):
             return space["numbers"](x)
 
-    torch.jit.trace(Numbers(), x).save(str(run.cwd / "numbers.pt"))
-    words = {"script": ("script", "closure.py"), "python": ("python", "numbers.pt"), "tensors": ("tensors", "-")}
-    if has_plugin:
-        words |= {"recorded": ("recorded", "closure.py"), "model": ("direct", "numbers.pt")}
-        words |= {"ftr": ("direct", "closure.py.ftr"), "ftr by python": ("python", "closure.py.ftr")}
-        run("none", *words["recorded"])
-    return words
+    traced = torch.jit.trace(Numbers(), torch.ones(40, 40, dtype=torch.float64))
+    traced.save(str(program.folder / "numbers.pt"))
+    program.words = {"script": ("script", "closure.py"), "by python": ("python", "numbers.pt")}
+    program.words |= {"late": ("script", "late.py"), "node": ("node", "closure.py"), "reader": ("script", "reader_script.py")}
+    program.words |= {"tensors": ("tensors", "-")}
+    if list(build_dir.glob("lib*/libftn_pytorch_direct.so")):
+        program.words |= {"recorded": ("recorded", "closure.py"), "direct": ("direct", "numbers.pt")}
+        program.words |= {"ftr": ("direct", "closure.py.ftr"), "ftr by python": ("python", "closure.py.ftr")}
+        program.run("none", ["recorded"])
+    return program
 
 
 @pytest.fixture(scope="module")
-def right(run, paths) -> dict[str, list[str]]:
-    """The numbers of each path in a program without such libraries: those of plain Python."""
-    return {path: run("none", *words) for path, words in paths.items()}
+def paths(program: Program) -> list[str]:
+    return [path for path in program.words if path not in ("late", "node", "reader")]
 
 
-def test_paths_agree(right: dict[str, list[str]]) -> None:
-    words = {path: lines[-1].split()[1:] for path, lines in right.items() if path != "tensors"}
-    assert all(each == words["script"] and len(each) == 40 for each in words.values()), words
+@pytest.fixture(scope="module")
+def right(program: Program, paths: list[str]) -> list[str]:
+    """The numbers of all paths in a program without such libraries."""
+    return program.run("none", paths)[0]
 
 
-@pytest.mark.parametrize("library", ["wrong", "dots", "wide", "right"])
-@pytest.mark.parametrize("path", PATHS)
-def test_own_numbers(run, paths, right, library: str, path: str) -> None:
-    if path not in paths:
-        pytest.skip("the direct path is not built")
-    assert run(library, *paths[path]) == right[path]
+def test_numbers_are_those_of_python(program: Program, paths: list[str], right: list[str]) -> None:
+    import torch
+
+    space: dict = {}
+    exec(SCRIPT, space)
+    x = (torch.arange(1, 1601, dtype=torch.float64) % 7 - 3).view(40, 40) / 4
+    bits = [f"{word & (2**64 - 1):016X}" for word in space["numbers"](x).view(torch.int64).tolist()]
+    assert len(right) == len(paths) + 3, "tensors have a line for each type"
+    assert all(line.split()[1:] == bits for line in right if not line.startswith("tensors"))
+
+
+@pytest.mark.parametrize(("library", "first"), [("wrong", "script"), ("wide", "tensors"), ("dots", "script")])
+def test_torch_takes_its_own(program, paths, right, library: str, first: str) -> None:
+    """Each path has the numbers of a program without the library, whichever of them opens torch."""
+    found, text = program.run(library, paths if first == "script" else reversed(paths))
+    assert sorted(found) == sorted(right) and "warning" not in text
+
+
+@pytest.mark.parametrize(
+    ("library", "why"), [("wrong", ALONE), ("dots", ALONE), ("wide", ALONE), ("wide", SWITCHED_OFF)]
+)
+def test_refused_with_the_file(program, paths, right, library: str, why: dict) -> None:
+    """Where torch cannot take its own: dots are wrong in torch alone, products of another type crash."""
+    found, _ = program.run(library, paths, **why)
+    assert len(found) == len(paths)
+    reason = "malloc of this program is that of" if why is ALONE else "FTN_PYTORCH_DEEPBIND is 0"
+    said = {"wrong": "sgemm_ of ", "wide": "takes integers of 8 bytes", "dots": "torch.dot gives wrong numbers"}
+    for line in found:
+        assert " 32 " in line and said[library] in line and reason in line, line
+        assert f"liblibraries_lib_{library}.so" in line and 'per="node"' in line
+
+
+def test_right_with_another_malloc(program, paths, right) -> None:
+    assert program.run("none", paths, **ALONE)[0] == right
+
+
+def test_right_but_not_its_own(program, paths, right) -> None:
+    """One warning names the library, which may be slow."""
+    found, text = program.run("right", paths, **ALONE)
+    assert found == right
+    assert text.count("liblibraries_lib_right.so") == 1, text
+
+
+def test_torch_that_a_function_imports(program) -> None:
+    found, _ = program.run("dots", ["late"], **ALONE)
+    assert len(found) == 1 and " 32 " in found[0] and "torch.dot gives wrong numbers" in found[0]
+
+
+def test_node_is_clean(program, right) -> None:
+    """The process that loads for a node has not what the program is linked with."""
+    found, _ = program.run("wrong", ["node"], **SWITCHED_OFF)
+    assert found[0].split()[1:] == right[0].split()[1:]
+
+
+def test_modules_take_their_own(program) -> None:
+    found, _ = program.run("files", ["reader"])
+    assert set(found[0].split()[1:]) == {"4000000000000000"}, "2.0, of the library that the module brings"
+
+
+@pytest.mark.parametrize("why", [ALONE, SWITCHED_OFF], ids=["allocator", "switched_off"])
+def test_modules_are_refused(program, why: dict) -> None:
+    found, _ = program.run("files", ["reader"], **why)
+    assert " 32 " in found[0] and "the module reader" in found[0] and "liblibraries_lib_files.so" in found[0], found

@@ -7,7 +7,6 @@ Nothing is watched where the program has no function under a name of theirs.
 from __future__ import annotations
 
 import glob
-import importlib.util
 import mmap
 import os
 import sys
@@ -46,23 +45,31 @@ class _Torch:
     def __init__(self, functions: Mapping[str, str], why: str) -> None:
         self._functions = functions
         self._why = why
+        self._refused: tuple[ModuleType, FtnPytorchError] | None = None
 
     def find_spec(self, name: str, path: Any = None, target: ModuleType | None = None) -> ModuleSpec | None:
-        if name != "torch" or self not in sys.meta_path:
+        if name != "torch" or path is not None:
             return None
+        for finder in sys.meta_path:
+            spec = None if finder is self else finder.find_spec(name, path, target)
+            if spec is not None:
+                spec.loader = _Checked(spec.loader, self)
+                return spec
+        return None
+
+    def require_usable(self) -> None:
+        if self._refused:
+            raise FtnPytorchError(*self._refused[1].args)
         if self._why:
             process.host().require_usable_blas(self._why)
-        sys.meta_path.remove(self)
-        try:
-            spec = importlib.util.find_spec(name)
-        finally:
-            sys.meta_path.insert(0, self)
-        if spec is not None and spec.loader is not None:
-            spec.loader = _Checked(spec.loader, self)
-        return spec
 
-    def imported(self, module: ModuleType) -> None:
-        _require_right_numbers(module, self._why)
+    def require_right(self, torch: ModuleType) -> None:
+        try:
+            _require_right_numbers(torch, self._why)
+        except FtnPytorchError as failure:
+            # It would be taken down, and the libraries of torch keep objects of it until the process ends.
+            self._refused = torch, failure
+            raise
         sys.meta_path.remove(self)
         if self._why:
             files = " and ".join(sorted(set(self._functions.values())))
@@ -73,7 +80,7 @@ class _Torch:
 
 
 class _Checked:
-    """A loader whose module is looked at when it has been imported; everything else is the loader's own."""
+    """A loader whose module is looked at before and after its import; everything else is the loader's own."""
 
     def __init__(self, loader: Any, finder: _Torch) -> None:
         self._loader = loader
@@ -83,13 +90,14 @@ class _Checked:
         return getattr(self._loader, name)
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        self._finder.require_usable()
         return self._loader.create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:
         if module.__spec__ is not None:
             module.__spec__.loader = module.__loader__ = self._loader
         self._loader.exec_module(module)
-        self._finder.imported(module)
+        self._finder.require_right(module)
 
 
 def _require_right_numbers(torch: Any, why: str) -> None:
