@@ -104,8 +104,8 @@ PyObject* make_module() {
         if (fpt::loaded_torch().folder.empty()) fpt::require_usable_blas(why);
       },
       py::arg("why"), "Before torch is imported: LIBRARY where it could not compute by the BLAS of the program.");
-  module.def("fail_for_numbers", &fpt::fail_for_numbers, py::arg("function"), py::arg("why"),
-             "LIBRARY for a function of torch whose numbers are wrong.");
+  module.def("judge_numbers", &fpt::judge_numbers, py::arg("wrong"), py::arg("why"),
+             "LIBRARY for a function of torch whose numbers are wrong, a warning where all are right.");
   py::module_::import("sys").attr("modules")["_ftn_pytorch"] = module;
   return module.release().ptr();
 }

@@ -138,8 +138,7 @@ void wait_for_child(pid_t child) {
 
 std::string try_blas(const std::vector<ProgramFunction>& functions) {
   if (functions.empty()) return {};
-  void* const shared =
-      mmap(nullptr, sizeof(Progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  void* const shared = mmap(nullptr, sizeof(Progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (shared == MAP_FAILED) fail(FPT_ERR_MEMORY, "no memory to try the BLAS of the program");
   auto& progress = *new (shared) Progress{0, Verdict::right};
   const pid_t child = fork();

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include "base/program_libraries.hpp"
 
+#include <cxxabi.h>
 #include <dlfcn.h>
 #include <link.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <set>
@@ -13,6 +15,7 @@
 #include "base/blas_trial.hpp"
 #include "base/error.hpp"
 #include "base/paths.hpp"
+#include "base/rank.hpp"
 #include "base/switches.hpp"
 
 namespace fpt {
@@ -72,7 +75,7 @@ bool is_constant(const void* object) {
         Asked& found = *static_cast<Asked*>(result);
         bool is_here = false, is_protected = false;
         for (int i = 0; i < info->dlpi_phnum; ++i) {
-          const ElfW(Phdr)& part = info->dlpi_phdr[i];
+          const ElfW(Phdr) & part = info->dlpi_phdr[i];
           if (found.address - (info->dlpi_addr + part.p_vaddr) >= part.p_memsz) continue;
           if (part.p_type == PT_LOAD) {
             is_here = true;
@@ -85,6 +88,15 @@ bool is_constant(const void* object) {
       },
       &asked);
   return asked.is_constant;
+}
+
+/// "std::cout"
+std::string readable(const char* name) {
+  int status = 0;
+  char* const text = abi::__cxa_demangle(name, nullptr, nullptr, &status);
+  std::string result = text ? text : name;
+  std::free(text);  // NOLINT(cppcoreguidelines-no-malloc): what it was given by
+  return result;
 }
 
 /// A variable of the C or C++ library that lives in the program, because code that is not position independent uses it
@@ -105,7 +117,7 @@ std::string moved_variable() {
     if (!original || is_constant(original)) continue;
     // stderr and the like: both point to the same, as long as the program leaves them as they are
     const auto* const copy = reinterpret_cast<const void*>(map->l_addr + symbol.st_value);
-    if (symbol.st_size > sizeof(void*) || std::memcmp(copy, original, symbol.st_size) != 0) return name;
+    if (symbol.st_size > sizeof(void*) || std::memcmp(copy, original, symbol.st_size) != 0) return readable(name);
   }
   return {};
 }
@@ -136,7 +148,8 @@ std::string obstacle() {
   if (!owner.empty()) return owner;
   const std::string variable = moved_variable();
   if (!variable.empty())
-    return concat(variable, " of the C library or of C++ lies in the program, which -fPIC in place of -fPIE avoids");
+    return concat("the program has ", variable, " of the C or C++ library in its own memory, where code compiled ",
+                  "with -fPIC leaves it in the library");
   const std::string openmp = other_openmp();
   const char* const wanted = std::getenv("FTN_PYTORCH_DEEPBIND");
   if (!openmp.empty() && !(wanted && *wanted))
@@ -191,13 +204,20 @@ void require_usable_blas(const std::string& why) {
   if (!wrong.empty()) fail(FPT_ERR_LIBRARY, wrong, ", and torch would use it in this process: ", why, ways_out);
 }
 
-void fail_for_numbers(const std::string& function, const std::string& why) {
+void judge_numbers(const std::string& wrong, const std::string& why) {
+  if (wrong.empty() && why.empty()) return;
   std::set<std::string> files;
   for (const ProgramFunction& each : functions_of_torch()) files.insert(each.file);
   std::string list;
   for (const std::string& file : files) append(list, (list.empty() ? "" : " and ") + file);
-  fail(FPT_ERR_LIBRARY, "torch.", function, " gives wrong numbers in this process, where BLAS or LAPACK are those of ",
-       list, ": ", why, ways_out);
+  if (!wrong.empty())
+    fail(FPT_ERR_LIBRARY, "torch.", wrong, " gives wrong numbers in this process, where BLAS or LAPACK are those of ",
+         list, why.empty() ? "" : ": ", why, ways_out);
+  static std::atomic<bool> told{false};
+  if (told.exchange(true)) return;
+  warn_of_job(concat("torch computes products of matrices by ", list,
+                     ", which the program has brought: they are right, ",
+                     "and may be slower than by torch's own: ", why));
 }
 
 }  // namespace fpt

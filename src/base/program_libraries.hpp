@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/// Libraries of the program in whose place torch and Python's modules have others: who provides a name. Knows nothing of
-/// Python.
+/// Libraries of the program in whose place torch and Python's modules have others: who provides a name. Knows nothing
+/// of Python.
 ///
 /// The loader takes the first definition of a name in the process, so sgemm_ of torch and nc_open of a module would be
 /// those of the BLAS and NetCDF that the program is linked with. What is opened with RTLD_DEEPBIND takes its own first.
@@ -43,8 +43,10 @@ const std::string& unusable_blas();
 /// @param why  torch does not take its own names first
 void require_usable_blas(const std::string& why);
 
-/// Where numbers of torch are wrong: FPT_ERR_LIBRARY with the files that torch may have taken functions of.
-/// @param function  of torch, whose result is wrong
-[[noreturn]] void fail_for_numbers(const std::string& function, const std::string& why);
+/// What numbers of torch have shown, computed where the program has a BLAS or LAPACK: FPT_ERR_LIBRARY with the files
+/// that torch may have taken functions of, or one warning of a job that they are right and may be slow.
+/// @param wrong  the function of torch with wrong numbers; empty if there is none
+/// @param why    torch does not take its own names first; empty where it does
+void judge_numbers(const std::string& wrong, const std::string& why);
 
 }  // namespace fpt

@@ -69,7 +69,7 @@ void require_right_numbers(const fpt_direct_table& table) {
   const char* wrong = nullptr;
   const fpt_status status = table.find_wrong_numbers(&wrong);
   if (status != FPT_OK) fail(status, table.error_text());
-  if (wrong) fail_for_numbers(wrong, obstacle_to_own_names());
+  judge_numbers(wrong ? wrong : "", obstacle_to_own_names());
 }
 
 const fpt_direct_table& open_plugin() {

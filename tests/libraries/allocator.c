@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A malloc of somebody else, as a cluster or a program preloads it: a mark stands before each block, and what it has not
- * given ends the program. */
+/* A malloc of somebody else, as a cluster or a program preloads it: a mark stands before each block, and what it has
+ * not given ends the program. */
 #include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* An HDF5 and a NetCDF of the program, which a module of Python must not be given. With MODULE, the one that it brings. */
+/* An HDF5 and a NetCDF of the program, which a module of Python must not be given; with MODULE, those that it brings.
+ */
 #ifdef MODULE
 enum { whose = 2 };
 #else

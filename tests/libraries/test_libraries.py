@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import warm
 
 SCRIPT = """
 import torch
@@ -32,7 +33,7 @@ import reader
 def ftn_pytorch_forward(x):
     return torch.tensor(20 * reader.whose(), dtype=torch.float64)
 """
-ALONE = {"allocator": True}
+ALLOCATOR = {"preload": "allocator"}
 SWITCHED_OFF = {"FTN_PYTORCH_DEEPBIND": "0"}
 
 
@@ -51,15 +52,17 @@ class Program:
         self.programs, self.folder = programs, folder
         self.words: dict[str, tuple[str, str]] = {}
 
-    def run(self, library: str, paths, allocator: bool = False, code: int = 0, **variables: str):
+    def run(self, library: str, paths, **options: str):
         """The lines for each of ``paths``, and what was written to standard error."""
+        return self.start(f"libraries_{library}", *(word for path in paths for word in self.words[path]), **options)
+
+    def start(self, name: str, *words: str, preload: str = "", **variables: str):
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("FTN_PYTORCH", "LD_"))}
-        preload = {"LD_PRELOAD": str(self.programs / "liblibraries_allocator.so")} if allocator else {}
-        environment = {**kept, "FTN_PYTORCH_PYTHON": sys.executable, "OMP_NUM_THREADS": "1", **preload, **variables}
-        command = [self.programs / f"libraries_{library}", *(word for path in paths for word in self.words[path])]
+        preloaded = {"LD_PRELOAD": str(self.programs / f"liblibraries_{preload}.so")} if preload else {}
+        environment = {**kept, "FTN_PYTORCH_PYTHON": sys.executable, "OMP_NUM_THREADS": "1", **preloaded, **variables}
         options = {"env": environment, "cwd": self.folder, "timeout": 300, "check": False}
-        done = subprocess.run(command, capture_output=True, text=True, **options)
-        assert done.returncode == code, done.stdout + done.stderr
+        done = subprocess.run([self.programs / name, *words], capture_output=True, text=True, **options)
+        assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout.splitlines(), done.stderr
 
 
@@ -80,7 +83,11 @@ def program(folder: Path, build_dir: Path, tmp_path_factory: pytest.TempPathFact
     traced = torch.jit.trace(Numbers(), torch.ones(40, 40, dtype=torch.float64))
     traced.save(str(program.folder / "numbers.pt"))
     program.words = {"script": ("script", "closure.py"), "by python": ("python", "numbers.pt")}
-    program.words |= {"late": ("script", "late.py"), "node": ("node", "closure.py"), "reader": ("script", "reader_script.py")}
+    program.words |= {
+        "late": ("script", "late.py"),
+        "node": ("node", "closure.py"),
+        "reader": ("script", "reader_script.py"),
+    }
     program.words |= {"tensors": ("tensors", "-")}
     if list(build_dir.glob("lib*/libftn_pytorch_direct.so")):
         program.words |= {"recorded": ("recorded", "closure.py"), "direct": ("direct", "numbers.pt")}
@@ -119,13 +126,13 @@ def test_torch_takes_its_own(program, paths, right, library: str, first: str) ->
 
 
 @pytest.mark.parametrize(
-    ("library", "why"), [("wrong", ALONE), ("dots", ALONE), ("wide", ALONE), ("wide", SWITCHED_OFF)]
+    ("library", "why"), [("wrong", ALLOCATOR), ("dots", ALLOCATOR), ("wide", ALLOCATOR), ("wide", SWITCHED_OFF)]
 )
 def test_refused_with_the_file(program, paths, right, library: str, why: dict) -> None:
     """Where torch cannot take its own: dots are wrong in torch alone, products of another type crash."""
     found, _ = program.run(library, paths, **why)
     assert len(found) == len(paths)
-    reason = "malloc of this program is that of" if why is ALONE else "FTN_PYTORCH_DEEPBIND is 0"
+    reason = "malloc of this program is that of" if why is ALLOCATOR else "FTN_PYTORCH_DEEPBIND is 0"
     said = {"wrong": "sgemm_ of ", "wide": "takes integers of 8 bytes", "dots": "torch.dot gives wrong numbers"}
     for line in found:
         assert " 32 " in line and said[library] in line and reason in line, line
@@ -133,18 +140,69 @@ def test_refused_with_the_file(program, paths, right, library: str, why: dict) -
 
 
 def test_right_with_another_malloc(program, paths, right) -> None:
-    assert program.run("none", paths, **ALONE)[0] == right
+    assert program.run("none", paths, **ALLOCATOR)[0] == right
 
 
 def test_right_but_not_its_own(program, paths, right) -> None:
     """One warning names the library, which may be slow."""
-    found, text = program.run("right", paths, **ALONE)
+    found, text = program.run("right", paths, **ALLOCATOR)
     assert found == right
     assert text.count("liblibraries_lib_right.so") == 1, text
 
 
+def test_another_openmp_stays_the_only_one(program, paths, right) -> None:
+    """Unless the program says that two may be."""
+    found, _ = program.run("wrong", ["script"], preload="openmp")
+    assert " 32 " in found[0] and "liblibraries_openmp.so" in found[0] and "FTN_PYTORCH_DEEPBIND=1" in found[0]
+    assert program.run("wrong", ["tensors"], preload="openmp", FTN_PYTORCH_DEEPBIND="1")[0] == right[-3:]
+
+
+def test_stream_in_the_memory_of_the_program(program) -> None:
+    """What takes its own std::cout would use one that nobody has made."""
+    found, _ = program.start("libraries_streams_fixed", "closure.py")
+    assert found[0].startswith("caught 32 ") and "std::cout" in found[0] and "-fPIC" in found[0], found
+    assert program.start("libraries_streams_free", "closure.py")[0] == ["caught 0 "]
+
+
+def doctor(program: Program, library: str, build_dir: Path, **options) -> tuple[list[str], int]:
+    """Lines about a program, which does not run meanwhile, and the exit code."""
+    package = Path(__file__).resolve().parents[2] / "python"
+    variables = {**os.environ, "PYTHONPATH": str(package), "ftn_pytorch_ROOT": str(build_dir), **options}
+    words = ["-m", "ftn_pytorch", "doctor", str(program.programs / f"libraries_{library}")]
+    done = warm.run(words, env=variables)
+    return [line for line in done.stdout.splitlines() if "program" in line or "own names" in line], done.returncode
+
+
+def test_doctor_looks_into_a_program(program, build_dir) -> None:
+    lines, code = doctor(program, "wrong", build_dir)
+    text = "\n".join(lines)
+    assert "ok    own names first: torch" in text and "ok    program's malloc: " in text, text
+    assert "ok    program's BLAS, LAPACK: sgemm_, dgemm_, cgemm_, zgemm_ of " in text, text
+    lines, _ = doctor(program, "files", build_dir, LD_PRELOAD=str(program.programs / "liblibraries_allocator.so"))
+    text = "\n".join(lines)
+    assert "liblibraries_allocator.so" in text and "note  program's HDF5, NetCDF: H5open, nc_open of " in text, text
+    lines, code = doctor(program, "wide", build_dir, FTN_PYTORCH_DEEPBIND="0")
+    text = "\n".join(lines)
+    assert code == 1 and "wrong program's BLAS, LAPACK: sgemm_, dgemm_" in text, text
+    assert "takes integers of 8 bytes" in text and "note  own names first: no: FTN_PYTORCH_DEEPBIND is 0" in text, text
+
+
+def test_doctor_starts_nothing_that_it_cannot_stop(program, build_dir, tmp_path) -> None:
+    """Neither a script nor a program that is not there."""
+    (tmp_path / "libraries_script").write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
+    (tmp_path / "libraries_script").chmod(0o755)
+    for library, said in (("script", "is no compiled program"), ("nothing", "cannot be read")):
+        lines, code = doctor(Program(tmp_path, tmp_path), library, build_dir)
+        assert code == 1 and said in lines[-1] and not (tmp_path / "ran").exists(), lines
+
+
+def test_diagnosis_from_inside(program) -> None:
+    found = program.start("../diagnosis/diagnosis_program", "diagnose", preload="lib_wrong")[0]
+    assert any(line.startswith("ok    program's BLAS, LAPACK: sgemm_") for line in found), found
+
+
 def test_torch_that_a_function_imports(program) -> None:
-    found, _ = program.run("dots", ["late"], **ALONE)
+    found, _ = program.run("dots", ["late"], **ALLOCATOR)
     assert len(found) == 1 and " 32 " in found[0] and "torch.dot gives wrong numbers" in found[0]
 
 
@@ -159,7 +217,7 @@ def test_modules_take_their_own(program) -> None:
     assert set(found[0].split()[1:]) == {"4000000000000000"}, "2.0, of the library that the module brings"
 
 
-@pytest.mark.parametrize("why", [ALONE, SWITCHED_OFF], ids=["allocator", "switched_off"])
+@pytest.mark.parametrize("why", [ALLOCATOR, SWITCHED_OFF], ids=["allocator", "switched_off"])
 def test_modules_are_refused(program, why: dict) -> None:
     found, _ = program.run("files", ["reader"], **why)
     assert " 32 " in found[0] and "the module reader" in found[0] and "liblibraries_lib_files.so" in found[0], found

@@ -33,7 +33,9 @@ def of_program(program: str) -> Iterator[Finding]:
         return
     with tempfile.NamedTemporaryFile(mode="r", suffix=".ftn_pytorch") as report:
         environment = {**_preloading(core), "FTN_PYTORCH_DOCTOR_REPORT": report.name}
-        subprocess.run([os.path.abspath(program)], env=environment, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+        subprocess.run(
+            [os.path.abspath(program)], env=environment, stdin=subprocess.DEVNULL, capture_output=True, check=False
+        )
         rows = [line.rstrip("\n").split("\t") for line in report]
     found: dict[str, Any] = {"obstacle": "", "torch": {}, "modules": {}, "unusable": ""}
     for kind, *values in rows:

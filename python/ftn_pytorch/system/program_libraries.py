@@ -34,7 +34,7 @@ def watch() -> None:
         if "torch" in sys.modules:
             _require_right_numbers(sys.modules["torch"], why)
         else:
-            sys.meta_path.insert(0, _Torch(found["torch"], why))
+            sys.meta_path.insert(0, _Torch(why))
     if found["modules"] and why:
         sys.addaudithook(_Modules(found["modules"], why).event)
 
@@ -42,8 +42,7 @@ def watch() -> None:
 class _Torch:
     """Finds torch as others do, tries the BLAS of the program before torch is opened, and its numbers afterwards."""
 
-    def __init__(self, functions: Mapping[str, str], why: str) -> None:
-        self._functions = functions
+    def __init__(self, why: str) -> None:
         self._why = why
         self._refused: tuple[ModuleType, FtnPytorchError] | None = None
 
@@ -71,12 +70,6 @@ class _Torch:
             self._refused = torch, failure
             raise
         sys.meta_path.remove(self)
-        if self._why:
-            files = " and ".join(sorted(set(self._functions.values())))
-            process.warn_once(
-                f"products of matrices in torch are computed by {files}, which the program has brought: they are right, "
-                f"and may be slower than by torch's own, which cannot be used: {self._why}"
-            )
 
 
 class _Checked:
@@ -101,9 +94,7 @@ class _Checked:
 
 
 def _require_right_numbers(torch: Any, why: str) -> None:
-    wrong = wrong_function(torch)
-    if wrong:
-        process.host().fail_for_numbers(wrong, why)
+    process.host().judge_numbers(wrong_function(torch), why)
 
 
 def wrong_function(torch: Any) -> str:
@@ -164,7 +155,7 @@ class _Modules:
                 raise FtnPytorchError(
                     "LIBRARY",
                     f"the module {name} ({file}) would be given {function} of {library}, which the program is linked with, "
-                    f"in place of its own: {self._why}. Load with per=\"node\", or use a Python whose packages are built "
+                    f'in place of its own: {self._why}. Load with per="node", or use a Python whose packages are built '
                     "with the library of the program",
                 )
 
