@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -125,11 +126,17 @@ std::string moved_variable() {
 /// Who else than the C and C++ library gives memory: libraries that take names of their own first would free by one
 /// what the other has given. Sanitizers do so, too. Empty if nobody does.
 std::string owner_of_memory() {
-  for (const char* name : {"malloc", "free", "_Znwm", "_ZdlPv"}) {
+  for (const char* name : {"malloc", "free"}) {
     const void* const found = dlsym(program_scope(), name);
     if (found && found != dlsym(standard_library(), name))
-      return concat(name[0] == '_' ? "operator new" : "malloc", " of this program is that of ", object_file_of(found));
+      return concat(name, " of this program is that of ", object_file_of(found));
   }
+  // as the loader has bound it for this library, which takes that of the program first
+  void* (*const new_of_program)(std::size_t) = &::operator new;
+  link_map* map = nullptr;
+  if (dlinfo(standard_library(), RTLD_DI_LINKMAP, &map) != 0) return {};
+  const std::string file = object_file_of(reinterpret_cast<const void*>(new_of_program));
+  if (resolved(file) != resolved(map->l_name)) return concat("operator new of this program is that of ", file);
   return {};
 }
 

@@ -11,9 +11,10 @@ import mmap
 import os
 import sys
 from collections.abc import Iterator, Mapping
+from importlib.abc import Loader
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 from ..errors import FtnPytorchError
 from . import process
@@ -52,7 +53,7 @@ class _Torch:
         for finder in sys.meta_path:
             spec = None if finder is self else finder.find_spec(name, path, target)
             if spec is not None:
-                spec.loader = _Checked(spec.loader, self)
+                spec.loader = cast(Loader, _Checked(spec.loader, self))
                 return spec
         return None
 
@@ -154,9 +155,9 @@ class _Modules:
             if bringing and not any(_names(path, os.path.basename(library)) for path in bringing):
                 raise FtnPytorchError(
                     "LIBRARY",
-                    f"the module {name} ({file}) would be given {function} of {library}, which the program is linked with, "
-                    f'in place of its own: {self._why}. Load with per="node", or use a Python whose packages are built '
-                    "with the library of the program",
+                    f"the module {name} ({file}) would be given {function} of {library}, which the program is linked "
+                    f'with, in place of its own: {self._why}. Load with per="node", or use a Python whose packages are '
+                    "built with the library of the program",
                 )
 
 
