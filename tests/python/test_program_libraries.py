@@ -69,5 +69,6 @@ def test_libraries_of_a_wheel(tmp_path: Path):
     program_libraries._Modules({"nc_close": "/usr/lib/libnetcdf.so.19"}, "a reason").event("import", arguments)
     watch.event("open", (str(module), "r", 0))
     # Needed by the name of the library that the program has: it is the same one.
-    module.write_bytes(b"\x7fELF\0libhdf5.so.103\0")
+    bundled.unlink()
+    module.write_bytes(b"\x7fELF\0H5open\0libhdf5.so.103\0")
     watch.event("import", arguments)
