@@ -154,7 +154,8 @@ def test_another_openmp_stays_the_only_one(program, paths, right) -> None:
     """Unless the program says that two may be."""
     found, _ = program.run("wrong", ["script"], preload="openmp")
     assert " 32 " in found[0] and "liblibraries_openmp.so" in found[0] and "FTN_PYTORCH_DEEPBIND=1" in found[0]
-    assert program.run("wrong", ["tensors"], preload="openmp", FTN_PYTORCH_DEEPBIND="1")[0] == right[-3:]
+    found, _ = program.run("wrong", ["tensors"], preload="openmp", FTN_PYTORCH_DEEPBIND="1")
+    assert found == [line for line in right if line.startswith("tensors")]
 
 
 def test_stream_in_the_memory_of_the_program(program) -> None:
