@@ -48,7 +48,7 @@ def test_blocks_are_tested(capsys: pytest.CaptureFixture[str]) -> None:
     with capsys.disabled():
         tested = ", ".join(f"{count} {language}" for language, count in sorted(counts.items()) if language)
         print(f"\ncode blocks that are tested: {tested}; left out: {len(left_out)}")
-    assert set(counts) <= {"", "c", "cmake", "fortran", "make", "python", "sh"}
+    assert set(counts) <= {"", "c", "cmake", "cpp", "fortran", "make", "python", "sh"}
     assert len(left_out) <= 10
 
 
@@ -106,14 +106,38 @@ def test_fortran(mpi: bool, build_dir: Path, cache: dict[str, str], tmp_path: Pa
     run([compiler, *options, *(f"{file}.o" for file in files), *archives, "-lftn_pytorch", *mpi_libraries], tmp_path)
 
 
-# ---- C -----------------------------------------------------------------------------------------------------------
+# ---- C and C++ ---------------------------------------------------------------------------------------------------
+
+C_FLAGS = ("-Wall", "-Wextra", "-Werror", f"-I{ROOT / 'src'}")
 
 
 @pytest.mark.parametrize("block", blocks("c"), ids=lambda block: block.name)
 def test_c(block: Block, cache: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "program.c").write_text(block.text)
-    flags = ("-std=c11", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", f"-I{ROOT / 'src'}")
-    run([cache["CMAKE_C_COMPILER"], *flags, "program.c"], tmp_path)
+    run([cache["CMAKE_C_COMPILER"], "-std=c11", *C_FLAGS, "-fsyntax-only", "program.c"], tmp_path)
+
+
+@pytest.mark.parametrize("by", ["fortran", "header"])
+def test_mains_of_other_languages(by: str, build_dir: Path, cache: dict[str, str], tmp_path: Path) -> None:
+    """The programs of docs/c-api.md train the script of the first page."""
+    (tmp_path / "first.py").write_text(next(block.text for block in blocks("python") if block.page.name == "index.md"))
+    page = {block.language: block.text for block in BLOCKS if block.page.name == "c-api.md"}
+    options = [f"-L{build_dir / 'lib'}", f"-Wl,-rpath,{build_dir / 'lib'}", "-lftn_pytorch"]
+    fortran, c, cpp = (cache[f"CMAKE_{language}_COMPILER"] for language in ("Fortran", "C", "CXX"))
+    if by == "fortran":
+        (tmp_path / "closure.f90").write_text(page["fortran"])
+        (tmp_path / "main.c").write_text(page["c"])
+        modules = build_dir / "fortran" / "ftn_pytorch_fortran_modules"
+        run([fortran, "-c", f"-I{modules}", "closure.f90"], tmp_path)
+        run([c, "-std=c11", *C_FLAGS, "-c", "main.c"], tmp_path)
+        main = ["-fno-fortran-main"] if "flang" in fortran else []
+        archive = build_dir / "fortran" / "libftn_pytorch_fortran.a"
+        run([fortran, *main, "-o", "program", "main.o", "closure.o", archive, *options], tmp_path)
+    else:
+        (tmp_path / "main.cpp").write_text(page["cpp"])
+        run([cpp, "-std=c++17", *C_FLAGS, "-o", "program", "main.cpp", *options], tmp_path)
+    said = run(["./program"], tmp_path, FTN_PYTORCH_PYTHON=sys.executable)
+    assert float(said.removeprefix("loss ")) < 1e-4
 
 
 # ---- Python ------------------------------------------------------------------------------------------------------
@@ -187,8 +211,8 @@ def test_cmake(block: Block, cache: dict[str, str], tmp_path: Path) -> None:
         )
         (packages / name / config).write_text(lines)
     (tmp_path / "CMakeLists.txt").write_text(block.text)
-    for name in ("model", "first"):
-        (tmp_path / f"{name}.f90").write_text("end\n")
+    for name in ("model.f90", "first.f90", "closure.f90", "main.c", "main.cpp"):
+        (tmp_path / name).touch()
     compiler = f"-DCMAKE_Fortran_COMPILER={cache['CMAKE_Fortran_COMPILER']}"
     options = [compiler, f"-DPython_EXECUTABLE={sys.executable}", f"-DCMAKE_PREFIX_PATH={tmp_path / 'prefix'}"]
     run(["cmake", "-S", tmp_path, "-B", tmp_path / "build", "-G", "Ninja", *options], tmp_path)
