@@ -4,6 +4,7 @@
 #include "base/cuda_context.hpp"
 #include "base/error.hpp"
 #include "base/fpenv.hpp"
+#include "base/last_script.hpp"
 #include "base/mpi_sum.hpp"
 #include "base/threads.hpp"
 #include "base/visit.hpp"
@@ -25,6 +26,7 @@ fpt_status call_module(const CallFacts& facts, const Call& call) noexcept {
     require_arguments(facts.inputs);
     require_arguments(facts.others);
     const RunnerUse runner(facts.module, facts.function);
+    if (!runner->is_script()) leave_last_script();
     call(*runner);
   });
   discard_copies(facts.inputs);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /// Bodies of the C interface, part three: tensors, operators, scopes, procedures. Knows nothing of Python.
 #include "base/kept_lock.hpp"
+#include "base/last_script.hpp"
 #include "base/visit.hpp"
 #include "direct/tensor_copy.hpp"
 #include "guard.hpp"
@@ -94,6 +95,7 @@ fpt_status fpt_tensor_assign(fpt_tensor* left, fpt_tensor right) {
     if (!is_bound(*left)) return assign_tensor(left, right);  // another name needs no Python
     const Visit visit;
     const WithoutKeptLock others;
+    leave_last_script();
     assign_tensor(left, right);
   });
 }

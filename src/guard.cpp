@@ -6,9 +6,20 @@
 
 #include "base/error.hpp"
 #include "base/kept_lock.hpp"
+#include "base/last_script.hpp"
 #include "base/visit.hpp"
 
 namespace fpt {
+namespace {
+
+/// The module knows who leaves the last script.
+fpt_status visit_module(Body body) noexcept {
+  const Visit visit;
+  const WithoutKeptLock others;
+  return guard(body);
+}
+
+}  // namespace
 
 fpt_status report_exception() noexcept {
   try {
@@ -27,13 +38,14 @@ fpt_status report_exception() noexcept {
 fpt_status guard_call(Body body) noexcept {
   const Visit visit;
   const WithoutKeptLock others;
+  leave_last_script();
   return guard(body);
 }
 
 fpt_status guard_call(const CallFacts& facts, Body body) noexcept {
-  if (!is_observed()) return guard_call(body);
+  if (!is_observed()) return visit_module(body);
   Crossing crossing(facts);
-  const fpt_status status = guard_call(body);
+  const fpt_status status = visit_module(body);
   crossing.end(status);
   return status;
 }

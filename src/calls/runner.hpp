@@ -35,6 +35,9 @@ class Runner {
  public:
   virtual ~Runner() = default;
 
+  /// False for what leaves no modes of torch behind, see base/last_script.hpp.
+  bool is_script() const noexcept { return number_ != 0; }
+
   /// What runs the file: "script", "torchscript", "exported", "aoti", "onnx", "pickle", "direct".
   virtual const std::string& backend() const noexcept = 0;
   virtual bool has(const std::string& function) = 0;
@@ -65,6 +68,9 @@ class Runner {
   virtual void set_stream(void* stream, bool waits) = 0;
   /// Until the work of calls is done.
   virtual void wait() = 0;
+
+ protected:
+  uint64_t number_ = 0;  ///< of a script
 };
 
 using RunnerTable = HandleTable<Runner, HandleKind::module>;

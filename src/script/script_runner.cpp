@@ -114,6 +114,8 @@ std::unique_ptr<Runner> ScriptRunner::load(int32_t kind, const std::string& file
   const Ref values = named_values(config, options.same_layout, "config"), chosen = option_values(given, options),
             path = text_object(file);
   std::unique_ptr<ScriptRunner> loaded(new ScriptRunner);
+  loaded->number_ = number_script(file);
+  const ModesOfScript modes(loaded->number_, /*at_once=*/true);
   loaded->script_.options = options;
   loaded->memory_before_ = memory_in_use();
   loaded->script_.runner = checked(
@@ -163,9 +165,11 @@ ScriptRunner::~ScriptRunner() {
     Ref runner, names;
     std::vector<std::unique_ptr<Function>> functions, retired;
     long long memory_before = 0;
+    uint64_t number = 0;
   };
   const auto let_go = [](void* owned) {
     const long long memory_before = static_cast<Objects*>(owned)->memory_before;
+    forget_script(static_cast<Objects*>(owned)->number);
     delete static_cast<Objects*>(owned);
     ::fpt::collect_garbage(memory_before);
   };
@@ -175,6 +179,7 @@ ScriptRunner::~ScriptRunner() {
   objects->functions = std::move(functions_);
   objects->retired = std::move(retired_);
   objects->memory_before = memory_before_;
+  objects->number = number_;
   release_with_lock(let_go, objects.release());
 }
 

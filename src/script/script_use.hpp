@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "python/interpreter.hpp"
+#include "script/script_modes.hpp"
 #include "script/script_runner.hpp"
 
 namespace fpt {
@@ -12,7 +13,9 @@ namespace fpt {
 /// A call in progress: with the lock, and with what a reload replaces meanwhile kept until it has ended.
 class ScriptRunner::InCall {
  public:
-  explicit InCall(ScriptRunner& runner) : runner_(runner), call_(runner.turns_) { ++calls_running; }
+  explicit InCall(ScriptRunner& runner) : runner_(runner), call_(runner.turns_), modes_(runner.number_) {
+    ++calls_running;
+  }
   ~InCall() {
     --calls_running;
     if (runner_.turns_.calls() > 1 || !std::exchange(runner_.has_garbage_, false)) return;
@@ -26,12 +29,13 @@ class ScriptRunner::InCall {
   const InterpreterLock gil_;
   ScriptRunner& runner_;
   const Turns::Call call_;
+  const ModesOfScript modes_;
 };
 
 /// Reads or replaces all state: with the lock, and while no other thread calls.
 class ScriptRunner::Alone {
  public:
-  explicit Alone(ScriptRunner& runner) : alone_(runner.turns_) { ++calls_running; }
+  explicit Alone(ScriptRunner& runner) : alone_(runner.turns_), modes_(runner.number_) { ++calls_running; }
   ~Alone() { --calls_running; }
   Alone(const Alone&) = delete;
   Alone& operator=(const Alone&) = delete;
@@ -39,6 +43,7 @@ class ScriptRunner::Alone {
  private:
   const InterpreterLock gil_;
   const Turns::Alone alone_;
+  const ModesOfScript modes_;
 };
 
 }  // namespace fpt

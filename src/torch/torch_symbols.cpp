@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "torch/torch_symbols.hpp"
 
-#include <dlfcn.h>
-
 #include <cstring>
 
 #include "base/switches.hpp"
@@ -12,19 +10,6 @@
 
 namespace fpt::torch_access {
 namespace {
-
-constexpr const char* torch_library = "libtorch_cpu.so";
-constexpr const char* c10_library = "libc10.so";
-
-template <class Function>
-bool find_function(Function& function, const char* library, const char* symbol) {
-  // torch's libraries are loaded already, in the scope of its extension module
-  void* handle = dlopen(library, RTLD_NOW | RTLD_NOLOAD);
-  if (!handle) return false;
-  function = reinterpret_cast<Function>(dlsym(handle, symbol));
-  dlclose(handle);
-  return function != nullptr;
-}
 
 /// Position of the pointer to the TensorImpl in a tensor's Python object, found by comparing with what torch says; 0 if
 /// it cannot be told.

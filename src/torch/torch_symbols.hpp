@@ -8,6 +8,8 @@
 /// FTN_PYTORCH_SHIM=0 leaves out the shim, FTN_PYTORCH_CPP_FUNCTIONS=0 the others.
 #pragma once
 
+#include <dlfcn.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -16,6 +18,19 @@
 #include "python/pyref.hpp"
 
 namespace fpt::torch_access {
+
+constexpr const char* torch_library = "libtorch_cpu.so";
+constexpr const char* c10_library = "libc10.so";
+
+template <class Function>
+bool find_function(Function& function, const char* library, const char* symbol) {
+  // torch's libraries are loaded already, in the scope of its extension module
+  void* handle = dlopen(library, RTLD_NOW | RTLD_NOLOAD);
+  if (!handle) return false;
+  function = reinterpret_cast<Function>(dlsym(handle, symbol));
+  dlclose(handle);
+  return function != nullptr;
+}
 
 class TorchSymbols {
  public:

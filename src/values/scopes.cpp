@@ -10,6 +10,7 @@
 
 #include "base/error.hpp"
 #include "base/fpenv.hpp"
+#include "base/last_script.hpp"
 #include "base/per_thread.hpp"
 #include "values/engine.hpp"
 #include "values/tensor.hpp"
@@ -100,6 +101,7 @@ void end_innermost() {
   Engine* known = opened_engine();
   if (!known) return free_tensors(scope);
   const HostState host;  // letting go may run code of a script
+  if (scope.gradients) leave_last_script();
   known->leave_scope([&scope] { free_tensors(scope); }, scope.autocasts, scope.gradients);
 }
 

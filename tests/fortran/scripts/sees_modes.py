@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: MIT
+"""What a script sees of torch's modes, as numbers: gradients, inference, autocast, deterministic, default device, type."""
+
+import torch
+
+
+def modes():
+    return [
+        int(torch.is_grad_enabled()),
+        int(torch.is_inference_mode_enabled()),
+        int(torch.is_autocast_enabled("cpu")),
+        int(torch.are_deterministic_algorithms_enabled()),
+        int(torch.get_default_device().type != "cpu"),
+        torch.get_default_dtype().itemsize,
+    ]
+
+
+def switch_off():
+    torch.set_grad_enabled(False)
+
+
+class Asks(torch.nn.Module):
+    def forward(self, x):
+        return x + torch.ones([3]) if torch.is_grad_enabled() else x
+
+
+def write(file):
+    torch.jit.script(Asks()).save(file)
