@@ -106,7 +106,8 @@ bool RankCall::can_be_joined() const {
 int64_t RankCall::rows() const { return others.empty() || others[0].rank == 0 ? 0 : last_extent(others[0]); }
 
 std::string RankCall::kind() const {
-  std::string text = concat(static_cast<int64_t>(request.wish), ' ', request.first, ' ', request.text, '\n');
+  std::string text =
+      concat(static_cast<int64_t>(request.wish), ' ', request.first, ' ', request.gradients, request.text, '\n');
   describe(text, inputs);
   describe(text, others);
   return text;
@@ -227,6 +228,7 @@ void Batches::run_as_one(const std::string& kind, const Calls& calls, bool is_ev
 
 fpt_status Batches::call(const RankCall& like, std::vector<fpt_arg>& inputs, std::vector<fpt_arg>& others) const {
   make_copies(inputs);
+  const GradientsOfRank gradients(like.request);
   const auto ninputs = static_cast<int32_t>(inputs.size()), nothers = static_cast<int32_t>(others.size());
   if (like.request.wish == Wish::forward)
     return fpt_module_forward(module_, inputs.data(), ninputs, others.data(), nothers, nullptr,

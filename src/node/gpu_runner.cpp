@@ -24,7 +24,8 @@ std::string place_of(const std::string& device) {
 
 /// What two calls have in common whose arrays can lie in the same places; empty for calls with tensors.
 std::string form_of(const Request& request, Args inputs, Args outputs) {
-  std::string form = concat(static_cast<int64_t>(request.wish), ' ', request.first, ' ', request.text, '\n');
+  std::string form =
+      concat(static_cast<int64_t>(request.wish), ' ', request.first, ' ', request.gradients, request.text, '\n');
   const auto add = [&form](int64_t number) { form.append(reinterpret_cast<const char*>(&number), sizeof number); };
   for (const Args args : {inputs, outputs}) {
     add(args.count);

@@ -9,6 +9,7 @@ void Request::write(SegmentWriter& writer) const {
   writer.integer(first);
   writer.integer(second);
   writer.integer(places);
+  writer.integer(gradients);
 }
 
 Request Request::read(SegmentReader& reader) {
@@ -18,6 +19,7 @@ Request Request::read(SegmentReader& reader) {
   found.first = reader.integer();
   found.second = reader.integer();
   found.places = reader.integer();
+  found.gradients = reader.integer() != 0;
   return found;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /// What a rank asks the process that works for it, and what that answers. Knows nothing of Python.
 ///
-/// A request begins where the shared memory begins: what is wanted, a text, three numbers, two lists of arguments. A
+/// A request begins where the shared memory begins: what is wanted, a text, four numbers, two lists of arguments. A
 /// load is followed by the place of the rank. The answer begins where the request ends.
 #pragma once
 
@@ -12,6 +12,7 @@
 
 #include "ftn_pytorch.h"
 #include "node/segment.hpp"
+#include "values/scopes.hpp"
 
 namespace fpt {
 
@@ -38,6 +39,7 @@ struct Request {
   std::string_view text;  ///< a function, a file
   int64_t first = 0, second = 0;
   int64_t places = 0;  ///< number of the places where its arrays lie, 0: they follow their descriptions
+  bool gradients = gradients_are_chosen();  ///< on in the scopes of the rank
 
   void write(SegmentWriter& writer) const;
   static Request read(SegmentReader& reader);

@@ -78,6 +78,7 @@ class Job {
     fpt_results* results = request_.second != 0 ? &results_ : nullptr;
     int32_t number = 0;
     fpt_status status = FPT_OK;
+    const GradientsOfRank gradients(request_);
     switch (request_.wish) {
       case Wish::load:
         fail(FPT_ERR_INTERNAL, "a worker loads nothing");

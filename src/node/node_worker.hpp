@@ -26,6 +26,21 @@ Outcome failed_outcome(fpt_status status);
 /// @param status  of the load
 Outcome loaded_outcome(fpt_status status, fpt_module module);
 
+/// Gradients as the rank has them, while this lives.
+class GradientsOfRank {
+ public:
+  explicit GradientsOfRank(const Request& request) {
+    if (request.gradients || fpt_scope_begin(&scope_, nullptr, 0) != FPT_OK) return;
+    if (fpt_scope_gradients(scope_, 0) != FPT_OK) return;  // there is no torch, which alone asks for it
+  }
+  ~GradientsOfRank() { fpt_scope_leave(&scope_); }
+  GradientsOfRank(const GradientsOfRank&) = delete;
+  GradientsOfRank& operator=(const GradientsOfRank&) = delete;
+
+ private:
+  fpt_scope scope_ = 0;
+};
+
 /// Answer a request whose end is known.
 void answer(Channel& channel, int64_t end, const Outcome& outcome);
 

@@ -8,6 +8,7 @@
 #include "python/interpreter.hpp"
 #include "torch/framework.hpp"
 #include "torch/torch_modes.hpp"
+#include "values/scopes.hpp"
 
 namespace fpt {
 namespace {
@@ -54,6 +55,7 @@ bool differs_from(const Before& before, bool is_nested) noexcept {
 /// @param details  set to what Python remembers for a nested call
 Before modes_before(bool is_nested, Ref& details) {
   Before before;
+  before.modes.gradients = gradients_are_chosen();  // in a libtorch that Python has not imported yet
   if (!torch_is_imported()) return before;
   find_torch_modes();
   before.is_plain = read(before.modes, is_nested) && before.modes.is_plain();

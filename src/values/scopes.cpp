@@ -25,6 +25,7 @@ struct Scope {
   std::string name;
   std::vector<int64_t> tensors;
   std::optional<bool> gradients;  // what the mode was before the scope changed it
+  bool chosen = true;             // what it changed the mode to, last
   std::vector<void*> autocasts;   // entered, owned; a thread that ends without ending the scope leaves them
 };
 
@@ -125,7 +126,7 @@ void begin_scope(int64_t* scope, std::string_view name) {
   }
   static std::atomic<int64_t> begun{0};
   scopes.push_back(
-      {static_cast<int64_t>(HandleKind::scope) << 60 | ++begun, scope, end_of(name), std::string(name), {}, {}, {}});
+      {static_cast<int64_t>(HandleKind::scope) << 60 | ++begun, scope, end_of(name), std::string(name), {}, {}, true, {}});
   *scope = scopes.back().serial;
 }
 
@@ -162,6 +163,15 @@ void set_gradients(int64_t scope, bool wanted) {
   const bool before = engine().exchange_gradients(wanted);
   std::optional<bool>& outside = open_scopes().back().gradients;
   if (!outside) outside = before;
+  open_scopes().back().chosen = wanted;
+}
+
+bool gradients_are_chosen() noexcept {
+  const Scopes* scopes = PerThread<Scopes>::find();
+  if (!scopes) return true;
+  const auto chooses = [](const Scope& scope) { return scope.gradients.has_value(); };
+  const auto innermost = std::find_if(scopes->open.rbegin(), scopes->open.rend(), chooses);
+  return innermost == scopes->open.rend() || innermost->chosen;
 }
 
 void enter_autocast(int64_t scope, const std::string& device, const std::string& dtype) {

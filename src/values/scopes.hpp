@@ -25,6 +25,8 @@ void leave_scope(const int64_t* home);
 void keep_in_scope(int64_t scope, int64_t tensor);
 /// Compute gradients, or none, until the scope ends. FPT_ERR_ARGUMENT if it is not the innermost one of this thread.
 void set_gradients(int64_t scope, bool wanted);
+/// What the scopes of this thread have chosen, the innermost one that has; true if none has.
+bool gradients_are_chosen() noexcept;
 /// torch.autocast on this thread until the scope ends; empty texts for torch's defaults. FPT_ERR_ARGUMENT if it is not
 /// the innermost one of this thread, or torch does not know the device or the element type.
 void enter_autocast(int64_t scope, const std::string& device, const std::string& dtype);

@@ -101,6 +101,27 @@ contains
       call expect(all(total == 2*x) .and. all(difference == 2*y), "expressions as inputs")
    end subroutine several
 
+   !> Gradients are off where FTorch has them off
+   subroutine gradients()
+      type(torch_model) :: model
+      type(torch_tensor) :: in(1), out(1)
+      type(torch_tensor) :: copy
+      real(real32), target :: x(4), y(4), made(4)
+
+      x = 0
+      call torch_tensor_from_array(in(1), x, torch_kCPU)
+      call torch_tensor_from_array(out(1), y, torch_kCPU)
+      call torch_model_load(model, "ftorch_asks.pt", torch_kCPU)
+      call torch_model_forward(model, in, out)
+      call expect(all(y == 2), "gradients are off by default")
+      call torch_model_forward(model, in, out, requires_grad=.false.)
+      call expect(all(y == 2), "gradients are off")
+      call torch_model_forward(model, in, out, requires_grad=.true.)
+      call torch_tensor_from_array(copy, made, torch_kCPU)
+      copy = out(1)
+      call expect(all(made == 1), "gradients are on")
+   end subroutine gradients
+
    !> An array in the order of Fortran, and one in the order that a file of another program has
    subroutine pictures()
       type(torch_model) :: model
@@ -255,6 +276,7 @@ program test_ftorch_models
 
    call batches()
    call aliases()
+   call gradients()
    call pictures()
    call loops()
    call narrower()

@@ -48,6 +48,7 @@ contains
       type(torch_results) :: results
       type(torch_tensor) :: tensor, input
       type(torch_tensor_wrap) :: wrap
+      type(torch_scope) :: scope
       character(:), allocatable :: errmsg
       integer(int32) :: numbers(4)
       integer :: i, stat
@@ -127,6 +128,13 @@ contains
       call ftn_pytorch_on_warning()
       call model%call("nothing", stat=stat, errmsg=errmsg)
       call expect_status(stat, FTN_PYTORCH_ERR_HOOK, "a function that is not there", errmsg)
+      call model%call("gradients_are_on", outputs=[torch_out(total)])
+      call expect(total == 1, "gradients are on")
+      call scope%begin()
+      call scope%no_grad()
+      call model%call("gradients_are_on", outputs=[torch_out(total)])
+      call expect(total == 0, "gradients are off where the rank has switched them off")
+      call scope%end()
       call model%call("joins_group", stat=stat, errmsg=errmsg)
       call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "a process group", errmsg, "is no rank of MPI")
       call model%call("texts_of_ranks", outputs=[torch_out(total)], stat=stat, errmsg=errmsg)

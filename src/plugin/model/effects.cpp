@@ -62,7 +62,8 @@ Effects effects_of(const torch::jit::Module& module, const std::string& method) 
   torch::jit::ValueSet attributes;
   for_each_node(graph->block(), [&](Node* node) {
     if (is_any_of(node, {"aten::grad", "aten::backward", "aten::requires_grad_", "aten::set_grad_enabled",
-                         "aten::_set_grad_enabled", "aten::is_grad_enabled", "prim::Enter"}))
+                         "aten::_set_grad_enabled", "aten::is_grad_enabled", "prim::Enter", "prim::requires_grad",
+                         "aten::is_leaf", "aten::is_inference"}))
       effects.uses_gradients = true;
     if (is_any_of(node, {"prim::SetAttr", "prim::CallMethod", "prim::CallFunction", "prim::fork"}) ||
         updates_statistics(node))

@@ -213,10 +213,11 @@ void ScriptModel::run(Method& method, Inputs inputs, int32_t flags, fpt_direct_a
   std::unique_ptr<Answer> results = take_answer();
   const bool asked = ((flags | settings_.flags) & FPT_USE_INFERENCE_MODE) != 0 && &method == state_->forward;
   const Effects& effects = method.effects();
-  // Nobody outside sees a gradient. Where the model keeps nothing and computes none itself, it need not prepare for
-  // any.
+  // Nobody outside sees a gradient. Where the model keeps nothing, computes none and does not ask whether they are on,
+  // it need not prepare for any.
+  const bool are_on = effects.uses_gradients && c10::GradMode::is_enabled();  // for the program
   const c10::InferenceMode inference(asked || !(effects.changes_state || effects.uses_gradients));
-  const c10::AutoGradMode gradients(!asked && effects.uses_gradients);
+  const c10::AutoGradMode gradients(!asked && are_on);
   try {
     results->set(method.run(*frame), method.label());
   } catch (...) {

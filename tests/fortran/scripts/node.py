@@ -119,6 +119,10 @@ def calls_procedure():
     return ftn_pytorch.procedure("of_the_rank")(torch.ones(3))
 
 
+def gradients_are_on():
+    return float(torch.is_grad_enabled())
+
+
 def joins_group():
     ftn_pytorch.init_process_group()
 
