@@ -5,6 +5,8 @@
 
 #include <atomic>
 
+#include "base/thread_stacks.hpp"
+
 namespace fpt {
 namespace {
 
@@ -111,6 +113,7 @@ struct OpenMP {
   void (*parallel)(void (*)(void*), void*, unsigned, unsigned) = nullptr;
 
   OpenMP() noexcept {
+    leave_room_in_stacks();  // here because this is once, and before whatever may start a thread
     find("omp_get_max_threads", max_threads);
     find("omp_set_num_threads", set_threads);
     find("omp_in_parallel", in_parallel);

@@ -125,8 +125,14 @@ void begin_scope(int64_t* scope, std::string_view name) {
     end_innermost();
   }
   static std::atomic<int64_t> begun{0};
-  scopes.push_back(
-      {static_cast<int64_t>(HandleKind::scope) << 60 | ++begun, scope, end_of(name), std::string(name), {}, {}, true, {}});
+  scopes.push_back({static_cast<int64_t>(HandleKind::scope) << 60 | ++begun,
+                    scope,
+                    end_of(name),
+                    std::string(name),
+                    {},
+                    {},
+                    true,
+                    {}});
   *scope = scopes.back().serial;
 }
 

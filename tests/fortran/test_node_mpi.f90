@@ -48,7 +48,6 @@ contains
       type(torch_results) :: results
       type(torch_tensor) :: tensor, input
       type(torch_tensor_wrap) :: wrap
-      type(torch_scope) :: scope
       character(:), allocatable :: errmsg
       integer(int32) :: numbers(4)
       integer :: i, stat
@@ -128,13 +127,6 @@ contains
       call ftn_pytorch_on_warning()
       call model%call("nothing", stat=stat, errmsg=errmsg)
       call expect_status(stat, FTN_PYTORCH_ERR_HOOK, "a function that is not there", errmsg)
-      call model%call("gradients_are_on", outputs=[torch_out(total)])
-      call expect(total == 1, "gradients are on")
-      call scope%begin()
-      call scope%no_grad()
-      call model%call("gradients_are_on", outputs=[torch_out(total)])
-      call expect(total == 0, "gradients are off where the rank has switched them off")
-      call scope%end()
       call model%call("joins_group", stat=stat, errmsg=errmsg)
       call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "a process group", errmsg, "is no rank of MPI")
       call model%call("texts_of_ranks", outputs=[torch_out(total)], stat=stat, errmsg=errmsg)
@@ -230,10 +222,12 @@ contains
    !> Models that run without Python, and those that Python runs
    subroutine saved_models()
       type(torch_module) :: shared, own
+      type(torch_pymodule) :: model
+      type(torch_scope) :: scope
       type(torch_tensor) :: tensor
       character(:), allocatable :: errmsg
       integer :: stat
-      real(real32) :: x(1, 4), y(1, 4), theirs(1, 4), loss
+      real(real32) :: x(1, 4), y(1, 4), theirs(1, 4), loss, total
 
       x = reshape([1.0, 2.0, 3.0, 4.0], [1, 4]) + rank
       call own%load("polynomial.pt")
@@ -253,6 +247,14 @@ contains
       call shared%load("polynomial.pt", communicator=MPI_COMM_WORLD, per="node", backend="python")
       call shared%forward([torch_in(x)], [torch_out(y)])
       call expect(all(y == theirs) .and. shared%backend() == "torchscript", "its numbers in Python")
+      call model%load(script("node.py"), communicator=MPI_COMM_WORLD, per="node")
+      call model%call("gradients_are_on", outputs=[torch_out(total)])
+      call expect(total == 1, "gradients are on")
+      call scope%begin()
+      call scope%no_grad()
+      call model%call("gradients_are_on", outputs=[torch_out(total)])
+      call expect(total == 0, "gradients are off where the rank has switched them off")
+      call scope%end()
    end subroutine saved_models
 
    !> What cannot be loaded for others, and what a module of another process cannot do

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a script sees of torch's modes, as numbers: gradients, inference, autocast, deterministic, default device, type."""
+"""What a script sees of the modes of torch, as numbers."""
 
 import torch
 
