@@ -2,6 +2,7 @@
 #include "script/script_modes.hpp"
 
 #include <memory>
+#include <type_traits>
 #include <unordered_map>
 #include <utility>
 
@@ -29,6 +30,7 @@ struct Before {
   bool is_plain = true;  ///< else Python remembers all details
 };
 thread_local Before before_last;
+static_assert(std::is_trivially_destructible_v<Before>);
 
 /// Calls in progress of scripts with modes of their own, and whether there were two of them at once. Two modes are of
 /// the process, see TorchModes: while such a call runs, they tell nothing of the program and of other scripts.

@@ -4,6 +4,9 @@
 module procedure_of_the_test
    use ftn_pytorch
    implicit none
+   private
+
+   public :: another, calls_another
 
    type(torch_pymodule), save :: another
 
@@ -56,20 +59,26 @@ program test_script_modes
    call on_another_thread()
    call within_another_call()
    call a_load_that_fails()
+   call what_stays()
    call leaves%free()
    call nobody_else_sees("free")
    call finish()
 
 contains
 
-   function modes_of(model) result(found)
+   function modes_of(model, function) result(found)
       type(torch_pymodule), intent(in) :: model
+      character(*), intent(in), optional :: function
       integer :: found(6)
 
       type(torch_results) :: results
       integer :: i
 
-      call model%call("modes", [torch_arg ::], results)
+      if (present(function)) then
+         call model%call(function, [torch_arg ::], results)
+      else
+         call model%call("modes", [torch_arg ::], results)
+      end if
       do i = 1, 6
          call results%scalar(i, found(i))
       end do
@@ -170,18 +179,30 @@ contains
       call leaves%call("within", [torch_in(x)], results)
       call results%scalar(1, gradients)
       call results%scalar(6, type)
-      call expect(gradients == 0 .and. type == 8, "within another call: the outer script goes on with its own")
+      call expect(gradients == 0 .and. type == 8, "within another call: the outer one goes on with its own")
       call leaves%call("clear")
       call nobody_else_sees("within another call")
       call another%free()
    end subroutine within_another_call
+
+   !> What a script asks of the process by name stays, except for the floating-point state
+   subroutine what_stays()
+      real, volatile :: tiny_number
+
+      call leaves%call("change_process")
+      call expect(all(modes_of(sees, "process") == [1, int(o"77"), 1, 1, 1, 0]), "what it asks of the process stays")
+      tiny_number = tiny(tiny_number)
+      tiny_number = tiny_number/2
+      call expect(tiny_number > 0, "flush to zero does not")
+   end subroutine what_stays
 
    subroutine a_load_that_fails()
       type(torch_pymodule) :: broken
       integer :: stat, unit
 
       open (newunit=unit, file="leaves_and_fails.py", action="write", status="replace")
-      write (unit, "(a)") "import torch", "torch.set_default_dtype(torch.float64)", "torch.set_grad_enabled(False)", "1/0"
+      write (unit, "(a)") "import torch", "torch.set_default_dtype(torch.float64)", "torch.set_grad_enabled(False)", &
+         "1/0"
       close (unit)
       call broken%load("leaves_and_fails.py", stat=stat)
       call expect(stat /= FTN_PYTORCH_OK, "a load that fails")

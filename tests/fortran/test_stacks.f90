@@ -1,9 +1,10 @@
 ! SPDX-License-Identifier: MIT
-!> A program with megabytes of thread-local data, which the C library takes out of the stack of each thread. It runs with
-!> several limits of the stack.
+!> A program with megabytes of thread-local data, which the C library takes out of the stack of each thread. It runs
+!> with several limits of the stack.
 module thread_local_data
    use, intrinsic :: iso_fortran_env, only : real64
    implicit none
+   public
 
    real(real64), save :: work(400000) = 0
    !$omp threadprivate(work)

@@ -225,7 +225,7 @@ def test_all_options_of_a_load_fit_into_one_call() -> None:
 @pytest.mark.parametrize("source", [*SOURCES, *PLUGIN, *RECORDING], ids=name_of)
 def test_objects_of_threads_outlive_exit(source: Path) -> None:
     """exit() destroys thread_local objects before exit functions run: none has anything to destroy (per_thread.hpp)."""
-    plain = r"(?:const )?(?:bool|int|std::size_t|FloatingPoint|CudaContext|\w+\*)"
+    plain = r"(?:const )?(?:bool|int|std::size_t|Before|FloatingPoint|CudaContext|\w+\*)"
     for declaration in re.findall(r"^[^/\n]*\bthread_local (.+)$", source.read_text(), re.MULTILINE):
         assert re.match(rf"{plain} \w+(?:;| = )", declaration), declaration
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """A script that leaves modes of torch behind: a default type at its import, others in its calls."""
 
+import os
+
 import sees_modes
 import torch
 
@@ -28,6 +30,15 @@ def leave(mode):
 def fail(mode):
     leave(mode)
     raise ValueError(mode)
+
+
+def change_process():
+    os.chdir("/")
+    os.umask(0o77)
+    os.environ["FPT_TEST_LEFT"] = "1"
+    torch.set_float32_matmul_precision("medium")
+    torch.backends.cudnn.benchmark = True
+    torch.set_flush_denormal(True)
 
 
 def clear():

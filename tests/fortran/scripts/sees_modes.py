@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """What a script sees of the modes of torch, as numbers."""
 
+import os
+
 import torch
 
 
@@ -12,6 +14,21 @@ def modes():
         int(torch.are_deterministic_algorithms_enabled()),
         int(torch.get_default_device().type != "cpu"),
         torch.get_default_dtype().itemsize,
+    ]
+
+
+def process():
+    """What belongs to the process: folder, umask, environment, settings of torch's kernels, flush to zero."""
+    mask = os.umask(0)
+    os.umask(mask)
+    tiny = torch.full([1], 1e-39)
+    return [
+        int(os.getcwd() == "/"),
+        mask,
+        int("FPT_TEST_LEFT" in os.environ),
+        int(torch.get_float32_matmul_precision() == "medium"),
+        int(torch.backends.cudnn.benchmark),
+        int(float(tiny * 0.5) == 0),
     ]
 
 
