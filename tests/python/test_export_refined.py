@@ -84,3 +84,12 @@ def test_a_file_that_is_not_equal_leaves_the_older_one(command, tmp_path, monkey
 def test_what_is_no_such_function(command, source, options, text):
     code, told = command(source, *options)
     assert code == 2 and text in told
+
+
+def test_numbers_that_depend_on_the_gradient_mode_are_told(command, write):
+    code, told = command("model.py:refine", *TARGET)
+    assert code == 0 and "gradients are off" not in told
+    write("asks.py", "import torch\ndef ftn_pytorch_forward(x): return x if torch.is_grad_enabled() else 2 * x\n")
+    code, told = command("asks.py")
+    assert code == 0 and "bit for bit" in told
+    assert told.count("ftn_pytorch_forward: where gradients are off (scope%no_grad, the module ftorch)") == 1

@@ -185,14 +185,29 @@ class _Export:
         all_fine = True
         for name in self._hooks:
             is_any = all(tape["batch"] for tape in found[name])
-            for size in self._sizes or ([self._any[0], self._any[2]] if is_any else self._any[:1]):
+            sizes = self._sizes or ([self._any[0], self._any[2]] if is_any else self._any[:1])
+            for size in sizes:
                 fine = self._is_equal(part, name, size)
                 all_fine &= fine
                 text = f"check {name} with a batch of {size}: {len(export_check.NUMBERS)} steps, "
                 verdict = "equal to the script bit for bit" if fine else "FAILED, the script gives other numbers"
                 print(text + verdict, file=sys.stdout if fine else sys.stderr)
+                if fine and size == sizes[0] and self._depends_on_gradients(part, name, size):
+                    print(
+                        f"{name}: where gradients are off (scope%no_grad, the module ftorch), the script gives other "
+                        "numbers than this file, which computes as with gradients; TorchScript follows the program",
+                        file=sys.stderr,
+                    )
         self._before.put_back()
         return all_fine
+
+    def _depends_on_gradients(self, part: str, name: str, size: int) -> bool:
+        """Whether the script gives other numbers than the file where gradients are off. What trains needs them."""
+        try:
+            with self._torch.no_grad():
+                return not self._is_equal(part, name, size)
+        except Exception:  # of the script, which then cannot be called so
+            return False
 
     def _is_equal(self, part: str, name: str, size: int) -> bool:
         self._before.put_back()
