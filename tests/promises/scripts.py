@@ -7,6 +7,7 @@ scripts of this file, say how it is called and which promises do not hold for it
 - ``calls=60``: how many there are. ``inputs=none``: ``step`` has no argument, in place of one of four rows of three.
 - ``ready=yes``: recorded functions must run without Python at the end.
 - ``needs=module``: it imports what may not be installed.
+- ``device=no``: it is for a CPU, or fails in a way after which a process can use no GPU.
 - ``refused=recorded,restarted``: promises that the library refuses to give for this script.
 - ``either=recorded``: the same or refused, which depends on addresses of memory.
 - ``unseen=recorded``: what the documentation says is not seen, so numbers differ.
@@ -32,7 +33,7 @@ FOLDER = Path(__file__).resolve().parents[1] / "corpus"
 ONE_OF = 16
 OF_FORTRAN = ("arrays", "sections", "tensors", "ranks", "node", "device")
 """Promises in which a Fortran program calls."""
-_OWN = {"calls", "inputs", "ready", "needs"}
+_OWN = {"calls", "inputs", "ready", "needs", "device"}
 _VERDICTS = ("refused", "either", "unseen", "wrong")
 _BLOCK = re.compile(r"^((?:<!-- test: [^\n]*-->\n+)*)```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _LINE = re.compile(r"^%(\w+)(?: (.*))?$", re.MULTILINE)
@@ -48,6 +49,7 @@ class Script(NamedTuple):
     has_input: bool = True
     must_be_ready: bool = False
     needs: str = ""
+    has_device: bool = True
     expected: dict[str, str] = {}
     says: dict[str, list[str]] = {}
     family: str = ""
@@ -65,13 +67,18 @@ class Script(NamedTuple):
             return False
         if promise == "node" and zlib.crc32(self.name.encode()) % ONE_OF:
             return False
+        if promise == "device" and not self.has_device:
+            return False
         return promise.startswith("recorded") or "must_be_refused" not in self.text
 
     def verdict_of(self, promise: str) -> str:
         """What the corpus says: "same", "refused", "either", "unseen" or "wrong".
 
-        What a recording does not see, it does not see where Fortran calls.
+        What a recording does not see, it does not see where Fortran calls. A device is asked only where there is one,
+        and gives what arrays give unless the header says otherwise.
         """
+        if promise == "device" and promise not in self.expected:
+            return self.verdict_of("arrays")
         recorded = {self.expected.get(each) for each in ("recorded", "recorded-late") if promise in OF_FORTRAN}
         return self.expected.get(promise, next((each for each in ("unseen", "wrong") if each in recorded), "same"))
 
@@ -148,6 +155,7 @@ def _script(name: str, text: str, header: dict[str, str], says: dict[str, list[s
         header.get("inputs") != "none",
         header.get("ready") == "yes",
         header.get("needs", ""),
+        header.get("device", "yes") == "yes",
         expected,
         says,
         family,
