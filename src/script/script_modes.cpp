@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "python/forks.hpp"
 #include "python/interpreter.hpp"
 #include "torch/framework.hpp"
 #include "torch/torch_modes.hpp"
@@ -86,6 +87,7 @@ void put_back(uint64_t script, const Before& before, PyObject* details, OfProces
 
 /// After the last script of this thread, whose modes nobody has looked at.
 void put_back_last() noexcept {
+  if (is_idle_child) return;  // the lock may never come; its first call into Python looks again
   const uint64_t script = std::exchange(last_script, 0);
   if (!differs_from(before_last, false) || !may_use_python()) return;
   try {
