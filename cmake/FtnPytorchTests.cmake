@@ -70,6 +70,7 @@ function(_fpt_register name)
     FIXTURES_REQUIRED "${ARG_FIXTURES}"
     LABELS "${ARG_LABELS}"
     RESOURCE_LOCK "${ARG_LOCK}"
+    SKIP_RETURN_CODE 77 # what it needs is not there
     TIMEOUT ${fpt_test_timeout}
     WILL_FAIL ${ARG_WILL_FAIL})
   foreach(property IN ITEMS TIMEOUT PASS_REGULAR_EXPRESSION WORKING_DIRECTORY)
