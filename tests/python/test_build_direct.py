@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from build_tree import build_folder
 
 from ftn_pytorch.__main__ import main
 from ftn_pytorch.system import installation
@@ -57,6 +58,23 @@ def test_the_end_of_what_cmake_says_is_shown(wheel: Path, capsys: pytest.Capture
     told = refused(capsys)
     assert "torch has no headers" in told and "failed:" in told
     assert not list(wheel.iterdir())
+
+
+@pytest.mark.skipif(not shutil.which("ninja"), reason="it is built by ninja")
+def test_what_was_made_is_told(wheel: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made = build_folder() / "lib"
+    names = [f"libftn_pytorch_direct.{end}" for end in ("so", "torch")]
+    files = [made / name for name in names] + [*made.glob("_ftn_pytorch_recording*.so")]
+    if len(files) != 3 or not all(file.exists() for file in files):
+        pytest.skip("this build has no direct path")
+    copied = " ".join(f'"{file.resolve()}"' for file in files)
+    (wheel.parent / "source" / "CMakeLists.txt").write_text(
+        f"cmake_minimum_required(VERSION 3.18)\nproject(made NONE)\nfile(COPY {copied} DESTINATION lib)\n"
+    )
+    assert main(["build-direct", "--into", str(wheel)]) == 0
+    assert sorted(each.name for each in wheel.iterdir()) == sorted(file.name for file in files)
+    version = (made / names[1]).read_text().splitlines()[1]
+    assert f"built for torch {version} in " in capsys.readouterr().out
 
 
 def test_folders_of_extensions(wheel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

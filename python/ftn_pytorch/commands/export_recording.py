@@ -198,7 +198,6 @@ class _Export:
                         "numbers than this file, which computes as with gradients; TorchScript follows the program",
                         file=sys.stderr,
                     )
-        self._before.put_back()
         return all_fine
 
     def _depends_on_gradients(self, part: str, name: str, size: int) -> bool:
