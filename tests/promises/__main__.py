@@ -46,12 +46,17 @@ def main() -> int:
     chosen = [each for each in scripts.values() if options.only in each.name or options.only == each.family]
     counts: collections.Counter = collections.Counter()
     found: dict[str, dict[str, str]] = {}
-    begin = time.perf_counter()
+    begin, has_failed = time.perf_counter(), False
     for script in chosen:
         for promise in options.promise:
             if not script.can_be_asked(promise):
                 continue
-            kind, text = verdict(script, promise)
+            try:
+                kind, text = verdict(script, promise)
+            except Exception as failure:  # of what asks; the others are asked all the same
+                has_failed = True
+                print(f"! {promise:14} {failure!r} | {script.name}", flush=True)
+                continue
             wanted = script.verdict_of(promise)
             if wanted not in ("either", kind) and not (kind == "wrong" and wanted == "unseen"):
                 found.setdefault(script.name, {})[promise] = kind
@@ -64,7 +69,7 @@ def main() -> int:
     if options.write:
         with_verdicts(found)
         PATH.write_text(written([*PROMISES]))
-    return any(kind == "wrong" for _, kind in counts)
+    return has_failed or any(kind == "wrong" for _, kind in counts)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ scripts of this file, say how it is called and which promises do not hold for it
 - ``either=recorded``: the same or refused, which depends on addresses of memory.
 - ``unseen=recorded``: what the documentation says is not seen, so numbers differ.
 - ``wrong=recorded``: numbers that differ and should not: a defect that is known.
+- ``same=arrays``: what a recording does not see is right where Fortran calls.
 
 Lines ``#? recorded: TEXT`` are parts of what a refusal must say; the first line of a script is line 9 of its file.
 ``--- name.py`` begins a file beside the script.
@@ -34,7 +35,7 @@ ONE_OF = 16
 OF_FORTRAN = ("arrays", "sections", "tensors", "ranks", "node", "device")
 """Promises in which a Fortran program calls."""
 _OWN = {"calls", "inputs", "ready", "needs", "device"}
-_VERDICTS = ("refused", "either", "unseen", "wrong")
+_VERDICTS = ("refused", "either", "unseen", "wrong", "same")
 _BLOCK = re.compile(r"^((?:<!-- test: [^\n]*-->\n+)*)```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _LINE = re.compile(r"^%(\w+)(?: (.*))?$", re.MULTILINE)
 
@@ -79,8 +80,12 @@ class Script(NamedTuple):
         """
         if promise == "device" and promise not in self.expected:
             return self.verdict_of("arrays")
-        recorded = {self.expected.get(each) for each in ("recorded", "recorded-late") if promise in OF_FORTRAN}
-        return self.expected.get(promise, next((each for each in ("unseen", "wrong") if each in recorded), "same"))
+        return self.expected.get(promise, _of_others(self.expected, promise))
+
+
+def _of_others(verdicts: dict[str, str], promise: str) -> str:
+    recorded = {verdicts.get(each) for each in ("recorded", "recorded-late") if promise in OF_FORTRAN}
+    return next((each for each in ("unseen", "wrong") if each in recorded), "same")
 
 
 @functools.cache
@@ -174,11 +179,11 @@ def blocks(text: str) -> dict[str, str]:
 
 
 def has_arguments_of_fortran(text: str) -> bool:
-    """What ``inputs`` gives is made of ``x`` and of numbers alone; ``after`` has nothing to do with the result."""
+    """What ``inputs`` gives is made of ``x`` and of numbers alone; ``after`` does nothing to the result."""
     if "def inputs(" not in text and "def after(" not in text:
         return True
     functions = {each.name: each for each in ast.parse(text).body if isinstance(each, ast.FunctionDef)}
-    if "after" in functions and "result" in _names(functions["after"].body):
+    if "after" in functions and ("result" in _names(functions["after"].body) or _writes_to_first(functions["after"])):
         return False
     if "inputs" not in functions:
         return True
@@ -186,11 +191,27 @@ def has_arguments_of_fortran(text: str) -> bool:
     given = [each.value for each in ast.walk(function) if isinstance(each, ast.Return)]
     each_tuple = [one for each in given for one in ast.walk(each) if isinstance(one, ast.Tuple)]
     values = [one for each in each_tuple for one in each.elts]
-    no_array = any(isinstance(one, (ast.List, ast.Dict, ast.Set)) for one in values)
+    no_array = any(isinstance(each, (ast.Dict, ast.Set)) for one in values for each in ast.walk(one))
+    no_array |= any(isinstance(one, ast.List) for one in values)
+    with_gaps = any(isinstance(one, ast.Subscript) and isinstance(one.value, ast.Call) for one in ast.walk(function))
     shared = any(sum("x" in _names([one]) for one in each.elts) > 1 for each in each_tuple)
     methods = {one.attr for one in ast.walk(function) if isinstance(one, ast.Attribute)}
-    of_python = methods & {"as_subclass", "contiguous", "requires_grad_"}
-    return not (no_array or shared or of_python) and _names(function.body) <= {"x", "call", "torch", "float"}
+    of_python = methods & {"as_subclass", "bfloat16", "contiguous", "grad", "half", "requires_grad_", "to_sparse"}
+    return not (no_array or with_gaps or shared or of_python) and _names(function.body) <= {
+        "x",
+        "call",
+        "torch",
+        "float",
+    }
+
+
+def _writes_to_first(function: ast.FunctionDef) -> bool:
+    """Whether it calls a method of its first argument that changes it, such as ``found.mul_(2)``."""
+    called = (one.func for one in ast.walk(function) if isinstance(one, ast.Call))
+    first = [each.arg for each in function.args.args[:1]]
+    return any(
+        isinstance(one, ast.Attribute) and one.attr.endswith("_") and _names([one.value]) <= {*first} for one in called
+    )
 
 
 def _names(code: list) -> set[str]:
@@ -220,6 +241,6 @@ def with_verdicts(found: dict[str, dict[str, str]]) -> None:
 def _kinds(verdicts: dict[str, str]) -> dict[str, str]:
     found: dict[str, list[str]] = {}
     for promise, kind in verdicts.items():
-        if kind != "same":
+        if kind != "same" or _of_others(verdicts, promise) != "same":
             found.setdefault(kind, []).append(promise)
     return {kind: ",".join(sorted(names)) for kind, names in sorted(found.items())}
