@@ -74,7 +74,8 @@ void sync_folder(const fs::path& folder) noexcept {
 
 }  // namespace
 
-void replace_file(const std::string& file, const std::function<void(std::ostream&)>& fill) {
+void replace_file(const std::string& file, const std::function<void(std::ostream&)>& fill,
+                  const std::function<void(const std::string&)>& check) {
   std::error_code failure;
   // links are followed: the file behind them is replaced, not the link
   const fs::path path = fs::weakly_canonical(absolute_path(file), failure);
@@ -91,7 +92,9 @@ void replace_file(const std::string& file, const std::function<void(std::ostream
     fill(stream);
     stream.close();
     if (!stream) fail_to_write(path, "it was taken in part only (is the disk full?)");
-    if (fsync(descriptor.get()) != 0 || rename(part.c_str(), path.c_str()) != 0) fail_by_errno(path);
+    if (fsync(descriptor.get()) != 0) fail_by_errno(path);
+    if (check) check(part.string());
+    if (rename(part.c_str(), path.c_str()) != 0) fail_by_errno(path);
   } catch (...) {
     unlink(part.c_str());
     throw;

@@ -108,6 +108,11 @@ def test_nothing_to_restore_has_a_status_of_its_own(tmp_path, fails, checkpoint)
     checkpoint.write(str(tmp_path), step=7)
     with fails("NO_CHECKPOINT", "of step 5, but of 7"):
         checkpoint.restore(str(tmp_path), step=5)
+    for step, held in ((None, "no step"), (3, "step 3")):
+        path = checkpoint.save(str(tmp_path / "state"), step=step)
+        with fails("NO_CHECKPOINT", f"state holds {held}, and step 4 is asked for"):
+            checkpoint.restore(path, step=4)
+    assert checkpoint.restore(path, step=3) == 3
     with fails("FILE", "is empty"):
         checkpoint.restore(" ")
 

@@ -217,7 +217,7 @@ def test_a_failure_of_one_rank_is_one_of_all_and_leaves_what_was_there(tmp_path,
         expected = model._module.state()
         kept, write = base.Checkpoint._encoded, file.write
 
-        def fails(*arguments):
+        def fails(*arguments, **named):
             raise OSError(28, "no space")
 
         if rank == 3:

@@ -90,8 +90,11 @@ def _write_plain(stream: Any, state: Any, arrays: Mapping[str, Any], parts: Mapp
             archive.writestr(f"{_RANKS}/{rank}", part)
 
 
-def read(raw: BinaryIO, kind: str, path: str) -> tuple[Any, dict[str, Any], dict[str, Any]]:
-    """Text, arrays and parts, which are bytes or tensors of bytes; FORMAT if there is anything else in the archive."""
+def read(raw: BinaryIO | str, kind: str, path: str) -> tuple[Any, dict[str, Any], dict[str, Any]]:
+    """Text, arrays and parts, which are bytes or tensors of bytes; FORMAT if there is anything else in the archive.
+
+    ``raw``: see ``loaded``.
+    """
     try:
         return _read_torch(raw) if kind == TORCH else _read_plain(raw)
     except ImportError as failure:
@@ -128,20 +131,24 @@ _OF_NUMPY: list[Any] = [(_Type, "numpy.dtype")] + [
 ]
 
 
-def loaded(raw: BinaryIO, place: Any) -> Any:
-    """What torch reads of an archive: tensors, texts and numbers."""
+def loaded(raw: BinaryIO | str, place: Any) -> Any:
+    """What torch reads of an archive: tensors, texts and numbers.
+
+    ``raw``: a stream, or the name of a file, of which numbers of tensors are read where they are looked at only.
+    """
     import torch
 
-    begin = raw.tell()
+    begin = None if isinstance(raw, str) else raw.tell()
     try:
-        return torch.load(raw, map_location=place, weights_only=True)
+        return torch.load(raw, map_location=place, weights_only=True, mmap=begin is None)
     except pickle.UnpicklingError:
-        raw.seek(begin)
+        if not isinstance(raw, str):
+            raw.seek(begin or 0)
         with torch.serialization.safe_globals(_OF_NUMPY):
-            return torch.load(raw, map_location=place, weights_only=True)
+            return torch.load(raw, map_location=place, weights_only=True, mmap=begin is None)
 
 
-def _read_torch(raw: BinaryIO) -> tuple[Any, dict[str, Any], dict[str, Any]]:
+def _read_torch(raw: BinaryIO | str) -> tuple[Any, dict[str, Any], dict[str, Any]]:
     content = loaded(raw, "cpu")
     state, dtypes = json.loads(content["state"])
     arrays = content["arrays"]
@@ -153,7 +160,7 @@ def _read_torch(raw: BinaryIO) -> tuple[Any, dict[str, Any], dict[str, Any]]:
     return state, arrays, content.get(_RANKS, {})
 
 
-def _read_plain(raw: BinaryIO) -> tuple[Any, dict[str, Any], dict[str, Any]]:
+def _read_plain(raw: BinaryIO | str) -> tuple[Any, dict[str, Any], dict[str, Any]]:
     with zipfile.ZipFile(raw) as archive:
         state, members = json.loads(archive.read("state.json"))
         arrays = {}

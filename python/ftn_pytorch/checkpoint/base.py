@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from ..errors import FtnPytorchError, report, summary
+from ..errors import FtnPytorchError, report
 from ..ranks import own_rank
 from ..system import fair_lock, launcher, process, trial
 from ..values import is_tensor, random_states, user_objects
@@ -17,6 +17,7 @@ from ..values.encoding import Unstorable, decode, find_imported_type
 from . import archive, content, file, folder, resumption
 from .capture import Collector
 from .changes import Changes
+from .content import NOT_UNDERSTOOD, not_understood, told
 from .description import RANK_OF_JOB, describe
 from .restoring import Rebind, Restorer, plain
 
@@ -26,7 +27,6 @@ _LEFT_OUT = "left_out"
 _WRITTEN = "keeps_written"
 # Names of objects that are the same on all ranks, of which only the file of rank 0 holds the states.
 SHARED_KEY = "shared"
-NOT_UNDERSTOOD = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RuntimeError, AssertionError)
 _FALLS_BACK = ("CORRUPT", "FORMAT", "FILE")
 
 Encoded = tuple[Collector, dict[str, Any], dict[str, Any]]
@@ -104,9 +104,9 @@ class Checkpoint:
     def restore(self, path: str, *, step: int | None = None, fallback: bool = False) -> int | None:
         """Put back what a file holds, or the newest file of a folder; returns its step.
 
-        ``step`` asks for that one of a folder. With ``fallback`` a file that is damaged or foreign is passed over, with
-        a warning, and the one before it is used. NO_CHECKPOINT if there is none, CORRUPT if it is damaged, FORMAT if it
-        is no checkpoint or does not fit; nothing has been changed then.
+        ``step`` asks for that one, also of a file. With ``fallback`` a file that is damaged or foreign is passed over,
+        with a warning, and the one before it is used. NO_CHECKPOINT if there is none, CORRUPT if it is damaged, FORMAT
+        if it is no checkpoint or does not fit; nothing has been changed then.
         """
         place = file.resolve(path)
         if not os.path.exists(place):
@@ -116,7 +116,9 @@ class Checkpoint:
             raise FtnPytorchError("NO_CHECKPOINT", f"{place} does not exist, so there is nothing to restore{advice}")
         with fair_lock.lock():
             if not os.path.isdir(place):
-                return self._apply(self._read(place), place)
+                content = self._read(place)
+                file.require_step(content[0].get("step"), step, place)
+                return self._apply(content, place)
             entries = folder.candidates(place, step)
             entry, content = self._read_newest(entries, place, fallback, lambda entry: self._read(entry.path))
             self._apply(content, entry.path)
@@ -138,7 +140,7 @@ class Checkpoint:
         try:
             return {**about, **decode(plain(state), arrays, find_imported_type)}
         except NOT_UNDERSTOOD as failure:
-            raise FtnPytorchError("FORMAT", f"{place} cannot be read: {_told(failure)}") from failure
+            raise FtnPytorchError("FORMAT", f"{place} cannot be read: {told(failure)}") from failure
 
     # What those do differently that find their objects in a script, or have hooks.
 
@@ -183,7 +185,12 @@ class Checkpoint:
         return find_imported_type(name)
 
     def _write(self, path: str, step: int | None) -> None:
-        file.write(path, *self._content_of(step, self._encoded(path, self._collector())))
+        encoded = self._encoded(path, self._collector())
+        file.write(path, *self._content_of(step, encoded), read=self._check)
+
+    def _check(self, path: str) -> None:
+        """Read a file that was just written."""
+        content.check(path, self._find_type)
 
     def _content_of(
         self, step: int | None, encoded: Encoded, more: Mapping[str, Any] | None = None, parts: Any = None
@@ -367,15 +374,6 @@ def _warn_of_other_rank(about: Mapping[str, Any], path: str) -> None:
             f"{path} was written by rank {about.get('rank')}: random states, buffers and config are those of that one. "
             "Where ranks train together each needs a file of its own: write %r for the rank"
         )
-
-
-def not_understood(path: str, failure: Exception) -> FtnPytorchError:
-    """The failure for a file whose content nobody has written so."""
-    return FtnPytorchError("FORMAT", f"{path} cannot be understood: {_told(failure)}")
-
-
-def _told(failure: Exception) -> str:
-    return str(failure) if isinstance(failure, Unstorable) else summary(failure)
 
 
 def _on_host(config: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,13 +3,18 @@
 
 from __future__ import annotations
 
+import functools
 import io
 from collections.abc import Mapping
 from typing import Any, BinaryIO
 
-from ..errors import FtnPytorchError
-from ..values import random_states
+from ..errors import FtnPytorchError, summary
+from ..values import random_states, user_objects
+from ..values.encoding import CYCLE, INSTANCE, OBJECT, TAG, FindType, Unstorable, decode
 from . import archive, file
+
+NOT_UNDERSTOOD = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RuntimeError, AssertionError)
+"""What decoding raises where nobody has written the content so."""
 
 Content = tuple[dict[str, Any], Any, dict[str, Any], Mapping[str, Any]]
 """Description, state (None if a hook of a script has written it), arrays by name, parts by the number of a rank."""
@@ -19,6 +24,68 @@ def read(path: str) -> Content:
     """That of a file, nothing of it applied yet; the failures of ``file.opened``, and FORMAT."""
     with file.opened(path) as (about, raw):
         return _read_from(raw, about, path)
+
+
+def check(path: str, find_type: FindType) -> None:
+    """Read all of a file as a restart does, but for the numbers in tensors, of which the digest tells enough."""
+    with file.opened(path) as (about, raw):
+        found = _read_from(raw, about, path, path)
+    if found[1] is None:
+        return
+    _decode(found, path, find_type)
+    for rank in found[3]:
+        _decode(of_rank(found, int(rank), path), path, find_type)
+
+
+def _decode(found: Content, path: str, find_type: FindType) -> None:
+    @functools.cache
+    def find(name: str) -> Any:
+        # Nothing of the script runs, also no __del__ of what is made here.
+        kind = find_type(name)
+        return user_objects.without_code(kind) if isinstance(kind, type) and user_objects.is_plain(kind) else kind
+
+    trees: list[Any] = []
+    try:
+        trees.append(_in_place(found[1], find, trees))
+        decode(trees, found[2], find)
+    except NOT_UNDERSTOOD as failure:
+        raise not_understood(path, failure) from failure
+
+
+class _InPlace:
+    """Stands for what a restart changes in place, and cannot make."""
+
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
+
+    def __hash__(self) -> int:
+        raise Unstorable(f"{self._kind} stands in a set, or as a key, where no restart can put it back")
+
+
+def _in_place(tree: Any, find: FindType, trees: list[Any]) -> Any:
+    """A tree without devices, and without what is changed in place; trees of what that holds are added to ``trees``."""
+    if isinstance(tree, list):
+        return [_in_place(each, find, trees) if isinstance(each, (dict, list)) else each for each in tree]
+    if not isinstance(tree, dict):
+        return tree
+    tag = tree.get(TAG)
+    parts = {key: _in_place(each, find, trees) for key, each in tree.items() if tag != "tensor" or key != "device"}
+    is_unknown = tag == INSTANCE and ("foreign" in tree or find(tree["type"]) is None)
+    if is_unknown or tag in (CYCLE, OBJECT):
+        # A program without Python takes gradients away, and a restart passes over these.
+        trees.append({key: each for key, each in parts.items() if key not in (TAG, "gradients")})
+        return _InPlace(tree.get("type", "what refers to itself"))
+    return parts
+
+
+def not_understood(path: str, failure: Exception) -> FtnPytorchError:
+    """The failure for a file whose content nobody has written so."""
+    return FtnPytorchError("FORMAT", f"{path} cannot be understood: {told(failure)}")
+
+
+def told(failure: Exception) -> str:
+    """What decoding says of a failure."""
+    return str(failure) if isinstance(failure, Unstorable) else summary(failure)
 
 
 def of_rank(found: Content, rank: int, path: str) -> Content:
@@ -34,10 +101,11 @@ def of_rank(found: Content, rank: int, path: str) -> Content:
     return _read_from(raw, file.check(raw, name), name)
 
 
-def _read_from(raw: BinaryIO, about: dict[str, Any], path: str) -> Content:
+def _read_from(raw: BinaryIO, about: dict[str, Any], path: str, source: str | None = None) -> Content:
+    """``source``: the name of the file, where numbers of tensors are not needed."""
     if about.get("archive") not in (archive.TORCH, archive.PLAIN):
         return about, None, {}, {}
-    state, arrays, held = archive.read(raw, about["archive"], path)
+    state, arrays, held = archive.read(source or raw, about["archive"], path)
     parts = ("objects", "config", "random")
     if not isinstance(state, dict) or not all(isinstance(state.get(part), dict) for part in parts):
         raise FtnPytorchError("FORMAT", f"{path} cannot be understood: it lacks {', '.join(parts)}, or one of them")

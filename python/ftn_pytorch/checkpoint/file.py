@@ -97,10 +97,31 @@ def locked(path: str) -> Iterator[None]:
         lock.release()
 
 
-def write(path: str, about: dict[str, Any], fill: Callable[[_Stream], None], kind: int = CHECKPOINT) -> None:
-    """Write a checkpoint as ``files.replaced`` does. ``fill`` writes the archive."""
-    with files.replaced(path) as raw:
+def write(
+    path: str,
+    about: dict[str, Any],
+    fill: Callable[[_Stream], None],
+    kind: int = CHECKPOINT,
+    read: Callable[[str], None] = lambda part: None,
+) -> None:
+    """Write a checkpoint as ``files.replaced`` does. ``fill`` writes the archive.
+
+    ``read`` reads a file as a restart does, and raises if that cannot be done: then the older file of the name stays.
+    """
+    with files.replaced(path, lambda part: _read_back(part, path, read)) as raw:
         write_into(raw, about, fill, kind)
+
+
+def _read_back(part: str, path: str, read: Callable[[str], None]) -> None:
+    try:
+        read(part)
+    except FtnPytorchError as failure:
+        found = failure.text.replace(part, "what was written")
+        if failure.status in ("CORRUPT", "FILE"):
+            text = f"{path} cannot be written: {found}. The disk gives back what it was not given: write elsewhere"
+            raise FtnPytorchError("FILE", text) from failure
+        text = f"{path} cannot be written, since no restart could read it: {found}. The older file stays"
+        raise FtnPytorchError("RESULT_TYPE", text) from failure
 
 
 def write_into(raw: BinaryIO, about: dict[str, Any], fill: Callable[[_Stream], None], kind: int = CHECKPOINT) -> None:
@@ -113,6 +134,13 @@ def write_into(raw: BinaryIO, about: dict[str, Any], fill: Callable[[_Stream], N
     stream.write(json.dumps(about).encode())
     stream.write(_CLOSING.pack(_MAGIC, FORMAT, kind, length, stream.length - length))
     stream.write(stream.digest.digest())
+
+
+def require_step(there: int | None, wanted: int | None, path: str) -> None:
+    """NO_CHECKPOINT if a file is of another step than is wanted; ``there`` is None if it was saved without one."""
+    if wanted is not None and wanted != there:
+        held = "no step" if there is None else f"step {there}"
+        raise FtnPytorchError("NO_CHECKPOINT", f"{path} holds {held}, and step {wanted} is asked for")
 
 
 @contextlib.contextmanager

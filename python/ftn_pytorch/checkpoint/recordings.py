@@ -25,12 +25,11 @@ from ..recording.recorded_call import Tape
 from ..recording.tape import address_of, is_ordinary
 from ..system import log, trial
 from ..values import optimizer_settings
-from . import archive, file, resumption
-from .base import Checkpoint
+from . import archive, file, recording_file, resumption
+from .base import Checkpoint, Encoded
 from .capture import Collector
 from .script import ScriptCheckpoint
 
-FORMAT = 2
 _HOLES = ("step", "written", "host", "rank", "ranks")
 
 
@@ -64,7 +63,7 @@ class Writer:
         text, others = resumption.entries(self._encoder, self._state, self._arrays)
         about = self._checkpoint._about(None, archive.TORCH, self._encoder)
         others["recording"] = {
-            "version": FORMAT,
+            "version": recording_file.FORMAT,
             "torch": torch.__version__.partition("+")[0],
             "script": self._script,
             "default_dtype": str(torch.get_default_dtype()).removeprefix("torch."),
@@ -75,12 +74,21 @@ class Writer:
         }
         with file.locked(self._path):
             file.write(
-                self._path, about, lambda stream: archive.write(stream, text, self._arrays, others), kind=file.RECORDING
+                self._path,
+                about,
+                lambda stream: archive.write(stream, text, self._arrays, others),
+                file.RECORDING,
+                self._check,
             )
 
+    def _check(self, path: str) -> None:
+        """A program runs it, and the script restores it."""
+        self._checkpoint._check(path)
+        recording_file.check(path)
 
-def live(checkpoint: Checkpoint, path: str) -> tuple[Collector, dict[str, Any], dict[str, Any]]:
-    """What a checkpoint would hold now, its trees, and its arrays, which are not copied."""
+
+def live(checkpoint: Checkpoint, path: str) -> Encoded:
+    """What a checkpoint would hold now; its arrays are not copied."""
     encoder = checkpoint._collector()
     encoder._copies = False
     return checkpoint._encoded(path, encoder)

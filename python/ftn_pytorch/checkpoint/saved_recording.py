@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -18,15 +17,9 @@ from ..recording import kernel_settings
 from ..recording.arguments import leaves
 from ..recording.saved_tape import Misfit, SavedTape
 from ..script.conventions import FORWARD, TRAIN
-from . import archive, description, file, recordings, resumption
-from .base import NOT_UNDERSTOOD, Checkpoint, not_understood
-
-
-class _Content(NamedTuple):
-    """What an archive holds, and what its file says of itself."""
-
-    about: dict[str, Any]
-    parts: dict[str, Any]
+from . import archive, description, file, recording_file, resumption
+from .base import Checkpoint
+from .content import NOT_UNDERSTOOD, not_understood
 
 
 class _Chosen(NamedTuple):
@@ -54,7 +47,7 @@ class SavedRecording(Checkpoint):
         self._file = file.resolve(path)
         self._device = torch.device("cpu" if device is None else device)
         self._alone = threading.RLock()
-        content = _read(self._file, self._device)
+        content = recording_file.read(self._file, self._device)
         if "recording" not in content.parts:
             raise FtnPytorchError(
                 "FORMAT", f"{path} is a checkpoint, which holds no functions: restore a script from it"
@@ -64,27 +57,12 @@ class SavedRecording(Checkpoint):
         except NOT_UNDERSTOOD as failure:
             raise not_understood(self._file, failure) from failure
 
-    def _load(self, content: _Content) -> None:
+    def _load(self, content: recording_file.Content) -> None:
         recording = content.parts["recording"]
-        if recording["version"] != recordings.FORMAT:
-            raise FtnPytorchError(
-                "FORMAT",
-                f"{self._file} has format {recording['version']} of recordings, this version of ftn_pytorch reads "
-                f"format {recordings.FORMAT}",
-            )
-        held = sum(
-            len(tape["operations"]) + len(tape["constants"]) for all in recording["functions"].values() for tape in all
-        )
-        if held > os.path.getsize(self._file):  # one of them may stand in the file once, and be named often
-            raise FtnPytorchError("FORMAT", f"{self._file} names {held} operators and tensors, more than it holds")
+        self._tapes, self._settings = recording_file.functions(recording, self._file, self._device)
         self.script: str = recording["script"]
         self.torch: str = recording["torch"]
         self._recording = recording
-        self._settings = kernel_settings.of_file(recording)
-        self._tapes = {
-            name: [SavedTape(each, f"{name} of {self._file}", self._device) for each in tapes]
-            for name, tapes in recording["functions"].items()
-        }
         memory = {
             each.untyped_storage().data_ptr()
             for tapes in self._tapes.values()
@@ -95,7 +73,7 @@ class SavedRecording(Checkpoint):
         self._used = {name: each for name, each in arrays.items() if each.untyped_storage().data_ptr() in memory}
         self._take(content)
 
-    def _take(self, content: _Content) -> None:
+    def _take(self, content: recording_file.Content) -> None:
         parts = content.parts
         self.arrays: dict[str, Any] = parts["arrays"]
         self._pieces = resumption.opened(parts["state"], parts["holes"])
@@ -240,10 +218,12 @@ class SavedRecording(Checkpoint):
         }
         values["written",] = json.dumps(time.strftime("%Y-%m-%dT%H:%M:%S%z"))
         about = json.loads(resumption.filled(self._recording["description"], values)[0])
-        file.write(path, about, lambda stream: archive.write(stream, text, self.arrays, others), kind)
+        file.write(
+            path, about, lambda stream: archive.write(stream, text, self.arrays, others), kind, recording_file.check
+        )
 
-    def _read(self, path: str) -> _Content:
-        return _read(path, self._device)
+    def _read(self, path: str) -> recording_file.Content:
+        return recording_file.read(path, self._device)
 
     def _apply(self, content: Any, path: str, first: Any = None, only: frozenset[str] | None = None) -> int | None:
         parts = content.parts
@@ -261,7 +241,7 @@ class SavedRecording(Checkpoint):
             raise not_understood(path, failure) from failure
         with torch.no_grad():
             ours = {name: array.copy_(parts["arrays"][name]) for name, array in self._used.items()}
-        self._take(_Content(content.about, {**parts, "arrays": {**parts["arrays"], **ours}}))
+        self._take(recording_file.Content(content.about, {**parts, "arrays": {**parts["arrays"], **ours}}))
         step: int | None = content.about.get("step")
         return step
 
@@ -278,29 +258,6 @@ def _misfits(here: Mapping[str, Any], there: Mapping[str, Any]) -> Iterator[str]
             yield f"the file has no {name}"
         elif (array.shape, array.dtype) != (there[name].shape, there[name].dtype):
             yield f"{name} is {_shown(there[name])} in the file and {_shown(array)} here"
-
-
-def _read(path: str, device: Any) -> _Content:
-    with file.opened(path) as (about, raw):
-        if about.get("archive") != archive.TORCH:
-            raise FtnPytorchError(
-                "FORMAT", f"{path} holds no tensors, and so nothing that a recording could go on from"
-            )
-        try:
-            parts = archive.loaded(raw, device)
-        except (MemoryError, OSError):
-            raise
-        except Exception as failure:
-            raise not_understood(path, failure) from failure
-    if not isinstance(parts, dict) or not isinstance(parts.get("arrays"), dict):
-        raise FtnPytorchError("FORMAT", f"{path} cannot be understood: it lacks arrays")
-    if "holes" not in parts:
-        raise FtnPytorchError(
-            "FORMAT",
-            f"{path} was written by an earlier version, whose checkpoints only a script can go on from: restore the "
-            "script from it, and write it again",
-        )
-    return _Content(about, parts)
 
 
 def _in_order(tape: SavedTape, args: tuple, named: Mapping[str, Any]) -> list[Any] | None:

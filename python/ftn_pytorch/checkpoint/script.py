@@ -24,9 +24,10 @@ from ..script.conventions import SHARED, STATE, TRANSIENT
 from ..system import files, log, process
 from ..values.encoding import Unstorable, find_imported_type, found_in
 from . import background_runs, file, names, shared, together
-from .base import NOT_UNDERSTOOD, SHARED_KEY, Checkpoint, not_understood
+from .base import SHARED_KEY, Checkpoint
 from .capture import Collector
 from .changes import Changes
+from .content import NOT_UNDERSTOOD, not_understood
 from .description import describe
 from .folder import Session
 from .restoring import Rebind
@@ -297,7 +298,12 @@ class _HookedCheckpoint(shared.RanksCheckpoint):
                     "Some functions add an ending of their own: give them an open file in place of the name",
                 )
             with open(part, "rb") as written:
-                file.write(path, describe(step, _HOOKED), lambda stream: shutil.copyfileobj(written, stream, 1 << 20))
+                file.write(
+                    path,
+                    describe(step, _HOOKED),
+                    lambda stream: shutil.copyfileobj(written, stream, 1 << 20),
+                    read=self._check,
+                )
         finally:
             if os.path.isfile(part):
                 os.unlink(part)

@@ -120,7 +120,7 @@ def _write_files(
                 else:
                     place, _ = session.place(file.resolve(path), keep, step)
                     more = {MARK: mark, PARTS: list(map(int, parts))}
-                    file.write(place, *checkpoint._content_of(step, encoded, more, parts))
+                    file.write(place, *checkpoint._content_of(step, encoded, more, parts), read=checkpoint._check)
         except Exception as found:
             failure = failure or found
     outcomes, _ = agreement.exchange(ours, PURPOSE, failure, agreement.of_all(warnings, own, path))

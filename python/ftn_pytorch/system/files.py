@@ -7,7 +7,7 @@ import contextlib
 import errno
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import BinaryIO
 
 from ..errors import FtnPytorchError
@@ -27,8 +27,10 @@ def abandoned_name(path: str) -> str:
 
 
 @contextlib.contextmanager
-def replaced(path: str) -> Iterator[BinaryIO]:
+def replaced(path: str, check: Callable[[str], None] = lambda part: None) -> Iterator[BinaryIO]:
     """A stream for a file beside ``path`` that is brought to disk in the end, and only then gets its name.
+
+    ``check`` is given the name of the complete file before that, and raises if it may not get its own.
 
     Whatever fails, also a kill at any moment, the old file of that name stays whole. FILE if the place cannot be
     written. The caller holds the lock of the path. ``src/base/replaced_file.cpp`` does the same on the direct path.
@@ -45,6 +47,7 @@ def replaced(path: str) -> Iterator[BinaryIO]:
                 yield raw
                 raw.flush()
                 os.fsync(descriptor)
+            check(part)
             os.replace(part, path)
         except BaseException:
             with contextlib.suppress(OSError):

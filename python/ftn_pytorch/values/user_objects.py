@@ -147,6 +147,11 @@ def refill(value: Any, new: Any) -> None:
         (base.extend if base is list else base.update)(value, new)
 
 
+def without_code(kind: Any) -> type:
+    """A class whose objects have the same fields and contents, and nothing else."""
+    return type(kind.__name__, (_base(kind),), {"__module__": kind.__module__, "__hash__": object.__hash__})
+
+
 def make(kind: type, named: dict[str, Any], items: Any) -> Any:
     """A new object of a plain class."""
     base: Any = _base(kind)

@@ -5,6 +5,7 @@
 #include <caffe2/serialize/inline_container.h>
 #include <caffe2/serialize/read_adapter_interface.h>
 
+#include <tuple>
 #include <unordered_map>
 
 #include "plugin/failure.hpp"
@@ -29,11 +30,14 @@ class ArchivePart : public caffe2::serialize::ReadAdapterInterface {
   const CheckpointFile& file_;
 };
 
+/// Of tensors: read, or left where they are, where the digest tells enough.
+enum class Numbers { read, left };
+
 /// Records of an archive, which never take more memory than the archive has bytes: torch compresses none of them.
 class Records {
  public:
-  explicit Records(const CheckpointFile& file)
-      : reader_(std::make_shared<ArchivePart>(file)), left_(file.archive_length()) {}
+  Records(const CheckpointFile& file, Numbers numbers)
+      : reader_(std::make_shared<ArchivePart>(file)), left_(file.archive_length()), numbers_(numbers) {}
 
   bool has(const std::string& name) { return reader_.hasRecord(name); }
 
@@ -51,8 +55,12 @@ class Records {
     if (name.empty() || name.find('/') != std::string::npos || !has(record))
       fail(FPT_ERR_FORMAT, "the storage \"", as_utf8(name.substr(0, 200)), "\" is missing");
     const std::size_t size = size_of(record);
-    auto [data, length] = reader_.getRecord(record);
-    if (length != size) fail(FPT_ERR_FORMAT, record, " is too short");
+    at::DataPtr data(nullptr, at::kCPU);
+    if (numbers_ == Numbers::read) {
+      std::size_t length = 0;
+      std::tie(data, length) = reader_.getRecord(record);
+      if (length != size) fail(FPT_ERR_FORMAT, record, " is too short");
+    }
     c10::Storage storage(c10::Storage::use_byte_size_t(), size, std::move(data), nullptr, false);
     return storages_.emplace(name, std::move(storage)).first->second;
   }
@@ -67,6 +75,7 @@ class Records {
 
   caffe2::serialize::PyTorchStreamReader reader_;
   uint64_t left_;
+  Numbers numbers_;
   std::unordered_map<std::string, c10::Storage> storages_;
 };
 
@@ -122,8 +131,10 @@ void refuse_numpy(const CheckpointFile& file, const std::string& path) {
     fail(FPT_ERR_FORMAT, path, " holds arrays of NumPy and no tensors: only Python reads it");
 }
 
-void read_content(const CheckpointFile& file, ArchiveContent& content) {
-  Records records(file);
+void read_content(const CheckpointFile& file, ArchiveContent& content, Numbers numbers = Numbers::read) {
+  content.description = file.description();
+  content.is_recording = file.kind() == FileKind::recording;
+  Records records(file, numbers);
   if (records.has("byteorder") && records.text("byteorder") != "little")
     fail(FPT_ERR_FORMAT, "it was written on a machine of another byte order");
   if (!records.has("data.pkl")) fail(FPT_ERR_FORMAT, "torch.save has not written it");
@@ -190,8 +201,6 @@ ArchiveContent read_archive(const std::string& name) {
   const CheckpointFile file(path);
   refuse_numpy(file, path);
   ArchiveContent content;
-  content.description = file.description();
-  content.is_recording = file.kind() == FileKind::recording;
   const std::string context = path + " has entries that no checkpoint has, so it is not read";
   try {
     read_content(file, content);
@@ -211,8 +220,13 @@ void write_archive(const std::string& name, const ArchiveContent& content) {
   const at::NoGradGuard no_gradients;
   try {
     const WrittenPickle pickle = write_plain_pickle(value_of(content));
-    write_checkpoint_file(path, content.is_recording ? FileKind::recording : FileKind::checkpoint, content.description,
-                          [&pickle](const WriteBytes& write) { write_content(pickle, write); });
+    write_checkpoint_file(
+        path, content.is_recording ? FileKind::recording : FileKind::checkpoint, content.description,
+        [&pickle](const WriteBytes& write) { write_content(pickle, write); },
+        [](const CheckpointFile& file) {
+          ArchiveContent written;
+          read_content(file, written, Numbers::left);
+        });
   } catch (const Error& error) {
     if (error.status() != FPT_ERR_RESULT_TYPE) throw;
     fail(FPT_ERR_RESULT_TYPE, path, " is not written: ", error.text());

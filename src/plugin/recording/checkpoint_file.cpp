@@ -49,9 +49,9 @@ std::string checkpoint_path(const std::string& file) {
   return failure ? path.string() : followed.string();
 }
 
-CheckpointFile::CheckpointFile(const std::string& file) : file_(file) {
+CheckpointFile::CheckpointFile(const std::string& file, const std::string& name) : file_(name.empty() ? file : name) {
   // not blocking: a pipe would wait for somebody who writes to it
-  descriptor_ = open(file_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  descriptor_ = open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor_ < 0) fail_to_read(file_, std::strerror(errno));
   try {
     check();
@@ -132,8 +132,9 @@ void CheckpointFile::check() {
 }
 
 void write_checkpoint_file(const std::string& file, FileKind kind, const std::string& description,
-                           const std::function<void(const WriteBytes&)>& fill) {
-  replace_file(file, [&](std::ostream& stream) {
+                           const std::function<void(const WriteBytes&)>& fill,
+                           const std::function<void(const CheckpointFile&)>& check) {
+  const auto write_all = [&](std::ostream& stream) {
     Sha256 sum;
     uint64_t length = 0;
     const WriteBytes write = [&](const void* data, std::size_t size) {
@@ -148,6 +149,16 @@ void write_checkpoint_file(const std::string& file, FileKind kind, const std::st
     write(&record, sizeof record);
     const auto digest = sum.digest();
     write(digest.data(), digest.size());
+  };
+  replace_file(file, write_all, [&](const std::string& part) {
+    try {
+      check(CheckpointFile(part, "what was written"));
+    } catch (const Error& error) {
+      if (error.status() == FPT_ERR_CORRUPT || error.status() == FPT_ERR_FILE)
+        fail(FPT_ERR_FILE, file, " cannot be written: ", error.text(),
+             ". The disk gives back what it was not given: write elsewhere");
+      fail(FPT_ERR_RESULT_TYPE, "no restart could read it: ", error.text(), ". The older file stays");
+    }
   });
 }
 

@@ -19,8 +19,8 @@ enum class FileKind : uint32_t { checkpoint = 0, recording = 1 };
 class CheckpointFile {
  public:
   /// FPT_ERR_FILE if it cannot be read, FPT_ERR_CORRUPT if it is damaged or cut off, FPT_ERR_FORMAT if it is none, or
-  /// of a later format.
-  explicit CheckpointFile(const std::string& file);
+  /// of a later format. `name`: what texts call it, by default its path.
+  explicit CheckpointFile(const std::string& file, const std::string& name = {});
   ~CheckpointFile();
   CheckpointFile(const CheckpointFile&) = delete;
 
@@ -47,9 +47,11 @@ class CheckpointFile {
 /// Receives the bytes of the archive, one after the other.
 using WriteBytes = std::function<void(const void* data, std::size_t size)>;
 
-/// Write a file that is complete or as it was before; `fill` writes the archive. Errors are those of replace_file.
+/// Write a file that is complete or as it was before; `fill` writes the archive, `check` reads it once more. Errors are
+/// those of replace_file.
 void write_checkpoint_file(const std::string& file, FileKind kind, const std::string& description,
-                           const std::function<void(const WriteBytes&)>& fill);
+                           const std::function<void(const WriteBytes&)>& fill,
+                           const std::function<void(const CheckpointFile&)>& check);
 
 /// The path of a file or folder; "%r" is the rank. FPT_ERR_FILE if the name is empty.
 [[nodiscard]] std::string checkpoint_path(const std::string& file);

@@ -199,6 +199,9 @@ int64_t RecordingModel::restore(const std::string& file, bool fallback, std::opt
   if (!std::filesystem::is_directory(path)) {
     ArchiveContent content = read_archive(path);
     const int64_t taken = step_in(content.description);
+    if (step && *step != taken)
+      fail(FPT_ERR_NO_CHECKPOINT, path, " holds ", taken < 0 ? "no step" : concat("step ", taken), ", and step ", *step,
+           " is asked for");
     loaded_->state.restore(std::move(content), path, loaded_->arrays, loaded_->numbers);
     return taken;
   }

@@ -102,6 +102,24 @@ TEST_F(ReplacedFileTest, AFailureLeavesTheOldOne) {
   EXPECT_EQ(names(), std::set<std::string>{"model.pt"});
 }
 
+TEST_F(ReplacedFileTest, ACheckSeesTheCompleteFileBeforeItHasItsName) {
+  const auto write = [&](const std::string& content, bool is_right) {
+    return test::outcome_of([&] {
+      replace_file(
+          file.string(), [&](std::ostream& stream) { stream << content; },
+          [&](const std::string& part) {
+            EXPECT_EQ(content_of(part), content);
+            EXPECT_NE(content_of(file), content);
+            if (!is_right) fail(FPT_ERR_FILE, "it is another one");
+          });
+    });
+  };
+  EXPECT_OK(write("first", true));
+  EXPECT_FAILS(write("second", false), FPT_ERR_FILE, "it is another one");
+  EXPECT_EQ(content_of(file), "first");
+  EXPECT_EQ(names(), std::set<std::string>{"model.pt"});
+}
+
 TEST_F(ReplacedFileTest, AFileSystemThatTakesNoMoreLeavesTheOldOne) {
   EXPECT_OK(write("first"));
   rlimit before;

@@ -219,6 +219,8 @@ TEST_F(ArchiveFileTest, WhatCannotBeStoredIsNamedAndNothingIsWritten) {
   content = some();
   EXPECT_FAILS(outcome_of([&] { write_archive(folder.path() / "none" / "a.ckpt", content); }), FPT_ERR_FILE,
                "there is no folder");
+  content.generator = at::ones({2});
+  EXPECT_FAILS(write(content), FPT_ERR_RESULT_TYPE, "no restart could read it: the state of the generator is no row");
   EXPECT_TRUE(fs::is_empty(folder.path()));
 }
 

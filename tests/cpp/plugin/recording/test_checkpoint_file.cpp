@@ -17,9 +17,12 @@ class CheckpointFileTest : public testing::Test {
   std::string file = (folder.path() / "a.ckpt").string();
 
   void write(FileKind kind = FileKind::checkpoint) const {
-    write_checkpoint_file(file, kind, "{}", [](const WriteBytes& put) {
+    const auto fill = [](const WriteBytes& put) {
       put("arch", 4);
       put("ive", 3);
+    };
+    write_checkpoint_file(file, kind, "{}", fill, [](const CheckpointFile& written) {
+      EXPECT_EQ(written.archive_length(), 7u);
     });
   }
   /// Other bytes, with the digest that belongs to them.
@@ -52,6 +55,22 @@ TEST_F(CheckpointFileTest, PartsAreToldApart) {
   EXPECT_EQ(bytes[0], 'v');
   EXPECT_EQ(opened.read(7, bytes, 1), 0u) << "what follows the archive is none of it";
   EXPECT_EQ(opened.read(UINT64_MAX, bytes, 1), 0u);
+}
+
+TEST_F(CheckpointFileTest, AFileThatReadsOtherwiseThanItWasWrittenDoesNotCount) {
+  write();
+  const auto fill = [&](const WriteBytes& put) {
+    put("others", 6);
+    for (const auto& entry : fs::directory_iterator(folder.path())) {
+      if (entry.path().extension() != ".part") continue;
+      std::fstream part(entry.path(), std::ios::in | std::ios::out | std::ios::binary);
+      part.seekp(200) << "behind the end";
+    }
+  };
+  const auto pass = [](const CheckpointFile&) {};
+  EXPECT_FAILS(outcome_of([&] { write_checkpoint_file(file, FileKind::checkpoint, "{}", fill, pass); }), FPT_ERR_FILE,
+               "a.ckpt cannot be written: what was written is damaged: the end of it is missing");
+  EXPECT_EQ(CheckpointFile(file).archive_length(), 7u) << "the older one stays";
 }
 
 TEST_F(CheckpointFileTest, OtherVersionsAndKindsAreRefused) {
