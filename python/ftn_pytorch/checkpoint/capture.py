@@ -19,6 +19,7 @@ from typing import Any
 from ..values import is_array, is_tensor, loaded, user_objects
 from ..values.encoding import CODE, CYCLE, INSTANCE, OBJECT, TAG, Encoder, FindType, Unstorable, find_imported_type
 from ..values.kinds import Kind, kind_of
+from . import optimizers
 from .changes import Changes
 from .module_fields import is_field, layers_of
 from .stateful import access_to, holds, holds_objects, is_module, is_namespace, is_optimizer, is_trainable, label_of
@@ -139,6 +140,8 @@ class Collector(Encoder):
     def _other(self, value: Any, path: str) -> Any:
         access = access_to(value)
         if access is not None:
+            if is_optimizer(value):
+                optimizers.require_groups(value, path)
             return self._object(value, access.get(), path) if self._takes_objects else None
         if user_objects.is_plain(type(value)):
             return self._instance(value, path)

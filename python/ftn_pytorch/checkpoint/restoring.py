@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import functools
+import itertools
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
@@ -18,7 +19,7 @@ from ..errors import FtnPytorchError
 from ..system import private_names
 from ..values import is_array, is_tensor, loaded, python_types, user_objects
 from ..values.encoding import CYCLE, INSTANCE, OBJECT, TAG, FindType, decode
-from . import networks
+from . import networks, optimizers
 from .capture import is_foreign
 from .module_fields import is_field, layers_of
 from .networks import copy_tensor, difference, listed, misfits_of
@@ -44,6 +45,7 @@ class Restorer:
     def __init__(self, arrays: Mapping[str, Any], find_type: FindType) -> None:
         self.arrays, self._find_type = arrays, find_type
         self.misfits: list[str] = []
+        self._optimizers: list[Iterable[str]] = []
         self._steps: list[_Step] = []
         self._modules: list[_Step] = []
         self._taken: dict[int, Any] = {}
@@ -59,6 +61,10 @@ class Restorer:
             self._add_container(live, tree, path)
         else:
             self._add_plain(live, tree, path, rebind)
+
+    def all_misfits(self) -> list[str]:
+        """Those that were found, and those of optimizers, whose next steps are tried now."""
+        return [*self.misfits, *itertools.chain.from_iterable(self._optimizers)]
 
     def add_action(self, do: Callable[[], Any], prepare_undo: Callable[[], Undo]) -> None:
         self._steps.append(_Step(do, prepare_undo))
@@ -90,7 +96,7 @@ class Restorer:
             self.misfits += [] if private_names.changes_state_when_loaded(live) else misfits
             self._modules.append(_Step(self._loading_of(live, state, tree, path), lambda: networks.undo_of(live)))
         elif is_optimizer(live):
-            self._compare_groups(live.state_dict(), state, path)
+            self._optimizers.append(optimizers.misfits_of(live, state, path))
             self._modules.append(_Step(lambda: access.put(state), lambda: _undo_of_optimizer(live, access)))
         else:
             self.add_action(lambda: access.put(state), lambda: _undo_of(access))
@@ -122,11 +128,6 @@ class Restorer:
                     continue
                 held = vars(layers[name])
                 self.add(held.get(key), tree, place, functools.partial(held.__setitem__, key))
-
-    def _compare_groups(self, ours: Mapping[str, Any], theirs: Any, path: str) -> None:
-        here, there = ([len(group["params"]) for group in state["param_groups"]] for state in (ours, theirs))
-        if here != there:
-            self.misfits.append(f"{path} has groups of {there} parameters in the file and of {here} here")
 
     def _add_container(self, live: Any, tree: Any, path: str) -> None:
         if is_namespace(live) and isinstance(tree, dict) and tree.get(TAG) in python_types.NAMESPACES:

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: MIT
+"""Optimizers of torch in checkpoints: states whose next step would fail are refused, and nothing has changed then."""
+
+import pytest
+
+from ftn_pytorch.checkpoint import Checkpoint
+
+torch = pytest.importorskip("torch")
+
+from torch.optim.optimizer import register_optimizer_step_pre_hook  # noqa: E402
+
+OPTIONS = {
+    "Adam": {"amsgrad": True},
+    "AdamW": {"fused": True},
+    "Adagrad": {},
+    "Adamax": {},
+    "Adadelta": {},
+    "NAdam": {"foreach": True},
+    "RAdam": {},
+    "RMSprop": {"momentum": 0.9, "centered": True},
+    "SGD": {"momentum": 0.9},
+    "ASGD": {},
+    "Rprop": {},
+    "Adafactor": {},
+    "LBFGS": {},
+}
+NOT_TRIED = ("ASGD", "Rprop", "Adafactor", "LBFGS")
+"""Their steps need numbers, or more than gradients."""
+
+
+def trained(kind, steps=2):
+    """Parameters in two groups, one of them without elements in common with the others, and their optimizer."""
+    torch.manual_seed(steps)
+    net = torch.nn.Sequential(torch.nn.Linear(3, 1), torch.nn.Linear(1, 4))
+    scale = torch.nn.Parameter(torch.tensor(2.0))
+    groups = [{"params": net[0].parameters()}, {"params": [*net[1].parameters(), scale], "lr": 0.02}]
+    given = net.parameters() if kind == "LBFGS" else groups
+    optimizer = getattr(torch.optim, kind)(given, lr=0.01, **OPTIONS[kind])
+    for _ in range(steps):
+        optimizer.zero_grad()
+        loss = net(torch.ones(2, 3)).square().sum() * scale
+        loss.backward()
+        optimizer.step(*[loss.detach] * (kind == "LBFGS"))
+    return {"net": net, "scale": [scale], "optimizer": optimizer}
+
+
+def tensors_of(named):
+    states = [each for state in named["optimizer"].state.values() for each in state.values()]
+    return [each.clone() for each in (*named["net"].parameters(), *named["scale"], *states) if torch.is_tensor(each)]
+
+
+@pytest.mark.parametrize("kind", OPTIONS)
+def test_the_state_of_each_is_taken(tmp_path, kind):
+    written, here = trained(kind), trained(kind, 0)
+    path = Checkpoint(written).save(str(tmp_path / "state"))
+    calls = []
+    hook = register_optimizer_step_pre_hook(lambda *given: calls.append(given))
+    try:
+        Checkpoint(here).restore(path)
+    finally:
+        hook.remove()
+    assert calls == [], "a step that is tried calls nothing of a script"
+    assert all(map(torch.equal, tensors_of(here), tensors_of(written)))
+
+
+@pytest.mark.parametrize("kind", sorted(OPTIONS.keys() - set(NOT_TRIED)))
+@pytest.mark.parametrize("place", [1, 4])
+def test_a_state_of_another_shape_is_refused_and_nothing_has_changed(tmp_path, fails, kind, place):
+    written, here = trained(kind), trained(kind)
+    state = list(written["optimizer"].state.values())[place]
+    name = next(name for name in state if name not in ("step", "mu_product"))
+    state[name] = torch.zeros(5, 2)
+    path = Checkpoint(written).save(str(tmp_path / "state"))
+    before, generator = tensors_of(here), torch.get_rng_state()
+    with fails("FORMAT", "does not fit", "optimizer could make no step with what the file has"):
+        Checkpoint(here).restore(path)
+    assert all(map(torch.equal, tensors_of(here), before)) and torch.equal(torch.get_rng_state(), generator)
+
+
+def test_options_that_no_step_takes_are_refused(tmp_path, fails):
+    written, here = trained("Adam"), trained("Adam")
+    written["optimizer"].param_groups[1]["lr"] = "fast"
+    path = Checkpoint(written).save(str(tmp_path / "state"))
+    with fails("FORMAT", "optimizer could make no step"):
+        Checkpoint(here).restore(path)
+    assert here["optimizer"].param_groups[1]["lr"] == 0.02
+
+
+def test_a_parameter_that_has_left_its_group_is_refused_until_its_state_has_gone(tmp_path, fails):
+    named = trained("Adam")
+    left = named["optimizer"].param_groups[1]["params"].pop()
+    checkpoint = Checkpoint(named)
+    with fails("RESULT_TYPE", "optimizer has the state of a parameter of shape () that none of its groups has any"):
+        checkpoint.save(str(tmp_path / "state"))
+    del named["optimizer"].state[left]
+    checkpoint.save(str(tmp_path / "state"))
