@@ -60,13 +60,16 @@ std::string directory_of(std::ifstream& file, uint64_t size) {
 
 /// Checkpoints end with a record of their own, see python/ftn_pytorch/checkpoint/file.py: 16 bytes of text, the format,
 /// the kind, two lengths, and a digest of 32 bytes.
-bool is_recording(std::ifstream& file, uint64_t size) {
-  constexpr std::string_view magic = "ftn_pytorch ckpt";
-  constexpr uint64_t size_of_closing = 72, kind_of_recordings = 1;
-  if (size < size_of_closing) return false;
-  const std::string record = bytes_of(file, size - size_of_closing, magic.size() + 8);
-  return record.size() == magic.size() + 8 && record.compare(0, magic.size(), magic) == 0 &&
-         number_at<uint32_t>(record, magic.size() + 4) == kind_of_recordings;
+///
+/// One that was cut off has no such record, and who reads it tells that: it is known by the entry that it begins with,
+/// or by its name alone.
+bool is_recording(std::ifstream& file, uint64_t size, bool has_its_name) {
+  constexpr std::string_view magic = "ftn_pytorch ckpt", mark = "ftn_pytorch checkpoint";
+  constexpr uint64_t size_of_closing = 72, kind_of_recordings = 1, size_of_start = 4096;
+  const std::string record = bytes_of(file, size - std::min(size, size_of_closing), magic.size() + 8);
+  if (record.size() == magic.size() + 8 && record.compare(0, magic.size(), magic) == 0)
+    return number_at<uint32_t>(record, magic.size() + 4) == kind_of_recordings;
+  return has_its_name || bytes_of(file, 0, std::min(size, size_of_start)).find(mark) != std::string::npos;
 }
 
 }  // namespace
@@ -76,10 +79,11 @@ ModelKind kind_of_model(const std::string& path) {
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   if (!file) return ModelKind::other;
   const auto end = static_cast<std::streamoff>(file.tellg());
+  if (is_recording(file, static_cast<uint64_t>(end), std::filesystem::path(path).extension() == ".ftr"))
+    return ModelKind::recording;
   if (end < static_cast<std::streamoff>(size_of_end)) return ModelKind::other;
   if (number_at<uint32_t>(bytes_of(file, 0, 4) + std::string(4, '\0'), 0) != local_header) return ModelKind::other;
 
-  if (is_recording(file, static_cast<uint64_t>(end))) return ModelKind::recording;
   const std::string directory = directory_of(file, static_cast<uint64_t>(end));
   // machine code goes by its own name only
   const bool may_be_package = std::filesystem::path(path).extension() == ".pt2";

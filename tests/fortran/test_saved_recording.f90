@@ -103,6 +103,7 @@ contains
       type(torch_module) :: again
       real(real32) :: y(4, many)
       integer :: stat, step
+      character(:), allocatable :: errmsg
 
       call again%load("closure.ftr")
       call train(again, 1, 4, "a second one starts from the file")
@@ -126,6 +127,12 @@ contains
       call expect_status(stat, FTN_PYTORCH_ERR_NO_CHECKPOINT, "a folder that is not there")
       call again%restore("closure_folder", step=3, stat=stat)
       call expect_status(stat, FTN_PYTORCH_ERR_NO_CHECKPOINT, "a step that is not there")
+      call again%restore("closure_folder/checkpoint-000000000004.ckpt", found=step, step=4)
+      call expect(step == 4, "a file of that step")
+      call again%restore("closure_folder/checkpoint-000000000004.ckpt", step=3, stat=stat, errmsg=errmsg)
+      call expect_status(stat, FTN_PYTORCH_ERR_NO_CHECKPOINT, "a file of another step", errmsg, "holds step 4, and step 3")
+      call again%restore("closure.ftr", step=3, stat=stat, errmsg=errmsg)
+      call expect_status(stat, FTN_PYTORCH_ERR_NO_CHECKPOINT, "a file without a step", errmsg, "holds no step")
    end subroutine goes_on_from_checkpoints
 
    subroutine has_other_functions()

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Saved recordings: a script, its file, and the script again give what the script alone gives; and what is refused."""
 
+from pathlib import Path
+
 import pytest
 
 import program
@@ -225,6 +227,24 @@ def test_states_of_other_ranks_are_passed_over_and_not_written_again(recorded, t
         (written,) = (tmp_path / folder).glob("*.ckpt")
         assert "ranks" not in torch.load(written, weights_only=True)
         assert not (checkpoint_file.description(str(written)) or {}).get("parts")
+
+
+def test_a_file_that_was_cut_off_is_damaged_without_python(tmp_path, file):
+    """Whatever its name is, as long as the first entry is there."""
+    build = build_folder()
+    if not next(build.glob("lib*/libftn_pytorch_direct.so"), None):
+        pytest.skip("there is no build with a direct path")
+    whole = Path(file).read_bytes()
+    beside = Program(build)
+    for left in (len(whole) - 1, len(whole) - 100, len(whole) // 2, 5000, 200):
+        for name in ("cut.ftr", "cut.bin"):
+            cut = tmp_path / name
+            cut.write_bytes(whole[:left])
+            assert f"{name} is damaged: the end of it is missing" in beside.ask("load", str(cut)), left
+    cut = tmp_path / "cut.ftr"
+    cut.write_bytes(whole[:20])
+    assert "cut.ftr is no checkpoint of ftn_pytorch; it is a zip archive" in beside.ask("load", str(cut))
+    assert beside.end() == 0
 
 
 def test_checkpoints_of_before_are_restored_by_scripts_only(recorded, tmp_path, file, monkeypatch):

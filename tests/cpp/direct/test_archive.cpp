@@ -78,6 +78,16 @@ TEST(Archive, AnythingElseIsOther) {
     EXPECT_EQ(kind_of(whole.substr(0, length)), ModelKind::other) << length;
 }
 
+TEST(Archive, WhatIsLeftOfASavedRecordingIsOne) {
+  EXPECT_EQ(kind_of("PK\x03\x04 archive/data.pkl ftn_pytorch checkpoint"), ModelKind::recording);
+  for (const char* bytes : {"", "PK", "anything"}) EXPECT_EQ(kind_of(bytes, "net.ftr"), ModelKind::recording);
+  const std::string closing = "ftn_pytorch checkpoint" + std::string(200, 'x') + "ftn_pytorch ckpt\2";
+  for (char kind : {0, 1})
+    EXPECT_EQ(kind_of(closing + std::string(3, '\0') + kind + std::string(51, '\0')),
+              kind ? ModelKind::recording : ModelKind::other)
+        << "a whole checkpoint has no functions";
+}
+
 /// As if its second entry were compressed, and had that size before.
 std::string compressed(uint32_t unpacked) {
   std::string bytes = archive_of(torchscript);
