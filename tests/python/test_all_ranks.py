@@ -131,6 +131,31 @@ GROUP = """
 """
 
 
+SAVED = """
+    from ftn_pytorch import init_process_group, recorded, save_recording
+    init_process_group()
+    torch.manual_seed(0)
+    net = torch.nn.Linear(2, 1)
+
+    def step(x):
+        net.zero_grad(set_to_none=False)
+        net(x).sum().backward()
+        average_gradients(net)
+        return net.weight.grad.clone()
+
+    kept = recorded(step)
+    for _ in range(12):
+        kept(torch.ones(2, 2))
+    tell(told(save_recording, os.path.join(FOLDER, f"{rank}.ftr"), {"step": kept}, {"net": net}))
+"""
+
+
+def test_what_a_process_group_averages_cannot_be_saved_and_is_told_as_such(tmp_path, mpi_name):
+    for status, text in run(2, tmp_path, SAVED, mpi_name, expect=None):
+        assert status == "HOOK" and "averages over a process group of torch.distributed" in text
+        assert "that makes none (init_process_group)" in text
+
+
 STAYS = """
     from ftn_pytorch import all_reduce_mean, init_process_group, recorded
     kept = recorded(lambda x: all_reduce_mean(x * 2))

@@ -57,13 +57,13 @@ def portable(tape: Tape, kept: Kept) -> Plain:
     if tape.generators:
         raise Unsavable("it draws numbers from a generator of its own; only those of torch itself go on in a file")
     before = _before(tape, kept)
+    operations = [_operation(*pair) for pair in zip(tape.steps, tape.operations)]
     for (tensor,) in tape.written:
         if tapes.address_of(tensor) not in kept.storages:
             where = next((each.place for each in tape.steps if tapes.address_of(tensor) in each.writes), "")
             raise Unsavable(
                 f"{where}: it changes a tensor of shape {tuple(tensor.shape)} that no checkpoint keeps: give it a name"
             )
-    operations = [_operation(*pair) for pair in zip(tape.steps, tape.operations)]
     slots, constants, views = _constants(tape, kept)
     return {
         "batch": False,
@@ -132,8 +132,9 @@ def _operation(step: tapes.Operation, described: tuple) -> tuple:
     name, overload, arguments, results = described
     if tapes.is_of_ranks(step.operator) and not tapes.exchanges_at_once(step.operator):
         raise Unsavable(
-            f"{step.place}: it averages over a process group of torch.distributed: load the script with communicator=, "
-            "so that the MPI of the program does it"
+            f"{step.place}: it averages over a process group of torch.distributed, which is taken where there is one: "
+            "save it in a process that makes none (init_process_group), and loads the script with communicator=, so "
+            "that the MPI of the program does it"
         )
     try:
         refuse_operator(name, overload)
