@@ -146,6 +146,13 @@ TEST_F(ArchiveFileTest, PythonReadsTheSame) {
   EXPECT_EQ(test::python_side("compare" + pairs), told);
 }
 
+TEST_F(ArchiveFileTest, LogicalArraysAreReadBackWithoutTheirNumbers) {
+  ArchiveContent content = some();
+  content.arrays.emplace_back("b", at::ones({3}, at::kBool));
+  write_archive(file, content);
+  EXPECT_TRUE(array(read_archive(file), "b").equal(at::ones({3}, at::kBool)));
+}
+
 TEST_F(ArchiveFileTest, NothingOfAutogradIsWritten) {
   ArchiveContent content = some();
   content.arrays[0].second.requires_grad_();

@@ -21,9 +21,8 @@ class CheckpointFileTest : public testing::Test {
       put("arch", 4);
       put("ive", 3);
     };
-    write_checkpoint_file(file, kind, "{}", fill, [](const CheckpointFile& written) {
-      EXPECT_EQ(written.archive_length(), 7u);
-    });
+    write_checkpoint_file(file, kind, "{}", fill,
+                          [](const CheckpointFile& written) { EXPECT_EQ(written.archive_length(), 7u); });
   }
   /// Other bytes, with the digest that belongs to them.
   void change(std::size_t from_end, char byte) const {
