@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "plugin/frame.hpp"
 
+#include <c10/util/strides.h>
+
 #include <complex>
 
 #include "arrays/policy.hpp"
@@ -109,10 +111,12 @@ void Frame::wait_for_inputs() const {
 
 const at::Tensor& Frame::contiguous(const Settings& settings, const fpt_arg& arg, const char* what, int32_t index) {
   const at::Tensor& plain = tensor(settings, arg, what, index);
-  if (plain.is_contiguous()) return plain;
+  // packages of AOTInductor compare the strides of single elements, too
+  const c10::DimVector packed = c10::contiguous_strides(plain.sizes());
+  if (plain.strides().equals(packed)) return plain;
   Use& use = uses_.back();
   const c10::InferenceMode normal(false);
-  use.moved = plain.contiguous();
+  use.moved = plain.is_contiguous() ? plain.as_strided(plain.sizes(), packed) : plain.contiguous();
   return use.moved;
 }
 

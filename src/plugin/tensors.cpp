@@ -30,28 +30,17 @@ struct Axes {
   at::IntArrayRef stride_list() const { return {strides.data(), rank}; }
 };
 
-/// Sizes, and strides in elements, in the order of the model.
+/// Sizes, and strides in elements, in the order of the model. The stride of a single element leads nowhere, but models
+/// may ask for it; torch refuses to see a negative one, and scripts get that of an element in its place, too.
 Axes axes_of(const Array& array, bool same_layout) {
   const Array seen = same_layout ? array : reversed(array);
   const auto size = static_cast<int64_t>(dtype_size(array.dtype));
   Axes axes{{}, {}, static_cast<std::size_t>(array.rank)};
   for (std::size_t i = 0; i < axes.rank; ++i) {
-    if ((seen.strides[i] < 0 || seen.strides[i] % size != 0) && seen.extents[i] > 1)
-      refuse_stride(seen.strides[i], size, "model");
+    const bool is_odd = seen.strides[i] < 0 || seen.strides[i] % size != 0;
+    if (is_odd && seen.extents[i] > 1) refuse_stride(seen.strides[i], size, "model");
     axes.sizes[i] = seen.extents[i];
-    axes.strides[i] = std::max<int64_t>(seen.strides[i], 0) / size;
-  }
-  return axes;
-}
-
-/// The same with the stride of a packed array for each axis of one element. It is never used, but packages of
-/// AOTInductor compare it.
-Axes packed_axes_of(const Array& array, bool same_layout) {
-  Axes axes = axes_of(array, same_layout);
-  int64_t following = 1;
-  for (std::size_t i = axes.rank; i-- > 0;) {
-    if (axes.sizes[i] <= 1) axes.strides[i] = following;
-    following = axes.strides[i] * std::max<int64_t>(axes.sizes[i], 1);
+    axes.strides[i] = is_odd ? 1 : seen.strides[i] / size;
   }
   return axes;
 }
@@ -164,7 +153,7 @@ bool TensorCache::is_untouched(const Entry& entry) noexcept {
 }
 
 TensorCache::Entry TensorCache::made(const Array& array, bool same_layout) {
-  at::Tensor tensor = tensor_with(array, packed_axes_of(array, same_layout), {nullptr, nullptr});
+  at::Tensor tensor = tensor_with(array, axes_of(array, same_layout), {nullptr, nullptr});
   return {array, tensor, at::DimVector(tensor.sizes()), at::DimVector(tensor.strides())};
 }
 
@@ -197,7 +186,7 @@ const at::Tensor& TensorCache::copied(const fpt_arg& arg, int32_t dtype, bool sa
   Array target = source;
   target.dtype = dtype;
   set_contiguous(target);
-  const Axes axes = packed_axes_of(target, same_layout);
+  const Axes axes = axes_of(target, same_layout);
   const at::ScalarType type = scalar_type_of(dtype);
   const bool fits = copy_.defined() && is_unshared(copy_) && copy_.scalar_type() == type && !copy_.requires_grad() &&
                     copy_.sizes() == axes.size_list() && copy_.strides() == axes.stride_list();

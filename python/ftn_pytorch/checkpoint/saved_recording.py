@@ -149,7 +149,7 @@ class SavedRecording(Checkpoint):
             elif given is not None and batch is not None:
                 fitting.append((tape, given, batch))
         # one for other strides is the next best
-        fitting.sort(key=lambda each: not each[0].is_made_for(each[1], each[2]))
+        fitting.sort(key=lambda each: each[0].distance_of(each[1], each[2]))
         for tape, given, batch in fitting:
             numbers = tape.numbers(self.numbers)
             if numbers is None:

@@ -77,8 +77,13 @@ class SavedTape:
                 return Misfit(place, "ARGUMENT")
         return batch
 
-    def is_made_for(self, given: list[Any], batch: int) -> bool:
-        """Whether arguments that fit have its strides, too, and are one tensor only where it was made so."""
+    def distance_of(self, given: list[Any], batch: int) -> int:
+        """How far arguments that fit are from those that it was made for.
+
+        1: they differ in strides of axes of length 1 only, which lead nowhere, but which a script may have read. 2: in
+        others, or they are one tensor where it was not made so.
+        """
+        distance = 0
         tensors: list[tuple[int, Any]] = []
         for (_, kind, *described), value in zip(self.inputs, given):
             if kind == "value":
@@ -86,9 +91,11 @@ class SavedTape:
             slot, _, _, strides = described
             is_other = any(other != slot and _is_one_tensor(each, value) for other, each in tensors)
             if is_other or not _has_strides(value, strides, batch):
-                return False
+                return 2
+            if value.stride() != tuple(a * batch + b for a, b in strides):
+                distance = 1
             tensors.append((slot, value))
-        return True
+        return distance
 
     def holds_for(self, arrays: Mapping[str, Any]) -> bool:
         """Whether gradients that it reads or adds to are there as they were, or are not there yet."""

@@ -92,9 +92,10 @@ fpt_status fits(const SavedInput& input, const c10::IValue& given, int64_t least
   return FPT_OK;
 }
 
-bool has_strides(const at::Tensor& tensor, const SavedInput& input, int64_t batch) {
+/// `of_all_axes`: also of those of length 1, whose stride leads nowhere, but which a script may have read.
+bool has_strides(const at::Tensor& tensor, const SavedInput& input, int64_t batch, bool of_all_axes = false) {
   for (std::size_t i = 0; i < input.strides.size(); ++i)
-    if (tensor.size(static_cast<int64_t>(i)) != 1 &&
+    if ((of_all_axes || tensor.size(static_cast<int64_t>(i)) != 1) &&
         tensor.stride(static_cast<int64_t>(i)) != input.strides[i].of(batch))
       return false;
   return true;
@@ -207,11 +208,11 @@ fpt_status RecordedCall::fits(const SavedTape& tape, std::size_t place) {
 }
 
 /// Whether arguments that fit have its strides, too, and are one tensor only where they were when it was made.
-bool RecordedCall::is_made_for(const SavedTape& tape) const {
+bool RecordedCall::is_made_for(const SavedTape& tape, bool of_all_axes) const {
   for (std::size_t i = 0; i < order_.size(); ++i) {
     const SavedInput& input = tape.inputs[i];
     if (!input.is_tensor) continue;
-    if (!has_strides(tensor(i), input, batch_)) return false;
+    if (!has_strides(tensor(i), input, batch_, of_all_axes)) return false;
     for (std::size_t j = 0; j < i; ++j)
       if (tape.inputs[j].is_tensor && tape.inputs[j].slot != input.slot && is_one_tensor(tensor(i), tensor(j)))
         return false;
@@ -223,8 +224,9 @@ void RecordedCall::choose(const RecordingState& state) {
   fpt_status status = FPT_ERR_SIGNATURE;
   std::size_t furthest = 0;
   const char* other_way = nullptr;
-  // one for other strides is the next best
-  for (const bool exactly : {true, false})
+  // one for other strides is the next best, first where they differ in axes of length 1 only
+  enum class Strides { same, same_memory, any };
+  for (const Strides strides : {Strides::same, Strides::same_memory, Strides::any})
     for (const auto& recorded : function_.recorded) {
       const SavedTape& tape = recorded->tape;
       if (!set_order(tape)) continue;
@@ -237,7 +239,7 @@ void RecordedCall::choose(const RecordingState& state) {
         if (reached > furthest) status = found, furthest = reached;
         continue;
       }
-      if (exactly && !is_made_for(tape)) continue;
+      if (strides != Strides::any && !is_made_for(tape, strides == Strides::same)) continue;
       numbers_.clear();
       for (const SavedNumber& each : tape.numbers) numbers_.push_back(each.value(state.numbers()));
       const auto branches = [this](const recording::Branch& branch) { return branch.holds(numbers_); };

@@ -71,7 +71,7 @@ class RecordedCall {
   bool set_order(const SavedTape& tape);
   void choose(const RecordingState& state);
   fpt_status fits(const SavedTape& tape, std::size_t place);
-  bool is_made_for(const SavedTape& tape) const;
+  bool is_made_for(const SavedTape& tape, bool of_all_axes) const;
   const at::Tensor& tensor(std::size_t place) const { return given_[order_[place]].value.toTensor(); }
   [[noreturn]] void refuse(fpt_status status) const;
   void require_writable() const;
