@@ -229,6 +229,43 @@ def test_states_of_other_ranks_are_passed_over_and_not_written_again(recorded, t
         assert not (checkpoint_file.description(str(written)) or {}).get("parts")
 
 
+TYPES = sorted({str(each) for each in vars(torch).values() if isinstance(each, torch.dtype)})
+
+
+@pytest.mark.parametrize("where", ["between", "a constant", "beside"])
+def test_each_element_type_runs_without_python_or_is_refused_when_it_is_saved(write, tmp_path, where):
+    build = build_folder()
+    if not next(build.glob("lib*/libftn_pytorch_direct.so"), None):
+        pytest.skip("there is no build with a direct path")
+    x, beside, refused = torch.tensor([[1.0, 2.0]]), Program(build), []
+    for name in TYPES:
+        try:
+            constant = torch.tensor([1.0, 2.0]).to(eval(name))
+            constant.float(), constant.clone()
+        except (RuntimeError, NotImplementedError, TypeError):
+            continue  # torch itself does not convert
+        used = {"between": f"x.to({name}).float()", "a constant": "x + held.float()", "beside": "x * 2"}[where]
+        held = "" if where == "between" else f"held = torch.tensor([1.0, 2.0]).to({name})\n"
+        function = f"def ftn_pytorch_forward(x):\n    with torch.no_grad(): return {used}\n"
+        text = f"import torch\nnet = torch.nn.Linear(1, 1)\n{held}{function}"
+        runner = program.load(write(f"{name.replace('.', '_')}.py", text), record=True)
+        forward = program.function(runner, "ftn_pytorch_forward")
+        for _ in range(12):
+            forward(x)
+        path = tmp_path / "types.ftr"
+        try:
+            runner.save(str(path))
+        except FtnPytorchError as failure:
+            assert f"numbers of type {name.removeprefix('torch.')}, which a program without" in failure.text
+            refused.append(name)
+            continue
+        beside.tell("load", str(path))
+        found, *_ = beside.call("ftn_pytorch_forward", (x,), {}, [x], set(), tmp_path)
+        assert torch.equal(found, forward(x)), name
+    assert beside.end() == 0
+    assert "torch.float8_e4m3fn" not in refused and "torch.uint16" not in refused and "torch.complex32" in refused
+
+
 def test_a_file_that_was_cut_off_is_damaged_without_python(tmp_path, file):
     """Whatever its name is, as long as the first entry is there."""
     build = build_folder()

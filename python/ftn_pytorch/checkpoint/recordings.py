@@ -20,7 +20,7 @@ import torch
 from ..errors import FtnPytorchError
 from ..recording import kernel_settings
 from ..recording.distinct import changes, distinct
-from ..recording.portable import Kept, Plain, Unsavable, identity, portable
+from ..recording.portable import Kept, Plain, Unsavable, dtype_name, identity, portable
 from ..recording.recorded_call import Tape
 from ..recording.tape import address_of, is_ordinary
 from ..system import log, trial
@@ -47,6 +47,13 @@ class Writer:
             self._kept = _kept(self._encoder, arrays, parameters)
         there = {name for each in parameters if each.grad is None for name in self._kept.gradients.get(id(each), [])}
         self._arrays = {name: each for name, each in arrays.items() if name not in there}
+        for name, each in self._arrays.items():
+            if not isinstance(each, torch.Tensor):
+                continue
+            try:
+                dtype_name(each.dtype)
+            except Unsavable as reason:
+                raise FtnPytorchError("RESULT_TYPE", f"{path} cannot be written: {name} has {reason}") from reason
 
     def plain(self, name: str, tapes: list[Tape]) -> list[Plain]:
         """Recordings of a function, as a file holds them; HOOK if none can."""

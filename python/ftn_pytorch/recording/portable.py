@@ -10,7 +10,7 @@ import torch
 
 from ..ranks import sums
 from ..system import private_names
-from ..values import plain
+from ..values import dtypes, plain
 from ..values.results import parts_of
 from . import tape as tapes
 from .arguments import Given
@@ -22,9 +22,10 @@ NAMESPACES = ("aten", "prims")
 """Operators of other libraries are not there where a file is read, and of our own there is ``sums.NAME``."""
 REFUSED = ("aten::from_file", "aten::_from_file", "aten::_print", "aten::warn", "aten::save", "aten::_assert_async.msg")
 """Operators that open files or write texts."""
+_NARROW = ("float8_e5m2", "float8_e4m3fn", "float8_e5m2fnuz", "float8_e4m3fnuz")
+"""Element types that no array has. src/plugin/recording/stored_tensor.cpp has the same."""
 _VALUES = (bool, int, float, str, type(None))
 _TAGGED: dict[type, str] = {
-    torch.dtype: "dtype",
     torch.device: "device",
     torch.layout: "layout",
     torch.memory_format: "memory_format",
@@ -105,6 +106,7 @@ def _constants(tape: Tape, kept: Kept) -> tuple[int, list[tuple[int, Any]], list
     complex_last = sorted((tensor for _, tensor in tape.constants), key=lambda each: each.is_complex())
     bases = {**{tapes.address_of(each): each for each in complex_last}, **kept.storages}
     for slot, tensor in tape.constants:
+        dtype_name(tensor.dtype)
         address = tapes.address_of(tensor)
         base = bases[address]
         if base.dtype == tensor.dtype or not tensor.numel():
@@ -157,11 +159,21 @@ def _argument(described: tuple[str, Any]) -> tuple:
         return "list", list(value)
     if kind not in ("value", "waits"):
         return kind, value
+    if isinstance(value, torch.dtype):
+        return "dtype", dtype_name(value)
     if type(value) in _TAGGED:
         return _TAGGED[type(value)], str(value).removeprefix("torch.")
     if isinstance(value, complex):
         return "complex", float(value.real), float(value.imag)
     return "value", _value(value)
+
+
+def dtype_name(dtype: Any) -> str:
+    """The name of an element type; Unsavable for one that programs without Python do not know."""
+    name = str(dtype).removeprefix("torch.")
+    if name not in dtypes.BY_NAME and name not in _NARROW:
+        raise Unsavable(f"numbers of type {name}, which a program without Python does not know")
+    return name
 
 
 def _value(value: Any) -> Any:
@@ -216,7 +228,7 @@ def _inputs(arguments: list[Given], slots: list[int]) -> list[tuple]:
     for name, value, dtype, shape, strides in arguments:
         if dtype is not None:
             sizes = [[(0, each) for each in axes] for axes in (shape, strides)]
-            found.append((name, "tensor", next(numbers), str(dtype).removeprefix("torch."), *sizes))
+            found.append((name, "tensor", next(numbers), dtype_name(dtype), *sizes))
         elif type(value) in _VALUES:
             found.append((name, "value", value))
         else:

@@ -4,6 +4,7 @@
 #include <ATen/ScalarOps.h>
 
 #include "plugin/recording/plain_values.hpp"
+#include "plugin/recording/stored_tensor.hpp"
 #include "plugin/schema_types.hpp"
 
 namespace fpt::direct {
@@ -184,6 +185,7 @@ at::ScalarType read_dtype(const std::string& name) {
                                                               {"complex128", at::kComplexDouble}};
   for (const auto& [each, type] : known)
     if (name == each) return type;
+  if (const auto type = dtype_without_storage(name)) return *type;
   fail(FPT_ERR_FORMAT, "there is no element type ", as_utf8(name.substr(0, 100)));
 }
 
