@@ -2,7 +2,8 @@
 """python promises [--promise NAME ...] [--only TEXT] [--product COUNT [--seed SEED]] [--write]: verdicts of scripts.
 
 ``--write`` puts them into the headers of the corpus, which the tests compare with what they find, and counts them in
-``matrix.md``.
+``matrix.md``. Scripts of the product that are restarted (``--promise restarted``) are others than those of the rest,
+and have theirs in ``corpus/product/restarted.txt``.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ sys.path[:0] = [str(ROOT / name) for name in ("tests", "tests/python", "python")
 import torch  # noqa: E402
 
 from promises.asked import PROMISES, verdict  # noqa: E402
-from promises.crossing import crossed  # noqa: E402
+from promises.crossing import crossed, restarts, write_verdicts  # noqa: E402
 from promises.matrix import PATH, written  # noqa: E402
 from promises.scripts import corpus, with_verdicts  # noqa: E402
 
@@ -42,10 +43,13 @@ def main() -> int:
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
     warm_processes()
-    scripts = crossed(options.product, options.seed) if options.product else corpus()
+    of_restarts = options.product and options.promise == ["restarted"]
+    product = restarts if of_restarts else crossed
+    scripts = product(options.product, options.seed) if options.product else corpus()
     chosen = [each for each in scripts.values() if options.only in each.name or options.only == each.family]
     counts: collections.Counter = collections.Counter()
     found: dict[str, dict[str, str]] = {}
+    kinds: dict[str, str] = {}
     begin, has_failed = time.perf_counter(), False
     for script in chosen:
         for promise in options.promise:
@@ -61,12 +65,15 @@ def main() -> int:
             if wanted not in ("either", kind) and not (kind == "wrong" and wanted == "unseen"):
                 found.setdefault(script.name, {})[promise] = kind
             counts[promise, kind] += 1
-            mark = " " if options.product or wanted == kind else "!"
+            kinds[script.name] = kind
+            mark = " " if (options.product and not of_restarts) or wanted == kind else "!"
             print(f"{mark} {promise:14} {kind:8} | {script.name} | {text}", flush=True)
     for (promise, kind), count in sorted(counts.items()):
         print(f"{promise:14} {kind:8} {count:6}")
     print(f"{len(chosen)} scripts, {time.perf_counter() - begin:.0f} s")
-    if options.write:
+    if options.write and of_restarts:
+        write_verdicts(kinds)
+    elif options.write:
         with_verdicts(found)
         PATH.write_text(written([*PROMISES]))
     return has_failed or any(kind == "wrong" for _, kind in counts)

@@ -6,9 +6,10 @@ The folder ``corpus/product`` lists kinds, places and ways; its files say in the
 
 from __future__ import annotations
 
+import functools
 import random
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from .scripts import FOLDER, Script, blocks
@@ -31,6 +32,8 @@ BODIES = {
         "return torch.autograd.grad((y * weight).square().sum(), weight)[0]",
     ),
 }
+CALLS = 40
+"""Of a script that is restarted."""
 # a function that is the field of a class is a method
 _FUNCTIONS = {"lambda", "function", "function with state"}
 _OF_CLASSES = ("class", "slot", "descriptor")
@@ -53,6 +56,7 @@ class Place(NamedTuple):
     replace: str
     parameter: str
     setup: str
+    beside: dict[str, str] = {}
 
 
 class Way(NamedTuple):
@@ -79,17 +83,30 @@ def _kind(text: str) -> Kind:
 
 
 KINDS = {name: _kind(text) for name, text in blocks(file("kinds.txt")).items()}
-PLACES = {
-    name: Place(*first, rest) for name, text in blocks(file("places.txt")).items() for first, rest in [_lines(text, 4)]
-}
+
+
+def _places(of: str) -> dict[str, Place]:
+    found = {}
+    for name, text in blocks(file(of)).items():
+        first, rest = _lines(text, 4)
+        setup, *others = re.split(r"^--- (\S+)\n?", f"{rest}\n", flags=re.MULTILINE)
+        found[name] = Place(*first, setup.strip("\n"), dict(zip(others[::2], others[1::2])))
+    return found
+
+
+PLACES = _places("places.txt")
+PLACES_OF_RESTARTS = PLACES | _places("places_of_restarts.txt")
+TIMES = blocks(file("times.txt"))
+VERDICTS = FOLDER / "product" / "restarted.txt"
+"""A line with kind and name for each of ``restarts()`` that is not the same."""
 WAYS = {name: Way(*first, rest) for name, text in blocks(file("ways.txt")).items() for first, rest in [_lines(text, 2)]}
 
 
-def text_of(kind: Kind, place_name: str, way_name: str, body: str, in_place: str = "") -> str:
-    """The text of a case; without ``in_place`` the value is replaced."""
+def text_of(kind: Kind, place_name: str, way_name: str, body: str, in_place: str = "", time: str = "") -> str:
+    """The text of a case; without ``in_place`` the value is replaced, without ``time`` at call 30."""
     way = WAYS[way_name]
     values = {"{V}": f"({kind.value})", "{W}": f"({kind.other})", "{F}": way.function}
-    place = Place(*(_filled(part, values) for part in PLACES[place_name]))
+    place = Place(*(_filled(part, values) for part in PLACES_OF_RESTARTS[place_name][:-1]))
     use = kind.use.replace("@", place.read)
     parts = {"{P}": place.parameter, "{U}": use}
     made, rest = BODIES[body]
@@ -97,13 +114,15 @@ def text_of(kind: Kind, place_name: str, way_name: str, body: str, in_place: str
     step = f"@recorded\ndef step(x{of_step}):\n    y = {_filled(way.call, parts)}\n    {rest}"
     change = in_place.replace("@", place.reach) if in_place else place.replace
     middle = f"{place.setup}\n{_filled(way.setup, parts)}\n{step}\n"
+    name = "alter" if time else "change"
+    rest = _filled(TIMES[time], {"{C}": "alter()"}) if time else ""
     if place_name == "cell":
-        inside = f"{middle}def change():\n    nonlocal held\n    {change}\nreturn step, change"
-        return _with_setup(f"{made}\ndef make():\n{_indented(inside)}\nstep, change = make()\n")
+        inside = f"{middle}def {name}():\n    nonlocal held\n    {change}\nreturn step, {name}"
+        return _with_setup(f"{made}\ndef make():\n{_indented(inside)}\nstep, {name} = make()\n{rest}")
     late = f"step.held = {values['{V}']}\n" if place_name == "attribute of the step" else ""
     if in_place and place_name == "global":
         change = f"global held; {change}"
-    return _with_setup(f"{made}\n{middle}{late}def change():\n    {change}\n")
+    return _with_setup(f"{made}\n{middle}{late}def {name}():\n    {change}\n{rest}")
 
 
 def _filled(text: str, values: dict[str, str]) -> str:
@@ -123,9 +142,9 @@ def _indented(text: str) -> str:
     return "\n".join(f"    {line}" for line in text.splitlines())
 
 
-def _pairs() -> Iterator[tuple[str, str, str]]:
+def _pairs(places: Iterable[str]) -> Iterator[tuple[str, str, str]]:
     for name, kind in KINDS.items():
-        for place in PLACES:
+        for place in places:
             if name in _FUNCTIONS and any(word in place for word in _OF_CLASSES):
                 continue
             yield name, place, ""
@@ -134,25 +153,59 @@ def _pairs() -> Iterator[tuple[str, str, str]]:
 
 
 def crossed(count: int, seed: int) -> dict[str, Script]:
-    """``count`` cases of the product by name: the same ones for the same seed.
-
-    A small choice has each kind, replaced and changed in place, before it has one twice, and places in turn.
-    """
-    numbers = random.Random(seed)
-    pairs = list(_pairs())
-    numbers.shuffle(pairs)
-    turns: dict[tuple[str, bool], int] = {}
-    places: dict[str, int] = {}
-    ranked = []
-    for name, place, statement in pairs:
-        turn = turns[name, bool(statement)] = turns.get((name, bool(statement)), 0) + 1
-        places[place] = places.get(place, 0) + 1
-        ranked.append((turn, places[place], (name, place, statement)))
-    ranked.sort(key=lambda each: each[:2])
+    """``count`` cases of the product by name: the same ones for the same seed."""
     found = {}
-    for _, _, (name, place, statement) in ranked[:count]:
-        way = "step" if numbers.random() < 0.4 else numbers.choice(list(WAYS)[1:])
-        body = numbers.choice(list(BODIES))
+    for numbers, name, place, statement in _ranked(PLACES, count, seed):
+        way, body = _way(numbers), numbers.choice(list(BODIES))
         title = f"{name}, {place}, {statement or 'replaced'}, {way}, {body}"
         found[title] = Script(title, text_of(KINDS[name], place, way, body, statement), {}, family="product")
     return found
+
+
+def restarts(count: int = 400, seed: int = 0) -> dict[str, Script]:
+    """The same of the product that is restarted: in more places, and at several times, each as often as others."""
+    found = {}
+    for turn, (numbers, name, place, statement) in enumerate(_ranked(PLACES_OF_RESTARTS, count, seed)):
+        way, body, time = _way(numbers), numbers.choice(list(BODIES)), list(TIMES)[turn % len(TIMES)]
+        title = f"{name}, {place}, {statement or 'replaced'}, {time}, {way}, {body}"
+        text = text_of(KINDS[name], place, way, body, statement, time)
+        beside = PLACES_OF_RESTARTS[place].beside
+        found[title] = Script(title, text, beside, CALLS, expected=_expected(title), family="product")
+    return found
+
+
+@functools.cache
+def _known() -> dict[str, str]:
+    lines = [line for line in VERDICTS.read_text().splitlines() if line and not line.startswith("#")]
+    return {name: kind for kind, name in (line.split(": ", 1) for line in lines)}
+
+
+def _expected(title: str) -> dict[str, str]:
+    return {"restarted": _known()[title]} if title in _known() else {}
+
+
+def write_verdicts(found: dict[str, str]) -> None:
+    """Kinds by names."""
+    head = [line for line in VERDICTS.read_text().splitlines() if line.startswith("#")]
+    lines = sorted(f"{kind}: {name}" for name, kind in found.items() if kind != "same")
+    VERDICTS.write_text("\n".join([*head, *lines]) + "\n")
+
+
+def _way(numbers: random.Random) -> str:
+    return "step" if numbers.random() < 0.4 else numbers.choice(list(WAYS)[1:])
+
+
+def _ranked(places: Iterable[str], count: int, seed: int) -> Iterator[tuple[random.Random, str, str, str]]:
+    """A small choice has each kind, replaced and changed in place, before it has one twice, and places in turn."""
+    numbers = random.Random(seed)
+    pairs = list(_pairs(places))
+    numbers.shuffle(pairs)
+    turns: dict[tuple[str, bool], int] = {}
+    seen: dict[str, int] = {}
+    ranked = []
+    for name, place, statement in pairs:
+        turn = turns[name, bool(statement)] = turns.get((name, bool(statement)), 0) + 1
+        seen[place] = seen.get(place, 0) + 1
+        ranked.append((turn, seen[place], (name, place, statement)))
+    ranked.sort(key=lambda each: each[:2])
+    yield from ((numbers, *each) for _, _, each in ranked[:count])

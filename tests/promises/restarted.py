@@ -68,6 +68,8 @@ def calls(folder: str) -> None:
             seed()
             random.random()
         runner = program.load(os.path.join(folder, "model.py"))
+        if first and "reloaded" in script.name:
+            program.reload(runner)
         module = vars(runner._module)
         if first:
             stage = "restore"

@@ -16,7 +16,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from promises.asked import PROMISES, verdict  # noqa: E402
-from promises.crossing import KINDS, PLACES, WAYS, crossed  # noqa: E402
+from promises.crossing import KINDS, PLACES, PLACES_OF_RESTARTS, TIMES, WAYS, crossed, restarts  # noqa: E402
 from promises.fortran_driver import obstacle  # noqa: E402
 from promises.plain import Numbers, change_matters, shows_a_change  # noqa: E402
 from promises.recorded import recorded  # noqa: E402
@@ -78,6 +78,24 @@ def product():
     return crossed(MOST, SEED)
 
 
+@functools.cache
+def product_of_restarts():
+    return restarts()
+
+
+def cases_of_restarts():
+    quick = random.Random(SEED).sample(sorted(product_of_restarts()), 10)
+    for name in product_of_restarts():
+        yield pytest.param(name, marks=() if name in quick else pytest.mark.slow)
+
+
+@pytest.mark.parametrize("name", [*cases_of_restarts()])
+def test_what_is_restarted_of_the_product(name):
+    script = product_of_restarts()[name]
+    kind, text = verdict(script, "restarted")
+    assert kind == script.verdict_of("restarted"), f"{kind}: {text}\n{script.text}"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [*corpus(), *crossed(MOST, SEED)])
 def test_each_change_shows(name):
@@ -91,6 +109,10 @@ def test_the_same_scripts_for_the_same_seed():
     text = "\n".join(crossed(3000, SEED))
     assert all(f"{kind}, " in text for kind in KINDS)
     assert all(f", {place}, " in text for place in PLACES) and all(f", {way}, " in text for way in WAYS)
+    assert restarts(50, 3).keys() == restarts(50, 3).keys() != restarts(50, 4).keys()
+    text = "\n".join(product_of_restarts())
+    assert all(f"{kind}, " in text for kind in KINDS) and all(f", {time}, " in text for time in TIMES)
+    assert all(f", {place}, " in text for place in PLACES_OF_RESTARTS)
 
 
 def test_the_corpus_names_promises_that_there_are():
