@@ -9,14 +9,9 @@ import pytest
 import ftn_pytorch
 import program
 from ftn_pytorch.checkpoint import Checkpoint, file, folder, recording_file
+from played_mpi import LONE
 
 torch = pytest.importorskip("torch")
-
-SCRIPT = """
-import torch
-net = torch.nn.Linear(2, 1)
-n = [0]
-"""
 
 
 @pytest.fixture
@@ -179,3 +174,13 @@ def test_a_saved_recording_is_read_as_a_program_reads_it(tmp_path, fails, load, 
         with fails("FILE", "what was written is damaged"):
             write()
     assert path.read_bytes() == before
+
+
+def test_ranks_that_write_together_have_no_checkpoint_of_what_one_cannot_read(tmp_path, fails, mpi, load, other_bytes):
+    text = "import torch\nnet = torch.nn.Linear(8, 8)\nftn_pytorch_shared = ['net']\n"
+    runner = load(text, communicator=LONE)
+    runner.checkpoint(f"{tmp_path}/rank%r", 1, 1)
+    other_bytes()
+    with fails("FILE", "what was written is damaged"):
+        runner.checkpoint(f"{tmp_path}/rank%r", 1, 2)
+    assert names(tmp_path / "rank0") == [folder.name_of(1)]
