@@ -124,6 +124,20 @@ def test_what_a_hook_has_written_is_read_back_as_well(tmp_path, fails, load, oth
     assert names(tmp_path / "run") == [folder.name_of(1)]
 
 
+def test_a_file_system_that_maps_no_files_is_read(tmp_path, monkeypatch):
+    load, ways = torch.load, []
+
+    def loaded(source, **options):
+        ways.append(bool(options.get("mmap")))
+        if options.get("mmap"):
+            raise RuntimeError("unable to mmap")
+        return load(source, **options)
+
+    monkeypatch.setattr(torch, "load", loaded)
+    Checkpoint(net=torch.nn.Linear(1, 1)).save(str(tmp_path / "state"))
+    assert ways == [True, False]
+
+
 def test_the_state_of_another_rank_in_a_file_is_read_back(tmp_path, fails):
     """One rank writes the file of others, whose bytes it has been sent."""
     checkpoint = Checkpoint(net=torch.nn.Linear(1, 1))

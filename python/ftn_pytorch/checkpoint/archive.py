@@ -138,14 +138,19 @@ def loaded(raw: BinaryIO | str, place: Any) -> Any:
     """
     import torch
 
-    begin = None if isinstance(raw, str) else raw.tell()
+    if isinstance(raw, str):
+        try:
+            return torch.load(raw, map_location=place, weights_only=True, mmap=True)
+        except Exception:  # also where a file system maps no files
+            with open(raw, "rb") as stream:
+                return loaded(stream, place)
+    begin = raw.tell()
     try:
-        return torch.load(raw, map_location=place, weights_only=True, mmap=begin is None)
+        return torch.load(raw, map_location=place, weights_only=True)
     except pickle.UnpicklingError:
-        if not isinstance(raw, str):
-            raw.seek(begin or 0)
+        raw.seek(begin)
         with torch.serialization.safe_globals(_OF_NUMPY):
-            return torch.load(raw, map_location=place, weights_only=True, mmap=begin is None)
+            return torch.load(raw, map_location=place, weights_only=True)
 
 
 def _read_torch(raw: BinaryIO | str) -> tuple[Any, dict[str, Any], dict[str, Any]]:
