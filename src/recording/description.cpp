@@ -70,7 +70,7 @@ Binding binding_of(const py::tuple& described) {
 }
 
 Source source_of(const py::tuple& described) {
-  if (described.size() == 2) return {{}, {}, -1, tensor_of(described[0]), py::cast<int>(described[1])};
+  if (described.size() == 2) return {{}, {}, -1, tensor_of(described[0]).detach(), py::cast<int>(described[1])};
   return {described[0], described[1], py::cast<Py_ssize_t>(described[2]), {}, 0};
 }
 

@@ -14,17 +14,22 @@ namespace {
   throw py::error_already_set();
 }
 
+/// Another tensor of the same memory, so that the tensor itself has no other holder: torch.utils.swap_tensors wants that.
+at::Tensor alias_of(const at::Tensor& tensor) {
+  return tensor.is_inference() ? tensor : tensor.detach().set_requires_grad(tensor.requires_grad());
+}
+
 /// A recorded function: arguments as they were, what it depends on, its calls, and what comes out. The members that are
 /// lists come from `recording/recorded_call.py`, which says what they are.
 class Replay {
  public:
   Replay(const py::tuple& args, const py::dict& named, const py::object& tape)
-      : signature_(args, named),
+      : signature_(args, named, py::cast<bool>(tape.attr("is_bare"))),
         modes_(Modes::current()),
         tape_(py::cast<int32_t>(tape.attr("slots")),
               all_of<std::pair<int32_t, at::Tensor>>(
                   tape.attr("constants"),
-                  [](const py::tuple& pair) { return std::pair(py::cast<int32_t>(pair[0]), tensor_of(pair[1])); }),
+                  [](const py::tuple& pair) { return std::pair(py::cast<int32_t>(pair[0]), alias_of(tensor_of(pair[1]))); }),
               all_of<Operation>(tape.attr("operations"), operation_of)),
         first_write_(py::cast<std::size_t>(tape.attr("first_write"))),
         inputs_(integers(tape.attr("inputs"))),
@@ -34,16 +39,16 @@ class Replay {
         branches_(all_of<Branch>(tape.attr("branches"), branch_of)),
         before_(all_of<GradientBefore>(tape.attr("gradients_before"),
                                        [](const py::tuple& each) {
-                                         return GradientBefore{tensor_of(each[0]), py::cast<bool>(each[1]),
+                                         return GradientBefore{each[0], py::cast<bool>(each[1]),
                                                                each[2].is_none() ? at::Tensor() : tensor_of(each[2])};
                                        })),
-        memory_(all_of<Memory>(tape.attr("memory"), [](const py::tuple& each) { return Memory(tensor_of(each[0])); })),
+        memory_(all_of<Memory>(tape.attr("memory"), [](const py::tuple& each) { return Memory(each[0]); })),
         after_(all_of<GradientAfter>(tape.attr("gradients_after"),
                                      [](const py::tuple& each) {
-                                       return GradientAfter{tensor_of(each[0]), py::cast<int32_t>(each[1]),
+                                       return GradientAfter{each[0], py::cast<int32_t>(each[1]),
                                                             py::cast<std::size_t>(each[2])};
                                      })),
-        written_(all_of<at::Tensor>(tape.attr("written"), [](const py::tuple& each) { return tensor_of(each[0]); })),
+        written_(all_of<py::object>(tape.attr("written"), [](const py::tuple& each) { return each[0]; })),
         counted_inputs_(integers(tape.attr("counted_inputs"))) {}
 
   /// A tuple of tensors, or NotImplemented: nothing was done, and why() tells the reason.
@@ -61,7 +66,7 @@ class Replay {
       why_ = py::make_tuple("failure", frame.position);
       return py::reinterpret_borrow<py::object>(Py_NotImplemented);
     }
-    for (const GradientAfter& each : after_) each.parameter.mutable_grad() = tensor_in(frame, each.slot);
+    for (const GradientAfter& each : after_) behind(each.parameter).mutable_grad() = tensor_in(frame, each.slot);
     count_writes(inputs);
     py::object results = results_in(frame);
     put_back(std::move(frame));
@@ -101,7 +106,7 @@ class Replay {
   /// memory of these gradients.
   void settle(const py::list& tensors, const py::sequence& gradients) {
     for (std::size_t i = 0; i < after_.size(); ++i)
-      after_[i].parameter.mutable_grad() = gradients[i].is_none() ? at::Tensor() : tensor_of(gradients[i]).detach();
+      behind(after_[i].parameter).mutable_grad() = gradients[i].is_none() ? at::Tensor() : tensor_of(gradients[i]).detach();
     std::vector<at::Tensor> inputs;
     for (const auto& tensor : tensors) inputs.push_back(tensor_of(tensor));
     count_writes(inputs);
@@ -120,19 +125,23 @@ class Replay {
   bool take_back(const py::sequence& gradients, const std::vector<std::size_t>& expected) const {
     std::vector<std::size_t> taken;
     for (std::size_t i = 0; i < after_.size(); ++i) {
-      at::Tensor& now = after_[i].parameter.mutable_grad();
+      at::Tensor& now = behind(after_[i].parameter).mutable_grad();
       if (gradients[i].is_none() || !now.defined() || !now.is_alias_of(tensor_of(gradients[i]))) continue;
       now = at::Tensor();
       taken.push_back(i);
     }
     if (holders(gradients) == expected) return true;
-    for (const std::size_t i : taken) after_[i].parameter.mutable_grad() = tensor_of(gradients[i]).detach();
+    for (const std::size_t i : taken) behind(after_[i].parameter).mutable_grad() = tensor_of(gradients[i]).detach();
     return false;
   }
 
   /// Reason of the last call for which it did not hold.
   py::object why() const { return why_; }
   int64_t runs() const noexcept { return runs_; }
+  bool is_shared() const noexcept { return is_shared_; }
+
+  /// After that many runs it does not hold, so that the call is compared with the function. The next one sets it anew.
+  int64_t check_at = std::numeric_limits<int64_t>::max();
 
   /// Hand each object of Python that it holds to a visitor: what it watches leads back to the recorded function.
   template <class Visit>
@@ -140,6 +149,10 @@ class Replay {
     signature_.visit(object);
     for (Binding& each : bindings_) object(each.holder), object(each.key), object(each.value);
     for (Source& each : numbers_) object(each.group), object(each.key);
+    for (GradientBefore& each : before_) object(each.parameter);
+    for (GradientAfter& each : after_) object(each.parameter);
+    for (Memory& each : memory_) object(each.tensor);
+    for (py::object& tensor : written_) object(tensor);
   }
 
  private:
@@ -170,6 +183,7 @@ class Replay {
     }
     for (std::size_t i = 0; i < branches_.size(); ++i)
       if (!branches_[i].holds(numbers)) return py::make_tuple("branch", i);
+    if (runs_ >= check_at) return py::make_tuple("check", runs_);
     return py::none();
   }
 
@@ -181,7 +195,7 @@ class Replay {
     for (const at::Tensor& input : inputs)
       if (!input.is_cpu()) return of(input);
     for (const Memory& each : memory_)
-      if (!each.tensor.is_cpu()) return of(each.tensor);
+      if (!behind(each.tensor).is_cpu()) return of(behind(each.tensor));
     return 0;
   }
 
@@ -239,7 +253,7 @@ class Replay {
     for (const GradientAfter& each : after_) {
       const bool is_made = each.slot >= 0 && frame.slots[static_cast<std::size_t>(each.slot)].isTensor();
       if (is_made || frame.position >= each.cleared_at)
-        each.parameter.mutable_grad() = is_made ? tensor_in(frame, each.slot) : at::Tensor();
+        behind(each.parameter).mutable_grad() = is_made ? tensor_in(frame, each.slot) : at::Tensor();
     }
   }
 
@@ -248,9 +262,12 @@ class Replay {
     const auto count = [](const at::Tensor& tensor) {
       if (!tensor.is_inference()) torch::autograd::impl::bump_version(tensor);
     };
-    for (const at::Tensor& tensor : written_) count(tensor);
+    for (const py::object& tensor : written_) count(behind(tensor));
     for (const int32_t input : counted_inputs_) count(inputs[static_cast<std::size_t>(input)]);
     ++runs_;
+    const unsigned long thread = PyThread_get_thread_ident();
+    is_shared_ = is_shared_ || (runs_ > 1 && thread != thread_);
+    thread_ = thread;
   }
 
   Signature signature_;
@@ -264,11 +281,13 @@ class Replay {
   std::vector<GradientBefore> before_;
   std::vector<Memory> memory_;
   std::vector<GradientAfter> after_;
-  std::vector<at::Tensor> written_;
+  std::vector<py::object> written_;
   std::vector<int32_t> counted_inputs_;
   std::vector<Frame> idle_;
   py::object why_ = py::make_tuple("arguments", 0);
   int64_t runs_ = 0;
+  unsigned long thread_ = 0;  ///< that has run it last
+  bool is_shared_ = false;
 };
 
 /// Lets Python's collector see the cycles that a recording is part of.
@@ -320,6 +339,8 @@ PYBIND11_MODULE(_ftn_pytorch_recording, module) {
       .def("take_back", &Replay::take_back, py::arg("gradients"), py::arg("expected"),
            "Take these away from the parameters; False if somebody else holds one.")
       .def_property_readonly("runs", &Replay::runs, "How often it has run.")
+      .def_property_readonly("is_shared", &Replay::is_shared, "Whether several threads have run it.")
+      .def_readwrite("check_at", &Replay::check_at, "After how many runs a call is to be compared with the function.")
       .def("why", &Replay::why, "What did not hold when it last did not: (kind, index).");
   module.def(
       "first_change",

@@ -43,6 +43,12 @@ bool is_same_value(PyObject* one, PyObject* other) noexcept {
   return equal == 1;
 }
 
+bool has_attributes(PyObject* object) noexcept {
+  const auto fields = py::reinterpret_steal<py::object>(PyObject_GenericGetDict(object, nullptr));
+  if (!fields) return PyErr_Clear(), false;
+  return PyDict_GET_SIZE(fields.ptr()) > 0;
+}
+
 }  // namespace
 
 struct Signature::Learning {
@@ -62,6 +68,7 @@ struct Signature::Learning {
       leaf.type = tensor.scalar_type();
       leaf.device = tensor.device();
       leaf.requires_grad = tensor.requires_grad();
+      leaf.is_inference = tensor.is_inference();
     } else {
       leaf.value = py::reinterpret_borrow<py::object>(object);
     }
@@ -89,8 +96,9 @@ struct Signature::Matching {
     const at::Tensor& tensor = THPVariable_Unpack(object);
     if (tensor.layout() != at::kStrided || tensor.scalar_type() != leaf.type ||
         tensor.sizes() != at::IntArrayRef(leaf.sizes) || tensor.strides() != at::IntArrayRef(leaf.strides) ||
-        tensor.device() != leaf.device || tensor.requires_grad() != leaf.requires_grad || tensor.is_conj() ||
-        tensor.is_neg())
+        tensor.device() != leaf.device || tensor.requires_grad() != leaf.requires_grad ||
+        tensor.is_inference() != leaf.is_inference || tensor.is_conj() || tensor.is_neg() ||
+        (known.is_bare_ && has_attributes(object)))
       return false;
     const auto first = std::find(objects.begin(), objects.end(), object) - objects.begin();
     if (static_cast<std::size_t>(first) != leaf.same_as) return false;
@@ -99,7 +107,7 @@ struct Signature::Matching {
   }
 };
 
-Signature::Signature(const py::tuple& args, const py::dict& named) {
+Signature::Signature(const py::tuple& args, const py::dict& named, bool is_bare) : is_bare_(is_bare) {
   Learning learning{*this, {}};
   walk(args.ptr(), learning);
   walk(named.ptr(), learning);
@@ -261,22 +269,24 @@ bool is_intercepted() {
 }
 
 bool GradientBefore::holds() const {
-  if (torch::autograd::impl::get_autograd_meta(parameter) &&
-      (!torch::autograd::impl::hooks(parameter).empty() || torch::autograd::impl::post_acc_grad_hooks(parameter)))
+  const at::Tensor& tensor = behind(parameter);
+  if (torch::autograd::impl::get_autograd_meta(tensor) &&
+      (!torch::autograd::impl::hooks(tensor).empty() || torch::autograd::impl::post_acc_grad_hooks(tensor)))
     return false;
-  const at::Tensor& now = parameter.grad();
+  const at::Tensor& now = tensor.grad();
   return now.defined() == is_there && (!same.defined() || now.is_same(same));
 }
 
-Memory::Memory(at::Tensor of)
-    : tensor(std::move(of)), data(tensor.const_data_ptr()), requires_grad(tensor.requires_grad()) {
-  sizes.assign(tensor.sizes().begin(), tensor.sizes().end());
-  strides.assign(tensor.strides().begin(), tensor.strides().end());
+Memory::Memory(py::object of)
+    : tensor(std::move(of)), data(behind(tensor).const_data_ptr()), requires_grad(behind(tensor).requires_grad()) {
+  sizes.assign(behind(tensor).sizes().begin(), behind(tensor).sizes().end());
+  strides.assign(behind(tensor).strides().begin(), behind(tensor).strides().end());
 }
 
 bool Memory::holds() const {
-  return tensor.const_data_ptr() == data && tensor.requires_grad() == requires_grad &&
-         tensor.sizes() == at::IntArrayRef(sizes) && tensor.strides() == at::IntArrayRef(strides);
+  const at::Tensor& now = behind(tensor);
+  return now.const_data_ptr() == data && now.requires_grad() == requires_grad &&
+         now.sizes() == at::IntArrayRef(sizes) && now.strides() == at::IntArrayRef(strides);
 }
 
 std::optional<double> Source::read() const {
@@ -287,7 +297,8 @@ std::optional<double> Source::read() const {
   PyObject* now = PyDict_GetItemWithError(group.ptr(), key.ptr());
   if (now && item >= 0)
     now = PyTuple_CheckExact(now) && item < PyTuple_GET_SIZE(now) ? PyTuple_GET_ITEM(now, item) : nullptr;
-  if (!now || !PyNumber_Check(now) || THPVariable_Check(now)) return PyErr_Clear(), std::nullopt;
+  // others compute with it by rules of their own, such as a float32 of NumPy
+  if (!now || !(PyFloat_Check(now) || PyLong_Check(now))) return PyErr_Clear(), std::nullopt;
   const double value = PyFloat_AsDouble(now);
   if ((value == -1 && PyErr_Occurred()) || value == 0) return PyErr_Clear(), std::nullopt;
   return value;

@@ -17,7 +17,8 @@ namespace py = pybind11;
 /// Arguments of a call: containers of Python with tensors and other values in them.
 class Signature {
  public:
-  Signature(const py::tuple& args, const py::dict& named);
+  /// @param is_bare  tensors have no attributes of Python
+  Signature(const py::tuple& args, const py::dict& named, bool is_bare);
   /// The tensors of a call of the same containers, shapes, strides, types, devices and other values.
   bool matches(PyObject* args, PyObject* named, std::vector<at::Tensor>& tensors) const;
 
@@ -34,7 +35,7 @@ class Signature {
     c10::SmallVector<int64_t, 5> sizes, strides;
     c10::ScalarType type = c10::ScalarType::Undefined;
     c10::Device device = c10::kCPU;
-    bool requires_grad = false;
+    bool requires_grad = false, is_inference = false;
     std::size_t same_as = 0;  ///< index of the first leaf that is this very tensor
   };
   struct Learning;
@@ -43,6 +44,7 @@ class Signature {
   std::vector<std::pair<int, Py_ssize_t>> containers_;
   std::vector<py::object> keys_;  ///< of dicts
   std::vector<Leaf> leaves_;
+  bool is_bare_;
 };
 
 /// Something of Python that must stay as it is. `recording/bindings.py` makes them, and says what key and value are.
@@ -72,9 +74,12 @@ std::vector<int64_t> kernel_settings();
 /// take what autograd saves.
 bool is_intercepted();
 
+/// The tensor behind an object of Python, which a program may give another one: nothing here keeps it.
+inline const at::Tensor& behind(const py::object& tensor) { return THPVariable_Unpack(tensor.ptr()); }
+
 /// The gradient of a parameter as the recorded function found it, and no hook that waits for it.
 struct GradientBefore {
-  at::Tensor parameter;
+  py::object parameter;
   bool is_there;
   at::Tensor same;  ///< defined where the function read or wrote it
 
@@ -83,19 +88,19 @@ struct GradientBefore {
 
 /// The gradient of a parameter as the recorded function leaves it.
 struct GradientAfter {
-  at::Tensor parameter;
+  py::object parameter;
   int32_t slot;            ///< -1: none
   std::size_t cleared_at;  ///< the operation before which the old one was taken away
 };
 
 /// A tensor from outside; its memory must stay, and whether gradients are wanted.
 struct Memory {
-  at::Tensor tensor;
+  py::object tensor;
   const void* data;
   c10::SmallVector<int64_t, 5> sizes, strides;
   bool requires_grad;
 
-  explicit Memory(at::Tensor of);
+  explicit Memory(py::object of);
   bool holds() const;
 };
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from ..values.walk import fields_of
 from .returned import PLAIN
 from .tape import address_of, is_ordinary
 
@@ -77,7 +78,9 @@ class Held:
         for name, value, before in self._known:
             now = list(_parts_of(value))
             if len(now) != len(before) or not all(map(_is_same, before, now)):
-                what = "other memory" if isinstance(value, torch.Tensor) else "other contents"
+                what = "other contents"
+                if isinstance(value, torch.Tensor):
+                    what = "other memory" if now[1] != before[1] else "other attributes"
                 return f"it gives an argument {what} ({name or type(value).__name__})"
         return ""
 
@@ -98,3 +101,5 @@ def _parts_of(value: Any) -> Iterator[Any]:
             yield from _parts_of(each)
     elif isinstance(value, torch.Tensor):
         yield address_of(value)
+        for field in fields_of(value).items():
+            yield from field

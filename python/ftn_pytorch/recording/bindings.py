@@ -8,6 +8,7 @@ makes the function unrecordable: ``obstacle`` names it.
 from __future__ import annotations
 
 import builtins
+import weakref
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
 from types import CodeType, FunctionType
@@ -24,9 +25,10 @@ from ..values.walk import By, Edge, Kind, Walk, dict_of_class, fields_of, shown
 _LARGE = 1000
 _CONTROL_FLOW = frozenset(("cond", "while_loop"))
 _SETTINGS = frozenset(("param_groups", "get_last_lr", "get_lr"))
-_ASKING = frozenset(("getattr", "hasattr", "AttributeError", "__dict__", "vars"))
+ASKING = frozenset(("getattr", "hasattr", "AttributeError", "__dict__", "vars"))
 
 _TEXTS = frozenset(("__name__", "__qualname__", "__doc__", "__module__"))
+_ITEMS_OF_FUNCTIONS = frozenset(("__annotations__", "__globals__"))
 _WITH_FIELDS = (Kind.CONSTANT, Kind.CONTAINER, Kind.OBJECT, Kind.SCHEDULER)
 
 ITEM, ABSENT, CELL, ITEMS, SLOT, CLASS, FIELDS, FUNCTION, BASES = range(9)
@@ -81,6 +83,8 @@ class Watch:
         self.tensors: list[Any] = []
         self._unseen = ""
         self._followed: dict[int, tuple[Any, str, set[Any]]] = {}
+        self._weak: dict[int, tuple[Any, str]] = {}
+        self._strong: set[int] = set()
         facts = facts or Facts()
         handed = frozenset(map(id, facts.handed))
         roots = [("", function), *(("an argument", each) for each in others)]
@@ -90,6 +94,9 @@ class Watch:
         self.names, self.codes = walk.names, walk.codes
         for value, path, kind in walk.entered.values():
             self._look(value, path, kind)
+        for target, path in self._weak.values():
+            if id(target) not in self._strong and target is not None:
+                self._refuse(f"{path} is a weak reference to what a recording would keep alive: use the object by a name")
         for holder, path, keys in self._followed.values():
             self._bind_items(holder, path, keys)
         if walk.names & _SETTINGS:
@@ -135,6 +142,10 @@ class Watch:
     # ---- ways to values
 
     def _bind(self, edge: Edge) -> None:
+        if isinstance(edge.holder, weakref.ReferenceType):
+            self._weak[id(edge.value)] = (edge.value, edge.path)
+        else:
+            self._strong.add(id(edge.value))
         if edge.by == By.GLOBAL and edge.holder is not None:
             self._add(ITEM, edge.holder, edge.key, edge.value, edge.path)
         elif edge.by == By.CELL:
@@ -202,7 +213,7 @@ class Watch:
     def _tensor(self, value: Any, path: str) -> None:
         self.tensors.append(value)
         # an attribute that is not there cannot be read, only asked for
-        if id(fields_of(value)) not in self._followed and self.names & _ASKING:
+        if id(fields_of(value)) not in self._followed and self.names & ASKING:
             self._bind_items(fields_of(value), f"attributes of {path}")
 
     def _container(self, value: Any, path: str) -> None:
@@ -215,6 +226,8 @@ class Watch:
                 self._add(SLOT, value, "default_factory", value.default_factory, f"{path}.default_factory")
 
     def _object(self, value: Any, path: str) -> None:
+        if isinstance(value, weakref.finalize):
+            self._unknown(value, path)
         self._add(CLASS, value, None, type(value), f"the class of {path}")
         if base_of(type(value)) is not object:
             self._container(value, path)
@@ -251,11 +264,15 @@ class Watch:
         if "torch" in mentioned and (found := mentioned & _CONTROL_FLOW):
             # its compiler does not go together with the modes of a recorder
             self._refuse(f"{name} calls torch.{found.pop()}, which is given functions")
+        if "getprofile" in mentioned:
+            self._refuse(f"{name} asks for a profiler, and a recorder is one")
         for each in globals_in(value.__code__):
             if each not in value.__globals__:
                 self._add(ABSENT, value.__globals__, each, None, each)
                 if each in vars(builtins):
                     self._add(ITEM, vars(builtins), each, vars(builtins)[each], each)
+        for each in sorted(_ITEMS_OF_FUNCTIONS & self.names):
+            self._bind_items(getattr(value, each), f"{name}.{each}")
         for each in sorted(_TEXTS & self.names):
             self._add(SLOT, value, each, getattr(value, each), f"{name}.{each}")
 

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -56,11 +58,15 @@ class State:
             if not torch.equal(generator.get_state(), state):
                 generator.set_state(state)
 
-    def numbers(self) -> Iterator[tuple[str, Any]]:
-        for place, copy in enumerate(self.copies):
-            yield f"tensor {place + 1} of those that it changes", copy
-        for place, (_, gradient) in enumerate(self.gradients):
-            yield f"gradient {place + 1}", gradient
+    def numbers(self) -> Iterator[tuple[str, Any, Any]]:
+        """As they were, and as they are now."""
+        for place, (copy, tensor) in enumerate(zip(self.copies, self.tensors)):
+            yield f"tensor {place + 1} of those that it changes", copy, tensor
+        for place, (parameter, gradient) in enumerate(self.gradients):
+            yield f"gradient {place + 1}", gradient, parameter.grad
+
+    def has_drawn_the_same(self) -> bool:
+        return all(torch.equal(each.get_state(), state) for each, state in zip(self.generators, self.random))
 
 
 class Surroundings:
@@ -89,13 +95,14 @@ class Call:
         self._inputs = tensors_in(args, named)
 
     def both_ways(
-        self, replay: Any, tape: Tape, tolerance: float, receive: Callable[[list[Operation]], None] | None = None
+        self, replay: Any, tape: Tape, tolerance: float, looks: Callable[[list[Operation]], None] | None = None
     ) -> tuple[Any, str | None]:
         """The result, and in what the two differ: empty if in nothing, None if the recording does not hold here.
         ``OTHERS``: nothing is known, and another call will tell. NotImplemented: the call has still to be made, for
         which the copies for the comparison left too little memory.
 
-        receive: given the operations of the function before the recording runs.
+        looks: given the operations of the function before the recording runs. Without it no recorder looks on, for
+        torch may compute otherwise then: the fast path of transformers, singular values, gradients of ``max``.
         """
         try:
             before = State(tape, self._inputs)
@@ -104,16 +111,16 @@ class Call:
             return NotImplemented, _told(failure)
         # A function that gives other numbers may count or draw them in Python, so there is one call of it, not a second
         # one that looks for the reason.
-        recorder = Recorder(self._inputs, tape.counts, with_values=True)
+        recorder = None if looks is None else Recorder(self._inputs, tape.counts, with_values=True)
         try:
-            with Outside(recorder), recorder:
+            with contextlib.nullcontext() if recorder is None else _watched_by(recorder):
                 result = self._function(*self._args, **self._named)
         except Exception as failure:
             if not is_of_memory(failure):
                 raise
             before.restore()
             return NotImplemented, TOO_LITTLE
-        if recorder.obstacle:
+        if recorder is not None and recorder.obstacle:
             return result, recorder.obstacle
         try:
             after = State(tape, self._inputs)
@@ -121,17 +128,16 @@ class Call:
             return result, _told(failure)
         before.restore()
         try:
-            if receive is not None:
-                receive(recorder.operations)
+            if looks is not None and recorder is not None:
+                looks(recorder.operations)
             found = replay.run(self._args, self._named)
             if found is NotImplemented:
                 return result, "an operation fails in the recording" if replay.why()[0] == "failure" else None
             found = filled(tape.template, found)
-            again = State(tape, self._inputs)
-            if around.have_changed() or not all(map(torch.equal, after.random, again.random)):
+            if around.have_changed() or not after.has_drawn_the_same():
                 return result, OTHERS
-            difference = self._difference(after, again, result, found, tolerance)
-            if difference:
+            difference = self._difference(after, result, found, tolerance)
+            if difference and recorder is not None:
                 before.restore()
                 difference = f"{self._first_difference(tape, recorder, tolerance)}{difference}"
         except Exception as failure:
@@ -140,10 +146,10 @@ class Call:
             after.restore()
         return result, difference
 
-    def _difference(self, one: State, other: State, result: Any, found: Any, tolerance: float) -> str:
-        pairs = [("a result", *pair) for pair in zip(parts(result), parts(found))]
-        pairs += [(name, value, again) for (name, value), (_, again) in zip(one.numbers(), other.numbers())]
-        for name, value, again in pairs:
+    def _difference(self, after: State, result: Any, found: Any, tolerance: float) -> str:
+        both = itertools.zip_longest(parts(result), parts(found), fillvalue="nothing")
+        pairs = [("a result", *pair) for pair in both]
+        for name, value, again in (*pairs, *after.numbers()):
             if not is_same(value, again, tolerance):
                 return f"{name} is {_shown(value)}, and {_shown(again)} from the recording{_apart(value, again)}"
         return ""
@@ -166,6 +172,12 @@ class Call:
                     shown = f"{_shown(value)}, and {_shown(other)} from the recording{_apart(value, other)}"
                     return f"{step.name} ({step.place}) gives {shown}; "
         return ""
+
+
+@contextlib.contextmanager
+def _watched_by(recorder: Recorder) -> Iterator[None]:
+    with Outside(recorder), recorder:
+        yield
 
 
 def steps_again(tape: Tape, inputs: list[Any]) -> Iterator[tuple[Operation, list[Any], Callable[[], list[Any]]]]:

@@ -12,9 +12,9 @@ from typing import Any
 import torch
 
 from ..errors import FtnPytorchError
-from ..system import log, private_names, thread_recorder
+from ..system import log, private_names, process, thread_recorder
 from ..values import user_objects
-from . import collectives, comparison, cuda_graphs, extension
+from . import collectives, comparison, cuda_graphs, extension, late_checks
 from .arguments import leaves, tensors_in
 from .bindings import Facts, difference
 from .recorded_call import Tape, record
@@ -28,6 +28,10 @@ _LIMIT = 24
 _LOSSES = 8
 _LASTING = 100
 _LONGEST_PAUSE = 1000
+_OTHERWISE = (
+    "torch computes otherwise while it is recorded, or adds up in no fixed order: allow for that with "
+    "recorded(tolerance=...)"
+)
 
 
 def recorded(
@@ -89,6 +93,10 @@ class _Variant:
     trial: Any = None
     fill: Any = None
     checks: int = 0
+    doubt: str = ""
+    """What has differed in a check; the next call tells why."""
+    late: late_checks.LateChecks | None = None
+    """When it is checked again, once it is ready."""
     postponed: int = 0
     """How many checks in a row have shown nothing, because of others."""
     pause: int = 0
@@ -190,7 +198,8 @@ class RecordedFunction:
             assert variant.tape is not None
             changed = extension.module().first_change(variant.tape.bindings)
             if changed < 0:
-                return variant if variant.checks > 0 else self._instead_of(variant, variant.replay)
+                is_due = variant.checks > 0 or variant.replay.why()[0] == "check"
+                return variant if is_due else self._instead_of(variant, variant.replay)
             what, values = difference(variant.tape.watched[changed])
             why = f"{what} is another one"
             # a plain value may come back, such as that of train() and eval()
@@ -202,7 +211,7 @@ class RecordedFunction:
         """What to record after a recording did not hold for a call; None if nothing has changed for good."""
         kind, index = replay.why()
         assert variant.tape is not None
-        if kind in ("failure", "arguments", "modes"):
+        if kind in ("failure", "arguments", "modes", "check"):
             return None
         meant = {
             "binding": lambda: f"{difference(variant.tape.watched[index])[0]} is another one",  # type: ignore[union-attr]
@@ -277,26 +286,47 @@ class RecordedFunction:
         return without_graph(result)
 
     def _check(self, variant: _Variant, args: tuple, named: dict[str, Any]) -> Any:
-        assert variant.tape is not None
-        call = comparison.Call(self._function, args, named)
-        replay, compared = variant.trial or variant.replay, variant.compared
-        if compared is None:
-            result, difference = call.both_ways(replay, variant.tape, self._tolerance)
-        else:
-            result, difference = call.both_ways(replay, compared.tape, self._tolerance, compared.receive)
+        if variant.late is not None:
+            return self._check_late(variant, args, named)
+        result, difference = self._both_ways(variant, args, named, looks=bool(variant.doubt))
         if difference is comparison.OTHERS:
             self._postpone(variant)
-        elif difference:
-            self._give_up(difference)
         elif difference is None:
-            self._instead_of(variant, replay)
+            self._instead_of(variant, variant.trial or variant.replay)
+        elif variant.doubt:
+            self._give_up(difference or f"{variant.doubt}: {_OTHERWISE}")
+        elif difference and variant.compared is not None:
+            self._give_up(difference)
+        elif difference:
+            variant.doubt = difference
         else:
             variant.checks -= 1
             variant.postponed = 0
             if variant.checks == 0:
-                variant.compared, variant.trial = None, None
+                variant.late = late_checks.LateChecks(variant.replay, variant.tape)
                 self._ready = (variant, *self._ready)
         return result if result is NotImplemented else without_graph(result)
+
+    def _check_late(self, variant: _Variant, args: tuple, named: dict[str, Any]) -> Any:
+        assert variant.late is not None
+        if not variant.late.begin():
+            return NotImplemented
+        try:
+            result, difference = self._both_ways(variant, args, named)
+        except Exception:
+            self._drop(variant, "it raises an exception")
+            raise
+        if difference and difference is not comparison.OTHERS and result is not NotImplemented:
+            self._give_up(f"{variant.late.told()}, {difference}", process.warn)
+        variant.late.end()
+        return result if result is NotImplemented else without_graph(result)
+
+    def _both_ways(self, variant: _Variant, args: tuple, named: dict[str, Any], looks: bool = False) -> Any:
+        assert variant.tape is not None
+        call = comparison.Call(self._function, args, named)
+        if variant.compared is not None:
+            return call.both_ways(variant.trial, variant.compared.tape, self._tolerance, variant.compared.receive)
+        return call.both_ways(variant.replay, variant.tape, self._tolerance, (lambda _: None) if looks else None)
 
     def _postpone(self, variant: _Variant) -> None:
         variant.postponed += 1
@@ -304,11 +334,11 @@ class RecordedFunction:
         if variant.postponed == _ATTEMPTS:
             log.job_warning(f"{self.name} is not recorded yet: while it was checked, {comparison.OTHERS}")
 
-    def _give_up(self, why: str) -> None:
+    def _give_up(self, why: str, tell: Callable[[str], None] = log.job_warning) -> None:
         self.obstacle = why
         self._ready = ()
         self._variants.clear()
-        log.job_warning(f"{self.name} is not recorded: {why}")
+        tell(f"{self.name} is not recorded: {why}")
 
 
 def _is_followed(args: tuple, named: dict[str, Any]) -> bool:
@@ -343,7 +373,7 @@ def _key(args: tuple, named: dict[str, Any]) -> Any:
     for leaf in leaves((args, named)):
         if isinstance(leaf, torch.Tensor):
             shape = (leaf.shape, leaf.stride()) if is_ordinary(leaf) else ()
-            described.append((shape, leaf.dtype, leaf.device, leaf.requires_grad))
+            described.append((shape, leaf.dtype, leaf.device, leaf.requires_grad, leaf.is_inference()))
         else:
             value = leaf if isinstance(leaf, (int, complex, str, bytes)) else id(leaf)
             described.append((type(leaf), leaf.hex() if isinstance(leaf, float) else value))

@@ -8,6 +8,7 @@ another one there must have been computed from them, in a way that gives both.
 
 from __future__ import annotations
 
+import numbers
 import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -87,6 +88,10 @@ class Trials:
         if any(callable(value) for value in (*args[1:], *kwargs.values())):
             recorder.obstacle = f"the step of {type(optimizer).__name__} is given a closure"
             return
+        if odd := _odd_numbers(optimizer):
+            # they compute with the class of numbers that are traced by other rules than with plain ones
+            recorder.refuse(f"{odd[0]!r} of {type(optimizer).__name__} is a {odd[1]}: make it a float")
+            return
         self._is_trial = True
         recorder.stepping = optimizer
         tried = Trace()
@@ -155,6 +160,16 @@ class Trials:
                 for tensor, copy in zip(tensors, copies):
                     tensor.copy_(copy)
             recorder.is_paused = False
+
+
+def _odd_numbers(optimizer: Any) -> tuple[str, str] | None:
+    """Name and class of a number of an optimizer that is none of Python, such as a float32 of NumPy."""
+    for group in optimizer.param_groups:
+        for key, value in group.items():
+            for each in value if isinstance(value, tuple) else (value,):
+                if isinstance(each, numbers.Number) and not isinstance(each, (int, float, complex)):
+                    return key, type(each).__name__
+    return None
 
 
 def _other(value: float, place: int) -> float:

@@ -5,6 +5,7 @@ handed to other packages. Seen by the profiling hook of Python, in the one call 
 from __future__ import annotations
 
 import builtins
+import contextlib
 import gc
 import os
 import sys
@@ -43,6 +44,7 @@ _OTHERS = {
     builtins.exec: "runs a text as code",
     builtins.globals: "looks names up by their text (globals)",
     builtins.__import__: "imports a module by a text",
+    sys.exc_info: "asks for the exception that is handled",
     sys._getframe: "looks at the frames of its callers",
     sys.getrecursionlimit: "asks for a setting of Python",
     gc.isenabled: "asks for a setting of Python",
@@ -59,6 +61,7 @@ _OF_THREADS_IN_PYTHON = tuple(
 )
 _STEP = torch.optim.Optimizer.profile_hook_step(open).__code__  # type: ignore[arg-type]
 """What runs first in the step of an optimizer, whatever its class."""
+_SUPPRESS = (contextlib.suppress.__enter__.__code__, contextlib.suppress.__exit__.__code__)
 _TODAY = ("now", "utcnow", "today")
 # what they read goes into texts for people
 _FOR_PEOPLE = ("logging", "warnings", "linecache", "traceback", "tqdm", "matplotlib")
@@ -100,6 +103,8 @@ class Calls:
 
     def _see(self, frame: FrameType, event: str, argument: Any) -> None:
         if event == "call":
+            if frame.f_code in _SUPPRESS:
+                self._recorder.suppressed += 1 if frame.f_code is _SUPPRESS[0] else -1
             if frame.f_code is _STEP:
                 optimizer = frame.f_locals["args"][0]
                 self.stepping[id(optimizer)] = optimizer
@@ -158,6 +163,5 @@ def _reason(function: Any) -> str:
 
 
 def _is_of_cprofile(hook: Any) -> bool:
-    """Whether it is a profiler of Python's own; who uses one has imported its module."""
-    module = sys.modules.get("cProfile")
-    return module is not None and isinstance(hook, module.Profile)
+    """Whether it is a profiler of Python's own, whose module may be the program: ``python -m cProfile``."""
+    return any(each.__name__ == "Profile" and hasattr(each, "runcall") for each in type(hook).__mro__)

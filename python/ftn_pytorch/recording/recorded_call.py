@@ -16,9 +16,10 @@ from torch.utils.weak import TensorWeakRef
 from ..errors import is_of_memory
 from ..system import private_names
 from ..values.optimizer_settings import sources_of
+from ..values.walk import fields_of
 from . import extension, optimizer_numbers
 from .arguments import Given, Held, arguments_of, leaves, tensors_in
-from .bindings import Binding, Facts, Watch, difference
+from .bindings import ASKING, Binding, Facts, Watch, difference
 from .optimizer_numbers import Trials
 from .python_effects import Calls
 from .recorder import TOO_LITTLE, Recorder
@@ -82,6 +83,8 @@ class Tape:
     fixed: set[int] = field(default_factory=set)
     """Slots of tensors that were made of numbers, which nobody changes."""
     generators: list[Any] = field(default_factory=list)
+    is_bare: bool = False
+    """Tensors among the arguments must have no attributes, for which the function may ask."""
     watched: list[Binding] = field(default_factory=list)
     """The bindings with their paths."""
     template: Any = None
@@ -129,6 +132,7 @@ def record(
             raise Unrecordable(recorder.obstacle)
         if changed := held_before.difference():
             raise Unrecordable(f"{changed}: {_RETURN_IT}")
+        is_bare = _asks_for_attributes(watch, inputs)
         _require_known(watch, calls, facts)
         _require_pure(watch, rates, calls)
         for path, state in _random_of(watch).items():
@@ -137,7 +141,7 @@ def record(
         counted = [place for place, each in enumerate(inputs) if changes_of(each) != versions[place]]
         before = [Gradient(parameter, ref is not None, ref and ref()) for parameter, ref in held]
         tape = _tape(recorder, watch, before, result, counted, *_numbers(recorder, trials))
-        tape.arguments, tape.modes = arguments_of(function, args, named), modes()
+        tape.arguments, tape.modes, tape.is_bare = arguments_of(function, args, named), modes(), is_bare
         return result, tape
     except Unrecordable as reason:
         return result, str(reason)
@@ -184,6 +188,14 @@ def _require_known(watch: Watch, calls: Calls, facts: Facts) -> None:
         raise Unrecordable(f"it runs {code.co_name} ({place}), to which none of its names leads")
     if handed:
         raise Unrecordable(f"it hands an object of class {type(handed[0]).__name__} to code of a package")
+
+
+def _asks_for_attributes(watch: Watch, inputs: list[Any]) -> bool:
+    """Whether code may ask for attributes of arguments that are not there."""
+    for name in (name for each in inputs for name in fields_of(each)):
+        if name in watch.names or watch.names & ASKING:
+            raise Unrecordable(f"it may read an attribute of an argument ({name}): pass what is in it")
+    return bool(watch.names & ASKING)
 
 
 def _require_pure(watch: Watch, rates: list, calls: Calls) -> None:
@@ -260,13 +272,20 @@ def _tape(
         for place, each in enumerate(steps)
         if each.is_random or each.writes & changed or exchanges_at_once(each.operator)
     )
+    first_write = min(first, default=len(steps))
+    for each in steps[first_write:]:
+        if each.is_tried:
+            raise Unrecordable(
+                f"{each.place}: it catches what fails in {each.name}, after it has changed something or drawn random "
+                "numbers, which cannot be taken back: do that outside, or let it raise"
+            )
     memory = _each_once([*outside.values(), *watch.tensors])
     return Tape(
         slots=recorder.count,
         inputs=recorder.inputs,
         constants=[*outside.items(), *recorder.derived.items()],
         operations=operations,
-        first_write=min(first, default=len(steps)),
+        first_write=first_write,
         results=list(results.values()),
         bindings=[binding[:4] for binding in watch.bindings],
         numbers=numbers,
@@ -318,6 +337,8 @@ def _template(value: Any, recorder: Recorder, results: dict[int, int]) -> Any:
         slot = recorder.known(value)
         if slot is None:
             raise Unrecordable("it returns a tensor that no recorded operation has made")
+        if fields_of(value):
+            raise Unrecordable(f"it returns a tensor with attributes of its own ({', '.join(fields_of(value))})")
         results.setdefault(id(value), slot)
         return Item(list(results).index(id(value)))
     if isinstance(value, (*PLAIN, Item)):

@@ -18,11 +18,10 @@ import torch
 from torch.utils.weak import WeakIdKeyDictionary
 
 from ..system import private_names, thread_recorder
-from .tape import Operation, Slot, address_of, is_ordinary, place_of_user, waits_for_ranks
+from .tape import ITEM, Operation, Slot, address_of, is_ordinary, is_tried, place_of_user, waits_for_ranks
 from .traced_numbers import EQUAL, LESS, LESS_EQUAL, Trace
 
 _CLONE = torch.ops.aten.clone.default
-_ITEM = torch.ops.aten._local_scalar_dense.default
 _KEPT_BYTES = 64 << 20
 _FOLDED = ("aten::detach", "aten::alias", "aten::lift_fresh")
 _COMPARISONS = {
@@ -64,6 +63,8 @@ class Recorder(private_names.dispatch_mode() or object):  # type: ignore[misc]
         """How many operations there were when the gradient of a tensor, by its identity, was set to None."""
         self.generators: list[Any] = []
         self.is_paused = False
+        self.suppressed = 0
+        """How many ``contextlib.suppress`` are entered."""
         self.stepping: Any = None
         """The optimizer that makes a step."""
         self.trace: Trace | None = None
@@ -187,10 +188,11 @@ class Recorder(private_names.dispatch_mode() or object):  # type: ignore[misc]
             self.refuse(f"the shape of a tensor is changed in place ({operator})")
         if writes or not self._derive(arguments, result):
             made = Operation(operator, arguments, self._results(result), writes, place_of_user(), len(self.operations))
+            made.is_tried = self.suppressed > 0 or is_tried()
             made.on_host = any(each.is_cpu for each in (*_tensors([result]), *written))
             if waits_for_ranks(operator):
                 made.received = result.detach().clone()
-            if operator is _ITEM:
+            if operator is ITEM:
                 made.results, made.on_host = [[self._count]], True
                 self.reads[self._count] = id(args[0])
                 self._count += 1
@@ -218,10 +220,10 @@ class Recorder(private_names.dispatch_mode() or object):  # type: ignore[misc]
 
     def _is_count(self, operator: Any, args: Any) -> bool:
         is_step = self.trace is not None or self.values is not None
-        return is_step and operator is _ITEM and id(args[0]) in self.counts
+        return is_step and operator is ITEM and id(args[0]) in self.counts
 
     def _is_comparison(self, operator: Any, args: Any) -> bool:
-        return operator is _ITEM and self._slots.get(args[0]) in self._comparisons
+        return operator is ITEM and self._slots.get(args[0]) in self._comparisons
 
     def _note_comparison(self, name: str, arguments: list[Any], result: int) -> None:
         """Of a tensor that is as it was before the call: the next call can make it before it runs."""

@@ -28,11 +28,13 @@ class Item:
 def mapped(change: Callable[[Any], Any], value: Any) -> Any:
     """A container of the same class, with what ``change`` makes of its items; None for what is no container.
 
-    Containers are tuples, lists, dicts, and objects that are dataclasses or dicts, whose own code is not run.
+    Containers are tuples, lists, dicts, and objects that are dataclasses or dicts, whose own code is not run. A tuple
+    of an own class is none, unless it is a named one without other fields.
     """
     kind: Any = type(value)
     if isinstance(value, tuple):
-        return like(value, [change(each) for each in value])
+        is_known = kind is tuple or hasattr(kind, "_make") or hasattr(kind, "n_sequence_fields")
+        return like(value, [change(each) for each in value]) if is_known and not fields_of(value) else None
     if kind is list:
         return [change(each) for each in value]
     if kind is dict:

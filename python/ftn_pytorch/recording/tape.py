@@ -3,19 +3,25 @@
 
 from __future__ import annotations
 
+import dis
+import functools
 import inspect
 import os
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from types import CodeType
 from typing import Any
 
 import torch
 
 from ..system import private_names
+from ..values import user_objects
 from .traced_numbers import Number
 
+ITEM = torch.ops.aten._local_scalar_dense.default
 _OWN = os.path.dirname(os.path.dirname(__file__)) + os.sep  # as code objects have it, even with ".." in it
+_RECORDING = os.path.join(_OWN, "recording", "recorded_call.py")
 _TORCH = os.path.dirname(torch.__file__) + os.sep
 _ACTIVATIONS = ("aten::relu", "aten::sigmoid", "aten::tanh")
 _MOVES = ("aten._to_copy.default", "aten.copy_.default")
@@ -47,6 +53,9 @@ class Operation:
     """It makes or writes a tensor in host memory."""
     makes_memory: bool = False
     """The result, one tensor of floating point numbers, shares its memory with nothing that was there before."""
+
+    is_tried: bool = False
+    """Code of the user catches its failure."""
 
     label: str = ""
     received: Any = None
@@ -133,8 +142,35 @@ def place_of_user() -> str:
     return "the recorded function"
 
 
+def is_tried() -> bool:
+    """True where code of the user, in the function that is recorded, has a handler for what fails now."""
+    frame = inspect.currentframe()
+    while frame is not None and frame.f_code.co_filename != _RECORDING:
+        is_own = user_objects.is_own_module(frame.f_globals.get("__name__", ""))
+        if is_own and any(begin <= frame.f_lasti < end for begin, end in _tried_in(frame.f_code)):
+            return True
+        frame = frame.f_back
+    return False
+
+
+@functools.lru_cache(maxsize=1000)
+def _tried_in(code: CodeType) -> list[tuple[int, int]]:
+    """Where a code object has handlers: those of ``except`` and ``finally``, not of ``with``."""
+    found = dis.Bytecode(code)
+    steps = list(found)
+    if not hasattr(found, "exception_entries"):  # before Python 3.11
+        return [(each.offset, each.argval) for each in steps if each.opname == "SETUP_FINALLY"]
+    next_to = {one.offset: (one.opname, other.opname) for one, other in zip(steps, steps[1:])}
+    return [
+        (each.start, each.end)
+        for each in found.exception_entries
+        if (names := next_to.get(each.target, ("", "")))[0] == "PUSH_EXC_INFO" and names[1] != "WITH_EXCEPT_START"
+    ]
+
+
 def without_unused(operations: list[Operation], needed: set[int]) -> list[Operation]:
-    """The operations whose results somebody sees; those that are random, write, check or wait stay."""
+    """The operations whose results somebody sees, and those that may fail, are random, write, check or wait: all but
+    views, and numbers that a step of an optimizer reads."""
     kept, needed = [], set(needed)
     for operation in reversed(operations):
         made = {slot for slots in operation.results for slot in slots if slot >= 0}
@@ -143,11 +179,15 @@ def without_unused(operations: list[Operation], needed: set[int]) -> list[Operat
             or not made
             or operation.is_random
             or operation.writes
-            or exchanges_at_once(operation.operator)
+            or not (operation.operator is ITEM or _is_view(operation.operator))
         ):
             needed |= set(operation.slots())
             kept.append(operation)
     return kept[::-1]
+
+
+def _is_view(operator: Any) -> bool:
+    return all(each.alias_info is not None for each in private_names.schema_of(operator).returns)
 
 
 def in_place(operations: list[Operation], kept: set[int]) -> list[Operation]:

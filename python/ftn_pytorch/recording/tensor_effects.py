@@ -12,10 +12,13 @@ from torch.overrides import TorchFunctionMode
 from ..system import private_names
 from ..values.kinds import Kind, kind_of
 from .recorder import Recorder
+from .tape import address_of
 from .traced_numbers import SLOT
 
 _VERSION = private_names.version_getter()
 _READS = (torch.Tensor.tolist, torch.Tensor.numpy, torch.Tensor.__array__, torch.Tensor.__dlpack__)
+_ASKED = frozenset(("storage_offset", "data_ptr", "untyped_storage", "storage", ".grad", "._base"))
+"""What an argument may be asked for beside shape, strides, type and numbers: methods and attributes."""
 _SET_GRADIENT = torch.Tensor.grad.__set__  # type: ignore[union-attr]
 _MAKES = (torch.tensor, torch.as_tensor, torch.asarray, torch.Tensor.new_tensor)
 
@@ -46,6 +49,9 @@ class Outside(TorchFunctionMode):
         kwargs = kwargs or {}
         if function == _VERSION:
             self._recorder.refuse("it asks how often a tensor was changed (_version)")
+        if (asked := _name_of(function)) in _ASKED and self._is_given(args[0]):
+            asked = asked.removeprefix(".")
+            self._recorder.refuse(f"it asks an argument for {asked}, which may be another one in the next call")
         if function in _READS:
             self._recorder.refuse(self._recorder.of_number(f"Tensor.{function.__name__}"))
         if function == _SET_GRADIENT and args[1] is None:
@@ -66,11 +72,22 @@ class Outside(TorchFunctionMode):
                 self._recorder.note_constant(slot)
         return made
 
+    def _is_given(self, tensor: Any) -> bool:
+        """Whether a tensor is an argument, or shares memory with one."""
+        memory = address_of(tensor)
+        return any(tensor is each or (memory and memory == address_of(each)) for each in self._recorder.held_inputs)
+
     def _refuse_gradients(self) -> None:
         self._recorder.refuse(
             "gradients flow into an argument, or into what it was computed from; detach it, or take them with "
             "torch.autograd.grad and return them"
         )
+
+
+def _name_of(function: Any) -> str:
+    """Of a function, ".grad" for what gets this attribute."""
+    name = getattr(function, "__name__", "")
+    return f".{function.__self__.__name__}" if name == "__get__" else name
 
 
 def _is_plain(value: Any) -> bool:

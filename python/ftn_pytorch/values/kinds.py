@@ -173,9 +173,10 @@ def _of_numpy(kind: type) -> Kind | None:
     numpy = loaded("numpy")
     if numpy is None:
         return None
-    if issubclass(kind, (numpy.generic, numpy.dtype)):
+    # a row of a structured array is a view of it
+    if issubclass(kind, (numpy.generic, numpy.dtype)) and not issubclass(kind, numpy.void):
         return Kind.CONSTANT
-    if issubclass(kind, numpy.ndarray):
+    if issubclass(kind, (numpy.ndarray, numpy.void)):
         return Kind.ARRAY
     # NumPy imports this one when somebody asks for it.
     if issubclass(kind, _of("numpy.random", "Generator", "RandomState", "BitGenerator")):
