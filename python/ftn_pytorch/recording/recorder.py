@@ -113,7 +113,9 @@ class Recorder(private_names.dispatch_mode() or object):  # type: ignore[misc]
 
     def note_constant(self, slot: int) -> None:
         """A tensor from outside that was made of numbers of Python just now: each run begins with these numbers."""
+        self.is_paused = True
         copy = self.outside[slot].detach().clone()
+        self.is_paused = False
         source = self._new(copy)
         arguments = [Slot(source), None]
         made = Operation(_CLONE, arguments, [[slot]], set(), place_of_user(), len(self.operations), copy.is_cpu, False)
