@@ -14,7 +14,8 @@ namespace {
   throw py::error_already_set();
 }
 
-/// Another tensor of the same memory, so that the tensor itself has no other holder: torch.utils.swap_tensors wants that.
+/// Another tensor of the same memory, so that the tensor itself has no other holder: torch.utils.swap_tensors wants
+/// that.
 at::Tensor alias_of(const at::Tensor& tensor) {
   return tensor.is_inference() ? tensor : tensor.detach().set_requires_grad(tensor.requires_grad());
 }
@@ -27,9 +28,11 @@ class Replay {
       : signature_(args, named, py::cast<bool>(tape.attr("is_bare"))),
         modes_(Modes::current()),
         tape_(py::cast<int32_t>(tape.attr("slots")),
-              all_of<std::pair<int32_t, at::Tensor>>(
-                  tape.attr("constants"),
-                  [](const py::tuple& pair) { return std::pair(py::cast<int32_t>(pair[0]), alias_of(tensor_of(pair[1]))); }),
+              all_of<std::pair<int32_t, at::Tensor>>(tape.attr("constants"),
+                                                     [](const py::tuple& pair) {
+                                                       return std::pair(py::cast<int32_t>(pair[0]),
+                                                                        alias_of(tensor_of(pair[1])));
+                                                     }),
               all_of<Operation>(tape.attr("operations"), operation_of)),
         first_write_(py::cast<std::size_t>(tape.attr("first_write"))),
         inputs_(integers(tape.attr("inputs"))),
@@ -106,7 +109,8 @@ class Replay {
   /// memory of these gradients.
   void settle(const py::list& tensors, const py::sequence& gradients) {
     for (std::size_t i = 0; i < after_.size(); ++i)
-      behind(after_[i].parameter).mutable_grad() = gradients[i].is_none() ? at::Tensor() : tensor_of(gradients[i]).detach();
+      behind(after_[i].parameter).mutable_grad() =
+          gradients[i].is_none() ? at::Tensor() : tensor_of(gradients[i]).detach();
     std::vector<at::Tensor> inputs;
     for (const auto& tensor : tensors) inputs.push_back(tensor_of(tensor));
     count_writes(inputs);

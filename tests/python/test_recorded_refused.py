@@ -57,7 +57,9 @@ def test_an_operator_that_adds_up_in_no_fixed_order(monkeypatch):
 
     monkeypatch.setattr(comparison, "_run", lambda operation, slots: run(operation, slots) + 1e-3 * next(times))
     apply = recorded(step)
-    with pytest.warns(FtnPytorchWarning, match=r"(mul|add).Tensor \(.*:\d+\) gives other numbers each time .*tolerance="):
+    with pytest.warns(
+        FtnPytorchWarning, match=r"(mul|add).Tensor \(.*:\d+\) gives other numbers each time .*tolerance="
+    ):
         for call in range(CALLS):
             apply(torch.full((2,), float(call)))
 

@@ -96,7 +96,9 @@ class Watch:
             self._look(value, path, kind)
         for target, path in self._weak.values():
             if id(target) not in self._strong and target is not None:
-                self._refuse(f"{path} is a weak reference to what a recording would keep alive: use the object by a name")
+                self._refuse(
+                    f"{path} is a weak reference to what a recording would keep alive: use the object by a name"
+                )
         for holder, path, keys in self._followed.values():
             self._bind_items(holder, path, keys)
         if walk.names & _SETTINGS:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """When a recording that runs without Python is compared with its function once more.
 
-What no rule sees may change long after the first checks. The runs that are checked are drawn from their number alone, so
-that ranks that make the same calls have their checks in the same ones, and do not wait for one after the other.
+What no rule sees may change long after the first checks. The runs that are checked are drawn from their number alone,
+so that ranks that make the same calls have their checks in the same ones, and do not wait for one after the other.
 """
 
 from __future__ import annotations

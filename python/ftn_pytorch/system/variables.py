@@ -15,7 +15,16 @@ KNOWN = {
         # read by programs and scripts
         *("PYTHON", "MODE", "TRIAL", "TRIAL_LOAD", "LOG", "LOG_FILE", "PROFILE", "TRACE", "RECORD", "RECORD_CALLS"),
         *("LOG_RANKS", "LOG_LIMIT", "TORCH_PROFILE", "TORCH_PROFILE_CALLS", "PLAIN_IMPORT", "PACK"),
-        *("FAULTHANDLER", "SHIM", "CPP_FUNCTIONS", "DIRECT_TENSORS", "EXTENSIONS", "DEEPBIND", "DOCTOR_REPORT"),
+        *(
+            "FAULTHANDLER",
+            "SHIM",
+            "CPP_FUNCTIONS",
+            "DIRECT_TENSORS",
+            "EXTENSIONS",
+            "CHECK_EVERY",
+            "DEEPBIND",
+            "DOCTOR_REPORT",
+        ),
         # read by make and the tests
         *("TORCH", "OFFLOAD_FLAGS", "BUILD_DIR", "TEST_SEED", "TEST_KILLS", "TEST_ATTACK", "TOOLS"),
         *("FTORCH_SOURCE", "PFUNIT", "WHEELS", "COMIN_SOURCE", "GEOGATE_SOURCE", "HOSTS_BUILD"),

@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: MIT
+"""Torch computes as it does without a recorder, and what a recording cannot do again is refused with its reason."""
+
+import contextlib
+import weakref
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from ftn_pytorch import recorded  # noqa: E402
+from ftn_pytorch.system.process import FtnPytorchWarning  # noqa: E402
+
+pytestmark = pytest.mark.usefixtures("extension")
+
+X = torch.arange(6.0).reshape(2, 3)
+CALLS = 12
+
+
+def slope_of_max(x):
+    w = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    (-w.max() * x.sum()).backward()
+    return w.grad
+
+
+def singular_values(x):
+    return torch.linalg.svdvals(x @ x.mT + torch.ones(2, 2) / 3)
+
+
+def encoded(x):
+    with torch.no_grad():
+        return encoder(x.flatten().repeat(7)[:40].sin().view(1, 5, 8))
+
+
+torch.manual_seed(0)
+encoder = torch.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True).eval()
+
+
+@pytest.mark.parametrize("function", [slope_of_max, singular_values, encoded])
+def test_what_torch_computes_otherwise_under_a_recorder(function):
+    """Calls that are compared have the bits of plain torch; the one that is recorded, and the one that looks for the
+    reason, may not."""
+    apply, bits = recorded(function), lambda tensor: tensor.view(torch.int32)
+    with pytest.warns(FtnPytorchWarning, match="torch computes otherwise while it is recorded"):
+        same = [torch.equal(bits(apply(X)), bits(function(X))) for _ in range(CALLS)]
+    assert sum(same) >= CALLS - 2 and same[3] and all(same[5:])
+
+
+def test_a_tolerance_allows_for_it():
+    apply = recorded(singular_values, tolerance=1e-5)
+    for _ in range(CALLS):
+        apply(X)
+    assert apply.recording.is_ready, apply.recording.obstacle
+
+
+total = torch.zeros(())
+
+
+def caught_after_a_write(x):
+    total.add_(1)
+    try:
+        return torch.linalg.cholesky(x)
+    except RuntimeError:
+        return x * total
+
+
+def cleared_after_a_random_number(x):
+    noise = torch.rand(3)
+    try:
+        return x + noise
+    finally:
+        total.zero_()
+
+
+def suppressed_after_a_write(x):
+    total.add_(1)
+    with contextlib.suppress(RuntimeError):
+        x = torch.linalg.cholesky(x)
+    return x * total
+
+
+@pytest.mark.parametrize("function", [caught_after_a_write, cleared_after_a_random_number, suppressed_after_a_write])
+def test_a_failure_that_is_caught_after_a_change(function):
+    apply = recorded(function)
+    with pytest.warns(FtnPytorchWarning, match=r"it catches what fails in aten\.\w+.*, after it has changed something"):
+        for call in range(CALLS):
+            total.zero_()
+            apply(torch.eye(3) if call < 8 else -torch.eye(3))
+
+
+def test_a_failure_that_is_caught_before_any_change():
+    @recorded
+    def root(x):
+        try:
+            return torch.linalg.cholesky(x)
+        except RuntimeError:
+            return torch.linalg.cholesky(x + 2 * torch.eye(3))
+
+    for call in range(CALLS):
+        assert torch.equal(root(torch.eye(3) if call < 8 else -torch.eye(3)), torch.eye(3))
+    assert root.recording.is_ready
+
+
+def test_an_operator_whose_result_is_not_used_may_fail():
+    @recorded
+    def step(x, rows):
+        x[rows]
+        return x * 2
+
+    for _ in range(CALLS):
+        step(X, torch.tensor([0, 1]))
+    assert step.recording.is_ready
+    with pytest.raises(IndexError):
+        step(X, torch.tensor([0, 9]))
+
+
+def test_a_tensor_of_a_recording_may_be_swapped():
+    one, other = torch.nn.Linear(3, 3), torch.nn.Linear(3, 3)
+    apply = recorded(lambda x: one(x))
+    for call in range(2 * CALLS):
+        if call == CALLS:
+            assert apply.recording.is_ready
+            torch.utils.swap_tensors(one.weight, other.weight)
+        assert torch.equal(apply(X), one(X))
+    assert apply.recording.is_ready
+
+
+class Thing:
+    factor = 2.0
+
+
+thing = Thing()
+weak = weakref.ref(thing)
+
+
+def through_a_weak_reference(x):
+    return x * (weak().factor if weak() is not None else 1.0)
+
+
+def by_a_weak_and_a_strong_name(x):
+    return x * (weak().factor if weak() is thing else 1.0)
+
+
+def test_weak_references():
+    apply = recorded(through_a_weak_reference)
+    with pytest.warns(FtnPytorchWarning, match="weak is a weak reference to what a recording would keep alive"):
+        assert all(torch.equal(apply(X), X * 2) for _ in range(CALLS))
+    apply = recorded(by_a_weak_and_a_strong_name)
+    assert all(torch.equal(apply(X), X * 2) for _ in range(CALLS)) and apply.recording.is_ready
+
+
+def with_a_default(x):
+    return x * getattr(x, "factor", 2.0)
+
+
+def test_an_attribute_that_arguments_get_later():
+    apply = recorded(with_a_default)
+    for call in range(2 * CALLS):
+        x = X.clone()
+        if call >= CALLS:
+            assert call > CALLS or apply.recording.is_ready
+            x.factor = 3.0
+        assert torch.equal(apply(x), with_a_default(x))
+
+
+REFUSED = {
+    lambda x: x * x.storage_offset(): "it asks an argument for storage_offset",
+    lambda x: x * (x._base is None): "it asks an argument for _base",
+    lambda x: x[1:] * (x[1:].data_ptr() > 0): "it asks an argument for data_ptr",
+    lambda x: x * (x.grad is None): "it asks an argument for grad",
+}
+
+
+@pytest.mark.parametrize("function", REFUSED, ids=REFUSED.values())
+def test_what_an_argument_is_asked_for(function):
+    apply = recorded(function)
+    with pytest.warns(FtnPytorchWarning, match=REFUSED[function]):
+        for _ in range(CALLS):
+            apply(X)
