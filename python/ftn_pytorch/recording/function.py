@@ -288,6 +288,7 @@ class RecordedFunction:
     def _check(self, variant: _Variant, args: tuple, named: dict[str, Any]) -> Any:
         if variant.late is not None:
             return self._check_late(variant, args, named)
+        assert variant.tape is not None
         result, difference = self._both_ways(variant, args, named, looks=bool(variant.doubt))
         if difference is comparison.OTHERS:
             self._postpone(variant)

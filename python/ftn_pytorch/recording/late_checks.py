@@ -17,9 +17,9 @@ from .recorded_call import Tape
 VARIABLE = "FTN_PYTORCH_CHECK_EVERY"
 _EVERY = 1000
 _FIRST = 100
-_SHARE = 0.002
-"""Of the time of the program that checks may take. Where it is more, one of ten is made, or of a hundred."""
-_RAREST = 1000
+_SHARE = 0.0025
+"""Of the time of the program that checks may take. Where it is more, one of two is made, of four, and so on."""
+_RAREST = 64
 _MOST_BYTES = 256 << 20
 """Of tensors that are copied for a comparison."""
 _NEVER = (1 << 63) - 1
@@ -42,6 +42,7 @@ class LateChecks:
         self._replay, self._every = replay, every()
         if sum(tensor.nbytes for (tensor,) in tape.memory) > _MOST_BYTES:
             self._every = 0
+        self._took = float("inf")
         self._writes = bool(tape.written or tape.written_inputs or tape.gradients_after)
         self._wait_until(min(_FIRST, self._every))
 
@@ -60,9 +61,11 @@ class LateChecks:
     def end(self) -> None:
         """It was made."""
         of_a_run = (self._begin - self._since) / max(self._runs - self._runs_then, 1)
-        took, rare = time.perf_counter() - self._begin, 1
-        while took > _SHARE * of_a_run * self._every * rare and rare < _RAREST:
-            rare *= 10
+        # one that was held up by something else does not tell
+        self._took = min(self._took, time.perf_counter() - self._begin)
+        rare = 1
+        while self._took > _SHARE * of_a_run * self._every * rare and rare < _RAREST:
+            rare *= 2
         place = self._replay.runs // self._every + 1
         place += -place % rare
         # nothing that a script does in each hundredth call must be what is never checked
