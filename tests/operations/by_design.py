@@ -271,7 +271,7 @@ BETWEEN_FORMATS: list[Row] = [
     (
         "formats",
         ("keep | restore: a step of a file",),
-        "7 0 0",
+        "7 29 29",
         "same",
         "a file of TorchScript has no step; checkpoints of TorchScript are written and read by Python",
     ),
