@@ -196,13 +196,26 @@ def has_arguments_of_fortran(text: str) -> bool:
     with_gaps = any(isinstance(one, ast.Subscript) and isinstance(one.value, ast.Call) for one in ast.walk(function))
     shared = any(sum("x" in _names([one]) for one in each.elts) > 1 for each in each_tuple)
     methods = {one.attr for one in ast.walk(function) if isinstance(one, ast.Attribute)}
-    of_python = methods & {"as_subclass", "bfloat16", "contiguous", "grad", "half", "requires_grad_", "to_sparse"}
+    of_python = methods & {
+        "as_subclass",
+        "bfloat16",
+        "contiguous",
+        "half",
+        "inference_mode",
+        "requires_grad_",
+        "to_sparse",
+    }
+    of_python |= {one.attr for one in ast.walk(function) if isinstance(one, ast.Attribute) and _is_set(one)}
     return not (no_array or with_gaps or shared or of_python) and _names(function.body) <= {
         "x",
         "call",
         "torch",
         "float",
     }
+
+
+def _is_set(attribute: ast.Attribute) -> bool:
+    return isinstance(attribute.ctx, ast.Store)
 
 
 def _writes_to_first(function: ast.FunctionDef) -> bool:

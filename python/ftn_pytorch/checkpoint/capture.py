@@ -141,7 +141,7 @@ class Collector(Encoder):
         access = access_to(value)
         if access is not None:
             if is_optimizer(value):
-                optimizers.require_groups(value, path)
+                optimizers.require_whole(value, path)
             return self._object(value, access.get(), path) if self._takes_objects else None
         if user_objects.is_plain(type(value)):
             return self._instance(value, path)

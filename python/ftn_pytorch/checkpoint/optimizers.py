@@ -13,8 +13,9 @@ from ..values import is_tensor, loaded
 from ..values.encoding import Unstorable
 
 
-def require_groups(optimizer: Any, path: str) -> None:
-    """Unstorable if there is the state of a parameter that none of the groups has, which torch gives no name."""
+def require_whole(optimizer: Any, path: str) -> None:
+    """Unstorable if there is the state of a parameter that none of the groups has, which torch gives no name, or if a
+    restart would refuse the state."""
     if type(optimizer).state_dict is not loaded("torch").optim.Optimizer.state_dict:
         return
     there = {id(each) for group in optimizer.param_groups for each in group["params"]}
@@ -24,6 +25,8 @@ def require_groups(optimizer: Any, path: str) -> None:
                 f"{path} has the state of a parameter of shape {tuple(each.shape)} that none of its groups has any "
                 "more (del optimizer.state[parameter] removes it)"
             )
+    for misfit in misfits_of(optimizer, optimizer.state_dict(), path):
+        raise Unstorable(misfit)
 
 
 def misfits_of(live: Any, state: Mapping[str, Any], path: str) -> Iterator[str]:
@@ -41,7 +44,7 @@ def misfits_of(live: Any, state: Mapping[str, Any], path: str) -> Iterator[str]:
         try:
             _after_a_step(type(live), zip(state["param_groups"], twins), state["state"], first)
         except Exception as failure:
-            yield f"{path} could make no step with what the file has: {summary(failure)}"
+            yield f"{path} could make no step with this state: {summary(failure)}"
 
 
 def _different(parameters: Iterable[Any], numbers: Iterable[Any], states: Mapping[Any, Any]) -> dict[Any, Any]:
