@@ -7,12 +7,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <complex>
 #include <csignal>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <new>
 #include <string_view>
 #include <thread>
@@ -40,7 +42,7 @@ struct Numbers {
     for (const int value : given) values[i++] = Number(static_cast<float>(value));
   }
   friend bool operator==(const Numbers& a, const Numbers& b) {
-    return std::memcmp(a.values, b.values, sizeof a.values) == 0;
+    return std::equal(std::begin(a.values), std::end(a.values), std::begin(b.values));
   }
 };
 

@@ -151,7 +151,7 @@ std::string other_openmp() {
 std::string obstacle() {
   if (is_switched_off("FTN_PYTORCH_DEEPBIND")) return "FTN_PYTORCH_DEEPBIND is 0";
   if (!standard_library()) return "the program has another C++ library than libstdc++.so.6";
-  const std::string owner = owner_of_memory();
+  std::string owner = owner_of_memory();
   if (!owner.empty()) return owner;
   const std::string variable = moved_variable();
   if (!variable.empty())
