@@ -119,13 +119,16 @@ def test_a_file_that_was_written_before_is_read(change, tmp_path, monkeypatch):
 def test_other_things_of_numpy_are_not_read(number, tmp_path, monkeypatch, fails):
     net, optimizer, _ = made(cosine)
     monkeypatch.setattr(optimizer_settings.Source, "value", lambda source: 0.1)
-    from ftn_pytorch.checkpoint import resumption
+    from ftn_pytorch.checkpoint import content, resumption
 
     entries = resumption.entries
     with monkeypatch.context() as patch:
         patch.setattr(
             resumption, "entries", lambda *given: (entries(*given)[0], {**entries(*given)[1], "numbers": number})
         )
+        with fails("RESULT_TYPE", "no restart could read it", "has entries that no checkpoint has"):
+            Checkpoint(net=net, optimizer=optimizer).save(str(tmp_path / "a.ckpt"))
+        patch.setattr(content, "check", lambda *given: None)  # a version that did not read its files
         Checkpoint(net=net, optimizer=optimizer).save(str(tmp_path / "a.ckpt"))
     with fails("FORMAT", "has entries that no checkpoint has"):
         Checkpoint(net=net, optimizer=optimizer).restore(str(tmp_path / "a.ckpt"))
