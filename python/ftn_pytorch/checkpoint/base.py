@@ -295,11 +295,10 @@ class Checkpoint:
             restorer.arrays = arrays
             saved_random = restorer.value_of(state["random"])
             config = dict(restorer.value_of(state["config"]))
-            misfits = restorer.all_misfits()
         except NOT_UNDERSTOOD as failure:
             raise not_understood(path, failure) from failure
-        if misfits:
-            found = "; ".join(misfits[:5])
+        if restorer.misfits:
+            found = "; ".join(restorer.misfits[:5])
             raise FtnPytorchError("FORMAT", f"{path} does not fit what is to be restored: {found}")
         if only is None:
             restorer.add_action(

@@ -141,8 +141,13 @@ class Collector(Encoder):
         access = access_to(value)
         if access is not None:
             if is_optimizer(value):
-                optimizers.require_whole(value, path)
-            return self._object(value, access.get(), path) if self._takes_objects else None
+                optimizers.require_groups(value, path)
+            if not self._takes_objects:
+                return None
+            state = access.get()
+            if is_optimizer(value):
+                optimizers.require_step(value, state, path)
+            return self._object(value, state, path)
         if user_objects.is_plain(type(value)):
             return self._instance(value, path)
         if self._is_written and user_objects.is_own_code(value):

@@ -13,10 +13,9 @@ from ..values import is_tensor, loaded
 from ..values.encoding import Unstorable
 
 
-def require_whole(optimizer: Any, path: str) -> None:
-    """Unstorable if there is the state of a parameter that none of the groups has, which torch gives no name, or if a
-    restart would refuse the state."""
-    if type(optimizer).state_dict is not loaded("torch").optim.Optimizer.state_dict:
+def require_groups(optimizer: Any, path: str) -> None:
+    """Unstorable if there is the state of a parameter that none of the groups has, which torch gives no name."""
+    if not _has_state_of_torch(optimizer):
         return
     there = {id(each) for group in optimizer.param_groups for each in group["params"]}
     for each in optimizer.state:
@@ -25,8 +24,17 @@ def require_whole(optimizer: Any, path: str) -> None:
                 f"{path} has the state of a parameter of shape {tuple(each.shape)} that none of its groups has any "
                 "more (del optimizer.state[parameter] removes it)"
             )
-    for misfit in misfits_of(optimizer, optimizer.state_dict(), path):
-        raise Unstorable(misfit)
+
+
+def require_step(optimizer: Any, state: Mapping[str, Any], path: str) -> None:
+    """Unstorable if a restart would refuse the state of this optimizer."""
+    if _has_state_of_torch(optimizer):
+        for misfit in misfits_of(optimizer, state, path):
+            raise Unstorable(misfit)
+
+
+def _has_state_of_torch(optimizer: Any) -> bool:
+    return bool(type(optimizer).state_dict is loaded("torch").optim.Optimizer.state_dict)
 
 
 def misfits_of(live: Any, state: Mapping[str, Any], path: str) -> Iterator[str]:

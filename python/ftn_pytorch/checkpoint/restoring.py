@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import copy
 import functools
-import itertools
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
@@ -45,7 +44,6 @@ class Restorer:
     def __init__(self, arrays: Mapping[str, Any], find_type: FindType) -> None:
         self.arrays, self._find_type = arrays, find_type
         self.misfits: list[str] = []
-        self._optimizers: list[Iterable[str]] = []
         self._steps: list[_Step] = []
         self._modules: list[_Step] = []
         self._taken: dict[int, Any] = {}
@@ -61,10 +59,6 @@ class Restorer:
             self._add_container(live, tree, path)
         else:
             self._add_plain(live, tree, path, rebind)
-
-    def all_misfits(self) -> list[str]:
-        """Those that were found, and those of optimizers, whose next steps are tried now."""
-        return [*self.misfits, *itertools.chain.from_iterable(self._optimizers)]
 
     def add_action(self, do: Callable[[], Any], prepare_undo: Callable[[], Undo]) -> None:
         self._steps.append(_Step(do, prepare_undo))
@@ -96,7 +90,7 @@ class Restorer:
             self.misfits += [] if private_names.changes_state_when_loaded(live) else misfits
             self._modules.append(_Step(self._loading_of(live, state, tree, path), lambda: networks.undo_of(live)))
         elif is_optimizer(live):
-            self._optimizers.append(optimizers.misfits_of(live, state, path))
+            self.misfits += optimizers.misfits_of(live, state, path)
             self._modules.append(_Step(lambda: access.put(state), lambda: _undo_of_optimizer(live, access)))
         else:
             self.add_action(lambda: access.put(state), lambda: _undo_of(access))
