@@ -5,7 +5,8 @@ The text of a script is a module of its own. It has a function ``step``, which m
 Where they are defined, ``inputs(call, x)`` gives the arguments, ``tick(call)`` is called before each call, ``change()``
 before call 30, ``after(result)`` after each call, ``finish()`` at the end. ``make_module(name, text)`` makes a module
 that the script can import. ``must_be_refused`` stands for state that is another one in each run, ``always_the_same``
-for a change that must not show. Globals are compared, but for those that begin with ``_``.
+for a change that must not show, ``reload_before_restore`` for a script that is loaded once more before a restart.
+Globals are compared, but for those that begin with ``_``.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ def calls(folder: str) -> None:
             seed()
             random.random()
         runner = program.load(os.path.join(folder, "model.py"))
-        if first and "reloaded" in script.name:
+        if first and "reload_before_restore" in script.text:
             program.reload(runner)
         module = vars(runner._module)
         if first:

@@ -36,6 +36,8 @@ OF_FORTRAN = ("arrays", "sections", "tensors", "ranks", "node", "device")
 """Promises in which a Fortran program calls."""
 _OWN = {"calls", "inputs", "ready", "needs", "device"}
 _VERDICTS = ("refused", "either", "unseen", "wrong", "same")
+_OF_PYTHON = {"as_subclass", "bfloat16", "contiguous", "half", "inference_mode", "requires_grad_", "to_sparse"}
+"""What makes of an argument one that a Fortran program cannot pass."""
 _BLOCK = re.compile(r"^((?:<!-- test: [^\n]*-->\n+)*)```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _LINE = re.compile(r"^%(\w+)(?: (.*))?$", re.MULTILINE)
 
@@ -79,7 +81,8 @@ class Script(NamedTuple):
         and gives what arrays give unless the header says otherwise, or the numbers.
         """
         if promise == "device" and promise not in self.expected:
-            return {"refused": "either"}.get(self.verdict_of("arrays"), self.verdict_of("arrays"))
+            of_arrays = self.verdict_of("arrays")
+            return "either" if of_arrays == "refused" else of_arrays
         return self.expected.get(promise, _of_others(self.expected, promise))
 
 
@@ -195,27 +198,10 @@ def has_arguments_of_fortran(text: str) -> bool:
     no_array |= any(isinstance(one, ast.List) for one in values)
     with_gaps = any(isinstance(one, ast.Subscript) and isinstance(one.value, ast.Call) for one in ast.walk(function))
     shared = any(sum("x" in _names([one]) for one in each.elts) > 1 for each in each_tuple)
-    methods = {one.attr for one in ast.walk(function) if isinstance(one, ast.Attribute)}
-    of_python = methods & {
-        "as_subclass",
-        "bfloat16",
-        "contiguous",
-        "half",
-        "inference_mode",
-        "requires_grad_",
-        "to_sparse",
-    }
-    of_python |= {one.attr for one in ast.walk(function) if isinstance(one, ast.Attribute) and _is_set(one)}
-    return not (no_array or with_gaps or shared or of_python) and _names(function.body) <= {
-        "x",
-        "call",
-        "torch",
-        "float",
-    }
-
-
-def _is_set(attribute: ast.Attribute) -> bool:
-    return isinstance(attribute.ctx, ast.Store)
+    attributes = [one for one in ast.walk(function) if isinstance(one, ast.Attribute)]
+    has_own = any(one.attr in _OF_PYTHON or isinstance(one.ctx, ast.Store) for one in attributes)
+    is_of_fortran = not (no_array or with_gaps or shared or has_own)
+    return is_of_fortran and _names(function.body) <= {"x", "call", "torch", "float"}
 
 
 def _writes_to_first(function: ast.FunctionDef) -> bool:
