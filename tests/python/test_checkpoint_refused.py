@@ -15,6 +15,7 @@ from ftn_pytorch.checkpoint import Checkpoint, archive, file
 from ftn_pytorch.checkpoint.capture import Collector
 from ftn_pytorch.system import process
 from ftn_pytorch.values.encoding import Unstorable, decode
+from ftn_pytorch.values.graph import Graph
 
 Sample = collections.namedtuple("Sample", "x y")
 
@@ -22,8 +23,9 @@ Sample = collections.namedtuple("Sample", "x y")
 # ---- what cannot be kept
 
 
-LOOP = []
-LOOP.append(LOOP)
+DEEP = []
+for _ in range(100_000):
+    DEEP = [DEEP]
 
 
 @pytest.mark.parametrize(
@@ -32,7 +34,7 @@ LOOP.append(LOOP)
         ({"a": [iter([])]}, "values/a/0 is of type"),
         ({"a": np.array([None])}, "values/a is a NumPy array of object"),
         ({"a": torch.zeros(1, device="meta")}, "meta"),
-        ({"a": LOOP}, "contains itself"),
+        ({"a": DEEP}, "nested too deeply"),
         ({"a": {torch.nn.Linear(1, 1)}}, "values/a/0 is of type torch.nn.modules.linear.Linear"),
         ({"a": torch.masked.masked_tensor(torch.ones(1), torch.tensor([True]))}, "behaviour of its own"),
     ],
@@ -299,7 +301,7 @@ def test_a_later_format_is_told_with_both_numbers(tmp_path, fails, monkeypatch):
 
 
 def test_decoding_makes_no_objects():
-    encoder = Collector()
+    encoder = Collector(Graph({}))
     tree = encoder.encode(net(1, 1), "net")
     with pytest.raises((KeyError, Unstorable)):
         decode(tree, encoder.arrays, lambda name: None)

@@ -173,11 +173,12 @@ _COMMON_HOOKS = {
 _TENSOR_HOOKS = tuple(
     PrivateName("torch:Tensor", name, _HOOKS[0].without) for name in ("_backward_hooks", "_post_accumulate_grad_hooks")
 )
-_TABLES = (
-    PrivateName("torch:nn.Module", "_parameters", _RECORDED, "register_parameter"),
-    PrivateName("torch:nn.Module", "_buffers", _RECORDED, "register_buffer"),
-    PrivateName("torch:nn.Module", "_modules", _RECORDED, "add_module"),
+_NET, _BUFFERS, _KEPT = "torch:nn.Module", "register_buffer", "buffers that state_dict leaves out are kept as fields"
+_TABLES = tuple(
+    PrivateName(_NET, name, _RECORDED, used_in)
+    for name, used_in in (("_parameters", "register_parameter"), ("_buffers", _BUFFERS), ("_modules", "add_module"))
 )
+_PASSING = PrivateName(_NET, "_non_persistent_buffers_set", _KEPT, _BUFFERS)
 _TRANSFORMS = "recorded functions are not seen by torch.func, torch.vmap and torch.autograd.forward_ad"
 _FORWARD_LEVEL = PrivateName("torch.autograd.forward_ad", "_current_level", _TRANSFORMS)
 _INTERPRETERS = PrivateName("torch._C:_functorch", "peek_interpreter_stack", _TRANSFORMS)
@@ -239,6 +240,11 @@ def below_autograd() -> contextlib.AbstractContextManager:
 def tables_of(module: Any) -> list[dict[str, Any]]:
     """The dicts that hold parameters, buffers and layers of a torch.nn.Module. Its methods give copies."""
     return [table.of(module) for table in _TABLES]
+
+
+def passing_buffers(module: Any) -> list[str]:
+    """Names of the buffers of a torch.nn.Module that its ``state_dict`` leaves out."""
+    return [name for name in getattr(module, _PASSING.name, ()) if name in _TABLES[1].of(module)]
 
 
 def hooks_of(value: Any) -> list[dict]:

@@ -196,7 +196,7 @@ class Walk:
             for name in ("func", "args", "keywords"):
                 yield Edge(value, name, getattr(value, name), _joined(path, name), By.FIELD)
         if self._is_narrow and type(value) is _CACHED:
-            for each in _results_in(value):
+            for each in results_in(value):
                 yield Edge(value, None, each, f"a result of {path}", By.PART)
         for name in _WRAPPED:
             inner = getattr(value, name, None)
@@ -361,7 +361,7 @@ def shown(key: Any) -> str:
     return repr(key) if type(key) in (str, int, float, bool, bytes, type(None)) else f"a {type(key).__name__}"
 
 
-def _results_in(cached: Any) -> Iterator[Any]:
+def results_in(cached: Any) -> Iterator[Any]:
     """What functools.lru_cache keeps. With a limit each result is in a link of a chain."""
     for table in gc.get_referents(cached):
         for each in list(table.values()) if type(table) is dict else ():
