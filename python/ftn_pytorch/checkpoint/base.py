@@ -15,7 +15,8 @@ from ..values import is_tensor, random_states
 from ..values.encoding import TAG, Unstorable, decode, find_imported_type
 from ..values.graph import Graph
 from . import archive, content, file, folder, resumption
-from .capture import TO, Collector
+from .capture import Collector
+from .comparing import TO
 from .description import RANK_OF_JOB, describe
 from .restoring import Rebind, Restorer, plain
 
@@ -284,9 +285,7 @@ class Checkpoint:
     def _restorer(self, about: Mapping[str, Any], arrays: Mapping[str, Any]) -> Restorer:
         return Restorer(arrays, self._find_type)
 
-    def _add_all(
-        self, restorer: Restorer, about: Mapping[str, Any], saved: Saved, only: frozenset[str] | None
-    ) -> None:
+    def _add_all(self, restorer: Restorer, about: Mapping[str, Any], saved: Saved, only: frozenset[str] | None) -> None:
         """Note what is to be done for all trees, and what does not fit."""
         live = self._live(saved)
         left = {*self._transient(), *(about.get(LEFT_OUT) or ())}

@@ -40,7 +40,12 @@ class Shared:
             return None
         if value.requires_grad or any(each.dtype != value.dtype for each in group):
             raise Unstorable(f"{path} is a tensor that shares memory with another one. Clone it")
-        tree = {TAG: VIEW, "sizes": list(value.shape), "strides": list(value.stride()), "offset": value.storage_offset()}
+        tree = {
+            TAG: VIEW,
+            "sizes": list(value.shape),
+            "strides": list(value.stride()),
+            "offset": value.storage_offset(),
+        }
         for each in group if self._first is not None else ():
             if (node := self._first.node_of(each)) is not None:  # type: ignore[union-attr]
                 return {**tree, "of": self._first.name_of(node)}  # type: ignore[union-attr]

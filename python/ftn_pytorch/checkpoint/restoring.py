@@ -11,17 +11,15 @@ import contextlib
 import copy
 import functools
 from collections import Counter, OrderedDict, defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from ..errors import FtnPytorchError
 from ..system import private_names
-from ..values import graph, is_array, is_tensor, loaded, python_types, user_objects
+from ..values import is_array, is_tensor, loaded, python_types, user_objects
 from ..values.encoding import CYCLE, INSTANCE, LABEL, OBJECT, SAME, TAG, Decoder, FindType
-from ..values.graph import Graph, Node
-from ..values.kinds import Kind
+from ..values.graph import Graph
 from . import networks
-from .capture import AT, GONE, TO
 from .networks import copy_tensor, difference, is_field, listed, misfits_of
 from .stateful import Access, access_to, holds, is_module, is_namespace, is_optimizer, is_trainable, label_of
 
@@ -31,7 +29,7 @@ _DICTS = (dict, defaultdict, OrderedDict, Counter)
 _DICT_TAGS = ("dict", "OrderedDict", "Counter", "defaultdict")
 
 
-class _Step(NamedTuple):
+class Step(NamedTuple):
     do: Callable[[], Any]
     prepare_undo: Callable[[], Undo]
 
@@ -46,9 +44,9 @@ class Restorer:
         self._find_type, self.first = find_type, first
         self.use(arrays)
         self.misfits: list[str] = []
-        self._steps: list[_Step] = []
-        self._modules: list[_Step] = []
-        self._last: list[_Step] = []
+        self._steps: list[Step] = []
+        self._modules: list[Step] = []
+        self._last: list[Step] = []
         self._taken: dict[int, Any] = {}
 
     def use(self, arrays: Mapping[str, Any]) -> None:
@@ -64,149 +62,17 @@ class Restorer:
     def value_of(self, tree: Any) -> Any:
         return self._decoder.value(tree)
 
-    # ---- what is told against the moment after the load
-
-    def take_back(self, left: frozenset[str]) -> None:
-        """All is as it was right after the load; the trees that are added then say what is another."""
-        assert self.first is not None
-        for node in self.first.nodes.values():
-            if node.kind is Kind.OPTIMIZER:
-                self._fill_with(node.value.param_groups, self.first.groups_of(node))
-            if node.is_closed or (id(node.value) in self.first.owned and node.kind is Kind.CONTAINER):
-                continue
-            if access_to(node.value) is not None and node.kind not in (Kind.MODULE, Kind.OPTIMIZER):
-                continue
-            fields, items = self.first.fields_of(node), graph.items_of(node)
-            if not graph.is_aside(node.value):
-                for key in {**fields, **node.fields}:
-                    self._take_back_field(node, key, fields, left)
-            if not graph.is_same(node.items, items) and self.first.name_of(node) not in left:
-                self._fill_with(node.value, node.items)
-            if node.kind is Kind.UNKNOWN and self.first.name_of(node) not in left:
-                self._take_back_mark(node)
-
-    def _take_back_field(self, node: Node, key: Any, fields: Mapping[Any, Any], left: frozenset[str]) -> None:
-        if key in fields and key in node.fields and fields[key] is node.fields[key]:
-            return
-        assert self.first is not None
-        if self.first.place(node, key) in left:
-            return
-        if key in node.fields:
-            self._bind(node, key, node.fields[key])
-        else:
-            self._remove(node, key)
-
-    def _take_back_mark(self, node: Node) -> None:
-        assert self.first is not None
-        now = graph.mark_of(node.value, node.kind)
-        if now == node.mark or graph.is_aside(node.value):
-            return
-        if type(node.value) is bytearray:
-            self._refill_bytes(node.value, node.mark)
-        elif type(node.mark) is tuple:
-            self._seek(node.value, node.mark[1])
-        elif not graph.is_count(node.value):
-            self.misfits.append(f"{self.first.name_of(node)} cannot be taken back: start the program again")
-
-    def add_change(self, name: str, tree: Any) -> None:
-        """Note what is to be done for a place that is another one than right after the load."""
-        assert self.first is not None
-        node, tag = self.first.named.get(name), tree.get(TAG) if isinstance(tree, dict) else None
-        is_binding, name = name.endswith(TO), name.removesuffix(TO)
-        if tag == OBJECT:
-            if node is None:
-                self.misfits.append(f"there is no {name!r} here")
-            else:
-                self._add_object(node.value, tree, name)
-        elif node is not None and not is_binding and tag != GONE and node.kind not in (Kind.CONSTANT, Kind.FUNCTION):
-            self._add_content(node, tree, name)
-        elif (place := self.first.find(name)) is None:
-            self.misfits.append(f"there is no {name!r} here")
-        elif tag == GONE:
-            self._remove(*place)
-        else:
-            self._bind(*place, self.value_of(tree))
-
-    def wanted(self, left: frozenset[str]) -> Iterator[str]:
-        """What must be in a file: what keeps its state, and tensors that are trained."""
-        assert self.first is not None
-        for name, node in self.first.named.items():
-            if name not in left and not node.is_closed and id(node.value) not in self.first.owned:
-                if access_to(node.value) is not None or is_trainable(node.value):
-                    yield name
-
-    def _add_content(self, node: Node, tree: Any, name: str) -> None:
-        live = node.value
-        if _has_tag(tree, AT):
-            self._seek(live, tree["at"])
-            return
-        if _has_tag(tree, "defaultdict"):
-            tree = {**tree, TAG: "dict"}
-        value = self.value_of(tree)
-        for kind in (dict, list, set):
-            if isinstance(live, kind) and isinstance(value, kind):
-                self._fill_with(live, graph.items_in(value))
-                return
-        put = _in_place(live, value)
-        if put is not None:
-            self.add_action(lambda: put(value), lambda: _back_in_place(put, live))
-            if is_tensor(live) and live.is_leaf:
-                self._add_gradient(live, tree, name)
-            return
-        place = self.first.find(name)  # type: ignore[union-attr]
-        if is_trainable(live) or place is None or place.key not in place.node.fields:
-            self.misfits.append(f"{name} {difference(value, live) or 'cannot be changed in place'}")
-        else:
-            self._bind(*place, value)
-
-    def _bind(self, node: Node, key: Any, value: Any) -> None:
-        def prepare_undo() -> Undo:
-            held = graph.fields_in(node.value, node.kind)
-            return lambda: graph.put(node, key, held[key]) if key in held else graph.remove(node, key)
-
-        is_last = node.kind not in (Kind.MODULE, Kind.OPTIMIZER) and access_to(node.value) is not None
-        steps = self._last if is_last or node.is_closed else self._steps
-        steps.append(_Step(lambda: graph.put(node, key, value), prepare_undo))
-
-    def _remove(self, node: Node, key: Any) -> None:
-        def do() -> None:
-            if key in graph.fields_in(node.value, node.kind):
-                graph.remove(node, key)
-
-        def prepare_undo() -> Undo:
-            held = graph.fields_in(node.value, node.kind)
-            return lambda: graph.put(node, key, held[key]) if key in held else None
-
-        self._steps.append(_Step(do, prepare_undo))
-
-    def _fill_with(self, live: Any, items: Any) -> None:
-        def prepare_undo() -> Undo:
-            before = graph.items_in(live)
-            return lambda: graph.refill(live, before)  # type: ignore[arg-type]
-
-        self._steps.append(_Step(lambda: graph.refill(live, items), prepare_undo))
-
-    def _refill_bytes(self, live: bytearray, data: bytes) -> None:
-        before = bytes(live)
-        self.add_action(lambda: live.__setitem__(slice(None), data), lambda: lambda: live.__setitem__(slice(None), before))
-
-    def _seek(self, live: Any, place: int) -> None:
-        before = live.tell()
-        self.add_action(lambda: live.seek(place), lambda: lambda: live.seek(before))
-
-    # ---- what is told as a whole
-
     def add(self, live: Any, tree: Any, path: str, rebind: Rebind | None) -> None:
         """Check one value and note what is to be done. ``rebind`` replaces the value where that is possible."""
-        if _has_tag(tree, SAME):
+        if has_tag(tree, SAME):
             self._add_same(live, tree, path, rebind)
             return
         if isinstance(tree, dict) and LABEL in tree and live is not None:
             self._decoder.known[tree[LABEL]] = live
             tree = tree["items"] if tree[TAG] == "list" else tree
-        if _has_tag(tree, OBJECT):
+        if has_tag(tree, OBJECT):
             self._add_object(live, tree, path)
-        elif _has_objects(tree) and not _has_tag(tree, INSTANCE):
+        elif _has_objects(tree) and not has_tag(tree, INSTANCE):
             self._add_container(live, tree, path)
         else:
             self._add_plain(live, tree, path, rebind)
@@ -221,7 +87,7 @@ class Restorer:
             self.add_action(lambda: rebind(value), lambda: lambda: rebind(live))
 
     def add_action(self, do: Callable[[], Any], prepare_undo: Callable[[], Undo]) -> None:
-        self._steps.append(_Step(do, prepare_undo))
+        self._steps.append(Step(do, prepare_undo))
 
     def run(self) -> None:
         """Put everything back. If an object refuses its state, all get their old one again."""
@@ -248,13 +114,13 @@ class Restorer:
             misfits = misfits_of(live.state_dict(), state, path)
             # What refuses to load a state refuses it then, and what was loaded before is undone.
             self.misfits += [] if private_names.changes_state_when_loaded(live) else misfits
-            self._modules.append(_Step(self._loading_of(live, state, tree, path), lambda: networks.undo_of(live)))
+            self._modules.append(Step(self._loading_of(live, state, tree, path), lambda: networks.undo_of(live)))
         elif is_optimizer(live):
             node = None if self.first is None else self.first.node_of(live)
             here = live.state_dict()["param_groups"] if node is None else self.first.groups_of(node)  # type: ignore[union-attr]
             self._compare_groups({"param_groups": here}, state, path)
             put = functools.partial(networks.load_optimizer, live, access.put, state)
-            self._modules.append(_Step(put, lambda: _undo_of_optimizer(live, access)))
+            self._modules.append(Step(put, lambda: _undo_of_optimizer(live, access)))
         else:
             self.add_action(lambda: access.put(state), lambda: _undo_of(access))
         if tree.get("fields"):
@@ -323,30 +189,30 @@ class Restorer:
 
     def _merged(self, live: Any, tree: Any, path: str) -> Any:
         """What takes the place of a live value: itself if it can take what the tree holds, or else a new one."""
-        if _has_tag(tree, CYCLE):
+        if has_tag(tree, CYCLE):
             return live
-        if _has_tag(tree, SAME):
+        if has_tag(tree, SAME):
             return self.value_of(tree)
         if isinstance(tree, dict) and LABEL in tree and live is not None:
             self._decoder.known[tree[LABEL]] = live
             tree = tree["items"] if tree[TAG] == "list" else tree
-        if is_namespace(live) and _has_tag(tree, type(live).__name__):
+        if is_namespace(live) and has_tag(tree, type(live).__name__):
             held = vars(live)
             self._refill(held, self._new_content(held, {TAG: "dict", "items": tree["items"]}, path), dict(held))
             return live
-        if _has_tag(tree, INSTANCE):
+        if has_tag(tree, INSTANCE):
             merged = self._merged_instance(live, tree, path)
-        elif type(live) in (list, tuple) and (isinstance(tree, list) or _has_tag(tree, "tuple")):
+        elif type(live) in (list, tuple) and (isinstance(tree, list) or has_tag(tree, "tuple")):
             merged = self._merged_items(live, tree, path)
         elif type(live) in _DICTS and isinstance(tree, dict) and tree.get(TAG, "dict") in _DICT_TAGS:
             merged = live
-            if _has_tag(tree, "defaultdict") and type(live) is not defaultdict:
+            if has_tag(tree, "defaultdict") and type(live) is not defaultdict:
                 merged = self.value_of(tree)
             else:
                 self._refill(live, self._new_content(live, tree, path), dict(live))
         else:
             merged = self._replaced(live, self.value_of(tree))
-            if merged is live and is_trainable(live) and _has_tag(tree, "tensor"):
+            if merged is live and is_trainable(live) and has_tag(tree, "tensor"):
                 self._add_gradient(live, tree, path)
         if merged is not live and holds(live, is_trainable):
             self._refuse_lost(live, merged, path)
@@ -417,7 +283,7 @@ class Restorer:
         self.add_action(lambda: user_objects.refill(live, new), lambda: lambda: user_objects.refill(live, before))
 
     def _replaced(self, live: Any, value: Any) -> Any:
-        put = _in_place(live, value)
+        put = in_place(live, value)
         if put is None:
             return value
         if is_tensor(live) or is_array(live):
@@ -425,7 +291,7 @@ class Restorer:
             if taken is not value:
                 # One array under two names; where the file has two values the second name gets an array of its own.
                 return live if _is_equal(taken, value) else value
-        self.add_action(lambda: put(value), lambda: _back_in_place(put, live))
+        self.add_action(lambda: put(value), lambda: back_in_place(put, live))
         return live
 
     def _refuse_lost(self, live: Any, value: Any, path: str) -> None:
@@ -441,21 +307,21 @@ def plain(tree: Any) -> Any:
         return [plain(each) for each in tree]
     if not isinstance(tree, dict):
         return tree
-    if _has_tag(tree, SAME) and not tree[LABEL].startswith("#"):
+    if has_tag(tree, SAME) and not tree[LABEL].startswith("#"):
         return f"the same as {tree[LABEL]}"
-    if tree.get(TAG) in (GONE, AT, CYCLE) or "foreign" in tree:
+    if tree.get(TAG) in ("gone", "position", CYCLE) or "foreign" in tree:
         return plain(tree.get("fields", tree.get("at")))
-    return tree["state"] if _has_tag(tree, OBJECT) else {key: plain(each) for key, each in tree.items()}
+    return tree["state"] if has_tag(tree, OBJECT) else {key: plain(each) for key, each in tree.items()}
 
 
-def _has_tag(tree: Any, tag: str) -> bool:
+def has_tag(tree: Any, tag: str) -> bool:
     return isinstance(tree, dict) and tree.get(TAG) == tag
 
 
 def _has_objects(tree: Any) -> bool:
     if isinstance(tree, list):
         return any(map(_has_objects, tree))
-    return isinstance(tree, dict) and (_has_tag(tree, OBJECT) or any(map(_has_objects, tree.values())))
+    return isinstance(tree, dict) and (has_tag(tree, OBJECT) or any(map(_has_objects, tree.values())))
 
 
 def _undo_of(access: Access) -> Undo:
@@ -473,7 +339,7 @@ def _undo_of_optimizer(optimizer: Any, access: Access) -> Undo:
     return networks.undo_of_optimizer(optimizer)
 
 
-def _in_place(live: Any, value: Any) -> Callable[[Any], Any] | None:
+def in_place(live: Any, value: Any) -> Callable[[Any], Any] | None:
     """How the contents of ``live`` are replaced; None if it is to be bound again."""
     if is_tensor(live):
         fits = is_tensor(value) and not difference(value, live) and _can_be_changed(live)
@@ -502,7 +368,7 @@ def _refill(live: deque, new: deque) -> None:
     live.extend(new)
 
 
-def _back_in_place(put: Callable[[Any], Any], live: Any) -> Undo:
+def back_in_place(put: Callable[[Any], Any], live: Any) -> Undo:
     before = live.detach().clone() if is_tensor(live) else copy.copy(live)
     return lambda: put(before)
 

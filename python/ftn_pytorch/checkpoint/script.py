@@ -21,15 +21,17 @@ from ..errors import FtnPytorchError
 from ..ranks.communicator import Communicator
 from ..script.conventions import PREFIX, SHARED, STATE, TRANSIENT
 from ..system import files, log, process
-from ..values import graph
+from ..values import contents, graph
 from ..values.encoding import Unstorable, find_imported_type, found_in
 from ..values.graph import CODE, Graph
 from ..values.kinds import kind_of
 from . import background_runs, file, shared, together
 from .base import COMPARED, LEFT_OUT, NOT_UNDERSTOOD, SHARED_KEY, Checkpoint, Saved, is_of, missing, not_understood
 from .capture import Collector
+from .comparing import Changes
 from .description import describe
 from .folder import Session
+from .going_back import GoingBack
 from .restoring import Rebind, Restorer
 from .stateful import access_to
 
@@ -145,12 +147,12 @@ class ScriptCheckpoint(shared.RanksCheckpoint):
         if self._is_declared() or self._first is None:
             return Collector(Graph(dict(self._collect()), transient), None, copies, transient, self._find_type)
         now = Graph(self._namespace, transient, PREFIX)
-        return Collector(now, self._first, copies, transient, self._find_type)
+        return Changes(now, self._first, copies, transient, self._find_type)
 
     def _trees(self, encoder: Collector) -> dict[str, Any]:
         if self._is_declared():
             return super()._trees(encoder)
-        if self._first is None:
+        if not isinstance(encoder, Changes):
             return encoder.storable(self._collect())
         trees = encoder.changes()
         trees.update({name: encoder.whole(each, name) for name, each in self._attached_now().items()})
@@ -239,12 +241,11 @@ class ScriptCheckpoint(shared.RanksCheckpoint):
 
     def _restorer(self, about: Mapping[str, Any], arrays: Mapping[str, Any]) -> Restorer:
         is_compared = about.get(COMPARED) is True and self._first is not None and not self._is_declared()
-        return Restorer(arrays, self._find_type, self._first if is_compared else None)
+        kind = GoingBack if is_compared else Restorer
+        return kind(arrays, self._find_type, self._first if is_compared else None)
 
-    def _add_all(
-        self, restorer: Restorer, about: Mapping[str, Any], saved: Saved, only: frozenset[str] | None
-    ) -> None:
-        if restorer.first is None:
+    def _add_all(self, restorer: Restorer, about: Mapping[str, Any], saved: Saved, only: frozenset[str] | None) -> None:
+        if not isinstance(restorer, GoingBack):
             super()._add_all(restorer, about, saved, only)
             return
         transient, attached = self._transient(), self._attached_now()
@@ -263,9 +264,7 @@ class ScriptCheckpoint(shared.RanksCheckpoint):
                 restorer.add_change(name, tree)
         wanted = [*restorer.wanted(left), *attached]
         restorer.misfits += [
-            missing(name, about)
-            for name in wanted
-            if name not in saved and (only is None or is_of(name, only))
+            missing(name, about) for name in wanted if name not in saved and (only is None or is_of(name, only))
         ]
 
     def _rebinder(self, name: str) -> Rebind | None:
@@ -274,7 +273,9 @@ class ScriptCheckpoint(shared.RanksCheckpoint):
         if name in (self._namespace.get(STATE) or ()):
             return lambda value: self._namespace.__setitem__(name, value)
         place = self._first.find(name) if self._first is not None and STATE not in self._namespace else None
-        return None if place is None else lambda value: graph.put(*place, value)
+        return (
+            None if place is None else lambda value: contents.put(place.node.value, place.node.kind, place.key, value)
+        )
 
     def _live(self, saved: Iterable[str]) -> dict[str, Any]:
         if self._is_declared() or self._first is None:
@@ -284,7 +285,11 @@ class ScriptCheckpoint(shared.RanksCheckpoint):
         held = {name: self._first.fields_of(place.node) for name, place in places.items() if place is not None}
         named = {name: fields[places[name].key] for name, fields in held.items() if places[name].key in fields}
         kept = {name: each for name, each in self._first.root.fields.items() if access_to(each) is not None}
-        return {**named, **{name: each for name, each in kept.items() if not _is_among(each, named)}, **self._attached_now()}
+        return {
+            **named,
+            **{name: each for name, each in kept.items() if not _is_among(each, named)},
+            **self._attached_now(),
+        }
 
     def _find_type(self, name: str) -> Any:
         # The script may run under another name than in the process that wrote the file.

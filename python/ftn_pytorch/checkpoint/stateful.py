@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ..values import is_tensor, loaded, python_types, random_states, user_objects
-from ..values.graph import keeps_state
+from ..values.contents import keeps_state
 from ..values.walk import Kind, Walk
 
 
