@@ -3,18 +3,21 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from types import ModuleType
+from types import BuiltinMethodType, MethodType, MethodWrapperType, ModuleType
 from typing import Any
 
-from ..values import contents, is_tensor, loaded, user_objects
-from ..values.encoding import CODE, INSTANCE, OBJECT, TAG, Encoder, FindType, Unstorable, find_imported_type
+from ..values import contents, is_tensor, loaded, random_states, user_objects
+from ..values.encoding import CODE, INSTALLED, INSTANCE, OBJECT, TAG, Encoder, FindType, Unstorable, find_imported_type
 from ..values.graph import Graph, Node
 from ..values.kinds import Kind
 from . import memory
 from .stateful import access_to, is_module, is_optimizer, label_of
+
+_METHODS = (MethodType, BuiltinMethodType, MethodWrapperType)
 
 
 class Collector(Encoder):
@@ -96,6 +99,8 @@ class Collector(Encoder):
     def _values(self, values: Any, path: str) -> Any:
         # They are made anew when they are restored.
         before, self._is_replaced = self._is_replaced, True
+        if isinstance(values, (set, frozenset)) and list(type(values)(list(values))) != list(values):
+            self.lost[path] = "a set whose order tells what was taken out of it: its items, but not their order,"
         try:
             return super()._values(values, path)
         finally:
@@ -125,6 +130,8 @@ class Collector(Encoder):
     def _other(self, value: Any, path: str) -> Any:
         access = access_to(value)
         if access is not None:
+            if (kind := random_states.kind_of_generator(value)) is not None and self._first is not None:
+                return {TAG: "generator", "type": kind, "state": self.encode_state(access.get(), path)}
             if self._first is not None or self._is_within_state or self._is_replaced:
                 what = f"{path} is {type_of(value)}"
                 raise Unstorable(
@@ -135,7 +142,32 @@ class Collector(Encoder):
             return self._instance(value, path)
         if user_objects.is_own_code(value):
             return self._code(value, path)
+        return None if self._is_within_state else self._callable(value, path)
+
+    def _callable(self, value: Any, path: str) -> Any:
+        """The tree of a function of a package, of one with arguments given beforehand, and of a method."""
+        if isinstance(value, functools.partial) and type(value) is functools.partial:
+            given = {"args": self._items(list(value.args), path), "keywords": self._mapping(value.keywords, path)}
+            return {TAG: "partial", "func": self._encode(value.func, path), **given}
+        owner = getattr(value, "__self__", None)
+        if isinstance(value, _METHODS) and not isinstance(owner, (ModuleType, type, type(None))):
+            name = value.__name__
+            if getattr(getattr(type(owner), name, None), "__get__", None) and getattr(owner, name, None) == value:
+                return {TAG: "method", "self": self._encode(owner, path), "name": name}
+            return None
+        name = getattr(value, "__qualname__", "")
+        for module in (getattr(value, "__module__", None), *self._now.packages):
+            label = f"{module}:{name}"
+            if module and name and callable(value) and find_imported_type(label) is value and name in self._now.names:
+                return {TAG: INSTALLED, "name": label}
         return None
+
+    def _key(self, key: Any, path: str) -> Any:
+        """Numbers that are the identity of something are others in another process."""
+        node = self._now.nodes.get(key) if type(key) is int else None
+        if node is None or self._is_within_state:
+            return self._encode(key, path)
+        return {TAG: "identity", "of": self._encode(node.value, path)}
 
     def _code(self, value: Any, path: str) -> dict:
         name = user_objects.name_of(value)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
-from ..values import contents, graph, is_array, is_tensor, user_objects
+from ..values import contents, graph, is_array, is_tensor, python_types, user_objects
 from ..values.encoding import TAG, Unstorable
 from ..values.contents import keeps_by_class
 from ..values.graph import Node
@@ -234,7 +234,7 @@ class Changes(Collector):
         if node.mark == old.mark:
             if node.mark is None and not node.fields:
                 self.lost[name] = f"{type_of(value)}, of which nothing tells whether it has changed"
-        elif type(value) is bytearray:
+        elif type(value) in (bytearray, *python_types.BUFFERS.values()):
             found[name] = self._tree(value, name)
         elif type(node.mark) is tuple and node.mark[1] is not None:
             found[name] = {TAG: AT, "at": node.mark[1]}

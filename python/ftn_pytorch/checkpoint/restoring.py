@@ -53,6 +53,7 @@ class Restorer:
         """Go on with trees of the file that these are of."""
         known = {} if self.first is None else {name: node.value for name, node in self.first.named.items()}
         self._decoder = Decoder(arrays, self._find_type, known)
+        self._decoder.mentioned = () if self.first is None else self.first.names
 
     def use_of(self, arrays: Mapping[str, Any]) -> None:
         """The same, if they are not in use."""
@@ -351,6 +352,8 @@ def in_place(live: Any, value: Any) -> Callable[[Any], Any] | None:
         return lambda new: _refill(live, new)
     if type(live) is set and isinstance(value, set):
         return functools.partial(user_objects.refill, live)
+    if type(live) in python_types.BUFFERS.values() and type(live) is type(value):
+        return functools.partial(python_types.refill, live)
     if type(live) is bytearray and isinstance(value, bytearray):
         return lambda new: live.__setitem__(slice(None), new)
     return None

@@ -29,6 +29,12 @@ _WAITING = ("Event", "Semaphore", "BoundedSemaphore", "Barrier", "Condition")
 _WRITERS = ("_csv.writer", "csv.DictWriter", "torch.SummaryWriter", "tensorboardX.SummaryWriter")
 
 
+def has_fields_alone(kind: type) -> bool:
+    """True for an own class of objects that are a ``__dict__`` and nothing else."""
+    is_own = user_objects.is_own_module(kind.__module__) and not keeps_state(kind)
+    return is_own and base_of(kind) is object and not any(user_objects.slots(kind))
+
+
 def keeps_by_class(kind: type) -> bool:
     """True for a class with ``state_dict`` and ``load_state_dict``."""
     return callable(getattr(kind, "state_dict", None)) and callable(getattr(kind, "load_state_dict", None))

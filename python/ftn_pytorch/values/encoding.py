@@ -12,18 +12,20 @@ of the user, by their names. A second way to an object is ``{"~": "same", "as": 
 from __future__ import annotations
 
 import base64
+import functools
 from collections import Counter, OrderedDict, defaultdict, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from ..system import private_names
-from . import is_array, is_number, is_tensor, loaded, python_types, user_objects
+from . import is_array, is_number, is_tensor, loaded, python_types, random_states, user_objects
 
 TAG = "~"
 OBJECT = "object"
 INSTANCE = "instance"
 CYCLE = "cycle"
 CODE = "code"
+INSTALLED = "installed"
 UNKNOWN = "unknown"
 SAME = "same"
 LABEL = "as"
@@ -103,8 +105,11 @@ class Encoder:
 
     def _pairs(self, value: Mapping, path: str) -> list:
         return [
-            [self._encode(key, f"{path} (a key)"), self._encode(each, f"{path}/{key}")] for key, each in value.items()
+            [self._key(key, f"{path} (a key)"), self._encode(each, f"{path}/{key}")] for key, each in value.items()
         ]
+
+    def _key(self, key: Any, path: str) -> Any:
+        return self._encode(key, path)
 
     def _mapping(self, value: Mapping, path: str) -> dict:
         if all(type(key) is str and key != TAG for key in value):
@@ -232,6 +237,8 @@ class Decoder:
     def __init__(self, arrays: Mapping[str, Any], find_type: FindType, known: Mapping[str, Any] | None = None) -> None:
         self.arrays, self.find_type = arrays, find_type
         self.known: dict[str, Any] = dict(known or {})
+        self.mentioned: Collection[str] = ()
+        """Names of functions of packages that code of the script mentions: a file can name no others."""
 
     def value(self, tree: Any) -> Any:
         if isinstance(tree, list):
@@ -266,7 +273,7 @@ class Decoder:
         if tag == VIEW:
             base = self.known[tree["of"]] if "of" in tree else self.arrays[tree["at"]]
             return base.detach().as_strided(tree["sizes"], tree["strides"], tree["offset"])
-        if tag == "array":
+        if tag == "array" and "at" in tree:
             return _array(self.arrays[tree["at"]], tree, self)
         if tag == "number":
             return self.arrays[tree["at"]][()]
@@ -281,6 +288,19 @@ class Decoder:
             raise Unstorable("it holds an object that refers to itself, which cannot be made anew")
         if tag == CODE:
             return _code(tree, self.find_type)
+        if tag == INSTALLED:
+            return self._installed(tree["name"])
+        if tag == "partial":
+            return functools.partial(
+                self.value(tree["func"]), *self.value(tree["args"]), **self.value(tree["keywords"])
+            )
+        if tag == "method":
+            owner = self.value(tree["self"])
+            return _method(getattr(type(owner), tree["name"]), owner)
+        if tag == "identity":
+            return id(self.value(tree["of"]))
+        if tag == "generator":
+            return random_states.made(tree["type"], self.value(tree["state"]))
         if "parts" in tree:
             return python_types.make(tag, tree["parts"], self.find_type)
         items = self.value(tree["items"])
@@ -294,6 +314,12 @@ class Decoder:
             return deque(items, tree["maxlen"])
         return Counter(dict(items)) if tag == "Counter" else {"set": set, "frozenset": frozenset}[tag](items)
 
+    def _installed(self, name: str) -> Any:
+        found = find_imported_type(name) if name.rpartition(":")[2].rpartition(".")[2] in self.mentioned else None
+        if found is None:
+            raise Unstorable(f"it holds {name.replace(':', '.')}, which no code of the script mentions")
+        return found
+
     def _instance(self, tree: Mapping[str, Any]) -> Any:
         kind = self.find_type(tree["type"])
         if not (isinstance(kind, type) and user_objects.is_plain(kind)):
@@ -305,6 +331,10 @@ class Decoder:
         if (content := self.value(tree.get("content"))) is not None:
             user_objects.refill(made, content)
         return made
+
+
+def _method(function: Any, owner: Any) -> Any:
+    return function.__get__(owner, type(owner))
 
 
 _FILLED: dict[str, Any] = {"list": list, "dict": dict, "OrderedDict": OrderedDict}

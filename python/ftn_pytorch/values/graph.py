@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from ..system import private_names
 from . import loaded, user_objects
 from .code_names import codes_in, names_in
-from .contents import DEFAULT, IN, fields_in, is_aside, items_in, keeps_state, mark_of, memory_of
+from .contents import DEFAULT, IN, fields_in, has_fields_alone, is_aside, items_in, keeps_state, mark_of, memory_of
 from .kinds import ATOMS, Kind, is_of_kit, kind_of
 from .walk import EMPTY, WRAPPED, content, fields_of
 
@@ -87,8 +87,11 @@ class Graph:
         """Which networks have a parameter themselves."""
         self.names: set[str] = set()
         """What code of the user mentions."""
+        self.packages: set[str] = set()
+        """Modules of packages that names of the user's modules stand for."""
         self._skipped, self._aside = skipped, aside
         self._with_state: dict[type, bool] = {}
+        self._plain: set[type] = set()
         self._closed: list[Node] = []
         self._todo: deque[Node] = deque()
         self.root = self.nodes[id(namespace)] = Node(namespace, Kind.NAMESPACE, None, "")
@@ -171,7 +174,9 @@ class Graph:
     def _run(self) -> None:
         while self._todo:
             node = self._todo.popleft()
-            if not self._keeps_itself(node):
+            if node.type in self._plain:
+                self._look_into_plain(node)
+            elif not self._keeps_itself(node):
                 self._look_into(node)
             elif not is_of_kit(node.type):
                 self._closed.append(node)
@@ -199,6 +204,15 @@ class Graph:
                 self._meet(each, node, name if node.parent is None else f".{name}" if type(name) is str else None, name)
         if node.items and not _are_atoms(node.items):
             self._meet_items(node)
+        if kind is Kind.OBJECT and has_fields_alone(node.type):
+            self._plain.add(node.type)
+
+    def _look_into_plain(self, node: Node) -> None:
+        """The same for an object of a class of which one was looked into, and that has fields alone."""
+        node.fields, node.mark = fields_of(node.value).copy(), ...
+        for name, each in node.fields.items():
+            if type(each) not in ATOMS:
+                self._meet(each, node, f".{name}", name)
 
     def fields_of(self, node: Node) -> dict[Any, Any]:
         """What is in the fields of a node now."""
@@ -229,19 +243,22 @@ class Graph:
             key = _in_function(field, self._label(parent))
         if self._skipped and self._path_of(parent, key, field) in self._skipped:
             return None
+        kind: Kind | None = None
         if isinstance(value, ModuleType):
             if not user_objects.is_own_module(value.__name__):
+                self.packages.add(value.__name__)
                 return None
             value, kind = vars(value), Kind.NAMESPACE
-        else:
-            kind = kind_of(value)
-            if kind is Kind.CONSTANT and not fields_of(value):
-                return None
+        elif type(value) in self._plain:
+            kind = Kind.OBJECT
         known = self.nodes.get(id(value))
         if known is not None:
             known.ways += 1
             known.is_hidden = False
             return known
+        kind = kind or kind_of(value)
+        if kind is Kind.CONSTANT and not fields_of(value):
+            return None
         if kind is Kind.INSTALLED and not isinstance(value, (FunctionType, BuiltinMethodType, MethodWrapperType)):
             return None
         node = self.nodes[id(value)] = Node(value, kind, parent, key)
