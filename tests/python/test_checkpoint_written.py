@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
 """What code of a script writes to and no checkpoint can keep: named by the script. What is refused, the corpus has."""
 
+import decimal
 import gc
+import math
 import sys
 
 import pytest
@@ -10,6 +12,7 @@ from promises.scripts import corpus
 
 import program
 from ftn_pytorch.checkpoint import Checkpoint
+from ftn_pytorch.system import process
 
 
 KEPT = "import torch as t\nkept = t.zeros(1)\n"
@@ -67,8 +70,6 @@ HARMLESS = {
     "rows of CSV": "import csv, os\nrows = csv.writer(open(os.devnull, 'w'))\ndef step(): rows.writerow([1])\n",
     "field of an object": "import logging\nclass A:\n    def go(self): self.log = logging.getLogger('x')\n"
     "A.log = None\ndef step(): A().go()\n",
-    "settings of a package": "import torch, os\ndef step():\n    torch.backends.cudnn.benchmark = False\n"
-    "    os.environ['FTN_TEST_X'] = '1'\n",
     "module that is imported late": "json = None\ndef step():\n    global json\n    import json\n",
     "registry": "HANDLERS = {}\ndef handles(f):\n    HANDLERS[f.__name__] = f\n    return f\n"
     "@handles\ndef step(): pass\n",
@@ -86,6 +87,24 @@ def test_what_is_harmless_or_only_read_is_neither_refused_nor_kept(shape, load, 
     runner = load(KEPT + HARMLESS[shape])
     program.call(runner, "step")
     assert kept(runner, str(tmp_path / "state")) - {"device"} == {"kept"}
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("import os\ndef step(): os.environ['FTN_TEST_X'] = '1'\n", "os.environ"),
+        ("import decimal\ndef step(): decimal.getcontext().prec += 1\n", "the precision of decimal"),
+        ("import math\ndef step(): math.count = 3\n", "math.count"),
+    ],
+)
+def test_settings_that_a_call_has_changed_are_told(text, name, load, tmp_path, monkeypatch):
+    monkeypatch.delenv("FTN_TEST_X", raising=False)
+    runner = load(KEPT + text)
+    with decimal.localcontext():
+        program.call(runner, "step")
+        with pytest.warns(process.FtnPytorchWarning, match=f"{name} is a setting of the process or of a package"):
+            program.save(runner, str(tmp_path / "state"))
+    vars(math).pop("count", None)
 
 
 def test_a_list_that_is_read_through_another_name_stays_a_constant(load, tmp_path):

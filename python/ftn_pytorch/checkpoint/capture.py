@@ -241,6 +241,8 @@ class Collector(Encoder):
         self._refuse_attributes(value, path)
         if not self._is_within_state and (told := self._shared_memory.told(value, path, self._put)) is not None:
             return told
+        if not value.is_leaf and value.retains_grad:
+            raise Unstorable(f"{path} is a computed tensor that keeps its gradient")
         if value.grad_fn is not None and not self._is_within_state and self._first_graph(value):
             raise Unstorable(f"{path} is a tensor with the graph of how it was computed, which is lost. Detach it")
         tree = super()._tensor(value, path)
@@ -257,6 +259,10 @@ class Collector(Encoder):
         if self._first is None or self._first.node_of(tensor) is None:
             for name in vars(tensor) if hasattr(tensor, "__dict__") else ():
                 raise Unstorable(f"{path}.{name} is an attribute of a tensor")
+
+    def _array(self, value: Any, path: str) -> dict:
+        told = None if self._is_within_state else self._shared_memory.told_of_array(value, path)
+        return super()._array(value, path) if told is None else told
 
     def _kept(self, array: Any) -> Any:
         if not self._copies:

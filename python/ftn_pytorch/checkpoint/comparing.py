@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 from ..values import contents, graph, is_array, is_tensor, python_types, user_objects
 from ..values.encoding import TAG, Unstorable
+from ..values.code_names import named_by
 from ..values.contents import keeps_by_class
 from ..values.graph import Node
 from ..values.kinds import Kind, kind_of, qualities
@@ -29,6 +30,10 @@ class Changes(Collector):
         """Trees of all that is another than right after the load, and of what always is, by place."""
         assert self._first is not None
         found: dict[str, Any] = {}
+        before = self._first.settings
+        for name, value in self._now.settings.items():
+            if before.get(name) != value and (name in before or not name.startswith(("os.", "sys."))):
+                self.lost[name] = "a setting of the process or of a package"
         self._stands_for = dict(self._successors())
         known = [(node, old) for node in self._now.nodes.values() if (old := self._known(node.value))]
         self._renewed = {
@@ -43,12 +48,25 @@ class Changes(Collector):
                 self._add_closed(node, old, name, found)
             elif not old.is_hidden and name not in self._transient:
                 self._add(node, old, name, found)
+        for node in self._now.nodes.values():
+            if node.kind is Kind.NAMESPACE and self._first.node_of(node.value) is None:
+                self._refuse_late(node)
         for name, old in self._first.named.items():
             is_kept = access_to(old.value) is not None or old.kind is Kind.TENSOR
             is_there = self._now.node_of(old.value) is not None or any(old is each for each in self._stands_for.values())
             if is_kept and not is_there:
                 self.left_out[name] = "nothing leads to it"
         return found
+
+    def _refuse_late(self, module: Node) -> None:
+        """What a module of the user that was imported after the load held at first is not known."""
+        codes = [node.value.__code__ for node in self._now.nodes.values() if isinstance(node.value, FunctionType)]
+        stored = {name for code in codes for name in named_by(code, "STORE_GLOBAL", "STORE_ATTR")}
+        for name, value in module.fields.items():
+            is_fixed = kind_of(value) in graph.CODE or (kind_of(value) is Kind.CONSTANT and name not in stored)
+            if not (is_fixed or contents.is_aside(value)):
+                place = f"{module.value.get('__name__')}.{name}"
+                raise Unstorable(f"{place} is in a module that was imported after the load. Import it at the top")
 
     def _known(self, value: Any) -> Node | None:
         return self._stands_for.get(id(value)) or super()._known(value)

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
+from ..values import is_array
 from ..values.encoding import TAG, VIEW, Unstorable
 from ..values.graph import Graph
 
@@ -53,6 +54,21 @@ class Shared:
             whole = value.detach().as_strided((value.untyped_storage().nbytes() // value.element_size(),), (1,), 0)
             self._memories[begin] = put(f"{path} (its memory)", whole)
         return {**tree, "at": self._memories[begin]}
+
+    def told_of_array(self, value: Any, path: str) -> dict[str, Any] | None:
+        """The same for an array of NumPy that is a view of one that has a name."""
+        root = getattr(value, "base", None)
+        while is_array(getattr(root, "base", None)):
+            root = root.base
+        node = self._now.node_of(root) if is_array(root) else None
+        if node is None or (self._first is not None and self._first.node_of(value) is not None):
+            return None
+        known = None if self._first is None else self._first.node_of(root)
+        if known is None or not root.flags.c_contiguous or value.dtype.hasobject:
+            raise Unstorable(f"{path} is a view of another array. Copy it")
+        offset = value.__array_interface__["data"][0] - root.__array_interface__["data"][0]
+        tree = {TAG: VIEW, "type": value.dtype.str, "sizes": list(value.shape), "strides": list(value.strides)}
+        return {**tree, "offset": offset, "of": self._first.name_of(known)}  # type: ignore[union-attr]
 
 
 def _overlap(tensors: list[Any]) -> bool:

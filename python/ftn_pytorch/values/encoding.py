@@ -272,6 +272,9 @@ class Decoder:
             return _to_device(self.arrays[tree["at"]], tree)
         if tag == VIEW:
             base = self.known[tree["of"]] if "of" in tree else self.arrays[tree["at"]]
+            if "type" in tree:
+                shape = tree["sizes"], tree["type"]
+                return loaded("numpy").ndarray(*shape, base.data, tree["offset"], tree["strides"])
             return base.detach().as_strided(tree["sizes"], tree["strides"], tree["offset"])
         if tag == "array" and "at" in tree:
             return _array(self.arrays[tree["at"]], tree, self)

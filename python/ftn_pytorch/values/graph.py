@@ -19,7 +19,7 @@ from types import BuiltinMethodType, FunctionType, MethodType, MethodWrapperType
 from typing import Any, NamedTuple
 
 from ..system import private_names
-from . import loaded, user_objects
+from . import loaded, settings, user_objects
 from .code_names import codes_in, names_in
 from .contents import DEFAULT, IN, fields_in, has_fields_alone, is_aside, items_in, keeps_state, mark_of, memory_of
 from .kinds import ATOMS, Kind, is_of_kit, kind_of
@@ -101,6 +101,7 @@ class Graph:
         for node in closed:
             self._look_into(node)
         self._run()
+        self.settings = settings.current(self.packages, self.names)
 
     def node_of(self, value: Any) -> Node | None:
         found = self.nodes.get(id(value))

@@ -100,7 +100,6 @@ _OF_PYTHON = (
 _OF_COMPILERS = ("cython_function_or_method", "CFunctionType", "_FuncPtr", "CPUDispatcher")
 _PACKAGE = __name__.partition(".")[0] + "."
 _FIGURES = ("matplotlib", "tqdm")
-_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE
 
 
 def of_module(module: str, *names: str) -> tuple[type, ...]:
@@ -238,7 +237,7 @@ def qualities(kind: type) -> Qualities:
 def _qualities(kind: type) -> Qualities:
     is_namespace = issubclass(kind, (types.SimpleNamespace, *of_module("argparse", "Namespace")))
     base: Any = object if is_namespace else kind
-    while base not in _CONTAINER_KINDS and not _is_made_in_c(base):
+    while base not in _CONTAINER_KINDS and not user_objects.is_made_in_c(base):
         base = base.__base__
     plain = ("object", "ABC", "Generic", "Protocol", "Enum", "IntEnum", "Flag", "NamedTuple")
     is_own = all(
@@ -246,15 +245,3 @@ def _qualities(kind: type) -> Qualities:
         for each in kind.__mro__
     )
     return Qualities(base, is_own, _kind_of_class(kind, base))
-
-
-def _is_made_in_c(kind: type) -> bool:
-    """Python's class statement makes neither a ``__new__`` of C nor methods of C."""
-    if not kind.__flags__ & _HEAP_TYPE:
-        return True
-    mine = (types.WrapperDescriptorType, types.MethodDescriptorType)
-    return any(
-        (name == "__new__" and isinstance(each, types.BuiltinFunctionType) and each.__self__ is kind)
-        or (isinstance(each, mine) and each.__objclass__ is kind)
-        for name, each in vars(kind).items()
-    )
