@@ -239,7 +239,7 @@ class Changes(Collector):
 
     def _add_cached(self, node: Node, name: str) -> None:
         """What functools.lru_cache keeps is computed again, which gives another object."""
-        computed = (Kind.CONSTANT, Kind.TENSOR, Kind.ARRAY, Kind.INSTALLED)
+        computed = (Kind.CONSTANT, Kind.TENSOR, Kind.ARRAY, *graph.CODE)
         if not all(kind_of(each) in computed for each in results_in(node.value)):
             raise Unstorable(f"{name} keeps results (functools.lru_cache) that can change")
         if node.mark.currsize:
@@ -250,7 +250,7 @@ class Changes(Collector):
         if contents.is_aside(value):
             return
         if node.mark == old.mark:
-            if node.mark is None and not node.fields:
+            if (node.mark is None or type(node.mark) is dict) and not node.fields:
                 self.lost[name] = f"{type_of(value)}, of which nothing tells whether it has changed"
         elif type(value) in (bytearray, *python_types.BUFFERS.values()):
             found[name] = self._tree(value, name)

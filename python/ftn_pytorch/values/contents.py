@@ -6,6 +6,7 @@ Nothing here calls code of a user, but for pickles of what is made in C, which a
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
 import itertools
@@ -15,12 +16,12 @@ import threading
 from collections import OrderedDict, deque
 from collections.abc import Iterable
 from enum import EnumMeta
-from types import FunctionType
+from types import FunctionType, GetSetDescriptorType, MemberDescriptorType
 from typing import Any
 
 from ..system import private_names
 from . import loaded, user_objects
-from .kinds import Kind, base_of, kind_of, of_module
+from .kinds import ATOMS, Kind, base_of, kind_of, of_module
 from .walk import CACHED, CLASS_ONLY, EMPTY, content, dict_of_class, fields_of, fields_of_modules, slots_of
 
 IN, DEFAULT = "in", "default of"
@@ -266,4 +267,15 @@ def _mark_of_unknown(value: Any) -> Any:
     try:
         return hashlib.blake2b(pickle.dumps(value), digest_size=16).digest()
     except Exception:  # of whatever class
-        return None
+        return _members_of(value) or None
+
+
+def _members_of(value: Any) -> dict[str, Any]:
+    """Numbers and texts among the attributes that a class of C shows, such as the line of a reader."""
+    found = {}
+    for each in type(value).__mro__:
+        for name, member in vars(each).items():
+            if isinstance(member, (MemberDescriptorType, GetSetDescriptorType)) and not name.startswith("__"):
+                with contextlib.suppress(Exception):
+                    found[name] = member.__get__(value)
+    return {name: each for name, each in found.items() if type(each) in ATOMS}

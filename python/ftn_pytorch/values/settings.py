@@ -17,9 +17,11 @@ _OF_TORCH = ("get_default_dtype", "are_deterministic_algorithms_enabled", "get_n
 def current(packages: Iterable[str], names: set[str]) -> dict[str, Any]:
     """By name: those of torch and Python, and constants of packages that code mentions by these ``names``."""
     found: dict[str, Any] = {}
-    torch, decimal = loaded("torch"), loaded("decimal")
+    torch, numpy, decimal = loaded("torch"), loaded("numpy"), loaded("decimal")
     if torch is not None and hasattr(torch, "get_default_dtype"):
         found.update({f"torch.{name}()": getattr(torch, name)() for name in _OF_TORCH})
+    if numpy is not None and hasattr(numpy, "geterr"):
+        found["numpy.geterr()"] = numpy.geterr()
     if decimal is not None:
         found["the precision of decimal"] = decimal.getcontext().prec
     found.update({"os.environ": dict(os.environ)} if "environ" in names else {})
