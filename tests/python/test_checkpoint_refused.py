@@ -293,10 +293,10 @@ def test_a_state_that_is_not_understood_is_refused(tmp_path, fails):
 
 
 def test_a_later_format_is_told_with_both_numbers(tmp_path, fails, monkeypatch):
-    monkeypatch.setattr(file, "FORMAT", 3)
+    monkeypatch.setattr(file, "FORMAT", 4)
     path = Checkpoint(values={}).save(str(tmp_path / "state"))
     monkeypatch.undo()
-    with fails("FORMAT", "has format 3", "reads format 2"):
+    with fails("FORMAT", "has format 4", "reads format 3"):
         Checkpoint(values={}).restore(path)
 
 

@@ -17,7 +17,7 @@ from ..values.kinds import Kind
 from . import memory
 from .stateful import access_to, is_module, is_optimizer, label_of
 
-_METHODS = (MethodType, BuiltinMethodType, MethodWrapperType)
+METHODS = (MethodType, BuiltinMethodType, MethodWrapperType)
 
 
 class Collector(Encoder):
@@ -150,7 +150,7 @@ class Collector(Encoder):
             given = {"args": self._items(list(value.args), path), "keywords": self._mapping(value.keywords, path)}
             return {TAG: "partial", "func": self._encode(value.func, path), **given}
         owner = getattr(value, "__self__", None)
-        if isinstance(value, _METHODS) and not isinstance(owner, (ModuleType, type, type(None))):
+        if isinstance(value, METHODS) and not isinstance(owner, (ModuleType, type, type(None))):
             name = value.__name__
             if getattr(getattr(type(owner), name, None), "__get__", None) and getattr(owner, name, None) == value:
                 return {TAG: "method", "self": self._encode(owner, path), "name": name}

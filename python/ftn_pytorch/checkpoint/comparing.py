@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from types import FunctionType, ModuleType
 from typing import Any
@@ -14,7 +15,7 @@ from ..values.contents import keeps_by_class
 from ..values.graph import Node
 from ..values.kinds import Kind, kind_of, qualities
 from ..values.walk import results_in
-from .capture import Collector, type_of
+from .capture import METHODS, Collector, type_of
 from .stateful import access_to, is_module, is_optimizer
 
 GONE, AT, TO, CLASS = "gone", "position", " =", " is of"
@@ -41,6 +42,9 @@ class Changes(Collector):
             for node, old in known
             if old.is_hidden or (contents.is_count(node.value) and node.mark != old.mark)
         }
+        self._renewed.update(
+            id(node.value) for node, _ in known if isinstance(node.value, METHODS) and id(node.value.__self__) in self._renewed
+        )
         # What keeps its own state comes first: of what it holds the rest is told.
         for node, old in sorted(known, key=lambda each: each[0].is_closed or _is_closed(each[0])):
             name = self._first.name_of(old)
@@ -109,7 +113,8 @@ class Changes(Collector):
                 raise Unstorable(f"{name} is {type_of(value)}, and was of class {old.type.__qualname__} after the load")
             found[name + CLASS] = self.encode(node.type, name + CLASS)
         if id(value) in self._now.hooks:
-            if not contents.is_same(old.items, node.items):
+            is_lazy = old.parent is not None and old.parent.mark is None
+            if not (is_lazy or contents.is_same(old.items, node.items)):
                 raise Unstorable(f"{name} are other hooks than after the load. Register them at the top of the script")
         elif node.kind in (Kind.TENSOR, Kind.ARRAY):
             if node.mark != old.mark and None not in (node.mark, old.mark):
@@ -131,7 +136,8 @@ class Changes(Collector):
 
     def _add_contents(self, node: Node, old: Node, name: str, found: dict[str, Any]) -> None:
         assert self._first is not None
-        for key in {**old.fields, **node.fields}:
+        is_lazy = node.kind is Kind.MODULE and old.mark is None
+        for key in {} if is_lazy else {**old.fields, **node.fields}:
             value = node.fields.get(key, _NOTHING)
             if value is old.fields.get(key, _NOTHING) and not self._is_renewed(value):
                 continue
@@ -248,6 +254,8 @@ class Changes(Collector):
     def _add_unknown(self, node: Node, old: Node, name: str, found: dict[str, Any]) -> None:
         value = node.value
         if contents.is_aside(value):
+            if isinstance(value, io.IOBase) and not value.closed and value.readable():
+                self.lost[name] = "a file that is read and written"
             return
         if node.mark == old.mark:
             if (node.mark is None or type(node.mark) is dict) and not node.fields:

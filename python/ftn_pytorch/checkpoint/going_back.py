@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..values import contents, graph, is_tensor, user_objects
+from ..values import contents, graph, is_tensor, python_types, user_objects
 from ..values.encoding import OBJECT, TAG
 from ..values.graph import Node
 from ..values.kinds import Kind
@@ -32,7 +33,8 @@ class GoingBack(Restorer):
             if type(node.value) is not node.type and user_objects.is_plain(node.type):
                 self._set_class(node.value, node.type)
             fields, items = self.first.fields_of(node), graph.items_of(node)
-            if not contents.is_aside(node.value):
+            is_lazy = node.kind is Kind.MODULE and node.mark is None
+            if not (is_lazy or contents.is_aside(node.value)):
                 for key in {**fields, **node.fields}:
                     self._take_back_field(node, key, fields, left)
             if not contents.is_same(node.items, items) and self.first.name_of(node) not in left:
@@ -58,6 +60,11 @@ class GoingBack(Restorer):
             return
         if type(node.value) is bytearray:
             self._refill_bytes(node.value, node.mark)
+        elif type(node.value) in python_types.BUFFERS.values():
+            before = python_types.make(*python_types.parts_of(node.value), self._find_type)  # type: ignore[misc]
+            first = python_types.make(*node.mark, self._find_type)
+            put = functools.partial(python_types.refill, node.value)
+            self.add_action(lambda: put(first), lambda: lambda: put(before))
         elif type(node.mark) is tuple:
             self._seek(node.value, node.mark[1])
         elif not contents.is_count(node.value):

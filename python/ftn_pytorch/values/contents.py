@@ -16,11 +16,11 @@ import threading
 from collections import OrderedDict, deque
 from collections.abc import Iterable
 from enum import EnumMeta
-from types import FunctionType, GetSetDescriptorType, MemberDescriptorType
+from types import FunctionType, GeneratorType, GetSetDescriptorType, MemberDescriptorType
 from typing import Any
 
 from ..system import private_names
-from . import loaded, user_objects
+from . import loaded, python_types, user_objects
 from .kinds import ATOMS, Kind, base_of, kind_of, of_module
 from .walk import CACHED, CLASS_ONLY, EMPTY, content, dict_of_class, fields_of, fields_of_modules, slots_of
 
@@ -55,7 +55,8 @@ def keeps_state(kind: type) -> bool:
 
 def memory_of(tensor: Any) -> int:
     """Where the memory of a tensor begins, 0 if it has none of its own."""
-    if tensor.layout != loaded("torch").strided or tensor.is_meta or not tensor.numel():
+    torch = loaded("torch")
+    if torch.nn.parameter.is_lazy(tensor) or tensor.layout != torch.strided or tensor.is_meta or not tensor.numel():
         return 0
     try:
         return tensor.untyped_storage().data_ptr()
@@ -87,7 +88,7 @@ def fields_in(value: Any, kind: Kind) -> dict[Any, Any]:
         return {}
     if kind is Kind.CONSTANT:
         return {name: each for name, each in fields_of(value).items() if not name.startswith("_")}
-    return {**slots_of(value), **fields_of(value)}
+    return {**slots_of(value), **(vars(value) if isinstance(value, threading.local) else fields_of(value))}
 
 
 def _of_function(value: FunctionType) -> dict[Any, Any]:
@@ -140,6 +141,8 @@ def put(value: Any, kind: Kind, key: Any, new: Any) -> None:
         private_names.tables_of(value)[1][key] = new
     elif kind in (Kind.FUNCTION, Kind.MODULE, Kind.OPTIMIZER):
         vars(value)[key] = new
+    elif isinstance(value, threading.local):
+        vars(value)[key] = new
     else:
         user_objects.set_field(value, key, new)
 
@@ -153,8 +156,8 @@ def remove(value: Any, kind: Kind, key: Any) -> None:
         del value[key]
     elif kind is Kind.CLASS:
         type.__delattr__(value, key)
-    elif key in fields_of(value):
-        del fields_of(value)[key]
+    elif key in (held := vars(value) if isinstance(value, threading.local) else fields_of(value)):
+        del held[key]
     else:
         object.__delattr__(value, key)
 
@@ -254,7 +257,9 @@ def is_count(value: Any) -> bool:
 def _mark_of_unknown(value: Any) -> Any:
     if type(value) is bytearray:
         return bytes(value)
-    if hasattr(value, "gi_frame"):
+    if type(value) in python_types.BUFFERS.values():
+        return python_types.parts_of(value)
+    if isinstance(value, GeneratorType):
         frame = value.gi_frame
         return None if frame is None else frame.f_lasti
     if isinstance(value, io.IOBase) and not isinstance(value, (io.BytesIO, io.StringIO)):
