@@ -126,7 +126,10 @@ def test_checkpoints_go_on_after_reload(load, tmp_path):
         ("import torch, functools\nf = lambda: 1\nt = torch.zeros(1)\nd = torch.device('cpu')\n", {"t"}),
         ("ftn_pytorch_state = ['a']\na, b = {}, {}\ndef f(): b['x'] = 1\n", {"a"}),
         ("table = {'f': print}\na = {}\ndef f(): a['x'] = 1\n", {"a"}),
-        ("import ftn_pytorch\nother, a = [], []\nkeep = ftn_pytorch.Checkpoint(mine=a)\ndef f(): a.append(1)\n", {"mine"}),
+        (
+            "import ftn_pytorch\nother, a = [], []\nkeep = ftn_pytorch.Checkpoint(mine=a)\ndef f(): a.append(1)\n",
+            {"mine"},
+        ),
     ],
 )
 def test_what_is_state(load, tmp_path, text, kept):
@@ -186,7 +189,8 @@ def test_the_config_is_kept_and_compared(load, tmp_path):
 
 
 def test_named_tuples_find_their_class_in_another_instance(load, tmp_path):
-    text = "import collections\nPair = collections.namedtuple('Pair', 'a b')\npairs = []\ndef f(): pairs.append(Pair(1, 2))\n"
+    text = "import collections\nPair = collections.namedtuple('Pair', 'a b')\npairs = []\n"
+    text += "def f(): pairs.append(Pair(1, 2))\n"
     first = load(text)
     program.call(first, "f")
     program.save(first, str(tmp_path / "state"))

@@ -14,7 +14,6 @@ import program
 from ftn_pytorch.checkpoint import Checkpoint
 from ftn_pytorch.system import process
 
-
 KEPT = "import torch as t\nkept = t.zeros(1)\n"
 
 
@@ -73,7 +72,8 @@ HARMLESS = {
     "module that is imported late": "json = None\ndef step():\n    global json\n    import json\n",
     "registry": "HANDLERS = {}\ndef handles(f):\n    HANDLERS[f.__name__] = f\n    return f\n"
     "@handles\ndef step(): pass\n",
-    "constants": "TABLE, rate = {'a': [1]}, 0.1\ndef step():\n    table = dict(TABLE)\n    table['a'] = 2\n    return rate\n",
+    "constants": "TABLE, rate = {'a': [1]}, 0.1\n"
+    "def step():\n    table = dict(TABLE)\n    table['a'] = 2\n    return rate\n",
     "loader that is iterated": "import torch\nloader = torch.utils.data.DataLoader([1.0, 2.0])\n"
     "def step(): return [x for x in loader]\n",
     "made by setup": "import torch\ndevice = None\ndef ftn_pytorch_setup():\n    global device, act\n"

@@ -193,7 +193,7 @@ class Checkpoint:
         return about, lambda stream: archive.write(stream, text, arrays, others, parts)
 
     def _encoded(self, path: str, copies: bool = True) -> Encoded:
-        """The state as trees, and the arrays in it. ``copies``: so that nothing changes them before they are written."""
+        """The state as trees, and the arrays in it. ``copies``: nothing changes them before they are written."""
         encoder = self._collector(copies)
         try:
             objects = self._trees(encoder)

@@ -24,7 +24,7 @@ class Collector(Encoder):
     """The trees of live values. ``copies``: arrays are copied, so that nothing changes them before they are written.
 
     ``now``: what the names lead to. ``first``: what they led to right after the load; what is as it was then is not
-    told. None: everything is told. ``transient``: paths of what is left out. ``find_type``: finds classes and functions.
+    told. None: all is told. ``transient``: paths of what is left out. ``find_type``: finds classes and functions.
     """
 
     def __init__(

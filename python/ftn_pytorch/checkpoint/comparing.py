@@ -9,9 +9,9 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from ..values import contents, graph, is_array, is_tensor, python_types, user_objects
-from ..values.encoding import TAG, Unstorable
 from ..values.code_names import named_by
 from ..values.contents import keeps_by_class
+from ..values.encoding import TAG, Unstorable
 from ..values.graph import Node
 from ..values.kinds import Kind, kind_of, qualities
 from ..values.walk import results_in
@@ -42,9 +42,8 @@ class Changes(Collector):
             for node, old in known
             if old.is_hidden or (contents.is_count(node.value) and node.mark != old.mark)
         }
-        self._renewed.update(
-            id(node.value) for node, _ in known if isinstance(node.value, METHODS) and id(node.value.__self__) in self._renewed
-        )
+        methods = [node.value for node, _ in known if isinstance(node.value, METHODS)]
+        self._renewed.update(id(each) for each in methods if id(each.__self__) in self._renewed)
         # What keeps its own state comes first: of what it holds the rest is told.
         for node, old in sorted(known, key=lambda each: each[0].is_closed or _is_closed(each[0])):
             name = self._first.name_of(old)
@@ -55,9 +54,10 @@ class Changes(Collector):
         for node in self._now.nodes.values():
             if node.kind is Kind.NAMESPACE and self._first.node_of(node.value) is None:
                 self._refuse_late(node)
+        replaced = {id(each.value) for each in self._stands_for.values()}
         for name, old in self._first.named.items():
             is_kept = access_to(old.value) is not None or old.kind is Kind.TENSOR
-            is_there = self._now.node_of(old.value) is not None or any(old is each for each in self._stands_for.values())
+            is_there = self._now.node_of(old.value) is not None or id(old.value) in replaced
             if is_kept and not is_there:
                 self.left_out[name] = "nothing leads to it"
         return found

@@ -61,8 +61,8 @@ class GoingBack(Restorer):
         if type(node.value) is bytearray:
             self._refill_bytes(node.value, node.mark)
         elif type(node.value) in python_types.BUFFERS.values():
-            before = python_types.make(*python_types.parts_of(node.value), self._find_type)  # type: ignore[misc]
-            first = python_types.make(*node.mark, self._find_type)
+            marks: tuple[Any, Any] = (now, node.mark)
+            before, first = (python_types.make(tag, parts, self._find_type) for tag, parts in marks)
             put = functools.partial(python_types.refill, node.value)
             self.add_action(lambda: put(first), lambda: lambda: put(before))
         elif type(node.mark) is tuple:
@@ -96,9 +96,9 @@ class GoingBack(Restorer):
         """What must be in a file: what keeps its state, and tensors that are trained."""
         assert self.first is not None
         for name, node in self.first.named.items():
-            if name not in left and not node.is_closed and id(node.value) not in self.first.owned:
-                if access_to(node.value) is not None or is_trainable(node.value):
-                    yield name
+            is_kept = access_to(node.value) is not None or is_trainable(node.value)
+            if is_kept and name not in left and not node.is_closed and id(node.value) not in self.first.owned:
+                yield name
 
     def _add_content(self, node: Node, tree: Any, name: str) -> None:
         live = node.value
@@ -122,7 +122,7 @@ class GoingBack(Restorer):
         if is_trainable(live) or place is None or place.key not in place.node.fields:
             self.misfits.append(f"{name} {difference(value, live) or 'cannot be changed in place'}")
         else:
-            self._bind(*place, value)
+            self._bind(place.node, place.key, value)
 
     def _bind(self, node: Node, key: Any, value: Any) -> None:
         def prepare_undo() -> Undo:

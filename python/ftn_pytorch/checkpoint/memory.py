@@ -57,7 +57,7 @@ class Shared:
 
     def told_of_array(self, value: Any, path: str) -> dict[str, Any] | None:
         """The same for an array of NumPy that is a view of one that has a name."""
-        root = getattr(value, "base", None)
+        root: Any = getattr(value, "base", None)
         while is_array(getattr(root, "base", None)):
             root = root.base
         node = self._now.node_of(root) if is_array(root) else None

@@ -150,7 +150,7 @@ class Restorer:
                         continue
                     self.misfits.append(f"{place} is in the file, and there is no such field here")
                     continue
-                held = vars(layers[name])
+                held: Any = vars(layers[name])
                 self.add(held.get(key), tree, place, functools.partial(held.__setitem__, key))
 
     def _compare_groups(self, ours: Mapping[str, Any], theirs: Any, path: str) -> None:

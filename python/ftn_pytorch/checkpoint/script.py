@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Checkpoints of a script that does not know of them, and hooks of its own.
 
-What is another than right after the load is the state of a script (see ``values.graph``): it is kept, or the file is not
+What is another than right after the load is the state of a script (see ``values.graph``): kept, or the file is not
 written. Always kept are objects that have a state, tensors and arrays. Names with ``__`` at both ends, hooks and
 declarations (``ftn_pytorch_...``) are no state, nor is what ``ftn_pytorch_transient`` names. ``ftn_pytorch_state =
 ["net", "step"]`` names the state instead; so does a ``Checkpoint`` among the names.
@@ -258,7 +258,7 @@ class ScriptCheckpoint(shared.RanksCheckpoint):
             restorer.use_of(arrays)
             if name in attached:
                 restorer.add(attached[name], tree, name, None)
-            elif name.startswith("torch_") and name not in restorer.first.named:
+            elif name.startswith("torch_") and name not in self._first.named:  # type: ignore[union-attr]
                 restorer.misfits.append(f"there is no {name!r} here: create it before restore")
             else:
                 restorer.add_change(name, tree)
@@ -281,9 +281,12 @@ class ScriptCheckpoint(shared.RanksCheckpoint):
         if self._is_declared() or self._first is None:
             return self._collect()
         # A file of before: what it holds, and what no file lacks.
-        places = {name: self._first.find(name) for name in saved}
-        held = {name: self._first.fields_of(place.node) for name, place in places.items() if place is not None}
-        named = {name: fields[places[name].key] for name, fields in held.items() if places[name].key in fields}
+        named = {}
+        for name in saved:
+            if (place := self._first.find(name)) is not None and place.key in (
+                held := self._first.fields_of(place.node)
+            ):
+                named[name] = held[place.key]
         kept = {name: each for name, each in self._first.root.fields.items() if access_to(each) is not None}
         return {
             **named,

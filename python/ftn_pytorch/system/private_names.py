@@ -153,10 +153,10 @@ _RECORDED = "recorded functions run as if they were not recorded"
 _DISPATCH_MODE = PrivateName("torch.utils._python_dispatch", "TorchDispatchMode", _RECORDED)
 _SCHEMA = PrivateName("torch._ops:OpOverload", "_schema", _RECORDED, "__init__")
 _NET, _OPTIMIZER = "torch:nn.Module", "torch:optim.Optimizer"
-_OF_NETS = "forward:forward_hook forward_pre:forward_pre_hook backward:backward_hook backward_pre:full_backward_pre_hook"
-_OF_OPTIMIZERS = "optimizer_step_pre:step_pre_hook optimizer_step_post:step_post_hook"
+_OF_NETS = "forward:forward_ forward_pre:forward_pre_ backward:backward_ backward_pre:full_backward_pre_"
+_OF_OPTIMIZERS = "optimizer_step_pre:step_pre_ optimizer_step_post:step_post_"
 _HOOKS = tuple(
-    PrivateName(owner, f"_{name}_hooks", "hooks are not seen where functions are recorded", f"register_{used_in}")
+    PrivateName(owner, f"_{name}_hooks", "hooks are not seen where functions are recorded", f"register_{used_in}hook")
     for owner, names in ((_NET, _OF_NETS), (_OPTIMIZER, _OF_OPTIMIZERS))
     for name, _, used_in in (each.partition(":") for each in names.split())
 )
@@ -170,8 +170,8 @@ _COMMON_HOOKS = {
 _TENSOR_HOOKS = tuple(
     PrivateName("torch:Tensor", name, _HOOKS[0].without) for name in ("_backward_hooks", "_post_accumulate_grad_hooks")
 )
-_MADE_BY = {"_parameters": "register_parameter", "_buffers": "register_buffer", "_modules": "add_module"}
-_TABLES = tuple(PrivateName(_NET, name, _RECORDED, used_in) for name, used_in in _MADE_BY.items())
+_MADE = {"_parameters": "register_parameter", "_buffers": "register_buffer", "_modules": "add_module"}
+_TABLES = tuple(PrivateName(_NET, name, _RECORDED, used_in) for name, used_in in _MADE.items())
 _PASSING = PrivateName(_NET, "_non_persistent_buffers_set", "checkpoints lack some buffers", "register_buffer")
 _TRANSFORMS = "recorded functions are not seen by torch.func, torch.vmap and torch.autograd.forward_ad"
 _FORWARD_LEVEL = PrivateName("torch.autograd.forward_ad", "_current_level", _TRANSFORMS)

@@ -139,9 +139,7 @@ def put(value: Any, kind: Kind, key: Any, new: Any) -> None:
         type.__setattr__(value, key, new)
     elif kind is Kind.MODULE and key in private_names.tables_of(value)[1]:
         private_names.tables_of(value)[1][key] = new
-    elif kind in (Kind.FUNCTION, Kind.MODULE, Kind.OPTIMIZER):
-        vars(value)[key] = new
-    elif isinstance(value, threading.local):
+    elif kind in (Kind.FUNCTION, Kind.MODULE, Kind.OPTIMIZER) or isinstance(value, threading.local):
         vars(value)[key] = new
     else:
         user_objects.set_field(value, key, new)
@@ -167,7 +165,7 @@ def _put_in_function(value: FunctionType, key: tuple[str, str], new: Any) -> Non
     if where == IN:
         value.__closure__[value.__code__.co_freevars.index(name)].cell_contents = new  # type: ignore[index]
     elif name in (value.__kwdefaults__ or {}):
-        value.__kwdefaults__[name] = new
+        value.__kwdefaults__[name] = new  # type: ignore[index]
     else:
         names = value.__code__.co_varnames[: value.__code__.co_argcount]
         defaults = list(value.__defaults__ or ())

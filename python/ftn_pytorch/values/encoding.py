@@ -104,9 +104,7 @@ class Encoder:
         return [self._encode(value, f"{path}/{index}") for index, value in enumerate(values)]
 
     def _pairs(self, value: Mapping, path: str) -> list:
-        return [
-            [self._key(key, f"{path} (a key)"), self._encode(each, f"{path}/{key}")] for key, each in value.items()
-        ]
+        return [[self._key(key, f"{path} (a key)"), self._encode(each, f"{path}/{key}")] for key, each in value.items()]
 
     def _key(self, key: Any, path: str) -> Any:
         return self._encode(key, path)
@@ -160,7 +158,7 @@ class Encoder:
         return True
 
     def _tensor(self, value: Any, path: str) -> dict:
-        tree = {TAG: "tensor", "at": self._put(path, value.detach().resolve_conj().resolve_neg())}
+        tree: dict[str, Any] = {TAG: "tensor", "at": self._put(path, value.detach().resolve_conj().resolve_neg())}
         if value.device.type != "cpu":
             tree["device"] = str(value.device)
         if isinstance(value, loaded("torch").nn.Parameter):

@@ -2,8 +2,8 @@
 """All that the names of a script lead to, as a graph: what is in each value, and a name for each that lasts.
 
 A node is a value that can change, or that leads to such. Two graphs of one script are compared by identity: what is the
-same object in the same place has not changed there, and what is in it is told by its own node. The name of a node is the
-first way to it. A script that was just loaded has the same names in each process.
+same object in the same place has not changed there, and what is in it is told by its own node. The name of a node is
+the first way to it. A script that was just loaded has the same names in each process.
 """
 
 from __future__ import annotations
@@ -286,7 +286,8 @@ class Graph:
         elif kind is Kind.CLASS:
             yield from ((f".{each.__name__}", each) for each in value.__bases__ if kind_of(each) is Kind.CLASS)
             if isinstance(value, EnumMeta):
-                yield from ((f".{each._name_}", each) for each in value.__members__.values())
+                members: Any = value.__members__.values()
+                yield from ((f".{each._name_}", each) for each in members)
         elif kind in (Kind.CONTAINER, Kind.CONSTANT):
             if isinstance(value, (tuple, frozenset)):
                 yield from ((f"/{number}", each) for number, each in enumerate(value) if type(each) not in ATOMS)

@@ -11,7 +11,7 @@ from typing import Any
 from . import loaded
 from .kinds import ATOMS
 
-_OF_TORCH = ("get_default_dtype", "are_deterministic_algorithms_enabled", "get_num_threads", "get_float32_matmul_precision")
+_OF_TORCH = ("get_default_dtype", "are_deterministic_algorithms_enabled", "get_num_threads")
 
 
 def current(packages: Iterable[str], names: set[str]) -> dict[str, Any]:

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The script that the files beside it are of. Format 2 was written by 0.2.0; the file of format 1 says less of itself."""
+"""The script that the files beside it are of.
+
+Format 2 was written by 0.2.0; the file of format 1 says less of itself."""
 
 import collections
 
