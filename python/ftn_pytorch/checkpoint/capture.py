@@ -155,11 +155,11 @@ class Collector(Encoder):
             if getattr(getattr(type(owner), name, None), "__get__", None) and getattr(owner, name, None) == value:
                 return {TAG: "method", "self": self._encode(owner, path), "name": name}
             return None
-        name = getattr(value, "__qualname__", "")
-        for module in (getattr(value, "__module__", None), *self._now.packages):
-            label = f"{module}:{name}"
-            if module and name and callable(value) and find_imported_type(label) is value and name in self._now.names:
-                return {TAG: INSTALLED, "name": label}
+        known = {getattr(value, name, None) for name in ("__qualname__", "__name__")} & self._now.names
+        for module in (getattr(value, "__module__", None), *sorted(self._now.packages)) if callable(value) else ():
+            for label in (f"{module}:{name}" for name in known):
+                if find_imported_type(label) is value:
+                    return {TAG: INSTALLED, "name": label}
         return None
 
     def _key(self, key: Any, path: str) -> Any:

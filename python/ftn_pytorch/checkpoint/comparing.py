@@ -246,7 +246,8 @@ class Changes(Collector):
     def _add_cached(self, node: Node, name: str) -> None:
         """What functools.lru_cache keeps is computed again, which gives another object."""
         computed = (Kind.CONSTANT, Kind.TENSOR, Kind.ARRAY, *graph.CODE)
-        if not all(kind_of(each) in computed for each in results_in(node.value)):
+        own = set(map(id, vars(node.value).values()))
+        if not all(id(each) in own or kind_of(each) in computed for each in results_in(node.value)):
             raise Unstorable(f"{name} keeps results (functools.lru_cache) that can change")
         if node.mark.currsize:
             self.lost[name] = "a function that keeps its results (functools.lru_cache)"
