@@ -20,7 +20,7 @@ from types import FunctionType, GeneratorType, GetSetDescriptorType, MemberDescr
 from typing import Any
 
 from ..system import private_names
-from . import loaded, python_types, user_objects
+from . import is_number, loaded, python_types, user_objects
 from .kinds import ATOMS, Kind, base_of, kind_of, of_module
 from .walk import CACHED, CLASS_ONLY, EMPTY, content, dict_of_class, fields_of, fields_of_modules, slots_of
 
@@ -245,6 +245,11 @@ def _mark_of_tensor(value: Any) -> Any:
     strides = tuple(value.stride()) if is_strided else None
     has_hooks = private_names.has_hooks(value)
     return str(value.dtype), tuple(value.shape), strides, value.grad_fn is None, has_hooks
+
+
+def is_record(value: Any) -> bool:
+    """True for an item of a structured array of NumPy, which can change."""
+    return is_number(value) and value.dtype.names is not None
 
 
 def is_count(value: Any) -> bool:

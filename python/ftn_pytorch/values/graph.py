@@ -21,7 +21,18 @@ from typing import Any, NamedTuple
 from ..system import private_names
 from . import loaded, settings, user_objects
 from .code_names import codes_in, names_in
-from .contents import DEFAULT, IN, fields_in, has_fields_alone, is_aside, items_in, keeps_state, mark_of, memory_of
+from .contents import (
+    DEFAULT,
+    IN,
+    fields_in,
+    has_fields_alone,
+    is_aside,
+    is_record,
+    items_in,
+    keeps_state,
+    mark_of,
+    memory_of,
+)
 from .kinds import ATOMS, Kind, is_of_kit, kind_of
 from .walk import EMPTY, WRAPPED, content, fields_of
 
@@ -257,7 +268,7 @@ class Graph:
             known.ways += 1
             known.is_hidden = False
             return known
-        kind = kind or kind_of(value)
+        kind = kind or (Kind.UNKNOWN if is_record(value) else kind_of(value))
         if kind is Kind.CONSTANT and not fields_of(value):
             return None
         if kind is Kind.INSTALLED and not isinstance(value, (FunctionType, BuiltinMethodType, MethodWrapperType)):
@@ -361,7 +372,7 @@ def _parts_of_code(value: Any, kind: Kind) -> Iterator[tuple[str, Any]]:
     elif isinstance(value, functools.partial):
         yield ".func", value.func
         yield from ((f"/{number}", each) for number, each in enumerate(value.args))
-        yield from ((f".{name}", each) for name, each in value.keywords.items())
+        yield ".keywords", value.keywords
     elif isinstance(value, (BuiltinMethodType, MethodWrapperType)):
         if not isinstance(value.__self__, (ModuleType, type, type(None))):
             yield ".__self__", value.__self__
