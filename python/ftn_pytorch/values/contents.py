@@ -7,11 +7,8 @@ Nothing here calls code of a user, but for pickles of what is made in C, which a
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import io
 import itertools
-import pickle
-import random
 import threading
 from collections import OrderedDict, deque
 from collections.abc import Iterable
@@ -20,7 +17,7 @@ from types import FunctionType, GeneratorType, GetSetDescriptorType, MemberDescr
 from typing import Any
 
 from ..system import private_names
-from . import is_number, loaded, python_types, user_objects
+from . import is_number, loaded, user_objects
 from .kinds import ATOMS, Kind, base_of, kind_of, of_module
 from .walk import CACHED, CLASS_ONLY, EMPTY, content, dict_of_class, fields_of, fields_of_modules, slots_of
 
@@ -45,8 +42,8 @@ def keeps_state(kind: type) -> bool:
     """True for a class whose objects have a state: such methods, or those of random generators."""
     if keeps_by_class(kind):
         return True
-    if issubclass(kind, random.Random):
-        return not issubclass(kind, random.SystemRandom)
+    if issubclass(kind, of_module("random", "Random")):
+        return not issubclass(kind, of_module("random", "SystemRandom"))
     numpy, torch = loaded("numpy"), loaded("torch")
     if torch is not None and issubclass(kind, torch.Generator):
         return True
@@ -83,7 +80,10 @@ def fields_in(value: Any, kind: Kind) -> dict[Any, Any]:
     if kind is Kind.OPTIMIZER:
         hooks = set(map(id, private_names.hooks_of(value)))
         known = ("state", "param_groups")
-        return {name: each for name, each in vars(value).items() if name not in known and id(each) not in hooks}
+        # of its own optimizers torch makes notes in others
+        own = "_" if type(value).__module__.startswith("torch.") else "__"
+        fields = {name: each for name, each in vars(value).items() if name not in known and not name.startswith(own)}
+        return {name: each for name, each in fields.items() if id(each) not in hooks}
     if kind is Kind.INSTALLED:
         return {}
     if kind is Kind.CONSTANT:
@@ -258,6 +258,12 @@ def is_count(value: Any) -> bool:
 
 
 def _mark_of_unknown(value: Any) -> Any:
+    # Few scripts need these, and each rank would look for them at its start.
+    import hashlib
+    import pickle
+
+    from . import python_types
+
     if type(value) is bytearray:
         return bytes(value)
     if type(value) in python_types.BUFFERS.values():
