@@ -84,10 +84,10 @@ def fields_in(value: Any, kind: Kind) -> dict[Any, Any]:
         own = "_" if type(value).__module__.startswith("torch.") else "__"
         fields = {name: each for name, each in vars(value).items() if name not in known and not name.startswith(own)}
         return {name: each for name, each in fields.items() if id(each) not in hooks}
-    if kind is Kind.INSTALLED:
-        return {}
-    if kind is Kind.CONSTANT:
-        return {name: each for name, each in fields_of(value).items() if not name.startswith("_")}
+    if kind in (Kind.INSTALLED, Kind.CONSTANT):
+        # of functions that a package has made of the user's, and of members of Enum
+        held = fields_of(value) if kind is Kind.CONSTANT or isinstance(value, FunctionType) else {}
+        return {name: each for name, each in held.items() if name == "_value_" or not name.startswith("_")}
     return {**slots_of(value), **(vars(value) if isinstance(value, threading.local) else fields_of(value))}
 
 
@@ -139,7 +139,7 @@ def put(value: Any, kind: Kind, key: Any, new: Any) -> None:
         type.__setattr__(value, key, new)
     elif kind is Kind.MODULE and key in private_names.tables_of(value)[1]:
         private_names.tables_of(value)[1][key] = new
-    elif kind in (Kind.FUNCTION, Kind.MODULE, Kind.OPTIMIZER) or isinstance(value, threading.local):
+    elif kind in (Kind.FUNCTION, Kind.INSTALLED, Kind.MODULE, Kind.OPTIMIZER) or isinstance(value, threading.local):
         vars(value)[key] = new
     else:
         user_objects.set_field(value, key, new)

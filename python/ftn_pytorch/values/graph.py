@@ -362,6 +362,8 @@ def _shown(key: Any, number: int) -> str:
     """A key in a path: no two keys of a dict are shown alike."""
     if type(key) is str:
         return key if _PLAIN_KEY.fullmatch(key) else repr(key)
+    if type(key) is int and abs(key) >> 32:  # the identity of something, or of a thread
+        return f"({number})"
     return repr(key) if type(key) in (int, float, bool, bytes, type(None)) else f"({number})"
 
 
