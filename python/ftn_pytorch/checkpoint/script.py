@@ -21,10 +21,10 @@ from ..errors import FtnPytorchError
 from ..ranks.communicator import Communicator
 from ..script.conventions import PREFIX, SHARED, STATE, TRANSIENT
 from ..system import files, log, process
-from ..values import contents, graph
+from ..values import contents
 from ..values.encoding import Unstorable, find_imported_type, found_in
 from ..values.graph import CODE, Graph
-from ..values.kinds import kind_of
+from ..values.kinds import Kind, kind_of
 from . import background_runs, file, shared, together
 from .base import COMPARED, LEFT_OUT, NOT_UNDERSTOOD, SHARED_KEY, Checkpoint, Saved, is_of, missing, not_understood
 from .capture import Collector
@@ -202,8 +202,8 @@ class ScriptCheckpoint(shared.RanksCheckpoint):
     def _lines_with(self, name: str) -> list[str]:
         """Lines of functions that mention a name: ``model.py:12 (n += 1)``."""
         found = []
-        for space in graph.spaces(self._first or Graph(dict(self._namespace))):
-            file = space.get("__file__") or ""
+        nodes = (self._first or Graph(dict(self._namespace))).nodes.values()
+        for file in [each.value.get("__file__") or "" for each in nodes if each.kind is Kind.NAMESPACE]:
             with contextlib.suppress(OSError, ValueError), open(file, encoding="utf-8") as stream:
                 for number, line in enumerate(stream, 1):
                     if re.search(rf"\b{name}\b", line) and re.match(r"\s|def |async def ", line):

@@ -396,8 +396,3 @@ def _parts_of_code(value: Any, kind: Kind) -> Iterator[tuple[str, Any]]:
 def items_of(node: Node) -> list[Any] | None:
     """The items of a node; names of modules are fields."""
     return None if node.kind is Kind.NAMESPACE else items_in(node.value)
-
-
-def spaces(graph: Graph) -> Iterator[Mapping[str, Any]]:
-    """The names of the script and of the user's own modules."""
-    return (node.value for node in graph.nodes.values() if node.kind is Kind.NAMESPACE)
