@@ -203,11 +203,11 @@ class ScriptCheckpoint(shared.RanksCheckpoint):
         """Lines of functions that mention a name: ``model.py:12 (n += 1)``."""
         found = []
         nodes = (self._first or Graph(dict(self._namespace))).nodes.values()
-        for file in [each.value.get("__file__") or "" for each in nodes if each.kind is Kind.NAMESPACE]:
-            with contextlib.suppress(OSError, ValueError), open(file, encoding="utf-8") as stream:
+        for source in [each.value.get("__file__") or "" for each in nodes if each.kind is Kind.NAMESPACE]:
+            with contextlib.suppress(OSError, ValueError), open(source, encoding="utf-8") as stream:
                 for number, line in enumerate(stream, 1):
                     if re.search(rf"\b{name}\b", line) and re.match(r"\s|def |async def ", line):
-                        found.append(f"{file}:{number} ({line.strip()})")
+                        found.append(f"{source}:{number} ({line.strip()})")
         return found
 
     def _label(self) -> str:
