@@ -25,16 +25,19 @@ def require_whole(optimizer: Any, path: str) -> None:
                 f"{path} has the state of a parameter of shape {tuple(each.shape)} that none of its groups has any "
                 "more (del optimizer.state[parameter] removes it)"
             )
-    for misfit in misfits_of(optimizer, optimizer.state_dict(), path):
+    state = optimizer.state_dict()
+    for misfit in misfits_of(optimizer, state["param_groups"], state, path):
         raise Unstorable(misfit)
 
 
-def misfits_of(live: Any, state: Mapping[str, Any], path: str) -> Iterator[str]:
-    """Why a state is not one of this optimizer. Those that torch does not bring know themselves what they take."""
-    here, there = ([len(group["params"]) for group in each] for each in (live.param_groups, state["param_groups"]))
+def misfits_of(live: Any, groups: Any, state: Mapping[str, Any], path: str) -> Iterator[str]:
+    """Why a state is not one of this optimizer, which has these groups then. Those that torch does not bring know
+    themselves what they take."""
+    every = (live.param_groups, groups, state["param_groups"])
+    now, here, there = ([len(each["params"]) for each in one] for one in every)
     if here != there:
         yield f"{path} has groups of {there} parameters in the file and of {here} here"
-    elif type(live).__module__.startswith("torch.optim"):
+    elif now == there and type(live).__module__.startswith("torch.optim"):
         pairs = list(zip(live.param_groups, state["param_groups"]))
         twins = [_different(ours["params"], theirs["params"], state["state"]) for ours, theirs in pairs]
         try:
