@@ -110,7 +110,7 @@ contains
          call expect_status(stat, FTN_PYTORCH_ERR_CORRUPT, "the file of one rank is damaged", errmsg)
          if (rank == 0) call expect_text(errmsg, "rank 1 cannot read its part", "who cannot go on")
          call expect(steps_done() == 0, "nothing was changed")
-         call model%call("grow", [torch_in(rank == 1)])
+         call model%load(script("shared.py"), [torch_in("grown", rank == 1)], communicator=MPI_COMM_WORLD)
          call model%restore(parts, fallback=.true., stat=stat, errmsg=errmsg)
          call expect_status(stat, FTN_PYTORCH_ERR_FORMAT, "the network of one rank does not fit", errmsg)
          if (rank == 0) call expect_text(errmsg, "rank 1 has restored nothing, but this one has", "who")

@@ -193,6 +193,7 @@ def test_a_rank_with_more_than_random_states_writes_a_file_of_its_own(tmp_path, 
         # from now on, another one has what needs a file, and all are on one node
         on(["a"] * 5)
         next = load(buffers=[1], name="next.py")
+        next._module.train(1)
         next.checkpoint(FOLDER + "/next%r", 1, 1)
         next.checkpoint(FOLDER + "/next%r", 1, 2)
         end([written, about, same, files("next"), told])

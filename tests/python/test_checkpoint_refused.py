@@ -15,6 +15,7 @@ from ftn_pytorch.checkpoint import Checkpoint, archive, file
 from ftn_pytorch.checkpoint.capture import Collector
 from ftn_pytorch.system import process
 from ftn_pytorch.values.encoding import Unstorable, decode
+from ftn_pytorch.values.graph import Graph
 
 Sample = collections.namedtuple("Sample", "x y")
 
@@ -22,8 +23,9 @@ Sample = collections.namedtuple("Sample", "x y")
 # ---- what cannot be kept
 
 
-LOOP = []
-LOOP.append(LOOP)
+DEEP = []
+for _ in range(100_000):
+    DEEP = [DEEP]
 
 
 @pytest.mark.parametrize(
@@ -32,7 +34,7 @@ LOOP.append(LOOP)
         ({"a": [iter([])]}, "values/a/0 is of type"),
         ({"a": np.array([None])}, "values/a is a NumPy array of object"),
         ({"a": torch.zeros(1, device="meta")}, "meta"),
-        ({"a": LOOP}, "contains itself"),
+        ({"a": DEEP}, "nested too deeply"),
         ({"a": {torch.nn.Linear(1, 1)}}, "values/a/0 is of type torch.nn.modules.linear.Linear"),
         ({"a": torch.masked.masked_tensor(torch.ones(1), torch.tensor([True]))}, "behaviour of its own"),
     ],
@@ -291,15 +293,15 @@ def test_a_state_that_is_not_understood_is_refused(tmp_path, fails):
 
 
 def test_a_later_format_is_told_with_both_numbers(tmp_path, fails, monkeypatch):
-    monkeypatch.setattr(file, "FORMAT", 3)
+    monkeypatch.setattr(file, "FORMAT", 4)
     path = Checkpoint(values={}).save(str(tmp_path / "state"))
     monkeypatch.undo()
-    with fails("FORMAT", "has format 3", "reads format 2"):
+    with fails("FORMAT", "has format 4", "reads format 3"):
         Checkpoint(values={}).restore(path)
 
 
 def test_decoding_makes_no_objects():
-    encoder = Collector()
+    encoder = Collector(Graph({}))
     tree = encoder.encode(net(1, 1), "net")
     with pytest.raises((KeyError, Unstorable)):
         decode(tree, encoder.arrays, lambda name: None)

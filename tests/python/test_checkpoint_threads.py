@@ -11,6 +11,7 @@ import torch
 import ftn_pytorch
 from ftn_pytorch.checkpoint import Checkpoint, archive, capture
 from ftn_pytorch.system import fair_lock, process
+from ftn_pytorch.values.graph import Graph
 
 
 def in_threads(count, work):
@@ -111,7 +112,7 @@ def test_what_is_written_was_copied_before(tmp_path, monkeypatch):
 def test_tied_weights_are_copied_and_written_once(tmp_path):
     one, two = torch.nn.Linear(300, 300, bias=False), torch.nn.Linear(300, 300, bias=False)
     two.weight = one.weight
-    collector = capture.Collector()
+    collector = capture.Collector(Graph({}))
     collector.encode([one, two], "nets")
     first, second = collector.arrays.values()
     assert first is second is not one.weight

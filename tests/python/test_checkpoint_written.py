@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
 """What code of a script writes to and no checkpoint can keep: named by the script. What is refused, the corpus has."""
 
+import decimal
 import gc
+import math
 import sys
 
 import pytest
@@ -10,7 +12,9 @@ from promises.scripts import corpus
 
 import program
 from ftn_pytorch.checkpoint import Checkpoint
-from ftn_pytorch.checkpoint.writes import Analysis
+from ftn_pytorch.system import process
+
+KEPT = "import torch as t\nkept = t.zeros(1)\n"
 
 
 def kept(runner, place):
@@ -38,7 +42,7 @@ def test_a_script_names_what_a_restart_may_lose(name, transient, load, write, tm
     with fails("RESULT_TYPE", "cannot be written", *script.says["restarted"], "ftn_pytorch_transient"):
         program.save(runner, place)
     assert not (tmp_path / "state").exists()
-    runner = load(f"ftn_pytorch_transient = [{transient!r}]\nkept = []\n" + text_of_file(script))
+    runner = load(f"ftn_pytorch_transient = [{transient!r}]\n{KEPT}" + text_of_file(script))
     program.call(runner, "step")
     found = kept(runner, place)
     assert "kept" in found and transient not in found
@@ -53,7 +57,7 @@ def test_a_script_names_what_a_restart_may_lose(name, transient, load, write, tm
 )
 def test_a_wrong_list_of_what_is_transient_is_told(text, piece, load, tmp_path, fails):
     with fails("SCRIPT", piece):
-        program.save(load(text + "kept = []\n"), str(tmp_path / "state"))
+        program.save(load(text), str(tmp_path / "state"))
 
 
 # name: (script, what is kept of it beside "kept")
@@ -65,14 +69,11 @@ HARMLESS = {
     "rows of CSV": "import csv, os\nrows = csv.writer(open(os.devnull, 'w'))\ndef step(): rows.writerow([1])\n",
     "field of an object": "import logging\nclass A:\n    def go(self): self.log = logging.getLogger('x')\n"
     "A.log = None\ndef step(): A().go()\n",
-    "settings of a package": "import torch, os\ndef step():\n    torch.backends.cudnn.benchmark = False\n"
-    "    os.environ['FTN_TEST_X'] = '1'\n",
     "module that is imported late": "json = None\ndef step():\n    global json\n    import json\n",
     "registry": "HANDLERS = {}\ndef handles(f):\n    HANDLERS[f.__name__] = f\n    return f\n"
     "@handles\ndef step(): pass\n",
-    "constants": "import torch\nMEAN, TABLE, rate = torch.ones(2), {'a': [1]}, 0.1\n"
-    "def step():\n    copy = MEAN.clone()\n    copy += 1\n    table = dict(TABLE)\n    table['a'] = 2\n"
-    "    return MEAN * rate\n",
+    "constants": "TABLE, rate = {'a': [1]}, 0.1\n"
+    "def step():\n    table = dict(TABLE)\n    table['a'] = 2\n    return rate\n",
     "loader that is iterated": "import torch\nloader = torch.utils.data.DataLoader([1.0, 2.0])\n"
     "def step(): return [x for x in loader]\n",
     "made by setup": "import torch\ndevice = None\ndef ftn_pytorch_setup():\n    global device, act\n"
@@ -83,41 +84,31 @@ HARMLESS = {
 
 @pytest.mark.parametrize("shape", HARMLESS)
 def test_what_is_harmless_or_only_read_is_neither_refused_nor_kept(shape, load, tmp_path):
-    runner = load("kept = []\n" + HARMLESS[shape])
+    runner = load(KEPT + HARMLESS[shape])
     program.call(runner, "step")
     assert kept(runner, str(tmp_path / "state")) - {"device"} == {"kept"}
 
 
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("import os\ndef step(): os.environ['FTN_TEST_X'] = '1'\n", "os.environ"),
+        ("import decimal\ndef step(): decimal.getcontext().prec += 1\n", "the precision of decimal"),
+        ("import math\ndef step(): math.count = 3\n", "math.count"),
+    ],
+)
+def test_settings_that_a_call_has_changed_are_told(text, name, load, tmp_path, monkeypatch):
+    monkeypatch.delenv("FTN_TEST_X", raising=False)
+    runner = load(KEPT + text)
+    with decimal.localcontext():
+        program.call(runner, "step")
+        with pytest.warns(process.FtnPytorchWarning, match=f"{name} is a setting of the process or of a package"):
+            program.save(runner, str(tmp_path / "state"))
+    vars(math).pop("count", None)
+
+
 def test_a_list_that_is_read_through_another_name_stays_a_constant(load, tmp_path):
     text = "LEVELS, HISTORY = [1], []\ndef take(x): return sum(x)\ndef step(): HISTORY.append(take(LEVELS))\n"
-    assert kept(load(text), str(tmp_path / "state")) == {"HISTORY"}
-
-
-WALKER = """
-class Node: pass
-tree = Node()
-{fields}
-def visit(node, found):
-    if node is None:
-        return
-{calls}
-    node.mark.append(found)
-def step(): visit(tree, 1)
-"""
-
-
-@pytest.mark.parametrize("count", [2, 14])
-def test_a_function_that_goes_down_a_tree_by_itself(count, load, write, tmp_path):
-    """Each way through its fields is another one, five steps deep: fourteen fields have half a million."""
-    names = [f"part{number}" for number in range(count)]
-    fields = "\n".join(f"tree.{name} = None" for name in names) + "\ntree.mark = []"
-    calls = "\n".join(f"    visit(node.{name}, found)" for name in names)
-    text = WALKER.format(fields=fields, calls=calls)
-    analysis = Analysis({write("walker.py", text): text})
-    assert 20 < sum(map(len, analysis.events.values())) < 10_000
     runner = load(text)
-    runner.find("step")()
-    runner.checkpoint(str(tmp_path / "run"), 1, 1)
-    again = load(text)
-    again.restore(str(tmp_path / "run"))
-    assert vars(again._module)["tree"].mark == [1]
+    program.call(runner, "step")
+    assert kept(runner, str(tmp_path / "state")) == {"HISTORY"}

@@ -55,13 +55,13 @@ def two(mpi, load, monkeypatch):
 def test_the_file_of_rank_0_holds_what_is_shared(two, tmp_path):
     (_, second), failures = two(SCRIPT, tmp_path)
     assert failures == [None, None]
-    assert objects_of(tmp_path / "rank0") == ["buffer", "net", "optimizer"]
+    assert objects_of(tmp_path / "rank0") == ["buffer/0", "net", "optimizer"]
     # An optimizer that is not shared may train a network that is: nothing is lost
-    assert objects_of(tmp_path / "rank1") == ["buffer", "optimizer"]
+    assert objects_of(tmp_path / "rank1") == ["buffer/0", "optimizer"]
     assert Checkpoint.read(str(tmp_path / "rank1"))["shared"] == ["net"]
     second.checkpoint(f"{tmp_path}/one", 3, 1)
     second.save(f"{tmp_path}/file%r.ckpt")
-    assert objects_of(tmp_path / "one") == objects_of(tmp_path / "file1.ckpt") == ["buffer", "net", "optimizer"]
+    assert objects_of(tmp_path / "one") == objects_of(tmp_path / "file1.ckpt") == ["buffer/0", "net", "optimizer"]
 
 
 def test_ranks_wait_for_each_other_without_the_lock(two, tmp_path):
@@ -77,7 +77,7 @@ def test_without_a_communicator_a_rank_holds_all(load, tmp_path, monkeypatch):
     monkeypatch.setenv("PMI_SIZE", "2")
     monkeypatch.setenv("PMI_RANK", "1")
     load(SCRIPT).checkpoint(f"{tmp_path}/rank%r", 3, 1)
-    assert objects_of(tmp_path / "rank1") == ["buffer", "net", "optimizer"]
+    assert objects_of(tmp_path / "rank1") == ["buffer/0", "net", "optimizer"]
 
 
 def test_a_part_is_no_whole(two, load, tmp_path, fails, monkeypatch):

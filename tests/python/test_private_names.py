@@ -182,6 +182,7 @@ def test_each_name_either_says_so_or_has_a_substitute():
     assert set(NAMES) - set(NEEDS) == {
         "_ANY_SIZE",
         "_METADATA",
+        "_PASSING",
         "_SCRIPT_FUNCTION",
         "_LOAD_HOOKS",
         "_LOAD_OWN",

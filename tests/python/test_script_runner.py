@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Scripts: options, set-up, hooks, saving and restoring."""
 
+import random
+
 import pytest
 
 import program
@@ -157,12 +159,12 @@ def test_restore_reads_what_save_wrote(load, tmp_path):
     assert increase() == 3
 
 
-def test_missing_hooks_of_save_and_restore_are_told(load, fails):
-    runner = load(EMPTY)
-    with fails("HOOK", "no function ftn_pytorch_save"):
-        program.save(runner, "state")
-    with fails("HOOK", "no function ftn_pytorch_restore"):
-        program.restore(runner, "state")
+def test_a_script_without_state_and_hooks_has_random_states(load, tmp_path):
+    runner, place = load(EMPTY), str(tmp_path / "state")
+    program.save(runner, place)
+    expected = random.random()
+    program.restore(runner, place)
+    assert random.random() == expected
 
 
 def test_save_that_takes_no_file_is_told(load, fails):

@@ -5,30 +5,32 @@ from __future__ import annotations
 
 import functools
 import os
-import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from ..errors import FtnPytorchError, report
 from ..ranks import own_rank
 from ..system import fair_lock, launcher, process, trial
-from ..values import is_tensor, random_states, user_objects
-from ..values.encoding import Unstorable, decode, find_imported_type
+from ..values import is_tensor, random_states
+from ..values.encoding import TAG, Unstorable, decode, find_imported_type
+from ..values.graph import Graph
 from . import archive, content, file, folder, resumption
 from .capture import Collector
-from .changes import Changes
+from .comparing import TO
 from .content import NOT_UNDERSTOOD, not_understood, told
 from .description import RANK_OF_JOB, describe
 from .restoring import Rebind, Restorer, plain
 
 # In the description of a file: fields of objects that were not kept. Files of before, which held less, lack it.
-_LEFT_OUT = "left_out"
-# In the description of a file: it holds what code of the script writes to. Files of before held less.
-_WRITTEN = "keeps_written"
+LEFT_OUT = "left_out"
+# In the description of a file: it holds what is another than right after the load, and no more.
+COMPARED = "compared"
 # Names of objects that are the same on all ranks, of which only the file of rank 0 holds the states.
 SHARED_KEY = "shared"
 _FALLS_BACK = ("CORRUPT", "FORMAT", "FILE")
 
+Saved = Mapping[str, tuple[Any, Mapping[str, Any]]]
+"""Trees by name, with the arrays of the file that each is of."""
 Encoded = tuple[Collector, dict[str, Any], dict[str, Any]]
 """What made the trees, the state as trees, and the arrays in it."""
 
@@ -66,9 +68,6 @@ class Checkpoint:
                     "ARGUMENT", f"{name} is of type {kind}, which cannot be restored in place: keep it in a dict"
                 )
         self._session = folder.Session()
-        # What keeps an object in a field, such as a number of a network, is written to by the code around it.
-        self._maker = sys._getframe(1).f_globals
-        self._changes: Changes | None = None
 
     def of(self, objects: Mapping[str, Any]) -> Checkpoint:
         """The same for other objects; folders that this one has locked stay its own."""
@@ -138,7 +137,9 @@ class Checkpoint:
         if state is None:
             return about
         try:
-            return {**about, **decode(plain(state), arrays, find_imported_type)}
+            found = decode(plain(state), arrays, find_imported_type)
+            objects = {name.removesuffix(TO): each for name, each in found["objects"].items() if name.endswith(TO)}
+            return {**about, **found, "objects": {**found["objects"], **objects}}
         except NOT_UNDERSTOOD as failure:
             raise FtnPytorchError("FORMAT", f"{place} cannot be read: {told(failure)}") from failure
 
@@ -156,22 +157,16 @@ class Checkpoint:
         """Objects and values by name; ``saved`` names those that a file holds."""
         return self._collect()
 
-    def _is_place(self, name: str) -> bool:
-        """True for a path that is no name, to what may have a name as well."""
-        return False
-
     def _transient(self) -> frozenset[str]:
         """Paths of what a restart may lose."""
         return frozenset()
 
-    def _known_changes(self) -> Changes | None:
-        """What the code writes to that made this one, None if that is no code of the user."""
-        if self._changes is None and user_objects.is_own_module(self._maker.get("__name__", "")):
-            self._changes = Changes(self._maker)
-        return self._changes
+    def _collector(self, copies: bool = True) -> Collector:
+        return Collector(Graph(dict(self._collect())), copies=copies)
 
-    def _collector(self) -> Collector:
-        return Collector(changes=self._known_changes())
+    def _trees(self, encoder: Collector) -> dict[str, Any]:
+        """What a file holds, by name."""
+        return {name: encoder.encode(value, name) for name, value in self._collect().items()}
 
     def _advice(self, failure: Unstorable) -> str:
         """What to do about what cannot be kept."""
@@ -185,8 +180,7 @@ class Checkpoint:
         return find_imported_type(name)
 
     def _write(self, path: str, step: int | None) -> None:
-        encoded = self._encoded(path, self._collector())
-        file.write(path, *self._content_of(step, encoded), read=self._check)
+        file.write(path, *self._content_of(step, self._encoded(path)), read=self._check)
 
     def _check(self, path: str) -> None:
         """Read a file that was just written."""
@@ -204,23 +198,13 @@ class Checkpoint:
             text, others = resumption.entries(encoder, state, arrays)
         return about, lambda stream: archive.write(stream, text, arrays, others, parts)
 
-    def _encoded(self, path: str, encoder: Collector) -> Encoded:
-        """The state as trees, and the arrays in it."""
-        named = self._collect()
-        of_first: set[str] = set()
+    def _encoded(self, path: str, copies: bool = True) -> Encoded:
+        """The state as trees, and the arrays in it. ``copies``: nothing changes them before they are written."""
+        encoder = self._collector(copies)
         try:
-            objects = {}
-            for name, value in named.items():
-                if self._is_place(name) and encoder.has_met(value):
-                    encoder.left_out[name] = "kept by another name"
-                    continue
-                before = len(encoder.arrays)
-                objects[name] = encoder.encode(value, name)
-                if name in self._left_to_first:
-                    # Encoded all the same: it counts as kept in what is checked.
-                    of_first.update(list(encoder.arrays)[before:])
+            objects = self._trees(encoder)
             state = {
-                "objects": {name: tree for name, tree in objects.items() if name not in self._left_to_first},
+                "objects": {name: tree for name, tree in objects.items() if not is_of(name, self._left_to_first)},
                 "config": encoder.encode(_on_host(self.config or {}), "config"),
                 "random": encoder.encode(random_states.capture(), "random"),
             }
@@ -230,10 +214,13 @@ class Checkpoint:
                 "RESULT_TYPE",
                 f"{path} cannot be written: {failure}, {self._advice(failure)}",
             ) from failure
-        return encoder, state, {name: array for name, array in encoder.arrays.items() if name not in of_first}
+        if not self._left_to_first:
+            return encoder, state, encoder.arrays
+        # What is left to rank 0 was encoded all the same: it counts as kept in what is checked.
+        return encoder, state, {name: encoder.arrays[name] for name in dict.fromkeys(arrays_in(state))}
 
     def _about(self, step: int | None, kind: str, encoder: Collector) -> dict[str, Any]:
-        about = {**describe(step, kind), _LEFT_OUT: sorted(encoder.left_out), _WRITTEN: True}
+        about = {**describe(step, kind), LEFT_OUT: sorted(encoder.left_out)}
         if self._shared:
             about[SHARED_KEY] = sorted(self._shared)
         return about
@@ -269,30 +256,15 @@ class Checkpoint:
             raise FtnPytorchError(
                 "FORMAT", f"{path} was written by ftn_pytorch_save of a script, which is needed to read it"
             )
-        restorer = Restorer(arrays, self._find_type)
+        restorer = self._restorer(about, arrays)
         try:
             of_first = () if first is None else about.get(SHARED_KEY) or ()
-            elsewhere = {name: first[1]["objects"][name] for name in of_first}
-            saved = {**state["objects"], **elsewhere}
-            live = self._live(saved)
-            if only is not None:
-                live, saved = ({name: all_[name] for name in all_ if name in only} for all_ in (live, saved))
-            for name in sorted((set(live) | set(saved)) - self._transient()):
-                if name not in saved and name in (about.get(_LEFT_OUT) or ()):
-                    continue
-                if name not in saved and _WRITTEN not in about:
-                    process.warn(f"{path} is of an earlier version, which did not keep {name}: it stays as it is")
-                elif name not in saved:
-                    is_of_first = name in (about.get(SHARED_KEY) or ())
-                    advice = ", which that of rank 0 has: load with communicator=" if is_of_first else ""
-                    restorer.misfits.append(f"the file has no {name!r}{advice}")
-                elif name not in live and self._rebinder(name) is None:
-                    advice = ": create it before restore" if name.startswith("torch_") else ""
-                    restorer.misfits.append(f"there is no {name!r} here{advice}")
-                else:
-                    restorer.arrays = first[2] if name in elsewhere else arrays
-                    restorer.add(live.get(name), saved[name], name, self._rebinder(name))
-            restorer.arrays = arrays
+            saved = {name: (tree, arrays) for name, tree in state["objects"].items() if not is_of(name, of_first)}
+            if of_first:
+                elsewhere = {name: tree for name, tree in first[1]["objects"].items() if is_of(name, of_first)}
+                saved.update({name: (tree, first[2]) for name, tree in elsewhere.items()})
+            self._add_all(restorer, about, saved, only)
+            restorer.use(arrays)
             saved_random = restorer.value_of(state["random"])
             config = dict(restorer.value_of(state["config"]))
         except NOT_UNDERSTOOD as failure:
@@ -315,6 +287,27 @@ class Checkpoint:
             self._warn_of_config(config, path)
             _warn_of_other_rank(about, path)
         return about.get("step")
+
+    def _restorer(self, about: Mapping[str, Any], arrays: Mapping[str, Any]) -> Restorer:
+        return Restorer(arrays, self._find_type)
+
+    def _add_all(self, restorer: Restorer, about: Mapping[str, Any], saved: Saved, only: frozenset[str] | None) -> None:
+        """Note what is to be done for all trees, and what does not fit."""
+        live = self._live(saved)
+        left = {*self._transient(), *(about.get(LEFT_OUT) or ())}
+        for name in dict.fromkeys((*saved, *live)):
+            if name in self._transient() or (only is not None and not is_of(name, only)):
+                continue
+            if name not in saved:
+                if name not in left:
+                    restorer.misfits.append(missing(name, about))
+            elif name not in live and self._rebinder(name) is None:
+                advice = ": create it before restore" if name.startswith("torch_") else ""
+                restorer.misfits.append(f"there is no {name!r} here{advice}")
+            else:
+                tree, arrays = saved[name]
+                restorer.use_of(arrays)
+                restorer.add(live.get(name), tree, name, self._rebinder(name))
 
     def _read_newest(
         self, entries: list[folder.Entry], place: str, fallback: bool, read: Callable[[folder.Entry], Any]
@@ -348,6 +341,25 @@ class Checkpoint:
                 f"{path} was written with another config: {', '.join(different)}. What the script derived from it "
                 "before the restart, such as a learning rate, is that of the file"
             )
+
+
+def missing(name: str, about: Mapping[str, Any]) -> str:
+    is_of_first = is_of(name, about.get(SHARED_KEY) or ())
+    advice = ", which that of rank 0 has: load with communicator=" if is_of_first else ""
+    return f"the file has no {name!r}{advice}"
+
+
+def is_of(path: str, names: Iterable[str]) -> bool:
+    """True for one of these names, and for what is in it."""
+    return any(path == name or path.startswith((f"{name}.", f"{name}/", f"{name} ")) for name in names)
+
+
+def arrays_in(tree: Any) -> Iterator[str]:
+    """Names of the arrays that trees refer to."""
+    for each in tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list) else ():
+        yield from arrays_in(each)
+    if isinstance(tree, dict) and TAG in tree and "at" in tree and isinstance(tree["at"], str):
+        yield tree["at"]
 
 
 def _refuse_other_rank(path: str) -> None:

@@ -3,162 +3,176 @@
 
 from __future__ import annotations
 
-import concurrent.futures
-import enum
+import functools
 import gc
-import io
-import logging
-import pathlib
-import re
-import threading
-import types
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from types import BuiltinMethodType, MethodType, MethodWrapperType, ModuleType
 from typing import Any
 
-from ..values import is_array, is_tensor, loaded, user_objects
-from ..values.encoding import CODE, CYCLE, INSTANCE, OBJECT, TAG, Encoder, FindType, Unstorable, find_imported_type
-from ..values.kinds import Kind, kind_of
-from . import optimizers
-from .changes import Changes
-from .module_fields import is_field, layers_of
-from .stateful import access_to, holds, holds_objects, is_module, is_namespace, is_optimizer, is_trainable, label_of
+from ..values import contents, is_tensor, loaded, random_states, user_objects
+from ..values.encoding import CODE, INSTALLED, INSTANCE, OBJECT, TAG, Encoder, FindType, Unstorable, find_imported_type
+from ..values.graph import Graph, Node
+from ..values.kinds import Kind
+from . import memory, optimizers
+from .stateful import access_to, is_module, is_optimizer, label_of
 
-# What a script makes of these comes back when it runs again.
-_STATELESS = (types.ModuleType, logging.Logger, pathlib.PurePath, re.Pattern, enum.Enum)
-_STATELESS_MODULES = ("__future__", type(threading.Lock()).__module__, "threading", "typing", "torch")
-_FIXED = (type(None), bool, int, float, complex, str, bytes, tuple, frozenset)
-# No number depends on them.
-_HARMLESS = (io.FileIO, io.BufferedIOBase, io.TextIOWrapper, concurrent.futures.Executor, threading.Thread)
-_HARMLESS_NAMES = ("_csv.writer", "csv.DictWriter", "torch.SummaryWriter", "tensorboardX.SummaryWriter")
+METHODS = (MethodType, BuiltinMethodType, MethodWrapperType)
 
 
 class Collector(Encoder):
     """The trees of live values. ``copies``: arrays are copied, so that nothing changes them before they are written.
 
-    ``changes``: what code of the script writes to, None where that is not known. ``written``: lines that write to what
-    is encoded, by its path. ``transient``: paths of what is left out. ``find_type``: finds classes and functions.
+    ``now``: what the names lead to. ``first``: what they led to right after the load; what is as it was then is not
+    told. None: all is told. ``transient``: paths of what is left out. ``find_type``: finds classes and functions.
     """
 
     def __init__(
         self,
+        now: Graph,
+        first: Graph | None = None,
         copies: bool = True,
-        changes: Changes | None = None,
-        written: Mapping[str, str] | None = None,
         transient: frozenset[str] = frozenset(),
         find_type: FindType = find_imported_type,
     ) -> None:
         super().__init__()
         self.left_out: dict[str, str] = {}
-        """Fields of objects that are not kept, and why."""
+        """What is not kept, and why."""
         self.lost: dict[str, str] = {}
-        """The same for those that may have had a state, which is worth a warning."""
+        """The same for what may have had a state, which is worth a warning."""
         self.trees: dict[str, Any] = {}
         """The states of optimizers, by their paths."""
+        self._now, self._first, self._transient, self._find_type = now, first, transient, find_type
         self._copies = copies
-        self._changes, self._written, self._transient = changes, written or {}, transient
-        self._find_type = find_type
-        self._is_written = False
-        self._is_made_anew = False
-        self._is_whole = False
         self._copied: dict[tuple, Any] = {}
         self._memory: set[int] = set()
         self._objects: dict[str, Any] = {}
-        self._met: dict[int, Any] = {}
-        self._takes_objects = True
-        self._open: list[int] = []
+        self._labels: dict[int, str] = {}
+        self._stands_for: dict[int, Node] = {}
+        """What was made after the load in place of another one."""
+        self._renewed: set[int] = set()
+        """What is told anew although it is the same object as after the load."""
+        self._shared_memory = memory.Shared(now, first)
+        self._is_within_state = self._is_replaced = False
+
+    def forget(self, arrays: set[str]) -> None:
+        """Of the arrays keep these only."""
+        for each in set(self.arrays) - arrays:
+            del self.arrays[each]
+
+    def whole(self, value: Any, path: str) -> Any:
+        """The tree of an object of the program."""
+        return self._object(value, access_to(value).get(), path)  # type: ignore[union-attr]
+
+    def storable(self, named: Mapping[str, Any]) -> dict[str, Any]:
+        """Trees of what can be kept among the names of a script of which nothing else is known."""
+        found = {}
+        for name, value in named.items():
+            is_code = isinstance(value, (ModuleType, type)) or callable(value) and access_to(value) is None
+            if name.startswith("__") or is_code or contents.is_aside(value):
+                continue
+            arrays = set(self.arrays)
+            try:
+                found[name] = self.encode(value, name)
+            except Unstorable:
+                self.left_out[name] = type_of(value)
+                self.forget(arrays)
+        return found
+
+    # ---- trees
 
     def encode(self, value: Any, path: str) -> Any:
-        self._is_written = bool(self._written.get(path))
+        """The tree of a value; Unstorable if there is something in it that is not known."""
         try:
-            return super().encode(value, path)
-        except Unstorable as failure:
-            failure.line = failure.line or self._written.get(path, "")
-            raise
-        finally:
-            self._is_written = False
-
-    def keeps(self, value: Any) -> bool:
-        """True for an object with a state that has been met, and for a tensor whose memory has."""
-        if is_tensor(value):
-            return _memory_of(value) in self._memory | {0}
-        return any(each is value for each in self._objects.values())
-
-    def optimizers(self) -> dict[str, Any]:
-        """Those that have been met, by their paths."""
-        return {path: self._objects[path] for path in self.trees}
-
-    def has_met(self, value: Any) -> bool:
-        """True for what can be changed in place and has been encoded already."""
-        return id(value) in self._met
-
-    def orphans(self) -> Iterator[str]:
-        """Tensors that an optimizer changes and that no kept object holds: what they are."""
-        for path, optimizer in self._objects.items():
-            if is_optimizer(optimizer):
-                tensors = [each for group in optimizer.param_groups for each in group["params"]]
-                lost = [each for each in tensors if not self.keeps(each)]
-                if lost:
-                    more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
-                    yield f"{path} trains {_described(lost[0])}{more}"
-
-    def _encode(self, value: Any, path: str) -> Any:
-        if type(value) not in _FIXED:
-            self._met[id(value)] = value
-        return super()._encode(value, path)
+            return self._encode(value, path)
+        except RecursionError:
+            raise Unstorable(f"{path} contains itself, or is nested too deeply") from None
 
     def encode_state(self, value: Any, path: str) -> Any:
         """The tree of what an object gave as its state, in which there are no more objects with a state."""
-        before = self._takes_objects, self._open, self._is_made_anew
-        self._takes_objects, self._open, self._is_made_anew = False, [], True
+        before, self._is_within_state = self._is_within_state, True
         try:
             return self._encode(value, path)
         finally:
-            self._takes_objects, self._open, self._is_made_anew = before
+            self._is_within_state = before
 
     def _values(self, values: Any, path: str) -> Any:
         # They are made anew when they are restored.
-        return self.encode_state(list(values), path)
-
-    def _items(self, values: Any, path: str) -> list:
-        return self._made_anew(super()._items, values, path)
-
-    def _pairs(self, value: Mapping, path: str) -> list:
-        return self._made_anew(super()._pairs, value, path)
-
-    def _mapping(self, value: Mapping, path: str) -> dict:
-        return self._made_anew(super()._mapping, value, path)
-
-    def _made_anew(self, encode: Any, value: Any, path: str) -> Any:
-        """The tree of a container, which may have other items when it is restored."""
-        before, self._is_made_anew = self._is_made_anew, True
+        before, self._is_replaced = self._is_replaced, True
+        if isinstance(values, (set, frozenset)) and list(type(values)(list(values))) != list(values):
+            self.lost[path] = "a set whose order tells what was taken out of it: its items, but not their order,"
         try:
-            return encode(value, path)
+            return super()._values(values, path)
         finally:
-            self._is_made_anew = before
+            self._is_replaced = before
+
+    def _known_as(self, value: Any) -> str | None:
+        if self._is_within_state or isinstance(value, (tuple, frozenset)):
+            return None
+        if id(value) in self._labels:
+            return self._labels[id(value)]
+        old = self._known(value)
+        if old is None or id(value) in self._renewed or old.is_closed or old.kind is Kind.CONSTANT:
+            return None
+        return self._first.name_of(old)  # type: ignore[union-attr]
+
+    def _known(self, value: Any) -> Node | None:
+        """What an object was right after the load, None for what was not there."""
+        return None if self._first is None else self._first.node_of(value)
+
+    def _label_of(self, value: Any) -> str | None:
+        node = None if self._is_within_state or isinstance(value, tuple) else self._now.node_of(value)
+        if node is None or node.ways < 2:
+            return None
+        self._labels[id(value)] = label = f"#{len(self._labels) + 1}"
+        return label
 
     def _other(self, value: Any, path: str) -> Any:
         access = access_to(value)
         if access is not None:
+            if (kind := random_states.kind_of_generator(value)) is not None and self._first is not None:
+                return {TAG: "generator", "type": kind, "state": self.encode_state(access.get(), path)}
+            if self._first is not None or self._is_within_state or self._is_replaced:
+                what = f"{path} is {type_of(value)}"
+                raise Unstorable(
+                    what if self._first is None or self._is_within_state else f"{what}, made after the load"
+                )
             if is_optimizer(value):
                 optimizers.require_groups(value, path)
-            if not self._takes_objects:
-                return None
             state = access.get()
             if is_optimizer(value):
                 optimizers.require_step(value, state, path)
             return self._object(value, state, path)
         if user_objects.is_plain(type(value)):
             return self._instance(value, path)
-        if self._is_written and user_objects.is_own_code(value):
+        if user_objects.is_own_code(value):
             return self._code(value, path)
-        if self._is_written and not self._is_made_anew and is_foreign(value):
-            before, self._is_whole = self._is_whole, True
-            try:
-                return {**self._instance(value, path), "foreign": True}
-            finally:
-                self._is_whole = before
+        return None if self._is_within_state else self._callable(value, path)
+
+    def _callable(self, value: Any, path: str) -> Any:
+        """The tree of a function of a package, of one with arguments given beforehand, and of a method."""
+        if isinstance(value, functools.partial) and type(value) is functools.partial:
+            given = {"args": self._items(list(value.args), path), "keywords": self._mapping(value.keywords, path)}
+            return {TAG: "partial", "func": self._encode(value.func, path), **given}
+        owner = getattr(value, "__self__", None)
+        if isinstance(value, METHODS) and not isinstance(owner, (ModuleType, type, type(None))):
+            name = value.__name__
+            if getattr(getattr(type(owner), name, None), "__get__", None) and getattr(owner, name, None) == value:
+                return {TAG: "method", "self": self._encode(owner, path), "name": name}
+            return None
+        known = {getattr(value, name, None) for name in ("__qualname__", "__name__")} & self._now.names
+        for module in (getattr(value, "__module__", None), *sorted(self._now.packages)) if callable(value) else ():
+            for label in (f"{module}:{name}" for name in known):
+                if find_imported_type(label) is value:
+                    return {TAG: INSTALLED, "name": label}
         return None
+
+    def _key(self, key: Any, path: str) -> Any:
+        """Numbers that are the identity of something are others in another process."""
+        node = self._now.nodes.get(key) if type(key) is int else None
+        if node is None or self._is_within_state:
+            return self._encode(key, path)
+        return {TAG: "identity", "of": self._encode(node.value, path)}
 
     def _code(self, value: Any, path: str) -> dict:
         name = user_objects.name_of(value)
@@ -169,115 +183,91 @@ class Collector(Encoder):
     def _factory(self, value: defaultdict, path: str) -> Any:
         name = super()._factory(value, path)
         factory: Any = value.default_factory
-        if name is not Ellipsis or not self._takes_objects:
+        if name is not Ellipsis or self._is_within_state:
             # What takes a state_dict has the class that it wants.
             return name
         if user_objects.is_own_code(factory) and self._find_type(user_objects.name_of(factory)) is factory:
             return user_objects.name_of(factory)
-        if self._is_made_anew:
-            raise Unstorable(f"{path} is a defaultdict whose function has no name (write def instead of lambda)")
-        return ""
+        if self._first is not None and self._first.node_of(value) is not None:
+            return ""
+        raise Unstorable(f"{path} is a defaultdict whose function has no name (write def instead of lambda)")
 
     def _object(self, value: Any, state: Any, path: str) -> dict:
-        if id(value) in self._open:
-            return {TAG: CYCLE}
-        self._open.append(id(value))
-        try:
-            self._objects[path] = value
-            tree = {TAG: OBJECT, "type": label_of(value), "state": self.encode_state(state, path)}
-            if is_optimizer(value):
-                self.trees[path] = tree["state"]
-            if is_module(value):
-                # state_dict does not tell, and dropout depends on it.
-                tree["training"] = {name: module.training for name, module in value.named_modules()}
-                for name, each in value.named_parameters():
-                    self._refuse_attributes(each, f"{path}.{name}")
-                tree["requires_grad"] = {name: each.requires_grad for name, each in value.named_parameters()}
-                tree["gradients"] = {
-                    name: self._tensor(each.grad, f"{path}/{name} (its gradient)")
-                    for name, each in value.named_parameters()
-                    if each.grad is not None
-                }
-            if is_module(value) or is_optimizer(value):
-                tree["fields"] = self._fields_of_layers(value, path)
-            return tree
-        finally:
-            self._open.pop()
+        self._objects[path] = value
+        tree = {TAG: OBJECT, "type": label_of(value), "state": self.encode_state(state, path)}
+        if is_optimizer(value):
+            self.trees[path] = tree["state"]
+        if is_module(value):
+            # state_dict does not tell, and dropout depends on it.
+            tree["training"] = {name: module.training for name, module in value.named_modules()}
+            for name, each in value.named_parameters():
+                self._refuse_attributes(each, f"{path}.{name}")
+            tree["requires_grad"] = {name: each.requires_grad for name, each in value.named_parameters()}
+            tree["gradients"] = {
+                name: self._tensor(each.grad, f"{path}/{name} (its gradient)")
+                for name, each in value.named_parameters()
+                if each.grad is not None
+            }
+        if self._first is None and (is_module(value) or is_optimizer(value)):
+            tree["fields"] = self._fields_of_layers(value, path)
+        return tree
 
     def _fields_of_layers(self, value: Any, path: str) -> dict[str, dict[str, Any]]:
-        """Fields of layers beside parameters and buffers, and of an optimizer, that code writes to."""
+        """Fields of layers of own classes that ``state_dict`` leaves out, as far as they can be kept."""
         found: dict[str, dict[str, Any]] = {}
-        for name, layer in layers_of(value):
-            for key, each in list(vars(layer).items()):
-                place = ".".join(filter(None, (path, name, key)))
-                if is_field(layer, key) and self._is_kept_field(layer, key, each):
-                    tree = self._field(key, each, place)
-                    if tree is not Ellipsis:
-                        found.setdefault(name, {})[key] = tree
+        for name, layer in value.named_modules() if is_module(value) else [("", value)]:
+            node = self._now.node_of(layer)
+            is_own = user_objects.is_own_module(type(layer).__module__)
+            for key, each in node.fields.items() if node is not None and is_own else ():
+                place, arrays = ".".join(filter(None, (path, name, key))), set(self.arrays)
+                try:
+                    found.setdefault(name, {})[key] = self._encode(each, place)
+                except Unstorable:
+                    self.left_out[place] = type_of(each)
+                    self.forget(arrays)
         return found
 
-    def _is_kept_field(self, layer: Any, name: str, value: Any) -> bool:
-        if self._changes is not None:
-            return bool(self._why(name, value)) or holds_objects(value) or holds(value, is_trainable)
-        return user_objects.is_own_module(type(layer).__module__) and not is_stateless(value)
-
-    def _why(self, name: str, value: Any) -> str:
-        return "" if self._changes is None else self._changes.why(value, self._changes.of_field(name))
-
     def _instance(self, value: Any, path: str) -> dict:
-        if id(value) in self._open:
-            return {TAG: CYCLE}
-        self._open.append(id(value))
-        try:
-            named = {}
-            for name, each in user_objects.fields(value).items():
-                if (tree := self._field(name, each, f"{path}.{name}")) is not Ellipsis:
-                    named[name] = tree
-            content = user_objects.content(value)
-            made = {TAG: INSTANCE, "type": user_objects.name_of(type(value)), "fields": named}
-            return made if content is None else {**made, "content": self._encode(content, path)}
-        finally:
-            self._open.pop()
-
-    def _field(self, name: str, value: Any, path: str) -> Any:
-        """The tree of a field, or Ellipsis if it is not kept and nothing is seen in it that would be lost."""
-        if path in self._transient:
-            self.left_out[path] = "transient"
-            return Ellipsis
-        line, arrays, before = self._why(name, value), len(self.arrays), self._is_written
-        if not (line or self._is_made_anew) and _is_of_machine(value):
-            self.left_out[path] = type_of(value)
-            return Ellipsis
-        self._is_written = bool(line) or self._is_whole
-        try:
-            return self._encode(value, path)
-        except Unstorable as failure:
-            is_lost = self._is_whole and not is_stateless(value)
-            if holds_state(value) or is_lost or (line and not is_harmless(value)):
-                failure.line = failure.line or line
-                raise
-            for array in list(self.arrays)[arrays:]:
-                del self.arrays[array]
-            (self.left_out if is_stateless(value) else self.lost)[path] = type_of(value)
-            return Ellipsis
-        finally:
-            self._is_written = before
+        if self._first is not None and self._find_type(user_objects.name_of(type(value))) is not type(value):
+            raise Unstorable(f"{path} is {type_of(value)}, and nothing finds this class by its name")
+        named = {}
+        for name, each in user_objects.fields(value).items():
+            place = f"{path}.{name}"
+            if place in self._transient or contents.is_aside(each):
+                self.left_out[place] = "transient" if place in self._transient else type_of(each)
+            else:
+                named[name] = self._encode(each, place)
+        content = user_objects.content(value)
+        made = {TAG: INSTANCE, "type": user_objects.name_of(type(value)), "fields": named}
+        return made if content is None else {**made, "content": self._tree(content, path)}
 
     def _tensor(self, value: Any, path: str) -> dict:
-        self._memory.add(_memory_of(value))
+        self._memory.add(contents.memory_of(value))
         self._refuse_attributes(value, path)
+        if not self._is_within_state and (told := self._shared_memory.told(value, path, self._put)) is not None:
+            return told
+        if not value.is_leaf and value.retains_grad:
+            raise Unstorable(f"{path} is a computed tensor that keeps its gradient")
+        if value.grad_fn is not None and not self._is_within_state and self._first_graph(value):
+            raise Unstorable(f"{path} is a tensor with the graph of how it was computed, which is lost. Detach it")
         tree = super()._tensor(value, path)
         if value.is_leaf and value.grad is not None:
             tree["gradient"] = self._tensor(value.grad, f"{path} (its gradient)")
         return tree
 
+    def _first_graph(self, value: Any) -> bool:
+        """True if a tensor has got its graph after the load."""
+        return self._first is None or self._first.node_of(value) is None
+
     def _refuse_attributes(self, tensor: Any, path: str) -> None:
-        """Attributes that a script gives to a tensor are not kept."""
-        for name, each in vars(tensor).items() if hasattr(tensor, "__dict__") else ():
-            if line := self._why(name, each):
-                failure = Unstorable(f"{path}.{name} is an attribute of a tensor")
-                failure.line = line
-                raise failure
+        """Attributes that a script gives to a tensor are not kept where the tensor is made anew."""
+        if self._first is None or self._first.node_of(tensor) is None:
+            for name in vars(tensor) if hasattr(tensor, "__dict__") else ():
+                raise Unstorable(f"{path}.{name} is an attribute of a tensor")
+
+    def _array(self, value: Any, path: str) -> dict:
+        told = None if self._is_within_state else self._shared_memory.told_of_array(value, path)
+        return super()._array(value, path) if told is None else told
 
     def _kept(self, array: Any) -> Any:
         if not self._copies:
@@ -292,58 +282,31 @@ class Collector(Encoder):
             self._copied[key] = array.to("cpu", copy=True)
         return self._copied[key]
 
+    # ---- what was met
 
-def holds_state(value: Any) -> bool:
-    """True if arrays or objects with a state are seen in a value, also where its class is not the user's own."""
+    def keeps(self, value: Any) -> bool:
+        """True for an object with a state that has been met, and for a tensor whose memory has."""
+        if is_tensor(value):
+            return contents.memory_of(value) in self._memory | {0}
+        return any(each is value for each in self._objects.values())
 
-    def is_state(each: Any) -> bool:
-        return is_tensor(each) or is_array(each) or access_to(each) is not None
+    def optimizers(self) -> dict[str, Any]:
+        """Those that have been met, by their paths."""
+        return {path: self._objects[path] for path in self.trees}
 
-    attributes = {} if is_stateless(value) else getattr(value, "__dict__", {})
-    return holds(value, is_state) or any(holds(each, is_state) for each in attributes.values())
-
-
-def is_stateless(value: Any) -> bool:
-    """True for functions, classes, modules and the like."""
-    known = is_harmless(value) or isinstance(value, _STATELESS) or type(value).__module__ in _STATELESS_MODULES
-    return known or callable(value)
-
-
-def is_harmless(value: Any) -> bool:
-    """True for loggers, open files, locks, progress bars, figures: no number depends on them."""
-    kind = type(value)
-    name = f"{kind.__module__.partition('.')[0]}.{kind.__name__}"
-    is_known = isinstance(value, _HARMLESS) or name in _HARMLESS_NAMES
-    return is_known or kind_of(value) is Kind.HARMLESS
-
-
-def is_foreign(value: Any) -> bool:
-    """True for an object of an installed package whose class is written in Python, so that its fields are all."""
-    kind = type(value)
-    if kind_of(value) is not Kind.OBJECT or user_objects.is_plain(kind) or is_namespace(value) or is_harmless(value):
-        return False
-    return access_to(value) is None and user_objects.has_fields_only(kind)
-
-
-def _is_of_machine(value: Any) -> bool:
-    """True for what a script is to find anew where it runs, if it does not write to it: devices, paths and the like."""
-    torch = loaded("torch")
-    kinds = (pathlib.PurePath, enum.Enum) if torch is None else (pathlib.PurePath, enum.Enum, torch.device, torch.dtype)
-    return isinstance(value, kinds)
+    def orphans(self) -> Iterator[str]:
+        """Tensors that an optimizer changes and that no kept object holds: what they are."""
+        for path, optimizer in self._objects.items():
+            if is_optimizer(optimizer):
+                tensors = [each for group in optimizer.param_groups for each in group["params"]]
+                lost = [each for each in tensors if not self.keeps(each)]
+                if lost:
+                    more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
+                    yield f"{path} trains {_described(lost[0])}{more}"
 
 
 def type_of(value: Any) -> str:
     return f"of type {type(value).__module__}.{type(value).__qualname__}".replace("builtins.", "")
-
-
-def _memory_of(tensor: Any) -> int:
-    """Where the memory of a tensor begins, 0 if it has none of its own."""
-    if tensor.layout != loaded("torch").strided or not tensor.numel():
-        return 0
-    try:
-        return tensor.untyped_storage().data_ptr()
-    except (RuntimeError, NotImplementedError):  # tensors with behaviour of their own
-        return 0
 
 
 def _described(tensor: Any) -> str:

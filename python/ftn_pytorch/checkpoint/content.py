@@ -10,11 +10,15 @@ from typing import Any, BinaryIO
 
 from ..errors import FtnPytorchError, summary
 from ..values import random_states, user_objects
-from ..values.encoding import CYCLE, INSTANCE, OBJECT, TAG, FindType, Unstorable, decode
+from ..values.encoding import CYCLE, INSTANCE, LABEL, OBJECT, SAME, TAG, VIEW, Decoder, FindType, Unstorable
+from ..values.graph import Graph
 from . import archive, file
 
 NOT_UNDERSTOOD = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RuntimeError, AssertionError)
 """What decoding raises where nobody has written the content so."""
+
+# Another object is needed for these, which they change or are part of.
+_IN_OTHERS = (VIEW, "method", "partial", "gone", "position")
 
 Content = tuple[dict[str, Any], Any, dict[str, Any], Mapping[str, Any]]
 """Description, state (None if a hook of a script has written it), arrays by name, parts by the number of a rank."""
@@ -26,28 +30,36 @@ def read(path: str) -> Content:
         return _read_from(raw, about, path)
 
 
-def check(path: str, find_type: FindType) -> None:
-    """Read all of a file as a restart does, but for the numbers in tensors, of which the digest tells enough."""
+def check(path: str, find_type: FindType, first: Graph | None = None) -> None:
+    """Read all of a file as a restart does, but for the numbers in tensors, of which the digest tells enough.
+
+    ``first``: what the restart finds after its load.
+    """
     with file.opened(path) as (about, raw):
         found = _read_from(raw, about, path, path)
     if found[1] is None:
         return
-    _decode(found, path, find_type)
+    _decode(found, path, find_type, first)
     for rank in found[3]:
-        _decode(of_rank(found, int(rank), path), path, find_type)
+        _decode(of_rank(found, int(rank), path), path, find_type, first)
 
 
-def _decode(found: Content, path: str, find_type: FindType) -> None:
+def _decode(found: Content, path: str, find_type: FindType, first: Graph | None) -> None:
     @functools.cache
     def find(name: str) -> Any:
         # Nothing of the script runs, also no __del__ of what is made here.
         kind = find_type(name)
         return user_objects.without_code(kind) if isinstance(kind, type) and user_objects.is_plain(kind) else kind
 
-    trees: list[Any] = []
+    places = _Places(find)
+    decoder = Decoder(found[2], find)
+    decoder.mentioned = () if first is None else first.names
     try:
-        trees.append(_in_place(found[1], find, trees))
-        decode(trees, found[2], find)
+        places.trees.append(places.in_place(found[1]))
+        decoder.value(places.trees)
+        lost = places.asked - places.made - (set() if first is None else first.named.keys())
+        if lost and not found[0].get("shared"):  # with which names the file of rank 0 goes
+            raise Unstorable(f"it refers to {min(lost)}, which is not there")
     except NOT_UNDERSTOOD as failure:
         raise not_understood(path, failure) from failure
 
@@ -62,20 +74,34 @@ class _InPlace:
         raise Unstorable(f"{self._kind} stands in a set, or as a key, where no restart can put it back")
 
 
-def _in_place(tree: Any, find: FindType, trees: list[Any]) -> Any:
-    """A tree without devices, and without what is changed in place; trees of what that holds are added to ``trees``."""
-    if isinstance(tree, list):
-        return [_in_place(each, find, trees) if isinstance(each, (dict, list)) else each for each in tree]
-    if not isinstance(tree, dict):
-        return tree
-    tag = tree.get(TAG)
-    parts = {key: _in_place(each, find, trees) for key, each in tree.items() if tag != "tensor" or key != "device"}
-    is_unknown = tag == INSTANCE and ("foreign" in tree or find(tree["type"]) is None)
-    if is_unknown or tag in (CYCLE, OBJECT):
-        # A program without Python takes gradients away, and a restart passes over these.
-        trees.append({key: each for key, each in parts.items() if key not in (TAG, "gradients")})
-        return _InPlace(tree.get("type", "what refers to itself"))
-    return parts
+class _Places:
+    """Trees without what is changed in place, or lies in something else; ``trees`` has what that holds."""
+
+    def __init__(self, find: FindType) -> None:
+        self._find = find
+        self.trees: list[Any] = []
+        self.made: set[str] = set()
+        self.asked: set[str] = set()
+
+    def in_place(self, tree: Any) -> Any:
+        """Without devices, too."""
+        if isinstance(tree, list):
+            return [self.in_place(each) if isinstance(each, (dict, list)) else each for each in tree]
+        if not isinstance(tree, dict):
+            return tree
+        tag = tree.get(TAG)
+        if tag == SAME:
+            self.asked.add(tree[LABEL])
+            return object()
+        if tag is not None and LABEL in tree:
+            self.made.add(tree[LABEL])
+        parts = {key: self.in_place(each) for key, each in tree.items() if tag != "tensor" or key != "device"}
+        is_unknown = tag == INSTANCE and ("foreign" in tree or self._find(tree["type"]) is None)
+        if is_unknown or tag in (CYCLE, OBJECT, *_IN_OTHERS):
+            # A program without Python takes gradients away, and a restart passes over these.
+            self.trees.append({key: each for key, each in parts.items() if key not in (TAG, "gradients")})
+            return object() if tag in _IN_OTHERS else _InPlace(tree.get("type", "what refers to itself"))
+        return parts
 
 
 def not_understood(path: str, failure: Exception) -> FtnPytorchError:

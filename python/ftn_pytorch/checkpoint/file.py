@@ -24,7 +24,7 @@ from ..script import loading
 from ..system import files
 from .lock import Lock
 
-FORMAT = 2
+FORMAT = 3
 """What is written. Format 1, which held less of what a script writes to, is read as well."""
 CHECKPOINT, RECORDING = 0, 1
 """Kinds of files. A saved recording is a checkpoint with tapes in its archive."""

@@ -87,3 +87,61 @@ def difference(theirs: Any, ours: Any) -> str:
 def listed(names: list[str]) -> str:
     shown = ", ".join(names[:5])
     return f"{shown} and {len(names) - 5} more" if len(names) > 5 else shown
+
+
+def is_field(layer: Any, name: str) -> bool:
+    """True for the name of a field that is the user's, or a number of a layer such as ``Dropout.p``."""
+    torch = loaded("torch")
+    is_layer = isinstance(layer, torch.nn.Module)
+    known = {*vars(torch.nn.Module()), "training"} if is_layer else {"defaults", "state", "param_groups"}
+    # A field must not hide a method.
+    return name not in known and not name.startswith("__") and not callable(getattr(type(layer), name, None))
+
+
+def load_optimizer(optimizer: Any, put: Callable[[Any], Any], state: Any) -> None:
+    """Its groups and rates stay the same objects: a scheduler may hold them."""
+    groups, held, before = optimizer.param_groups, optimizer.state, list(optimizer.param_groups)
+    put(state)
+    made, made_state = optimizer.param_groups, optimizer.state
+    if made is not groups and len(made) == len(before):
+        for old, new in zip(before, made):
+            _regroup(old, dict(new))
+        groups[:] = before
+        optimizer.param_groups = groups
+    if made_state is not held:
+        held.clear()
+        held.update(made_state)
+        optimizer.state = held
+
+
+def _regroup(old: dict[str, Any], new: dict[str, Any]) -> None:
+    for key, value in new.items():
+        rate = old.get(key)
+        if is_tensor(rate) and is_tensor(value) and rate is not value and not difference(value, rate):
+            copy_tensor(rate, value)
+            new[key] = rate
+    old["params"][:] = new["params"]
+    new["params"] = old["params"]
+    old.clear()
+    old.update(new)
+
+
+def undo_of_optimizer(optimizer: Any) -> Callable[[], None]:
+    groups, held = optimizer.param_groups, optimizer.state
+    contents = [(each, dict(each), list(each["params"])) for each in groups]
+    rates = [(each, each.clone()) for group in groups for each in group.values() if is_tensor(each)]
+    states = dict(held)
+
+    def undo() -> None:
+        for group, items, parameters in contents:
+            group.clear()
+            group.update(items)
+            group["params"][:] = parameters
+        for live, old in rates:
+            copy_tensor(live, old)
+        held.clear()
+        held.update(states)
+        groups[:] = [group for group, _, _ in contents]
+        optimizer.param_groups, optimizer.state = groups, held
+
+    return undo

@@ -29,7 +29,7 @@ def require_groups(optimizer: Any, path: str) -> None:
 def require_step(optimizer: Any, state: Mapping[str, Any], path: str) -> None:
     """Unstorable if a restart would refuse the state of this optimizer."""
     if _has_state_of_torch(optimizer):
-        for misfit in misfits_of(optimizer, state, path):
+        for misfit in misfits_of(optimizer, state["param_groups"], state, path):
             raise Unstorable(misfit)
 
 
@@ -37,12 +37,14 @@ def _has_state_of_torch(optimizer: Any) -> bool:
     return bool(type(optimizer).state_dict is loaded("torch").optim.Optimizer.state_dict)
 
 
-def misfits_of(live: Any, state: Mapping[str, Any], path: str) -> Iterator[str]:
-    """Why a state is not one of this optimizer. Those that torch does not bring know themselves what they take."""
-    here, there = ([len(group["params"]) for group in each] for each in (live.param_groups, state["param_groups"]))
+def misfits_of(live: Any, groups: Any, state: Mapping[str, Any], path: str) -> Iterator[str]:
+    """Why a state is not one of this optimizer, which has these groups then. Those that torch does not bring know
+    themselves what they take."""
+    every = (live.param_groups, groups, state["param_groups"])
+    now, here, there = ([len(each["params"]) for each in one] for one in every)
     if here != there:
         yield f"{path} has groups of {there} parameters in the file and of {here} here"
-    elif type(live).__module__.startswith("torch.optim"):
+    elif now == there and type(live).__module__.startswith("torch.optim"):
         pairs = list(zip(live.param_groups, state["param_groups"]))
         twins = [_different(ours["params"], theirs["params"], state["state"]) for ours, theirs in pairs]
         try:

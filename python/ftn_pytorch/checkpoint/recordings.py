@@ -24,9 +24,9 @@ from ..recording.portable import Kept, Plain, Unsavable, dtype_name, identity, p
 from ..recording.recorded_call import Tape
 from ..recording.tape import address_of, is_ordinary
 from ..system import log, trial
-from ..values import optimizer_settings
+from ..values import graph, optimizer_settings
 from . import archive, file, recording_file, resumption
-from .base import Checkpoint, Encoded
+from .base import Checkpoint
 from .capture import Collector
 from .script import ScriptCheckpoint
 
@@ -94,11 +94,9 @@ class Writer:
         recording_file.check(path)
 
 
-def live(checkpoint: Checkpoint, path: str) -> Encoded:
-    """What a checkpoint would hold now; its arrays are not copied."""
-    encoder = checkpoint._collector()
-    encoder._copies = False
-    return checkpoint._encoded(path, encoder)
+def live(checkpoint: Checkpoint, path: str) -> tuple[Collector, dict[str, Any], dict[str, Any]]:
+    """What a checkpoint would hold now, its trees, and its arrays, which are not copied."""
+    return checkpoint._encoded(path, copies=False)
 
 
 def refusal(name: str, why: str) -> FtnPytorchError:
@@ -122,9 +120,9 @@ def save_recording(path: str, functions: Mapping[str, Callable], names: Mapping[
         raise FtnPytorchError("ARGUMENT", "save_recording is given no function")
     found = {name: tapes_of(name, function) for name, function in functions.items()}
     first: Any = next(iter(functions.values()))
-    namespace = dict(names) if names is not None else _names_around(first)
+    namespace: Any = names if names is not None else _names_around(first)
     checkpoint = ScriptCheckpoint(namespace.get("__file__", "the script"), {})
-    checkpoint.use(namespace)
+    checkpoint.use(namespace, graph.known(namespace))
     return write(path, found, checkpoint, namespace.get("__name__", ""))
 
 

@@ -17,11 +17,10 @@ from typing import Any, NamedTuple
 from ..errors import FtnPytorchError
 from ..system import private_names
 from ..values import is_array, is_tensor, loaded, python_types, user_objects
-from ..values.encoding import CYCLE, INSTANCE, OBJECT, TAG, FindType, decode
+from ..values.encoding import CYCLE, INSTANCE, LABEL, OBJECT, SAME, TAG, Decoder, FindType
+from ..values.graph import Graph
 from . import networks, optimizers
-from .capture import is_foreign
-from .module_fields import is_field, layers_of
-from .networks import copy_tensor, difference, listed, misfits_of
+from .networks import copy_tensor, difference, is_field, listed, misfits_of
 from .stateful import Access, access_to, holds, is_module, is_namespace, is_optimizer, is_trainable, label_of
 
 Rebind = Callable[[Any], None]
@@ -30,7 +29,7 @@ _DICTS = (dict, defaultdict, OrderedDict, Counter)
 _DICT_TAGS = ("dict", "OrderedDict", "Counter", "defaultdict")
 
 
-class _Step(NamedTuple):
+class Step(NamedTuple):
     do: Callable[[], Any]
     prepare_undo: Callable[[], Undo]
 
@@ -38,37 +37,65 @@ class _Step(NamedTuple):
 class Restorer:
     """Puts trees back into live values. ``misfits`` says what does not fit; then nothing may be changed.
 
-    ``arrays`` are those of the trees that are added; trees of several files each come with their own.
+    ``first``: what was there right after the load, for trees that are told against that.
     """
 
-    def __init__(self, arrays: Mapping[str, Any], find_type: FindType) -> None:
-        self.arrays, self._find_type = arrays, find_type
+    def __init__(self, arrays: Mapping[str, Any], find_type: FindType, first: Graph | None = None) -> None:
+        self._find_type, self.first = find_type, first
+        self.use(arrays)
         self.misfits: list[str] = []
-        self._steps: list[_Step] = []
-        self._modules: list[_Step] = []
+        self._steps: list[Step] = []
+        self._modules: list[Step] = []
+        self._last: list[Step] = []
         self._taken: dict[int, Any] = {}
 
+    def use(self, arrays: Mapping[str, Any]) -> None:
+        """Go on with trees of the file that these are of."""
+        known = {} if self.first is None else {name: node.value for name, node in self.first.named.items()}
+        self._decoder = Decoder(arrays, self._find_type, known)
+        self._decoder.mentioned = () if self.first is None else self.first.names
+
+    def use_of(self, arrays: Mapping[str, Any]) -> None:
+        """The same, if they are not in use."""
+        if arrays is not self._decoder.arrays:
+            self.use(arrays)
+
     def value_of(self, tree: Any) -> Any:
-        return decode(tree, self.arrays, self._find_type)
+        return self._decoder.value(tree)
 
     def add(self, live: Any, tree: Any, path: str, rebind: Rebind | None) -> None:
         """Check one value and note what is to be done. ``rebind`` replaces the value where that is possible."""
-        if _has_tag(tree, OBJECT):
+        if has_tag(tree, SAME):
+            self._add_same(live, tree, path, rebind)
+            return
+        if isinstance(tree, dict) and LABEL in tree and live is not None:
+            self._decoder.known[tree[LABEL]] = live
+            tree = tree["items"] if tree[TAG] == "list" else tree
+        if has_tag(tree, OBJECT):
             self._add_object(live, tree, path)
-        elif _has_objects(tree) and not _has_tag(tree, INSTANCE):
+        elif _has_objects(tree) and not has_tag(tree, INSTANCE):
             self._add_container(live, tree, path)
         else:
             self._add_plain(live, tree, path, rebind)
 
+    def _add_same(self, live: Any, tree: dict, path: str, rebind: Rebind | None) -> None:
+        value = self.value_of(tree)
+        if value is live:
+            return
+        if rebind is None:
+            self.misfits.append(f"{path} is another object in the file, and cannot be replaced")
+        else:
+            self.add_action(lambda: rebind(value), lambda: lambda: rebind(live))
+
     def add_action(self, do: Callable[[], Any], prepare_undo: Callable[[], Undo]) -> None:
-        self._steps.append(_Step(do, prepare_undo))
+        self._steps.append(Step(do, prepare_undo))
 
     def run(self) -> None:
         """Put everything back. If an object refuses its state, all get their old one again."""
         undo: list[Undo] = []
         try:
             # Modules and optimizers come last: they have been compared with their state, and a copy of it is large.
-            for step in self._steps + self._modules:
+            for step in self._steps + self._modules + self._last:
                 undo.append(step.prepare_undo())
                 step.do()
         except BaseException:
@@ -88,10 +115,13 @@ class Restorer:
             misfits = misfits_of(live.state_dict(), state, path)
             # What refuses to load a state refuses it then, and what was loaded before is undone.
             self.misfits += [] if private_names.changes_state_when_loaded(live) else misfits
-            self._modules.append(_Step(self._loading_of(live, state, tree, path), lambda: networks.undo_of(live)))
+            self._modules.append(Step(self._loading_of(live, state, tree, path), lambda: networks.undo_of(live)))
         elif is_optimizer(live):
-            self.misfits += optimizers.misfits_of(live, state, path)
-            self._modules.append(_Step(lambda: access.put(state), lambda: _undo_of_optimizer(live, access)))
+            node = None if self.first is None else self.first.node_of(live)
+            here = live.state_dict()["param_groups"] if node is None else self.first.groups_of(node)  # type: ignore[union-attr]
+            self.misfits += optimizers.misfits_of(live, here, state, path)
+            put = functools.partial(networks.load_optimizer, live, access.put, state)
+            self._modules.append(Step(put, lambda: _undo_of_optimizer(live, access)))
         else:
             self.add_action(lambda: access.put(state), lambda: _undo_of(access))
         if tree.get("fields"):
@@ -108,10 +138,10 @@ class Restorer:
 
     def _gradients_of(self, trees: Mapping[str, Any]) -> dict[str, Any]:
         """Without those whose arrays are not there: a program without Python has taken them away since."""
-        return self.value_of({name: tree for name, tree in trees.items() if tree["at"] in self.arrays})
+        return self.value_of({name: tree for name, tree in trees.items() if tree["at"] in self._decoder.arrays})
 
     def _add_fields(self, live: Any, fields: Mapping[str, Mapping[str, Any]], path: str) -> None:
-        layers = dict(layers_of(live)) if is_module(live) or is_optimizer(live) else {}
+        layers = dict(live.named_modules()) if is_module(live) else {"": live}
         for name, named in fields.items():
             for key, tree in named.items():
                 place = ".".join(filter(None, (path, name, key)))
@@ -120,7 +150,7 @@ class Restorer:
                         continue
                     self.misfits.append(f"{place} is in the file, and there is no such field here")
                     continue
-                held = vars(layers[name])
+                held: Any = vars(layers[name])
                 self.add(held.get(key), tree, place, functools.partial(held.__setitem__, key))
 
     def _add_container(self, live: Any, tree: Any, path: str) -> None:
@@ -155,25 +185,30 @@ class Restorer:
 
     def _merged(self, live: Any, tree: Any, path: str) -> Any:
         """What takes the place of a live value: itself if it can take what the tree holds, or else a new one."""
-        if _has_tag(tree, CYCLE):
+        if has_tag(tree, CYCLE):
             return live
-        if is_namespace(live) and _has_tag(tree, type(live).__name__):
+        if has_tag(tree, SAME):
+            return self.value_of(tree)
+        if isinstance(tree, dict) and LABEL in tree and live is not None:
+            self._decoder.known[tree[LABEL]] = live
+            tree = tree["items"] if tree[TAG] == "list" else tree
+        if is_namespace(live) and has_tag(tree, type(live).__name__):
             held = vars(live)
             self._refill(held, self._new_content(held, {TAG: "dict", "items": tree["items"]}, path), dict(held))
             return live
-        if _has_tag(tree, INSTANCE):
+        if has_tag(tree, INSTANCE):
             merged = self._merged_instance(live, tree, path)
-        elif type(live) in (list, tuple) and (isinstance(tree, list) or _has_tag(tree, "tuple")):
+        elif type(live) in (list, tuple) and (isinstance(tree, list) or has_tag(tree, "tuple")):
             merged = self._merged_items(live, tree, path)
         elif type(live) in _DICTS and isinstance(tree, dict) and tree.get(TAG, "dict") in _DICT_TAGS:
             merged = live
-            if _has_tag(tree, "defaultdict") and type(live) is not defaultdict:
+            if has_tag(tree, "defaultdict") and type(live) is not defaultdict:
                 merged = self.value_of(tree)
             else:
                 self._refill(live, self._new_content(live, tree, path), dict(live))
         else:
             merged = self._replaced(live, self.value_of(tree))
-            if merged is live and is_trainable(live) and _has_tag(tree, "tensor"):
+            if merged is live and is_trainable(live) and has_tag(tree, "tensor"):
                 self._add_gradient(live, tree, path)
         if merged is not live and holds(live, is_trainable):
             self._refuse_lost(live, merged, path)
@@ -195,11 +230,8 @@ class Restorer:
 
     def _merged_instance(self, live: Any, tree: dict, path: str) -> Any:
         kind, name = type(live), tree["type"].partition(":")[2]
-        is_foreign_here = (
-            tree.get("foreign") is True and is_foreign(live) and user_objects.name_of(kind) == tree["type"]
-        )
-        if not is_foreign_here and (not user_objects.is_plain(kind) or kind.__qualname__ != name):
-            if not _has_objects(tree) and "foreign" not in tree:
+        if not user_objects.is_plain(kind) or kind.__qualname__ != name:
+            if not _has_objects(tree):
                 return self.value_of(tree)
             self.misfits.append(f"{path} is of type {name} in the file and {kind.__qualname__} here")
             return live
@@ -247,7 +279,7 @@ class Restorer:
         self.add_action(lambda: user_objects.refill(live, new), lambda: lambda: user_objects.refill(live, before))
 
     def _replaced(self, live: Any, value: Any) -> Any:
-        put = _in_place(live, value)
+        put = in_place(live, value)
         if put is None:
             return value
         if is_tensor(live) or is_array(live):
@@ -255,7 +287,7 @@ class Restorer:
             if taken is not value:
                 # One array under two names; where the file has two values the second name gets an array of its own.
                 return live if _is_equal(taken, value) else value
-        self.add_action(lambda: put(value), lambda: _back_in_place(put, live))
+        self.add_action(lambda: put(value), lambda: back_in_place(put, live))
         return live
 
     def _refuse_lost(self, live: Any, value: Any, path: str) -> None:
@@ -266,24 +298,26 @@ class Restorer:
 
 
 def plain(tree: Any) -> Any:
-    """A tree with the states of objects in place of the objects."""
+    """A tree with the states of objects in place of the objects, and texts in place of objects that are not in it."""
     if isinstance(tree, list):
         return [plain(each) for each in tree]
     if not isinstance(tree, dict):
         return tree
-    if _has_tag(tree, INSTANCE) and "foreign" in tree:
-        return plain(tree["fields"])
-    return tree["state"] if _has_tag(tree, OBJECT) else {key: plain(each) for key, each in tree.items()}
+    if has_tag(tree, SAME) and not tree[LABEL].startswith("#"):
+        return f"the same as {tree[LABEL]}"
+    if tree.get(TAG) in ("gone", "position", CYCLE) or "foreign" in tree:
+        return plain(tree.get("fields", tree.get("at")))
+    return tree["state"] if has_tag(tree, OBJECT) else {key: plain(each) for key, each in tree.items()}
 
 
-def _has_tag(tree: Any, tag: str) -> bool:
+def has_tag(tree: Any, tag: str) -> bool:
     return isinstance(tree, dict) and tree.get(TAG) == tag
 
 
 def _has_objects(tree: Any) -> bool:
     if isinstance(tree, list):
         return any(map(_has_objects, tree))
-    return isinstance(tree, dict) and (_has_tag(tree, OBJECT) or any(map(_has_objects, tree.values())))
+    return isinstance(tree, dict) and (has_tag(tree, OBJECT) or any(map(_has_objects, tree.values())))
 
 
 def _undo_of(access: Access) -> Undo:
@@ -298,16 +332,10 @@ def _undo_of(access: Access) -> Undo:
 def _undo_of_optimizer(optimizer: Any, access: Access) -> Undo:
     if type(optimizer).load_state_dict is not loaded("torch").optim.Optimizer.load_state_dict:
         return _undo_of(access)
-    # It replaces both, and leaves the old ones as they are.
-    state, groups = optimizer.state, optimizer.param_groups
-
-    def undo() -> None:
-        optimizer.state, optimizer.param_groups = state, groups
-
-    return undo
+    return networks.undo_of_optimizer(optimizer)
 
 
-def _in_place(live: Any, value: Any) -> Callable[[Any], Any] | None:
+def in_place(live: Any, value: Any) -> Callable[[Any], Any] | None:
     """How the contents of ``live`` are replaced; None if it is to be bound again."""
     if is_tensor(live):
         fits = is_tensor(value) and not difference(value, live) and _can_be_changed(live)
@@ -319,6 +347,8 @@ def _in_place(live: Any, value: Any) -> Callable[[Any], Any] | None:
         return lambda new: _refill(live, new)
     if type(live) is set and isinstance(value, set):
         return functools.partial(user_objects.refill, live)
+    if type(live) in python_types.BUFFERS.values() and type(live) is type(value):
+        return functools.partial(python_types.refill, live)
     if type(live) is bytearray and isinstance(value, bytearray):
         return lambda new: live.__setitem__(slice(None), new)
     return None
@@ -336,7 +366,7 @@ def _refill(live: deque, new: deque) -> None:
     live.extend(new)
 
 
-def _back_in_place(put: Callable[[Any], Any], live: Any) -> Undo:
+def back_in_place(put: Callable[[Any], Any], live: Any) -> Undo:
     before = live.detach().clone() if is_tensor(live) else copy.copy(live)
     return lambda: put(before)
 

@@ -1,18 +1,17 @@
 # SPDX-License-Identifier: MIT
-"""Checkpoints of a script that does not know of them: what among its names is state, and hooks of its own.
+"""Checkpoints of a script that does not know of them, and hooks of its own.
 
-Of the names of a script these are state: objects that have one (modules, optimizers, schedulers, scalers, random
-generators, see ``objects``), lists and dicts of such objects, arrays, lists, dicts, sets and deques, objects of own
-classes, and whatever code of the script writes to (see ``changes``), also in other places (see ``names.Places``). What
-is written to and cannot be kept is refused. Not state are names in capital letters (constants) that no code writes to,
-names with ``__`` at both ends, hooks and declarations (``ftn_pytorch_...``), modules, and what
-``ftn_pytorch_transient`` names. ``ftn_pytorch_state = ["net", "step"]`` names the state instead; so does a
-``Checkpoint`` among the names.
+What is another than right after the load is the state of a script (see ``values.graph``): kept, or the file is not
+written. Always kept are objects that have a state, tensors and arrays. Names with ``__`` at both ends, hooks and
+declarations (``ftn_pytorch_...``) are no state, nor is what ``ftn_pytorch_transient`` names. ``ftn_pytorch_state =
+["net", "step"]`` names the state instead; so does a ``Checkpoint`` among the names.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
@@ -20,24 +19,28 @@ from typing import Any
 
 from ..errors import FtnPytorchError
 from ..ranks.communicator import Communicator
-from ..script.conventions import SHARED, STATE, TRANSIENT
+from ..script.conventions import PREFIX, SHARED, STATE, TRANSIENT
 from ..system import files, log, process
+from ..values import contents
 from ..values.encoding import Unstorable, find_imported_type, found_in
-from . import background_runs, file, names, shared, together
-from .base import SHARED_KEY, Checkpoint
+from ..values.graph import CODE, Graph
+from ..values.kinds import Kind, kind_of
+from . import background_runs, content, file, shared, together
+from .base import COMPARED, LEFT_OUT, SHARED_KEY, Checkpoint, Saved, is_of, missing
 from .capture import Collector
-from .changes import Changes
+from .comparing import Changes
 from .content import NOT_UNDERSTOOD, not_understood
 from .description import describe
 from .folder import Session
-from .restoring import Rebind
-from .stateful import is_optimizer
+from .going_back import GoingBack
+from .restoring import Rebind, Restorer
+from .stateful import access_to
 
 _HOOKED = "hook"
 
 
 class ScriptCheckpoint(shared.RanksCheckpoint):
-    """The state among the names of a script, looked for whenever it is written or read."""
+    """The state of a script: what its names lead to, held against what they led to right after the load."""
 
     def __init__(
         self,
@@ -56,16 +59,16 @@ class ScriptCheckpoint(shared.RanksCheckpoint):
         self._attached = attached
         self._script = path
         self._namespace: dict[str, Any] = {}
-        self._places: names.Places | None = None
-        self._found = names.Found({}, {}, names.Left())
+        self._first: Graph | None = None
         self._told = ""
         self._is_beside_new = False
 
-    def use(self, namespace: dict[str, Any]) -> None:
-        """Go on with these names, those of the script, which are others after it was loaded again."""
-        if namespace is not self._namespace:
-            self._namespace = namespace
-            self._changes = None
+    def use(self, namespace: dict[str, Any], first: Graph | None) -> None:
+        """Go on with these names, those of the script, which are others after it was loaded again.
+
+        ``first``: what they led to after the load; without it all is kept that can be.
+        """
+        self._namespace, self._first = namespace, first
 
     def hooked(self, save: Callable[[str], None], restore: Callable[[str], None]) -> Checkpoint:
         """The same for a script with hooks: they write and read what is kept."""
@@ -96,129 +99,117 @@ class ScriptCheckpoint(shared.RanksCheckpoint):
 
     def _described(self, listed: list[str]) -> dict[str, str]:
         """What is to be the same on all ranks; SCRIPT if a name is not kept."""
-        found = self._collect()
-        unknown = [name for name in listed if name not in found]
-        if unknown:
-            raise FtnPytorchError(
-                "SCRIPT",
-                f"{self._script}: {SHARED} names {', '.join(unknown)}, which is not kept in checkpoints: it is none of "
-                f"{', '.join(found)}",
-            )
-        return shared.descriptions({name: found[name] for name in listed}, self._collector())
+        encoder = self._collector(copies=False)
+        with contextlib.suppress(Unstorable):  # the write that comes next fails with it
+            trees = self._trees(encoder)
+            unknown = [name for name in listed if not self._can_be_kept(name, trees)]
+            if unknown:
+                raise FtnPytorchError(
+                    "SCRIPT",
+                    f"{self._script}: {SHARED} names {', '.join(unknown)}, which is not kept in checkpoints: it is "
+                    f"none of {', '.join(trees)}",
+                )
+            return shared.descriptions({name: tree for name, tree in trees.items() if is_of(name, listed)}, encoder)
+        return {}
 
-    def is_empty(self) -> bool:
-        """True if nothing among the names is state."""
-        return not self._collect()
+    def _can_be_kept(self, name: str, trees: Mapping[str, Any]) -> bool:
+        is_state = self._first is not None and not self._is_declared() and name in self._first.root.fields
+        value = self._namespace.get(name)
+        return any(is_of(each, [name]) for each in trees) or (is_state and kind_of(value) not in CODE)
 
     def _collect(self) -> dict[str, Any]:
-        attached = self._attached()
-        if self._is_beside_new:
-            del attached[background_runs.NAME]
-        return {**self._own(), **attached}
-
-    def _own(self) -> dict[str, Any]:
+        """What is kept as a whole, by name."""
         own = [value for value in self._namespace.values() if isinstance(value, Checkpoint)]
         if len(own) > 1:
             raise FtnPytorchError(
                 "HOOK", f"{self._script} has {len(own)} objects Checkpoint: leave one, or define ftn_pytorch_save"
             )
-        if own:
-            return own[0]._collect()
-        self._found = names.Found({}, {}, names.Left())
-        changes, transient = self._known_changes(), self._transient()
         declared = self._namespace.get(STATE)
-        if declared is not None:
-            self._found.values.update(self._declared(declared))
-            for name, value in self._found.values.items():
-                self._found.written[name] = changes.why(value, changes.of_global(self._namespace, name))
+        if own:
+            found = own[0]._collect()
+        elif declared is not None:
+            shared.require_names(declared, self._script, STATE, "net", self._namespace.__contains__)
+            found = {name: self._namespace[name] for name in declared}
         else:
-            self._found = names.find(self._namespace, changes, transient)
-            self._places = names.Places(self._namespace, changes)
-            self._places.find(self._found, transient)
-        return self._found.values
+            found = {} if self._first is not None else dict(self._namespace)
+        return {**found, **self._attached_now()}
 
-    def _known_changes(self) -> Changes:
-        if self._changes is None:
-            self._changes = Changes(self._namespace)
-        return self._changes
+    def _attached_now(self) -> dict[str, Any]:
+        attached = self._attached()
+        if self._is_beside_new:
+            del attached[background_runs.NAME]
+        return attached
+
+    def _is_declared(self) -> bool:
+        return STATE in self._namespace or any(isinstance(each, Checkpoint) for each in self._namespace.values())
+
+    def _collector(self, copies: bool = True) -> Collector:
+        transient = self._transient()
+        if self._is_declared() or self._first is None:
+            return Collector(Graph(dict(self._collect()), transient), None, copies, transient, self._find_type)
+        now = Graph(self._namespace, transient, PREFIX)
+        return Changes(now, self._first, copies, transient, self._find_type)
+
+    def _trees(self, encoder: Collector) -> dict[str, Any]:
+        if self._is_declared():
+            return super()._trees(encoder)
+        if not isinstance(encoder, Changes):
+            return encoder.storable(self._collect())
+        trees = encoder.changes()
+        trees.update({name: encoder.whole(each, name) for name, each in self._attached_now().items()})
+        left = ", ".join(f"{name} ({why})" for name, why in {**encoder.left_out, **encoder.lost}.items())
+        told = f"kept in checkpoints: {', '.join(trees) or 'nothing'}; left out: {left or 'nothing'}"
+        if told != self._told:
+            log.info(f"{self._script}: {told}")
+            self._told = told
+        return trees
+
+    def _about(self, step: int | None, kind: str, encoder: Collector) -> dict[str, Any]:
+        is_compared = self._first is not None and not self._is_declared()
+        return {**super()._about(step, kind, encoder), **({COMPARED: True} if is_compared else {})}
 
     def _transient(self) -> frozenset[str]:
-        listed, changes = self._namespace.get(TRANSIENT, ()), self._known_changes()
+        listed = self._namespace.get(TRANSIENT, ())
+        # Paths beside names are not looked for, and some names are made by a call.
         shared.require_names(
             listed,
             self._script,
             TRANSIENT,
             "logger",
-            # Paths beside names are not looked for, and some names are made by a call.
-            lambda name: (
-                not name.isidentifier()
-                or name in self._namespace
-                or changes.is_assigned(changes.of_global(self._namespace, name))
-            ),
+            lambda name: not name.isidentifier() or name in self._namespace or bool(self._lines_with(name)),
         )
         return frozenset(listed)
 
-    def _is_place(self, name: str) -> bool:
-        return self._places is not None and self._places.has(name)
-
-    def _collector(self) -> Collector:
-        return Collector(
-            changes=self._known_changes(),
-            written=self._found.written,
-            transient=self._transient(),
-            find_type=self._find_type,
-        )
-
     def _advice(self, failure: Unstorable) -> str:
-        if not failure.line:
+        if self._is_declared() or self._first is None:
             return super()._advice(failure)
+        line = self._line_of(str(failure))
         return (
-            f"and {failure.line} writes to it, so that a restart would lose that. Name it in {TRANSIENT} if it may be "
-            "lost, or else keep what is in it in tensors, arrays, numbers, texts, lists and dicts, give it state_dict "
-            f"and load_state_dict, or say in {STATE} what is to be kept"
+            f"and is another one than right after the load{line}, so that a restart would lose that. Name it in "
+            f"{TRANSIENT} if it may be lost, or else keep what is in it in tensors, arrays, numbers, texts, lists and "
+            f"dicts, give it state_dict and load_state_dict, or say in {STATE} what is to be kept"
         )
 
-    def _is_declared(self) -> bool:
-        return STATE in self._namespace or any(isinstance(each, Checkpoint) for each in self._namespace.values())
+    def _line_of(self, text: str) -> str:
+        """Where the code writes to what a text begins with, or mentions it."""
+        path = text.partition(" ")[0]
+        name = re.findall(r"[^\W\d]\w*|$", path)[-2:][0]
+        lines = [each for each in self._lines_with(name) if name]
+        fields = [each for each in lines if "." in path and f".{name}" in each and "__init__" not in each]
+        written = re.compile(rf"\b{name}\b[^=(]*([-+*/|&@]|//|\*\*)?=[^=]|next\(")
+        found = [*filter(written.search, fields), *fields, *filter(written.search, lines), *lines][:1]
+        return f": {found[0]}" if found else ""
 
-    def _declared(self, listed: Any) -> dict[str, Any]:
-        shared.require_names(listed, self._script, STATE, "net", self._namespace.__contains__)
-        return {name: self._namespace[name] for name in listed}
-
-    def _check_kept(self, encoder: Collector, path: str) -> None:
-        if not self._is_declared():
-            self._check_hidden(encoder, path)
-        super()._check_kept(encoder, path)
-        left = self._found.left
-        for name, kind in left.lost.items():
-            process.warn_once(f"{self._script}: {name} is {kind}, which is not kept in checkpoints")
-        told = ", ".join(f"{name} ({why})" for name, why in {**left, **encoder.left_out, **encoder.lost}.items())
-        if told != self._told:
-            kept = ", ".join(self._found.values)
-            log.info(f"{self._script}: kept in checkpoints: {kept}; left out: {told or 'nothing'}")
-            self._told = told
-
-    def _check_hidden(self, encoder: Collector, path: str) -> None:
-        lost: dict[str, Any] = {}
-        for place, value in self._places.hidden() if self._places else ():
-            inside = [each for each in names.objects_in(value) if not encoder.keeps(each)]
-            is_told = any(value is each for each in lost.values()) or place in self._transient()
-            if not is_told and any(not names.is_at_rest(each) for each in inside):
-                lost[place] = value
-        advice = (
-            f"give each a name of the script (net = helpers.net), or say in {STATE} what is to be kept, "
-            "or define ftn_pytorch_save and ftn_pytorch_restore"
-        )
-        if any(is_optimizer(value) for value in lost.values()) or any(encoder.orphans()):
-            listed = ", ".join(lost) or "a tensor that its optimizer changes"
-            found = "; ".join(encoder.orphans())
-            raise FtnPytorchError(
-                "RESULT_TYPE",
-                f"{path} is not written: a restart would lose {listed}, which no name of {self._script} leads to"
-                f"{f' ({found})' if found else ''}: {advice}",
-            )
-        for place in lost:
-            process.warn_once(f"{self._script}: {place} is not kept in checkpoints: {advice}")
+    def _lines_with(self, name: str) -> list[str]:
+        """Lines of functions that mention a name: ``model.py:12 (n += 1)``."""
+        found = []
+        nodes = (self._first or Graph(dict(self._namespace))).nodes.values()
+        for source in [each.value.get("__file__") or "" for each in nodes if each.kind is Kind.NAMESPACE]:
+            with contextlib.suppress(OSError, ValueError), open(source, encoding="utf-8") as stream:
+                for number, line in enumerate(stream, 1):
+                    if re.search(rf"\b{name}\b", line) and re.match(r"\s|def |async def ", line):
+                        found.append(f"{source}:{number} ({line.strip()})")
+        return found
 
     def _label(self) -> str:
         return f"{self._script}: "
@@ -249,26 +240,71 @@ class ScriptCheckpoint(shared.RanksCheckpoint):
         live.begin_anew()
         return step
 
+    def _restorer(self, about: Mapping[str, Any], arrays: Mapping[str, Any]) -> Restorer:
+        is_compared = about.get(COMPARED) is True and self._first is not None and not self._is_declared()
+        kind = GoingBack if is_compared else Restorer
+        return kind(arrays, self._find_type, self._first if is_compared else None)
+
+    def _add_all(self, restorer: Restorer, about: Mapping[str, Any], saved: Saved, only: frozenset[str] | None) -> None:
+        if not isinstance(restorer, GoingBack):
+            super()._add_all(restorer, about, saved, only)
+            return
+        transient, attached = self._transient(), self._attached_now()
+        left = frozenset((*transient, *(about.get(LEFT_OUT) or ())))
+        if only is None:
+            restorer.take_back(left)
+        for name, (tree, arrays) in saved.items():
+            if is_of(name, transient) or (only is not None and not is_of(name, only)):
+                continue
+            restorer.use_of(arrays)
+            if name in attached:
+                restorer.add(attached[name], tree, name, None)
+            elif name.startswith("torch_") and name not in self._first.named:  # type: ignore[union-attr]
+                restorer.misfits.append(f"there is no {name!r} here: create it before restore")
+            else:
+                restorer.add_change(name, tree)
+        wanted = [*restorer.wanted(left), *attached]
+        restorer.misfits += [
+            missing(name, about) for name in wanted if name not in saved and (only is None or is_of(name, only))
+        ]
+
     def _rebinder(self, name: str) -> Rebind | None:
         if any(isinstance(value, Checkpoint) for value in self._namespace.values()):
             return None
-        changes = self._known_changes()
-        is_assigned = changes.is_assigned(changes.of_global(self._namespace, name))
-        is_written = is_assigned or bool(self._found.written.get(name) and name in self._namespace)
-        if name in (self._namespace.get(STATE) or ()) or (STATE not in self._namespace and is_written):
+        if name in (self._namespace.get(STATE) or ()):
             return lambda value: self._namespace.__setitem__(name, value)
-        return self._places.putter(name) if self._places and STATE not in self._namespace else None
+        place = self._first.find(name) if self._first is not None and STATE not in self._namespace else None
+        return (
+            None if place is None else lambda value: contents.put(place.node.value, place.node.kind, place.key, value)
+        )
 
     def _live(self, saved: Iterable[str]) -> dict[str, Any]:
-        # What is written to may have grown into something else than it is at the start.
-        named = (
-            {} if self._is_declared() else {name: self._namespace[name] for name in saved if name in self._namespace}
-        )
-        return {**named, **self._collect()}
+        if self._is_declared() or self._first is None:
+            return self._collect()
+        # A file of before: what it holds, and what no file lacks.
+        named = {}
+        for name in saved:
+            if (place := self._first.find(name)) is not None and place.key in (
+                held := self._first.fields_of(place.node)
+            ):
+                named[name] = held[place.key]
+        kept = {name: each for name, each in self._first.root.fields.items() if access_to(each) is not None}
+        return {
+            **named,
+            **{name: each for name, each in kept.items() if not _is_among(each, named)},
+            **self._attached_now(),
+        }
+
+    def _check(self, path: str) -> None:
+        content.check(path, self._find_type, self._first)
 
     def _find_type(self, name: str) -> Any:
         # The script may run under another name than in the process that wrote the file.
         return found_in(self._namespace, name.partition(":")[2]) or find_imported_type(name)
+
+
+def _is_among(value: Any, named: Mapping[str, Any]) -> bool:
+    return any(each is value for each in named.values())
 
 
 class _HookedCheckpoint(shared.RanksCheckpoint):

@@ -19,11 +19,11 @@ from ..ranks.communicator import Communicator
 from ..script.conventions import RESTORE, SAVE, SHARED
 from ..system import fair_lock, process
 from ..values import is_tensor
-from ..values.encoding import TAG, Unstorable
+from ..values.encoding import TAG
 from . import agreement, file, folder, together
 from . import content as contents
 from .base import SHARED_KEY as KEY
-from .base import Checkpoint
+from .base import Checkpoint, arrays_in, is_of
 from .capture import Collector
 
 _PURPOSE = "restore(folder with %r)"
@@ -66,17 +66,10 @@ def require_names(listed: Any, script: str, what: str, example: str, is_known: C
         raise FtnPytorchError("SCRIPT", f"{script}: {what} names {', '.join(unknown)}, which it does not define")
 
 
-def descriptions(objects: Mapping[str, Any], encoder: Collector) -> dict[str, str]:
-    """What objects are that must be the same on all ranks: their trees, and digests of their arrays."""
-    mine: dict[str, str] = {}
-    for name, value in objects.items():
-        before = len(encoder.arrays)
-        try:
-            mine[name] = json.dumps(_without_devices(encoder.encode(value, name)))
-        except Unstorable as failure:  # the write that comes next fails with it
-            mine[name] = str(failure)
-        mine.update({place: _digest(encoder.arrays[place]) for place in list(encoder.arrays)[before:]})
-    return mine
+def descriptions(trees: Mapping[str, Any], encoder: Collector) -> dict[str, str]:
+    """What trees are that must be the same on all ranks: texts, and digests of their arrays."""
+    mine = {name: json.dumps(_without_devices(tree)) for name, tree in trees.items()}
+    return {**mine, **{place: _digest(encoder.arrays[place]) for place in arrays_in(list(trees.values()))}}
 
 
 def refuse_different(ours: Communicator, digests: Sequence[str], mine: Mapping[str, str], script: str) -> None:
@@ -261,7 +254,7 @@ def _warn_of_other_number(content: Any, place: str, before: int, now: int) -> No
         return
     shared = about.get(KEY, [])
     objects = state["objects"] if isinstance(state, dict) else {}
-    rest = ", ".join([*sorted(set(objects) - set(shared)), "random states"])
+    rest = ", ".join([*sorted(name for name in objects if not is_of(name, shared)), "random states"])
     first, last = min(before, now), max(before, now) - 1
     one = first == last
     others = f"rank {first}" if one else f"ranks {first} to {last}"

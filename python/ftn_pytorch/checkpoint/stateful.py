@@ -2,17 +2,17 @@
 """Live objects: which values have a state, and how it is read and written.
 
 An object has a state if its class has ``state_dict`` and ``load_state_dict`` (modules, optimizers, schedulers,
-GradScaler, and whatever a script defines so), or if it is a random generator. Lists, tuples, dicts and objects of a
-user's own classes may hold such objects. Everything else is a plain value.
+GradScaler, and whatever a script defines so), or if it is a random generator. Everything else is a plain value.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ..values import is_tensor, loaded, python_types, random_states, user_objects
+from ..values.contents import keeps_state
 from ..values.walk import Kind, Walk
 
 
@@ -26,22 +26,22 @@ class Access(NamedTuple):
 def access_to(value: Any) -> Access | None:
     """None for a value without a state of its own."""
     kind = type(value)
-    if callable(getattr(kind, "state_dict", None)) and callable(getattr(kind, "load_state_dict", None)):
+    if not keeps_state(kind):
+        return None
+    if hasattr(kind, "load_state_dict"):
         return Access(value.state_dict, value.load_state_dict)
-    if isinstance(value, random.Random) and not isinstance(value, random.SystemRandom):
+    if isinstance(value, random.Random):
         return Access(value.getstate, value.setstate)
-    numpy, torch = loaded("numpy"), loaded("torch")
+    torch = loaded("torch")
     if torch is not None and isinstance(value, torch.Generator):
         return Access(
             lambda: random_states.to_bytes(value.get_state()),
             lambda state: value.set_state(random_states.to_tensor(state)),
         )
-    if numpy is not None and isinstance(value, numpy.random.RandomState):
+    if isinstance(value, loaded("numpy").random.RandomState):
         return Access(lambda: value.get_state(legacy=False), value.set_state)
-    if numpy is not None and isinstance(value, numpy.random.Generator):
-        bits = value.bit_generator
-        return Access(lambda: bits.state, lambda state: setattr(bits, "state", state))
-    return None
+    bits = value.bit_generator
+    return Access(lambda: bits.state, lambda state: setattr(bits, "state", state))
 
 
 def is_namespace(value: Any) -> bool:
@@ -49,24 +49,16 @@ def is_namespace(value: Any) -> bool:
     return type(value) in python_types.NAMESPACES.values()
 
 
-def inside(value: Any) -> Iterator[Any]:
-    """A value, and what containers and objects of a user's own classes in it hold. Objects with a state stay closed."""
-    walk = Walk([("", value)], enters=lambda each, kind: _is_open(each, kind) and access_to(each) is None)
-    return (edge.value for edge in walk)
+def holds(value: Any, wanted: Callable[[Any], bool]) -> bool:
+    """True if that is so for a value, or for something in its containers and objects of a user's own classes.
+    Objects with a state stay closed.
+    """
+    walk = Walk([("", value)], enters=lambda each, kind: _is_open(each, kind) and not keeps_state(type(each)))
+    return any(wanted(edge.value) for edge in walk)
 
 
 def _is_open(value: Any, kind: Kind) -> bool:
     return kind is Kind.CONTAINER or is_namespace(value) or user_objects.is_plain(type(value))
-
-
-def holds(value: Any, wanted: Callable[[Any], bool]) -> bool:
-    """True if that is so for a value, or for something inside of it."""
-    return any(map(wanted, inside(value)))
-
-
-def holds_objects(value: Any) -> bool:
-    """True for an object with a state, and for what has one somewhere inside."""
-    return holds(value, lambda each: access_to(each) is not None)
 
 
 def is_trainable(value: Any) -> bool:

@@ -21,6 +21,7 @@ from ..ranks.communicator import Communicator
 from ..system import fair_lock, process, trial
 from ..values import plain
 from . import agreement, file, folder
+from .base import is_of
 
 if TYPE_CHECKING:
     from .base import Checkpoint, Encoded
@@ -57,11 +58,11 @@ def write(
             with fair_lock.lock():
                 descriptions = describe()
                 digest = equality.short(descriptions)
-                encoded = checkpoint._encoded(own, checkpoint._collector())
+                encoded = checkpoint._encoded(own)
                 following = session.next_step(own) if step is None else step
         except Exception as found:
             failure = found
-    is_bare = encoded is not None and set(encoded[1]["objects"]) <= checkpoint._shared
+    is_bare = encoded is not None and all(is_of(name, checkpoint._shared) for name in encoded[1]["objects"])
     told = [digest, socket.gethostname(), is_bare, plain(step), following, os.urandom(8).hex()]
     outcomes, everywhere = agreement.exchange(ours, PURPOSE, failure, agreement.of_all(warnings, own, path), told)
     digests, nodes, bare, steps, proposals, marks = zip(*everywhere)

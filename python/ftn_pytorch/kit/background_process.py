@@ -286,7 +286,10 @@ class _Child:
 def _of_module(name: str) -> tuple[Any, list[Any]]:
     """A checkpoint of the names of a module, and what it made, for the child."""
     from ..checkpoint.script import ScriptCheckpoint
+    from ..script.conventions import PREFIX
+    from ..values import graph
 
     kept = ScriptCheckpoint(name, {})
-    kept.use(vars(importlib.import_module(name)))
+    names = vars(importlib.import_module(name))
+    kept.use(names, graph.after_load(names, PREFIX))
     return kept, _made.get(name, [])

@@ -16,6 +16,7 @@ from ..errors import FtnPytorchError
 from ..script import conventions, framework, loading, parameters
 from ..script.conventions import FORWARD, RESTORE, SAVE, SETUP, TRAIN, Convention
 from ..system import log, process
+from ..values import graph
 from .base import Options, Runner
 
 RECORDING = ".ftr"
@@ -78,6 +79,7 @@ class ScriptRunner(Runner):
         self._hooks: dict[str, tuple[Callable | None, Any]] = {}
         self._compiled_of, self.names = vars(module).get(FORWARD), vars(module)
         self.framework, self.device, self.made = chosen, place, load.made
+        self._first = graph.after_load(vars(module), conventions.PREFIX)
 
     def _placed(self, module: ModuleType, chosen: str) -> str | None:
         """The device on which the script computes, None for the host; its networks are there then."""
@@ -255,7 +257,7 @@ class ScriptRunner(Runner):
             self._checkpoint = ScriptCheckpoint(
                 self.path, self._config, lambda: runner.attached() if (runner := itself()) else {}, self.communicator
             )
-        self._checkpoint.use(vars(self._module))
+        self._checkpoint.use(vars(self._module), self._first)
         return self._checkpoint
 
     def _kept(self, wanted: str) -> Any:
@@ -264,12 +266,6 @@ class ScriptRunner(Runner):
         if self._has_hook(SAVE) and self._has_hook(RESTORE):
             save = functools.partial(self._call_with_file, SAVE)
             return self._checkpoint.hooked(save, functools.partial(self._call_with_file, RESTORE))
-        if self._checkpoint.is_empty():
-            raise FtnPytorchError(
-                "HOOK",
-                f"{self.path} has no function {wanted}, and among its names there is no state that could be kept "
-                "without: no module, no optimizer, no array, no number that a function assigns to",
-            )
         return self._checkpoint
 
     def _call_with_file(self, name: str, file: str) -> None:

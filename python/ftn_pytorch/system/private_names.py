@@ -152,16 +152,13 @@ def uncompiled(module: Any) -> Any:
 _RECORDED = "recorded functions run as if they were not recorded"
 _DISPATCH_MODE = PrivateName("torch.utils._python_dispatch", "TorchDispatchMode", _RECORDED)
 _SCHEMA = PrivateName("torch._ops:OpOverload", "_schema", _RECORDED, "__init__")
+_NET, _OPTIMIZER = "torch:nn.Module", "torch:optim.Optimizer"
+_OF_NETS = "forward:forward_ forward_pre:forward_pre_ backward:backward_ backward_pre:full_backward_pre_"
+_OF_OPTIMIZERS = "optimizer_step_pre:step_pre_ optimizer_step_post:step_post_"
 _HOOKS = tuple(
-    PrivateName(owner, name, "hooks of networks and optimizers are not seen where functions are recorded", used_in)
-    for owner, name, used_in in (
-        ("torch:nn.Module", "_forward_hooks", "register_forward_hook"),
-        ("torch:nn.Module", "_forward_pre_hooks", "register_forward_pre_hook"),
-        ("torch:nn.Module", "_backward_hooks", "register_backward_hook"),
-        ("torch:nn.Module", "_backward_pre_hooks", "register_full_backward_pre_hook"),
-        ("torch:optim.Optimizer", "_optimizer_step_pre_hooks", "register_step_pre_hook"),
-        ("torch:optim.Optimizer", "_optimizer_step_post_hooks", "register_step_post_hook"),
-    )
+    PrivateName(owner, f"_{name}_hooks", "hooks are not seen where functions are recorded", f"register_{used_in}hook")
+    for owner, names in ((_NET, _OF_NETS), (_OPTIMIZER, _OF_OPTIMIZERS))
+    for name, _, used_in in (each.partition(":") for each in names.split())
 )
 _COMMON_HOOKS = {
     of: tuple(PrivateName(owner, name.format(each), _HOOKS[0].without) for each in kinds.split())
@@ -173,11 +170,9 @@ _COMMON_HOOKS = {
 _TENSOR_HOOKS = tuple(
     PrivateName("torch:Tensor", name, _HOOKS[0].without) for name in ("_backward_hooks", "_post_accumulate_grad_hooks")
 )
-_TABLES = (
-    PrivateName("torch:nn.Module", "_parameters", _RECORDED, "register_parameter"),
-    PrivateName("torch:nn.Module", "_buffers", _RECORDED, "register_buffer"),
-    PrivateName("torch:nn.Module", "_modules", _RECORDED, "add_module"),
-)
+_MADE = {"_parameters": "register_parameter", "_buffers": "register_buffer", "_modules": "add_module"}
+_TABLES = tuple(PrivateName(_NET, name, _RECORDED, used_in) for name, used_in in _MADE.items())
+_PASSING = PrivateName(_NET, "_non_persistent_buffers_set", "checkpoints lack some buffers", "register_buffer")
 _TRANSFORMS = "recorded functions are not seen by torch.func, torch.vmap and torch.autograd.forward_ad"
 _FORWARD_LEVEL = PrivateName("torch.autograd.forward_ad", "_current_level", _TRANSFORMS)
 _INTERPRETERS = PrivateName("torch._C:_functorch", "peek_interpreter_stack", _TRANSFORMS)
@@ -239,6 +234,11 @@ def below_autograd() -> contextlib.AbstractContextManager:
 def tables_of(module: Any) -> list[dict[str, Any]]:
     """The dicts that hold parameters, buffers and layers of a torch.nn.Module. Its methods give copies."""
     return [table.of(module) for table in _TABLES]
+
+
+def passing_buffers(module: Any) -> list[str]:
+    """Names of the buffers of a torch.nn.Module that its ``state_dict`` leaves out."""
+    return [name for name in getattr(module, _PASSING.name, ()) if name in _TABLES[1].of(module)]
 
 
 def hooks_of(value: Any) -> list[dict]:

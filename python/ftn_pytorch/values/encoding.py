@@ -5,26 +5,33 @@ A value becomes JSON, in which what JSON does not know is a dict with the key ``
 Tensors and NumPy arrays go into a dict beside it, under the path that leads to them ("net/0.weight"). Numbers, texts
 and arrays come back bit for bit. Known are None, bool, int, float, complex, str, bytes, list, tuple and named
 tuples, dict, OrderedDict, defaultdict, Counter, set, frozenset, deque, SimpleNamespace, numbers and arrays of NumPy,
-tensors, and what ``of_python`` knows; in checkpoints also objects of a user's own classes, see ``instances``, and
-functions and classes of the user, by their names.
+tensors, and what ``python_types`` knows; in checkpoints also objects of a user's own classes, and functions and classes
+of the user, by their names. A second way to an object is ``{"~": "same", "as": name}``, the first one has ``"as"``.
 """
 
 from __future__ import annotations
 
 import base64
+import functools
 from collections import Counter, OrderedDict, defaultdict, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from ..system import private_names
-from . import is_array, is_number, is_tensor, loaded, python_types, user_objects
+from . import is_array, is_number, is_tensor, loaded, python_types, random_states, user_objects
 
 TAG = "~"
 OBJECT = "object"
 INSTANCE = "instance"
 CYCLE = "cycle"
 CODE = "code"
+INSTALLED = "installed"
 UNKNOWN = "unknown"
+SAME = "same"
+LABEL = "as"
+VIEW = "view"
+
+_JSON = frozenset((type(None), bool, int, float, str))
 
 # Finds the class of a named tuple or of an own object by its name, None if there is none.
 FindType = Callable[[str], Any]
@@ -58,9 +65,24 @@ class Encoder:
         return self._encode(list(values), path)
 
     def _encode(self, value: Any, path: str) -> Any:
-        kind = type(value)
-        if value is None or kind in (bool, int, float, str):
+        if value is None or type(value) in _JSON:
             return value
+        if (name := self._known_as(value)) is not None:
+            return {TAG: SAME, LABEL: name}
+        label = self._label_of(value)
+        tree = self._tree(value, path)
+        return tree if label is None else _labelled(tree, label)
+
+    def _known_as(self, value: Any) -> str | None:
+        """The name of an object that is told elsewhere."""
+        return None
+
+    def _label_of(self, value: Any) -> str | None:
+        """What others call an object that is told here; None where there is only this way to it."""
+        return None
+
+    def _tree(self, value: Any, path: str) -> Any:
+        kind = type(value)
         if kind is list:
             return self._items(value, path)
         if kind is dict:
@@ -77,12 +99,15 @@ class Encoder:
         return tree if tree is not None else self._tagged(value, path)
 
     def _items(self, values: Any, path: str) -> list:
+        if type(values) is list and set(map(type, values)) <= _JSON:
+            return values.copy()
         return [self._encode(value, f"{path}/{index}") for index, value in enumerate(values)]
 
     def _pairs(self, value: Mapping, path: str) -> list:
-        return [
-            [self._encode(key, f"{path} (a key)"), self._encode(each, f"{path}/{key}")] for key, each in value.items()
-        ]
+        return [[self._key(key, f"{path} (a key)"), self._encode(each, f"{path}/{key}")] for key, each in value.items()]
+
+    def _key(self, key: Any, path: str) -> Any:
+        return self._encode(key, path)
 
     def _mapping(self, value: Mapping, path: str) -> dict:
         if all(type(key) is str and key != TAG for key in value):
@@ -133,17 +158,38 @@ class Encoder:
         return True
 
     def _tensor(self, value: Any, path: str) -> dict:
-        tree = {TAG: "tensor", "at": self._put(path, value.detach().resolve_conj().resolve_neg())}
+        tree: dict[str, Any] = {TAG: "tensor", "at": self._put(path, value.detach().resolve_conj().resolve_neg())}
         if value.device.type != "cpu":
             tree["device"] = str(value.device)
+        if isinstance(value, loaded("torch").nn.Parameter):
+            tree["parameter"] = True
         return {**tree, "grad": True} if value.requires_grad and value.is_leaf else tree
 
     def _array(self, value: Any, path: str) -> dict:
         numpy = loaded("numpy")
-        if value.dtype.hasobject or value.dtype.names:
+        kind = type(value)
+        if not isinstance(value, numpy.ndarray) and not value.dtype.names:
+            return {TAG: "number", "at": self._put(path, numpy.asarray(value))}
+        if kind not in (numpy.ndarray, numpy.memmap, numpy.matrix, numpy.ma.MaskedArray):
+            raise Unstorable(f"{path} is of type {kind.__module__}.{kind.__qualname__}")
+        tree = self._array_in_place(value, path)
+        return {**tree, "matrix": True} if kind is numpy.matrix else tree
+
+    def _array_in_place(self, value: Any, path: str) -> dict:
+        """The numbers of an array, of whatever class: what they are put back into has it."""
+        numpy = loaded("numpy")
+        if value.dtype.hasobject:
             raise Unstorable(f"{path} is a NumPy array of {value.dtype}")
-        tag = "array" if isinstance(value, numpy.ndarray) else "number"
-        return {TAG: tag, "at": self._put(path, numpy.asarray(value))}
+        tree: dict[str, Any] = {TAG: "array"}
+        plain = numpy.asarray(value)
+        if isinstance(value, numpy.ma.MaskedArray):
+            mask = f"{path} (its mask)"
+            tree.update(mask=self._array(numpy.ma.getmaskarray(value), mask), fill=self._encode(value.fill_value, mask))
+            plain = numpy.asarray(value.data)
+        if value.dtype.names:
+            tree["fields"] = _fields_of(value.dtype, path)
+            plain = numpy.ascontiguousarray(plain)[..., None].view(numpy.uint8)
+        return {**tree, "at": self._put(path, plain)}
 
     def _put(self, path: str, array: Any) -> str:
         name, number = path, 2
@@ -162,53 +208,147 @@ class Encoder:
         return array
 
 
+def _fields_of(kind: Any, path: str) -> list[Any]:
+    """What a structured type of NumPy is made of."""
+    found = kind.descr
+    if any(len(each) != 2 or not each[0] or not isinstance(each[1], str) for each in found):
+        raise Unstorable(f"{path} is a NumPy array of {kind}")
+    return [list(each) for each in found]
+
+
+def _labelled(tree: Any, label: str) -> dict:
+    if isinstance(tree, list):
+        return {TAG: "list", "items": tree, LABEL: label}
+    if TAG in tree:
+        return {**tree, LABEL: label}
+    return {TAG: "dict", "items": [list(pair) for pair in tree.items()], LABEL: label}
+
+
 def decode(tree: Any, arrays: Mapping[str, Any], find_type: FindType) -> Any:
     """The value that a tree was made of. Tensors go back to their device if it is there, else they stay on the host."""
-    if isinstance(tree, list):
-        return [decode(each, arrays, find_type) for each in tree]
-    if not isinstance(tree, dict):
-        return tree
-    if TAG not in tree:
-        return {key: decode(each, arrays, find_type) for key, each in tree.items()}
-    tag = tree[TAG]
-    if tag == "tensor":
-        return _to_device(arrays[tree["at"]], tree)
-    if tag == "array":
-        return arrays[tree["at"]]
-    if tag == "number":
-        return arrays[tree["at"]][()]
-    if tag == UNKNOWN:
-        raise Unstorable(f"an object of type {tree['type']} was passed, which is not stored")
-    if tag == "complex":
-        return complex(*tree["parts"])
-    if tag in ("bytes", "bytearray"):
-        data = base64.b64decode(tree["data"])
-        return data if tag == "bytes" else bytearray(data)
-    if tag == CYCLE:
-        raise Unstorable("it holds an object that refers to itself, which cannot be made anew")
-    if tag == INSTANCE:
-        return _instance(tree, arrays, find_type)
-    if tag == CODE:
-        return _code(tree, find_type)
-    if "parts" in tree:
-        return python_types.make(tag, tree["parts"], find_type)
-    items = decode(tree["items"], arrays, find_type)
-    if tag == "defaultdict":
-        return defaultdict(_factory(tree["factory"], find_type), items)
-    if tag in python_types.NAMESPACES:
-        return python_types.NAMESPACES[tag](**dict(items))
-    if tag == "tuple":
-        return _tuple(items, tree.get("type"), find_type)
-    if tag == "deque":
-        return deque(items, tree["maxlen"])
-    made: Any = {"dict": dict, "OrderedDict": OrderedDict, "Counter": dict, "set": set, "frozenset": frozenset}[tag](
-        items
-    )
-    if tag == "Counter":
-        return Counter(made)
-    if "metadata" in tree:
-        private_names.set_metadata(made, decode(tree["metadata"], arrays, find_type))
-    return made
+    return Decoder(arrays, find_type).value(tree)
+
+
+class Decoder:
+    """Values of trees. ``known``: objects by name, those of trees among them as soon as they are made."""
+
+    def __init__(self, arrays: Mapping[str, Any], find_type: FindType, known: Mapping[str, Any] | None = None) -> None:
+        self.arrays, self.find_type = arrays, find_type
+        self.known: dict[str, Any] = dict(known or {})
+        self.mentioned: Collection[str] = ()
+        """Names of functions of packages that code of the script mentions: a file can name no others."""
+
+    def value(self, tree: Any) -> Any:
+        if isinstance(tree, list):
+            return tree.copy() if set(map(type, tree)) <= _JSON else [self.value(each) for each in tree]
+        if not isinstance(tree, dict):
+            return tree
+        if TAG not in tree:
+            return {key: self.value(each) for key, each in tree.items()}
+        if tree[TAG] == SAME:
+            if tree[LABEL] not in self.known:
+                raise Unstorable(f"it refers to {tree[LABEL]}, which is not there")
+            return self.known[tree[LABEL]]
+        if tree[TAG] in _FILLED:
+            # there before its items, which may refer to it
+            made: Any = _FILLED[tree[TAG]]()
+            self._made(tree, made)
+            items = self.value(tree["items"])
+            made.extend(items) if tree[TAG] == "list" else made.update(items)
+            if "metadata" in tree:
+                private_names.set_metadata(made, self.value(tree["metadata"]))
+            return made
+        return self._instance(tree) if tree[TAG] == INSTANCE else self._made(tree, self._tagged(tree[TAG], tree))
+
+    def _made(self, tree: Mapping[str, Any], value: Any) -> Any:
+        if LABEL in tree:
+            self.known[tree[LABEL]] = value
+        return value
+
+    def _tagged(self, tag: str, tree: Mapping[str, Any]) -> Any:
+        if tag == "tensor":
+            return _to_device(self.arrays[tree["at"]], tree)
+        if tag == VIEW:
+            base = self.known[tree["of"]] if "of" in tree else self.arrays[tree["at"]]
+            if "type" in tree:
+                shape = tree["sizes"], tree["type"]
+                return loaded("numpy").ndarray(*shape, base.data, tree["offset"], tree["strides"])
+            return base.detach().as_strided(tree["sizes"], tree["strides"], tree["offset"])
+        if tag == "array" and "at" in tree:
+            return _array(self.arrays[tree["at"]], tree, self)
+        if tag == "number":
+            return self.arrays[tree["at"]][()]
+        if tag == UNKNOWN:
+            raise Unstorable(f"an object of type {tree['type']} was passed, which is not stored")
+        if tag == "complex":
+            return complex(*tree["parts"])
+        if tag in ("bytes", "bytearray"):
+            data = base64.b64decode(tree["data"])
+            return data if tag == "bytes" else bytearray(data)
+        if tag == CYCLE:
+            raise Unstorable("it holds an object that refers to itself, which cannot be made anew")
+        if tag == CODE:
+            return _code(tree, self.find_type)
+        if tag == INSTALLED:
+            return self._installed(tree["name"])
+        if tag == "partial":
+            return functools.partial(
+                self.value(tree["func"]), *self.value(tree["args"]), **self.value(tree["keywords"])
+            )
+        if tag == "method":
+            owner = self.value(tree["self"])
+            return _method(getattr(type(owner), tree["name"]), owner)
+        if tag == "identity":
+            return id(self.value(tree["of"]))
+        if tag == "generator":
+            return random_states.made(tree["type"], self.value(tree["state"]))
+        if "parts" in tree:
+            return python_types.make(tag, tree["parts"], self.find_type)
+        items = self.value(tree["items"])
+        if tag == "defaultdict":
+            return defaultdict(_factory(tree["factory"], self.find_type), items)
+        if tag in python_types.NAMESPACES:
+            return python_types.NAMESPACES[tag](**dict(items))
+        if tag == "tuple":
+            return _tuple(items, tree.get("type"), self.find_type)
+        if tag == "deque":
+            return deque(items, tree["maxlen"])
+        return Counter(dict(items)) if tag == "Counter" else {"set": set, "frozenset": frozenset}[tag](items)
+
+    def _installed(self, name: str) -> Any:
+        found = find_imported_type(name) if name.rpartition(":")[2].rpartition(".")[2] in self.mentioned else None
+        if found is None:
+            raise Unstorable(f"it holds {name.replace(':', '.')}, which no code of the script mentions")
+        return found
+
+    def _instance(self, tree: Mapping[str, Any]) -> Any:
+        kind = self.find_type(tree["type"])
+        if not (isinstance(kind, type) and user_objects.is_plain(kind)):
+            name = tree["type"].replace(":", ".")
+            raise Unstorable(f"it holds objects of {name}, which is no class of the script here")
+        made = self._made(tree, user_objects.make(kind, {}, None))
+        for name, each in self.value(tree["fields"]).items():
+            user_objects.set_field(made, name, each)
+        if (content := self.value(tree.get("content"))) is not None:
+            user_objects.refill(made, content)
+        return made
+
+
+def _method(function: Any, owner: Any) -> Any:
+    return function.__get__(owner, type(owner))
+
+
+_FILLED: dict[str, Any] = {"list": list, "dict": dict, "OrderedDict": OrderedDict}
+
+
+def _array(array: Any, tree: Mapping[str, Any], decoder: Decoder) -> Any:
+    """An array, or one of a class of NumPy that is more than its numbers."""
+    numpy = loaded("numpy")
+    if "fields" in tree:
+        array = array.view(numpy.dtype([tuple(each) for each in tree["fields"]]))[..., 0]
+    if "mask" in tree:
+        return numpy.ma.MaskedArray(array, decoder.value(tree["mask"]), fill_value=decoder.value(tree["fill"]))
+    return numpy.asmatrix(array) if tree.get("matrix") else array
 
 
 def _tuple(items: list, name: str | None, find_type: FindType) -> Any:
@@ -218,15 +358,6 @@ def _tuple(items: list, name: str | None, find_type: FindType) -> Any:
     if not (isinstance(kind, type) and issubclass(kind, tuple) and len(getattr(kind, "_fields", ())) == len(items)):
         raise Unstorable(f"it holds named tuples of {name.replace(':', '.')}, which has other fields or is not there")
     return kind._make(items)  # type: ignore[attr-defined]
-
-
-def _instance(tree: Mapping[str, Any], arrays: Mapping[str, Any], find_type: FindType) -> Any:
-    kind = find_type(tree["type"])
-    if not (isinstance(kind, type) and user_objects.is_plain(kind)):
-        raise Unstorable(f"it holds objects of {tree['type'].replace(':', '.')}, which is no class of the script here")
-    return user_objects.make(
-        kind, decode(tree["fields"], arrays, find_type), decode(tree.get("content"), arrays, find_type)
-    )
 
 
 def _code(tree: Mapping[str, Any], find_type: FindType) -> Any:
@@ -249,6 +380,8 @@ def _to_device(tensor: Any, tree: Mapping[str, Any]) -> Any:
         device = torch.device(tree["device"])
         if device.type != "cuda" or (device.index or 0) < torch.cuda.device_count():
             tensor = tensor.to(device)
+    if tree.get("parameter"):
+        return torch.nn.Parameter(tensor, requires_grad=bool(tree.get("grad")))
     return tensor.requires_grad_() if tree.get("grad") else tensor
 
 

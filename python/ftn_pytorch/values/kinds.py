@@ -68,7 +68,7 @@ _CONSTANTS = (
     re.Pattern,
     typing.TypeVar,
 )
-_CONSTANT_KINDS = frozenset(_CONSTANTS)
+ATOMS = frozenset(_CONSTANTS)
 _CONTAINERS = (dict, OrderedDict, defaultdict, Counter, list, tuple, set, frozenset, deque)
 _CONTAINER_KINDS = frozenset(_CONTAINERS)
 _WRAPPERS = (
@@ -100,23 +100,22 @@ _OF_PYTHON = (
 _OF_COMPILERS = ("cython_function_or_method", "CFunctionType", "_FuncPtr", "CPUDispatcher")
 _PACKAGE = __name__.partition(".")[0] + "."
 _FIGURES = ("matplotlib", "tqdm")
-_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE
 
 
-def _of(module: str, *names: str) -> tuple[type, ...]:
+def of_module(module: str, *names: str) -> tuple[type, ...]:
     """Classes of a module that few scripts import. Without it there are no values of them."""
     found = sys.modules.get(module)
     return tuple(getattr(found, name) for name in names if hasattr(found, name))
 
 
 def _is_constant(kind: type) -> bool:
-    return kind in _CONSTANT_KINDS or kind in _of("decimal", "Decimal")
+    return kind in ATOMS or kind in of_module("decimal", "Decimal")
 
 
 def kind_of(value: Any) -> Kind:
     """The kind of a value. Calls no code of its class."""
     kind = type(value)
-    if kind in _CONSTANT_KINDS:
+    if kind in ATOMS:
         return Kind.CONSTANT
     if kind in _CONTAINER_KINDS:
         is_fixed = kind in (tuple, frozenset) and all(kind_of(each) is Kind.CONSTANT for each in value)
@@ -179,18 +178,21 @@ def _of_numpy(kind: type) -> Kind | None:
     if issubclass(kind, (numpy.ndarray, numpy.void)):
         return Kind.ARRAY
     # NumPy imports this one when somebody asks for it.
-    if issubclass(kind, _of("numpy.random", "Generator", "RandomState", "BitGenerator")):
+    if issubclass(kind, of_module("numpy.random", "Generator", "RandomState", "BitGenerator")):
         return Kind.GENERATOR
     return Kind.INSTALLED if issubclass(kind, numpy.ufunc) else None
 
 
 def _of_python(kind: type) -> Kind | None:
-    if issubclass(kind, (enum.Enum, *_of("pathlib", "PurePath"), *_of("fractions", "Fraction"), *_of("uuid", "UUID"))):
+    if issubclass(
+        kind,
+        (enum.Enum, *of_module("pathlib", "PurePath"), *of_module("fractions", "Fraction"), *of_module("uuid", "UUID")),
+    ):
         return Kind.CONSTANT
-    if issubclass(kind, _of("random", "Random")):
+    if issubclass(kind, of_module("random", "Random")):
         return Kind.GENERATOR
-    harmless = _of("logging", "Logger", "LoggerAdapter", "Handler") + _of("_thread", "LockType", "RLock")
-    harmless += _of("threading", "Condition", "Semaphore", "Event")
+    harmless = of_module("logging", "Logger", "LoggerAdapter", "Handler") + of_module("_thread", "LockType", "RLock")
+    harmless += of_module("threading", "Condition", "Semaphore", "Event")
     if issubclass(kind, harmless) or kind.__module__.partition(".")[0] in _FIGURES:
         return Kind.HARMLESS
     return Kind.INSTALLED if kind.__module__.startswith(_PACKAGE) and not is_of_kit(kind) else None
@@ -234,9 +236,9 @@ def qualities(kind: type) -> Qualities:
 
 
 def _qualities(kind: type) -> Qualities:
-    is_namespace = issubclass(kind, (types.SimpleNamespace, *_of("argparse", "Namespace")))
+    is_namespace = issubclass(kind, (types.SimpleNamespace, *of_module("argparse", "Namespace")))
     base: Any = object if is_namespace else kind
-    while base not in _CONTAINER_KINDS and not _is_made_in_c(base):
+    while base not in _CONTAINER_KINDS and not user_objects.is_made_in_c(base):
         base = base.__base__
     plain = ("object", "ABC", "Generic", "Protocol", "Enum", "IntEnum", "Flag", "NamedTuple")
     is_own = all(
@@ -244,15 +246,3 @@ def _qualities(kind: type) -> Qualities:
         for each in kind.__mro__
     )
     return Qualities(base, is_own, _kind_of_class(kind, base))
-
-
-def _is_made_in_c(kind: type) -> bool:
-    """Python's class statement makes neither a ``__new__`` of C nor methods of C."""
-    if not kind.__flags__ & _HEAP_TYPE:
-        return True
-    mine = (types.WrapperDescriptorType, types.MethodDescriptorType)
-    return any(
-        (name == "__new__" and isinstance(each, types.BuiltinFunctionType) and each.__self__ is kind)
-        or (isinstance(each, mine) and each.__objclass__ is kind)
-        for name, each in vars(kind).items()
-    )

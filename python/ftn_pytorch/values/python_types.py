@@ -7,11 +7,14 @@ Classes of a user are found by their names and looked at, never called.
 from __future__ import annotations
 
 import argparse
+import array
 import ast
+import base64
 import datetime
 import decimal
 import enum
 import fractions
+import io
 import itertools
 import pathlib
 import sys
@@ -29,6 +32,7 @@ FACTORIES: Mapping[str, Any] = {
     + (Counter, OrderedDict, defaultdict, deque)
 }
 """What ``defaultdict`` may be given for missing keys, by name."""
+BUFFERS: Mapping[str, Any] = {kind.__name__: kind for kind in (array.array, io.BytesIO, io.StringIO)}
 _PATHS = (pathlib.PosixPath, pathlib.WindowsPath, pathlib.PurePosixPath, pathlib.PureWindowsPath)
 
 
@@ -51,10 +55,30 @@ def parts_of(value: Any) -> tuple[str, Any] | None:
         return _count(value)
     if isinstance(value, enum.Enum):
         return _member(value)
+    if kind in BUFFERS.values():
+        return kind.__name__, _contents(value)
     torch = sys.modules.get("torch")
     if torch is not None and kind in (torch.dtype, torch.device):
         return kind.__name__, str(value).removeprefix("torch.")
     return None
+
+
+def _contents(value: Any) -> list[Any]:
+    if isinstance(value, array.array):
+        return [value.typecode, value.tolist()]
+    text = value.getvalue()
+    return [base64.b64encode(text).decode() if isinstance(text, bytes) else text, value.tell()]
+
+
+def refill(live: Any, value: Any) -> None:
+    """Give a buffer the contents of another one."""
+    if isinstance(live, array.array):
+        live[:] = value
+        return
+    live.seek(0)
+    live.truncate()
+    live.write(value.getvalue())
+    live.seek(value.tell())
 
 
 def _moment(value: Any) -> tuple[str, Any] | None:
@@ -119,6 +143,13 @@ def make(tag: str, parts: Any, find_type: Callable[[str], Any]) -> Any:
         return itertools.count(start, step)
     if tag == "Enum":
         return _made_member(parts, find_type)
+    if tag == "array":
+        return array.array(*parts)
+    if tag in BUFFERS:
+        data, place = parts
+        buffer = io.BytesIO(base64.b64decode(data)) if tag == "BytesIO" else io.StringIO(data, newline="")
+        buffer.seek(place)
+        return buffer
     if tag in ("dtype", "device"):
         return _made_of_torch(tag, _checked(parts, str))
     for kind in _PATHS:

@@ -2,7 +2,7 @@
 """Random states of the process: Python, NumPy's global one, torch on the host and on all CUDA devices.
 
 They are kept as numbers and bytes, so that a NumPy script in a process that also uses torch needs no torch for its
-file. Generators that a script has made are objects of its state, see ``checkpoint.objects``.
+file. Generators that a script has made are objects of its state.
 """
 
 from __future__ import annotations
@@ -61,3 +61,37 @@ def to_tensor(data: bytes) -> Any:
     import torch
 
     return torch.frombuffer(bytearray(data), dtype=torch.uint8).clone()
+
+
+def kind_of_generator(generator: Any) -> str | None:
+    """What ``made`` needs to know of a generator, None for one that it cannot make."""
+    numpy, torch = loaded("numpy"), loaded("torch")
+    if type(generator) is random.Random:
+        return "random"
+    if torch is not None and type(generator) is torch.Generator:
+        return f"torch {generator.device}"
+    if numpy is not None and type(generator) is numpy.random.Generator:
+        return f"numpy {type(generator.bit_generator).__name__}"
+    return None
+
+
+def made(kind: str, state: Any) -> Any:
+    """A generator with a state."""
+    room, _, name = kind.partition(" ")
+    if room == "random":
+        generator: Any = random.Random()
+        generator.setstate(state)
+    elif room == "torch":
+        import torch
+
+        generator = torch.Generator(name)
+        generator.set_state(to_tensor(state))
+    else:
+        import numpy
+
+        bits = getattr(numpy.random, name)
+        if not issubclass(bits, numpy.random.BitGenerator):
+            raise ValueError(f"{name} is no generator of bits")
+        generator = numpy.random.Generator(bits())
+        generator.bit_generator.state = state
+    return generator

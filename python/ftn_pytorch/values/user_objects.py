@@ -13,14 +13,12 @@ import contextlib
 import enum
 import functools
 import os
-import struct
 import sys
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Iterator
-from types import FunctionType, MemberDescriptorType
+from types import BuiltinFunctionType, FunctionType, MemberDescriptorType, MethodDescriptorType, WrapperDescriptorType
 from typing import Any
 
-_POINTER = struct.calcsize("P")
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: made by a class statement
 _CONTAINERS = (dict, OrderedDict, defaultdict, Counter, list, set)
 # Of Python itself and of this package. sysconfig says it, too, for 40 operations on the file system.
@@ -64,9 +62,21 @@ def is_plain(kind: type) -> bool:
 
 def _base(kind: Any) -> type:
     """The class whose memory an object has: the first one that no class statement made, or a known container."""
-    while kind.__flags__ & _HEAP_TYPE and kind not in _CONTAINERS:
+    while kind not in _CONTAINERS and not is_made_in_c(kind):
         kind = kind.__base__
     return kind
+
+
+def is_made_in_c(kind: type) -> bool:
+    """Python's class statement makes neither a ``__new__`` of C nor methods of C."""
+    if not kind.__flags__ & _HEAP_TYPE:
+        return True
+    mine = (WrapperDescriptorType, MethodDescriptorType)
+    return any(
+        (name == "__new__" and isinstance(each, BuiltinFunctionType) and each.__self__ is kind)
+        or (isinstance(each, mine) and each.__objclass__ is kind)
+        for name, each in vars(kind).items()
+    )
 
 
 def name_of(kind: type) -> str:
@@ -76,16 +86,6 @@ def name_of(kind: type) -> str:
 def is_own_code(value: Any) -> bool:
     """True for a function or class that a user has written."""
     return isinstance(value, (FunctionType, type)) and is_own_module(value.__module__ or "")
-
-
-def has_fields_only(kind: type) -> bool:
-    """True if objects of a class have no memory but that of fields and of a known container."""
-    base = _base(kind)
-    if base not in (object, *_CONTAINERS):
-        return False
-    names = sum(1 for _ in slots(kind))
-    references = names + (kind.__dictoffset__ > 0) + (kind.__weakrefoffset__ > 0)
-    return base is not object or kind.__basicsize__ <= object.__basicsize__ + references * _POINTER
 
 
 def fields(value: Any) -> dict[str, Any]:

@@ -25,11 +25,11 @@ from .kinds import Kind, base_of, is_of_kit, is_simple, kind_of, qualities
 __all__ = ["By", "Edge", "Kind", "Walk", "kind_of"]
 
 # of classes: nothing that a call looks at
-_CLASS_ONLY = frozenset(vars(type("", (), {}))) | frozenset(
+CLASS_ONLY = frozenset(vars(type("", (), {}))) | frozenset(
     ("__annotations__", "__qualname__", "__static_attributes__", "__firstlineno__", "__orig_bases__", "__parameters__")
     + ("__dataclass_fields__", "__dataclass_params__", "__abstractmethods__", "_abc_impl")
 )
-_WRAPPED = ("fget", "fset", "fdel", "__func__", "func", "__wrapped__")
+WRAPPED = ("fget", "fset", "fdel", "__func__", "func", "__wrapped__")
 # Code that mentions one of these looks at fields by other means than their names.
 _GENERIC = frozenset(
     ("vars", "dir", "__dict__", "getattr", "getmembers", "asdict", "astuple", "fields", "replace", "copy", "deepcopy")
@@ -42,7 +42,7 @@ _MAKERS = frozenset(
     ("__new__", "__init__", "__post_init__", "__init_subclass__", "__set_name__", "__class_getitem__", "__prepare__")
     + ("__repr__", "__str__", "__format__", "__del__")
 )
-_CACHED = type(functools.lru_cache(lambda: None))
+CACHED = type(functools.lru_cache(lambda: None))
 _TERMINAL = frozenset(("stdin", "stdout", "stderr"))
 
 
@@ -171,8 +171,8 @@ class Walk:
             self.codes.update(codes_in(value.__code__))
             self.names.update(names_in(value.__code__))
         for variable, cell in zip(value.__code__.co_freevars, value.__closure__ or ()):
-            if (content := _content(cell)) is not _EMPTY:
-                yield Edge(cell, "cell_contents", content, variable, By.CELL)
+            if (held := content(cell)) is not EMPTY:
+                yield Edge(cell, "cell_contents", held, variable, By.CELL)
         for number, default in enumerate(value.__defaults__ or ()):
             yield Edge(value, number, default, f"a default of {name}", By.DEFAULT)
         for key, default in (value.__kwdefaults__ or {}).items():
@@ -195,10 +195,10 @@ class Walk:
         if isinstance(value, functools.partial):
             for name in ("func", "args", "keywords"):
                 yield Edge(value, name, getattr(value, name), _joined(path, name), By.FIELD)
-        if self._is_narrow and type(value) is _CACHED:
-            for each in _results_in(value):
+        if self._is_narrow and type(value) is CACHED:
+            for each in results_in(value):
                 yield Edge(value, None, each, f"a result of {path}", By.PART)
-        for name in _WRAPPED:
+        for name in WRAPPED:
             inner = getattr(value, name, None)
             if inner is not None and inner is not value:
                 yield Edge(value, name, inner, path, By.PART)
@@ -225,7 +225,7 @@ class Walk:
         fields = dict_of_class(value)
         is_whole = not self._is_narrow or not qualities(value).is_all_own
         for name, each in list(fields.items()):
-            if name in _CLASS_ONLY:
+            if name in CLASS_ONLY:
                 continue
             edge = Edge(fields, name, each, _joined(path, name), By.FIELD)
             is_code = kind_of(each) is Kind.FUNCTION
@@ -294,7 +294,7 @@ class Walk:
             for name, each in list(table.items()):
                 yield Edge(table, name, each, _joined(path, name), By.ITEM)
         for name, each in list(fields_of(value).items()):
-            if name not in _fields_of_modules():
+            if name not in fields_of_modules():
                 yield Edge(vars(value), name, each, _joined(path, name), By.FIELD)
 
     def _optimizer(self, value: Any, path: str) -> Iterator[Edge]:
@@ -332,20 +332,21 @@ class Walk:
                     yield Edge(space, name, space[name], f"{module.__name__}.{name}", By.GLOBAL)
 
 
-_EMPTY = object()
+EMPTY = object()
 
 
 @functools.cache
-def _fields_of_modules() -> frozenset[str]:
+def fields_of_modules() -> frozenset[str]:
     """Fields that every module of torch has, and that are looked at in another way or are none of the user's."""
     return frozenset(vars(loaded("torch").nn.Module())) - {"training"}
 
 
-def _content(cell: CellType) -> Any:
+def content(cell: CellType) -> Any:
+    """What a variable of an enclosing function holds, EMPTY for nothing yet."""
     try:
         return cell.cell_contents
     except ValueError:  # not assigned yet
-        return _EMPTY
+        return EMPTY
 
 
 def _is_own(module: ModuleType) -> bool:
@@ -361,7 +362,7 @@ def shown(key: Any) -> str:
     return repr(key) if type(key) in (str, int, float, bool, bytes, type(None)) else f"a {type(key).__name__}"
 
 
-def _results_in(cached: Any) -> Iterator[Any]:
+def results_in(cached: Any) -> Iterator[Any]:
     """What functools.lru_cache keeps. With a limit each result is in a link of a chain."""
     for table in gc.get_referents(cached):
         for each in list(table.values()) if type(table) is dict else ():

@@ -21,7 +21,7 @@
 namespace fpt::direct {
 namespace {
 
-constexpr uint32_t checkpoint_format = 2;
+constexpr uint32_t checkpoint_format = 3;
 constexpr std::string_view closing_magic = "ftn_pytorch ckpt";
 constexpr std::size_t bytes_at_once = std::size_t{1} << 20, digest_size = 32;
 

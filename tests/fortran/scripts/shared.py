@@ -32,10 +32,10 @@ def ftn_pytorch_train(x, target):
     return False, loss
 
 
-def grow(asked):
+def ftn_pytorch_setup(grown=False):
     """A network for which no file fits."""
     global net
-    net = torch.nn.Linear(5, 1) if asked else net
+    net = torch.nn.Linear(5, 1) if grown else net
 
 
 def steps_done():

@@ -74,8 +74,8 @@ TEST_F(CheckpointFileTest, AFileThatReadsOtherwiseThanItWasWrittenDoesNotCount) 
 
 TEST_F(CheckpointFileTest, OtherVersionsAndKindsAreRefused) {
   write();
-  change(72 - 16, 3);
-  EXPECT_FAILS(open(), FPT_ERR_FORMAT, "has format 3 of checkpoints, this version of ftn_pytorch reads format 2");
+  change(72 - 16, 4);
+  EXPECT_FAILS(open(), FPT_ERR_FORMAT, "has format 4 of checkpoints, this version of ftn_pytorch reads format 3");
   change(72 - 16, 0);
   EXPECT_FAILS(open(), FPT_ERR_FORMAT, "has format 0");
   change(72 - 16, 1);

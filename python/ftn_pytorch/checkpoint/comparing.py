@@ -1,0 +1,273 @@
+# SPDX-License-Identifier: MIT
+"""What in a script is another than right after the load: trees of that, or why a file would lose it."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from types import FunctionType, ModuleType
+from typing import Any
+
+from ..values import contents, graph, is_array, is_tensor, python_types, user_objects
+from ..values.code_names import named_by
+from ..values.contents import keeps_by_class
+from ..values.encoding import TAG, Unstorable
+from ..values.graph import Node
+from ..values.kinds import Kind, kind_of, qualities
+from ..values.walk import results_in
+from .capture import METHODS, Collector, type_of
+from .stateful import access_to, is_module, is_optimizer
+
+GONE, AT, TO, CLASS = "gone", "position", " =", " is of"
+"""A field that is not there any more, the place in a file that is read, and ends of what a name is
+bound to and of the class of an object."""
+_NOTHING = object()
+
+
+class Changes(Collector):
+    """A collector that tells changes."""
+
+    def changes(self) -> dict[str, Any]:
+        """Trees of all that is another than right after the load, and of what always is, by place."""
+        assert self._first is not None
+        found: dict[str, Any] = {}
+        before = self._first.settings
+        for name, value in self._now.settings.items():
+            if before.get(name) != value and (name in before or not name.startswith(("os.", "sys."))):
+                self.lost[name] = "a setting of the process or of a package"
+        self._stands_for = dict(self._successors())
+        known = [(node, old) for node in self._now.nodes.values() if (old := self._known(node.value))]
+        self._renewed = {
+            id(node.value)
+            for node, old in known
+            if old.is_hidden or (contents.is_count(node.value) and node.mark != old.mark)
+        }
+        methods = [node.value for node, _ in known if isinstance(node.value, METHODS)]
+        self._renewed.update(id(each) for each in methods if id(each.__self__) in self._renewed)
+        # What keeps its own state comes first: of what it holds the rest is told.
+        for node, old in sorted(known, key=lambda each: each[0].is_closed or _is_closed(each[0])):
+            name = self._first.name_of(old)
+            if node.is_closed or _is_closed(node):
+                self._add_closed(node, old, name, found)
+            elif not old.is_hidden and name not in self._transient:
+                self._add(node, old, name, found)
+        for node in self._now.nodes.values():
+            if node.kind is Kind.NAMESPACE and self._first.node_of(node.value) is None:
+                self._refuse_late(node)
+        replaced = {id(each.value) for each in self._stands_for.values()}
+        for name, old in self._first.named.items():
+            is_kept = access_to(old.value) is not None or old.kind is Kind.TENSOR
+            is_there = self._now.node_of(old.value) is not None or id(old.value) in replaced
+            if is_kept and not is_there:
+                self.left_out[name] = "nothing leads to it"
+        return found
+
+    def _refuse_late(self, module: Node) -> None:
+        """What a module of the user that was imported after the load held at first is not known."""
+        codes = [node.value.__code__ for node in self._now.nodes.values() if isinstance(node.value, FunctionType)]
+        stored = {name for code in codes for name in named_by(code, "STORE_GLOBAL", "STORE_ATTR")}
+        for name, value in module.fields.items():
+            is_fixed = kind_of(value) in graph.CODE or (kind_of(value) is Kind.CONSTANT and name not in stored)
+            if not (is_fixed or contents.is_aside(value)):
+                place = f"{module.value.get('__name__')}.{name}"
+                raise Unstorable(f"{place} is in a module that was imported after the load. Import it at the top")
+
+    def _known(self, value: Any) -> Node | None:
+        return self._stands_for.get(id(value)) or super()._known(value)
+
+    def _successors(self) -> Iterator[tuple[int, Node]]:
+        """Networks and generators made after the load in place of one of the same kind, which nothing leads to now: a
+        restart puts their state into that.
+        """
+        assert self._first is not None
+        for node in self._now.nodes.values():
+            old = self._first.node_of(node.value)
+            if old is None or old.is_hidden:
+                continue
+            pairs = [(each, old.fields.get(key)) for key, each in node.fields.items()]
+            if node.items is not None and old.items is not None and len(node.items) == len(old.items):
+                pairs += zip(node.items, old.items)
+            for value, before in pairs:
+                if type(value) is type(before) and value is not before and access_to(value) is not None:
+                    yield from self._stand_ins(value, before)
+
+    def _stand_ins(self, value: Any, before: Any) -> Iterator[tuple[int, Node]]:
+        assert self._first is not None
+        if is_optimizer(value) or self._now.node_of(before) is not None or self._first.node_of(value) is not None:
+            return
+        if not is_module(value):
+            if (old := self._first.node_of(before)) is not None and not keeps_by_class(type(value)):
+                yield id(value), old
+            return
+        parts = [(list(each.modules()), list(each.parameters())) for each in (value, before)]
+        if any(len(one) != len(other) for one, other in zip(*parts)):
+            return
+        for one, other in zip([*parts[0][0], *parts[0][1]], [*parts[1][0], *parts[1][1]]):
+            if (old := self._first.node_of(other)) is not None and type(one) is type(other):
+                yield id(one), old
+
+    def _add(self, node: Node, old: Node, name: str, found: dict[str, Any]) -> None:
+        value, is_owned = node.value, id(node.value) in self._now.owned
+        if node.type is not old.type and old.mark is not None:
+            if not (user_objects.is_plain(node.type) and user_objects.is_plain(old.type)):
+                raise Unstorable(f"{name} is {type_of(value)}, and was of class {old.type.__qualname__} after the load")
+            found[name + CLASS] = self.encode(node.type, name + CLASS)
+        if id(value) in self._now.hooks:
+            is_lazy = old.parent is not None and old.parent.mark is None
+            if not (is_lazy or contents.is_same(old.items, node.items)):
+                raise Unstorable(f"{name} are other hooks than after the load. Register them at the top of the script")
+        elif node.kind in (Kind.TENSOR, Kind.ARRAY):
+            if node.mark != old.mark and None not in (node.mark, old.mark):
+                what = "shape, type, strides, graph or hooks" if is_tensor(value) else "shape or type"
+                raise Unstorable(f"{name} has another {what} than after the load, in place. Make it so at the top")
+            self._shared_memory.require_as_before(value, name)
+            if not is_owned:
+                self._add_numbers(node, old, name, found)
+        elif node.kind is Kind.FUNCTION and node.mark != old.mark:
+            self._add_cached(node, name)
+        elif access_to(value) is not None:
+            self._require_parts(node, old, name)
+            if not is_owned:
+                found[name] = self._object(value, access_to(value).get(), name)  # type: ignore[union-attr]
+        elif node.kind is Kind.UNKNOWN and id(value) not in self._renewed:
+            self._add_unknown(node, old, name, found)
+        if not (is_owned and node.kind in (Kind.CONTAINER, Kind.OBJECT)):
+            self._add_contents(node, old, name, found)
+
+    def _add_contents(self, node: Node, old: Node, name: str, found: dict[str, Any]) -> None:
+        assert self._first is not None
+        is_lazy = node.kind is Kind.MODULE and old.mark is None
+        for key in {} if is_lazy else {**old.fields, **node.fields}:
+            value = node.fields.get(key, _NOTHING)
+            if value is old.fields.get(key, _NOTHING) and not self._is_renewed(value):
+                continue
+            place = self._first.place(old, key)
+            if place in self._transient:
+                self.left_out[place] = "transient"
+            elif value is _NOTHING:
+                found[place] = {TAG: GONE}
+            elif isinstance(value, ModuleType) or contents.is_aside(value):
+                self.left_out[place] = type_of(value)
+            else:
+                self._add_bound(node, key, place, found)
+        if node.items is None or id(node.value) in self._now.hooks:
+            return
+        if not contents.is_same(old.items, node.items) or any(map(self._is_renewed, node.items)):
+            found[name] = self._contents(node.value, name)
+
+    def _add_bound(self, node: Node, key: Any, place: str, found: dict[str, Any]) -> None:
+        assert self._first is not None
+        value, arrays = node.fields[key], set(self.arrays)
+        try:
+            tree = self.encode(value, place)
+        except Unstorable:
+            if not self._is_of_package(node, key, value):
+                raise
+            self.forget(arrays)
+            self.left_out[place] = type_of(value)
+            return
+        # Under its name stands what was there after the load, which may be somewhere else now.
+        found[place + TO if place in self._first.named else place] = tree
+
+    def _is_of_package(self, node: Node, key: Any, value: Any) -> bool:
+        """True for what code of a package has put into an object of its own class: it will do so again."""
+        kind = node.kind not in graph.CODE and not qualities(node.type).is_all_own
+        is_made_there = not user_objects.is_own_module(type(value).__module__) and key not in self._now.names
+        is_derived = is_tensor(value) and not user_objects.is_own_module(node.type.__module__)
+        return kind and is_made_there and (is_derived or not is_tensor(value))
+
+    def _contents(self, value: Any, name: str) -> Any:
+        base = user_objects.content(value) if user_objects.is_plain(type(value)) else None
+        try:
+            return self._tree(value if base is None else base, name)
+        except RecursionError:
+            raise Unstorable(f"{name} is nested too deeply") from None
+
+    def _is_renewed(self, value: Any) -> bool:
+        """True for what is told anew although it is the same object as before."""
+        if type(value) is tuple:
+            return bool(self._renewed) and any(map(self._is_renewed, value))
+        return id(value) in self._renewed
+
+    def _add_closed(self, node: Node, old: Node, name: str, found: dict[str, Any]) -> None:
+        """Of an object with a state, and of what only such leads to, what its state leaves out."""
+        assert self._first is not None
+        if not node.is_closed and not old.is_hidden and name not in self._transient:
+            self._require_parts(node, old, name)
+            found[name] = self._object(node.value, access_to(node.value).get(), name)  # type: ignore[union-attr]
+        if not self._is_told_by_user(node):
+            return
+        arrays, labels, mine = set(self.arrays), dict(self._labels), dict[str, Any]()
+        try:
+            if is_tensor(node.value):
+                if contents.memory_of(node.value) not in self._memory:
+                    self._add_numbers(node, old, name, mine)
+            elif not is_array(node.value) and access_to(node.value) is None:
+                self._add_contents(node, old, name, mine)
+            elif not node.is_closed:
+                self._add_contents(node, old, name, mine)
+                for key, each in node.fields.items():
+                    # its state may be put back with another object in this field
+                    if (other := self._now.node_of(each)) and not other.is_closed and other.kind is not Kind.INSTALLED:
+                        mine.setdefault(self._first.place(old, key), self.encode(each, self._first.place(old, key)))
+        except Unstorable:
+            self.left_out[name], self._labels = "its state_dict leaves it out", labels
+            self.forget(arrays)
+            return
+        found.update(mine)
+
+    def _is_told_by_user(self, node: Node) -> bool:
+        """True for an object with a state of an own class, and for what such leads to."""
+        while node.is_closed and node.parent is not None:
+            node = node.parent
+        return user_objects.is_own_module(node.type.__module__)
+
+    def _require_parts(self, node: Node, old: Node, name: str) -> None:
+        """A state only fits into what has the same parts."""
+        if node.kind is Kind.GENERATOR and node.mark != old.mark:
+            raise Unstorable(f"{name} has spawned others since the load, which its state does not tell")
+        if node.mark != old.mark and None not in (node.mark, old.mark):
+            what = "groups of parameters" if is_optimizer(node.value) else "parameters or buffers"
+            raise Unstorable(
+                f"{name} has other {what} than after the load, so that its state would not fit into what a restart "
+                "makes. Make it so at the top of the script"
+            )
+
+    def _add_numbers(self, node: Node, old: Node, name: str, found: dict[str, Any]) -> None:
+        value = node.value
+        if is_tensor(value) and value.is_meta:
+            self.left_out[name] = "on the device 'meta', which has no numbers"
+            return
+        if is_tensor(value):
+            found[name] = self._tensor(value, name) if self._is_plain_tensor(value, name) else None
+        else:
+            found[name] = self._array_in_place(value, name)
+
+    def _add_cached(self, node: Node, name: str) -> None:
+        """What functools.lru_cache keeps is computed again, which gives another object."""
+        computed = (Kind.CONSTANT, Kind.TENSOR, Kind.ARRAY, *graph.CODE)
+        own = set(map(id, vars(node.value).values()))
+        if not all(id(each) in own or kind_of(each) in computed for each in results_in(node.value)):
+            raise Unstorable(f"{name} keeps results (functools.lru_cache) that can change")
+        if node.mark.currsize:
+            self.lost[name] = "a function that keeps its results (functools.lru_cache)"
+
+    def _add_unknown(self, node: Node, old: Node, name: str, found: dict[str, Any]) -> None:
+        value = node.value
+        if contents.is_aside(value):
+            if isinstance(value, io.IOBase) and not value.closed and value.readable():
+                self.lost[name] = "a file that is read and written"
+            return
+        if node.mark == old.mark:
+            if (node.mark is None or type(node.mark) is dict) and not node.fields:
+                self.lost[name] = f"{type_of(value)}, of which nothing tells whether it has changed"
+        elif type(value) in (bytearray, *python_types.BUFFERS.values()):
+            found[name] = self._tree(value, name)
+        elif type(node.mark) is tuple and node.mark[1] is not None:
+            found[name] = {TAG: AT, "at": node.mark[1]}
+        else:
+            raise Unstorable(f"{name} is of type {node.type.__module__}.{node.type.__qualname__}")
+
+
+def _is_closed(node: Node) -> bool:
+    return node.kind not in (Kind.MODULE, Kind.OPTIMIZER) and access_to(node.value) is not None

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: MIT
+"""Putting back what a file tells against the moment after the load: all else is as it was then."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ..values import contents, graph, is_tensor, python_types, user_objects
+from ..values.encoding import OBJECT, TAG
+from ..values.graph import Node
+from ..values.kinds import Kind
+from .comparing import AT, CLASS, GONE, TO
+from .networks import difference
+from .restoring import Restorer, Step, Undo, back_in_place, has_tag, in_place
+from .stateful import access_to, is_trainable
+
+
+class GoingBack(Restorer):
+    """A restorer of trees by place; ``first`` is known."""
+
+    def take_back(self, left: frozenset[str]) -> None:
+        """All is as it was right after the load; the trees that are added then say what is another."""
+        assert self.first is not None
+        for node in self.first.nodes.values():
+            if node.kind is Kind.OPTIMIZER:
+                self._fill_with(node.value.param_groups, self.first.groups_of(node))
+            if node.is_closed or (id(node.value) in self.first.owned and node.kind is Kind.CONTAINER):
+                continue
+            if access_to(node.value) is not None and node.kind not in (Kind.MODULE, Kind.OPTIMIZER):
+                continue
+            if type(node.value) is not node.type and user_objects.is_plain(node.type):
+                self._set_class(node.value, node.type)
+            fields, items = self.first.fields_of(node), graph.items_of(node)
+            is_lazy = node.kind is Kind.MODULE and node.mark is None
+            if not (is_lazy or contents.is_aside(node.value)):
+                for key in {**fields, **node.fields}:
+                    self._take_back_field(node, key, fields, left)
+            if not contents.is_same(node.items, items) and self.first.name_of(node) not in left:
+                self._fill_with(node.value, node.items)
+            if node.kind is Kind.UNKNOWN and self.first.name_of(node) not in left:
+                self._take_back_mark(node)
+
+    def _take_back_field(self, node: Node, key: Any, fields: Mapping[Any, Any], left: frozenset[str]) -> None:
+        if key in fields and key in node.fields and fields[key] is node.fields[key]:
+            return
+        assert self.first is not None
+        if self.first.place(node, key) in left:
+            return
+        if key in node.fields:
+            self._bind(node, key, node.fields[key])
+        else:
+            self._remove(node, key)
+
+    def _take_back_mark(self, node: Node) -> None:
+        assert self.first is not None
+        now = contents.mark_of(node.value, node.kind)
+        if now == node.mark or contents.is_aside(node.value):
+            return
+        if type(node.value) is bytearray:
+            self._refill_bytes(node.value, node.mark)
+        elif type(node.value) in python_types.BUFFERS.values():
+            marks: tuple[Any, Any] = (now, node.mark)
+            before, first = (python_types.make(tag, parts, self._find_type) for tag, parts in marks)
+            put = functools.partial(python_types.refill, node.value)
+            self.add_action(lambda: put(first), lambda: lambda: put(before))
+        elif type(node.mark) is tuple:
+            self._seek(node.value, node.mark[1])
+        elif not contents.is_count(node.value):
+            self.misfits.append(f"{self.first.name_of(node)} cannot be taken back: start the program again")
+
+    def add_change(self, name: str, tree: Any) -> None:
+        """Note what is to be done for a place that is another one than right after the load."""
+        assert self.first is not None
+        node, tag = self.first.named.get(name), tree.get(TAG) if isinstance(tree, dict) else None
+        is_binding, name = name.endswith(TO), name.removesuffix(TO)
+        if name.endswith(CLASS) and (held := self.first.named.get(name.removesuffix(CLASS))) is not None:
+            self._set_class(held.value, self.value_of(tree))
+            return
+        if tag == OBJECT:
+            if node is None:
+                self.misfits.append(f"there is no {name!r} here")
+            else:
+                self._add_object(node.value, tree, name)
+        elif node is not None and not is_binding and tag != GONE and node.kind not in (Kind.CONSTANT, Kind.FUNCTION):
+            self._add_content(node, tree, name)
+        elif (place := self.first.find(name)) is None:
+            self.misfits.append(f"there is no {name!r} here")
+        elif tag == GONE:
+            self._remove(*place)
+        else:
+            self._bind(*place, self.value_of(tree))
+
+    def wanted(self, left: frozenset[str]) -> Iterator[str]:
+        """What must be in a file: what keeps its state, and tensors that are trained."""
+        assert self.first is not None
+        for name, node in self.first.named.items():
+            is_kept = access_to(node.value) is not None or is_trainable(node.value)
+            if is_kept and name not in left and not node.is_closed and id(node.value) not in self.first.owned:
+                yield name
+
+    def _add_content(self, node: Node, tree: Any, name: str) -> None:
+        live = node.value
+        if has_tag(tree, AT):
+            self._seek(live, tree["at"])
+            return
+        if has_tag(tree, "defaultdict"):
+            tree = {**tree, TAG: "dict"}
+        value = self.value_of(tree)
+        for kind in (dict, list, set):
+            if isinstance(live, kind) and isinstance(value, kind):
+                self._fill_with(live, contents.items_in(value))
+                return
+        put = in_place(live, value)
+        if put is not None:
+            self.add_action(lambda: put(value), lambda: back_in_place(put, live))
+            if is_tensor(live) and live.is_leaf:
+                self._add_gradient(live, tree, name)
+            return
+        place = self.first.find(name)  # type: ignore[union-attr]
+        if is_trainable(live) or place is None or place.key not in place.node.fields:
+            self.misfits.append(f"{name} {difference(value, live) or 'cannot be changed in place'}")
+        else:
+            self._bind(place.node, place.key, value)
+
+    def _bind(self, node: Node, key: Any, value: Any) -> None:
+        def prepare_undo() -> Undo:
+            held = contents.fields_in(node.value, node.kind)
+            return lambda: (
+                contents.put(node.value, node.kind, key, held[key])
+                if key in held
+                else contents.remove(node.value, node.kind, key)
+            )
+
+        is_last = node.kind not in (Kind.MODULE, Kind.OPTIMIZER) and access_to(node.value) is not None
+        steps = self._last if is_last or node.is_closed else self._steps
+        steps.append(Step(lambda: contents.put(node.value, node.kind, key, value), prepare_undo))
+
+    def _set_class(self, live: Any, kind: type) -> None:
+        before = type(live)
+
+        def put(kind: type) -> None:
+            live.__class__ = kind
+
+        self.add_action(lambda: put(kind), lambda: lambda: put(before))
+
+    def _remove(self, node: Node, key: Any) -> None:
+        def do() -> None:
+            if key in contents.fields_in(node.value, node.kind):
+                contents.remove(node.value, node.kind, key)
+
+        def prepare_undo() -> Undo:
+            held = contents.fields_in(node.value, node.kind)
+            return lambda: contents.put(node.value, node.kind, key, held[key]) if key in held else None
+
+        self._steps.append(Step(do, prepare_undo))
+
+    def _fill_with(self, live: Any, items: Any) -> None:
+        def prepare_undo() -> Undo:
+            before = contents.items_in(live)
+            return lambda: contents.refill(live, before)  # type: ignore[arg-type]
+
+        self._steps.append(Step(lambda: contents.refill(live, items), prepare_undo))
+
+    def _refill_bytes(self, live: bytearray, data: bytes) -> None:
+        before = bytes(live)
+        self.add_action(
+            lambda: live.__setitem__(slice(None), data), lambda: lambda: live.__setitem__(slice(None), before)
+        )
+
+    def _seek(self, live: Any, place: int) -> None:
+        before = live.tell()
+        self.add_action(lambda: live.seek(place), lambda: lambda: live.seek(before))

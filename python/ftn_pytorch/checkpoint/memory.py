@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: MIT
+"""Tensors that look at one memory: what is written through one is seen through the other, also after a restart."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Any
+
+from ..values import is_array
+from ..values.encoding import TAG, VIEW, Unstorable
+from ..values.graph import Graph
+
+
+class Shared:
+    """What was made after the load and shares memory with another tensor."""
+
+    def __init__(self, now: Graph, first: Graph | None) -> None:
+        self._now, self._first = now, first
+        self._memories: dict[int, str] = {}
+        groups: dict[int, list[Any]] = defaultdict(list)
+        for node in now.nodes.values():
+            if begin := now.memories.get(id(node.value)):
+                groups[begin].append(node.value)
+        self._groups = {begin: each for begin, each in groups.items() if len(each) > 1 and _overlap(each)}
+
+    def require_as_before(self, value: Any, name: str) -> None:
+        """Unstorable if a tensor shares memory, or a parameter with other networks, since a call of the script."""
+        assert self._first is not None
+        group = self._groups.get(self._now.memories.get(id(value), 0), ())
+        before = {self._first.memories.get(id(each)) for each in group if self._first.node_of(each) is not None}
+        owners = self._now.owners.get(id(value), set()) - self._first.owners.get(id(value), set())
+        if len(before) > 1 or any(each in self._first.nodes for each in owners):
+            raise Unstorable(f"{name} shares its numbers with another tensor since a call. Make it so at the top")
+
+    def told(self, value: Any, path: str, put: Callable[[str, Any], str]) -> dict[str, Any] | None:
+        """The tree of a tensor as a view, None for one that is no view, or that the load makes again as one."""
+        begin = self._now.memories.get(id(value), 0)
+        group = self._groups.get(begin)
+        if group is None or (self._first is not None and self._first.node_of(value) is not None):
+            return None
+        if value.requires_grad or any(each.dtype != value.dtype for each in group):
+            raise Unstorable(f"{path} is a tensor that shares memory with another one. Clone it")
+        tree = {
+            TAG: VIEW,
+            "sizes": list(value.shape),
+            "strides": list(value.stride()),
+            "offset": value.storage_offset(),
+        }
+        for each in group if self._first is not None else ():
+            if (node := self._first.node_of(each)) is not None:  # type: ignore[union-attr]
+                return {**tree, "of": self._first.name_of(node)}  # type: ignore[union-attr]
+        if begin not in self._memories:
+            whole = value.detach().as_strided((value.untyped_storage().nbytes() // value.element_size(),), (1,), 0)
+            self._memories[begin] = put(f"{path} (its memory)", whole)
+        return {**tree, "at": self._memories[begin]}
+
+    def told_of_array(self, value: Any, path: str) -> dict[str, Any] | None:
+        """The same for an array of NumPy that is a view of one that has a name."""
+        root: Any = getattr(value, "base", None)
+        while is_array(getattr(root, "base", None)):
+            root = root.base
+        node = self._now.node_of(root) if is_array(root) else None
+        if node is None or (self._first is not None and self._first.node_of(value) is not None):
+            return None
+        known = None if self._first is None else self._first.node_of(root)
+        if known is None or not root.flags.c_contiguous or value.dtype.hasobject:
+            raise Unstorable(f"{path} is a view of another array. Copy it")
+        offset = value.__array_interface__["data"][0] - root.__array_interface__["data"][0]
+        tree = {TAG: VIEW, "type": value.dtype.str, "sizes": list(value.shape), "strides": list(value.strides)}
+        return {**tree, "offset": offset, "of": self._first.name_of(known)}  # type: ignore[union-attr]
+
+
+def _overlap(tensors: list[Any]) -> bool:
+    spans = sorted(_span(each) for each in tensors)
+    return any(one[1] > other[0] for one, other in zip(spans, spans[1:]))
+
+
+def _span(tensor: Any) -> tuple[int, int]:
+    """First byte and the one after the last."""
+    last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride()))
+    return tensor.data_ptr(), tensor.data_ptr() + (last + 1) * tensor.element_size()

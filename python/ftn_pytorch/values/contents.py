@@ -1,0 +1,295 @@
+# SPDX-License-Identifier: MIT
+"""What is in a value: fields by name, items in their order, and a mark of what cannot be looked into.
+
+Nothing here calls code of a user, but for pickles of what is made in C, which are compared and never read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import itertools
+import threading
+from collections import OrderedDict, deque
+from collections.abc import Iterable
+from enum import EnumMeta
+from types import FunctionType, GeneratorType, GetSetDescriptorType, MemberDescriptorType
+from typing import Any
+
+from ..system import private_names
+from . import is_number, loaded, user_objects
+from .kinds import ATOMS, Kind, base_of, kind_of, of_module
+from .walk import CACHED, CLASS_ONLY, EMPTY, content, dict_of_class, fields_of, fields_of_modules, slots_of
+
+IN, DEFAULT = "in", "default of"
+"""Of the fields of a function: variables of enclosing functions, and defaults, are pairs of one of these and a name."""
+_WAITING = ("Event", "Semaphore", "BoundedSemaphore", "Barrier", "Condition")
+_WRITERS = ("_csv.writer", "csv.DictWriter", "torch.SummaryWriter", "tensorboardX.SummaryWriter")
+
+
+def has_fields_alone(kind: type) -> bool:
+    """True for an own class of objects that are a ``__dict__`` and nothing else."""
+    is_own = user_objects.is_own_module(kind.__module__) and not keeps_state(kind)
+    return is_own and base_of(kind) is object and not any(user_objects.slots(kind))
+
+
+def keeps_by_class(kind: type) -> bool:
+    """True for a class with ``state_dict`` and ``load_state_dict``."""
+    return callable(getattr(kind, "state_dict", None)) and callable(getattr(kind, "load_state_dict", None))
+
+
+def keeps_state(kind: type) -> bool:
+    """True for a class whose objects have a state: such methods, or those of random generators."""
+    if keeps_by_class(kind):
+        return True
+    if issubclass(kind, of_module("random", "Random")):
+        return not issubclass(kind, of_module("random", "SystemRandom"))
+    numpy, torch = loaded("numpy"), loaded("torch")
+    if torch is not None and issubclass(kind, torch.Generator):
+        return True
+    return numpy is not None and issubclass(kind, (numpy.random.RandomState, numpy.random.Generator))
+
+
+def memory_of(tensor: Any) -> int:
+    """Where the memory of a tensor begins, 0 if it has none of its own."""
+    torch = loaded("torch")
+    if torch.nn.parameter.is_lazy(tensor) or tensor.layout != torch.strided or tensor.is_meta or not tensor.numel():
+        return 0
+    try:
+        return tensor.untyped_storage().data_ptr()
+    except (RuntimeError, NotImplementedError):  # tensors with behaviour of their own
+        return 0
+
+
+def fields_in(value: Any, kind: Kind) -> dict[Any, Any]:
+    """What can be given another value, by name."""
+    if kind is Kind.NAMESPACE:
+        return {name: each for name, each in value.items() if not name.startswith("__")}
+    if kind is Kind.FUNCTION:
+        return _of_function(value) if isinstance(value, FunctionType) else dict(fields_of(value))
+    if kind is Kind.CLASS:
+        members = value.__members__ if isinstance(value, EnumMeta) else ()
+        is_private = "_" if isinstance(value, EnumMeta) else "__(private"
+        return {
+            name: each
+            for name, each in dict_of_class(value).items()
+            if name not in (*CLASS_ONLY, "__slotnames__") and name not in members and not name.startswith(is_private)
+        }
+    if kind is Kind.MODULE:
+        return _of_network(value)
+    if kind is Kind.OPTIMIZER:
+        hooks = set(map(id, private_names.hooks_of(value)))
+        known = ("state", "param_groups")
+        # of its own optimizers torch makes notes in others
+        own = "_" if type(value).__module__.startswith("torch.") else "__"
+        fields = {name: each for name, each in vars(value).items() if name not in known and not name.startswith(own)}
+        return {name: each for name, each in fields.items() if id(each) not in hooks}
+    if kind in (Kind.INSTALLED, Kind.CONSTANT):
+        # of functions that a package has made of the user's, and of members of Enum
+        held = fields_of(value) if kind is Kind.CONSTANT or isinstance(value, FunctionType) else {}
+        return {name: each for name, each in held.items() if name == "_value_" or not name.startswith("_")}
+    return {**slots_of(value), **(vars(value) if isinstance(value, threading.local) else fields_of(value))}
+
+
+def _of_function(value: FunctionType) -> dict[Any, Any]:
+    found: dict[Any, Any] = {}
+    for name, cell in zip(value.__code__.co_freevars, value.__closure__ or ()):
+        if name != "__class__" and (held := content(cell)) is not EMPTY:
+            found[IN, name] = held
+    names = value.__code__.co_varnames[: value.__code__.co_argcount]
+    defaults = value.__defaults__ or ()
+    found.update({(DEFAULT, name): each for name, each in zip(names[len(names) - len(defaults) :], defaults)})
+    found.update({(DEFAULT, name): each for name, each in (value.__kwdefaults__ or {}).items()})
+    found.update({name: each for name, each in vars(value).items() if not name.startswith("__")})
+    return found
+
+
+def _of_network(value: Any) -> dict[Any, Any]:
+    if isinstance(value, loaded("torch").jit.ScriptModule):
+        return {}
+    _, buffers, _ = private_names.tables_of(value)
+    passing = private_names.passing_buffers(value)
+    known = fields_of_modules() | {"training"}
+    fields = {name: each for name, each in vars(value).items() if name not in known}
+    return {**fields, **{name: buffers[name] for name in passing}}
+
+
+def items_in(value: Any) -> list[Any] | None:
+    """The items of a container, of whatever class derived from one; None for what is none."""
+    base = base_of(type(value)) if not isinstance(value, (tuple, frozenset)) else None
+    if isinstance(value, OrderedDict):  # which has an order of its own
+        keys = list(OrderedDict.keys(value))
+        return [*keys, *(dict.__getitem__(value, key) for key in keys)]
+    if isinstance(value, dict) and base is not None:
+        return [*dict.keys(value), *dict.values(value)]
+    if isinstance(value, list):
+        return list.copy(value)
+    if isinstance(value, (deque, set)):
+        return list(value)
+    return None
+
+
+def put(value: Any, kind: Kind, key: Any, new: Any) -> None:
+    """Give a field another value, without running code of a user."""
+    if isinstance(key, tuple):
+        _put_in_function(value, key, new)
+    elif kind is Kind.NAMESPACE:
+        value[key] = new
+    elif kind is Kind.CLASS:
+        type.__setattr__(value, key, new)
+    elif kind is Kind.MODULE and key in private_names.tables_of(value)[1]:
+        private_names.tables_of(value)[1][key] = new
+    elif kind in (Kind.FUNCTION, Kind.INSTALLED, Kind.MODULE, Kind.OPTIMIZER) or isinstance(value, threading.local):
+        vars(value)[key] = new
+    else:
+        user_objects.set_field(value, key, new)
+
+
+def remove(value: Any, kind: Kind, key: Any) -> None:
+    """Take a field away."""
+    if isinstance(key, tuple):
+        if key[0] == IN:
+            del value.__closure__[value.__code__.co_freevars.index(key[1])].cell_contents
+    elif kind is Kind.NAMESPACE:
+        del value[key]
+    elif kind is Kind.CLASS:
+        type.__delattr__(value, key)
+    elif key in (held := vars(value) if isinstance(value, threading.local) else fields_of(value)):
+        del held[key]
+    else:
+        object.__delattr__(value, key)
+
+
+def _put_in_function(value: FunctionType, key: tuple[str, str], new: Any) -> None:
+    where, name = key
+    if where == IN:
+        value.__closure__[value.__code__.co_freevars.index(name)].cell_contents = new  # type: ignore[index]
+    elif name in (value.__kwdefaults__ or {}):
+        value.__kwdefaults__[name] = new  # type: ignore[index]
+    else:
+        names = value.__code__.co_varnames[: value.__code__.co_argcount]
+        defaults = list(value.__defaults__ or ())
+        defaults[names.index(name) - len(names)] = new
+        value.__defaults__ = tuple(defaults)
+
+
+def refill(value: Any, items: list[Any]) -> None:
+    """Put back what ``items_in`` gave."""
+    if isinstance(value, dict):
+        half = len(items) // 2
+        user_objects.refill(value, dict(zip(items[:half], items[half:])))
+    elif isinstance(value, deque):
+        value.clear()
+        value.extend(items)
+    else:
+        user_objects.refill(value, items)
+
+
+def is_same(old: Iterable[Any] | None, new: Iterable[Any] | None) -> bool:
+    """True if the same objects stand there in the same order."""
+    if old is None or new is None:
+        return old is new
+    one, other = list(old), list(new)
+    return len(one) == len(other) and all(map(_is, one, other))
+
+
+def _is(one: Any, other: Any) -> bool:
+    return one is other
+
+
+def is_aside(value: Any) -> bool:
+    """True for loggers, locks, threads, figures and files that are written: no number depends on them.
+
+    Events, semaphores and progress bars, and what a class of the user adds, say by their fields what has happened.
+    """
+    kind = type(value)
+    if kind_of(value) is Kind.HARMLESS:
+        is_waited_for = kind.__module__ == "threading" and kind.__name__ in _WAITING
+        is_bar = kind.__module__.partition(".")[0] == "tqdm"
+        return not (is_waited_for or is_bar or user_objects.is_own_module(kind.__module__))
+    if isinstance(value, (threading.Thread, *of_module("concurrent.futures", "Executor"))):
+        return True
+    if isinstance(value, io.IOBase) and not isinstance(value, (io.BytesIO, io.StringIO)):
+        return value.closed or value.writable()
+    return f"{kind.__module__.partition('.')[0]}.{kind.__name__}" in _WRITERS
+
+
+def mark_of(value: Any, kind: Kind) -> Any:
+    """What is another one if a value has changed that cannot be looked into, None where nothing can tell."""
+    if kind is Kind.TENSOR:
+        return _mark_of_tensor(value)
+    if kind is Kind.ARRAY:
+        return str(value.dtype), value.shape
+    if kind is Kind.MODULE:
+        parameters, buffers, _ = private_names.tables_of(value)
+        passing = private_names.passing_buffers(value)
+        kept = [(name, each) for name, each in (*parameters.items(), *buffers.items()) if name not in passing]
+        if any(loaded("torch").nn.parameter.is_lazy(each) for _, each in kept):
+            return None
+        return tuple((name, None if each is None else (each.dtype, each.shape)) for name, each in kept)
+    if kind is Kind.OPTIMIZER:
+        return tuple(tuple(map(id, group["params"])) for group in value.param_groups)
+    if kind is Kind.FUNCTION:
+        return value.cache_info() if type(value) is CACHED else ...
+    if kind is Kind.GENERATOR and (seeds := getattr(getattr(value, "bit_generator", None), "seed_seq", None)):
+        return getattr(seeds, "n_children_spawned", 0)
+    return _mark_of_unknown(value) if kind is Kind.UNKNOWN else ...
+
+
+def _mark_of_tensor(value: Any) -> Any:
+    """What cannot be put back in place, and where the memory is."""
+    torch = loaded("torch")
+    if torch.nn.parameter.is_lazy(value) or value.is_nested:
+        return None
+    is_strided = value.layout == torch.strided and not value.is_meta
+    strides = tuple(value.stride()) if is_strided else None
+    has_hooks = private_names.has_hooks(value)
+    return str(value.dtype), tuple(value.shape), strides, value.grad_fn is None, has_hooks
+
+
+def is_record(value: Any) -> bool:
+    """True for an item of a structured array of NumPy, which can change."""
+    return is_number(value) and value.dtype.names is not None
+
+
+def is_count(value: Any) -> bool:
+    """True for what can only be made anew."""
+    return type(value) is itertools.count
+
+
+def _mark_of_unknown(value: Any) -> Any:
+    # Few scripts need these, and each rank would look for them at its start.
+    import hashlib
+    import pickle
+
+    from . import python_types
+
+    if type(value) is bytearray:
+        return bytes(value)
+    if type(value) in python_types.BUFFERS.values():
+        return python_types.parts_of(value)
+    if isinstance(value, GeneratorType):
+        frame = value.gi_frame
+        return None if frame is None else frame.f_lasti
+    if isinstance(value, io.IOBase) and not isinstance(value, (io.BytesIO, io.StringIO)):
+        try:
+            return "at", value.tell()
+        except (OSError, ValueError):
+            return "at", None
+    if type(value) is itertools.count:
+        return repr(value)
+    try:
+        return hashlib.blake2b(pickle.dumps(value), digest_size=16).digest()
+    except Exception:  # of whatever class
+        return _members_of(value) or None
+
+
+def _members_of(value: Any) -> dict[str, Any]:
+    """Numbers and texts among the attributes that a class of C shows, such as the line of a reader."""
+    found = {}
+    for each in type(value).__mro__:
+        for name, member in vars(each).items():
+            if isinstance(member, (MemberDescriptorType, GetSetDescriptorType)) and not name.startswith("__"):
+                with contextlib.suppress(Exception):
+                    found[name] = member.__get__(value)
+    return {name: each for name, each in found.items() if type(each) in ATOMS}

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: MIT
+"""Settings of the process and of packages, which are no state of a script: whether code has changed them is told."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+from . import loaded
+from .kinds import ATOMS
+
+_OF_TORCH = ("get_default_dtype", "are_deterministic_algorithms_enabled", "get_num_threads")
+
+
+def current(packages: Iterable[str], names: set[str]) -> dict[str, Any]:
+    """By name: those of torch and Python, and constants of packages that code mentions by these ``names``."""
+    found: dict[str, Any] = {}
+    torch, numpy, decimal = loaded("torch"), loaded("numpy"), loaded("decimal")
+    if torch is not None and hasattr(torch, "get_default_dtype"):
+        found.update({f"torch.{name}()": getattr(torch, name)() for name in _OF_TORCH})
+    if numpy is not None and hasattr(numpy, "geterr"):
+        found["numpy.geterr()"] = numpy.geterr()
+    if decimal is not None:
+        found["the precision of decimal"] = decimal.getcontext().prec
+    found.update({"os.environ": dict(os.environ)} if "environ" in names else {})
+    found.update({"sys.argv": list(sys.argv)} if "argv" in names else {})
+    for package in packages:
+        held = vars(sys.modules[package])
+        found.update({f"{package}.{name}": held[name] for name in names & held.keys() if type(held[name]) in ATOMS})
+    return found

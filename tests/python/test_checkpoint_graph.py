@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: MIT
+"""Objects stay themselves over a restart: two ways to one, what a call has made, and going back in one process."""
+
+import sys
+
+import pytest
+
+import program
+from ftn_pytorch.system import process
+from ftn_pytorch.values import graph
+
+torch = pytest.importorskip("torch")
+
+HEADER = """
+import array, collections, functools, io, itertools, random, threading
+import numpy as np
+import torch
+torch.manual_seed(0)
+net = torch.nn.Linear(2, 1)
+n = 0
+"""
+
+# name: script with step(), which is kept
+KEPT = {
+    "a list under two names": "a, b = [1], [2]\ndef step():\n    global b\n    b = a\n    a.append(1)\n"
+    "    return sum(b)",
+    "new list under two names": "a = b = None\ndef step():\n    global a, b\n    if a is None: a = b = []\n"
+    "    a.append(1)\n    return len(b)",
+    "swap": "one, other = torch.nn.Linear(1, 1), torch.nn.Linear(1, 1)\ndef step():\n    global one, other\n"
+    "    one, other = other, one\n    return one.weight.item()",
+    "choice": "nets = {'wet': torch.nn.Linear(1, 1), 'dry': torch.nn.Linear(1, 1)}\nnow = nets['dry']\n"
+    "def step():\n    global now\n    r = now.weight.item()\n    now = nets['wet']\n    return r",
+    "dict by parameter": "m = {}\ndef step():\n    v = m.setdefault(net.weight, torch.zeros(1, 2)).add_(1)\n"
+    "    return v.sum().item()",
+    "dict by identity": "m = {}\ndef step():\n    m[id(net)] = m.get(id(net), 0) + 1\n    return m[id(net)]",
+    "cycle": "class Node: pass\nroot = Node()\nroot.child = None\ndef step():\n    child = Node()\n"
+    "    child.parent, child.child, root.child = root, root.child, child\n    count, each = 0, root\n"
+    "    while each.child is not None:\n        each, count = each.child, count + 1\n    return count",
+    "view": "base, last = torch.zeros(3, 2), torch.zeros(2)\ndef step():\n    global last\n    last = base[-1]\n"
+    "    base.add_(1)\n    return last.sum().item()",
+    "views of what is gone": "a = b = None\ndef step():\n    global a, b\n    if a is None:\n"
+    "        x = torch.zeros(4)\n"
+    "        a, b = x[:3], x[1:]\n    a += 1\n    return b.sum().item()",
+    "view of an array": "base, last = np.zeros((3, 2)), np.zeros(2)\ndef step():\n    global last\n"
+    "    last = base[-1]\n"
+    "    base[:] += 1\n    return float(last.sum())",
+    "mask": "a = np.ma.masked_greater(np.arange(4.0), 2)\ndef step():\n    a[0] += 1\n    return float(a.mean())",
+    "structured array": "a = np.zeros(2, [('x', 'f8'), ('y', 'i4')])\ndef step():\n    a['x'] += 1\n    a['y'] += 2\n"
+    "    return float(a['x'].sum() + a['y'].sum())",
+    "groups of an optimizer": "opt = torch.optim.SGD(net.parameters(), 0.5)\ngroups = opt.param_groups\n"
+    "def step():\n    groups[0]['lr'] *= 0.5\n    net.weight.grad = torch.ones(1, 2)\n    opt.step()\n"
+    "    return net.weight.sum().item()",
+    "rate that is a tensor": "rate = torch.tensor(0.5)\nopt = torch.optim.Adam(net.parameters(), rate)\n"
+    "def step():\n    rate.mul_(0.5)\n    net.weight.grad = torch.ones(1, 2)\n    opt.step()\n"
+    "    return net.weight.sum().item()",
+    "buffer that state_dict leaves out": "net.register_buffer('seen', torch.zeros(1), persistent=False)\n"
+    "def step():\n    net.seen = net.seen + 1\n    return net.seen.item()",
+    "class of an object": "class A:\n    n = 1\nclass B:\n    n = 2\na = A()\ndef step():\n    r = a.n\n"
+    "    a.__class__ = B\n    return r",
+    "function of a package": "act = torch.sin\ndef step():\n    global act\n    r = act(torch.ones(1)).item()\n"
+    "    act = torch.cos\n    return r",
+    "method and partial": "f = g = None\nclass A:\n    def __init__(self): self.n = 0\n"
+    "    def go(self, by): self.n += by\n"
+    "a = A()\ndef step():\n    global f, g\n    f, g = a.go, functools.partial(a.go, 2)\n    f(1)\n"
+    "    g()\n    return a.n",
+    "closure": "def make():\n    count = 0\n    def inner():\n        nonlocal count\n        count += 1\n"
+    "        return count\n    return inner\nstep = make()",
+    "attributes": "class A: n = 0\ndef step():\n    A.n += 1\n    step.n = getattr(step, 'n', 0) + 1\n"
+    "    return A.n + step.n",
+    "generators that are made late": "r = {}\ndef step():\n    if not r:\n        r.update(a=random.Random(1), "
+    "b=np.random.default_rng(2), c=torch.Generator().manual_seed(3))\n"
+    "    return r['a'].random() + float(r['b'].random()) + torch.rand(1, generator=r['c']).item()",
+    "network bound anew": "def step():\n    global net\n    r = net.weight.sum().item()\n"
+    "    net = torch.nn.Linear(2, 1)\n    return r",
+    "buffers": "a, b = array.array('d', [0.0]), io.BytesIO(b'')\ndef step():\n    a.append(1.0)\n    b.write(b'x')\n"
+    "    return sum(a) + len(b.getvalue())",
+    "count": "c = itertools.count()\ntwice = [c, c]\ndef step(): return next(twice[0]) + next(twice[1])",
+    "event": "e = threading.Event()\ndef step():\n    r = e.is_set()\n    e.set()\n    return float(r)",
+    "file that is read": "f = open(__file__)\ndef step(): return len(f.read(7)) + f.tell()",
+    "imported module": "import helpers_of_graph as helpers\ndef step():\n    helpers.n += 1\n    return helpers.go()",
+    "ordered dict": "d = collections.OrderedDict(a=1, b=2)\ndef step():\n    d.move_to_end(next(iter(d)))\n"
+    "    return d[next(iter(d))]",
+}
+
+# name: (script, pieces of the message)
+REFUSED = {
+    "network": (
+        "best = None\ndef step():\n    global best\n    best = torch.nn.Linear(1, 1)",
+        ["best is of type torch"],
+    ),
+    "layer": ("net = torch.nn.Sequential(net)\ndef step(): net.append(torch.nn.ReLU())", ["net.(layers)/1"]),
+    "other size": ("def step(): net.weight = torch.nn.Parameter(torch.ones(1, 3))", ["net has other parameters"]),
+    "group": (
+        "opt = torch.optim.SGD([net.weight], 0.1)\ndef step(): opt.add_param_group({'params': [net.bias]})",
+        ["opt has other groups"],
+    ),
+    "hook": ("def step(): net.register_forward_hook(lambda *a: None)", ["other hooks than after the load"]),
+    "graph": (
+        "loss = None\ndef step():\n    global loss\n    loss = net(torch.ones(1, 2))",
+        ["loss is a tensor", "Detach"],
+    ),
+    "tied late": (
+        "other = torch.nn.Linear(2, 1)\ndef step(): other.weight = net.weight",
+        ["shares its numbers with another tensor"],
+    ),
+    "late module": (
+        "def step():\n    import helpers_of_graph\n    helpers_of_graph.n += 1",
+        ["helpers_of_graph.n is in a module that was imported after the load"],
+    ),
+    "cached": (
+        "@functools.lru_cache(None)\ndef made(): return []\ndef step(): made().append(1)",
+        ["made keeps results"],
+    ),
+    "spawn": ("rng = np.random.default_rng(1)\ndef step(): rng.spawn(1)", ["rng has spawned others"]),
+    "local class": (
+        "a = None\ndef step():\n    global a\n    class Local: pass\n    a = Local()",
+        ["nothing finds this class by its name"],
+    ),
+}
+
+
+@pytest.fixture
+def made(load, write, monkeypatch):
+    """made(text): a runner of a script, with a module beside it that is imported anew."""
+
+    def made(text):
+        monkeypatch.delitem(sys.modules, "helpers_of_graph", raising=False)
+        write("helpers_of_graph.py", "n = 0\ndef go():\n    global n\n    n += 1\n    return n\n")
+        return load(HEADER + text + "\n")
+
+    return made
+
+
+def calls(runner, count):
+    return [program.call(runner, "step") for _ in range(count)]
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_a_restart_goes_on(name, made, tmp_path):
+    runner, place = made(KEPT[name]), str(tmp_path / "state")
+    calls(runner, 3)
+    program.save(runner, place)
+    expected = calls(runner, 4)
+    program.restore(runner, place)
+    assert calls(runner, 4) == expected, "in the same process"
+    other = made(KEPT[name])
+    program.restore(other, place)
+    assert calls(other, 4) == expected
+    program.restore(other, place)
+    program.save(other, place)
+    assert calls(other, 4) == expected, "after a second file"
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_a_restart_could_not_put_back_is_refused_when_it_is_saved(name, made, tmp_path, fails):
+    text, pieces = REFUSED[name]
+    runner = made(text)
+    program.save(runner, str(tmp_path / "first"))
+    calls(runner, 1)
+    with fails("RESULT_TYPE", *pieces):
+        program.save(runner, str(tmp_path / "state"))
+    assert not (tmp_path / "state").exists()
+
+
+def test_what_later_calls_made_is_gone_after_going_back(made, tmp_path):
+    text = "class A: pass\na = A()\ndef step():\n    global extra\n    a.x = net.y = step.z = extra = A.w = 1\n"
+    runner = made(text)
+    program.save(runner, str(tmp_path / "state"))
+    calls(runner, 1)
+    program.restore(runner, str(tmp_path / "state"))
+    held = vars(runner._module)
+    assert "extra" not in held and not vars(held["a"]) and not hasattr(held["A"], "w")
+    assert not hasattr(held["net"], "y") and not hasattr(held["step"], "z")
+
+
+def test_what_cannot_go_back_is_told_and_nothing_is_changed(made, tmp_path, fails):
+    runner = made("it, a = iter([1, 2]), [1]\ndef step():\n    a.append(1)\n    return next(it)\n")
+    program.save(runner, str(tmp_path / "state"))
+    calls(runner, 1)
+    with fails("FORMAT", "it cannot be taken back: start the program again"):
+        program.restore(runner, str(tmp_path / "state"))
+    assert vars(runner._module)["a"] == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("import queue\nq = queue.SimpleQueue()\ndef step(): q.put(1)", "q is of type _queue.SimpleQueue"),
+        ("@functools.cache\ndef f(x): return x\ndef step(): return f(1)", "f is a function that keeps its results"),
+        (
+            "s = set(range(99))\ndef step(): s.difference_update(range(3, 90))\nstep()\ns.add(500)",
+            "s is a set whose order",
+        ),
+    ],
+)
+def test_what_is_not_seen_is_told_once(text, name, made, tmp_path):
+    runner = made(text)
+    calls(runner, 1)
+    if "set" in name:
+        vars(runner._module)["s"].update(range(1000, 1003))
+    with pytest.warns(process.FtnPytorchWarning, match=name):
+        program.save(runner, str(tmp_path / "state"))
+
+
+def test_a_file_names_no_function_that_the_script_does_not_mention(made, tmp_path, fails, monkeypatch):
+    text = "act = None\ndef step():\n    global act\n    act = torch.cos\n"
+    runner = made(text)
+    calls(runner, 1)
+    program.save(runner, str(tmp_path / "state"))
+    with fails("FORMAT", "torch.cos, which no code of the script mentions"):
+        program.restore(made(text.replace("torch.cos", "torch.sin")), str(tmp_path / "state"))
+
+
+def test_a_graph_has_a_name_for_each_object(made):
+    runner = made("a = {'x': [[]], 'x/0': [[]], 1: [[]], '1': [[]]}\nb = a['x'][0]\ndef step(): pass")
+    found = graph.known(vars(runner._module))
+    names = {id(node.value): name for name, node in found.named.items()}
+    assert len(names) == len(found.named)
+    assert names[id(vars(runner._module)["b"])] == "b" and "net.weight" in found.named
