@@ -24,7 +24,7 @@ from ftn_pytorch.errors import FtnPytorchError
 from ftn_pytorch.recording import distinct, function
 from ftn_pytorch.recording.arguments import leaves
 from ftn_pytorch.recording.recorder import ALONE
-from ftn_pytorch.values import optimizer_settings
+from ftn_pytorch.values import graph, optimizer_settings
 from ftn_pytorch.values.results import parts_of
 
 MOST_FILES, MOST_CALLS, MOST_TRIALS = 4, 5, 40
@@ -207,7 +207,7 @@ class State:
 
     def __init__(self, names: dict[str, Any]) -> None:
         self.checkpoint = ScriptCheckpoint("the script", {})
-        self.checkpoint.use(names)
+        self.checkpoint.use(names, graph.known(names))
         encoder, _, arrays = recordings.live(self.checkpoint, "nowhere")
         self.arrays = {name: each.detach().clone() for name, each in arrays.items() if isinstance(each, torch.Tensor)}
         found = optimizer_settings.names_of(encoder.optimizers())
