@@ -18,8 +18,6 @@ from .recorded_call import Tape
 from .returned import PLAIN, Item
 from .traced_numbers import CONSTANT
 
-NAMESPACES = ("aten", "prims")
-"""Operators of other libraries are not there where a file is read, and of our own there is ``sums.NAME``."""
 REFUSED = ("aten::from_file", "aten::_from_file", "aten::_print", "aten::warn", "aten::save", "aten::_assert_async.msg")
 """Operators that open files or write texts."""
 _NARROW = ("float8_e5m2", "float8_e4m3fn", "float8_e5m2fnuz", "float8_e4m3fnuz")
@@ -90,8 +88,8 @@ def portable(tape: Tape, kept: Kept) -> Plain:
 
 def refuse_operator(name: str, overload: str) -> None:
     """Unsavable for an operator that a file may not name."""
-    namespace = name.partition("::")[0]
-    is_known = namespace in NAMESPACES or name == sums.NAME
+    # Those of other libraries and of Python, such as prims, are not there where a file is read.
+    is_known = name.startswith("aten::") or name == sums.NAME
     if not is_known or name in REFUSED or f"{name}.{overload}" in REFUSED:
         raise Unsavable(f"the operator {name}, which a saved recording may not call")
 
