@@ -207,7 +207,7 @@ class State:
 
     def __init__(self, names: dict[str, Any]) -> None:
         self.checkpoint = ScriptCheckpoint("the script", {})
-        self.checkpoint.use(names)
+        self.checkpoint.use(names, None)
         encoder, _, arrays = recordings.live(self.checkpoint, "nowhere")
         self.arrays = {name: each.detach().clone() for name, each in arrays.items() if isinstance(each, torch.Tensor)}
         found = optimizer_settings.names_of(encoder.optimizers())

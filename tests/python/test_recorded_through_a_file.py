@@ -20,7 +20,7 @@ pytestmark = [
     pytest.mark.usefixtures("extension"),
     pytest.mark.filterwarnings("ignore::ftn_pytorch.system.process.FtnPytorchWarning"),
 ]
-NO_NAME = r"RESULT_TYPE: .* is not written: a restart would lose .*which no name of .* leads to"
+NO_NAME = r"RESULT_TYPE: .* is not written: .* trains .*, which nothing that is kept holds, so that a restart would lose"
 # What can be recorded and not saved, and what is said
 UNSAVABLE = {
     "recorded-what_is_replaced_is_noticed-parameter": NO_NAME,
