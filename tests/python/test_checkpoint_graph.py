@@ -12,7 +12,7 @@ from ftn_pytorch.values import graph
 torch = pytest.importorskip("torch")
 
 HEADER = """
-import array, collections, functools, io, itertools, random, threading
+import array, collections, contextvars, functools, io, itertools, queue, random, sqlite3, sys, threading, types
 import numpy as np
 import torch
 torch.manual_seed(0)
@@ -75,6 +75,12 @@ KEPT = {
     "buffers": "a, b = array.array('d', [0.0]), io.BytesIO(b'')\ndef step():\n    a.append(1.0)\n    b.write(b'x')\n"
     "    return sum(a) + len(b.getvalue())",
     "count": "c = itertools.count()\ntwice = [c, c]\ndef step(): return next(twice[0]) + next(twice[1])",
+    "variable of a context": "v = contextvars.ContextVar('v', default=0)\ndef step():\n    v.set(v.get() + 1)\n"
+    "    return v.get()",
+    "object of a package": "c = collections.ChainMap({'n': 1})\ndef step():\n    global c\n"
+    "    c = c.new_child({'n': c['n'] + 1})\n    return c['n'] * len(c.maps)",
+    "what an iterator uses": "m = map(lambda x: x, itertools.repeat(net))\nnext(m)\ndef step():\n"
+    "    with torch.no_grad(): net.weight += 1\n    return net.weight.sum().item()",
     "event": "e = threading.Event()\ndef step():\n    r = e.is_set()\n    e.set()\n    return float(r)",
     "file that is read": "f = open(__file__)\ndef step(): return len(f.read(7)) + f.tell()",
     "imported module": "import helpers_of_graph as helpers\ndef step():\n    helpers.n += 1\n    return helpers.go()",
@@ -112,6 +118,25 @@ REFUSED = {
         ["made keeps results"],
     ),
     "spawn": ("rng = np.random.default_rng(1)\ndef step(): rng.spawn(1)", ["rng has spawned others"]),
+    "queue": ("q = queue.SimpleQueue()\nq.put(1)\ndef step(): q.put(q.get() + 1)", ["q is of type _queue.SimpleQueue"]),
+    "context": (
+        "v, c = contextvars.ContextVar('v'), contextvars.copy_context()\ndef step(): c.run(v.set, 1)",
+        ["c is of type _contextvars.Context"],
+    ),
+    "map of a lambda": (
+        "m = map(lambda x: x, itertools.count())\ndef step(): next(m)",
+        ["m is of type builtins.map"],
+    ),
+    "generator in a loop": (
+        "def endless():\n    n = 0\n    while True:\n        n += 1\n        yield n\ng = endless()\nnext(g)\n"
+        "def step(): next(g)",
+        ["g is of type builtins.generator"],
+    ),
+    "module in place of another": (
+        "import helpers_of_graph as h\ndef step():\n    new = types.ModuleType(h.__name__)\n    new.n = 2\n"
+        "    sys.modules['helpers_of_graph'] = new\ndef other():\n    import helpers_of_graph",
+        ["helpers_of_graph is a module in place of one that had this name"],
+    ),
     "local class": (
         "a = None\ndef step():\n    global a\n    class Local: pass\n    a = Local()",
         ["nothing finds this class by its name"],
@@ -185,7 +210,8 @@ def test_what_cannot_go_back_is_told_and_nothing_is_changed(made, tmp_path, fail
 @pytest.mark.parametrize(
     ("text", "name"),
     [
-        ("import queue\nq = queue.SimpleQueue()\ndef step(): q.put(1)", "q is of type _queue.SimpleQueue"),
+        ("db = sqlite3.connect(':memory:')\ndef step(): pass", "db is of type sqlite3.Connection"),
+        ("s = {5, 1, 9}\ndef step():\n    s.discard(1)\n    s.add(74)", "s is a set whose order"),
         ("@functools.cache\ndef f(x): return x\ndef step(): return f(1)", "f is a function that keeps its results"),
         (
             "s = set(range(99))\ndef step(): s.difference_update(range(3, 90))\nstep()\ns.add(500)",
@@ -196,7 +222,7 @@ def test_what_cannot_go_back_is_told_and_nothing_is_changed(made, tmp_path, fail
 def test_what_is_not_seen_is_told_once(text, name, made, tmp_path):
     runner = made(text)
     calls(runner, 1)
-    if "set" in name:
+    if "step()\ns" in text:
         vars(runner._module)["s"].update(range(1000, 1003))
     with pytest.warns(process.FtnPytorchWarning, match=name):
         program.save(runner, str(tmp_path / "state"))

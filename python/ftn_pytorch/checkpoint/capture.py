@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import gc
+import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from types import BuiltinMethodType, MethodType, MethodWrapperType, ModuleType
@@ -13,10 +14,11 @@ from typing import Any
 from ..values import contents, is_tensor, loaded, random_states, user_objects
 from ..values.encoding import CODE, INSTALLED, INSTANCE, OBJECT, TAG, Encoder, FindType, Unstorable, find_imported_type
 from ..values.graph import Graph, Node
-from ..values.kinds import Kind
+from ..values.kinds import Kind, kind_of
 from . import memory, optimizers
-from .stateful import access_to, is_module, is_optimizer, label_of
+from .stateful import access_to, is_module, is_namespace, is_optimizer, label_of
 
+ORDER = "a set whose order tells what was taken out of it: its items, but not their order,"
 METHODS = (MethodType, BuiltinMethodType, MethodWrapperType)
 
 
@@ -99,8 +101,8 @@ class Collector(Encoder):
     def _values(self, values: Any, path: str) -> Any:
         # They are made anew when they are restored.
         before, self._is_replaced = self._is_replaced, True
-        if isinstance(values, (set, frozenset)) and list(type(values)(list(values))) != list(values):
-            self.lost[path] = "a set whose order tells what was taken out of it: its items, but not their order,"
+        if isinstance(values, (set, frozenset)) and not _is_as_new(values):
+            self.lost[path] = ORDER
         try:
             return super()._values(values, path)
         finally:
@@ -147,7 +149,15 @@ class Collector(Encoder):
             return self._instance(value, path)
         if user_objects.is_own_code(value):
             return self._code(value, path)
-        return None if self._is_within_state else self._callable(value, path)
+        if self._is_within_state:
+            return None
+        return self._instance(value, path) if self._makes_again(value) else self._callable(value, path)
+
+    def _makes_again(self, value: Any) -> bool:
+        """True for an object of a class of a package that the script knows after the load, and that is its fields."""
+        kind = type(value)
+        is_object = self._first is not None and kind_of(value) is Kind.OBJECT and not is_namespace(value)
+        return is_object and user_objects.is_made_of_fields(kind) and self._first.knows(kind)  # type: ignore[union-attr]
 
     def _callable(self, value: Any, path: str) -> Any:
         """The tree of a function of a package, of one with arguments given beforehand, and of a method."""
@@ -303,6 +313,12 @@ class Collector(Encoder):
                 if lost:
                     more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
                     yield f"{path} trains {_described(lost[0])}{more}"
+
+
+def _is_as_new(values: Any) -> bool:
+    """True if a set that is made of these items has their order, and as much room for others."""
+    new = type(values)(list(values))
+    return list(new) == list(values) and sys.getsizeof(new) == sys.getsizeof(values)
 
 
 def type_of(value: Any) -> str:

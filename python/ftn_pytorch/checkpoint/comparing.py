@@ -15,7 +15,7 @@ from ..values.encoding import TAG, Unstorable
 from ..values.graph import Node
 from ..values.kinds import Kind, kind_of, qualities
 from ..values.walk import results_in
-from .capture import METHODS, Collector, type_of
+from .capture import METHODS, ORDER, Collector, type_of
 from .stateful import access_to, is_module, is_optimizer
 
 GONE, AT, TO, CLASS = "gone", "position", " =", " is of"
@@ -66,11 +66,13 @@ class Changes(Collector):
         """What a module of the user that was imported after the load held at first is not known."""
         codes = [node.value.__code__ for node in self._now.nodes.values() if isinstance(node.value, FunctionType)]
         stored = {name for code in codes for name in named_by(code, "STORE_GLOBAL", "STORE_ATTR")}
+        label = str(module.value.get("__name__"))
+        if (known := self._first.named.get(label)) is not None and known.kind is Kind.NAMESPACE:  # type: ignore[union-attr]
+            raise Unstorable(f"{label} is a module in place of one that had this name")
         for name, value in module.fields.items():
             is_fixed = kind_of(value) in graph.CODE or (kind_of(value) is Kind.CONSTANT and name not in stored)
             if not (is_fixed or contents.is_aside(value)):
-                place = f"{module.value.get('__name__')}.{name}"
-                raise Unstorable(f"{place} is in a module that was imported after the load. Import it at the top")
+                raise Unstorable(f"{label}.{name} is in a module that was imported after the load. Import it at the top")
 
     def _known(self, value: Any) -> Node | None:
         return self._stands_for.get(id(value)) or super()._known(value)
@@ -154,6 +156,8 @@ class Changes(Collector):
             return
         if not contents.is_same(old.items, node.items) or any(map(self._is_renewed, node.items)):
             found[name] = self._contents(node.value, name)
+            if isinstance(node.value, set) and not set(map(id, old.items or ())) <= set(map(id, node.items)):
+                self.lost[name] = ORDER
 
     def _add_bound(self, node: Node, key: Any, place: str, found: dict[str, Any]) -> None:
         assert self._first is not None
@@ -263,8 +267,8 @@ class Changes(Collector):
                 self.lost[name] = f"{type_of(value)}, of which nothing tells whether it has changed"
         elif type(value) in (bytearray, *python_types.BUFFERS.values()):
             found[name] = self._tree(value, name)
-        elif type(node.mark) is tuple and node.mark[1] is not None:
-            found[name] = {TAG: AT, "at": node.mark[1]}
+        elif isinstance(node.mark, contents.Position) and node.mark.at is not None:
+            found[name] = {TAG: AT, "at": node.mark.at}
         else:
             raise Unstorable(f"{name} is of type {node.type.__module__}.{node.type.__qualname__}")
 

@@ -65,8 +65,8 @@ class GoingBack(Restorer):
             before, first = (python_types.make(tag, parts, self._find_type) for tag, parts in marks)
             put = functools.partial(python_types.refill, node.value)
             self.add_action(lambda: put(first), lambda: lambda: put(before))
-        elif type(node.mark) is tuple:
-            self._seek(node.value, node.mark[1])
+        elif isinstance(node.mark, contents.Position) and node.mark.at is not None:
+            self._seek(node.value, node.mark.at)
         elif not contents.is_count(node.value):
             self.misfits.append(f"{self.first.name_of(node)} cannot be taken back: start the program again")
 

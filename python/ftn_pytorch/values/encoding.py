@@ -14,7 +14,7 @@ from __future__ import annotations
 import base64
 import functools
 from collections import Counter, OrderedDict, defaultdict, deque
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..system import private_names
@@ -230,13 +230,20 @@ def decode(tree: Any, arrays: Mapping[str, Any], find_type: FindType) -> Any:
 
 
 class Decoder:
-    """Values of trees. ``known``: objects by name, those of trees among them as soon as they are made."""
+    """Values of trees. ``known``: objects by name, those of trees among them as soon as they are made.
 
-    def __init__(self, arrays: Mapping[str, Any], find_type: FindType, known: Mapping[str, Any] | None = None) -> None:
-        self.arrays, self.find_type = arrays, find_type
+    ``knows`` tells functions and classes of packages that the script uses: a file can name no others.
+    """
+
+    def __init__(
+        self,
+        arrays: Mapping[str, Any],
+        find_type: FindType,
+        known: Mapping[str, Any] | None = None,
+        knows: Callable[[Any], bool] = lambda code: False,
+    ) -> None:
+        self.arrays, self.find_type, self._knows = arrays, find_type, knows
         self.known: dict[str, Any] = dict(known or {})
-        self.mentioned: Collection[str] = ()
-        """Names of functions of packages that code of the script mentions: a file can name no others."""
 
     def value(self, tree: Any) -> Any:
         if isinstance(tree, list):
@@ -316,14 +323,17 @@ class Decoder:
         return Counter(dict(items)) if tag == "Counter" else {"set": set, "frozenset": frozenset}[tag](items)
 
     def _installed(self, name: str) -> Any:
-        found = find_imported_type(name) if name.rpartition(":")[2].rpartition(".")[2] in self.mentioned else None
-        if found is None:
+        found = find_imported_type(name)
+        if found is None or not self._knows(found):
             raise Unstorable(f"it holds {name.replace(':', '.')}, which no code of the script mentions")
         return found
 
+    def _can_make(self, kind: type) -> bool:
+        return not user_objects.is_own_code(kind) and user_objects.is_made_of_fields(kind) and self._knows(kind)
+
     def _instance(self, tree: Mapping[str, Any]) -> Any:
         kind = self.find_type(tree["type"])
-        if not (isinstance(kind, type) and user_objects.is_plain(kind)):
+        if not (isinstance(kind, type) and (user_objects.is_plain(kind) or self._can_make(kind))):
             name = tree["type"].replace(":", ".")
             raise Unstorable(f"it holds objects of {name}, which is no class of the script here")
         made = self._made(tree, user_objects.make(kind, {}, None))

@@ -27,11 +27,13 @@ from .contents import (
     fields_in,
     has_fields_alone,
     is_aside,
+    is_iterator,
     is_record,
     items_in,
     keeps_state,
     mark_of,
     memory_of,
+    parts_in_c,
 )
 from .kinds import ATOMS, Kind, is_of_kit, kind_of
 from .walk import EMPTY, WRAPPED, content, fields_of
@@ -121,6 +123,10 @@ class Graph:
     def groups_of(self, optimizer: Node) -> list[Any]:
         """The groups that an optimizer had."""
         return self.nodes[id(optimizer.value.param_groups)].items or []
+
+    def knows(self, code: Any) -> bool:
+        """True for a function or class that code of the user mentions, and for the class of what is there."""
+        return getattr(code, "__name__", "") in self.names or any(node.type is code for node in self.nodes.values())
 
     # ---- names
 
@@ -306,6 +312,8 @@ class Graph:
             yield from self._of_network(value)
         elif kind is Kind.OPTIMIZER:
             yield from self._of_optimizer(value)
+        elif kind is Kind.UNKNOWN and is_iterator(node.type):
+            yield from ((".(inside)", each) for each in parts_in_c(value) if type(each) not in ATOMS)
         if kind not in CODE and user_objects.is_own_module(node.type.__module__):
             yield ".__class__", node.type
 
