@@ -62,10 +62,6 @@ class Collector(Encoder):
         for each in set(self.arrays) - arrays:
             del self.arrays[each]
 
-    def whole(self, value: Any, path: str) -> Any:
-        """The tree of an object of the program."""
-        return self._object(value, access_to(value).get(), path)  # type: ignore[union-attr]
-
     def storable(self, named: Mapping[str, Any]) -> dict[str, Any]:
         """Trees of what can be kept among the names of a script of which nothing else is known."""
         found = {}
@@ -139,12 +135,7 @@ class Collector(Encoder):
                 raise Unstorable(
                     what if self._first is None or self._is_within_state else f"{what}, made after the load"
                 )
-            if is_optimizer(value):
-                optimizers.require_groups(value, path)
-            state = access.get()
-            if is_optimizer(value):
-                optimizers.require_step(value, state, path)
-            return self._object(value, state, path)
+            return self.with_state(value, path)
         if user_objects.is_plain(type(value)):
             return self._instance(value, path)
         if user_objects.is_own_code(value):
@@ -202,7 +193,14 @@ class Collector(Encoder):
             return ""
         raise Unstorable(f"{path} is a defaultdict whose function has no name (write def instead of lambda)")
 
-    def _object(self, value: Any, state: Any, path: str) -> dict:
+    def with_state(self, value: Any, path: str) -> dict:
+        """The tree of what has a state."""
+        access: Any = access_to(value)
+        if is_optimizer(value):
+            optimizers.require_groups(value, path)
+        state = access.get()
+        if is_optimizer(value):
+            optimizers.require_step(value, state, path)
         self._objects[path] = value
         tree = {TAG: OBJECT, "type": label_of(value), "state": self.encode_state(state, path)}
         if is_optimizer(value):

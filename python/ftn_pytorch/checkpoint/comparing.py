@@ -130,7 +130,7 @@ class Changes(Collector):
         elif access_to(value) is not None:
             self._require_parts(node, old, name)
             if not is_owned:
-                found[name] = self._object(value, access_to(value).get(), name)  # type: ignore[union-attr]
+                found[name] = self.with_state(value, name)
         elif node.kind is Kind.UNKNOWN and id(value) not in self._renewed:
             self._add_unknown(node, old, name, found)
         if not (is_owned and node.kind in (Kind.CONTAINER, Kind.OBJECT)):
@@ -198,7 +198,7 @@ class Changes(Collector):
         assert self._first is not None
         if not node.is_closed and not old.is_hidden and name not in self._transient:
             self._require_parts(node, old, name)
-            found[name] = self._object(node.value, access_to(node.value).get(), name)  # type: ignore[union-attr]
+            found[name] = self.with_state(node.value, name)
         if not self._is_told_by_user(node):
             return
         arrays, labels, mine = set(self.arrays), dict(self._labels), dict[str, Any]()
