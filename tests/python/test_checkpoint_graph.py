@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Objects stay themselves over a restart: two ways to one, what a call has made, and going back in one process."""
 
+import os
 import sys
 
 import pytest
@@ -207,10 +208,47 @@ def test_what_cannot_go_back_is_told_and_nothing_is_changed(made, tmp_path, fail
     assert vars(runner._module)["a"] == [1, 1]
 
 
+@pytest.mark.filterwarnings("error::ftn_pytorch.system.process.FtnPytorchWarning")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "d = {'a': 1}\nkeys, proxy, view = d.keys(), types.MappingProxyType(d), memoryview(bytearray(2))\n"
+        "def step():\n    d[len(d)] = 1\n    view[0] += 1\n    return len(keys) + len(proxy) + view[0]",
+        "local = threading.local()\nlocal.n = 0\ndef step():\n    local.n += 1\n    return local.n",
+    ],
+)
+def test_what_shows_others_is_kept_with_them(text, made, tmp_path):
+    runner, place = made(text), str(tmp_path / "state")
+    calls(runner, 2)
+    program.save(runner, place)
+    expected = calls(runner, 2)
+    other = made(text)
+    program.restore(other, place)
+    assert calls(other, 2) == expected
+
+
+def test_what_a_package_puts_into_its_own_objects_is_made_again(made, write, tmp_path, monkeypatch):
+    module = write(
+        "site-packages/package_of_graph.py",
+        "class Reader:\n    def __init__(self): self.cached = {}\n    def read(self):\n"
+        "        self.cached['fast'] = (each for each in ())\n        return 1\n",
+    )
+    monkeypatch.syspath_prepend(os.path.dirname(module))
+    text = "import package_of_graph\nreader = package_of_graph.Reader()\ndef step(): return reader.read()"
+    runner, place = made(text), str(tmp_path / "state")
+    calls(runner, 1)
+    program.save(runner, place)
+    program.restore(made(text), place)
+
+
 @pytest.mark.parametrize(
     ("text", "name"),
     [
         ("db = sqlite3.connect(':memory:')\ndef step(): pass", "db is of type sqlite3.Connection"),
+        (
+            "class Own(sqlite3.Connection):\n    n = 1\ndb = Own(':memory:')\ndb.n = 2\ndef step(): pass",
+            "db is of type",
+        ),
         ("s = {5, 1, 9}\ndef step():\n    s.discard(1)\n    s.add(74)", "s is a set whose order"),
         ("@functools.cache\ndef f(x): return x\ndef step(): return f(1)", "f is a function that keeps its results"),
         (

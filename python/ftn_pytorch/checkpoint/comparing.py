@@ -72,7 +72,9 @@ class Changes(Collector):
         for name, value in module.fields.items():
             is_fixed = kind_of(value) in graph.CODE or (kind_of(value) is Kind.CONSTANT and name not in stored)
             if not (is_fixed or contents.is_aside(value)):
-                raise Unstorable(f"{label}.{name} is in a module that was imported after the load. Import it at the top")
+                raise Unstorable(
+                    f"{label}.{name} is in a module that was imported after the load. Import it at the top"
+                )
 
     def _known(self, value: Any) -> Node | None:
         return self._stands_for.get(id(value)) or super()._known(value)
@@ -155,7 +157,15 @@ class Changes(Collector):
         if node.items is None or id(node.value) in self._now.hooks:
             return
         if not contents.is_same(old.items, node.items) or any(map(self._is_renewed, node.items)):
-            found[name] = self._contents(node.value, name)
+            arrays = set(self.arrays)
+            try:
+                found[name] = self._contents(node.value, name)
+            except Unstorable:
+                above, key = node.parent, node.key[1:]
+                if above is None or key not in above.fields or not self._is_of_package(above, key, node.value):
+                    raise
+                self.forget(arrays)
+                self.left_out[name] = type_of(node.value)
             if isinstance(node.value, set) and not set(map(id, old.items or ())) <= set(map(id, node.items)):
                 self.lost[name] = ORDER
 
@@ -263,7 +273,7 @@ class Changes(Collector):
                 self.lost[name] = "a file that is read and written"
             return
         if node.mark == old.mark:
-            if (node.mark is None or type(node.mark) is dict) and not node.fields:
+            if node.mark is None or type(node.mark) is dict:
                 self.lost[name] = f"{type_of(value)}, of which nothing tells whether it has changed"
         elif type(value) in (bytearray, *python_types.BUFFERS.values()):
             found[name] = self._tree(value, name)

@@ -14,7 +14,7 @@ import threading
 from collections import OrderedDict, deque
 from collections.abc import Iterable, Sequence
 from enum import EnumMeta
-from types import CodeType, FrameType, FunctionType, GetSetDescriptorType, MemberDescriptorType
+from types import CodeType, FrameType, FunctionType, GetSetDescriptorType, MappingProxyType, MemberDescriptorType
 from typing import Any, NamedTuple
 
 from ..system import private_names
@@ -24,6 +24,8 @@ from .walk import CACHED, CLASS_ONLY, EMPTY, content, dict_of_class, fields_of, 
 
 IN, DEFAULT = "in", "default of"
 """Of the fields of a function: variables of enclosing functions, and defaults, are pairs of one of these and a name."""
+_VIEWS = (MappingProxyType, memoryview, type({}.keys()), type({}.values()), type({}.items()))
+"""Of what something else holds."""
 _WAITING = ("Event", "Semaphore", "BoundedSemaphore", "Barrier", "Condition")
 _WRITERS = ("_csv.writer", "csv.DictWriter", "torch.SummaryWriter", "tensorboardX.SummaryWriter")
 
@@ -282,7 +284,7 @@ def _mark_of_unknown(value: Any) -> Any:
         return bytes(value)
     if type(value) in python_types.BUFFERS.values():
         return python_types.parts_of(value)
-    if isinstance(value, of_module("contextvars", "ContextVar")):
+    if isinstance(value, (threading.local, *_VIEWS, *of_module("contextvars", "ContextVar"))):
         return ...
     if isinstance(value, io.IOBase) and not isinstance(value, (io.BytesIO, io.StringIO)):
         try:
@@ -306,8 +308,15 @@ def is_iterator(kind: type) -> bool:
     return hasattr(kind, "__next__") and not issubclass(kind, io.IOBase)
 
 
+def shows_others(kind: type) -> bool:
+    """True for a class of C whose objects lead to others, which can change."""
+    return is_iterator(kind) or kind in _VIEWS
+
+
 def parts_in_c(value: Any) -> list[Any]:
     """What an object of C holds, as it tells the collector of garbage."""
+    if type(value) is memoryview:
+        return [value.obj]
     return [each for each in gc.get_referents(value) if not isinstance(each, (FrameType, CodeType, type))]
 
 

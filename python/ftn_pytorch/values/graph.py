@@ -27,13 +27,13 @@ from .contents import (
     fields_in,
     has_fields_alone,
     is_aside,
-    is_iterator,
     is_record,
     items_in,
     keeps_state,
     mark_of,
     memory_of,
     parts_in_c,
+    shows_others,
 )
 from .kinds import ATOMS, Kind, is_of_kit, kind_of
 from .walk import EMPTY, WRAPPED, content, fields_of
@@ -312,7 +312,7 @@ class Graph:
             yield from self._of_network(value)
         elif kind is Kind.OPTIMIZER:
             yield from self._of_optimizer(value)
-        elif kind is Kind.UNKNOWN and is_iterator(node.type):
+        elif kind is Kind.UNKNOWN and shows_others(node.type):
             yield from ((".(inside)", each) for each in parts_in_c(value) if type(each) not in ATOMS)
         if kind not in CODE and user_objects.is_own_module(node.type.__module__):
             yield ".__class__", node.type

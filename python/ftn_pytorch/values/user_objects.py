@@ -65,7 +65,9 @@ def is_made_of_fields(kind: type) -> bool:
     base = _base(kind)
     own = ("__reduce_ex__", "__reduce__", "__getstate__", "__setstate__", "__getnewargs__", "__getnewargs_ex__")
     own += ("__del__",)
-    return base in (object, *_CONTAINERS) and all(getattr(kind, each, None) is getattr(base, each, None) for each in own)
+    return base in (object, *_CONTAINERS) and all(
+        getattr(kind, each, None) is getattr(base, each, None) for each in own
+    )
 
 
 def _base(kind: Any) -> type:
