@@ -47,9 +47,10 @@ class Collector(Encoder):
         self._now, self._first, self._transient, self._find_type = now, first, transient, find_type
         self._copies = copies
         self._copied: dict[tuple, Any] = {}
-        self._memory: set[int] = set()
+        self._memory: dict[int, None] = {}
         self._objects: dict[str, Any] = {}
         self._labels: dict[int, str] = {}
+        self._met: tuple[dict[Any, Any], ...] = (self.arrays, self._memory, self._objects, self._labels, self.trees)
         self._stands_for: dict[int, Node] = {}
         """What was made after the load in place of another one."""
         self._renewed: set[int] = set()
@@ -57,10 +58,15 @@ class Collector(Encoder):
         self._shared_memory = memory.Shared(now, first)
         self._is_within_state = self._is_replaced = False
 
-    def forget(self, arrays: set[str]) -> None:
-        """Of the arrays keep these only."""
-        for each in set(self.arrays) - arrays:
-            del self.arrays[each]
+    def met(self) -> list[int]:
+        """How much has been met by now; see ``forget``."""
+        return list(map(len, self._met))
+
+    def forget(self, before: list[int]) -> None:
+        """Forget what has been met since then, for a tree that is not kept."""
+        for held, count in zip(self._met, before):
+            while len(held) > count:
+                held.popitem()
 
     def storable(self, named: Mapping[str, Any]) -> dict[str, Any]:
         """Trees of what can be kept among the names of a script of which nothing else is known."""
@@ -69,12 +75,21 @@ class Collector(Encoder):
             is_code = isinstance(value, (ModuleType, type)) or callable(value) and access_to(value) is None
             if name.startswith("__") or is_code or contents.is_aside(value):
                 continue
-            arrays = set(self.arrays)
+            met = self.met()
             try:
                 found[name] = self.encode(value, name)
             except Unstorable:
                 self.left_out[name] = type_of(value)
-                self.forget(arrays)
+                self.forget(met)
+        # What else is always kept, in objects that cannot be, in classes and in closures
+        for name, node in self._now.named.items():
+            is_kept = is_tensor(node.value) or access_to(node.value) is not None
+            if is_kept and not (node.is_closed or id(node.value) in self._now.owned or self.keeps(node.value)):
+                met = self.met()
+                try:
+                    found[name] = self.encode(node.value, name)
+                except Unstorable:
+                    self.forget(met)
         return found
 
     # ---- trees
@@ -227,12 +242,12 @@ class Collector(Encoder):
             node = self._now.node_of(layer)
             is_own = user_objects.is_own_module(type(layer).__module__)
             for key, each in node.fields.items() if node is not None and is_own else ():
-                place, arrays = ".".join(filter(None, (path, name, key))), set(self.arrays)
+                place, met = ".".join(filter(None, (path, name, key))), self.met()
                 try:
                     found.setdefault(name, {})[key] = self._encode(each, place)
                 except Unstorable:
                     self.left_out[place] = type_of(each)
-                    self.forget(arrays)
+                    self.forget(met)
         return found
 
     def _instance(self, value: Any, path: str) -> dict:
@@ -250,7 +265,7 @@ class Collector(Encoder):
         return made if content is None else {**made, "content": self._tree(content, path)}
 
     def _tensor(self, value: Any, path: str) -> dict:
-        self._memory.add(contents.memory_of(value))
+        self._memory[contents.memory_of(value)] = None
         self._refuse_attributes(value, path)
         if not self._is_within_state and (told := self._shared_memory.told(value, path, self._put)) is not None:
             return told
@@ -295,7 +310,7 @@ class Collector(Encoder):
     def keeps(self, value: Any) -> bool:
         """True for an object with a state that has been met, and for a tensor whose memory has."""
         if is_tensor(value):
-            return contents.memory_of(value) in self._memory | {0}
+            return (begin := contents.memory_of(value)) == 0 or begin in self._memory
         return any(each is value for each in self._objects.values())
 
     def optimizers(self) -> dict[str, Any]:

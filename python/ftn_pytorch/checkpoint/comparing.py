@@ -157,27 +157,27 @@ class Changes(Collector):
         if node.items is None or id(node.value) in self._now.hooks:
             return
         if not contents.is_same(old.items, node.items) or any(map(self._is_renewed, node.items)):
-            arrays = set(self.arrays)
+            met = self.met()
             try:
                 found[name] = self._contents(node.value, name)
             except Unstorable:
                 above, key = node.parent, node.key[1:]
                 if above is None or key not in above.fields or not self._is_of_package(above, key, node.value):
                     raise
-                self.forget(arrays)
+                self.forget(met)
                 self.left_out[name] = type_of(node.value)
             if isinstance(node.value, set) and not set(map(id, old.items or ())) <= set(map(id, node.items)):
                 self.lost[name] = ORDER
 
     def _add_bound(self, node: Node, key: Any, place: str, found: dict[str, Any]) -> None:
         assert self._first is not None
-        value, arrays = node.fields[key], set(self.arrays)
+        value, met = node.fields[key], self.met()
         try:
             tree = self.encode(value, place)
         except Unstorable:
             if not self._is_of_package(node, key, value):
                 raise
-            self.forget(arrays)
+            self.forget(met)
             self.left_out[place] = type_of(value)
             return
         # Under its name stands what was there after the load, which may be somewhere else now.
@@ -211,7 +211,7 @@ class Changes(Collector):
             found[name] = self.with_state(node.value, name)
         if not self._is_told_by_user(node):
             return
-        arrays, labels, mine = set(self.arrays), dict(self._labels), dict[str, Any]()
+        met, mine = self.met(), dict[str, Any]()
         try:
             if is_tensor(node.value):
                 if contents.memory_of(node.value) not in self._memory:
@@ -225,8 +225,8 @@ class Changes(Collector):
                     if (other := self._now.node_of(each)) and not other.is_closed and other.kind is not Kind.INSTALLED:
                         mine.setdefault(self._first.place(old, key), self.encode(each, self._first.place(old, key)))
         except Unstorable:
-            self.left_out[name], self._labels = "its state_dict leaves it out", labels
-            self.forget(arrays)
+            self.left_out[name] = "its state_dict leaves it out"
+            self.forget(met)
             return
         found.update(mine)
 

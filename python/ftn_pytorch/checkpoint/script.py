@@ -288,6 +288,8 @@ class ScriptCheckpoint(shared.RanksCheckpoint):
                 held := self._first.fields_of(place.node)
             ):
                 named[name] = held[place.key]
+            elif (node := self._first.named.get(name)) is not None:
+                named[name] = node.value
         kept = {name: each for name, each in self._first.root.fields.items() if access_to(each) is not None}
         return {
             **named,
