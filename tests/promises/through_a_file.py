@@ -212,9 +212,7 @@ class State:
         encoder, _, arrays = recordings.live(self.checkpoint, "nowhere")
         handed = {memory_of(each) for each in leaves(given) if isinstance(each, torch.Tensor)} - {0}
         tensors = {name: each for name, each in arrays.items() if isinstance(each, torch.Tensor)}
-        self.arrays = {
-            name: each.detach().clone() for name, each in tensors.items() if memory_of(each) not in handed
-        }
+        self.arrays = {name: each.detach().clone() for name, each in tensors.items() if memory_of(each) not in handed}
         found = optimizer_settings.names_of(encoder.optimizers())
         self.numbers = {name: source.value() for name, source in found.items()}
         self.generator = torch.get_rng_state()

@@ -94,13 +94,6 @@ class Collector(Encoder):
 
     # ---- trees
 
-    def encode(self, value: Any, path: str) -> Any:
-        """The tree of a value; Unstorable if there is something in it that is not known."""
-        try:
-            return self._encode(value, path)
-        except RecursionError:
-            raise Unstorable(f"{path} contains itself, or is nested too deeply") from None
-
     def encode_state(self, value: Any, path: str) -> Any:
         """The tree of what an object gave as its state, in which there are no more objects with a state."""
         before, self._is_within_state = self._is_within_state, True

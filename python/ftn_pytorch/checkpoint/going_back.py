@@ -125,17 +125,10 @@ class GoingBack(Restorer):
             self._bind(place.node, place.key, value)
 
     def _bind(self, node: Node, key: Any, value: Any) -> None:
-        def prepare_undo() -> Undo:
-            held = contents.fields_in(node.value, node.kind)
-            return lambda: (
-                contents.put(node.value, node.kind, key, held[key])
-                if key in held
-                else contents.remove(node.value, node.kind, key)
-            )
-
         is_last = node.kind not in (Kind.MODULE, Kind.OPTIMIZER) and access_to(node.value) is not None
         steps = self._last if is_last or node.is_closed else self._steps
-        steps.append(Step(lambda: contents.put(node.value, node.kind, key, value), prepare_undo))
+        put = functools.partial(contents.put, node.value, node.kind, key, value)
+        steps.append(Step(put, functools.partial(_undo_of_field, node, key)))
 
     def _set_class(self, live: Any, kind: type) -> None:
         before = type(live)
@@ -146,15 +139,8 @@ class GoingBack(Restorer):
         self.add_action(lambda: put(kind), lambda: lambda: put(before))
 
     def _remove(self, node: Node, key: Any) -> None:
-        def do() -> None:
-            if key in contents.fields_in(node.value, node.kind):
-                contents.remove(node.value, node.kind, key)
-
-        def prepare_undo() -> Undo:
-            held = contents.fields_in(node.value, node.kind)
-            return lambda: contents.put(node.value, node.kind, key, held[key]) if key in held else None
-
-        self._steps.append(Step(do, prepare_undo))
+        remove = functools.partial(_remove, node, key)
+        self._steps.append(Step(remove, functools.partial(_undo_of_field, node, key)))
 
     def _fill_with(self, live: Any, items: Any) -> None:
         def prepare_undo() -> Undo:
@@ -172,3 +158,15 @@ class GoingBack(Restorer):
     def _seek(self, live: Any, place: int) -> None:
         before = live.tell()
         self.add_action(lambda: live.seek(place), lambda: lambda: live.seek(before))
+
+
+def _remove(node: Node, key: Any) -> None:
+    if key in contents.fields_in(node.value, node.kind):
+        contents.remove(node.value, node.kind, key)
+
+
+def _undo_of_field(node: Node, key: Any) -> Undo:
+    held = contents.fields_in(node.value, node.kind)
+    if key in held:
+        return functools.partial(contents.put, node.value, node.kind, key, held[key])
+    return functools.partial(_remove, node, key)

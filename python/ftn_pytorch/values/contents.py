@@ -24,10 +24,15 @@ from .walk import CACHED, CLASS_ONLY, EMPTY, content, dict_of_class, fields_of, 
 
 IN, DEFAULT = "in", "default of"
 """Of the fields of a function: variables of enclosing functions, and defaults, are pairs of one of these and a name."""
-_VIEWS = (MappingProxyType, memoryview, type({}.keys()), type({}.values()), type({}.items()))
+_VIEWS: tuple[type, ...] = (MappingProxyType, memoryview, type({}.keys()), type({}.values()), type({}.items()))
 """Of what something else holds."""
 _WAITING = ("Event", "Semaphore", "BoundedSemaphore", "Barrier", "Condition")
 _WRITERS = ("_csv.writer", "csv.DictWriter", "torch.SummaryWriter", "tensorboardX.SummaryWriter")
+
+
+def is_variable(kind: type) -> bool:
+    """True for the class of variables of a context."""
+    return kind in of_module("contextvars", "ContextVar")
 
 
 class Position(NamedTuple):
@@ -97,7 +102,7 @@ def fields_in(value: Any, kind: Kind) -> dict[Any, Any]:
         # of functions that a package has made of the user's, and of members of Enum
         held = fields_of(value) if kind is Kind.CONSTANT or isinstance(value, FunctionType) else {}
         return {name: each for name, each in held.items() if name == "_value_" or not name.startswith("_")}
-    if isinstance(value, of_module("contextvars", "ContextVar")):
+    if is_variable(type(value)):
         try:
             return {"value": value.get()}  # that of the thread which calls, as for numbers of a thread
         except LookupError:
@@ -153,7 +158,7 @@ def put(value: Any, kind: Kind, key: Any, new: Any) -> None:
         type.__setattr__(value, key, new)
     elif kind is Kind.MODULE and key in private_names.tables_of(value)[1]:
         private_names.tables_of(value)[1][key] = new
-    elif isinstance(value, of_module("contextvars", "ContextVar")):
+    elif is_variable(type(value)):
         value.set(new)
     elif kind in (Kind.FUNCTION, Kind.INSTALLED, Kind.MODULE, Kind.OPTIMIZER) or isinstance(value, threading.local):
         vars(value)[key] = new
@@ -284,7 +289,7 @@ def _mark_of_unknown(value: Any) -> Any:
         return bytes(value)
     if type(value) in python_types.BUFFERS.values():
         return python_types.parts_of(value)
-    if isinstance(value, (threading.local, *_VIEWS, *of_module("contextvars", "ContextVar"))):
+    if isinstance(value, (threading.local, *_VIEWS)) or is_variable(type(value)):
         return ...
     if isinstance(value, io.IOBase) and not isinstance(value, (io.BytesIO, io.StringIO)):
         try:

@@ -38,9 +38,7 @@ FindType = Callable[[str], Any]
 
 
 class Unstorable(ValueError):
-    """A value of a kind that is not known; ``str`` says where it is and what it is, ``line`` what writes to it."""
-
-    line = ""
+    """A value of a kind that is not known; ``str`` says where it is and what it is."""
 
 
 class Encoder:
@@ -290,8 +288,7 @@ class Decoder:
         if tag == "complex":
             return complex(*tree["parts"])
         if tag in ("bytes", "bytearray"):
-            data = base64.b64decode(tree["data"])
-            return data if tag == "bytes" else bytearray(data)
+            return {"bytes": bytes, "bytearray": bytearray}[tag](base64.b64decode(tree["data"]))
         if tag == CYCLE:
             raise Unstorable("it holds an object that refers to itself, which cannot be made anew")
         if tag == CODE:
@@ -299,12 +296,11 @@ class Decoder:
         if tag == INSTALLED:
             return self._installed(tree["name"])
         if tag == "partial":
-            return functools.partial(
-                self.value(tree["func"]), *self.value(tree["args"]), **self.value(tree["keywords"])
-            )
+            func, args, keywords = self.value([tree["func"], tree["args"], tree["keywords"]])
+            return functools.partial(func, *args, **keywords)
         if tag == "method":
             owner = self.value(tree["self"])
-            return _method(getattr(type(owner), tree["name"]), owner)
+            return getattr(type(owner), tree["name"]).__get__(owner, type(owner))
         if tag == "identity":
             return id(self.value(tree["of"]))
         if tag == "generator":
@@ -328,12 +324,10 @@ class Decoder:
             raise Unstorable(f"it holds {name.replace(':', '.')}, which no code of the script mentions")
         return found
 
-    def _can_make(self, kind: type) -> bool:
-        return not user_objects.is_own_code(kind) and user_objects.is_made_of_fields(kind) and self._knows(kind)
-
     def _instance(self, tree: Mapping[str, Any]) -> Any:
         kind = self.find_type(tree["type"])
-        if not (isinstance(kind, type) and (user_objects.is_plain(kind) or self._can_make(kind))):
+        is_of_package = isinstance(kind, type) and user_objects.is_made_of_fields(kind) and self._knows(kind)
+        if not (is_of_package or (isinstance(kind, type) and user_objects.is_plain(kind))):
             name = tree["type"].replace(":", ".")
             raise Unstorable(f"it holds objects of {name}, which is no class of the script here")
         made = self._made(tree, user_objects.make(kind, {}, None))
@@ -342,10 +336,6 @@ class Decoder:
         if (content := self.value(tree.get("content"))) is not None:
             user_objects.refill(made, content)
         return made
-
-
-def _method(function: Any, owner: Any) -> Any:
-    return function.__get__(owner, type(owner))
 
 
 _FILLED: dict[str, Any] = {"list": list, "dict": dict, "OrderedDict": OrderedDict}

@@ -64,10 +64,8 @@ def is_made_of_fields(kind: type) -> bool:
     """The same for a class of a package that leaves it to Python how its objects are pickled, and how they go."""
     base = _base(kind)
     own = ("__reduce_ex__", "__reduce__", "__getstate__", "__setstate__", "__getnewargs__", "__getnewargs_ex__")
-    own += ("__del__",)
-    return base in (object, *_CONTAINERS) and all(
-        getattr(kind, each, None) is getattr(base, each, None) for each in own
-    )
+    is_own = any(getattr(kind, each, None) is not getattr(base, each, None) for each in (*own, "__del__"))
+    return base in (object, *_CONTAINERS) and not is_own
 
 
 def _base(kind: Any) -> type:
