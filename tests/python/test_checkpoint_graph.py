@@ -138,6 +138,7 @@ REFUSED = {
         "    sys.modules['helpers_of_graph'] = new\ndef other():\n    import helpers_of_graph",
         ["helpers_of_graph is a module in place of one that had this name"],
     ),
+    "code": ("def f(): return 1\ndef step(): f.__code__ = (lambda: 2).__code__", ["f is a function whose __code__"]),
     "local class": (
         "a = None\ndef step():\n    global a\n    class Local: pass\n    a = Local()",
         ["nothing finds this class by its name"],
@@ -197,6 +198,14 @@ def test_what_later_calls_made_is_gone_after_going_back(made, tmp_path):
     held = vars(runner._module)
     assert "extra" not in held and not vars(held["a"]) and not hasattr(held["A"], "w")
     assert not hasattr(held["net"], "y") and not hasattr(held["step"], "z")
+
+
+def test_code_of_a_function_goes_back(made, tmp_path):
+    runner = made("def f(): return 1\ndef step():\n    r = f()\n    f.__code__ = (lambda: 2).__code__\n    return r")
+    program.save(runner, str(tmp_path / "state"))
+    assert calls(runner, 2) == [1, 2]
+    program.restore(runner, str(tmp_path / "state"))
+    assert calls(runner, 2) == [1, 2]
 
 
 def test_what_cannot_go_back_is_told_and_nothing_is_changed(made, tmp_path, fails):

@@ -128,6 +128,8 @@ class Changes(Collector):
             if not is_owned:
                 self._add_numbers(node, old, name, found)
         elif node.kind is Kind.FUNCTION and node.mark != old.mark:
+            if isinstance(value, FunctionType):
+                raise Unstorable(f"{name} is a function whose __code__ is another one")
             self._add_cached(node, name)
         elif access_to(value) is not None:
             self._require_parts(node, old, name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Mapping
+from types import CodeType
 from typing import Any
 
 from ..values import contents, graph, is_tensor, python_types, user_objects
@@ -31,7 +32,7 @@ class GoingBack(Restorer):
             if access_to(node.value) is not None and node.kind not in (Kind.MODULE, Kind.OPTIMIZER):
                 continue
             if type(node.value) is not node.type and user_objects.is_plain(node.type):
-                self._set_class(node.value, node.type)
+                self._put_attribute(node.value, "__class__", node.type)
             fields, items = self.first.fields_of(node), graph.items_of(node)
             is_lazy = node.kind is Kind.MODULE and node.mark is None
             if not (is_lazy or contents.is_aside(node.value)):
@@ -39,6 +40,8 @@ class GoingBack(Restorer):
                     self._take_back_field(node, key, fields, left)
             if not contents.is_same(node.items, items) and self.first.name_of(node) not in left:
                 self._fill_with(node.value, node.items)
+            if isinstance(node.mark, CodeType) and node.value.__code__ is not node.mark:
+                self._put_attribute(node.value, "__code__", node.mark)
             if node.kind is Kind.UNKNOWN and self.first.name_of(node) not in left:
                 self._take_back_mark(node)
 
@@ -76,7 +79,7 @@ class GoingBack(Restorer):
         node, tag = self.first.named.get(name), tree.get(TAG) if isinstance(tree, dict) else None
         is_binding, name = name.endswith(TO), name.removesuffix(TO)
         if name.endswith(CLASS) and (held := self.first.named.get(name.removesuffix(CLASS))) is not None:
-            self._set_class(held.value, self.value_of(tree))
+            self._put_attribute(held.value, "__class__", self.value_of(tree))
             return
         if tag == OBJECT:
             if node is None:
@@ -130,13 +133,9 @@ class GoingBack(Restorer):
         put = functools.partial(contents.put, node.value, node.kind, key, value)
         steps.append(Step(put, functools.partial(_undo_of_field, node, key)))
 
-    def _set_class(self, live: Any, kind: type) -> None:
-        before = type(live)
-
-        def put(kind: type) -> None:
-            live.__class__ = kind
-
-        self.add_action(lambda: put(kind), lambda: lambda: put(before))
+    def _put_attribute(self, live: Any, name: str, value: Any) -> None:
+        before = getattr(live, name)
+        self.add_action(lambda: setattr(live, name, value), lambda: lambda: setattr(live, name, before))
 
     def _remove(self, node: Node, key: Any) -> None:
         remove = functools.partial(_remove, node, key)

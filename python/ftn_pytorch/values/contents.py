@@ -251,7 +251,7 @@ def mark_of(value: Any, kind: Kind) -> Any:
     if kind is Kind.OPTIMIZER:
         return tuple(tuple(map(id, group["params"])) for group in value.param_groups)
     if kind is Kind.FUNCTION:
-        return value.cache_info() if type(value) is CACHED else ...
+        return value.cache_info() if type(value) is CACHED else getattr(value, "__code__", ...)
     if kind is Kind.GENERATOR and (seeds := getattr(getattr(value, "bit_generator", None), "seed_seq", None)):
         return getattr(seeds, "n_children_spawned", 0)
     return _mark_of_unknown(value) if kind is Kind.UNKNOWN else ...
