@@ -138,6 +138,11 @@ REFUSED = {
         "    sys.modules['helpers_of_graph'] = new\ndef other():\n    import helpers_of_graph",
         ["helpers_of_graph is a module in place of one that had this name"],
     ),
+    "context that is entered": (
+        "import contextlib\nstack = contextlib.ExitStack()\ndef step():\n"
+        "    stack.enter_context(torch.autocast('cpu', enabled=False))",
+        ["torch.amp.autocast_mode.autocast"],
+    ),
     "code": ("def f(): return 1\ndef step(): f.__code__ = (lambda: 2).__code__", ["f is a function whose __code__"]),
     "local class": (
         "a = None\ndef step():\n    global a\n    class Local: pass\n    a = Local()",

@@ -40,7 +40,7 @@ class GoingBack(Restorer):
                     self._take_back_field(node, key, fields, left)
             if not contents.is_same(node.items, items) and self.first.name_of(node) not in left:
                 self._fill_with(node.value, node.items)
-            if isinstance(node.mark, CodeType) and node.value.__code__ is not node.mark:
+            if isinstance(node.mark, CodeType) and node.value.__code__ != node.mark:
                 self._put_attribute(node.value, "__code__", node.mark)
             if node.kind is Kind.UNKNOWN and self.first.name_of(node) not in left:
                 self._take_back_mark(node)
