@@ -241,11 +241,12 @@ def test_what_shows_others_is_kept_with_them(text, made, tmp_path):
     assert calls(other, 2) == expected
 
 
-def test_what_a_package_puts_into_its_own_objects_is_made_again(made, write, tmp_path, monkeypatch):
+def test_what_a_package_puts_into_its_own_objects_is_made_again(made, write, tmp_path, monkeypatch, fails):
     module = write(
         "site-packages/package_of_graph.py",
+        "class Fast:\n    def __reduce__(self): raise TypeError\n"
         "class Reader:\n    def __init__(self): self.cached = {}\n    def read(self):\n"
-        "        self.cached['fast'] = (each for each in ())\n        return 1\n",
+        "        self.cached['fast'] = Fast()\n        return 1\n",
     )
     monkeypatch.syspath_prepend(os.path.dirname(module))
     text = "import package_of_graph\nreader = package_of_graph.Reader()\ndef step(): return reader.read()"
@@ -253,6 +254,9 @@ def test_what_a_package_puts_into_its_own_objects_is_made_again(made, write, tmp
     calls(runner, 1)
     program.save(runner, place)
     program.restore(made(text), place)
+    vars(runner._module)["reader"].cached["other"] = iter([1])
+    with fails("RESULT_TYPE", "reader.cached/fast is of type package_of_graph.Fast"):
+        program.save(runner, place)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from ..values.code_names import named_by
 from ..values.contents import keeps_by_class
 from ..values.encoding import TAG, Unstorable
 from ..values.graph import Node
-from ..values.kinds import Kind, kind_of, qualities
+from ..values.kinds import ATOMS, Kind, kind_of, qualities
 from ..values.walk import results_in
 from .capture import METHODS, ORDER, Collector, type_of
 from .stateful import access_to, is_module, is_optimizer
@@ -163,8 +163,7 @@ class Changes(Collector):
             try:
                 found[name] = self._contents(node.value, name)
             except Unstorable:
-                above, key = node.parent, node.key[1:]
-                if above is None or key not in above.fields or not self._is_of_package(above, key, node.value):
+                if not _is_cache(node, old):
                     raise
                 self.forget(met)
                 self.left_out[name] = type_of(node.value)
@@ -283,6 +282,16 @@ class Changes(Collector):
             found[name] = {TAG: AT, "at": node.mark.at}
         else:
             raise Unstorable(f"{name} is of type {node.type.__module__}.{node.type.__qualname__}")
+
+
+def _is_cache(node: Node, old: Node) -> bool:
+    """True for a dict of an object of a package in which new objects of this package are, which makes them again."""
+    above, known = node.parent, set(map(id, old.items or ()))
+    if above is None or not isinstance(node.value, dict) or node.key[1:] not in above.fields:
+        return False
+    new = [each for each in node.items or () if id(each) not in known and type(each) not in ATOMS]
+    packages = {each.__module__.partition(".")[0] for each in (above.type, *map(type, new))}
+    return len(packages) == 1 and not user_objects.is_own_module(above.type.__module__)
 
 
 def _is_closed(node: Node) -> bool:
