@@ -24,7 +24,8 @@ from ftn_pytorch.errors import FtnPytorchError
 from ftn_pytorch.recording import distinct, function
 from ftn_pytorch.recording.arguments import leaves
 from ftn_pytorch.recording.recorder import ALONE
-from ftn_pytorch.values import graph, optimizer_settings
+from ftn_pytorch.values import optimizer_settings
+from ftn_pytorch.values.contents import memory_of
 from ftn_pytorch.values.results import parts_of
 
 MOST_FILES, MOST_CALLS, MOST_TRIALS = 4, 5, 40
@@ -115,7 +116,7 @@ class Watched(function.RecordedFunction):
                 self._run, self._files = None, self._files - 1
             return result
         call.result, call.after = copy.deepcopy(plain(result)), self._copied(args, named)
-        state = State(names_of(self._called))
+        state = State(names_of(self._called), (args, named))
         self._is_random = not torch.equal(self._generator, state.generator)
         run.calls.append(call)
         run.arrays, run.numbers = state.arrays, state.numbers
@@ -152,7 +153,7 @@ class Watched(function.RecordedFunction):
                 self._watcher.refused.append(f"{refusal.status}: {refusal}")
                 self._run = Run("", [], {}, {}, None, True)
                 return None
-            state = State(names_of(self._called))
+            state = State(names_of(self._called), (args, named))
             self._generator, self._is_random = state.generator, False
             self._run = Run(path, [], state.arrays, state.numbers, state.generator)
             return Call("", {}, *self._copied(args, named))
@@ -162,7 +163,7 @@ class Watched(function.RecordedFunction):
         return self._later(run, args, named)
 
     def _later(self, run: Run, args: tuple, named: dict[str, Any]) -> Call:
-        state, restore = State(names_of(self._called)), ""
+        state, restore = State(names_of(self._called), (args, named)), ""
         drawn = self._is_random and not torch.equal(state.generator, self._generator)
         if drawn or not is_same(state.arrays, run.arrays):
             restore = self._watcher.path("ckpt")
@@ -203,13 +204,15 @@ def _is_method(called: Any, first: Any) -> bool:
 
 
 class State:
-    """What a checkpoint of some names would hold now."""
+    """What a checkpoint of some names would hold now, without arrays that are ``given``: a program has its own."""
 
-    def __init__(self, names: dict[str, Any]) -> None:
+    def __init__(self, names: dict[str, Any], given: Any) -> None:
         self.checkpoint = ScriptCheckpoint("the script", {})
-        self.checkpoint.use(names, graph.known(names))
+        self.checkpoint.use(names, None)
         encoder, _, arrays = recordings.live(self.checkpoint, "nowhere")
-        self.arrays = {name: each.detach().clone() for name, each in arrays.items() if isinstance(each, torch.Tensor)}
+        handed = {memory_of(each) for each in leaves(given) if isinstance(each, torch.Tensor)} - {0}
+        tensors = {name: each for name, each in arrays.items() if isinstance(each, torch.Tensor)}
+        self.arrays = {name: each.detach().clone() for name, each in tensors.items() if memory_of(each) not in handed}
         found = optimizer_settings.names_of(encoder.optimizers())
         self.numbers = {name: source.value() for name, source in found.items()}
         self.generator = torch.get_rng_state()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Objects stay themselves over a restart: two ways to one, what a call has made, and going back in one process."""
 
+import os
 import sys
 
 import pytest
@@ -12,7 +13,7 @@ from ftn_pytorch.values import graph
 torch = pytest.importorskip("torch")
 
 HEADER = """
-import array, collections, functools, io, itertools, random, threading
+import array, collections, contextvars, functools, io, itertools, queue, random, sqlite3, sys, threading, types
 import numpy as np
 import torch
 torch.manual_seed(0)
@@ -75,6 +76,12 @@ KEPT = {
     "buffers": "a, b = array.array('d', [0.0]), io.BytesIO(b'')\ndef step():\n    a.append(1.0)\n    b.write(b'x')\n"
     "    return sum(a) + len(b.getvalue())",
     "count": "c = itertools.count()\ntwice = [c, c]\ndef step(): return next(twice[0]) + next(twice[1])",
+    "variable of a context": "v = contextvars.ContextVar('v', default=0)\ndef step():\n    v.set(v.get() + 1)\n"
+    "    return v.get()",
+    "object of a package": "c = collections.ChainMap({'n': 1})\ndef step():\n    global c\n"
+    "    c = c.new_child({'n': c['n'] + 1})\n    return c['n'] * len(c.maps)",
+    "what an iterator uses": "m = map(lambda x: x, itertools.repeat(net))\nnext(m)\ndef step():\n"
+    "    with torch.no_grad(): net.weight += 1\n    return net.weight.sum().item()",
     "event": "e = threading.Event()\ndef step():\n    r = e.is_set()\n    e.set()\n    return float(r)",
     "file that is read": "f = open(__file__)\ndef step(): return len(f.read(7)) + f.tell()",
     "imported module": "import helpers_of_graph as helpers\ndef step():\n    helpers.n += 1\n    return helpers.go()",
@@ -112,6 +119,31 @@ REFUSED = {
         ["made keeps results"],
     ),
     "spawn": ("rng = np.random.default_rng(1)\ndef step(): rng.spawn(1)", ["rng has spawned others"]),
+    "queue": ("q = queue.SimpleQueue()\nq.put(1)\ndef step(): q.put(q.get() + 1)", ["q is of type _queue.SimpleQueue"]),
+    "context": (
+        "v, c = contextvars.ContextVar('v'), contextvars.copy_context()\ndef step(): c.run(v.set, 1)",
+        ["c is of type _contextvars.Context"],
+    ),
+    "map of a lambda": (
+        "m = map(lambda x: x, itertools.count())\ndef step(): next(m)",
+        ["m is of type builtins.map"],
+    ),
+    "generator in a loop": (
+        "def endless():\n    n = 0\n    while True:\n        n += 1\n        yield n\ng = endless()\nnext(g)\n"
+        "def step(): next(g)",
+        ["g is of type builtins.generator"],
+    ),
+    "module in place of another": (
+        "import helpers_of_graph as h\ndef step():\n    new = types.ModuleType(h.__name__)\n    new.n = 2\n"
+        "    sys.modules['helpers_of_graph'] = new\ndef other():\n    import helpers_of_graph",
+        ["helpers_of_graph is a module in place of one that had this name"],
+    ),
+    "context that is entered": (
+        "import contextlib\nstack = contextlib.ExitStack()\ndef step():\n"
+        "    stack.enter_context(torch.autocast('cpu', enabled=False))",
+        ["torch.amp.autocast_mode.autocast"],
+    ),
+    "code": ("def f(): return 1\ndef step(): f.__code__ = (lambda: 2).__code__", ["f is a function whose __code__"]),
     "local class": (
         "a = None\ndef step():\n    global a\n    class Local: pass\n    a = Local()",
         ["nothing finds this class by its name"],
@@ -173,6 +205,14 @@ def test_what_later_calls_made_is_gone_after_going_back(made, tmp_path):
     assert not hasattr(held["net"], "y") and not hasattr(held["step"], "z")
 
 
+def test_code_of_a_function_goes_back(made, tmp_path):
+    runner = made("def f(): return 1\ndef step():\n    r = f()\n    f.__code__ = (lambda: 2).__code__\n    return r")
+    program.save(runner, str(tmp_path / "state"))
+    assert calls(runner, 2) == [1, 2]
+    program.restore(runner, str(tmp_path / "state"))
+    assert calls(runner, 2) == [1, 2]
+
+
 def test_what_cannot_go_back_is_told_and_nothing_is_changed(made, tmp_path, fails):
     runner = made("it, a = iter([1, 2]), [1]\ndef step():\n    a.append(1)\n    return next(it)\n")
     program.save(runner, str(tmp_path / "state"))
@@ -182,10 +222,52 @@ def test_what_cannot_go_back_is_told_and_nothing_is_changed(made, tmp_path, fail
     assert vars(runner._module)["a"] == [1, 1]
 
 
+@pytest.mark.filterwarnings("error::ftn_pytorch.system.process.FtnPytorchWarning")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "d = {'a': 1}\nkeys, proxy, view = d.keys(), types.MappingProxyType(d), memoryview(bytearray(2))\n"
+        "def step():\n    d[len(d)] = 1\n    view[0] += 1\n    return len(keys) + len(proxy) + view[0]",
+        "local = threading.local()\nlocal.n = 0\ndef step():\n    local.n += 1\n    return local.n",
+    ],
+)
+def test_what_shows_others_is_kept_with_them(text, made, tmp_path):
+    runner, place = made(text), str(tmp_path / "state")
+    calls(runner, 2)
+    program.save(runner, place)
+    expected = calls(runner, 2)
+    other = made(text)
+    program.restore(other, place)
+    assert calls(other, 2) == expected
+
+
+def test_what_a_package_puts_into_its_own_objects_is_made_again(made, write, tmp_path, monkeypatch, fails):
+    module = write(
+        "site-packages/package_of_graph.py",
+        "class Fast:\n    def __reduce__(self): raise TypeError\n"
+        "class Reader:\n    def __init__(self): self.cached = {}\n    def read(self):\n"
+        "        self.cached['fast'] = Fast()\n        return 1\n",
+    )
+    monkeypatch.syspath_prepend(os.path.dirname(module))
+    text = "import package_of_graph\nreader = package_of_graph.Reader()\ndef step(): return reader.read()"
+    runner, place = made(text), str(tmp_path / "state")
+    calls(runner, 1)
+    program.save(runner, place)
+    program.restore(made(text), place)
+    vars(runner._module)["reader"].cached["other"] = iter([1])
+    with fails("RESULT_TYPE", "reader.cached/fast is of type package_of_graph.Fast"):
+        program.save(runner, place)
+
+
 @pytest.mark.parametrize(
     ("text", "name"),
     [
-        ("import queue\nq = queue.SimpleQueue()\ndef step(): q.put(1)", "q is of type _queue.SimpleQueue"),
+        ("db = sqlite3.connect(':memory:')\ndef step(): pass", "db is of type sqlite3.Connection"),
+        (
+            "class Own(sqlite3.Connection):\n    n = 1\ndb = Own(':memory:')\ndb.n = 2\ndef step(): pass",
+            "db is of type",
+        ),
+        ("s = {5, 1, 9}\ndef step():\n    s.discard(1)\n    s.add(74)", "s is a set whose order"),
         ("@functools.cache\ndef f(x): return x\ndef step(): return f(1)", "f is a function that keeps its results"),
         (
             "s = set(range(99))\ndef step(): s.difference_update(range(3, 90))\nstep()\ns.add(500)",
@@ -196,7 +278,7 @@ def test_what_cannot_go_back_is_told_and_nothing_is_changed(made, tmp_path, fail
 def test_what_is_not_seen_is_told_once(text, name, made, tmp_path):
     runner = made(text)
     calls(runner, 1)
-    if "set" in name:
+    if "step()\ns" in text:
         vars(runner._module)["s"].update(range(1000, 1003))
     with pytest.warns(process.FtnPytorchWarning, match=name):
         program.save(runner, str(tmp_path / "state"))

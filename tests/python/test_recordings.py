@@ -2,9 +2,11 @@
 """What cannot be saved says why, and no file is written."""
 
 import os
+import types
 
 import pytest
 
+import program
 from ftn_pytorch import recorded, save_recording
 from ftn_pytorch.errors import FtnPytorchError
 from ftn_pytorch.halo import Exchange
@@ -76,6 +78,34 @@ def test_what_is_not_recorded(tmp_path):
     with pytest.raises(FtnPytorchError, match="is given no function"):
         save_recording(path, {})
     assert not os.path.exists(path)
+
+
+OF_AN_OBJECT = """
+import torch
+from ftn_pytorch import recorded
+class Trainer:
+    def __init__(self):
+        self.net = torch.nn.Linear(3, 1)
+        self.optimizer = torch.optim.SGD(self.net.parameters(), lr=0.1)
+        self.advance = recorded(self.step)
+    def step(self, x):
+        self.optimizer.zero_grad()
+        loss = self.net(x).square().mean()
+        loss.backward()
+        self.optimizer.step()
+        return loss
+trainers = [Trainer()]
+"""
+
+
+def test_what_objects_hold_that_hold_what_is_recorded(load, tmp_path):
+    module = types.ModuleType("a_program_of_python")
+    exec(OF_AN_OBJECT, vars(module))
+    trainer = module.trainers[0]
+    path = save_recording(str(tmp_path / "net.ftr"), {"step": ready(trainer.advance)}, vars(module))
+    runner = load(OF_AN_OBJECT)
+    program.restore(runner, path)
+    assert torch.equal(vars(runner._module)["trainers"][0].net.weight, trainer.net.weight)
 
 
 def test_a_script_without_recordings_says_so(load, tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import gc
+import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from types import BuiltinMethodType, MethodType, MethodWrapperType, ModuleType
@@ -13,10 +14,11 @@ from typing import Any
 from ..values import contents, is_tensor, loaded, random_states, user_objects
 from ..values.encoding import CODE, INSTALLED, INSTANCE, OBJECT, TAG, Encoder, FindType, Unstorable, find_imported_type
 from ..values.graph import Graph, Node
-from ..values.kinds import Kind
+from ..values.kinds import Kind, kind_of
 from . import memory, optimizers
-from .stateful import access_to, is_module, is_optimizer, label_of
+from .stateful import access_to, is_module, is_namespace, is_optimizer, label_of
 
+ORDER = "a set whose order tells what was taken out of it: its items, but not their order,"
 METHODS = (MethodType, BuiltinMethodType, MethodWrapperType)
 
 
@@ -45,9 +47,10 @@ class Collector(Encoder):
         self._now, self._first, self._transient, self._find_type = now, first, transient, find_type
         self._copies = copies
         self._copied: dict[tuple, Any] = {}
-        self._memory: set[int] = set()
+        self._memory: dict[int, None] = {}
         self._objects: dict[str, Any] = {}
         self._labels: dict[int, str] = {}
+        self._met: tuple[dict[Any, Any], ...] = (self.arrays, self._memory, self._objects, self._labels, self.trees)
         self._stands_for: dict[int, Node] = {}
         """What was made after the load in place of another one."""
         self._renewed: set[int] = set()
@@ -55,10 +58,15 @@ class Collector(Encoder):
         self._shared_memory = memory.Shared(now, first)
         self._is_within_state = self._is_replaced = False
 
-    def forget(self, arrays: set[str]) -> None:
-        """Of the arrays keep these only."""
-        for each in set(self.arrays) - arrays:
-            del self.arrays[each]
+    def met(self) -> list[int]:
+        """How much has been met by now; see ``forget``."""
+        return list(map(len, self._met))
+
+    def forget(self, before: list[int]) -> None:
+        """Forget what has been met since then, for a tree that is not kept."""
+        for held, count in zip(self._met, before):
+            while len(held) > count:
+                held.popitem()
 
     def storable(self, named: Mapping[str, Any]) -> dict[str, Any]:
         """Trees of what can be kept among the names of a script of which nothing else is known."""
@@ -67,22 +75,24 @@ class Collector(Encoder):
             is_code = isinstance(value, (ModuleType, type)) or callable(value) and access_to(value) is None
             if name.startswith("__") or is_code or contents.is_aside(value):
                 continue
-            arrays = set(self.arrays)
+            met = self.met()
             try:
                 found[name] = self.encode(value, name)
             except Unstorable:
                 self.left_out[name] = type_of(value)
-                self.forget(arrays)
+                self.forget(met)
+        # What else is always kept, in objects that cannot be, in classes and in closures
+        for name, node in self._now.named.items():
+            is_kept = is_tensor(node.value) or access_to(node.value) is not None
+            if is_kept and not (node.is_closed or id(node.value) in self._now.owned or self.keeps(node.value)):
+                met = self.met()
+                try:
+                    found[name] = self.encode(node.value, name)
+                except Unstorable:
+                    self.forget(met)
         return found
 
     # ---- trees
-
-    def encode(self, value: Any, path: str) -> Any:
-        """The tree of a value; Unstorable if there is something in it that is not known."""
-        try:
-            return self._encode(value, path)
-        except RecursionError:
-            raise Unstorable(f"{path} contains itself, or is nested too deeply") from None
 
     def encode_state(self, value: Any, path: str) -> Any:
         """The tree of what an object gave as its state, in which there are no more objects with a state."""
@@ -95,8 +105,8 @@ class Collector(Encoder):
     def _values(self, values: Any, path: str) -> Any:
         # They are made anew when they are restored.
         before, self._is_replaced = self._is_replaced, True
-        if isinstance(values, (set, frozenset)) and list(type(values)(list(values))) != list(values):
-            self.lost[path] = "a set whose order tells what was taken out of it: its items, but not their order,"
+        if isinstance(values, (set, frozenset)) and not _is_as_new(values):
+            self.lost[path] = ORDER
         try:
             return super()._values(values, path)
         finally:
@@ -133,12 +143,20 @@ class Collector(Encoder):
                 raise Unstorable(
                     what if self._first is None or self._is_within_state else f"{what}, made after the load"
                 )
-            return self.whole(value, path)
+            return self.with_state(value, path)
         if user_objects.is_plain(type(value)):
             return self._instance(value, path)
         if user_objects.is_own_code(value):
             return self._code(value, path)
-        return None if self._is_within_state else self._callable(value, path)
+        if self._is_within_state:
+            return None
+        return self._instance(value, path) if self._makes_again(value) else self._callable(value, path)
+
+    def _makes_again(self, value: Any) -> bool:
+        """True for an object of a class of a package that the script knows after the load, and that is its fields."""
+        kind = type(value)
+        is_object = self._first is not None and kind_of(value) is Kind.OBJECT and not is_namespace(value)
+        return is_object and user_objects.is_made_of_fields(kind) and self._first.knows(kind)  # type: ignore[union-attr]
 
     def _callable(self, value: Any, path: str) -> Any:
         """The tree of a function of a package, of one with arguments given beforehand, and of a method."""
@@ -183,11 +201,12 @@ class Collector(Encoder):
             return ""
         raise Unstorable(f"{path} is a defaultdict whose function has no name (write def instead of lambda)")
 
-    def whole(self, value: Any, path: str) -> dict:
-        """The tree of an object with a state, of which all is told."""
+    def with_state(self, value: Any, path: str) -> dict:
+        """The tree of what has a state."""
+        access: Any = access_to(value)
         if is_optimizer(value):
             optimizers.require_groups(value, path)
-        state = access_to(value).get()  # type: ignore[union-attr]
+        state = access.get()
         if is_optimizer(value):
             optimizers.require_step(value, state, path)
         self._objects[path] = value
@@ -216,12 +235,12 @@ class Collector(Encoder):
             node = self._now.node_of(layer)
             is_own = user_objects.is_own_module(type(layer).__module__)
             for key, each in node.fields.items() if node is not None and is_own else ():
-                place, arrays = ".".join(filter(None, (path, name, key))), set(self.arrays)
+                place, met = ".".join(filter(None, (path, name, key))), self.met()
                 try:
                     found.setdefault(name, {})[key] = self._encode(each, place)
                 except Unstorable:
                     self.left_out[place] = type_of(each)
-                    self.forget(arrays)
+                    self.forget(met)
         return found
 
     def _instance(self, value: Any, path: str) -> dict:
@@ -239,7 +258,7 @@ class Collector(Encoder):
         return made if content is None else {**made, "content": self._tree(content, path)}
 
     def _tensor(self, value: Any, path: str) -> dict:
-        self._memory.add(contents.memory_of(value))
+        self._memory[contents.memory_of(value)] = None
         self._refuse_attributes(value, path)
         if not self._is_within_state and (told := self._shared_memory.told(value, path, self._put)) is not None:
             return told
@@ -284,7 +303,7 @@ class Collector(Encoder):
     def keeps(self, value: Any) -> bool:
         """True for an object with a state that has been met, and for a tensor whose memory has."""
         if is_tensor(value):
-            return contents.memory_of(value) in self._memory | {0}
+            return (begin := contents.memory_of(value)) == 0 or begin in self._memory
         return any(each is value for each in self._objects.values())
 
     def optimizers(self) -> dict[str, Any]:
@@ -300,6 +319,12 @@ class Collector(Encoder):
                 if lost:
                     more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
                     yield f"{path} trains {_described(lost[0])}{more}"
+
+
+def _is_as_new(values: Any) -> bool:
+    """True if a set that is made of these items has their order, and as much room for others."""
+    new = type(values)(list(values))
+    return list(new) == list(values) and sys.getsizeof(new) == sys.getsizeof(values)
 
 
 def type_of(value: Any) -> str:

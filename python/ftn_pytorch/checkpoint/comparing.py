@@ -13,9 +13,9 @@ from ..values.code_names import named_by
 from ..values.contents import keeps_by_class
 from ..values.encoding import TAG, Unstorable
 from ..values.graph import Node
-from ..values.kinds import Kind, kind_of, qualities
+from ..values.kinds import ATOMS, Kind, kind_of, qualities
 from ..values.walk import results_in
-from .capture import METHODS, Collector, type_of
+from .capture import METHODS, ORDER, Collector, type_of
 from .stateful import access_to, is_module, is_optimizer
 
 GONE, AT, TO, CLASS = "gone", "position", " =", " is of"
@@ -66,11 +66,15 @@ class Changes(Collector):
         """What a module of the user that was imported after the load held at first is not known."""
         codes = [node.value.__code__ for node in self._now.nodes.values() if isinstance(node.value, FunctionType)]
         stored = {name for code in codes for name in named_by(code, "STORE_GLOBAL", "STORE_ATTR")}
+        label = str(module.value.get("__name__"))
+        if (known := self._first.named.get(label)) is not None and known.kind is Kind.NAMESPACE:  # type: ignore[union-attr]
+            raise Unstorable(f"{label} is a module in place of one that had this name")
         for name, value in module.fields.items():
             is_fixed = kind_of(value) in graph.CODE or (kind_of(value) is Kind.CONSTANT and name not in stored)
             if not (is_fixed or contents.is_aside(value)):
-                place = f"{module.value.get('__name__')}.{name}"
-                raise Unstorable(f"{place} is in a module that was imported after the load. Import it at the top")
+                raise Unstorable(
+                    f"{label}.{name} is in a module that was imported after the load. Import it at the top"
+                )
 
     def _known(self, value: Any) -> Node | None:
         return self._stands_for.get(id(value)) or super()._known(value)
@@ -124,11 +128,13 @@ class Changes(Collector):
             if not is_owned:
                 self._add_numbers(node, old, name, found)
         elif node.kind is Kind.FUNCTION and node.mark != old.mark:
+            if isinstance(value, FunctionType):
+                raise Unstorable(f"{name} is a function whose __code__ is another one")
             self._add_cached(node, name)
         elif access_to(value) is not None:
             self._require_parts(node, old, name)
             if not is_owned:
-                found[name] = self.whole(value, name)
+                found[name] = self.with_state(value, name)
         elif node.kind is Kind.UNKNOWN and id(value) not in self._renewed:
             self._add_unknown(node, old, name, found)
         if not (is_owned and node.kind in (Kind.CONTAINER, Kind.OBJECT)):
@@ -153,17 +159,26 @@ class Changes(Collector):
         if node.items is None or id(node.value) in self._now.hooks:
             return
         if not contents.is_same(old.items, node.items) or any(map(self._is_renewed, node.items)):
-            found[name] = self._contents(node.value, name)
+            met = self.met()
+            try:
+                found[name] = self._contents(node.value, name)
+            except Unstorable:
+                if not _is_cache(node, old):
+                    raise
+                self.forget(met)
+                self.left_out[name] = type_of(node.value)
+            if isinstance(node.value, set) and not set(map(id, old.items or ())) <= set(map(id, node.items)):
+                self.lost[name] = ORDER
 
     def _add_bound(self, node: Node, key: Any, place: str, found: dict[str, Any]) -> None:
         assert self._first is not None
-        value, arrays = node.fields[key], set(self.arrays)
+        value, met = node.fields[key], self.met()
         try:
             tree = self.encode(value, place)
         except Unstorable:
             if not self._is_of_package(node, key, value):
                 raise
-            self.forget(arrays)
+            self.forget(met)
             self.left_out[place] = type_of(value)
             return
         # Under its name stands what was there after the load, which may be somewhere else now.
@@ -194,10 +209,10 @@ class Changes(Collector):
         assert self._first is not None
         if not node.is_closed and not old.is_hidden and name not in self._transient:
             self._require_parts(node, old, name)
-            found[name] = self.whole(node.value, name)
+            found[name] = self.with_state(node.value, name)
         if not self._is_told_by_user(node):
             return
-        arrays, labels, mine = set(self.arrays), dict(self._labels), dict[str, Any]()
+        met, mine = self.met(), dict[str, Any]()
         try:
             if is_tensor(node.value):
                 if contents.memory_of(node.value) not in self._memory:
@@ -211,8 +226,8 @@ class Changes(Collector):
                     if (other := self._now.node_of(each)) and not other.is_closed and other.kind is not Kind.INSTALLED:
                         mine.setdefault(self._first.place(old, key), self.encode(each, self._first.place(old, key)))
         except Unstorable:
-            self.left_out[name], self._labels = "its state_dict leaves it out", labels
-            self.forget(arrays)
+            self.left_out[name] = "its state_dict leaves it out"
+            self.forget(met)
             return
         found.update(mine)
 
@@ -259,14 +274,24 @@ class Changes(Collector):
                 self.lost[name] = "a file that is read and written"
             return
         if node.mark == old.mark:
-            if (node.mark is None or type(node.mark) is dict) and not node.fields:
+            if node.mark is None or type(node.mark) is dict:
                 self.lost[name] = f"{type_of(value)}, of which nothing tells whether it has changed"
         elif type(value) in (bytearray, *python_types.BUFFERS.values()):
             found[name] = self._tree(value, name)
-        elif type(node.mark) is tuple and node.mark[1] is not None:
-            found[name] = {TAG: AT, "at": node.mark[1]}
+        elif isinstance(node.mark, contents.Position) and node.mark.at is not None:
+            found[name] = {TAG: AT, "at": node.mark.at}
         else:
             raise Unstorable(f"{name} is of type {node.type.__module__}.{node.type.__qualname__}")
+
+
+def _is_cache(node: Node, old: Node) -> bool:
+    """True for a dict of an object of a package in which new objects of this package are, which makes them again."""
+    above, known = node.parent, set(map(id, old.items or ()))
+    if above is None or not isinstance(node.value, dict) or node.key[1:] not in above.fields:
+        return False
+    new = [each for each in node.items or () if id(each) not in known and type(each) not in ATOMS]
+    packages = {each.__module__.partition(".")[0] for each in (above.type, *map(type, new))}
+    return len(packages) == 1 and not user_objects.is_own_module(above.type.__module__)
 
 
 def _is_closed(node: Node) -> bool:

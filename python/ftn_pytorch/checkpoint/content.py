@@ -52,8 +52,7 @@ def _decode(found: Content, path: str, find_type: FindType, first: Graph | None)
         return user_objects.without_code(kind) if isinstance(kind, type) and user_objects.is_plain(kind) else kind
 
     places = _Places(find)
-    decoder = Decoder(found[2], find)
-    decoder.mentioned = () if first is None else first.names
+    decoder = Decoder(found[2], find) if first is None else Decoder(found[2], find, knows=first.knows)
     try:
         places.trees.append(places.in_place(found[1]))
         decoder.value(places.trees)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Mapping
+from types import CodeType
 from typing import Any
 
 from ..values import contents, graph, is_tensor, python_types, user_objects
@@ -31,7 +32,7 @@ class GoingBack(Restorer):
             if access_to(node.value) is not None and node.kind not in (Kind.MODULE, Kind.OPTIMIZER):
                 continue
             if type(node.value) is not node.type and user_objects.is_plain(node.type):
-                self._set_class(node.value, node.type)
+                self._put_attribute(node.value, "__class__", node.type)
             fields, items = self.first.fields_of(node), graph.items_of(node)
             is_lazy = node.kind is Kind.MODULE and node.mark is None
             if not (is_lazy or contents.is_aside(node.value)):
@@ -39,6 +40,8 @@ class GoingBack(Restorer):
                     self._take_back_field(node, key, fields, left)
             if not contents.is_same(node.items, items) and self.first.name_of(node) not in left:
                 self._fill_with(node.value, node.items)
+            if isinstance(node.mark, CodeType) and node.value.__code__ != node.mark:
+                self._put_attribute(node.value, "__code__", node.mark)
             if node.kind is Kind.UNKNOWN and self.first.name_of(node) not in left:
                 self._take_back_mark(node)
 
@@ -65,8 +68,8 @@ class GoingBack(Restorer):
             before, first = (python_types.make(tag, parts, self._find_type) for tag, parts in marks)
             put = functools.partial(python_types.refill, node.value)
             self.add_action(lambda: put(first), lambda: lambda: put(before))
-        elif type(node.mark) is tuple:
-            self._seek(node.value, node.mark[1])
+        elif isinstance(node.mark, contents.Position) and node.mark.at is not None:
+            self._seek(node.value, node.mark.at)
         elif not contents.is_count(node.value):
             self.misfits.append(f"{self.first.name_of(node)} cannot be taken back: start the program again")
 
@@ -76,7 +79,7 @@ class GoingBack(Restorer):
         node, tag = self.first.named.get(name), tree.get(TAG) if isinstance(tree, dict) else None
         is_binding, name = name.endswith(TO), name.removesuffix(TO)
         if name.endswith(CLASS) and (held := self.first.named.get(name.removesuffix(CLASS))) is not None:
-            self._set_class(held.value, self.value_of(tree))
+            self._put_attribute(held.value, "__class__", self.value_of(tree))
             return
         if tag == OBJECT:
             if node is None:
@@ -125,36 +128,18 @@ class GoingBack(Restorer):
             self._bind(place.node, place.key, value)
 
     def _bind(self, node: Node, key: Any, value: Any) -> None:
-        def prepare_undo() -> Undo:
-            held = contents.fields_in(node.value, node.kind)
-            return lambda: (
-                contents.put(node.value, node.kind, key, held[key])
-                if key in held
-                else contents.remove(node.value, node.kind, key)
-            )
-
         is_last = node.kind not in (Kind.MODULE, Kind.OPTIMIZER) and access_to(node.value) is not None
         steps = self._last if is_last or node.is_closed else self._steps
-        steps.append(Step(lambda: contents.put(node.value, node.kind, key, value), prepare_undo))
+        put = functools.partial(contents.put, node.value, node.kind, key, value)
+        steps.append(Step(put, functools.partial(_undo_of_field, node, key)))
 
-    def _set_class(self, live: Any, kind: type) -> None:
-        before = type(live)
-
-        def put(kind: type) -> None:
-            live.__class__ = kind
-
-        self.add_action(lambda: put(kind), lambda: lambda: put(before))
+    def _put_attribute(self, live: Any, name: str, value: Any) -> None:
+        before = getattr(live, name)
+        self.add_action(lambda: setattr(live, name, value), lambda: lambda: setattr(live, name, before))
 
     def _remove(self, node: Node, key: Any) -> None:
-        def do() -> None:
-            if key in contents.fields_in(node.value, node.kind):
-                contents.remove(node.value, node.kind, key)
-
-        def prepare_undo() -> Undo:
-            held = contents.fields_in(node.value, node.kind)
-            return lambda: contents.put(node.value, node.kind, key, held[key]) if key in held else None
-
-        self._steps.append(Step(do, prepare_undo))
+        remove = functools.partial(_remove, node, key)
+        self._steps.append(Step(remove, functools.partial(_undo_of_field, node, key)))
 
     def _fill_with(self, live: Any, items: Any) -> None:
         def prepare_undo() -> Undo:
@@ -172,3 +157,15 @@ class GoingBack(Restorer):
     def _seek(self, live: Any, place: int) -> None:
         before = live.tell()
         self.add_action(lambda: live.seek(place), lambda: lambda: live.seek(before))
+
+
+def _remove(node: Node, key: Any) -> None:
+    if key in contents.fields_in(node.value, node.kind):
+        contents.remove(node.value, node.kind, key)
+
+
+def _undo_of_field(node: Node, key: Any) -> Undo:
+    held = contents.fields_in(node.value, node.kind)
+    if key in held:
+        return functools.partial(contents.put, node.value, node.kind, key, held[key])
+    return functools.partial(_remove, node, key)

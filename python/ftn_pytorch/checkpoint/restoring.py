@@ -51,9 +51,11 @@ class Restorer:
 
     def use(self, arrays: Mapping[str, Any]) -> None:
         """Go on with trees of the file that these are of."""
-        known = {} if self.first is None else {name: node.value for name, node in self.first.named.items()}
-        self._decoder = Decoder(arrays, self._find_type, known)
-        self._decoder.mentioned = () if self.first is None else self.first.names
+        if self.first is None:
+            self._decoder = Decoder(arrays, self._find_type)
+        else:
+            known = {name: node.value for name, node in self.first.named.items()}
+            self._decoder = Decoder(arrays, self._find_type, known, self.first.knows)
 
     def use_of(self, arrays: Mapping[str, Any]) -> None:
         """The same, if they are not in use."""

@@ -9,11 +9,10 @@
 from __future__ import annotations
 
 import base64
-import copy
 import json
 import re
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..values import optimizer_settings, random_states
@@ -28,31 +27,33 @@ def entries(encoder: Collector, state: dict[str, Any], arrays: Mapping[str, Any]
     """The text of a state, and the entries. ``state``: what was encoded, with random states of torch among it."""
     named = optimizer_settings.names_of(encoder.optimizers())
     mark = uuid.uuid4().hex
-    memo: dict[int, Any] = {}
-    marked = copy.deepcopy(state, memo)
+    random = state["random"]["torch"]
+    places = [(random, "data", f"{mark}generator{mark}")]
     for path, tree in encoder.trees.items():
-        if id(tree) in memo:  # what rank 0 holds for this one is not there
-            _mark(memo[id(tree)], encoder.optimizers()[path], named, mark)
-    marked["random"]["torch"]["data"] = f"{mark}generator{mark}"
-    pieces = pieces_of(archive.text_of(marked, arrays), mark)
+        places += _places(tree, encoder.optimizers()[path], named, mark)
+    before = [holder[key] for holder, key, _ in places]
+    # A copy of all of the state to put marks into would cost more than all the rest.
+    for holder, key, text in places:
+        holder[key] = text
+    pieces = pieces_of(archive.text_of(state, arrays), mark)
+    for (holder, key, _), value in zip(places, before):
+        holder[key] = value
     numbers = {name: source.value() for name, source in named.items()}
-    generator = random_states.to_tensor(base64.b64decode(state["random"]["torch"]["data"]))
+    generator = random_states.to_tensor(base64.b64decode(random["data"]))
     text, holes = filled(pieces, values_of(numbers, generator))
     return text, {"numbers": numbers, "generator": generator, "holes": holes}
 
 
-def _mark(tree: Any, optimizer: Any, named: Mapping[str, Any], mark: str) -> None:
-    """Put marks in place of numbers in the tree of an optimizer."""
+def _places(tree: Any, optimizer: Any, named: Mapping[str, Any], mark: str) -> Iterator[tuple[Any, Any, str]]:
+    """Where numbers stand in the tree of an optimizer: holder, key, and the mark of what goes there."""
     groups = [id(group) for group in optimizer.param_groups]
     for name, source in named.items():
         if id(source.group) not in groups:
             continue
         group = tree["param_groups"][groups.index(id(source.group))]
-        text = f"{mark}number {name}{mark}"
-        if source.item < 0:
-            group[source.key] = text
-        else:
-            group[source.key]["items"][source.item] = text
+        is_whole = source.item < 0
+        holder, key = (group, source.key) if is_whole else (group[source.key]["items"], source.item)
+        yield holder, key, f"{mark}number {name}{mark}"
 
 
 def pieces_of(text: str, mark: str) -> list[Piece]:

@@ -156,7 +156,7 @@ class ScriptCheckpoint(shared.RanksCheckpoint):
         if not isinstance(encoder, Changes):
             return encoder.storable(self._collect())
         trees = encoder.changes()
-        trees.update({name: encoder.whole(each, name) for name, each in self._attached_now().items()})
+        trees.update({name: encoder.with_state(each, name) for name, each in self._attached_now().items()})
         left = ", ".join(f"{name} ({why})" for name, why in {**encoder.left_out, **encoder.lost}.items())
         told = f"kept in checkpoints: {', '.join(trees) or 'nothing'}; left out: {left or 'nothing'}"
         if told != self._told:
@@ -288,6 +288,8 @@ class ScriptCheckpoint(shared.RanksCheckpoint):
                 held := self._first.fields_of(place.node)
             ):
                 named[name] = held[place.key]
+            elif (node := self._first.named.get(name)) is not None:
+                named[name] = node.value
         kept = {name: each for name, each in self._first.root.fields.items() if access_to(each) is not None}
         return {
             **named,

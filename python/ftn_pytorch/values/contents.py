@@ -7,14 +7,15 @@ Nothing here calls code of a user, but for pickles of what is made in C, which a
 from __future__ import annotations
 
 import contextlib
+import gc
 import io
 import itertools
 import threading
 from collections import OrderedDict, deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import EnumMeta
-from types import FunctionType, GeneratorType, GetSetDescriptorType, MemberDescriptorType
-from typing import Any
+from types import CodeType, FrameType, FunctionType, GetSetDescriptorType, MappingProxyType, MemberDescriptorType
+from typing import Any, NamedTuple
 
 from ..system import private_names
 from . import is_number, loaded, user_objects
@@ -23,8 +24,21 @@ from .walk import CACHED, CLASS_ONLY, EMPTY, content, dict_of_class, fields_of, 
 
 IN, DEFAULT = "in", "default of"
 """Of the fields of a function: variables of enclosing functions, and defaults, are pairs of one of these and a name."""
+_VIEWS: tuple[type, ...] = (MappingProxyType, memoryview, type({}.keys()), type({}.values()), type({}.items()))
+"""Of what something else holds."""
 _WAITING = ("Event", "Semaphore", "BoundedSemaphore", "Barrier", "Condition")
 _WRITERS = ("_csv.writer", "csv.DictWriter", "torch.SummaryWriter", "tensorboardX.SummaryWriter")
+
+
+def is_variable(kind: type) -> bool:
+    """True for the class of variables of a context."""
+    return kind in of_module("contextvars", "ContextVar")
+
+
+class Position(NamedTuple):
+    """A mark: the place in a file that is read, None where it has none."""
+
+    at: int | None
 
 
 def has_fields_alone(kind: type) -> bool:
@@ -88,6 +102,11 @@ def fields_in(value: Any, kind: Kind) -> dict[Any, Any]:
         # of functions that a package has made of the user's, and of members of Enum
         held = fields_of(value) if kind is Kind.CONSTANT or isinstance(value, FunctionType) else {}
         return {name: each for name, each in held.items() if name == "_value_" or not name.startswith("_")}
+    if is_variable(type(value)):
+        try:
+            return {"value": value.get()}  # that of the thread which calls, as for numbers of a thread
+        except LookupError:
+            return {}
     return {**slots_of(value), **(vars(value) if isinstance(value, threading.local) else fields_of(value))}
 
 
@@ -139,6 +158,8 @@ def put(value: Any, kind: Kind, key: Any, new: Any) -> None:
         type.__setattr__(value, key, new)
     elif kind is Kind.MODULE and key in private_names.tables_of(value)[1]:
         private_names.tables_of(value)[1][key] = new
+    elif is_variable(type(value)):
+        value.set(new)
     elif kind in (Kind.FUNCTION, Kind.INSTALLED, Kind.MODULE, Kind.OPTIMIZER) or isinstance(value, threading.local):
         vars(value)[key] = new
     else:
@@ -230,7 +251,7 @@ def mark_of(value: Any, kind: Kind) -> Any:
     if kind is Kind.OPTIMIZER:
         return tuple(tuple(map(id, group["params"])) for group in value.param_groups)
     if kind is Kind.FUNCTION:
-        return value.cache_info() if type(value) is CACHED else ...
+        return value.cache_info() if type(value) is CACHED else getattr(value, "__code__", ...)
     if kind is Kind.GENERATOR and (seeds := getattr(getattr(value, "bit_generator", None), "seed_seq", None)):
         return getattr(seeds, "n_children_spawned", 0)
     return _mark_of_unknown(value) if kind is Kind.UNKNOWN else ...
@@ -268,20 +289,73 @@ def _mark_of_unknown(value: Any) -> Any:
         return bytes(value)
     if type(value) in python_types.BUFFERS.values():
         return python_types.parts_of(value)
-    if isinstance(value, GeneratorType):
-        frame = value.gi_frame
-        return None if frame is None else frame.f_lasti
+    if isinstance(value, (threading.local, *_VIEWS)) or is_variable(type(value)):
+        return ...
     if isinstance(value, io.IOBase) and not isinstance(value, (io.BytesIO, io.StringIO)):
         try:
-            return "at", value.tell()
+            return Position(value.tell())
         except (OSError, ValueError):
-            return "at", None
+            return Position(None)
     if type(value) is itertools.count:
         return repr(value)
+    if is_iterator(type(value)) or type(value) in of_module("_queue", "SimpleQueue"):
+        return _held_by(value)
+    if type(value) in of_module("contextvars", "Context"):
+        return tuple(map(_mark_of_part, value.items()))
     try:
         return hashlib.blake2b(pickle.dumps(value), digest_size=16).digest()
     except Exception:  # of whatever class
         return _members_of(value) or None
+
+
+def is_iterator(kind: type) -> bool:
+    """True for a class of C whose objects hold what they have still to give."""
+    return hasattr(kind, "__next__") and not issubclass(kind, io.IOBase)
+
+
+def shows_others(kind: type) -> bool:
+    """True for a class of C whose objects lead to others, which can change."""
+    return is_iterator(kind) or kind in _VIEWS
+
+
+def parts_in_c(value: Any) -> list[Any]:
+    """What an object of C holds, as it tells the collector of garbage."""
+    if type(value) is memoryview:
+        return [value.obj]
+    return [each for each in gc.get_referents(value) if not isinstance(each, (FrameType, CodeType, type))]
+
+
+class _Held:
+    """What something held, by its identity, which is nobody else's as long as this is there."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Held) and self.value is other.value
+
+    __hash__ = object.__hash__
+
+
+def _held_by(value: Any) -> tuple[Any, ...]:
+    """How far an iterator is, or what stands in a queue: not what is in that, which others may change."""
+    kind, parts = type(value), parts_in_c(value)
+    if user_objects.is_made_in_c(kind) and kind.__reduce__ is not object.__reduce__:
+        with contextlib.suppress(TypeError, AttributeError):
+            told = value.__reduce__()
+            return _mark_of_part(told[:1]), [_mark_of_part(each, parts) for each in told[1:]]
+    frame = getattr(value, "gi_frame", None)
+    return frame and frame.f_lasti, list(map(_mark_of_part, parts)), _members_of(value)
+
+
+def _mark_of_part(value: Any, held: Sequence[Any] = ()) -> Any:
+    """``held``: what stays itself."""
+    kind = type(value)
+    if kind in (tuple, list) and not any(value is each for each in held):
+        return [_mark_of_part(each, held) for each in value]
+    if kind in ATOMS:
+        return value
+    return _mark_of_unknown(value) if is_iterator(kind) and kind_of(value) is Kind.UNKNOWN else _Held(value)
 
 
 def _members_of(value: Any) -> dict[str, Any]:

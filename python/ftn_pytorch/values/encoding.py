@@ -14,7 +14,7 @@ from __future__ import annotations
 import base64
 import functools
 from collections import Counter, OrderedDict, defaultdict, deque
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..system import private_names
@@ -38,9 +38,7 @@ FindType = Callable[[str], Any]
 
 
 class Unstorable(ValueError):
-    """A value of a kind that is not known; ``str`` says where it is and what it is, ``line`` what writes to it."""
-
-    line = ""
+    """A value of a kind that is not known; ``str`` says where it is and what it is."""
 
 
 class Encoder:
@@ -230,13 +228,20 @@ def decode(tree: Any, arrays: Mapping[str, Any], find_type: FindType) -> Any:
 
 
 class Decoder:
-    """Values of trees. ``known``: objects by name, those of trees among them as soon as they are made."""
+    """Values of trees. ``known``: objects by name, those of trees among them as soon as they are made.
 
-    def __init__(self, arrays: Mapping[str, Any], find_type: FindType, known: Mapping[str, Any] | None = None) -> None:
-        self.arrays, self.find_type = arrays, find_type
+    ``knows`` tells functions and classes of packages that the script uses: a file can name no others.
+    """
+
+    def __init__(
+        self,
+        arrays: Mapping[str, Any],
+        find_type: FindType,
+        known: Mapping[str, Any] | None = None,
+        knows: Callable[[Any], bool] = lambda code: False,
+    ) -> None:
+        self.arrays, self.find_type, self._knows = arrays, find_type, knows
         self.known: dict[str, Any] = dict(known or {})
-        self.mentioned: Collection[str] = ()
-        """Names of functions of packages that code of the script mentions: a file can name no others."""
 
     def value(self, tree: Any) -> Any:
         if isinstance(tree, list):
@@ -283,8 +288,7 @@ class Decoder:
         if tag == "complex":
             return complex(*tree["parts"])
         if tag in ("bytes", "bytearray"):
-            data = base64.b64decode(tree["data"])
-            return data if tag == "bytes" else bytearray(data)
+            return {"bytes": bytes, "bytearray": bytearray}[tag](base64.b64decode(tree["data"]))
         if tag == CYCLE:
             raise Unstorable("it holds an object that refers to itself, which cannot be made anew")
         if tag == CODE:
@@ -292,12 +296,11 @@ class Decoder:
         if tag == INSTALLED:
             return self._installed(tree["name"])
         if tag == "partial":
-            return functools.partial(
-                self.value(tree["func"]), *self.value(tree["args"]), **self.value(tree["keywords"])
-            )
+            func, args, keywords = self.value([tree["func"], tree["args"], tree["keywords"]])
+            return functools.partial(func, *args, **keywords)
         if tag == "method":
             owner = self.value(tree["self"])
-            return _method(getattr(type(owner), tree["name"]), owner)
+            return getattr(type(owner), tree["name"]).__get__(owner, type(owner))
         if tag == "identity":
             return id(self.value(tree["of"]))
         if tag == "generator":
@@ -316,14 +319,15 @@ class Decoder:
         return Counter(dict(items)) if tag == "Counter" else {"set": set, "frozenset": frozenset}[tag](items)
 
     def _installed(self, name: str) -> Any:
-        found = find_imported_type(name) if name.rpartition(":")[2].rpartition(".")[2] in self.mentioned else None
-        if found is None:
+        found = find_imported_type(name)
+        if found is None or not self._knows(found):
             raise Unstorable(f"it holds {name.replace(':', '.')}, which no code of the script mentions")
         return found
 
     def _instance(self, tree: Mapping[str, Any]) -> Any:
         kind = self.find_type(tree["type"])
-        if not (isinstance(kind, type) and user_objects.is_plain(kind)):
+        is_of_package = isinstance(kind, type) and user_objects.is_made_of_fields(kind) and self._knows(kind)
+        if not (is_of_package or (isinstance(kind, type) and user_objects.is_plain(kind))):
             name = tree["type"].replace(":", ".")
             raise Unstorable(f"it holds objects of {name}, which is no class of the script here")
         made = self._made(tree, user_objects.make(kind, {}, None))
@@ -332,10 +336,6 @@ class Decoder:
         if (content := self.value(tree.get("content"))) is not None:
             user_objects.refill(made, content)
         return made
-
-
-def _method(function: Any, owner: Any) -> Any:
-    return function.__get__(owner, type(owner))
 
 
 _FILLED: dict[str, Any] = {"list": list, "dict": dict, "OrderedDict": OrderedDict}

@@ -13,7 +13,7 @@ import re
 import sys
 import weakref
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from enum import EnumMeta
 from types import BuiltinMethodType, FunctionType, MethodType, MethodWrapperType, ModuleType
 from typing import Any, NamedTuple
@@ -32,6 +32,8 @@ from .contents import (
     keeps_state,
     mark_of,
     memory_of,
+    parts_in_c,
+    shows_others,
 )
 from .kinds import ATOMS, Kind, is_of_kit, kind_of
 from .walk import EMPTY, WRAPPED, content, fields_of
@@ -101,15 +103,14 @@ class Graph:
         self.packages: set[str] = set()
         """Modules of packages that names of the user's modules stand for."""
         self._skipped, self._aside = skipped, aside
-        self._with_state: dict[type, bool] = {}
+        self._has_state: Callable[[type], bool] = functools.cache(keeps_state)
         self._plain: set[type] = set()
         self._closed: list[Node] = []
         self._todo: deque[Node] = deque()
         self.root = self.nodes[id(namespace)] = Node(namespace, Kind.NAMESPACE, None, "")
         self._todo.append(self.root)
         self._run()
-        closed, self._closed = self._closed, []
-        for node in closed:
+        for node in self._closed:
             self._look_into(node)
         self._run()
         self.settings = settings.current(self.packages, self.names)
@@ -121,6 +122,10 @@ class Graph:
     def groups_of(self, optimizer: Node) -> list[Any]:
         """The groups that an optimizer had."""
         return self.nodes[id(optimizer.value.param_groups)].items or []
+
+    def knows(self, code: Any) -> bool:
+        """True for a function or class that code of the user mentions, and for the class of what is there."""
+        return getattr(code, "__name__", "") in self.names or any(node.type is code for node in self.nodes.values())
 
     # ---- names
 
@@ -196,12 +201,6 @@ class Graph:
     def _keeps_itself(self, node: Node) -> bool:
         return node.kind not in (Kind.MODULE, Kind.OPTIMIZER, *CODE) and self._has_state(node.type)
 
-    def _has_state(self, kind: type) -> bool:
-        found = self._with_state.get(kind)
-        if found is None:
-            found = self._with_state[kind] = keeps_state(kind)
-        return found
-
     def _look_into(self, node: Node) -> None:
         value, kind = node.value, node.kind
         if is_aside(value):
@@ -214,7 +213,7 @@ class Graph:
         for name, each in node.fields.items():
             if type(each) not in ATOMS:
                 self._meet(each, node, name if node.parent is None else f".{name}" if type(name) is str else None, name)
-        if node.items and not _are_atoms(node.items):
+        if node.items and not set(map(type, node.items)) <= ATOMS:
             self._meet_items(node)
         if kind is Kind.OBJECT and has_fields_alone(node.type):
             self._plain.add(node.type)
@@ -306,6 +305,8 @@ class Graph:
             yield from self._of_network(value)
         elif kind is Kind.OPTIMIZER:
             yield from self._of_optimizer(value)
+        elif kind is Kind.UNKNOWN and shows_others(node.type):
+            yield from ((".(inside)", each) for each in parts_in_c(value) if type(each) not in ATOMS)
         if kind not in CODE and user_objects.is_own_module(node.type.__module__):
             yield ".__class__", node.type
 
@@ -352,10 +353,6 @@ class Graph:
 
 def _in_function(key: tuple[str, str], label: str) -> str:
     return f"{key[1]} in {label}" if key[0] == IN else f"{DEFAULT} {key[1]} in {label}"
-
-
-def _are_atoms(values: list[Any]) -> bool:
-    return set(map(type, values)) <= ATOMS
 
 
 def _shown(key: Any, number: int) -> str:

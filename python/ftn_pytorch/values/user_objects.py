@@ -60,6 +60,16 @@ def is_plain(kind: type) -> bool:
     return is_own_module(kind.__module__) and _base(kind) in (object, *_CONTAINERS)
 
 
+def is_made_of_fields(kind: type) -> bool:
+    """The same for a class of a package that leaves it to Python how its objects are pickled, and how they go. What is
+    entered and left stands for something that goes on elsewhere.
+    """
+    base = _base(kind)
+    own = ("__reduce_ex__", "__reduce__", "__getstate__", "__setstate__", "__getnewargs__", "__getnewargs_ex__")
+    is_own = any(getattr(kind, each, None) is not getattr(base, each, None) for each in (*own, "__del__", "__exit__"))
+    return base in (object, *_CONTAINERS) and not is_own
+
+
 def _base(kind: Any) -> type:
     """The class whose memory an object has: the first one that no class statement made, or a known container."""
     while kind not in _CONTAINERS and not is_made_in_c(kind):
