@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from types import FunctionType, ModuleType
 from typing import Any
 
+from ..errors import FtnPytorchError, summary
 from ..values import contents, graph, is_array, is_tensor, python_types, user_objects
 from ..values.code_names import named_by
 from ..values.contents import keeps_by_class
@@ -47,10 +48,15 @@ class Changes(Collector):
         # What keeps its own state comes first: of what it holds the rest is told.
         for node, old in sorted(known, key=lambda each: each[0].is_closed or _is_closed(each[0])):
             name = self._first.name_of(old)
-            if node.is_closed or _is_closed(node):
-                self._add_closed(node, old, name, found)
-            elif not old.is_hidden and name not in self._transient:
-                self._add(node, old, name, found)
+            try:
+                if node.is_closed or _is_closed(node):
+                    self._add_closed(node, old, name, found)
+                elif not old.is_hidden and name not in self._transient:
+                    self._add(node, old, name, found)
+            except (Unstorable, MemoryError, RecursionError, FtnPytorchError):
+                raise
+            except Exception as failure:  # of a class whose objects cannot be asked
+                raise Unstorable(f"{name} cannot be looked at ({summary(failure)})") from failure
         for node in self._now.nodes.values():
             if node.kind is Kind.NAMESPACE and self._first.node_of(node.value) is None:
                 self._refuse_late(node)

@@ -67,11 +67,11 @@ def keeps_state(kind: type) -> bool:
 def memory_of(tensor: Any) -> int:
     """Where the memory of a tensor begins, 0 if it has none of its own."""
     torch = loaded("torch")
-    if torch.nn.parameter.is_lazy(tensor) or tensor.layout != torch.strided or tensor.is_meta or not tensor.numel():
-        return 0
     try:
+        if torch.nn.parameter.is_lazy(tensor) or tensor.layout != torch.strided or tensor.is_meta or not tensor.numel():
+            return 0
         return tensor.untyped_storage().data_ptr()
-    except (RuntimeError, NotImplementedError):  # tensors with behaviour of their own
+    except Exception:  # tensors with behaviour of their own
         return 0
 
 
@@ -237,6 +237,13 @@ def is_aside(value: Any) -> bool:
 
 def mark_of(value: Any, kind: Kind) -> Any:
     """What is another one if a value has changed that cannot be looked into, None where nothing can tell."""
+    try:
+        return _mark_of(value, kind)
+    except Exception:  # of a class whose objects cannot be asked, such as tensors with a __torch_function__
+        return None
+
+
+def _mark_of(value: Any, kind: Kind) -> Any:
     if kind is Kind.TENSOR:
         return _mark_of_tensor(value)
     if kind is Kind.ARRAY:

@@ -12,7 +12,10 @@ net = optimizer = None
 def ftn_pytorch_setup(width=8):
     global net, optimizer
     torch.manual_seed(0)
-    net, optimizer = nn.Sequential(nn.Linear(3, width), nn.Tanh(), nn.Linear(width, 1)), None
+    if net is not None:  # a checkpoint has what the load has made
+        return
+    net = nn.Sequential(nn.Linear(3, width), nn.Tanh(), nn.Linear(width, 1))
+    optimizer = torch.optim.Adam(net.parameters(), lr=0.01, fused=True)
 
 
 def ftn_pytorch_forward(x):
@@ -20,11 +23,8 @@ def ftn_pytorch_forward(x):
 
 
 def ftn_pytorch_train(x, target):
-    global optimizer
     if target.shape[0] != x.shape[0] or target.dtype != x.dtype:
         raise TypeError("the target is another one")
-    if optimizer is None:  # at the first step: an optimizer imports half of torch, and many paths train nothing
-        optimizer = torch.optim.Adam(net.parameters(), lr=0.01, fused=True)
     optimizer.zero_grad()
     loss = nn.functional.mse_loss(net(x), target)
     loss.backward()
