@@ -190,8 +190,8 @@ bool Binding::holds() const noexcept {
   PyObject* const whole = holder.ptr();
   const auto is_attribute = [&](PyObject* found) {
     const auto now = py::reinterpret_steal<py::object>(found);
-    if (!now) PyErr_Clear();
-    return now && is_same_value(now.ptr(), value.ptr());
+    if (!now) return PyErr_Clear(), value.ptr() == Py_NotImplemented;
+    return is_same_value(now.ptr(), value.ptr());
   };
   switch (kind) {
     case Kind::item: {

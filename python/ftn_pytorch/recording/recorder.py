@@ -69,8 +69,9 @@ class Recorder(private_names.dispatch_mode() or object):  # type: ignore[misc]
         """The optimizer that makes a step."""
         self.trace: Trace | None = None
         """What that computes in Python."""
-        self.counts = {id(each): (each, float(each)) for each in counts}
+        self.counts: dict[int, tuple[Any, float]] = {}
         """Tensors, by their identity, out of which a step may read a number, and what is in them before the call."""
+        self.note_counts(counts)
         self.reads: dict[int, int] = {}
         """Which of them was read into a slot."""
         self.values: list[Any] | None = [] if with_values else None
@@ -97,6 +98,11 @@ class Recorder(private_names.dispatch_mode() or object):  # type: ignore[misc]
     def __exit__(self, *failure: Any) -> Any:
         thread_recorder.end(self._told_before.pop())
         return super().__exit__(*failure)
+
+    def note_counts(self, counts: Iterable[Any]) -> None:
+        was_paused, self.is_paused = self.is_paused, True
+        self.counts.update({id(each): (each, float(each)) for each in counts})
+        self.is_paused = was_paused
 
     def keep(self, tensor: Any) -> None:
         self.kept.append(tensor)
