@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 """What a function depends on besides its arguments, as bindings that are compared before each run of a recording.
 
-``values.walk`` finds what the code of the function can reach, and goes on in the call that is recorded with what is read
-there. What is understood is bound or is a constant, all else makes the function unrecordable: ``obstacle`` names it.
+``values.walk`` finds what the code of the function can reach, and goes on in the call that is recorded with what is
+read there. What is understood is bound or is a constant, all else makes the function unrecordable: ``obstacle`` names
+it.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import itertools
 import sys
 import threading
 import weakref
-from collections import OrderedDict, defaultdict, deque
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
@@ -22,9 +23,10 @@ import torch
 from ..system import private_names
 from ..values import user_objects
 from ..values.code_names import globals_in, names_in
+from ..values.held import dict_of_class, fields_of, slots_of
 from ..values.kinds import base_of, is_simple
 from ..values.optimizer_settings import is_live, is_setting
-from ..values.walk import CLASS_ONLY, By, Edge, Kind, Walk, dict_of_class, fields_of, shown, slots_of
+from ..values.walk import CLASS_ONLY, By, Edge, Kind, Walk
 from . import extension
 from .reads import Reads
 
@@ -58,7 +60,8 @@ class Binding(NamedTuple):
 
     ITEM, ABSENT: an item of a dict. CELL: content of a cell. ITEMS: all items of a container in their order, keys and
     values in turn for a dict; the key is the class whose iterator tells them. SLOT: an attribute that is no item of a
-    dict; ``ANYTHING`` for one that is not there. CLASS: class of an object. FIELDS: the dict of its fields. FUNCTION: code and defaults. BASES: of a class.
+    dict, ``ANYTHING`` for one that is not there. CLASS: class of an object. FIELDS: the dict of its fields. FUNCTION:
+    code and defaults. BASES: of a class.
     """
 
     kind: int
@@ -234,9 +237,7 @@ class Watch:
         were."""
         base: Any = base_of(type(holder))
         if issubclass(base, dict):
-            values = [
-                (key, each if keys is None or key in keys else ANYTHING) for key, each in pairs or _pairs(holder)
-            ]
+            values = [(key, each if keys is None or key in keys else ANYTHING) for key, each in pairs or _pairs(holder)]
             flat = tuple(part for pair in values for part in pair)
         else:
             flat = tuple(base.__iter__(holder))
@@ -271,7 +272,9 @@ class Watch:
         if self._walk.is_aside(value) and not isinstance(value, type):
             fields = fields_of(value)
             prefix = fields.get("__name__") if kind is Kind.NAMESPACE else path
-            self._whole.append(Binding(ITEMS, fields, dict, tuple(each for pair in _pairs(fields) for each in pair), f"{prefix}."))
+            self._whole.append(
+                Binding(ITEMS, fields, dict, tuple(each for pair in _pairs(fields) for each in pair), f"{prefix}.")
+            )
 
     def _unknown(self, value: Any, path: str) -> None:
         kind = type(value)
@@ -311,7 +314,9 @@ class Watch:
 
     def _harmless(self, value: Any, path: str) -> None:
         """Flags and counts of threads, and what a user's own class has beside its base."""
-        if isinstance(value, (threading.Event, threading.Semaphore)) or user_objects.is_own_module(type(value).__module__):
+        if isinstance(value, (threading.Event, threading.Semaphore)) or user_objects.is_own_module(
+            type(value).__module__
+        ):
             fields = fields_of(value)
             self._followed_in(fields, f"{path}.").update(key for key, each in fields.items() if is_simple(each))
 
@@ -393,38 +398,3 @@ def _unseen(failure: Exception) -> str:
 def _pairs(holder: Any) -> tuple[tuple[Any, Any], ...]:
     base: Any = base_of(type(holder))
     return tuple((key, dict.__getitem__(holder, key)) for key in base.__iter__(holder))
-
-
-def difference(binding: Binding) -> tuple[str, str]:
-    """What a binding that no longer holds is about, and the two values, "2 before a call, 3 after it", if plain."""
-    if binding.kind == ITEM:
-        return binding.path, _told(binding.value, binding.holder.get(binding.key))
-    if binding.kind == CELL:
-        try:
-            return binding.path, _told(binding.value, binding.holder.cell_contents)
-        except ValueError:
-            return binding.path, ""
-    if binding.kind == ITEMS and issubclass(binding.key, (dict, list, deque)):
-        return _difference_of_items(binding)
-    return binding.path, ""
-
-
-def _difference_of_items(binding: Binding) -> tuple[str, str]:
-    base, holder, path = binding.key, binding.holder, binding.path
-    is_dict, is_fields = issubclass(base, dict), path.endswith(".")
-    count = len(binding.value) // 2 if is_dict else len(binding.value)
-    if len(holder) != count:
-        return (f"fields of {path[:-1]}" if is_fields else f"len({path})"), _told(count, len(holder))
-    now = base.items(holder) if is_dict else enumerate(base.__iter__(holder))
-    before = zip(binding.value[::2], binding.value[1::2]) if is_dict else enumerate(binding.value)
-    for (key, value), (same_key, same) in zip(now, before):
-        if key is not same_key and not (is_simple(key) and key == same_key):
-            return f"the order of {path}", ""
-        if same is not ANYTHING and value is not same and not (is_simple(value) and value == same):
-            return (f"{path}{key}" if is_fields else f"{path}[{shown(key)}]"), _told(same, value)
-    return path, ""
-
-
-def _told(before: Any, now: Any) -> str:
-    plain = all(isinstance(each, (int, float, str)) for each in (before, now))
-    return f"{before!r} before a call, {now!r} after it" if plain else ""

@@ -16,7 +16,7 @@ from ..system import log, private_names, process, thread_recorder
 from ..values import user_objects
 from . import collectives, comparison, cuda_graphs, extension, late_checks
 from .arguments import leaves, tensors_in
-from .bindings import difference
+from .changes import difference
 from .recorded_call import Tape, record
 from .recorder import ALONE
 from .returned import filler, mapped, parts

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What a call of a function runs in Python that no name shows: code of the user, clocks and files. Seen by the profiling
-hook of Python, in the one call that is recorded."""
+"""What a call of a function runs in Python that no name shows: code of the user, and C functions such as clocks, which
+need not give the same in the next call. Seen by the profiling hook of Python, in the one call that is recorded."""
 
 from __future__ import annotations
 
@@ -23,9 +23,31 @@ from .recorder import Recorder
 from .tape import is_of_library
 
 _PURE = frozenset(
-    ("builtins", "math", "cmath", "_operator", "operator", "itertools", "_functools", "functools", "_collections", "_abc")
+    (
+        "builtins",
+        "math",
+        "cmath",
+        "_operator",
+        "operator",
+        "itertools",
+        "_functools",
+        "functools",
+        "_collections",
+        "_abc",
+    )
     + ("_struct", "_json", "_sre", "_bisect", "_heapq", "_statistics", "_codecs", "_string", "_decimal", "_datetime")
-    + ("_weakref", "_typing", "_thread", "unicodedata", "binascii", "_contextvars", "_csv", "zlib", "_pickle", "_random")
+    + (
+        "_weakref",
+        "_typing",
+        "_thread",
+        "unicodedata",
+        "binascii",
+        "_contextvars",
+        "_csv",
+        "zlib",
+        "_pickle",
+        "_random",
+    )
     + ("torch", "numpy", "einops")
 )
 """Modules whose C functions give the same for the same, but for those of ``_OTHERS``."""
@@ -43,14 +65,11 @@ _OTHERS = {
     "open": "opens a file",
     "eval": "runs a text as code",
     "exec": "runs a text as code",
-    "compile": "makes code of a text",
     "globals": "looks names up by their text (globals)",
     "__import__": "imports a module by a text",
     "fromfile": "reads a file",
     "get_num_threads": "asks for the number of threads",
     "_get_extobj_dict": "asks for a setting of NumPy",
-}
-_KNOWN = {
     "exc_info": "asks for the exception that is handled",
     "_getframe": "looks at the frames of its callers",
     "getrecursionlimit": "asks for a setting of Python",
@@ -76,8 +95,8 @@ _OWN_THREADS = (*_FOR_PEOPLE, "reprlib", "dataclasses", "threading")
 
 
 class Calls:
-    """While it is entered, ``watch`` is told which code of the user runs, and ``stepping`` collects optimizers that make
-    a step. A clock, a file or a text that is run as code is an obstacle of the recorder.
+    """While it is entered, ``watch`` is told which code of the user runs, and ``stepping`` collects optimizers that
+    make a step. A C function that need not give the same for the same is an obstacle of the recorder.
     """
 
     def __init__(self, recorder: Recorder, watch: Watch) -> None:
@@ -142,9 +161,7 @@ class Calls:
         name = frame.f_globals.get("__name__", "")
         return name.partition(".")[0] not in _FOR_PEOPLE and user_objects.is_of_package(name)
 
-    def _concerns(
-        self, frame: FrameType | None, others: tuple[str, ...] = _FOR_PEOPLE, is_deep: bool = False
-    ) -> bool:
+    def _concerns(self, frame: FrameType | None, others: tuple[str, ...] = _FOR_PEOPLE, is_deep: bool = False) -> bool:
         """True where code of the user asks, by itself or through Python's library, and these do not. ``is_deep``: also
         through torch and this package."""
         while frame is not None:
@@ -165,13 +182,13 @@ def _reason(function: Any) -> str:
         is_clock = issubclass(of, datetime.date)
         return "" if is_known else "reads a clock (datetime)" if is_clock else f"calls {of.__name__}.{name}"
     if of is None or isinstance(of, ModuleType):
-        module = getattr(function, "__module__", None) or getattr(of, "__name__", "")
+        module = str(getattr(function, "__module__", None) or getattr(of, "__name__", ""))
         package = module.partition(".")[0]
         if package in _PURE:
             return _OTHERS.get(name, "")
         if package == "time":
             return "" if name == "sleep" else f"reads a clock ({name})"
-        return "" if name in _OF_NAMES else _OTHERS.get(name) or _KNOWN.get(name) or f"calls {module}.{name}"
+        return "" if name in _OF_NAMES else _OTHERS.get(name) or f"calls {module}.{name}"
     if isinstance(of, torch.Generator):
         return f"asks a generator of random numbers ({name})"
     is_known = kind_of(of) is not Kind.UNKNOWN or isinstance(of, _FRESH)

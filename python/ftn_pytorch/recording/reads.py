@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Reads of attributes, seen while a call is recorded: by Python and by C, by whatever name, also of what is not there."""
+"""Reads of attributes in the call that is recorded: by Python and by C, by whatever name, also of what is not there."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 
 
 class Reads:
-    """While it is entered, ``seen`` is told each attribute that this thread asks objects and modules for, before it gets
-    it. ``look_at`` names them.
+    """While it is entered, ``seen`` is told each attribute that this thread asks objects and modules for, before it
+    gets it. ``look_at`` names them.
 
     Their classes look on for that time. They stay the classes that they are, which code may ask for, other than those
     of modules: these have one that cannot be changed.
@@ -57,7 +57,7 @@ class Reads:
                 self._classes[kind] = None
 
     def _telling(self, kind: type) -> Callable[[Any, str], Any]:
-        ask = kind.__getattribute__
+        ask: Any = kind.__getattribute__
 
         def __getattribute__(value: Any, name: str) -> Any:
             if threading.get_ident() == self._thread:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import sys
 from collections.abc import Callable
@@ -15,11 +14,12 @@ from torch.utils.weak import TensorWeakRef
 
 from ..errors import is_of_memory
 from ..system import private_names
+from ..values.held import fields_of
 from ..values.optimizer_settings import sources_of
-from ..values.walk import fields_of
 from . import optimizer_numbers
 from .arguments import Given, Held, arguments_of, leaves, tensors_in
-from .bindings import ASKING, Binding, Watch, difference, parameters_of
+from .bindings import ASKING, Binding, Watch, parameters_of
+from .changes import difference
 from .optimizer_numbers import Trials
 from .python_effects import Calls
 from .recorder import TOO_LITTLE, Recorder

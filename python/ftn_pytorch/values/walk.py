@@ -9,17 +9,17 @@ Nothing here calls code of the values that it looks at.
 from __future__ import annotations
 
 import functools
-import gc
 import os
 import sys
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from types import BuiltinMethodType, CellType, CodeType, FunctionType, MethodType, ModuleType
+from types import BuiltinMethodType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
-from . import loaded, user_objects
+from . import user_objects
 from .code_names import codes_in, globals_in, named_by, names_in
+from .held import CACHED, EMPTY, content, dict_of_class, fields_of, fields_of_modules, results_in, shown, slots_of
 from .kinds import Kind, base_of, is_of_kit, is_simple, kind_of, qualities
 
 __all__ = ["By", "Edge", "Kind", "Walk", "kind_of"]
@@ -33,7 +33,6 @@ WRAPPED = ("fget", "fset", "fdel", "__func__", "func", "__wrapped__")
 # Who asks for one of these gets all fields.
 _WHOLE = frozenset(("__dict__", "__getstate__", "__reduce__", "__reduce_ex__", "__dir__"))
 _LARGE = 1000
-CACHED = type(functools.lru_cache(lambda: None))
 _TERMINAL = frozenset(("stdin", "stdout", "stderr"))
 
 
@@ -65,9 +64,9 @@ class Edge(NamedTuple):
 class Walk:
     """The edges from some roots on, breadth first. Each value is entered once; every edge is told.
 
-    ``is_narrow``: fields of objects of a user's own classes, their methods and names of own modules are put aside, until
-    ``read`` or ``ran`` say that they matter, and the walk goes on. ``skipped``: paths that are not followed. ``enters``
-    tells whether a value is looked into. ``is_dotted``: paths are "nets.0" and not "nets[0]".
+    ``is_narrow``: fields of objects of a user's own classes, their methods and names of own modules are put aside,
+    until ``read`` or ``ran`` say that they matter, and the walk goes on. ``skipped``: paths that are not followed.
+    ``enters`` tells whether a value is looked into. ``is_dotted``: paths are "nets.0" and not "nets[0]".
     """
 
     def __init__(
@@ -138,7 +137,7 @@ class Walk:
         return bool(found)
 
     def ran_in_package(self, code: CodeType, space: dict[str, Any]) -> None:
-        """Code of an installed package was called: what it looks up there may change, other than functions and classes."""
+        """Code of an installed package was called: what it looks up there may change, other than code."""
         if code in self.codes:
             return
         self.codes.add(code)
@@ -380,60 +379,5 @@ def _codes_of(value: Any) -> list[CodeType]:
     return [code for name in WRAPPED for code in _codes_of(getattr(value, name, None))]
 
 
-EMPTY = object()
-
-
-@functools.cache
-def fields_of_modules() -> frozenset[str]:
-    """Fields that every module of torch has, and that are looked at in another way or are none of the user's."""
-    return frozenset(vars(loaded("torch").nn.Module())) - {"training"}
-
-
-def content(cell: CellType) -> Any:
-    """What a variable of an enclosing function holds, EMPTY for nothing yet."""
-    try:
-        return cell.cell_contents
-    except ValueError:  # not assigned yet
-        return EMPTY
-
-
 def _joined(path: str, name: str) -> str:
     return f"{path}.{name}" if path else str(name)
-
-
-def shown(key: Any) -> str:
-    """A key as it is written, if that calls no code of a user."""
-    return repr(key) if type(key) in (str, int, float, bool, bytes, type(None)) else f"a {type(key).__name__}"
-
-
-def results_in(cached: Any) -> Iterator[Any]:
-    """What functools.lru_cache keeps. With a limit each result is in a link of a chain."""
-    for table in gc.get_referents(cached):
-        for each in list(table.values()) if type(table) is dict else ():
-            yield from gc.get_referents(each) if type(each).__name__ == "_lru_list_elem" else [each]
-
-
-def dict_of_class(kind: type) -> dict[str, Any]:
-    """The fields of a class. What ``vars`` shows of them is no dict, and stands for one."""
-    (fields,) = (each for each in gc.get_referents(vars(kind)) if type(each) is dict)
-    return fields
-
-
-def fields_of(value: Any) -> dict[str, Any]:
-    """The ``__dict__`` of a value itself, without running code of its class; an empty one if it has none."""
-    try:
-        fields = object.__getattribute__(value, "__dict__")
-    except AttributeError:
-        return {}
-    return fields if type(fields) is dict else {}
-
-
-def slots_of(value: Any) -> dict[str, Any]:
-    """The fields of a value that its classes declare in ``__slots__``, as far as they are set."""
-    found = {}
-    for name in user_objects.slots(type(value)):
-        try:
-            found[name] = object.__getattribute__(value, name)
-        except AttributeError:
-            continue
-    return found
