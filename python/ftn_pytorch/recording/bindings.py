@@ -29,6 +29,8 @@ from ..values.optimizer_settings import is_live, is_setting
 from ..values.walk import CLASS_ONLY, By, Edge, Kind, Walk
 from . import extension
 from .reads import Reads
+from .recorder import unseen
+from .tape import parameters_of, tried_in
 
 _LARGE = 1000
 _CONTROL_FLOW = frozenset(("cond", "while_loop"))
@@ -44,15 +46,6 @@ ITEM, ABSENT, CELL, ITEMS, SLOT, CLASS, FIELDS, FUNCTION, BASES = range(9)
 
 ANYTHING = NotImplemented
 """Stands for a value that may become another one."""
-
-
-def parameters_of(value: Any) -> list[Any]:
-    """A tensor that is a leaf of autograd, or those of a network itself, or of an optimizer."""
-    if isinstance(value, torch.Tensor):
-        return [value] if value.requires_grad and value.is_leaf else []
-    if isinstance(value, torch.nn.Module):
-        return list(value.parameters(recurse=False))
-    return [p for group in value.param_groups for p in group["params"]]
 
 
 class Binding(NamedTuple):
@@ -93,6 +86,8 @@ class Watch:
         self._met = met
         self._whole: list[Binding] = []
         """All fields of what only some are read of: none of them may change."""
+        self._attributes: list[Binding] = []
+        """Of tensors: those that are not there cannot be read, only asked for."""
         self._unseen = ""
         self._followed: dict[int, tuple[Any, str, set[Any], tuple]] = {}
         self._weak: dict[int, tuple[Any, str]] = {}
@@ -129,7 +124,7 @@ class Watch:
             if name == "__dict__" and isinstance(value, ModuleType):
                 self._bind_items(fields_of(value), f"{fields_of(value).get('__name__')}.")
         except Exception as failure:
-            self._refuse(_unseen(failure))
+            self._refuse(unseen(failure))
         finally:
             self._is_busy = False
 
@@ -143,7 +138,7 @@ class Watch:
                 is_known = self._walk.ran(code, space)
             self._go()
         except Exception as failure:
-            self._refuse(_unseen(failure))
+            self._refuse(unseen(failure))
         finally:
             self._is_busy = False
         return is_known
@@ -161,6 +156,8 @@ class Watch:
                 self._refuse(
                     f"{path} is a weak reference to what a recording would keep alive: use the object by a name"
                 )
+        asks = self.names & ASKING or any(map(tried_in, self._walk.codes))
+        (self.bindings if asks else self._whole).extend(self._attributes)
         for holder, path, keys, pairs in self._followed.values():
             self._bind_items(holder, path, keys, pairs)
         if self.names & _SETTINGS:
@@ -272,9 +269,7 @@ class Watch:
         if self._walk.is_aside(value) and not isinstance(value, type):
             fields = fields_of(value)
             prefix = fields.get("__name__") if kind is Kind.NAMESPACE else path
-            self._whole.append(
-                Binding(ITEMS, fields, dict, tuple(each for pair in _pairs(fields) for each in pair), f"{prefix}.")
-            )
+            self._whole.append(_all_of(fields, f"{prefix}."))
 
     def _unknown(self, value: Any, path: str) -> None:
         kind = type(value)
@@ -289,7 +284,7 @@ class Watch:
 
     def _tensor(self, value: Any, path: str) -> None:
         self.tensors.append(value)
-        self._followed_in(fields_of(value), f"{path}.")
+        self._attributes.append(_all_of(fields_of(value), f"{path}."))
         self._met(value, path)
 
     def _container(self, value: Any, path: str) -> None:
@@ -390,9 +385,8 @@ class Watch:
                         self._add(ITEM, group, key, value, f"param_groups[{number}][{key!r}]")
 
 
-def _unseen(failure: Exception) -> str:
-    """Of an object that does not like to be looked at."""
-    return f"what it uses cannot be looked at ({type(failure).__name__}: {failure})"
+def _all_of(fields: dict[str, Any], path: str) -> Binding:
+    return Binding(ITEMS, fields, dict, tuple(each for pair in fields.items() for each in pair), path)
 
 
 def _pairs(holder: Any) -> tuple[tuple[Any, Any], ...]:

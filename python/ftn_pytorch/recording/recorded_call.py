@@ -12,17 +12,16 @@ from typing import Any, NamedTuple
 import torch
 from torch.utils.weak import TensorWeakRef
 
-from ..errors import is_of_memory
 from ..system import private_names
 from ..values.held import fields_of
 from ..values.optimizer_settings import sources_of
 from . import optimizer_numbers
 from .arguments import Given, Held, arguments_of, leaves, tensors_in
-from .bindings import ASKING, Binding, Watch, parameters_of
+from .bindings import ASKING, Binding, Watch
 from .changes import difference
 from .optimizer_numbers import Trials
 from .python_effects import Calls
-from .recorder import TOO_LITTLE, Recorder
+from .recorder import Recorder, unseen
 from .returned import PLAIN, Item, mapped
 from .tape import (
     Operation,
@@ -32,6 +31,7 @@ from .tape import (
     in_place,
     is_ordinary,
     modes,
+    parameters_of,
     place_of_waiting,
     without_unused,
 )
@@ -157,7 +157,7 @@ def record(
         obstacle = watch.obstacle()
         held_before = Held(function, args, named)
     except Exception as failure:
-        obstacle = _unseen(failure)
+        obstacle = unseen(failure)
     if obstacle:
         return function(*args, **named), obstacle
     versions = [changes_of(each) for each in inputs]
@@ -180,14 +180,7 @@ def record(
     except Unrecordable as reason:
         return result, str(reason)
     except Exception as failure:
-        return result, _unseen(failure)
-
-
-def _unseen(failure: Exception) -> str:
-    """Of an object that does not like to be looked at. The call is, or was, made all the same."""
-    if is_of_memory(failure):
-        return TOO_LITTLE
-    return f"what it uses cannot be looked at ({type(failure).__name__}: {failure})"
+        return result, unseen(failure)
 
 
 def _state_of(generator: Any) -> Any:
