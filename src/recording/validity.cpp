@@ -202,7 +202,7 @@ bool Binding::holds() const noexcept {
       return !item_of(whole, key.ptr());
     case Kind::cell: {
       PyObject* now = PyCell_GET(whole);
-      return now && is_same_value(now, value.ptr());
+      return now ? is_same_value(now, value.ptr()) : value.ptr() == Py_NotImplemented;
     }
     case Kind::items:
       return has_items(whole, reinterpret_cast<PyTypeObject*>(key.ptr()), value.ptr());

@@ -23,7 +23,7 @@ import torch
 from ..system import private_names
 from ..values import user_objects
 from ..values.code_names import globals_in, names_in
-from ..values.held import dict_of_class, fields_of, slots_of
+from ..values.held import EMPTY, dict_of_class, fields_of, slots_of
 from ..values.kinds import base_of, is_simple
 from ..values.optimizer_settings import is_live, is_setting
 from ..values.walk import CLASS_ONLY, By, Edge, Kind, Walk
@@ -53,8 +53,8 @@ class Binding(NamedTuple):
 
     ITEM, ABSENT: an item of a dict. CELL: content of a cell. ITEMS: all items of a container in their order, keys and
     values in turn for a dict; the key is the class whose iterator tells them. SLOT: an attribute that is no item of a
-    dict, ``ANYTHING`` for one that is not there. CLASS: class of an object. FIELDS: the dict of its fields. FUNCTION:
-    code and defaults. BASES: of a class.
+    dict. CLASS: class of an object. FIELDS: the dict of its fields. FUNCTION: code and defaults. BASES: of a class.
+    ``ANYTHING`` stands for a cell or a slot that holds nothing yet.
     """
 
     kind: int
@@ -214,7 +214,7 @@ class Watch:
         if edge.by == By.GLOBAL and edge.holder is not None:
             self._add(ITEM, edge.holder, edge.key, edge.value, edge.path)
         elif edge.by == By.CELL:
-            self._add(CELL, edge.holder, None, edge.value, edge.path)
+            self._add(CELL, edge.holder, None, ANYTHING if edge.value is EMPTY else edge.value, edge.path)
         elif edge.by == By.FIELD:
             if isinstance(edge.holder, dict):
                 self._followed_in(edge.holder, edge.path.removesuffix(str(edge.key))).add(edge.key)

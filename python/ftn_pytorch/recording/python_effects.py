@@ -26,7 +26,7 @@ _PURE = frozenset(
     ("builtins", "math", "cmath", "operator", "_operator", "itertools", "functools", "_functools", "_collections")
     + ("_abc", "_struct", "_json", "_sre", "_bisect", "_heapq", "_statistics", "_codecs", "_string", "_decimal")
     + ("_datetime", "_weakref", "_typing", "_thread", "unicodedata", "binascii", "_contextvars", "_csv", "zlib")
-    + ("_pickle", "_random", "torch", "numpy")
+    + ("_pickle", "_random", "_warnings", "torch", "numpy")
 )
 """Modules whose C functions give the same for the same, but for those of ``_OTHERS``."""
 _OF_NAMES = frozenset(("intern", "audit", "fspath", "fsencode", "fsdecode"))
@@ -40,7 +40,6 @@ _FRESH = (GeneratorType, CoroutineType, MappingProxyType, memoryview, re.Match, 
 _FILES = (open, os.open)
 _OTHERS = {
     "input": "reads from the terminal",
-    "print": "prints",
     "open": "opens a file",
     "eval": "runs a text as code",
     "exec": "runs a text as code",

@@ -203,7 +203,7 @@ class Walk:
             self.codes.update(codes_in(value.__code__))
             self.names.update(names_in(value.__code__, texts=not self._is_narrow))
         for variable, cell in zip(value.__code__.co_freevars, value.__closure__ or ()):
-            if (held := content(cell)) is not EMPTY:
+            if (held := content(cell)) is not EMPTY or self._is_narrow:
                 yield Edge(cell, "cell_contents", held, variable, By.CELL)
         for number, default in enumerate(value.__defaults__ or ()):
             yield Edge(value, number, default, f"a default of {name}", By.DEFAULT)
@@ -306,7 +306,8 @@ class Walk:
         if base_of(kind) is not object:
             yield from self._contents(value, path)
         # Of own classes all code is known, and the kit tells what it does. Others may look at any field.
-        if self._is_narrow and (qualities(kind).is_all_own or is_of_kit(kind)) and not qualities(kind).asks_itself:
+        can_look = "__getattribute__" not in self.names and not qualities(kind).asks_itself
+        if self._is_narrow and can_look and (qualities(kind).is_all_own or is_of_kit(kind)):
             self._put_aside(value, self._fields(value, path))
         else:
             yield from self._fields(value, path)
