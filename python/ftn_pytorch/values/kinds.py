@@ -97,7 +97,7 @@ _OF_PYTHON = (
     operator.methodcaller,
     type(NamedTuple("Pair", [("one", int)]).one),  # type: ignore[attr-defined]
 )
-_OF_COMPILERS = ("cython_function_or_method", "CFunctionType", "_FuncPtr", "CPUDispatcher")
+_OF_COMPILERS = ("cython_function_or_method", "CFunctionType", "_FuncPtr", "CPUDispatcher", "_ArrayFunctionDispatcher")
 _PACKAGE = __name__.partition(".")[0] + "."
 _FIGURES = ("matplotlib", "tqdm")
 
