@@ -190,8 +190,8 @@ bool Binding::holds() const noexcept {
   PyObject* const whole = holder.ptr();
   const auto is_attribute = [&](PyObject* found) {
     const auto now = py::reinterpret_steal<py::object>(found);
-    if (!now) PyErr_Clear();
-    return now && is_same_value(now.ptr(), value.ptr());
+    if (!now) return PyErr_Clear(), value.ptr() == Py_NotImplemented;
+    return is_same_value(now.ptr(), value.ptr());
   };
   switch (kind) {
     case Kind::item: {
@@ -202,7 +202,7 @@ bool Binding::holds() const noexcept {
       return !item_of(whole, key.ptr());
     case Kind::cell: {
       PyObject* now = PyCell_GET(whole);
-      return now && is_same_value(now, value.ptr());
+      return now ? is_same_value(now, value.ptr()) : value.ptr() == Py_NotImplemented;
     }
     case Kind::items:
       return has_items(whole, reinterpret_cast<PyTypeObject*>(key.ptr()), value.ptr());

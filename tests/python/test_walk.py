@@ -135,14 +135,20 @@ def test_all_that_an_object_holds():
     assert found["Trainer.rate"].by == By.FIELD and "Trainer.report" in found
 
 
-def test_only_what_the_code_mentions():
+def test_only_what_was_read_and_has_run():
     made = Trainer()
-    found = edges(made.step, is_narrow=True)
-    assert found["root.self.net.weight"].value is NET.weight
-    assert {"Trainer.loss", "Trainer.rate"} <= found.keys()
+    walk = Walk({"root": made.step}, is_narrow=True)
+    found = {edge.path for edge in walk}
+    assert "root.self" in found and "Trainer.rate" in found
+    assert not {"root.self.net", "root.self.history", "Trainer.report"} & found
+    assert walk.read(made, "net") and not walk.read(made, "net") and not walk.read(made, "missing")
+    assert walk.ran(Trainer.loss.__code__, globals()) and not walk.ran(compile("1", "other.py", "eval"), {})
+    found = {edge.path: edge.value for edge in walk}
+    assert found["root.self.net.weight"] is NET.weight and "Trainer.loss" in found
     assert "root.self.history" not in found and "Trainer.report" not in found
-    assert "root.self.history" in edges(made.step, is_narrow=True, handed=frozenset((id(made),)))
-    assert "root.self.net" not in edges(made.step, is_narrow=True, skipped=frozenset(("root.self",)))
+    assert walk.read(made, "__dict__") and "root.self.history" in {edge.path for edge in walk}
+    assert not walk.read(Trainer(), "net")
+    assert "root.self" not in edges(made.step, is_narrow=True, skipped=frozenset(("root.self",)))
 
 
 def test_names_closures_defaults_and_attributes_of_functions():

@@ -14,8 +14,8 @@ from ..values.code_names import named_by
 from ..values.contents import keeps_by_class
 from ..values.encoding import TAG, Unstorable
 from ..values.graph import Node
+from ..values.held import results_in
 from ..values.kinds import ATOMS, Kind, kind_of, qualities
-from ..values.walk import results_in
 from .capture import METHODS, ORDER, Collector, type_of
 from .stateful import access_to, is_module, is_optimizer
 

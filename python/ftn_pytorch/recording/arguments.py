@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from ..values.walk import fields_of
+from ..values.held import fields_of
 from .returned import PLAIN
 from .tape import address_of, is_ordinary
 

@@ -1,26 +1,36 @@
 # SPDX-License-Identifier: MIT
 """What a function depends on besides its arguments, as bindings that are compared before each run of a recording.
 
-``values.walk`` finds what the code of the function can reach. What is understood is bound or is a constant, all else
-makes the function unrecordable: ``obstacle`` names it.
+``values.walk`` finds what the code of the function can reach, and goes on in the call that is recorded with what is
+read there. What is understood is bound or is a constant, all else makes the function unrecordable: ``obstacle`` names
+it.
 """
 
 from __future__ import annotations
 
 import builtins
+import itertools
+import sys
+import threading
 import weakref
-from collections import OrderedDict, defaultdict, deque
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from types import CodeType, FunctionType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
 import torch
 
 from ..system import private_names
+from ..values import user_objects
 from ..values.code_names import globals_in, names_in
+from ..values.held import EMPTY, dict_of_class, fields_of, slots_of
 from ..values.kinds import base_of, is_simple
 from ..values.optimizer_settings import is_live, is_setting
-from ..values.walk import By, Edge, Kind, Walk, dict_of_class, fields_of, shown
+from ..values.walk import CLASS_ONLY, By, Edge, Kind, Walk
+from . import extension
+from .reads import Reads
+from .recorder import unseen
+from .tape import parameters_of, tried_in
 
 _LARGE = 1000
 _CONTROL_FLOW = frozenset(("cond", "while_loop"))
@@ -44,6 +54,7 @@ class Binding(NamedTuple):
     ITEM, ABSENT: an item of a dict. CELL: content of a cell. ITEMS: all items of a container in their order, keys and
     values in turn for a dict; the key is the class whose iterator tells them. SLOT: an attribute that is no item of a
     dict. CLASS: class of an object. FIELDS: the dict of its fields. FUNCTION: code and defaults. BASES: of a class.
+    ``ANYTHING`` stands for a cell or a slot that holds nothing yet.
     """
 
     kind: int
@@ -53,55 +64,103 @@ class Binding(NamedTuple):
     path: str
 
 
-class Facts:
-    """What earlier attempts to record a function have shown, and no name tells."""
-
-    def __init__(self) -> None:
-        self.codes: set[CodeType] = set()
-        """Code that runs."""
-        self.handed: list[Any] = []
-        """Objects whose fields other code may read."""
-
-
 class Watch:
     """Bindings that must stay what they are, and the objects of torch that were found behind them.
 
-    ``others``: more roots. ``ignored``: paths that do not count.
+    ``others``: more roots. ``ignored``: paths that do not count. ``met`` is told each object of torch and each random
+    generator as soon as it is found. While ``reads`` is entered, what is read is found, too; ``finish`` ends that.
     """
 
     def __init__(
         self,
         function: Any,
         others: Iterable[Any] = (),
-        facts: Facts | None = None,
         ignored: frozenset[str] = frozenset(),
+        met: Callable[[Any, str], None] = lambda value, path: None,
     ) -> None:
         self.bindings: list[Binding] = []
         self.modules: list[Any] = []
         self.optimizers: list[Any] = []
-        self.generators: list[tuple[Any, str]] = []
         self.tensors: list[Any] = []
+        self.reads = Reads(self._read)
+        self._met = met
+        self._whole: list[Binding] = []
+        """All fields of what only some are read of: none of them may change."""
+        self._attributes: list[Binding] = []
+        """Of tensors: those that are not there cannot be read, only asked for."""
         self._unseen = ""
-        self._followed: dict[int, tuple[Any, str, set[Any]]] = {}
+        self._followed: dict[int, tuple[Any, str, set[Any], tuple]] = {}
         self._weak: dict[int, tuple[Any, str]] = {}
         self._strong: set[int] = set()
-        facts = facts or Facts()
-        handed = frozenset(map(id, facts.handed))
+        self._looked = 0
+        self._is_busy = False
         roots = [("", function), *(("an argument", each) for each in others)]
-        walk = Walk(roots, is_narrow=True, skipped=ignored, also_run=frozenset(facts.codes), handed=handed)
-        for edge in walk:
+        self._walk = Walk(roots, is_narrow=True, skipped=ignored)
+        self.names = self._walk.names
+        self._go()
+
+    def _go(self) -> None:
+        """Look at what was found."""
+        for edge in self._walk:
             self._bind(edge)
-        self.names, self.codes = walk.names, walk.codes
-        for value, path, kind in walk.entered.values():
+        found = list(itertools.islice(self._walk.entered.values(), self._looked, None))
+        self._looked += len(found)
+        for value, path, kind in found:
             self._look(value, path, kind)
+        for value, _, _ in found:
+            if self._walk.is_aside(value) and not isinstance(value, type):
+                self.reads.look_at(value)
+
+    def _read(self, value: Any, name: str) -> None:
+        """An attribute was asked for, which may not be there."""
+        if self._is_busy:
+            return
+        self._is_busy = True
+        try:
+            if self._walk.read(value, name):
+                self._go()
+            elif isinstance(value, ModuleType) and name not in (space := fields_of(value)):
+                self._add(ABSENT, space, name, None, f"{space.get('__name__')}.{name}")
+            if name == "__dict__" and isinstance(value, ModuleType):
+                self._bind_items(fields_of(value), f"{fields_of(value).get('__name__')}.")
+        except Exception as failure:
+            self._refuse(unseen(failure))
+        finally:
+            self._is_busy = False
+
+    def ran(self, code: CodeType, space: dict[str, Any], is_of_package: bool) -> bool:
+        """Code of the user, or of a package, was called; false if nothing leads to it."""
+        self._is_busy, is_known = True, True
+        try:
+            if is_of_package:
+                self._walk.ran_in_package(code, space)
+            else:
+                is_known = self._walk.ran(code, space)
+            self._go()
+        except Exception as failure:
+            self._refuse(unseen(failure))
+        finally:
+            self._is_busy = False
+        return is_known
+
+    def imported(self, name: str) -> None:
+        """A module was imported by a text."""
+        self._walk.looked_up(sys.modules, name)
+        self._go()
+
+    def finish(self) -> None:
+        """Nothing more is read, nor met."""
+        del self.reads, self._met
         for target, path in self._weak.values():
             if id(target) not in self._strong and target is not None:
                 self._refuse(
                     f"{path} is a weak reference to what a recording would keep alive: use the object by a name"
                 )
-        for holder, path, keys in self._followed.values():
-            self._bind_items(holder, path, keys)
-        if walk.names & _SETTINGS:
+        asks = self.names & ASKING or any(map(tried_in, self._walk.codes))
+        (self.bindings if asks else self._whole).extend(self._attributes)
+        for holder, path, keys, pairs in self._followed.values():
+            self._bind_items(holder, path, keys, pairs)
+        if self.names & _SETTINGS:
             self._bind_settings()
         if self.modules:
             for hooks in private_names.hooks_of_all("modules"):
@@ -109,6 +168,12 @@ class Watch:
         if self.optimizers:
             for hooks in private_names.hooks_of_all("optimizers"):
                 self._bind_items(hooks, "hooks of all optimizers")
+
+    def changed(self) -> Binding | None:
+        """What is not as it was found."""
+        all_of_them = [*self._whole, *self.bindings]
+        index = extension.module().first_change([binding[:4] for binding in all_of_them])
+        return all_of_them[index] if index >= 0 else None
 
     def obstacle(self) -> str:
         """What cannot be watched, or runs code when a module is called or a gradient is there; or empty."""
@@ -131,9 +196,7 @@ class Watch:
 
     def parameters(self) -> Iterator[Any]:
         """Parameters of the modules and of the optimizers, and other leaves of autograd, each once."""
-        found = [tensor for tensor in self.tensors if tensor.requires_grad and tensor.is_leaf]
-        found += [p for module in self.modules for p in module.parameters(recurse=False)]
-        found += [p for optimizer in self.optimizers for group in optimizer.param_groups for p in group["params"]]
+        found = [each for value in (*self.tensors, *self.modules, *self.optimizers) for each in parameters_of(value)]
         yield from {id(parameter): parameter for parameter in found}.values()
 
     def reached(self) -> set[int]:
@@ -151,7 +214,7 @@ class Watch:
         if edge.by == By.GLOBAL and edge.holder is not None:
             self._add(ITEM, edge.holder, edge.key, edge.value, edge.path)
         elif edge.by == By.CELL:
-            self._add(CELL, edge.holder, None, edge.value, edge.path)
+            self._add(CELL, edge.holder, None, ANYTHING if edge.value is EMPTY else edge.value, edge.path)
         elif edge.by == By.FIELD:
             if isinstance(edge.holder, dict):
                 self._followed_in(edge.holder, edge.path.removesuffix(str(edge.key))).add(edge.key)
@@ -159,18 +222,20 @@ class Watch:
                 self._add(SLOT, edge.holder, edge.key, edge.value, edge.path)
 
     def _followed_in(self, fields: dict[str, Any], path: str) -> set[Any]:
-        return self._followed.setdefault(id(fields), (fields, path, set()))[2]
+        if id(fields) not in self._followed:
+            self._followed[id(fields)] = (fields, path, set(), _pairs(fields))
+        return self._followed[id(fields)][2]
 
     def _add(self, kind: int, holder: Any, key: Any, value: Any, path: str) -> None:
         self.bindings.append(Binding(kind, holder, key, value, path))
 
-    def _bind_items(self, holder: Any, path: str, keys: set[Any] | None = None) -> None:
-        """All items of a container. ``keys``: only these of a dict, and that there are no others."""
+    def _bind_items(self, holder: Any, path: str, keys: set[Any] | None = None, pairs: tuple | None = None) -> None:
+        """All items of a container. ``keys``: only these of a dict, and that there are no others. ``pairs``: as they
+        were."""
         base: Any = base_of(type(holder))
         if issubclass(base, dict):
-            pairs = [(key, dict.__getitem__(holder, key)) for key in base.__iter__(holder)]
-            values = [each if keys is None or key in keys else ANYTHING for key, each in pairs]
-            flat = tuple(part for pair, value in zip(pairs, values) for part in (pair[0], value))
+            values = [(key, each if keys is None or key in keys else ANYTHING) for key, each in pairs or _pairs(holder)]
+            flat = tuple(part for pair in values for part in pair)
         else:
             flat = tuple(base.__iter__(holder))
         self._add(ITEMS, holder, base, flat, path)
@@ -184,7 +249,7 @@ class Watch:
         looks: dict[Kind, Callable[[Any, str], None]] = {
             Kind.TENSOR: self._tensor,
             Kind.ARRAY: self._array,
-            Kind.GENERATOR: lambda value, path: self.generators.append((value, path)),
+            Kind.GENERATOR: self._met,
             Kind.CONTAINER: self._container,
             Kind.OBJECT: self._object,
             Kind.SCHEDULER: self._object,
@@ -192,6 +257,7 @@ class Watch:
             Kind.OPTIMIZER: self._optimizer,
             Kind.FUNCTION: self._function,
             Kind.CLASS: self._class,
+            Kind.HARMLESS: self._harmless,
             Kind.UNKNOWN: self._unknown,
         }
         if kind in looks:
@@ -200,6 +266,10 @@ class Watch:
             fields = fields_of(value)
             self._add(FIELDS, value, None, fields, f"fields of {path}")
             self._followed_in(fields, f"{path}.")
+        if self._walk.is_aside(value) and not isinstance(value, type):
+            fields = fields_of(value)
+            prefix = fields.get("__name__") if kind is Kind.NAMESPACE else path
+            self._whole.append(_all_of(fields, f"{prefix}."))
 
     def _unknown(self, value: Any, path: str) -> None:
         kind = type(value)
@@ -214,9 +284,8 @@ class Watch:
 
     def _tensor(self, value: Any, path: str) -> None:
         self.tensors.append(value)
-        # an attribute that is not there cannot be read, only asked for
-        if id(fields_of(value)) not in self._followed and self.names & ASKING:
-            self._bind_items(fields_of(value), f"attributes of {path}")
+        self._attributes.append(_all_of(fields_of(value), f"{path}."))
+        self._met(value, path)
 
     def _container(self, value: Any, path: str) -> None:
         base = base_of(type(value))
@@ -231,8 +300,20 @@ class Watch:
         if isinstance(value, weakref.finalize):
             self._unknown(value, path)
         self._add(CLASS, value, None, type(value), f"the class of {path}")
+        there = slots_of(value)
+        for name in user_objects.slots(type(value)):
+            each = Binding(SLOT, value, name, there.get(name, ANYTHING), f"{path}.{name}")
+            (self._whole if name in there else self.bindings).append(each)
         if base_of(type(value)) is not object:
             self._container(value, path)
+
+    def _harmless(self, value: Any, path: str) -> None:
+        """Flags and counts of threads, and what a user's own class has beside its base."""
+        if isinstance(value, (threading.Event, threading.Semaphore)) or user_objects.is_own_module(
+            type(value).__module__
+        ):
+            fields = fields_of(value)
+            self._followed_in(fields, f"{path}.").update(key for key, each in fields.items() if is_simple(each))
 
     def _module(self, module: Any, path: str) -> None:
         if isinstance(module, torch.jit.ScriptModule):
@@ -241,6 +322,7 @@ class Watch:
             )
             return
         self.modules.append(module)
+        self._met(module, path)
         self._add(CLASS, module, None, type(module), f"the class of {path}")
         for table in private_names.tables_of(module):
             self._bind_items(table, path)
@@ -249,7 +331,9 @@ class Watch:
         self._followed_in(vars(module), f"{path}.")
 
     def _class(self, value: type, path: str) -> None:
-        self._followed_in(dict_of_class(value), f"{path}.")
+        fields = dict_of_class(value)
+        # its methods, too, of which only those are entered that run
+        self._followed_in(fields, f"{path}.").update(fields.keys() - CLASS_ONLY)
         self._add(BASES, value, None, value.__mro__, f"bases of {value.__name__}")
 
     def _function(self, value: Any, path: str) -> None:
@@ -290,6 +374,7 @@ class Watch:
             keys = {key for key, value in group.items() if not (is_live(optimizer) and is_setting(value))}
             self._bind_items(group, f"{path}.param_groups[{number}]", keys)
         self._bind_items(optimizer.state, f"{path}.state")
+        self._met(optimizer, path)
 
     def _bind_settings(self) -> None:
         """The function reads numbers of optimizers itself, so they are constants of the recording."""
@@ -300,36 +385,10 @@ class Watch:
                         self._add(ITEM, group, key, value, f"param_groups[{number}][{key!r}]")
 
 
-def difference(binding: Binding) -> tuple[str, str]:
-    """What a binding that no longer holds is about, and the two values, "2 before a call, 3 after it", if plain."""
-    if binding.kind == ITEM:
-        return binding.path, _told(binding.value, binding.holder.get(binding.key))
-    if binding.kind == CELL:
-        try:
-            return binding.path, _told(binding.value, binding.holder.cell_contents)
-        except ValueError:
-            return binding.path, ""
-    if binding.kind == ITEMS and issubclass(binding.key, (dict, list, deque)):
-        return _difference_of_items(binding)
-    return binding.path, ""
+def _all_of(fields: dict[str, Any], path: str) -> Binding:
+    return Binding(ITEMS, fields, dict, tuple(each for pair in fields.items() for each in pair), path)
 
 
-def _difference_of_items(binding: Binding) -> tuple[str, str]:
-    base, holder, path = binding.key, binding.holder, binding.path
-    is_dict, is_fields = issubclass(base, dict), path.endswith(".")
-    count = len(binding.value) // 2 if is_dict else len(binding.value)
-    if len(holder) != count:
-        return (f"fields of {path[:-1]}" if is_fields else f"len({path})"), _told(count, len(holder))
-    now = base.items(holder) if is_dict else enumerate(base.__iter__(holder))
-    before = zip(binding.value[::2], binding.value[1::2]) if is_dict else enumerate(binding.value)
-    for (key, value), (same_key, same) in zip(now, before):
-        if key is not same_key and not (is_simple(key) and key == same_key):
-            return f"the order of {path}", ""
-        if same is not ANYTHING and value is not same and not (is_simple(value) and value == same):
-            return (f"{path}{key}" if is_fields else f"{path}[{shown(key)}]"), _told(same, value)
-    return path, ""
-
-
-def _told(before: Any, now: Any) -> str:
-    plain = all(isinstance(each, (int, float, str)) for each in (before, now))
-    return f"{before!r} before a call, {now!r} after it" if plain else ""
+def _pairs(holder: Any) -> tuple[tuple[Any, Any], ...]:
+    base: Any = base_of(type(holder))
+    return tuple((key, dict.__getitem__(holder, key)) for key in base.__iter__(holder))

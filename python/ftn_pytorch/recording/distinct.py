@@ -14,7 +14,7 @@ import torch
 
 from . import extension
 from .any_batch import is_equal
-from .bindings import difference
+from .changes import difference
 from .portable import Plain, Unsavable
 from .recorded_call import Tape
 from .tape import address_of, modes

@@ -16,7 +16,7 @@ from ..system import log, private_names, process, thread_recorder
 from ..values import user_objects
 from . import collectives, comparison, cuda_graphs, extension, late_checks
 from .arguments import leaves, tensors_in
-from .bindings import Facts, difference
+from .changes import difference
 from .recorded_call import Tape, record
 from .recorder import ALONE
 from .returned import filler, mapped, parts
@@ -121,7 +121,6 @@ class RecordedFunction:
         self._checks = checks
         self._tolerance = tolerance
         self._ignored = ignored
-        self._facts = Facts()
         self._variants: dict[Any, list[_Variant]] = {}
         self._ready: tuple[_Variant, ...] = ()
         self._lost = 0
@@ -253,7 +252,7 @@ class RecordedFunction:
 
     def _record(self, variant: _Variant, args: tuple, named: dict[str, Any]) -> Any:
         start = time.perf_counter()
-        result, tape = record(self._function, args, named, self._others, self._facts, self._ignored)
+        result, tape = record(self._function, args, named, self._others, self._ignored)
         if isinstance(tape, str):
             variant.attempts += 1
             # what is made in first calls has another chance

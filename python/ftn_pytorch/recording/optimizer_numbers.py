@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numbers
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,22 +57,34 @@ class Trials:
     Hooks of these optimizers: those of all optimizers belong to all threads, and others may be calling them.
     """
 
-    def __init__(self, recorder: Recorder, optimizers: Iterable[Any]) -> None:
+    def __init__(self, recorder: Recorder) -> None:
         self.steps: list[Steps] = []
         self._recorder = recorder
-        self._optimizers = list(optimizers)
+        self._optimizers: list[Any] = []
+        self._is_entered = False
         self._is_trial = False
         self._thread = threading.get_ident()
         self._hooks: list[Any] = []
         self._traced: list[tuple[dict[str, Any], str, Any]] = []
         """Items of groups with numbers that are traced now, and what stands there otherwise."""
 
+    def watch(self, optimizer: Any) -> None:
+        self._optimizers.append(optimizer)
+        if self._is_entered:
+            self._begin(optimizer)
+
+    def _begin(self, optimizer: Any) -> None:
+        hooks = [optimizer.register_step_pre_hook(self._before), optimizer.register_step_post_hook(self._after)]
+        self._hooks += hooks
+
     def __enter__(self) -> Trials:
+        self._is_entered = True
         for each in self._optimizers:
-            self._hooks += [each.register_step_pre_hook(self._before), each.register_step_post_hook(self._after)]
+            self._begin(each)
         return self
 
     def __exit__(self, *failure: Any) -> None:
+        self._is_entered = False
         for hook in self._hooks:
             hook.remove()
         self._end_trace()

@@ -1,59 +1,62 @@
 # SPDX-License-Identifier: MIT
-"""What a call of a function runs in Python that no name shows: code of the user, clocks and files, objects that are
-handed to other packages. Seen by the profiling hook of Python, in the one call that is recorded."""
+"""What a call of a function runs in Python that no name shows: code of the user, and C functions such as clocks, which
+need not give the same in the next call. Seen by the profiling hook of Python, in the one call that is recorded."""
 
 from __future__ import annotations
 
-import builtins
 import contextlib
-import gc
+import datetime
+import importlib
 import os
+import re
 import sys
 import threading
-import time
-from types import CodeType, FrameType
+from types import CoroutineType, FrameType, GeneratorType, MappingProxyType, ModuleType
 from typing import Any
 
 import torch
 
 from ..values import user_objects
-from ..values.kinds import Kind, kind_of, qualities
+from ..values.kinds import Kind, kind_of
+from .bindings import Watch
 from .recorder import Recorder
 from .tape import is_of_library
 
-_CLOCKS = frozenset(
-    getattr(time, f"{name}{unit}")
-    for name in (
-        "time",
-        "monotonic",
-        "perf_counter",
-        "process_time",
-        "thread_time",
-        "clock_gettime",
-        "localtime",
-        "gmtime",
-    )
-    for unit in ("", "_ns")
-    if hasattr(time, f"{name}{unit}")
+_PURE = frozenset(
+    ("builtins", "math", "cmath", "operator", "_operator", "itertools", "functools", "_functools", "_collections")
+    + ("_abc", "_struct", "_json", "_sre", "_bisect", "_heapq", "_statistics", "_codecs", "_string", "_decimal")
+    + ("_datetime", "_weakref", "_typing", "_thread", "unicodedata", "binascii", "_contextvars", "_csv", "zlib")
+    + ("_pickle", "_random", "_warnings", "torch", "numpy")
 )
+"""Modules whose C functions give the same for the same, but for those of ``_OTHERS``."""
+_OF_NAMES = frozenset(("intern", "audit", "fspath", "fsencode", "fsdecode"))
+"""Of ``sys`` and ``os``: what these make of a text."""
+_OF_CLASSES = frozenset(
+    ("fromkeys", "from_bytes", "fromhex", "maketrans", "fromisoformat", "fromordinal", "combine", "strptime", "mro")
+)
+"""Methods of classes that give the same for the same; and those with two underscores, but for ``__subclasses__``."""
+_FRESH = (GeneratorType, CoroutineType, MappingProxyType, memoryview, re.Match, torch.autograd.graph.Node)
+"""What a function makes for itself, or is refused where a name leads to it."""
+_FILES = (open, os.open)
 _OTHERS = {
-    open: "opens a file",
-    os.open: "opens a file",
-    builtins.input: "reads from the terminal",
-    builtins.eval: "runs a text as code",
-    builtins.exec: "runs a text as code",
-    builtins.globals: "looks names up by their text (globals)",
-    builtins.__import__: "imports a module by a text",
-    sys.exc_info: "asks for the exception that is handled",
-    sys._getframe: "looks at the frames of its callers",
-    sys.getrecursionlimit: "asks for a setting of Python",
-    gc.isenabled: "asks for a setting of Python",
-    torch.get_num_threads: "asks for the number of threads",
-    os.getcwd: "asks for the working directory",
-    os.stat: "looks at a file",
-    os.listdir: "looks at a folder",
-    os.scandir: "looks at a folder",
-    os.urandom: "draws random bytes of the system",
+    "input": "reads from the terminal",
+    "open": "opens a file",
+    "eval": "runs a text as code",
+    "exec": "runs a text as code",
+    "globals": "looks names up by their text (globals)",
+    "__import__": "imports a module by a text",
+    "fromfile": "reads a file",
+    "get_num_threads": "asks for the number of threads",
+    "_get_extobj_dict": "asks for a setting of NumPy",
+    "exc_info": "asks for the exception that is handled",
+    "_getframe": "looks at the frames of its callers",
+    "getrecursionlimit": "asks for a setting of Python",
+    "isenabled": "asks for a setting of Python",
+    "getcwd": "asks for the working directory",
+    "stat": "looks at a file",
+    "listdir": "looks at a folder",
+    "scandir": "looks at a folder",
+    "urandom": "draws random bytes of the system",
 }
 _OF_THREADS = (threading.get_ident, threading.get_native_id)
 _OF_THREADS_IN_PYTHON = tuple(
@@ -62,7 +65,7 @@ _OF_THREADS_IN_PYTHON = tuple(
 _STEP = torch.optim.Optimizer.profile_hook_step(open).__code__  # type: ignore[arg-type]
 """What runs first in the step of an optimizer, whatever its class."""
 _SUPPRESS = (contextlib.suppress.__enter__.__code__, contextlib.suppress.__exit__.__code__)
-_TODAY = ("now", "utcnow", "today")
+_IMPORT = importlib.import_module.__code__
 # what they read goes into texts for people
 _FOR_PEOPLE = ("logging", "warnings", "linecache", "traceback", "tqdm", "matplotlib")
 _OWN_THREADS = (*_FOR_PEOPLE, "reprlib", "dataclasses", "threading")
@@ -70,16 +73,13 @@ _OWN_THREADS = (*_FOR_PEOPLE, "reprlib", "dataclasses", "threading")
 
 
 class Calls:
-    """While it is entered, ``codes`` collects code of the user that runs, ``handed`` objects of own classes that code
-    of packages is given, ``stepping`` optimizers that make a step. A clock, a file or a text that is run as code is an
-    obstacle of the recorder.
+    """While it is entered, ``watch`` is told which code of the user runs, and ``stepping`` collects optimizers that
+    make a step. A C function that need not give the same for the same is an obstacle of the recorder.
     """
 
-    def __init__(self, recorder: Recorder) -> None:
-        self.codes: dict[CodeType, None] = {}
-        self.handed: dict[int, Any] = {}
+    def __init__(self, recorder: Recorder, watch: Watch) -> None:
         self.stepping: dict[int, Any] = {}
-        self._recorder = recorder
+        self._recorder, self._watch = recorder, watch
         self._is_own: dict[tuple[str, str], bool] = {}
         self._previous: Any = None
 
@@ -110,12 +110,17 @@ class Calls:
                 self.stepping[id(optimizer)] = optimizer
             if frame.f_code in _OF_THREADS_IN_PYTHON and self._concerns(frame.f_back, _OWN_THREADS):
                 self._refuse("asks for its thread")
-            if self._is_of_user(frame):
-                self.codes[frame.f_code] = None
-            elif frame.f_back is not None and self._is_of_user(frame.f_back):
-                self._note_arguments(frame)
+            if frame.f_code is _IMPORT:
+                self._watch.imported(frame.f_locals["name"])
+            is_of_package = self._is_of_package(frame)
+            is_followed = is_of_package or self._is_of_user(frame)
+            if is_followed and not self._watch.ran(frame.f_code, frame.f_globals, is_of_package):
+                place = f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_code.co_firstlineno}"
+                self._recorder.refuse(f"it runs {frame.f_code.co_name} ({place}), to which none of its names leads")
         elif event == "c_call" and argument in _OF_THREADS and self._concerns(frame, _OWN_THREADS):
             self._refuse("asks for its thread")
+        elif event == "c_call" and argument in _FILES and self._concerns(frame, is_deep=True):
+            self._refuse("opens a file")
         elif event == "c_call" and (why := _reason(argument)) and self._concerns(frame):
             self._refuse(why)
 
@@ -130,36 +135,42 @@ class Calls:
             self._is_own[name, file] = is_plain and user_objects.is_own_module(name)
         return self._is_own[name, file]
 
-    def _note_arguments(self, frame: FrameType) -> None:
-        code = frame.f_code
-        count = code.co_argcount + code.co_kwonlyargcount
-        for name in code.co_varnames[:count]:
-            value = frame.f_locals.get(name)
-            if kind_of(value) is Kind.OBJECT and qualities(type(value)).is_all_own:
-                self.handed[id(value)] = value
+    def _is_of_package(self, frame: FrameType) -> bool:
+        name = frame.f_globals.get("__name__", "")
+        return name.partition(".")[0] not in _FOR_PEOPLE and user_objects.is_of_package(name)
 
-    def _concerns(self, frame: FrameType | None, others: tuple[str, ...] = _FOR_PEOPLE) -> bool:
-        """True where code of the user asks, by itself or through Python's library, and these do not."""
+    def _concerns(self, frame: FrameType | None, others: tuple[str, ...] = _FOR_PEOPLE, is_deep: bool = False) -> bool:
+        """True where code of the user asks, by itself or through Python's library, and these do not. ``is_deep``: also
+        through torch and this package."""
         while frame is not None:
-            if self._is_of_user(frame):
+            if self._is_of_user(frame) or self._is_of_package(frame):
                 return True
             package = frame.f_globals.get("__name__", "").partition(".")[0]
-            if package in others or is_of_library(frame.f_code.co_filename):
+            if package in others or (is_of_library(frame.f_code.co_filename) and not is_deep):
                 return False
             frame = frame.f_back
         return False
 
 
 def _reason(function: Any) -> str:
-    try:
-        if function in _CLOCKS:
-            return f"reads a clock ({function.__name__})"
-        if function in _OTHERS:
-            return _OTHERS[function]
-    except TypeError:  # a method of an object that has no hash
-        return ""
-    is_today = getattr(function, "__name__", "") in _TODAY and isinstance(getattr(function, "__self__", None), type)
-    return "reads a clock (datetime)" if is_today else ""
+    """Why a function of C cannot be left out in a later call; empty where it gives the same for the same."""
+    name, of = getattr(function, "__name__", ""), getattr(function, "__self__", None)
+    if isinstance(of, type):
+        is_known = name in _OF_CLASSES or (name.startswith("__") and name != "__subclasses__")
+        is_clock = issubclass(of, datetime.date)
+        return "" if is_known else "reads a clock (datetime)" if is_clock else f"calls {of.__name__}.{name}"
+    if of is None or isinstance(of, ModuleType):
+        module = str(getattr(function, "__module__", None) or getattr(of, "__name__", ""))
+        package = module.partition(".")[0]
+        if package in _PURE:
+            return _OTHERS.get(name, "")
+        if package == "time":
+            return "" if name == "sleep" else f"reads a clock ({name})"
+        return "" if name in _OF_NAMES else _OTHERS.get(name) or f"calls {module}.{name}"
+    if isinstance(of, torch.Generator):
+        return f"asks a generator of random numbers ({name})"
+    is_known = kind_of(of) is not Kind.UNKNOWN or isinstance(of, _FRESH)
+    return "" if is_known else f"calls {name} of an object of class {type(of).__name__}"
 
 
 def _is_of_cprofile(hook: Any) -> bool:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import sys
 from collections.abc import Callable
@@ -13,16 +12,16 @@ from typing import Any, NamedTuple
 import torch
 from torch.utils.weak import TensorWeakRef
 
-from ..errors import is_of_memory
 from ..system import private_names
+from ..values.held import fields_of
 from ..values.optimizer_settings import sources_of
-from ..values.walk import fields_of
-from . import extension, optimizer_numbers
+from . import optimizer_numbers
 from .arguments import Given, Held, arguments_of, leaves, tensors_in
-from .bindings import ASKING, Binding, Facts, Watch, difference
+from .bindings import ASKING, Binding, Watch
+from .changes import difference
 from .optimizer_numbers import Trials
 from .python_effects import Calls
-from .recorder import TOO_LITTLE, Recorder
+from .recorder import Recorder, unseen
 from .returned import PLAIN, Item, mapped
 from .tape import (
     Operation,
@@ -32,6 +31,7 @@ from .tape import (
     in_place,
     is_ordinary,
     modes,
+    parameters_of,
     place_of_waiting,
     without_unused,
 )
@@ -104,66 +104,83 @@ class Gradient(NamedTuple):
     tensor: Any
 
 
+class _Before:
+    """What there is before the call: of the objects of torch and the random generators, as they are met."""
+
+    def __init__(self, recorder: Recorder, trials: Trials) -> None:
+        self._recorder, self._trials = recorder, trials
+        self.rates: list[tuple[Any, float]] = []
+        self._gradients: dict[int, tuple[Any, Any]] = {}
+        self._random: dict[str, tuple[Callable[[Any], Any], Any, Any]] = {}
+        self._draw("Python's random", random, lambda module: module.getstate())
+        if (numpy := sys.modules.get("numpy")) is not None:
+            self._draw("numpy.random", numpy.random, lambda module: repr(module.get_state(legacy=False)))
+
+    def _draw(self, path: str, generator: Any, state_of: Callable[[Any], Any]) -> None:
+        self._random[path] = (state_of, generator, state_of(generator))
+
+    def met(self, value: Any, path: str) -> None:
+        if isinstance(value, torch.Generator):
+            return
+        if not isinstance(value, (torch.Tensor, torch.nn.Module, torch.optim.Optimizer)):
+            self._draw(path, value, _state_of)
+            return
+        for each in parameters_of(value):
+            # who holds a gradient that the call takes away needs memory for one more
+            held = None if each.grad is None else TensorWeakRef(each.grad)
+            self._gradients.setdefault(id(each), (each, held))
+        if isinstance(value, torch.optim.Optimizer):
+            self.rates += [(source, source.value()) for source in sources_of(value)]
+            self._recorder.note_counts(optimizer_numbers.counts_of(value))
+            self._trials.watch(value)
+
+    def gradients(self) -> list[Gradient]:
+        return [Gradient(parameter, ref is not None, ref and ref()) for parameter, ref in self._gradients.values()]
+
+    def drawn(self) -> str:
+        """Whose random numbers the call has drawn; empty if it drew none but those of torch."""
+        changed = (path for path, (state_of, of, state) in self._random.items() if state_of(of) != state)
+        return next(changed, "")
+
+
 def record(
-    function: Callable, args: tuple, named: dict[str, Any], others: tuple, facts: Facts, ignored: frozenset[str]
+    function: Callable, args: tuple, named: dict[str, Any], others: tuple, ignored: frozenset[str]
 ) -> tuple[Any, Tape | str]:
     """The result of a call, and its tape, or the reason that there is none. The call is made as it always is."""
     given = [leaf for leaf in leaves((args, named)) if not isinstance(leaf, (torch.Tensor, *PLAIN))]
+    inputs = tensors_in(args, named)
     try:
-        watch = Watch(function, (*others, *given), facts, ignored)
+        recorder = Recorder(inputs)
+        trials = Trials(recorder)
+        before = _Before(recorder, trials)
+        watch = Watch(function, (*others, *given), ignored, before.met)
         obstacle = watch.obstacle()
-        random_before = _random_of(watch)
+        held_before = Held(function, args, named)
     except Exception as failure:
-        obstacle = _unseen(failure)
+        obstacle = unseen(failure)
     if obstacle:
         return function(*args, **named), obstacle
-    # who holds a gradient that the call takes away needs memory for one more
-    held = [(each, None if each.grad is None else TensorWeakRef(each.grad)) for each in watch.parameters()]
-    rates = [(source, source.value()) for optimizer in watch.optimizers for source in sources_of(optimizer)]
-    inputs = tensors_in(args, named)
-    held_before = Held(function, args, named)
     versions = [changes_of(each) for each in inputs]
-    counts = [each for optimizer in watch.optimizers for each in optimizer_numbers.counts_of(optimizer)]
-    recorder = Recorder(inputs, counts)
-    with Trials(recorder, watch.optimizers) as trials, Outside(recorder), recorder, Calls(recorder) as calls:
+    with trials, watch.reads, Outside(recorder), recorder, Calls(recorder, watch) as calls:
         result = function(*args, **named)
     try:
-        if recorder.obstacle:
-            raise Unrecordable(recorder.obstacle)
+        watch.finish()
+        if why := recorder.obstacle or watch.obstacle():
+            raise Unrecordable(why)
         if changed := held_before.difference():
             raise Unrecordable(f"{changed}: {_RETURN_IT}")
         is_bare = _asks_for_attributes(watch, inputs)
-        _require_known(watch, calls, facts)
-        _require_pure(watch, rates, calls)
-        for path, state in _random_of(watch).items():
-            if random_before.get(path) != state:
-                raise Unrecordable(f"it draws numbers from {path}: draw them with torch, or outside, and pass them")
+        _require_pure(watch, before.rates, calls)
+        if path := before.drawn():
+            raise Unrecordable(f"it draws numbers from {path}: draw them with torch, or outside, and pass them")
         counted = [place for place, each in enumerate(inputs) if changes_of(each) != versions[place]]
-        before = [Gradient(parameter, ref is not None, ref and ref()) for parameter, ref in held]
-        tape = _tape(recorder, watch, before, result, counted, *_numbers(recorder, trials))
+        tape = _tape(recorder, watch, before.gradients(), result, counted, *_numbers(recorder, trials))
         tape.arguments, tape.modes, tape.is_bare = arguments_of(function, args, named), modes(), is_bare
         return result, tape
     except Unrecordable as reason:
         return result, str(reason)
     except Exception as failure:
-        return result, _unseen(failure)
-
-
-def _unseen(failure: Exception) -> str:
-    """Of an object that does not like to be looked at. The call is, or was, made all the same."""
-    if is_of_memory(failure):
-        return TOO_LITTLE
-    return f"what it uses cannot be looked at ({type(failure).__name__}: {failure})"
-
-
-def _random_of(watch: Watch) -> dict[str, Any]:
-    """States of the generators that are not torch's."""
-    found: dict[str, Any] = {"Python's random": random.getstate()}
-    numpy = sys.modules.get("numpy")
-    if numpy is not None:
-        found["numpy.random"] = repr(numpy.random.get_state(legacy=False))
-    others = {path: each for each, path in watch.generators if not isinstance(each, torch.Generator)}
-    return {**found, **{path: _state_of(each) for path, each in others.items()}}
+        return result, unseen(failure)
 
 
 def _state_of(generator: Any) -> Any:
@@ -176,20 +193,6 @@ def _state_of(generator: Any) -> Any:
     return repr(getattr(generator, "bit_generator", generator).state)
 
 
-def _require_known(watch: Watch, calls: Calls, facts: Facts) -> None:
-    """All code that ran was looked at, and all objects that other code was given."""
-    unknown = [code for code in calls.codes if code not in watch.codes]
-    handed = [each for each in calls.handed.values() if not any(each is known for known in facts.handed)]
-    facts.codes.update(unknown)
-    facts.handed += handed
-    if unknown:
-        code = unknown[0]
-        place = f"{os.path.basename(code.co_filename)}:{code.co_firstlineno}"
-        raise Unrecordable(f"it runs {code.co_name} ({place}), to which none of its names leads")
-    if handed:
-        raise Unrecordable(f"it hands an object of class {type(handed[0]).__name__} to code of a package")
-
-
 def _asks_for_attributes(watch: Watch, inputs: list[Any]) -> bool:
     """Whether code may ask for attributes of arguments that are not there."""
     for name in (name for each in inputs for name in fields_of(each)):
@@ -199,9 +202,8 @@ def _asks_for_attributes(watch: Watch, inputs: list[Any]) -> bool:
 
 
 def _require_pure(watch: Watch, rates: list, calls: Calls) -> None:
-    changed = extension.module().first_change([binding[:4] for binding in watch.bindings])
-    if changed >= 0:
-        what, values = difference(watch.bindings[changed])
+    if (changed := watch.changed()) is not None:
+        what, values = difference(changed)
         text = f"it changes {what}{f' ({values})' if values else ''}"
         raise Unrecordable(f"{text}: what is no tensor must not change in a call")
     for source, value in rates:

@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from torch.utils.weak import WeakIdKeyDictionary
 
+from ..errors import is_of_memory
 from ..system import private_names, thread_recorder
 from .tape import ITEM, Operation, Slot, address_of, is_ordinary, is_tried, place_of_user, waits_for_ranks
 from .traced_numbers import EQUAL, LESS, LESS_EQUAL, Trace
@@ -37,6 +38,13 @@ ALONE = threading.RLock()
 """Held by the thread that records, checks or captures: generators and streams of captures are those of a process."""
 
 TOO_LITTLE = "there is too little memory to record and to check it"
+
+
+def unseen(failure: Exception) -> str:
+    """Of an object that does not like to be looked at. The call is, or was, made all the same."""
+    if is_of_memory(failure):
+        return TOO_LITTLE
+    return f"what it uses cannot be looked at ({type(failure).__name__}: {failure})"
 
 
 class Recorder(private_names.dispatch_mode() or object):  # type: ignore[misc]
@@ -69,8 +77,9 @@ class Recorder(private_names.dispatch_mode() or object):  # type: ignore[misc]
         """The optimizer that makes a step."""
         self.trace: Trace | None = None
         """What that computes in Python."""
-        self.counts = {id(each): (each, float(each)) for each in counts}
+        self.counts: dict[int, tuple[Any, float]] = {}
         """Tensors, by their identity, out of which a step may read a number, and what is in them before the call."""
+        self.note_counts(counts)
         self.reads: dict[int, int] = {}
         """Which of them was read into a slot."""
         self.values: list[Any] | None = [] if with_values else None
@@ -97,6 +106,11 @@ class Recorder(private_names.dispatch_mode() or object):  # type: ignore[misc]
     def __exit__(self, *failure: Any) -> Any:
         thread_recorder.end(self._told_before.pop())
         return super().__exit__(*failure)
+
+    def note_counts(self, counts: Iterable[Any]) -> None:
+        was_paused, self.is_paused = self.is_paused, True
+        self.counts.update({id(each): (each, float(each)) for each in counts})
+        self.is_paused = was_paused
 
     def keep(self, tensor: Any) -> None:
         self.kept.append(tensor)

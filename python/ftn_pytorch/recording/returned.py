@@ -12,8 +12,8 @@ from typing import Any
 
 import torch
 
+from ..values.held import fields_of, slots_of
 from ..values.kinds import base_of
-from ..values.walk import fields_of, slots_of
 
 PLAIN = (bool, int, float, complex, str, bytes, type(None))
 

@@ -115,6 +115,15 @@ def address_of(tensor: Any) -> int:
         return 0
 
 
+def parameters_of(value: Any) -> list[Any]:
+    """A tensor that is a leaf of autograd, or those of a network itself, or of an optimizer."""
+    if isinstance(value, torch.Tensor):
+        return [value] if value.requires_grad and value.is_leaf else []
+    if isinstance(value, torch.nn.Module):
+        return list(value.parameters(recurse=False))
+    return [p for group in value.param_groups for p in group["params"]]
+
+
 def is_move(operator: Any) -> bool:
     """True for a copy, which may be one from the host to a device."""
     return str(operator) in _MOVES
@@ -147,14 +156,14 @@ def is_tried() -> bool:
     frame = inspect.currentframe()
     while frame is not None and frame.f_code.co_filename != _RECORDING:
         is_own = user_objects.is_own_module(frame.f_globals.get("__name__", ""))
-        if is_own and any(begin <= frame.f_lasti < end for begin, end in _tried_in(frame.f_code)):
+        if is_own and any(begin <= frame.f_lasti < end for begin, end in tried_in(frame.f_code)):
             return True
         frame = frame.f_back
     return False
 
 
 @functools.lru_cache(maxsize=1000)
-def _tried_in(code: CodeType) -> list[tuple[int, int]]:
+def tried_in(code: CodeType) -> list[tuple[int, int]]:
     """Where a code object has handlers: those of ``except`` and ``finally``, not of ``with``."""
     found = dis.Bytecode(code)
     steps = list(found)

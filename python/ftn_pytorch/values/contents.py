@@ -19,8 +19,9 @@ from typing import Any, NamedTuple
 
 from ..system import private_names
 from . import is_number, loaded, user_objects
+from .held import CACHED, EMPTY, content, dict_of_class, fields_of, fields_of_modules, slots_of
 from .kinds import ATOMS, Kind, base_of, kind_of, of_module
-from .walk import CACHED, CLASS_ONLY, EMPTY, content, dict_of_class, fields_of, fields_of_modules, slots_of
+from .walk import CLASS_ONLY
 
 IN, DEFAULT = "in", "default of"
 """Of the fields of a function: variables of enclosing functions, and defaults, are pairs of one of these and a name."""

@@ -35,8 +35,9 @@ from .contents import (
     parts_in_c,
     shows_others,
 )
+from .held import EMPTY, content, fields_of
 from .kinds import ATOMS, Kind, is_of_kit, kind_of
-from .walk import EMPTY, WRAPPED, content, fields_of
+from .walk import WRAPPED
 
 CODE = (Kind.FUNCTION, Kind.CLASS, Kind.NAMESPACE, Kind.INSTALLED)
 _PLAIN_KEY = re.compile(r"[A-Za-z_][\w -]*")

@@ -97,7 +97,14 @@ _OF_PYTHON = (
     operator.methodcaller,
     type(NamedTuple("Pair", [("one", int)]).one),  # type: ignore[attr-defined]
 )
-_OF_COMPILERS = ("cython_function_or_method", "CFunctionType", "_FuncPtr", "CPUDispatcher", "instancemethod")
+_OF_COMPILERS = (
+    "cython_function_or_method",
+    "CFunctionType",
+    "_FuncPtr",
+    "CPUDispatcher",
+    "_ArrayFunctionDispatcher",
+    "instancemethod",
+)
 _PACKAGE = __name__.partition(".")[0] + "."
 _FIGURES = ("matplotlib", "tqdm")
 
@@ -193,7 +200,8 @@ def _of_python(kind: type) -> Kind | None:
         return Kind.GENERATOR
     harmless = of_module("logging", "Logger", "LoggerAdapter", "Handler") + of_module("_thread", "LockType", "RLock")
     harmless += of_module("threading", "Condition", "Semaphore", "Event")
-    if issubclass(kind, harmless) or kind.__module__.partition(".")[0] in _FIGURES:
+    is_figure = kind.__module__.partition(".")[0] in _FIGURES and not user_objects.is_own_module(kind.__module__)
+    if issubclass(kind, harmless) or is_figure:
         return Kind.HARMLESS
     return Kind.INSTALLED if kind.__module__.startswith(_PACKAGE) and not is_of_kit(kind) else None
 
@@ -222,6 +230,8 @@ class Qualities(NamedTuple):
     """No class of an installed package is among its bases."""
     kind: Kind
     """Of its objects, unless these are code."""
+    asks_itself: bool
+    """Its own code decides what is read of its objects (``__getattribute__``)."""
 
 
 _known: weakref.WeakKeyDictionary[type, Qualities] = weakref.WeakKeyDictionary()
@@ -245,4 +255,5 @@ def _qualities(kind: type) -> Qualities:
         user_objects.is_own_module(each.__module__) or each in _CONTAINER_KINDS or each.__name__ in plain
         for each in kind.__mro__
     )
-    return Qualities(base, is_own, _kind_of_class(kind, base))
+    asks_itself = any("__getattribute__" in vars(each) for each in kind.__mro__ if not user_objects.is_made_in_c(each))
+    return Qualities(base, is_own, _kind_of_class(kind, base), asks_itself)

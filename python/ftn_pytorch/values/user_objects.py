@@ -44,6 +44,14 @@ def is_own_module(name: str) -> bool:
 
 
 @functools.cache
+def is_of_package(name: str) -> bool:
+    """True for a module of a package that a user has installed, other than torch, NumPy and this one."""
+    origin = getattr(sys.modules.get(name), "__file__", None) or ""
+    is_known = name.partition(".")[0] in ("torch", "numpy", __name__.partition(".")[0])
+    return not is_known and bool({"site-packages", "dist-packages"} & set(origin.split(os.sep)))
+
+
+@functools.cache
 def _is_own_file(path: str) -> bool:
     real = os.path.realpath(path)
     # what lies elsewhere, by pip --target or a path file

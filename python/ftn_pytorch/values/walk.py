@@ -9,17 +9,17 @@ Nothing here calls code of the values that it looks at.
 from __future__ import annotations
 
 import functools
-import gc
 import os
 import sys
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from types import BuiltinMethodType, CellType, CodeType, FunctionType, MethodType, ModuleType
+from types import BuiltinMethodType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
-from . import loaded, user_objects
+from . import user_objects
 from .code_names import codes_in, globals_in, named_by, names_in
+from .held import CACHED, EMPTY, content, dict_of_class, fields_of, fields_of_modules, results_in, shown, slots_of
 from .kinds import Kind, base_of, is_of_kit, is_simple, kind_of, qualities
 
 __all__ = ["By", "Edge", "Kind", "Walk", "kind_of"]
@@ -30,19 +30,9 @@ CLASS_ONLY = frozenset(vars(type("", (), {}))) | frozenset(
     + ("__dataclass_fields__", "__dataclass_params__", "__abstractmethods__", "_abc_impl")
 )
 WRAPPED = ("fget", "fset", "fdel", "__func__", "func", "__wrapped__")
-# Code that mentions one of these looks at fields by other means than their names.
-_GENERIC = frozenset(
-    ("vars", "dir", "__dict__", "getattr", "getmembers", "asdict", "astuple", "fields", "replace", "copy", "deepcopy")
-    + ("dumps", "dump", "attrgetter", "__getattribute__", "__getstate__", "__reduce_ex__", "__slots__")
-)
-
-
-# of classes: what runs only where the code names the class
-_MAKERS = frozenset(
-    ("__new__", "__init__", "__post_init__", "__init_subclass__", "__set_name__", "__class_getitem__", "__prepare__")
-    + ("__repr__", "__str__", "__format__", "__del__")
-)
-CACHED = type(functools.lru_cache(lambda: None))
+# Who asks for one of these gets all fields.
+_WHOLE = frozenset(("__dict__", "__getstate__", "__reduce__", "__reduce_ex__", "__dir__"))
+_LARGE = 1000
 _TERMINAL = frozenset(("stdin", "stdout", "stderr"))
 
 
@@ -74,9 +64,8 @@ class Edge(NamedTuple):
 class Walk:
     """The edges from some roots on, breadth first. Each value is entered once; every edge is told.
 
-    ``is_narrow``: of an object of a user's own class only the fields are followed that code on the way mentions by
-    their names, of a class only such methods, of a module only such names. ``skipped``: paths that are not followed.
-    ``also_run``: code that is known to run, and ``handed``: identities of objects whose fields other code reads.
+    ``is_narrow``: fields of objects of a user's own classes, their methods and names of own modules are put aside,
+    until ``read`` or ``ran`` say that they matter, and the walk goes on. ``skipped``: paths that are not followed.
     ``enters`` tells whether a value is looked into. ``is_dotted``: paths are "nets.0" and not "nets[0]".
     """
 
@@ -85,8 +74,6 @@ class Walk:
         roots: Mapping[str, Any] | Iterable[tuple[str, Any]],
         is_narrow: bool = False,
         skipped: frozenset[str] = frozenset(),
-        also_run: frozenset[CodeType] = frozenset(),
-        handed: frozenset[int] = frozenset(),
         enters: Callable[[Any, Kind], bool] = lambda value, kind: True,
         is_dotted: bool = False,
     ) -> None:
@@ -98,20 +85,20 @@ class Walk:
         """Each value that was entered, with the path by which it was first reached."""
         self._is_narrow = is_narrow
         self._skipped = skipped
-        self._also_run = also_run
-        self._handed = handed
         self._enters = enters
         self._is_dotted = is_dotted
-        self._named: set[int] = set()
-        self._aside: dict[int, list[Edge]] = {}
+        self._aside: dict[int, dict[Any, Edge]] = {}
+        """By the identity of an object, a class or a module."""
+        self._methods: dict[CodeType, list[Edge]] = {}
         self._modules: dict[int, tuple[ModuleType, set[str]]] = {}
         self._todo: deque[tuple[Any, str]] = deque()
         pairs = roots.items() if isinstance(roots, Mapping) else roots
-        self._roots = [Edge(None, name, value, name, By.GLOBAL) for name, value in pairs]
+        self._released = [Edge(None, name, value, name, By.GLOBAL) for name, value in pairs]
 
     def __iter__(self) -> Iterator[Edge]:
-        yield from self._told(self._roots)
-        while True:
+        while self._released:
+            released, self._released = self._released, []
+            yield from self._told(released)
             while self._todo:
                 value, path = self._todo.popleft()
                 if id(value) not in self.entered:
@@ -119,19 +106,61 @@ class Walk:
                     self.entered[id(value)] = (value, path, kind)
                     if self._enters(value, kind):
                         yield from self._told(self._edges(value, path, kind))
-            mentioned = list(self._mentioned())
-            if not mentioned:
-                return
-            yield from self._told(mentioned)
+            self._released += self._mentioned()
+
+    def is_aside(self, value: Any) -> bool:
+        """Whether fields of a value are told only when they are read."""
+        return id(value) in self._aside
+
+    def read(self, value: Any, name: str) -> bool:
+        """An attribute was asked for; true if that is new."""
+        if (aside := self._aside.get(id(value))) is None:
+            return False  # it was made after the walk began
+        found = list(aside.values()) if name in _WHOLE else [aside[name]] if name in aside else []
+        for edge in found:
+            del aside[edge.key]
+        for each in type(value).__mro__:
+            if (method := self._aside.get(id(each), {}).pop(name, None)) is not None:
+                found.append(method)
+        self._released += found
+        return bool(found)
+
+    def ran(self, code: CodeType, space: dict[str, Any]) -> bool:
+        """Code was called that looks its names up in ``space``; false if nothing leads to it."""
+        if code in self.codes:
+            return True
+        found = self._methods.pop(code, [])
+        asked = space.get("__getattr__")
+        if not found and isinstance(asked, FunctionType) and asked.__code__ is code:
+            found = [Edge(space, "__getattr__", asked, "__getattr__", By.GLOBAL)]  # of a module, which C calls
+        self._released += found
+        return bool(found)
+
+    def ran_in_package(self, code: CodeType, space: dict[str, Any]) -> None:
+        """Code of an installed package was called: what it looks up there may change, other than code."""
+        if code in self.codes:
+            return
+        self.codes.add(code)
+        found = space.get(code.co_name)
+        if isinstance(found, FunctionType) and found.__code__ is code:
+            self._released.append(Edge(space, None, found, code.co_name, By.PART))
+        names = [name for name in globals_in(code) if name in space and _may_change(space[name])]
+        self._released += (_of_module(space, name) for name in names)
+
+    def looked_up(self, space: dict[str, Any], name: str) -> None:
+        """A global was asked for by its name."""
+        if name in space:
+            self._released.append(Edge(space, name, space[name], name, By.GLOBAL))
 
     def _told(self, edges: Iterable[Edge]) -> Iterator[Edge]:
         for edge in edges:
             if edge.path not in self._skipped:
-                if edge.by != By.PART and isinstance(edge.value, type):
-                    self._named.add(id(edge.value))
                 if not is_simple(edge.value):
                     self._todo.append((edge.value, edge.path))
                 yield edge
+
+    def _put_aside(self, value: Any, edges: Iterable[Edge]) -> None:
+        self._aside.setdefault(id(value), {}).update((edge.key, edge) for edge in edges)
 
     def _edges(self, value: Any, path: str, kind: Kind) -> Iterable[Edge]:
         if kind is Kind.FUNCTION:
@@ -139,7 +168,10 @@ class Walk:
         if kind is Kind.CLASS:
             return self._class(value, path)
         if kind is Kind.NAMESPACE:
-            self._modules[id(value)] = (value, set())
+            if self._is_narrow:
+                self._put_aside(value, (_of_module(fields_of(value), name) for name in list(fields_of(value))))
+            else:
+                self._modules[id(value)] = (value, set())
             return ()
         if kind is Kind.INSTALLED:
             return self._installed(value, path)
@@ -169,9 +201,9 @@ class Walk:
         name = value.__name__
         if own:
             self.codes.update(codes_in(value.__code__))
-            self.names.update(names_in(value.__code__))
+            self.names.update(names_in(value.__code__, texts=not self._is_narrow))
         for variable, cell in zip(value.__code__.co_freevars, value.__closure__ or ()):
-            if (held := content(cell)) is not EMPTY:
+            if (held := content(cell)) is not EMPTY or self._is_narrow:
                 yield Edge(cell, "cell_contents", held, variable, By.CELL)
         for number, default in enumerate(value.__defaults__ or ()):
             yield Edge(value, number, default, f"a default of {name}", By.DEFAULT)
@@ -213,6 +245,13 @@ class Walk:
             for edge in self._function(value, path):
                 if edge.by == By.FIELD or kind_of(edge.value) not in opaque:
                     yield edge
+        elif isinstance(value, type) and self._is_narrow and user_objects.is_of_package(value.__module__):
+            fields = dict_of_class(value)
+            for each in value.__bases__:
+                yield Edge(value, "__bases__", each, each.__name__, By.PART)
+            for name, each in list(fields.items()):
+                if name not in CLASS_ONLY and _may_change(each):
+                    yield Edge(fields, name, each, _joined(path, name), By.FIELD)
         elif isinstance(value, BuiltinMethodType) and not isinstance(value.__self__, (ModuleType, type, type(None))):
             yield Edge(value, "__self__", value.__self__, _joined(path, "__self__"), By.PART)
         if value is os.getenv:
@@ -225,19 +264,16 @@ class Walk:
         fields = dict_of_class(value)
         is_whole = not self._is_narrow or not qualities(value).is_all_own
         for name, each in list(fields.items()):
-            if name in CLASS_ONLY:
+            if name in CLASS_ONLY and not (self._is_narrow and name == "__annotations__"):
                 continue
             edge = Edge(fields, name, each, _joined(path, name), By.FIELD)
-            is_code = kind_of(each) is Kind.FUNCTION
-            is_implied = name.startswith("__") and name.endswith("__") and name not in _MAKERS
-            if is_whole or not is_code or is_implied or self._runs(each):
-                yield edge
+            codes = () if is_whole or kind_of(each) is not Kind.FUNCTION else _codes_of(each)
+            for code in codes:
+                self._methods.setdefault(code, []).append(edge)
+            if codes:
+                self._put_aside(value, [edge])
             else:
-                self._aside.setdefault(id(value), []).append(edge)
-
-    def _runs(self, value: Any) -> bool:
-        code = getattr(getattr(value, "__func__", value), "__code__", None)
-        return code in self._also_run
+                yield edge
 
     # ---- what holds values
 
@@ -270,12 +306,11 @@ class Walk:
         if base_of(kind) is not object:
             yield from self._contents(value, path)
         # Of own classes all code is known, and the kit tells what it does. Others may look at any field.
-        known = qualities(kind).is_all_own or is_of_kit(kind)
-        for edge in self._fields(value, path):
-            if self._is_narrow and known and id(value) not in self._handed:
-                self._aside.setdefault(id(value), []).append(edge)
-            else:
-                yield edge
+        can_look = "__getattribute__" not in self.names and not qualities(kind).asks_itself
+        if self._is_narrow and can_look and (qualities(kind).is_all_own or is_of_kit(kind)):
+            self._put_aside(value, self._fields(value, path))
+        else:
+            yield from self._fields(value, path)
 
     def _fields(self, value: Any, path: str) -> Iterator[Edge]:
         """Also those of tensors, of enumerations, of containers of own classes."""
@@ -312,84 +347,38 @@ class Walk:
             yield Edge(value.state, parameter, state, f"{path}.state[...]", By.ITEM)
 
     def _mentioned(self) -> Iterator[Edge]:
-        """What has been put aside and is mentioned after all; names of modules."""
-        is_generic = bool(_GENERIC & self.names)
-        for holder, edges in list(self._aside.items()):
-            is_open = is_generic or holder in self._handed
-            wanted = self.names | _MAKERS if holder in self._named else self.names
-            found = [edge for edge in edges if is_open or edge.key in wanted]
-            self._aside[holder] = [edge for edge in edges if not any(edge is each for each in found)]
-            yield from found
+        """Names of modules."""
         for module, told in self._modules.values():
             space = vars(module)
-            is_narrow = self._is_narrow or not _is_own(module)
-            wanted = self.names & space.keys() if is_narrow else set(space)
-            for name in sorted(wanted - told - _TERMINAL):
+            is_own = user_objects.is_own_module(module.__name__)
+            for name in sorted((set(space) if is_own else self.names & space.keys()) - told - _TERMINAL):
                 told.add(name)
                 # A package is known by its functions and classes; what it holds besides may change.
                 known = (Kind.INSTALLED, Kind.CONSTANT, Kind.FUNCTION)
-                if _is_own(module) or kind_of(space[name]) not in known or space[name] is os.getenv:
-                    yield Edge(space, name, space[name], f"{module.__name__}.{name}", By.GLOBAL)
+                is_given = self._is_narrow and user_objects.is_of_package(module.__name__) and _may_change(space[name])
+                if is_own or is_given or kind_of(space[name]) not in known or space[name] is os.getenv:
+                    yield _of_module(space, name)
 
 
-EMPTY = object()
+def _may_change(value: Any) -> bool:
+    """What a package holds beside code, as far as it can be watched."""
+    kind = kind_of(value)
+    is_large = kind is Kind.CONTAINER and len(value) > _LARGE
+    return kind not in (Kind.INSTALLED, Kind.FUNCTION, Kind.ARRAY, Kind.HARMLESS, Kind.UNKNOWN) and not is_large
 
 
-@functools.cache
-def fields_of_modules() -> frozenset[str]:
-    """Fields that every module of torch has, and that are looked at in another way or are none of the user's."""
-    return frozenset(vars(loaded("torch").nn.Module())) - {"training"}
+def _of_module(space: dict[str, Any], name: str) -> Edge:
+    return Edge(space, name, space[name], f"{space.get('__name__')}.{name}", By.GLOBAL)
 
 
-def content(cell: CellType) -> Any:
-    """What a variable of an enclosing function holds, EMPTY for nothing yet."""
-    try:
-        return cell.cell_contents
-    except ValueError:  # not assigned yet
-        return EMPTY
-
-
-def _is_own(module: ModuleType) -> bool:
-    return user_objects.is_own_module(module.__name__)
+def _codes_of(value: Any) -> list[CodeType]:
+    """What runs where a function of a class is called, or what is made of one; empty where that is not known."""
+    if isinstance(value, FunctionType):
+        return [value.__code__]
+    if type(value) not in (staticmethod, classmethod, property, functools.cached_property):
+        return []
+    return [code for name in WRAPPED for code in _codes_of(getattr(value, name, None))]
 
 
 def _joined(path: str, name: str) -> str:
     return f"{path}.{name}" if path else str(name)
-
-
-def shown(key: Any) -> str:
-    """A key as it is written, if that calls no code of a user."""
-    return repr(key) if type(key) in (str, int, float, bool, bytes, type(None)) else f"a {type(key).__name__}"
-
-
-def results_in(cached: Any) -> Iterator[Any]:
-    """What functools.lru_cache keeps. With a limit each result is in a link of a chain."""
-    for table in gc.get_referents(cached):
-        for each in list(table.values()) if type(table) is dict else ():
-            yield from gc.get_referents(each) if type(each).__name__ == "_lru_list_elem" else [each]
-
-
-def dict_of_class(kind: type) -> dict[str, Any]:
-    """The fields of a class. What ``vars`` shows of them is no dict, and stands for one."""
-    (fields,) = (each for each in gc.get_referents(vars(kind)) if type(each) is dict)
-    return fields
-
-
-def fields_of(value: Any) -> dict[str, Any]:
-    """The ``__dict__`` of a value itself, without running code of its class; an empty one if it has none."""
-    try:
-        fields = object.__getattribute__(value, "__dict__")
-    except AttributeError:
-        return {}
-    return fields if type(fields) is dict else {}
-
-
-def slots_of(value: Any) -> dict[str, Any]:
-    """The fields of a value that its classes declare in ``__slots__``, as far as they are set."""
-    found = {}
-    for name in user_objects.slots(type(value)):
-        try:
-            found[name] = object.__getattribute__(value, name)
-        except AttributeError:
-            continue
-    return found

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: MIT
+"""Reads of attributes in the call that is recorded: by Python and by C, by whatever name, also of what is not there."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+
+class Reads:
+    """While it is entered, ``seen`` is told each attribute that this thread asks objects and modules for, before it
+    gets it. ``look_at`` names them.
+
+    Their classes look on for that time. They stay the classes that they are, which code may ask for, other than those
+    of modules: these have one that cannot be changed.
+    """
+
+    def __init__(self, seen: Callable[[Any, str], None]) -> None:
+        self._seen = seen
+        self._waiting: list[Any] = []
+        self._classes: dict[type, None] = {}
+        self._modules: list[tuple[ModuleType, type]] = []
+        self._is_entered = False
+        self._thread = threading.get_ident()
+
+    def look_at(self, value: Any) -> None:
+        self._waiting.append(value)
+        if self._is_entered:
+            self._begin()
+
+    def __enter__(self) -> Reads:
+        self._is_entered = True
+        self._begin()
+        return self
+
+    def __exit__(self, *failure: Any) -> None:
+        self._is_entered = False
+        for kind in self._classes:
+            type.__delattr__(kind, "__getattribute__")
+        for module, kind in self._modules:
+            object.__setattr__(module, "__class__", kind)
+        # classes that were made here live on until garbage is collected
+        self._classes, self._modules, self._seen = {}, [], lambda value, name: None
+
+    def _begin(self) -> None:
+        while self._waiting:
+            value = self._waiting.pop()
+            kind = type(value)
+            if kind is ModuleType:
+                watched = type(kind.__name__, (kind,), {"__getattribute__": self._telling(kind)})
+                object.__setattr__(value, "__class__", watched)
+                self._modules.append((value, kind))
+            elif kind not in self._classes and "__getattribute__" not in vars(kind):
+                type.__setattr__(kind, "__getattribute__", self._telling(kind))
+                self._classes[kind] = None
+
+    def _telling(self, kind: type) -> Callable[[Any, str], Any]:
+        ask: Any = kind.__getattribute__
+
+        def __getattribute__(value: Any, name: str) -> Any:
+            if threading.get_ident() == self._thread:
+                self._seen(value, name)
+            return ask(value, name)
+
+        return __getattribute__

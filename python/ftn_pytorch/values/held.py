@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: MIT
+"""What objects, classes and cells hold, told without running code of theirs."""
+
+from __future__ import annotations
+
+import functools
+import gc
+from collections.abc import Iterator
+from types import CellType
+from typing import Any
+
+from . import loaded, user_objects
+
+CACHED = type(functools.lru_cache(lambda: None))
+EMPTY = object()
+
+
+@functools.cache
+def fields_of_modules() -> frozenset[str]:
+    """Fields that every module of torch has, and that are looked at in another way or are none of the user's."""
+    return frozenset(vars(loaded("torch").nn.Module())) - {"training"}
+
+
+def content(cell: CellType) -> Any:
+    """What a variable of an enclosing function holds, EMPTY for nothing yet."""
+    try:
+        return cell.cell_contents
+    except ValueError:  # not assigned yet
+        return EMPTY
+
+
+def shown(key: Any) -> str:
+    """A key as it is written, if that calls no code of a user."""
+    return repr(key) if type(key) in (str, int, float, bool, bytes, type(None)) else f"a {type(key).__name__}"
+
+
+def results_in(cached: Any) -> Iterator[Any]:
+    """What functools.lru_cache keeps. With a limit each result is in a link of a chain."""
+    for table in gc.get_referents(cached):
+        for each in list(table.values()) if type(table) is dict else ():
+            yield from gc.get_referents(each) if type(each).__name__ == "_lru_list_elem" else [each]
+
+
+def dict_of_class(kind: type) -> dict[str, Any]:
+    """The fields of a class. What ``vars`` shows of them is no dict, and stands for one."""
+    (fields,) = (each for each in gc.get_referents(vars(kind)) if type(each) is dict)
+    return fields
+
+
+def fields_of(value: Any) -> dict[str, Any]:
+    """The ``__dict__`` of a value itself, without running code of its class; an empty one if it has none."""
+    try:
+        fields = object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        return {}
+    return fields if type(fields) is dict else {}
+
+
+def slots_of(value: Any) -> dict[str, Any]:
+    """The fields of a value that its classes declare in ``__slots__``, as far as they are set."""
+    found = {}
+    for name in user_objects.slots(type(value)):
+        try:
+            found[name] = object.__getattribute__(value, name)
+        except AttributeError:
+            continue
+    return found
