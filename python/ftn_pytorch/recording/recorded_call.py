@@ -17,12 +17,13 @@ from ..errors import is_of_memory
 from ..system import private_names
 from ..values.optimizer_settings import sources_of
 from ..values.walk import fields_of
-from . import extension, optimizer_numbers
+from . import left_values, optimizer_numbers
 from .arguments import Given, Held, arguments_of, leaves, tensors_in
-from .bindings import ASKING, Binding, Facts, Watch, difference
+from .bindings import ASKING, Binding, Facts, Watch
+from .left_values import Place
 from .optimizer_numbers import Trials
 from .python_effects import Calls
-from .recorder import TOO_LITTLE, Recorder
+from .recorder import TOO_LITTLE, Recorder, Unrecordable
 from .returned import PLAIN, Item, mapped
 from .tape import (
     Operation,
@@ -40,10 +41,6 @@ from .traced_numbers import Branch, Number, formula_of
 
 _NEVER = sys.maxsize
 _RETURN_IT = "return what is to go there, and put it there outside, or write into the tensors that are there"
-
-
-class Unrecordable(Exception):
-    """The reason, a sentence without its end."""
 
 
 @dataclass
@@ -89,6 +86,10 @@ class Tape:
     """The bindings with their paths."""
     template: Any = None
     """The result, with an ``Item`` for each tensor."""
+    given: tuple[Place, ...] = ()
+    """What is there is given to a run behind its arguments."""
+    left: tuple[tuple[Place, Any], ...] = ()
+    """What a run puts there, as a template."""
     arguments: list[Given] = field(default_factory=list)
     modes: tuple = ()
     """Those of torch in which it was made."""
@@ -109,8 +110,11 @@ def record(
 ) -> tuple[Any, Tape | str]:
     """The result of a call, and its tape, or the reason that there is none. The call is made as it always is."""
     given = [leaf for leaf in leaves((args, named)) if not isinstance(leaf, (torch.Tensor, *PLAIN))]
+    places = tuple(facts.places)
+    with_places = left_values.given(args, places)
     try:
         watch = Watch(function, (*others, *given), facts, ignored)
+        left_values.release(watch, places)
         obstacle = watch.obstacle()
         random_before = _random_of(watch)
     except Exception as failure:
@@ -120,7 +124,7 @@ def record(
     # who holds a gradient that the call takes away needs memory for one more
     held = [(each, None if each.grad is None else TensorWeakRef(each.grad)) for each in watch.parameters()]
     rates = [(source, source.value()) for optimizer in watch.optimizers for source in sources_of(optimizer)]
-    inputs = tensors_in(args, named)
+    inputs = tensors_in(with_places, named)
     held_before = Held(function, args, named)
     versions = [changes_of(each) for each in inputs]
     counts = [each for optimizer in watch.optimizers for each in optimizer_numbers.counts_of(optimizer)]
@@ -135,13 +139,15 @@ def record(
         is_bare = _asks_for_attributes(watch, inputs)
         _require_known(watch, calls, facts)
         _require_pure(watch, rates, calls)
+        left = left_values.found(watch, places, facts)
         for path, state in _random_of(watch).items():
             if random_before.get(path) != state:
                 raise Unrecordable(f"it draws numbers from {path}: draw them with torch, or outside, and pass them")
         counted = [place for place, each in enumerate(inputs) if changes_of(each) != versions[place]]
         before = [Gradient(parameter, ref is not None, ref and ref()) for parameter, ref in held]
-        tape = _tape(recorder, watch, before, result, counted, *_numbers(recorder, trials))
+        tape = _tape(recorder, watch, before, (result, left), counted, *_numbers(recorder, trials))
         tape.arguments, tape.modes, tape.is_bare = arguments_of(function, args, named), modes(), is_bare
+        tape.given = places
         return result, tape
     except Unrecordable as reason:
         return result, str(reason)
@@ -199,11 +205,6 @@ def _asks_for_attributes(watch: Watch, inputs: list[Any]) -> bool:
 
 
 def _require_pure(watch: Watch, rates: list, calls: Calls) -> None:
-    changed = extension.module().first_change([binding[:4] for binding in watch.bindings])
-    if changed >= 0:
-        what, values = difference(watch.bindings[changed])
-        text = f"it changes {what}{f' ({values})' if values else ''}"
-        raise Unrecordable(f"{text}: what is no tensor must not change in a call")
     for source, value in rates:
         if source.value() != value:
             raise Unrecordable(f"it changes {source.key!r} of an optimizer: let the scheduler step outside of it")
@@ -253,7 +254,7 @@ def _tape(
                 raise Unrecordable("it sets a gradient that no operation has computed")
             after.append((parameter, made, recorder.cleared.get(id(parameter), _NEVER)))
     results: dict[int, int] = {}
-    template = _template(result, recorder, results)
+    template, left = _template(result, recorder, results)
     needed = {*results.values(), *(slot for _, slot, _ in after)}
     steps = without_unused(_with_constants(recorder, needed), needed)
     steps = in_place(steps, {*needed, *recorder.inputs})
@@ -307,6 +308,7 @@ def _tape(
         generators=recorder.generators,
         watched=watch.bindings,
         template=template,
+        left=tuple(left),
     )
 
 
@@ -341,7 +343,7 @@ def _template(value: Any, recorder: Recorder, results: dict[int, int]) -> Any:
             raise Unrecordable(f"it returns a tensor with attributes of its own ({', '.join(fields_of(value))})")
         results.setdefault(id(value), slot)
         return Item(list(results).index(id(value)))
-    if isinstance(value, (*PLAIN, Item)):
+    if isinstance(value, (*PLAIN, Item, Place)):
         return value
     found = mapped(lambda each: _template(each, recorder, results), value)
     if found is None:

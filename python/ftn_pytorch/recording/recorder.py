@@ -39,6 +39,10 @@ ALONE = threading.RLock()
 TOO_LITTLE = "there is too little memory to record and to check it"
 
 
+class Unrecordable(Exception):
+    """The reason, a sentence without its end."""
+
+
 class Recorder(private_names.dispatch_mode() or object):  # type: ignore[misc]
     """While it is entered, the calls of this thread are noted.
 
