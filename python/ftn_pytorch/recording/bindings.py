@@ -84,7 +84,7 @@ class Watch:
         self.tensors: list[Any] = []
         self.reads = Reads(self._read)
         self._met = met
-        self._whole: list[Binding] = []
+        self.whole: list[Binding] = []
         """All fields of what only some are read of: none of them may change."""
         self._attributes: list[Binding] = []
         """Of tensors: those that are not there cannot be read, only asked for."""
@@ -157,7 +157,7 @@ class Watch:
                     f"{path} is a weak reference to what a recording would keep alive: use the object by a name"
                 )
         asks = self.names & ASKING or any(map(tried_in, self._walk.codes))
-        (self.bindings if asks else self._whole).extend(self._attributes)
+        (self.bindings if asks else self.whole).extend(self._attributes)
         for holder, path, keys, pairs in self._followed.values():
             self._bind_items(holder, path, keys, pairs)
         if self.names & _SETTINGS:
@@ -169,11 +169,12 @@ class Watch:
             for hooks in private_names.hooks_of_all("optimizers"):
                 self._bind_items(hooks, "hooks of all optimizers")
 
-    def changed(self) -> Binding | None:
+    def changed(self) -> list[Binding]:
         """What is not as it was found."""
-        all_of_them = [*self._whole, *self.bindings]
-        index = extension.module().first_change([binding[:4] for binding in all_of_them])
-        return all_of_them[index] if index >= 0 else None
+        first_change = extension.module().first_change
+        if first_change([each[:4] for each in (*self.whole, *self.bindings)]) < 0:
+            return []
+        return [each for each in (*self.whole, *self.bindings) if first_change([each[:4]]) >= 0]
 
     def obstacle(self) -> str:
         """What cannot be watched, or runs code when a module is called or a gradient is there; or empty."""
@@ -269,7 +270,7 @@ class Watch:
         if self._walk.is_aside(value) and not isinstance(value, type):
             fields = fields_of(value)
             prefix = fields.get("__name__") if kind is Kind.NAMESPACE else path
-            self._whole.append(_all_of(fields, f"{prefix}."))
+            self.whole.append(_all_of(fields, f"{prefix}."))
 
     def _unknown(self, value: Any, path: str) -> None:
         kind = type(value)
@@ -303,7 +304,7 @@ class Watch:
         there = slots_of(value)
         for name in user_objects.slots(type(value)):
             each = Binding(SLOT, value, name, there.get(name, ANYTHING), f"{path}.{name}")
-            (self._whole if name in there else self.bindings).append(each)
+            (self.whole if name in there else self.bindings).append(each)
         if base_of(type(value)) is not object:
             self._container(value, path)
 

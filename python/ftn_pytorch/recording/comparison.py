@@ -14,6 +14,7 @@ from ..errors import is_of_memory
 from ..system import private_names
 from ..system.tensor_bytes import bytes_of
 from .arguments import tensors_in
+from .left_values import given
 from .recorded_call import Tape
 from .recorder import TOO_LITTLE, Recorder
 from .returned import filled, parts
@@ -38,6 +39,7 @@ class State:
         self.tensors = [tensor for (tensor,) in tape.written] + [inputs[place] for place in tape.written_inputs]
         self.copies = [tensor.detach().clone() for tensor in self.tensors]
         self.gradients = [(parameter, parameter.grad) for parameter, _, _ in tape.gradients_after]
+        self.places = [(place, place.get()) for place, _ in tape.left]
         self.generators = list(tape.generators)
         if any(step.is_random for step in tape.steps):
             self.generators.append(torch.default_generator)
@@ -53,6 +55,9 @@ class State:
                 tensor.data.copy_(copy)
         for parameter, gradient in self.gradients:
             parameter.grad = gradient
+        for place, value in self.places:
+            if place.get() is not value:
+                place.put(value)
         # setting a generator resets what cuDNN has drawn from it for its dropout
         for generator, state in zip(self.generators, self.random):
             if not torch.equal(generator.get_state(), state):
@@ -92,7 +97,6 @@ class Call:
 
     def __init__(self, function: Callable, args: tuple, named: dict[str, Any]) -> None:
         self._function, self._args, self._named = function, args, named
-        self._inputs = tensors_in(args, named)
 
     def both_ways(
         self, replay: Any, tape: Tape, tolerance: float, looks: Callable[[list[Operation]], None] | None = None
@@ -105,13 +109,15 @@ class Call:
         torch may compute otherwise then: the fast path of transformers, singular values, gradients of ``max``.
         """
         try:
-            before = State(tape, self._inputs)
-            around = Surroundings(tape, self._inputs)
+            args = given(self._args, tape.given)
+            inputs = tensors_in(args, self._named)
+            before = State(tape, inputs)
+            around = Surroundings(tape, inputs)
         except Exception as failure:
             return NotImplemented, _told(failure)
         # A function that gives other numbers may count or draw them in Python, so there is one call of it, not a second
         # one that looks for the reason.
-        recorder = None if looks is None else Recorder(self._inputs, tape.counts, with_values=True)
+        recorder = None if looks is None else Recorder(inputs, tape.counts, with_values=True)
         try:
             with contextlib.nullcontext() if recorder is None else _watched_by(recorder):
                 result = self._function(*self._args, **self._named)
@@ -123,55 +129,58 @@ class Call:
         if recorder is not None and recorder.obstacle:
             return result, recorder.obstacle
         try:
-            after = State(tape, self._inputs)
+            after = State(tape, inputs)
         except Exception as failure:
             return result, _told(failure)
         before.restore()
         try:
             if looks is not None and recorder is not None:
                 looks(recorder.operations)
-            found = replay.run(self._args, self._named)
+            found = replay.run(args, self._named)
             if found is NotImplemented:
                 return result, "an operation fails in the recording" if replay.why()[0] == "failure" else None
-            found = filled(tape.template, found)
+            found = filled((tape.template, [value for _, value in tape.left]), found)
             if around.have_changed() or not after.has_drawn_the_same():
                 return result, OTHERS
-            difference = self._difference(after, result, found, tolerance)
+            difference = _difference(after, result, found, tolerance)
             if difference and recorder is not None:
                 before.restore()
-                difference = f"{self._first_difference(tape, recorder, tolerance)}{difference}"
+                difference = f"{_first_difference(tape, inputs, recorder, tolerance)}{difference}"
         except Exception as failure:
             return result, _told(failure)
         finally:
             after.restore()
         return result, difference
 
-    def _difference(self, after: State, result: Any, found: Any, tolerance: float) -> str:
-        both = itertools.zip_longest(parts(result), parts(found), fillvalue="nothing")
-        pairs = [("a result", *pair) for pair in both]
-        for name, value, again in (*pairs, *after.numbers()):
-            if not is_same(value, again, tolerance):
-                return f"{name} is {_shown(value)}, and {_shown(again)} from the recording{_apart(value, again)}"
-        return ""
 
-    def _first_difference(self, tape: Tape, recorder: Recorder, tolerance: float) -> str:
-        """ "mse_loss (model.py:7) gives ...; ": the first operation that is another one, or gives something else."""
-        real = list(zip(recorder.operations, recorder.values or []))
-        for step, outcome, again in steps_again(tape, self._inputs):
-            # what nobody needs was left out of the recording
-            operation, values = real[step.number] if step.number < len(real) else (step, None)
-            if values is None or operation.name != step.name:
-                return f"{step.name} ({step.place}) is no longer called; "
-            for value, other in zip(values, outcome):
-                if not is_same(value, other, tolerance):
-                    if not all(is_same(one, two, 0) for _ in range(_TRIES) for one, two in zip(outcome, again())):
-                        return (
-                            f"{step.name} ({step.place}) gives other numbers each time that it is given the same, as "
-                            "what adds up in no fixed order does: allow for that with recorded(tolerance=...); "
-                        )
-                    shown = f"{_shown(value)}, and {_shown(other)} from the recording{_apart(value, other)}"
-                    return f"{step.name} ({step.place}) gives {shown}; "
-        return ""
+def _difference(after: State, result: Any, found: Any, tolerance: float) -> str:
+    left = [value for _, value in after.places]
+    both = itertools.zip_longest(parts((result, left)), parts(found), fillvalue="nothing")
+    pairs = [("a result", *pair) for pair in both]
+    for name, value, again in (*pairs, *after.numbers()):
+        if not is_same(value, again, tolerance):
+            return f"{name} is {_shown(value)}, and {_shown(again)} from the recording{_apart(value, again)}"
+    return ""
+
+
+def _first_difference(tape: Tape, inputs: list[Any], recorder: Recorder, tolerance: float) -> str:
+    """ "mse_loss (model.py:7) gives ...; ": the first operation that is another one, or gives something else."""
+    real = list(zip(recorder.operations, recorder.values or []))
+    for step, outcome, again in steps_again(tape, inputs):
+        # what nobody needs was left out of the recording
+        operation, values = real[step.number] if step.number < len(real) else (step, None)
+        if values is None or operation.name != step.name:
+            return f"{step.name} ({step.place}) is no longer called; "
+        for value, other in zip(values, outcome):
+            if not is_same(value, other, tolerance):
+                if not all(is_same(one, two, 0) for _ in range(_TRIES) for one, two in zip(outcome, again())):
+                    return (
+                        f"{step.name} ({step.place}) gives other numbers each time that it is given the same, as "
+                        "what adds up in no fixed order does: allow for that with recorded(tolerance=...); "
+                    )
+                shown = f"{_shown(value)}, and {_shown(other)} from the recording{_apart(value, other)}"
+                return f"{step.name} ({step.place}) gives {shown}; "
+    return ""
 
 
 @contextlib.contextmanager

@@ -17,9 +17,10 @@ from ..values import user_objects
 from . import collectives, comparison, cuda_graphs, extension, late_checks
 from .arguments import leaves, tensors_in
 from .changes import difference
+from .left_values import Place, filler, given
 from .recorded_call import Tape, record
 from .recorder import ALONE
-from .returned import filler, mapped, parts
+from .returned import mapped, parts
 from .tape import is_ordinary, modes
 
 _WARM_UP = 2
@@ -88,6 +89,8 @@ class _Variant:
     attempts: int = 0
     tape: Tape | None = None
     replay: Any = None
+    places: tuple[Place, ...] = ()
+    """Those of the tape, whose values stand behind the arguments."""
     compared: collectives.Compared | None = None
     """What is compared in place of a recording that asks other ranks, and ``trial`` runs it."""
     trial: Any = None
@@ -121,6 +124,8 @@ class RecordedFunction:
         self._checks = checks
         self._tolerance = tolerance
         self._ignored = ignored
+        self._places: list[Place] = []
+        """Where calls leave tensors."""
         self._variants: dict[Any, list[_Variant]] = {}
         self._ready: tuple[_Variant, ...] = ()
         self._lost = 0
@@ -147,7 +152,7 @@ class RecordedFunction:
         if thread_recorder.is_aside() or private_names.is_forward_differentiated():
             return self._function(*args, **named)
         for variant in self._ready:
-            found = variant.replay.run(args, named)
+            found = variant.replay.run(given(args, variant.places) if variant.places else args, named)
             if found is not NotImplemented:
                 return variant.fill(found)
         if _is_followed(args, named):
@@ -171,7 +176,7 @@ class RecordedFunction:
         if extension.obstacle():
             self._give_up(extension.obstacle())
             return NotImplemented
-        variant = self._chosen(_key(args, named))
+        variant = self._chosen(_key(given(args, self._places), named))
         if variant is None or self.obstacle:
             return NotImplemented
         if variant.pause > 0:
@@ -252,7 +257,8 @@ class RecordedFunction:
 
     def _record(self, variant: _Variant, args: tuple, named: dict[str, Any]) -> Any:
         start = time.perf_counter()
-        result, tape = record(self._function, args, named, self._others, self._ignored)
+        with_places = given(args, self._places)
+        result, tape = record(self._function, args, named, self._others, self._ignored, self._places)
         if isinstance(tape, str):
             variant.attempts += 1
             # what is made in first calls has another chance
@@ -263,20 +269,21 @@ class RecordedFunction:
         try:
             if self._checks and collectives.asks_ranks(tape):
                 compared = collectives.Compared(tape)
-                trial = extension.module().Replay(args, named, compared.tape)
-            replay = extension.module().Replay(args, named, tape)
+                trial = extension.module().Replay(with_places, named, compared.tape)
+            replay = extension.module().Replay(with_places, named, tape)
         except (LookupError, RuntimeError, TypeError, ValueError) as failure:
             self._give_up(f"an operation cannot be called from C++: {str(failure).partition(chr(10))[0]}")
             return without_graph(result)
         variant.replay, variant.tape, variant.checks = replay, tape, self._checks
         variant.compared, variant.trial = compared, trial
-        inputs = tensors_in(args, named)
+        variant.places = tape.given
+        inputs = tensors_in(with_places, named)
         if (device := cuda_graphs.device_of(tape, inputs)) is not None:
             if why := cuda_graphs.obstacle(tape, inputs, device):
                 log.info(f"{self.name}: no CUDA graph, because {why}")
             else:
                 variant.replay = cuda_graphs.GraphReplay(replay, tape, self.name, device, trial)
-        variant.fill = filler(tape.template)
+        variant.fill = filler(tape.template, tape.left)
         self.operations = len(tape.operations)
         took = time.perf_counter() - start
         log.info(f"{self.name}: recorded in {took:.2f} s, {self.operations} operations")

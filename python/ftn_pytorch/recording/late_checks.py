@@ -43,7 +43,7 @@ class LateChecks:
         if sum(tensor.nbytes for (tensor,) in tape.memory) > _MOST_BYTES:
             self._every = 0
         self._took = float("inf")
-        self._writes = bool(tape.written or tape.written_inputs or tape.gradients_after)
+        self._writes = bool(tape.written or tape.written_inputs or tape.gradients_after or tape.left)
         self._wait_until(min(_FIRST, self._every))
 
     def begin(self) -> bool:

@@ -55,6 +55,11 @@ def portable(tape: Tape, kept: Kept) -> Plain:
     """The recording of one call. Its tensors are those of the tape. Unsavable says what no file can hold."""
     if tape.generators:
         raise Unsavable("it draws numbers from a generator of its own; only those of torch itself go on in a file")
+    for place, _ in tape.left:
+        raise Unsavable(
+            f"it puts another value into {place.path} in each call: write into a tensor that stays (copy_), and set "
+            "modes outside"
+        )
     before = _before(tape, kept)
     operations = [_operation(*pair) for pair in zip(tape.steps, tape.operations)]
     for (tensor,) in tape.written:

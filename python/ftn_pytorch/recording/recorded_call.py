@@ -15,13 +15,13 @@ from torch.utils.weak import TensorWeakRef
 from ..system import private_names
 from ..values.held import fields_of
 from ..values.optimizer_settings import sources_of
-from . import optimizer_numbers
+from . import left_values, optimizer_numbers
 from .arguments import Given, Held, arguments_of, leaves, tensors_in
 from .bindings import ASKING, Binding, Watch
-from .changes import difference
+from .left_values import Place
 from .optimizer_numbers import Trials
 from .python_effects import Calls
-from .recorder import Recorder, unseen
+from .recorder import Recorder, Unrecordable, unseen
 from .returned import PLAIN, Item, mapped
 from .tape import (
     Operation,
@@ -40,10 +40,6 @@ from .traced_numbers import Branch, Number, formula_of
 
 _NEVER = sys.maxsize
 _RETURN_IT = "return what is to go there, and put it there outside, or write into the tensors that are there"
-
-
-class Unrecordable(Exception):
-    """The reason, a sentence without its end."""
 
 
 @dataclass
@@ -89,6 +85,10 @@ class Tape:
     """The bindings with their paths."""
     template: Any = None
     """The result, with an ``Item`` for each tensor."""
+    given: tuple[Place, ...] = ()
+    """What is there is given to a run behind its arguments."""
+    left: tuple[tuple[Place, Any], ...] = ()
+    """What a run puts there, as a template."""
     arguments: list[Given] = field(default_factory=list)
     modes: tuple = ()
     """Those of torch in which it was made."""
@@ -144,11 +144,20 @@ class _Before:
 
 
 def record(
-    function: Callable, args: tuple, named: dict[str, Any], others: tuple, ignored: frozenset[str]
+    function: Callable,
+    args: tuple,
+    named: dict[str, Any],
+    others: tuple,
+    ignored: frozenset[str],
+    places: list[Place],
 ) -> tuple[Any, Tape | str]:
-    """The result of a call, and its tape, or the reason that there is none. The call is made as it always is."""
+    """The result of a call, and its tape, or the reason that there is none. The call is made as it always is.
+
+    places: where calls leave tensors, as far as attempts have shown. What is found anew is put into it.
+    """
     given = [leaf for leaf in leaves((args, named)) if not isinstance(leaf, (torch.Tensor, *PLAIN))]
-    inputs = tensors_in(args, named)
+    with_places = left_values.given(args, places)
+    inputs = tensors_in(with_places, named)
     try:
         recorder = Recorder(inputs)
         trials = Trials(recorder)
@@ -170,12 +179,14 @@ def record(
         if changed := held_before.difference():
             raise Unrecordable(f"{changed}: {_RETURN_IT}")
         is_bare = _asks_for_attributes(watch, inputs)
+        left = left_values.found(watch, places, with_places[len(args) :])
         _require_pure(watch, before.rates, calls)
         if path := before.drawn():
             raise Unrecordable(f"it draws numbers from {path}: draw them with torch, or outside, and pass them")
         counted = [place for place, each in enumerate(inputs) if changes_of(each) != versions[place]]
-        tape = _tape(recorder, watch, before.gradients(), result, counted, *_numbers(recorder, trials))
+        tape = _tape(recorder, watch, before.gradients(), (result, left), counted, *_numbers(recorder, trials))
         tape.arguments, tape.modes, tape.is_bare = arguments_of(function, args, named), modes(), is_bare
+        tape.given = tuple(places)
         return result, tape
     except Unrecordable as reason:
         return result, str(reason)
@@ -202,10 +213,6 @@ def _asks_for_attributes(watch: Watch, inputs: list[Any]) -> bool:
 
 
 def _require_pure(watch: Watch, rates: list, calls: Calls) -> None:
-    if (changed := watch.changed()) is not None:
-        what, values = difference(changed)
-        text = f"it changes {what}{f' ({values})' if values else ''}"
-        raise Unrecordable(f"{text}: what is no tensor must not change in a call")
     for source, value in rates:
         if source.value() != value:
             raise Unrecordable(f"it changes {source.key!r} of an optimizer: let the scheduler step outside of it")
@@ -255,7 +262,7 @@ def _tape(
                 raise Unrecordable("it sets a gradient that no operation has computed")
             after.append((parameter, made, recorder.cleared.get(id(parameter), _NEVER)))
     results: dict[int, int] = {}
-    template = _template(result, recorder, results)
+    template, left = _template(result, recorder, results)
     needed = {*results.values(), *(slot for _, slot, _ in after)}
     steps = without_unused(_with_constants(recorder, needed), needed)
     steps = in_place(steps, {*needed, *recorder.inputs})
@@ -309,6 +316,7 @@ def _tape(
         generators=recorder.generators,
         watched=watch.bindings,
         template=template,
+        left=tuple(left),
     )
 
 
@@ -343,7 +351,7 @@ def _template(value: Any, recorder: Recorder, results: dict[int, int]) -> Any:
             raise Unrecordable(f"it returns a tensor with attributes of its own ({', '.join(fields_of(value))})")
         results.setdefault(id(value), slot)
         return Item(list(results).index(id(value)))
-    if isinstance(value, (*PLAIN, Item)):
+    if isinstance(value, (*PLAIN, Item, Place)):
         return value
     found = mapped(lambda each: _template(each, recorder, results), value)
     if found is None:

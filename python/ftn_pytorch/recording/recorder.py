@@ -40,6 +40,10 @@ ALONE = threading.RLock()
 TOO_LITTLE = "there is too little memory to record and to check it"
 
 
+class Unrecordable(Exception):
+    """The reason, a sentence without its end."""
+
+
 def unseen(failure: Exception) -> str:
     """Of an object that does not like to be looked at. The call is, or was, made all the same."""
     if is_of_memory(failure):

@@ -20,7 +20,14 @@ _READS = (torch.Tensor.tolist, torch.Tensor.numpy, torch.Tensor.__array__, torch
 _ASKED = frozenset(("storage_offset", "data_ptr", "untyped_storage", "storage", ".grad", "._base"))
 """What an argument may be asked for beside shape, strides, type and numbers: methods and attributes."""
 _SET_GRADIENT = torch.Tensor.grad.__set__  # type: ignore[union-attr]
-_MAKES = (torch.tensor, torch.as_tensor, torch.asarray, torch.Tensor.new_tensor)
+_MAKES = {
+    torch.tensor: 0,
+    torch.as_tensor: 0,
+    torch.asarray: 0,
+    torch.Tensor.new_tensor: 1,
+    torch.Tensor.__setitem__: 2,
+}
+"""What makes tensors of numbers of Python, and the first argument that may be such."""
 
 
 class Outside(TorchFunctionMode):
@@ -65,8 +72,7 @@ class Outside(TorchFunctionMode):
             return function(*args, **kwargs)
         before = set(self._recorder.outside)
         made = function(*args, **kwargs)
-        data = args[1:] if function is torch.Tensor.new_tensor else args
-        if all(_is_plain(each) for each in (*data, *kwargs.values())):
+        if all(_is_plain(each) for each in (*args[_MAKES[function] :], *kwargs.values())):
             # The numbers are constants, or belong to what is watched.
             for slot in self._recorder.outside.keys() - before:
                 self._recorder.note_constant(slot)
