@@ -18,12 +18,12 @@ from typing import Any
 import torch
 
 from ftn_pytorch import save_recording
-from ftn_pytorch.checkpoint import recordings
 from ftn_pytorch.checkpoint.script import ScriptCheckpoint
 from ftn_pytorch.errors import FtnPytorchError
-from ftn_pytorch.recording import distinct, function
+from ftn_pytorch.recording import function
 from ftn_pytorch.recording.arguments import leaves
 from ftn_pytorch.recording.recorder import ALONE
+from ftn_pytorch.saved import distinct, writing
 from ftn_pytorch.values import graph, optimizer_settings
 from ftn_pytorch.values.results import parts_of
 
@@ -208,7 +208,7 @@ class State:
     def __init__(self, names: dict[str, Any]) -> None:
         self.checkpoint = ScriptCheckpoint("the script", {})
         self.checkpoint.use(names, graph.known(names))
-        encoder, _, arrays = recordings.live(self.checkpoint, "nowhere")
+        encoder, _, arrays = writing.live(self.checkpoint, "nowhere")
         self.arrays = {name: each.detach().clone() for name, each in arrays.items() if isinstance(each, torch.Tensor)}
         found = optimizer_settings.names_of(encoder.optimizers())
         self.numbers = {name: source.value() for name, source in found.items()}

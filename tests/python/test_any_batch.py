@@ -9,7 +9,7 @@ from ftn_pytorch.opening import open_runner
 
 torch = pytest.importorskip("torch")
 
-from ftn_pytorch.recording import any_batch  # noqa: E402
+from ftn_pytorch.saved import any_batch  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("extension")
 

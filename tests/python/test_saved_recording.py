@@ -10,6 +10,7 @@ from ftn_pytorch import load_recording
 from ftn_pytorch.checkpoint import file as checkpoint_file
 from ftn_pytorch.errors import FtnPytorchError
 from ftn_pytorch.opening import open_runner
+from ftn_pytorch.recording import extension
 
 torch = pytest.importorskip("torch")
 
@@ -39,6 +40,15 @@ def ftn_pytorch_train(x, target):
         torch._foreach_lerp_(averaged, list(net.parameters()), 0.1)
     return False, loss
 """
+
+
+def altered(path, change):
+    """The file with another description of its recordings."""
+    content = torch.load(path, weights_only=True)
+    change(content["recording"])
+    about, other = checkpoint_file.description(path), f"{path}.altered"
+    checkpoint_file.write(other, about, lambda stream: torch.save(content, stream), checkpoint_file.RECORDING)
+    return other
 
 
 def samples(count):
@@ -139,9 +149,9 @@ def test_numbers_of_optimizers_are_those_of_a_scheduler(recorded, tmp_path, file
         (lambda m: m.train(torch.zeros(8, 4), torch.zeros(8, 2).double()), "DTYPE", "float64"),
         (lambda m: m.forward(torch.zeros(8, 4), y=1), "SIGNATURE", "its recordings take"),
         (lambda m: m.call("nothing"), "HOOK", "has no function nothing; it has ftn_pytorch_"),
-        (lambda m: m.get_number("rate"), "ARGUMENT", "there is no 'rate'; there are optimizer.0.lr"),
-        (lambda m: m.get_number("betas"), "ARGUMENT", "there is no 'betas'"),
-        (lambda m: m.set_number("lr", 0.0), "ARGUMENT", "optimizer.0.lr .* cannot become 0.0"),
+        (lambda m: m.get_number("rate"), "ARGUMENT", 'there is no "rate"; there are optimizer.0.lr'),
+        (lambda m: m.get_number("betas"), "ARGUMENT", 'there is no "betas"'),
+        (lambda m: m.set_number("lr", 0.0), "ARGUMENT", "optimizer.0.lr .* cannot become 0:"),
         (lambda m: m.set_number("lr", float("nan")), "ARGUMENT", "cannot become nan"),
         (lambda m: m.restore("nowhere"), "NO_CHECKPOINT", "does not exist"),
     ],
@@ -158,7 +168,7 @@ def test_a_checkpoint_of_another_network_is_refused_and_changes_nothing(recorded
     saved = load_recording(file)
     before = {name: each.clone() for name, each in saved.arrays.items()}
     with pytest.raises(
-        FtnPytorchError, match=r"net/0.weight is float32 \(12, 4\) in the file and float32 \(16, 4\) here"
+        FtnPytorchError, match=r"averaged/0 is float32 \(12, 4\) in the file and float32 \(16, 4\) here"
     ):
         saved.restore(str(tmp_path / "other"))
     assert all(torch.equal(each, saved.arrays[name]) for name, each in before.items())
@@ -169,20 +179,21 @@ def test_other_files_are_refused(tmp_path, recorded, file):
     runner.checkpoint(str(tmp_path / "run"), 3, 1)
     with pytest.raises(FtnPytorchError, match="is a checkpoint, which holds no functions"):
         load_recording(str(tmp_path / "run" / "checkpoint-000000000001.ckpt"))
-    content = torch.load(file, weights_only=True)
-    step = content["recording"]["functions"]["ftn_pytorch_train"][0]
-    first = step["operations"][0]
+    first = torch.load(file, weights_only=True)["recording"]["functions"]["ftn_pytorch_train"][0]["operations"][0]
     for change, text in [
         (("aten::from_file", *first[1:]), "which a saved recording may not call"),
         (("ftn_pytorch::exchange_rows", *first[1:]), "which a saved recording may not call"),
         (("mkldnn::_linear", *first[1:]), "which a saved recording may not call"),
         (("aten::nothing", *first[1:]), "which this torch lacks"),
-        ((*first[:2], "aten::addmm(Tensor self) -> Tensor", *first[3:]), "write it again"),
+        ((*first[:2], "aten::addmm(Tensor self) -> Tensor", *first[3:]), "write the file again with this torch"),
     ]:
-        from ftn_pytorch.recording.saved_tape import SavedTape
 
-        with pytest.raises(FtnPytorchError, match=text):
-            SavedTape({**step, "operations": [change, *step["operations"][1:]]}, "a file", torch.device("cpu"))
+        def exchange(recording, change=change):
+            recording["functions"]["ftn_pytorch_train"][0]["operations"][0] = change
+
+        with pytest.raises(FtnPytorchError, match=text) as failure:
+            load_recording(altered(file, exchange))
+        assert failure.value.status == "FORMAT"
 
 
 def test_fortran_sees_it_through_python(file):
@@ -312,7 +323,16 @@ def test_its_parameters_are_those_of_the_script(recorded, file):
 
 
 def test_a_file_of_an_earlier_version_tells_no_parameters(file):
-    saved = load_recording(file)
-    del saved._recording["parameters"]
-    with pytest.raises(FtnPytorchError, match="earlier version"):
+    saved = load_recording(altered(file, lambda recording: recording.pop("parameters")))
+    with pytest.raises(FtnPytorchError, match="earlier version") as failure:
         saved.parameters()
+    assert failure.value.status == "HOOK"
+
+
+def test_without_the_reader_a_file_is_refused(file, monkeypatch):
+    monkeypatch.setattr(extension, "module", lambda: None)
+    monkeypatch.setattr(extension, "obstacle", lambda: "it is missing: build it")
+    for load in (load_recording, program.load):
+        with pytest.raises(FtnPytorchError, match="which cannot be run here: it is missing: build it") as failure:
+            load(file)
+        assert failure.value.status == "IMPORT"

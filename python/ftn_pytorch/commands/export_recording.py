@@ -14,15 +14,15 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ..checkpoint import file, recordings
-from ..checkpoint.saved_recording import load_recording
+from ..checkpoint import file
 from ..errors import FtnPytorchError
 from ..opening import open_runner
-from ..recording import any_batch
 from ..recording.comparison import is_same
-from ..recording.portable import GRADIENT, Plain, Unsavable
 from ..recording.recorded_call import Tape
 from ..recording.returned import parts
+from ..saved import any_batch, writing
+from ..saved.portable import GRADIENT, Plain, Unsavable
+from ..saved.saved_recording import load_recording
 from ..script import loading
 from ..script.conventions import FORWARD, TRAIN
 from . import export_check
@@ -108,7 +108,7 @@ class _Export:
                 taken[name, size] = self._recorded(name, function, size)
         self._before.put_back()
         state, script = self._runner.found_state(), os.path.basename(self._runner.path)
-        writer = recordings.Writer(state, part, script, [each for tapes in taken.values() for each in tapes])
+        writer = writing.Writer(state, part, script, [each for tapes in taken.values() for each in tapes])
         plain = {key: writer.plain(key[0], tapes) for key, tapes in taken.items()}
         found = {name: self._merged(name, plain) for name in functions}
         writer.write(found)
@@ -134,7 +134,7 @@ class _Export:
             if len(found) == before:
                 break
         if not found:
-            recordings.tapes_of(name, function)
+            writing.tapes_of(name, function)
         return [tape for tape in found if _size_of(tape) in (size, None)]
 
     def _examples(self, name: str, size: int) -> list[Any]:
@@ -239,7 +239,7 @@ class _State:
 
     def present(self) -> dict[str, Any]:
         """The tensors of the state, by name."""
-        live = recordings.live(self._checkpoint, self._path)[2]
+        live = writing.live(self._checkpoint, self._path)[2]
         return {name: each for name, each in live.items() if isinstance(each, self._torch.Tensor)}
 
     def copied(self) -> dict[str, Any]:
@@ -260,7 +260,7 @@ class _State:
         torch.set_rng_state(self._random)
 
     def _clear(self) -> None:
-        for path, optimizer in recordings.live(self._checkpoint, self._path)[0].optimizers().items():
+        for path, optimizer in writing.live(self._checkpoint, self._path)[0].optimizers().items():
             if not any(name.startswith(f"{path}/") for name in self._copies):
                 optimizer.state.clear()
             if not any(name.endswith(GRADIENT) for name in self._copies):

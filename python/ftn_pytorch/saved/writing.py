@@ -17,19 +17,21 @@ from typing import Any
 
 import torch
 
+from ..checkpoint import archive, file, resumption
+from ..checkpoint.base import Checkpoint
+from ..checkpoint.capture import Collector
+from ..checkpoint.script import ScriptCheckpoint
 from ..errors import FtnPytorchError
-from ..recording import kernel_settings
-from ..recording.distinct import changes, distinct
-from ..recording.portable import Kept, Plain, Unsavable, dtype_name, identity, portable
 from ..recording.recorded_call import Tape
 from ..recording.tape import address_of, is_ordinary
 from ..system import log, trial
 from ..values import graph, optimizer_settings
-from . import archive, file, recording_file, resumption
-from .base import Checkpoint
-from .capture import Collector
-from .script import ScriptCheckpoint
+from . import kernel_settings, saved_recording
+from .distinct import changes, distinct
+from .portable import Kept, Plain, Unsavable, dtype_name, identity, portable
 
+FORMAT = 2
+"""Of recordings in a file, as in src/plugin/recording/recording_model.cpp."""
 _HOLES = ("step", "written", "host", "rank", "ranks")
 
 
@@ -70,7 +72,7 @@ class Writer:
         text, others = resumption.entries(self._encoder, self._state, self._arrays)
         about = self._checkpoint._about(None, archive.TORCH, self._encoder)
         others["recording"] = {
-            "version": recording_file.FORMAT,
+            "version": FORMAT,
             "torch": torch.__version__.partition("+")[0],
             "script": self._script,
             "default_dtype": str(torch.get_default_dtype()).removeprefix("torch."),
@@ -91,7 +93,7 @@ class Writer:
     def _check(self, path: str) -> None:
         """A program runs it, and the script restores it."""
         self._checkpoint._check(path)
-        recording_file.check(path)
+        saved_recording.opened(path)
 
 
 def live(checkpoint: Checkpoint, path: str) -> tuple[Collector, dict[str, Any], dict[str, Any]]:

@@ -12,13 +12,13 @@ from typing import Any
 
 import torch
 
-from . import extension
+from ..recording import extension
+from ..recording.bindings import difference
+from ..recording.recorded_call import Tape
+from ..recording.tape import address_of, modes
+from ..recording.traced_numbers import NUMBER
 from .any_batch import is_equal
-from .bindings import difference
 from .portable import Plain, Unsavable
-from .recorded_call import Tape
-from .tape import address_of, modes
-from .traced_numbers import NUMBER
 
 
 def distinct(found: Sequence[tuple[Tape, Plain]]) -> list[Plain]:
