@@ -86,9 +86,12 @@ py::object result_of(const c10::IValue& value) {
 
 class SavedFile {
  public:
-  SavedFile(const std::string& plugin, const std::string& file, const std::string& device, py::object average)
+  SavedFile(const std::string& plugin, const std::string& file, const std::string& device, py::object average,
+            bool starts_generator)
       : modules_(modules_of(plugin)), average_(std::move(average)) {
-    guarded([&] { module_ = modules_.open(file, device, [this](auto& stack) { this->average(stack); }); });
+    guarded([&] {
+      module_ = modules_.open(file, device, [this](auto& stack) { this->average(stack); }, starts_generator);
+    });
   }
 
   py::object call(const std::string& name, const py::tuple& args, const py::dict& named) {
@@ -118,7 +121,7 @@ class SavedFile {
       status = modules_.guarded(body);
     }
     if (status == 0) return;
-    if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+    if (PyErr_Occurred()) throw py::error_already_set();
     raise_failure(std::string(modules_.name_of(status)).substr(std::string("FTN_PYTORCH_ERR_").size()),
                   modules_.text());
   }
@@ -130,8 +133,8 @@ class SavedFile {
     try {
       const py::object mean = average_(py::reinterpret_steal<py::object>(THPVariable_Wrap(tensor)), number);
       torch::jit::push(stack, THPVariable_Unpack(mean.ptr()));
-    } catch (const py::error_already_set&) {
-      failure_ = std::current_exception();
+    } catch (py::error_already_set& failure) {
+      failure.restore();  // for guarded()
       throw std::runtime_error("Python has failed");
     }
   }
@@ -139,10 +142,7 @@ class SavedFile {
   const SavedModules& modules_;
   py::object average_;
   std::unique_ptr<SavedModule> module_;
-  static thread_local std::exception_ptr failure_;  ///< of Python, in a call of this thread
 };
-
-thread_local std::exception_ptr SavedFile::failure_;
 
 /// Names and tensors as a dict.
 py::dict tensors_by_name(const std::map<std::string, at::Tensor>& tensors) {
@@ -161,8 +161,8 @@ void add_saved_file(py::module_& module) {
     delete static_cast<SavedContent*>(each);
   }); };
   py::class_<SavedFile>(module, "SavedFile", "A saved recording, run without Python.")
-      .def(py::init<const std::string&, const std::string&, const std::string&, py::object>(), py::arg("plugin"),
-           py::arg("file"), py::arg("device"), py::arg("average"))
+      .def(py::init<const std::string&, const std::string&, const std::string&, py::object, bool>(),
+           py::arg("plugin"), py::arg("file"), py::arg("device"), py::arg("average"), py::arg("starts_generator"))
       .def("call", &SavedFile::call, py::arg("name"), py::arg("args"), py::arg("named"))
       .def(
           "written",

@@ -65,8 +65,10 @@ struct SavedModules {
   /// "FTN_PYTORCH_ERR_SHAPE"
   const char* (*name_of)(int32_t status);
   const char* (*text)();
-  /// Call within `guarded`. @param device  empty for the host
-  std::unique_ptr<SavedModule> (*open)(const std::string& file, const std::string& device, Average average);
+  /// Call within `guarded`.
+  /// @param device  empty for the host  @param starts_generator  torch's generator goes on from its state in the file
+  std::unique_ptr<SavedModule> (*open)(const std::string& file, const std::string& device, Average average,
+                                       bool starts_generator);
 };
 
 constexpr const char* saved_modules_symbol = "fpt_saved_modules_get";

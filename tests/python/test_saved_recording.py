@@ -11,6 +11,7 @@ from ftn_pytorch.checkpoint import file as checkpoint_file
 from ftn_pytorch.errors import FtnPytorchError
 from ftn_pytorch.opening import open_runner
 from ftn_pytorch.recording import extension
+from ftn_pytorch.saved import writing
 
 torch = pytest.importorskip("torch")
 
@@ -327,6 +328,35 @@ def test_a_file_of_an_earlier_version_tells_no_parameters(file):
     with pytest.raises(FtnPytorchError, match="earlier version") as failure:
         saved.parameters()
     assert failure.value.status == "HOOK"
+
+
+@pytest.mark.parametrize("changed", [0.5, float("nan")])
+def test_a_file_with_other_numbers_than_the_script_is_not_written(recorded, file, monkeypatch, changed):
+    """As one would have whose writer or reader understands a constant otherwise."""
+    portable, before = writing.portable, Path(file).read_bytes()
+
+    def altered(*given):
+        plain = portable(*given)
+        for name, _, _, arguments, _ in plain["operations"]:
+            if name.startswith("aten::_foreach_lerp_"):
+                arguments[-1] = ("value", changed)
+        return plain
+
+    runner, *_ = recorded()
+    generator = torch.get_rng_state()
+    monkeypatch.setattr(writing, "portable", altered)
+    with pytest.raises(FtnPytorchError, match="ftn_pytorch_train gives other numbers out of the file") as failure:
+        runner.save(file)
+    assert failure.value.status == "HOOK" and "averaged/0" in failure.value.text
+    assert Path(file).read_bytes() == before and torch.equal(torch.get_rng_state(), generator)
+
+
+def test_writing_a_file_changes_nothing_of_the_script(recorded, tmp_path):
+    runner, *_ = recorded()
+    before, versions = state_of(runner), [each._version for each in vars(runner._module)["net"].parameters()]
+    runner.save(str(tmp_path / "closure.ftr"))
+    assert all(map(torch.equal, before, state_of(runner)))
+    assert versions == [each._version for each in vars(runner._module)["net"].parameters()]
 
 
 def test_without_the_reader_a_file_is_refused(file, monkeypatch):

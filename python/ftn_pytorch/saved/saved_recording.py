@@ -151,12 +151,16 @@ class SavedRecording(Checkpoint):
         return step
 
 
-def opened(path: str, device: str = "") -> Any:
-    """The reader's own object for a file; see ``SavedRecording`` for what is raised."""
+def opened(path: str, device: str = "", starts_generator: bool = True) -> Any:
+    """The reader's own object for a file; see ``SavedRecording`` for what is raised.
+
+    starts_generator: torch's generator goes on from its state in the file.
+    """
     module = extension.module()
     if module is None:
         raise FtnPytorchError("IMPORT", f"{path} is a saved recording, which cannot be run here: {extension.obstacle()}")
-    return module.SavedFile(os.path.join(os.path.dirname(module.__file__), _PLUGIN), path, device, sums.average_here)
+    plugin = os.path.join(os.path.dirname(module.__file__), _PLUGIN)
+    return module.SavedFile(plugin, path, device, sums.average_here, starts_generator)
 
 
 def load_recording(path: str, device: Any = None) -> SavedRecording:

@@ -26,7 +26,7 @@ from ..recording.recorded_call import Tape
 from ..recording.tape import address_of, is_ordinary
 from ..system import log, trial
 from ..values import graph, optimizer_settings
-from . import kernel_settings, saved_recording
+from . import kernel_settings, saved_recording, verification
 from .distinct import changes, distinct
 from .portable import Kept, Plain, Unsavable, dtype_name, identity, portable
 
@@ -67,8 +67,8 @@ class Writer:
         except Unsavable as reason:
             raise refusal(name, str(reason)) from reason
 
-    def write(self, functions: Mapping[str, list[Plain]]) -> None:
-        """Write the file, in place of an older one; FILE, LOCKED."""
+    def write(self, functions: Mapping[str, list[Plain]], tapes: Mapping[str, list[Tape]] | None = None) -> None:
+        """Write the file, in place of an older one; FILE, LOCKED. ``tapes``: what it is compared with before; HOOK."""
         text, others = resumption.entries(self._encoder, self._state, self._arrays)
         about = self._checkpoint._about(None, archive.TORCH, self._encoder)
         others["recording"] = {
@@ -87,13 +87,14 @@ class Writer:
                 about,
                 lambda stream: archive.write(stream, text, self._arrays, others),
                 file.RECORDING,
-                self._check,
+                lambda part: self._check(part, tapes or {}),
             )
 
-    def _check(self, path: str) -> None:
-        """A program runs it, and the script restores it."""
+    def _check(self, path: str, tapes: Mapping[str, list[Tape]]) -> None:
+        """A program runs it and gets the numbers of the script, and the script restores it."""
         self._checkpoint._check(path)
-        saved_recording.opened(path)
+        saved_recording.opened(path, starts_generator=False)
+        verification.verify(path, tapes, self._arrays, self._kept.gradients)
 
 
 def live(checkpoint: Checkpoint, path: str) -> tuple[Collector, dict[str, Any], dict[str, Any]]:
@@ -115,7 +116,8 @@ def save_recording(path: str, functions: Mapping[str, Callable], names: Mapping[
 
     names: the names that lead to the state; by default those of the module of the first function.
 
-    The absolute path. HOOK for a function that is not ready, or that no file can hold; the text says why. RESULT_TYPE,
+    The absolute path. HOOK for a function that is not ready, that no file can hold, or that gives other numbers out of
+    the file; the text says why. RESULT_TYPE,
     FILE, LOCKED as for a checkpoint.
     """
     if not functions:
@@ -134,7 +136,7 @@ def write(path: str, functions: Mapping[str, list[Tape]], checkpoint: Checkpoint
     if trial.is_on():
         return target
     writer = Writer(checkpoint, target, script, [each for tapes in functions.values() for each in tapes])
-    writer.write({name: writer.plain(name, tapes) for name, tapes in functions.items()})
+    writer.write({name: writer.plain(name, tapes) for name, tapes in functions.items()}, functions)
     return target
 
 

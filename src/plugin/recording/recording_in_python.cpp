@@ -16,12 +16,12 @@ constexpr recording::SavedModules modules = {
     [](const std::function<void()>& body) -> int32_t { return guard(body); },
     [](int32_t status) { return status_name(status); },
     [] { return last_error().c_str(); },
-    [](const std::string& file, const std::string& device,
-       recording::Average average) -> std::unique_ptr<recording::SavedModule> {
+    [](const std::string& file, const std::string& device, recording::Average average,
+       bool starts_generator) -> std::unique_ptr<recording::SavedModule> {
       Settings settings;
       settings.file = settings.name = file;
       if (!device.empty()) settings.device = at::Device(device);
-      return std::make_unique<RecordingModel>(std::move(settings), std::move(average));
+      return std::make_unique<RecordingModel>(std::move(settings), std::move(average), starts_generator);
     }};
 
 }  // namespace

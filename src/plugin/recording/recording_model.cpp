@@ -38,10 +38,11 @@ std::string text_of_argument(Inputs inputs, int32_t index, const char* function)
 
 }  // namespace
 
-RecordingModel::RecordingModel(Settings settings, recording::Average average)
+RecordingModel::RecordingModel(Settings settings, recording::Average average, bool starts_generator)
     : settings_(std::move(settings)),
       sum_(settings_.communicator ? std::make_shared<MpiSum>(*settings_.communicator, seconds_for_ranks) : nullptr),
       average_(std::move(average)),
+      starts_generator_(starts_generator),
       loaded_(read()) {}
 
 void RecordingModel::note_uses(const SavedTape& tape, Loaded& loaded) {
@@ -92,7 +93,7 @@ std::unique_ptr<RecordingModel::Loaded> RecordingModel::read() const {
     if (error.status() != FPT_ERR_FORMAT) throw;
     fail(FPT_ERR_FORMAT, settings_.file, " is no recording that can be run: ", error.text());
   }
-  made->state.start_generator();
+  if (starts_generator_) made->state.start_generator();
   return made;
 }
 

@@ -15,7 +15,8 @@ namespace fpt::direct {
 class RecordingModel : public Model, public recording::SavedModule {
  public:
   /// @param average  what averages over ranks; none: MPI of the communicator in the settings
-  explicit RecordingModel(Settings settings, recording::Average average = {});
+  /// @param starts_generator  torch's generator goes on from its state in the file
+  explicit RecordingModel(Settings settings, recording::Average average = {}, bool starts_generator = true);
 
   void reload() override;
   void save(const std::string& file) override;
@@ -68,6 +69,7 @@ class RecordingModel : public Model, public recording::SavedModule {
   Settings settings_;
   std::shared_ptr<MpiSum> sum_;  ///< null without a communicator
   recording::Average average_;   ///< in place of it
+  bool starts_generator_;
   std::unique_ptr<Loaded> loaded_;
   mutable std::shared_mutex mutex_;
   std::map<std::string, std::unique_ptr<CheckpointFolder>> folders_;
