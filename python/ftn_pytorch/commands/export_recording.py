@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import math
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -31,6 +32,8 @@ from .example_inputs import InputSpec, config_in, config_of
 _CALLS = 12
 """Two as they are, one recorded, three checked, and as many again where a step of an optimizer goes another way."""
 _PASSES = 4
+_MOST_ROWS, _MOST_NUMBERS = 1 << 10, 1 << 17
+"""Of batches that are tried: a network may compute something for each pair of rows."""
 
 
 def run(chosen: argparse.Namespace, output: str) -> int:
@@ -112,7 +115,7 @@ class _Export:
         plain = {key: writer.plain(key[0], tapes) for key, tapes in taken.items()}
         found = {name: self._merged(name, plain) for name in functions}
         writer.write(found)
-        if self._set_least(part, found):
+        if self._settle_sizes(part, found, plain):
             self._before.put_back()
             writer.write(found)
         for name, tapes in found.items():
@@ -152,33 +155,52 @@ class _Export:
                 for tapes in zip(one, two, three)
             ]
         except Unsavable as reason:
-            print(
-                f"{name}: for a batch of {self._any[0]} only, because {reason}; give --batch once for each size that "
-                "the program uses",
-                file=sys.stderr,
-            )
+            self._tell_of_one_size(name, str(reason))
             return one
+
+    def _tell_of_one_size(self, name: str, reason: str) -> None:
+        print(
+            f"{name}: for a batch of {self._any[0]} only, because {reason}; give --batch once for each size that the "
+            "program uses",
+            file=sys.stderr,
+        )
 
     def _told(self, tapes: list[Plain]) -> str:
         if all(tape["batch"] for tape in tapes):
             return "any batch size" if all(tape["least"] == 1 for tape in tapes) else "any batch size from 2 on"
         return f"batches of {', '.join(map(str, self._sizes or self._any[:1]))}"
 
-    def _set_least(self, part: str, found: dict[str, list[Plain]]) -> bool:
-        """Whether a batch of one row is refused by the script, such as by batch normalisation, or is another case."""
+    def _settle_sizes(self, part: str, found: dict[str, list[Plain]], plain: dict[tuple[str, int], list[Plain]]) -> bool:
+        """Whether a recording for any batch size is one for fewer, since script or torch decide by the size.
+
+        A batch of one row may be refused, such as by batch normalisation, or be another case.
+        """
         changed = False
         for name, tapes in found.items():
             if not all(tape["batch"] for tape in tapes):
                 continue
-            try:
-                is_one = self._is_equal(part, name, 1)
-            except Exception:  # of the script, which then takes no such batch
-                is_one = False
-            if not is_one:
-                changed = True
-                for tape in tapes:
-                    tape["least"] = 2
+            least = 1 if self._holds(part, name, 1) else 2
+            changed |= least > 1
+            for tape in tapes:
+                tape["least"] = least
+            other = next((size for size in self._other_sizes(name) if not self._holds(part, name, size)), None)
+            if other is not None:
+                changed, found[name] = True, plain[name, self._any[0]]
+                self._tell_of_one_size(name, f"a batch of {other} computes something else, or fails")
         return changed
+
+    def _other_sizes(self, name: str) -> list[int]:
+        """Between which script and torch may decide: powers of two, and one more; as long as the arguments are small."""
+        row = sum(math.prod(spec.shape[1:]) for spec in self._hooks[name] if spec.shape)
+        most = max(self._any[0], min(_MOST_ROWS, _MOST_NUMBERS // max(row, 1)))
+        powers = [1 << k for k in range(1, most.bit_length())]
+        return sorted({size for power in powers for size in (power, power + 1)} - {*self._any})
+
+    def _holds(self, part: str, name: str, size: int) -> bool:
+        try:
+            return self._is_equal(part, name, size)
+        except Exception:  # of the script or the file, which then take no such batch
+            return False
 
     def _check(self, part: str, found: dict[str, list[Plain]]) -> bool:
         """Some steps of the file and of the script from the same state, with the same numbers."""
