@@ -176,7 +176,7 @@ def test_a_saved_recording_is_read_as_a_program_reads_it(tmp_path, fails, load, 
     runner.save(str(path))
     before = path.read_bytes()
 
-    def refuse(*_):
+    def refuse(*_, **__):
         raise ftn_pytorch.errors.FtnPytorchError("FORMAT", "an operator is another one")
 
     with monkeypatch.context() as patched:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import math
 import os
 import sys
@@ -114,10 +115,10 @@ class _Export:
         writer = writing.Writer(state, part, script, [each for tapes in taken.values() for each in tapes])
         plain = {key: writer.plain(key[0], tapes) for key, tapes in taken.items()}
         found = {name: self._merged(name, plain) for name in functions}
-        writer.write(found)
+        writer.write(found, compares=False)
         if self._settle_sizes(part, found, plain):
             self._before.put_back()
-            writer.write(found)
+            writer.write(found, compares=False)
         for name, tapes in found.items():
             count = " and ".join(str(len(tape["operations"])) for tape in tapes)
             print(f"{self._output}: {name}, {count} operators, {self._told(tapes)}")
@@ -179,28 +180,40 @@ class _Export:
         for name, tapes in found.items():
             if not all(tape["batch"] for tape in tapes):
                 continue
-            least = 1 if self._holds(part, name, 1) else 2
+            try:
+                least = 1 if self._is_equal(part, name, 1) else 2
+            except Exception:  # of the script, which then takes no such batch
+                least = 2
             changed |= least > 1
             for tape in tapes:
                 tape["least"] = least
-            other = next((size for size in self._other_sizes(name) if not self._holds(part, name, size)), None)
+            other = self._size_of_another_case(part, name)
             if other is not None:
                 changed, found[name] = True, plain[name, self._any[0]]
                 self._tell_of_one_size(name, f"a batch of {other} computes something else, or fails")
         return changed
 
-    def _other_sizes(self, name: str) -> list[int]:
-        """Between which script and torch may decide: powers of two, and one more; as long as the arguments are small."""
+    def _size_of_another_case(self, part: str, name: str) -> int | None:
+        """The first one at which script and file go apart, which make steps of all sizes from the same state on.
+
+        Script and torch may decide between them: powers of two, and one more, as long as the arguments are small.
+        """
         row = sum(math.prod(spec.shape[1:]) for spec in self._hooks[name] if spec.shape)
         most = max(self._any[0], min(_MOST_ROWS, _MOST_NUMBERS // max(row, 1)))
-        powers = [1 << k for k in range(1, most.bit_length())]
-        return sorted({size for power in powers for size in (power, power + 1)} - {*self._any})
-
-    def _holds(self, part: str, name: str, size: int) -> bool:
-        try:
-            return self._is_equal(part, name, size)
-        except Exception:  # of the script or the file, which then take no such batch
-            return False
+        self._before.put_back(is_new=True)
+        script, saved = self._runner.find(self._names[name]), load_recording(part)
+        for size in [(1 << k) + more for k in range(1, most.bit_length()) for more in (0, 1)]:
+            found = []
+            for step in (script, functools.partial(saved.call, name)):
+                with self._before.seeded():
+                    given = self._examples(name, size)
+                try:
+                    found.append([*parts(step(*given)), self._torch.get_rng_state()])
+                except Exception:  # of either, which then takes no such batch
+                    return size
+            if not all(is_same(one, two, 0) for one, two in zip(*found)):
+                return size
+        return None
 
     def _check(self, part: str, found: dict[str, list[Plain]]) -> bool:
         """Some steps of the file and of the script from the same state, with the same numbers."""

@@ -21,7 +21,7 @@ from .any_batch import is_equal
 from .portable import Plain, Unsavable
 
 
-def distinct(found: Sequence[tuple[Tape, Plain]]) -> list[Plain]:
+def distinct(found: Sequence[tuple[Tape, Plain]]) -> list[tuple[Tape, Plain]]:
     """Those that arguments and state tell apart, the oldest first. Unsavable if nothing tells which one is meant."""
     groups: list[list[tuple[Tape, Plain]]] = []
     for tape, plain in found:
@@ -32,14 +32,15 @@ def distinct(found: Sequence[tuple[Tape, Plain]]) -> list[Plain]:
             alike.append((tape, plain))
     kept = []
     for group in groups:
-        holding = [plain for tape, plain in group if len(group) == 1 or _holds(tape)]
+        holding = [each for each in group if len(group) == 1 or _holds(each[0])]
         if not holding:
             raise Unsavable(
                 f"it has {len(group)} recordings for the same arguments, made with other values of names or modes of "
                 "torch, and none holds now: call it as the file is to run it, then save it"
             )
         kept.append(holding[-1])
-    return [_without_needless(plain, kept) for plain in kept]
+    all_ = [plain for _, plain in kept]
+    return [(tape, _without_needless(plain, all_)) for tape, plain in kept]
 
 
 def changes(tape: Tape) -> list[tuple[str, str]]:

@@ -44,6 +44,7 @@ class Writer:
     def __init__(self, checkpoint: Checkpoint, path: str, script: str, tapes: Iterable[Tape] = ()) -> None:
         """``tapes``: those that will be written. Gradients that they set are part of the state from the start."""
         self._checkpoint, self._path, self._script = checkpoint, path, script
+        self._tapes: dict[str, list[Tape]] = {}
         with _with_gradients(tapes) as parameters:
             self._encoder, self._state, arrays = live(checkpoint, path)
             self._kept = _kept(self._encoder, arrays, parameters)
@@ -63,12 +64,17 @@ class Writer:
             for tape in tapes:
                 for what, values in changes(tape):
                     log.info(f"{name} is saved as it was recorded: {what} is another one now ({values})")
-            return distinct([(tape, portable(tape, self._kept)) for tape in tapes])
+            chosen = distinct([(tape, portable(tape, self._kept)) for tape in tapes])
         except Unsavable as reason:
             raise refusal(name, str(reason)) from reason
+        self._tapes[name] = [tape for tape, _ in chosen]
+        return [plain for _, plain in chosen]
 
-    def write(self, functions: Mapping[str, list[Plain]], tapes: Mapping[str, list[Tape]] | None = None) -> None:
-        """Write the file, in place of an older one; FILE, LOCKED. ``tapes``: what it is compared with before; HOOK."""
+    def write(self, functions: Mapping[str, list[Plain]], compares: bool = True) -> None:
+        """Write the file, in place of an older one; FILE, LOCKED.
+
+        compares: each of ``plain`` runs once out of the file; HOOK if it gives other numbers than in the script.
+        """
         text, others = resumption.entries(self._encoder, self._state, self._arrays)
         about = self._checkpoint._about(None, archive.TORCH, self._encoder)
         others["recording"] = {
@@ -87,7 +93,7 @@ class Writer:
                 about,
                 lambda stream: archive.write(stream, text, self._arrays, others),
                 file.RECORDING,
-                lambda part: self._check(part, tapes or {}),
+                lambda part: self._check(part, self._tapes if compares else {}),
             )
 
     def _check(self, path: str, tapes: Mapping[str, list[Tape]]) -> None:
@@ -136,7 +142,7 @@ def write(path: str, functions: Mapping[str, list[Tape]], checkpoint: Checkpoint
     if trial.is_on():
         return target
     writer = Writer(checkpoint, target, script, [each for tapes in functions.values() for each in tapes])
-    writer.write({name: writer.plain(name, tapes) for name, tapes in functions.items()}, functions)
+    writer.write({name: writer.plain(name, tapes) for name, tapes in functions.items()})
     return target
 
 
